@@ -1,0 +1,16 @@
+/**
+ * What became of one piece of work. The bus, the relay and every consumer speak only this.
+ *
+ * "release" says that the work was not tried (a stop, a broken connection to everything): it goes back as if it had
+ * never been taken, and the attempt is not counted. "retry" was tried and failed; "dead" will never succeed.
+ */
+export type Outcome =
+  | { readonly kind: "done" }
+  | { readonly kind: "retry"; readonly inMs: number; readonly why: string }
+  | { readonly kind: "dead"; readonly why: string }
+  | { readonly kind: "release"; readonly inMs: number; readonly why: string };
+
+export const done: Outcome = Object.freeze({ kind: "done" });
+export const retry = (inMs: number, why: string): Outcome => ({ kind: "retry", inMs, why });
+export const dead = (why: string): Outcome => ({ kind: "dead", why });
+export const release = (why: string, inMs = 0): Outcome => ({ kind: "release", inMs, why });
