@@ -76,3 +76,5 @@ export interface BusInfo {
 export class BusUnavailable extends Error {
   override readonly name = "BusUnavailable";
 }
+
+export { MemoryBroker, type MemoryBus, memoryBus } from "./memory.ts";

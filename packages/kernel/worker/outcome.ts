@@ -1,8 +1,8 @@
 /**
  * What became of one piece of work. The bus, the relay and every consumer speak only this.
  *
- * "release" says that the work was not tried (a stop, a broken connection to everything): it goes back as if it had
- * never been taken, and the attempt is not counted. "retry" was tried and failed; "dead" will never succeed.
+ * "retry" was tried and failed; "dead" will never succeed. "release" was not tried (a stop, a broker that cannot be
+ * reached): it goes back as if it had never been taken, the attempt is not counted, and the worker rests for `inMs`.
  */
 export type Outcome =
   | { readonly kind: "done" }

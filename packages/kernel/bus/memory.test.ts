@@ -1,0 +1,34 @@
+import { expect, test } from "vitest";
+import { busConformance } from "./conformance/index.ts";
+import { thing } from "./conformance/stage.ts";
+import { MemoryBroker, type MemoryBus, memoryBus } from "./memory.ts";
+
+const brokers = new Map<string, MemoryBroker>();
+const broker = (place: string) => brokers.getOrInsertComputed(place, () => new MemoryBroker());
+const open = async (place: string) => memoryBus(broker(place));
+
+busConformance({
+  name: "memory",
+  test,
+  open,
+  crash: async (bus) => (bus as MemoryBus).crash(),
+  // There is no server to kill: what is kept, is kept by the process.
+  ownBroker: async () => ({ open, restart: async () => {}, [Symbol.asyncDispose]: async () => {} }),
+  payloadBytesMax: new MemoryBroker().payloadBytesMax,
+  promises: { dedupes: true, ordersAfterRetry: true, ordersAcrossProcesses: true, replaysToNewConsumers: true },
+});
+
+test("the memory bus shows what was published", async () => {
+  await using bus = memoryBus();
+  const event = thing({ payload: Uint8Array.of(1, 2, 3) });
+  await bus.publish([event]);
+  expect(bus.published).toEqual([event]);
+});
+
+test("what a caller changes after publishing changes nothing", async () => {
+  await using bus = memoryBus();
+  const payload = Uint8Array.of(1, 2, 3);
+  await bus.publish([thing({ payload })]);
+  payload[0] = 9;
+  expect(bus.published[0]?.payload).toEqual(Uint8Array.of(1, 2, 3));
+});

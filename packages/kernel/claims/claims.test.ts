@@ -1,0 +1,165 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { type Db, transaction } from "../db/index.ts";
+import { openOutbox, outboxEvents } from "../outbox/index.ts";
+import { fixedId, testDatabase } from "../testing/index.ts";
+import { dead, done, release, retry } from "../worker/index.ts";
+
+const outbox = openOutbox();
+let next = 1;
+
+/** One event per name; events of one aggregate get rising versions. */
+async function append(db: Db, ...aggregates: string[]): Promise<string[]> {
+  const events = aggregates.map((aggregateKey) => ({
+    eventId: fixedId(next++),
+    eventType: "ThingHappened",
+    subject: "thing.events",
+    aggregateKey,
+    version: next,
+    payload: {},
+  }));
+  await transaction(db, (tx) => outbox.append(tx, ...events));
+  return events.map((event) => event.eventId);
+}
+
+const many = (n: number) => Array.from({ length: n }, (_, i) => `aggregate-${i}`);
+const claim = (db: Db, limit: number, leaseMs = 60_000) => outboxEvents.claim(db, { limit, leaseMs, worker: "test" });
+const statusOf = async (db: Db) =>
+  (await db.query(`select status, attempt_count, last_error from outbox_events order by position`)).rows;
+
+test("two workers that claim at once never get the same row", async () => {
+  await using t = await testDatabase();
+  await append(t.db, ...many(100));
+  const batches = await Promise.all(Array.from({ length: 8 }, () => claim(t.db, 20)));
+  const ids = batches.flat().map((job) => job.eventId);
+  expect(new Set(ids).size).toBe(ids.length);
+  expect(ids.length).toBe(100);
+});
+
+test("claiming n never claims more than n, whatever plan the statement got", async () => {
+  await using t = await testDatabase();
+  await append(t.db, ...many(500));
+  const plans = ["enable_nestloop", "enable_hashjoin", "enable_mergejoin", "enable_seqscan", "enable_material"];
+  for (const off of ["", ...plans]) {
+    const options = plans.map((plan) => `-c ${plan}=${plan === off ? "off" : "on"}`).join(" ");
+    const db = t.open({ url: `${t.url}?options=${encodeURIComponent(options)}`, poolMax: 1 });
+    expect((await claim(db, 10)).length).toBe(10);
+  }
+});
+
+test("a worker whose lease lapsed can settle, renew and release nothing that another has claimed since", async () => {
+  await using t = await testDatabase();
+  await append(t.db, "a");
+  const [slow] = await claim(t.db, 1, 0); // a lease of 0 ms has lapsed as soon as it is given
+  const [quick] = await claim(t.db, 1);
+  if (!slow || !quick) throw new Error("nothing was claimed");
+  expect(quick.eventId).toBe(slow.eventId);
+  for (const outcome of [done, dead("no"), retry(0, "no"), release("no")]) {
+    expect(await outboxEvents.settle(t.db, [{ claim: slow.claim, outcome }])).toEqual([false]);
+  }
+  expect(await outboxEvents.renew(t.db, [slow.claim], 1_000)).toEqual([false]);
+  expect(await outboxEvents.renew(t.db, [quick.claim], 60_000)).toEqual([true]);
+  expect(await outboxEvents.settle(t.db, [{ claim: quick.claim, outcome: done }])).toEqual([true]);
+  expect(await outboxEvents.settle(t.db, [{ claim: quick.claim, outcome: done }])).toEqual([false]);
+});
+
+test("an attempt is counted when it is claimed, and given back by a release", async () => {
+  await using t = await testDatabase();
+  await append(t.db, "a");
+  const [job] = await claim(t.db, 1);
+  if (!job) throw new Error("nothing was claimed");
+  expect(job.claim.attempt).toBe(1);
+  await outboxEvents.settle(t.db, [{ claim: job.claim, outcome: release("stopping") }]);
+  const [again] = await claim(t.db, 1, 0);
+  expect(again?.claim.attempt).toBe(1);
+  const [third] = await claim(t.db, 1);
+  expect(third?.claim.attempt).toBe(2);
+});
+
+test("one batch is settled in one statement, each row by its own outcome", async () => {
+  await using t = await testDatabase();
+  await append(t.db, "a", "b", "c", "d");
+  const jobs = await claim(t.db, 10);
+  const outcomes = [done, retry(60_000, "later\0"), dead("never \ud800"), release("not now")];
+  const won = await outboxEvents.settle(t.db, jobs.map((job, i) => ({ claim: job.claim, outcome: outcomes[i] ?? done })));
+  expect(won).toEqual([true, true, true, true]);
+  expect(await statusOf(t.db)).toEqual([
+    { status: "PUBLISHED", attempt_count: 1, last_error: null },
+    { status: "PENDING", attempt_count: 1, last_error: "later\uFFFD" },
+    { status: "FAILED", attempt_count: 1, last_error: "never \uFFFD" },
+    { status: "PENDING", attempt_count: 0, last_error: "not now" },
+  ]);
+  expect((await claim(t.db, 10)).map((job) => job.aggregateKey)).toEqual(["d"]);
+});
+
+test("rows of one aggregate are claimed together, in order, by one worker only", async () => {
+  await using t = await testDatabase();
+  const ids = await append(t.db, "a", "a", "b", "a");
+  const first = await claim(t.db, 2);
+  expect(first.map((job) => job.eventId)).toEqual(ids.slice(0, 2));
+  expect((await claim(t.db, 10)).map((job) => job.eventId)).toEqual([ids[2]]); // the third a waits for the first two
+  await outboxEvents.settle(t.db, first.map(({ claim }) => ({ claim, outcome: done })));
+  expect((await claim(t.db, 10)).map((job) => job.eventId)).toEqual([ids[3]]);
+});
+
+test("a dead row parks its aggregate and no other, and a redrive lets it go on in order", async () => {
+  await using t = await testDatabase();
+  const ids = await append(t.db, "a", "b", "a", "a");
+  const jobs = await claim(t.db, 2);
+  await outboxEvents.settle(t.db, jobs.map(({ claim, aggregateKey }) => ({
+    claim,
+    outcome: aggregateKey === "a" ? dead("poison") : done,
+  })));
+  expect(await claim(t.db, 10)).toEqual([]);
+  const others = await append(t.db, ...many(300));
+  expect((await claim(t.db, 300)).length).toBe(others.length);
+  expect(await outboxEvents.redrive(t.db, [ids[0] ?? ""])).toEqual([ids[0]]);
+  expect((await claim(t.db, 10)).map((job) => job.eventId)).toEqual([ids[0], ids[2], ids[3]]);
+});
+
+test("thousands of rows behind a dead or a retrying one do not hide the rows of others", async () => {
+  await using t = await testDatabase();
+  const [poison, late] = await append(t.db, "poison", "late");
+  await append(t.db, ...Array.from({ length: 2_000 }, (_, i) => (i % 2 ? "poison" : "late")));
+  const jobs = await claim(t.db, 2);
+  await outboxEvents.settle(t.db, jobs.map(({ claim, eventId }) => ({
+    claim,
+    outcome: eventId === poison ? dead("no") : retry(60_000, "later"),
+  })));
+  expect(jobs.map((job) => job.eventId)).toEqual([poison, late]);
+  await append(t.db, "healthy");
+  expect((await claim(t.db, 50)).map((job) => job.aggregateKey)).toEqual(["healthy"]);
+});
+
+test("whatever happens to claims, rows of one aggregate are done in their order and each exactly once", async () => {
+  const step = fc.oneof(
+    fc.record({ do: fc.constant("append" as const), aggregate: fc.constantFrom("a", "b", "c") }),
+    fc.record({ do: fc.constant("claim" as const), limit: fc.integer({ min: 1, max: 4 }), leaseMs: fc.constantFrom(0, 60_000) }),
+    fc.record({ do: fc.constant("settle" as const), pick: fc.nat(), as: fc.constantFrom("done", "retry", "release") }),
+  );
+  await using t = await testDatabase();
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { maxLength: 40 }), async (steps) => {
+      await t.db.query("truncate outbox_events");
+      const held: Awaited<ReturnType<typeof claim>> = [];
+      for (const each of steps) {
+        if (each.do === "append") await append(t.db, each.aggregate);
+        else if (each.do === "claim") held.push(...(await claim(t.db, each.limit, each.leaseMs)));
+        else {
+          const [job] = held.splice(each.pick % Math.max(held.length, 1), 1);
+          if (!job) continue;
+          // As the relay does: an event is published only after those before it in its batch.
+          const outcome = each.as === "done" ? done : each.as === "retry" ? retry(0, "again") : release("not tried");
+          const before = held.some((h) => h.aggregateKey === job.aggregateKey && h.eventId < job.eventId);
+          if (!before) await outboxEvents.settle(t.db, [{ claim: job.claim, outcome }]);
+        }
+        const { rows } = await t.db.query(
+          `select late.event_id from outbox_events early join outbox_events late using (aggregate_key)
+            where early.position < late.position and early.status <> 'PUBLISHED' and late.status = 'PUBLISHED'`,
+        );
+        expect(rows).toEqual([]);
+      }
+    }),
+    { numRuns: 60 },
+  );
+});

@@ -1,0 +1,124 @@
+/**
+ * Rows of a table as work: each row is worked by one process at a time, a dead worker's rows come back, and a slow
+ * worker that lost its lease can change nothing.
+ *
+ * One engine for every such table; a table is a description. Claiming counts the attempt (so that work which kills its
+ * process still comes to an end) and raises the row's epoch; whoever settles, renews or releases must name that epoch.
+ * All times are the database's.
+ */
+import type { Db, Queryable } from "../db/index.ts";
+import { statement } from "../db/index.ts";
+import type { Outcome } from "../worker/outcome.ts";
+import { claimSql, redriveSql, renewSql, settleSql } from "./statements.ts";
+import { type ClaimTable, describe } from "./table.ts";
+
+export type { ClaimColumns, ClaimTable } from "./table.ts";
+
+/** A row as its worker holds it. */
+export type Claimed<Row> = Row & {
+  readonly claim: {
+    readonly key: string;
+    /** The fence: another number at every claim. */
+    readonly epoch: string;
+    /** 1 for the first try. */
+    readonly attempt: number;
+  };
+};
+
+export interface ClaimRequest {
+  /** Never more than this many rows are claimed. */
+  readonly limit: number;
+  readonly leaseMs: number;
+  /** Who holds them, for the operator's eyes. The fence is the epoch. */
+  readonly worker: string;
+  /** The value of the table's queue column, where it has one. */
+  readonly queue?: string;
+}
+
+export interface Settlement {
+  readonly claim: Claimed<unknown>["claim"];
+  readonly outcome: Outcome;
+}
+
+export interface Claims<Row> {
+  readonly table: ClaimTable;
+  /** Takes up to `limit` rows that are due. Within an ordered table, rows of one aggregate come in their order. */
+  claim(db: Db, request: ClaimRequest): Promise<Claimed<Row>[]>;
+  /** Records what became of each; true where our lease still held, false where nothing was written. */
+  settle(db: Db | Queryable, settlements: readonly Settlement[]): Promise<boolean[]>;
+  /** Holds on to the rows for another `leaseMs`; false where the lease is no longer ours. */
+  renew(db: Db, claims: readonly Claimed<unknown>["claim"][], leaseMs: number): Promise<boolean[]>;
+  /** Gives dead rows a new life, with all their attempts; returns the keys of those that were dead. */
+  redrive(db: Queryable, keys: readonly string[]): Promise<string[]>;
+}
+
+/** The row type is what `table.read` selects. */
+export function claims<Row extends object>(table: ClaimTable): Claims<Row> {
+  const t = describe(table);
+  const name = `${t.table} ${t.key}`;
+  const claimText = claimSql(t);
+  const settleText = settleSql(t);
+  const renewText = renewSql(t);
+  const redriveText = redriveSql(t);
+
+  return {
+    table,
+
+    async claim(db, { limit, leaseMs, worker, queue }) {
+      const values: unknown[] = [limit, worker, leaseMs];
+      if (t.queue) values.push(queue);
+      const { rows } = await db.query({ name: `claim ${name}`, text: claimText, values });
+      return rows.map(({ claim_key: key, claim_epoch: epoch, claim_attempt: attempt, ...row }) => ({
+        ...(row as Row),
+        claim: { key, epoch, attempt },
+      }));
+    },
+
+    async settle(db, settlements) {
+      if (settlements.length === 0) return [];
+      const { rows } = await db.query({
+        name: `settle ${name}`,
+        text: settleText,
+        values: [JSON.stringify(settlements.map(settlementRow).sort(byKey))],
+      });
+      return wonAmong(settlements.map((s) => s.claim.key), rows);
+    },
+
+    async renew(db, held, leaseMs) {
+      if (held.length === 0) return [];
+      const rows = held.map(({ key, epoch }) => ({ key, epoch })).sort(byKey);
+      const result = await statement<{ key: string }>(db, {
+        name: `renew ${name}`,
+        text: renewText,
+        values: [JSON.stringify(rows), leaseMs],
+      });
+      return wonAmong(held.map((claim) => claim.key), result.rows);
+    },
+
+    async redrive(db, keys) {
+      const { rows } = await db.query({ name: `redrive ${name}`, text: redriveText, values: [keys] });
+      return rows.map((row) => row.key);
+    },
+  };
+}
+
+function settlementRow({ claim, outcome }: Settlement) {
+  return {
+    key: claim.key,
+    epoch: claim.epoch,
+    outcome: outcome.kind,
+    in_ms: "inMs" in outcome ? outcome.inMs : null,
+    why: "why" in outcome ? outcome.why.slice(0, lastErrorMax).toWellFormed().replaceAll("\0", "\uFFFD") : null,
+  };
+}
+
+// Enough for a stack trace's first lines; an error must not grow the table.
+const lastErrorMax = 2_000;
+
+/** Two workers that settle the same rows take their locks in the same order, so neither can deadlock the other. */
+const byKey = (a: { key: string }, b: { key: string }) => (a.key < b.key ? -1 : a.key > b.key ? 1 : 0);
+
+function wonAmong(keys: readonly string[], rows: readonly { key: string }[]): boolean[] {
+  const won = new Set(rows.map((row) => row.key));
+  return keys.map((key) => won.has(key));
+}

@@ -1,0 +1,59 @@
+import { expect, test } from "vitest";
+import type { Db } from "../db/index.ts";
+import { outboxEvents } from "../outbox/index.ts";
+import { testDatabase } from "../testing/index.ts";
+import { done } from "../worker/index.ts";
+import { claimSql, renewSql, settleSql } from "./statements.ts";
+import { describe } from "./table.ts";
+
+const table = describe(outboxEvents.table);
+
+/** The plan that a cached statement has, whatever its parameters turn out to be. */
+async function genericPlan(db: Db, sql: string): Promise<string> {
+  const { rows } = await db.query(`explain (generic_plan) ${sql}`);
+  return rows.map((row) => row["QUERY PLAN"]).join("\n");
+}
+
+const finished = (n: number) => `
+  insert into outbox_events (event_id, event_type, subject, aggregate_key, version, payload, status, published_at)
+  select gen_random_uuid(), 'T', 's', 'k' || i, 1, '{}', 'PUBLISHED', now() from generate_series(1, ${n}) i`;
+
+const pending = (n: number) => `
+  insert into outbox_events (event_id, event_type, subject, aggregate_key, version, payload)
+  select gen_random_uuid(), 'T', 's', 'p' || i, 1, '{}' from generate_series(1, ${n}) i`;
+
+test("claim, settle and renew are index probes on an empty table and on stale statistics", async () => {
+  await using t = await testDatabase();
+  const states = ["", "analyze outbox_events", `${finished(20_000)}`, "analyze outbox_events", `${pending(20_000)}`];
+  for (const state of states) {
+    await t.db.query(state);
+    for (const sql of [claimSql(table), settleSql(table), renewSql(table)]) {
+      const plan = await genericPlan(t.db, sql);
+      expect(plan, `after ${state}`).not.toMatch(/Seq Scan on outbox_events|Bitmap|Hash Join|Merge Join/);
+      expect(plan).toMatch(/Index Scan using outbox_events/);
+    }
+  }
+});
+
+async function medianClaimMs(db: Db): Promise<number> {
+  const times: number[] = [];
+  for (let i = 0; i < 31; i++) {
+    await db.query(pending(50));
+    const startedAt = performance.now();
+    const jobs = await outboxEvents.claim(db, { limit: 50, leaseMs: 60_000, worker: "test" });
+    times.push(performance.now() - startedAt);
+    expect(jobs.length).toBe(50);
+    await outboxEvents.settle(db, jobs.map(({ claim }) => ({ claim, outcome: done })));
+  }
+  return times.sort((a, b) => a - b)[15] ?? Number.NaN;
+}
+
+test("a claim beside a million finished rows takes at most twice as long as beside a thousand", { timeout: 240_000 }, async () => {
+  await using t = await testDatabase();
+  const db = t.open({ statementTimeoutMs: 120_000 });
+  await db.query(finished(1_000));
+  const few = await medianClaimMs(db);
+  for (let i = 0; i < 10; i++) await db.query(finished(100_000));
+  const lots = await medianClaimMs(db);
+  expect(lots / few, `${few.toFixed(2)} ms beside a thousand, ${lots.toFixed(2)} ms beside a million`).toBeLessThan(2);
+});

@@ -1,0 +1,206 @@
+/**
+ * Brings a schema up to date: numbered SQL files, each run once, forward only.
+ *
+ * Any number of processes may call it at the same time; one works and the others find nothing left to do. A file that
+ * was edited after it ran, and one that this build does not know, are refused before anything is changed: the first
+ * would leave two databases that call themselves the same, the second means that a newer build was here.
+ */
+import { createHash } from "node:crypto";
+import { readdir, readFile } from "node:fs/promises";
+import { setTimeout as sleep } from "node:timers/promises";
+import type pg from "pg";
+import { sqlStateOf } from "./errors.ts";
+import { type Db, identifier } from "./pool.ts";
+
+/** Files of one owner ("kernel", "entitlement") in one folder: 0001_outbox.sql, 0002_… */
+export interface MigrationSet {
+  readonly name: string;
+  readonly dir: URL;
+}
+
+export interface Migration {
+  readonly set: string;
+  readonly version: number;
+  readonly name: string;
+  readonly sql: string;
+  readonly checksum: string;
+}
+
+export type Applied = Pick<Migration, "set" | "version" | "name">;
+
+export interface MigrateOptions {
+  readonly schema: string;
+  readonly sets: readonly MigrationSet[];
+  /** Says what would run, and changes nothing. */
+  readonly dryRun?: boolean;
+  /** How long to wait for another process that is migrating the same schema. */
+  readonly waitMs?: number;
+}
+
+/** The files and the database disagree in a way that no migration can mend. The message says what to do. */
+export class Unmigratable extends Error {
+  override readonly name = "Unmigratable";
+}
+
+const fileName = /^(\d{4})_([a-z0-9_]+)\.sql$/;
+
+/** Reads a set's files, in order; refuses gaps and doubles. */
+export async function migrationsOf(set: MigrationSet): Promise<Migration[]> {
+  const files = (await readdir(set.dir)).filter((file) => file.endsWith(".sql")).sort();
+  return Promise.all(files.map((file, index) => readMigration(set, file, index + 1)));
+}
+
+async function readMigration(set: MigrationSet, file: string, expected: number): Promise<Migration> {
+  const [, digits, name] = fileName.exec(file) ?? [];
+  if (!digits || !name) throw new Unmigratable(`${set.name}/${file}: name it like 0001_what_it_does.sql`);
+  const version = Number(digits);
+  if (version !== expected) {
+    throw new Unmigratable(`${set.name}/${file}: number ${expected} should come here; numbers have no gaps and no doubles`);
+  }
+  const sql = await readFile(new URL(file, folder(set.dir)), "utf8");
+  return { set: set.name, version, name, sql, checksum: createHash("sha256").update(sql).digest("hex") };
+}
+
+function folder(dir: URL): URL {
+  return dir.href.endsWith("/") ? dir : new URL(`${dir.href}/`);
+}
+
+/** Runs what has not run yet and returns it, in order. */
+export async function migrate(db: Db, options: MigrateOptions): Promise<Applied[]> {
+  const migrations = (await Promise.all(options.sets.map(migrationsOf))).flat();
+  const client = await db.connect();
+  const ignore = () => {};
+  client.on("error", ignore);
+  try {
+    await client.query(`set statement_timeout = 0; set idle_in_transaction_session_timeout = 0`);
+    await waitForTurn(client, options);
+    return await applyMissing(client, migrations, options);
+  } finally {
+    // The session holds the lock and settings of its own: end it rather than hand it back.
+    client.off("error", ignore);
+    client.release(true);
+  }
+}
+
+/** The lock is the session's, so that it outlives each migration's transaction and ends with the process. */
+async function waitForTurn(client: pg.PoolClient, { schema, waitMs = 60_000 }: MigrateOptions): Promise<void> {
+  await client.query(`set lock_timeout = ${Math.round(waitMs)}`);
+  await client.query(`select pg_advisory_lock(hashtextextended($1, 0))`, [`todoke migrate ${schema}`]).catch((error) => {
+    if (sqlStateOf(error) !== "55P03") throw error;
+    throw new Unmigratable(`schema ${schema}: another process has been migrating it for ${waitMs} ms; try again later`);
+  });
+}
+
+async function applyMissing(client: pg.PoolClient, migrations: Migration[], options: MigrateOptions) {
+  const schema = identifier(options.schema);
+  await client.query(`set search_path to ${schema}`);
+  const recorded = await readRecorded(client, schema);
+  const missing = missingFrom(migrations, recorded, options);
+  if (options.dryRun || missing.length === 0) return missing.map(applied);
+  await createRecords(client, schema);
+  for (const migration of missing) await applyOne(client, migration);
+  return missing.map(applied);
+}
+
+const applied = ({ set, version, name }: Migration): Applied => ({ set, version, name });
+
+interface Recorded {
+  readonly set: string;
+  readonly version: number;
+  readonly name: string;
+  readonly checksum: string;
+}
+
+async function readRecorded(client: pg.PoolClient, schema: string): Promise<Recorded[]> {
+  const { rows } = await client.query(`select to_regclass($1) is not null as exists`, [`${schema}.schema_migrations`]);
+  if (!rows[0]?.exists) return [];
+  const recorded = await client.query<Recorded>(
+    `select set_name as set, version, name, checksum from schema_migrations order by set_name, version`,
+  );
+  return recorded.rows;
+}
+
+async function createRecords(client: pg.PoolClient, schema: string): Promise<void> {
+  await client.query(`create schema if not exists ${schema}`);
+  await client.query(
+    `create table if not exists schema_migrations (
+       set_name   text not null,
+       version    int not null,
+       name       text not null,
+       checksum   text not null,
+       applied_at timestamptz not null default now(),
+       primary key (set_name, version)
+     )`,
+  );
+}
+
+/** Compares the files with the records of what ran; throws unless the files continue the records. */
+function missingFrom(migrations: Migration[], recorded: Recorded[], { schema, sets }: MigrateOptions): Migration[] {
+  const known = new Map(migrations.map((migration) => [`${migration.set} ${migration.version}`, migration]));
+  const ours = new Set(sets.map((set) => set.name));
+  for (const record of recorded.filter((r) => ours.has(r.set))) {
+    const file = `${record.set}/${String(record.version).padStart(4, "0")}_${record.name}.sql`;
+    const migration = known.get(`${record.set} ${record.version}`);
+    if (!migration) {
+      throw new Unmigratable(
+        `schema ${schema} has run ${file}, which this build does not have: a newer build migrated it. Deploy that build or a newer one.`,
+      );
+    }
+    if (migration.checksum !== record.checksum) {
+      throw new Unmigratable(
+        `${file} was edited after it ran in schema ${schema}. Put the file back as it was, and the change into a new file.`,
+      );
+    }
+    known.delete(`${record.set} ${record.version}`);
+  }
+  return [...known.values()];
+}
+
+// A migration must not queue for a lock behind a long transaction: everybody else would queue behind it.
+const lockTimeoutMs = 2_000;
+const lockTriesMax = 15;
+const outsideTransaction = "-- migrate: no transaction";
+
+async function applyOne(client: pg.PoolClient, migration: Migration): Promise<void> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await (migration.sql.startsWith(outsideTransaction) ? runAlone : runInTransaction)(client, migration);
+    } catch (cause) {
+      if (sqlStateOf(cause) === "55P03" && tries < lockTriesMax) {
+        await sleep(500 + Math.random() * 1_000);
+        continue;
+      }
+      const { set, version, name } = migration;
+      throw new Error(`migration ${set}/${String(version).padStart(4, "0")}_${name}.sql: ${(cause as Error).message}`, {
+        cause,
+      });
+    }
+  }
+}
+
+async function runInTransaction(client: pg.PoolClient, migration: Migration): Promise<void> {
+  try {
+    await client.query(`begin; set local lock_timeout = ${lockTimeoutMs}`);
+    await client.query(migration.sql);
+    await record(client, migration);
+    await client.query("commit");
+  } catch (error) {
+    await client.query("rollback").catch(() => {});
+    throw error;
+  }
+}
+
+/** For what PostgreSQL refuses inside a transaction (create index concurrently). One statement, safe to run twice. */
+async function runAlone(client: pg.PoolClient, migration: Migration): Promise<void> {
+  await client.query(migration.sql);
+  await record(client, migration);
+}
+
+async function record(client: pg.PoolClient, { set, version, name, checksum }: Migration): Promise<void> {
+  await client.query(`insert into schema_migrations (set_name, version, name, checksum) values ($1, $2, $3, $4)`, [
+    set,
+    version,
+    name,
+    checksum,
+  ]);
+}

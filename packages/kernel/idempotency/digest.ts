@@ -1,0 +1,21 @@
+/** Two bodies that mean the same have the same digest: SHA-256 over the canonical JSON of RFC 8785. */
+import { hash } from "node:crypto";
+
+/** Members sorted by UTF-16 code units, no white space; numbers and strings as ECMAScript writes them. */
+export function canonicalJson(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map((each) => canonicalJson(each === undefined ? null : each)).join(",")}]`;
+  if (value !== null && typeof value === "object") return canonicalObject(value as Record<string, unknown>);
+  return JSON.stringify(value);
+}
+
+function canonicalObject(value: Record<string, unknown>): string {
+  const members = Object.keys(value)
+    .filter((name) => value[name] !== undefined)
+    .sort()
+    .map((name) => `${JSON.stringify(name)}:${canonicalJson(value[name])}`);
+  return `{${members.join(",")}}`;
+}
+
+export function digestOf(value: unknown): Buffer {
+  return hash("sha256", canonicalJson(value ?? null), "buffer");
+}

@@ -1,0 +1,17 @@
+/**
+ * Same caller, same route, same key: the effect happens once, and every answer is the same to the byte.
+ *
+ * The key's row, the effect and the stored answer are one commit. A duplicate that arrives while the first is under way
+ * waits for it (2 s at the most) and replays its answer; a duplicate with another body is refused. Only what committed
+ * is stored: a refusal or a failure leaves no trace, and the next request with the key runs anew.
+ */
+export { canonicalJson, digestOf } from "./digest.ts";
+export {
+  type Answer,
+  type IdempotencyKey,
+  type OnceOptions,
+  idempotencyConflict,
+  idempotencyInProgress,
+  once,
+  type Result,
+} from "./once.ts";

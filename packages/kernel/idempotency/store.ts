@@ -1,0 +1,44 @@
+/** All the SQL of idempotency. */
+import type { Queryable, Tx } from "../db/index.ts";
+import type { Answer, IdempotencyKey } from "./once.ts";
+
+/**
+ * True when the key is ours to carry out: new, or expired. Waits for a transaction that holds the same key; what it
+ * committed is then visible to the next statement.
+ */
+export async function insertKey(tx: Tx, { scope, key, requestHash }: IdempotencyKey, ttlMs: number): Promise<boolean> {
+  const { rowCount } = await tx.query({
+    name: "idempotency insert",
+    text: `insert into idempotency_keys as k (scope, idem_key, request_hash, expires_at)
+           values ($1, $2, $3, clock_timestamp() + $4::float8 * interval '1 millisecond')
+           on conflict (scope, idem_key) do update
+              set request_hash = excluded.request_hash, expires_at = excluded.expires_at, created_at = now(),
+                  response_status = null, response_content_type = null, response_body = null
+            where k.expires_at <= clock_timestamp()`,
+    values: [scope, key, requestHash, ttlMs],
+  });
+  return rowCount === 1;
+}
+
+export type StoredAnswer = Omit<Answer, "replayed"> & { readonly requestHash: Buffer };
+
+export async function readAnswer(db: Queryable, { scope, key }: IdempotencyKey): Promise<StoredAnswer | undefined> {
+  const { rows } = await db.query<StoredAnswer>({
+    name: "idempotency read",
+    text: `select request_hash as "requestHash", response_status as status, response_content_type as "contentType",
+                  response_body as body
+             from idempotency_keys
+            where scope = $1 and idem_key = $2 and expires_at > clock_timestamp() and response_status is not null`,
+    values: [scope, key],
+  });
+  return rows[0];
+}
+
+export async function saveAnswer(tx: Tx, { scope, key }: IdempotencyKey, answer: Omit<Answer, "replayed">): Promise<void> {
+  await tx.query({
+    name: "idempotency save",
+    text: `update idempotency_keys set response_status = $3, response_content_type = $4, response_body = $5
+            where scope = $1 and idem_key = $2`,
+    values: [scope, key, answer.status, answer.contentType, answer.body],
+  });
+}

@@ -1,0 +1,203 @@
+/** Handles deliveries for one consumer. */
+import type { Delivery, Envelope, Handle } from "../bus/index.ts";
+import type { Claimed } from "../claims/index.ts";
+import { CommitUnknown, type Db, isUnavailable, type Tx, transaction } from "../db/index.ts";
+import { Problem } from "../problem/index.ts";
+import { count, spanNames, startSpan } from "../telemetry/index.ts";
+import {
+  type Backoff,
+  backoffMs,
+  dead,
+  defaultBackoff,
+  describeError,
+  done,
+  type Outcome,
+  release,
+  retry,
+  type Worker,
+  type WorkerOptions,
+  worker,
+} from "../worker/index.ts";
+import * as store from "./store.ts";
+
+export interface InboxOptions<Event> extends Pick<WorkerOptions<Envelope>, "wakeups" | "topic" | "onError"> {
+  readonly db: Db;
+  readonly consumer: string;
+  /** Makes sense of the bytes. A throw means that nobody ever will: the event goes to the DLQ at once. */
+  readonly read: (delivery: Envelope) => Event;
+  /**
+   * What the events do, in the transaction that marks them processed. It sees only events that are new to this consumer,
+   * in their order, one or many. A Problem is final; any other error is tried again.
+   */
+  readonly effect: (tx: Tx, events: readonly Event[]) => Promise<void>;
+  readonly attemptsMax?: number;
+  readonly backoff?: Backoff;
+}
+
+export interface Inbox {
+  /** For EventBus.subscribe. */
+  readonly handle: Handle;
+  /** Works the dead letters that somebody asked to try again. */
+  readonly redriver: Worker;
+}
+
+export function openInbox<Event>(options: InboxOptions<Event>): Inbox {
+  const { db, consumer, read, effect, attemptsMax = 10, backoff = defaultBackoff } = options;
+  interface Item {
+    readonly delivery: Delivery;
+    readonly event: Event;
+  }
+
+  const handle: Handle = async (deliveries) => {
+    const outcomes = new Map<Delivery, Outcome>();
+    const fresh: Item[] = [];
+    for (const delivery of deliveries) {
+      const item = delivery.redelivered ? undefined : readable(delivery);
+      if (item) fresh.push(item);
+    }
+    if (await tookEffect(fresh)) for (const { delivery } of fresh) outcomes.set(delivery, done);
+    // One at a time: should one of them kill the process, no other is blamed for it.
+    for (const delivery of deliveries) {
+      if (!outcomes.has(delivery)) outcomes.set(delivery, await handleAlone(delivery));
+    }
+    return deliveries.map((delivery) => outcomes.get(delivery) as Outcome);
+  };
+
+  function readable(delivery: Delivery): Item | undefined {
+    try {
+      return { delivery, event: read(delivery) };
+    } catch {
+      return undefined; // handleAlone meets the same error and deals with it.
+    }
+  }
+
+  /** The straight way: all of them in one transaction. False when each has to be looked at alone. */
+  async function tookEffect(items: readonly Item[]): Promise<boolean> {
+    if (items.length === 0) return true;
+    const spans = items.map(({ delivery }) => spanOf(delivery));
+    try {
+      const effects = await transaction(db, (tx) => takeEffect(tx, items));
+      count("todoke.inbox.events", { consumer, result: "effect" }, effects);
+      count("todoke.inbox.events", { consumer, result: "duplicate" }, items.length - effects);
+      for (const span of spans) span?.end();
+      return true;
+    } catch (error) {
+      for (const span of spans) span?.end(describeError(error));
+      options.onError?.(new Error(`${consumer}: a batch of ${items.length} events failed`, { cause: error }));
+      return false;
+    }
+  }
+
+  async function takeEffect(tx: Tx, items: readonly Item[]): Promise<number> {
+    const unseen = await store.insertProcessed(tx, consumer, items.map(({ delivery }) => delivery.eventId));
+    const events: Event[] = [];
+    // A bus may deliver an event twice in one batch: the first one takes the mark.
+    for (const { delivery, event } of items) if (unseen.delete(delivery.eventId)) events.push(event);
+    if (events.length > 0) await effect(tx, events);
+    return events.length;
+  }
+
+  async function handleAlone(delivery: Delivery): Promise<Outcome> {
+    try {
+      const attempt = await store.countAttempt(db, consumer, delivery.eventId);
+      if (attempt === undefined) {
+        count("todoke.inbox.events", { consumer, result: "duplicate" });
+        return done;
+      }
+      if (attempt > attemptsMax) return await bury(delivery, gaveUp(attempt - 1));
+      return await tryAlone(delivery, attempt);
+    } catch (error) {
+      return databaseFailed(error);
+    }
+  }
+
+  async function tryAlone(delivery: Delivery, attempt: number): Promise<Outcome> {
+    const span = spanOf(delivery);
+    try {
+      const item = { delivery, event: readOrRefuse(delivery) };
+      await inSpan(span, () =>
+        transaction(db, async (tx) => {
+          await takeEffect(tx, [item]);
+          await store.deleteAttempts(tx, consumer, delivery.eventId);
+        }),
+      );
+      count("todoke.inbox.events", { consumer, result: "effect" });
+      span?.end();
+      return done;
+    } catch (error) {
+      span?.end(describeError(error));
+      return await failed(delivery, attempt, error);
+    }
+  }
+
+  function readOrRefuse(delivery: Delivery): Event {
+    try {
+      return read(delivery);
+    } catch (error) {
+      throw new Unreadable(`cannot be read: ${describeError(error)}`);
+    }
+  }
+
+  async function failed(delivery: Delivery, attempt: number, error: unknown): Promise<Outcome> {
+    if (error instanceof CommitUnknown || isUnavailable(error)) return databaseFailed(error);
+    const why = describeError(error);
+    if (error instanceof Problem || error instanceof Unreadable) return await bury(delivery, why);
+    if (attempt >= attemptsMax) return await bury(delivery, `gave up after ${attempt} attempts: ${why}`);
+    count("todoke.inbox.events", { consumer, result: "retry" });
+    options.onError?.(new Error(`${consumer}: event ${delivery.eventId}, attempt ${attempt}`, { cause: error }));
+    return retry(backoffMs(attempt, backoff), why);
+  }
+
+  async function bury(delivery: Delivery, why: string): Promise<Outcome> {
+    await transaction(db, async (tx) => {
+      await store.insertDead(tx, consumer, delivery, why);
+      await store.deleteAttempts(tx, consumer, delivery.eventId);
+    });
+    count("todoke.inbox.events", { consumer, result: "dead" });
+    return dead(why);
+  }
+
+  /** Nothing is known to be wrong with the event: it comes again, and the inbox finds out what took effect. */
+  function databaseFailed(error: unknown): Outcome {
+    options.onError?.(new Error(`${consumer}: the database failed`, { cause: error }));
+    return release(describeError(error), backoffMs(1, backoff));
+  }
+
+  async function redrive(job: Claimed<Envelope>): Promise<Outcome> {
+    const event = read(job);
+    await transaction(db, async (tx) => {
+      if (await store.reviveProcessed(tx, consumer, job.eventId)) await effect(tx, [event]);
+    });
+    return done;
+  }
+
+  return {
+    handle,
+    redriver: worker<Envelope>({
+      name: `${consumer} redriver`,
+      db,
+      claims: store.deadLetters,
+      queue: consumer,
+      run: (jobs) => jobs.map(redrive),
+      settings: { batchMax: 10, concurrency: 10, attemptsMax, backoff },
+      ...(options.wakeups && { wakeups: options.wakeups }),
+      ...(options.topic !== undefined && { topic: options.topic }),
+      ...(options.onError && { onError: options.onError }),
+    }),
+  };
+}
+
+class Unreadable extends Error {
+  override readonly name = "Unreadable";
+}
+
+const gaveUp = (attempts: number) =>
+  `gave up after ${attempts} attempts: the last ended without an outcome (a crash or a stall)`;
+
+function spanOf(delivery: Delivery) {
+  if (delivery.headers.traceparent === undefined) return undefined;
+  const attributes = { event_id: delivery.eventId, event_type: delivery.eventType, subject: delivery.subject };
+  return startSpan(spanNames.handle, { kind: "consumer", attributes, parent: delivery.headers });
+}
+
+const inSpan = <T>(span: ReturnType<typeof spanOf>, work: () => Promise<T>) => (span ? span.run(work) : work());

@@ -1,0 +1,112 @@
+/** All the SQL of the inbox. */
+import type { Delivery, Envelope } from "../bus/index.ts";
+import { claims } from "../claims/index.ts";
+import { type Db, type Queryable, statement, type Tx } from "../db/index.ts";
+
+/** Marks the events as processed; returns the ids of those that were not yet. */
+export async function insertProcessed(tx: Tx, consumer: string, eventIds: readonly string[]): Promise<Set<string>> {
+  const { rows } = await tx.query<{ event_id: string }>({
+    name: "inbox processed",
+    // Sorted, so that two processes that got the same events lock them in the same order.
+    text: `insert into processed_events (consumer, event_id)
+           select $1, e.event_id from unnest($2::uuid[]) as e(event_id) order by e.event_id
+           on conflict do nothing
+           returning event_id`,
+    values: [consumer, eventIds],
+  });
+  return new Set(rows.map((row) => row.event_id));
+}
+
+/** Counts an attempt that is about to begin; undefined when the event has been dealt with already. */
+export async function countAttempt(db: Db, consumer: string, eventId: string): Promise<number | undefined> {
+  const { rows } = await statement<{ attempt_count: number }>(db, {
+    name: "inbox attempt",
+    text: `insert into inbox_attempts as a (consumer, event_id, attempt_count)
+           select $1, $2, 1
+            where not exists (select from processed_events where consumer = $1 and event_id = $2)
+           on conflict (consumer, event_id)
+           do update set attempt_count = a.attempt_count + 1, updated_at = now()
+           returning attempt_count`,
+    values: [consumer, eventId],
+  });
+  return rows[0]?.attempt_count;
+}
+
+export async function deleteAttempts(tx: Tx, consumer: string, eventId: string): Promise<void> {
+  await tx.query(`delete from inbox_attempts where consumer = $1 and event_id = $2`, [consumer, eventId]);
+}
+
+/** Puts the event away whole and marks it, so that it is not tried again when it comes again. False: dealt with already. */
+export async function insertDead(tx: Tx, consumer: string, event: Delivery, why: string): Promise<boolean> {
+  const marked = await tx.query(
+    `insert into processed_events (consumer, event_id, result) values ($1, $2, 'dead') on conflict do nothing`,
+    [consumer, event.eventId],
+  );
+  if (marked.rowCount === 0) return false;
+  await tx.query(
+    `insert into inbox_dlq
+       (consumer, event_id, event_type, subject, aggregate_key, occurred_at, headers, payload, last_error)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+    [
+      consumer,
+      event.eventId,
+      event.eventType,
+      event.subject,
+      event.aggregateKey,
+      event.occurredAt,
+      JSON.stringify(event.headers),
+      event.payload,
+      why.replaceAll("\0", "\uFFFD").slice(0, 2_000),
+    ],
+  );
+  return true;
+}
+
+/** Turns the mark of a dead event into that of an event with effect; false when somebody else has done so. */
+export async function reviveProcessed(tx: Tx, consumer: string, eventId: string): Promise<boolean> {
+  const { rowCount } = await tx.query(
+    `update processed_events set result = 'effect', processed_at = now()
+      where consumer = $1 and event_id = $2 and result = 'dead'`,
+    [consumer, eventId],
+  );
+  return rowCount === 1;
+}
+
+const deadEventColumns = `c.event_id as "eventId", c.event_type as "eventType", c.subject,
+    c.aggregate_key as "aggregateKey", c.occurred_at as "occurredAt", c.headers, c.payload`;
+
+/** The dead letters as work: DEAD rows that somebody redrives become PENDING and are claimed. */
+export const deadLetters = claims<Envelope>({
+  table: "inbox_dlq",
+  key: "dlq_id",
+  keyType: "bigint",
+  queue: "consumer",
+  states: { ready: "PENDING", claimed: "PROCESSING", done: "RESOLVED", dead: "DEAD" },
+  columns: { doneAt: "resolved_at" },
+  read: deadEventColumns,
+});
+
+export interface DeadEvent extends Envelope {
+  readonly dlqId: bigint;
+  readonly consumer: string;
+  readonly why: string;
+  readonly deadAt: Date;
+}
+
+/** What a consumer gave up, oldest first; `after` is the dlqId of the last one seen. */
+export async function deadEvents(
+  db: Queryable,
+  { consumer, after = 0n, limit = 100 }: { consumer: string; after?: bigint; limit?: number },
+): Promise<DeadEvent[]> {
+  const { rows } = await db.query<DeadEvent>(
+    `select c.dlq_id as "dlqId", c.consumer, c.last_error as why, c.dead_at as "deadAt", ${deadEventColumns}
+       from inbox_dlq c
+      where c.consumer = $1 and c.status = 'DEAD' and c.dlq_id > $2
+      order by c.dlq_id limit $3`,
+    [consumer, after, limit],
+  );
+  return rows;
+}
+
+/** Asks for another try; the consumer's redriver picks them up. Returns those that were dead. */
+export const redriveDead = (db: Queryable, dlqIds: readonly bigint[]) => deadLetters.redrive(db, dlqIds.map(String));

@@ -1,0 +1,10 @@
+/**
+ * The outbox: an event exists if and only if its state change committed, and it reaches the bus at least once, in the
+ * order of its aggregate's versions.
+ *
+ * `append` takes a `Tx`, so an event cannot be written outside the transaction that is its cause; the relay, and nothing
+ * else, publishes. What can never be published ends as FAILED and parks its aggregate, not the others, until it is redriven.
+ */
+export { type NewEvent, type Outbox, openOutbox } from "./append.ts";
+export { type RelayOptions, relay } from "./relay.ts";
+export { failedEvents, type FailedEvent, outboxBacklog, outboxEvents, redriveEvents } from "./store.ts";

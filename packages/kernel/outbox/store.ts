@@ -1,0 +1,120 @@
+/** All the SQL of the outbox but the claims. */
+import { claims } from "../claims/index.ts";
+import type { Queryable, Tx } from "../db/index.ts";
+
+/** What the relay sees of an event. */
+export interface OutboxEvent {
+  readonly eventId: string;
+  readonly eventType: string;
+  readonly subject: string;
+  readonly aggregateKey: string;
+  readonly occurredAt: string;
+  readonly headers: Readonly<Record<string, string>>;
+  /** JSON text: numbers past 2^53 survive only if nobody parses it carelessly. */
+  readonly payload: string;
+  /** How long ago it was written, by the database's clock. */
+  readonly ageMs: number;
+}
+
+export const outboxEvents = claims<OutboxEvent>({
+  table: "outbox_events",
+  key: "event_id",
+  keyType: "uuid",
+  states: { ready: "PENDING", claimed: "IN_FLIGHT", done: "PUBLISHED", dead: "FAILED" },
+  columns: { doneAt: "published_at" },
+  order: { aggregate: "aggregate_key", position: "position" },
+  read: `c.event_id as "eventId", c.event_type as "eventType", c.subject, c.aggregate_key as "aggregateKey",
+    to_char(c.occurred_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as "occurredAt",
+    c.headers, c.payload::text as payload,
+    (extract(epoch from clock_timestamp() - c.created_at) * 1000)::float8 as "ageMs"`,
+});
+
+export interface EventRow {
+  readonly event_id: string;
+  readonly event_type: string;
+  readonly subject: string;
+  readonly aggregate_key: string;
+  readonly version: string;
+  readonly payload: unknown;
+  readonly headers: unknown;
+  readonly occurred_at: string | null;
+}
+
+/** In the order given: `position` is drawn row by row. */
+export async function insertEvents(tx: Tx, rows: readonly EventRow[]): Promise<void> {
+  await tx.query({
+    name: "outbox append",
+    text: `insert into outbox_events
+             (event_id, event_type, subject, aggregate_key, version, payload, headers, occurred_at)
+           select event_id, event_type, subject, aggregate_key, version, payload, headers, coalesce(occurred_at, now())
+             from rows from (jsonb_to_recordset($1::jsonb) as (
+                    event_id uuid, event_type text, subject text, aggregate_key text, version bigint,
+                    payload jsonb, headers jsonb, occurred_at timestamptz))
+                  with ordinality as e(event_id, event_type, subject, aggregate_key, version,
+                                       payload, headers, occurred_at, place)
+            order by place`,
+    values: [JSON.stringify(rows)],
+  });
+}
+
+export interface FailedEvent {
+  readonly eventId: string;
+  readonly eventType: string;
+  readonly subject: string;
+  readonly aggregateKey: string;
+  readonly version: bigint;
+  readonly payload: unknown;
+  readonly attempts: number;
+  readonly lastError: string | null;
+  readonly createdAt: Date;
+  /** How many later events of the same aggregate wait behind it. */
+  readonly parked: number;
+  readonly position: bigint;
+}
+
+/** Events that were given up, oldest first; `after` is the position of the last one seen. */
+export async function failedEvents(
+  db: Queryable,
+  { after = 0n, limit = 100 }: { after?: bigint; limit?: number } = {},
+): Promise<FailedEvent[]> {
+  const { rows } = await db.query<FailedEvent>(
+    `select e.event_id as "eventId", e.event_type as "eventType", e.subject, e.aggregate_key as "aggregateKey",
+            e.version, e.payload, e.attempt_count as attempts, e.last_error as "lastError", e.created_at as "createdAt",
+            e.position,
+            (select count(*) from outbox_events b
+              where b.aggregate_key = e.aggregate_key and b.position > e.position and b.status <> 'PUBLISHED')::int as parked
+       from outbox_events e
+      where e.status = 'FAILED' and e.position > $1
+      order by e.position
+      limit $2`,
+    [after, limit],
+  );
+  return rows;
+}
+
+/** Lets FAILED events be tried again with all their attempts; returns the ids of those that were FAILED. */
+export const redriveEvents = (db: Queryable, eventIds: readonly string[]) => outboxEvents.redrive(db, eventIds);
+
+export interface Backlog {
+  readonly pending: number;
+  readonly inFlight: number;
+  readonly failed: number;
+  /** Age of the oldest event that a relay could publish now; an event that waits for its retry or behind another does not count. */
+  readonly oldestClaimableMs: number;
+}
+
+export async function outboxBacklog(db: Queryable): Promise<Backlog> {
+  const { rows } = await db.query<Backlog>(
+    `select (select count(*) from outbox_events where status = 'PENDING')::int as pending,
+            (select count(*) from outbox_events where status = 'IN_FLIGHT')::int as "inFlight",
+            (select count(*) from outbox_events where status = 'FAILED')::int as failed,
+            coalesce((select extract(epoch from clock_timestamp() - e.created_at) * 1000
+                        from outbox_events e
+                       where e.status = 'PENDING' and e.next_retry_at <= now()
+                         and not exists (select from outbox_events b
+                                          where b.aggregate_key = e.aggregate_key and b.position < e.position
+                                            and b.status <> 'PUBLISHED')
+                       order by e.position limit 1), 0)::float8 as "oldestClaimableMs"`,
+  );
+  return rows[0] as Backlog;
+}

@@ -1,0 +1,81 @@
+/** Every span, metric and log field that the kernel names. Nothing is named anywhere else. */
+
+export const spanNames = {
+  /** One event on its way from the outbox to the bus; child of the request that wrote it. */
+  publish: "outbox publish",
+  /** One event taking effect at a consumer; child of the publish. */
+  handle: "inbox handle",
+} as const;
+
+interface Metric {
+  readonly kind: "counter" | "histogram";
+  readonly unit: string;
+  readonly description: string;
+  readonly attributes: readonly string[];
+}
+
+export const metricCatalogue = {
+  "todoke.worker.jobs": {
+    kind: "counter",
+    unit: "{job}",
+    description: "Jobs by what became of them: done, retry, dead, release, or lease_lost (another worker holds them now)",
+    attributes: ["worker", "outcome"],
+  },
+  "todoke.worker.claim.duration": {
+    kind: "histogram",
+    unit: "s",
+    description: "Time that one claim took",
+    attributes: ["worker"],
+  },
+  "todoke.worker.errors": {
+    kind: "counter",
+    unit: "{error}",
+    description: "Claims, renewals and settlements that failed; the rows come back when their lease lapses",
+    attributes: ["worker", "step"],
+  },
+  "todoke.outbox.publish.delay": {
+    kind: "histogram",
+    unit: "s",
+    description: "From the event's row being written to the bus having stored it",
+    attributes: ["subject"],
+  },
+  "todoke.outbox.unavailable": {
+    kind: "counter",
+    unit: "{batch}",
+    description: "Batches given back because the bus could not be reached",
+    attributes: ["worker"],
+  },
+  "todoke.inbox.events": {
+    kind: "counter",
+    unit: "{event}",
+    description: "Events by what became of them at a consumer: effect, duplicate, retry, dead",
+    attributes: ["consumer", "result"],
+  },
+  "todoke.idempotency.requests": {
+    kind: "counter",
+    unit: "{request}",
+    description: "Requests with a key: first, replayed, conflict (other body), in_progress (the first one is not finished)",
+    attributes: ["result"],
+  },
+  "todoke.retention.removed": {
+    kind: "counter",
+    unit: "{row}",
+    description: "Finished rows removed by age",
+    attributes: ["table"],
+  },
+} as const satisfies Record<string, Metric>;
+
+export type MetricName = keyof typeof metricCatalogue;
+
+export const logFields = {
+  traceId: "trace_id",
+  eventId: "event_id",
+  eventType: "event_type",
+  aggregateKey: "aggregate_key",
+  consumer: "consumer",
+  worker: "worker",
+  attempt: "attempt",
+  outcome: "outcome",
+  /** SHA-256, never the key itself. */
+  idempotencyKey: "idempotency_key_hash",
+} as const;
