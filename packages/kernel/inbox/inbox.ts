@@ -50,18 +50,30 @@ export function openInbox<Event>(options: InboxOptions<Event>): Inbox {
 
   const handle: Handle = async (deliveries) => {
     const outcomes = new Map<Delivery, Outcome>();
-    const fresh: Item[] = [];
-    for (const delivery of deliveries) {
-      const item = delivery.redelivered ? undefined : readable(delivery);
-      if (item) fresh.push(item);
-    }
+    const fresh = straightforward(deliveries);
     if (await tookEffect(fresh)) for (const { delivery } of fresh) outcomes.set(delivery, done);
+    const stuck = new Map<string, number>();
     // One at a time: should one of them kill the process, no other is blamed for it.
-    for (const delivery of deliveries) {
-      if (!outcomes.has(delivery)) outcomes.set(delivery, await handleAlone(delivery));
+    for (const delivery of deliveries.filter((each) => !outcomes.has(each))) {
+      const waitMs = stuck.get(delivery.aggregateKey);
+      const outcome = waitMs === undefined ? await handleAlone(delivery) : release(behindAnother, waitMs);
+      if ("inMs" in outcome) stuck.set(delivery.aggregateKey, outcome.inMs);
+      outcomes.set(delivery, outcome);
     }
     return deliveries.map((delivery) => outcomes.get(delivery) as Outcome);
   };
+
+  /** Those that can go in one batch: new, readable, and not behind one of the same aggregate that cannot. */
+  function straightforward(deliveries: readonly Delivery[]): Item[] {
+    const items: Item[] = [];
+    const held = new Set<string>();
+    for (const delivery of deliveries) {
+      const item = delivery.redelivered || held.has(delivery.aggregateKey) ? undefined : readable(delivery);
+      if (item) items.push(item);
+      else held.add(delivery.aggregateKey);
+    }
+    return items;
+  }
 
   function readable(delivery: Delivery): Item | undefined {
     try {
@@ -186,6 +198,8 @@ export function openInbox<Event>(options: InboxOptions<Event>): Inbox {
     }),
   };
 }
+
+const behindAnother = "an event of the same aggregate before it has not taken effect yet";
 
 class Unreadable extends Error {
   override readonly name = "Unreadable";

@@ -12,6 +12,7 @@ import {
   backoffMs,
   dead,
   describeError,
+  type Lease,
   type Outcome,
   release,
   retry,
@@ -22,7 +23,7 @@ import {
 import { type OutboxEvent, outboxEvents } from "./store.ts";
 
 export interface RelayOptions extends Pick<WorkerOptions<OutboxEvent>, "db" | "settings" | "wakeups" | "topic" | "onError"> {
-  readonly bus: EventBus;
+  readonly bus: Pick<EventBus, "publish">;
   /** Turns the event's JSON into what travels. A throw means that it never can be: the event is FAILED at once. */
   readonly encode?: (event: { eventType: string; payload: string }) => Uint8Array;
   readonly name?: string;
@@ -38,13 +39,13 @@ const restBackoff = { baseMs: 50, capMs: 5_000 };
 export function relay({ bus, encode = asJson, name = "relay", ...options }: RelayOptions): Worker {
   let unavailable = 0;
 
-  async function publishAll(jobs: readonly Job[]): Promise<Map<Job, Outcome>> {
+  async function publishAll(jobs: readonly Job[], lease: Lease): Promise<Map<Job, Outcome>> {
     const outcomes = new Map<Job, Outcome>();
     const stuck = new Set<string>();
     for (const wave of waves(jobs)) {
       const going = wave.filter((job) => !stuck.has(job.aggregateKey));
       for (const job of wave) outcomes.set(job, behindAnother);
-      for (const [job, outcome] of await publishWave(going)) {
+      for (const [job, outcome] of await publishWave(going, lease)) {
         outcomes.set(job, outcome);
         if (outcome.kind !== "done") stuck.add(job.aggregateKey);
       }
@@ -52,11 +53,11 @@ export function relay({ bus, encode = asJson, name = "relay", ...options }: Rela
     return outcomes;
   }
 
-  async function publishWave(jobs: readonly Job[]): Promise<(readonly [Job, Outcome])[]> {
+  async function publishWave(jobs: readonly Job[], lease: Lease): Promise<(readonly [Job, Outcome])[]> {
     const encoded = jobs.map((job) => [job, encodeSafely(job)] as const);
     const ready = encoded.filter((pair): pair is readonly [Job, Uint8Array] => pair[1] instanceof Uint8Array);
     const refused = encoded.filter((pair): pair is readonly [Job, Outcome] => !(pair[1] instanceof Uint8Array));
-    const outcomes = ready.length > 0 ? await publish(ready) : [];
+    const outcomes = ready.length > 0 ? await publish(ready, lease) : [];
     return [...refused, ...ready.map(([job], place) => [job, backedOff(job, outcomes[place] as Outcome)] as const)];
   }
 
@@ -73,10 +74,10 @@ export function relay({ bus, encode = asJson, name = "relay", ...options }: Rela
     }
   }
 
-  async function publish(ready: readonly (readonly [Job, Uint8Array])[]): Promise<readonly Outcome[]> {
+  async function publish(ready: readonly (readonly [Job, Uint8Array])[], lease: Lease): Promise<readonly Outcome[]> {
     const startedAt = performance.now();
     const spans = ready.map(([job]) => spanOf(job));
-    const outcomes = await askBus(ready.map(([job, payload], place) => envelope(job, payload, spans[place]?.headers)));
+    const outcomes = await askBus(ready.map(([job, payload], place) => envelope(job, payload, spans[place]?.headers)), lease);
     outcomes.forEach((outcome, place) => {
       spans[place]?.end("why" in outcome ? outcome.why : undefined);
       const job = ready[place]?.[0];
@@ -88,7 +89,7 @@ export function relay({ bus, encode = asJson, name = "relay", ...options }: Rela
     return outcomes;
   }
 
-  async function askBus(envelopes: readonly Envelope[]): Promise<readonly Outcome[]> {
+  async function askBus(envelopes: readonly Envelope[], lease: Lease): Promise<readonly Outcome[]> {
     try {
       const outcomes = await bus.publish(envelopes);
       unavailable = 0;
@@ -96,8 +97,8 @@ export function relay({ bus, encode = asJson, name = "relay", ...options }: Rela
     } catch (error) {
       if (!(error instanceof BusUnavailable)) return envelopes.map(() => retry(0, describeError(error)));
       count("todoke.outbox.unavailable", { worker: name });
-      const restMs = backoffMs(++unavailable, restBackoff);
-      return envelopes.map(() => release(describeError(error), restMs));
+      lease.rest(backoffMs(++unavailable, restBackoff));
+      return envelopes.map(() => release(describeError(error)));
     }
   }
 
@@ -106,8 +107,8 @@ export function relay({ bus, encode = asJson, name = "relay", ...options }: Rela
     name,
     claims: outboxEvents,
     settings: { batchMax: 200, concurrency: 400, ...options.settings },
-    run(jobs) {
-      const outcomes = publishAll(jobs);
+    run(jobs, lease) {
+      const outcomes = publishAll(jobs, lease);
       return jobs.map((job) => outcomes.then((all) => all.get(job) as Outcome));
     },
   });

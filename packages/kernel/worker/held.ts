@@ -22,7 +22,8 @@ export interface HeldOptions<Row extends object> {
   readonly settings: WorkerSettings;
   readonly onError: (step: string, error: unknown) => void;
   /** Called when a job is over and its outcome, if it counted, is in the database. */
-  readonly onEnded: (outcome: Outcome) => void;
+  readonly onEnded: () => void;
+  readonly rest: (ms: number) => void;
 }
 
 export interface Held<Row extends object> {
@@ -37,7 +38,7 @@ export interface Held<Row extends object> {
 }
 
 export function heldJobs<Row extends object>(options: HeldOptions<Row>): Held<Row> {
-  const { name, db, claims, run, settings, onError, onEnded } = options;
+  const { name, db, claims, run, settings, onError, onEnded, rest } = options;
   type Job = Claimed<Row>;
   interface Holding {
     readonly abort: AbortController;
@@ -59,7 +60,7 @@ export function heldJobs<Row extends object>(options: HeldOptions<Row>): Held<Ro
   function begin(jobs: readonly Job[]): Promise<Ended>[] {
     const abort = new AbortController();
     const fit = jobs.filter((job) => job.claim.attempt <= settings.attemptsMax);
-    const running = start(fit, { signal: abort.signal });
+    const running = start(fit, { signal: abort.signal, rest });
     const outcomes = new Map(fit.map((job, place) => [job, running[place]]));
     return jobs.map((job) => {
       const ended = finish(job, outcomes.get(job) ?? Promise.resolve(gaveUp(job)));
@@ -84,7 +85,7 @@ export function heldJobs<Row extends object>(options: HeldOptions<Row>): Held<Ro
     held.delete(job);
     const ended = won ? outcome.kind : "leaseLost";
     count("todoke.worker.jobs", { worker: name, outcome: won ? outcome.kind : "lease_lost" });
-    onEnded(outcome);
+    onEnded();
     return ended;
   }
 

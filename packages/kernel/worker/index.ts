@@ -49,6 +49,8 @@ export const defaultSettings: WorkerSettings = {
 export interface Lease {
   /** Fires when the lease is lost or the worker has to stop: whatever is still going on no longer counts. */
   readonly signal: AbortSignal;
+  /** Has the worker claim nothing for `ms`: what all its work depends on is away. */
+  rest(ms: number): void;
 }
 
 export interface WorkerOptions<Row extends object> {
@@ -103,8 +105,10 @@ export function worker<Row extends object>(options: WorkerOptions<Row>): Worker 
     run: options.run,
     settings,
     onError: failed,
-    onEnded(outcome) {
-      if (outcome.kind === "release") restUntil = Math.max(restUntil, performance.now() + outcome.inMs);
+    rest(ms) {
+      restUntil = Math.max(restUntil, performance.now() + ms);
+    },
+    onEnded() {
       if (claims.table.order) woken.open(); // The next row of the same aggregate has its turn now.
       roomMade.open();
     },

@@ -2,7 +2,8 @@
  * What became of one piece of work. The bus, the relay and every consumer speak only this.
  *
  * "retry" was tried and failed; "dead" will never succeed. "release" was not tried (a stop, a broker that cannot be
- * reached): it goes back as if it had never been taken, the attempt is not counted, and the worker rests for `inMs`.
+ * reached): it goes back as if it had never been taken, and the attempt is not counted. A bus brings it again after
+ * `inMs`; a row is free at once, and a worker that should not take it right back rests (`Lease.rest`).
  */
 export type Outcome =
   | { readonly kind: "done" }

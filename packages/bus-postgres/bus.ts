@@ -1,0 +1,151 @@
+/** Publishes into, and consumes from, the tables of the bus. */
+import { type Delivery, type Envelope, type EventBus, BusUnavailable, type Handle, type Subscription } from "@todoke/kernel/bus";
+import type { Claimed } from "@todoke/kernel/claims";
+import { CommitUnknown, isUnavailable, migrate, openDb } from "@todoke/kernel/db";
+import { keepClean } from "@todoke/kernel/retention";
+import { backoffMs, dead, describeError, done, openWakeups, type Outcome, release, retry, worker } from "@todoke/kernel/worker";
+import { busMigrations, busRetention, deliveries, insertMessages, insertSubscription, readDurability } from "./store.ts";
+
+export interface PostgresBusOptions {
+  readonly url: string;
+  readonly schema?: string;
+  /** For pg_stat_activity and locked_by. */
+  readonly name?: string;
+  /** How long a consumer's process may be silent before its messages go to another. */
+  readonly ackWaitMs?: number;
+  readonly pollMs?: number;
+  readonly payloadMaxBytes?: number;
+  /** How long messages stay after everybody had them: for dedupe, and for consumers to come. */
+  readonly keepMs?: number;
+  readonly poolMax?: number;
+  readonly onError?: (error: unknown) => void;
+}
+
+const topic = "todoke_bus";
+const dayMs = 24 * 60 * 60 * 1_000;
+
+export async function openPostgresBus(options: PostgresBusOptions): Promise<EventBus> {
+  const { url, schema = "todoke_bus", name = "bus", payloadMaxBytes = 8 * 1024 * 1024, onError } = options;
+  const db = openDb({
+    url,
+    schema,
+    applicationName: name,
+    poolMax: options.poolMax ?? 6,
+    ...(onError && { onConnectionError: onError }),
+  });
+  await migrate(db, { schema, sets: [busMigrations] }).catch(async (error) => {
+    await db.end();
+    throw isUnavailable(error) ? unavailable(error) : error;
+  });
+  const wakeups = openWakeups({ url, ...(onError && { onError }) });
+  const cleaning = keepClean(db, busRetention(options.keepMs ?? 7 * dayMs), { ...(onError && { onError }) });
+  const subscriptions = new Set<AsyncDisposable>();
+
+  async function publish(events: readonly Envelope[]): Promise<readonly Outcome[]> {
+    const tooLarge = (event: Envelope) => event.payload.byteLength > payloadMaxBytes;
+    try {
+      await insertMessages(db, events.filter((event) => !tooLarge(event)));
+    } catch (error) {
+      if (error instanceof CommitUnknown) return events.map(() => retry(0, describeError(error)));
+      if (isUnavailable(error)) throw unavailable(error);
+      if (events.length === 1) return [retry(0, describeError(error))];
+      return (await Promise.all(events.map((event) => publish([event])))).flat(); // One bad event fails alone.
+    }
+    wakeups.signal(topic);
+    return events.map((event) =>
+      tooLarge(event) ? dead(`the payload has ${event.payload.byteLength} bytes; the bus takes ${payloadMaxBytes}`) : done,
+    );
+  }
+
+  async function subscribe({ consumer, subjects, handle, batchMax = 100, concurrency = 1 }: Subscription) {
+    await insertSubscription(db, consumer, subjects);
+    const stopping = new AbortController();
+    const handleInTurn = inTurn(handle, concurrency, stopping.signal);
+    const consuming = worker<Envelope>({
+      name: `${name} ${consumer}`,
+      db,
+      claims: deliveries,
+      queue: consumer,
+      wakeups,
+      topic,
+      settings: {
+        batchMax,
+        concurrency: batchMax * (concurrency + 1), // one batch waits, claimed, while the others are handled
+        leaseMs: options.ackWaitMs ?? 30_000,
+        pollMs: options.pollMs ?? 1_000,
+        attemptsMax: Number.MAX_SAFE_INTEGER, // The consumer decides when to give up.
+      },
+      run(jobs, lease) {
+        const outcomes = handleInTurn(jobs.map(delivery));
+        void outcomes.then((all) => lease.rest(restMs(all)));
+        return jobs.map((_, place) => outcomes.then((all) => putAway(all[place])));
+      },
+      ...(onError && { onError }),
+    });
+    consuming.start();
+    const subscription = {
+      async [Symbol.asyncDispose]() {
+        subscriptions.delete(subscription);
+        stopping.abort();
+        await consuming.stop();
+      },
+    };
+    subscriptions.add(subscription);
+    return subscription;
+  }
+
+  return {
+    publish,
+    subscribe,
+    async check() {
+      const { version, off } = await readDurability(db).catch((error) => {
+        throw unavailable(error);
+      });
+      const warnings = off.map((setting) => `${setting} is off: a crash of the machine loses stored events; turn it on`);
+      return { engine: `PostgreSQL ${version}`, warnings };
+    },
+    async [Symbol.asyncDispose]() {
+      await Promise.all([...subscriptions].map((subscription) => subscription[Symbol.asyncDispose]()));
+      await cleaning[Symbol.asyncDispose]();
+      await wakeups[Symbol.asyncDispose]();
+      await db.end();
+    },
+  };
+}
+
+const unavailable = (cause: unknown) => new BusUnavailable("PostgreSQL cannot be reached", { cause });
+
+function delivery({ claim, ...event }: Claimed<Envelope>): Delivery {
+  return { ...event, redelivered: claim.attempt > 1 };
+}
+
+function putAway(outcome: Outcome | undefined): Outcome {
+  if (!outcome) return retry(1_000, "the handler returned fewer outcomes than it was given deliveries");
+  return outcome.kind === "dead" ? done : outcome;
+}
+
+/** When a consumer gives a whole batch back (its database is away), taking it again at once would be a loop without rest. */
+function restMs(outcomes: readonly Outcome[]): number {
+  const delays = outcomes.map((outcome) => (outcome.kind === "release" ? outcome.inMs : 0));
+  return Math.min(...delays, 5_000);
+}
+
+/** Lets `width` batches be handled at once; after a stop, those that have not begun are given back. */
+function inTurn(handle: Handle, width: number, stopping: AbortSignal): (batch: readonly Delivery[]) => Promise<readonly Outcome[]> {
+  let free = width;
+  const waiting: (() => void)[] = [];
+  return async (batch) => {
+    if (free === 0) await new Promise<void>((resolve) => waiting.push(resolve));
+    else free--;
+    try {
+      if (stopping.aborted) return batch.map(() => release("the consumer is stopping"));
+      return await handle(batch, stopping);
+    } catch (error) {
+      return batch.map(() => retry(backoffMs(1), describeError(error)));
+    } finally {
+      const next = waiting.shift();
+      if (next) next();
+      else free++;
+    }
+  };
+}

@@ -1,0 +1,91 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { expect, test } from "vitest";
+import { testDatabase } from "../testing/index.ts";
+import { migrate, Unmigratable } from "./index.ts";
+
+async function setup(files: Record<string, string>) {
+  const t = await testDatabase({ sets: [] });
+  const dir = await mkdtemp(join(tmpdir(), "todoke-migrations-"));
+  const write = async (more: Record<string, string>) => {
+    for (const [name, sql] of Object.entries(more)) await writeFile(join(dir, name), sql);
+  };
+  await write(files);
+  return {
+    ...t,
+    dir,
+    write,
+    remove: (name: string) => rm(join(dir, name)),
+    migrate: (db = t.db) => migrate(db, { schema: "shop", sets: [{ name: "shop", dir: pathToFileURL(`${dir}/`) }] }),
+    async [Symbol.asyncDispose]() {
+      await rm(dir, { recursive: true });
+      await t[Symbol.asyncDispose]();
+    },
+  };
+}
+
+const first = { "0001_things.sql": "create table things (id int primary key);" };
+
+test("migrations run once, in order, and a second run finds nothing to do", async () => {
+  await using t = await setup({ ...first, "0002_more.sql": "alter table things add column name text;" });
+  expect((await t.migrate()).map((m) => m.name)).toEqual(["things", "more"]);
+  expect(await t.migrate()).toEqual([]);
+  await t.write({ "0003_index.sql": "-- migrate: no transaction\ncreate index concurrently if not exists by_name on things (name);" });
+  expect((await t.migrate()).map((m) => m.version)).toEqual([3]);
+  expect((await t.db.query(`select count(*) from shop.things`)).rows).toEqual([{ count: 0n }]);
+});
+
+test("many processes that migrate at once do it once between them", async () => {
+  await using t = await setup(first);
+  const runs = await Promise.all(Array.from({ length: 8 }, () => t.migrate(t.open())));
+  expect(runs.flat()).toEqual([{ set: "shop", version: 1, name: "things" }]);
+});
+
+test("a migration that fails leaves nothing behind, says which it was, and runs again once mended", async () => {
+  await using t = await setup({ ...first, "0002_bad.sql": "create table half (id int); select 1 / 0;" });
+  await expect(t.migrate()).rejects.toThrow("shop/0002_bad.sql: division by zero");
+  expect((await t.db.query(`select to_regclass('shop.half') as half`)).rows).toEqual([{ half: null }]);
+  await t.write({ "0002_bad.sql": "create table half (id int);" });
+  expect((await t.migrate()).map((m) => m.version)).toEqual([2]);
+});
+
+test("a file that was edited after it ran is refused, with what to do", async () => {
+  await using t = await setup(first);
+  await t.migrate();
+  await t.write({ "0001_things.sql": "create table things (id bigint primary key);" });
+  const refusal = await t.migrate().catch((error) => error);
+  expect(refusal).toBeInstanceOf(Unmigratable);
+  expect(refusal.message).toMatch(/shop\/0001_things\.sql was edited after it ran .* new file/);
+});
+
+test("a database that a newer build has migrated is refused, with what to do", async () => {
+  await using t = await setup({ ...first, "0002_more.sql": "select 1;" });
+  await t.migrate();
+  await t.remove("0002_more.sql");
+  await expect(t.migrate()).rejects.toThrow(/0002_more\.sql, which this build does not have: a newer build/);
+});
+
+test("numbers with a gap or a double and names that say nothing are refused", async () => {
+  for (const name of ["0003_gap.sql", "0001_double.sql", "second.sql"]) {
+    await using t = await setup({ ...first, [name]: "select 1;" });
+    await expect(t.migrate()).rejects.toBeInstanceOf(Unmigratable);
+  }
+});
+
+test("a migration does not queue for its lock in front of everybody else", async () => {
+  await using t = await setup(first);
+  await t.migrate();
+  await t.write({ "0002_more.sql": "alter table things add column name text;" });
+  const reader = await t.open().connect();
+  await reader.query(`begin; select from shop.things`);
+  const migrating = t.migrate();
+  const others = await Promise.all(
+    Array.from({ length: 20 }, () => t.db.query(`set statement_timeout = 8000; select from shop.things`)),
+  );
+  expect(others.length).toBe(20);
+  await reader.query(`commit`);
+  reader.release();
+  expect((await migrating).length).toBe(1);
+});

@@ -1,0 +1,189 @@
+import { expect, test } from "vitest";
+import type { Delivery, Envelope } from "../bus/index.ts";
+import { type Db, type Tx, transaction } from "../db/index.ts";
+import { problem } from "../problem/index.ts";
+import { cutProxy, fixedId, testDatabase } from "../testing/index.ts";
+import { deadEvents, type InboxOptions, openInbox, redriveDead } from "./index.ts";
+
+let ids = 1;
+const delivery = (name: string, more: Partial<Delivery> = {}): Delivery => ({
+  eventId: fixedId(ids++),
+  eventType: "ThingHappened",
+  subject: "thing.events",
+  aggregateKey: name,
+  occurredAt: "2026-01-08T07:10:00Z",
+  headers: { tenant: "t1" },
+  payload: new TextEncoder().encode(name),
+  redelivered: false,
+  ...more,
+});
+const again = (d: Delivery): Delivery => ({ ...d, redelivered: true });
+const never = new AbortController().signal;
+const read = (event: Envelope) => {
+  const name = new TextDecoder().decode(event.payload);
+  if (name === "garbled") throw new Error("not a thing");
+  return name;
+};
+const refused = problem({ code: "refused", status: 422, title: "Refused" });
+
+async function setup() {
+  const t = await testDatabase();
+  await t.db.query(`create table effects (id int generated always as identity, consumer text, name text)`);
+  const inboxFor = (consumer: string, more: Partial<InboxOptions<string>> = {}) =>
+    openInbox<string>({ db: t.db, consumer, read, effect: (tx, names) => insert(tx, consumer, names), backoff: { baseMs: 1, capMs: 1 }, ...more });
+  return Object.assign(t, { inboxFor });
+}
+
+async function insert(tx: Tx, consumer: string, names: readonly string[]) {
+  for (const name of names) {
+    await tx.query(`insert into effects (consumer, name) values ($1, $2)`, [consumer, name]);
+    if (name === "refused") throw refused("never");
+    if (name === "broken") throw new Error("not today");
+  }
+}
+
+const effects = async (db: Db) => (await db.query<{ name: string }>(`select name from effects order by id`)).rows.map((row) => row.name);
+const kinds = (outcomes: readonly { kind: string }[]) => outcomes.map((outcome) => outcome.kind);
+
+test("an event takes effect once per consumer, however often it arrives", async () => {
+  await using t = await setup();
+  const [a, b] = [delivery("a"), delivery("b")];
+  const one = t.inboxFor("one");
+  expect(kinds(await one.handle([a, a, b], never))).toEqual(["done", "done", "done"]);
+  expect(kinds(await one.handle([again(a), b], never))).toEqual(["done", "done"]);
+  await Promise.all([one.handle([a], never), t.inboxFor("one", { db: t.open() }).handle([again(a)], never)]);
+  expect(await effects(t.db)).toEqual(["a", "b"]);
+  await t.inboxFor("two").handle([a], never);
+  expect(await effects(t.db)).toEqual(["a", "b", "a"]);
+});
+
+test("one bad event in a batch fails alone, and the others take effect in their order", async () => {
+  await using t = await setup();
+  const { handle } = t.inboxFor("one");
+  const outcomes = await handle(["a", "broken", "b", "refused", "garbled", "c"].map((name) => delivery(name)), never);
+  expect(kinds(outcomes)).toEqual(["done", "retry", "done", "dead", "dead", "done"]);
+  expect(await effects(t.db)).toEqual(["a", "b", "c"]);
+});
+
+test("events of one aggregate take effect in their order, also when an early one is tried again beside later ones", async () => {
+  await using t = await setup();
+  const { handle } = t.inboxFor("one");
+  const of = (name: string, more: Partial<Delivery> = {}) => delivery(name, { aggregateKey: "k", ...more });
+  await handle([of("a1", { redelivered: true }), of("a2"), delivery("b1"), of("a3")], never);
+  expect((await effects(t.db)).filter((name) => name.startsWith("a"))).toEqual(["a1", "a2", "a3"]);
+  const outcomes = await handle([of("broken"), of("a5"), delivery("b2")], never);
+  expect(kinds(outcomes)).toEqual(["retry", "release", "done"]);
+  expect(outcomes[1]).toMatchObject({ inMs: (outcomes[0] as { inMs: number }).inMs });
+});
+
+test("what can never succeed goes to the DLQ at once: whole, with its reason, and without effect", async () => {
+  await using t = await setup();
+  const { handle } = t.inboxFor("one");
+  const garbled = delivery("garbled", { payload: new Uint8Array([0, 255, 1]), aggregateKey: "ü/1" });
+  const unreadable = t.inboxFor("two", { read: () => { throw new Error("not a thing"); } });
+  await handle([delivery("refused")], never);
+  expect(kinds(await unreadable.handle([garbled, { ...garbled }, again(garbled)], never))).toEqual(["dead", "done", "done"]);
+  expect(await deadEvents(t.db, { consumer: "one" })).toMatchObject([{ why: "Problem: never" }]);
+  const [dead] = await deadEvents(t.db, { consumer: "two" });
+  expect(dead).toMatchObject({ eventId: garbled.eventId, subject: "thing.events", aggregateKey: "ü/1", headers: { tenant: "t1" } });
+  expect(dead?.why).toBe("Unreadable: cannot be read: Error: not a thing");
+  expect([...(dead?.payload ?? [])]).toEqual([0, 255, 1]);
+  expect(await effects(t.db)).toEqual([]);
+});
+
+test("a failing event is tried again with backoff, and given up at the limit", async () => {
+  await using t = await setup();
+  const { handle } = t.inboxFor("one", { attemptsMax: 3 });
+  const broken = delivery("broken");
+  const seen: string[] = [];
+  for (let i = 0; i < 4; i++) seen.push(...kinds(await handle([i === 0 ? broken : again(broken)], never)));
+  expect(seen).toEqual(["retry", "retry", "dead", "done"]); // the last is the answer to one that is buried already
+  expect(await deadEvents(t.db, { consumer: "one" })).toMatchObject([{ why: "gave up after 3 attempts: Error: not today" }]);
+});
+
+test("an event whose handler never lives to answer is given up at the limit", async () => {
+  await using t = await setup();
+  const deadly = delivery("deadly");
+  const atTheEnd = Promise.withResolvers<void>();
+  // Each try counts itself, and then its process is as good as gone: nothing of it is heard of any more.
+  for (let i = 0; i < 3; i++) {
+    const gone = t.inboxFor("one", { attemptsMax: 3, effect: () => atTheEnd.promise });
+    void gone.handle([again(deadly)], never);
+    await expect.poll(async () => (await t.db.query(`select attempt_count from inbox_attempts`)).rows).toEqual([{ attempt_count: i + 1 }]);
+    await expect.poll(async () => {
+      const killed = await t.db.query(`select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and state = 'idle in transaction'`);
+      return killed.rowCount;
+    }).toBe(1);
+  }
+  const { handle } = t.inboxFor("one", { attemptsMax: 3 });
+  expect(kinds(await handle([again(deadly), delivery("fine")], never))).toEqual(["dead", "done"]);
+  expect(await deadEvents(t.db, { consumer: "one" })).toMatchObject([{ why: expect.stringMatching(/gave up after 3 attempts.*crash/) }]);
+  atTheEnd.reject(new Error("the test is over"));
+});
+
+test("a redriven event takes effect once, however often it is redriven or delivered meanwhile", async () => {
+  await using t = await setup();
+  let mended = false;
+  const effect = async (tx: Tx, names: readonly string[]) => {
+    if (!mended) throw refused("not yet");
+    await insert(tx, "one", names);
+  };
+  const inbox = t.inboxFor("one", { effect });
+  const event = delivery("a");
+  await inbox.handle([event], never);
+  mended = true;
+  const [dead] = await deadEvents(t.db, { consumer: "one" });
+  const id = dead?.dlqId ?? 0n;
+  expect(await Promise.all([redriveDead(t.db, [id]), redriveDead(t.open(), [id])])).toSatisfy((all: string[][]) => all.flat().length === 1);
+  await Promise.all([inbox.redriver.runOnce(), t.inboxFor("one", { effect }).redriver.runOnce(), inbox.handle([again(event)], never)]);
+  expect(await effects(t.db)).toEqual(["a"]);
+  expect(await deadEvents(t.db, { consumer: "one" })).toEqual([]);
+  expect(await redriveDead(t.db, [id])).toEqual([]);
+});
+
+test("a redriven event that fails again is dead again, with the new reason", async () => {
+  await using t = await setup();
+  const inbox = t.inboxFor("one");
+  await inbox.handle([delivery("refused")], never);
+  const [dead] = await deadEvents(t.db, { consumer: "one" });
+  await redriveDead(t.db, [dead?.dlqId ?? 0n]);
+  expect(await inbox.redriver.runOnce()).toMatchObject({ dead: 1 });
+  expect(await deadEvents(t.db, { consumer: "one" })).toMatchObject([{ why: "refused: never" }]);
+});
+
+test.each(["request", "answer"] as const)("when the %s of COMMIT is lost the event comes again and takes effect exactly once", async (lost) => {
+  await using t = await setup();
+  await using proxy = await cutProxy(t.url);
+  const db = t.open({ url: proxy.url });
+  const { handle } = t.inboxFor("one", { db });
+  await handle([delivery("warm-up")], never);
+  void proxy.cutNext("commit", lost);
+  const event = delivery("a");
+  const [outcome] = await handle([event], never);
+  // Either the batch's own second look has settled it, or the bus brings it again.
+  if (outcome?.kind !== "done") expect(kinds(await handle([again(event)], never))).toEqual(["done"]);
+  expect(await effects(t.db)).toEqual(["warm-up", "a"]);
+});
+
+test("a database that is away is nothing against the event", async () => {
+  await using t = await setup();
+  await using proxy = await cutProxy(t.url);
+  const db = t.open({ url: proxy.url });
+  const { handle } = t.inboxFor("one", { db, attemptsMax: 1 });
+  await proxy[Symbol.asyncDispose]();
+  expect(kinds(await handle([delivery("a")], never))).toEqual(["release"]);
+});
+
+test("an effect that emits commits its event with the mark, or neither", async () => {
+  await using t = await setup();
+  const { handle } = t.inboxFor("one", {
+    effect: async (tx) => {
+      await tx.query(`insert into outbox_events (event_id, event_type, subject, aggregate_key, version, payload)
+                      values ($1, 'T', 's', 'k', 1, '{}')`, [fixedId(900_000)]);
+      throw refused("after all");
+    },
+  });
+  await handle([delivery("a")], never);
+  expect((await t.db.query(`select from outbox_events`)).rowCount).toBe(0);
+  await transaction(t.db, (tx) => tx.query(`select 1`));
+});

@@ -1,0 +1,134 @@
+import { expect, test } from "vitest";
+import { BusUnavailable, type Envelope, type EventBus } from "../bus/index.ts";
+import { type Db, transaction } from "../db/index.ts";
+import { fixedId, testDatabase, until } from "../testing/index.ts";
+import { dead, done, type Outcome, retry } from "../worker/index.ts";
+import { failedEvents, type NewEvent, openOutbox, outboxBacklog, redriveEvents, relay } from "./index.ts";
+
+const outbox = openOutbox();
+let ids = 1;
+const event = (aggregateKey: string, version = 1): NewEvent => ({
+  eventId: fixedId(ids++),
+  eventType: "ThingHappened",
+  subject: "thing.events",
+  aggregateKey,
+  version,
+  payload: { aggregateKey, version },
+});
+const append = (db: Db, ...events: NewEvent[]) => transaction(db, (tx) => outbox.append(tx, ...events));
+
+/** The far side of the port: keeps what it is given, and answers as it is told. */
+function recordingBus(answer: (event: Envelope) => Outcome | Promise<Outcome> = () => done) {
+  const published: Envelope[] = [];
+  const bus: Pick<EventBus, "publish"> = {
+    async publish(events: readonly Envelope[]) {
+      return Promise.all(
+        events.map(async (each) => {
+          const outcome = await answer(each);
+          if (outcome.kind === "done") published.push(each);
+          return outcome;
+        }),
+      );
+    },
+  };
+  return { bus, published, versions: (key: string) => published.filter((e) => e.aggregateKey === key).map((e) => text(e).version) };
+}
+
+const text = (event: Envelope) => JSON.parse(new TextDecoder().decode(event.payload));
+
+test("an event of a transaction that rolled back is never published, and one that committed is, as it was written", async () => {
+  await using t = await testDatabase();
+  const { bus, published } = recordingBus();
+  await transaction(t.db, async (tx) => {
+    await outbox.append(tx, event("never"));
+    throw new Error("no");
+  }).catch(() => {});
+  await append(t.db, { ...event("a"), headers: { tenant: "t1" }, occurredAt: "2026-01-08T07:10:00.123456Z" });
+  expect(await relay({ db: t.db, bus }).runOnce()).toMatchObject({ claimed: 1, done: 1 });
+  expect(published).toMatchObject([
+    { eventType: "ThingHappened", subject: "thing.events", aggregateKey: "a", occurredAt: "2026-01-08T07:10:00.123456Z", headers: { tenant: "t1" } },
+  ]);
+  expect(text(published[0] as Envelope)).toEqual({ aggregateKey: "a", version: 1 });
+  expect(await relay({ db: t.db, bus }).runOnce()).toMatchObject({ claimed: 0 });
+});
+
+test("events of one aggregate go one after the other, and none goes before one that failed", async () => {
+  await using t = await testDatabase();
+  let failing = true;
+  const stored: string[] = [];
+  const { bus, versions } = recordingBus(async (e) => {
+    const { version, aggregateKey } = text(e);
+    expect(stored.filter((s) => s === aggregateKey).length).toBe(version - 1); // the one before is stored
+    if (aggregateKey === "a" && version === 2 && failing) return retry(0, "not this time");
+    stored.push(aggregateKey);
+    return done;
+  });
+  await append(t.db, event("a", 1), event("a", 2), event("b", 1), event("a", 3));
+  const r = relay({ db: t.db, bus, settings: { backoff: { baseMs: 1, capMs: 1 } } });
+  expect(await r.runOnce()).toMatchObject({ claimed: 4, done: 2, retry: 1, release: 1 });
+  failing = false;
+  await until("the rest is published", async () => (await r.runOnce(), versions("a").length === 3));
+  expect(versions("a")).toEqual([1, 2, 3]);
+});
+
+test("an event that cannot be encoded is FAILED at once; it parks its aggregate until it is redriven, and no other", async () => {
+  await using t = await testDatabase();
+  const { bus, versions } = recordingBus();
+  let broken = true;
+  const r = relay({
+    db: t.db,
+    bus,
+    encode({ payload }) {
+      if (broken && payload.includes('"poison"') && JSON.parse(payload).version === 1) throw new Error("no such field");
+      return new TextEncoder().encode(payload);
+    },
+  });
+  const poison = event("poison", 1);
+  await append(t.db, poison, event("poison", 2), event("fine", 1));
+  await r.runOnce();
+  await r.runOnce();
+  expect([versions("poison"), versions("fine")]).toEqual([[], [1]]);
+  expect(await failedEvents(t.db)).toMatchObject([
+    { eventId: poison.eventId, attempts: 1, lastError: "cannot be encoded: Error: no such field", parked: 1 },
+  ]);
+  broken = false;
+  expect(await redriveEvents(t.db, [poison.eventId ?? ""])).toEqual([poison.eventId]);
+  expect(await redriveEvents(t.db, [poison.eventId ?? ""])).toEqual([]); // twice is once
+  await r.runOnce();
+  expect(versions("poison")).toEqual([1, 2]);
+});
+
+test("what the bus refuses for good is FAILED, and what it may take later is tried again", async () => {
+  await using t = await testDatabase();
+  const { bus } = recordingBus((e) => (e.aggregateKey === "large" ? dead("too large") : retry(0, "not stored")));
+  await append(t.db, event("large"), event("later"));
+  expect(await relay({ db: t.db, bus }).runOnce()).toMatchObject({ dead: 1, retry: 1 });
+});
+
+test("a bus that is away costs no event an attempt, however long it is away, and everything goes when it is back", async () => {
+  await using t = await testDatabase();
+  let away = true;
+  const { bus, published } = recordingBus(() => {
+    if (away) throw new BusUnavailable("nobody there");
+    return done;
+  });
+  await append(t.db, event("a", 1), event("a", 2), event("b", 1));
+  const r = relay({ db: t.db, bus, settings: { attemptsMax: 2 } });
+  for (let i = 0; i < 5; i++) expect(await r.runOnce()).toMatchObject({ claimed: 3, release: 3 });
+  const { rows } = await t.db.query(`select distinct status, attempt_count from outbox_events`);
+  expect(rows).toEqual([{ status: "PENDING", attempt_count: 0 }]);
+  away = false;
+  await using running = relay({ db: t.db, bus });
+  running.start();
+  await until("all are published", () => published.length === 3);
+});
+
+test("the backlog counts what is claimable apart from what waits behind a failed event", async () => {
+  await using t = await testDatabase();
+  const { bus } = recordingBus((e) => (text(e).version === 1 ? dead("no") : done));
+  await append(t.db, event("a", 1), event("a", 2));
+  await relay({ db: t.db, bus }).runOnce();
+  expect(await outboxBacklog(t.db)).toEqual({ pending: 1, inFlight: 0, failed: 1, oldestClaimableMs: 0 });
+  await append(t.db, event("b", 2));
+  expect((await outboxBacklog(t.db)).oldestClaimableMs).toBeGreaterThan(0);
+});

@@ -1,0 +1,43 @@
+import { expect, test } from "vitest";
+import { testDatabase } from "../testing/index.ts";
+import { inboxForgetsTooSoon, removeFinished, retentionOf } from "./index.ts";
+
+const hourMs = 3_600_000;
+
+test("finished rows go by age, in batches; unfinished rows stay however old they are", async () => {
+  await using t = await testDatabase();
+  await t.db.query(
+    `insert into outbox_events (event_id, event_type, subject, aggregate_key, version, payload, created_at, status, published_at, lease_until)
+     select gen_random_uuid(), 'T', 's', 'k' || i, 1, '{}', now() - interval '1 year', status,
+            case when status = 'PUBLISHED' then now() - age end, case when status = 'IN_FLIGHT' then now() - interval '1 year' end
+       from generate_series(1, 2500) i,
+            (values ('PUBLISHED', interval '2 hours'), ('PUBLISHED', interval '1 minute'),
+                    ('PENDING', interval '1 year'), ('FAILED', interval '1 year'), ('IN_FLIGHT', interval '1 year')) as v(status, age)`,
+  );
+  expect(await removeFinished(t.db, retentionOf.publishedEvents(hourMs))).toBe(2_500);
+  const { rows } = await t.db.query(`select status, count(*)::int from outbox_events group by status order by status`);
+  expect(rows).toEqual(["FAILED", "IN_FLIGHT", "PENDING", "PUBLISHED"].map((status) => ({ status, count: 2_500 })));
+});
+
+test("many processes that clean at once remove each row once and do not wait for each other", async () => {
+  await using t = await testDatabase();
+  await t.db.query(
+    `insert into processed_events (consumer, event_id, processed_at)
+     select 'c', gen_random_uuid(), now() - interval '1 year' from generate_series(1, 3000)`,
+  );
+  const removed = await Promise.all([1, 2, 3].map(() => removeFinished(t.db, retentionOf.processedEvents())));
+  expect(removed.reduce((a, b) => a + b)).toBe(3_000);
+});
+
+test("a dead event's mark stays as long as it may be redriven", async () => {
+  await using t = await testDatabase();
+  await t.db.query(`insert into processed_events (consumer, event_id, result, processed_at)
+                    values ('c', gen_random_uuid(), 'dead', now() - interval '1 year')`);
+  expect(await removeFinished(t.db, retentionOf.processedEvents(0))).toBe(0);
+});
+
+test("an inbox that forgets before the broker does is a fault, told with the numbers", () => {
+  const dayMs = 24 * hourMs;
+  expect(inboxForgetsTooSoon({ inboxMs: 14 * dayMs, brokerMs: 7 * dayMs, redriveMs: 7 * dayMs })).toBeUndefined();
+  expect(inboxForgetsTooSoon({ inboxMs: 7 * dayMs, brokerMs: 7 * dayMs, redriveMs: 1 * dayMs })).toMatch(/kept for 7 days.*at least 8 days/);
+});

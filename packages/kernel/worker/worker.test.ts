@@ -1,0 +1,206 @@
+import { expect, test } from "vitest";
+import type { Claimed } from "../claims/index.ts";
+import { type Db, transaction } from "../db/index.ts";
+import { openOutbox, outboxEvents } from "../outbox/index.ts";
+import { problem } from "../problem/index.ts";
+import { testDatabase, until } from "../testing/index.ts";
+import { backoffMs, done, openWakeups, type Outcome, retry, worker, type WorkerOptions } from "./index.ts";
+
+type Row = Parameters<Parameters<typeof worker>[0]["run"]>[0][number] & { aggregateKey: string };
+const outbox = openOutbox();
+
+async function append(db: Db, ...aggregates: string[]) {
+  const events = aggregates.map((aggregateKey) => ({ eventType: "T", subject: "t.events", aggregateKey, version: 1, payload: {} }));
+  await transaction(db, (tx) => outbox.append(tx, ...events));
+}
+
+function workerOn(db: Db, run: (job: Claimed<{ aggregateKey: string }>, signal: AbortSignal) => Promise<Outcome>, options: Partial<WorkerOptions<Row>> = {}) {
+  return worker({
+    name: "test",
+    db,
+    claims: outboxEvents,
+    run: (jobs, { signal }) => jobs.map((job) => run(job, signal)),
+    settings: { pollMs: 20, ...options.settings },
+    ...(options.wakeups && { wakeups: options.wakeups }),
+    ...(options.topic && { topic: options.topic }),
+  });
+}
+
+const statuses = async (db: Db) =>
+  (await db.query<{ status: string }>(`select status from outbox_events order by position`)).rows.map((row) => row.status);
+
+test("a round tells what became of each job", async () => {
+  await using t = await testDatabase();
+  await append(t.db, "good", "slow", "bad", "broken");
+  const refused = problem({ code: "refused", status: 422, title: "Refused" });
+  const w = workerOn(t.db, async ({ aggregateKey }) => {
+    if (aggregateKey === "slow") return retry(60_000, "later");
+    if (aggregateKey === "bad") throw refused("for good");
+    if (aggregateKey === "broken") throw new Error("who knows", { cause: new Error("deep down") });
+    return done;
+  });
+  expect(await w.runOnce()).toEqual({ claimed: 4, done: 1, retry: 2, dead: 1, release: 0, leaseLost: 0 });
+  const { rows } = await t.db.query(`select status, last_error from outbox_events order by position`);
+  expect(rows.map((row) => row.last_error)).toEqual([
+    null,
+    "later",
+    "refused: for good",
+    "Error: who knows; because Error: deep down",
+  ]);
+});
+
+test("work that fails again and again is given up after its attempts, with its last error", async () => {
+  await using t = await testDatabase();
+  await append(t.db, "a");
+  let tries = 0;
+  const w = workerOn(t.db, async () => (tries++, retry(0, "still no")), { settings: { attemptsMax: 3 } });
+  for (let i = 0; i < 5; i++) await w.runOnce();
+  expect(tries).toBe(3);
+  expect((await t.db.query(`select status, last_error from outbox_events`)).rows).toEqual([
+    { status: "FAILED", last_error: "gave up after 3 attempts: still no" },
+  ]);
+});
+
+test("work whose worker dies every time is given up too, without being run once more", async () => {
+  await using t = await testDatabase();
+  await append(t.db, "a");
+  for (let i = 0; i < 3; i++) await outboxEvents.claim(t.db, { limit: 1, leaseMs: 0, worker: "died" });
+  let ran = false;
+  const w = workerOn(t.db, async () => ((ran = true), done), { settings: { attemptsMax: 3 } });
+  expect(await w.runOnce()).toMatchObject({ dead: 1 });
+  expect(ran).toBe(false);
+});
+
+test("a started worker drains what is there and what comes later, several jobs at a time and never more", async () => {
+  await using t = await testDatabase();
+  await append(t.db, ...Array.from({ length: 300 }, (_, i) => `a${i}`));
+  let running = 0;
+  let most = 0;
+  await using w = workerOn(
+    t.db,
+    async () => {
+      most = Math.max(most, ++running);
+      await new Promise((resolve) => setImmediate(resolve));
+      running--;
+      return done;
+    },
+    { settings: { batchMax: 20, concurrency: 40, pollMs: 10 } },
+  );
+  w.start();
+  await until("all are published", async () => (await statuses(t.db)).every((status) => status === "PUBLISHED"));
+  await append(t.db, "late");
+  await until("the late one is too", async () => (await statuses(t.db)).every((status) => status === "PUBLISHED"));
+  expect(most).toBeGreaterThan(1);
+  expect(most).toBeLessThanOrEqual(40);
+});
+
+test("a signal after the commit, of this process or another, is heard long before the poll", async () => {
+  await using t = await testDatabase();
+  await using here = openWakeups({ url: t.url });
+  await using elsewhere = openWakeups({ url: t.url });
+  await Promise.all([here.listening, elsewhere.listening]);
+  await using w = workerOn(t.db, async () => done, { settings: { pollMs: 600_000 }, wakeups: here, topic: "app.outbox" });
+  w.start();
+  for (const wakeups of [here, elsewhere]) {
+    const signalling = openOutbox({ wakeups, topic: "app.outbox" });
+    await transaction(t.db, (tx) =>
+      signalling.append(tx, { eventType: "T", subject: "t.events", aggregateKey: "a", version: 1, payload: {} }),
+    );
+    await until("it is published", async () => (await statuses(t.db)).every((status) => status === "PUBLISHED"));
+  }
+});
+
+test("the wake-up connection comes back by itself, and wakes everybody for what was missed", async () => {
+  await using t = await testDatabase();
+  await using wakeups = openWakeups({ url: t.url });
+  let woken = 0;
+  wakeups.on("topic", () => woken++);
+  await wakeups.listening;
+  const before = woken;
+  await t.db.query(`select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'todoke wakeups' and datname = current_database()`);
+  await until("it has reconnected", () => woken > before);
+});
+
+test("work that takes longer than its lease keeps it by renewal", async () => {
+  await using t = await testDatabase();
+  await append(t.db, "a");
+  const finish = Promise.withResolvers<Outcome>();
+  let starts = 0;
+  const settings = { leaseMs: 150, pollMs: 20 };
+  await using one = workerOn(t.db, () => (starts++, finish.promise), { settings });
+  await using two = workerOn(t.db, () => (starts++, finish.promise), { settings });
+  one.start();
+  two.start();
+  const lease = async () => (await t.db.query(`select lease_epoch, lease_until from outbox_events`)).rows[0];
+  await until("it is claimed", async () => (await lease()).lease_epoch === 1n);
+  const given = (await lease()).lease_until;
+  await until("the lease has been renewed three times over", async () => (await lease()).lease_until - given > 450);
+  finish.resolve(done);
+  await until("it is done", async () => (await statuses(t.db))[0] === "PUBLISHED");
+  expect(starts).toBe(1);
+});
+
+test("a worker that lost its lease is told, and what it says afterwards does not count", async () => {
+  await using t = await testDatabase();
+  await append(t.db, "a");
+  const told = Promise.withResolvers<void>();
+  const finish = Promise.withResolvers<Outcome>();
+  await using w = workerOn(
+    t.db,
+    (_, signal) => {
+      signal.addEventListener("abort", () => told.resolve());
+      return finish.promise;
+    },
+    { settings: { leaseMs: 150 } },
+  );
+  w.start();
+  await until("it is claimed", async () => (await statuses(t.db))[0] === "IN_FLIGHT");
+  // Another worker has it now, as after a stall of this one.
+  await t.db.query(`update outbox_events set lease_epoch = lease_epoch + 1, lease_until = now() + interval '1 hour', locked_by = 'other'`);
+  await told.promise;
+  finish.resolve(retry(0, "too late"));
+  await w.stop();
+  expect((await t.db.query(`select status, locked_by, last_error from outbox_events`)).rows).toEqual([
+    { status: "IN_FLIGHT", locked_by: "other", last_error: null },
+  ]);
+});
+
+test("a stop finishes what runs and gives the rest back, so that another worker has it at once", async () => {
+  await using t = await testDatabase();
+  await append(t.db, "quick", "endless");
+  const quick = Promise.withResolvers<Outcome>();
+  const w = workerOn(t.db, ({ aggregateKey }) => (aggregateKey === "quick" ? quick.promise : new Promise(() => {})), {
+    settings: { drainMs: 50 },
+  });
+  w.start();
+  await until("both are claimed", async () => (await statuses(t.db)).every((status) => status === "IN_FLIGHT"));
+  const stopped = w.stop();
+  quick.resolve(done);
+  await stopped;
+  const { rows } = await t.db.query(`select aggregate_key, status, attempt_count from outbox_events order by position`);
+  expect(rows).toEqual([
+    { aggregate_key: "quick", status: "PUBLISHED", attempt_count: 1 },
+    { aggregate_key: "endless", status: "PENDING", attempt_count: 0 },
+  ]);
+});
+
+test("a worker outlives a database that goes away, and goes on when it is back", async () => {
+  await using t = await testDatabase();
+  const db = t.open();
+  await using w = workerOn(db, async () => done, { settings: { pollMs: 10 } });
+  w.start();
+  for (let i = 0; i < 5; i++) {
+    await append(t.db, `a${i}`);
+    await t.db.query(`select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()`);
+  }
+  await until("all are published", async () => {
+    const all = await statuses(t.db).catch(() => ["?"]);
+    return all.length === 5 && all.every((status) => status === "PUBLISHED");
+  });
+});
+
+test("the backoff doubles from its base to its cap, and spreads by half either way", () => {
+  const at = (attempt: number, random: number) => backoffMs(attempt, { baseMs: 1_000, capMs: 60_000 }, () => random);
+  expect([1, 2, 3, 6, 50].map((attempt) => at(attempt, 0.5))).toEqual([2_000, 4_000, 8_000, 60_000, 60_000]);
+  expect([at(1, 0), at(1, 1)]).toEqual([1_000, 3_000]);
+});
