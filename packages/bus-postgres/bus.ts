@@ -3,7 +3,7 @@ import { type Delivery, type Envelope, type EventBus, BusUnavailable, type Handl
 import type { Claimed } from "@todoke/kernel/claims";
 import { CommitUnknown, isUnavailable, migrate, openDb } from "@todoke/kernel/db";
 import { keepClean } from "@todoke/kernel/retention";
-import { backoffMs, dead, describeError, done, openWakeups, type Outcome, release, retry, worker } from "@todoke/kernel/worker";
+import { backoffMs, dead, describeError, done, inWaves, openWakeups, type Outcome, release, retry, worker } from "@todoke/kernel/worker";
 import { busMigrations, busRetention, deliveries, insertMessages, insertSubscription, readDurability } from "./store.ts";
 
 export interface PostgresBusOptions {
@@ -21,7 +21,6 @@ export interface PostgresBusOptions {
   readonly onError?: (error: unknown) => void;
 }
 
-const topic = "todoke_bus";
 const dayMs = 24 * 60 * 60 * 1_000;
 
 export async function openPostgresBus(options: PostgresBusOptions): Promise<EventBus> {
@@ -51,7 +50,7 @@ export async function openPostgresBus(options: PostgresBusOptions): Promise<Even
       if (events.length === 1) return [retry(0, describeError(error))];
       return (await Promise.all(events.map((event) => publish([event])))).flat(); // One bad event fails alone.
     }
-    wakeups.signal(topic);
+    wakeups.signal(schema);
     return events.map((event) =>
       tooLarge(event) ? dead(`the payload has ${event.payload.byteLength} bytes; the bus takes ${payloadMaxBytes}`) : done,
     );
@@ -67,7 +66,7 @@ export async function openPostgresBus(options: PostgresBusOptions): Promise<Even
       claims: deliveries,
       queue: consumer,
       wakeups,
-      topic,
+      topic: schema,
       settings: {
         batchMax,
         concurrency: batchMax * (concurrency + 1), // one batch waits, claimed, while the others are handled
@@ -76,9 +75,9 @@ export async function openPostgresBus(options: PostgresBusOptions): Promise<Even
         attemptsMax: Number.MAX_SAFE_INTEGER, // The consumer decides when to give up.
       },
       run(jobs, lease) {
-        const outcomes = handleInTurn(jobs.map(delivery));
+        const outcomes = inWaves(jobs.map(delivery), async (wave) => (await handleInTurn(wave)).map(putAway));
         void outcomes.then((all) => lease.rest(restMs(all)));
-        return jobs.map((_, place) => outcomes.then((all) => putAway(all[place])));
+        return jobs.map((_, place) => outcomes.then((all) => all[place] as Outcome));
       },
       ...(onError && { onError }),
     });
@@ -94,6 +93,15 @@ export async function openPostgresBus(options: PostgresBusOptions): Promise<Even
     return subscription;
   }
 
+  let closed: Promise<void> | undefined;
+
+  async function close(): Promise<void> {
+    await Promise.all([...subscriptions].map((subscription) => subscription[Symbol.asyncDispose]()));
+    await cleaning[Symbol.asyncDispose]();
+    await wakeups[Symbol.asyncDispose]();
+    await db.end();
+  }
+
   return {
     publish,
     subscribe,
@@ -104,12 +112,7 @@ export async function openPostgresBus(options: PostgresBusOptions): Promise<Even
       const warnings = off.map((setting) => `${setting} is off: a crash of the machine loses stored events; turn it on`);
       return { engine: `PostgreSQL ${version}`, warnings };
     },
-    async [Symbol.asyncDispose]() {
-      await Promise.all([...subscriptions].map((subscription) => subscription[Symbol.asyncDispose]()));
-      await cleaning[Symbol.asyncDispose]();
-      await wakeups[Symbol.asyncDispose]();
-      await db.end();
-    },
+    [Symbol.asyncDispose]: () => (closed ??= close()),
   };
 }
 
@@ -119,10 +122,8 @@ function delivery({ claim, ...event }: Claimed<Envelope>): Delivery {
   return { ...event, redelivered: claim.attempt > 1 };
 }
 
-function putAway(outcome: Outcome | undefined): Outcome {
-  if (!outcome) return retry(1_000, "the handler returned fewer outcomes than it was given deliveries");
-  return outcome.kind === "dead" ? done : outcome;
-}
+/** What a consumer gives up it has put away itself: for the bus it is done, and the next of its aggregate may come. */
+const putAway = (outcome: Outcome): Outcome => (outcome.kind === "dead" ? done : outcome);
 
 /** When a consumer gives a whole batch back (its database is away), taking it again at once would be a loop without rest. */
 function restMs(outcomes: readonly Outcome[]): number {
@@ -130,22 +131,24 @@ function restMs(outcomes: readonly Outcome[]): number {
   return Math.min(...delays, 5_000);
 }
 
-/** Lets `width` batches be handled at once; after a stop, those that have not begun are given back. */
+/** Lets `width` batches be handled at once; at a stop, those that have not begun are given back at once. */
 function inTurn(handle: Handle, width: number, stopping: AbortSignal): (batch: readonly Delivery[]) => Promise<readonly Outcome[]> {
   let free = width;
   const waiting: (() => void)[] = [];
+  stopping.addEventListener("abort", () => {
+    for (const goOn of waiting.splice(0)) goOn();
+  });
   return async (batch) => {
-    if (free === 0) await new Promise<void>((resolve) => waiting.push(resolve));
-    else free--;
+    while (free === 0 && !stopping.aborted) await new Promise<void>((goOn) => waiting.push(goOn));
+    if (stopping.aborted) return batch.map(() => release("the consumer is stopping"));
+    free--;
     try {
-      if (stopping.aborted) return batch.map(() => release("the consumer is stopping"));
       return await handle(batch, stopping);
     } catch (error) {
       return batch.map(() => retry(backoffMs(1), describeError(error)));
     } finally {
-      const next = waiting.shift();
-      if (next) next();
-      else free++;
+      free++;
+      waiting.shift()?.();
     }
   };
 }

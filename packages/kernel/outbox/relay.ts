@@ -12,6 +12,7 @@ import {
   backoffMs,
   dead,
   describeError,
+  inWaves,
   type Lease,
   type Outcome,
   release,
@@ -30,6 +31,7 @@ export interface RelayOptions extends Pick<WorkerOptions<OutboxEvent>, "db" | "s
 }
 
 type Job = Claimed<OutboxEvent>;
+type Encoded = { readonly job: Job; readonly payload: Uint8Array };
 
 const asJson = ({ payload }: { payload: string }) => new TextEncoder().encode(payload);
 
@@ -39,26 +41,18 @@ const restBackoff = { baseMs: 50, capMs: 5_000 };
 export function relay({ bus, encode = asJson, name = "relay", ...options }: RelayOptions): Worker {
   let unavailable = 0;
 
-  async function publishAll(jobs: readonly Job[], lease: Lease): Promise<Map<Job, Outcome>> {
-    const outcomes = new Map<Job, Outcome>();
-    const stuck = new Set<string>();
-    for (const wave of waves(jobs)) {
-      const going = wave.filter((job) => !stuck.has(job.aggregateKey));
-      for (const job of wave) outcomes.set(job, behindAnother);
-      for (const [job, outcome] of await publishWave(going, lease)) {
-        outcomes.set(job, outcome);
-        if (outcome.kind !== "done") stuck.add(job.aggregateKey);
-      }
-    }
-    return outcomes;
-  }
-
-  async function publishWave(jobs: readonly Job[], lease: Lease): Promise<(readonly [Job, Outcome])[]> {
-    const encoded = jobs.map((job) => [job, encodeSafely(job)] as const);
-    const ready = encoded.filter((pair): pair is readonly [Job, Uint8Array] => pair[1] instanceof Uint8Array);
-    const refused = encoded.filter((pair): pair is readonly [Job, Outcome] => !(pair[1] instanceof Uint8Array));
-    const outcomes = ready.length > 0 ? await publish(ready, lease) : [];
-    return [...refused, ...ready.map(([job], place) => [job, backedOff(job, outcomes[place] as Outcome)] as const)];
+  /** Publishes events of different aggregates at once; answers each in its place. */
+  async function publishWave(jobs: readonly Job[], lease: Lease): Promise<readonly Outcome[]> {
+    const encoded = jobs.map(encodeSafely);
+    const ready = jobs.flatMap((job, place) => {
+      const payload = encoded[place];
+      return payload instanceof Uint8Array ? [{ job, payload }] : [];
+    });
+    const answers = (ready.length > 0 ? await publish(ready, lease) : []).values();
+    return jobs.map((job, place) => {
+      const payload = encoded[place];
+      return payload instanceof Uint8Array ? backedOff(job, answers.next().value as Outcome) : (payload as Outcome);
+    });
   }
 
   /** The bus says that an event should be tried again; when is ours to say, for only we know how often it was. */
@@ -74,17 +68,16 @@ export function relay({ bus, encode = asJson, name = "relay", ...options }: Rela
     }
   }
 
-  async function publish(ready: readonly (readonly [Job, Uint8Array])[], lease: Lease): Promise<readonly Outcome[]> {
+  async function publish(ready: readonly Encoded[], lease: Lease): Promise<readonly Outcome[]> {
     const startedAt = performance.now();
-    const spans = ready.map(([job]) => spanOf(job));
-    const outcomes = await askBus(ready.map(([job, payload], place) => envelope(job, payload, spans[place]?.headers)), lease);
-    outcomes.forEach((outcome, place) => {
-      spans[place]?.end("why" in outcome ? outcome.why : undefined);
-      const job = ready[place]?.[0];
-      if (outcome.kind === "done" && job) {
-        const delayMs = job.ageMs + performance.now() - startedAt;
-        observeValue("todoke.outbox.publish.delay", delayMs / 1_000, { subject: job.subject });
-      }
+    const spans = ready.map(({ job }) => spanOf(job));
+    const outcomes = await askBus(ready.map(({ job, payload }, place) => envelope(job, payload, spans[place]?.headers)), lease);
+    const tookMs = performance.now() - startedAt;
+    ready.forEach(({ job }, place) => {
+      const outcome = outcomes[place];
+      spans[place]?.end(outcome && "why" in outcome ? outcome.why : undefined);
+      if (outcome?.kind !== "done") return;
+      observeValue("todoke.outbox.publish.delay", (job.ageMs + tookMs) / 1_000, { subject: job.subject });
     });
     return outcomes;
   }
@@ -108,26 +101,10 @@ export function relay({ bus, encode = asJson, name = "relay", ...options }: Rela
     claims: outboxEvents,
     settings: { batchMax: 200, concurrency: 400, ...options.settings },
     run(jobs, lease) {
-      const outcomes = publishAll(jobs, lease);
-      return jobs.map((job) => outcomes.then((all) => all.get(job) as Outcome));
+      const outcomes = inWaves(jobs, (wave) => publishWave(wave, lease));
+      return jobs.map((_, place) => outcomes.then((all) => all[place] as Outcome));
     },
   });
-}
-
-const behindAnother = release("an event of the same aggregate before it was not published");
-
-/** The first event of each aggregate, then the second of each, and so on. Claimed rows come in their order. */
-function waves(jobs: readonly Job[]): Job[][] {
-  const seen = new Map<string, number>();
-  const result: Job[][] = [];
-  for (const job of jobs) {
-    const nth = seen.get(job.aggregateKey) ?? 0;
-    seen.set(job.aggregateKey, nth + 1);
-    const wave = result[nth];
-    if (wave) wave.push(job);
-    else result.push([job]);
-  }
-  return result;
 }
 
 function spanOf(job: Job) {

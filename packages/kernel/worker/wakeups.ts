@@ -38,6 +38,7 @@ export function openWakeups({ url, everyMs = 10, onError }: WakeupsOptions): Wak
   let reconnect: NodeJS.Timeout | undefined;
   let ping: NodeJS.Timeout | undefined;
   let closed = false;
+  let lastSaid: Promise<unknown> = Promise.resolve();
 
   const wakeLocal = (topic: string) => workers.get(topic)?.forEach((wake) => void wake());
   const wakeAll = () => workers.forEach((set) => void set.forEach((wake) => void wake()));
@@ -62,7 +63,7 @@ export function openWakeups({ url, everyMs = 10, onError }: WakeupsOptions): Wak
     listening.resolve();
     wakeAll(); // What was signalled while nobody listened is found now.
     // A connection that is dead without saying so (a black hole) is found by asking.
-    ping = setInterval(() => fresh.query("select 1").catch((error) => lost(fresh, error)), pingEveryMs);
+    ping = setInterval(() => tell(fresh, "select 1"), pingEveryMs);
     ping.unref();
   }
 
@@ -95,8 +96,12 @@ export function openWakeups({ url, everyMs = 10, onError }: WakeupsOptions): Wak
 
   function notify(topic: string): void {
     sentAt.set(topic, performance.now());
-    const via = client;
-    via?.query(`select pg_notify('${channel}', $1)`, [topic]).catch((error) => lost(via, error));
+    if (client) tell(client, `select pg_notify('${channel}', $1)`, [topic]);
+  }
+
+  /** One after the other: a connection takes one statement at a time. */
+  function tell(via: pg.Client, text: string, values: string[] = []): void {
+    lastSaid = lastSaid.then(() => (client === via ? via.query(text, values) : undefined)).catch((error) => lost(via, error));
   }
 
   void connect();

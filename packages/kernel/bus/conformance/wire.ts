@@ -11,6 +11,7 @@ export interface Wire extends AsyncDisposable {
   cut(): void;
   /** From now on nothing that the broker says gets through, while it still hears everything. */
   deafen(): void;
+  listenAgain(): void;
   /** Destroys what is connected; who connects again is served. */
   hiccup(): void;
 }
@@ -63,6 +64,9 @@ export async function openWire(brokerUrl: string): Promise<Wire> {
     hiccup,
     deafen: () => {
       isDeaf = true;
+    },
+    listenAgain: () => {
+      isDeaf = false;
     },
     [Symbol.asyncDispose]: () => {
       cut();

@@ -1,0 +1,42 @@
+import type { EventBus } from "@todoke/kernel/bus";
+import { busConformance, openWire, type Wire } from "@todoke/kernel/bus/conformance";
+import { testDatabase } from "@todoke/kernel/testing";
+import { startEngine } from "@todoke/engines";
+import { afterAll, test } from "vitest";
+import { openPostgresBus } from "./index.ts";
+
+const shared = await testDatabase({ sets: [] });
+const wires = new Map<EventBus, Wire>();
+
+/** A bus whose connection can be cut; each place is a schema of its own. */
+async function open(url: string, place: string, ackWaitMs: number): Promise<EventBus> {
+  const wire = await openWire(url);
+  const bus = await openPostgresBus({ url: wire.url, schema: place, ackWaitMs, pollMs: 100 });
+  wires.set(bus, wire);
+  return bus;
+}
+
+afterAll(async () => {
+  for (const wire of wires.values()) await wire[Symbol.asyncDispose]();
+  await shared[Symbol.asyncDispose]();
+});
+
+busConformance({
+  name: "PostgreSQL",
+  test: (name, body, timeoutMs) => test(name, { timeout: timeoutMs ?? 30_000 }, body),
+  open: (place, { ackWaitMs }) => open(shared.url, place, ackWaitMs),
+  crash: async (bus) => wires.get(bus)?.cut(),
+  async ownBroker() {
+    const engine = await startEngine("postgres");
+    return {
+      open: (place, { ackWaitMs }) => open(engine.url, place, ackWaitMs),
+      async restart() {
+        await engine.kill();
+        await engine.start();
+      },
+      [Symbol.asyncDispose]: () => engine[Symbol.asyncDispose](),
+    };
+  },
+  payloadBytesMax: 8 * 1024 * 1024,
+  promises: { dedupes: true, ordersAfterRetry: true, ordersAcrossProcesses: true, replaysToNewConsumers: true },
+});
