@@ -7,9 +7,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
 import { type Db, type DbOptions, type MigrationSet, migrate, migrationsOf, openDb } from "../db/index.ts";
 
-export { type CutProxy, cutProxy } from "./cut-proxy.ts";
+import { kernelMigrations } from "../migrations/index.ts";
 
-export const kernelMigrations: MigrationSet = { name: "kernel", dir: new URL("../migrations/", import.meta.url) };
+export { type CutProxy, cutProxy } from "./cut-proxy.ts";
 
 export interface TestDatabase extends AsyncDisposable {
   readonly db: Db;

@@ -1,0 +1,104 @@
+/**
+ * The program that flows run as child processes and then stop, kill and continue: a relay, a consumer, or both, with
+ * named points at which it can be told to die or to hold still.
+ */
+import type { EventBus, Handle } from "@todoke/kernel/bus";
+import { type Db, openDb, type Tx } from "@todoke/kernel/db";
+import { openInbox } from "@todoke/kernel/inbox";
+import { relay } from "@todoke/kernel/outbox";
+import { type BusPlace, consumer, openBus, subject } from "./buses.ts";
+
+/** Where a crash matters. Each is reached once per batch. */
+export type Point = "claimed" | "published" | "settling" | "effect" | "handled";
+
+export interface PipelineOptions {
+  readonly databaseUrl: string;
+  readonly bus: BusPlace;
+  readonly roles: readonly ("relay" | "consumer")[];
+  readonly leaseMs: number;
+  readonly attemptsMax: number;
+  /** What to do when a point is reached for the n-th time. */
+  readonly at?: { readonly point: Point; readonly nth: number; readonly do: "die" | "hold" };
+}
+
+export type Report = { readonly held: Point } | { readonly leaseLost: number } | { readonly started: true };
+
+const options: PipelineOptions = JSON.parse(process.argv[2] ?? "{}");
+const tell = (report: Report) => process.send?.(report);
+const told = Promise.withResolvers<void>();
+process.once("message", () => told.resolve());
+
+let reached = 0;
+
+/** No clean-up, no goodbye: what a kill -9 or a power cut would leave. */
+async function reach(point: Point): Promise<void> {
+  if (options.at?.point !== point || ++reached !== options.at.nth) return;
+  if (options.at.do === "die") process.kill(process.pid, "SIGKILL");
+  tell({ held: point });
+  await told.promise;
+}
+
+function withPoints(bus: EventBus): Pick<EventBus, "publish"> {
+  return {
+    async publish(events) {
+      await reach("claimed");
+      const outcomes = await bus.publish(events);
+      await reach("published");
+      return outcomes;
+    },
+  };
+}
+
+/** The settlement goes out and its answer is never read. */
+function dyingWhileSettling(db: Db): Db {
+  const query = db.query.bind(db) as (...args: unknown[]) => Promise<unknown>;
+  return Object.assign(db, {
+    query(config: { name?: string }, ...rest: unknown[]) {
+      const answer = query(config, ...rest);
+      return config.name?.startsWith("settle outbox_events") ? reach("settling").then(() => answer) : answer;
+    },
+  });
+}
+
+async function effect(tx: Tx, names: readonly string[]): Promise<void> {
+  for (const name of names) {
+    await tx.query(`insert into effects (event_id, aggregate_key, version, payload)
+                    select event_id, aggregate_key, version, payload from outbox_events where event_id = $1`, [name]);
+    const { rows } = await tx.query(`select payload from outbox_events where event_id = $1`, [name]);
+    if (rows[0]?.payload.deadly) process.kill(process.pid, "SIGKILL");
+  }
+  await reach("effect");
+}
+
+const db = openDb({ url: options.databaseUrl, schema: "app" });
+const bus = await openBus(options.bus);
+
+if (options.roles.includes("relay")) {
+  const publishing = relay({
+    db: dyingWhileSettling(openDb({ url: options.databaseUrl, schema: "app" })),
+    bus: withPoints(bus),
+    settings: { batchMax: 10, concurrency: 20, leaseMs: options.leaseMs, pollMs: 50 },
+  });
+  if (options.at?.do === "hold") tell({ leaseLost: (await publishing.runOnce()).leaseLost });
+  else publishing.start();
+}
+
+if (options.roles.includes("consumer")) {
+  const { attemptsMax } = options;
+  const inbox = openInbox<string>({
+    db,
+    consumer,
+    read: (event) => event.eventId,
+    effect,
+    attemptsMax,
+    backoff: { baseMs: 10, capMs: 50 },
+  });
+  const handle: Handle = async (deliveries, stopping) => {
+    const outcomes = await inbox.handle(deliveries, stopping);
+    await reach("handled");
+    return outcomes;
+  };
+  await bus.subscribe({ consumer, subjects: [subject], handle, batchMax: 10 });
+}
+
+tell({ started: true });

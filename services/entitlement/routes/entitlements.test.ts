@@ -1,0 +1,153 @@
+import { decodeEvent, encodeEvent } from "@todoke/contracts";
+import { cutProxy } from "@todoke/kernel/testing";
+import { expect, test } from "vitest";
+import { body, setup } from "../testing.ts";
+
+test("grants and revokes answer as the contract shows, with a version that rises by one each time", async () => {
+  await using t = await setup();
+  const { post, list } = await t.process();
+  const steps = [
+    ["grants", 201, "ACTIVE", 1],
+    ["grants", 200, "ACTIVE", 2],
+    ["revokes", 200, "REVOKED", 3],
+    ["grants", 200, "ACTIVE", 4],
+  ] as const;
+  for (const [path, code, status, version] of steps) {
+    const answer = await post(path, `key-${version}`);
+    expect(answer.statusCode).toBe(code);
+    expect(answer.headers["content-type"]).toBe("application/json; charset=utf-8");
+    expect(answer.json()).toEqual({
+      user_id: "u_123",
+      stock_keeping_unit: "item1",
+      status,
+      version,
+      updated_at: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/),
+    });
+  }
+  const never = await post("revokes", "never-granted", { ...body, stock_keeping_unit: "item2" });
+  expect([never.statusCode, never.json().status]).toEqual([201, "REVOKED"]);
+  const listed = (await list("u_123")).json();
+  expect(listed.entitlements).toMatchObject([
+    { stock_keeping_unit: "item1", status: "ACTIVE", version: 4 },
+    { stock_keeping_unit: "item2", status: "REVOKED", version: 1 },
+  ]);
+  expect((await list("nobody")).json()).toEqual({ user_id: "nobody", entitlements: [] });
+});
+
+test("64 parallel requests with one key, at two processes: one effect, 64 answers equal to the byte", async () => {
+  await using t = await setup();
+  const processes = [await t.process(), await t.process()];
+  const answers = await Promise.all(Array.from({ length: 64 }, (_, i) => processes[i % 2]?.post("grants", "one-key")));
+  const bytes = answers.map((answer) => `${answer?.statusCode} ${answer?.headers["content-type"]} ${answer?.rawPayload.toString("hex")}`);
+  expect(new Set(bytes).size).toBe(1);
+  expect(answers.filter((answer) => answer?.headers["idempotency-replayed"] !== "true").length).toBe(1);
+  expect(await t.rows()).toEqual({ entitlements: 1, events: 1, keys: 1 });
+});
+
+test("the same key with another body is refused with 409, and nothing happens", async () => {
+  await using t = await setup();
+  const { post } = await t.process();
+  await post("grants", "key-1");
+  const other = await post("grants", "key-1", { ...body, purchase_id: "p_457" });
+  expect([other.statusCode, other.json().code]).toEqual([409, "idempotency-conflict"]);
+  const reordered = await post("grants", "key-1", Object.fromEntries(Object.entries(body).reverse()));
+  expect(reordered.headers["idempotency-replayed"]).toBe("true"); // the same JSON in another order is the same body
+  expect(await t.rows()).toEqual({ entitlements: 1, events: 1, keys: 1 });
+});
+
+test("the same key of another caller, or on another route, is independent", async () => {
+  await using t = await setup();
+  const { post } = await t.process();
+  const answers = [await post("grants", "key-1"), await post("grants", "key-1", body, "game"), await post("revokes", "key-1")];
+  expect(answers.map((answer) => answer.json().version)).toEqual([1, 2, 3]);
+});
+
+test.each(["request", "answer"] as const)(
+  "when the %s of the commit is lost, 503 says so and the retry with the same key ends in exactly one effect",
+  async (lost) => {
+    await using t = await setup();
+    await using proxy = await cutProxy(t.url);
+    const { post } = await t.process(t.open({ url: proxy.url }));
+    await post("grants", "warm-up", { ...body, user_id: "u_0" });
+    void proxy.cutNext("change entitlements", lost);
+    const unknown = await post("grants", "key-1");
+    expect([unknown.statusCode, unknown.json().code]).toEqual([503, "outcome-unknown"]);
+    expect(unknown.headers["retry-after"]).toBe("1");
+    const retried = await post("grants", "key-1");
+    expect(retried.json().version).toBe(1);
+    expect(retried.headers["idempotency-replayed"]).toBe(lost === "answer" ? "true" : undefined);
+    expect(await t.rows()).toEqual({ entitlements: 2, events: 2, keys: 2 });
+  },
+);
+
+test("requests for one entitlement, from two processes at once, take effect one after the other and none is lost", async () => {
+  await using t = await setup();
+  const processes = [await t.process(), await t.process()];
+  const answers = await Promise.all(Array.from({ length: 100 }, (_, i) => processes[i % 2]?.post("grants", `key-${i}`)));
+  const versions = answers.map((answer) => answer?.json().version).sort((a, b) => a - b);
+  expect(versions).toEqual(Array.from({ length: 100 }, (_, i) => i + 1));
+  const { rows } = await t.db.query(`select version::int from outbox_events order by position`);
+  expect(rows.map((row) => row.version)).toEqual(versions); // the order of the events is the order of the versions
+});
+
+test("one bad request among many fails alone", async () => {
+  await using t = await setup();
+  await t.db.query(`alter table entitlements add constraint no_poison check (source <> 'poison')`);
+  const { post } = await t.process();
+  const answers = await Promise.all(
+    Array.from({ length: 20 }, (_, i) =>
+      post("grants", `key-${i}`, { ...body, user_id: `u_${i}`, reason: i === 7 ? "poison" : "purchase" }),
+    ),
+  );
+  expect(answers.map((answer) => answer.statusCode).filter((code) => code !== 201)).toEqual([500]);
+  expect(await t.rows()).toEqual({ entitlements: 19, events: 19, keys: 19 });
+});
+
+test("an expired key runs anew", async () => {
+  await using t = await setup();
+  const { post } = await t.process();
+  await post("grants", "key-1");
+  await t.db.query(`update idempotency_keys set expires_at = now() - interval '1 second'`);
+  expect((await post("grants", "key-1")).json().version).toBe(2);
+  expect(await t.rows()).toEqual({ entitlements: 1, events: 2, keys: 1 });
+});
+
+test("the event tells what happened, and fits the contract", async () => {
+  await using t = await setup();
+  const { post } = await t.process();
+  const granted = (await post("grants", "key-1", { ...body, user_id: 'ü"\\' })).json();
+  const { rows } = await t.db.query(`select * from outbox_events`);
+  expect(rows[0]).toMatchObject({ event_type: "EntitlementGranted", subject: "entitlement.events", aggregate_key: 'ü"\\/item1', version: 1n });
+  const event = decodeEvent("EntitlementGranted", encodeEvent("EntitlementGranted", rows[0].payload));
+  expect(event).toMatchObject({ userId: granted.user_id, stockKeepingUnit: "item1", source: "purchase", sourceId: "p_456", version: 1n });
+  expect(event.eventId).toBe(rows[0].event_id);
+});
+
+test("bad input gets a 4xx that names the field, and leaves nothing behind", async () => {
+  await using t = await setup();
+  const { post } = await t.process();
+  const cases: [string, unknown, number, string][] = [
+    ["key-1", { ...body, user_id: "" }, 400, "body.user_id"],
+    ["key-1", { ...body, user_id: 7 }, 400, "body.user_id"],
+    ["key-1", { ...body, extra: 1 }, 400, "body.extra"],
+    ["key-1", { user_id: "u" }, 400, "body.stock_keeping_unit"],
+    ["key-1", { ...body, reason: "a\0b" }, 400, "body.reason"],
+    ["key-1", '{"user_id":"\\ud800"}', 400, "body.user_id"],
+    ["key 1", body, 400, "header.idempotency-key"],
+    ["", body, 400, "header.idempotency-key"],
+  ];
+  for (const [key, payload, status, field] of cases) {
+    const answer = await post("grants", key, payload);
+    expect([answer.statusCode, answer.headers["content-type"]]).toEqual([status, "application/problem+json; charset=utf-8"]);
+    expect(answer.json().errors.map((error: { field: string }) => error.field)).toContain(field);
+  }
+  expect(await t.rows()).toEqual({ entitlements: 0, events: 0, keys: 0 });
+});
+
+test("nobody gets in without a key that allows it", async () => {
+  await using t = await setup();
+  const { app, post } = await t.process();
+  expect((await post("grants", "key-1", body, "stranger")).statusCode).toBe(401);
+  expect((await app.inject({ url: "/v1/users/u_123/entitlements" })).statusCode).toBe(401);
+  expect(await t.rows()).toEqual({ entitlements: 0, events: 0, keys: 0 });
+});

@@ -1,0 +1,60 @@
+/** What the tests of this service share: the service on a database of its own, and ways to call it. */
+import { hash } from "node:crypto";
+import { apiKeyAuthentication } from "@todoke/http";
+import type { Db } from "@todoke/kernel/db";
+import { kernelMigrations } from "@todoke/kernel/migrations";
+import { testDatabase } from "@todoke/kernel/testing";
+import { buildApp } from "./app.ts";
+import { changeEntitlement } from "./commands/change-entitlement.ts";
+
+const own = { name: "entitlement", dir: new URL("./migrations/", import.meta.url) };
+
+export const body = { user_id: "u_123", stock_keeping_unit: "item1", reason: "purchase", purchase_id: "p_456" };
+
+const keys = ["shop", "game"].map((holder) => ({
+  holder,
+  scopes: ["entitlements:write", "read"] as const,
+  sha256: hash("sha256", `tdk_${holder}`, "hex"),
+}));
+
+export async function setup() {
+  const t = await testDatabase({ schema: "entitlement", sets: [kernelMigrations, own] });
+  const apps: { close(): Promise<unknown> }[] = [];
+
+  /** Another process of the service: it shares nothing with the others but the database. */
+  async function process(db: Db = t.open()) {
+    const app = await buildApp(
+      { db, authenticate: apiKeyAuthentication(keys), changeEntitlement: changeEntitlement(db, () => {}) },
+      { level: "silent" },
+    );
+    apps.push(app);
+    return {
+      post: (path: "grants" | "revokes", key: string, payload: unknown = body, holder = "shop") =>
+        app.inject({
+          method: "POST",
+          url: `/v1/entitlements/${path}`,
+          headers: { "idempotency-key": key, authorization: `Bearer tdk_${holder}`, "content-type": "application/json" },
+          payload: typeof payload === "string" ? payload : JSON.stringify(payload),
+        }),
+      list: (userId: string) =>
+        app.inject({ url: `/v1/users/${userId}/entitlements`, headers: { authorization: "Bearer tdk_shop" } }),
+      app,
+    };
+  }
+
+  const count = async (table: string) => Number((await t.db.query(`select count(*) from ${table}`)).rows[0].count);
+  return {
+    ...t,
+    process,
+    /** Rows of each table that a command writes. */
+    rows: async () => ({
+      entitlements: await count("entitlements"),
+      events: await count("outbox_events"),
+      keys: await count("idempotency_keys"),
+    }),
+    async [Symbol.asyncDispose]() {
+      await Promise.all(apps.map((app) => app.close()));
+      await t[Symbol.asyncDispose]();
+    },
+  };
+}
