@@ -29,6 +29,7 @@ test.each(busKinds)("%s: with four relays and failures, events of an aggregate t
     db: stage.db,
     consumer,
     read: (event) => ({ id: event.eventId }),
+    onError: (error) => console.error("INBOX", error),
     effect: async (tx, events) => {
       for (const { id } of events) {
         await tx.query(`insert into effects (event_id, aggregate_key, version)

@@ -1,12 +1,12 @@
 /** Starts and stops the service: the only file here that opens sockets and connections. */
-import { encodeEvent } from "@todoke/contracts";
+import { EventNotEncodable, encodeEvent } from "@todoke/contracts";
 import { apiKeyAuthentication, buildOpsApp, opsPortOf, Readiness, serve, serveHealth } from "@todoke/http";
 import type { EventBus } from "@todoke/kernel/bus";
 import { type Applied, migrate as migrateSchema, openDb } from "@todoke/kernel/db";
 import { kernelMigrations } from "@todoke/kernel/migrations";
 import { relay } from "@todoke/kernel/outbox";
 import { keepClean, retentionOf } from "@todoke/kernel/retention";
-import { openWakeups } from "@todoke/kernel/worker";
+import { openWakeups, retry } from "@todoke/kernel/worker";
 import { buildApp } from "./app.ts";
 import { changeEntitlement } from "./commands/change-entitlement.ts";
 import { type Config, type Env, readConfig } from "./config.ts";
@@ -32,6 +32,16 @@ export async function migrate(env: Env, { dryRun }: { readonly dryRun: boolean }
     return await migrateSchema(db, { schema, sets: [kernelMigrations, ownMigrations], dryRun });
   } finally {
     await db.end();
+  }
+}
+
+/** What this build does not know yet may be known to the one that is being deployed. */
+function encode({ eventType, payload }: { eventType: string; payload: string }) {
+  try {
+    return encodeEvent(eventType, JSON.parse(payload));
+  } catch (error) {
+    if (error instanceof EventNotEncodable && error.perhapsNewer) return retry(0, error.message);
+    throw error;
   }
 }
 
@@ -68,7 +78,7 @@ export async function start(env: Env, outside: { openBus(name: string): Promise<
     relay({
       db,
       bus,
-      encode: ({ eventType, payload }) => encodeEvent(eventType, JSON.parse(payload)),
+      encode,
       name: "entitlement relay",
       wakeups,
       topic: relayTopic,

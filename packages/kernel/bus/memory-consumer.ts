@@ -63,8 +63,7 @@ export class MemoryConsumer {
     const places: Place[] = [];
     for (const key of this.#ready) {
       if (places.length >= batchMax) break;
-      this.#ready.delete(key);
-      const first = this.#lines.get(key)?.[0];
+            const first = this.#lines.get(key)?.[0];
       if (first) places.push(first);
     }
     return places;
@@ -142,11 +141,11 @@ class Seat {
   async #run(places: readonly Place[]): Promise<void> {
     for (const place of places) this.#held.add(place);
     const outcomes = await this.#answers(places.map(delivered));
-    places.forEach((place, n) => {
+    for (const [n, place] of places.entries()) {
       // What vanished with the process belongs to another by now.
-      if (this.#held.delete(place))
-        this.#consumer.settle(place, outcomes[n] ?? retry(rethinkMs, "it was not answered"));
-    });
+      const isOurs = this.#held.delete(place);
+      if (isOurs) this.#consumer.settle(place, outcomes[n] ?? retry(rethinkMs, "it was not answered"));
+    }
   }
 
   async #answers(deliveries: readonly Delivery[]): Promise<readonly Outcome[]> {

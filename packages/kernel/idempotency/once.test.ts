@@ -46,6 +46,8 @@ test("the same key of another caller or on another route is another key", async 
   const scopes = ["shop POST /v1/things", "game POST /v1/things", "shop POST /v1/others"];
   const answers = await Promise.all(scopes.map((scope) => once(t.db, keyFor({ name: "a" }, { scope }), create("a"))));
   expect(answers.every((answer) => !answer.replayed)).toBe(true);
+  const again = await Promise.all(scopes.map((scope) => once(t.db, keyFor({ name: "a" }, { scope }), create("a"))));
+  expect(again.map((answer) => answer.body)).toEqual(answers.map((answer) => answer.body)); // each its own
   expect(await effects(t.db)).toBe(3);
 });
 

@@ -137,6 +137,10 @@ test("a redriven event takes effect once, however often it is redriven or delive
   expect(await Promise.all([redriveDead(t.db, [id]), redriveDead(t.open(), [id])])).toSatisfy((all: string[][]) => all.flat().length === 1);
   await Promise.all([inbox.redriver.runOnce(), t.inboxFor("one", { effect }).redriver.runOnce(), inbox.handle([again(event)], never)]);
   expect(await effects(t.db)).toEqual(["a"]);
+  // As after a crash between the effect's commit and the settlement: the row is worked once more.
+  await t.db.query(`update inbox_dlq set status = 'PENDING', resolved_at = null, next_retry_at = now()`);
+  expect(await inbox.redriver.runOnce()).toMatchObject({ done: 1 });
+  expect(await effects(t.db)).toEqual(["a"]);
   expect(await deadEvents(t.db, { consumer: "one" })).toEqual([]);
   expect(await redriveDead(t.db, [id])).toEqual([]);
 });

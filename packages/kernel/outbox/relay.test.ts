@@ -98,6 +98,16 @@ test("an event that cannot be encoded is FAILED at once; it parks its aggregate 
   expect(versions("poison")).toEqual([1, 2]);
 });
 
+test("an event that only a newer build can encode waits for one", async () => {
+  await using t = await testDatabase();
+  const { bus, versions } = recordingBus();
+  await append(t.db, event("a"));
+  const older = relay({ db: t.db, bus, encode: () => retry(0, "not a type that this build knows"), settings: { backoff: { baseMs: 0, capMs: 0 } } });
+  expect(await older.runOnce()).toMatchObject({ retry: 1 });
+  expect(await relay({ db: t.db, bus }).runOnce()).toMatchObject({ done: 1 });
+  expect(versions("a")).toEqual([1]);
+});
+
 test("what the bus refuses for good is FAILED, and what it may take later is tried again", async () => {
   await using t = await testDatabase();
   const { bus } = recordingBus((e) => (e.aggregateKey === "large" ? dead("too large") : retry(0, "not stored")));

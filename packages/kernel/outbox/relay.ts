@@ -25,8 +25,11 @@ import { type OutboxEvent, outboxEvents } from "./store.ts";
 
 export interface RelayOptions extends Pick<WorkerOptions<OutboxEvent>, "db" | "settings" | "wakeups" | "topic" | "onError"> {
   readonly bus: Pick<EventBus, "publish">;
-  /** Turns the event's JSON into what travels. A throw means that it never can be: the event is FAILED at once. */
-  readonly encode?: (event: { eventType: string; payload: string }) => Uint8Array;
+  /**
+   * Turns the event's JSON into what travels. A throw means that it never can be: the event is FAILED at once. What this
+   * build cannot encode but a newer one may (a rolling deploy) is answered with a retry.
+   */
+  readonly encode?: (event: { eventType: string; payload: string }) => Uint8Array | Outcome;
   readonly name?: string;
 }
 
@@ -51,11 +54,11 @@ export function relay({ bus, encode = asJson, name = "relay", ...options }: Rela
     const answers = (ready.length > 0 ? await publish(ready, lease) : []).values();
     return jobs.map((job, place) => {
       const payload = encoded[place];
-      return payload instanceof Uint8Array ? backedOff(job, answers.next().value as Outcome) : (payload as Outcome);
+      return backedOff(job, (payload instanceof Uint8Array ? answers.next().value : payload) as Outcome);
     });
   }
 
-  /** The bus says that an event should be tried again; when is ours to say, for only we know how often it was. */
+  /** Others say that an event should be tried again; when is ours to say, for only we know how often it was. */
   function backedOff(job: Job, outcome: Outcome): Outcome {
     return outcome.kind === "retry" ? retry(backoffMs(job.claim.attempt, options.settings?.backoff), outcome.why) : outcome;
   }

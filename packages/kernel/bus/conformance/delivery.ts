@@ -99,15 +99,15 @@ export function deliveryConforms(bus: BusUnderTest): void {
   test(`${name}: an event reaches those who asked for its subject, and nobody else`, async () => {
     await using stage = setStage(bus);
     const subjects = Array.from({ length: 12 }, (_, n) => `service-${n % 4}.topic_${n}.events`);
-    const [mine = "", , , , neighbour = "", elsewhere = ""] = subjects;
+    // Two of the three subjects of one service, and one of another's.
+    const mine = [0, 4, 5].map((n) => subjects[n] ?? "");
     const process = await stage.open();
     const all = await listen(process, { consumer: "all", subjects });
-    const some = await listen(process, { consumer: "some", subjects: [mine, elsewhere] });
-    const events = things(120, (n) => ({ subject: subjects[n % 12] ?? mine }));
+    const some = await listen(process, { consumer: "some", subjects: mine });
+    const events = things(120, (n) => ({ subject: subjects[n % 12] ?? "" }));
     await store(process, events);
-    const wanted = events.filter(({ subject }) => subject === mine || subject === elsewhere);
+    const wanted = events.filter(({ subject }) => mine.includes(subject));
     await until("all are heard", () => all.heard.length >= 120 && some.heard.length >= wanted.length);
-    assert.equal(neighbour.split(".")[0], mine.split(".")[0]);
     assert.deepEqual(sorted(ids(all.heard)), sorted(ids(events)));
     assert.deepEqual(sorted(ids(some.heard)), sorted(ids(wanted)));
   });

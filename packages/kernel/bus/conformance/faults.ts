@@ -4,7 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { until } from "../../testing/index.ts";
 import { BusUnavailable, type Envelope, type EventBus } from "../index.ts";
 import type { BusUnderTest } from "./index.ts";
-import { listen, setStage, thing, things, within } from "./stage.ts";
+import { ids, listen, setStage, thing, things, within } from "./stage.ts";
 
 /** A caller that waits longer than this for an answer has been forgotten. */
 const answerWithinMs = 15_000;
@@ -29,24 +29,38 @@ export function faultsConform(bus: BusUnderTest): void {
       if (!bus.ownBroker) throw new Error(`${name}: this run has no broker of its own that could be killed`);
       await using broker = await bus.ownBroker();
       await using stage = setStage(bus, { on: broker, ackWaitMs: 2_000 });
+      // One consumer listens all the while; for the other everything is kept until the broker is back.
+      await stage.introduce("latecomer");
       const ear = await listen(await stage.open(), { batchMax: 50 });
-      const heard = () => new Set(ear.heard.map(({ eventId }) => eventId));
 
-      const events = things(2_000, (n) => ({ aggregateKey: `account/${n % 20}` }));
-      const publishing = publishStubbornly(await stage.open(), events);
+      let isBack = false;
+      const publishing = publishStubbornly(await stage.open(), (count) => isBack && count >= 2_000);
       await until("it is in full swing", () => ear.heard.length >= 300);
       await broker.restart();
-      await within(restartWithinMs, "all are published", publishing);
-      await until("all are heard", () => heard().size === 2_000, { withinMs: restartWithinMs });
+      isBack = true;
+      const published = new Set(await within(restartWithinMs, "all are published", publishing));
+
+      const late = await listen(await stage.open(), { consumer: "latecomer" });
+      for (const { heard } of [ear, late]) {
+        const isComplete = () => published.isSubsetOf(new Set(ids(heard)));
+        await until("all are heard", isComplete, { withinMs: restartWithinMs });
+      }
     },
     3 * restartWithinMs,
   );
 }
 
-/** Publishes as the relay does: twenty aggregates in step, each event again and again until it is answered "done". */
-async function publishStubbornly(bus: EventBus, events: readonly Envelope[]): Promise<void> {
-  for (let from = 0; from < events.length; from += 20) {
-    let left = events.slice(from, from + 20);
+/**
+ * Publishes as the relay does, without a pause: twenty aggregates in step, each event again and again until it is
+ * answered "done". Gives the ids of all that were.
+ */
+async function publishStubbornly(bus: EventBus, isEnough: (count: number) => boolean): Promise<string[]> {
+  const published: string[] = [];
+  while (!isEnough(published.length)) {
+    let left = things(20, (n) => ({ aggregateKey: `account/${n}` }));
+    published.push(...ids(left));
+    // A bus in memory answers within the same turn: let others have theirs.
+    await new Promise(setImmediate);
     while (left.length > 0) {
       const outcomes = await within(answerWithinMs, "publish answers", answersOrNothing(bus, left));
       left = left.filter((_, n) => outcomes[n]?.kind !== "done");
@@ -54,6 +68,7 @@ async function publishStubbornly(bus: EventBus, events: readonly Envelope[]): Pr
       if (left.length > 0) await sleep(20);
     }
   }
+  return published;
 }
 
 async function answersOrNothing(bus: EventBus, events: readonly Envelope[]) {

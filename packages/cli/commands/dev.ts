@@ -1,0 +1,104 @@
+/**
+ * `todoke dev`: everything on a machine with nothing but Node. What it has stored it finds again, however it ended; what
+ * it has started it stops, in the reverse order; and nothing is started before all that can be known to fail is checked.
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+import { type Engine, startEngine } from "@todoke/engines";
+import { type Loaded, refuseMisconfigured } from "../choice.ts";
+import type { Command } from "../command.ts";
+import { devKey } from "../dev-key.ts";
+import { dataFolder, type HeldFolder, type Holder, holdFolder } from "../data-folder.ts";
+import { CommandFailed, reasonOf } from "../faults.ts";
+import { migrateAll } from "../migrations.ts";
+import { plural, say, styled, table } from "../output.ts";
+import { isFree, refuseBusy } from "../ports.ts";
+import { type AtWork, startServices } from "../run-services.ts";
+import type { Env } from "../services.ts";
+import { type Port, portsOf, postgresPort, withoutSecrets } from "../settings.ts";
+import { hearStop, type Stop } from "../stop.ts";
+
+export const dev: Command = {
+  name: "dev",
+  summary: "run everything on this machine, with a database of its own",
+  usage: "todoke dev",
+  details: `
+Starts PostgreSQL (it comes with \`npm ci\`), brings the schemas up to date and runs all services in this process.
+Data is kept in .todoke/ and survives a restart, also after a crash or a kill -9.
+
+  DATABASE_URL             use this PostgreSQL server instead of an own one
+  EVENT_BUS_URL            nats://…, amqp://… or postgres://…; without it the bus is in the database
+  POSTGRES_PORT            where the own PostgreSQL listens (8090)
+  <SERVICE>_PORT           where a service listens (\`todoke help\` lists the usual ports)
+
+Ctrl-C or SIGTERM drains and stops; a second one ends it at once.`,
+  switches: {},
+  takesNames: false,
+  async run({ env, services }) {
+    const stop = await hearStop();
+    const port = postgresPort(env);
+    const loaded = await refuseMisconfigured(services, devEnv(env, env.DATABASE_URL || toBeStarted));
+    await using folder = await holdFolder(port.number);
+    await refuseBusy(services.flatMap((entry) => portsOf(entry, env)));
+    await using database = env.DATABASE_URL ? notOurs(env.DATABASE_URL) : await startDatabase(port, folder);
+    await folder.announce(database.url);
+    stop.throwIfAsked();
+    await runAll({ loaded, stop, env: devEnv(env, database.url) });
+    return 0;
+  },
+};
+
+/** Stands for the database that does not run yet while settings are checked. */
+const toBeStarted = "postgres://127.0.0.1/postgres";
+
+/** What services see here: TODOKE_DEV opens the debug surfaces; on the embedded database the printed key is good. */
+function devEnv(env: Env, databaseUrl: string): Env {
+  const keys = [env.TODOKE_API_KEYS, env.DATABASE_URL ? undefined : devKey.entry].filter(Boolean).join(",");
+  return { ...env, DATABASE_URL: databaseUrl, TODOKE_DEV: "true", TODOKE_API_KEYS: keys };
+}
+
+async function runAll({ loaded, stop, env }: { loaded: readonly Loaded[]; stop: Stop; env: Env }): Promise<void> {
+  const ran = (await migrateAll(loaded, env, { dryRun: false })).flatMap((service) => service.ran);
+  if (ran.length > 0) say(`Schemas: ${plural(ran.length, "migration")} ran`);
+  await using work = await startServices(loaded, env, stop);
+  welcome(work, env);
+  await work.untilStop();
+}
+
+type Database = Pick<Engine, "url"> & AsyncDisposable;
+
+const notOurs = (url: string): Database => ({ url, async [Symbol.asyncDispose]() {} });
+
+async function startDatabase(port: Port, folder: HeldFolder): Promise<Database> {
+  if (folder.killed) await waitForDatabaseOf(folder.killed);
+  await refuseBusy([port]);
+  say("Starting PostgreSQL …");
+  try {
+    const engine = await startEngine("postgres", { dir: `${dataFolder}/postgres`, port: port.number });
+    say(`PostgreSQL ${engine.version} (${engine.origin}), data in ${dataFolder}/postgres`);
+    return engine;
+  } catch (error) {
+    throw new CommandFailed(`PostgreSQL did not start: ${reasonOf(error)}`, { cause: error });
+  }
+}
+
+/** PostgreSQL's own grace for its last checkpoint; it notices the death of its owner at once. */
+const killedStopsMs = 30_000;
+
+/** After a kill -9 of `todoke dev` its database stops in good order; a quick restart is quicker than that. */
+async function waitForDatabaseOf({ postgresPort }: Holder): Promise<void> {
+  if (await isFree(postgresPort)) return;
+  say("The run before this one was killed; waiting for its database to stop …");
+  const deadline = performance.now() + killedStopsMs;
+  while (!(await isFree(postgresPort)) && performance.now() < deadline) await sleep(50);
+}
+
+function welcome(work: AtWork, env: Env): void {
+  const rows = work.all.map(({ entry, running }) => [entry.name, running.url, entry.summary]);
+  if (env.DATABASE_URL) rows.push(["database", withoutSecrets(env.DATABASE_URL), "PostgreSQL"]);
+  if (env.EVENT_BUS_URL) rows.push(["bus", withoutSecrets(env.EVENT_BUS_URL), "events"]);
+  say();
+  say(table(rows));
+  const [example] = work.all.flatMap(({ entry, running }) => entry.example?.(running.url) ?? []);
+  if (example) say(`\nTry it:\n\n${example}`);
+  say(`\n${styled("green", "✓")} Ready. Ctrl-C stops.`);
+}

@@ -1,0 +1,32 @@
+/** What `todoke help` says. */
+import type { Command } from "../command.ts";
+import { table } from "../output.ts";
+import manifest from "../package.json" with { type: "json" };
+import type { ServiceEntry } from "../services.ts";
+
+export function overview(commands: readonly Command[], services: readonly ServiceEntry[]): string {
+  const lines = [
+    `Todoke ${manifest.version}: nothing lost, nothing doubled.`,
+    "",
+    "Usage: todoke <command> [options]",
+    "",
+    table([...commands.map(({ name, summary }) => [name, summary]), ["help", "say more about a command"]]),
+  ];
+  if (services.length > 0)
+    lines.push("", "Services:", "", table(services.map((s) => [s.name, String(s.port), s.summary])));
+  lines.push("", "`todoke help <command>` says more about one.");
+  return lines.join("\n");
+}
+
+export function helpOn(command: Command): string {
+  const switches = [...Object.entries(command.switches), ["help", "say this"] as const];
+  return [
+    `Usage: ${command.usage}`,
+    "",
+    command.details.trim(),
+    "",
+    "Options:",
+    "",
+    table(switches.map(([name, summary]) => [`--${name}`, summary])),
+  ].join("\n");
+}

@@ -1,0 +1,58 @@
+/** `todoke serve`: the named services on real servers. It starts all of them or none, and stops by draining. */
+import { Unmigratable } from "@todoke/kernel/db";
+import { chosen, type Loaded, refuseMisconfigured } from "../choice.ts";
+import type { Call, Command } from "../command.ts";
+import { CommandFailed, Misused } from "../faults.ts";
+import { migrateAll } from "../migrations.ts";
+import { complain, plural, say, styled, table } from "../output.ts";
+import { refuseBusy } from "../ports.ts";
+import { startServices } from "../run-services.ts";
+import { portsOf } from "../settings.ts";
+import { hearStop } from "../stop.ts";
+
+export const serve: Command = {
+  name: "serve",
+  summary: "run the named services, on the servers that the environment names",
+  usage: "todoke serve <service…> [--migrate]",
+  details: `
+Runs one or several services in this process; start as many copies as you like.
+
+  DATABASE_URL             PostgreSQL 15 or newer; <SERVICE>_DATABASE_URL gives a service its own
+  EVENT_BUS_URL            nats://…, amqp://… or postgres://…; without it the bus is in DATABASE_URL
+  <SERVICE>_PORT           where the service listens (\`todoke help\` lists the usual ports)
+
+The schemas must be up to date: run \`todoke migrate\` before, or start with --migrate.
+SIGTERM or Ctrl-C drains: no new work is taken, what runs is finished, the rest is given back.
+A second one ends it at once.`,
+  switches: { migrate: "bring the schemas up to date first" },
+  takesNames: true,
+  async run(call) {
+    if (call.names.length === 0) throw new Misused("Say which services to run.");
+    const stop = await hearStop();
+    const loaded = await refuseMisconfigured(chosen(call.services, call.names), call.env);
+    await refuseBusy(loaded.flatMap(({ entry }) => portsOf(entry, call.env)));
+    await refuseUnmigrated(loaded, call);
+    await using work = await startServices(loaded, call.env, stop);
+    say(table(work.all.map(({ entry, running }) => [entry.name, running.url])));
+    await work.untilStop();
+    return 0;
+  },
+};
+
+/**
+ * While a release is rolled out, copies of the old build meet schemas that the new one has migrated. They go on: every
+ * migration keeps the build before it working. So only what is missing stops a start, not what is unknown.
+ */
+async function refuseUnmigrated(loaded: readonly Loaded[], { env, switches }: Call): Promise<void> {
+  const dryRun = !switches.has("migrate");
+  const migrated = await migrateAll(loaded, env, { dryRun }).catch((error) => {
+    if (!(error.cause instanceof Unmigratable)) throw error;
+    complain(`${styled("yellow", "!", process.stderr)} ${error.message}`);
+    return [];
+  });
+  const missing = migrated.filter(({ ran }) => dryRun && ran.length > 0);
+  if (missing.length === 0) return;
+  const what = missing.map(({ service, ran }) => `${service} (${plural(ran.length, "migration")})`).join(", ");
+  const names = missing.map(({ service }) => service).join(" ");
+  throw new CommandFailed(`Not up to date: ${what}. Run \`todoke migrate ${names}\`, or start with --migrate.`);
+}

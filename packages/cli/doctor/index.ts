@@ -1,0 +1,64 @@
+/** The whole examination: every check at once, each with an end, the findings in a fixed order. */
+import { setTimeout as sleep } from "node:timers/promises";
+import { livingHolder } from "../data-folder.ts";
+import { reasonOf } from "../faults.ts";
+import type { Env, ServiceEntry } from "../services.ts";
+import { databaseUrlOf, settingFaults, variable } from "../settings.ts";
+import { checkBus } from "./bus.ts";
+import { checkDatabase } from "./database.ts";
+import { about, type Check, type Finding } from "./finding.ts";
+import { checkDisk, checkNode, checkPorts } from "./machine.ts";
+import { checkMigrations } from "./migrations.ts";
+import { checkOidc } from "./oidc.ts";
+import { checkRedis } from "./redis.ts";
+
+/** Long enough for a server on another continent; one that takes longer has shown its fault. */
+const answerMsMax = 5_000;
+
+/** For a check that hears no signal. */
+const checkMsMax = 7_000;
+
+export async function examine(given: Env, services: readonly ServiceEntry[]): Promise<Finding[]> {
+  const holder = await livingHolder();
+  const env = given.DATABASE_URL || !holder?.databaseUrl ? given : { ...given, DATABASE_URL: holder.databaseUrl };
+  const checks: [of: string, check: Check][] = [
+    ["Node", checkNode],
+    ["settings", () => checkSettings(env, services)],
+    ...databases(env, services).map(([name, url]): [string, Check] => [
+      name,
+      () => checkDatabase({ name, url, services: services.length }),
+    ]),
+    ...services.map((entry): [string, Check] => [entry.name, () => checkMigrations(entry, env)]),
+    ["bus", () => checkBus(env)],
+    ["Redis", (signal) => checkRedis(env.REDIS_URL, signal)],
+    ["OpenID", (signal) => checkOidc(env.OIDC_ISSUER, signal)],
+    ["ports", () => checkPorts(env, services, holder)],
+    ["disk", checkDisk],
+  ];
+  const found = await Promise.all(checks.map(([of, check]) => bounded(of, check)));
+  return found.flat();
+}
+
+async function checkSettings(env: Env, services: readonly ServiceEntry[]): Promise<Finding[]> {
+  const { ok, fault } = about("settings");
+  const faults = settingFaults(services, env);
+  return faults.length > 0 ? faults.map((says) => fault(says, "Correct it.")) : [ok("can all be read")];
+}
+
+/** Each database once, under the first variable that names it. */
+function databases(env: Env, services: readonly ServiceEntry[]): [name: string, url: string | undefined][] {
+  const named = new Map<string | undefined, string>([[env.DATABASE_URL || undefined, "database"]]);
+  for (const entry of services) {
+    const url = databaseUrlOf(entry, env);
+    if (url && !named.has(url)) named.set(url, `database (${variable(entry.name, "DATABASE_URL")})`);
+  }
+  return [...named].map(([url, name]) => [name, url]);
+}
+
+async function bounded(of: string, check: Check): Promise<readonly Finding[]> {
+  const { fault } = about(of);
+  const todo = "See that it runs and can be reached from here.";
+  const late = sleep(checkMsMax, [fault(`did not answer within ${checkMsMax / 1_000} s`, todo)], { ref: false });
+  const asked = check(AbortSignal.timeout(answerMsMax)).catch((error) => [fault(reasonOf(error), todo)]);
+  return Promise.race([asked, late]);
+}

@@ -1,0 +1,26 @@
+/** What somebody probably meant to type. */
+
+/** More slips than this is not a slip but another word. */
+const slipsMax = 2;
+
+export function nearest(word: string, candidates: readonly string[]): string | undefined {
+  const [best] = candidates
+    .map((candidate) => ({ candidate, slips: slipsBetween(word, candidate) }))
+    .filter(({ candidate, slips }) => slips <= slipsMax && slips < candidate.length)
+    .sort((a, b) => a.slips - b.slips);
+  return best?.candidate;
+}
+
+/** Letters to insert, drop or replace to turn one word into the other (Levenshtein). */
+function slipsBetween(from: string, to: string): number {
+  let above = Array.from({ length: to.length + 1 }, (_, at) => at);
+  for (const [row, letter] of [...from].entries()) {
+    const current = [row + 1];
+    for (const [at, other] of [...to].entries()) {
+      const replaced = (above[at] ?? 0) + (letter === other ? 0 : 1);
+      current.push(Math.min(replaced, (above[at + 1] ?? 0) + 1, (current[at] ?? 0) + 1));
+    }
+    above = current;
+  }
+  return above[to.length] ?? 0;
+}

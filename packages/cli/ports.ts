@@ -1,0 +1,34 @@
+/** Whether a port of this machine can still be had. */
+import { once } from "node:events";
+import { createServer } from "node:net";
+import { CommandFailed } from "./faults.ts";
+import type { Port } from "./settings.ts";
+
+export async function isFree(port: number): Promise<boolean> {
+  const server = createServer();
+  try {
+    server.listen(port, "127.0.0.1");
+    await once(server, "listening");
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "EADDRINUSE") return false;
+    throw error;
+  } finally {
+    server.close();
+  }
+}
+
+export async function busyOf(ports: readonly Port[]): Promise<Port[]> {
+  const free = await Promise.all(ports.map((port) => isFree(port.number)));
+  return ports.filter((_, at) => !free[at]);
+}
+
+/** Names every port that is taken, and how to use another, before anything is started. */
+export async function refuseBusy(ports: readonly Port[]): Promise<void> {
+  const busy = await busyOf(ports);
+  if (busy.length === 0) return;
+  const faults = busy.map((port) => `Port ${port.number} (${port.of}) is in use: ${wayOut(port)}`);
+  throw new CommandFailed(faults.join("\n  "));
+}
+
+export const wayOut = (port: Port): string => `stop what listens there, or set ${port.variable} to another port.`;

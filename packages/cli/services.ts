@@ -1,0 +1,64 @@
+/**
+ * The services that this command can run. Adding one is one entry in `services`; its code is loaded only when it runs.
+ */
+import type { EventBus } from "@todoke/kernel/bus";
+import { devKey } from "./dev-key.ts";
+
+export type Env = Readonly<Record<string, string | undefined>>;
+
+/** What is known of a service without loading it. */
+export interface ServiceEntry {
+  /** Kebab-case. Its variables begin with it: GATEWAY_BFF_PORT, GATEWAY_BFF_DATABASE_URL. */
+  readonly name: string;
+  /** What it listens on unless <NAME>_PORT says otherwise. Its ops listener is on this + 1000. */
+  readonly port: number;
+  /** One line for tables and help. */
+  readonly summary: string;
+  /** A command to paste into a shell once `todoke dev` is up. */
+  readonly example?: (url: string) => string;
+  load(): Promise<Service>;
+}
+
+export interface Service {
+  /** All that is wrong with its settings, a sentence each. Reads `env` and nothing else. */
+  configFaults(env: Env): readonly string[];
+  /** Brings its schema up to date and says what it ran; with `dryRun`, what it would run. */
+  migrate(env: Env, options: { readonly dryRun: boolean }): Promise<readonly Migrated[]>;
+  /** Resolves once it serves. */
+  start(env: Env, outside: Outside): Promise<Running>;
+}
+
+/** What a service is handed because it must not choose it itself. */
+interface Outside {
+  /** Opens the bus that EVENT_BUS_URL names. `name` is shown to the broker's operator. */
+  openBus(name: string): Promise<EventBus>;
+}
+
+/** One migration: the kernel's `Applied`. */
+export interface Migrated {
+  readonly set: string;
+  readonly version: number;
+  readonly name: string;
+}
+
+/** A service at work. Disposing it drains it: no new work, what runs is finished, the rest given back. */
+export interface Running extends AsyncDisposable {
+  readonly url: string;
+  readonly opsUrl?: string;
+  /** Settles when it has stopped, also by itself; rejects with why when it could not go on. */
+  readonly stopped: Promise<void>;
+}
+
+export const services: readonly ServiceEntry[] = [
+  {
+    name: "entitlement",
+    port: 8082,
+    summary: "who may use what: grants, revokes, and what a user has",
+    example: (url) => `curl -i ${url}/v1/entitlements/grants \\
+  -H "Authorization: Bearer ${devKey.secret}" -H "Idempotency-Key: p_456" -H "Content-Type: application/json" \\
+  -d '{"user_id":"u_123","stock_keeping_unit":"item1","reason":"purchase","purchase_id":"p_456"}'
+
+curl ${url}/v1/users/u_123/entitlements -H "Authorization: Bearer ${devKey.secret}"`,
+    load: () => import("@todoke/entitlement"),
+  },
+];

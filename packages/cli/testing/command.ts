@@ -1,0 +1,94 @@
+/** Runs the command as a user does: a process in a folder, with an environment, a screen and an end. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { until } from "@todoke/kernel/testing";
+import { isFree } from "../ports.ts";
+
+/** PostgreSQL's first start takes about two seconds; on a busy machine it has been seen to take ten. */
+const waitMsMax = 25_000;
+
+export interface Shell extends AsyncDisposable {
+  readonly folder: string;
+  /** Starts the command and returns at once. */
+  start(args: string, env?: Record<string, string>): Screen;
+  /** Runs the command to its end. */
+  run(args: string, env?: Record<string, string>): Promise<Ended>;
+}
+
+interface Ended {
+  readonly code: number | null;
+  readonly out: string;
+  readonly err: string;
+}
+
+export interface Screen {
+  readonly process: ChildProcess;
+  /** Resolves when `text` has been printed; rejects when the command ends without it. */
+  shows(text: string): Promise<void>;
+  readonly ended: Promise<Ended>;
+}
+
+/** What can be run: the command itself, the same with the counter for a service, and a mere holder of the folder. */
+const programs = {
+  todoke: new URL("../main.ts", import.meta.url),
+  counter: new URL("./main.ts", import.meta.url),
+  hold: new URL("./hold.ts", import.meta.url),
+};
+
+/** A folder of one's own to run commands in. What still runs when it is disposed is killed. */
+export function openShell(program: keyof typeof programs = "counter"): Shell {
+  const folder = mkdtempSync(join(tmpdir(), "todoke-cli-"));
+  const running = new Set<ChildProcess>();
+  const start: Shell["start"] = (args, env = {}) => {
+    const command = [fileURLToPath(programs[program]), ...args.split(" ").filter(Boolean)];
+    const child = spawn(process.execPath, command, { cwd: folder, env: { PATH: process.env.PATH, ...env } });
+    running.add(child);
+    child.once("exit", () => running.delete(child));
+    return watch(child);
+  };
+  return {
+    folder,
+    start,
+    run: (args, env) => start(args, env).ended,
+    async [Symbol.asyncDispose]() {
+      for (const child of running) child.kill("SIGKILL");
+      // The database of a killed `todoke dev` stops in its own time, and would write into what we remove.
+      const postgres = join(folder, ".todoke/postgres/data/postmaster.pid");
+      await until("PostgreSQL has stopped", () => !existsSync(postgres), { withinMs: waitMsMax });
+      rmSync(folder, { recursive: true });
+    },
+  };
+}
+
+function watch(child: ChildProcess): Screen {
+  const printed = { out: "", err: "" };
+  child.stdout?.setEncoding("utf8").on("data", (text) => (printed.out += text));
+  child.stderr?.setEncoding("utf8").on("data", (text) => (printed.err += text));
+  const ended = once(child, "close").then(([code]) => ({ code, ...printed }));
+  const all = () => printed.out + printed.err;
+  return {
+    process: child,
+    ended,
+    async shows(text) {
+      let over = false;
+      void ended.then(() => {
+        over = true;
+      });
+      await until("", () => over || all().includes(text), { withinMs: waitMsMax }).catch(() => {});
+      if (!all().includes(text)) throw new Error(`"${text}" was not shown, but:\n${all()}`);
+    },
+  };
+}
+
+/**
+ * A port for a service, with room for its ops listener 1000 above. Below those that the system gives to whoever asks
+ * for any port, so that nobody is given it between our look and its use.
+ */
+export async function freePort(): Promise<number> {
+  const port = 10_000 + Math.floor(Math.random() * 20_000);
+  return (await isFree(port)) && (await isFree(port + 1_000)) ? port : freePort();
+}

@@ -1,0 +1,80 @@
+/**
+ * A service as small as can be, for the tests of the command: it counts in the database and has all the ways to end.
+ */
+import { once } from "node:events";
+import { createServer, type Server, type ServerResponse } from "node:http";
+import { type Db, migrate, openDb } from "@todoke/kernel/db";
+import type { Env, Running, Service, ServiceEntry } from "../services.ts";
+
+export const counter: ServiceEntry = {
+  name: "counter",
+  port: 8099,
+  summary: "counts",
+  example: (url) => `curl -X POST ${url}/add`,
+  load: async () => service,
+};
+
+const open = (env: Env): Db => openDb({ url: env.COUNTER_DATABASE_URL ?? env.DATABASE_URL ?? "", schema: "counter" });
+
+const service: Service = {
+  configFaults: (env) =>
+    env.COUNTER_STEP === undefined || Number(env.COUNTER_STEP) > 0 ? [] : ["COUNTER_STEP is not > 0"],
+
+  async migrate(env, { dryRun }) {
+    const db = open(env);
+    const sets = [{ name: "counter", dir: new URL("./migrations/", import.meta.url) }];
+    return migrate(db, { schema: "counter", sets, dryRun }).finally(() => db.end());
+  },
+
+  async start(env): Promise<Running> {
+    const db = open(env);
+    const stopped = Promise.withResolvers<void>();
+    const draining = Promise.withResolvers<void>();
+    const server = createServer((request, reply) => {
+      void answer(request.url ?? "", { reply, db, draining: draining.promise, breakDown: stopped.reject });
+    });
+    server.listen(Number(env.COUNTER_PORT ?? counter.port), "127.0.0.1");
+    await once(server, "listening");
+    return {
+      url: `http://127.0.0.1:${portOf(server)}`,
+      stopped: stopped.promise,
+      async [Symbol.asyncDispose]() {
+        draining.resolve();
+        server.close();
+        await once(server, "close");
+        await db.end();
+        stopped.resolve();
+      },
+    };
+  },
+};
+
+const portOf = (server: Server): number => Number(Object(server.address()).port);
+
+interface Asked {
+  readonly reply: ServerResponse;
+  readonly db: Db;
+  readonly draining: Promise<void>;
+  readonly breakDown: (why: Error) => void;
+}
+
+async function answer(path: string, { reply, db, draining, breakDown }: Asked): Promise<void> {
+  reply.setHeader("connection", "close");
+  switch (path) {
+    case "/add":
+      await db.query("insert into counts default values");
+      break;
+    case "/held": // is answered by the drain only, with what the database says then
+      reply.flushHeaders();
+      await draining;
+      break;
+    case "/stuck": // never
+      reply.flushHeaders();
+      return;
+    case "/break":
+      breakDown(new Error("the spring broke"));
+      break;
+  }
+  const { rows } = await db.query("select count(*)::int as count from counts");
+  reply.end(String(rows[0]?.count));
+}

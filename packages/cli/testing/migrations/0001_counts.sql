@@ -1,0 +1,1 @@
+create table counts (id bigint generated always as identity primary key);

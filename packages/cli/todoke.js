@@ -1,0 +1,15 @@
+#!/usr/bin/env node
+// Plain JavaScript, because an older Node must be able to read it: it would stop at the first type in main.ts with a
+// message about file extensions that helps nobody.
+const needed = 26;
+const major = Number(process.versions.node.split(".")[0]);
+
+if (major >= needed) {
+  await import("./main.ts");
+} else {
+  console.error(
+    `todoke needs Node ${needed} or newer, and this is Node ${process.versions.node}.\n` +
+      `\`npm ci\` has put one into node_modules: run it as \`npx todoke …\` or \`npm run todoke -- …\`.`,
+  );
+  process.exitCode = 1;
+}

@@ -1,0 +1,194 @@
+import { readFileSync } from "node:fs";
+import {
+  createFileRegistry,
+  type DescMessage,
+  fromBinary,
+  fromJson,
+  type JsonValue,
+  toBinary,
+  toJson,
+} from "@bufbuild/protobuf";
+import { FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { EventHeadSchema } from "./gen/todoke/events/v1/head_pb.ts";
+import {
+  decodeEvent,
+  EventNotDecodable,
+  EventNotEncodable,
+  encodeEvent,
+  eventBytesMax,
+  events,
+  isEventType,
+} from "./index.ts";
+
+/** As PostgreSQL's jsonb_build_object makes it. */
+const granted = {
+  event_id: "0199f0c4-7c1a-7cc3-98c4-dc0c0c07398f",
+  event_type: "EntitlementGranted",
+  occurred_at: "2026-01-08T07:10:00.123456+00:00",
+  version: 12,
+  trace_id: "4bf92f3577b34da6a3ce929d0e0e4736",
+  user_id: "u_123",
+  stock_keeping_unit: "item1",
+  source: "purchase",
+  source_id: "p_456",
+};
+
+// Values as the outbox may hold them, edges first.
+const text = fc.string({ unit: "binary", minLength: 1, maxLength: 60 }).filter((value) => value.isWellFormed());
+const int64 = fc.oneof(
+  fc.constantFrom<number | string>(0, 127, 128, 2 ** 31, 2 ** 32, 2 ** 53 - 1, -1, "-9223372036854775808"),
+  fc.maxSafeInteger(),
+  fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n }).map(String),
+);
+const zone = fc.constantFrom("Z", "+00:00", "+09:00", "-03:30");
+const time = fc
+  .tuple(
+    fc.date({ min: new Date("0001-01-02T00:00:00Z"), max: new Date("9999-12-30T00:00:00Z"), noInvalidDate: true }),
+    fc.constantFrom("", ".5", ".123456", ".999999999", ".000000001"),
+    zone,
+  )
+  .map(([date, fraction, zone]) => date.toISOString().slice(0, 19) + fraction + zone);
+const optional = <Value>(value: fc.Arbitrary<Value>) => fc.option(value, { nil: null });
+
+const own = { user_id: text, stock_keeping_unit: text, source: text, source_id: text };
+const head = { event_id: fc.uuid(), occurred_at: time, version: int64, trace_id: optional(text) };
+const event = fc.oneof(
+  fc.record({
+    event_type: fc.constantFrom("EntitlementGranted" as const, "EntitlementRevoked" as const),
+    ...head,
+    ...own,
+  }),
+  fc.record({ event_type: fc.constant("EntitlementExpired" as const), ...head, ...own, expires_at: time }),
+);
+
+test("whatever is encoded decodes to the same event, and its bytes are those the Protocol Buffers library makes", () => {
+  fc.assert(
+    fc.property(event, (json) => {
+      const { schema } = events[json.event_type];
+      const expected = fromJson(schema as DescMessage, json as JsonValue);
+      const bytes = encodeEvent(json.event_type, json);
+      expect(Buffer.from(bytes).equals(toBinary(schema as DescMessage, expected))).toBe(true);
+      expect(decodeEvent(json.event_type, bytes)).toEqual(expected);
+    }),
+    { numRuns: 2_000 },
+  );
+});
+
+test("any bytes either decode to a whole event or are refused as EventNotDecodable", () => {
+  const bytes = encodeEvent("EntitlementGranted", granted);
+  const flipped = fc.tuple(fc.nat(bytes.length - 1), fc.nat(255)).map(([at, value]) => bytes.with(at, value));
+  const cut = fc.nat(bytes.length).map((length) => bytes.subarray(0, length));
+  let whole = 0;
+  fc.assert(
+    fc.property(fc.oneof(fc.uint8Array({ maxLength: 200 }), flipped, cut), (any) => {
+      try {
+        const { $typeName, $unknown, ...fields } = decodeEvent("EntitlementGranted", any);
+        whole++;
+        for (const [name, value] of Object.entries(fields)) expect(value, name).not.toBe("");
+        const json = toJson(events.EntitlementGranted.schema, { $typeName, ...fields }, { useProtoFieldName: true });
+        // A whole event can be told on as it was understood.
+        decodeEvent("EntitlementGranted", encodeEvent("EntitlementGranted", { version: 0, ...(json as object) }));
+      } catch (error) {
+        expect(error).toBeInstanceOf(EventNotDecodable);
+      }
+    }),
+    { numRuns: 5_000 },
+  );
+  expect(whole).toBeGreaterThan(100);
+});
+
+test("anything that is not an event is refused as EventNotEncodable", () => {
+  const spoilt = fc
+    .tuple(fc.constantFrom(...Object.keys(granted)), fc.anything())
+    .map(([field, value]) => ({ ...granted, [field]: value }));
+  fc.assert(
+    fc.property(fc.oneof(fc.anything(), spoilt), (any) => {
+      try {
+        decodeEvent("EntitlementGranted", encodeEvent("EntitlementGranted", any));
+      } catch (error) {
+        expect(error).toBeInstanceOf(EventNotEncodable);
+      }
+    }),
+    { numRuns: 5_000 },
+  );
+});
+
+test.each<[string, object, string]>([
+  ["a missing field", { user_id: undefined }, "user_id is missing"],
+  ["a null where there must be a value", { source: null }, "source is missing"],
+  ["an empty id", { user_id: "" }, "user_id is empty"],
+  ["another type's name", { event_type: "Praised" }, `event_type says "Praised"`],
+  ["a number for a text", { user_id: 7 }, "user_id must be a string, not 7"],
+  ["half a surrogate pair", { user_id: "u\ud800" }, "user_id holds half a surrogate pair"],
+  ["a broken number", { version: 1.5 }, "version must be a whole number, not 1.5"],
+  ["an empty number", { version: "" }, `version must be a whole number, not ""`],
+  ["a number that JSON has rounded", { version: 2 ** 53 }, "version is past what a JSON number keeps exactly"],
+  ["a number past 64 bits", { version: "9223372036854775808" }, "version must fit 64 bits"],
+  ["a day that does not exist", { occurred_at: "2026-02-29T00:00:00Z" }, "occurred_at must be an RFC 3339 time"],
+  ["a time of no zone", { occurred_at: "2026-02-28T00:00:00" }, "occurred_at must be an RFC 3339 time"],
+  ["PostgreSQL's infinity", { occurred_at: "infinity" }, `occurred_at must be an RFC 3339 time, not "infinity"`],
+  ["an oversize event", { source_id: "x".repeat(eventBytesMax) }, "source_id makes the event larger than 65536 bytes"],
+])("%s is refused before it is published, by name and reason", (_, change, message) => {
+  const encode = () => encodeEvent("EntitlementGranted", { ...granted, ...change });
+  expect(encode).toThrow(`EntitlementGranted.${message}`);
+  expect(encode).toThrow(expect.objectContaining({ name: "EventNotEncodable", perhapsNewer: false }));
+});
+
+test("a type or a field that only a newer release knows is told apart from a broken event", () => {
+  const newer = expect.objectContaining({ perhapsNewer: true });
+  expect(() => encodeEvent("Praised", {})).toThrow(newer);
+  expect(() => encodeEvent("EntitlementGranted", { ...granted, gift_note: "for you" })).toThrow(newer);
+  expect(() => decodeEvent("Praised" as "EntitlementGranted", new Uint8Array())).toThrow(newer);
+  expect(isEventType("Praised")).toBe(false);
+  expect(isEventType("toString")).toBe(false);
+});
+
+test("a newer release's field does not disturb an older reader, who can pass it on untouched", () => {
+  const unknown = Buffer.from("\xea\x07\x03new", "latin1"); // field 125
+  const bytes = Buffer.concat([encodeEvent("EntitlementGranted", granted), unknown]);
+  const event = decodeEvent("EntitlementGranted", bytes);
+  expect(event.userId).toBe("u_123");
+  expect(Buffer.from(toBinary(events.EntitlementGranted.schema, event)).equals(bytes)).toBe(true);
+});
+
+test("an empty message, or one of another type, does not pass for an event", () => {
+  expect(() => decodeEvent("EntitlementGranted", new Uint8Array())).toThrow("EntitlementGranted.event_id is missing");
+  const revoked = encodeEvent("EntitlementRevoked", { ...granted, event_type: "EntitlementRevoked" });
+  expect(() => decodeEvent("EntitlementGranted", revoked)).toThrow("event_type says EntitlementRevoked");
+});
+
+test("a time that no calendar has does not pass for an event's", () => {
+  const { schema } = events.EntitlementGranted;
+  const event = decodeEvent("EntitlementGranted", encodeEvent("EntitlementGranted", granted));
+  for (const time of [
+    { seconds: 10n ** 14n, nanos: 0 },
+    { seconds: 0n, nanos: -1 },
+  ]) {
+    const bytes = toBinary(schema, { ...event, occurredAt: { ...event.occurredAt, ...time } });
+    expect(() => decodeEvent("EntitlementGranted", bytes)).toThrow("EntitlementGranted.occurred_at is no time");
+  }
+});
+
+test("every event message in proto/ is registered under its name", () => {
+  const image = readFileSync(new URL("proto/baseline.binpb", import.meta.url));
+  const contract = [...createFileRegistry(fromBinary(FileDescriptorSetSchema, image))].map((type) => type.typeName);
+  const registered = Object.entries(events).map(([type, { schema }]) => {
+    expect(schema.name).toBe(type);
+    return schema.typeName;
+  });
+  const ours = contract.filter((name) => name.startsWith("todoke.events.") && name !== EventHeadSchema.typeName);
+  expect(registered.sort()).toEqual(ours.sort());
+});
+
+test("any event can be read as its head, whatever its type", () => {
+  const { version, eventType } = fromBinary(EventHeadSchema, encodeEvent("EntitlementGranted", granted));
+  expect({ version, eventType }).toEqual({ version: 12n, eventType: "EntitlementGranted" });
+
+  const headOf = (message: DescMessage) =>
+    message.fields
+      .filter(({ number }) => number < 16)
+      .map(({ name, number, proto }) => [name, number, proto.type, proto.typeName, proto.proto3Optional]);
+  for (const { schema } of Object.values(events)) expect(headOf(schema)).toEqual(headOf(EventHeadSchema));
+});
