@@ -2,7 +2,7 @@
  * The services that this command can run. Adding one is one entry in `services`; its code is loaded only when it runs.
  */
 import type { EventBus } from "@todoke/kernel/bus";
-import { devKey } from "./dev-key.ts";
+import { devKey } from "./dev-env.ts";
 
 export type Env = Readonly<Record<string, string | undefined>>;
 
@@ -55,10 +55,10 @@ export const services: readonly ServiceEntry[] = [
     port: 8082,
     summary: "who may use what: grants, revokes, and what a user has",
     example: (url) => `curl -i ${url}/v1/entitlements/grants \\
-  -H "Authorization: Bearer ${devKey.secret}" -H "Idempotency-Key: p_456" -H "Content-Type: application/json" \\
+  -H "Authorization: Bearer ${devKey}" -H "Idempotency-Key: p_456" -H "Content-Type: application/json" \\
   -d '{"user_id":"u_123","stock_keeping_unit":"item1","reason":"purchase","purchase_id":"p_456"}'
 
-curl ${url}/v1/users/u_123/entitlements -H "Authorization: Bearer ${devKey.secret}"`,
+curl ${url}/v1/users/u_123/entitlements -H "Authorization: Bearer ${devKey}"`,
     load: () => import("@todoke/entitlement"),
   },
 ];

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { type Engine, startEngine } from "@todoke/engines";
 import { type Loaded, refuseMisconfigured } from "../choice.ts";
 import type { Command } from "../command.ts";
-import { devKey } from "../dev-key.ts";
+import { devEnv } from "../dev-env.ts";
 import { dataFolder, type HeldFolder, type Holder, holdFolder } from "../data-folder.ts";
 import { CommandFailed, reasonOf } from "../faults.ts";
 import { migrateAll } from "../migrations.ts";
@@ -49,12 +49,6 @@ Ctrl-C or SIGTERM drains and stops; a second one ends it at once.`,
 
 /** Stands for the database that does not run yet while settings are checked. */
 const toBeStarted = "postgres://127.0.0.1/postgres";
-
-/** What services see here: TODOKE_DEV opens the debug surfaces; on the embedded database the printed key is good. */
-function devEnv(env: Env, databaseUrl: string): Env {
-  const keys = [env.TODOKE_API_KEYS, env.DATABASE_URL ? undefined : devKey.entry].filter(Boolean).join(",");
-  return { ...env, DATABASE_URL: databaseUrl, TODOKE_DEV: "true", TODOKE_API_KEYS: keys };
-}
 
 async function runAll({ loaded, stop, env }: { loaded: readonly Loaded[]; stop: Stop; env: Env }): Promise<void> {
   const ran = (await migrateAll(loaded, env, { dryRun: false })).flatMap((service) => service.ran);

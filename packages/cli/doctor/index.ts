@@ -1,6 +1,7 @@
 /** The whole examination: every check at once, each with an end, the findings in a fixed order. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { livingHolder } from "../data-folder.ts";
+import { devEnv } from "../dev-env.ts";
 import { reasonOf } from "../faults.ts";
 import type { Env, ServiceEntry } from "../services.ts";
 import { databaseUrlOf, settingFaults, variable } from "../settings.ts";
@@ -20,7 +21,7 @@ const checkMsMax = 7_000;
 
 export async function examine(given: Env, services: readonly ServiceEntry[]): Promise<Finding[]> {
   const holder = await livingHolder();
-  const env = given.DATABASE_URL || !holder?.databaseUrl ? given : { ...given, DATABASE_URL: holder.databaseUrl };
+  const env = given.DATABASE_URL || !holder?.databaseUrl ? given : devEnv(given, holder.databaseUrl);
   const checks: [of: string, check: Check][] = [
     ["Node", checkNode],
     ["settings", () => checkSettings(env, services)],

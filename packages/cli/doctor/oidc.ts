@@ -6,7 +6,7 @@ const needed = ["authorization_endpoint", "token_endpoint", "jwks_uri"];
 
 export async function checkOidc(issuer: string | undefined, signal: AbortSignal): Promise<Finding[]> {
   const { ok, fault } = about("OpenID");
-  if (!issuer) return [ok("none given; `todoke dev` brings its own")];
+  if (!issuer) return [ok("none given, and none is needed")];
   // The specification puts the document below the issuer's path, not at the root of its host.
   const address = `${issuer.replace(/\/$/, "")}/.well-known/openid-configuration`;
   try {

@@ -11,7 +11,7 @@ import { about, type Finding } from "./finding.ts";
 
 export async function checkRedis(text: string | undefined, signal: AbortSignal): Promise<Finding[]> {
   const { ok, fault } = about("Redis");
-  if (!text) return [ok("none given; matchmaking is kept in the database")];
+  if (!text) return [ok("none given, and none is needed")];
   const url = URL.parse(text);
   if (!url || !["redis:", "rediss:"].includes(url.protocol)) {
     return [fault("REDIS_URL is not a redis:// URL", "It should look like redis://user:password@host:6379.")];
