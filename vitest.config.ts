@@ -1,10 +1,13 @@
+import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
 
 export default defineConfig({
   test: {
-    include: ["{packages,services,flows,scripts,bench,chaos}/**/*.test.ts"],
+    include: ["{packages,services,flows,scripts,bench,chaos,examples}/**/*.test.ts"],
     // Each file is a process of its own: tests here kill, stop and starve processes for a living.
     pool: "forks",
+    // They mostly wait for engines: two at once are right for two cores too, where Vitest by itself would take one.
+    maxWorkers: Math.max(2, availableParallelism() - 1),
     testTimeout: 30_000,
     hookTimeout: 60_000,
     // A flake is a bug. Nothing is tried twice.

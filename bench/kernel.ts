@@ -5,11 +5,11 @@
 import { randomUUIDv7 } from "node:crypto";
 import type { EventBus } from "@todoke/kernel/bus";
 import { claims } from "@todoke/kernel/claims";
-import { type Db, transaction } from "@todoke/kernel/db";
+import type { Db } from "@todoke/kernel/db";
 import { digestOf, once } from "@todoke/kernel/idempotency";
 import { openOutbox, relay } from "@todoke/kernel/outbox";
 import { done, worker } from "@todoke/kernel/worker";
-import { changeEntitlement } from "../services/entitlement/commands/change-entitlement.ts";
+import { changeEntitlement } from "@todoke/entitlement/change-entitlement";
 import { type Contender, type Figure, race } from "./measure.ts";
 
 export interface Result {
@@ -210,7 +210,6 @@ export async function gathered(db: Db, open: (poolMax: number) => Db): Promise<R
     { name: "one statement per request, 8 at once", before, run: () => crowdOneByOne(crowd, oneByOne, () => turn++) },
     { name: "gathered", before, run: () => crowd(together) },
   ]);
-  await transaction(db, async () => {});
   const [six, one, all] = figures;
   return {
     title: `grants by ${callers} callers at once`,

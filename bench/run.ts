@@ -13,6 +13,8 @@ import { alone, claimAndSettle, gathered, relayTo, type Result } from "./kernel.
 import { machine } from "./measure.ts";
 import { asMarkdown } from "./report.ts";
 
+/** `npm run bench -- gather claims` measures only these, and writes nothing. */
+const only = process.argv.slice(2);
 const schema = "bench";
 const settings = { shared_buffers: "512MB", max_wal_size: "4GB", checkpoint_timeout: "15min" };
 
@@ -37,32 +39,45 @@ const db = open(8);
 const own = { name: "entitlement", dir: new URL("../services/entitlement/migrations/", import.meta.url) };
 await migrate(db, { schema, sets: [kernelMigrations, own] });
 
+const engineOf = { postgres };
 const results: Result[] = [];
-const take = (result: Result) => {
+for (const [name, measure] of Object.entries(measures())) {
+  if (only.length > 0 && !only.includes(name)) continue;
+  const result = await measure();
   results.push(result);
   console.log(asMarkdown([result]));
-};
-
-take(await gathered(db, open));
-take(await alone(db));
-take(await claimAndSettle(db));
-{
-  await using bus = await openPostgresBus({ url: postgres.url });
-  take(await relayTo("postgres", db, bus));
-}
-const nats = await engine("nats");
-{
-  await using bus = await openNatsBus({ url: nats.url, name: "bench" });
-  take(await relayTo("nats", db, bus));
-}
-const rabbitmq = await engine("rabbitmq");
-{
-  await using bus = await openRabbitmqBus({ url: rabbitmq.url, name: "bench" });
-  take(await relayTo("rabbitmq", db, bus));
 }
 
-const versions = Object.fromEntries([postgres, nats, rabbitmq].map(({ name, version }) => [name, version]));
-const about = { date: new Date().toISOString().slice(0, 10), machine: machine(), versions, postgresSettings: settings };
-await writeFile(new URL("./results.json", import.meta.url), `${JSON.stringify({ about, results }, null, 2)}\n`);
-await writeFile(new URL("../docs/performance.md", import.meta.url), asMarkdown(results, about));
-console.log("written: bench/results.json, docs/performance.md");
+function measures(): Record<string, () => Promise<Result>> {
+  return {
+    gather: () => gathered(db, open),
+    alone: () => alone(db),
+    claims: () => claimAndSettle(db),
+    "relay-postgres": async () => {
+      await using bus = await openPostgresBus({ url: postgres.url });
+      return await relayTo("postgres", db, bus);
+    },
+    "relay-nats": async () => {
+      const nats = await engine("nats");
+      Object.assign(engineOf, { nats });
+      await using bus = await openNatsBus({ url: nats.url, name: "bench" });
+      return await relayTo("nats", db, bus);
+    },
+    "relay-rabbitmq": async () => {
+      const rabbitmq = await engine("rabbitmq");
+      Object.assign(engineOf, { rabbitmq });
+      await using bus = await openRabbitmqBus({ url: rabbitmq.url, name: "bench" });
+      return await relayTo("rabbitmq", db, bus);
+    },
+  };
+}
+
+if (only.length === 0) await write(results);
+
+async function write(results: readonly Result[]): Promise<void> {
+  const versions = Object.fromEntries(Object.values(engineOf).map(({ name, version }) => [name, version]));
+  const about = { date: new Date().toISOString().slice(0, 10), machine: machine(), versions, postgresSettings: settings };
+  await writeFile(new URL("./results.json", import.meta.url), `${JSON.stringify({ about, results }, null, 2)}\n`);
+  await writeFile(new URL("../docs/performance.md", import.meta.url), asMarkdown(results, about));
+  console.log("written: bench/results.json, docs/performance.md");
+}

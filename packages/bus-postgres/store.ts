@@ -16,7 +16,7 @@ export const deliveries = claims<Envelope>({
   order: { aggregate: "aggregate_key", position: "message_id" },
   read: `m.event_id as "eventId", m.event_type as "eventType", m.subject, m.aggregate_key as "aggregateKey",
     m.occurred_at as "occurredAt", m.headers, m.payload`,
-  join: "join bus_messages m on m.message_id = c.message_id",
+  join: "cross join lateral (select * from bus_messages m where m.message_id = c.message_id limit 1) m",
 });
 
 /** Stores the messages and a delivery for everybody who subscribed, in one statement. An event stored before is left alone. */

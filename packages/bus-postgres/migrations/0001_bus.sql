@@ -57,7 +57,7 @@ create index bus_deliveries_leased on bus_deliveries (consumer, lease_until) whe
 -- claim: aggregates that wait for a retry
 create index bus_deliveries_retrying on bus_deliveries (consumer, next_retry_at) where status = 'PENDING' and attempt_count > 0;
 -- claim: is there an unfinished delivery of this aggregate before this one?
-create index bus_deliveries_unfinished on bus_deliveries (consumer, aggregate_key, message_id) where status <> 'DONE';
+create index bus_deliveries_unfinished on bus_deliveries (consumer, aggregate_key, message_id) where done_at is null;
 -- claim: parked aggregates (none: a dead delivery was put away by its consumer and counts as done)
 create index bus_deliveries_dead on bus_deliveries (consumer, message_id) where status = 'DEAD';
 -- retention

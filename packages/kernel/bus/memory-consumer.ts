@@ -63,7 +63,8 @@ export class MemoryConsumer {
     const places: Place[] = [];
     for (const key of this.#ready) {
       if (places.length >= batchMax) break;
-            const first = this.#lines.get(key)?.[0];
+      this.#ready.delete(key);
+      const first = this.#lines.get(key)?.[0];
       if (first) places.push(first);
     }
     return places;

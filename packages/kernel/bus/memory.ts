@@ -62,7 +62,12 @@ export function memoryBus(broker: MemoryBroker = new MemoryBroker()): MemoryBus 
       assertHere();
       const member = broker.consumer(subscription.consumer, subscription.subjects).join(subscription);
       members.add(member);
-      return member;
+      return {
+        async [Symbol.asyncDispose]() {
+          await member[Symbol.asyncDispose]();
+          members.delete(member);
+        },
+      };
     },
     async check() {
       assertHere();

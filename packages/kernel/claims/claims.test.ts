@@ -148,10 +148,15 @@ test("whatever happens to claims, rows of one aggregate are done in their order 
         else {
           const [job] = held.splice(each.pick % Math.max(held.length, 1), 1);
           if (!job) continue;
-          // As the relay does: an event is published only after those before it in its batch.
+          const ofAggregate = held.filter((other) => other.aggregateKey === job.aggregateKey);
+          const before = ofAggregate.some((other) => other.eventId < job.eventId);
+          if (before) continue; // It dies without a word: its lease lapses, or is held for ever.
+          // As a worker does: behind one that is not done, the rest of its batch is given back.
           const outcome = each.as === "done" ? done : each.as === "retry" ? retry(0, "again") : release("not tried");
-          const before = held.some((h) => h.aggregateKey === job.aggregateKey && h.eventId < job.eventId);
-          if (!before) await outboxEvents.settle(t.db, [{ claim: job.claim, outcome }]);
+          const behind = outcome === done ? [] : ofAggregate;
+          for (const other of behind) held.splice(held.indexOf(other), 1);
+          const rest = behind.map(({ claim }) => ({ claim, outcome: release("behind another") }));
+          await outboxEvents.settle(t.db, [{ claim: job.claim, outcome }, ...rest]);
         }
         const { rows } = await t.db.query(
           `select late.event_id from outbox_events early join outbox_events late using (aggregate_key)

@@ -79,20 +79,20 @@ export function claims<Row extends object>(table: ClaimTable): Claims<Row> {
       const { rows } = await db.query({
         name: `settle ${name}`,
         text: settleText,
-        values: [JSON.stringify(settlements.map(settlementRow).sort(byKey))],
+        values: [keysOf(settlements.map((s) => s.claim)), JSON.stringify(Object.fromEntries(settlements.map(settlementOf)))],
       });
-      return wonAmong(settlements.map((s) => s.claim.key), rows);
+      return wonAmong(settlements.map((s) => s.claim), rows);
     },
 
     async renew(db, held, leaseMs) {
       if (held.length === 0) return [];
-      const rows = held.map(({ key, epoch }) => ({ key, epoch })).sort(byKey);
+      const epochs = Object.fromEntries(held.map(({ key, epoch }) => [key, { epoch }]));
       const result = await statement<{ key: string }>(db, {
         name: `renew ${name}`,
         text: renewText,
-        values: [JSON.stringify(rows), leaseMs],
+        values: [keysOf(held), JSON.stringify(epochs), leaseMs],
       });
-      return wonAmong(held.map((claim) => claim.key), result.rows);
+      return wonAmong(held, result.rows);
     },
 
     async redrive(db, keys) {
@@ -102,23 +102,30 @@ export function claims<Row extends object>(table: ClaimTable): Claims<Row> {
   };
 }
 
-function settlementRow({ claim, outcome }: Settlement) {
-  return {
-    key: claim.key,
-    epoch: claim.epoch,
-    outcome: outcome.kind,
-    in_ms: "inMs" in outcome ? outcome.inMs : null,
-    why: "why" in outcome ? outcome.why.slice(0, lastErrorMax).toWellFormed().replaceAll("\0", "\uFFFD") : null,
-  };
+type Claim = Claimed<unknown>["claim"];
+
+function settlementOf({ claim, outcome }: Settlement) {
+  return [
+    claim.key,
+    {
+      epoch: claim.epoch,
+      outcome: outcome.kind,
+      in_ms: "inMs" in outcome ? outcome.inMs : null,
+      why: "why" in outcome ? keepable(outcome.why) : null,
+    },
+  ] as const;
 }
 
 // Enough for a stack trace's first lines; an error must not grow the table.
 const lastErrorMax = 2_000;
 
-/** Two workers that settle the same rows take their locks in the same order, so neither can deadlock the other. */
-const byKey = (a: { key: string }, b: { key: string }) => (a.key < b.key ? -1 : a.key > b.key ? 1 : 0);
+/** What PostgreSQL refuses to keep (NUL, half a surrogate pair) is replaced: a reason must not fail the settlement. */
+const keepable = (why: string) => why.slice(0, lastErrorMax).toWellFormed().replaceAll("\0", "\uFFFD");
 
-function wonAmong(keys: readonly string[], rows: readonly { key: string }[]): boolean[] {
+/** Sorted: two workers that settle the same rows take their locks in the same order, so neither can deadlock the other. */
+const keysOf = (held: readonly Claim[]) => held.map((claim) => claim.key).sort();
+
+function wonAmong(held: readonly Claim[], rows: readonly { key: string }[]): boolean[] {
   const won = new Set(rows.map((row) => row.key));
-  return keys.map((key) => won.has(key));
+  return held.map((claim) => won.has(claim.key));
 }

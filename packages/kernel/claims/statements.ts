@@ -4,6 +4,10 @@
  * Each is one round trip and one transaction. A claim picks its rows in a materialized CTE: `in (select … limit n)` may
  * be run once per row and claim far more than n. Rows that are ready and rows whose lease lapsed are two small partial
  * indexes and two scans; an `or` over one big index would read every finished row.
+ *
+ * The table is never joined. A join leaves its order to the planner, which on an empty table walks a whole index and
+ * compares all with all, and keeps that plan when the table has grown. `key = any(array)` and a scalar subquery with a
+ * limit can only be probes (docs/adr/0003).
  */
 import type { DescribedTable } from "./table.ts";
 
@@ -28,8 +32,7 @@ claimed as (
          ${c.lockedBy} = $2,
          ${c.lockedAt} = clock_timestamp(),
          ${c.leaseUntil} = clock_timestamp() + $3::float8 * interval '1 millisecond'
-    from due
-   where t.${t.key} = due.key
+   where t.${t.key} = any(array(select key from due))
   returning t.*
 )
 select c.${t.key}::text as claim_key, c.${c.epoch}::text as claim_epoch, c.${c.attempts}::int as claim_attempt, ${t.read}
@@ -55,13 +58,15 @@ due as (select key from lapsed union all select key from ready)`;
 function orderedDue(t: DescribedTable): string {
   const c = t.columns;
   const { aggregate, position } = t.order as NonNullable<DescribedTable["order"]>;
-  const waits = (where: string) => `select t.${aggregate} from ${t.table} t where ${inQueue(t)}${where}`;
+  // The order is for the planner: each of these has an index of its own, and is not to be looked for in a bigger one.
+  const waits = (where: string, order: string) =>
+    `(select t.${aggregate} from ${t.table} t where ${inQueue(t)}${where} order by t.${order})`;
   return `waiting as materialized (
-  ${waits(`t.${c.status} = '${t.states.claimed}' and t.${c.leaseUntil} > ${now}`)}
+  ${waits(`t.${c.status} = '${t.states.claimed}' and t.${c.leaseUntil} > ${now}`, c.leaseUntil)}
   union all
-  ${waits(`t.${c.status} = '${t.states.dead}'`)}
+  ${waits(`t.${c.status} = '${t.states.dead}'`, position)}
   union all
-  ${waits(`${isReady(t)} and t.${c.attempts} > 0 and t.${c.dueAt} > ${now}`)}
+  ${waits(`${isReady(t)} and t.${c.attempts} > 0 and t.${c.dueAt} > ${now}`, c.dueAt)}
 ),
 ready as materialized (
   ${pick(t, `${isReady(t)} and t.${c.dueAt} <= ${now} and t.${aggregate} not in (select w.${aggregate} from waiting w)`)}
@@ -70,54 +75,49 @@ ready as materialized (
 candidate as materialized (select * from lapsed union all select * from ready),
 due as materialized (
   select d.key from candidate d
-   where not exists (
-     select from ${t.table} t
-      where ${inQueue(t)}t.${aggregate} = d.${aggregate} and t.${position} < d.${position}
-        and t.${c.status} <> '${t.states.done}'
-        and t.${t.key} not in (select o.key from candidate o)
-   )
+   where (select true from ${t.table} t
+           where ${inQueue(t)}t.${aggregate} = d.${aggregate} and t.${position} < d.${position}
+             and t.${c.doneAt} is null
+             and t.${t.key} not in (select o.key from candidate o)
+           limit 1) is null
 )`;
 }
 
 /**
- * $1 a JSON array of {key, epoch, outcome, in_ms, why}. All outcomes in one statement: a batch is settled in one round
- * trip however its rows fared. A row whose epoch has moved on is left alone and not returned.
+ * $1 the keys, $2 a JSON object {key: {epoch, outcome, in_ms, why}}. All outcomes in one statement: a batch is settled in
+ * one round trip however its rows fared. A row whose epoch has moved on is left alone and not returned.
  */
 export function settleSql(t: DescribedTable): string {
   const c = t.columns;
   const { ready, done, dead, waiting = ready } = t.states;
   return `
-with s as materialized (
-  select * from jsonb_to_recordset($1::jsonb) as s(key ${t.keyType}, epoch bigint, outcome text, in_ms float8, why text)
-),
-settled as (
+with settled as (
   update ${t.table} t
-     set ${c.status} = case s.outcome when 'done' then '${done}' when 'dead' then '${dead}'
-                                      when 'retry' then '${waiting}' else '${ready}' end,
-         ${c.attempts} = t.${c.attempts} - (s.outcome = 'release')::int,
-         ${c.dueAt} = case when s.outcome = 'retry' then clock_timestamp() + s.in_ms * interval '1 millisecond'
-                           else t.${c.dueAt} end,
-         ${c.doneAt} = case when s.outcome = 'done' then clock_timestamp() end,
-         ${c.lastError} = coalesce(s.why, t.${c.lastError}),
+     set (${c.status}, ${c.attempts}, ${c.dueAt}, ${c.doneAt}, ${c.lastError}) = (
+           select case s.outcome when 'done' then '${done}' when 'dead' then '${dead}'
+                                 when 'retry' then '${waiting}' else '${ready}' end,
+                  t.${c.attempts} - (s.outcome = 'release')::int,
+                  case when s.outcome = 'retry' then clock_timestamp() + s.in_ms * interval '1 millisecond'
+                       else t.${c.dueAt} end,
+                  case when s.outcome = 'done' then clock_timestamp() end,
+                  coalesce(s.why, t.${c.lastError})
+             from jsonb_to_record($2::jsonb -> t.${t.key}::text) as s(outcome text, in_ms float8, why text)),
          ${c.lockedBy} = null,
          ${c.lockedAt} = null,
          ${c.leaseUntil} = null
-    from s
-   where t.${t.key} = s.key and t.${c.epoch} = s.epoch and t.${c.status} = '${t.states.claimed}'
-  returning t.*, s.outcome
-)${t.whenDead ? `,\ndied as (select * from settled where outcome = 'dead'),\nbury as (${t.whenDead})` : ""}
+   where ${isHeld(t)}
+  returning t.*
+)${t.whenDead ? `,\ndied as (select * from settled where ${c.status} = '${dead}'),\nbury as (${t.whenDead})` : ""}
 select ${t.key}::text as key from settled`;
 }
 
-/** $1 a JSON array of {key, epoch}, $2 lease in ms. */
+/** $1 the keys, $2 a JSON object {key: {epoch}}, $3 lease in ms. */
 export function renewSql(t: DescribedTable): string {
   const c = t.columns;
   return `
-with s as materialized (select * from jsonb_to_recordset($1::jsonb) as s(key ${t.keyType}, epoch bigint))
 update ${t.table} t
-   set ${c.leaseUntil} = clock_timestamp() + $2::float8 * interval '1 millisecond'
-  from s
- where t.${t.key} = s.key and t.${c.epoch} = s.epoch and t.${c.status} = '${t.states.claimed}'
+   set ${c.leaseUntil} = clock_timestamp() + $3::float8 * interval '1 millisecond'
+ where ${isHeld(t)}
 returning t.${t.key}::text as key`;
 }
 
@@ -137,6 +137,11 @@ function pick(t: DescribedTable, where: string): string {
 }
 
 const inQueue = (t: DescribedTable) => (t.queue ? `t.${t.queue} = $4 and ` : "");
+
+/** The fence: the row is claimed, and by the claim that is named. */
+const isHeld = ({ key, keyType, columns: c }: DescribedTable) =>
+  `t.${key} = any($1::${keyType}[]) and t.${c.leaseUntil} is not null
+   and t.${c.epoch} = ($2::jsonb -> t.${key}::text ->> 'epoch')::bigint`;
 
 /** Written as `in (…)` only where there are two: a partial index is used when its predicate is met word for word. */
 function isReady(t: DescribedTable): string {

@@ -25,9 +25,9 @@ export interface DbOptions {
 
 /**
  * The kernel's statements are index probes, and must stay so on an empty table, on stale statistics and in a plan that
- * was cached a million rows ago: there a cached sequential scan or hash join halves the throughput (docs/adr/0003).
+ * was cached a million rows ago: there a cached sequential scan halves the throughput (docs/adr/0003).
  */
-const probesOnly = ["enable_seqscan", "enable_bitmapscan", "enable_hashjoin", "enable_mergejoin"];
+const probesOnly = ["enable_seqscan", "enable_bitmapscan"];
 
 export function openDb(options: DbOptions): Db {
   const statementTimeoutMs = options.statementTimeoutMs ?? 10_000;

@@ -34,8 +34,9 @@ create index outbox_events_ready on outbox_events (position) where status = 'PEN
 create index outbox_events_leased on outbox_events (lease_until) where status = 'IN_FLIGHT';
 -- claim: aggregates that wait for a retry
 create index outbox_events_retrying on outbox_events (next_retry_at) where status = 'PENDING' and attempt_count > 0;
--- claim: is there an unfinished event of this aggregate before this one?
-create index outbox_events_unfinished on outbox_events (aggregate_key, position) where status <> 'PUBLISHED';
+-- claim: is there an unfinished event of this aggregate before this one? (Not said by its status: the planner would then
+-- take this index for the smaller ones above as well.)
+create index outbox_events_unfinished on outbox_events (aggregate_key, position) where published_at is null;
 -- claim (parked aggregates) and the operator's list of failed events
 create index outbox_events_failed on outbox_events (position) where status = 'FAILED';
 -- retention

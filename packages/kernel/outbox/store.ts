@@ -82,7 +82,7 @@ export async function failedEvents(
             e.version, e.payload, e.attempt_count as attempts, e.last_error as "lastError", e.created_at as "createdAt",
             e.position,
             (select count(*) from outbox_events b
-              where b.aggregate_key = e.aggregate_key and b.position > e.position and b.status <> 'PUBLISHED')::int as parked
+              where b.aggregate_key = e.aggregate_key and b.position > e.position and b.published_at is null)::int as parked
        from outbox_events e
       where e.status = 'FAILED' and e.position > $1
       order by e.position
@@ -113,7 +113,7 @@ export async function outboxBacklog(db: Queryable): Promise<Backlog> {
                        where e.status = 'PENDING' and e.next_retry_at <= now()
                          and not exists (select from outbox_events b
                                           where b.aggregate_key = e.aggregate_key and b.position < e.position
-                                            and b.status <> 'PUBLISHED')
+                                            and b.published_at is null)
                        order by e.position limit 1), 0)::float8 as "oldestClaimableMs"`,
   );
   return rows[0] as Backlog;

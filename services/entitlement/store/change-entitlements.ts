@@ -21,6 +21,7 @@ export interface ChangeResult extends Answer {
   readonly sameRequest: boolean;
 }
 
+const contentType = "application/json; charset=utf-8";
 const utc = (time: string) => `to_char(${time} at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
 
 /**
@@ -45,9 +46,11 @@ seen as materialized (
 ),
 fresh as materialized (select * from input where place not in (select place from seen)),
 expired as (
-  delete from idempotency_keys k using fresh f
-   where k.scope = f.scope and k.idem_key = f.idem_key and k.expires_at <= statement_timestamp()
-  returning k.scope
+  delete from idempotency_keys where ctid = any(array(
+    select k.ctid from fresh f cross join lateral (
+             select ctid from idempotency_keys k
+              where k.scope = f.scope and k.idem_key = f.idem_key and k.expires_at <= statement_timestamp() limit 1) k))
+  returning scope
 ),
 changed as (
   insert into entitlements as e (user_id, stock_keeping_unit, status, source, source_id)
@@ -58,8 +61,13 @@ changed as (
   returning e.user_id, e.stock_keeping_unit, e.version, e.updated_at
 ),
 told as materialized (
-  select f.*, c.version, ${utc("c.updated_at")} as updated_at
-    from fresh f join changed c on c.user_id = f.user_id and c.stock_keeping_unit = f.stock_keeping_unit
+  select f.*, c.version, c.updated_at, case c.version when 1 then 201 else 200 end as response_status,
+         convert_to('{"user_id":' || to_json(f.user_id) || ',"stock_keeping_unit":' || to_json(f.stock_keeping_unit)
+           || ',"status":"' || f.status || '","version":' || c.version || ',"updated_at":"' || c.updated_at || '"}', 'utf8')
+           as response_body
+    from fresh f
+    join (select user_id, stock_keeping_unit, version, ${utc("updated_at")} as updated_at from changed) c
+      on c.user_id = f.user_id and c.stock_keeping_unit = f.stock_keeping_unit
 ),
 published as (
   insert into outbox_events (event_id, event_type, subject, aggregate_key, version, headers, payload)
@@ -73,18 +81,14 @@ published as (
 answered as (
   insert into idempotency_keys
     (scope, idem_key, request_hash, response_status, response_content_type, response_body, expires_at)
-  select scope, idem_key, decode(request_hash, 'hex'), case version when 1 then 201 else 200 end,
-         'application/json; charset=utf-8',
-         convert_to('{"user_id":' || to_json(user_id) || ',"stock_keeping_unit":' || to_json(stock_keeping_unit)
-           || ',"status":"' || status || '","version":' || version || ',"updated_at":"' || updated_at || '"}', 'utf8'),
+  select scope, idem_key, decode(request_hash, 'hex'), response_status, '${contentType}', response_body,
          now() + interval '24 hours'
     from told where (select count(*) from expired) >= 0 -- the old keys go first
    order by scope, idem_key
-  returning scope, idem_key, response_status, response_content_type, response_body
 )
-select t.place::int, a.response_status as status, a.response_content_type as "contentType", a.response_body as body,
+select t.place::int, t.response_status as status, '${contentType}' as "contentType", t.response_body as body,
        false as replayed, true as "sameRequest"
-  from told t join answered a on a.scope = t.scope and a.idem_key = t.idem_key
+  from told t
 union all
 select s.place::int, s.response_status, s.response_content_type, s.response_body, true, s.same_request from seen s
 order by place`;

@@ -6,6 +6,7 @@
  */
 import type { EventBus } from "../index.ts";
 import { answersConform } from "./answers.ts";
+import { batchesConform } from "./batches.ts";
 import { contentConforms } from "./content.ts";
 import { deliveryConforms } from "./delivery.ts";
 import { faultsConform } from "./faults.ts";
@@ -60,6 +61,7 @@ export interface BusPromises {
 
 export function busConformance(bus: BusUnderTest): void {
   deliveryConforms(bus);
+  batchesConform(bus);
   answersConform(bus);
   orderConforms(bus);
   contentConforms(bus);

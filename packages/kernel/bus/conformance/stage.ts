@@ -19,7 +19,7 @@ export interface Stage extends AsyncDisposable {
   gate(): Gate;
 }
 
-export interface Gate {
+interface Gate {
   readonly opened: Promise<void>;
   open(): void;
 }
@@ -58,7 +58,7 @@ export function setStage(bus: BusUnderTest, { ackWaitMs = neverMs, on = bus }: S
   };
 }
 
-export const thingsSubject = "things.events";
+const thingsSubject = "things.events";
 
 /** An event about nothing else: its aggregate is its own unless told. */
 export function thing(about: Partial<Envelope> = {}): Envelope {

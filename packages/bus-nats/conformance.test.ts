@@ -1,0 +1,40 @@
+import { startEngine } from "@todoke/engines";
+import type { EventBus } from "@todoke/kernel/bus";
+import { busConformance, type OpenOptions, type OwnBroker, openWire, type Wire } from "@todoke/kernel/bus/conformance";
+import { test } from "vitest";
+import { openNatsBus } from "./index.ts";
+import { sharedServer } from "./testing.ts";
+
+const server = sharedServer();
+const wires = new WeakMap<EventBus, Wire>();
+
+/** Through a wire of its own, which `crash` cuts. */
+async function openProcess(place: string, { ackWaitMs }: OpenOptions): Promise<EventBus> {
+  const wire = await openWire(server.url);
+  const bus = await openNatsBus({ url: wire.url, name: "conformance", place, ackWaitMs });
+  wires.set(bus, wire);
+  return bus;
+}
+
+async function ownBroker(): Promise<OwnBroker> {
+  const engine = await startEngine("nats");
+  return {
+    open: (place, { ackWaitMs }) => openNatsBus({ url: engine.url, name: "conformance", place, ackWaitMs }),
+    async restart() {
+      await engine.kill();
+      await engine.start();
+    },
+    [Symbol.asyncDispose]: () => engine[Symbol.asyncDispose](),
+  };
+}
+
+busConformance({
+  name: "nats",
+  test,
+  open: openProcess,
+  crash: async (bus) => wires.get(bus)?.cut(),
+  ownBroker,
+  // The server's default max_payload. Headers count too, so what is left for the payload is a little less.
+  payloadBytesMax: 1_048_576,
+  promises: { dedupes: true, ordersAfterRetry: false, ordersAcrossProcesses: false, replaysToNewConsumers: true },
+});

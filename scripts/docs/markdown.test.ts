@@ -1,0 +1,52 @@
+import { expect, test } from "vitest";
+import { anchorsOf, blocksOf, codeOf, linksOf, rowsOf, sectionOf, sectionsOf } from "./markdown.ts";
+
+const page = `# A page
+
+See [the other](other.md#two-words), ![a picture](a.png "title") and \`[not this](one.md)\`.
+
+## Two words, and \`more_code\`
+
+| code | status |
+|---|---|
+| \`gone\` | 410 |
+
+\`\`\`sh
+# no heading, [no link](none.md)
+npm run thing
+\`\`\`
+
+## Two words, and \`more_code\`
+
+| what | status |
+|---|---|
+| other | 1 |
+
+[foot]: ../foot.md
+`;
+
+test("links are found in text and at the foot, and not in code", () => {
+  expect(linksOf(page)).toEqual([
+    { line: 3, target: "other.md#two-words" },
+    { line: 3, target: "a.png" },
+    { line: 22, target: "../foot.md" },
+  ]);
+});
+
+test("anchors are what GitHub makes of headings, and a second one alike gets a number", () => {
+  expect([...anchorsOf(page)]).toEqual(["a-page", "two-words-and-more_code", "two-words-and-more_code-1"]);
+});
+
+test("code is what stands in backticks and in fenced blocks, which have a language", () => {
+  expect(codeOf(page)).toContain("more_code");
+  expect(codeOf(page)).toContain("# no heading, [no link](none.md)\nnpm run thing\n");
+  expect(blocksOf(page, "sh")).toHaveLength(1);
+  expect(blocksOf(page, "sql")).toEqual([]);
+});
+
+test("a table is told by its first head, and a section by its heading", () => {
+  expect(rowsOf(page, "code")).toEqual([["gone", "410"]]);
+  expect(sectionsOf(page)).toEqual(["Two words, and more_code", "Two words, and more_code"]);
+  expect(sectionOf(page, "Two words, and more_code")).toContain("410");
+  expect(sectionOf(page, "Nowhere")).toBe("");
+});

@@ -1,0 +1,56 @@
+/**
+ * `npm test`: everything that must hold, from one command on a fresh machine.
+ *
+ * Every step runs, also after one that failed. The end says what could not be run and what to do about it; the very last
+ * line is `N passed, N failed`, and the exit code agrees with it. With CI=true, what was skipped has failed. An interrupt
+ * stops what runs, and leaves no process and no folder behind.
+ *
+ * Arguments go to Vitest: `npm test -- packages/kernel` runs only the tests there, and all the other steps.
+ */
+import { check } from "./test/command.ts";
+import { findEngines } from "./test/engines.ts";
+import { protobuf } from "./test/protobuf.ts";
+import { failed, lastLine, type Result, sum } from "./test/result.ts";
+import { runTests } from "./test/vitest.ts";
+
+const ci = process.env.CI === "true";
+const interrupted = new AbortController();
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.once(signal, () => interrupted.abort(signal));
+
+const results: Result[] = [];
+
+async function step(name: string, run: () => Promise<Result>): Promise<void> {
+  if (interrupted.signal.aborted) return;
+  console.log(`\n▸ ${name}`);
+  const start = performance.now();
+  const result = await run().catch((error: unknown) => {
+    if (!interrupted.signal.aborted) console.error(error);
+    return failed;
+  });
+  results.push(result);
+  const seconds = ((performance.now() - start) / 1_000).toFixed(1);
+  const mark = result.failed > 0 ? "✗" : result.passed > 0 ? "✓" : "–";
+  if (!interrupted.signal.aborted) console.log(`${mark} ${name} (${seconds} s)`);
+}
+
+async function main(): Promise<void> {
+  const { signal } = interrupted;
+  await using engines = findEngines(signal);
+  await step("types", () => check(["tsc"], signal));
+  await step("lint", () => check(["biome", "check", "."], signal));
+  await step("unused code", () => check(["knip"], signal));
+  await step("protobuf", () => protobuf(signal));
+  await step("engines", () => engines.find());
+  await step("tests", () => runTests({ args: process.argv.slice(2), env: engines.urls(), signal }));
+}
+
+await main();
+
+const total = sum(results);
+const { aborted, reason } = interrupted.signal;
+for (const note of total.notes) console.log(note);
+if (aborted) console.log(`Interrupted by ${reason}: not everything was run.`);
+if (ci && total.skipped > 0) console.log(`CI=true: the ${total.skipped} skipped count as failed.`);
+console.log(lastLine(total, { ci }));
+// An engine that was still starting when the interrupt came would keep us waiting; its keeper stops it once we are gone.
+process.exit(aborted || total.failed > 0 || (ci && total.skipped > 0) ? 1 : 0);

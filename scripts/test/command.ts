@@ -1,0 +1,34 @@
+/** Runs the programs that npm installed, with their output where the reader sees it. */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { delimiter, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { failed, passed, type Result } from "./result.ts";
+
+export const root = fileURLToPath(new URL("../..", import.meta.url));
+
+const path = `${join(root, "node_modules", ".bin")}${delimiter}${process.env.PATH}`;
+
+export interface RunOptions {
+  readonly signal: AbortSignal;
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+/** Resolves with the exit code; the output goes straight to ours. When the signal aborts, the program is told to end. */
+export async function run([program = "", ...args]: readonly string[], options: RunOptions): Promise<number> {
+  options.signal.throwIfAborted();
+  const child = spawn(program, args, {
+    cwd: root,
+    stdio: "inherit",
+    env: { ...process.env, ...options.env, PATH: path },
+  });
+  const stop = () => child.kill("SIGTERM");
+  options.signal.addEventListener("abort", stop);
+  const [code] = await once(child, "exit").finally(() => options.signal.removeEventListener("abort", stop));
+  return code ?? 1;
+}
+
+/** A step that is one command. */
+export async function check(command: readonly string[], signal: AbortSignal): Promise<Result> {
+  return (await run(command, { signal })) === 0 ? passed : failed;
+}

@@ -1,0 +1,44 @@
+/** The engines that the tests run on: found or started once, named to the tests by URL, stopped at the end. */
+import { once } from "node:events";
+import { type Engine, type EngineName, findEngine, NotFound } from "@todoke/engines";
+import { failed, passed, type Result, skipped, sum } from "./result.ts";
+
+const names: readonly EngineName[] = ["postgres", "nats", "rabbitmq", "redis"];
+
+export interface Engines extends AsyncDisposable {
+  find(): Promise<Result>;
+  /** How the tests learn of them: TEST_POSTGRES_URL, TEST_NATS_URL, TEST_RABBITMQ_URL, TEST_REDIS_URL. */
+  urls(): Record<string, string>;
+}
+
+export function findEngines(signal: AbortSignal): Engines {
+  const running: Engine[] = [];
+
+  async function findOne(name: EngineName): Promise<Result> {
+    try {
+      const engine = await findEngine(name, { say: (line) => console.log(`  ${line}`) });
+      if (engine instanceof NotFound) {
+        console.log(`  ${name}: not found`);
+        return skipped(`The tests on ${name} were not run. ${engine.reason} ${engine.remedy}`);
+      }
+      running.push(engine);
+      console.log(`  ${name} ${engine.version}, ${engine.origin}`);
+      return passed;
+    } catch (error) {
+      if (!signal.aborted) console.error(error);
+      return failed;
+    }
+  }
+
+  return {
+    async find() {
+      const interrupted = once(signal, "abort").then(() => [failed]);
+      const found = sum(await Promise.race([Promise.all(names.map(findOne)), interrupted]));
+      return { ...found, passed: found.failed === 0 && found.passed > 0 ? 1 : 0 };
+    },
+    urls: () => Object.fromEntries(running.map(({ name, url }) => [`TEST_${name.toUpperCase()}_URL`, url])),
+    async [Symbol.asyncDispose]() {
+      await Promise.all(running.map((engine) => engine[Symbol.asyncDispose]()));
+    },
+  };
+}

@@ -1,0 +1,30 @@
+/** What a step of `npm test` came to, and how the results of all steps read as one line. */
+
+export interface Result {
+  readonly passed: number;
+  readonly failed: number;
+  readonly skipped: number;
+  /** For the end of the run: what was not run, and what to do about it. */
+  readonly notes: readonly string[];
+}
+
+export const passed: Result = { passed: 1, failed: 0, skipped: 0, notes: [] };
+export const failed: Result = { passed: 0, failed: 1, skipped: 0, notes: [] };
+export const skipped = (note: string): Result => ({ passed: 0, failed: 0, skipped: 1, notes: [note] });
+
+export function sum(results: readonly Result[]) {
+  const total = (of: "passed" | "failed" | "skipped") => results.reduce((count, result) => count + result[of], 0);
+  return {
+    passed: total("passed"),
+    failed: total("failed"),
+    skipped: total("skipped"),
+    notes: results.flatMap((result) => result.notes),
+  };
+}
+
+/** Under CI a skip is a failure: nobody is there to read that something was not run. */
+export function lastLine(total: Omit<Result, "notes">, options: { readonly ci: boolean }): string {
+  if (options.ci) return `${total.passed} passed, ${total.failed + total.skipped} failed`;
+  const counts = `${total.passed} passed, ${total.failed} failed`;
+  return total.skipped > 0 ? `${counts}, ${total.skipped} skipped` : counts;
+}
