@@ -3,13 +3,13 @@
  * what the worker costs over bare statements, the relay over publishing alone, and what gathering is worth.
  */
 import { randomUUIDv7 } from "node:crypto";
+import { changeEntitlement } from "@todoke/entitlement/change-entitlement";
 import type { EventBus } from "@todoke/kernel/bus";
 import { claims } from "@todoke/kernel/claims";
 import type { Db } from "@todoke/kernel/db";
 import { digestOf, once } from "@todoke/kernel/idempotency";
 import { openOutbox, relay } from "@todoke/kernel/outbox";
 import { done, worker } from "@todoke/kernel/worker";
-import { changeEntitlement } from "@todoke/entitlement/change-entitlement";
 import { type Contender, type Figure, race } from "./measure.ts";
 
 export interface Result {
@@ -108,7 +108,12 @@ const events = 30_000;
 /** Beside publishing the same events from memory through the same adapter. */
 export async function relayTo(kind: string, db: Db, bus: EventBus): Promise<Result> {
   const subject = `bench.${kind}`;
-  await using _ = await bus.subscribe({ consumer: "bench", subjects: [subject], handle: async (all) => all.map(() => done), batchMax: 500 });
+  await using _ = await bus.subscribe({
+    consumer: "bench",
+    subjects: [subject],
+    handle: async (all) => all.map(() => done),
+    batchMax: 500,
+  });
   await _[Symbol.asyncDispose](); // The queue is there, and nobody competes for the processor.
   const payload = Buffer.alloc(160, 1);
   const alone: Contender = {
@@ -147,7 +152,9 @@ export async function relayTo(kind: string, db: Db, bus: EventBus): Promise<Resu
       publishing.start();
       for (;;) {
         await new Promise((resolve) => setTimeout(resolve, 10));
-        const { rowCount } = await db.query(`select from outbox_events where status in ('PENDING', 'IN_FLIGHT') limit 1`);
+        const { rowCount } = await db.query(
+          `select from outbox_events where status in ('PENDING', 'IN_FLIGHT') limit 1`,
+        );
         if (rowCount === 0) break;
       }
       await publishing.stop();

@@ -15,7 +15,9 @@ export function asMarkdown(results: readonly Result[], about?: About): string {
     if (figures.length > 0) {
       parts.push("| what | per second, median of 3 | rounds |\n|---|---|---|");
       for (const { name, perSecond, rounds } of figures) {
-        parts.push(`| ${name} | ${perSecond.toLocaleString("en")} | ${rounds.map((r) => r.toLocaleString("en")).join(", ")} |`);
+        parts.push(
+          `| ${name} | ${perSecond.toLocaleString("en")} | ${rounds.map((r) => r.toLocaleString("en")).join(", ")} |`,
+        );
       }
       parts.push("");
     }
@@ -26,7 +28,9 @@ export function asMarkdown(results: readonly Result[], about?: About): string {
 
 function introduction({ date, machine, versions, postgresSettings }: About): string {
   const list = (of: Readonly<Record<string, string | number>>) =>
-    Object.entries(of).map(([name, value]) => `${name} ${value}`).join(", ");
+    Object.entries(of)
+      .map(([name, value]) => `${name} ${value}`)
+      .join(", ");
   return `# Performance
 
 Made by \`npm run bench\` on ${date}; the raw rounds are in \`bench/results.json\`. Contenders run by turns in one run, so

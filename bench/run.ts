@@ -9,7 +9,7 @@ import { openRabbitmqBus } from "@todoke/bus-rabbitmq";
 import { findEngine, NotFound } from "@todoke/engines";
 import { type Db, migrate, openDb } from "@todoke/kernel/db";
 import { kernelMigrations } from "@todoke/kernel/migrations";
-import { alone, claimAndSettle, gathered, relayTo, type Result } from "./kernel.ts";
+import { alone, claimAndSettle, gathered, type Result, relayTo } from "./kernel.ts";
 import { machine } from "./measure.ts";
 import { asMarkdown } from "./report.ts";
 
@@ -76,7 +76,12 @@ if (only.length === 0) await write(results);
 
 async function write(results: readonly Result[]): Promise<void> {
   const versions = Object.fromEntries(Object.values(engineOf).map(({ name, version }) => [name, version]));
-  const about = { date: new Date().toISOString().slice(0, 10), machine: machine(), versions, postgresSettings: settings };
+  const about = {
+    date: new Date().toISOString().slice(0, 10),
+    machine: machine(),
+    versions,
+    postgresSettings: settings,
+  };
   await writeFile(new URL("./results.json", import.meta.url), `${JSON.stringify({ about, results }, null, 2)}\n`);
   await writeFile(new URL("../docs/performance.md", import.meta.url), asMarkdown(results, about));
   console.log("written: bench/results.json, docs/performance.md");

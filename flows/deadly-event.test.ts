@@ -1,30 +1,36 @@
-import { expect, test } from "vitest";
 import { deadEvents } from "@todoke/kernel/inbox";
+import { expect, test } from "vitest";
 import { busKinds, consumer } from "./buses.ts";
 import { setStage } from "./stage.ts";
 
-test.each(busKinds)("%s: an event whose handler kills the process ends in the DLQ, and the others flow past it", { timeout: 60_000 }, async (kind) => {
-  await using stage = await setStage(kind);
-  await stage.append(30, 30, (n) => (n === 7 ? { deadly: true } : {}));
+test.each(busKinds)(
+  "%s: an event whose handler kills the process ends in the DLQ, and the others flow past it",
+  { timeout: 60_000 },
+  async (kind) => {
+    await using stage = await setStage(kind);
+    await stage.append(30, 30, (n) => (n === 7 ? { deadly: true } : {}));
 
-  let deaths = 0;
-  let over = false;
-  // As an orchestrator would: whenever it dies, it is started again.
-  const supervisor = (async () => {
-    while (!over) {
-      const running = stage.start();
-      await running.exited;
-      if (!over) deaths++;
-    }
-  })();
+    let deaths = 0;
+    let over = false;
+    // As an orchestrator would: whenever it dies, it is started again.
+    const supervisor = (async () => {
+      while (!over) {
+        const running = stage.start();
+        await running.exited;
+        if (!over) deaths++;
+      }
+    })();
 
-  await expect.poll(async () => (await deadEvents(stage.db, { consumer })).length, { timeout: 45_000, interval: 100 }).toBe(1);
-  await expect.poll(async () => (await stage.effects()).length, { timeout: 20_000 }).toBe(29);
-  over = true;
-  const [dead] = await deadEvents(stage.db, { consumer });
-  expect(dead?.aggregateKey).toBe("aggregate-7");
-  expect(dead?.why).toMatch(/gave up after 3 attempts/);
-  expect(deaths).toBeGreaterThanOrEqual(3);
-  await stage[Symbol.asyncDispose]();
-  await supervisor;
-});
+    await expect
+      .poll(async () => (await deadEvents(stage.db, { consumer })).length, { timeout: 45_000, interval: 100 })
+      .toBe(1);
+    await expect.poll(async () => (await stage.effects()).length, { timeout: 20_000 }).toBe(29);
+    over = true;
+    const [dead] = await deadEvents(stage.db, { consumer });
+    expect(dead?.aggregateKey).toBe("aggregate-7");
+    expect(dead?.why).toMatch(/gave up after 3 attempts/);
+    expect(deaths).toBeGreaterThanOrEqual(3);
+    await stage[Symbol.asyncDispose]();
+    await supervisor;
+  },
+);

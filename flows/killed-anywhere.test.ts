@@ -6,7 +6,7 @@ import { setStage, versionsByAggregate } from "./stage.ts";
 const points: Point[] = ["claimed", "published", "settling", "effect", "handled"];
 
 test.each(busKinds.flatMap((kind) => points.map((point) => [kind, point] as const)))(
-  "%s: after kill -9 at \"%s\" nothing is lost and nothing takes effect twice",
+  '%s: after kill -9 at "%s" nothing is lost and nothing takes effect twice',
   { timeout: 60_000 },
   async (kind, point) => {
     await using stage = await setStage(kind);

@@ -22,58 +22,73 @@ function unreliable(bus: EventBus): Pick<EventBus, "publish"> {
   };
 }
 
-test.each(busKinds)("%s: with four relays and failures, events of an aggregate take effect in the order of their versions", { timeout: 60_000 }, async (kind) => {
-  await using stage = await setStage(kind);
-  await using bus = await stage.openBus();
-  const inbox = openInbox<{ id: string }>({
-    db: stage.db,
-    consumer,
-    read: (event) => ({ id: event.eventId }),
-    onError: (error) => console.error("INBOX", error),
-    effect: async (tx, events) => {
-      for (const { id } of events) {
-        await tx.query(`insert into effects (event_id, aggregate_key, version)
-                        select event_id, aggregate_key, version from outbox_events where event_id = $1`, [id]);
-      }
-    },
-  });
-  await using _ = await bus.subscribe({ consumer, subjects: [subject], handle: inbox.handle });
-  const relays = Array.from({ length: 4 }, () =>
-    relay({
-      db: stage.pool(),
-      bus: unreliable(bus),
-      settings: { batchMax: 7, concurrency: 14, pollMs: 20, attemptsMax: 1_000, backoff: { baseMs: 5, capMs: 20 } },
-    }),
-  );
-  for (const each of relays) each.start();
-  await stage.append(400, 10);
-  await stage.untilPublished();
-  await expect.poll(async () => (await stage.effects()).length, { timeout: 20_000 }).toBe(400);
-  const expected = Array.from({ length: 40 }, (_, n) => n + 1);
-  for (const versions of versionsByAggregate(await stage.effects()).values()) expect(versions).toEqual(expected);
-  await Promise.all(relays.map((each) => each.stop()));
-});
+test.each(busKinds)(
+  "%s: with four relays and failures, events of an aggregate take effect in the order of their versions",
+  { timeout: 60_000 },
+  async (kind) => {
+    await using stage = await setStage(kind);
+    await using bus = await stage.openBus();
+    const inbox = openInbox<{ id: string }>({
+      db: stage.db,
+      consumer,
+      read: (event) => ({ id: event.eventId }),
+      onError: (error) => console.error("INBOX", error),
+      effect: async (tx, events) => {
+        for (const { id } of events) {
+          await tx.query(
+            `insert into effects (event_id, aggregate_key, version)
+                        select event_id, aggregate_key, version from outbox_events where event_id = $1`,
+            [id],
+          );
+        }
+      },
+    });
+    await using _ = await bus.subscribe({ consumer, subjects: [subject], handle: inbox.handle });
+    const relays = Array.from({ length: 4 }, () =>
+      relay({
+        db: stage.pool(),
+        bus: unreliable(bus),
+        settings: { batchMax: 7, concurrency: 14, pollMs: 20, attemptsMax: 1_000, backoff: { baseMs: 5, capMs: 20 } },
+      }),
+    );
+    for (const each of relays) each.start();
+    await stage.append(400, 10);
+    await stage.untilPublished();
+    await expect.poll(async () => (await stage.effects()).length, { timeout: 20_000 }).toBe(400);
+    const expected = Array.from({ length: 40 }, (_, n) => n + 1);
+    for (const versions of versionsByAggregate(await stage.effects()).values()) expect(versions).toEqual(expected);
+    await Promise.all(relays.map((each) => each.stop()));
+  },
+);
 
-test.each(busKinds)("%s: a poison event parks its aggregate while the others go on", { timeout: 60_000 }, async (kind) => {
-  await using stage = await setStage(kind);
-  await using bus = await stage.openBus();
-  const refusing: Pick<EventBus, "publish"> = {
-    async publish(events) {
-      const refused = events.filter((event) => event.aggregateKey === "aggregate-3");
-      const taken = await bus.publish(events.filter((event) => !refused.includes(event)));
-      return events.map((event) => (refused.includes(event) ? dead("refused for good") : (taken[0] ?? dead("?"))));
-    },
-  };
-  await using subscribed = await bus.subscribe({ consumer, subjects: [subject], handle: async (all) => all.map(() => ({ kind: "done" })) });
-  expect(subscribed).toBeDefined();
-  await stage.append(50, 5);
-  await using publishing = relay({ db: stage.pool(), bus: refusing, settings: { pollMs: 20 } });
-  publishing.start();
-  const counts = async () =>
-    (await stage.db.query(`select status, count(*)::int from outbox_events group by status order by status`)).rows;
-  await expect.poll(counts, { timeout: 20_000 }).toEqual([
-    { status: "FAILED", count: 1 },
-    { status: "PENDING", count: 9 },
-    { status: "PUBLISHED", count: 40 },
-  ]);
-});
+test.each(busKinds)(
+  "%s: a poison event parks its aggregate while the others go on",
+  { timeout: 60_000 },
+  async (kind) => {
+    await using stage = await setStage(kind);
+    await using bus = await stage.openBus();
+    const refusing: Pick<EventBus, "publish"> = {
+      async publish(events) {
+        const refused = events.filter((event) => event.aggregateKey === "aggregate-3");
+        const taken = await bus.publish(events.filter((event) => !refused.includes(event)));
+        return events.map((event) => (refused.includes(event) ? dead("refused for good") : (taken[0] ?? dead("?"))));
+      },
+    };
+    await using subscribed = await bus.subscribe({
+      consumer,
+      subjects: [subject],
+      handle: async (all) => all.map(() => ({ kind: "done" })),
+    });
+    expect(subscribed).toBeDefined();
+    await stage.append(50, 5);
+    await using publishing = relay({ db: stage.pool(), bus: refusing, settings: { pollMs: 20 } });
+    publishing.start();
+    const counts = async () =>
+      (await stage.db.query(`select status, count(*)::int from outbox_events group by status order by status`)).rows;
+    await expect.poll(counts, { timeout: 20_000 }).toEqual([
+      { status: "FAILED", count: 1 },
+      { status: "PENDING", count: 9 },
+      { status: "PUBLISHED", count: 40 },
+    ]);
+  },
+);

@@ -62,8 +62,11 @@ function dyingWhileSettling(db: Db): Db {
 
 async function effect(tx: Tx, names: readonly string[]): Promise<void> {
   for (const name of names) {
-    await tx.query(`insert into effects (event_id, aggregate_key, version, payload)
-                    select event_id, aggregate_key, version, payload from outbox_events where event_id = $1`, [name]);
+    await tx.query(
+      `insert into effects (event_id, aggregate_key, version, payload)
+                    select event_id, aggregate_key, version, payload from outbox_events where event_id = $1`,
+      [name],
+    );
     const { rows } = await tx.query(`select payload from outbox_events where event_id = $1`, [name]);
     if (rows[0]?.payload.deadly) process.kill(process.pid, "SIGKILL");
   }

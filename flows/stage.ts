@@ -48,7 +48,9 @@ export async function setStage(kind: BusKind) {
       signal: (name) => void child.kill(name),
       go: () => void child.send("go"),
       async reports(key) {
-        await until(`process ${child.pid} reports "${key}"`, () => heard.some((report) => key in report), { withinMs: 20_000 });
+        await until(`process ${child.pid} reports "${key}"`, () => heard.some((report) => key in report), {
+          withinMs: 20_000,
+        });
         return heard.find((report) => key in report) as never;
       },
       exited,

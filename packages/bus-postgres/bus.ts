@@ -1,10 +1,35 @@
 /** Publishes into, and consumes from, the tables of the bus. */
-import { type Delivery, type Envelope, type EventBus, BusUnavailable, type Handle, type Subscription } from "@todoke/kernel/bus";
+import {
+  BusUnavailable,
+  type Delivery,
+  type Envelope,
+  type EventBus,
+  type Handle,
+  type Subscription,
+} from "@todoke/kernel/bus";
 import type { Claimed } from "@todoke/kernel/claims";
 import { CommitUnknown, isUnavailable, migrate, openDb } from "@todoke/kernel/db";
 import { keepClean } from "@todoke/kernel/retention";
-import { backoffMs, dead, describeError, done, inWaves, openWakeups, type Outcome, release, retry, worker } from "@todoke/kernel/worker";
-import { busMigrations, busRetention, deliveries, insertMessages, insertSubscription, readDurability } from "./store.ts";
+import {
+  backoffMs,
+  dead,
+  describeError,
+  done,
+  inWaves,
+  type Outcome,
+  openWakeups,
+  release,
+  retry,
+  worker,
+} from "@todoke/kernel/worker";
+import {
+  busMigrations,
+  busRetention,
+  deliveries,
+  insertMessages,
+  insertSubscription,
+  readDurability,
+} from "./store.ts";
 
 export interface PostgresBusOptions {
   readonly url: string;
@@ -43,7 +68,10 @@ export async function openPostgresBus(options: PostgresBusOptions): Promise<Even
   async function publish(events: readonly Envelope[]): Promise<readonly Outcome[]> {
     const tooLarge = (event: Envelope) => event.payload.byteLength > payloadMaxBytes;
     try {
-      await insertMessages(db, events.filter((event) => !tooLarge(event)));
+      await insertMessages(
+        db,
+        events.filter((event) => !tooLarge(event)),
+      );
     } catch (error) {
       if (error instanceof CommitUnknown) return events.map(() => retry(0, describeError(error)));
       if (isUnavailable(error)) throw unavailable(error);
@@ -52,7 +80,9 @@ export async function openPostgresBus(options: PostgresBusOptions): Promise<Even
     }
     wakeups.signal(schema);
     return events.map((event) =>
-      tooLarge(event) ? dead(`the payload has ${event.payload.byteLength} bytes; the bus takes ${payloadMaxBytes}`) : done,
+      tooLarge(event)
+        ? dead(`the payload has ${event.payload.byteLength} bytes; the bus takes ${payloadMaxBytes}`)
+        : done,
     );
   }
 
@@ -109,7 +139,9 @@ export async function openPostgresBus(options: PostgresBusOptions): Promise<Even
       const { version, off } = await readDurability(db).catch((error) => {
         throw unavailable(error);
       });
-      const warnings = off.map((setting) => `${setting} is off: a crash of the machine loses stored events; turn it on`);
+      const warnings = off.map(
+        (setting) => `${setting} is off: a crash of the machine loses stored events; turn it on`,
+      );
       return { engine: `PostgreSQL ${version}`, warnings };
     },
     [Symbol.asyncDispose]: () => (closed ??= close()),
@@ -132,7 +164,11 @@ function restMs(outcomes: readonly Outcome[]): number {
 }
 
 /** Lets `width` batches be handled at once; at a stop, those that have not begun are given back at once. */
-function inTurn(handle: Handle, width: number, stopping: AbortSignal): (batch: readonly Delivery[]) => Promise<readonly Outcome[]> {
+function inTurn(
+  handle: Handle,
+  width: number,
+  stopping: AbortSignal,
+): (batch: readonly Delivery[]) => Promise<readonly Outcome[]> {
   let free = width;
   const waiting: (() => void)[] = [];
   stopping.addEventListener("abort", () => {

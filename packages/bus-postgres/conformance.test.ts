@@ -1,7 +1,7 @@
+import { startEngine } from "@todoke/engines";
 import type { EventBus } from "@todoke/kernel/bus";
 import { busConformance, openWire, type Wire } from "@todoke/kernel/bus/conformance";
 import { testDatabase } from "@todoke/kernel/testing";
-import { startEngine } from "@todoke/engines";
 import { afterAll, test } from "vitest";
 import { openPostgresBus } from "./index.ts";
 

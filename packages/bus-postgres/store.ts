@@ -61,7 +61,9 @@ function messageRow(event: Envelope) {
  * snapshot. So each message is either found here or delivered by its publisher; none by neither, none by both.
  */
 export async function insertSubscription(db: Db, consumer: string, subjects: readonly string[]): Promise<void> {
-  const known = await db.query<{ subject: string }>(`select subject from bus_subscriptions where consumer = $1`, [consumer]);
+  const known = await db.query<{ subject: string }>(`select subject from bus_subscriptions where consumer = $1`, [
+    consumer,
+  ]);
   const missing = subjects.filter((subject) => !known.rows.some((row) => row.subject === subject));
   if (missing.length === 0) return;
   await transaction(db, async (tx) => {

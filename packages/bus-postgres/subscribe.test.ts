@@ -22,7 +22,11 @@ test("consumers that come while others publish get every event, each once", asyn
     while (publishing) await bus.publish([event()]);
   });
   for (let n = 0; n < 30; n++) {
-    const subscription = await second.subscribe({ consumer: `consumer-${n}`, subjects: ["thing.events"], handle: async () => [] });
+    const subscription = await second.subscribe({
+      consumer: `consumer-${n}`,
+      subjects: ["thing.events"],
+      handle: async () => [],
+    });
     await subscription[Symbol.asyncDispose]();
   }
   publishing = false;
@@ -41,7 +45,15 @@ test("a new consumer gets what was published before it came, in order, and an ol
   const ids = Array.from({ length: 5 }, () => randomUUIDv7());
   for (const eventId of ids) {
     await bus.publish([
-      { eventId, eventType: "T", subject: "s.events", aggregateKey: "a", occurredAt: "", headers: {}, payload: new Uint8Array() },
+      {
+        eventId,
+        eventType: "T",
+        subject: "s.events",
+        aggregateKey: "a",
+        occurredAt: "",
+        headers: {},
+        payload: new Uint8Array(),
+      },
     ]);
   }
   const listen = () =>

@@ -33,7 +33,11 @@ export async function setup() {
         app.inject({
           method: "POST",
           url: `/v1/entitlements/${path}`,
-          headers: { "idempotency-key": key, authorization: `Bearer tdk_${holder}`, "content-type": "application/json" },
+          headers: {
+            "idempotency-key": key,
+            authorization: `Bearer tdk_${holder}`,
+            "content-type": "application/json",
+          },
           payload: typeof payload === "string" ? payload : JSON.stringify(payload),
         }),
       list: (userId: string) =>

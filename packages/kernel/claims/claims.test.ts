@@ -81,7 +81,10 @@ test("one batch is settled in one statement, each row by its own outcome", async
   await append(t.db, "a", "b", "c", "d");
   const jobs = await claim(t.db, 10);
   const outcomes = [done, retry(60_000, "later\0"), dead("never \ud800"), release("not now")];
-  const won = await outboxEvents.settle(t.db, jobs.map((job, i) => ({ claim: job.claim, outcome: outcomes[i] ?? done })));
+  const won = await outboxEvents.settle(
+    t.db,
+    jobs.map((job, i) => ({ claim: job.claim, outcome: outcomes[i] ?? done })),
+  );
   expect(won).toEqual([true, true, true, true]);
   expect(await statusOf(t.db)).toEqual([
     { status: "PUBLISHED", attempt_count: 1, last_error: null },
@@ -98,7 +101,10 @@ test("rows of one aggregate are claimed together, in order, by one worker only",
   const first = await claim(t.db, 2);
   expect(first.map((job) => job.eventId)).toEqual(ids.slice(0, 2));
   expect((await claim(t.db, 10)).map((job) => job.eventId)).toEqual([ids[2]]); // the third a waits for the first two
-  await outboxEvents.settle(t.db, first.map(({ claim }) => ({ claim, outcome: done })));
+  await outboxEvents.settle(
+    t.db,
+    first.map(({ claim }) => ({ claim, outcome: done })),
+  );
   expect((await claim(t.db, 10)).map((job) => job.eventId)).toEqual([ids[3]]);
 });
 
@@ -106,10 +112,13 @@ test("a dead row parks its aggregate and no other, and a redrive lets it go on i
   await using t = await testDatabase();
   const ids = await append(t.db, "a", "b", "a", "a");
   const jobs = await claim(t.db, 2);
-  await outboxEvents.settle(t.db, jobs.map(({ claim, aggregateKey }) => ({
-    claim,
-    outcome: aggregateKey === "a" ? dead("poison") : done,
-  })));
+  await outboxEvents.settle(
+    t.db,
+    jobs.map(({ claim, aggregateKey }) => ({
+      claim,
+      outcome: aggregateKey === "a" ? dead("poison") : done,
+    })),
+  );
   expect(await claim(t.db, 10)).toEqual([]);
   const others = await append(t.db, ...many(300));
   expect((await claim(t.db, 300)).length).toBe(others.length);
@@ -122,10 +131,13 @@ test("thousands of rows behind a dead or a retrying one do not hide the rows of 
   const [poison, late] = await append(t.db, "poison", "late");
   await append(t.db, ...Array.from({ length: 2_000 }, (_, i) => (i % 2 ? "poison" : "late")));
   const jobs = await claim(t.db, 2);
-  await outboxEvents.settle(t.db, jobs.map(({ claim, eventId }) => ({
-    claim,
-    outcome: eventId === poison ? dead("no") : retry(60_000, "later"),
-  })));
+  await outboxEvents.settle(
+    t.db,
+    jobs.map(({ claim, eventId }) => ({
+      claim,
+      outcome: eventId === poison ? dead("no") : retry(60_000, "later"),
+    })),
+  );
   expect(jobs.map((job) => job.eventId)).toEqual([poison, late]);
   await append(t.db, "healthy");
   expect((await claim(t.db, 50)).map((job) => job.aggregateKey)).toEqual(["healthy"]);
@@ -134,7 +146,11 @@ test("thousands of rows behind a dead or a retrying one do not hide the rows of 
 test("whatever happens to claims, rows of one aggregate are done in their order and each exactly once", async () => {
   const step = fc.oneof(
     fc.record({ do: fc.constant("append" as const), aggregate: fc.constantFrom("a", "b", "c") }),
-    fc.record({ do: fc.constant("claim" as const), limit: fc.integer({ min: 1, max: 4 }), leaseMs: fc.constantFrom(0, 60_000) }),
+    fc.record({
+      do: fc.constant("claim" as const),
+      limit: fc.integer({ min: 1, max: 4 }),
+      leaseMs: fc.constantFrom(0, 60_000),
+    }),
     fc.record({ do: fc.constant("settle" as const), pick: fc.nat(), as: fc.constantFrom("done", "retry", "release") }),
   );
   await using t = await testDatabase();

@@ -79,9 +79,15 @@ export function claims<Row extends object>(table: ClaimTable): Claims<Row> {
       const { rows } = await db.query({
         name: `settle ${name}`,
         text: settleText,
-        values: [keysOf(settlements.map((s) => s.claim)), JSON.stringify(Object.fromEntries(settlements.map(settlementOf)))],
+        values: [
+          keysOf(settlements.map((s) => s.claim)),
+          JSON.stringify(Object.fromEntries(settlements.map(settlementOf))),
+        ],
       });
-      return wonAmong(settlements.map((s) => s.claim), rows);
+      return wonAmong(
+        settlements.map((s) => s.claim),
+        rows,
+      );
     },
 
     async renew(db, held, leaseMs) {

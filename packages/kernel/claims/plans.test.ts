@@ -46,12 +46,17 @@ async function medianClaimMs(db: Db): Promise<number> {
     const jobs = await outboxEvents.claim(db, { limit: 50, leaseMs: 60_000, worker: "test" });
     times.push(performance.now() - startedAt);
     expect(jobs.length).toBe(50);
-    await outboxEvents.settle(db, jobs.map(({ claim }) => ({ claim, outcome: done })));
+    await outboxEvents.settle(
+      db,
+      jobs.map(({ claim }) => ({ claim, outcome: done })),
+    );
   }
   return times.sort((a, b) => a - b)[15] ?? Number.NaN;
 }
 
-test("a claim beside a million finished rows takes at most twice as long as beside a thousand", { timeout: 240_000 }, async () => {
+test("a claim beside a million finished rows takes at most twice as long as beside a thousand", {
+  timeout: 240_000,
+}, async () => {
   await using t = await testDatabase();
   const db = t.open({ statementTimeoutMs: 120_000 });
   await db.query(finished(1_000));

@@ -45,7 +45,8 @@ const connectionCodes = new Set(
 );
 
 // node-postgres has no codes for these; its tests hold the texts still.
-const connectionTexts = /^(connection terminated|timeout e?xce?eded when trying to connect|client has encountered a connection error|cannot use a pool after calling end|query read timeout)/i;
+const connectionTexts =
+  /^(connection terminated|timeout e?xce?eded when trying to connect|client has encountered a connection error|cannot use a pool after calling end|query read timeout)/i;
 
 /** True when the database could not do its part just now: nothing is wrong with the request, try again later. */
 export function isUnavailable(error: unknown): boolean {

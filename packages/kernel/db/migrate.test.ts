@@ -32,7 +32,9 @@ test("migrations run once, in order, and a second run finds nothing to do", asyn
   await using t = await setup({ ...first, "0002_more.sql": "alter table things add column name text;" });
   expect((await t.migrate()).map((m) => m.name)).toEqual(["things", "more"]);
   expect(await t.migrate()).toEqual([]);
-  await t.write({ "0003_index.sql": "-- migrate: no transaction\ncreate index concurrently if not exists by_name on things (name);" });
+  await t.write({
+    "0003_index.sql": "-- migrate: no transaction\ncreate index concurrently if not exists by_name on things (name);",
+  });
   expect((await t.migrate()).map((m) => m.version)).toEqual([3]);
   expect((await t.db.query(`select count(*) from shop.things`)).rows).toEqual([{ count: 0n }]);
 });

@@ -55,7 +55,9 @@ async function readMigration(set: MigrationSet, file: string, expected: number):
   if (!digits || !name) throw new Unmigratable(`${set.name}/${file}: name it like 0001_what_it_does.sql`);
   const version = Number(digits);
   if (version !== expected) {
-    throw new Unmigratable(`${set.name}/${file}: number ${expected} should come here; numbers have no gaps and no doubles`);
+    throw new Unmigratable(
+      `${set.name}/${file}: number ${expected} should come here; numbers have no gaps and no doubles`,
+    );
   }
   const sql = await readFile(new URL(file, folder(set.dir)), "utf8");
   return { set: set.name, version, name, sql, checksum: createHash("sha256").update(sql).digest("hex") };
@@ -85,10 +87,14 @@ export async function migrate(db: Db, options: MigrateOptions): Promise<Applied[
 /** The lock is the session's, so that it outlives each migration's transaction and ends with the process. */
 async function waitForTurn(client: pg.PoolClient, { schema, waitMs = 60_000 }: MigrateOptions): Promise<void> {
   await client.query(`set lock_timeout = ${Math.round(waitMs)}`);
-  await client.query(`select pg_advisory_lock(hashtextextended($1, 0))`, [`todoke migrate ${schema}`]).catch((error) => {
-    if (sqlStateOf(error) !== "55P03") throw error;
-    throw new Unmigratable(`schema ${schema}: another process has been migrating it for ${waitMs} ms; try again later`);
-  });
+  await client
+    .query(`select pg_advisory_lock(hashtextextended($1, 0))`, [`todoke migrate ${schema}`])
+    .catch((error) => {
+      if (sqlStateOf(error) !== "55P03") throw error;
+      throw new Unmigratable(
+        `schema ${schema}: another process has been migrating it for ${waitMs} ms; try again later`,
+      );
+    });
 }
 
 async function applyMissing(client: pg.PoolClient, migrations: Migration[], options: MigrateOptions) {

@@ -70,7 +70,9 @@ function takeSettings(given: string): { url: string; settings: string } {
 /** A name that may stand in SQL as it is. Names come from code and configuration, and are checked all the same. */
 export function identifier(name: string): string {
   if (!/^[a-z_][a-z0-9_]{0,62}$/.test(name)) {
-    throw new Error(`"${name}" cannot be a name in the database: use a-z, 0-9 and _, at most 63, not starting with a digit`);
+    throw new Error(
+      `"${name}" cannot be a name in the database: use a-z, 0-9 and _, at most 63, not starting with a digit`,
+    );
   }
   return name;
 }

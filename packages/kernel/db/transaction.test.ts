@@ -1,5 +1,5 @@
 import { expect, test, vi } from "vitest";
-import { cutProxy, testDatabase, until } from "../testing/index.ts";
+import { openWire, testDatabase, until } from "../testing/index.ts";
 import { afterCommit, CommitUnknown, isUnavailable, openDb, statement, transaction } from "./index.ts";
 
 async function setup() {
@@ -46,29 +46,31 @@ test("a deadlock is tried again until both transactions have committed", async (
   expect((await t.db.query(`select n from things order by id`)).rows).toEqual([{ n: 2 }, { n: 2 }]);
 });
 
-test.each(["request", "answer"] as const)("a COMMIT whose %s is lost is neither a success nor a failure", async (lost) => {
-  await using t = await setup();
-  await using proxy = await cutProxy(t.url);
-  const db = t.open({ url: proxy.url, schema: "public" });
-  const cut = proxy.cutNext("commit", lost);
-  const hook = vi.fn();
-  const unknown = transaction(db, async (tx) => {
-    afterCommit(tx, hook);
-    await tx.query(`insert into things values (1, 1)`);
-  });
-  await expect(unknown).rejects.toBeInstanceOf(CommitUnknown);
-  await cut;
-  expect(hook).not.toHaveBeenCalled();
-  const { rowCount } = await t.db.query(`select from things`);
-  expect(rowCount).toBe(lost === "answer" ? 1 : 0);
-  await transaction(db, (tx) => tx.query(`select 1`)); // the pool has replaced the connection
-});
+test.each(["request", "answer"] as const)(
+  "a COMMIT whose %s is lost is neither a success nor a failure",
+  async (lost) => {
+    await using t = await setup();
+    await using wire = await openWire(t.url);
+    const db = t.open({ url: wire.url, schema: "public" });
+    wire.cutNext("commit", lost);
+    const hook = vi.fn();
+    const unknown = transaction(db, async (tx) => {
+      afterCommit(tx, hook);
+      await tx.query(`insert into things values (1, 1)`);
+    });
+    await expect(unknown).rejects.toBeInstanceOf(CommitUnknown);
+    expect(hook).not.toHaveBeenCalled();
+    const { rowCount } = await t.db.query(`select from things`);
+    expect(rowCount).toBe(lost === "answer" ? 1 : 0);
+    await transaction(db, (tx) => tx.query(`select 1`)); // the pool has replaced the connection
+  },
+);
 
 test("a statement whose answer is lost is as unknown as a commit; one that could not be sent is not", async () => {
   await using t = await setup();
-  await using proxy = await cutProxy(t.url);
-  const db = t.open({ url: proxy.url, schema: "public" });
-  void proxy.cutNext("insert into things", "answer");
+  await using wire = await openWire(t.url);
+  const db = t.open({ url: wire.url, schema: "public" });
+  wire.cutNext("insert into things", "answer");
   const insert = { text: `insert into things values (1, 1)` };
   await expect(statement(db, insert)).rejects.toBeInstanceOf(CommitUnknown);
   const nobody = openDb({ url: "postgres://nobody@127.0.0.1:1/none" });
@@ -97,7 +99,9 @@ test("connections that are ended from outside, idle or in use, fail a statement 
 
 test("whole numbers come back whole, up to the last of 64 bits, also in arrays", async () => {
   await using t = await setup();
-  const { rows } = await t.db.query(`select 9223372036854775807::int8 as max, array[1, -9223372036854775808]::int8[] as list`);
+  const { rows } = await t.db.query(
+    `select 9223372036854775807::int8 as max, array[1, -9223372036854775808]::int8[] as list`,
+  );
   expect(rows).toEqual([{ max: 9223372036854775807n, list: [1n, -9223372036854775808n] }]);
 });
 

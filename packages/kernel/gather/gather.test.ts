@@ -6,7 +6,11 @@ import { gather } from "./index.ts";
 
 /** A lane that can be held: each batch waits until it is let go. */
 function held<Request>() {
-  const batches: { requests: readonly Request[]; finish: (answers?: readonly (string | Error)[]) => void; fail: (e: Error) => void }[] = [];
+  const batches: {
+    requests: readonly Request[];
+    finish: (answers?: readonly (string | Error)[]) => void;
+    fail: (e: Error) => void;
+  }[] = [];
   const run = (requests: readonly Request[]) =>
     new Promise<readonly (string | Error)[]>((resolve, reject) => {
       batches.push({ requests, finish: (answers = requests.map(String)) => resolve(answers), fail: reject });
@@ -33,7 +37,9 @@ test("a lone request starts at once, and those that come while it runs go togeth
 test("requests that touch the same thing never share a batch and keep their order", async () => {
   await fc.assert(
     fc.asyncProperty(
-      fc.array(fc.record({ touches: fc.array(fc.constantFrom("x", "y", "z"), { maxLength: 3 }), id: fc.nat() }), { maxLength: 60 }),
+      fc.array(fc.record({ touches: fc.array(fc.constantFrom("x", "y", "z"), { maxLength: 3 }), id: fc.nat() }), {
+        maxLength: 60,
+      }),
       fc.integer({ min: 1, max: 3 }),
       fc.integer({ min: 1, max: 8 }),
       async (requests, lanes, batchMax) => {
@@ -71,18 +77,25 @@ test("one bad request fails alone: the others of its batch are carried out, each
   const committed: string[] = [];
   const submit = gather<string, string>({
     run: async (batch) => {
-      if (batch.includes("bad")) throw Object.assign(new Error("value out of range"), { code: "22003", severity: "ERROR" });
+      if (batch.includes("bad"))
+        throw Object.assign(new Error("value out of range"), { code: "22003", severity: "ERROR" });
       committed.push(...batch);
       return batch.map((each) => each.toUpperCase());
     },
   });
   const results = await Promise.allSettled(["a", "bad", "b"].map(submit));
-  expect(results.map((r) => (r.status === "fulfilled" ? r.value : String(r.reason)))).toEqual(["A", "Error: value out of range", "B"]);
+  expect(results.map((r) => (r.status === "fulfilled" ? r.value : String(r.reason)))).toEqual([
+    "A",
+    "Error: value out of range",
+    "B",
+  ]);
   expect(committed).toEqual(["a", "b"]);
 });
 
 test("an error in a place of the answers fails that request and no other", async () => {
-  const submit = gather<string, string>({ run: async (batch) => batch.map((each) => (each === "bad" ? new Error("no") : each)) });
+  const submit = gather<string, string>({
+    run: async (batch) => batch.map((each) => (each === "bad" ? new Error("no") : each)),
+  });
   const results = await Promise.allSettled(["a", "bad"].map(submit));
   expect(results.map((r) => r.status)).toEqual(["fulfilled", "rejected"]);
 });

@@ -92,7 +92,7 @@ export function gather<Request, Answer>(options: GatherOptions<Request, Answer>)
   async function carryOut(batch: readonly Entry[]): Promise<void> {
     try {
       const answers = await run(batch.map((entry) => entry.request));
-      batch.forEach((entry, place) => settle(entry, answers[place]));
+      for (const [place, entry] of batch.entries()) settle(entry, answers[place]);
     } catch (error) {
       if (mayBeRunAgain(error)) for (const entry of batch) await carryOutAlone(entry);
       else for (const entry of batch) settle(entry, error as Error);
@@ -115,7 +115,8 @@ export function gather<Request, Answer>(options: GatherOptions<Request, Answer>)
     waiting--;
     for (const thing of entry.touches) leave(thing);
     if (answer instanceof Error) entry.fail(answer);
-    else if (answer === undefined) entry.fail(new Error("gather: run returned fewer answers than it was given requests"));
+    else if (answer === undefined)
+      entry.fail(new Error("gather: run returned fewer answers than it was given requests"));
     else entry.answer(answer);
   }
 

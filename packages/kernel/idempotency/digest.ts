@@ -3,7 +3,8 @@ import { hash } from "node:crypto";
 
 /** Members sorted by UTF-16 code units, no white space; numbers and strings as ECMAScript writes them. */
 export function canonicalJson(value: unknown): string {
-  if (Array.isArray(value)) return `[${value.map((each) => canonicalJson(each === undefined ? null : each)).join(",")}]`;
+  if (Array.isArray(value))
+    return `[${value.map((each) => canonicalJson(each === undefined ? null : each)).join(",")}]`;
   if (value !== null && typeof value === "object") return canonicalObject(value as Record<string, unknown>);
   return JSON.stringify(value);
 }

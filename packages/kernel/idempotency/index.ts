@@ -9,9 +9,9 @@ export { canonicalJson, digestOf } from "./digest.ts";
 export {
   type Answer,
   type IdempotencyKey,
-  type OnceOptions,
   idempotencyConflict,
   idempotencyInProgress,
+  type OnceOptions,
   once,
   type Result,
 } from "./once.ts";

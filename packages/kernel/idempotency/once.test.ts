@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { CommitUnknown, type Db, type Tx, transaction } from "../db/index.ts";
-import { cutProxy, testDatabase, until } from "../testing/index.ts";
+import { openWire, testDatabase, until } from "../testing/index.ts";
 import { canonicalJson, digestOf, type IdempotencyKey, once } from "./index.ts";
 
 const keyFor = (body: unknown, more: Partial<IdempotencyKey> = {}): IdempotencyKey => ({
@@ -27,7 +27,9 @@ const effects = async (db: Db) => Number((await db.query(`select count(*) from t
 test("64 requests with one key, in two processes at once: one effect, 64 answers equal to the byte", async () => {
   await using t = await setup();
   const processes = [t.open(), t.open()];
-  const requests = Array.from({ length: 64 }, (_, i) => once(processes[i % 2] as Db, keyFor({ name: "a" }), create("a")));
+  const requests = Array.from({ length: 64 }, (_, i) =>
+    once(processes[i % 2] as Db, keyFor({ name: "a" }), create("a")),
+  );
   const answers = await Promise.all(requests);
   expect(await effects(t.db)).toBe(1);
   expect(new Set(answers.map((a) => `${a.status} ${a.contentType} ${a.body.toString("hex")}`)).size).toBe(1);
@@ -37,7 +39,10 @@ test("64 requests with one key, in two processes at once: one effect, 64 answers
 test("the same key with another body is refused, and nothing happens", async () => {
   await using t = await setup();
   await once(t.db, keyFor({ name: "a" }), create("a"));
-  await expect(once(t.db, keyFor({ name: "b" }), create("b"))).rejects.toMatchObject({ status: 409, code: "idempotency-conflict" });
+  await expect(once(t.db, keyFor({ name: "b" }), create("b"))).rejects.toMatchObject({
+    status: 409,
+    code: "idempotency-conflict",
+  });
   expect(await effects(t.db)).toBe(1);
 });
 
@@ -64,7 +69,10 @@ test("a request that failed has left nothing, and the next one with its key runs
 
 test("a duplicate waits for the first one and replays it, whichever process has it", async () => {
   await using t = await setup();
-  for (const [other, key] of [[t.db, "here"], [t.open(), "elsewhere"]] as const) {
+  for (const [other, key] of [
+    [t.db, "here"],
+    [t.open(), "elsewhere"],
+  ] as const) {
     const finish = Promise.withResolvers<void>();
     const started = Promise.withResolvers<void>();
     const first = once(t.db, keyFor({}, { key }), async (tx) => {
@@ -82,7 +90,10 @@ test("a duplicate waits for the first one and replays it, whichever process has 
 
 test("a duplicate whose first one takes too long is told to come back, whichever process has it", async () => {
   await using t = await setup();
-  for (const [other, key] of [[t.db, "here"], [t.open(), "elsewhere"]] as const) {
+  for (const [other, key] of [
+    [t.db, "here"],
+    [t.open(), "elsewhere"],
+  ] as const) {
     const finish = Promise.withResolvers<void>();
     const started = Promise.withResolvers<void>();
     const first = once(t.db, keyFor({}, { key }), async (tx) => {
@@ -93,7 +104,11 @@ test("a duplicate whose first one takes too long is told to come back, whichever
     });
     await started.promise;
     const impatient = once(other, keyFor({}, { key }), create("never"), { waitMs: 100 });
-    await expect(impatient).rejects.toMatchObject({ status: 409, code: "idempotency-in-progress", retryAfterSeconds: 1 });
+    await expect(impatient).rejects.toMatchObject({
+      status: 409,
+      code: "idempotency-in-progress",
+      retryAfterSeconds: 1,
+    });
     finish.resolve();
     await first;
   }
@@ -119,10 +134,10 @@ test.each(["request", "answer"] as const)(
   "when the %s of COMMIT is lost, the retry with the same key ends in exactly one effect",
   async (lost) => {
     await using t = await setup();
-    await using proxy = await cutProxy(t.url);
-    const db = t.open({ url: proxy.url });
+    await using wire = await openWire(t.url);
+    const db = t.open({ url: wire.url });
     await once(db, keyFor({}, { key: "warm-up" }), create("warm-up"));
-    void proxy.cutNext("commit", lost);
+    wire.cutNext("commit", lost);
     await expect(once(db, keyFor({}), create("a"))).rejects.toBeInstanceOf(CommitUnknown);
     const retried = await once(db, keyFor({}), create("a"));
     expect(retried.replayed).toBe(lost === "answer");
@@ -133,9 +148,14 @@ test.each(["request", "answer"] as const)(
 test("an expired key runs anew, once, however many come at that moment", async () => {
   await using t = await setup();
   const first = await once(t.db, keyFor({}), create("a"), { ttlMs: 1 });
-  await until("it has expired", async () => (await t.db.query(`select from idempotency_keys where expires_at > clock_timestamp()`)).rowCount === 0);
+  await until(
+    "it has expired",
+    async () => (await t.db.query(`select from idempotency_keys where expires_at > clock_timestamp()`)).rowCount === 0,
+  );
   const processes = [t.open(), t.open()];
-  const again = await Promise.all(Array.from({ length: 16 }, (_, i) => once(processes[i % 2] as Db, keyFor({}), create("a"))));
+  const again = await Promise.all(
+    Array.from({ length: 16 }, (_, i) => once(processes[i % 2] as Db, keyFor({}), create("a"))),
+  );
   expect(await effects(t.db)).toBe(2);
   expect(again.every((answer) => !answer.body.equals(first.body))).toBe(true);
 });
@@ -159,7 +179,11 @@ test("two bodies have the same digest if and only if they mean the same JSON", (
   const shuffled = (value: unknown): unknown => {
     if (Array.isArray(value)) return value.map(shuffled);
     if (value === null || typeof value !== "object") return value;
-    return Object.fromEntries(Object.entries(value).reverse().map(([name, each]) => [name, shuffled(each)]));
+    return Object.fromEntries(
+      Object.entries(value)
+        .reverse()
+        .map(([name, each]) => [name, shuffled(each)]),
+    );
   };
   fc.assert(
     fc.property(fc.jsonValue(), fc.jsonValue(), (a, b) => {
@@ -170,15 +194,17 @@ test("two bodies have the same digest if and only if they mean the same JSON", (
     }),
   );
   // RFC 8785, section 3.2.3: by UTF-16 code units
-  expect(canonicalJson({ "\u20ac": 1, "\r": 2, "\ufb33": 3, "1": 4, "\ud83d\ude00": 5, "\u0080": 6, "\u00f6": 7 })).toBe(
-    '{"\\r":2,"1":4,"\u0080":6,"\u00f6":7,"\u20ac":1,"\ud83d\ude00":5,"\ufb33":3}',
-  );
+  expect(
+    canonicalJson({ "\u20ac": 1, "\r": 2, "\ufb33": 3, "1": 4, "\ud83d\ude00": 5, "\u0080": 6, "\u00f6": 7 }),
+  ).toBe('{"\\r":2,"1":4,"\u0080":6,"\u00f6":7,"\u20ac":1,"\ud83d\ude00":5,"\ufb33":3}');
 });
 
 test("the answer is stored with the effect of the caller's own transaction or not at all", async () => {
   await using t = await setup();
   await once(t.db, keyFor({}), create("a"));
   await transaction(t.db, (tx) => tx.query(`select 1`));
-  const { rows } = await t.db.query(`select response_status, convert_from(response_body, 'utf8') as body from idempotency_keys`);
+  const { rows } = await t.db.query(
+    `select response_status, convert_from(response_body, 'utf8') as body from idempotency_keys`,
+  );
   expect(rows).toEqual([{ response_status: 201, body: '{"id":1,"name":"a"}' }]);
 });

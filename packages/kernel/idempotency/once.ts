@@ -93,7 +93,12 @@ async function holding<T>(db: Db, key: IdempotencyKey, work: () => Promise<T>): 
 
 const nameOf = ({ scope, key }: IdempotencyKey) => `${scope}\n${key}`;
 
-async function carryOut(tx: Tx, key: IdempotencyKey, work: (tx: Tx) => Promise<Result>, ttlMs: number): Promise<Answer> {
+async function carryOut(
+  tx: Tx,
+  key: IdempotencyKey,
+  work: (tx: Tx) => Promise<Result>,
+  ttlMs: number,
+): Promise<Answer> {
   if (!(await store.insertKey(tx, key, ttlMs).catch(refuseIfLocked))) {
     const first = await store.readAnswer(tx, key);
     if (!first) throw inProgress(); // It expired in this very moment: the next try finds it gone.

@@ -34,7 +34,11 @@ export async function readAnswer(db: Queryable, { scope, key }: IdempotencyKey):
   return rows[0];
 }
 
-export async function saveAnswer(tx: Tx, { scope, key }: IdempotencyKey, answer: Omit<Answer, "replayed">): Promise<void> {
+export async function saveAnswer(
+  tx: Tx,
+  { scope, key }: IdempotencyKey,
+  answer: Omit<Answer, "replayed">,
+): Promise<void> {
   await tx.query({
     name: "idempotency save",
     text: `update idempotency_keys set response_status = $3, response_content_type = $4, response_body = $5

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import type { Delivery, Envelope } from "../bus/index.ts";
 import { type Db, type Tx, transaction } from "../db/index.ts";
 import { problem } from "../problem/index.ts";
-import { cutProxy, fixedId, testDatabase } from "../testing/index.ts";
+import { fixedId, openWire, testDatabase } from "../testing/index.ts";
 import { deadEvents, type InboxOptions, openInbox, redriveDead } from "./index.ts";
 
 let ids = 1;
@@ -30,7 +30,14 @@ async function setup() {
   const t = await testDatabase();
   await t.db.query(`create table effects (id int generated always as identity, consumer text, name text)`);
   const inboxFor = (consumer: string, more: Partial<InboxOptions<string>> = {}) =>
-    openInbox<string>({ db: t.db, consumer, read, effect: (tx, names) => insert(tx, consumer, names), backoff: { baseMs: 1, capMs: 1 }, ...more });
+    openInbox<string>({
+      db: t.db,
+      consumer,
+      read,
+      effect: (tx, names) => insert(tx, consumer, names),
+      backoff: { baseMs: 1, capMs: 1 },
+      ...more,
+    });
   return Object.assign(t, { inboxFor });
 }
 
@@ -42,7 +49,8 @@ async function insert(tx: Tx, consumer: string, names: readonly string[]) {
   }
 }
 
-const effects = async (db: Db) => (await db.query<{ name: string }>(`select name from effects order by id`)).rows.map((row) => row.name);
+const effects = async (db: Db) =>
+  (await db.query<{ name: string }>(`select name from effects order by id`)).rows.map((row) => row.name);
 const kinds = (outcomes: readonly { kind: string }[]) => outcomes.map((outcome) => outcome.kind);
 
 test("an event takes effect once per consumer, however often it arrives", async () => {
@@ -60,7 +68,10 @@ test("an event takes effect once per consumer, however often it arrives", async 
 test("one bad event in a batch fails alone, and the others take effect in their order", async () => {
   await using t = await setup();
   const { handle } = t.inboxFor("one");
-  const outcomes = await handle(["a", "broken", "b", "refused", "garbled", "c"].map((name) => delivery(name)), never);
+  const outcomes = await handle(
+    ["a", "broken", "b", "refused", "garbled", "c"].map((name) => delivery(name)),
+    never,
+  );
   expect(kinds(outcomes)).toEqual(["done", "retry", "done", "dead", "dead", "done"]);
   expect(await effects(t.db)).toEqual(["a", "b", "c"]);
 });
@@ -80,12 +91,25 @@ test("what can never succeed goes to the DLQ at once: whole, with its reason, an
   await using t = await setup();
   const { handle } = t.inboxFor("one");
   const garbled = delivery("garbled", { payload: new Uint8Array([0, 255, 1]), aggregateKey: "ü/1" });
-  const unreadable = t.inboxFor("two", { read: () => { throw new Error("not a thing"); } });
+  const unreadable = t.inboxFor("two", {
+    read: () => {
+      throw new Error("not a thing");
+    },
+  });
   await handle([delivery("refused")], never);
-  expect(kinds(await unreadable.handle([garbled, { ...garbled }, again(garbled)], never))).toEqual(["dead", "done", "done"]);
+  expect(kinds(await unreadable.handle([garbled, { ...garbled }, again(garbled)], never))).toEqual([
+    "dead",
+    "done",
+    "done",
+  ]);
   expect(await deadEvents(t.db, { consumer: "one" })).toMatchObject([{ why: "Problem: never" }]);
   const [dead] = await deadEvents(t.db, { consumer: "two" });
-  expect(dead).toMatchObject({ eventId: garbled.eventId, subject: "thing.events", aggregateKey: "ü/1", headers: { tenant: "t1" } });
+  expect(dead).toMatchObject({
+    eventId: garbled.eventId,
+    subject: "thing.events",
+    aggregateKey: "ü/1",
+    headers: { tenant: "t1" },
+  });
   expect(dead?.why).toBe("Unreadable: cannot be read: Error: not a thing");
   expect([...(dead?.payload ?? [])]).toEqual([0, 255, 1]);
   expect(await effects(t.db)).toEqual([]);
@@ -98,7 +122,9 @@ test("a failing event is tried again with backoff, and given up at the limit", a
   const seen: string[] = [];
   for (let i = 0; i < 4; i++) seen.push(...kinds(await handle([i === 0 ? broken : again(broken)], never)));
   expect(seen).toEqual(["retry", "retry", "dead", "done"]); // the last is the answer to one that is buried already
-  expect(await deadEvents(t.db, { consumer: "one" })).toMatchObject([{ why: "gave up after 3 attempts: Error: not today" }]);
+  expect(await deadEvents(t.db, { consumer: "one" })).toMatchObject([
+    { why: "gave up after 3 attempts: Error: not today" },
+  ]);
 });
 
 test("an event whose handler never lives to answer is given up at the limit", async () => {
@@ -109,15 +135,23 @@ test("an event whose handler never lives to answer is given up at the limit", as
   for (let i = 0; i < 3; i++) {
     const gone = t.inboxFor("one", { attemptsMax: 3, effect: () => atTheEnd.promise });
     void gone.handle([again(deadly)], never);
-    await expect.poll(async () => (await t.db.query(`select attempt_count from inbox_attempts`)).rows).toEqual([{ attempt_count: i + 1 }]);
-    await expect.poll(async () => {
-      const killed = await t.db.query(`select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and state = 'idle in transaction'`);
-      return killed.rowCount;
-    }).toBe(1);
+    await expect
+      .poll(async () => (await t.db.query(`select attempt_count from inbox_attempts`)).rows)
+      .toEqual([{ attempt_count: i + 1 }]);
+    await expect
+      .poll(async () => {
+        const killed = await t.db.query(
+          `select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and state = 'idle in transaction'`,
+        );
+        return killed.rowCount;
+      })
+      .toBe(1);
   }
   const { handle } = t.inboxFor("one", { attemptsMax: 3 });
   expect(kinds(await handle([again(deadly), delivery("fine")], never))).toEqual(["dead", "done"]);
-  expect(await deadEvents(t.db, { consumer: "one" })).toMatchObject([{ why: expect.stringMatching(/gave up after 3 attempts.*crash/) }]);
+  expect(await deadEvents(t.db, { consumer: "one" })).toMatchObject([
+    { why: expect.stringMatching(/gave up after 3 attempts.*crash/) },
+  ]);
   atTheEnd.reject(new Error("the test is over"));
 });
 
@@ -134,8 +168,14 @@ test("a redriven event takes effect once, however often it is redriven or delive
   mended = true;
   const [dead] = await deadEvents(t.db, { consumer: "one" });
   const id = dead?.dlqId ?? 0n;
-  expect(await Promise.all([redriveDead(t.db, [id]), redriveDead(t.open(), [id])])).toSatisfy((all: string[][]) => all.flat().length === 1);
-  await Promise.all([inbox.redriver.runOnce(), t.inboxFor("one", { effect }).redriver.runOnce(), inbox.handle([again(event)], never)]);
+  expect(await Promise.all([redriveDead(t.db, [id]), redriveDead(t.open(), [id])])).toSatisfy(
+    (all: string[][]) => all.flat().length === 1,
+  );
+  await Promise.all([
+    inbox.redriver.runOnce(),
+    t.inboxFor("one", { effect }).redriver.runOnce(),
+    inbox.handle([again(event)], never),
+  ]);
   expect(await effects(t.db)).toEqual(["a"]);
   // As after a crash between the effect's commit and the settlement: the row is worked once more.
   await t.db.query(`update inbox_dlq set status = 'PENDING', resolved_at = null, next_retry_at = now()`);
@@ -155,26 +195,29 @@ test("a redriven event that fails again is dead again, with the new reason", asy
   expect(await deadEvents(t.db, { consumer: "one" })).toMatchObject([{ why: "refused: never" }]);
 });
 
-test.each(["request", "answer"] as const)("when the %s of COMMIT is lost the event comes again and takes effect exactly once", async (lost) => {
-  await using t = await setup();
-  await using proxy = await cutProxy(t.url);
-  const db = t.open({ url: proxy.url });
-  const { handle } = t.inboxFor("one", { db });
-  await handle([delivery("warm-up")], never);
-  void proxy.cutNext("commit", lost);
-  const event = delivery("a");
-  const [outcome] = await handle([event], never);
-  // Either the batch's own second look has settled it, or the bus brings it again.
-  if (outcome?.kind !== "done") expect(kinds(await handle([again(event)], never))).toEqual(["done"]);
-  expect(await effects(t.db)).toEqual(["warm-up", "a"]);
-});
+test.each(["request", "answer"] as const)(
+  "when the %s of COMMIT is lost the event comes again and takes effect exactly once",
+  async (lost) => {
+    await using t = await setup();
+    await using wire = await openWire(t.url);
+    const db = t.open({ url: wire.url });
+    const { handle } = t.inboxFor("one", { db });
+    await handle([delivery("warm-up")], never);
+    wire.cutNext("commit", lost);
+    const event = delivery("a");
+    const [outcome] = await handle([event], never);
+    // Either the batch's own second look has settled it, or the bus brings it again.
+    if (outcome?.kind !== "done") expect(kinds(await handle([again(event)], never))).toEqual(["done"]);
+    expect(await effects(t.db)).toEqual(["warm-up", "a"]);
+  },
+);
 
 test("a database that is away is nothing against the event", async () => {
   await using t = await setup();
-  await using proxy = await cutProxy(t.url);
-  const db = t.open({ url: proxy.url });
+  await using wire = await openWire(t.url);
+  const db = t.open({ url: wire.url });
   const { handle } = t.inboxFor("one", { db, attemptsMax: 1 });
-  await proxy[Symbol.asyncDispose]();
+  await wire[Symbol.asyncDispose]();
   expect(kinds(await handle([delivery("a")], never))).toEqual(["release"]);
 });
 
@@ -182,8 +225,11 @@ test("an effect that emits commits its event with the mark, or neither", async (
   await using t = await setup();
   const { handle } = t.inboxFor("one", {
     effect: async (tx) => {
-      await tx.query(`insert into outbox_events (event_id, event_type, subject, aggregate_key, version, payload)
-                      values ($1, 'T', 's', 'k', 1, '{}')`, [fixedId(900_000)]);
+      await tx.query(
+        `insert into outbox_events (event_id, event_type, subject, aggregate_key, version, payload)
+                      values ($1, 'T', 's', 'k', 1, '{}')`,
+        [fixedId(900_000)],
+      );
       throw refused("after all");
     },
   });

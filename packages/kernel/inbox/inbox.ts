@@ -101,7 +101,11 @@ export function openInbox<Event>(options: InboxOptions<Event>): Inbox {
   }
 
   async function takeEffect(tx: Tx, items: readonly Item[]): Promise<number> {
-    const unseen = await store.insertProcessed(tx, consumer, items.map(({ delivery }) => delivery.eventId));
+    const unseen = await store.insertProcessed(
+      tx,
+      consumer,
+      items.map(({ delivery }) => delivery.eventId),
+    );
     const events: Event[] = [];
     // A bus may deliver an event twice in one batch: the first one takes the mark.
     for (const { delivery, event } of items) if (unseen.delete(delivery.eventId)) events.push(event);

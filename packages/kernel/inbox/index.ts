@@ -7,5 +7,6 @@
  * comes to an end too. At the limit, or at once when it can never succeed, the whole event goes to `inbox_dlq`, from
  * where it can be redriven.
  */
-export { type DeadEvent, deadEvents, redriveDead } from "./store.ts";
+
 export { type Inbox, type InboxOptions, openInbox } from "./inbox.ts";
+export { type DeadEvent, deadEvents, redriveDead } from "./store.ts";

@@ -7,4 +7,4 @@
  */
 export { type NewEvent, type Outbox, openOutbox } from "./append.ts";
 export { type RelayOptions, relay } from "./relay.ts";
-export { failedEvents, type FailedEvent, outboxBacklog, outboxEvents, redriveEvents } from "./store.ts";
+export { type FailedEvent, failedEvents, outboxBacklog, outboxEvents, redriveEvents } from "./store.ts";

@@ -31,7 +31,11 @@ function recordingBus(answer: (event: Envelope) => Outcome | Promise<Outcome> = 
       );
     },
   };
-  return { bus, published, versions: (key: string) => published.filter((e) => e.aggregateKey === key).map((e) => text(e).version) };
+  return {
+    bus,
+    published,
+    versions: (key: string) => published.filter((e) => e.aggregateKey === key).map((e) => text(e).version),
+  };
 }
 
 const text = (event: Envelope) => JSON.parse(new TextDecoder().decode(event.payload));
@@ -46,7 +50,13 @@ test("an event of a transaction that rolled back is never published, and one tha
   await append(t.db, { ...event("a"), headers: { tenant: "t1" }, occurredAt: "2026-01-08T07:10:00.123456Z" });
   expect(await relay({ db: t.db, bus }).runOnce()).toMatchObject({ claimed: 1, done: 1 });
   expect(published).toMatchObject([
-    { eventType: "ThingHappened", subject: "thing.events", aggregateKey: "a", occurredAt: "2026-01-08T07:10:00.123456Z", headers: { tenant: "t1" } },
+    {
+      eventType: "ThingHappened",
+      subject: "thing.events",
+      aggregateKey: "a",
+      occurredAt: "2026-01-08T07:10:00.123456Z",
+      headers: { tenant: "t1" },
+    },
   ]);
   expect(text(published[0] as Envelope)).toEqual({ aggregateKey: "a", version: 1 });
   expect(await relay({ db: t.db, bus }).runOnce()).toMatchObject({ claimed: 0 });
@@ -67,7 +77,10 @@ test("events of one aggregate go one after the other, and none goes before one t
   const r = relay({ db: t.db, bus, settings: { backoff: { baseMs: 1, capMs: 1 } } });
   expect(await r.runOnce()).toMatchObject({ claimed: 4, done: 2, retry: 1, release: 1 });
   failing = false;
-  await until("the rest is published", async () => (await r.runOnce(), versions("a").length === 3));
+  await until("the rest is published", async () => {
+    await r.runOnce();
+    return versions("a").length === 3;
+  });
   expect(versions("a")).toEqual([1, 2, 3]);
 });
 
@@ -102,7 +115,12 @@ test("an event that only a newer build can encode waits for one", async () => {
   await using t = await testDatabase();
   const { bus, versions } = recordingBus();
   await append(t.db, event("a"));
-  const older = relay({ db: t.db, bus, encode: () => retry(0, "not a type that this build knows"), settings: { backoff: { baseMs: 0, capMs: 0 } } });
+  const older = relay({
+    db: t.db,
+    bus,
+    encode: () => retry(0, "not a type that this build knows"),
+    settings: { backoff: { baseMs: 0, capMs: 0 } },
+  });
   expect(await older.runOnce()).toMatchObject({ retry: 1 });
   expect(await relay({ db: t.db, bus }).runOnce()).toMatchObject({ done: 1 });
   expect(versions("a")).toEqual([1]);

@@ -5,7 +5,7 @@
  * other, the next only when the one before is stored. When the bus cannot be reached nothing is held against the events:
  * they go back with their attempts, and the relay rests.
  */
-import { type Envelope, type EventBus, BusUnavailable } from "../bus/index.ts";
+import { BusUnavailable, type Envelope, type EventBus } from "../bus/index.ts";
 import type { Claimed } from "../claims/index.ts";
 import { count, observeValue, spanNames, startSpan } from "../telemetry/index.ts";
 import {
@@ -23,7 +23,8 @@ import {
 } from "../worker/index.ts";
 import { type OutboxEvent, outboxEvents } from "./store.ts";
 
-export interface RelayOptions extends Pick<WorkerOptions<OutboxEvent>, "db" | "settings" | "wakeups" | "topic" | "onError"> {
+export interface RelayOptions
+  extends Pick<WorkerOptions<OutboxEvent>, "db" | "settings" | "wakeups" | "topic" | "onError"> {
   readonly bus: Pick<EventBus, "publish">;
   /**
    * Turns the event's JSON into what travels. A throw means that it never can be: the event is FAILED at once. What this
@@ -60,7 +61,9 @@ export function relay({ bus, encode = asJson, name = "relay", ...options }: Rela
 
   /** Others say that an event should be tried again; when is ours to say, for only we know how often it was. */
   function backedOff(job: Job, outcome: Outcome): Outcome {
-    return outcome.kind === "retry" ? retry(backoffMs(job.claim.attempt, options.settings?.backoff), outcome.why) : outcome;
+    return outcome.kind === "retry"
+      ? retry(backoffMs(job.claim.attempt, options.settings?.backoff), outcome.why)
+      : outcome;
   }
 
   function encodeSafely(job: Job): Uint8Array | Outcome {
@@ -74,7 +77,10 @@ export function relay({ bus, encode = asJson, name = "relay", ...options }: Rela
   async function publish(ready: readonly Encoded[], lease: Lease): Promise<readonly Outcome[]> {
     const startedAt = performance.now();
     const spans = ready.map(({ job }) => spanOf(job));
-    const outcomes = await askBus(ready.map(({ job, payload }, place) => envelope(job, payload, spans[place]?.headers)), lease);
+    const outcomes = await askBus(
+      ready.map(({ job, payload }, place) => envelope(job, payload, spans[place]?.headers)),
+      lease,
+    );
     const tookMs = performance.now() - startedAt;
     ready.forEach(({ job }, place) => {
       const outcome = outcomes[place];

@@ -28,7 +28,12 @@ export const retentionOf = {
     keepMs,
   }),
   /** An expired key is finished by definition. */
-  idempotencyKeys: (): RetentionPolicy => ({ table: "idempotency_keys", finished: "true", since: "expires_at", keepMs: 0 }),
+  idempotencyKeys: (): RetentionPolicy => ({
+    table: "idempotency_keys",
+    finished: "true",
+    since: "expires_at",
+    keepMs: 0,
+  }),
   processedEvents: (keepMs = 14 * dayMs): RetentionPolicy => ({
     table: "processed_events",
     finished: "result = 'effect'",

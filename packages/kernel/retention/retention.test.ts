@@ -39,5 +39,7 @@ test("a dead event's mark stays as long as it may be redriven", async () => {
 test("an inbox that forgets before the broker does is a fault, told with the numbers", () => {
   const dayMs = 24 * hourMs;
   expect(inboxForgetsTooSoon({ inboxMs: 14 * dayMs, brokerMs: 7 * dayMs, redriveMs: 7 * dayMs })).toBeUndefined();
-  expect(inboxForgetsTooSoon({ inboxMs: 7 * dayMs, brokerMs: 7 * dayMs, redriveMs: 1 * dayMs })).toMatch(/kept for 7 days.*at least 8 days/);
+  expect(inboxForgetsTooSoon({ inboxMs: 7 * dayMs, brokerMs: 7 * dayMs, redriveMs: 1 * dayMs })).toMatch(
+    /kept for 7 days.*at least 8 days/,
+  );
 });

@@ -3,6 +3,7 @@
  *
  * names.ts is the catalogue of every span, metric and log field; docs/telemetry.md lists the same, checked by a test.
  */
-export { logFields, metricCatalogue, type MetricName, spanNames } from "./names.ts";
+
 export { count, observeDuration, observeValue } from "./metrics.ts";
+export { logFields, type MetricName, metricCatalogue, spanNames } from "./names.ts";
 export { type StartedSpan, startSpan, traceHeaders } from "./trace.ts";

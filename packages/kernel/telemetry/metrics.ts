@@ -13,7 +13,9 @@ function instrument(name: MetricName): Counter | Histogram {
   const meter = provider.getMeter("@todoke/kernel");
   const { kind, unit, description } = metricCatalogue[name];
   const fresh =
-    kind === "counter" ? meter.createCounter(name, { unit, description }) : meter.createHistogram(name, { unit, description });
+    kind === "counter"
+      ? meter.createCounter(name, { unit, description })
+      : meter.createHistogram(name, { unit, description });
   made.set(name, fresh);
   return fresh;
 }

@@ -18,7 +18,8 @@ export const metricCatalogue = {
   "todoke.worker.jobs": {
     kind: "counter",
     unit: "{job}",
-    description: "Jobs by what became of them: done, retry, dead, release, or lease_lost (another worker holds them now)",
+    description:
+      "Jobs by what became of them: done, retry, dead, release, or lease_lost (another worker holds them now)",
     attributes: ["worker", "outcome"],
   },
   "todoke.worker.claim.duration": {
@@ -54,7 +55,8 @@ export const metricCatalogue = {
   "todoke.idempotency.requests": {
     kind: "counter",
     unit: "{request}",
-    description: "Requests with a key: first, replayed, conflict (other body), in_progress (the first one is not finished)",
+    description:
+      "Requests with a key: first, replayed, conflict (other body), in_progress (the first one is not finished)",
     attributes: ["result"],
   },
   "todoke.retention.removed": {

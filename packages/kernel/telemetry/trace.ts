@@ -30,7 +30,12 @@ const traceparent = /^00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})$/;
 function contextOf(headers: Headers): Context {
   const [, traceId, spanId, flags] = traceparent.exec(headers.traceparent ?? "") ?? [];
   if (!traceId || !spanId || !flags) return ROOT_CONTEXT;
-  return trace.setSpanContext(ROOT_CONTEXT, { traceId, spanId, traceFlags: Number.parseInt(flags, 16), isRemote: true });
+  return trace.setSpanContext(ROOT_CONTEXT, {
+    traceId,
+    spanId,
+    traceFlags: Number.parseInt(flags, 16),
+    isRemote: true,
+  });
 }
 
 export interface SpanOptions {

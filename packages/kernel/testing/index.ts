@@ -9,7 +9,7 @@ import { type Db, type DbOptions, type MigrationSet, migrate, migrationsOf, open
 
 import { kernelMigrations } from "../migrations/index.ts";
 
-export { type CutProxy, cutProxy } from "./cut-proxy.ts";
+export { openWire, type Wire } from "./wire.ts";
 
 export interface TestDatabase extends AsyncDisposable {
   readonly db: Db;
@@ -78,7 +78,8 @@ async function makeTemplate(server: string, name: string, options: Required<Test
 
 function serverUrl(): string {
   const url = process.env.TEST_POSTGRES_URL;
-  if (!url) throw new Error("TEST_POSTGRES_URL is not set: run the tests with `npm test`, which starts a server for them");
+  if (!url)
+    throw new Error("TEST_POSTGRES_URL is not set: run the tests with `npm test`, which starts a server for them");
   return url;
 }
 

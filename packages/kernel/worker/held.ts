@@ -52,7 +52,10 @@ export function heldJobs<Row extends object>(options: HeldOptions<Row>): Held<Ro
     batchMax: 1_000,
     waitingMax: Number.POSITIVE_INFINITY, // Bounded by `concurrency`: only held jobs are settled.
     run: async (finished) => {
-      const won = await claims.settle(db, finished.map(({ job, outcome }) => ({ claim: job.claim, outcome })));
+      const won = await claims.settle(
+        db,
+        finished.map(({ job, outcome }) => ({ claim: job.claim, outcome })),
+      );
       return won.map((each) => ({ won: each }));
     },
   });
@@ -106,7 +109,11 @@ export function heldJobs<Row extends object>(options: HeldOptions<Row>): Held<Ro
   async function renew(): Promise<void> {
     const jobs = [...held.keys()];
     const askedAt = performance.now();
-    const ours = await claims.renew(db, jobs.map((job) => job.claim), settings.leaseMs);
+    const ours = await claims.renew(
+      db,
+      jobs.map((job) => job.claim),
+      settings.leaseMs,
+    );
     jobs.forEach((job, place) => {
       const holding = held.get(job);
       if (!holding) return; // Finished in the meantime.
@@ -128,7 +135,10 @@ export function heldJobs<Row extends object>(options: HeldOptions<Row>): Held<Ro
     const rest = [...held.keys()];
     for (const job of rest) held.delete(job); // From here on, what these jobs say no longer counts.
     await claims
-      .settle(db, rest.map((job) => ({ claim: job.claim, outcome: release("the worker stopped before it was finished") })))
+      .settle(
+        db,
+        rest.map((job) => ({ claim: job.claim, outcome: release("the worker stopped before it was finished") })),
+      )
       .catch((error) => onError("release", error));
   }
 
@@ -144,7 +154,7 @@ export function heldJobs<Row extends object>(options: HeldOptions<Row>): Held<Ro
 }
 
 /** A Problem will be refused the same way tomorrow, so it is dead at once. Anything else may pass. */
-export function outcomeOfError(error: unknown, attempt: number, { backoff }: Pick<WorkerSettings, "backoff">): Outcome {
+function outcomeOfError(error: unknown, attempt: number, { backoff }: Pick<WorkerSettings, "backoff">): Outcome {
   if (error instanceof Problem) return dead(`${error.code}: ${error.message}`);
   return retry(backoffMs(attempt, backoff), describeError(error));
 }
@@ -163,5 +173,7 @@ function lastTry(outcome: Outcome, job: Claimed<object>, { attemptsMax }: Worker
 
 /** Claimed once too often: nobody who had it before lived to say what became of it. */
 function gaveUp(job: Claimed<object>): Outcome {
-  return dead(`gave up after ${job.claim.attempt - 1} attempts: the last ended without an outcome (a crash or a stall)`);
+  return dead(
+    `gave up after ${job.claim.attempt - 1} attempts: the last ended without an outcome (a crash or a stall)`,
+  );
 }

@@ -20,8 +20,8 @@ import type { Wakeups } from "./wakeups.ts";
 export { type Backoff, backoffMs, defaultBackoff } from "./backoff.ts";
 export { describeError } from "./held.ts";
 export { dead, done, type Outcome, release, retry } from "./outcome.ts";
-export { inWaves } from "./waves.ts";
 export { openWakeups, type Wakeups, type WakeupsOptions } from "./wakeups.ts";
+export { inWaves } from "./waves.ts";
 
 export interface WorkerSettings {
   /** Rows taken by one claim. */

@@ -44,7 +44,13 @@ export function openWakeups({ url, everyMs = 10, onError }: WakeupsOptions): Wak
   const wakeAll = () => workers.forEach((set) => void set.forEach((wake) => void wake()));
 
   async function connect(): Promise<void> {
-    const fresh = new pg.Client({ connectionString: url, application_name: "todoke wakeups", keepAlive: true, query_timeout: 5_000, connectionTimeoutMillis: 5_000 });
+    const fresh = new pg.Client({
+      connectionString: url,
+      application_name: "todoke wakeups",
+      keepAlive: true,
+      query_timeout: 5_000,
+      connectionTimeoutMillis: 5_000,
+    });
     fresh.on("error", (error) => lost(fresh, error));
     fresh.on("end", () => lost(fresh, new Error("the wake-up connection ended")));
     fresh.on("notification", (message) => {
@@ -85,7 +91,10 @@ export function openWakeups({ url, everyMs = 10, onError }: WakeupsOptions): Wak
   function tellOthers(topic: string): void {
     if (due.has(topic)) return;
     const sinceMs = performance.now() - (sentAt.get(topic) ?? -Infinity);
-    if (sinceMs >= everyMs) return notify(topic);
+    if (sinceMs >= everyMs) {
+      notify(topic);
+      return;
+    }
     const timer = setTimeout(() => {
       due.delete(topic);
       notify(topic);
@@ -101,7 +110,9 @@ export function openWakeups({ url, everyMs = 10, onError }: WakeupsOptions): Wak
 
   /** One after the other: a connection takes one statement at a time. */
   function tell(via: pg.Client, text: string, values: string[] = []): void {
-    lastSaid = lastSaid.then(() => (client === via ? via.query(text, values) : undefined)).catch((error) => lost(via, error));
+    lastSaid = lastSaid
+      .then(() => (client === via ? via.query(text, values) : undefined))
+      .catch((error) => lost(via, error));
   }
 
   void connect();

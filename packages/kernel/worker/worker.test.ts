@@ -4,17 +4,27 @@ import { type Db, transaction } from "../db/index.ts";
 import { openOutbox, outboxEvents } from "../outbox/index.ts";
 import { problem } from "../problem/index.ts";
 import { testDatabase, until } from "../testing/index.ts";
-import { backoffMs, done, openWakeups, type Outcome, retry, worker, type WorkerOptions } from "./index.ts";
+import { backoffMs, done, type Outcome, openWakeups, retry, type WorkerOptions, worker } from "./index.ts";
 
 type Row = Parameters<Parameters<typeof worker>[0]["run"]>[0][number] & { aggregateKey: string };
 const outbox = openOutbox();
 
 async function append(db: Db, ...aggregates: string[]) {
-  const events = aggregates.map((aggregateKey) => ({ eventType: "T", subject: "t.events", aggregateKey, version: 1, payload: {} }));
+  const events = aggregates.map((aggregateKey) => ({
+    eventType: "T",
+    subject: "t.events",
+    aggregateKey,
+    version: 1,
+    payload: {},
+  }));
   await transaction(db, (tx) => outbox.append(tx, ...events));
 }
 
-function workerOn(db: Db, run: (job: Claimed<{ aggregateKey: string }>, signal: AbortSignal) => Promise<Outcome>, options: Partial<WorkerOptions<Row>> = {}) {
+function workerOn(
+  db: Db,
+  run: (job: Claimed<{ aggregateKey: string }>, signal: AbortSignal) => Promise<Outcome>,
+  options: Partial<WorkerOptions<Row>> = {},
+) {
   return worker({
     name: "test",
     db,
@@ -27,7 +37,9 @@ function workerOn(db: Db, run: (job: Claimed<{ aggregateKey: string }>, signal: 
 }
 
 const statuses = async (db: Db) =>
-  (await db.query<{ status: string }>(`select status from outbox_events order by position`)).rows.map((row) => row.status);
+  (await db.query<{ status: string }>(`select status from outbox_events order by position`)).rows.map(
+    (row) => row.status,
+  );
 
 test("a round tells what became of each job", async () => {
   await using t = await testDatabase();
@@ -53,7 +65,11 @@ test("work that fails again and again is given up after its attempts, with its l
   await using t = await testDatabase();
   await append(t.db, "a");
   let tries = 0;
-  const w = workerOn(t.db, async () => (tries++, retry(0, "still no")), { settings: { attemptsMax: 3 } });
+  const failing = async () => {
+    tries++;
+    return retry(0, "still no");
+  };
+  const w = workerOn(t.db, failing, { settings: { attemptsMax: 3 } });
   for (let i = 0; i < 5; i++) await w.runOnce();
   expect(tries).toBe(3);
   expect((await t.db.query(`select status, last_error from outbox_events`)).rows).toEqual([
@@ -65,10 +81,14 @@ test("work whose worker dies every time is given up too, without being run once 
   await using t = await testDatabase();
   await append(t.db, "a");
   for (let i = 0; i < 3; i++) await outboxEvents.claim(t.db, { limit: 1, leaseMs: 0, worker: "died" });
-  let ran = false;
-  const w = workerOn(t.db, async () => ((ran = true), done), { settings: { attemptsMax: 3 } });
+  let runs = 0;
+  const counting = async () => {
+    runs++;
+    return done;
+  };
+  const w = workerOn(t.db, counting, { settings: { attemptsMax: 3 } });
   expect(await w.runOnce()).toMatchObject({ dead: 1 });
-  expect(ran).toBe(false);
+  expect(runs).toBe(0);
 });
 
 test("a started worker drains what is there and what comes later, several jobs at a time and never more", async () => {
@@ -99,7 +119,11 @@ test("a signal after the commit, of this process or another, is heard long befor
   await using here = openWakeups({ url: t.url });
   await using elsewhere = openWakeups({ url: t.url });
   await Promise.all([here.listening, elsewhere.listening]);
-  await using w = workerOn(t.db, async () => done, { settings: { pollMs: 600_000 }, wakeups: here, topic: "app.outbox" });
+  await using w = workerOn(t.db, async () => done, {
+    settings: { pollMs: 600_000 },
+    wakeups: here,
+    topic: "app.outbox",
+  });
   w.start();
   for (const wakeups of [here, elsewhere]) {
     const signalling = openOutbox({ wakeups, topic: "app.outbox" });
@@ -117,7 +141,9 @@ test("the wake-up connection comes back by itself, and wakes everybody for what 
   wakeups.on("topic", () => woken++);
   await wakeups.listening;
   const before = woken;
-  await t.db.query(`select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'todoke wakeups' and datname = current_database()`);
+  await t.db.query(
+    `select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'todoke wakeups' and datname = current_database()`,
+  );
   await until("it has reconnected", () => woken > before);
 });
 
@@ -127,8 +153,12 @@ test("work that takes longer than its lease keeps it by renewal", async () => {
   const finish = Promise.withResolvers<Outcome>();
   let starts = 0;
   const settings = { leaseMs: 150, pollMs: 20 };
-  await using one = workerOn(t.db, () => (starts++, finish.promise), { settings });
-  await using two = workerOn(t.db, () => (starts++, finish.promise), { settings });
+  const slow = () => {
+    starts++;
+    return finish.promise;
+  };
+  await using one = workerOn(t.db, slow, { settings });
+  await using two = workerOn(t.db, slow, { settings });
   one.start();
   two.start();
   const lease = async () => (await t.db.query(`select lease_epoch, lease_until from outbox_events`)).rows[0];
@@ -156,7 +186,9 @@ test("a worker that lost its lease is told, and what it says afterwards does not
   w.start();
   await until("it is claimed", async () => (await statuses(t.db))[0] === "IN_FLIGHT");
   // Another worker has it now, as after a stall of this one.
-  await t.db.query(`update outbox_events set lease_epoch = lease_epoch + 1, lease_until = now() + interval '1 hour', locked_by = 'other'`);
+  await t.db.query(
+    `update outbox_events set lease_epoch = lease_epoch + 1, lease_until = now() + interval '1 hour', locked_by = 'other'`,
+  );
   await told.promise;
   finish.resolve(retry(0, "too late"));
   await w.stop();
@@ -191,7 +223,9 @@ test("a worker outlives a database that goes away, and goes on when it is back",
   w.start();
   for (let i = 0; i < 5; i++) {
     await append(t.db, `a${i}`);
-    await t.db.query(`select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()`);
+    await t.db.query(
+      `select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()`,
+    );
   }
   await until("all are published", async () => {
     const all = await statuses(t.db).catch(() => ["?"]);

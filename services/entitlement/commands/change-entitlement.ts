@@ -9,7 +9,7 @@ import type { Db } from "@todoke/kernel/db";
 import { gather } from "@todoke/kernel/gather";
 import { type Answer, type IdempotencyKey, idempotencyConflict } from "@todoke/kernel/idempotency";
 import { traceHeaders } from "@todoke/kernel/telemetry";
-import { changeEntitlements, type ChangeRow } from "../store/change-entitlements.ts";
+import { type ChangeRow, changeEntitlements } from "../store/change-entitlements.ts";
 
 export interface EntitlementChange {
   readonly key: IdempotencyKey;
@@ -32,7 +32,9 @@ export function changeEntitlement(db: Db, onCommitted: () => void): ChangeEntitl
       return results.map(({ sameRequest, ...answer }) =>
         sameRequest
           ? answer
-          : idempotencyConflict("this Idempotency-Key was first sent with another body; use a new key for a new command"),
+          : idempotencyConflict(
+              "this Idempotency-Key was first sent with another body; use a new key for a new command",
+            ),
       );
     },
   });

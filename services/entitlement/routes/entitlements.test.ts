@@ -1,5 +1,5 @@
 import { decodeEvent, encodeEvent } from "@todoke/contracts";
-import { cutProxy } from "@todoke/kernel/testing";
+import { openWire } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
 import { body, setup } from "../testing.ts";
 
@@ -38,7 +38,9 @@ test("64 parallel requests with one key, at two processes: one effect, 64 answer
   await using t = await setup();
   const processes = [await t.process(), await t.process()];
   const answers = await Promise.all(Array.from({ length: 64 }, (_, i) => processes[i % 2]?.post("grants", "one-key")));
-  const bytes = answers.map((answer) => `${answer?.statusCode} ${answer?.headers["content-type"]} ${answer?.rawPayload.toString("hex")}`);
+  const bytes = answers.map(
+    (answer) => `${answer?.statusCode} ${answer?.headers["content-type"]} ${answer?.rawPayload.toString("hex")}`,
+  );
   expect(new Set(bytes).size).toBe(1);
   expect(answers.filter((answer) => answer?.headers["idempotency-replayed"] !== "true").length).toBe(1);
   expect(await t.rows()).toEqual({ entitlements: 1, events: 1, keys: 1 });
@@ -58,7 +60,11 @@ test("the same key with another body is refused with 409, and nothing happens", 
 test("the same key of another caller, or on another route, is independent", async () => {
   await using t = await setup();
   const { post } = await t.process();
-  const answers = [await post("grants", "key-1"), await post("grants", "key-1", body, "game"), await post("revokes", "key-1")];
+  const answers = [
+    await post("grants", "key-1"),
+    await post("grants", "key-1", body, "game"),
+    await post("revokes", "key-1"),
+  ];
   expect(answers.map((answer) => answer.json().version)).toEqual([1, 2, 3]);
 });
 
@@ -66,10 +72,10 @@ test.each(["request", "answer"] as const)(
   "when the %s of the commit is lost, 503 says so and the retry with the same key ends in exactly one effect",
   async (lost) => {
     await using t = await setup();
-    await using proxy = await cutProxy(t.url);
-    const { post } = await t.process(t.open({ url: proxy.url }));
+    await using wire = await openWire(t.url);
+    const { post } = await t.process(t.open({ url: wire.url }));
     await post("grants", "warm-up", { ...body, user_id: "u_0" });
-    void proxy.cutNext("change entitlements", lost);
+    wire.cutNext("change entitlements", lost);
     const unknown = await post("grants", "key-1");
     expect([unknown.statusCode, unknown.json().code]).toEqual([503, "outcome-unknown"]);
     expect(unknown.headers["retry-after"]).toBe("1");
@@ -83,7 +89,9 @@ test.each(["request", "answer"] as const)(
 test("requests for one entitlement, from two processes at once, take effect one after the other and none is lost", async () => {
   await using t = await setup();
   const processes = [await t.process(), await t.process()];
-  const answers = await Promise.all(Array.from({ length: 100 }, (_, i) => processes[i % 2]?.post("grants", `key-${i}`)));
+  const answers = await Promise.all(
+    Array.from({ length: 100 }, (_, i) => processes[i % 2]?.post("grants", `key-${i}`)),
+  );
   const versions = answers.map((answer) => answer?.json().version).sort((a, b) => a - b);
   expect(versions).toEqual(Array.from({ length: 100 }, (_, i) => i + 1));
   const { rows } = await t.db.query(`select version::int from outbox_events order by position`);
@@ -117,9 +125,20 @@ test("the event tells what happened, and fits the contract", async () => {
   const { post } = await t.process();
   const granted = (await post("grants", "key-1", { ...body, user_id: 'ü"\\' })).json();
   const { rows } = await t.db.query(`select * from outbox_events`);
-  expect(rows[0]).toMatchObject({ event_type: "EntitlementGranted", subject: "entitlement.events", aggregate_key: 'ü"\\/item1', version: 1n });
+  expect(rows[0]).toMatchObject({
+    event_type: "EntitlementGranted",
+    subject: "entitlement.events",
+    aggregate_key: 'ü"\\/item1',
+    version: 1n,
+  });
   const event = decodeEvent("EntitlementGranted", encodeEvent("EntitlementGranted", rows[0].payload));
-  expect(event).toMatchObject({ userId: granted.user_id, stockKeepingUnit: "item1", source: "purchase", sourceId: "p_456", version: 1n });
+  expect(event).toMatchObject({
+    userId: granted.user_id,
+    stockKeepingUnit: "item1",
+    source: "purchase",
+    sourceId: "p_456",
+    version: 1n,
+  });
   expect(event.eventId).toBe(rows[0].event_id);
 });
 
@@ -138,7 +157,10 @@ test("bad input gets a 4xx that names the field, and leaves nothing behind", asy
   ];
   for (const [key, payload, status, field] of cases) {
     const answer = await post("grants", key, payload);
-    expect([answer.statusCode, answer.headers["content-type"]]).toEqual([status, "application/problem+json; charset=utf-8"]);
+    expect([answer.statusCode, answer.headers["content-type"]]).toEqual([
+      status,
+      "application/problem+json; charset=utf-8",
+    ]);
     expect(answer.json().errors.map((error: { field: string }) => error.field)).toContain(field);
   }
   expect(await t.rows()).toEqual({ entitlements: 0, events: 0, keys: 0 });

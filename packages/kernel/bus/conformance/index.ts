@@ -13,7 +13,7 @@ import { faultsConform } from "./faults.ts";
 import { orderConforms } from "./order.ts";
 import { stoppingConforms } from "./stopping.ts";
 
-export { openWire, type Wire } from "./wire.ts";
+export { openWire, type Wire } from "../../testing/wire.ts";
 
 export interface BusUnderTest {
   readonly name: string;
