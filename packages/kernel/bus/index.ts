@@ -56,8 +56,9 @@ export interface EventBus extends AsyncDisposable {
   publish(events: readonly Envelope[]): Promise<readonly Outcome[]>;
 
   /**
-   * Resolves once deliveries can come. Disposing the result stops new deliveries, waits for those being handled and
-   * gives the rest back at once.
+   * Resolves once deliveries can come; rejects with BusUnavailable when the broker cannot be asked now. From then on the
+   * subscription outlives every loss of its connection. Disposing the result stops new deliveries, waits for those being
+   * handled and gives the rest back at once.
    */
   subscribe(subscription: Subscription): Promise<AsyncDisposable>;
 

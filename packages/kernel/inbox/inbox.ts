@@ -88,7 +88,10 @@ export function openInbox<Event>(options: InboxOptions<Event>): Inbox {
     if (items.length === 0) return true;
     const spans = items.map(({ delivery }) => spanOf(delivery));
     try {
-      const effects = await transaction(db, (tx) => takeEffect(tx, items));
+      // An effect of many causes is the child of none; of one, it is the child of that one.
+      const effects = await inSpan(spans.length === 1 ? spans[0] : undefined, () =>
+        transaction(db, (tx) => takeEffect(tx, items)),
+      );
       count("todoke.inbox.events", { consumer, result: "effect" }, effects);
       count("todoke.inbox.events", { consumer, result: "duplicate" }, items.length - effects);
       for (const span of spans) span?.end();
