@@ -76,29 +76,24 @@ export function claims<Row extends object>(table: ClaimTable): Claims<Row> {
 
     async settle(db, settlements) {
       if (settlements.length === 0) return [];
+      const held = settlements.map((settlement) => settlement.claim);
+      const notDone = settlements.filter((settlement) => settlement.outcome.kind !== "done");
       const { rows } = await db.query({
         name: `settle ${name}`,
         text: settleText,
-        values: [
-          keysOf(settlements.map((s) => s.claim)),
-          JSON.stringify(Object.fromEntries(settlements.map(settlementOf))),
-        ],
+        values: [keysOf(held), epochsOf(held), JSON.stringify(Object.fromEntries(notDone.map(settlementOf)))],
       });
-      return wonAmong(
-        settlements.map((s) => s.claim),
-        rows,
-      );
+      return wonAmong(held, rows);
     },
 
     async renew(db, held, leaseMs) {
       if (held.length === 0) return [];
-      const epochs = Object.fromEntries(held.map(({ key, epoch }) => [key, { epoch }]));
-      const result = await statement<{ key: string }>(db, {
+      const { rows } = await statement<{ key: string }>(db, {
         name: `renew ${name}`,
         text: renewText,
-        values: [keysOf(held), JSON.stringify(epochs), leaseMs],
+        values: [keysOf(held), epochsOf(held), leaseMs],
       });
-      return wonAmong(held, result.rows);
+      return wonAmong(held, rows);
     },
 
     async redrive(db, keys) {
@@ -114,7 +109,6 @@ function settlementOf({ claim, outcome }: Settlement) {
   return [
     claim.key,
     {
-      epoch: claim.epoch,
       outcome: outcome.kind,
       in_ms: "inMs" in outcome ? outcome.inMs : null,
       why: "why" in outcome ? keepable(outcome.why) : null,
@@ -130,6 +124,9 @@ const keepable = (why: string) => why.slice(0, lastErrorMax).toWellFormed().repl
 
 /** Sorted: two workers that settle the same rows take their locks in the same order, so neither can deadlock the other. */
 const keysOf = (held: readonly Claim[]) => held.map((claim) => claim.key).sort();
+
+const epochsOf = (held: readonly Claim[]) =>
+  JSON.stringify(Object.fromEntries(held.map(({ key, epoch }) => [key, epoch])));
 
 function wonAmong(held: readonly Claim[], rows: readonly { key: string }[]): boolean[] {
   const won = new Set(rows.map((row) => row.key));

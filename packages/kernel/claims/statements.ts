@@ -84,24 +84,26 @@ due as materialized (
 }
 
 /**
- * $1 the keys, $2 a JSON object {key: {epoch, outcome, in_ms, why}}. All outcomes in one statement: a batch is settled in
- * one round trip however its rows fared. A row whose epoch has moved on is left alone and not returned.
+ * $1 the keys, $2 a JSON object {key: epoch}, $3 a JSON object {key: {outcome, in_ms, why}} of those that are not done. All
+ * outcomes in one statement: a batch is settled in one round trip however its rows fared, and one in which all went well
+ * pays nothing for the others. A row whose epoch has moved on is left alone and not returned.
  */
 export function settleSql(t: DescribedTable): string {
   const c = t.columns;
   const { ready, done, dead, waiting = ready } = t.states;
+  const isDone = `not $3::jsonb ? t.${t.key}::text`;
+  const said = (what: string) => `$3::jsonb -> t.${t.key}::text ->> '${what}'`;
   return `
 with settled as (
   update ${t.table} t
-     set (${c.status}, ${c.attempts}, ${c.dueAt}, ${c.doneAt}, ${c.lastError}) = (
-           select case s.outcome when 'done' then '${done}' when 'dead' then '${dead}'
-                                 when 'retry' then '${waiting}' else '${ready}' end,
-                  t.${c.attempts} - (s.outcome = 'release')::int,
-                  case when s.outcome = 'retry' then clock_timestamp() + s.in_ms * interval '1 millisecond'
-                       else t.${c.dueAt} end,
-                  case when s.outcome = 'done' then clock_timestamp() end,
-                  coalesce(s.why, t.${c.lastError})
-             from jsonb_to_record($2::jsonb -> t.${t.key}::text) as s(outcome text, in_ms float8, why text)),
+     set ${c.status} = case when ${isDone} then '${done}' else
+           case ${said("outcome")} when 'dead' then '${dead}' when 'retry' then '${waiting}' else '${ready}' end end,
+         ${c.doneAt} = case when ${isDone} then clock_timestamp() end,
+         ${c.attempts} = case when ${said("outcome")} = 'release' then t.${c.attempts} - 1 else t.${c.attempts} end,
+         ${c.dueAt} = case when ${said("outcome")} = 'retry'
+                           then clock_timestamp() + (${said("in_ms")})::float8 * interval '1 millisecond'
+                           else t.${c.dueAt} end,
+         ${c.lastError} = coalesce(${said("why")}, t.${c.lastError}),
          ${c.lockedBy} = null,
          ${c.lockedAt} = null,
          ${c.leaseUntil} = null
@@ -111,7 +113,7 @@ with settled as (
 select ${t.key}::text as key from settled`;
 }
 
-/** $1 the keys, $2 a JSON object {key: {epoch}}, $3 lease in ms. */
+/** $1 the keys, $2 a JSON object {key: epoch}, $3 lease in ms. */
 export function renewSql(t: DescribedTable): string {
   const c = t.columns;
   return `
@@ -141,7 +143,7 @@ const inQueue = (t: DescribedTable) => (t.queue ? `t.${t.queue} = $4 and ` : "")
 /** The fence: the row is claimed, and by the claim that is named. */
 const isHeld = ({ key, keyType, columns: c }: DescribedTable) =>
   `t.${key} = any($1::${keyType}[]) and t.${c.leaseUntil} is not null
-   and t.${c.epoch} = ($2::jsonb -> t.${key}::text ->> 'epoch')::bigint`;
+   and t.${c.epoch} = ($2::jsonb ->> t.${key}::text)::bigint`;
 
 /** Written as `in (…)` only where there are two: a partial index is used when its predicate is met word for word. */
 function isReady(t: DescribedTable): string {

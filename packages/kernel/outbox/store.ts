@@ -1,15 +1,10 @@
 /** All the SQL of the outbox but the claims. */
+import type { Envelope } from "../bus/index.ts";
 import { claims } from "../claims/index.ts";
 import type { Queryable, Tx } from "../db/index.ts";
 
 /** What the relay sees of an event. */
-export interface OutboxEvent {
-  readonly eventId: string;
-  readonly eventType: string;
-  readonly subject: string;
-  readonly aggregateKey: string;
-  readonly occurredAt: string;
-  readonly headers: Readonly<Record<string, string>>;
+export interface OutboxEvent extends Omit<Envelope, "payload"> {
   /** JSON text: numbers past 2^53 survive only if nobody parses it carelessly. */
   readonly payload: string;
   /** How long ago it was written, by the database's clock. */
