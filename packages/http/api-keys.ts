@@ -5,8 +5,8 @@
  * what the holder may do. Nothing is allowed that no key allows.
  */
 import { hash } from "node:crypto";
-import { problem } from "@todoke/kernel/problem";
-import type { FastifyRequest } from "fastify";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { forbidden, unauthenticated } from "./problems.ts";
 
 export type Scope = "entitlements:write" | "points:write" | "orders:write" | "read";
 
@@ -18,9 +18,6 @@ export interface ApiKey {
   /** Hex. */
   readonly sha256: string;
 }
-
-const unauthenticated = problem({ code: "unauthenticated", status: 401, title: "Who is calling is not known" });
-const forbidden = problem({ code: "forbidden", status: 403, title: "The caller may not do this" });
 
 /** Names the caller, or refuses it unless its key has the scope. */
 export type Authenticate = (request: FastifyRequest, scope: Scope) => string;
@@ -36,6 +33,28 @@ export function apiKeyAuthentication(keys: readonly ApiKey[]): Authenticate {
     if (!key.scopes.includes(scope)) throw forbidden(`the API key of ${key.holder} does not have the scope ${scope}`);
     return key.holder;
   };
+}
+
+/**
+ * For the options of a route: nobody without the scope gets past the headers, so that a stranger learns nothing from
+ * how a body is refused. The route finds who it is in `request.caller`.
+ */
+export const requires = (authenticate: Authenticate, scope: Scope) => ({
+  onRequest: (request: FastifyRequest, _reply: FastifyReply, done: () => void): void => {
+    request.caller = authenticate(request, scope);
+    done();
+  },
+});
+
+export function knowCallers(app: FastifyInstance): void {
+  app.decorateRequest("caller", "");
+}
+
+declare module "fastify" {
+  interface FastifyRequest {
+    /** Who was let in by `requires`; empty on a route that lets everybody in. */
+    caller: string;
+  }
 }
 
 const entry = /^([a-z0-9][a-z0-9_-]{0,62})=([a-z:+]+)=([0-9a-f]{64})$/;

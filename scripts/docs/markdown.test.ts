@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { anchorsOf, blocksOf, codeOf, linksOf, rowsOf, sectionOf, sectionsOf } from "./markdown.ts";
+import { anchorsOf, blocksOf, linksOf, rowsOf, sectionOf, sectionsOf, shellOf } from "./markdown.ts";
 
 const page = `# A page
 
@@ -37,11 +37,11 @@ test("anchors are what GitHub makes of headings, and a second one alike gets a n
   expect([...anchorsOf(page)]).toEqual(["a-page", "two-words-and-more_code", "two-words-and-more_code-1"]);
 });
 
-test("code is what stands in backticks and in fenced blocks, which have a language", () => {
-  expect(codeOf(page)).toContain("more_code");
-  expect(codeOf(page)).toContain("# no heading, [no link](none.md)\nnpm run thing\n");
+test("what may be typed into a shell stands in backticks and in blocks, and blocks have a language", () => {
+  expect(shellOf(page)).toContain("more_code");
+  expect(shellOf(page)).toContain("# no heading, [no link](none.md)\nnpm run thing\n");
+  expect(shellOf("```sql\nselect 1\n```\n")).toEqual([]);
   expect(blocksOf(page, "sh")).toHaveLength(1);
-  expect(blocksOf(page, "sql")).toEqual([]);
 });
 
 test("a table is told by its first head, and a section by its heading", () => {

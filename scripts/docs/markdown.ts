@@ -1,7 +1,7 @@
 /** Reads Markdown, as far as our pages use it: headings, links, tables and code. */
 
 /** The page without its fenced blocks: what looks like a heading or a link there is none. Lines keep their numbers. */
-export function proseOf(text: string): string {
+function proseOf(text: string): string {
   return text.replace(fence, (block) => "\n".repeat(block.split("\n").length - 1));
 }
 
@@ -13,10 +13,10 @@ export function blocksOf(text: string, language: string): string[] {
   return blocks.map(([, , , , body = ""]) => body);
 }
 
-/** All that is set as code: what stands between backticks, and every fenced block. */
-export function codeOf(text: string): string[] {
+/** All that a reader may type into a shell: what stands between backticks, and blocks of "sh" or of no language. */
+export function shellOf(text: string): string[] {
   const inline = [...proseOf(text).matchAll(/`([^`\n]+)`/g)].map(([, code = ""]) => code);
-  return [...inline, ...[...text.matchAll(fence)].map(([, , , , body = ""]) => body)];
+  return [...inline, ...blocksOf(text, "sh"), ...blocksOf(text, "")];
 }
 
 /** What a link to a heading of this page may say behind "#", as GitHub makes it: "Two words, and" is "two-words-and". */

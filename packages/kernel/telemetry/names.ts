@@ -70,6 +70,7 @@ export const metricCatalogue = {
 export type MetricName = keyof typeof metricCatalogue;
 
 export const logFields = {
+  requestId: "request_id",
   traceId: "trace_id",
   eventId: "event_id",
   eventType: "event_type",

@@ -170,6 +170,8 @@ test("nobody gets in without a key that allows it", async () => {
   await using t = await setup();
   const { app, post } = await t.process();
   expect((await post("grants", "key-1", body, "stranger")).statusCode).toBe(401);
+  const stranger = await app.inject({ method: "POST", url: "/v1/entitlements/grants", payload: { nonsense: true } });
+  expect([stranger.statusCode, stranger.headers["www-authenticate"]]).toEqual([401, "Bearer"]); // before the body is looked at
   expect((await app.inject({ url: "/v1/users/u_123/entitlements" })).statusCode).toBe(401);
   expect(await t.rows()).toEqual({ entitlements: 0, events: 0, keys: 0 });
 });

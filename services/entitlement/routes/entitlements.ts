@@ -1,5 +1,5 @@
 /** Grants, revokes and what a user has. The schemas are the contract (seed 000). */
-import { type HttpApp, IdempotencyHeaders, idempotencyKey, sendAnswer } from "@todoke/http";
+import { type HttpApp, IdempotencyHeaders, idempotencyKey, requires, sendAnswer } from "@todoke/http";
 import { Type } from "typebox";
 import type { Deps } from "../deps.ts";
 import { selectEntitlements } from "../store/entitlements.ts";
@@ -31,6 +31,7 @@ export function entitlementRoutes(app: HttpApp, deps: Deps): void {
     app.post(
       path,
       {
+        ...requires(deps.authenticate, "entitlements:write"),
         schema: {
           operationId,
           summary,
@@ -40,8 +41,7 @@ export function entitlementRoutes(app: HttpApp, deps: Deps): void {
         },
       },
       async (request, reply) => {
-        const caller = deps.authenticate(request, "entitlements:write");
-        const key = idempotencyKey(request, caller);
+        const key = idempotencyKey(request, request.caller);
         return sendAnswer(reply, await deps.changeEntitlement({ key, status, ...request.body }));
       },
     );
@@ -51,6 +51,7 @@ export function entitlementRoutes(app: HttpApp, deps: Deps): void {
   app.get(
     "/v1/users/:user_id/entitlements",
     {
+      ...requires(deps.authenticate, "read"),
       schema: {
         operationId: "listEntitlements",
         summary: "What a user has, and has had",
@@ -59,7 +60,6 @@ export function entitlementRoutes(app: HttpApp, deps: Deps): void {
       },
     },
     async (request) => {
-      deps.authenticate(request, "read");
       const { user_id } = request.params;
       return { user_id, entitlements: await selectEntitlements(deps.db, user_id) };
     },

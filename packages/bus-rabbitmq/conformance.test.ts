@@ -1,0 +1,46 @@
+import { startEngine } from "@todoke/engines";
+import type { EventBus } from "@todoke/kernel/bus";
+import { busConformance, type OwnBroker, openWire, type Wire } from "@todoke/kernel/bus/conformance";
+import { afterAll, test } from "vitest";
+import { openRabbitmqBus } from "./index.ts";
+import { type Place, placeOn, sharedBroker, startMs } from "./testing.ts";
+
+const broker = sharedBroker();
+const places = new Map<string, Place>();
+const wires = new Map<EventBus, Wire>();
+
+afterAll(async () => {
+  for (const place of places.values()) await place[Symbol.asyncDispose]();
+  for (const wire of wires.values()) await wire[Symbol.asyncDispose]();
+}, startMs);
+
+/** Through a wire of its own, which `crash` cuts. */
+async function open(name: string): Promise<EventBus> {
+  const wire = await openWire(broker.url);
+  const place = places.getOrInsertComputed(name, () => placeOn(broker.url, name));
+  const bus = await place.open({ url: wire.url });
+  wires.set(bus, wire);
+  return bus;
+}
+
+async function ownBroker(): Promise<OwnBroker> {
+  const engine = await startEngine("rabbitmq");
+  return {
+    open: (place) => openRabbitmqBus({ url: engine.url, name: "conformance", place }),
+    async restart() {
+      await engine.kill();
+      await engine.start();
+    },
+    [Symbol.asyncDispose]: () => engine[Symbol.asyncDispose](),
+  };
+}
+
+busConformance({
+  name: "rabbitmq",
+  test,
+  open,
+  crash: async (bus) => wires.get(bus)?.cut(),
+  ownBroker,
+  payloadBytesMax: 1_048_576,
+  promises: { dedupes: false, ordersAfterRetry: false, ordersAcrossProcesses: false, replaysToNewConsumers: false },
+});

@@ -1,0 +1,61 @@
+/**
+ * A page to read and try an API, by Scalar. It works without the internet: the script comes from here, and its content
+ * security policy lets it reach nothing else.
+ */
+import { hash } from "node:crypto";
+import type { HttpApp } from "./app.ts";
+
+export interface DocsPageOptions {
+  readonly title?: string;
+  readonly path?: `/${string}`;
+  /** The documents to show, when there are others than this app's own. */
+  readonly sources?: readonly { readonly title: string; readonly url: string }[];
+}
+
+export async function docsPage(app: HttpApp, options: DocsPageOptions = {}): Promise<void> {
+  const { title = "API reference", path = "/docs", sources } = options;
+  // Four megabytes, wanted only by those that show the page.
+  const { default: scalar } = await import("@scalar/fastify-api-reference");
+  await app.register(async (page) => {
+    page.addHook("onSend", async (_request, reply, payload) => {
+      if (String(reply.getHeader("content-type")).startsWith("text/html")) {
+        reply.header("content-security-policy", policyFor(String(payload)));
+      }
+    });
+    await page.register(scalar, {
+      routePrefix: path,
+      configuration: {
+        ...(sources ? { sources: [...sources] } : { url: "/openapi.json" }),
+        pageTitle: title,
+        ...offline,
+      },
+    });
+  });
+}
+
+/** Everything that would reach for a service of Scalar's, or offer to. */
+const offline = {
+  withDefaultFonts: false,
+  telemetry: false,
+  proxyUrl: "",
+  agent: { disabled: true },
+  mcp: { disabled: true },
+  hideClientButton: true,
+  showDeveloperTools: "never",
+} as const;
+
+/** Only the scripts of the page as we made it run: those from here, and the one line inside it by its hash. */
+function policyFor(html: string): string {
+  const inline = html.matchAll(/<script(?![^>]*\ssrc=)[^>]*>([\s\S]*?)<\/script>/g);
+  const hashes = inline.map(([, script = ""]) => `'sha256-${hash("sha256", script, "base64")}'`).toArray();
+  return [
+    "default-src 'none'",
+    `script-src 'self' ${hashes.join(" ")}`,
+    "style-src 'unsafe-inline'", // Scalar writes its styles into the page.
+    "img-src 'self' data:",
+    "font-src 'self' data:",
+    "connect-src 'self'",
+    "frame-ancestors 'none'",
+    "base-uri 'none'",
+  ].join("; ");
+}

@@ -1,0 +1,39 @@
+/**
+ * Says what a number of a JSON text would lose by becoming a JavaScript number.
+ *
+ * JSON has numbers of any length; JSON.parse rounds them without a word: 9007199254740993 becomes …992, 1e400 becomes
+ * Infinity. A balance must not change by being read.
+ */
+
+const literalMax = 100; // As many digits as toPrecision() can give; no double needs them.
+
+/** Undefined when nothing is lost. */
+export function lossOf(literal: string): string | undefined {
+  const value = Number(literal);
+  if (Object.is(value, -0)) return "-0 cannot be told apart from 0; send 0";
+  if (Math.abs(value) > Number.MAX_SAFE_INTEGER) {
+    return `${short(literal)} is larger than can be kept exactly; send it as a string`;
+  }
+  if (!keepsItsDigits(literal, value)) return `${short(literal)} cannot be kept exactly; send it as a string`;
+  return undefined;
+}
+
+/** Written with as many digits as it came with, it must come out as it came: 0.1 does, 4.9999999999999999 does not. */
+function keepsItsDigits(literal: string, value: number): boolean {
+  if (literal.length > literalMax) return false;
+  const given = scientific(literal);
+  const kept = scientific(value.toPrecision(given.digits.length || 1));
+  return kept.digits === given.digits && kept.exponent === given.exponent;
+}
+
+/** 1200.50 and 0.12005e4 are both 12005 with exponent 4; zero has no digits. The sign is never lost. */
+function scientific(literal: string): { digits: string; exponent: number } {
+  const [mantissa = "", power = "0"] = literal.replace(/^-/, "").toLowerCase().split("e");
+  const [whole = "", fraction = ""] = mantissa.split(".");
+  const all = whole + fraction;
+  const digits = all.replace(/^0+/, "");
+  if (digits === "") return { digits, exponent: 0 };
+  return { digits: digits.replace(/0+$/, ""), exponent: Number(power) + whole.length - (all.length - digits.length) };
+}
+
+const short = (literal: string) => (literal.length > 40 ? `${literal.slice(0, 40)}…` : literal);

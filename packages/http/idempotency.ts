@@ -1,0 +1,56 @@
+/**
+ * The Idempotency-Key header at the edge: read from the request, and its answer sent to the byte as it was stored.
+ * What happens once, and why, is @todoke/kernel/idempotency.
+ */
+import { type Answer, digestOf, type IdempotencyKey } from "@todoke/kernel/idempotency";
+import type { FastifyReply, FastifyRequest } from "fastify";
+import { Type } from "typebox";
+import { idempotencyKeyInvalid, idempotencyKeyMissing } from "./problems.ts";
+
+/** For the schema of a route. It says only that the header must be there; idempotencyKey() says what it may be. */
+export const IdempotencyHeaders = Type.Object({
+  "idempotency-key": Type.String({
+    description:
+      "Names this command: 1 to 255 visible ASCII characters, best a UUID. The same key in every try of one command, " +
+      "a new key for every new command. Also taken in quotes, as a structured field string.",
+    examples: ["0190f3c2-7a3b-7c1e-9f00-8a6b2c4d5e6f"],
+  }),
+});
+
+/**
+ * What `once()` needs to know of a request. `caller` is who was authenticated: one caller's key never meets another's,
+ * nor the same key on another route.
+ */
+export function idempotencyKey(request: FastifyRequest, caller: string): IdempotencyKey {
+  return {
+    scope: `${caller} ${request.method} ${request.routeOptions.url}`,
+    key: keyOf(request.headers["idempotency-key"]),
+    requestHash: digestOf(request.body),
+  };
+}
+
+const visible = /^[\x21-\x7e]{1,255}$/;
+const quotedString = /^"((?:[\x20\x21\x23-\x5b\x5d-\x7e]|\\["\\])*)"$/; // RFC 8941, section 3.3.3
+
+/** Node joins a header that came twice with ", ", and a space is in no key: two keys are refused as one bad one. */
+function keyOf(header: string | string[] | undefined): string {
+  if (header === undefined) {
+    throw idempotencyKeyMissing("send an Idempotency-Key header: the same in every try of one request", {
+      fields: [{ field, detail: "is missing" }],
+    });
+  }
+  const given = String(header);
+  const key = given.startsWith('"') ? quotedString.exec(given)?.[1]?.replace(/\\(.)/g, "$1") : given;
+  if (key !== undefined && visible.test(key)) return key;
+  throw idempotencyKeyInvalid("send one key of 1 to 255 visible ASCII characters", {
+    fields: [{ field, detail: "must be one key of 1 to 255 visible ASCII characters" }],
+  });
+}
+
+const field = "header.idempotency-key";
+
+/** Sends what was stored, unchanged; a replay says that it is one. */
+export function sendAnswer(reply: FastifyReply, { status, contentType, body, replayed }: Answer): FastifyReply {
+  if (replayed) reply.header("idempotency-replayed", "true");
+  return reply.code(status).header("content-type", contentType).send(body);
+}

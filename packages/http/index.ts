@@ -1,0 +1,20 @@
+/**
+ * The edge of every service: Fastify, with its promises built in.
+ *
+ * Bodies are read strictly and refused with the name of the field; every answer that is not a success is problem+json;
+ * every request has an id; a command with an Idempotency-Key is answered the same to the byte; and a stop answers all
+ * that was accepted.
+ */
+export { type ApiKey, type Authenticate, apiKeyAuthentication, readApiKeys, requires, type Scope } from "./api-keys.ts";
+export { buildHttpApp, type HttpApp, type HttpAppOptions } from "./app.ts";
+export { type DocsPageOptions, docsPage } from "./docs-page.ts";
+export { serveHealth } from "./health.ts";
+export { IdempotencyHeaders, idempotencyKey, sendAnswer } from "./idempotency.ts";
+export { type ServeOptions, type Serving, serve } from "./listen.ts";
+export type { LogOptions } from "./log.ts";
+export { ProblemView } from "./openapi.ts";
+export { buildOpsApp, type OpsOptions, opsPortOf } from "./ops.ts";
+export * as problems from "./problems.ts";
+export { type Check, Readiness, type ReadinessOptions, type ReadinessReport } from "./readiness.ts";
+export { onStopSignals, type StopOptions } from "./stop-signals.ts";
+export { parseStrictJson } from "./strict-json.ts";

@@ -1,0 +1,181 @@
+/**
+ * Finds the first thing wrong with a JSON text and says where it is, in words a caller can act on.
+ *
+ * This is the slow and exact reader. strict-json.ts asks it only when JSON.parse refused the text, or when its own quick
+ * look at the bytes could not clear it: whoever sends plain JSON never meets it.
+ */
+import { lossOf } from "./exact-number.ts";
+import { type Path, readablePath } from "./field-path.ts";
+import { unkeepable } from "./keepable-text.ts";
+import { quoted } from "./printable.ts";
+
+export const depthMax = 32; // Deeper than any contract here, shallow enough for every recursion that follows.
+export const itemsMax = 10_000; // Fields and elements together: more than an honest body has, too few to tie up a core.
+
+export interface JsonFault {
+  /** False: the text is not JSON at all. True: it is, but says something that could not be kept as it was meant. */
+  readonly wellFormed: boolean;
+  /** "body.items[2].price" */
+  readonly field: string;
+  readonly detail: string;
+}
+
+export function findJsonFault(text: string): JsonFault | undefined {
+  try {
+    new Reader(text).document();
+    return undefined;
+  } catch (error) {
+    if (error instanceof Found) return error.fault;
+    throw error;
+  }
+}
+
+/** Leaves the recursion at the first fault; never leaves this file. */
+class Found extends Error {
+  readonly fault: JsonFault;
+  constructor(fault: JsonFault) {
+    super(fault.detail);
+    this.fault = fault;
+  }
+}
+
+const space = /[ \t\n\r]*/y;
+const numberLiteral = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
+const wordLiteral = /true|false|null/y;
+
+class Reader {
+  readonly #text: string;
+  readonly #path: Path = [];
+  #at = 0;
+  #items = 0;
+
+  constructor(text: string) {
+    this.#text = text;
+  }
+
+  document(): void {
+    if (this.#text.startsWith("\ufeff")) this.#malformed("starts with a byte order mark; send the text without it");
+    if (this.#peek() === undefined) this.#malformed("is empty");
+    this.#value();
+    if (this.#peek() !== undefined) this.#malformed(`is followed by something else ${this.#where()}`);
+  }
+
+  #value(): void {
+    const next = this.#peek();
+    if (next === "{") this.#object();
+    else if (next === "[") this.#array();
+    else if (next === '"') this.#string();
+    else if (this.#match(wordLiteral) === undefined) this.#number();
+  }
+
+  #object(): void {
+    const seen = new Set<string>();
+    this.#open();
+    while (this.#peek() !== "}") {
+      if (seen.size > 0) this.#take(",");
+      if (this.#peek() !== '"') this.#expected("a field name in double quotes");
+      const key = this.#string();
+      this.#path.push(key);
+      if (seen.has(key)) this.#refused("is given twice");
+      seen.add(key);
+      this.#take(":");
+      // Names by which an object poisons others when a program copies it carelessly.
+      if (key === "__proto__" || (key === "constructor" && this.#peek() === "{")) this.#refused("is not a field name");
+      this.#item();
+    }
+    this.#at++;
+  }
+
+  #array(): void {
+    this.#open();
+    for (let index = 0; this.#peek() !== "]"; index++) {
+      if (index > 0) this.#take(",");
+      this.#path.push(index);
+      this.#item();
+    }
+    this.#at++;
+  }
+
+  #open(): void {
+    if (this.#path.length >= depthMax) this.#refused(`is nested deeper than ${depthMax} levels`);
+    this.#at++;
+  }
+
+  /** The value that #path now names. */
+  #item(): void {
+    if (++this.#items > itemsMax) this.#refused(`is past the ${itemsMax} fields and elements that a body may have`);
+    this.#value();
+    this.#path.pop();
+  }
+
+  #string(): string {
+    const literal = this.#stringLiteral();
+    const value = literal.includes("\\") ? parsedOrUndefined(literal) : literal.slice(1, -1);
+    if (value === undefined) return this.#malformed(`has a broken escape in the string that starts ${this.#where()}`);
+    this.#at += literal.length;
+    const why = unkeepable(value);
+    if (why) this.#refused(why);
+    return value;
+  }
+
+  /** From quote to quote. What an escape means is left to JSON.parse; here it only must not end the string. */
+  #stringLiteral(): string {
+    for (let end = this.#at + 1; ; end++) {
+      const code = this.#text.charCodeAt(end);
+      if (Number.isNaN(code)) this.#malformed(`has no end to the string that starts ${this.#where()}`);
+      if (code < 0x20) this.#malformed(`has an unescaped control character in the string that starts ${this.#where()}`);
+      if (code === 0x22) return this.#text.slice(this.#at, end + 1);
+      if (code === 0x5c) end++;
+    }
+  }
+
+  #number(): void {
+    const loss = lossOf(this.#match(numberLiteral) ?? this.#expected("a value"));
+    if (loss) this.#refused(loss);
+  }
+
+  /** The next character that means something; undefined at the end. */
+  #peek(): string | undefined {
+    if (this.#text.charCodeAt(this.#at) <= 0x20) this.#match(space);
+    return this.#text[this.#at];
+  }
+
+  #take(sign: string): void {
+    if (this.#peek() !== sign) this.#expected(`"${sign}"`);
+    this.#at++;
+  }
+
+  #match(pattern: RegExp): string | undefined {
+    pattern.lastIndex = this.#at;
+    const found = pattern.exec(this.#text)?.[0];
+    if (found !== undefined) this.#at += found.length;
+    return found;
+  }
+
+  #expected(what: string): never {
+    const next = this.#peek();
+    if (next === undefined) return this.#malformed(`ends where ${what} is expected`);
+    return this.#malformed(`has ${quoted(next)} where ${what} is expected ${this.#where()}`);
+  }
+
+  #where(): string {
+    const lines = this.#text.slice(0, this.#at).split("\n");
+    return `(line ${lines.length}, column ${(lines.at(-1)?.length ?? 0) + 1})`;
+  }
+
+  #malformed(detail: string): never {
+    throw new Found({ wellFormed: false, field: readablePath("body", this.#path), detail });
+  }
+
+  #refused(detail: string): never {
+    throw new Found({ wellFormed: true, field: readablePath("body", this.#path), detail });
+  }
+}
+
+function parsedOrUndefined(literal: string): string | undefined {
+  try {
+    return JSON.parse(literal);
+  } catch {
+    return undefined;
+  }
+}

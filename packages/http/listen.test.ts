@@ -1,0 +1,201 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { until } from "@todoke/kernel/testing";
+import { expect, test } from "vitest";
+import { post, RawConnection } from "./testing/raw-http.ts";
+
+interface ChildOptions {
+  readonly graceMs?: number;
+  readonly deadlineMs?: number;
+  readonly exitMs?: number;
+}
+
+/** The service of testing/service.ts, in a process that can be signalled. */
+class Child implements AsyncDisposable {
+  readonly #process: ChildProcess;
+  #said = "";
+
+  private constructor({ graceMs = 0, deadlineMs = 20_000, exitMs = 25_000 }: ChildOptions) {
+    const program = fileURLToPath(new URL("./testing/service.ts", import.meta.url));
+    const settings = [graceMs, deadlineMs, exitMs].map(String);
+    this.#process = spawn(process.execPath, [program, ...settings], { stdio: ["ignore", "pipe", "inherit"] });
+    this.#process.stdout?.setEncoding("utf8").on("data", (text: string) => {
+      this.#said += text;
+    });
+  }
+
+  static async start(options: ChildOptions = {}): Promise<Child> {
+    const child = new Child(options);
+    await until("the child listens", () => child.url !== "", { withinMs: 20_000 });
+    return child;
+  }
+
+  get url(): string {
+    return this.#said.match(/http:\S+/)?.[0] ?? "";
+  }
+
+  get begun(): number {
+    return this.#said.split("begun\n").length - 1;
+  }
+
+  get carriedOut(): number {
+    return Number(this.#said.match(/carried out (\d+)/)?.[1]);
+  }
+
+  get exitCode(): number | null {
+    return this.#process.exitCode;
+  }
+
+  signal(name: NodeJS.Signals): void {
+    this.#process.kill(name);
+  }
+
+  open(): Promise<RawConnection> {
+    return RawConnection.open(this.url);
+  }
+
+  async untilExit(): Promise<number | null> {
+    await until("the child exits", () => this.exitCode !== null, { withinMs: 15_000 });
+    return this.exitCode;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#process.kill("SIGKILL");
+  }
+}
+
+const work = (ms: number) => post("/work", { ms });
+
+test("SIGTERM in the middle of 50 requests: each is answered, nothing is accepted after, and the exit code is 0", async () => {
+  await using child = await Child.start();
+  const connections = await Promise.all(Array.from({ length: 50 }, () => child.open()));
+  for (const connection of connections) connection.send(work(500));
+  await until("all are being carried out", () => child.begun === 50);
+
+  child.signal("SIGTERM");
+
+  for (const connection of connections) {
+    expect(await connection.untilClosed()).toMatch(/^HTTP\/1\.1 200 OK\r\n[\s\S]*connection: close\r\n/i);
+  }
+  expect(await child.untilExit()).toBe(0);
+  expect(child.carriedOut).toBe(50);
+  await expect(child.open()).rejects.toThrow("ECONNREFUSED");
+});
+
+test("a stop under load: exactly as many requests are answered as were carried out", async () => {
+  await using child = await Child.start();
+  const load = Array.from({ length: 16 }, () => requestsUntilClosed(child));
+  await until("the load is on", () => child.begun > 200);
+
+  child.signal("SIGTERM");
+
+  const answered = (await Promise.all(load)).reduce((sum, count) => sum + count, 0);
+  expect(await child.untilExit()).toBe(0);
+  expect(answered).toBe(child.carriedOut);
+});
+
+/** One connection that asks again as soon as it is answered; how many answers it got in all. */
+async function requestsUntilClosed(child: Child): Promise<number> {
+  await using connection = await child.open();
+  for (let sent = 0; !connection.closed; sent++) {
+    connection.send(work(sent % 5));
+    await until("an answer or the end", () => connection.statuses.length > sent || connection.closed);
+  }
+  expect(connection.statuses.every((status) => status === 200)).toBe(true);
+  return connection.statuses.length;
+}
+
+test("requests that came in one go are all answered, though the stop came during the first", async () => {
+  await using child = await Child.start();
+  await using connection = await child.open();
+  connection.send(work(500) + work(1) + work(600) + work(1));
+  await until("all are being carried out", () => child.begun === 4);
+
+  child.signal("SIGTERM");
+
+  await connection.untilClosed();
+  expect(connection.statuses).toEqual([200, 200, 200, 200]);
+  expect(await child.untilExit()).toBe(0);
+});
+
+test("requests that come in one go during the grace are all answered too, and the last answer says that it is the last", async () => {
+  await using child = await Child.start({ graceMs: 3_000 });
+  await using connection = await child.open();
+  child.signal("SIGTERM");
+  await until("it is not ready", async () => (await fetch(`${child.url}/readyz`)).status === 503);
+
+  connection.send(work(200) + work(1) + work(100));
+
+  const answers = (await connection.untilClosed()).split("HTTP/1.1 200 ").slice(1);
+  expect(answers.map((answer) => /connection: close/i.test(answer))).toEqual([false, false, true]);
+});
+
+test("connections that owe nothing do not hold up the stop", async () => {
+  await using child = await Child.start();
+  const [silent, kept, halfway] = await Promise.all([child.open(), child.open(), child.open()]);
+  kept.send(work(0));
+  await kept.untilAnswers(1);
+  halfway.send("POST /work HTTP/1.1\r\nHost:");
+
+  child.signal("SIGTERM");
+
+  expect(await child.untilExit()).toBe(0);
+  for (const connection of [silent, kept, halfway]) await connection.untilClosed();
+});
+
+test("during the grace it is not ready but still serves, and asks callers to come elsewhere", async () => {
+  await using child = await Child.start({ graceMs: 3_000 });
+  expect((await fetch(`${child.url}/readyz`)).status).toBe(200);
+
+  child.signal("SIGTERM");
+
+  await until("it is not ready", async () => (await fetch(`${child.url}/readyz`)).status === 503);
+  const answer = await fetch(`${child.url}/work`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ ms: 0 }),
+  });
+  expect(answer.status).toBe(200);
+  expect(answer.headers.get("connection")).toBe("close");
+  expect(await child.untilExit()).toBe(0);
+});
+
+test("a request that outlives the deadline is cut, and a process that cannot end says so with code 1", async () => {
+  await using child = await Child.start({ deadlineMs: 200, exitMs: 800 });
+  await using connection = await child.open();
+  connection.send(work(60_000));
+  await until("it is being carried out", () => child.begun === 1);
+
+  child.signal("SIGTERM");
+
+  expect(await connection.untilClosed()).toBe("");
+  expect(await child.untilExit()).toBe(1);
+});
+
+test("a second signal, from somebody who will not wait, ends the process with code 1", async () => {
+  await using child = await Child.start();
+  await using connection = await child.open();
+  connection.send(work(60_000));
+  await until("it is being carried out", () => child.begun === 1);
+
+  await until("it has ended", () => {
+    child.signal("SIGINT");
+    return child.exitCode !== null;
+  });
+
+  expect(child.exitCode).toBe(1);
+});
+
+test("the echo of a Ctrl-C is not a second wish", async () => {
+  await using child = await Child.start();
+  await using connection = await child.open();
+  connection.send(work(300));
+  await until("it is being carried out", () => child.begun === 1);
+
+  child.signal("SIGINT");
+  child.signal("SIGINT");
+  child.signal("SIGTERM");
+
+  expect(await connection.untilClosed()).toMatch(/^HTTP\/1\.1 200 /);
+  expect(await child.untilExit()).toBe(0);
+});

@@ -1,0 +1,66 @@
+import { expect, test } from "vitest";
+import { buildHttpApp } from "./app.ts";
+
+const canary = "canary-7f3a";
+
+async function setup(level: "info" | "debug") {
+  const lines: string[] = [];
+  const log = { level, stream: { write: (line: string) => void lines.push(line) } };
+  const app = await buildHttpApp({ title: "test", version: "1", log });
+  app.post("/things", { schema: { operationId: "make" } }, async (request) => {
+    request.log.info({ headers: request.headers, user: { password: canary, token: canary } }, "made");
+    return {};
+  });
+  app.post("/fails/:name", { schema: { operationId: "fail" } }, async (request) => {
+    throw new Error(`failed for ${JSON.stringify(request.body)} and ${(request.params as { name: string }).name}`);
+  });
+  return { app, lines, [Symbol.asyncDispose]: () => app.close() };
+}
+
+test("secrets in headers, bodies and queries reach no line of the log, at no level", async () => {
+  await using t = await setup("debug");
+  const headers = { authorization: `Bearer ${canary}`, cookie: `__Host-s=${canary}`, "idempotency-key": canary };
+
+  await t.app.inject({ method: "POST", url: `/things?code=${canary}`, headers, payload: { text: canary } });
+  await t.app.inject({ method: "POST", url: `/nothing?code=${canary}`, headers, payload: { text: canary } });
+  await t.app.inject({ method: "POST", url: `/things?code=${canary}%ff`, headers });
+  await t.app.inject({
+    method: "POST",
+    url: "/things",
+    headers: { ...headers, "content-type": "application/json" },
+    payload: `{"${canary}`,
+  });
+
+  expect(t.lines.length).toBeGreaterThanOrEqual(5);
+  expect(t.lines.join("")).toContain("(hidden)");
+  expect(t.lines.join("")).not.toContain(canary);
+});
+
+test("no text of a caller starts a line of its own or commands a terminal", async () => {
+  await using t = await setup("debug");
+  const nasty = '\r\n{"level":60,"msg":"fake"}\n\t\u007f\u009b31m\u2028\u2029\u202e';
+
+  await t.app.inject({ method: "POST", url: `/fails/${encodeURIComponent(nasty)}`, payload: { nasty } });
+  await t.app.inject({ method: "POST", url: "/things/\u2028", headers: { "x-request-id": "a\tb" } });
+
+  expect(t.lines.length).toBeGreaterThanOrEqual(3);
+  for (const line of t.lines) {
+    expect(line.indexOf("\n")).toBe(line.length - 1);
+    expect(JSON.parse(line).msg).not.toBe("fake");
+    expect(line).not.toMatch(/[\r\x7f-\x9f\u2028\u2029\u202e]/);
+  }
+});
+
+test("what went well is told at debug only; what did not, always, with the id of the request", async () => {
+  await using quiet = await setup("info");
+  await quiet.app.inject({ method: "GET", url: "/openapi.json" });
+  expect(quiet.lines).toEqual([]);
+  await quiet.app.inject({ method: "GET", url: "/nothing", headers: { "x-request-id": "r-1" } });
+  expect(quiet.lines.map((line) => JSON.parse(line))).toMatchObject([
+    { msg: "refused", request_id: "r-1", status: 404 },
+  ]);
+
+  await using loud = await setup("debug");
+  await loud.app.inject({ method: "GET", url: "/openapi.json", headers: { "x-request-id": "r-2" } });
+  expect(loud.lines.map((line) => JSON.parse(line))).toMatchObject([{ msg: "answered", request_id: "r-2" }]);
+});

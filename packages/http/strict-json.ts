@@ -1,0 +1,174 @@
+/**
+ * Reads JSON bodies without changing or guessing anything.
+ *
+ * What is accepted means the same to everyone who reads it: valid UTF-8 without a byte order mark, no field given twice,
+ * no number that a double would round, no control characters, no half characters (PostgreSQL can keep neither), no deeper
+ * and no larger than bounds. Every refusal names the field. The value is exactly what JSON.parse gives.
+ *
+ * It has to be cheap for those who send plain JSON. So JSON.parse reads the text, one pass over the bytes looks for
+ * anything that might break a rule, and only then is the exact reader (json-fault.ts) asked.
+ */
+import type { FastifyInstance, FastifyRequest } from "fastify";
+import { depthMax, findJsonFault, itemsMax } from "./json-fault.ts";
+import { invalidRequest, malformedJson, unsupportedMediaType } from "./problems.ts";
+
+/** Makes JSON, read strictly, the only kind of body that is taken. */
+export function takeStrictJson(app: FastifyInstance): void {
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser("application/json", { parseAs: "buffer" }, (request, bytes: Buffer, done) => {
+    refuseOtherEncodings(request);
+    done(null, parseStrictJson(bytes));
+  });
+}
+
+const utf8Json = /^application\/json(?:[ \t]*;[ \t]*charset=(?:utf-8|"utf-8"))?[ \t]*;?[ \t]*$/i;
+
+function refuseOtherEncodings({ headers }: FastifyRequest): void {
+  const type = headers["content-type"] ?? "";
+  if (type !== "application/json" && !utf8Json.test(type)) {
+    throw unsupportedMediaType("send the body as application/json in UTF-8");
+  }
+  const encoding = headers["content-encoding"];
+  if (encoding !== undefined && encoding !== "identity") {
+    throw unsupportedMediaType("send the body without a content-encoding; compressed bodies are not read");
+  }
+}
+
+// Keeps a byte order mark, so that it can be refused, and throws where others put U+FFFD.
+const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
+/** The value of a JSON text, or a Problem that names the field at fault. */
+export function parseStrictJson(bytes: Uint8Array): unknown {
+  const text = decode(bytes);
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    throw refusal(text) ?? malformedJson("the body is not JSON");
+  }
+  if (!isClearlyFine(bytes, value)) {
+    const refused = refusal(text);
+    if (refused) throw refused;
+  }
+  return value;
+}
+
+function decode(bytes: Uint8Array): string {
+  try {
+    return decoder.decode(bytes);
+  } catch {
+    throw malformedJson("the body is not valid UTF-8");
+  }
+}
+
+function refusal(text: string) {
+  const fault = findJsonFault(text);
+  if (!fault) return undefined;
+  const { wellFormed, field, detail } = fault;
+  const kind = wellFormed ? invalidRequest : malformedJson;
+  return kind(`${field} ${detail}`, { fields: [{ field, detail }] });
+}
+
+/** False is only a suspicion; true is certain. */
+function isClearlyFine(bytes: Uint8Array, value: unknown): boolean {
+  const fields = fieldsOfPlainJson(bytes);
+  return fields !== suspicious && fields === distinctFields(value);
+}
+
+const suspicious = -1;
+
+// The characters of JSON that the pass over the bytes knows.
+const quote = 0x22;
+const comma = 0x2c;
+const minus = 0x2d;
+const dot = 0x2e;
+const zero = 0x30;
+const nine = 0x39;
+const colon = 0x3a;
+const backslash = 0x5c;
+const openBracket = 0x5b;
+const closeBracket = 0x5d;
+const openBrace = 0x7b;
+const closeBrace = 0x7d;
+
+/**
+ * How many fields a text has that JSON.parse has read already, counting one twice that is given twice; or `suspicious`
+ * when the exact reader has to look. Bytes of UTF-8 past ASCII stand only inside strings and mean nothing here.
+ */
+function fieldsOfPlainJson(bytes: Uint8Array): number {
+  const end = bytes.length;
+  let fields = 0;
+  let items = 0;
+  let depth = 0;
+  for (let at = 0; at < end; at++) {
+    const byte = bytes[at] as number;
+    if (byte === quote) {
+      at = endOfPlainString(bytes, at + 1);
+      if (at === suspicious) return suspicious;
+    } else if (byte === colon) {
+      fields++;
+    } else if (byte === comma) {
+      items++;
+    } else if (byte === openBrace || byte === openBracket) {
+      items++;
+      if (++depth > depthMax) return suspicious;
+    } else if (byte === closeBrace || byte === closeBracket) {
+      depth--;
+    } else if (byte >= minus && byte <= nine) {
+      at = endOfPlainNumber(bytes, at);
+      if (at === suspicious) return suspicious;
+    }
+  }
+  return items > itemsMax ? suspicious : fields;
+}
+
+/** Where the closing quote is. */
+function endOfPlainString(bytes: Uint8Array, from: number): number {
+  let at = from;
+  while (bytes[at] !== quote) {
+    if (bytes[at] === backslash) {
+      if (!isPlainEscape(bytes, at + 1)) return suspicious;
+      at++;
+    }
+    at++;
+  }
+  return at;
+}
+
+/** Not \b or \f, no control character or surrogate in \uXXXX. An ordinary letter in that form is fine. */
+function isPlainEscape(bytes: Uint8Array, at: number): boolean {
+  const sign = bytes[at];
+  if (sign === 0x62 || sign === 0x66) return false;
+  if (sign !== 0x75) return true;
+  const first = (bytes[at + 1] as number) | 0x20;
+  return first !== 0x64 && !(bytes[at + 1] === zero && bytes[at + 2] === zero && (bytes[at + 3] as number) < 0x32);
+}
+
+const plainDigitsMax = 15; // Every decimal of 15 digits comes back from a double as it went in.
+
+/** Where the last digit is. An exponent, or a minus before a zero, is for the exact reader. */
+function endOfPlainNumber(bytes: Uint8Array, from: number): number {
+  if (bytes[from] === minus && bytes[from + 1] === zero) return suspicious;
+  let at = from + 1;
+  while (isDigitOrDot(bytes[at] ?? 0)) at++;
+  if (at - from > plainDigitsMax || ((bytes[at] ?? 0) | 0x20) === 0x65) return suspicious;
+  return at - 1;
+}
+
+// The slash between the dot and the zero cannot stand in a number.
+const isDigitOrDot = (byte: number) => byte >= dot && byte <= nine;
+
+/** A field given twice leaves one field: then this is smaller than the count of the text. NaN for a suspicious name. */
+function distinctFields(value: unknown): number {
+  if (typeof value !== "object" || value === null) return 0;
+  let fields = 0;
+  if (Array.isArray(value)) {
+    for (const element of value) fields += distinctFields(element);
+    return fields;
+  }
+  for (const key in value) {
+    if (key === "__proto__" || key === "constructor") return Number.NaN;
+    fields += 1 + distinctFields(value[key as keyof typeof value]);
+  }
+  return fields;
+}
