@@ -16,5 +16,6 @@ export { ProblemView } from "./openapi.ts";
 export { buildOpsApp, type OpsOptions, opsPortOf } from "./ops.ts";
 export * as problems from "./problems.ts";
 export { type Check, Readiness, type ReadinessOptions, type ReadinessReport } from "./readiness.ts";
+export { type Env, type ServiceDefinition, type ServiceParts, service } from "./service.ts";
 export { onStopSignals, type StopOptions } from "./stop-signals.ts";
 export { parseStrictJson } from "./strict-json.ts";

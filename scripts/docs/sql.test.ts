@@ -57,7 +57,8 @@ test("the runbook redrives a FAILED event as the kernel does, and touches no oth
   expect(rows).toEqual([{ event_id: fixedId(1) }]);
   expect(await redriveEvents(t.db, [fixedId(2)])).toEqual([fixedId(2)]);
   const [byRunbook, byKernel, untouched] = await eventStates(t.db);
-  expect(byRunbook).toEqual({ ...byKernel, status: "PENDING", attempt_count: 0, due: true });
+  expect(byRunbook).toEqual(byKernel);
+  expect(byRunbook).toMatchObject({ status: "PENDING", attempt_count: 0, due: true });
   expect(untouched).toMatchObject({ status: "PENDING", attempt_count: 7, due: false });
 });
 

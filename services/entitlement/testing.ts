@@ -1,11 +1,11 @@
 /** What the tests of this service share: the service on a database of its own, and ways to call it. */
 import { hash } from "node:crypto";
-import { apiKeyAuthentication } from "@todoke/http";
+import { apiKeyAuthentication, buildHttpApp } from "@todoke/http";
 import type { Db } from "@todoke/kernel/db";
 import { kernelMigrations } from "@todoke/kernel/migrations";
 import { testDatabase } from "@todoke/kernel/testing";
-import { buildApp } from "./app.ts";
 import { changeEntitlement } from "./commands/change-entitlement.ts";
+import { entitlementRoutes } from "./routes/entitlements.ts";
 
 const own = { name: "entitlement", dir: new URL("./migrations/", import.meta.url) };
 
@@ -23,10 +23,9 @@ export async function setup() {
 
   /** Another process of the service: it shares nothing with the others but the database. */
   async function process(db: Db = t.open()) {
-    const app = await buildApp(
-      { db, authenticate: apiKeyAuthentication(keys), changeEntitlement: changeEntitlement(db, () => {}) },
-      { level: "silent" },
-    );
+    const app = await buildHttpApp({ title: "entitlement", version: "0", log: { level: "silent" } });
+    const authenticate = apiKeyAuthentication(keys);
+    entitlementRoutes(app, { db, authenticate, changeEntitlement: changeEntitlement(db, () => {}) });
     apps.push(app);
     return {
       post: (path: "grants" | "revokes", key: string, payload: unknown = body, holder = "shop") =>

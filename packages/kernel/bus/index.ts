@@ -50,7 +50,8 @@ export interface Subscription {
 export interface EventBus extends AsyncDisposable {
   /**
    * Publishes and answers each event in its place: "done" once stored; "retry" when that is not known; "dead" when it
-   * never can be (too large). Rejects with BusUnavailable when the broker could not be asked at all.
+   * never can be (too large); "release" when the broker takes none of its kind just now (a full stream, no queue to put it
+   * in), which is nothing against the event. Rejects with BusUnavailable when the broker could not be asked at all.
    * Two events of one aggregate must not be in one call: the caller waits for the first, or order cannot be kept.
    */
   publish(events: readonly Envelope[]): Promise<readonly Outcome[]>;

@@ -38,30 +38,37 @@ test("claim, settle and renew are index probes on an empty table and on stale st
   }
 });
 
-async function medianClaimMs(db: Db): Promise<number> {
-  const times: number[] = [];
-  for (let i = 0; i < 31; i++) {
-    await db.query(pending(50));
-    const startedAt = performance.now();
-    const jobs = await outboxEvents.claim(db, { limit: 50, leaseMs: 60_000, worker: "test" });
-    times.push(performance.now() - startedAt);
-    expect(jobs.length).toBe(50);
-    await outboxEvents.settle(
-      db,
-      jobs.map(({ claim }) => ({ claim, outcome: done })),
-    );
-  }
-  return times.sort((a, b) => a - b)[15] ?? Number.NaN;
+/** How long one claim of 50 rows takes. */
+async function claimMs(db: Db): Promise<number> {
+  await db.query(pending(50));
+  const startedAt = performance.now();
+  const jobs = await outboxEvents.claim(db, { limit: 50, leaseMs: 60_000, worker: "test" });
+  const tookMs = performance.now() - startedAt;
+  expect(jobs.length).toBe(50);
+  await outboxEvents.settle(
+    db,
+    jobs.map(({ claim }) => ({ claim, outcome: done })),
+  );
+  return tookMs;
 }
+
+/** What it takes when the machine does nothing else: the best tenth of the samples. */
+const undisturbed = (times: number[]) => times.sort((a, b) => a - b)[Math.floor(times.length / 10)] ?? Number.NaN;
 
 test("a claim beside a million finished rows takes at most twice as long as beside a thousand", {
   timeout: 240_000,
 }, async () => {
-  await using t = await testDatabase();
-  const db = t.open({ statementTimeoutMs: 120_000 });
-  await db.query(finished(1_000));
-  const few = await medianClaimMs(db);
-  for (let i = 0; i < 10; i++) await db.query(finished(100_000));
-  const lots = await medianClaimMs(db);
-  expect(lots / few, `${few.toFixed(2)} ms beside a thousand, ${lots.toFixed(2)} ms beside a million`).toBeLessThan(2);
+  await using small = await testDatabase();
+  await using large = await testDatabase();
+  const lots = large.open({ statementTimeoutMs: 120_000 });
+  await small.db.query(finished(1_000));
+  for (let i = 0; i < 10; i++) await lots.query(finished(100_000));
+  const times = { small: [] as number[], large: [] as number[] };
+  // By turns, so that whatever else this machine is doing meets both.
+  for (let i = 0; i < 100; i++) {
+    times.small.push(await claimMs(small.db));
+    times.large.push(await claimMs(lots));
+  }
+  const [few, many] = [undisturbed(times.small), undisturbed(times.large)];
+  expect(many / few, `${few.toFixed(2)} ms beside a thousand, ${many.toFixed(2)} ms beside a million`).toBeLessThan(2);
 });

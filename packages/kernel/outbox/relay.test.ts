@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { BusUnavailable, type Envelope, type EventBus } from "../bus/index.ts";
 import { type Db, transaction } from "../db/index.ts";
 import { fixedId, testDatabase, until } from "../testing/index.ts";
-import { dead, done, type Outcome, retry } from "../worker/index.ts";
+import { dead, done, type Outcome, release, retry } from "../worker/index.ts";
 import { failedEvents, type NewEvent, openOutbox, outboxBacklog, redriveEvents, relay } from "./index.ts";
 
 const outbox = openOutbox();
@@ -149,6 +149,25 @@ test("a bus that is away costs no event an attempt, however long it is away, and
   await using running = relay({ db: t.db, bus });
   running.start();
   await until("all are published", () => published.length === 3);
+});
+
+test("what the bus cannot take just now costs no attempt, and the relay does not ask without rest", async () => {
+  await using t = await testDatabase();
+  let asked = 0;
+  const { bus } = recordingBus(() => {
+    asked++;
+    return release("the stream is full", 60_000);
+  });
+  await append(t.db, event("a"));
+  await using running = relay({ db: t.db, bus, settings: { pollMs: 1 } });
+  running.start();
+  await until("it was asked", () => asked > 0);
+  await append(t.db, event("b"));
+  await until("both are free again", async () => {
+    const { rows } = await t.db.query(`select from outbox_events where status = 'PENDING' and attempt_count = 0`);
+    return rows.length === 2;
+  });
+  expect(asked).toBe(1);
 });
 
 test("the backlog counts what is claimable apart from what waits behind a failed event", async () => {

@@ -52,7 +52,10 @@ export function relay({ bus, encode = asJson, name = "relay", ...options }: Rela
       const payload = encoded[place];
       return payload instanceof Uint8Array ? [{ job, payload }] : [];
     });
-    const answers = (ready.length > 0 ? await publish(ready, lease) : []).values();
+    const outcomes = ready.length > 0 ? await publish(ready, lease) : [];
+    // What the bus gives back untried (it is full, nobody has a queue) is not to be taken right back.
+    lease.rest(Math.max(0, ...outcomes.map((outcome) => (outcome.kind === "release" ? outcome.inMs : 0))));
+    const answers = outcomes.values();
     return jobs.map((job, place) => {
       const payload = encoded[place];
       return backedOff(job, (payload instanceof Uint8Array ? answers.next().value : payload) as Outcome);

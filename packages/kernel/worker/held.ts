@@ -21,6 +21,7 @@ export interface HeldOptions<Row extends object> {
   readonly run: (jobs: readonly Claimed<Row>[], lease: Lease) => readonly Promise<Outcome>[];
   readonly settings: WorkerSettings;
   readonly onError: (step: string, error: unknown) => void;
+  readonly onDead: (key: string, why: string) => void;
   /** Called when a job is over and its outcome, if it counted, is in the database. */
   readonly onEnded: () => void;
   readonly rest: (ms: number) => void;
@@ -38,7 +39,7 @@ export interface Held<Row extends object> {
 }
 
 export function heldJobs<Row extends object>(options: HeldOptions<Row>): Held<Row> {
-  const { name, db, claims, run, settings, onError, onEnded, rest } = options;
+  const { name, db, claims, run, settings, onError, onDead, onEnded, rest } = options;
   type Job = Claimed<Row>;
   interface Holding {
     readonly abort: AbortController;
@@ -88,6 +89,7 @@ export function heldJobs<Row extends object>(options: HeldOptions<Row>): Held<Ro
     held.delete(job);
     const ended = won ? outcome.kind : "leaseLost";
     count("todoke.worker.jobs", { worker: name, outcome: won ? outcome.kind : "lease_lost" });
+    if (won && outcome.kind === "dead") onDead(job.claim.key, outcome.why);
     onEnded();
     return ended;
   }

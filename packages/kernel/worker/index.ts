@@ -66,6 +66,7 @@ export interface WorkerOptions<Row extends object> {
   readonly wakeups?: Wakeups;
   /** The topic whose signals wake this worker. */
   readonly topic?: string;
+  /** Hears of what nobody waits for: steps that failed and come again, and jobs that were given up. */
   readonly onError?: (error: unknown) => void;
 }
 
@@ -106,6 +107,7 @@ export function worker<Row extends object>(options: WorkerOptions<Row>): Worker 
     run: options.run,
     settings,
     onError: failed,
+    onDead: (key, why) => options.onError?.(new Error(`${name}: gave up ${key}: ${why}`)),
     rest(ms) {
       restUntil = Math.max(restUntil, performance.now() + ms);
     },

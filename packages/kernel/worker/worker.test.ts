@@ -33,6 +33,7 @@ function workerOn(
     settings: { pollMs: 20, ...options.settings },
     ...(options.wakeups && { wakeups: options.wakeups }),
     ...(options.topic && { topic: options.topic }),
+    ...(options.onError && { onError: options.onError }),
   });
 }
 
@@ -69,9 +70,14 @@ test("work that fails again and again is given up after its attempts, with its l
     tries++;
     return retry(0, "still no");
   };
-  const w = workerOn(t.db, failing, { settings: { attemptsMax: 3 } });
+  const told: string[] = [];
+  const onError = (error: unknown) => told.push(String(error));
+  const w = workerOn(t.db, failing, { settings: { attemptsMax: 3 }, onError });
   for (let i = 0; i < 5; i++) await w.runOnce();
   expect(tries).toBe(3);
+  expect(told).toEqual([
+    expect.stringMatching(/^Error: test: gave up [0-9a-f-]{36}: gave up after 3 attempts: still no$/),
+  ]);
   expect((await t.db.query(`select status, last_error from outbox_events`)).rows).toEqual([
     { status: "FAILED", last_error: "gave up after 3 attempts: still no" },
   ]);

@@ -8,8 +8,8 @@ import { randomUUIDv7 } from "node:crypto";
 import type { Db } from "@todoke/kernel/db";
 import { gather } from "@todoke/kernel/gather";
 import { type Answer, type IdempotencyKey, idempotencyConflict } from "@todoke/kernel/idempotency";
-import { traceHeaders } from "@todoke/kernel/telemetry";
-import { type ChangeRow, changeEntitlements } from "../store/change-entitlements.ts";
+import { count, traceHeaders } from "@todoke/kernel/telemetry";
+import { type ChangeResult, type ChangeRow, changeEntitlements } from "../store/change-entitlements.ts";
 
 export interface EntitlementChange {
   readonly key: IdempotencyKey;
@@ -29,6 +29,7 @@ export function changeEntitlement(db: Db, onCommitted: () => void): ChangeEntitl
     async run(rows) {
       const results = await changeEntitlements(db, rows);
       if (results.some((result) => !result.replayed)) onCommitted();
+      for (const result of results) count("todoke.idempotency.requests", { result: kindOf(result) });
       return results.map(({ sameRequest, ...answer }) =>
         sameRequest
           ? answer
@@ -40,6 +41,9 @@ export function changeEntitlement(db: Db, onCommitted: () => void): ChangeEntitl
   });
   return (change) => submit(changeRow(change));
 }
+
+const kindOf = ({ replayed, sameRequest }: ChangeResult) =>
+  !sameRequest ? "conflict" : replayed ? "replayed" : "first";
 
 const eventTypes = { ACTIVE: "EntitlementGranted", REVOKED: "EntitlementRevoked" };
 

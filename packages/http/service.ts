@@ -1,0 +1,182 @@
+/**
+ * What all services have in common, from their settings to their end: a schema of their own, a bus, an HTTP face with
+ * health, and an ops listener. A service says what is particular to it in `build`; `todoke` runs what `service` returns.
+ *
+ * A stop goes backwards through all that was started: no new requests, those in flight are answered, workers drain and
+ * give back what they hold, and only then connections close.
+ */
+import type { EventBus } from "@todoke/kernel/bus";
+import { type Applied, type Db, migrate, openDb } from "@todoke/kernel/db";
+import { kernelMigrations } from "@todoke/kernel/migrations";
+import { openWakeups, type Wakeups } from "@todoke/kernel/worker";
+import { type ApiKey, readApiKeys } from "./api-keys.ts";
+import { buildHttpApp, type HttpApp } from "./app.ts";
+import { docsPage } from "./docs-page.ts";
+import { serveHealth } from "./health.ts";
+import { serve } from "./listen.ts";
+import type { LogOptions } from "./log.ts";
+import { buildOpsApp, opsPortOf } from "./ops.ts";
+import { Readiness } from "./readiness.ts";
+
+export type Env = Readonly<Record<string, string | undefined>>;
+
+export interface ServiceDefinition<Settings> {
+  /** Kebab-case; its variables begin with it: GATEWAY_BFF_PORT. Its schema is named after it, with _ for -. */
+  readonly name: string;
+  readonly port: number;
+  readonly migrations: URL;
+  /** What only this service takes from the environment. A fault is pushed, a sentence each, never thrown. */
+  readonly settings: (env: Env, faults: string[]) => Settings;
+  /** Puts the service together. Whatever it starts goes through `use`, and is stopped in the opposite order. */
+  readonly build: (parts: ServiceParts<Settings>) => Promise<void>;
+}
+
+export interface ServiceParts<Settings> {
+  readonly settings: Settings;
+  readonly apiKeys: readonly ApiKey[];
+  readonly db: Db;
+  readonly bus: EventBus;
+  readonly wakeups: Wakeups;
+  /** Routes for everybody; /debug/ routes go to `debug`. */
+  readonly app: HttpApp;
+  /** Registers /debug/ routes: on the ops listener, and under `todoke dev` on the service's own port too. */
+  debug(routes: (app: HttpApp) => void): void;
+  /** For what goes wrong where nobody waits for an answer. */
+  onError(error: unknown): void;
+  use<T extends AsyncDisposable>(part: T): T;
+  /** The topic that wakes the workers of one of the service's tables. */
+  topicOf(table: string): string;
+}
+
+/** What every service takes from the environment. */
+interface Common {
+  readonly databaseUrl: string;
+  readonly host: string;
+  readonly port: number;
+  readonly log: LogOptions;
+  readonly apiKeys: readonly ApiKey[];
+  readonly isDev: boolean;
+}
+
+const logLevels = ["debug", "error", "fatal", "info", "silent", "trace", "warn"] as const;
+
+export function service<Settings>(definition: ServiceDefinition<Settings>) {
+  const { name, migrations } = definition;
+  const schema = name.replaceAll("-", "_");
+  const sets = [kernelMigrations, { name, dir: migrations }];
+
+  function read(env: Env): { common: Common; settings: Settings; faults: string[] } {
+    const faults: string[] = [];
+    const common = readCommon(definition, env, faults);
+    return { common, settings: definition.settings(env, faults), faults };
+  }
+
+  function readOrRefuse(env: Env): { common: Common; settings: Settings } {
+    const { faults, ...config } = read(env);
+    if (faults.length > 0) throw new Error(faults.join("\n"));
+    return config;
+  }
+
+  return {
+    /** All that is wrong with its settings, a sentence each. */
+    configFaults: (env: Env): readonly string[] => read(env).faults,
+
+    /** Brings its schema up to date and says what it ran; with `dryRun`, what it would run. */
+    async migrate(env: Env, { dryRun }: { readonly dryRun: boolean }): Promise<readonly Applied[]> {
+      const db = openDb({ url: readOrRefuse(env).common.databaseUrl, poolMax: 1 });
+      try {
+        return await migrate(db, { schema, sets, dryRun });
+      } finally {
+        await db.end();
+      }
+    },
+
+    /** Resolves once it serves. */
+    async start(env: Env, outside: { openBus(name: string): Promise<EventBus> }) {
+      const { common, settings } = readOrRefuse(env);
+      await using started = new AsyncDisposableStack();
+      const db = openDb({ url: common.databaseUrl, schema, applicationName: name });
+      started.defer(() => db.end());
+      const about = { title: `Todoke ${name}`, version: "0.1.0", log: common.log };
+      const app = await buildHttpApp(about);
+      const onError = (error: unknown) => app.log.error(error);
+      const wakeups = started.use(openWakeups({ url: common.databaseUrl, onError }));
+      const bus = started.use(await outside.openBus(name));
+      const stopping = new AbortController();
+      // Not the bus: while it is away commands are still answered, and their events wait in the outbox.
+      const checks = { database: () => db.query("select 1") };
+      const readiness = started.use(
+        asyncDisposable(new Readiness({ checks, stopping: stopping.signal, log: app.log })),
+      );
+      const debugRoutes: ((app: HttpApp) => void)[] = [];
+      serveHealth(app, readiness.value);
+
+      await definition.build({
+        settings,
+        apiKeys: common.apiKeys,
+        db,
+        bus,
+        wakeups,
+        app,
+        debug: (routes) => debugRoutes.push(routes),
+        onError,
+        use: (part) => started.use(part),
+        topicOf: (table) => `${schema}.${table}`,
+      });
+
+      const debug = (on: HttpApp) => debugRoutes.forEach((routes) => void routes(on));
+      if (common.isDev) debug(app);
+      await docsPage(app);
+      const ops = await buildOpsApp({ ...about, readiness: readiness.value, metrics: () => "", debug });
+      const { host, port } = common;
+      const serving = await serve(app, { host, port, stopping: stopping.signal });
+      const opsServing = await serve(ops, { port: opsPortOf(port), stopping: stopping.signal });
+      started.defer(async () => {
+        stopping.abort();
+        await Promise.all([serving.closed, opsServing.closed]);
+      });
+      return running(started.move(), serving.url, opsServing.url);
+    },
+  };
+}
+
+function running(started: AsyncDisposableStack, url: string, opsUrl: string) {
+  const stopped = Promise.withResolvers<void>();
+  return {
+    url,
+    opsUrl,
+    stopped: stopped.promise,
+    async [Symbol.asyncDispose](): Promise<void> {
+      await started.disposeAsync();
+      stopped.resolve();
+    },
+  };
+}
+
+const asyncDisposable = <T extends Disposable>(value: T) => ({
+  value,
+  async [Symbol.asyncDispose]() {
+    value[Symbol.dispose]();
+  },
+});
+
+function readCommon({ name, port: usualPort }: { name: string; port: number }, env: Env, faults: string[]): Common {
+  const of = (what: string) => `${name.toUpperCase().replaceAll("-", "_")}_${what}`;
+  const databaseUrl = env[of("DATABASE_URL")] || env.DATABASE_URL || "";
+  if (!databaseUrl) faults.push("DATABASE_URL is not set: it should name a PostgreSQL database");
+  const port = Number(env[of("PORT")] || usualPort);
+  if (!Number.isInteger(port) || port < 0 || port > 64_535)
+    faults.push(`${of("PORT")} should be a port from 0 to 64535`);
+  const level = logLevels.find((each) => each === (env.LOG_LEVEL || "info"));
+  if (!level) faults.push(`LOG_LEVEL should be one of ${logLevels.join(", ")}`);
+  const { keys, faults: keyFaults } = readApiKeys(env);
+  faults.push(...keyFaults);
+  return {
+    databaseUrl,
+    host: env[of("HOST")] || "127.0.0.1",
+    port,
+    log: { level: level ?? "info" },
+    apiKeys: keys,
+    isDev: env.TODOKE_DEV === "true",
+  };
+}
