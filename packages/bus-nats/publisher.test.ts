@@ -43,6 +43,19 @@ test("when the connection breaks, what is in flight is answered at once and what
   expect(await bus.publish([thing()])).toEqual([done]);
 });
 
+test("a stream that is full gives events back, and takes them once there is room", async () => {
+  await using stage = await setStage(server);
+  const bus = await stage.open();
+  expect(await bus.publish([thing()])).toEqual([done]);
+  await stage.manager.streams.update(stage.stream, { max_msgs: 1 });
+  const refused = thing();
+  expect(await bus.publish([refused])).toMatchObject([
+    { kind: "release", why: expect.stringMatching(/^maximum messages exceeded/) },
+  ]);
+  await stage.manager.streams.update(stage.stream, { max_msgs: 10 });
+  expect(await bus.publish([refused])).toEqual([done]);
+});
+
 test("a call of any size is carried out, and answered in place", async () => {
   await using stage = await setStage(server);
   const bus = await stage.open();

@@ -7,7 +7,7 @@
  */
 import { createInbox, InvalidArgumentError, type Msg, type NatsConnection } from "@nats-io/nats-core";
 import type { Envelope } from "@todoke/kernel/bus";
-import { dead, done, type Outcome } from "@todoke/kernel/worker";
+import { dead, done, type Outcome, release } from "@todoke/kernel/worker";
 import { Flight, notKnown } from "./flight.ts";
 import { type Link, messageOf } from "./link.ts";
 import { headersOf } from "./message.ts";
@@ -26,6 +26,9 @@ export interface PublisherOptions {
 const inFlightMax = 4_000;
 /** The server's word for a message larger than its stream takes. */
 const exceedsStreamMax = 10054;
+/** The server's words for a stream, an account or a disk that is full, or a stream that is sealed: nothing is wrong with the event. */
+const noRoom = new Set([10002, 10023, 10028, 10047, 10077, 10109]);
+const noRoomMs = 1_000;
 
 export class Publisher implements AsyncDisposable {
   readonly #options: PublisherOptions;
@@ -116,7 +119,8 @@ export class Publisher implements AsyncDisposable {
     const { error, stream, seq = 0 } = parse(message);
     if (error) {
       const why = `${error.description} (${error.err_code})`;
-      return error.err_code === exceedsStreamMax ? dead(why) : notKnown(why);
+      if (error.err_code === exceedsStreamMax) return dead(why);
+      return noRoom.has(error.err_code) ? release(why, noRoomMs) : notKnown(why);
     }
     return stream === address.stream && seq > 0 ? done : notKnown(`${stream} answered for ${address.stream}`);
   }

@@ -7,7 +7,7 @@
  */
 import { setImmediate as turn } from "node:timers/promises";
 import { BusUnavailable } from "@todoke/kernel/bus";
-import { dead, done, type Outcome, retry } from "@todoke/kernel/worker";
+import { dead, done, type Outcome, release, retry } from "@todoke/kernel/worker";
 import type { Channel, ReturnedMessage } from "rabbitmq-client";
 import { asUnavailable, closeChannel, type Link, type Log, messageOf } from "./link.ts";
 import type { Outgoing } from "./message.ts";
@@ -108,7 +108,7 @@ export class Publisher implements AsyncDisposable {
       exchange === ""
         ? `the queue ${routingKey} is gone`
         : `no queue is bound for ${routingKey}: start a consumer of it once, or name it in the option "consumers"`;
-    return retry(this.#options.retryMs, why);
+    return release(why, this.#options.retryMs); // Nothing is wrong with the event.
   }
 
   #whyDead({ body, impossible }: Outgoing): Outcome | undefined {

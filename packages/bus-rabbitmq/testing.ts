@@ -174,7 +174,7 @@ export async function openTalkingWire(brokerUrl: string): Promise<TalkingWire> {
 }
 
 /** A method frame of the connection: type 1, channel 0, class 10. */
-export function connectionFrame(method: number, text?: string): Buffer {
+function connectionFrame(method: number, text?: string): Buffer {
   const argument = text === undefined ? Buffer.alloc(0) : Buffer.concat([Buffer.of(text.length), Buffer.from(text)]);
   const head = Buffer.alloc(11);
   head.writeUInt8(1, 0);

@@ -3,7 +3,8 @@
  *
  * Every adapter keeps these promises (conformance.ts asks each of them on a real server):
  *  - an event is stored, as safely as the broker can, before `publish` says "done" of it;
- *  - every consumer gets every event of its subjects at least once, also those published before it first subscribed;
+ *  - every consumer gets every event of its subjects at least once, from its first subscription on (and those published
+ *    before it, where the adapter says `replaysToNewConsumers`);
  *  - processes that subscribe under one consumer name share its events;
  *  - an event comes back until it is answered "done" or "dead", after a lost answer or a killed process as well;
  *  - first deliveries of one aggregate come in the order of publication; headers and payload come as they were sent.
