@@ -8,7 +8,7 @@
 import { setImmediate as turn } from "node:timers/promises";
 import { BusUnavailable } from "@todoke/kernel/bus";
 import { dead, done, type Outcome, release, retry } from "@todoke/kernel/worker";
-import type { Channel, ReturnedMessage } from "rabbitmq-client";
+import { AMQPError, type Channel, type ReturnedMessage } from "rabbitmq-client";
 import { asUnavailable, closeChannel, type Link, type Log, messageOf } from "./link.ts";
 import type { Outgoing } from "./message.ts";
 import { within } from "./within.ts";
@@ -94,7 +94,8 @@ export class Publisher implements AsyncDisposable {
       return done;
     } catch (error) {
       this.#learnLimit(error);
-      return retry(retryMs, `RabbitMQ did not confirm it: ${messageOf(error)}`);
+      const why = `RabbitMQ did not confirm it: ${messageOf(error)}`;
+      return isNack(error) ? release(why, retryMs) : retry(retryMs, why);
     }
   }
 
@@ -173,3 +174,6 @@ function takeReturned({ returned }: Line, label: string): boolean {
   else returned.delete(label);
   return times > 0;
 }
+
+/** The broker heard it and would not have it: a full queue. */
+const isNack = (error: unknown) => error instanceof AMQPError && error.code === "NACK";
