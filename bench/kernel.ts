@@ -148,16 +148,20 @@ export async function relayTo(kind: string, db: Db, bus: EventBus): Promise<Resu
       await db.query("vacuum analyze outbox_events");
     },
     async run() {
-      const publishing = relay({ db, bus });
+      let left = events;
+      const all = Promise.withResolvers<void>();
+      const counting: Pick<EventBus, "publish"> = {
+        async publish(batch) {
+          const outcomes = await bus.publish(batch);
+          left -= outcomes.filter((outcome) => outcome.kind === "done").length;
+          if (left === 0) all.resolve();
+          return outcomes;
+        },
+      };
+      const publishing = relay({ db, bus: counting });
       publishing.start();
-      for (;;) {
-        await new Promise((resolve) => setTimeout(resolve, 10));
-        const { rowCount } = await db.query(
-          `select from outbox_events where status in ('PENDING', 'IN_FLIGHT') limit 1`,
-        );
-        if (rowCount === 0) break;
-      }
-      await publishing.stop();
+      await all.promise;
+      await publishing.stop(); // when the last batch is settled
       return events;
     },
   };
