@@ -84,7 +84,7 @@ test("a full stream refuses, and keeps what nobody has read", async () => {
   expect(outcomes).toMatchObject([
     done,
     done,
-    { kind: "retry", why: expect.stringContaining("maximum bytes exceeded") },
+    { kind: "release", why: expect.stringContaining("maximum bytes exceeded") },
   ]);
   const heard = await listen(bus);
   await until("the two are heard", () => heard.length === 2);

@@ -50,12 +50,11 @@ export function answersConform(bus: BusUnderTest): void {
   test(`${name}: a released event comes back`, async () => {
     await using stage = setStage(bus);
     const process = await stage.open();
-    const event = thing();
-    const ear = await listen(process, {
-      answer: (delivery) => (delivery.redelivered ? done : release("not now")),
-    });
-    await store(process, [event]);
-    await until("it comes back", () => ear.timesHeard(event) === 2);
+    let times = 0;
+    // It was not tried, so a bus may call it new again: what counts is how often it came.
+    await using _ = await listen(process, { answer: () => (++times === 1 ? release("not now") : done) });
+    await store(process, [thing()]);
+    await until("it comes back", () => times === 2);
   });
 
   test(`${name}: done and dead events never come back`, async () => {
