@@ -1,11 +1,12 @@
+import { hash } from "node:crypto";
 import { context, trace } from "@opentelemetry/api";
 import { AsyncLocalStorageContextManager } from "@opentelemetry/context-async-hooks";
 import { InMemorySpanExporter, SimpleSpanProcessor, TracerProvider } from "@opentelemetry/sdk-trace";
-import { transaction } from "@todoke/kernel/db";
+import { migrate, start } from "@todoke/entitlement";
 import { openInbox } from "@todoke/kernel/inbox";
-import { openOutbox, relay } from "@todoke/kernel/outbox";
+import { openOutbox } from "@todoke/kernel/outbox";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { busKinds, consumer, subject } from "./buses.ts";
+import { busKinds, consumer } from "./buses.ts";
 import { setStage } from "./stage.ts";
 
 const spans = new InMemorySpanExporter();
@@ -19,11 +20,15 @@ afterAll(() => {
   context.disable();
 });
 
+const callerTrace = "0af7651916cd43dd8448eb211c80319c";
+const callerSpan = "b7ad6b7169203331";
+
 test.each(busKinds)(
-  "%s: request, publish and handling are one trace, each the child of the one before",
+  "%s: HTTP request, publish and handling are one trace, each the child of the one before",
   async (kind) => {
     spans.reset();
     await using stage = await setStage(kind);
+    const subject = "entitlement.events";
     await using bus = await stage.openBus();
     const outbox = openOutbox();
     const inbox = openInbox<string>({
@@ -41,27 +46,41 @@ test.each(busKinds)(
         }),
     });
     await using _ = await bus.subscribe({ consumer, subjects: [subject], handle: inbox.handle });
+    const env = {
+      DATABASE_URL: stage.url,
+      ENTITLEMENT_PORT: "0",
+      LOG_LEVEL: "silent",
+      TODOKE_API_KEYS: `shop=entitlements:write=${hash("sha256", "tdk_shop", "hex")}`,
+    };
+    await migrate(env, { dryRun: false });
+    await using service = await start(env, { openBus: () => stage.openBus() });
 
-    await trace.getTracer("test").startActiveSpan("request", async (request) => {
-      await transaction(stage.db, (tx) =>
-        outbox.append(tx, { eventType: "Happened", subject, aggregateKey: "a", version: 1, payload: {} }),
-      );
-      request.end();
+    const answer = await fetch(`${service.url}/v1/entitlements/grants`, {
+      method: "POST",
+      headers: {
+        authorization: "Bearer tdk_shop",
+        "idempotency-key": "p_456",
+        "content-type": "application/json",
+        traceparent: `00-${callerTrace}-${callerSpan}-01`,
+      },
+      body: JSON.stringify({ user_id: "u_1", stock_keeping_unit: "item1", reason: "purchase", purchase_id: "p_456" }),
     });
-    await relay({ db: stage.db, bus }).runOnce();
-    await expect.poll(() => spans.getFinishedSpans().map((span) => span.name)).toContain("inbox handle");
+    expect(answer.status).toBe(201);
+    await expect
+      .poll(() => spans.getFinishedSpans().map((span) => span.name), { timeout: 10_000 })
+      .toContain("inbox handle");
 
-    const [request, publish, handle] = ["request", "outbox publish", "inbox handle"].map((name) =>
+    const [request, publish, handle] = ["POST /v1/entitlements/grants", "outbox publish", "inbox handle"].map((name) =>
       spans.getFinishedSpans().find((span) => span.name === name),
     );
-    const traceId = request?.spanContext().traceId;
-    expect([publish, handle].map((span) => span?.spanContext().traceId)).toEqual([traceId, traceId]);
+    expect([request, publish, handle].map((span) => span?.spanContext().traceId)).toEqual(Array(3).fill(callerTrace));
+    expect(request?.parentSpanContext?.spanId).toBe(callerSpan);
     expect(publish?.parentSpanContext?.spanId).toBe(request?.spanContext().spanId);
     expect(handle?.parentSpanContext?.spanId).toBe(publish?.spanContext().spanId);
     const { rows } = await stage.db.query(`select headers from outbox_events where event_type = 'Followed'`);
     expect(rows[0].headers).toMatchObject({
-      trace_id: traceId,
-      traceparent: `00-${traceId}-${handle?.spanContext().spanId}-01`,
+      trace_id: callerTrace,
+      traceparent: `00-${callerTrace}-${handle?.spanContext().spanId}-01`,
     });
   },
 );

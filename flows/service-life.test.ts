@@ -1,0 +1,62 @@
+import { hash } from "node:crypto";
+import { decodeEvent } from "@todoke/contracts";
+import { migrate, start } from "@todoke/entitlement";
+import type { Delivery } from "@todoke/kernel/bus";
+import { testDatabase } from "@todoke/kernel/testing";
+import { done } from "@todoke/kernel/worker";
+import { expect, test } from "vitest";
+import { busKinds, openBus, serverOf } from "./buses.ts";
+
+const key = "tdk_flow";
+
+test.each(busKinds)(
+  "%s: a service starts, answers, tells the bus, and stops when everything it accepted is done",
+  async (kind) => {
+    await using t = await testDatabase({ sets: [] });
+    const place = { kind, url: serverOf(kind, t.url), place: `life${Date.now().toString(36)}${kind}` };
+    await using bus = await openBus(place);
+    const heard: Delivery[] = [];
+    await using _ = await bus.subscribe({
+      consumer: "flow",
+      subjects: ["entitlement.events"],
+      handle: async (all) => {
+        heard.push(...all);
+        return all.map(() => done);
+      },
+    });
+    const env = {
+      DATABASE_URL: t.url,
+      ENTITLEMENT_PORT: "0",
+      LOG_LEVEL: "silent",
+      TODOKE_API_KEYS: `flow=entitlements:write+read=${hash("sha256", key, "hex")}`,
+    };
+    await migrate(env, { dryRun: false });
+    const service = await start(env, { openBus: () => openBus(place) });
+
+    const ready = await fetch(`${service.url}/readyz`);
+    expect(ready.status).toBe(200);
+    expect(await ready.json()).toMatchObject({ status: "ready" });
+    const grants = Array.from({ length: 20 }, (_, n) =>
+      fetch(`${service.url}/v1/entitlements/grants`, {
+        method: "POST",
+        headers: { authorization: `Bearer ${key}`, "idempotency-key": `key-${n}`, "content-type": "application/json" },
+        body: JSON.stringify({
+          user_id: `u_${n}`,
+          stock_keeping_unit: "item1",
+          reason: "purchase",
+          purchase_id: `p_${n}`,
+        }),
+      }),
+    );
+    expect((await Promise.all(grants)).map((answer) => answer.status)).toEqual(Array.from({ length: 20 }, () => 201));
+    await expect.poll(() => heard.length, { timeout: 10_000 }).toBe(20);
+    const users = heard.map((event) => decodeEvent("EntitlementGranted", event.payload).userId);
+    expect(new Set(users).size).toBe(20);
+
+    await service[Symbol.asyncDispose]();
+    await service.stopped;
+    await expect(fetch(`${service.url}/livez`)).rejects.toThrow();
+    const { rows } = await t.db.query(`select distinct status from entitlement.outbox_events`);
+    expect(rows).toEqual([{ status: "PUBLISHED" }]);
+  },
+);
