@@ -1,3 +1,4 @@
+import { until } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
 import { busKinds } from "./buses.ts";
 import { setStage } from "./stage.ts";
@@ -7,28 +8,38 @@ test.each(busKinds)(
   async (kind) => {
     await using stage = await setStage(kind);
     await stage.append(10, 10);
-
-    const stopped = stage.start({ roles: ["relay"], at: { point: "published", nth: 1, do: "hold" } });
-    await stopped.reports("held"); // It has claimed and published, and settled nothing.
-    stopped.signal("SIGSTOP");
-
-    const other = stage.start();
-    await stage.untilPublished();
-    await expect.poll(async () => (await stage.effects()).length).toBe(10);
-    const settled = async () =>
+    const rows = async () =>
       (
         await stage.db.query(
-          `select event_id, status, lease_epoch, attempt_count, published_at from outbox_events order by position`,
+          `select event_id, status, lease_epoch, attempt_count, locked_by, published_at from outbox_events order by position`,
         )
       ).rows;
-    const before = await settled();
-    expect(before.every((row) => row.lease_epoch === 2n)).toBe(true);
+    const untilSettling = { point: "published", nth: 1, do: "hold" } as const;
+
+    const stopped = stage.start({ roles: ["relay"], at: untilSettling });
+    await stopped.reports("held"); // It has claimed and published, and settled nothing.
+    stopped.signal("SIGSTOP");
+    const lapsed = () => stage.db.query(`select from outbox_events where lease_until <= clock_timestamp()`);
+    await until("its lease has lapsed", async () => (await lapsed()).rowCount === 10);
+
+    // The other has claimed and published the same events, and has not settled them either: the lease is its own now.
+    const other = stage.start({ roles: ["relay"], at: untilSettling });
+    await other.reports("held");
+    const taken = await rows();
+    expect(taken.every((row) => row.status === "IN_FLIGHT" && row.lease_epoch === 2n)).toBe(true);
 
     stopped.signal("SIGCONT");
     stopped.go();
     expect(await stopped.reports("leaseLost")).toEqual({ leaseLost: 10 });
-    expect(await settled()).toEqual(before);
-    expect((await stage.effects()).length).toBe(10);
-    other.signal("SIGTERM");
+    expect(await rows()).toEqual(taken);
+
+    other.go();
+    expect(await other.reports("leaseLost")).toEqual({ leaseLost: 0 });
+    expect((await rows()).every((row) => row.status === "PUBLISHED" && row.attempt_count === 2)).toBe(true);
+
+    // Each event was published twice, and takes effect once.
+    stage.start({ roles: ["consumer"] });
+    await expect.poll(async () => (await stage.effects()).length, { timeout: 10_000 }).toBe(10);
+    expect(new Set((await stage.effects()).map((effect) => effect.event_id)).size).toBe(10);
   },
 );
