@@ -40,6 +40,7 @@ export function apiKeyAuthentication(keys: readonly ApiKey[]): Authenticate {
  * how a body is refused. The route finds who it is in `request.caller`.
  */
 export const requires = (authenticate: Authenticate, scope: Scope) => ({
+  config: { scope },
   onRequest: (request: FastifyRequest, _reply: FastifyReply, done: () => void): void => {
     request.caller = authenticate(request, scope);
     done();
@@ -51,6 +52,10 @@ export function knowCallers(app: FastifyInstance): void {
 }
 
 declare module "fastify" {
+  interface FastifyContextConfig {
+    /** What a caller needs to be let in; see `requires`. */
+    scope?: Scope;
+  }
   interface FastifyRequest {
     /** Who was let in by `requires`; empty on a route that lets everybody in. */
     caller: string;

@@ -1,5 +1,6 @@
 import { Type } from "typebox";
 import { expect, test } from "vitest";
+import { apiKeyAuthentication, requires } from "./api-keys.ts";
 import { buildHttpApp } from "./app.ts";
 import { IdempotencyHeaders } from "./idempotency.ts";
 import { ProblemView } from "./openapi.ts";
@@ -69,4 +70,18 @@ test("two routes with one operationId do not start", async () => {
   expect(() => app.post("/b", { schema: { operationId: "same" } }, async () => ({}))).toThrow(
     "POST /b has the operationId of GET /a: same",
   );
+});
+
+test("a route that needs a key says so, with the scope", async () => {
+  await using app = await setup();
+  const options = { ...requires(apiKeyAuthentication([]), "points:write"), schema: { operationId: "open" } };
+  app.get("/guarded", options, async () => ({}));
+  app.get("/free", { schema: { operationId: "free" } }, async () => ({}));
+  const { paths, components } = (await app.inject("/openapi.json")).json();
+  expect(components.securitySchemes.apiKey).toMatchObject({ type: "http", scheme: "bearer" });
+  expect(paths["/guarded"].get).toMatchObject({
+    security: [{ apiKey: [] }],
+    description: "Needs an API key with the scope `points:write`.",
+  });
+  expect(paths["/free"].get.security).toBeUndefined();
 });

@@ -34,16 +34,25 @@ export async function describeRoutes(app: HttpApp, info: { title: string; versio
     openapi: {
       openapi: "3.1.0",
       info: { title: info.title, version: info.version },
-      components: { schemas: { Problem: ProblemView } },
+      components: { schemas: { Problem: ProblemView }, securitySchemes: { apiKey } },
     },
     convertConstToEnum: false, // 3.1 is JSON Schema: a constant may stay one.
-    transform: ({ schema, url }) => ({ schema: withProblems(schema), url }),
+    transform: ({ schema, url, route }) => ({ schema: withSecurity(withProblems(schema), route), url }),
   });
   let document: string | undefined;
   app.get("/openapi.json", { schema: { hide: true } }, (_request, reply) => {
     document ??= JSON.stringify(app.swagger());
     return reply.type("application/json; charset=utf-8").send(document);
   });
+}
+
+const apiKey = { type: "http", scheme: "bearer", description: "An API key: `Authorization: Bearer tdk_…`" } as const;
+
+/** Which routes need a key, and with which scope, is known from `requires`. */
+function withSecurity(schema: FastifySchema, { config }: RouteOptions): FastifySchema {
+  const scope = config?.scope;
+  if (scope === undefined) return schema;
+  return { ...schema, security: [{ apiKey: [] }], description: `Needs an API key with the scope \`${scope}\`.` };
 }
 
 /** Clients are generated from the ids; two alike, or none, would break them long after the route was written. */
