@@ -9,6 +9,7 @@ import { openRabbitmqBus } from "@todoke/bus-rabbitmq";
 import { findEngine, NotFound } from "@todoke/engines";
 import { type Db, migrate, openDb } from "@todoke/kernel/db";
 import { kernelMigrations } from "@todoke/kernel/migrations";
+import { telemetryCost } from "./http.ts";
 import { alone, claimAndSettle, gathered, type Result, relayTo } from "./kernel.ts";
 import { machine } from "./measure.ts";
 import { asMarkdown } from "./report.ts";
@@ -53,6 +54,7 @@ function measures(): Record<string, () => Promise<Result>> {
     gather: () => gathered(db, open),
     alone: () => alone(db),
     claims: () => claimAndSettle(db),
+    telemetry: () => telemetryCost(postgres.url),
     "relay-postgres": async () => {
       await using bus = await openPostgresBus({ url: postgres.url });
       return await relayTo("postgres", db, bus);

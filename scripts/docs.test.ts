@@ -2,10 +2,11 @@ import { spawnSync } from "node:child_process";
 import { existsSync, globSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { logFields, metricCatalogue, spanNames } from "@todoke/kernel/telemetry";
+import { logFields } from "@todoke/kernel/telemetry";
 import { expect, test } from "vitest";
 import { claimedTablesIn, problemsIn, statesOfDiagram, statusChecksIn, type TableStates } from "./docs/catalogues.ts";
 import { anchorsOf, blocksOf, linksOf, rowsOf, sectionOf, sectionsOf, shellOf } from "./docs/markdown.ts";
+import { telemetryNames } from "./docs/telemetry-names.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const read = (path: string) => readFileSync(join(root, path), "utf8");
@@ -16,17 +17,18 @@ const pages = find("**/*.md");
 const sources = find("{packages,services}/**/*.ts").filter((path) => !path.endsWith(".test.ts"));
 const migrations = find("{packages,services}/*/migrations/*.sql");
 
-test("docs/telemetry.md lists every span, metric and log field that the code names, and no other", () => {
+test("docs/telemetry.md lists every span, metric and log field that the code names, and no other", async () => {
   const page = read("docs/telemetry.md");
+  const named = await telemetryNames();
   const metrics = rowsOf(page, "metric").map(([name, kind, unit, attributes]) => [name, kind, unit, attributes]);
-  const catalogue = Object.entries(metricCatalogue).map(([name, { kind, unit, attributes }]) => [
+  const catalogue = Object.entries(named.metrics).map(([name, { kind, unit, attributes }]) => [
     name,
     kind,
     unit,
     attributes.join(", "),
   ]);
   expect(metrics.sort()).toEqual(catalogue.sort());
-  expect(firstCells(page, "span")).toEqual(Object.values<string>(spanNames).sort());
+  expect(firstCells(page, "span")).toEqual([...named.spans].sort());
   expect(firstCells(page, "field")).toEqual(Object.values<string>(logFields).sort());
 });
 

@@ -1,4 +1,5 @@
 /** Opens the event bus that a URL names. Its scheme picks the adapter, and only that adapter's code is loaded. */
+import { consumers } from "@todoke/contracts";
 import type { EventBus } from "@todoke/kernel/bus";
 import { Misconfigured } from "./faults.ts";
 
@@ -12,7 +13,8 @@ export async function openBus(url: string, name: string): Promise<EventBus> {
     case "amqp:":
     case "amqps:": {
       const { openRabbitmqBus } = await import("@todoke/bus-rabbitmq");
-      return openRabbitmqBus({ url, name });
+      // It keeps an event only for those who have a queue, so every consumer gets one before the first is published.
+      return openRabbitmqBus({ url, name, consumers });
     }
     case "postgres:":
     case "postgresql:": {

@@ -61,4 +61,11 @@ export const services: readonly ServiceEntry[] = [
 curl ${url}/v1/users/u_123/entitlements -H "Authorization: Bearer ${devKey}"`,
     load: () => import("@todoke/entitlement"),
   },
+  {
+    name: "notification",
+    port: 8083,
+    summary: "tells users what happened",
+    example: (url) => `curl ${url}/debug/notification/inbox/u_123`,
+    load: () => import("@todoke/notification"),
+  },
 ];

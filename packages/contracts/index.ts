@@ -33,6 +33,11 @@ export const events = {
 
 export type EventType = keyof typeof events;
 
+/** Who consumes what: durable consumer names and their subjects. A broker keeps events for these before they first run. */
+export const consumers = {
+  notification: ["entitlement.events"],
+} as const satisfies Record<string, readonly (typeof events)[EventType]["subject"][]>;
+
 /** An event as it is handed to a handler. Generated types call every time optional; `decodeEvent` has looked. */
 export type Event<Type extends EventType> = MessageShape<(typeof events)[Type]["schema"]> & {
   readonly occurredAt: Timestamp;

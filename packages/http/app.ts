@@ -21,6 +21,7 @@ import { answerWithProblem, answerWithProblems, refuseUnknownRoute } from "./pro
 import { unavailable } from "./problems.ts";
 import { requestIdOf } from "./request-id.ts";
 import { requestLogSettings, writeLog } from "./request-log.ts";
+import { tellOfRequests } from "./request-telemetry.ts";
 import { holdRoutesToTheirSchemas } from "./route-contract.ts";
 import { takeStrictJson } from "./strict-json.ts";
 import { refuseUnkeepableUrl } from "./url-text.ts";
@@ -30,6 +31,8 @@ export interface HttpAppOptions {
   readonly title: string;
   readonly version: string;
   readonly log?: LogOptions;
+  /** Whether requests are traced and measured: yes, unless said otherwise. */
+  readonly telemetry?: boolean;
   /** The largest body of any route that does not set its own `bodyLimit`. */
   readonly bodyMaxBytes?: number;
   /** How long the headers, and the whole request, may take to arrive. */
@@ -56,9 +59,11 @@ export async function buildHttpApp(options: HttpAppOptions): Promise<HttpApp> {
   answerWithProblems(app);
   takeStrictJson(app);
   holdRoutesToTheirSchemas(app);
+  const tellOf = (options.telemetry ?? true) ? tellOfRequests(app) : undefined;
   // One hook for all that happens at the door: each costs every request.
   app.addHook("onRequest", (request, reply, done) => {
     setAnswerHeaders(request, reply);
+    tellOf?.(request, reply);
     if (!app.connections.began(reply.raw)) throw unavailable("the connection has closed; use another");
     refuseUnknownRoute(app, request, reply);
     refuseUnkeepableUrl(request);

@@ -39,12 +39,17 @@ function keyOf(header: string | string[] | undefined): string {
       fields: [{ field, detail: "is missing" }],
     });
   }
-  const given = String(header);
-  const key = given.startsWith('"') ? quotedString.exec(given)?.[1]?.replace(/\\(.)/g, "$1") : given;
-  if (key !== undefined && visible.test(key)) return key;
+  const key = wellFormedKey(String(header));
+  if (key !== undefined) return key;
   throw idempotencyKeyInvalid("send one key of 1 to 255 visible ASCII characters", {
     fields: [{ field, detail: "must be one key of 1 to 255 visible ASCII characters" }],
   });
+}
+
+/** The key in a header, without the quotes that it may have come in; none when it cannot be one. */
+export function wellFormedKey(header: string): string | undefined {
+  const key = header.startsWith('"') ? quotedString.exec(header)?.[1]?.replace(/\\(.)/g, "$1") : header;
+  return key !== undefined && visible.test(key) ? key : undefined;
 }
 
 const field = "header.idempotency-key";

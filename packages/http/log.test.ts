@@ -1,5 +1,11 @@
+import { hash } from "node:crypto";
+import { aboutEvent, ErrorAbout } from "@todoke/kernel/telemetry";
 import { expect, test } from "vitest";
 import { buildHttpApp } from "./app.ts";
+import { tellOfError } from "./log.ts";
+import { recordTelemetry } from "./testing/recorded.ts";
+
+recordTelemetry();
 
 const canary = "canary-7f3a";
 
@@ -24,6 +30,11 @@ test("secrets in headers, bodies and queries reach no line of the log, at no lev
   await t.app.inject({ method: "POST", url: `/things?code=${canary}`, headers, payload: { text: canary } });
   await t.app.inject({ method: "POST", url: `/nothing?code=${canary}`, headers, payload: { text: canary } });
   await t.app.inject({ method: "POST", url: `/things?code=${canary}%ff`, headers });
+  await t.app.inject({
+    method: "POST",
+    url: "/nothing",
+    headers: { ...headers, traceparent: canary, baggage: canary },
+  });
   await t.app.inject({
     method: "POST",
     url: "/things",
@@ -63,4 +74,35 @@ test("what went well is told at debug only; what did not, always, with the id of
   await using loud = await setup("debug");
   await loud.app.inject({ method: "GET", url: "/openapi.json", headers: { "x-request-id": "r-2" } });
   expect(loud.lines.map((line) => JSON.parse(line))).toMatchObject([{ msg: "answered", request_id: "r-2" }]);
+});
+
+const traceId = "0af7651916cd43dd8448eb211c80319c";
+
+test("a line about a request has its id, its trace and the hash of its idempotency key, from the door on", async () => {
+  await using t = await setup("info");
+  const headers = { traceparent: `00-${traceId}-b7ad6b7169203331-01`, "x-request-id": "r-1" };
+  const told = { request_id: "r-1", trace_id: traceId, idempotency_key_hash: hash("sha256", "key-1", "hex") };
+
+  await t.app.inject({ method: "POST", url: "/fails/x", headers: { ...headers, "idempotency-key": "key-1" } });
+  await t.app.inject({ method: "POST", url: "/nothing", headers: { ...headers, "idempotency-key": '"key-1"' } });
+  await t.app.inject({ method: "POST", url: "/nothing", headers: { "idempotency-key": "no key" } });
+
+  const [failed, refused, another] = t.lines.map((line) => JSON.parse(line));
+  expect([failed, refused]).toMatchObject([
+    { msg: "failed", ...told },
+    { msg: "refused", ...told },
+  ]);
+  expect(another.trace_id).toMatch(/^[0-9a-f]{32}$/);
+  expect(another.trace_id).not.toBe(traceId);
+  expect(another).not.toHaveProperty("idempotency_key_hash");
+});
+
+test("a line about an event has its id and its trace", async () => {
+  await using t = await setup("info");
+  const event = { eventId: "e-1", eventType: "Happened", headers: { trace_id: traceId }, payload: canary };
+  tellOfError(t.app.log, new ErrorAbout("relay: gave up e-1", { about: { ...aboutEvent(event), attempt: 3 } }));
+  expect(t.lines.map((line) => JSON.parse(line))).toMatchObject([
+    { msg: "relay: gave up e-1", event_id: "e-1", event_type: "Happened", trace_id: traceId, attempt: 3 },
+  ]);
+  expect(t.lines.join("")).not.toContain(canary);
 });

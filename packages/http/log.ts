@@ -6,7 +6,8 @@
  * reach a line by mistake are blanked; no text of a caller can start a new line or command a terminal.
  */
 import { inspect } from "node:util";
-import type { FastifyRequest } from "fastify";
+import { ErrorAbout } from "@todoke/kernel/telemetry";
+import type { FastifyBaseLogger, FastifyRequest } from "fastify";
 import { type Logger, pino } from "pino";
 import { printable } from "./printable.ts";
 
@@ -29,6 +30,12 @@ export function openLog({ level = "info", stream }: LogOptions): Logger {
     serializers: { req: requestForLog, err: errorForLog },
   };
   return stream ? pino(settings, stream) : pino(settings);
+}
+
+/** A failure where nobody waits for an answer, with the event, trace or worker that it is about. */
+export function tellOfError(log: Pick<FastifyBaseLogger, "error">, error: unknown): void {
+  const about = error instanceof ErrorAbout ? error.about : {};
+  log.error({ err: error, ...about }, error instanceof Error ? printable(error.message) : "failed");
 }
 
 /** The path without its query: log-in codes and tokens travel there. */

@@ -19,7 +19,8 @@ export interface OpsOptions extends HttpAppOptions {
 export const opsPortOf = (port: number): number => (port === 0 ? 0 : port + 1_000);
 
 export async function buildOpsApp(options: OpsOptions): Promise<HttpApp> {
-  const app = await buildHttpApp(options);
+  // Probes and scrapes are not what the service is there for.
+  const app = await buildHttpApp({ ...options, telemetry: false });
   serveHealth(app, options.readiness);
   app.get("/metrics", { schema: { hide: true } }, async (_request, reply) => {
     return reply.type("text/plain; version=0.0.4; charset=utf-8").send(await options.metrics());

@@ -41,6 +41,11 @@ export class Readiness implements Disposable {
     this.#options = { checkMaxMs: 1_000, loopDelayMaxMs: 1_000, ...options };
   }
 
+  /** How late the event loop runs. */
+  get loopDelayMs(): number {
+    return this.#loopDelay.p99Ms;
+  }
+
   async report(): Promise<ReadinessReport> {
     this.#asking ??= this.#askAll().finally(() => {
       this.#asking = undefined;

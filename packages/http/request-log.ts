@@ -1,18 +1,23 @@
 /**
- * `app.log` and `request.log`: the second puts the request's id in every line, and costs only those that write one.
+ * `app.log` and `request.log`: the second puts the request's id, its trace and the hash of its idempotency key in every
+ * line, and costs only those that write one.
  *
  * Fastify, given a logger, makes a child of it for every request and listens for the end of every answer: a tenth of the
  * time of a small request, for nothing when all goes well. So it is not given the logger, only the means to make
  * `request.log`; the ends of answers are heard when the level asks for a line about each.
  */
+import { hash } from "node:crypto";
+import type { IncomingMessage } from "node:http";
+import { logFields } from "@todoke/kernel/telemetry";
 import { type FastifyBaseLogger, type FastifyInstance, type FastifyServerOptions, LogController } from "fastify";
+import { wellFormedKey } from "./idempotency.ts";
 
 type LogSettings = Pick<FastifyServerOptions, "logController" | "childLoggerFactory">;
 
 export function requestLogSettings(log: FastifyBaseLogger): LogSettings {
   return {
-    logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: "request_id" }),
-    childLoggerFactory: (_none, bindings, options) => new RequestLog(log, bindings, options),
+    logController: new LogController({ disableRequestLogging: true, requestIdLogLabel: logFields.requestId }),
+    childLoggerFactory: (_none, bindings, options, raw) => new RequestLog(log, bindings, { options, raw }),
   };
 }
 
@@ -28,22 +33,38 @@ export function writeLog(app: FastifyInstance, log: FastifyBaseLogger): void {
 type Line = Parameters<FastifyBaseLogger["info"]>;
 type Child = Parameters<FastifyBaseLogger["child"]>;
 
+interface OfRequest {
+  readonly options: Child[1];
+  readonly raw: IncomingMessage;
+}
+
 /** Becomes a logger at its first line. */
-class RequestLog implements FastifyBaseLogger {
+export class RequestLog implements FastifyBaseLogger {
   readonly #parent: FastifyBaseLogger;
   readonly #bindings: Child[0];
-  readonly #options: Child[1];
+  readonly #of: OfRequest;
   #made: FastifyBaseLogger | undefined;
+  /** Set where requests are traced. */
+  traceId: string | undefined;
 
-  constructor(parent: FastifyBaseLogger, bindings: Child[0], options: Child[1]) {
+  constructor(parent: FastifyBaseLogger, bindings: Child[0], of: OfRequest) {
     this.#parent = parent;
     this.#bindings = bindings;
-    this.#options = options;
+    this.#of = of;
   }
 
   get #log(): FastifyBaseLogger {
-    this.#made ??= this.#parent.child(this.#bindings, this.#options);
+    this.#made ??= this.#parent.child(this.#allBindings(), this.#of.options);
     return this.#made;
+  }
+
+  #allBindings(): Child[0] {
+    const key = wellFormedKey(String(this.#of.raw.headers["idempotency-key"] ?? ""));
+    return {
+      ...this.#bindings,
+      ...(this.traceId !== undefined && { [logFields.traceId]: this.traceId }),
+      ...(key !== undefined && { [logFields.idempotencyKey]: hash("sha256", key, "hex") }),
+    };
   }
 
   get level(): string {

@@ -14,9 +14,11 @@ import { buildHttpApp, type HttpApp } from "./app.ts";
 import { docsPage } from "./docs-page.ts";
 import { serveHealth } from "./health.ts";
 import { serve } from "./listen.ts";
-import type { LogOptions } from "./log.ts";
+import { type LogOptions, tellOfError } from "./log.ts";
 import { buildOpsApp, opsPortOf } from "./ops.ts";
+import { watchProcess } from "./process-gauges.ts";
 import { Readiness } from "./readiness.ts";
+import { readTelemetrySettings, startTelemetry, type TelemetrySettings } from "./telemetry.ts";
 
 export type Env = Readonly<Record<string, string | undefined>>;
 
@@ -54,6 +56,7 @@ interface Common {
   readonly host: string;
   readonly port: number;
   readonly log: LogOptions;
+  readonly telemetry: TelemetrySettings;
   readonly apiKeys: readonly ApiKey[];
   readonly isDev: boolean;
 }
@@ -95,11 +98,13 @@ export function service<Settings>(definition: ServiceDefinition<Settings>) {
     async start(env: Env, outside: { openBus(name: string): Promise<EventBus> }) {
       const { common, settings } = readOrRefuse(env);
       await using started = new AsyncDisposableStack();
+      const telemetry = startTelemetry(common.telemetry);
+      started.defer(() => telemetry.flush());
       const db = openDb({ url: common.databaseUrl, schema, applicationName: name });
       started.defer(() => db.end());
-      const about = { title: `Todoke ${name}`, version: "0.1.0", log: common.log };
+      const about = { title: `Todoke ${name}`, version: "0.1.0", log: common.log, telemetry: common.telemetry.enabled };
       const app = await buildHttpApp(about);
-      const onError = (error: unknown) => app.log.error(error);
+      const onError = (error: unknown) => tellOfError(app.log, error);
       const wakeups = started.use(openWakeups({ url: common.databaseUrl, onError }));
       const bus = started.use(await outside.openBus(name));
       const stopping = new AbortController();
@@ -108,6 +113,7 @@ export function service<Settings>(definition: ServiceDefinition<Settings>) {
       const readiness = started.use(
         asyncDisposable(new Readiness({ checks, stopping: stopping.signal, log: app.log })),
       );
+      started.use(watchProcess({ service: name, db, loopDelayMs: () => readiness.value.loopDelayMs }));
       const debugRoutes: ((app: HttpApp) => void)[] = [];
       serveHealth(app, readiness.value);
 
@@ -127,7 +133,7 @@ export function service<Settings>(definition: ServiceDefinition<Settings>) {
       const debug = (on: HttpApp) => debugRoutes.forEach((routes) => void routes(on));
       if (common.isDev) debug(app);
       await docsPage(app);
-      const ops = await buildOpsApp({ ...about, readiness: readiness.value, metrics: () => "", debug });
+      const ops = await buildOpsApp({ ...about, readiness: readiness.value, metrics: telemetry.metricsText, debug });
       const { host, port } = common;
       const serving = await serve(app, { host, port, stopping: stopping.signal });
       const opsServing = await serve(ops, { port: opsPortOf(port), stopping: stopping.signal });
@@ -176,6 +182,7 @@ function readCommon({ name, port: usualPort }: { name: string; port: number }, e
     host: env[of("HOST")] || "127.0.0.1",
     port,
     log: { level: level ?? "info" },
+    telemetry: readTelemetrySettings(env, faults),
     apiKeys: keys,
     isDev: env.TODOKE_DEV === "true",
   };

@@ -1,11 +1,15 @@
 /** What the tests of this service share: the service on a database of its own, and ways to call it. */
 import { hash } from "node:crypto";
 import { apiKeyAuthentication, buildHttpApp } from "@todoke/http";
-import type { Db } from "@todoke/kernel/db";
+import { type Db, transaction } from "@todoke/kernel/db";
 import { kernelMigrations } from "@todoke/kernel/migrations";
 import { testDatabase } from "@todoke/kernel/testing";
 import { changeEntitlement } from "./commands/change-entitlement.ts";
+import { checkEntitlement } from "./commands/check-entitlement.ts";
+import { batchRoute } from "./routes/batch.ts";
 import { entitlementRoutes } from "./routes/entitlements.ts";
+import { userEntitlementRoutes } from "./routes/user-entitlements.ts";
+import { makeAuditMonths } from "./store/audit-months.ts";
 
 const own = { name: "entitlement", dir: new URL("./migrations/", import.meta.url) };
 
@@ -19,15 +23,33 @@ const keys = ["shop", "game"].map((holder) => ({
 
 export async function setup() {
   const t = await testDatabase({ schema: "entitlement", sets: [kernelMigrations, own] });
+  // Databases are cloned from a template, which on a server that lives long was made in another month.
+  await transaction(t.db, (tx) => makeAuditMonths(tx, 2));
   const apps: { close(): Promise<unknown> }[] = [];
 
   /** Another process of the service: it shares nothing with the others but the database. */
   async function process(db: Db = t.open()) {
     const app = await buildHttpApp({ title: "entitlement", version: "0", log: { level: "silent" } });
     const authenticate = apiKeyAuthentication(keys);
-    entitlementRoutes(app, { db, authenticate, changeEntitlement: changeEntitlement(db, () => {}) });
+    const deps = {
+      db,
+      authenticate,
+      changeEntitlement: changeEntitlement(db, () => {}),
+      checkEntitlement: checkEntitlement(db),
+    };
+    entitlementRoutes(app, deps);
+    batchRoute(app, deps);
+    userEntitlementRoutes(app, deps);
     apps.push(app);
     return {
+      /** Many commands in one call. */
+      batch: (items: readonly unknown[]) =>
+        app.inject({
+          method: "POST",
+          url: "/v1/entitlements/batch",
+          headers: { authorization: "Bearer tdk_shop" },
+          payload: { items },
+        }),
       post: (path: "grants" | "revokes", key: string, payload: unknown = body, holder = "shop") =>
         app.inject({
           method: "POST",
@@ -39,8 +61,7 @@ export async function setup() {
           },
           payload: typeof payload === "string" ? payload : JSON.stringify(payload),
         }),
-      list: (userId: string) =>
-        app.inject({ url: `/v1/users/${userId}/entitlements`, headers: { authorization: "Bearer tdk_shop" } }),
+      get: (url: string) => app.inject({ url, headers: { authorization: "Bearer tdk_shop" } }),
       app,
     };
   }
@@ -53,6 +74,7 @@ export async function setup() {
     rows: async () => ({
       entitlements: await count("entitlements"),
       events: await count("outbox_events"),
+      audit: await count("entitlement_audit"),
       keys: await count("idempotency_keys"),
     }),
     async [Symbol.asyncDispose]() {

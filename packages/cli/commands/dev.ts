@@ -92,7 +92,7 @@ function welcome(work: AtWork, env: Env): void {
   if (env.EVENT_BUS_URL) rows.push(["bus", withoutSecrets(env.EVENT_BUS_URL), "events"]);
   say();
   say(table(rows));
-  const [example] = work.all.flatMap(({ entry, running }) => entry.example?.(running.url) ?? []);
-  if (example) say(`\nTry it:\n\n${example}`);
+  const examples = work.all.flatMap(({ entry, running }) => entry.example?.(running.url) ?? []);
+  if (examples.length > 0) say(`\nTry it:\n\n${examples.join("\n\n")}`);
   say(`\n${styled("green", "✓")} Ready. Ctrl-C stops.`);
 }

@@ -3,7 +3,7 @@ import type { Delivery, Envelope, Handle } from "../bus/index.ts";
 import type { Claimed } from "../claims/index.ts";
 import { CommitUnknown, type Db, isUnavailable, type Tx, transaction } from "../db/index.ts";
 import { Problem } from "../problem/index.ts";
-import { count, spanNames, startSpan } from "../telemetry/index.ts";
+import { aboutEvent, count, ErrorAbout, logFields, spanNames, startSpan } from "../telemetry/index.ts";
 import {
   type Backoff,
   backoffMs,
@@ -163,7 +163,10 @@ export function openInbox<Event>(options: InboxOptions<Event>): Inbox {
     if (error instanceof Problem || error instanceof Unreadable) return await bury(delivery, why);
     if (attempt >= attemptsMax) return await bury(delivery, `gave up after ${attempt} attempts: ${why}`);
     count("todoke.inbox.events", { consumer, result: "retry" });
-    options.onError?.(new Error(`${consumer}: event ${delivery.eventId}, attempt ${attempt}`, { cause: error }));
+    const about = { ...aboutEvent(delivery), [logFields.consumer]: consumer, [logFields.attempt]: attempt };
+    options.onError?.(
+      new ErrorAbout(`${consumer}: event ${delivery.eventId}, attempt ${attempt}`, { cause: error, about }),
+    );
     return retry(backoffMs(attempt, backoff), why);
   }
 

@@ -7,7 +7,7 @@
  */
 import { BusUnavailable, type Envelope, type EventBus } from "../bus/index.ts";
 import type { Claimed } from "../claims/index.ts";
-import { count, observeValue, spanNames, startSpan } from "../telemetry/index.ts";
+import { count, isRecorded, observeValue, spanNames, startSpan } from "../telemetry/index.ts";
 import {
   backoffMs,
   dead,
@@ -32,6 +32,11 @@ export interface RelayOptions
    */
   readonly encode?: (event: { eventType: string; payload: string }) => Uint8Array | Outcome;
   readonly name?: string;
+  /**
+   * Hears how long each event took from its row being written to the bus having stored it. Usually that is measured as
+   * todoke.outbox.publish.delay; whoever listens measures it instead.
+   */
+  readonly onPublished?: (event: OutboxEvent, delaySeconds: number) => void;
 }
 
 type Job = Claimed<OutboxEvent>;
@@ -42,7 +47,13 @@ const asJson = ({ payload }: { payload: string }) => new TextEncoder().encode(pa
 // While the bus is away, ask again after 0.1 s, then less and less often, at most every 5 s or so.
 const restBackoff = { baseMs: 50, capMs: 5_000 };
 
-export function relay({ bus, encode = asJson, name = "relay", ...options }: RelayOptions): Worker {
+export function relay({
+  bus,
+  encode = asJson,
+  name = "relay",
+  onPublished = measureDelay,
+  ...options
+}: RelayOptions): Worker {
   let unavailable = 0;
 
   /** Publishes events of different aggregates at once; answers each in its place. */
@@ -89,7 +100,7 @@ export function relay({ bus, encode = asJson, name = "relay", ...options }: Rela
       const outcome = outcomes[place];
       spans[place]?.end(outcome && "why" in outcome ? outcome.why : undefined);
       if (outcome?.kind !== "done") return;
-      observeValue("todoke.outbox.publish.delay", (job.ageMs + tookMs) / 1_000, { subject: job.subject });
+      onPublished(job, (job.ageMs + tookMs) / 1_000);
     });
     return outcomes;
   }
@@ -119,8 +130,12 @@ export function relay({ bus, encode = asJson, name = "relay", ...options }: Rela
   });
 }
 
+function measureDelay({ subject }: OutboxEvent, delaySeconds: number): void {
+  observeValue("todoke.outbox.publish.delay", delaySeconds, { subject });
+}
+
 function spanOf(job: Job) {
-  if (job.headers.traceparent === undefined) return undefined;
+  if (!isRecorded(job.headers)) return undefined;
   const attributes = { event_id: job.eventId, event_type: job.eventType, subject: job.subject };
   return startSpan(spanNames.publish, { kind: "producer", attributes, parent: job.headers });
 }

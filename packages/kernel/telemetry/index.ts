@@ -4,6 +4,8 @@
  * names.ts is the catalogue of every span, metric and log field; docs/telemetry.md lists the same, checked by a test.
  */
 
-export { count, observeDuration, observeValue } from "./metrics.ts";
+export { type About, aboutEvent, ErrorAbout } from "./about.ts";
+export { count, type Metric, type MetricCatalogue, metersOf, observeDuration, observeValue } from "./metrics.ts";
 export { logFields, type MetricName, metricCatalogue, spanNames } from "./names.ts";
-export { type StartedSpan, startSpan, traceHeaders } from "./trace.ts";
+export { inSpan, isRecorded, type StartedSpan, startSpan, traceContextOf, traceHeaders } from "./trace.ts";
+export { type Reading, type WatchOptions, watch } from "./watch.ts";

@@ -1,4 +1,5 @@
-/** Every span, metric and log field that the kernel names. Nothing is named anywhere else. */
+/** Every span, metric and log field that the kernel names. Nothing of the kernel is named anywhere else. */
+import type { MetricCatalogue } from "./metrics.ts";
 
 export const spanNames = {
   /** One event on its way from the outbox to the bus; child of the request that wrote it. */
@@ -6,13 +7,6 @@ export const spanNames = {
   /** One event taking effect at a consumer; child of the publish. */
   handle: "inbox handle",
 } as const;
-
-interface Metric {
-  readonly kind: "counter" | "histogram";
-  readonly unit: string;
-  readonly description: string;
-  readonly attributes: readonly string[];
-}
 
 export const metricCatalogue = {
   "todoke.worker.jobs": {
@@ -65,7 +59,7 @@ export const metricCatalogue = {
     description: "Finished rows removed by age",
     attributes: ["table"],
   },
-} as const satisfies Record<string, Metric>;
+} as const satisfies MetricCatalogue;
 
 export type MetricName = keyof typeof metricCatalogue;
 

@@ -10,6 +10,7 @@ import {
   ROOT_CONTEXT,
   SpanKind,
   SpanStatusCode,
+  TraceFlags,
   trace,
 } from "@opentelemetry/api";
 
@@ -25,10 +26,13 @@ export function traceHeaders(from: Context = context.active()): Record<string, s
   return { traceparent: `00-${span.traceId}-${span.spanId}-${flags}`, trace_id: span.traceId };
 }
 
+// Longer ones are of no version that we read, however long they are.
+const traceparentMax = 56;
 const traceparent = /^00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})$/;
 
-function contextOf(headers: Headers): Context {
-  const [, traceId, spanId, flags] = traceparent.exec(headers.traceparent ?? "") ?? [];
+/** The trace that the headers continue; none when they name none, or not in the one form that is well-formed. */
+export function traceContextOf(headers: { readonly traceparent?: unknown }): Context {
+  const [, traceId, spanId, flags] = traceparent.exec(String(headers.traceparent ?? "").slice(0, traceparentMax)) ?? [];
   if (!traceId || !spanId || !flags) return ROOT_CONTEXT;
   return trace.setSpanContext(ROOT_CONTEXT, {
     traceId,
@@ -57,7 +61,7 @@ export interface StartedSpan {
 const kinds = { producer: SpanKind.PRODUCER, consumer: SpanKind.CONSUMER };
 
 export function startSpan(name: string, { kind, attributes = {}, parent }: SpanOptions): StartedSpan {
-  const from = contextOf(parent);
+  const from = traceContextOf(parent);
   const span = tracer.startSpan(name, { kind: kinds[kind], attributes }, from);
   const within = trace.setSpan(from, span);
   return {
@@ -68,4 +72,34 @@ export function startSpan(name: string, { kind, attributes = {}, parent }: SpanO
       span.end();
     },
   };
+}
+
+/**
+ * Runs `work` in a span of its own, the child of the current one. The span ends with the work, failed if it rejects.
+ * Outside a trace, and in one that nobody records, the work just runs.
+ */
+export function inSpan<T>(name: string, attributes: Attributes, work: () => Promise<T>): Promise<T> {
+  const from = context.active();
+  const parent = trace.getSpanContext(from);
+  if (!parent || (parent.traceFlags & TraceFlags.SAMPLED) === 0) return work();
+  const span = tracer.startSpan(name, { attributes }, from);
+  return context.with(trace.setSpan(from, span), work).then(
+    (value) => {
+      span.end();
+      return value;
+    },
+    (error) => {
+      // The name of the error only: its message may hold what a caller sent.
+      span.setStatus({ code: SpanStatusCode.ERROR, message: error instanceof Error ? error.name : "unknown" });
+      span.end();
+      throw error;
+    },
+  );
+}
+
+/** Whether somebody records the trace that these headers continue; if not, more spans would be for nobody. */
+export function isRecorded(headers: Headers): boolean {
+  return (
+    headers.traceparent !== undefined && (Number.parseInt(headers.traceparent.slice(-2), 16) & TraceFlags.SAMPLED) === 1
+  );
 }

@@ -21,7 +21,7 @@ export interface HeldOptions<Row extends object> {
   readonly run: (jobs: readonly Claimed<Row>[], lease: Lease) => readonly Promise<Outcome>[];
   readonly settings: WorkerSettings;
   readonly onError: (step: string, error: unknown) => void;
-  readonly onDead: (key: string, why: string) => void;
+  readonly onDead: (job: Claimed<Row>, why: string) => void;
   /** Called when a job is over and its outcome, if it counted, is in the database. */
   readonly onEnded: () => void;
   readonly rest: (ms: number) => void;
@@ -89,7 +89,7 @@ export function heldJobs<Row extends object>(options: HeldOptions<Row>): Held<Ro
     held.delete(job);
     const ended = won ? outcome.kind : "leaseLost";
     count("todoke.worker.jobs", { worker: name, outcome: won ? outcome.kind : "lease_lost" });
-    if (won && outcome.kind === "dead") onDead(job.claim.key, outcome.why);
+    if (won && outcome.kind === "dead") onDead(job, outcome.why);
     onEnded();
     return ended;
   }

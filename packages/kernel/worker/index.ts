@@ -10,7 +10,7 @@ import { randomBytes } from "node:crypto";
 import { hostname } from "node:os";
 import type { Claimed, Claims } from "../claims/index.ts";
 import type { Db } from "../db/index.ts";
-import { count, observeDuration } from "../telemetry/index.ts";
+import { aboutEvent, count, ErrorAbout, logFields, observeDuration } from "../telemetry/index.ts";
 import { type Backoff, defaultBackoff } from "./backoff.ts";
 import { type Ended, heldJobs } from "./held.ts";
 import { latch } from "./latch.ts";
@@ -107,7 +107,10 @@ export function worker<Row extends object>(options: WorkerOptions<Row>): Worker 
     run: options.run,
     settings,
     onError: failed,
-    onDead: (key, why) => options.onError?.(new Error(`${name}: gave up ${key}: ${why}`)),
+    onDead(job, why) {
+      const about = { ...aboutEvent(job), [logFields.worker]: name, [logFields.attempt]: job.claim.attempt };
+      options.onError?.(new ErrorAbout(`${name}: gave up ${job.claim.key}: ${why}`, { about }));
+    },
     rest(ms) {
       restUntil = Math.max(restUntil, performance.now() + ms);
     },
@@ -119,7 +122,8 @@ export function worker<Row extends object>(options: WorkerOptions<Row>): Worker 
 
   function failed(step: string, error: unknown): void {
     count("todoke.worker.errors", { worker: name, step });
-    options.onError?.(new Error(`${name}: ${step} failed`, { cause: error }));
+    const about = { [logFields.worker]: name };
+    options.onError?.(new ErrorAbout(`${name}: ${step} failed`, { cause: error, about }));
   }
 
   async function claim(limit: number): Promise<Claimed<Row>[]> {

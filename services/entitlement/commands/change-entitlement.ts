@@ -1,5 +1,5 @@
 /**
- * Grants and revokes: state, event and answer commit together, for every request of a batch in one statement.
+ * Grants and revokes: state, event, audit and answer commit together, for every request of a batch in one statement.
  *
  * What runs twice is answered from idempotency_keys; two commands for one entitlement, or with one key, never share a
  * batch and keep their order.
@@ -9,6 +9,7 @@ import type { Db } from "@todoke/kernel/db";
 import { gather } from "@todoke/kernel/gather";
 import { type Answer, type IdempotencyKey, idempotencyConflict } from "@todoke/kernel/idempotency";
 import { count, traceHeaders } from "@todoke/kernel/telemetry";
+import { expiryInThePast } from "../problems.ts";
 import { type ChangeResult, type ChangeRow, changeEntitlements } from "../store/change-entitlements.ts";
 
 export interface EntitlementChange {
@@ -18,6 +19,8 @@ export interface EntitlementChange {
   readonly stock_keeping_unit: string;
   readonly reason: string;
   readonly purchase_id: string;
+  /** When a grant runs out; never, if not given. RFC 3339, and kept to the millisecond. */
+  readonly expires_at?: string;
 }
 
 export type ChangeEntitlement = (change: EntitlementChange) => Promise<Answer>;
@@ -28,37 +31,41 @@ export function changeEntitlement(db: Db, onCommitted: () => void): ChangeEntitl
     touches: (row) => [`key ${row.scope}\n${row.idem_key}`, `row ${row.user_id}\n${row.stock_keeping_unit}`],
     async run(rows) {
       const results = await changeEntitlements(db, rows);
-      if (results.some((result) => !result.replayed)) onCommitted();
-      for (const result of results) count("todoke.idempotency.requests", { result: kindOf(result) });
-      return results.map(({ sameRequest, ...answer }) =>
-        sameRequest
-          ? answer
-          : idempotencyConflict(
-              "this Idempotency-Key was first sent with another body; use a new key for a new command",
-            ),
-      );
+      if (results.some(({ result }) => result === "first")) onCommitted();
+      return results.map(toldOf);
     },
   });
   return (change) => submit(changeRow(change));
 }
 
-const kindOf = ({ replayed, sameRequest }: ChangeResult) =>
-  !sameRequest ? "conflict" : replayed ? "replayed" : "first";
+function toldOf({ result, ...answer }: ChangeResult): Answer | Error {
+  if (result === "too_late") return expiryInThePast("expires_at has passed already; nothing was granted");
+  count("todoke.idempotency.requests", { result });
+  if (result !== "conflict") return answer;
+  return idempotencyConflict("this Idempotency-Key was first sent with another body; use a new key for a new command");
+}
 
 const eventTypes = { ACTIVE: "EntitlementGranted", REVOKED: "EntitlementRevoked" };
 
-function changeRow({ key, status, user_id, stock_keeping_unit, reason, purchase_id }: EntitlementChange): ChangeRow {
+function changeRow(change: EntitlementChange): ChangeRow {
+  const { key, status, user_id, stock_keeping_unit, reason, purchase_id, expires_at } = change;
   return {
     scope: key.scope,
     idem_key: key.key,
     request_hash: key.requestHash.toString("hex"),
+    caller: callerOf(key),
     user_id,
     stock_keeping_unit,
     status,
     source: reason,
     source_id: purchase_id,
+    // In UTC: offsets that RFC 3339 allows, and PostgreSQL does not, are gone by then.
+    expires_at: expires_at === undefined ? null : new Date(expires_at).toISOString(),
     event_id: randomUUIDv7(),
     event_type: eventTypes[status],
     headers: traceHeaders(),
   };
 }
+
+/** A scope begins with who was authenticated, whose name has no space, and goes on with the route. */
+const callerOf = ({ scope }: IdempotencyKey): string => scope.split(" ", 1)[0] ?? scope;

@@ -5,7 +5,7 @@ import { body, setup } from "../testing.ts";
 
 test("grants and revokes answer as the contract shows, with a version that rises by one each time", async () => {
   await using t = await setup();
-  const { post, list } = await t.process();
+  const { post, get } = await t.process();
   const steps = [
     ["grants", 201, "ACTIVE", 1],
     ["grants", 200, "ACTIVE", 2],
@@ -26,12 +26,12 @@ test("grants and revokes answer as the contract shows, with a version that rises
   }
   const never = await post("revokes", "never-granted", { ...body, stock_keeping_unit: "item2" });
   expect([never.statusCode, never.json().status]).toEqual([201, "REVOKED"]);
-  const listed = (await list("u_123")).json();
+  const listed = (await get("/v1/users/u_123/entitlements")).json();
   expect(listed.entitlements).toMatchObject([
     { stock_keeping_unit: "item1", status: "ACTIVE", version: 4 },
     { stock_keeping_unit: "item2", status: "REVOKED", version: 1 },
   ]);
-  expect((await list("nobody")).json()).toEqual({ user_id: "nobody", entitlements: [] });
+  expect((await get("/v1/users/nobody/entitlements")).json()).toEqual({ user_id: "nobody", entitlements: [] });
 });
 
 test("64 parallel requests with one key, at two processes: one effect, 64 answers equal to the byte", async () => {
@@ -43,7 +43,7 @@ test("64 parallel requests with one key, at two processes: one effect, 64 answer
   );
   expect(new Set(bytes).size).toBe(1);
   expect(answers.filter((answer) => answer?.headers["idempotency-replayed"] !== "true").length).toBe(1);
-  expect(await t.rows()).toEqual({ entitlements: 1, events: 1, keys: 1 });
+  expect(await t.rows()).toEqual({ entitlements: 1, events: 1, audit: 1, keys: 1 });
 });
 
 test("the same key with another body is refused with 409, and nothing happens", async () => {
@@ -54,7 +54,7 @@ test("the same key with another body is refused with 409, and nothing happens", 
   expect([other.statusCode, other.json().code]).toEqual([409, "idempotency-conflict"]);
   const reordered = await post("grants", "key-1", Object.fromEntries(Object.entries(body).reverse()));
   expect(reordered.headers["idempotency-replayed"]).toBe("true"); // the same JSON in another order is the same body
-  expect(await t.rows()).toEqual({ entitlements: 1, events: 1, keys: 1 });
+  expect(await t.rows()).toEqual({ entitlements: 1, events: 1, audit: 1, keys: 1 });
 });
 
 test("the same key of another caller, or on another route, is independent", async () => {
@@ -82,7 +82,7 @@ test.each(["request", "answer"] as const)(
     const retried = await post("grants", "key-1");
     expect(retried.json().version).toBe(1);
     expect(retried.headers["idempotency-replayed"]).toBe(lost === "answer" ? "true" : undefined);
-    expect(await t.rows()).toEqual({ entitlements: 2, events: 2, keys: 2 });
+    expect(await t.rows()).toEqual({ entitlements: 2, events: 2, audit: 2, keys: 2 });
   },
 );
 
@@ -108,7 +108,7 @@ test("one bad request among many fails alone", async () => {
     ),
   );
   expect(answers.map((answer) => answer.statusCode).filter((code) => code !== 201)).toEqual([500]);
-  expect(await t.rows()).toEqual({ entitlements: 19, events: 19, keys: 19 });
+  expect(await t.rows()).toEqual({ entitlements: 19, events: 19, audit: 19, keys: 19 });
 });
 
 test("an expired key runs anew", async () => {
@@ -117,7 +117,7 @@ test("an expired key runs anew", async () => {
   await post("grants", "key-1");
   await t.db.query(`update idempotency_keys set expires_at = now() - interval '1 second'`);
   expect((await post("grants", "key-1")).json().version).toBe(2);
-  expect(await t.rows()).toEqual({ entitlements: 1, events: 2, keys: 1 });
+  expect(await t.rows()).toEqual({ entitlements: 1, events: 2, audit: 2, keys: 1 });
 });
 
 test("the event tells what happened, and fits the contract", async () => {
@@ -142,6 +142,31 @@ test("the event tells what happened, and fits the contract", async () => {
   expect(event.eventId).toBe(rows[0].event_id);
 });
 
+test("the audit keeps who did what, for every version, once", async () => {
+  await using t = await setup();
+  const { post } = await t.process();
+  await post("grants", "key-1");
+  await post("grants", "key-1");
+  await post("revokes", "key-1", { ...body, reason: "refund" }, "game");
+  const { rows } = await t.db.query(
+    `select a.*, a.created_at = e.updated_at as latest from entitlement_audit a join entitlements e using (user_id) order by a.version`,
+  );
+  const events = await t.db.query(`select event_id from outbox_events order by position`);
+  const same = { user_id: "u_123", stock_keeping_unit: "item1", source_id: "p_456" };
+  expect(rows).toMatchObject([
+    { ...same, version: 1n, action: "GRANT", source: "purchase", caller: "shop", event_id: events.rows[0].event_id },
+    {
+      ...same,
+      version: 2n,
+      action: "REVOKE",
+      source: "refund",
+      caller: "game",
+      event_id: events.rows[1].event_id,
+      latest: true,
+    },
+  ]);
+});
+
 test("bad input gets a 4xx that names the field, and leaves nothing behind", async () => {
   await using t = await setup();
   const { post } = await t.process();
@@ -163,7 +188,7 @@ test("bad input gets a 4xx that names the field, and leaves nothing behind", asy
     ]);
     expect(answer.json().errors.map((error: { field: string }) => error.field)).toContain(field);
   }
-  expect(await t.rows()).toEqual({ entitlements: 0, events: 0, keys: 0 });
+  expect(await t.rows()).toEqual({ entitlements: 0, events: 0, audit: 0, keys: 0 });
 });
 
 test("nobody gets in without a key that allows it", async () => {
@@ -173,5 +198,5 @@ test("nobody gets in without a key that allows it", async () => {
   const stranger = await app.inject({ method: "POST", url: "/v1/entitlements/grants", payload: { nonsense: true } });
   expect([stranger.statusCode, stranger.headers["www-authenticate"]]).toEqual([401, "Bearer"]); // before the body is looked at
   expect((await app.inject({ url: "/v1/users/u_123/entitlements" })).statusCode).toBe(401);
-  expect(await t.rows()).toEqual({ entitlements: 0, events: 0, keys: 0 });
+  expect(await t.rows()).toEqual({ entitlements: 0, events: 0, audit: 0, keys: 0 });
 });

@@ -1,43 +1,34 @@
-/** Grants, revokes and what a user has. The schemas are the contract (seed 000). */
+/** Grants and revokes. */
 import { type HttpApp, IdempotencyHeaders, idempotencyKey, requires, sendAnswer } from "@todoke/http";
-import { Type } from "typebox";
 import type { Deps } from "../deps.ts";
-import { selectEntitlements } from "../store/entitlements.ts";
+import { ChangeBody, GrantBody, UserEntitlementView } from "./schemas.ts";
 
-const UserId = Type.String({ minLength: 1, maxLength: 128, examples: ["u_123"] });
-const StockKeepingUnit = Type.String({ minLength: 1, maxLength: 128, examples: ["item1"] });
-
-const ChangeBody = Type.Object({
-  user_id: UserId,
-  stock_keeping_unit: StockKeepingUnit,
-  reason: Type.String({ minLength: 1, maxLength: 64, examples: ["purchase", "refund"] }),
-  purchase_id: Type.String({ minLength: 1, maxLength: 128, examples: ["p_456"] }),
-});
-
-const EntitlementStatus = Type.Union([Type.Literal("ACTIVE"), Type.Literal("REVOKED")]);
-
-const EntitlementView = Type.Object({
-  stock_keeping_unit: StockKeepingUnit,
-  status: EntitlementStatus,
-  version: Type.Integer({ minimum: 1 }),
-  updated_at: Type.String({ format: "date-time" }),
-});
-
-const ChangedView = Type.Object({ user_id: UserId, ...EntitlementView.properties });
-const UserEntitlementsView = Type.Object({ user_id: UserId, entitlements: Type.Array(EntitlementView) });
+/** Part of the scope of every key: a command that is sent again by another way is found by it. */
+export const paths = { grant: "/v1/entitlements/grants", revoke: "/v1/entitlements/revokes" } as const;
 
 export function entitlementRoutes(app: HttpApp, deps: Deps): void {
-  const change = (path: string, operationId: string, status: "ACTIVE" | "REVOKED", summary: string) =>
+  const change = (
+    path: string,
+    {
+      body,
+      status,
+      ...about
+    }: {
+      body: typeof GrantBody | typeof ChangeBody;
+      status: "ACTIVE" | "REVOKED";
+      operationId: string;
+      summary: string;
+    },
+  ) =>
     app.post(
       path,
       {
         ...requires(deps.authenticate, "entitlements:write"),
         schema: {
-          operationId,
-          summary,
+          ...about,
           headers: IdempotencyHeaders,
-          body: ChangeBody,
-          response: { 200: ChangedView, 201: ChangedView },
+          body,
+          response: { 200: UserEntitlementView, 201: UserEntitlementView },
         },
       },
       async (request, reply) => {
@@ -45,23 +36,16 @@ export function entitlementRoutes(app: HttpApp, deps: Deps): void {
         return sendAnswer(reply, await deps.changeEntitlement({ key, status, ...request.body }));
       },
     );
-  change("/v1/entitlements/grants", "grantEntitlement", "ACTIVE", "Lets a user use a product");
-  change("/v1/entitlements/revokes", "revokeEntitlement", "REVOKED", "Takes a product back from a user");
-
-  app.get(
-    "/v1/users/:user_id/entitlements",
-    {
-      ...requires(deps.authenticate, "read"),
-      schema: {
-        operationId: "listEntitlements",
-        summary: "What a user has, and has had",
-        params: Type.Object({ user_id: UserId }),
-        response: { 200: UserEntitlementsView },
-      },
-    },
-    async (request) => {
-      const { user_id } = request.params;
-      return { user_id, entitlements: await selectEntitlements(deps.db, user_id) };
-    },
-  );
+  change(paths.grant, {
+    operationId: "grantEntitlement",
+    summary: "Lets a user use a product, for ever or until a time",
+    status: "ACTIVE",
+    body: GrantBody,
+  });
+  change(paths.revoke, {
+    operationId: "revokeEntitlement",
+    summary: "Takes a product back from a user",
+    status: "REVOKED",
+    body: ChangeBody,
+  });
 }

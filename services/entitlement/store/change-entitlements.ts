@@ -6,64 +6,64 @@ export interface ChangeRow {
   readonly scope: string;
   readonly idem_key: string;
   readonly request_hash: string; // hex
+  readonly caller: string;
   readonly user_id: string;
   readonly stock_keeping_unit: string;
   readonly status: "ACTIVE" | "REVOKED";
   readonly source: string;
   readonly source_id: string;
+  readonly expires_at: string | null;
   readonly event_id: string;
   readonly event_type: string;
   readonly headers: Readonly<Record<string, string>>;
 }
 
-export interface ChangeResult extends Answer {
-  /** False: the key was first sent with another body, and nothing was done. */
-  readonly sameRequest: boolean;
-}
+/** `conflict`: the key was first sent with another body. `too_late`: it would have run out already. Nothing was done. */
+export type ChangeResult = Answer & { readonly result: "first" | "replayed" | "conflict" | "too_late" };
 
 const contentType = "application/json; charset=utf-8";
 const utc = (time: string) => `to_char(${time} at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
 
 /**
- * `seen` are keys that have an answer; the others are carried out. A key that another process is writing at this moment
- * is met by the unique index: the whole statement fails with 23505, and the batch is run again request by request.
- * The look-up of keys is a LATERAL … LIMIT 1, so that it stays an index probe whatever the planner believes of the table.
+ * `known` are keys that have an answer, perhaps one that is forgotten by now. Of the `unseen`, those that would have run
+ * out already are refused, and the rest is carried out. A key that another process is writing at this moment is met by the
+ * unique index: the whole statement fails with 23505, and the batch is run again request by request. The look-up of keys
+ * is a LATERAL … LIMIT 1, so that it stays an index probe whatever the planner believes of the table.
  */
 const text = `
 with input as materialized (
   select * from rows from (jsonb_to_recordset($1::jsonb) as (
-           scope text, idem_key text, request_hash text, user_id text, stock_keeping_unit text, status text,
-           source text, source_id text, event_id uuid, event_type text, headers jsonb))
-         with ordinality as i(scope, idem_key, request_hash, user_id, stock_keeping_unit, status,
-                              source, source_id, event_id, event_type, headers, place)
+           scope text, idem_key text, request_hash text, caller text, user_id text, stock_keeping_unit text,
+           status text, source text, source_id text, expires_at timestamptz, event_id uuid, event_type text, headers jsonb))
+         with ordinality as i(scope, idem_key, request_hash, caller, user_id, stock_keeping_unit,
+                              status, source, source_id, expires_at, event_id, event_type, headers, place)
 ),
-seen as materialized (
-  select i.place, k.response_status, k.response_content_type, k.response_body,
-         k.request_hash = decode(i.request_hash, 'hex') as same_request
+known as materialized (
+  select i.place, k.*, k.request_hash = decode(i.request_hash, 'hex') as same_request
     from input i cross join lateral (
-           select * from idempotency_keys k
-            where k.scope = i.scope and k.idem_key = i.idem_key and k.expires_at > statement_timestamp() limit 1) k
+           select k.ctid as key_row, k.expires_at <= statement_timestamp() as forgotten, k.request_hash,
+                  k.response_status, k.response_content_type, k.response_body
+             from idempotency_keys k where k.scope = i.scope and k.idem_key = i.idem_key limit 1) k
 ),
-fresh as materialized (select * from input where place not in (select place from seen)),
+unseen as materialized (select *, coalesce(expires_at <= now(), false) as too_late
+                          from input where place not in (select place from known where not forgotten)),
+fresh as materialized (select * from unseen where not too_late),
 expired as (
-  delete from idempotency_keys where ctid = any(array(
-    select k.ctid from fresh f cross join lateral (
-             select ctid from idempotency_keys k
-              where k.scope = f.scope and k.idem_key = f.idem_key and k.expires_at <= statement_timestamp() limit 1) k))
-  returning scope
+  delete from idempotency_keys where ctid = any(array(select key_row from known where forgotten)) returning scope
 ),
 changed as (
-  insert into entitlements as e (user_id, stock_keeping_unit, status, source, source_id)
-  select user_id, stock_keeping_unit, status, source, source_id from fresh order by user_id, stock_keeping_unit
+  insert into entitlements as e (user_id, stock_keeping_unit, status, source, source_id, expires_at)
+  select user_id, stock_keeping_unit, status, source, source_id, expires_at from fresh order by user_id, stock_keeping_unit
   on conflict (user_id, stock_keeping_unit) do update
      set status = excluded.status, source = excluded.source, source_id = excluded.source_id,
-         version = e.version + 1, updated_at = now()
+         expires_at = excluded.expires_at, version = e.version + 1, updated_at = now()
   returning e.user_id, e.stock_keeping_unit, e.version, e.updated_at
 ),
 told as materialized (
   select f.*, c.version, c.updated_at, case c.version when 1 then 201 else 200 end as response_status,
          convert_to('{"user_id":' || to_json(f.user_id) || ',"stock_keeping_unit":' || to_json(f.stock_keeping_unit)
-           || ',"status":"' || f.status || '","version":' || c.version || ',"updated_at":"' || c.updated_at || '"}', 'utf8')
+           || ',"status":"' || f.status || '","version":' || c.version || ',"updated_at":"' || c.updated_at || '"'
+           || coalesce(',"expires_at":"' || ${utc("f.expires_at")} || '"', '') || '}', 'utf8')
            as response_body
     from fresh f
     join (select user_id, stock_keeping_unit, version, ${utc("updated_at")} as updated_at from changed) c
@@ -78,6 +78,12 @@ published as (
          || case when headers ? 'trace_id' then jsonb_build_object('trace_id', headers -> 'trace_id') else '{}' end
     from told order by place
 ),
+audited as (
+  insert into entitlement_audit (user_id, stock_keeping_unit, version, action, source, source_id, caller, event_id)
+  select user_id, stock_keeping_unit, version, case status when 'ACTIVE' then 'GRANT' else 'REVOKE' end,
+         source, source_id, caller, event_id
+    from told
+),
 answered as (
   insert into idempotency_keys
     (scope, idem_key, request_hash, response_status, response_content_type, response_body, expires_at)
@@ -86,11 +92,15 @@ answered as (
     from told where (select count(*) from expired) >= 0 -- the old keys go first
    order by scope, idem_key
 )
-select t.place::int, t.response_status as status, '${contentType}' as "contentType", t.response_body as body,
-       false as replayed, true as "sameRequest"
+select t.place::int, 'first' as result, t.response_status as status, '${contentType}' as "contentType",
+       t.response_body as body, false as replayed
   from told t
 union all
-select s.place::int, s.response_status, s.response_content_type, s.response_body, true, s.same_request from seen s
+select s.place::int, case when s.same_request then 'replayed' else 'conflict' end,
+       s.response_status, s.response_content_type, s.response_body, true
+  from known s where not s.forgotten
+union all
+select u.place::int, 'too_late', null, null, null, false from unseen u where u.too_late
 order by place`;
 
 /** Carries the changes out and answers each in its place. No two may share a key or an entitlement. */

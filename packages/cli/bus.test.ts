@@ -1,0 +1,44 @@
+import { randomUUID } from "node:crypto";
+import { consumers } from "@todoke/contracts";
+import { startEngine } from "@todoke/engines";
+import { until } from "@todoke/kernel/testing";
+import { done } from "@todoke/kernel/worker";
+import { expect, test } from "vitest";
+import { openBus } from "./bus.ts";
+
+// A broker takes up to ten seconds to start, on a busy machine several times that.
+const brokerStartMs = 90_000;
+
+test("RabbitMQ keeps an event for a consumer that has never run yet", { timeout: brokerStartMs }, async () => {
+  // A broker of its own: on one that somebody used before, the queue may be there already.
+  await using engine = await startEngine("rabbitmq");
+  const { url } = engine;
+  await using bus = await openBus(url, "publisher");
+  const [subject] = consumers.notification;
+  const event = {
+    eventId: randomUUID(),
+    eventType: "EntitlementGranted",
+    subject,
+    aggregateKey: "u_123/item1",
+    occurredAt: "2026-01-08T07:10:00Z",
+    headers: {},
+    payload: Buffer.from("bytes"),
+  };
+  expect(await bus.publish([event])).toEqual([done]);
+
+  const heard: string[] = [];
+  await using later = await openBus(url, "consumer");
+  await using _ = await later.subscribe({
+    consumer: "notification",
+    subjects: [subject],
+    async handle(deliveries) {
+      heard.push(...deliveries.map(({ eventId }) => eventId));
+      return deliveries.map(() => done);
+    },
+  });
+  await until("it has come", () => heard.includes(event.eventId));
+});
+
+test("a scheme that no adapter has is a fault of the settings, told with those that have one", async () => {
+  await expect(openBus("kafka://localhost", "test")).rejects.toThrow("EVENT_BUS_URL should begin with");
+});

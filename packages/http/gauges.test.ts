@@ -1,0 +1,69 @@
+import { watch } from "@todoke/kernel/telemetry";
+import { expect, test } from "vitest";
+import { watchProcess } from "./process-gauges.ts";
+import { recordTelemetry } from "./testing/recorded.ts";
+
+const told = recordTelemetry();
+
+const catalogue = {
+  "test.backlog": { kind: "gauge", unit: "{row}", description: "Rows", attributes: [] },
+  "test.age": { kind: "gauge", unit: "s", description: "Age", attributes: [] },
+} as const;
+
+const backlog = (read: () => Promise<number>, everyMs?: number, onError?: (error: unknown) => void) =>
+  watch({
+    scope: "test",
+    catalogue,
+    gauges: ["test.backlog"],
+    read: async () => [{ name: "test.backlog", value: await read() }],
+    ...(everyMs !== undefined && { everyMs }),
+    ...(onError && { onError }),
+  });
+
+test("however often gauges are asked for, the state is read once in five seconds", async () => {
+  let reads = 0;
+  await using _ = backlog(async () => ++reads);
+  await Promise.all(Array.from({ length: 20 }, () => told.samples("test_backlog")));
+  expect(await told.samples("test_backlog")).toEqual(["test_backlog 1"]);
+  expect(reads).toBe(1);
+});
+
+test("after that it is read anew, and not any more once the watch has ended", async () => {
+  let reads = 0;
+  {
+    await using _ = backlog(async () => ++reads, 0);
+    await told.samples("test_backlog");
+    expect(await told.samples("test_backlog")).toEqual(["test_backlog 2"]);
+  }
+  await told.samples("test_backlog");
+  expect(reads).toBe(2);
+});
+
+test("a reading that fails is told, and the other gauges are there all the same", async () => {
+  const errors: unknown[] = [];
+  await using _ = backlog(
+    () => Promise.reject(new Error("no database")),
+    0,
+    (error) => errors.push(error),
+  );
+  await using fine = watch({
+    scope: "test",
+    catalogue,
+    gauges: ["test.age"],
+    read: () => [{ name: "test.age", value: 1.5 }],
+  });
+  expect(await told.samples("test_age")).toEqual(["test_age_seconds 1.5"]);
+  expect(String(errors[0])).toBe("Error: reading test.backlog failed");
+  await fine[Symbol.asyncDispose]();
+});
+
+test("a process shows its pool and how late its event loop runs", async () => {
+  const db = { totalCount: 5, idleCount: 2, waitingCount: 7 };
+  await using _ = watchProcess({ service: "points", db, loopDelayMs: () => 12 });
+  expect([...(await told.samples("db_client")), ...(await told.samples("nodejs"))]).toEqual([
+    'db_client_connection_count{db_client_connection_pool_name="points",db_client_connection_state="idle"} 2',
+    'db_client_connection_count{db_client_connection_pool_name="points",db_client_connection_state="used"} 3',
+    'db_client_connection_pending_requests{db_client_connection_pool_name="points"} 7',
+    "nodejs_eventloop_delay_p99_seconds 0.012",
+  ]);
+});

@@ -1,0 +1,140 @@
+import { fixedId, testDatabase, until } from "@todoke/kernel/testing";
+import { expect, test } from "vitest";
+import { buildHttpApp } from "./app.ts";
+import { outboxRoutes, type Redrive } from "./outbox-routes.ts";
+
+const by = { redriven_by: "aki", reason: "the schema is deployed now" };
+
+/** Two FAILED events of different aggregates, one behind the first, and one that is only PENDING. */
+async function setup() {
+  const t = await testDatabase();
+  await t.db.query(
+    `create table redrives (event_id uuid, redriven_by text, reason text, attempt_count int, last_error text)`,
+  );
+  await t.db.query(
+    `insert into outbox_events (event_id, event_type, subject, aggregate_key, version, payload, status, attempt_count, last_error)
+     select id, 'ThingHappened', 'thing.events', key, version, jsonb_build_object('version', version::text), status, tries, error
+       from unnest($1::uuid[], array['a', 'a', 'b', 'c'], array[1, 2, 1, 1], array['FAILED', 'PENDING', 'FAILED', 'PENDING'],
+                   array[10, 0, 1, 0], array['no answer', null, null, null]) as e(id, key, version, status, tries, error)`,
+    [[1, 2, 3, 4].map(fixedId)],
+  );
+  const app = await buildHttpApp({ title: "outbox", version: "0", log: { level: "silent" } });
+  let woken = 0;
+  const recordRedrive = async (tx: { query: typeof t.db.query }, redrive: Redrive) => {
+    const { event_id, redriven_by, reason, attempt_count, last_error } = redrive;
+    await tx.query(`insert into redrives values ($1, $2, $3, $4, $5)`, [
+      event_id,
+      redriven_by,
+      reason,
+      attempt_count,
+      last_error,
+    ]);
+  };
+  outboxRoutes(app, { db: t.db, recordRedrive, onRedriven: () => void woken++ });
+  return {
+    ...t,
+    get: (path: string) => app.inject(`/debug/outbox/failed${path}`),
+    redrive: (id: string, payload: object = by) =>
+      app.inject({ method: "POST", url: `/debug/outbox/failed/${id}/redrive`, payload }),
+    woken: () => woken,
+    redrives: async () => (await t.db.query("select * from redrives")).rows,
+    async [Symbol.asyncDispose]() {
+      await app.close();
+      await t[Symbol.asyncDispose]();
+    },
+  };
+}
+
+test("FAILED events are listed oldest first, by pages, with how many wait behind each", async () => {
+  await using t = await setup();
+  const all = (await t.get("")).json();
+  expect(all).toEqual({
+    events: [
+      {
+        event_id: fixedId(1),
+        event_type: "ThingHappened",
+        aggregate_key: "a",
+        version: 1,
+        attempt_count: 10,
+        last_error: "no answer",
+        created_at: expect.stringMatching(/^\d{4}-.*Z$/),
+        parked: 1,
+      },
+      expect.objectContaining({ event_id: fixedId(3), last_error: null, parked: 0 }),
+    ],
+  });
+  const first = (await t.get("?limit=1")).json();
+  const second = (await t.get(`?limit=1&cursor=${first.next_cursor}`)).json();
+  expect([...first.events, ...second.events]).toEqual(all.events);
+  expect(second).not.toHaveProperty("next_cursor");
+});
+
+test("one event is shown with its payload; one that is not FAILED, or not there, is a 404", async () => {
+  await using t = await setup();
+  expect((await t.get(`/${fixedId(1)}`)).json()).toMatchObject({
+    event_id: fixedId(1),
+    subject: "thing.events",
+    payload: { version: "1" },
+    attempt_count: 10,
+    last_error: "no answer",
+  });
+  for (const id of [fixedId(4), fixedId(99)]) {
+    const answer = await t.get(`/${id}`);
+    expect([answer.statusCode, answer.json().code]).toEqual([404, "failed-event-not-found"]);
+    expect((await t.redrive(id)).json().code).toBe("failed-event-not-found");
+  }
+  expect(await t.redrives()).toEqual([]);
+});
+
+test("a redrive starts the event anew and keeps who asked, why, and what it had come to", async () => {
+  await using t = await setup();
+  const answer = await t.redrive(fixedId(1));
+  expect([answer.statusCode, answer.json()]).toEqual([200, { event_id: fixedId(1), status: "PENDING" }]);
+  expect(await t.redrives()).toEqual([{ event_id: fixedId(1), ...by, attempt_count: 10, last_error: "no answer" }]);
+  const { rows } = await t.db.query(`select status, attempt_count from outbox_events where event_id = $1`, [
+    fixedId(1),
+  ]);
+  expect(rows).toEqual([{ status: "PENDING", attempt_count: 0 }]);
+  expect((await t.get("")).json().events.map((event: { event_id: string }) => event.event_id)).toEqual([fixedId(3)]);
+  expect(t.woken()).toBe(1);
+});
+
+test("of ten who redrive one event at once, one does; a redrive that cannot be recorded does not happen", async () => {
+  await using t = await setup();
+  const answers = await Promise.all(Array.from({ length: 10 }, () => t.redrive(fixedId(1))));
+  expect(answers.map((answer) => answer.statusCode).sort()).toEqual([200, ...Array(9).fill(404)]);
+  expect((await t.redrives()).length).toBe(1);
+  await t.db.query("drop table redrives");
+  expect((await t.redrive(fixedId(3))).statusCode).toBe(500);
+  expect((await t.get("")).json().events).toMatchObject([{ event_id: fixedId(3) }]);
+  expect(t.woken()).toBe(1);
+});
+
+test("who finds an event FAILED and loses it to another a moment later is told so", async () => {
+  await using t = await setup();
+  const other = await t.db.connect();
+  await other.query("begin");
+  await other.query(`update outbox_events set status = 'PENDING' where event_id = $1`, [fixedId(1)]);
+  const late = t.redrive(fixedId(1));
+  await until("the late one waits for the row", async () => {
+    const { rows } = await t.db.query(
+      `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
+    );
+    return rows.length > 0;
+  });
+  await other.query("commit");
+  other.release();
+  expect((await late).json().code).toBe("failed-event-not-found");
+  expect(await t.redrives()).toEqual([]);
+});
+
+test("bad input is refused by name", async () => {
+  await using t = await setup();
+  const fieldsOf = (answer: { json(): { errors: { field: string }[] } }) =>
+    answer.json().errors.map(({ field }) => field);
+  expect(fieldsOf(await t.get(`/urn:uuid:${fixedId(1)}`))).toEqual(["path.event_id"]);
+  expect(fieldsOf(await t.get("?cursor=AA"))).toEqual(["query.cursor"]);
+  expect(fieldsOf(await t.get("?limit=1001"))).toEqual(["query.limit"]);
+  expect(fieldsOf(await t.redrive(fixedId(1), {}))).toEqual(["body.redriven_by", "body.reason"]);
+  expect(await t.redrives()).toEqual([]);
+});

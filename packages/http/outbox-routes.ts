@@ -1,0 +1,174 @@
+/**
+ * FAILED outbox events for the operator: list them, look at one, let one be tried again. The same for every service that
+ * emits; registered through `debug`, so that it answers on the ops listener only.
+ *
+ * A redrive and the record of who asked for it are one commit. Of two people who redrive one event at once, one does, and
+ * the other is told that it is not FAILED any more.
+ */
+import { type Db, type Queryable, type Tx, transaction } from "@todoke/kernel/db";
+import { type FailedEvent, failedEvents, redriveEvents } from "@todoke/kernel/outbox";
+import { problem } from "@todoke/kernel/problem";
+import { Type } from "typebox";
+import type { HttpApp } from "./app.ts";
+import { invalidRequest } from "./problems.ts";
+
+export interface OutboxRoutesOptions {
+  readonly db: Db;
+  /** Keeps the record, in the transaction of the redrive. */
+  readonly recordRedrive: (tx: Tx, redrive: Redrive) => Promise<void>;
+  /** The relay's wake-up. */
+  readonly onRedriven: () => void;
+}
+
+export interface Redrive {
+  readonly event_id: string;
+  readonly redriven_by: string;
+  readonly reason: string;
+  /** What it had come to by then; the event itself begins anew. */
+  readonly attempt_count: number;
+  readonly last_error: string | null;
+}
+
+const failedEventNotFound = problem({
+  code: "failed-event-not-found",
+  status: 404,
+  title: "No FAILED event has this id",
+});
+
+// Not the format "uuid", which also takes "urn:uuid:…".
+const EventId = Type.String({ pattern: "^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$" });
+const EventParams = Type.Object({ event_id: EventId });
+
+const EventSummary = Type.Object({
+  event_id: EventId,
+  event_type: Type.String(),
+  aggregate_key: Type.String(),
+  version: Type.Integer(),
+  attempt_count: Type.Integer(),
+  last_error: Type.Union([Type.String(), Type.Null()]),
+  created_at: Type.String({ format: "date-time" }),
+  parked: Type.Integer({ description: "Later events of the same aggregate that wait behind it." }),
+});
+
+const EventDetail = Type.Object({
+  ...EventSummary.properties,
+  subject: Type.String(),
+  payload: Type.Unknown({ description: "The event as JSON, before it is encoded." }),
+});
+
+export function outboxRoutes(app: HttpApp, options: OutboxRoutesOptions): void {
+  listRoute(app, options.db);
+  showRoute(app, options.db);
+  redriveRoute(app, options);
+}
+
+const pageUsual = 100;
+
+function listRoute(app: HttpApp, db: Db): void {
+  app.get(
+    "/debug/outbox/failed",
+    {
+      schema: {
+        operationId: "listFailedEvents",
+        summary: "Events that were given up, oldest first",
+        querystring: Type.Object({
+          limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000 })),
+          cursor: Type.Optional(Type.String({ minLength: 1, maxLength: 32 })),
+        }),
+        response: {
+          200: Type.Object({ events: Type.Array(EventSummary), next_cursor: Type.Optional(Type.String()) }),
+        },
+      },
+    },
+    async ({ query: { limit = pageUsual, cursor } }) => {
+      const found = await failedEvents(db, { after: positionOf(cursor), limit: limit + 1 });
+      const events = found.slice(0, limit);
+      const last = events.at(-1);
+      const more = found.length > limit && last !== undefined;
+      return { events: events.map(summaryOf), ...(more && { next_cursor: cursorOf(last) }) };
+    },
+  );
+}
+
+const cursorOf = ({ position }: FailedEvent) => Buffer.from(position.toString()).toString("base64url");
+
+function positionOf(cursor: string | undefined): bigint {
+  if (cursor === undefined) return 0n;
+  const text = Buffer.from(cursor, "base64url").toString("latin1");
+  if (/^\d{1,18}$/.test(text)) return BigInt(text);
+  const detail = "must be the next_cursor of the page before, unchanged";
+  throw invalidRequest(`query.cursor ${detail}`, { fields: [{ field: "query.cursor", detail }] });
+}
+
+function summaryOf(event: FailedEvent) {
+  return {
+    event_id: event.eventId,
+    event_type: event.eventType,
+    aggregate_key: event.aggregateKey,
+    version: Number(event.version),
+    attempt_count: event.attempts,
+    last_error: event.lastError,
+    created_at: event.createdAt.toISOString(),
+    parked: event.parked,
+  };
+}
+
+function showRoute(app: HttpApp, db: Db): void {
+  app.get(
+    "/debug/outbox/failed/:event_id",
+    {
+      schema: {
+        operationId: "showFailedEvent",
+        summary: "One event that was given up, with its payload",
+        params: EventParams,
+        response: { 200: EventDetail },
+      },
+    },
+    async ({ params }) => {
+      const event = await failedEvent(db, params.event_id);
+      return { ...summaryOf(event), subject: event.subject, payload: event.payload };
+    },
+  );
+}
+
+/** Found by its id, and then read as the list reads it. */
+async function failedEvent(db: Queryable, eventId: string): Promise<FailedEvent> {
+  const { rows } = await db.query<{ position: bigint }>(
+    `select position from outbox_events where event_id = $1 and status = 'FAILED'`,
+    [eventId],
+  );
+  const [event] = rows[0] ? await failedEvents(db, { after: rows[0].position - 1n, limit: 1 }) : [];
+  if (event?.eventId === eventId.toLowerCase()) return event;
+  throw failedEventNotFound("no event with this id is FAILED; perhaps somebody has redriven it already");
+}
+
+function redriveRoute(app: HttpApp, { db, recordRedrive, onRedriven }: OutboxRoutesOptions): void {
+  app.post(
+    "/debug/outbox/failed/:event_id/redrive",
+    {
+      schema: {
+        operationId: "redriveFailedEvent",
+        summary: "Lets an event be tried again with all its attempts; those behind it follow",
+        params: EventParams,
+        body: Type.Object({
+          redriven_by: Type.String({ minLength: 1, maxLength: 128, description: "Who asks for it; kept." }),
+          reason: Type.String({ minLength: 1, maxLength: 500, description: "Why it can succeed now; kept." }),
+        }),
+        response: { 200: Type.Object({ event_id: EventId, status: Type.Literal("PENDING") }) },
+      },
+    },
+    async ({ params, body }) => {
+      const event_id = await transaction(db, async (tx) => {
+        const event = await failedEvent(tx, params.event_id);
+        // Whoever comes second finds nothing FAILED: the row's lock decides.
+        const [redriven] = await redriveEvents(tx, [event.eventId]);
+        if (!redriven) throw failedEventNotFound("somebody has redriven this event a moment ago");
+        const { attempts: attempt_count, lastError: last_error } = event;
+        await recordRedrive(tx, { event_id: redriven, ...body, attempt_count, last_error });
+        return redriven;
+      });
+      onRedriven();
+      return { event_id, status: "PENDING" as const };
+    },
+  );
+}

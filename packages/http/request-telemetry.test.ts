@@ -1,0 +1,108 @@
+import { traceHeaders } from "@todoke/kernel/telemetry";
+import { until } from "@todoke/kernel/testing";
+import { Type } from "typebox";
+import { beforeEach, expect, test } from "vitest";
+import { buildHttpApp } from "./app.ts";
+import { RawConnection } from "./testing/raw-http.ts";
+import { recordTelemetry } from "./testing/recorded.ts";
+
+const told = recordTelemetry();
+beforeEach(told.reset);
+
+async function setup() {
+  const app = await buildHttpApp({ title: "test", version: "1", log: { level: "silent" } });
+  const schema = { operationId: "make", body: Type.Object({ text: Type.String() }) };
+  app.post("/v1/users/:user_id/things", { schema }, async () => traceHeaders());
+  app.get("/fails", { schema: { operationId: "fail" } }, async () => {
+    throw new Error("no");
+  });
+  const make = (headers: Record<string, string> = {}) =>
+    app.inject({ method: "POST", url: "/v1/users/u_1/things", headers, payload: { text: "x" } });
+  return { app, make, [Symbol.asyncDispose]: () => app.close() };
+}
+
+const traceId = "0af7651916cd43dd8448eb211c80319c";
+const parentId = "b7ad6b7169203331";
+
+test("a request is a span by its route, and what its handler does is inside, also after a body was read", async () => {
+  await using t = await setup();
+  const inside = (await t.make()).json();
+  const [span] = told.spans();
+  expect(span?.name).toBe("POST /v1/users/:user_id/things");
+  expect(span?.attributes).toEqual({
+    "http.request.method": "POST",
+    "http.route": "/v1/users/:user_id/things",
+    "http.response.status_code": 200,
+  });
+  expect(inside.traceparent).toBe(`00-${span?.spanContext().traceId}-${span?.spanContext().spanId}-01`);
+});
+
+test("requests side by side do not get into each other's traces", async () => {
+  await using t = await setup();
+  const answers = await Promise.all(Array.from({ length: 50 }, () => t.make()));
+  expect(new Set(answers.map((answer) => answer.json().trace_id)).size).toBe(50);
+});
+
+test("a well-formed traceparent is continued", async () => {
+  await using t = await setup();
+  expect((await t.make({ traceparent: `00-${traceId}-${parentId}-01` })).json().trace_id).toBe(traceId);
+  expect(told.spans()[0]?.parentSpanContext?.spanId).toBe(parentId);
+});
+
+test.each([
+  ["too short", `00-${traceId}-${parentId}`],
+  ["of another version", `01-${traceId}-${parentId}-01`],
+  ["of no trace", `00-${"0".repeat(32)}-${parentId}-01`],
+  ["of no span", `00-${traceId}-${"0".repeat(16)}-01`],
+  ["in capitals", `00-${traceId.toUpperCase()}-${parentId}-01`],
+  ["given twice", `00-${traceId}-${parentId}-01, 00-${traceId}-${parentId}-01`],
+  ["endless", `00-${traceId}-${parentId}-01${"-00".repeat(4_000)}`],
+])("a traceparent that is %s begins a new trace, and refuses nobody", async (_what, traceparent) => {
+  await using t = await setup();
+  const answer = await t.make({ traceparent });
+  expect(answer.statusCode).toBe(200);
+  expect(answer.json().trace_id).toMatch(/^[0-9a-f]{32}$/);
+  expect(answer.json().trace_id).not.toBe(traceId);
+});
+
+test("durations are counted by method, route and status, whatever paths and methods strangers try", async () => {
+  await using t = await setup();
+  const before = (await told.samples("http_server_request_duration_seconds_count")).length;
+  await t.make();
+  await t.make();
+  await t.app.inject("/fails");
+  for (let n = 0; n < 20; n++) await t.app.inject(`/wp-login-${n}.php`);
+  const after = await told.samples("http_server_request_duration_seconds_count");
+  expect(after.length - before).toBeLessThanOrEqual(3);
+  expect(after.join("\n")).toContain('http_route="/v1/users/:user_id/things",http_response_status_code="200"} ');
+  expect(after.join("\n")).toContain('http_route="/fails",http_response_status_code="500"} 1');
+  expect(after.join("\n")).toContain('http_route="",http_response_status_code="404"} 20');
+  expect(after.join("\n")).not.toContain("wp-login");
+});
+
+test("a refusal is no error of ours; a failure is", async () => {
+  await using t = await setup();
+  await t.app.inject("/nothing");
+  await t.app.inject("/fails");
+  expect(told.spans().map(({ name, status }) => [name, status.code])).toEqual([
+    ["GET", 0],
+    ["GET /fails", 2],
+  ]);
+});
+
+test("a caller that hangs up before it is answered counts as 499", async () => {
+  await using t = await setup();
+  const begun = Promise.withResolvers<void>();
+  const never = Promise.withResolvers<object>();
+  t.app.get("/slow", { schema: { operationId: "slow" } }, () => {
+    begun.resolve();
+    return never.promise;
+  });
+  const caller = await RawConnection.open(await t.app.listen({ port: 0, host: "127.0.0.1" }));
+  caller.send("GET /slow HTTP/1.1\r\nHost: x\r\n\r\n");
+  await begun.promise;
+  await caller[Symbol.asyncDispose]();
+  await until("the span has ended", () => told.spans().length === 1);
+  expect(told.spans()[0]?.attributes["http.response.status_code"]).toBe(499);
+  never.resolve({});
+});

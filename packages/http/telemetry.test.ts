@@ -1,0 +1,67 @@
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { text } from "node:stream/consumers";
+import { trace } from "@opentelemetry/api";
+import { count } from "@todoke/kernel/telemetry";
+import { expect, test } from "vitest";
+import { readTelemetrySettings, startTelemetry } from "./telemetry.ts";
+
+const read = (env: Record<string, string>) => {
+  const faults: string[] = [];
+  return { settings: readTelemetrySettings(env, faults), faults };
+};
+
+/** The far side of the exporter. */
+async function openCollector() {
+  const received: { path: string | undefined; body: string }[] = [];
+  const server = createServer(async (request, response) => {
+    received.push({ path: request.url, body: await text(request) });
+    response.end("{}");
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
+    received,
+    async [Symbol.asyncDispose]() {
+      server.closeAllConnections();
+      server.close();
+    },
+  };
+}
+
+test("settings that cannot work are told, a sentence each", () => {
+  expect(read({}).settings).toEqual({ enabled: true, serviceName: "todoke", sampleRatio: 1 });
+  expect(read({}).faults).toEqual([]);
+  expect(read({ OTEL_EXPORTER_OTLP_ENDPOINT: "collector:4318", OTEL_TRACES_SAMPLER_ARG: "2" }).faults).toEqual([
+    expect.stringContaining("OTEL_EXPORTER_OTLP_ENDPOINT should be"),
+    expect.stringContaining("OTEL_TRACES_SAMPLER_ARG should be"),
+  ]);
+});
+
+test("disabled, nothing is set up", async () => {
+  const telemetry = startTelemetry(read({ OTEL_SDK_DISABLED: "true" }).settings);
+  expect(await telemetry.metricsText()).toBe("");
+  expect(trace.getTracer("test").startSpan("x").spanContext().traceId).toBe("0".repeat(32));
+});
+
+test("one for the process: spans go to the collector, metrics to whoever asks, and a flush waits for no dead one", async () => {
+  await using collector = await openCollector();
+  const { settings } = read({ OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, OTEL_SERVICE_NAME: "shop" });
+  const telemetry = startTelemetry(settings);
+  expect(startTelemetry(read({}).settings)).toBe(telemetry);
+
+  trace.getTracer("test").startSpan("work").end();
+  count("todoke.retention.removed", { table: "t" }, 3);
+  await telemetry.flush();
+
+  expect(collector.received.map(({ path }) => path)).toEqual(["/v1/traces"]);
+  expect(collector.received[0]?.body).toContain('"name":"work"');
+  expect(collector.received[0]?.body).toContain('"stringValue":"shop"');
+  expect(await telemetry.metricsText()).toContain('todoke_retention_removed_total{table="t"} 3\n');
+
+  await collector[Symbol.asyncDispose]();
+  trace.getTracer("test").startSpan("lost").end();
+  const since = performance.now();
+  await telemetry.flush();
+  expect(performance.now() - since).toBeLessThan(4_000);
+});

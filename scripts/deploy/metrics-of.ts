@@ -1,0 +1,25 @@
+/** Which metrics a PromQL expression asks for, and by which labels. */
+
+export interface Asked {
+  readonly metric: string;
+  readonly labels: readonly string[];
+}
+
+const keywords = new Set(["and", "or", "unless", "by", "without", "on", "ignoring", "bool", "offset"]);
+
+export function metricsOf(expr: string): Asked[] {
+  // What a clause groups by is no metric; it is checked by groupingsOf.
+  const text = expr.replace(grouping, " ");
+  return [...text.matchAll(/([a-zA-Z_:][\w:]*)(\s*\()?(?:\{([^}]*)\})?(?:\[[^\]]*\])?/g)].flatMap(
+    ([, metric = "", call, labels = ""]) =>
+      call || keywords.has(metric)
+        ? []
+        : [{ metric, labels: [...labels.matchAll(/(\w+)\s*(?:=~|!~|!=|=)/g)].map(([, name = ""]) => name) }],
+  );
+}
+
+const grouping = /\b(?:by|without)\s*\(([^)]*)\)/g;
+
+/** The labels that the expression groups by. */
+export const groupingsOf = (expr: string): string[] =>
+  [...expr.matchAll(grouping)].flatMap(([, labels = ""]) => labels.split(",").map((label) => label.trim()));

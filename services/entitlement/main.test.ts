@@ -1,0 +1,85 @@
+import { hash } from "node:crypto";
+import { memoryBus } from "@todoke/kernel/bus";
+import { testDatabase, until } from "@todoke/kernel/testing";
+import { expect, test } from "vitest";
+import { configFaults, migrate, start } from "./main.ts";
+import { body } from "./testing.ts";
+
+const envOf = (databaseUrl: string) => ({
+  DATABASE_URL: databaseUrl,
+  ENTITLEMENT_PORT: "0",
+  LOG_LEVEL: "silent",
+  TODOKE_API_KEYS: `shop=entitlements:write+read=${hash("sha256", "tdk_shop", "hex")}`,
+});
+
+/** The whole service, as `todoke` starts it. */
+async function setup() {
+  const t = await testDatabase();
+  const env = envOf(t.url);
+  await migrate(env, { dryRun: false });
+  const service = await start(env, { openBus: async () => memoryBus() });
+  const db = t.open({ schema: "entitlement" });
+  const call = async (base: string, path: string, payload?: object) => {
+    const answer = await fetch(`${base}${path}`, {
+      method: payload ? "POST" : "GET",
+      headers: { authorization: "Bearer tdk_shop", "idempotency-key": "key-1", "content-type": "application/json" },
+      ...(payload && { body: JSON.stringify(payload) }),
+    });
+    // biome-ignore lint/suspicious/noExplicitAny: whatever the service says.
+    return { status: answer.status, body: (await answer.json()) as any };
+  };
+  return {
+    db,
+    call: (path: string, payload?: object) => call(service.url, path, payload),
+    ops: (path: string, payload?: object) => call(service.opsUrl, path, payload),
+    published: (type: string) =>
+      until(`${type} is published`, async () => {
+        const { rowCount } = await db.query(
+          `select from outbox_events where event_type = $1 and status = 'PUBLISHED'`,
+          [type],
+        );
+        return (rowCount ?? 0) > 0;
+      }),
+    async [Symbol.asyncDispose]() {
+      await service[Symbol.asyncDispose]();
+      await t[Symbol.asyncDispose]();
+    },
+  };
+}
+
+test("a FAILED event is redriven on the ops listener, recorded, and published; the service's own port knows nothing of it", async () => {
+  await using t = await setup();
+  await t.call("/v1/entitlements/grants", body);
+  await t.published("EntitlementGranted");
+  const { rows } = await t.db.query(
+    `update outbox_events set status = 'FAILED', published_at = null, attempt_count = 10, last_error = 'no answer' returning event_id`,
+  );
+  const [{ event_id }] = rows;
+  expect((await t.ops("/debug/outbox/failed")).body.events).toMatchObject([{ event_id, last_error: "no answer" }]);
+  expect((await t.call("/debug/outbox/failed")).status).toBe(404);
+  const asked = { redriven_by: "aki", reason: "the broker is mended" };
+  expect((await t.ops(`/debug/outbox/failed/${event_id}/redrive`, asked)).status).toBe(200);
+  await t.published("EntitlementGranted");
+  const redrives = await t.db.query(
+    `select event_id, redriven_by, reason, attempt_count, last_error from outbox_redrives`,
+  );
+  expect(redrives.rows).toEqual([{ event_id, ...asked, attempt_count: 10, last_error: "no answer" }]);
+});
+
+test("what runs out is published without anybody asking", async () => {
+  await using t = await setup();
+  await t.call("/v1/entitlements/grants", { ...body, expires_at: "2999-01-01T00:00:00Z" });
+  await t.db.query(`update entitlements set expires_at = now()`);
+  await t.published("EntitlementExpired");
+  expect((await t.call("/v1/users/u_123/entitlements/item1")).body).toMatchObject({ status: "EXPIRED", version: 2 });
+});
+
+test("how long the audit is kept is a setting, and refused when it is no number of months", () => {
+  const env = envOf("postgres://localhost/x");
+  expect(configFaults({ ...env, ENTITLEMENT_AUDIT_KEEP_MONTHS: "36" })).toEqual([]);
+  for (const wrong of ["0", "1.5", "two", "-1"]) {
+    expect(configFaults({ ...env, ENTITLEMENT_AUDIT_KEEP_MONTHS: wrong })).toEqual([
+      "ENTITLEMENT_AUDIT_KEEP_MONTHS should be a whole number of months from 1 to 1200",
+    ]);
+  }
+});

@@ -1,0 +1,83 @@
+/**
+ * Many grants and revokes in one call. It saves round trips and promises nothing about the whole: each command has its
+ * own key, takes effect or not by itself, and is answered in its place. A key means the same here as on the routes for
+ * one command, so that whatever became of this call, each can be sent again by either way.
+ */
+import { type HttpApp, ProblemView, problems, requires, sendAnswer } from "@todoke/http";
+import { type Answer, digestOf } from "@todoke/kernel/idempotency";
+import { type Static, Type } from "typebox";
+import type { Deps } from "../deps.ts";
+import { paths } from "./entitlements.ts";
+import { problemOfItem } from "./item-problem.ts";
+import { GrantBody, UserEntitlementView } from "./schemas.ts";
+
+const itemsMax = 100;
+
+/** A hundred of the longest commands, every character escaped, are half of this. */
+const bodyMaxBytes = 1024 * 1024;
+
+const Item = Type.Object({
+  action: Type.Union([Type.Literal("grant"), Type.Literal("revoke")]),
+  idempotency_key: Type.String({
+    minLength: 1,
+    maxLength: 255,
+    pattern: "^[\\x21-\\x7e]*$",
+    description: "As in the header Idempotency-Key: visible ASCII.",
+  }),
+  ...GrantBody.properties,
+});
+
+const Result = Type.Object({
+  status: Type.Integer({ description: "What the route for one command would have answered." }),
+  body: Type.Union([UserEntitlementView, ProblemView]),
+  replayed: Type.Optional(Type.Literal(true, { description: "It had been carried out before; this is that answer." })),
+});
+
+export function batchRoute(app: HttpApp, deps: Deps): void {
+  app.post(
+    "/v1/entitlements/batch",
+    {
+      ...requires(deps.authenticate, "entitlements:write"),
+      bodyLimit: bodyMaxBytes,
+      schema: {
+        operationId: "changeEntitlements",
+        summary: "Up to 100 grants and revokes, each with its own key and its own result",
+        body: Type.Object({ items: Type.Array(Item, { minItems: 1, maxItems: itemsMax }) }),
+        response: { 200: Type.Object({ results: Type.Array(Result) }) },
+      },
+    },
+    async (request, reply) => {
+      request.body.items.forEach(refuseExpiryOfRevoke);
+      // All are handed over in this turn, in order: those for one entitlement, or with one key, keep that order.
+      const changes = request.body.items.map((item) => deps.changeEntitlement(changeOf(item, request.caller)));
+      const ends = await Promise.allSettled(changes);
+      const results = ends.map((end) =>
+        end.status === "fulfilled" ? resultOf(end.value) : refusalOf(end.reason, request),
+      );
+      const body = Buffer.from(`{"results":[${results.join(",")}]}`);
+      return sendAnswer(reply, { status: 200, contentType: "application/json; charset=utf-8", body, replayed: false });
+    },
+  );
+}
+
+/** As the route for one revoke does. */
+function refuseExpiryOfRevoke({ action, expires_at }: Static<typeof Item>, place: number): void {
+  if (action === "grant" || expires_at === undefined) return;
+  const [field, detail] = [`body.items[${place}].expires_at`, "is for grants only"];
+  throw problems.invalidRequest(`${field} ${detail}`, { fields: [{ field, detail }] });
+}
+
+function changeOf({ action, idempotency_key, ...body }: Static<typeof Item>, caller: string) {
+  const key = { scope: `${caller} POST ${paths[action]}`, key: idempotency_key, requestHash: digestOf(body) };
+  return { key, status: action === "grant" ? "ACTIVE" : "REVOKED", ...body } as const;
+}
+
+/** The stored bytes as they are. */
+const resultOf = ({ status, body, replayed }: Answer) =>
+  `{"status":${status},"body":${body.toString()}${replayed ? ',"replayed":true' : ""}}`;
+
+function refusalOf(error: unknown, request: { readonly id: string; readonly log: HttpApp["log"] }): string {
+  const problem = problemOfItem(error);
+  if (problem.status >= 500) request.log.error({ err: error, code: problem.code }, "failed");
+  return JSON.stringify({ status: problem.status, body: { ...problem.toJSON(), instance: request.id } });
+}

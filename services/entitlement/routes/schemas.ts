@@ -1,0 +1,54 @@
+/** What the routes take and answer. The schemas are the contract (seed 000). */
+import { Type } from "typebox";
+
+export const UserId = Type.String({ minLength: 1, maxLength: 128, examples: ["u_123"] });
+export const StockKeepingUnit = Type.String({ minLength: 1, maxLength: 128, examples: ["item1"] });
+
+export const ChangeBody = Type.Object({
+  user_id: UserId,
+  stock_keeping_unit: StockKeepingUnit,
+  reason: Type.String({ minLength: 1, maxLength: 64, examples: ["purchase", "refund"] }),
+  purchase_id: Type.String({ minLength: 1, maxLength: 128, examples: ["p_456"] }),
+});
+
+export const GrantBody = Type.Object({
+  ...ChangeBody.properties,
+  expires_at: Type.Optional(
+    Type.String({
+      format: "date-time",
+      // Not the leap seconds and the distant years that the format also has and nobody can keep.
+      pattern: "^2\\d{3}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:[0-5]\\d(\\.\\d{1,9})?(Z|[+-]\\d\\d:\\d\\d)$",
+      description: "When it runs out, to the millisecond; never, if not given. In the future.",
+      examples: ["2027-01-31T09:30:00Z"],
+    }),
+  ),
+});
+
+export const EntitlementStatus = Type.Union([
+  Type.Literal("ACTIVE"),
+  Type.Literal("REVOKED"),
+  Type.Literal("EXPIRED", { description: "It was granted until a time that has come." }),
+]);
+
+const version = Type.Integer({ minimum: 1 });
+const time = Type.String({ format: "date-time" });
+
+export const EntitlementView = Type.Object({
+  stock_keeping_unit: StockKeepingUnit,
+  status: EntitlementStatus,
+  version,
+  updated_at: time,
+  expires_at: Type.Optional(Type.String({ format: "date-time", description: "There only if it is set." })),
+});
+
+export const UserEntitlementView = Type.Object({ user_id: UserId, ...EntitlementView.properties });
+
+export const HistoryView = Type.Object({
+  version,
+  action: Type.Union([Type.Literal("GRANT"), Type.Literal("REVOKE"), Type.Literal("EXPIRE")]),
+  source: Type.String({ description: "The reason that was given." }),
+  source_id: Type.String({ description: "The purchase that was named." }),
+  caller: Type.String({ description: "The holder of the API key." }),
+  event_id: Type.String({ format: "uuid" }),
+  created_at: time,
+});

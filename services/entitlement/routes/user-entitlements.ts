@@ -1,0 +1,101 @@
+/** What a user has: one product, all of them by pages, and what became of one. */
+import { type HttpApp, ProblemView, requires } from "@todoke/http";
+import { Type } from "typebox";
+import type { Deps } from "../deps.ts";
+import { entitlementNotFound } from "../problems.ts";
+import { selectEntitlements } from "../store/entitlements.ts";
+import { selectHistory } from "../store/history.ts";
+import { cursorOf, NextCursor, PageQuery, page } from "./page.ts";
+import {
+  EntitlementStatus,
+  EntitlementView,
+  HistoryView,
+  StockKeepingUnit,
+  UserEntitlementView,
+  UserId,
+} from "./schemas.ts";
+
+const OneParams = Type.Object({ user_id: UserId, stock_keeping_unit: StockKeepingUnit });
+
+export function userEntitlementRoutes(app: HttpApp, deps: Deps): void {
+  listRoute(app, deps);
+  checkRoute(app, deps);
+  historyRoute(app, deps);
+}
+
+function listRoute(app: HttpApp, { authenticate, db }: Deps): void {
+  app.get(
+    "/v1/users/:user_id/entitlements",
+    {
+      ...requires(authenticate, "read"),
+      schema: {
+        operationId: "listEntitlements",
+        summary: "What a user has, and has had",
+        params: Type.Object({ user_id: UserId }),
+        querystring: Type.Object({ status: Type.Optional(EntitlementStatus), ...PageQuery }),
+        response: {
+          200: Type.Object({ user_id: UserId, entitlements: Type.Array(EntitlementView), next_cursor: NextCursor }),
+        },
+      },
+    },
+    async ({ params: { user_id }, query }) => {
+      const after = cursorOf(query, anyProduct) ?? "";
+      const { rows, ...next } = await page(query, {
+        read: (limit) => selectEntitlements(db, { userId: user_id, status: query.status, after, limit }),
+        name: (row) => row.stock_keeping_unit,
+      });
+      return { user_id, entitlements: rows, ...next };
+    },
+  );
+}
+
+const anyProduct = /^[^\0]{1,256}$/;
+
+function checkRoute(app: HttpApp, { authenticate, checkEntitlement }: Deps): void {
+  app.get(
+    "/v1/users/:user_id/entitlements/:stock_keeping_unit",
+    {
+      ...requires(authenticate, "read"),
+      schema: {
+        operationId: "checkEntitlement",
+        summary: "Whether a user may use a product",
+        params: OneParams,
+        response: { 200: UserEntitlementView, 404: ProblemView },
+      },
+    },
+    async ({ params: { user_id, stock_keeping_unit } }) => {
+      const found = await checkEntitlement({ userId: user_id, stockKeepingUnit: stock_keeping_unit });
+      if (!found) throw entitlementNotFound("this product was never granted to this user");
+      return { user_id, ...found };
+    },
+  );
+}
+
+function historyRoute(app: HttpApp, { authenticate, db }: Deps): void {
+  app.get(
+    "/v1/users/:user_id/entitlements/:stock_keeping_unit/history",
+    {
+      ...requires(authenticate, "read"),
+      schema: {
+        operationId: "listEntitlementHistory",
+        summary: "What became of a product of a user, newest first, as far back as the audit reaches",
+        params: OneParams,
+        querystring: Type.Object(PageQuery),
+        response: {
+          200: Type.Object({ ...OneParams.properties, history: Type.Array(HistoryView), next_cursor: NextCursor }),
+        },
+      },
+    },
+    async ({ params, query }) => {
+      const name = { userId: params.user_id, stockKeepingUnit: params.stock_keeping_unit };
+      const before = cursorOf(query, anyVersion);
+      const { rows, ...next } = await page(query, {
+        read: (limit) => selectHistory(db, { ...name, before, limit }),
+        name: (row) => String(row.version),
+      });
+      return { ...params, history: rows, ...next };
+    },
+  );
+}
+
+const anyVersion = /^[1-9]\d{0,15}$/;

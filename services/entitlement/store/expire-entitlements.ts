@@ -1,0 +1,44 @@
+/** The one statement that ends what has run out. */
+import { randomUUIDv7 } from "node:crypto";
+import { type Db, statement } from "@todoke/kernel/db";
+
+/** In the audit, where a holder of an API key stands otherwise; no holder's name has a colon. */
+const caller = "todoke:expiry";
+
+/**
+ * State, event and audit in one commit. Rows that a command holds at this moment are left to it: a grant that renews wins,
+ * and what is still due afterwards is found by the next run. Said twice, what is due holds of the row that is written.
+ */
+const text = `
+with expired as (
+  update entitlements set status = 'EXPIRED', version = version + 1, updated_at = now()
+   where status = 'ACTIVE' and expires_at <= now() and ctid = any(array(
+           select ctid from entitlements where status = 'ACTIVE' and expires_at <= now()
+            order by expires_at limit $2 for update skip locked))
+  returning user_id, stock_keeping_unit, version, source, source_id, updated_at, expires_at
+),
+told as materialized (select *, ($1::uuid[])[row_number() over ()] as event_id from expired),
+published as (
+  insert into outbox_events (event_id, event_type, subject, aggregate_key, version, payload)
+  select event_id, 'EntitlementExpired', 'entitlement.events', user_id || '/' || stock_keeping_unit, version,
+         jsonb_build_object('event_id', event_id, 'event_type', 'EntitlementExpired', 'occurred_at', updated_at,
+           'version', version::text, 'user_id', user_id, 'stock_keeping_unit', stock_keeping_unit,
+           'source', source, 'source_id', source_id, 'expires_at', expires_at)
+    from told
+),
+audited as (
+  insert into entitlement_audit (user_id, stock_keeping_unit, version, action, source, source_id, caller, event_id)
+  select user_id, stock_keeping_unit, version, 'EXPIRE', source, source_id, '${caller}', event_id from told
+)
+select count(*)::int as expired from told`;
+
+/** Ends up to `limit` of what has run out by the database's clock, and returns how many that were. */
+export async function expireEntitlements(db: Db, limit: number): Promise<number> {
+  const eventIds = Array.from({ length: limit }, () => randomUUIDv7());
+  const { rows } = await statement<{ expired: number }>(db, {
+    name: "expire entitlements",
+    text,
+    values: [eventIds, limit],
+  });
+  return rows[0]?.expired ?? 0;
+}

@@ -1,0 +1,33 @@
+/** Reads of what became of an entitlement, from the audit. */
+import type { Db } from "@todoke/kernel/db";
+import type { EntitlementName } from "./entitlements.ts";
+
+export interface HistoryRow {
+  readonly version: number;
+  readonly action: "GRANT" | "REVOKE" | "EXPIRE";
+  readonly source: string;
+  readonly source_id: string;
+  readonly caller: string;
+  readonly event_id: string;
+  readonly created_at: string;
+}
+
+export interface HistoryPage extends EntitlementName {
+  /** The last version of the page before. */
+  readonly before: string | undefined;
+  readonly limit: number;
+}
+
+/** Newest version first. Each month is probed by its own index, and the months are merged. */
+export async function selectHistory(db: Db, page: HistoryPage): Promise<HistoryRow[]> {
+  const { rows } = await db.query<HistoryRow>({
+    name: "select history",
+    text: `select h.version::float8 as version, action, source, source_id, caller, event_id,
+                  to_char(created_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as created_at
+             from entitlement_audit h
+            where user_id = $1 and stock_keeping_unit = $2 and h.version < coalesce($3::bigint, 9223372036854775807)
+            order by h.version desc limit $4`,
+    values: [page.userId, page.stockKeepingUnit, page.before ?? null, page.limit],
+  });
+  return rows;
+}

@@ -1,0 +1,87 @@
+import { hash } from "node:crypto";
+import { type EventBus, memoryBus } from "@todoke/kernel/bus";
+import { fixedId, testDatabase, until } from "@todoke/kernel/testing";
+import { expect, test } from "vitest";
+import { migrate, start } from "./main.ts";
+import { readOutbox } from "./telemetry.ts";
+import { body } from "./testing.ts";
+
+async function setup(bus: EventBus) {
+  const t = await testDatabase();
+  const env = {
+    DATABASE_URL: t.url,
+    ENTITLEMENT_PORT: "0",
+    LOG_LEVEL: "silent",
+    TODOKE_API_KEYS: `shop=entitlements:write=${hash("sha256", "tdk_shop", "hex")}`,
+  };
+  await migrate(env, { dryRun: false });
+  const db = t.open({ schema: "entitlement" });
+  const service = await start(env, { openBus: async () => bus });
+  return {
+    db,
+    post: (path: string, key: string, payload: object = body) =>
+      fetch(`${service.url}/v1/entitlements/${path}`, {
+        method: "POST",
+        headers: { authorization: "Bearer tdk_shop", "idempotency-key": key, "content-type": "application/json" },
+        body: JSON.stringify(payload),
+      }),
+    metrics: async () => (await fetch(`${service.opsUrl}/metrics`)).text(),
+    async [Symbol.asyncDispose]() {
+      await service[Symbol.asyncDispose]();
+      await t[Symbol.asyncDispose]();
+    },
+  };
+}
+
+test("commands, requests and published events are counted on /metrics, beside the state of the process", async () => {
+  await using t = await setup(memoryBus());
+  await t.post("grants", "key-1");
+  await t.post("grants", "key-1");
+  await t.post("grants", "key-1", { ...body, purchase_id: "another" });
+  await t.post("revokes", "key-2");
+  await until("both events are published", async () => {
+    const { rowCount } = await t.db.query(`select from outbox_events where status = 'PUBLISHED'`);
+    return rowCount === 2;
+  });
+
+  const lines = (await t.metrics()).split("\n");
+
+  expect(lines).toEqual(
+    expect.arrayContaining([
+      'entitlement_command_total{action="grant",result="applied"} 1',
+      'entitlement_command_total{action="grant",result="replayed"} 1',
+      'entitlement_command_total{action="grant",result="conflict"} 1',
+      'entitlement_command_total{action="revoke",result="applied"} 1',
+      "entitlement_outbox_publish_delay_seconds_count 2",
+      'todoke_worker_jobs_total{worker="entitlement relay",outcome="done"} 2',
+      'entitlement_outbox_backlog{status="pending"} 0',
+      "entitlement_outbox_backlog_age_seconds 0",
+      "entitlement_outbox_failed_current 0",
+      'db_client_connection_pending_requests{db_client_connection_pool_name="entitlement"} 0',
+    ]),
+  );
+  const grants = lines.filter((line) => line.includes("_count{") && line.includes('"/v1/entitlements/grants"'));
+  expect(grants.map((line) => line.slice(line.indexOf("http_response")))).toEqual([
+    'http_response_status_code="201"} 2',
+    'http_response_status_code="409"} 1',
+  ]);
+});
+
+test("the backlog has an age while something could be published, and FAILED events are counted apart", async () => {
+  await using t = await testDatabase();
+  await t.db.query(
+    `insert into outbox_events (event_id, event_type, subject, aggregate_key, version, payload, status, created_at)
+     values ($1, 'T', 's', 'a', 1, '{}', 'PENDING', now() - interval '90 seconds'),
+            ($2, 'T', 's', 'b', 1, '{}', 'FAILED', now())`,
+    [fixedId(1), fixedId(2)],
+  );
+  const values = Object.fromEntries(
+    (await readOutbox(t.db)).map((reading) => [
+      "attributes" in reading ? reading.attributes.status : reading.name,
+      reading.value,
+    ]),
+  );
+  const { "entitlement.outbox.backlog.age": age, ...counts } = values;
+  expect(counts).toEqual({ pending: 1, in_flight: 0, "entitlement.outbox.failed.current": 1 });
+  expect(age).toBeGreaterThanOrEqual(90);
+});

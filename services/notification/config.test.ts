@@ -1,0 +1,56 @@
+import { expect, test } from "vitest";
+import { readSettings } from "./config.ts";
+
+test("without settings all is as the seeds say", () => {
+  const faults: string[] = [];
+  expect(readSettings({}, faults)).toMatchObject({
+    sender: { kind: "log" },
+    attemptsMax: 10,
+    backoff: { baseMs: 1_000, capMs: 60_000 },
+  });
+  expect(faults).toEqual([]);
+});
+
+test("an inbox that forgets before the last duplicate can come is refused, and every other fault is told with it", () => {
+  const faults: string[] = [];
+  readSettings({ NOTIFICATION_PROCESSED_KEEP_DAYS: "13", NOTIFICATION_ATTEMPTS_MAX: "0" }, faults);
+  expect(faults).toEqual([
+    'NOTIFICATION_ATTEMPTS_MAX is "0" and should be a whole number from 1 to 100',
+    expect.stringMatching(/^NOTIFICATION_PROCESSED_KEEP_DAYS is too small: .* keep them at least 14 days$/),
+  ]);
+});
+
+const secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+const webhook = (more: Record<string, string>) => {
+  const faults: string[] = [];
+  const env = { NOTIFICATION_SENDER: "webhook", NOTIFICATION_WEBHOOK_SECRET: secret, ...more };
+  return { ...readSettings(env, faults).sender, faults };
+};
+
+test.each([
+  ["http://example.com/hook", "should begin with https://"],
+  ["https://127.0.0.1/hook", "should lead to a public address"],
+  ["https://[::ffff:10.0.0.1]/hook", "should lead to a public address"],
+  ["https://0x7f.1/hook", "should lead to a public address"],
+  ["https://me:password@example.com/", "holds a name or a password"],
+  ["ftp://example.com", "should begin with https://"],
+  ["nonsense", "is not a URL"],
+])("a webhook to %s is refused at the start, without showing the value", (url, why) => {
+  const { faults } = webhook({ NOTIFICATION_WEBHOOK_URL: url });
+  expect(faults).toEqual([expect.stringContaining(`NOTIFICATION_WEBHOOK_URL ${why}`)]);
+  expect(faults.join()).not.toContain("password@");
+});
+
+test("a webhook needs a secret of the right size, and may stay inside only when told so", () => {
+  const url = { NOTIFICATION_WEBHOOK_URL: "http://127.0.0.1:9/" };
+  const allow = { NOTIFICATION_WEBHOOK_ALLOW_PRIVATE: "true" };
+  expect(webhook({ ...url, ...allow })).toMatchObject({ kind: "webhook", allowPrivate: true, faults: [] });
+  for (const wrong of ["", "whsec_", "whsec_c2hvcnQ=", secret.slice(6)]) {
+    expect(webhook({ ...url, ...allow, NOTIFICATION_WEBHOOK_SECRET: wrong }).faults).toEqual([
+      "NOTIFICATION_WEBHOOK_SECRET should be whsec_ and 24 to 64 bytes in base64",
+    ]);
+  }
+  expect(webhook({ NOTIFICATION_WEBHOOK_URL: "https://example.com", NOTIFICATION_SENDER: "pigeon" }).faults).toEqual([
+    'NOTIFICATION_SENDER is "pigeon" and should be log or webhook',
+  ]);
+});

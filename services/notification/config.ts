@@ -1,0 +1,75 @@
+/** What only this service takes from the environment. Every fault is a sentence; nothing is guessed. */
+import { isIP } from "node:net";
+import type { Env } from "@todoke/http";
+import { inboxForgetsTooSoon } from "@todoke/kernel/retention";
+import type { Backoff } from "@todoke/kernel/worker";
+import { isPublicAddress } from "./senders/public-address.ts";
+import { readSecret } from "./senders/signature.ts";
+
+type SenderSettings =
+  | { readonly kind: "log" }
+  | { readonly kind: "webhook"; readonly url: URL; readonly secret: Uint8Array; readonly allowPrivate: boolean };
+
+export interface Settings {
+  readonly sender: SenderSettings;
+  readonly attemptsMax: number;
+  readonly backoff: Backoff;
+  readonly keep: {
+    readonly sentMs: number;
+    readonly processedMs: number;
+  };
+}
+
+const dayMs = 24 * 60 * 60 * 1_000;
+
+export function readSettings(env: Env, faults: string[]): Settings {
+  const whole = (name: string, usual: number, [min, max]: readonly [number, number]): number => {
+    const number = Number(env[name] || usual);
+    if (Number.isInteger(number) && number >= min && number <= max) return number;
+    faults.push(`${name} is ${JSON.stringify(env[name])} and should be a whole number from ${min} to ${max}`);
+    return usual;
+  };
+  const days = (name: string, usual: number) => whole(name, usual, [1, 3_650]) * dayMs;
+
+  const attemptsMax = whole("NOTIFICATION_ATTEMPTS_MAX", 10, [1, 100]);
+  const baseMs = whole("NOTIFICATION_BACKOFF_BASE_MS", 1_000, [1, 3_600_000]);
+  const capMs = whole("NOTIFICATION_BACKOFF_CAP_MS", 60_000, [1, 86_400_000]);
+  const sentMs = days("NOTIFICATION_KEEP_DAYS", 30);
+  const processedMs = days("NOTIFICATION_PROCESSED_KEEP_DAYS", 14);
+  // The buses keep a message for 7 days, and so does the outbox from which it can be published again.
+  const brokerMs = days("EVENT_BUS_KEEP_DAYS", 7);
+  const redriveMs = days("EVENT_REDRIVE_DAYS", 7);
+  const tooSoon = inboxForgetsTooSoon({ inboxMs: processedMs, brokerMs, redriveMs });
+  if (tooSoon) faults.push(`NOTIFICATION_PROCESSED_KEEP_DAYS is too small: ${tooSoon}`);
+  const sender = readSender(env, faults);
+  return { sender, attemptsMax, backoff: { baseMs, capMs }, keep: { sentMs, processedMs } };
+}
+
+function readSender(env: Env, faults: string[]): SenderSettings {
+  const kind = env.NOTIFICATION_SENDER || "log";
+  if (kind === "webhook") return readWebhook(env, faults);
+  if (kind !== "log") faults.push(`NOTIFICATION_SENDER is ${JSON.stringify(kind)} and should be log or webhook`);
+  return { kind: "log" };
+}
+
+/** Neither value is shown in a fault: both may be secret. */
+function readWebhook(env: Env, faults: string[]): SenderSettings {
+  const allowPrivate = env.NOTIFICATION_WEBHOOK_ALLOW_PRIVATE === "true";
+  const url = URL.parse(env.NOTIFICATION_WEBHOOK_URL ?? "");
+  const urlFault = url ? webhookUrlFault(url, allowPrivate) : "is not a URL: it should look like https://host/path";
+  if (urlFault) faults.push(`NOTIFICATION_WEBHOOK_URL ${urlFault}`);
+  const secret = readSecret(env.NOTIFICATION_WEBHOOK_SECRET ?? "");
+  if (!secret) faults.push("NOTIFICATION_WEBHOOK_SECRET should be whsec_ and 24 to 64 bytes in base64");
+  return url && secret ? { kind: "webhook", url, secret, allowPrivate } : { kind: "log" };
+}
+
+function webhookUrlFault(url: URL, allowPrivate: boolean): string | undefined {
+  const orAllow = "or NOTIFICATION_WEBHOOK_ALLOW_PRIVATE=true must allow what stays inside";
+  if (url.username || url.password) return "holds a name or a password: the receiver is to check the signature instead";
+  if (url.protocol !== "https:" && !(allowPrivate && url.protocol === "http:")) {
+    return `should begin with https://, ${orAllow}`;
+  }
+  const host = url.hostname.replace(/^\[(.*)\]$/, "$1");
+  if (!allowPrivate && isIP(host) && !isPublicAddress(host)) return `should lead to a public address, ${orAllow}`;
+  return undefined;
+}

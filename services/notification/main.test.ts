@@ -1,0 +1,57 @@
+import { hash } from "node:crypto";
+import { BusUnavailable, type EventBus, MemoryBroker, memoryBus } from "@todoke/kernel/bus";
+import { until } from "@todoke/kernel/testing";
+import { expect, test } from "vitest";
+import { configFaults, start } from "./main.ts";
+import { delivery, setup } from "./testing.ts";
+
+const env = {
+  TODOKE_API_KEYS: `shop=read=${hash("sha256", "tdk_shop", "hex")}`,
+  LOG_LEVEL: "silent",
+  NOTIFICATION_PORT: "0",
+};
+
+/** A bus that takes no subscriptions until it is told to. */
+function busThatIsAway(): EventBus & { comesBack(): void } {
+  const bus = memoryBus(new MemoryBroker());
+  let away = true;
+  return {
+    publish: (events) => bus.publish(events),
+    subscribe: (wish) => (away ? Promise.reject(new BusUnavailable("not yet")) : bus.subscribe(wish)),
+    check: () => bus.check(),
+    comesBack() {
+      away = false;
+    },
+    [Symbol.asyncDispose]: () => bus[Symbol.asyncDispose](),
+  };
+}
+
+test("it starts and is ready while the broker is away, and tells what happened meanwhile once the broker is back", async () => {
+  await using t = await setup();
+  const bus = busThatIsAway();
+  await using service = await start({ ...env, DATABASE_URL: t.url }, { openBus: async () => bus });
+  expect((await fetch(`${service.url}/readyz`)).status).toBe(200);
+  bus.comesBack();
+  const inbox = async () => {
+    const answer = await fetch(`${service.opsUrl}/debug/notification/inbox/u_123`);
+    return ((await answer.json()) as { notifications: { status: string }[] }).notifications;
+  };
+  await until("an event is told", async () => {
+    await bus.publish([delivery(1)]); // in memory, an event is kept from the first subscription on
+    return (await inbox())[0]?.status === "SENT";
+  });
+  expect(await inbox()).toHaveLength(1);
+});
+
+test("in earnest, what users are told is on the ops listener only", async () => {
+  await using t = await setup();
+  const openBus = async () => memoryBus(new MemoryBroker());
+  await using service = await start({ ...env, DATABASE_URL: t.url }, { openBus });
+  expect((await fetch(`${service.url}/debug/notification/inbox/u_123`)).status).toBe(404);
+  expect((await fetch(`${service.opsUrl}/debug/notification/inbox/u_123`)).status).toBe(200);
+});
+
+test("settings that would double a notification are refused before the start", () => {
+  const faults = configFaults({ ...env, DATABASE_URL: "postgres://localhost", EVENT_BUS_KEEP_DAYS: "30" });
+  expect(faults).toEqual([expect.stringContaining("keep them at least 37 days")]);
+});

@@ -1,0 +1,75 @@
+/** Puts the service together: the only file here that starts anything. */
+import { consumers } from "@todoke/contracts";
+import { type HttpApp, service } from "@todoke/http";
+import { openInbox } from "@todoke/kernel/inbox";
+import { keepClean, retentionOf } from "@todoke/kernel/retention";
+import { redriveEvent } from "./commands/redrive-event.ts";
+import { redriveNotification } from "./commands/redrive-notification.ts";
+import { readSettings, type Settings } from "./config.ts";
+import { deliver } from "./deliver.ts";
+import { keepSubscribed } from "./keep-subscribed.ts";
+import { notify, readEvent } from "./on-event.ts";
+import { deadEventRoutes } from "./routes/dead-events.ts";
+import { deadNotificationRoutes } from "./routes/dead-notifications.ts";
+import { inboxRoutes } from "./routes/inbox.ts";
+import type { Send } from "./senders/index.ts";
+import { logSender } from "./senders/log.ts";
+import { webhookSender } from "./senders/webhook.ts";
+import { redrivenNotifications } from "./store/dead-notifications.ts";
+import { sentNotifications } from "./store/notifications.ts";
+import { watchBacklog } from "./telemetry.ts";
+
+const consumer = "notification";
+
+/** With a sender of one's own, which is for tests; without, the one that the settings name. */
+export const notificationService = (sender = senderOf) =>
+  service({
+    name: "notification",
+    port: 8083,
+    migrations: new URL("./migrations/", import.meta.url),
+    settings: readSettings,
+    async build({ settings, app, debug, db, bus, wakeups, use, onError, topicOf }) {
+      const { attemptsMax, backoff, keep } = settings;
+      const [topic, redriveTopic] = [topicOf("notifications"), topicOf("inbox_dlq")];
+      const wakeSender = () => wakeups.signal(topic);
+      const wakeRedriver = () => wakeups.signal(redriveTopic);
+      use(
+        keepClean(
+          db,
+          [
+            sentNotifications(keep.sentMs),
+            redrivenNotifications(keep.sentMs),
+            retentionOf.processedEvents(keep.processedMs),
+            retentionOf.inboxAttempts(),
+            retentionOf.resolvedDeadLetters(),
+          ],
+          { onError },
+        ),
+      );
+      const send = sender(settings, app);
+      use(deliver({ db, send, wakeups, topic, onError, settings: { attemptsMax, backoff } })).start();
+      const inbox = openInbox({
+        db,
+        consumer,
+        read: readEvent,
+        effect: notify(wakeSender),
+        wakeups,
+        topic: redriveTopic,
+        onError,
+      });
+      use(inbox.redriver).start();
+      debug((on) => {
+        inboxRoutes(on, { db });
+        deadNotificationRoutes(on, { db, redriveNotification: redriveNotification(db, wakeSender) });
+        deadEventRoutes(on, { db, consumer, redriveEvent: redriveEvent({ db, consumer, wake: wakeRedriver }) });
+      });
+      use(watchBacklog(db, onError));
+      use(keepSubscribed({ bus, consumer, subjects: consumers.notification, handle: inbox.handle, onError }));
+    },
+  });
+
+export const { configFaults, migrate, start } = notificationService();
+
+function senderOf({ sender, backoff }: Settings, { log }: HttpApp): Send {
+  return sender.kind === "webhook" ? webhookSender({ ...sender, backoff }) : logSender(log);
+}

@@ -1,0 +1,85 @@
+import { openInbox } from "@todoke/kernel/inbox";
+import { fixedId } from "@todoke/kernel/testing";
+import { expect, test } from "vitest";
+import { notify, readEvent } from "./on-event.ts";
+import { delivery, setup } from "./testing.ts";
+
+const never = new AbortController().signal;
+
+async function setupInbox() {
+  const t = await setup();
+  const woken = { times: 0 };
+  const inboxOn = (db = t.db) =>
+    openInbox({ db, consumer: "notification", read: readEvent, effect: notify(() => void woken.times++) });
+  return { ...t, woken, inboxOn, ...inboxOn() };
+}
+
+test("an event becomes one notification with its words, its time and its trace, and the sender is woken", async () => {
+  await using t = await setupInbox();
+  const traceparent = `00-${"1".repeat(32)}-${"2".repeat(16)}-01`;
+  const headers = { traceparent, trace_id: "1".repeat(32), other: "stays behind" };
+  expect(await t.handle([delivery(1, { headers }), delivery(2)], never)).toMatchObject([
+    { kind: "done" },
+    { kind: "done" },
+  ]);
+  expect(t.woken.times).toBe(1);
+  const rows = await t.rows(`select * from notifications order by event_id`);
+  expect(rows).toMatchObject([
+    {
+      event_id: fixedId(1),
+      user_id: "u_123",
+      event_type: "EntitlementGranted",
+      text: { en: "You can now use item1." },
+      headers: { traceparent, trace_id: "1".repeat(32) },
+      status: "PENDING",
+      attempt_count: 0,
+    },
+    { event_id: fixedId(2), headers: {} },
+  ]);
+  expect(rows[0].headers).not.toHaveProperty("other");
+  expect(rows[0].notification_id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7/);
+  const [exact] = await t.rows(`select occurred_at = '2026-01-08T07:10:00.123456Z' as yes from notifications`);
+  expect(exact).toEqual({ yes: true });
+});
+
+test("an event that comes many times, in one batch, again, and at two processes at once, is one notification", async () => {
+  await using t = await setupInbox();
+  const other = t.inboxOn(t.open());
+  await Promise.all([
+    t.handle([delivery(1), delivery(1)], never),
+    other.handle([delivery(1)], never),
+    other.handle([delivery(1, { redelivered: true })], never),
+  ]);
+  await t.handle([delivery(1, { redelivered: true })], never);
+  expect(await t.rows(`select event_id from notifications`)).toEqual([{ event_id: fixedId(1) }]);
+});
+
+test("an event that comes again after its mark was removed is still one notification", async () => {
+  await using t = await setupInbox();
+  await t.handle([delivery(1)], never);
+  await t.db.query(`delete from processed_events`);
+  expect(await t.handle([delivery(1), delivery(2)], never)).toMatchObject([{ kind: "done" }, { kind: "done" }]);
+  expect(await t.rows(`select event_id from notifications order by 1`)).toHaveLength(2);
+});
+
+test("a type that only a newer build knows is marked and leaves no notification", async () => {
+  await using t = await setupInbox();
+  const newer = delivery(1, { eventType: "EntitlementGifted", payload: Buffer.from("whatever") });
+  expect(await t.handle([newer], never)).toMatchObject([{ kind: "done" }]);
+  expect(await t.rows(`select result from processed_events`)).toEqual([{ result: "effect" }]);
+  expect(await t.rows(`select from notifications`)).toEqual([]);
+  expect(t.woken.times).toBe(0);
+});
+
+test("what cannot be read goes to the dead letters at once, with its bytes, and keeps nothing else from its way", async () => {
+  await using t = await setupInbox();
+  const bytes = Buffer.from([0xff, 0x00, 0x01]);
+  expect(await t.handle([delivery(1, { payload: bytes }), delivery(2)], never)).toMatchObject([
+    { kind: "dead" },
+    { kind: "done" },
+  ]);
+  expect(await t.rows(`select event_id, payload, status from inbox_dlq`)).toEqual([
+    { event_id: fixedId(1), payload: bytes, status: "DEAD" },
+  ]);
+  expect(await t.rows(`select event_id from notifications`)).toEqual([{ event_id: fixedId(2) }]);
+});

@@ -1,0 +1,59 @@
+/**
+ * What the events of others do here: each becomes one notification for the user it is about, in the transaction that
+ * marks it processed, and the sender hears of it after the commit.
+ */
+import { randomUUIDv7 } from "node:crypto";
+import { decodeEvent, type Event, type EventType, isEventType } from "@todoke/contracts";
+import type { Envelope } from "@todoke/kernel/bus";
+import { afterCommit, type Tx } from "@todoke/kernel/db";
+import { traceHeaders } from "@todoke/kernel/telemetry";
+import { insertNotifications, type NotificationRow } from "./store/notifications.ts";
+import { textOf } from "./templates.ts";
+
+/** What is known of a notification before it is written; nothing when the event is not for us. */
+export type Notice = Omit<NotificationRow, "notification_id"> | undefined;
+
+/** Throws when the bytes are no event: nobody will ever read them. A type that only a newer build knows is not for us. */
+export function readEvent({ eventId, eventType, headers, payload }: Envelope): Notice {
+  if (!isEventType(eventType)) return undefined;
+  const event = decodeEvent(eventType, payload);
+  return {
+    // The id that the inbox marks, so that the mark and the notification can never be of two events.
+    event_id: eventId,
+    user_id: event.userId,
+    event_type: eventType,
+    text: textOf(eventType, event),
+    occurred_at: timeOf(event),
+    headers: traceOf(headers),
+  };
+}
+
+/** The effect of a batch: one statement, however many events. `wake` is called once they are committed. */
+export function notify(wake: () => void) {
+  return async (tx: Tx, notices: readonly Notice[]): Promise<void> => {
+    const ours = notices.filter((notice) => notice !== undefined);
+    if (ours.length === 0) return;
+    // Alone, the effect runs within the event's own span, and the sending goes on from there.
+    const trace = notices.length === 1 ? traceHeaders() : {};
+    await insertNotifications(
+      tx,
+      ours.map((notice) => ({
+        ...notice,
+        notification_id: randomUUIDv7(),
+        headers: { ...notice.headers, ...trace },
+      })),
+    );
+    afterCommit(tx, wake);
+  };
+}
+
+/** RFC 3339 with all the microseconds that PostgreSQL keeps: two events of one millisecond stay in their order. */
+function timeOf({ occurredAt: { seconds, nanos } }: Event<EventType>): string {
+  const upToSeconds = new Date(Number(seconds) * 1_000).toISOString().slice(0, 19);
+  return `${upToSeconds}.${String(Math.floor(nanos / 1_000)).padStart(6, "0")}Z`;
+}
+
+/** Of what travels with an event, only the trace goes on. */
+function traceOf({ traceparent, trace_id }: Envelope["headers"]): Record<string, string> {
+  return { ...(traceparent !== undefined && { traceparent }), ...(trace_id !== undefined && { trace_id }) };
+}

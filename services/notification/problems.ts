@@ -1,0 +1,8 @@
+/** What this service refuses. docs/errors.md lists the same (checked by a test). */
+import { problem } from "@todoke/kernel/problem";
+
+export const deadLetterNotFound = problem({
+  code: "dead-letter-not-found",
+  status: 404,
+  title: "There is no such dead letter",
+});

@@ -1,0 +1,106 @@
+/** Events that the inbox gave up, whole: to look at, and to try again. For those who run the service. */
+import type { HttpApp } from "@todoke/http";
+import type { Db } from "@todoke/kernel/db";
+import { deadEvents } from "@todoke/kernel/inbox";
+import { Type } from "typebox";
+import type { Redriven } from "../commands/redrive-notification.ts";
+import { deadLetterNotFound } from "../problems.ts";
+import { selectDeadEvent } from "../store/dead-events.ts";
+import { DlqId, Limit, Nullable, RedrivenView, Time, Uuid } from "./views.ts";
+
+const DeadEventView = Type.Object({
+  dlq_id: DlqId,
+  event_id: Uuid,
+  event_type: Type.String(),
+  subject: Type.String(),
+  aggregate_key: Type.String(),
+  last_error: Nullable(Type.String()),
+  dead_at: Time,
+});
+
+const DeadEventWholeView = Type.Object({
+  ...DeadEventView.properties,
+  // As it came: what cannot be read may have no time that is one.
+  occurred_at: Type.String(),
+  headers: Type.Record(Type.String(), Type.String()),
+  payload_base64: Type.String(),
+  status: Type.Union([
+    Type.Literal("DEAD"),
+    Type.Literal("PENDING"),
+    Type.Literal("PROCESSING"),
+    Type.Literal("RESOLVED"),
+  ]),
+  attempt_count: Type.Integer({ minimum: 0 }),
+});
+
+const usualLimit = 50;
+
+export interface DeadEventDeps {
+  readonly db: Db;
+  readonly consumer: string;
+  readonly redriveEvent: (dlqId: string) => Promise<Redriven>;
+}
+
+export function deadEventRoutes(app: HttpApp, { db, consumer, redriveEvent }: DeadEventDeps): void {
+  const params = Type.Object({ dlq_id: DlqId });
+  const path = "/debug/inbox/dlq";
+
+  app.get(
+    path,
+    {
+      schema: {
+        operationId: "listDeadEvents",
+        summary: "Events that the inbox gave up, oldest first",
+        querystring: Type.Object({ limit: Limit, cursor: Type.Optional(DlqId) }),
+        response: { 200: Type.Object({ events: Type.Array(DeadEventView), next_cursor: Type.Optional(DlqId) }) },
+      },
+    },
+    async (request) => {
+      const { limit = usualLimit, cursor = "0" } = request.query;
+      const found = await deadEvents(db, { consumer, after: BigInt(cursor), limit: limit + 1 });
+      const shown = found.slice(0, limit).map((event) => ({
+        dlq_id: event.dlqId.toString(),
+        event_id: event.eventId,
+        event_type: event.eventType,
+        subject: event.subject,
+        aggregate_key: event.aggregateKey,
+        last_error: event.why,
+        dead_at: event.deadAt.toISOString(),
+      }));
+      const next = found.length > limit ? shown.at(-1)?.dlq_id : undefined;
+      return { events: shown, ...(next !== undefined && { next_cursor: next }) };
+    },
+  );
+
+  app.get(
+    `${path}/:dlq_id`,
+    {
+      schema: {
+        operationId: "showDeadEvent",
+        summary: "An event that the inbox gave up, with its bytes and why",
+        params,
+        response: { 200: DeadEventWholeView },
+      },
+    },
+    async (request) => {
+      const { dlq_id } = request.params;
+      const found = await selectDeadEvent(db, { consumer, dlqId: dlq_id });
+      if (!found) throw deadLetterNotFound(`${consumer} has given up no event under the number ${dlq_id}`);
+      const { payload, ...event } = found;
+      return { ...event, payload_base64: payload.toString("base64") };
+    },
+  );
+
+  app.post(
+    `${path}/:dlq_id/redrive`,
+    {
+      schema: {
+        operationId: "redriveEvent",
+        summary: "Has the inbox try an event again; twice is once",
+        params,
+        response: { 200: RedrivenView },
+      },
+    },
+    (request) => redriveEvent(request.params.dlq_id),
+  );
+}

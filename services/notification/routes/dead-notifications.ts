@@ -1,0 +1,93 @@
+/** What could not be sent: to look at, and to try again. For those who run the service. */
+import type { HttpApp } from "@todoke/http";
+import type { Db } from "@todoke/kernel/db";
+import { Type } from "typebox";
+import type { Redriven } from "../commands/redrive-notification.ts";
+import { deadLetterNotFound } from "../problems.ts";
+import { selectDeadNotification, selectDeadNotifications } from "../store/dead-notifications.ts";
+import { DlqId, Limit, NotificationStatus, Nullable, RedrivenView, TextView, Time, UserId, Uuid } from "./views.ts";
+
+const DeadNotificationView = Type.Object({
+  dlq_id: DlqId,
+  notification_id: Uuid,
+  event_id: Uuid,
+  user_id: UserId,
+  event_type: Type.String(),
+  attempt_count: Type.Integer({ minimum: 0 }),
+  last_error: Nullable(Type.String()),
+  failed_at: Time,
+});
+
+const DeadNotificationWholeView = Type.Object({
+  ...DeadNotificationView.properties,
+  text: TextView,
+  redriven_at: Nullable(Time),
+  status: Nullable(NotificationStatus),
+});
+
+const usualLimit = 50;
+
+export interface DeadNotificationDeps {
+  readonly db: Db;
+  readonly redriveNotification: (notificationId: string) => Promise<Redriven>;
+}
+
+export function deadNotificationRoutes(app: HttpApp, { db, redriveNotification }: DeadNotificationDeps): void {
+  const params = Type.Object({ notification_id: Uuid });
+  const path = "/debug/notification/dlq";
+
+  app.get(
+    path,
+    {
+      schema: {
+        operationId: "listDeadNotifications",
+        summary: "Notifications that were given up and wait for somebody to act, oldest first",
+        querystring: Type.Object({ limit: Limit, cursor: Type.Optional(DlqId) }),
+        response: {
+          200: Type.Object({
+            notifications: Type.Array(DeadNotificationView),
+            next_cursor: Type.Optional(DlqId),
+          }),
+        },
+      },
+    },
+    async (request) => {
+      const { limit = usualLimit, cursor = "0" } = request.query;
+      const found = await selectDeadNotifications(db, { after: cursor, limit: limit + 1 });
+      const shown = found.slice(0, limit);
+      const next = found.length > limit ? shown.at(-1)?.dlq_id : undefined;
+      return { notifications: shown, ...(next !== undefined && { next_cursor: next }) };
+    },
+  );
+
+  app.get(
+    `${path}/:notification_id`,
+    {
+      schema: {
+        operationId: "showDeadNotification",
+        summary: "All that is known of a notification that was given up",
+        params,
+        response: { 200: DeadNotificationWholeView },
+      },
+    },
+    async (request) => {
+      const { notification_id } = request.params;
+      const found = await selectDeadNotification(db, notification_id);
+      if (!found) throw deadLetterNotFound(`no notification ${notification_id} has ever been given up`);
+      return found;
+    },
+  );
+
+  app.post(
+    `${path}/:notification_id/redrive`,
+    {
+      schema: {
+        operationId: "redriveNotification",
+        summary: "Has a FAILED notification sent again, under the same id; twice is once",
+        params,
+        response: { 200: RedrivenView },
+      },
+    },
+    (request) => redriveNotification(request.params.notification_id),
+  );
+}

@@ -1,0 +1,121 @@
+import { buildHttpApp } from "@todoke/http";
+import { openInbox } from "@todoke/kernel/inbox";
+import { fixedId } from "@todoke/kernel/testing";
+import { dead } from "@todoke/kernel/worker";
+import { expect, test } from "vitest";
+import { redriveEvent } from "../commands/redrive-event.ts";
+import { redriveNotification } from "../commands/redrive-notification.ts";
+import { deliver } from "../deliver.ts";
+import { notify, readEvent } from "../on-event.ts";
+import { delivery, setup } from "../testing.ts";
+import { deadEventRoutes } from "./dead-events.ts";
+import { deadNotificationRoutes } from "./dead-notifications.ts";
+import { inboxRoutes } from "./inbox.ts";
+
+const consumer = "notification";
+
+async function serve() {
+  const t = await setup();
+  const { db } = t;
+  const app = await buildHttpApp({ title: "notification", version: "0", log: { level: "silent" } });
+  const wake = () => {};
+  inboxRoutes(app, { db });
+  deadNotificationRoutes(app, { db, redriveNotification: redriveNotification(db, wake) });
+  deadEventRoutes(app, { db, consumer, redriveEvent: redriveEvent({ db, consumer, wake }) });
+  const ask = async (url: string, method: "GET" | "POST" = "GET") => {
+    const answer = await app.inject({ method, url });
+    return { status: answer.statusCode, ...answer.json() };
+  };
+  return {
+    ...t,
+    ask,
+    async [Symbol.asyncDispose]() {
+      await app.close();
+      await t[Symbol.asyncDispose]();
+    },
+  };
+}
+
+test("the inbox shows a user's notifications, newest first, page by page, and nobody else's", async () => {
+  await using t = await serve();
+  await t.write(2, 1, 3);
+  await t.db.query(`update notifications set occurred_at = '2026-01-08T07:00:02Z' where notification_id = $1`, [
+    fixedId(1), // as young as number 2 but for a microsecond
+  ]);
+  const ids = (page: { notifications: { notification_id: string }[] }) =>
+    page.notifications.map(({ notification_id }) => notification_id);
+  const first = await t.ask("/debug/notification/inbox/u_123?limit=2");
+  expect(ids(first as never)).toEqual([fixedId(3), fixedId(2)]);
+  const second = await t.ask(`/debug/notification/inbox/u_123?limit=2&cursor=${first.next_cursor}`);
+  expect(ids(second as never)).toEqual([fixedId(1)]);
+  expect(second).not.toHaveProperty("next_cursor");
+  expect(second.notifications[0]).toEqual({
+    notification_id: fixedId(1),
+    event_id: fixedId(1_001),
+    event_type: "EntitlementGranted",
+    text: { en: "item1", ja: "item1" },
+    status: "PENDING",
+    attempt_count: 0,
+    occurred_at: "2026-01-08T07:00:02.000000Z",
+    created_at: expect.stringMatching(/Z$/),
+    next_retry_at: expect.stringMatching(/Z$/),
+  });
+  expect(await t.ask("/debug/notification/inbox/u_12")).toEqual({ status: 200, user_id: "u_12", notifications: [] });
+});
+
+test("questions that cannot be are refused by name", async () => {
+  await using t = await serve();
+  for (const [query, field] of [
+    ["limit=101", "query.limit"],
+    ["limit=0", "query.limit"],
+    ["cursor=nonsense", "query.cursor"],
+    ["cursor=99999999999999999.00000000-0000-7000-8000-000000000001", "query.cursor"],
+  ]) {
+    const refused = await t.ask(`/debug/notification/inbox/u_123?${query}`);
+    expect([refused.status, refused.errors[0].field]).toEqual([400, field]);
+  }
+  for (const path of ["/debug/notification/dlq/nonsense", "/debug/inbox/dlq/0", "/debug/inbox/dlq/9999999999999999999"])
+    expect((await t.ask(path)).status).toBe(400);
+});
+
+test("a notification that was given up is listed, shown and redriven once; then the list is empty", async () => {
+  await using t = await serve();
+  await t.write(1, 2);
+  await using sender = deliver({ db: t.db, send: async () => dead("gone") });
+  await sender.runOnce();
+  const first = await t.ask("/debug/notification/dlq?limit=1");
+  expect(first.notifications).toMatchObject([{ last_error: "gone", attempt_count: 1 }]);
+  const second = await t.ask(`/debug/notification/dlq?limit=1&cursor=${first.next_cursor}`);
+  expect(second.notifications).toHaveLength(1);
+  expect(second).not.toHaveProperty("next_cursor");
+
+  const one = `/debug/notification/dlq/${fixedId(1)}`;
+  expect(await t.ask(one)).toMatchObject({ text: { en: "item1" }, status: "FAILED", redriven_at: null });
+  expect(await t.ask(`${one}/redrive`, "POST")).toEqual({ status: 200, redriven: true });
+  expect(await t.ask(`${one}/redrive`, "POST")).toEqual({ status: 200, redriven: false });
+  expect(await t.ask(one)).toMatchObject({ status: "PENDING", redriven_at: expect.stringMatching(/Z$/) });
+  expect((await t.ask("/debug/notification/dlq")).notifications).toMatchObject([{ notification_id: fixedId(2) }]);
+  expect(await t.ask(`/debug/notification/dlq/${fixedId(9)}/redrive`, "POST")).toMatchObject({
+    status: 404,
+    code: "dead-letter-not-found",
+  });
+});
+
+test("an event that the inbox gave up is listed, shown with its bytes, and redriven once", async () => {
+  await using t = await serve();
+  const inbox = openInbox({ db: t.db, consumer, read: readEvent, effect: notify(() => {}) });
+  await inbox.handle([delivery(1, { payload: Buffer.from([255]) })], new AbortController().signal);
+  const { events } = await t.ask("/debug/inbox/dlq");
+  expect(events).toMatchObject([{ event_id: fixedId(1), last_error: expect.stringContaining("cannot be read") }]);
+
+  const one = `/debug/inbox/dlq/${events[0].dlq_id}`;
+  expect(await t.ask(one)).toMatchObject({ payload_base64: "/w==", status: "DEAD", subject: "entitlement.events" });
+  // What was wrong is put right where it lies: the event itself.
+  await t.db.query(`update inbox_dlq set payload = $1`, [delivery(1).payload]);
+  expect(await t.ask(`${one}/redrive`, "POST")).toEqual({ status: 200, redriven: true });
+  expect(await t.ask(`${one}/redrive`, "POST")).toEqual({ status: 200, redriven: false });
+  expect(await inbox.redriver.runOnce()).toMatchObject({ done: 1 });
+  expect(await t.ask(one)).toMatchObject({ status: "RESOLVED" });
+  expect(await t.rows(`select event_id from notifications`)).toEqual([{ event_id: fixedId(1) }]);
+  expect(await t.ask("/debug/inbox/dlq/77/redrive", "POST")).toMatchObject({ code: "dead-letter-not-found" });
+});

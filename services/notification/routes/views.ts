@@ -1,0 +1,20 @@
+/** The shapes that the answers of this service have in common. */
+import { type TSchema, Type } from "typebox";
+
+export const UserId = Type.String({ minLength: 1, maxLength: 128, examples: ["u_123"] });
+export const Uuid = Type.String({ format: "uuid" });
+export const Time = Type.String({ format: "date-time" });
+export const TextView = Type.Object({ en: Type.String(), ja: Type.String() });
+export const NotificationStatus = Type.Union([
+  Type.Literal("PENDING"),
+  Type.Literal("PROCESSING"),
+  Type.Literal("SENT"),
+  Type.Literal("FAILED"),
+]);
+export const Limit = Type.Optional(Type.Integer({ minimum: 1, maximum: 100 }));
+/** A row's place in a list that an operator reads: a number that fits a bigint. */
+export const DlqId = Type.String({ pattern: "^[1-9][0-9]{0,17}$", examples: ["17"] });
+export const RedrivenView = Type.Object({
+  redriven: Type.Boolean({ description: "False: somebody had done so before, and nothing was done now." }),
+});
+export const Nullable = <View extends TSchema>(view: View) => Type.Union([view, Type.Null()]);

@@ -1,0 +1,32 @@
+import { done } from "@todoke/kernel/worker";
+import { expect, test } from "vitest";
+import { logSender } from "./log.ts";
+
+test("the log gets ids and never the words", async () => {
+  const lines: [object, string][] = [];
+  const send = logSender({ info: (fields, message) => lines.push([fields, message]) });
+  const notification = {
+    notificationId: "n",
+    eventId: "e",
+    userId: "u_123",
+    eventType: "EntitlementGranted",
+    text: { en: "secret words", ja: "秘密" },
+    occurredAt: "2026-01-08T07:10:00Z",
+    headers: { trace_id: "t", traceparent: "p" },
+    ageMs: 0,
+  };
+  expect(await send(notification, { attempt: 2, signal: new AbortController().signal })).toBe(done);
+  expect(lines).toEqual([
+    [
+      {
+        notification_id: "n",
+        user_id: "u_123",
+        event_id: "e",
+        event_type: "EntitlementGranted",
+        attempt: 2,
+        trace_id: "t",
+      },
+      "notification sent",
+    ],
+  ]);
+});

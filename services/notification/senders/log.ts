@@ -1,0 +1,25 @@
+/** Sends to the log: ids only, never the words, so that a log can be read by those who may not read a user's mail. */
+import { logFields } from "@todoke/kernel/telemetry";
+import { done } from "@todoke/kernel/worker";
+import type { Send } from "./index.ts";
+
+export interface Log {
+  info(fields: object, message: string): void;
+}
+
+export function logSender(log: Log): Send {
+  return async ({ notificationId, eventId, userId, eventType, headers }, { attempt }) => {
+    log.info(
+      {
+        notification_id: notificationId,
+        user_id: userId,
+        [logFields.eventId]: eventId,
+        [logFields.eventType]: eventType,
+        [logFields.attempt]: attempt,
+        ...(headers.trace_id !== undefined && { [logFields.traceId]: headers.trace_id }),
+      },
+      "notification sent",
+    );
+    return done;
+  };
+}

@@ -1,0 +1,71 @@
+/** All the SQL of notification_dlq but the insert, which is part of the sender's settlement (store/notifications.ts). */
+import type { Db, Tx } from "@todoke/kernel/db";
+import type { RetentionPolicy } from "@todoke/kernel/retention";
+import type { Text } from "../templates.ts";
+import type { InboxEntry } from "./notifications.ts";
+
+export interface DeadNotification {
+  readonly dlq_id: string;
+  readonly notification_id: string;
+  readonly event_id: string;
+  readonly user_id: string;
+  readonly event_type: string;
+  readonly attempt_count: number;
+  readonly last_error: string | null;
+  readonly failed_at: string;
+}
+
+const utc = (time: string) => `to_char(${time} at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
+
+const columns = `q.dlq_id::text as dlq_id, q.notification_id, q.event_id, q.user_id, q.event_type, q.attempt_count,
+                 q.last_error, ${utc("q.failed_at")} as failed_at`;
+
+/** What waits for somebody to act, oldest first; `after` is the dlq_id of the last one seen. */
+export async function selectDeadNotifications(
+  db: Db,
+  { after, limit }: { readonly after: string; readonly limit: number },
+): Promise<DeadNotification[]> {
+  const { rows } = await db.query<DeadNotification>({
+    name: "select dead notifications",
+    text: `select ${columns} from notification_dlq q
+            where q.redriven_at is null and q.dlq_id > $1 order by q.dlq_id limit $2`,
+    values: [after, limit],
+  });
+  return rows;
+}
+
+export interface DeadNotificationWhole extends DeadNotification {
+  readonly text: Text;
+  readonly redriven_at: string | null;
+  /** What the notification is now; null once it was sent and removed by age. */
+  readonly status: InboxEntry["status"] | null;
+}
+
+/** One of them with all that is known of it, redriven or not. */
+export async function selectDeadNotification(db: Db, id: string): Promise<DeadNotificationWhole | undefined> {
+  const { rows } = await db.query<DeadNotificationWhole>({
+    name: "select dead notification",
+    text: `select ${columns}, q.text, ${utc("q.redriven_at")} as redriven_at,
+                  (select n.status from notifications n where n.notification_id = q.notification_id) as status
+             from notification_dlq q where q.notification_id = $1`,
+    values: [id],
+  });
+  return rows[0];
+}
+
+/** In the transaction that gives the notification its new life. */
+export async function markRedriven(tx: Tx, notificationIds: readonly string[]): Promise<void> {
+  await tx.query({
+    name: "mark redriven",
+    text: `update notification_dlq set redriven_at = now() where notification_id = any($1::uuid[])`,
+    values: [notificationIds],
+  });
+}
+
+/** A row whose notification failed again is open again, and not finished. */
+export const redrivenNotifications = (keepMs: number): RetentionPolicy => ({
+  table: "notification_dlq",
+  finished: "redriven_at is not null",
+  since: "redriven_at",
+  keepMs,
+});

@@ -1,0 +1,117 @@
+/** All the SQL of notifications: as work for the sender, as what an event leaves behind, and as a user's inbox. */
+import { claims } from "@todoke/kernel/claims";
+import type { Db, Tx } from "@todoke/kernel/db";
+import type { RetentionPolicy } from "@todoke/kernel/retention";
+import type { Text } from "../templates.ts";
+
+/** What a sender gets to see. */
+export interface Notification {
+  readonly notificationId: string;
+  readonly eventId: string;
+  readonly userId: string;
+  readonly eventType: string;
+  readonly text: Text;
+  /** RFC 3339, UTC. */
+  readonly occurredAt: string;
+  readonly headers: Readonly<Record<string, string>>;
+  /** How long ago the event occurred when this was claimed, by the database's clock. */
+  readonly ageMs: number;
+}
+
+const utc = (time: string) => `to_char(${time} at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
+
+export const notifications = claims<Notification>({
+  table: "notifications",
+  key: "notification_id",
+  keyType: "uuid",
+  states: { ready: "PENDING", claimed: "PROCESSING", done: "SENT", dead: "FAILED" },
+  columns: { doneAt: "sent_at" },
+  read: `c.notification_id as "notificationId", c.event_id as "eventId", c.user_id as "userId",
+    c.event_type as "eventType", c.text, ${utc("c.occurred_at")} as "occurredAt", c.headers,
+    (extract(epoch from clock_timestamp() - c.occurred_at) * 1000)::float8 as "ageMs"`,
+  // A notification that fails again after a redrive is open again, in the row that it has.
+  whenDead: `insert into notification_dlq as q
+      (notification_id, event_id, user_id, event_type, text, attempt_count, last_error)
+    select notification_id, event_id, user_id, event_type, text, attempt_count, last_error from died
+    on conflict (notification_id) do update
+       set attempt_count = excluded.attempt_count, last_error = excluded.last_error,
+           failed_at = now(), redriven_at = null`,
+});
+
+export interface NotificationRow {
+  readonly notification_id: string;
+  readonly event_id: string;
+  readonly user_id: string;
+  readonly event_type: string;
+  readonly text: Text;
+  readonly occurred_at: string;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+/**
+ * Only events that are new to the inbox get here. Should its mark have been removed and the event come once more, the
+ * notification of old is what the event asks for.
+ */
+export async function insertNotifications(tx: Tx, rows: readonly NotificationRow[]): Promise<void> {
+  await tx.query({
+    name: "insert notifications",
+    text: `insert into notifications (notification_id, event_id, user_id, event_type, text, occurred_at, headers)
+           select notification_id, event_id, user_id, event_type, text, occurred_at, headers
+             from jsonb_to_recordset($1::jsonb) as n(
+                    notification_id uuid, event_id uuid, user_id text, event_type text,
+                    text jsonb, occurred_at timestamptz, headers jsonb)
+            order by event_id, user_id
+           on conflict (event_id, user_id) do nothing`,
+    values: [JSON.stringify(rows)],
+  });
+}
+
+export interface InboxEntry {
+  readonly notification_id: string;
+  readonly event_id: string;
+  readonly event_type: string;
+  readonly text: Text;
+  readonly status: "PENDING" | "PROCESSING" | "SENT" | "FAILED";
+  readonly attempt_count: number;
+  readonly occurred_at: string;
+  readonly created_at: string;
+  readonly next_retry_at: string | null;
+  readonly sent_at: string | null;
+  readonly last_error: string | null;
+  /** Where the next page begins after this one. */
+  readonly cursor: string;
+}
+
+export interface InboxPage {
+  readonly userId: string;
+  readonly limit: number;
+  /** The last entry that was seen, as `InboxEntry.cursor` says it. */
+  readonly after?: string;
+}
+
+/** One user's notifications, newest first. */
+export async function selectInbox(db: Db, { userId, limit, after }: InboxPage): Promise<InboxEntry[]> {
+  const [micros, id] = after?.split(".") ?? [];
+  const { rows } = await db.query<InboxEntry>({
+    name: `select inbox${after ? " after" : ""}`,
+    text: `select notification_id, event_id, event_type, text, status, attempt_count,
+                  ${utc("occurred_at")} as occurred_at, ${utc("created_at")} as created_at,
+                  case when status = 'PENDING' then ${utc("next_retry_at")} end as next_retry_at,
+                  ${utc("sent_at")} as sent_at, last_error,
+                  (extract(epoch from occurred_at) * 1000000)::bigint || '.' || notification_id as cursor
+             from notifications
+            where user_id = $1
+              ${after ? `and (occurred_at, notification_id) < ('epoch'::timestamptz + $3 * interval '1 microsecond', $4::uuid)` : ""}
+            order by occurred_at desc, notification_id desc
+            limit $2`,
+    values: [userId, limit, ...(after ? [micros, id] : [])],
+  });
+  return rows;
+}
+
+export const sentNotifications = (keepMs: number): RetentionPolicy => ({
+  table: "notifications",
+  finished: "status = 'SENT'",
+  since: "sent_at",
+  keepMs,
+});

@@ -1,0 +1,57 @@
+import { hash } from "node:crypto";
+import { MemoryBroker, memoryBus } from "@todoke/kernel/bus";
+import { fixedId, until } from "@todoke/kernel/testing";
+import { expect, test } from "vitest";
+import { selectBacklog } from "./store/backlog.ts";
+import { failingSender, notificationService, setup } from "./testing.ts";
+
+test("what is sent, tried again and given up is counted on /metrics, with what is left to do", async () => {
+  await using t = await setup();
+  await t.write(1, 2, 3);
+  await t.db.query(`update notifications set occurred_at = now() - interval '2 minutes'`);
+  await t.db.query(`update notifications set next_retry_at = now() + interval '1 hour' where event_id = $1`, [
+    fixedId(1_001), // number 1 is not due
+  ]);
+  const sender = failingSender();
+  sender.fail(3); // one of the two due ones fails twice and is given up, the other once; or the other way round
+  const env = {
+    DATABASE_URL: t.url,
+    TODOKE_API_KEYS: `shop=read=${hash("sha256", "tdk_shop", "hex")}`,
+    LOG_LEVEL: "silent",
+    NOTIFICATION_PORT: "0",
+    NOTIFICATION_ATTEMPTS_MAX: "2",
+    NOTIFICATION_BACKOFF_BASE_MS: "1",
+    NOTIFICATION_BACKOFF_CAP_MS: "1",
+  };
+  const openBus = async () => memoryBus(new MemoryBroker());
+  await using service = await notificationService(() => sender.send).start(env, { openBus });
+  const ended = `select from notifications where status in ('SENT', 'FAILED')`;
+  await until("two have come to an end", async () => (await t.db.query(ended)).rowCount === 2);
+
+  const lines = (await (await fetch(`${service.opsUrl}/metrics`)).text()).split("\n");
+  expect(lines).toEqual(
+    expect.arrayContaining([
+      'notification_delivery_total{result="sent"} 1',
+      'notification_delivery_total{result="retry"} 2',
+      'notification_delivery_total{result="failed"} 1',
+      "notification_dlq_total 1",
+      "notification_delivery_e2e_delay_seconds_count 1",
+      'notification_delivery_e2e_delay_seconds_bucket{le="60"} 0',
+      'notification_delivery_e2e_delay_seconds_bucket{le="300"} 1',
+      'notification_backlog_current{status="pending"} 1',
+      'notification_backlog_current{status="processing"} 0',
+      "notification_backlog_age_seconds 0",
+      "notification_dlq_current 1",
+    ]),
+  );
+});
+
+test("the backlog has an age while something is due, and none when all of it waits for its next try", async () => {
+  await using t = await setup();
+  await t.write(1, 2);
+  await t.db.query(`update notifications set next_retry_at = now() - interval '90 seconds'`);
+  expect(await selectBacklog(t.db)).toMatchObject({ pending: 2, processing: 0, dead: 0 });
+  expect((await selectBacklog(t.db)).oldestDueMs).toBeGreaterThanOrEqual(90_000);
+  await t.db.query(`update notifications set next_retry_at = now() + interval '90 seconds'`);
+  expect((await selectBacklog(t.db)).oldestDueMs).toBe(0);
+});

@@ -1,0 +1,93 @@
+/** What only this service tells of itself. Every name it adds is here; docs/telemetry.md lists the same. */
+import type { Claims, Settlement } from "@todoke/kernel/claims";
+import type { Db } from "@todoke/kernel/db";
+import { type MetricCatalogue, metersOf, watch } from "@todoke/kernel/telemetry";
+import { selectBacklog } from "./store/backlog.ts";
+
+export const metricCatalogue = {
+  "notification.delivery.total": {
+    kind: "counter",
+    unit: "{try}",
+    description: "Tries to send by what became of them: sent, retry, failed (given up), released (not tried)",
+    attributes: ["result"],
+  },
+  "notification.delivery.e2e.delay": {
+    kind: "histogram",
+    unit: "s",
+    description: "From the event having occurred to its notification being sent",
+    attributes: [],
+  },
+  "notification.dlq.total": {
+    kind: "counter",
+    unit: "{notification}",
+    description: "Notifications put into notification_dlq",
+    attributes: [],
+  },
+  "notification.dlq.current": {
+    kind: "gauge",
+    unit: "{notification}",
+    description: "Notifications that are FAILED and wait for somebody to redrive them",
+    attributes: [],
+  },
+  "notification.backlog.current": {
+    kind: "gauge",
+    unit: "{notification}",
+    description: "Notifications that are not sent yet: pending, or processing with a sender",
+    attributes: ["status"],
+  },
+  "notification.backlog.age": {
+    kind: "gauge",
+    unit: "s",
+    description: "How long the longest-waiting notification that a sender could take now has been due",
+    attributes: [],
+  },
+} as const satisfies MetricCatalogue;
+
+export const spanNames = {
+  /** One try to send a notification; child of the event's handling, or of its publishing where many were handled at once. */
+  send: "notification send",
+} as const;
+
+const scope = "@todoke/notification";
+const { count, observeValue } = metersOf(scope, metricCatalogue);
+
+const results = { done: "sent", retry: "retry", dead: "failed", release: "released" } as const;
+
+/** The same table, with every outcome counted that is in the database: an outcome whose lease was lost is none. */
+export function counted<Row>(claims: Claims<Row>): Claims<Row> {
+  return {
+    ...claims,
+    async settle(db, settlements) {
+      const won = await claims.settle(db, settlements);
+      settlements.filter((_, place) => won[place]).forEach(tellSettled);
+      return won;
+    },
+  };
+}
+
+function tellSettled({ outcome }: Settlement): void {
+  count("notification.delivery.total", { result: results[outcome.kind] });
+  if (outcome.kind === "dead") count("notification.dlq.total", {});
+}
+
+export function tellSent(delaySeconds: number): void {
+  observeValue("notification.delivery.e2e.delay", delaySeconds, {});
+}
+
+export function watchBacklog(db: Db, onError: (error: unknown) => void): AsyncDisposable {
+  return watch({
+    scope,
+    catalogue: metricCatalogue,
+    gauges: ["notification.backlog.current", "notification.backlog.age", "notification.dlq.current"],
+    onError,
+    async read() {
+      const { pending, processing, dead, oldestDueMs } = await selectBacklog(db);
+      return [
+        { name: "notification.backlog.current", value: pending, attributes: { status: "pending" } },
+        { name: "notification.backlog.current", value: processing, attributes: { status: "processing" } },
+        { name: "notification.backlog.age", value: oldestDueMs / 1_000 },
+        { name: "notification.dlq.current", value: dead },
+      ] as const;
+    },
+  });
+}

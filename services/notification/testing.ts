@@ -1,0 +1,90 @@
+/** What tests of this service, and of those around it, share: a database with its schema, events, a sender that fails. */
+import { encodeEvent } from "@todoke/contracts";
+import type { Delivery } from "@todoke/kernel/bus";
+import { transaction } from "@todoke/kernel/db";
+import { kernelMigrations } from "@todoke/kernel/migrations";
+import { fixedId, testDatabase } from "@todoke/kernel/testing";
+import { done } from "@todoke/kernel/worker";
+import type { Send } from "./senders/index.ts";
+import { insertNotifications, type NotificationRow } from "./store/notifications.ts";
+
+export { notificationService } from "./main.ts";
+
+const own = { name: "notification", dir: new URL("./migrations/", import.meta.url) };
+
+export async function setup() {
+  const t = await testDatabase({ schema: "notification", sets: [kernelMigrations, own] });
+  const rows = async (what: string) => (await t.db.query(what)).rows;
+  return {
+    ...t,
+    rows,
+    /** Notifications that nobody has tried to send: number n is of event n and occurred n seconds past the hour. */
+    async write(...numbers: number[]): Promise<void> {
+      await transaction(t.db, (tx) => insertNotifications(tx, numbers.map(notificationRow)));
+    },
+    statuses: () => rows(`select status, attempt_count, last_error from notifications order by notification_id`),
+  };
+}
+
+function notificationRow(n: number): NotificationRow {
+  return {
+    notification_id: fixedId(n),
+    event_id: fixedId(1_000 + n),
+    user_id: "u_123",
+    event_type: "EntitlementGranted",
+    text: { en: `item${n}`, ja: `item${n}` },
+    occurred_at: `2026-01-08T07:00:${String(n % 60).padStart(2, "0")}.000001Z`,
+    headers: {},
+  };
+}
+
+/** Event number n as a bus brings it. */
+export function delivery(n: number, more: Partial<Delivery> = {}): Delivery {
+  const eventId = fixedId(n);
+  const occurredAt = "2026-01-08T07:10:00.123456Z";
+  return {
+    eventId,
+    eventType: "EntitlementGranted",
+    subject: "entitlement.events",
+    aggregateKey: `u_123/item${n}`,
+    occurredAt,
+    headers: {},
+    payload: encodeEvent("EntitlementGranted", {
+      event_id: eventId,
+      event_type: "EntitlementGranted",
+      occurred_at: occurredAt,
+      version: 1,
+      user_id: "u_123",
+      stock_keeping_unit: `item${n}`,
+      source: "purchase",
+      source_id: "p_456",
+    }),
+    redelivered: false,
+    ...more,
+  };
+}
+
+export interface FailingSender {
+  readonly send: Send;
+  /** The next `times` tries fail. */
+  fail(times: number): void;
+  /** The id of every try, in their order; those that failed too. */
+  readonly tried: readonly string[];
+}
+
+/** Sends to nobody, and fails on demand. */
+export function failingSender(): FailingSender {
+  let failures = 0;
+  const tried: string[] = [];
+  return {
+    tried,
+    fail(times) {
+      failures = times;
+    },
+    async send({ notificationId }) {
+      tried.push(notificationId);
+      if (failures-- > 0) throw new Error("the receiver is busy");
+      return done;
+    },
+  };
+}
