@@ -1,5 +1,5 @@
 /** How figures are taken: every contender in turn, three rounds, medians, and ratios within the one run. */
-import { cpus, release, totalmem } from "node:os";
+import { cpus, totalmem } from "node:os";
 
 export interface Contender {
   readonly name: string;
@@ -45,6 +45,5 @@ export function median(values: readonly number[]): number {
 export const machine = () => ({
   cpu: `${cpus().length} x ${cpus()[0]?.model.trim()}`,
   memoryGiB: Math.round(totalmem() / 2 ** 30),
-  kernel: release(),
   node: process.version,
 });
