@@ -50,7 +50,7 @@ const codecs = new Map(
   ]),
 );
 
-/** Whether this build knows the type. A consumer that meets one it does not know leaves it to those who do. */
+/** Whether this build knows the type. One that it does not know is no broken event: a newer build may be under way. */
 export const isEventType = (name: string): name is EventType => codecs.has(name);
 
 /** The bytes of an event, from the JSON that its outbox row keeps (snake_case, made by SQL). Else EventNotEncodable. */

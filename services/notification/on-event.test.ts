@@ -1,4 +1,5 @@
-import { openInbox } from "@todoke/kernel/inbox";
+import type { Envelope } from "@todoke/kernel/bus";
+import { deadEvents, openInbox, redriveDead } from "@todoke/kernel/inbox";
 import { fixedId } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
 import { notify, readEvent } from "./on-event.ts";
@@ -62,13 +63,24 @@ test("an event that comes again after its mark was removed is still one notifica
   expect(await t.rows(`select event_id from notifications order by 1`)).toHaveLength(2);
 });
 
-test("a type that only a newer build knows is marked and leaves no notification", async () => {
+test("a type that only a newer build knows is put away whole, holds up nobody, and is told once that build is there", async () => {
   await using t = await setupInbox();
-  const newer = delivery(1, { eventType: "EntitlementGifted", payload: Buffer.from("whatever") });
-  expect(await t.handle([newer], never)).toMatchObject([{ kind: "done" }]);
-  expect(await t.rows(`select result from processed_events`)).toEqual([{ result: "effect" }]);
-  expect(await t.rows(`select from notifications`)).toEqual([]);
-  expect(t.woken.times).toBe(0);
+  const newer = delivery(1, { eventType: "EntitlementGifted" });
+  expect(await t.handle([newer, delivery(2)], never)).toMatchObject([{ kind: "dead" }, { kind: "done" }]);
+  expect(await t.rows(`select event_id from notifications`)).toEqual([{ event_id: fixedId(2) }]);
+  const [dead] = await deadEvents(t.db, { consumer: "notification" });
+  expect(dead?.why).toMatch(/EntitlementGifted is not a type of event that this build knows; deploy one that does/);
+  expect(Buffer.from(dead?.payload ?? [])).toEqual(Buffer.from(newer.payload));
+
+  // As the newer build reads it.
+  const read = (event: Envelope) => readEvent({ ...event, eventType: "EntitlementGranted" });
+  const { redriver } = openInbox({ db: t.db, consumer: "notification", read, effect: notify(() => {}) });
+  await redriveDead(t.db, [dead?.dlqId ?? 0n]);
+  expect(await redriver.runOnce()).toMatchObject({ done: 1 });
+  expect(await t.rows(`select event_id from notifications order by 1`)).toEqual([
+    { event_id: fixedId(1) },
+    { event_id: fixedId(2) },
+  ]);
 });
 
 test("what cannot be read goes to the dead letters at once, with its bytes, and keeps nothing else from its way", async () => {

@@ -10,12 +10,17 @@ import { traceHeaders } from "@todoke/kernel/telemetry";
 import { insertNotifications, type NotificationRow } from "./store/notifications.ts";
 import { textOf } from "./templates.ts";
 
-/** What is known of a notification before it is written; nothing when the event is not for us. */
-export type Notice = Omit<NotificationRow, "notification_id"> | undefined;
+/** What is known of a notification before it is written. */
+export type Notice = Omit<NotificationRow, "notification_id">;
 
-/** Throws when the bytes are no event: nobody will ever read them. A type that only a newer build knows is not for us. */
+/**
+ * Throws when this build cannot read it: the inbox then puts it away whole. That goes for a type that only a newer build
+ * knows as well, as in the middle of a deploy: to mark it as dealt with would mean that its user is never told.
+ */
 export function readEvent({ eventId, eventType, headers, payload }: Envelope): Notice {
-  if (!isEventType(eventType)) return undefined;
+  if (!isEventType(eventType)) {
+    throw new Error(`${eventType} is not a type of event that this build knows; deploy one that does, then redrive it`);
+  }
   const event = decodeEvent(eventType, payload);
   return {
     // The id that the inbox marks, so that the mark and the notification can never be of two events.
@@ -31,13 +36,11 @@ export function readEvent({ eventId, eventType, headers, payload }: Envelope): N
 /** The effect of a batch: one statement, however many events. `wake` is called once they are committed. */
 export function notify(wake: () => void) {
   return async (tx: Tx, notices: readonly Notice[]): Promise<void> => {
-    const ours = notices.filter((notice) => notice !== undefined);
-    if (ours.length === 0) return;
     // Alone, the effect runs within the event's own span, and the sending goes on from there.
     const trace = notices.length === 1 ? traceHeaders() : {};
     await insertNotifications(
       tx,
-      ours.map((notice) => ({
+      notices.map((notice) => ({
         ...notice,
         notification_id: randomUUIDv7(),
         headers: { ...notice.headers, ...trace },
