@@ -1,7 +1,7 @@
 /** All the SQL of the outbox but the claims. */
 import type { Envelope } from "../bus/index.ts";
 import { claims } from "../claims/index.ts";
-import type { Queryable, Tx } from "../db/index.ts";
+import { type Queryable, type Tx, utcText } from "../db/index.ts";
 
 /** What the relay sees of an event. */
 export interface OutboxEvent extends Omit<Envelope, "payload"> {
@@ -19,7 +19,7 @@ export const outboxEvents = claims<OutboxEvent>({
   columns: { doneAt: "published_at" },
   order: { aggregate: "aggregate_key", position: "position" },
   read: `c.event_id as "eventId", c.event_type as "eventType", c.subject, c.aggregate_key as "aggregateKey",
-    to_char(c.occurred_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as "occurredAt",
+    ${utcText("c.occurred_at")} as "occurredAt",
     c.headers, c.payload::text as payload,
     (extract(epoch from clock_timestamp() - c.created_at) * 1000)::float8 as "ageMs"`,
 });

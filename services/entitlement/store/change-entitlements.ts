@@ -1,5 +1,5 @@
 /** The one statement behind every grant and revoke. */
-import { type Db, statement } from "@todoke/kernel/db";
+import { type Db, statement, utcText } from "@todoke/kernel/db";
 import type { Answer } from "@todoke/kernel/idempotency";
 
 export interface ChangeRow {
@@ -22,7 +22,6 @@ export interface ChangeRow {
 export type ChangeResult = Answer & { readonly result: "first" | "replayed" | "conflict" | "too_late" };
 
 const contentType = "application/json; charset=utf-8";
-const utc = (time: string) => `to_char(${time} at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
 
 /**
  * `known` are keys that have an answer, perhaps one that is forgotten by now. Of the `unseen`, those that would have run
@@ -63,10 +62,10 @@ told as materialized (
   select f.*, c.version, c.updated_at, case c.version when 1 then 201 else 200 end as response_status,
          convert_to('{"user_id":' || to_json(f.user_id) || ',"stock_keeping_unit":' || to_json(f.stock_keeping_unit)
            || ',"status":"' || f.status || '","version":' || c.version || ',"updated_at":"' || c.updated_at || '"'
-           || coalesce(',"expires_at":"' || ${utc("f.expires_at")} || '"', '') || '}', 'utf8')
+           || coalesce(',"expires_at":"' || ${utcText("f.expires_at")} || '"', '') || '}', 'utf8')
            as response_body
     from fresh f
-    join (select user_id, stock_keeping_unit, version, ${utc("updated_at")} as updated_at from changed) c
+    join (select user_id, stock_keeping_unit, version, ${utcText("updated_at")} as updated_at from changed) c
       on c.user_id = f.user_id and c.stock_keeping_unit = f.stock_keeping_unit
 ),
 published as (

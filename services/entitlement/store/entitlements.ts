@@ -1,5 +1,5 @@
 /** Reads of what users have. */
-import type { Db } from "@todoke/kernel/db";
+import { type Db, utcText } from "@todoke/kernel/db";
 
 type EntitlementStatus = "ACTIVE" | "REVOKED" | "EXPIRED";
 
@@ -14,12 +14,10 @@ export interface EntitlementRow {
 
 type Read = Omit<EntitlementRow, "expires_at"> & { readonly expires_at: string | null };
 
-const utc = (time: string) => `to_char(${time} at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
-
 /** What has run out is EXPIRED from that moment on, whether or not it has been told yet. */
 const columns = `stock_keeping_unit,
   case when status = 'ACTIVE' and expires_at <= now() then 'EXPIRED' else status end as status,
-  version::float8 as version, ${utc("updated_at")} as updated_at, ${utc("expires_at")} as expires_at`;
+  version::float8 as version, ${utcText("updated_at")} as updated_at, ${utcText("expires_at")} as expires_at`;
 
 const viewOf = ({ expires_at, ...row }: Read): EntitlementRow => (expires_at === null ? row : { ...row, expires_at });
 

@@ -1,5 +1,5 @@
 /** Reads one row of the kernel's inbox_dlq, in whatever state: the kernel's own list shows those that are dead now. */
-import type { Db } from "@todoke/kernel/db";
+import { type Db, utcText } from "@todoke/kernel/db";
 
 export interface DeadEventWhole {
   readonly dlq_id: string;
@@ -24,7 +24,7 @@ export async function selectDeadEvent(
     name: "select dead event",
     text: `select dlq_id::text as dlq_id, event_id, event_type, subject, aggregate_key, occurred_at, headers, payload,
                   status, attempt_count, last_error,
-                  to_char(dead_at at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as dead_at
+                  ${utcText("dead_at")} as dead_at
              from inbox_dlq where dlq_id = $1 and consumer = $2`,
     values: [dlqId, consumer],
   });

@@ -1,5 +1,5 @@
 /** All the SQL of notification_dlq but the insert, which is part of the sender's settlement (store/notifications.ts). */
-import type { Db, Tx } from "@todoke/kernel/db";
+import { type Db, type Tx, utcText } from "@todoke/kernel/db";
 import type { RetentionPolicy } from "@todoke/kernel/retention";
 import type { Text } from "../templates.ts";
 import type { InboxEntry } from "./notifications.ts";
@@ -15,10 +15,8 @@ export interface DeadNotification {
   readonly failed_at: string;
 }
 
-const utc = (time: string) => `to_char(${time} at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
-
 const columns = `q.dlq_id::text as dlq_id, q.notification_id, q.event_id, q.user_id, q.event_type, q.attempt_count,
-                 q.last_error, ${utc("q.failed_at")} as failed_at`;
+                 q.last_error, ${utcText("q.failed_at")} as failed_at`;
 
 /** What waits for somebody to act, oldest first; `after` is the dlq_id of the last one seen. */
 export async function selectDeadNotifications(
@@ -45,7 +43,7 @@ export interface DeadNotificationWhole extends DeadNotification {
 export async function selectDeadNotification(db: Db, id: string): Promise<DeadNotificationWhole | undefined> {
   const { rows } = await db.query<DeadNotificationWhole>({
     name: "select dead notification",
-    text: `select ${columns}, q.text, ${utc("q.redriven_at")} as redriven_at,
+    text: `select ${columns}, q.text, ${utcText("q.redriven_at")} as redriven_at,
                   (select n.status from notifications n where n.notification_id = q.notification_id) as status
              from notification_dlq q where q.notification_id = $1`,
     values: [id],

@@ -1,6 +1,6 @@
 /** All the SQL of notifications: as work for the sender, as what an event leaves behind, and as a user's inbox. */
 import { claims } from "@todoke/kernel/claims";
-import type { Db, Tx } from "@todoke/kernel/db";
+import { type Db, type Tx, utcText } from "@todoke/kernel/db";
 import type { RetentionPolicy } from "@todoke/kernel/retention";
 import type { Text } from "../templates.ts";
 
@@ -18,8 +18,6 @@ export interface Notification {
   readonly ageMs: number;
 }
 
-const utc = (time: string) => `to_char(${time} at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
-
 export const notifications = claims<Notification>({
   table: "notifications",
   key: "notification_id",
@@ -27,7 +25,7 @@ export const notifications = claims<Notification>({
   states: { ready: "PENDING", claimed: "PROCESSING", done: "SENT", dead: "FAILED" },
   columns: { doneAt: "sent_at" },
   read: `c.notification_id as "notificationId", c.event_id as "eventId", c.user_id as "userId",
-    c.event_type as "eventType", c.text, ${utc("c.occurred_at")} as "occurredAt", c.headers,
+    c.event_type as "eventType", c.text, ${utcText("c.occurred_at")} as "occurredAt", c.headers,
     (extract(epoch from clock_timestamp() - c.occurred_at) * 1000)::float8 as "ageMs"`,
   // A notification that fails again after a redrive is open again, in the row that it has.
   whenDead: `insert into notification_dlq as q
@@ -95,9 +93,9 @@ export async function selectInbox(db: Db, { userId, limit, after }: InboxPage): 
   const { rows } = await db.query<InboxEntry>({
     name: `select inbox${after ? " after" : ""}`,
     text: `select notification_id, event_id, event_type, text, status, attempt_count,
-                  ${utc("occurred_at")} as occurred_at, ${utc("created_at")} as created_at,
-                  case when status = 'PENDING' then ${utc("next_retry_at")} end as next_retry_at,
-                  ${utc("sent_at")} as sent_at, last_error,
+                  ${utcText("occurred_at")} as occurred_at, ${utcText("created_at")} as created_at,
+                  case when status = 'PENDING' then ${utcText("next_retry_at")} end as next_retry_at,
+                  ${utcText("sent_at")} as sent_at, last_error,
                   (extract(epoch from occurred_at) * 1000000)::bigint || '.' || notification_id as cursor
              from notifications
             where user_id = $1
