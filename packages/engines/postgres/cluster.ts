@@ -118,22 +118,26 @@ async function initdb(run: { site: Site; binaries: Binaries; draft: string; pass
   if (code !== 0) throw new Error(`initdb failed in ${site.home}:\n${site.keeper.lastLines()}`);
 }
 
+/** What was killed a moment ago, or is about to be told to stop because its owner was, still looks alive for so long. */
+const dyingMs = 1_000;
+
 /**
  * PostgreSQL guards its data by a file with its pid, and takes any living process of that number for itself. After a
  * reboot, or in a container, the number may be somebody else's by now: that file we remove. All else is left to it.
  */
 async function refuseIfServed(data: string): Promise<void> {
   const file = join(data, "postmaster.pid");
-  const deadline = Date.now() + leavingMs;
+  const lookedAt = Date.now();
   for (;;) {
     const [pid = "", , , port = "", , , , state = ""] = await readFile(file, "utf8").then(linesOf, () => []);
     if (pid === "" || !isAlive(Number(pid))) return;
     if (!(await serves(Number(pid), data))) return rm(file, { force: true });
-    if (state.trim() !== "stopping" || Date.now() > deadline) {
+    const patienceMs = state.trim() === "stopping" ? leavingMs : dyingMs;
+    if (Date.now() - lookedAt > patienceMs) {
       const way = "Stop it first, or use another folder.";
       throw new Error(`A PostgreSQL server already runs on ${data} (process ${pid}, port ${port}). ${way}`);
     }
-    await delay(20); // its owner was killed a moment ago, and the keeper is stopping it
+    await delay(20);
   }
 }
 
