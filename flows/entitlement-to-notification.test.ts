@@ -8,9 +8,10 @@ import { openPostgresBus } from "@todoke/bus-postgres";
 import { openRabbitmqBus } from "@todoke/bus-rabbitmq";
 import { consumers } from "@todoke/contracts";
 import * as entitlement from "@todoke/entitlement";
-import type { EventBus, Handle } from "@todoke/kernel/bus";
+import type { Envelope, EventBus, Handle } from "@todoke/kernel/bus";
 import { testDatabase, until } from "@todoke/kernel/testing";
-import { failingSender, notificationService } from "@todoke/notification/testing";
+import { retry } from "@todoke/kernel/worker";
+import { delivery, failingSender, notificationService } from "@todoke/notification/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type BusKind, busKinds, serverOf } from "./buses.ts";
 
@@ -69,6 +70,30 @@ function deliversTwice(bus: EventBus): EventBus {
   };
 }
 
+/** A bus on which every event fails once on its way in, and once on its way out. */
+function failsFirst(bus: EventBus): EventBus {
+  const seen = new Set<string>();
+  const isFirst = (step: "in" | "out", events: readonly Envelope[]) => {
+    const news = events.map(({ eventId }) => `${eventId} ${step}`).filter((each) => !seen.has(each));
+    news.forEach((each) => void seen.add(each));
+    return news.length > 0;
+  };
+  return {
+    publish: async (events) =>
+      isFirst("in", events) ? events.map(() => retry(0, "the bus did not say")) : bus.publish(events),
+    subscribe: (wish) =>
+      bus.subscribe({
+        ...wish,
+        async handle(deliveries, stopping) {
+          if (isFirst("out", deliveries)) throw new Error("the database is away");
+          return wish.handle(deliveries, stopping);
+        },
+      }),
+    check: () => bus.check(),
+    [Symbol.asyncDispose]: () => bus[Symbol.asyncDispose](),
+  };
+}
+
 interface Told {
   readonly notification_id: string;
   readonly event_type: string;
@@ -78,21 +103,27 @@ interface Told {
 }
 
 /** Both services at work on one database and one bus, as two processes would be: they share nothing else. */
-async function openRoad(kind: BusKind, listeningTo: (bus: EventBus) => EventBus = (bus) => bus) {
+async function openRoad(kind: BusKind, through: (bus: EventBus) => EventBus = (bus) => bus) {
   await using parts = new AsyncDisposableStack();
   const t = parts.use(await testDatabase({ sets: [] }));
   const place = `road${randomBytes(4).toString("hex")}`;
   const env = { ...settings, DATABASE_URL: t.url };
-  const bus = () => openBus(kind, serverOf(kind, t.url), place);
+  const bus = async () => through(await openBus(kind, serverOf(kind, t.url), place));
   const sender = failingSender();
   const notification = notificationService(() => sender.send);
   await entitlement.migrate(env, { dryRun: false });
   await notification.migrate(env, { dryRun: false });
   const { url } = parts.use(await entitlement.start(env, { openBus: bus }));
-  const inboxUrl = parts.use(await notification.start(env, { openBus: async () => listeningTo(await bus()) })).url;
+  const inboxUrl = parts.use(await notification.start(env, { openBus: bus })).url;
 
-  const ask = async (path: string, method = "GET") =>
-    (await (await fetch(inboxUrl + path, { method })).json()) as { readonly notifications: readonly Told[] };
+  const ask = async (path: string, body?: object) => {
+    const posted = body && {
+      method: "POST",
+      body: JSON.stringify(body),
+      headers: { "content-type": "application/json" },
+    };
+    return (await (await fetch(inboxUrl + path, posted)).json()) as { readonly notifications: readonly Told[] };
+  };
   const inbox = async () => (await ask("/debug/notification/inbox/u_123")).notifications;
   const road = parts.move();
   return {
@@ -100,6 +131,7 @@ async function openRoad(kind: BusKind, listeningTo: (bus: EventBus) => EventBus 
     sender,
     ask,
     inbox,
+    openBus: bus,
     async post(what: "grants" | "revokes", key: string, sku = "item1") {
       const answer = await fetch(`${url}/v1/entitlements/${what}`, {
         method: "POST",
@@ -196,11 +228,40 @@ test.each(busKinds)(
     ]);
 
     road.sender.fail(0);
+    const by = { redriven_by: "aki", reason: "the receiver is mended" };
     const redrive = `/debug/notification/dlq/${failed?.notification_id}/redrive`;
-    expect(await road.ask(redrive, "POST")).toEqual({ redriven: true });
+    expect(await road.ask(redrive, by)).toEqual({ redriven: true });
     const [sent] = await road.untilTold(2, "SENT");
     expect(sent).toMatchObject({ notification_id: failed?.notification_id, attempt_count: 1 });
-    expect(await road.ask(redrive, "POST")).toEqual({ redriven: false });
+    expect(await road.ask(redrive, by)).toEqual({ redriven: false });
     expect((await road.ask("/debug/notification/dlq")).notifications).toEqual([]);
+  },
+);
+
+test.concurrent.each(busKinds)(
+  "%s: a publication that fails, and a delivery that fails, are tried again, and the event is told once",
+  async (kind) => {
+    await using road = await openRoad(kind, failsFirst);
+    await road.post("grants", "p_1");
+    await road.untilTold(1, "SENT");
+    const published = await road.db.query(`select status, attempt_count, last_error from entitlement.outbox_events`);
+    expect(published.rows).toEqual([{ status: "PUBLISHED", attempt_count: 2, last_error: "the bus did not say" }]);
+    expect(road.sender.tried).toHaveLength(1);
+  },
+);
+
+test.concurrent.each(busKinds)(
+  "%s: a message that cannot be read is put away with its bytes, and what comes after it is told",
+  async (kind) => {
+    await using road = await openRoad(kind);
+    await using bus = await road.openBus();
+    const payload = Buffer.from("no event");
+    await bus.publish([delivery(1, { payload })]);
+    await road.post("grants", "p_1");
+    await road.untilTold(1, "SENT");
+    const dead = `select payload, status from notification.inbox_dlq`;
+    await until("it is put away", async () => (await road.db.query(dead)).rowCount === 1);
+    expect((await road.db.query(dead)).rows).toEqual([{ payload, status: "DEAD" }]);
+    expect((await road.inbox()).length).toBe(1);
   },
 );

@@ -38,11 +38,11 @@ export async function refuseMisconfigured(entries: readonly ServiceEntry[], env:
 }
 
 function missingUrls(entry: ServiceEntry, env: Env): string[] {
-  const faults = [];
-  if (!databaseUrlOf(entry, env)) {
-    faults.push(`${entry.name}: set DATABASE_URL or ${variable(entry.name, "DATABASE_URL")} to a PostgreSQL server`);
-  }
+  const faults = databaseUrlOf(entry, env) ? [] : [missingDatabase(entry)];
   if (!busUrlOf(env))
     faults.push("set EVENT_BUS_URL: without DATABASE_URL there is no database that all services share");
   return faults;
 }
+
+export const missingDatabase = ({ name }: ServiceEntry): string =>
+  `${name}: set DATABASE_URL or ${variable(name, "DATABASE_URL")} to a PostgreSQL server`;

@@ -3,6 +3,7 @@
  */
 import { parseArgs } from "node:util";
 import type { Call, Command } from "./command.ts";
+import { dead } from "./commands/dead.ts";
 import { dev } from "./commands/dev.ts";
 import { doctor } from "./commands/doctor.ts";
 import { helpOn, overview } from "./commands/help.ts";
@@ -15,7 +16,7 @@ import { complain, say, styled } from "./output.ts";
 import type { Env, ServiceEntry } from "./services.ts";
 import { Stopped } from "./stop.ts";
 
-const commands: readonly Command[] = [dev, serve, migrate, doctor, version];
+const commands: readonly Command[] = [dev, serve, migrate, dead, doctor, version];
 
 export interface CommandLine {
   readonly argv: readonly string[];
@@ -58,11 +59,19 @@ function unknown(name: string): number {
   return 2;
 }
 
-function parse(command: Command, args: readonly string[]): Pick<Call, "names" | "switches"> {
-  const options = Object.fromEntries(Object.keys(command.switches).map((name) => [name, { type: "boolean" } as const]));
+function parse(command: Command, args: readonly string[]): Pick<Call, "names" | "switches" | "values"> {
+  const options = Object.fromEntries([
+    ...Object.keys(command.switches).map((name) => [name, { type: "boolean" }] as const),
+    ...Object.keys(command.values ?? {}).map((name) => [name, { type: "string" }] as const),
+  ]);
   try {
     const { values, positionals } = parseArgs({ args: [...args], options, allowPositionals: command.takesNames });
-    return { names: positionals, switches: new Set(Object.keys(values)) };
+    const given = Object.entries(values);
+    return {
+      names: positionals,
+      switches: new Set(given.flatMap(([name, value]) => (value === true ? [name] : []))),
+      values: Object.fromEntries(given.flatMap(([name, value]) => (typeof value === "string" ? [[name, value]] : []))),
+    };
   } catch (error) {
     // Node's sentences are good up to the first full stop; after that they explain its own notation.
     throw new Misused(error instanceof Error ? (error.message.split(/\. /)[0] ?? error.message) : String(error));

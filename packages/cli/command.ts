@@ -11,6 +11,8 @@ export interface Command {
   readonly details: string;
   /** Its switches by name, each with a line of help. */
   readonly switches: Readonly<Record<string, string>>;
+  /** Its options with a value by name, each with what the value is ("<text>") and a line of help. */
+  readonly values?: Readonly<Record<string, readonly [value: string, summary: string]>>;
   readonly takesNames: boolean;
   /** Resolves to the exit code. */
   run(call: Call): Promise<number>;
@@ -22,4 +24,5 @@ export interface Call {
   /** What stood on the command line beside switches: services, or the command to help with. */
   readonly names: readonly string[];
   readonly switches: ReadonlySet<string>;
+  readonly values: Readonly<Record<string, string>>;
 }

@@ -2,6 +2,7 @@
  * The services that this command can run. Adding one is one entry in `services`; its code is loaded only when it runs.
  */
 import type { EventBus } from "@todoke/kernel/bus";
+import type { DeadTable } from "@todoke/kernel/dead";
 import { devKey } from "./dev-env.ts";
 
 export type Env = Readonly<Record<string, string | undefined>>;
@@ -24,6 +25,8 @@ export interface Service {
   configFaults(env: Env): readonly string[];
   /** Brings its schema up to date and says what it ran; with `dryRun`, what it would run. */
   migrate(env: Env, options: { readonly dryRun: boolean }): Promise<readonly Migrated[]>;
+  /** Where its rows are that were given up; without, it has none. */
+  readonly dead?: { readonly schema: string; readonly tables: readonly DeadTable[] };
   /** Resolves once it serves. */
   start(env: Env, outside: Outside): Promise<Running>;
 }

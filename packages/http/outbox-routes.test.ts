@@ -1,16 +1,13 @@
 import { fixedId, testDatabase, until } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
 import { buildHttpApp } from "./app.ts";
-import { outboxRoutes, type Redrive } from "./outbox-routes.ts";
+import { outboxRoutes } from "./outbox-routes.ts";
 
 const by = { redriven_by: "aki", reason: "the schema is deployed now" };
 
 /** Two FAILED events of different aggregates, one behind the first, and one that is only PENDING. */
 async function setup() {
   const t = await testDatabase();
-  await t.db.query(
-    `create table redrives (event_id uuid, redriven_by text, reason text, attempt_count int, last_error text)`,
-  );
   await t.db.query(
     `insert into outbox_events (event_id, event_type, subject, aggregate_key, version, payload, status, attempt_count, last_error)
      select id, 'ThingHappened', 'thing.events', key, version, jsonb_build_object('version', version::text), status, tries, error
@@ -20,24 +17,15 @@ async function setup() {
   );
   const app = await buildHttpApp({ title: "outbox", version: "0", log: { level: "silent" } });
   let woken = 0;
-  const recordRedrive = async (tx: { query: typeof t.db.query }, redrive: Redrive) => {
-    const { event_id, redriven_by, reason, attempt_count, last_error } = redrive;
-    await tx.query(`insert into redrives values ($1, $2, $3, $4, $5)`, [
-      event_id,
-      redriven_by,
-      reason,
-      attempt_count,
-      last_error,
-    ]);
-  };
-  outboxRoutes(app, { db: t.db, recordRedrive, onRedriven: () => void woken++ });
+  outboxRoutes(app, { db: t.db, onRedriven: () => void woken++ });
   return {
     ...t,
     get: (path: string) => app.inject(`/debug/outbox/failed${path}`),
     redrive: (id: string, payload: object = by) =>
       app.inject({ method: "POST", url: `/debug/outbox/failed/${id}/redrive`, payload }),
     woken: () => woken,
-    redrives: async () => (await t.db.query("select * from redrives")).rows,
+    redrives: async () =>
+      (await t.db.query("select of_table, of_key, redriven_by, reason, attempt_count, last_error from redrives")).rows,
     async [Symbol.asyncDispose]() {
       await app.close();
       await t[Symbol.asyncDispose]();
@@ -73,8 +61,10 @@ test("one event is shown with its payload; one that is not FAILED, or not there,
   await using t = await setup();
   expect((await t.get(`/${fixedId(1)}`)).json()).toMatchObject({
     event_id: fixedId(1),
+    status: "FAILED",
     subject: "thing.events",
     payload: { version: "1" },
+    redrives: [],
     attempt_count: 10,
     last_error: "no answer",
   });
@@ -90,7 +80,13 @@ test("a redrive starts the event anew and keeps who asked, why, and what it had 
   await using t = await setup();
   const answer = await t.redrive(fixedId(1));
   expect([answer.statusCode, answer.json()]).toEqual([200, { event_id: fixedId(1), status: "PENDING" }]);
-  expect(await t.redrives()).toEqual([{ event_id: fixedId(1), ...by, attempt_count: 10, last_error: "no answer" }]);
+  const record = { ...by, attempt_count: 10, last_error: "no answer" };
+  expect(await t.redrives()).toEqual([{ of_table: "outbox_events", of_key: fixedId(1), ...record }]);
+  expect((await t.get(`/${fixedId(1)}`)).json()).toMatchObject({
+    status: "PENDING",
+    attempt_count: 0,
+    redrives: [{ ...record, redriven_at: expect.stringMatching(/^\d{4}-.*Z$/) }],
+  });
   const { rows } = await t.db.query(`select status, attempt_count from outbox_events where event_id = $1`, [
     fixedId(1),
   ]);

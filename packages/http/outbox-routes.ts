@@ -5,28 +5,18 @@
  * A redrive and the record of who asked for it are one commit. Of two people who redrive one event at once, one does, and
  * the other is told that it is not FAILED any more.
  */
-import { type Db, type Queryable, type Tx, transaction } from "@todoke/kernel/db";
-import { type FailedEvent, failedEvents, redriveEvents } from "@todoke/kernel/outbox";
+import type { Db } from "@todoke/kernel/db";
+import { deadOutboxEvents, type FailedEvent, failedEvents } from "@todoke/kernel/outbox";
 import { problem } from "@todoke/kernel/problem";
 import { Type } from "typebox";
 import type { HttpApp } from "./app.ts";
 import { invalidRequest } from "./problems.ts";
+import { RedriveBody, RedriveView, redriveRequest } from "./redrive.ts";
 
 export interface OutboxRoutesOptions {
   readonly db: Db;
-  /** Keeps the record, in the transaction of the redrive. */
-  readonly recordRedrive: (tx: Tx, redrive: Redrive) => Promise<void>;
   /** The relay's wake-up. */
   readonly onRedriven: () => void;
-}
-
-export interface Redrive {
-  readonly event_id: string;
-  readonly redriven_by: string;
-  readonly reason: string;
-  /** What it had come to by then; the event itself begins anew. */
-  readonly attempt_count: number;
-  readonly last_error: string | null;
 }
 
 const failedEventNotFound = problem({
@@ -52,8 +42,15 @@ const EventSummary = Type.Object({
 
 const EventDetail = Type.Object({
   ...EventSummary.properties,
+  status: Type.Union([
+    Type.Literal("PENDING"),
+    Type.Literal("IN_FLIGHT"),
+    Type.Literal("PUBLISHED"),
+    Type.Literal("FAILED"),
+  ]),
   subject: Type.String(),
   payload: Type.Unknown({ description: "The event as JSON, before it is encoded." }),
+  redrives: Type.Array(RedriveView, { description: "Who let it be tried again, newest first; the last 20." }),
 });
 
 export function outboxRoutes(app: HttpApp, options: OutboxRoutesOptions): void {
@@ -119,30 +116,22 @@ function showRoute(app: HttpApp, db: Db): void {
     {
       schema: {
         operationId: "showFailedEvent",
-        summary: "One event that was given up, with its payload",
+        summary: "One event that was given up, with its payload and its redrives, whatever became of it since",
         params: EventParams,
         response: { 200: EventDetail },
       },
     },
-    async ({ params }) => {
-      const event = await failedEvent(db, params.event_id);
-      return { ...summaryOf(event), subject: event.subject, payload: event.payload };
+    async ({ params: { event_id } }) => {
+      const event = await deadOutboxEvents.show(db, event_id);
+      if (event?.status !== "FAILED" && !event?.redrives.length)
+        throw failedEventNotFound("no event with this id is FAILED, and none was redriven");
+      const { about: aggregate_key, since: created_at, version } = event;
+      return { ...event, event_id: event.id, aggregate_key, version: Number(version), created_at };
     },
   );
 }
 
-/** Found by its id, and then read as the list reads it. */
-async function failedEvent(db: Queryable, eventId: string): Promise<FailedEvent> {
-  const { rows } = await db.query<{ position: bigint }>(
-    `select position from outbox_events where event_id = $1 and status = 'FAILED'`,
-    [eventId],
-  );
-  const [event] = rows[0] ? await failedEvents(db, { after: rows[0].position - 1n, limit: 1 }) : [];
-  if (event?.eventId === eventId.toLowerCase()) return event;
-  throw failedEventNotFound("no event with this id is FAILED; perhaps somebody has redriven it already");
-}
-
-function redriveRoute(app: HttpApp, { db, recordRedrive, onRedriven }: OutboxRoutesOptions): void {
+function redriveRoute(app: HttpApp, { db, onRedriven }: OutboxRoutesOptions): void {
   app.post(
     "/debug/outbox/failed/:event_id/redrive",
     {
@@ -150,23 +139,15 @@ function redriveRoute(app: HttpApp, { db, recordRedrive, onRedriven }: OutboxRou
         operationId: "redriveFailedEvent",
         summary: "Lets an event be tried again with all its attempts; those behind it follow",
         params: EventParams,
-        body: Type.Object({
-          redriven_by: Type.String({ minLength: 1, maxLength: 128, description: "Who asks for it; kept." }),
-          reason: Type.String({ minLength: 1, maxLength: 500, description: "Why it can succeed now; kept." }),
-        }),
+        body: RedriveBody,
         response: { 200: Type.Object({ event_id: EventId, status: Type.Literal("PENDING") }) },
       },
     },
     async ({ params, body }) => {
-      const event_id = await transaction(db, async (tx) => {
-        const event = await failedEvent(tx, params.event_id);
-        // Whoever comes second finds nothing FAILED: the row's lock decides.
-        const [redriven] = await redriveEvents(tx, [event.eventId]);
-        if (!redriven) throw failedEventNotFound("somebody has redriven this event a moment ago");
-        const { attempts: attempt_count, lastError: last_error } = event;
-        await recordRedrive(tx, { event_id: redriven, ...body, attempt_count, last_error });
-        return redriven;
-      });
+      // Whoever comes second finds nothing FAILED: the row's lock decides.
+      const [event_id] = await deadOutboxEvents.redrive(db, [params.event_id], redriveRequest(body));
+      if (event_id === undefined)
+        throw failedEventNotFound("no event with this id is FAILED; perhaps somebody has redriven it already");
       onRedriven();
       return { event_id, status: "PENDING" as const };
     },

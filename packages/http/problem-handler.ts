@@ -49,7 +49,17 @@ function problemOf(error: unknown, request: FastifyRequest): Problem {
     return problems.malformedHttp("the body broke off", { cause: error });
   const refused = refusedByFramework(error as FastifyError);
   if (refused) return refused;
-  if (causesOf(error).some((cause) => cause instanceof CommitUnknown)) return outcomeUnknown(error);
+  return problemOfFailure(error);
+}
+
+/**
+ * What went wrong while a command was carried out, whatever it came with: for the whole answer, and for one command among
+ * many.
+ */
+export function problemOfFailure(error: unknown): Problem {
+  if (error instanceof Problem) return error;
+  if (error instanceof Error && causesOf(error).some((cause) => cause instanceof CommitUnknown))
+    return outcomeUnknown(error);
   if (isUnavailable(error)) {
     return problems.unavailable("a part of the service cannot be reached; try again", {
       cause: error,

@@ -7,6 +7,7 @@
  */
 import type { EventBus } from "@todoke/kernel/bus";
 import { type Applied, type Db, migrate, openDb } from "@todoke/kernel/db";
+import type { DeadTable } from "@todoke/kernel/dead";
 import { kernelMigrations } from "@todoke/kernel/migrations";
 import { openWakeups, type Wakeups } from "@todoke/kernel/worker";
 import { type ApiKey, readApiKeys } from "./api-keys.ts";
@@ -29,6 +30,8 @@ export interface ServiceDefinition<Settings> {
   readonly migrations: URL;
   /** What only this service takes from the environment. A fault is pushed, a sentence each, never thrown. */
   readonly settings: (env: Env, faults: string[]) => Settings;
+  /** Its tables with rows that may be given up, for `todoke dead`. */
+  readonly dead?: readonly DeadTable[];
   /** Puts the service together. Whatever it starts goes through `use`, and is stopped in the opposite order. */
   readonly build: (parts: ServiceParts<Settings>) => Promise<void>;
 }
@@ -83,6 +86,9 @@ export function service<Settings>(definition: ServiceDefinition<Settings>) {
   return {
     /** All that is wrong with its settings, a sentence each. */
     configFaults: (env: Env): readonly string[] => read(env).faults,
+
+    /** Where its dead rows are, for whoever has the database and no running copy of the service. */
+    dead: { schema, tables: definition.dead ?? [] },
 
     /** Brings its schema up to date and says what it ran; with `dryRun`, what it would run. */
     async migrate(env: Env, { dryRun }: { readonly dryRun: boolean }): Promise<readonly Applied[]> {

@@ -61,7 +61,7 @@ test("a FAILED event is redriven on the ops listener, recorded, and published; t
   expect((await t.ops(`/debug/outbox/failed/${event_id}/redrive`, asked)).status).toBe(200);
   await t.published("EntitlementGranted");
   const redrives = await t.db.query(
-    `select event_id, redriven_by, reason, attempt_count, last_error from outbox_redrives`,
+    `select of_key as event_id, redriven_by, reason, attempt_count, last_error from redrives`,
   );
   expect(redrives.rows).toEqual([{ event_id, ...asked, attempt_count: 10, last_error: "no answer" }]);
 });

@@ -1,7 +1,7 @@
 /** Puts the service together: the only file here that starts anything. */
 import { EventNotEncodable, encodeEvent } from "@todoke/contracts";
 import { apiKeyAuthentication, type Env, outboxRoutes, service } from "@todoke/http";
-import { relay } from "@todoke/kernel/outbox";
+import { deadOutboxEvents, relay } from "@todoke/kernel/outbox";
 import { keepClean, retentionOf } from "@todoke/kernel/retention";
 import { retry } from "@todoke/kernel/worker";
 import { changeEntitlement } from "./commands/change-entitlement.ts";
@@ -11,14 +11,14 @@ import { keepAuditMonths } from "./partitions.ts";
 import { batchRoute } from "./routes/batch.ts";
 import { entitlementRoutes } from "./routes/entitlements.ts";
 import { userEntitlementRoutes } from "./routes/user-entitlements.ts";
-import { insertRedrive } from "./store/outbox-redrives.ts";
 import { tellPublished, told, watchOutbox } from "./telemetry.ts";
 
-export const { configFaults, migrate, start } = service({
+export const { configFaults, dead, migrate, start } = service({
   name: "entitlement",
   port: 8082,
   migrations: new URL("./migrations/", import.meta.url),
   settings: readSettings,
+  dead: [deadOutboxEvents],
   async build({ settings, app, db, bus, wakeups, apiKeys, use, debug, onError, topicOf }) {
     const topic = topicOf("outbox_events");
     use(
@@ -43,7 +43,7 @@ export const { configFaults, migrate, start } = service({
     entitlementRoutes(app, deps);
     batchRoute(app, deps);
     userEntitlementRoutes(app, deps);
-    debug((on) => outboxRoutes(on, { db, recordRedrive: insertRedrive, onRedriven: wakeRelay }));
+    debug((on) => outboxRoutes(on, { db, onRedriven: wakeRelay }));
     use(watchOutbox(db, onError));
   },
 });

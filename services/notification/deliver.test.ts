@@ -2,10 +2,10 @@ import { removeFinished } from "@todoke/kernel/retention";
 import { fixedId, until } from "@todoke/kernel/testing";
 import { dead, done, release } from "@todoke/kernel/worker";
 import { expect, test } from "vitest";
-import { redriveNotification } from "./commands/redrive-notification.ts";
+import { redrive } from "./commands/redrive.ts";
 import { deliver } from "./deliver.ts";
 import type { Send } from "./senders/index.ts";
-import { redrivenNotifications } from "./store/dead-notifications.ts";
+import { deadNotifications, redrivenNotifications } from "./store/dead-notifications.ts";
 import { notifications, sentNotifications } from "./store/notifications.ts";
 import { failingSender, setup } from "./testing.ts";
 
@@ -59,21 +59,22 @@ test("a redrive gives all attempts back under the same id, once; failing again o
   failing.fail(6);
   await using sender = deliver({ db: t.db, send: failing.send, settings });
   const woken: string[] = [];
-  const redrive = redriveNotification(t.db, () => woken.push("woken"));
+  const again = redrive({ db: t.db, dead: deadNotifications, wake: () => woken.push("woken") });
+  const redriven = (n: number) => again(fixedId(n), { by: "aki", reason: "mended" });
   for (let n = 1; n <= 3; n++) await sender.runOnce();
-  const both = await Promise.all([redrive(fixedId(1)), redrive(fixedId(1))]);
+  const both = await Promise.all([redriven(1), redriven(1)]);
   expect(both.filter(({ redriven }) => redriven)).toHaveLength(1);
   expect(woken).toHaveLength(1);
   expect(await t.rows(`select redriven_at is null as open from notification_dlq`)).toEqual([{ open: false }]);
 
   for (let n = 1; n <= 3; n++) await sender.runOnce();
   expect(await t.rows(`select redriven_at is null as open from notification_dlq`)).toEqual([{ open: true }]);
-  await redrive(fixedId(1));
+  await redriven(1);
   expect(await sender.runOnce()).toMatchObject({ done: 1 });
   expect(await t.statuses()).toMatchObject([{ status: "SENT", attempt_count: 1 }]);
   expect(new Set(failing.tried)).toEqual(new Set([fixedId(1)]));
-  expect(await redrive(fixedId(1))).toEqual({ redriven: false });
-  await expect(redrive(fixedId(2))).rejects.toMatchObject({ code: "dead-letter-not-found" });
+  expect(await redriven(1)).toEqual({ redriven: false });
+  await expect(redriven(2)).rejects.toMatchObject({ code: "dead-letter-not-found" });
 });
 
 test("a notification whose process died is sent by another, under the same id", async () => {
@@ -110,7 +111,7 @@ test("old SENT ones and redriven dead letters are removed; what is not finished 
   const send: Send = async ({ notificationId }) => (notificationId === fixedId(1) ? done : dead("gone"));
   await using sender = deliver({ db: t.db, send });
   await sender.runOnce();
-  await redriveNotification(t.db, () => {})(fixedId(3));
+  await deadNotifications.redrive(t.db, [fixedId(3)], { by: "aki", reason: "mended" });
   await t.db.query(`update notifications set sent_at = now() - interval '31 days' where status = 'SENT'`);
   await t.db.query(`update notifications set next_retry_at = 'epoch', created_at = 'epoch'`);
   await t.db.query(`update notification_dlq set failed_at = 'epoch'`);

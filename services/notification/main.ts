@@ -1,10 +1,9 @@
 /** Puts the service together: the only file here that starts anything. */
 import { consumers } from "@todoke/contracts";
 import { type HttpApp, service } from "@todoke/http";
-import { openInbox } from "@todoke/kernel/inbox";
+import { deadInboxEvents, openInbox } from "@todoke/kernel/inbox";
 import { keepClean, retentionOf } from "@todoke/kernel/retention";
-import { redriveEvent } from "./commands/redrive-event.ts";
-import { redriveNotification } from "./commands/redrive-notification.ts";
+import { redrive } from "./commands/redrive.ts";
 import { readSettings, type Settings } from "./config.ts";
 import { deliver } from "./deliver.ts";
 import { keepSubscribed } from "./keep-subscribed.ts";
@@ -15,11 +14,12 @@ import { inboxRoutes } from "./routes/inbox.ts";
 import type { Send } from "./senders/index.ts";
 import { logSender } from "./senders/log.ts";
 import { webhookSender } from "./senders/webhook.ts";
-import { redrivenNotifications } from "./store/dead-notifications.ts";
+import { deadNotifications, redrivenNotifications } from "./store/dead-notifications.ts";
 import { sentNotifications } from "./store/notifications.ts";
 import { watchBacklog } from "./telemetry.ts";
 
 const consumer = "notification";
+const deadEvents = deadInboxEvents(consumer);
 
 /** With a sender of one's own, which is for tests; without, the one that the settings name. */
 export const notificationService = (sender = senderOf) =>
@@ -28,6 +28,7 @@ export const notificationService = (sender = senderOf) =>
     port: 8083,
     migrations: new URL("./migrations/", import.meta.url),
     settings: readSettings,
+    dead: [deadNotifications, deadEvents],
     async build({ settings, app, debug, db, bus, wakeups, use, onError, topicOf }) {
       const { attemptsMax, backoff, keep } = settings;
       const [topic, redriveTopic] = [topicOf("notifications"), topicOf("inbox_dlq")];
@@ -60,15 +61,17 @@ export const notificationService = (sender = senderOf) =>
       use(inbox.redriver).start();
       debug((on) => {
         inboxRoutes(on, { db });
-        deadNotificationRoutes(on, { db, redriveNotification: redriveNotification(db, wakeSender) });
-        deadEventRoutes(on, { db, consumer, redriveEvent: redriveEvent({ db, consumer, wake: wakeRedriver }) });
+        const redriveNotification = redrive({ db, dead: deadNotifications, wake: wakeSender });
+        deadNotificationRoutes(on, { db, redriveNotification });
+        const redriveEvent = redrive({ db, dead: deadEvents, wake: wakeRedriver });
+        deadEventRoutes(on, { db, consumer, redriveEvent });
       });
       use(watchBacklog(db, onError));
       use(keepSubscribed({ bus, consumer, subjects: consumers.notification, handle: inbox.handle, onError }));
     },
   });
 
-export const { configFaults, migrate, start } = notificationService();
+export const { configFaults, dead, migrate, start } = notificationService();
 
 function senderOf({ sender, backoff }: Settings, { log }: HttpApp): Send {
   return sender.kind === "webhook" ? webhookSender({ ...sender, backoff }) : logSender(log);

@@ -75,7 +75,7 @@ test("a type that only a newer build knows is put away whole, holds up nobody, a
   // As the newer build reads it.
   const read = (event: Envelope) => readEvent({ ...event, eventType: "EntitlementGranted" });
   const { redriver } = openInbox({ db: t.db, consumer: "notification", read, effect: notify(() => {}) });
-  await redriveDead(t.db, [dead?.dlqId ?? 0n]);
+  await redriveDead(t.db, [dead?.dlqId ?? 0n], { by: "aki", reason: "the build is there" });
   expect(await redriver.runOnce()).toMatchObject({ done: 1 });
   expect(await t.rows(`select event_id from notifications order by 1`)).toEqual([
     { event_id: fixedId(1) },

@@ -19,7 +19,8 @@ export function overview(commands: readonly Command[], services: readonly Servic
 }
 
 export function helpOn(command: Command): string {
-  const switches = [...Object.entries(command.switches), ["help", "say this"] as const];
+  const values = Object.entries(command.values ?? {}).map(([name, [value, summary]]) => [`${name} ${value}`, summary]);
+  const options = [...values, ...Object.entries(command.switches), ["help", "say this"]];
   return [
     `Usage: ${command.usage}`,
     "",
@@ -27,6 +28,6 @@ export function helpOn(command: Command): string {
     "",
     "Options:",
     "",
-    table(switches.map(([name, summary]) => [`--${name}`, summary])),
+    table(options.map(([name = "", summary = ""]) => [`--${name}`, summary])),
   ].join("\n");
 }

@@ -122,7 +122,7 @@ test("a dead row parks its aggregate and no other, and a redrive lets it go on i
   expect(await claim(t.db, 10)).toEqual([]);
   const others = await append(t.db, ...many(300));
   expect((await claim(t.db, 300)).length).toBe(others.length);
-  expect(await outboxEvents.redrive(t.db, [ids[0] ?? ""])).toEqual([ids[0]]);
+  expect(await outboxEvents.redrive(t.db, [ids[0] ?? ""], { by: "aki", reason: "cured" })).toEqual([ids[0]]);
   expect((await claim(t.db, 10)).map((job) => job.eventId)).toEqual([ids[0], ids[2], ids[3]]);
 });
 

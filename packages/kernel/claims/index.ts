@@ -35,6 +35,12 @@ export interface ClaimRequest {
   readonly queue?: string;
 }
 
+/** Who lets dead rows be tried again, and why they can succeed now. Kept in `redrives`; at most 128 and 500 characters. */
+export interface RedriveRequest {
+  readonly by: string;
+  readonly reason: string;
+}
+
 export interface Settlement {
   readonly claim: Claimed<unknown>["claim"];
   readonly outcome: Outcome;
@@ -48,8 +54,11 @@ export interface Claims<Row> {
   settle(db: Db | Queryable, settlements: readonly Settlement[]): Promise<boolean[]>;
   /** Holds on to the rows for another `leaseMs`; false where the lease is no longer ours. */
   renew(db: Db, claims: readonly Claimed<unknown>["claim"][], leaseMs: number): Promise<boolean[]>;
-  /** Gives dead rows a new life, with all their attempts; returns the keys of those that were dead. */
-  redrive(db: Queryable, keys: readonly string[]): Promise<string[]>;
+  /**
+   * Gives dead rows a new life, with all their attempts, and keeps who asked for it; returns the keys of those that were
+   * dead. Needs the kernel's table `redrives` in the same schema.
+   */
+  redrive(db: Queryable, keys: readonly string[], request: RedriveRequest): Promise<string[]>;
 }
 
 /** The row type is what `table.read` selects. */
@@ -96,8 +105,8 @@ export function claims<Row extends object>(table: ClaimTable): Claims<Row> {
       return wonAmong(held, rows);
     },
 
-    async redrive(db, keys) {
-      const { rows } = await db.query({ name: `redrive ${name}`, text: redriveText, values: [keys] });
+    async redrive(db, keys, { by, reason }) {
+      const { rows } = await db.query({ name: `redrive ${name}`, text: redriveText, values: [keys, by, reason] });
       return rows.map((row) => row.key);
     },
   };

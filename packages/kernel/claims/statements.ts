@@ -123,13 +123,26 @@ update ${t.table} t
 returning t.${t.key}::text as key`;
 }
 
-/** $1 keys. */
+/**
+ * $1 keys, $2 who asks for it, $3 why. The record is part of the statement, so that there is no redrive without one. The
+ * rows are locked in one order, and whoever comes second finds nothing dead.
+ */
 export function redriveSql(t: DescribedTable): string {
   const c = t.columns;
   return `
+with dead as materialized (
+  select t.${t.key} as key, t.${c.attempts} as attempts, t.${c.lastError} as last_error
+    from ${t.table} t
+   where t.${t.key} = any($1::${t.keyType}[]) and t.${c.status} = '${t.states.dead}'
+   order by t.${t.key} for update
+),
+recorded as (
+  insert into redrives (of_table, of_key, redriven_by, reason, attempt_count, last_error)
+  select '${t.table}', d.key::text, $2::text, $3::text, d.attempts, d.last_error from dead d order by d.key
+)
 update ${t.table} t
    set ${c.status} = '${t.states.ready}', ${c.attempts} = 0, ${c.dueAt} = clock_timestamp()
- where t.${t.key} = any($1::${t.keyType}[]) and t.${c.status} = '${t.states.dead}'
+ where t.${t.key} = any(array(select key from dead))
 returning t.${t.key}::text as key`;
 }
 

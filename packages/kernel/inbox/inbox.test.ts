@@ -155,6 +155,8 @@ test("an event whose handler never lives to answer is given up at the limit", as
   atTheEnd.reject(new Error("the test is over"));
 });
 
+const asked = { by: "aki", reason: "mended" };
+
 test("a redriven event takes effect once, however often it is redriven or delivered meanwhile", async () => {
   await using t = await setup();
   let mended = false;
@@ -168,7 +170,7 @@ test("a redriven event takes effect once, however often it is redriven or delive
   mended = true;
   const [dead] = await deadEvents(t.db, { consumer: "one" });
   const id = dead?.dlqId ?? 0n;
-  expect(await Promise.all([redriveDead(t.db, [id]), redriveDead(t.open(), [id])])).toSatisfy(
+  expect(await Promise.all([redriveDead(t.db, [id], asked), redriveDead(t.open(), [id], asked)])).toSatisfy(
     (all: string[][]) => all.flat().length === 1,
   );
   await Promise.all([
@@ -182,7 +184,7 @@ test("a redriven event takes effect once, however often it is redriven or delive
   expect(await inbox.redriver.runOnce()).toMatchObject({ done: 1 });
   expect(await effects(t.db)).toEqual(["a"]);
   expect(await deadEvents(t.db, { consumer: "one" })).toEqual([]);
-  expect(await redriveDead(t.db, [id])).toEqual([]);
+  expect(await redriveDead(t.db, [id], asked)).toEqual([]);
 });
 
 test("a redriven event that fails again is dead again, with the new reason", async () => {
@@ -190,7 +192,7 @@ test("a redriven event that fails again is dead again, with the new reason", asy
   const inbox = t.inboxFor("one");
   await inbox.handle([delivery("refused")], never);
   const [dead] = await deadEvents(t.db, { consumer: "one" });
-  await redriveDead(t.db, [dead?.dlqId ?? 0n]);
+  await redriveDead(t.db, [dead?.dlqId ?? 0n], asked);
   expect(await inbox.redriver.runOnce()).toMatchObject({ dead: 1 });
   expect(await deadEvents(t.db, { consumer: "one" })).toMatchObject([{ why: "refused: never" }]);
 });

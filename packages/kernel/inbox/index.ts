@@ -9,4 +9,4 @@
  */
 
 export { type Inbox, type InboxOptions, openInbox } from "./inbox.ts";
-export { type DeadEvent, deadEvents, redriveDead } from "./store.ts";
+export { type DeadEvent, deadEvents, deadInboxEvents, redriveDead } from "./store.ts";

@@ -1,7 +1,9 @@
 /** All the SQL of the inbox. */
+import pg from "pg";
 import type { Delivery, Envelope } from "../bus/index.ts";
-import { claims } from "../claims/index.ts";
+import { claims, type RedriveRequest } from "../claims/index.ts";
 import { type Db, type Queryable, statement, type Tx } from "../db/index.ts";
+import { deadTable } from "../dead/index.ts";
 
 /** Marks the events as processed; returns the ids of those that were not yet. */
 export async function insertProcessed(tx: Tx, consumer: string, eventIds: readonly string[]): Promise<Set<string>> {
@@ -109,4 +111,30 @@ export async function deadEvents(
 }
 
 /** Asks for another try; the consumer's redriver picks them up. Returns those that were dead. */
-export const redriveDead = (db: Queryable, dlqIds: readonly bigint[]) => deadLetters.redrive(db, dlqIds.map(String));
+export const redriveDead = (db: Queryable, dlqIds: readonly bigint[], request: RedriveRequest) =>
+  deadLetters.redrive(db, dlqIds.map(String), request);
+
+export interface DeadEventWhole {
+  readonly status: "DEAD" | "PENDING" | "PROCESSING" | "RESOLVED";
+  readonly consumer: string;
+  readonly event_id: string;
+  readonly subject: string;
+  readonly occurred_at: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly payload_base64: string;
+}
+
+/** What a consumer gave up, as dead rows. */
+export const deadInboxEvents = (consumer: string) =>
+  deadTable<DeadEventWhole>({
+    claims: deadLetters,
+    from: "inbox_dlq r",
+    isDead: "r.status = 'DEAD'",
+    isOurs: `r.consumer = ${pg.escapeLiteral(consumer)}`,
+    id: "r.dlq_id",
+    cursor: "r.dlq_id",
+    about: "r.aggregate_key",
+    since: "r.dead_at",
+    whole: `r.status, r.consumer, r.event_id, r.subject, r.occurred_at, r.headers,
+      translate(encode(r.payload, 'base64'), E'\\n', '') as payload_base64`,
+  });

@@ -7,4 +7,11 @@
  */
 export { type NewEvent, type Outbox, openOutbox } from "./append.ts";
 export { type RelayOptions, relay } from "./relay.ts";
-export { type FailedEvent, failedEvents, outboxBacklog, outboxEvents, redriveEvents } from "./store.ts";
+export {
+  deadOutboxEvents,
+  type FailedEvent,
+  failedEvents,
+  outboxBacklog,
+  outboxEvents,
+  redriveEvents,
+} from "./store.ts";

@@ -105,8 +105,9 @@ test("an event that cannot be encoded is FAILED at once; it parks its aggregate 
     { eventId: poison.eventId, attempts: 1, lastError: "cannot be encoded: Error: no such field", parked: 1 },
   ]);
   broken = false;
-  expect(await redriveEvents(t.db, [poison.eventId ?? ""])).toEqual([poison.eventId]);
-  expect(await redriveEvents(t.db, [poison.eventId ?? ""])).toEqual([]); // twice is once
+  const asked = { by: "aki", reason: "the field is there" };
+  expect(await redriveEvents(t.db, [poison.eventId ?? ""], asked)).toEqual([poison.eventId]);
+  expect(await redriveEvents(t.db, [poison.eventId ?? ""], asked)).toEqual([]); // twice is once
   await r.runOnce();
   expect(versions("poison")).toEqual([1, 2]);
 });

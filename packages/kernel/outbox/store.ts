@@ -1,7 +1,8 @@
 /** All the SQL of the outbox but the claims. */
 import type { Envelope } from "../bus/index.ts";
-import { claims } from "../claims/index.ts";
+import { claims, type RedriveRequest } from "../claims/index.ts";
 import { type Queryable, type Tx, utcText } from "../db/index.ts";
+import { deadTable } from "../dead/index.ts";
 
 /** What the relay sees of an event. */
 export interface OutboxEvent extends Omit<Envelope, "payload"> {
@@ -88,7 +89,33 @@ export async function failedEvents(
 }
 
 /** Lets FAILED events be tried again with all their attempts; returns the ids of those that were FAILED. */
-export const redriveEvents = (db: Queryable, eventIds: readonly string[]) => outboxEvents.redrive(db, eventIds);
+export const redriveEvents = (db: Queryable, eventIds: readonly string[], request: RedriveRequest) =>
+  outboxEvents.redrive(db, eventIds, request);
+
+export interface OutboxEventWhole {
+  readonly status: "PENDING" | "IN_FLIGHT" | "PUBLISHED" | "FAILED";
+  readonly subject: string;
+  readonly version: string;
+  readonly occurred_at: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly payload: unknown;
+  /** How many later events of the same aggregate wait behind it. */
+  readonly parked: number;
+}
+
+/** FAILED events as dead rows. */
+export const deadOutboxEvents = deadTable<OutboxEventWhole>({
+  claims: outboxEvents,
+  from: "outbox_events r",
+  isDead: "r.status = 'FAILED'",
+  id: "r.event_id",
+  cursor: "r.position",
+  about: "r.aggregate_key",
+  since: "r.created_at",
+  whole: `r.status, r.subject, r.version::text as version, ${utcText("r.occurred_at")} as occurred_at, r.headers, r.payload,
+    (select count(*) from outbox_events b
+      where b.aggregate_key = r.aggregate_key and b.position > r.position and b.published_at is null)::int as parked`,
+});
 
 export interface Backlog {
   readonly pending: number;

@@ -20,7 +20,7 @@ import type { Wakeups } from "./wakeups.ts";
 export { type Backoff, backoffMs, defaultBackoff } from "./backoff.ts";
 export { describeError } from "./held.ts";
 export { dead, done, type Outcome, release, retry } from "./outcome.ts";
-export { openWakeups, type Wakeups, type WakeupsOptions } from "./wakeups.ts";
+export { openWakeups, type Wakeups, type WakeupsOptions, wakeOthers } from "./wakeups.ts";
 export { inWaves } from "./waves.ts";
 
 export interface WorkerSettings {

@@ -6,6 +6,7 @@
  * committed wakes its own workers directly and tells the others by NOTIFY, at most once per topic in `everyMs`.
  */
 import pg from "pg";
+import type { Queryable } from "../db/index.ts";
 
 export interface Wakeups extends AsyncDisposable {
   /** Calls `wake` at every signal for `topic`, and whenever signals may have been missed. Returns how to stop. */
@@ -24,6 +25,12 @@ export interface WakeupsOptions {
 }
 
 const channel = "todoke_wakeups";
+
+/** For a process that has no workers of its own and soon ends: wakes those of all others. To be called after the commit. */
+export async function wakeOthers(db: Queryable, topic: string): Promise<void> {
+  await db.query(`select pg_notify('${channel}', $1)`, [topic]);
+}
+
 const pingEveryMs = 10_000;
 const reconnectMaxMs = 5_000;
 

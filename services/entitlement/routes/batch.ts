@@ -3,12 +3,11 @@
  * own key, takes effect or not by itself, and is answered in its place. A key means the same here as on the routes for
  * one command, so that whatever became of this call, each can be sent again by either way.
  */
-import { type HttpApp, ProblemView, problems, requires, sendAnswer } from "@todoke/http";
+import { type HttpApp, ProblemView, problemOfFailure, problems, requires, sendAnswer } from "@todoke/http";
 import { type Answer, digestOf } from "@todoke/kernel/idempotency";
 import { type Static, Type } from "typebox";
 import type { Deps } from "../deps.ts";
 import { paths } from "./entitlements.ts";
-import { problemOfItem } from "./item-problem.ts";
 import { GrantBody, UserEntitlementView } from "./schemas.ts";
 
 const itemsMax = 100;
@@ -77,7 +76,7 @@ const resultOf = ({ status, body, replayed }: Answer) =>
   `{"status":${status},"body":${body.toString()}${replayed ? ',"replayed":true' : ""}}`;
 
 function refusalOf(error: unknown, request: { readonly id: string; readonly log: HttpApp["log"] }): string {
-  const problem = problemOfItem(error);
+  const problem = problemOfFailure(error);
   if (problem.status >= 500) request.log.error({ err: error, code: problem.code }, "failed");
   return JSON.stringify({ status: problem.status, body: { ...problem.toJSON(), instance: request.id } });
 }

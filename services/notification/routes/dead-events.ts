@@ -1,12 +1,11 @@
 /** Events that the inbox gave up, whole: to look at, and to try again. For those who run the service. */
-import type { HttpApp } from "@todoke/http";
+import { type HttpApp, RedriveBody, redriveRequest } from "@todoke/http";
 import type { Db } from "@todoke/kernel/db";
-import { deadEvents } from "@todoke/kernel/inbox";
+import { deadEvents, deadInboxEvents } from "@todoke/kernel/inbox";
 import { Type } from "typebox";
-import type { Redriven } from "../commands/redrive-notification.ts";
+import type { Redrive } from "../commands/redrive.ts";
 import { deadLetterNotFound } from "../problems.ts";
-import { selectDeadEvent } from "../store/dead-events.ts";
-import { DlqId, Limit, Nullable, RedrivenView, Time, Uuid } from "./views.ts";
+import { DlqId, Limit, Nullable, RedrivenView, Redrives, Time, Uuid } from "./views.ts";
 
 const DeadEventView = Type.Object({
   dlq_id: DlqId,
@@ -31,6 +30,7 @@ const DeadEventWholeView = Type.Object({
     Type.Literal("RESOLVED"),
   ]),
   attempt_count: Type.Integer({ minimum: 0 }),
+  redrives: Redrives,
 });
 
 const usualLimit = 50;
@@ -38,12 +38,13 @@ const usualLimit = 50;
 export interface DeadEventDeps {
   readonly db: Db;
   readonly consumer: string;
-  readonly redriveEvent: (dlqId: string) => Promise<Redriven>;
+  readonly redriveEvent: Redrive;
 }
 
 export function deadEventRoutes(app: HttpApp, { db, consumer, redriveEvent }: DeadEventDeps): void {
   const params = Type.Object({ dlq_id: DlqId });
   const path = "/debug/inbox/dlq";
+  const dead = deadInboxEvents(consumer);
 
   app.get(
     path,
@@ -77,17 +78,17 @@ export function deadEventRoutes(app: HttpApp, { db, consumer, redriveEvent }: De
     {
       schema: {
         operationId: "showDeadEvent",
-        summary: "An event that the inbox gave up, with its bytes and why",
+        summary: "An event that the inbox gave up, with its bytes, why, and its redrives",
         params,
         response: { 200: DeadEventWholeView },
       },
     },
     async (request) => {
       const { dlq_id } = request.params;
-      const found = await selectDeadEvent(db, { consumer, dlqId: dlq_id });
+      const found = await dead.show(db, dlq_id);
       if (!found) throw deadLetterNotFound(`${consumer} has given up no event under the number ${dlq_id}`);
-      const { payload, ...event } = found;
-      return { ...event, payload_base64: payload.toString("base64") };
+      const { about: aggregate_key, since: dead_at } = found;
+      return { ...found, dlq_id, aggregate_key, dead_at };
     },
   );
 
@@ -98,9 +99,10 @@ export function deadEventRoutes(app: HttpApp, { db, consumer, redriveEvent }: De
         operationId: "redriveEvent",
         summary: "Has the inbox try an event again; twice is once",
         params,
+        body: RedriveBody,
         response: { 200: RedrivenView },
       },
     },
-    (request) => redriveEvent(request.params.dlq_id),
+    ({ params: { dlq_id }, body }) => redriveEvent(dlq_id, redriveRequest(body)),
   );
 }

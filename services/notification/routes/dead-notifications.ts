@@ -1,11 +1,22 @@
 /** What could not be sent: to look at, and to try again. For those who run the service. */
-import type { HttpApp } from "@todoke/http";
+import { type HttpApp, RedriveBody, redriveRequest } from "@todoke/http";
 import type { Db } from "@todoke/kernel/db";
 import { Type } from "typebox";
-import type { Redriven } from "../commands/redrive-notification.ts";
+import type { Redrive } from "../commands/redrive.ts";
 import { deadLetterNotFound } from "../problems.ts";
-import { selectDeadNotification, selectDeadNotifications } from "../store/dead-notifications.ts";
-import { DlqId, Limit, NotificationStatus, Nullable, RedrivenView, TextView, Time, UserId, Uuid } from "./views.ts";
+import { deadNotifications, selectDeadNotifications } from "../store/dead-notifications.ts";
+import {
+  DlqId,
+  Limit,
+  NotificationStatus,
+  Nullable,
+  RedrivenView,
+  Redrives,
+  TextView,
+  Time,
+  UserId,
+  Uuid,
+} from "./views.ts";
 
 const DeadNotificationView = Type.Object({
   dlq_id: DlqId,
@@ -23,13 +34,14 @@ const DeadNotificationWholeView = Type.Object({
   text: TextView,
   redriven_at: Nullable(Time),
   status: Nullable(NotificationStatus),
+  redrives: Redrives,
 });
 
 const usualLimit = 50;
 
 export interface DeadNotificationDeps {
   readonly db: Db;
-  readonly redriveNotification: (notificationId: string) => Promise<Redriven>;
+  readonly redriveNotification: Redrive;
 }
 
 export function deadNotificationRoutes(app: HttpApp, { db, redriveNotification }: DeadNotificationDeps): void {
@@ -72,9 +84,9 @@ export function deadNotificationRoutes(app: HttpApp, { db, redriveNotification }
     },
     async (request) => {
       const { notification_id } = request.params;
-      const found = await selectDeadNotification(db, notification_id);
+      const found = await deadNotifications.show(db, notification_id);
       if (!found) throw deadLetterNotFound(`no notification ${notification_id} has ever been given up`);
-      return found;
+      return { ...found, notification_id: found.id };
     },
   );
 
@@ -85,9 +97,10 @@ export function deadNotificationRoutes(app: HttpApp, { db, redriveNotification }
         operationId: "redriveNotification",
         summary: "Has a FAILED notification sent again, under the same id; twice is once",
         params,
+        body: RedriveBody,
         response: { 200: RedrivenView },
       },
     },
-    (request) => redriveNotification(request.params.notification_id),
+    ({ params: { notification_id }, body }) => redriveNotification(notification_id, redriveRequest(body)),
   );
 }

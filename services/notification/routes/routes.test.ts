@@ -1,18 +1,19 @@
 import { buildHttpApp } from "@todoke/http";
-import { openInbox } from "@todoke/kernel/inbox";
+import { deadInboxEvents, openInbox } from "@todoke/kernel/inbox";
 import { fixedId } from "@todoke/kernel/testing";
 import { dead } from "@todoke/kernel/worker";
 import { expect, test } from "vitest";
-import { redriveEvent } from "../commands/redrive-event.ts";
-import { redriveNotification } from "../commands/redrive-notification.ts";
+import { redrive } from "../commands/redrive.ts";
 import { deliver } from "../deliver.ts";
 import { notify, readEvent } from "../on-event.ts";
+import { deadNotifications } from "../store/dead-notifications.ts";
 import { delivery, setup } from "../testing.ts";
 import { deadEventRoutes } from "./dead-events.ts";
 import { deadNotificationRoutes } from "./dead-notifications.ts";
 import { inboxRoutes } from "./inbox.ts";
 
 const consumer = "notification";
+const by = { redriven_by: "aki", reason: "the receiver is mended" };
 
 async function serve() {
   const t = await setup();
@@ -20,10 +21,10 @@ async function serve() {
   const app = await buildHttpApp({ title: "notification", version: "0", log: { level: "silent" } });
   const wake = () => {};
   inboxRoutes(app, { db });
-  deadNotificationRoutes(app, { db, redriveNotification: redriveNotification(db, wake) });
-  deadEventRoutes(app, { db, consumer, redriveEvent: redriveEvent({ db, consumer, wake }) });
-  const ask = async (url: string, method: "GET" | "POST" = "GET") => {
-    const answer = await app.inject({ method, url });
+  deadNotificationRoutes(app, { db, redriveNotification: redrive({ db, dead: deadNotifications, wake }) });
+  deadEventRoutes(app, { db, consumer, redriveEvent: redrive({ db, dead: deadInboxEvents(consumer), wake }) });
+  const ask = async (url: string, payload?: object) => {
+    const answer = await app.inject(payload ? { method: "POST", url, payload } : { url });
     return { status: answer.statusCode, ...answer.json() };
   };
   return {
@@ -74,6 +75,10 @@ test("questions that cannot be are refused by name", async () => {
     const refused = await t.ask(`/debug/notification/inbox/u_123?${query}`);
     expect([refused.status, refused.errors[0].field]).toEqual([400, field]);
   }
+  for (const path of [`/debug/notification/dlq/${fixedId(1)}/redrive`, "/debug/inbox/dlq/1/redrive"]) {
+    const refused = await t.ask(path, {});
+    expect(refused.errors.map(({ field }: { field: string }) => field)).toEqual(["body.redriven_by", "body.reason"]);
+  }
   for (const path of ["/debug/notification/dlq/nonsense", "/debug/inbox/dlq/0", "/debug/inbox/dlq/9999999999999999999"])
     expect((await t.ask(path)).status).toBe(400);
 });
@@ -91,11 +96,15 @@ test("a notification that was given up is listed, shown and redriven once; then 
 
   const one = `/debug/notification/dlq/${fixedId(1)}`;
   expect(await t.ask(one)).toMatchObject({ text: { en: "item1" }, status: "FAILED", redriven_at: null });
-  expect(await t.ask(`${one}/redrive`, "POST")).toEqual({ status: 200, redriven: true });
-  expect(await t.ask(`${one}/redrive`, "POST")).toEqual({ status: 200, redriven: false });
-  expect(await t.ask(one)).toMatchObject({ status: "PENDING", redriven_at: expect.stringMatching(/Z$/) });
+  expect(await t.ask(`${one}/redrive`, by)).toEqual({ status: 200, redriven: true });
+  expect(await t.ask(`${one}/redrive`, by)).toEqual({ status: 200, redriven: false });
+  expect(await t.ask(one)).toMatchObject({
+    status: "PENDING",
+    redriven_at: expect.stringMatching(/Z$/),
+    redrives: [{ ...by, attempt_count: 1, last_error: "gone" }],
+  });
   expect((await t.ask("/debug/notification/dlq")).notifications).toMatchObject([{ notification_id: fixedId(2) }]);
-  expect(await t.ask(`/debug/notification/dlq/${fixedId(9)}/redrive`, "POST")).toMatchObject({
+  expect(await t.ask(`/debug/notification/dlq/${fixedId(9)}/redrive`, by)).toMatchObject({
     status: 404,
     code: "dead-letter-not-found",
   });
@@ -112,10 +121,13 @@ test("an event that the inbox gave up is listed, shown with its bytes, and redri
   expect(await t.ask(one)).toMatchObject({ payload_base64: "/w==", status: "DEAD", subject: "entitlement.events" });
   // What was wrong is put right where it lies: the event itself.
   await t.db.query(`update inbox_dlq set payload = $1`, [delivery(1).payload]);
-  expect(await t.ask(`${one}/redrive`, "POST")).toEqual({ status: 200, redriven: true });
-  expect(await t.ask(`${one}/redrive`, "POST")).toEqual({ status: 200, redriven: false });
+  expect(await t.ask(`${one}/redrive`, by)).toEqual({ status: 200, redriven: true });
+  expect(await t.ask(`${one}/redrive`, by)).toEqual({ status: 200, redriven: false });
   expect(await inbox.redriver.runOnce()).toMatchObject({ done: 1 });
-  expect(await t.ask(one)).toMatchObject({ status: "RESOLVED" });
+  expect(await t.ask(one)).toMatchObject({
+    status: "RESOLVED",
+    redrives: [{ ...by, last_error: expect.stringContaining("cannot be read") }],
+  });
   expect(await t.rows(`select event_id from notifications`)).toEqual([{ event_id: fixedId(1) }]);
-  expect(await t.ask("/debug/inbox/dlq/77/redrive", "POST")).toMatchObject({ code: "dead-letter-not-found" });
+  expect(await t.ask("/debug/inbox/dlq/77/redrive", by)).toMatchObject({ code: "dead-letter-not-found" });
 });

@@ -1,8 +1,10 @@
 /** The shapes that the answers of this service have in common. */
+import { RedriveView } from "@todoke/http";
 import { type TSchema, Type } from "typebox";
 
 export const UserId = Type.String({ minLength: 1, maxLength: 128, examples: ["u_123"] });
-export const Uuid = Type.String({ format: "uuid" });
+// Not the format "uuid", which also takes "urn:uuid:…".
+export const Uuid = Type.String({ pattern: "^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$" });
 export const Time = Type.String({ format: "date-time" });
 export const TextView = Type.Object({ en: Type.String(), ja: Type.String() });
 export const NotificationStatus = Type.Union([
@@ -17,4 +19,5 @@ export const DlqId = Type.String({ pattern: "^[1-9][0-9]{0,17}$", examples: ["17
 export const RedrivenView = Type.Object({
   redriven: Type.Boolean({ description: "False: somebody had done so before, and nothing was done now." }),
 });
+export const Redrives = Type.Array(RedriveView, { description: "Who had it tried again, newest first; the last 20." });
 export const Nullable = <View extends TSchema>(view: View) => Type.Union([view, Type.Null()]);

@@ -1,8 +1,9 @@
 /** All the SQL of notification_dlq but the insert, which is part of the sender's settlement (store/notifications.ts). */
 import { type Db, type Tx, utcText } from "@todoke/kernel/db";
+import { deadTable } from "@todoke/kernel/dead";
 import type { RetentionPolicy } from "@todoke/kernel/retention";
 import type { Text } from "../templates.ts";
-import type { InboxEntry } from "./notifications.ts";
+import { type InboxEntry, notifications } from "./notifications.ts";
 
 export interface DeadNotification {
   readonly dlq_id: string;
@@ -32,27 +33,33 @@ export async function selectDeadNotifications(
   return rows;
 }
 
-export interface DeadNotificationWhole extends DeadNotification {
+export interface DeadNotificationWhole {
+  readonly dlq_id: string;
+  readonly event_id: string;
+  readonly user_id: string;
+  readonly failed_at: string;
   readonly text: Text;
   readonly redriven_at: string | null;
   /** What the notification is now; null once it was sent and removed by age. */
   readonly status: InboxEntry["status"] | null;
 }
 
-/** One of them with all that is known of it, redriven or not. */
-export async function selectDeadNotification(db: Db, id: string): Promise<DeadNotificationWhole | undefined> {
-  const { rows } = await db.query<DeadNotificationWhole>({
-    name: "select dead notification",
-    text: `select ${columns}, q.text, ${utcText("q.redriven_at")} as redriven_at,
-                  (select n.status from notifications n where n.notification_id = q.notification_id) as status
-             from notification_dlq q where q.notification_id = $1`,
-    values: [id],
-  });
-  return rows[0];
-}
+/** FAILED notifications as dead rows; the notification and its dead letter are redriven in one transaction. */
+export const deadNotifications = deadTable<DeadNotificationWhole>({
+  claims: notifications,
+  from: "notification_dlq r",
+  isDead: "r.redriven_at is null",
+  id: "r.notification_id",
+  cursor: "r.dlq_id",
+  about: "r.user_id",
+  since: "r.failed_at",
+  whole: `r.dlq_id::text as dlq_id, r.event_id, r.user_id, ${utcText("r.failed_at")} as failed_at, r.text,
+    ${utcText("r.redriven_at")} as redriven_at,
+    (select n.status from notifications n where n.notification_id = r.notification_id) as status`,
+  whenRedriven: markRedriven,
+});
 
-/** In the transaction that gives the notification its new life. */
-export async function markRedriven(tx: Tx, notificationIds: readonly string[]): Promise<void> {
+async function markRedriven(tx: Tx, notificationIds: readonly string[]): Promise<void> {
   await tx.query({
     name: "mark redriven",
     text: `update notification_dlq set redriven_at = now() where notification_id = any($1::uuid[])`,

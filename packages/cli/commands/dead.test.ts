@@ -1,0 +1,224 @@
+import { hash } from "node:crypto";
+import { userInfo } from "node:os";
+import { migrate as migrateEntitlement } from "@todoke/entitlement";
+import type { Db } from "@todoke/kernel/db";
+import { fixedId, testDatabase, until } from "@todoke/kernel/testing";
+import { openWakeups } from "@todoke/kernel/worker";
+import { migrate as migrateNotification } from "@todoke/notification";
+import { expect, test } from "vitest";
+import { freePort, openShell } from "../testing/command.ts";
+
+/** Both services' schemas on a database of their own, a shell that knows it, and no service that runs. */
+async function setup() {
+  const t = await testDatabase({ sets: [] });
+  const keys = `shop=entitlements:write=${hash("sha256", "tdk_shop", "hex")}`;
+  const full = { DATABASE_URL: t.url, TODOKE_API_KEYS: keys };
+  await migrateEntitlement(full, { dryRun: false });
+  await migrateNotification(full, { dryRun: false });
+  const shell = openShell("todoke");
+  const [entitlement, notification] = [t.open({ schema: "entitlement" }), t.open({ schema: "notification" })];
+  return {
+    entitlement,
+    notification,
+    full,
+    shell,
+    // Words that hold spaces are written with _ for them: the shell of the tests splits at every space.
+    dead: (args: string) => shell.run(`dead ${args}`, { DATABASE_URL: t.url }),
+    async json(args: string) {
+      const { code, out, err } = await shell.run(`dead ${args} --json`, { DATABASE_URL: t.url });
+      expect({ code, err }).toEqual({ code: 0, err: "" });
+      return JSON.parse(out);
+    },
+    async [Symbol.asyncDispose]() {
+      await shell[Symbol.asyncDispose]();
+      await t[Symbol.asyncDispose]();
+    },
+  };
+}
+
+/** FAILED events 1 to `count`; every third is a revoke, whose error has more lines than one and a colour in it. */
+const fail = (db: Db, count: number) =>
+  db.query(
+    `insert into outbox_events (event_id, event_type, subject, aggregate_key, version, payload, status, attempt_count, last_error)
+     select ('00000000-0000-7000-8000-' || lpad(to_hex(n), 12, '0'))::uuid,
+            case n % 3 when 0 then 'EntitlementRevoked' else 'EntitlementGranted' end,
+            'entitlement.events', 'u_' || n || '/item1', 1, '{"user_id":"u_1"}', 'FAILED', 10,
+            case n % 3 when 0 then E'no_answer\\nat \\x1b[31mline' else 'cannot_be_encoded' end
+       from generate_series(1, $1) n order by n`,
+    [count],
+  );
+
+const failNotification = (db: Db, n: number) =>
+  db.query(
+    `with failed as (
+       insert into notifications (notification_id, event_id, user_id, event_type, text, occurred_at, status, attempt_count)
+       values ($1, $2, 'u_1', 'EntitlementGranted', '{"en":"yes","ja":"はい"}', now(), 'FAILED', 10) returning *)
+     insert into notification_dlq (notification_id, event_id, user_id, event_type, text, attempt_count, last_error)
+     select notification_id, event_id, user_id, event_type, text, attempt_count, 'gone' from failed`,
+    [fixedId(n), fixedId(1_000 + n)],
+  );
+
+const killEvent = (db: Db) =>
+  db.query(
+    `insert into inbox_dlq (consumer, event_id, event_type, subject, aggregate_key, occurred_at, headers, payload, last_error)
+     values ('notification', $1, 'EntitlementGranted', 'entitlement.events', 'u_1/item1', '', '{}', '\\xff', 'cannot be read')`,
+    [fixedId(1)],
+  );
+
+const statuses = async (db: Db) =>
+  (await db.query(`select status, count(*)::int from outbox_events group by 1 order by 1`)).rows.map(
+    ({ status, count }) => `${count} ${status}`,
+  );
+
+const records = async (db: Db) =>
+  (await db.query(`select of_table, of_key, redriven_by, reason from redrives order by redrive_id`)).rows;
+
+test("what was given up is listed, of all services and tables, and by pages", async () => {
+  await using t = await setup();
+  expect(await t.dead("list")).toEqual({ code: 0, out: "Nothing: no row is dead.\n", err: "" });
+  await fail(t.entitlement, 3);
+  await failNotification(t.notification, 1);
+  await killEvent(t.notification);
+  const { dead, next } = await t.json("list");
+  expect(dead.map(({ service, table, id }: Record<string, string>) => [service, table, id])).toEqual([
+    ["entitlement", "outbox_events", fixedId(1)],
+    ["entitlement", "outbox_events", fixedId(2)],
+    ["entitlement", "outbox_events", fixedId(3)],
+    ["notification", "notifications", fixedId(1)],
+    ["notification", "inbox_dlq", "1"],
+  ]);
+  expect(next).toEqual([]);
+
+  const first = await t.dead("list entitlement --limit 2");
+  expect(first.out).toMatch(/^entitlement outbox_events\n {2}id .* last error\n {2}0{8}-.*cannot_be_encoded\n/);
+  expect(first.out).toContain("More: todoke dead list entitlement --table outbox_events --after 2\n");
+  const second = await t.dead("list entitlement --limit 2 --table outbox_events --after 2");
+  expect(second.out).toMatch(/no_answer at �\[31mline\n$/);
+  expect(second.out).not.toContain("\u001b");
+  expect((await t.json("list --type EntitlementRevoked")).dead).toMatchObject([{ id: fixedId(3) }]);
+});
+
+test("one is shown whole, by its id alone, whatever became of it", async () => {
+  await using t = await setup();
+  await fail(t.entitlement, 1);
+  await failNotification(t.notification, 2);
+  await killEvent(t.notification);
+  const { out } = await t.dead(`show entitlement ${fixedId(1)}`);
+  expect(out).toContain('  payload         {\n                    "user_id": "u_1"\n');
+  expect(out).toMatch(/last_error {6}cannot_be_encoded\n[\s\S]*Never redriven\.\n$/);
+  expect(await t.json("show notification 1")).toMatchObject({ table: "inbox_dlq", payload_base64: "/w==" });
+
+  await t.dead(`redrive notification ${fixedId(2)} --reason mended --by aki`);
+  const redriven = await t.dead(`show notification ${fixedId(2)}`);
+  expect(redriven.out).toMatch(/status {10}PENDING\n/);
+  expect(redriven.out).toMatch(/Redriven, newest first:\n {2}\S+Z {3}aki: mended \(after 10 attempts\)\n$/);
+  expect(await t.dead(`show entitlement ${fixedId(7)}`)).toEqual({
+    code: 1,
+    out: "",
+    err: `✗ entitlement has nothing under ${fixedId(7)}. \`todoke dead list entitlement\` says what there is.\n`,
+  });
+});
+
+test("those that are named are redriven at once, with who and why; twice is once; a slip changes nothing", async () => {
+  await using t = await setup();
+  await failNotification(t.notification, 1);
+  await killEvent(t.notification);
+  const slip = await t.dead(`redrive notification 1 ${fixedId(9)} --reason mended`);
+  expect(slip).toMatchObject({ code: 1, err: expect.stringContaining(`nothing under ${fixedId(9)}`) });
+  expect(await records(t.notification)).toEqual([]);
+
+  const woken: string[] = [];
+  await using wakeups = openWakeups({ url: t.full.DATABASE_URL });
+  for (const topic of ["notification.notifications", "notification.inbox_dlq"])
+    wakeups.on(topic, () => woken.push(topic));
+  await wakeups.listening;
+  woken.length = 0; // A new listener is woken once, for what it may have missed.
+  const both = await t.dead(`redrive notification 1 ${fixedId(1)} --reason mended`);
+  expect(both).toMatchObject({ code: 0, out: expect.stringMatching(/\n2 rows redriven\.\n$/) });
+  const by = { redriven_by: userInfo().username, reason: "mended" };
+  expect(await records(t.notification)).toEqual([
+    { of_table: "notifications", of_key: fixedId(1), ...by },
+    { of_table: "inbox_dlq", of_key: "1", ...by },
+  ]);
+  await until("the workers of both are woken", () => woken.length === 2);
+  expect((await t.json("list")).dead).toEqual([]);
+  const again = await t.dead("redrive notification 1 --reason mended");
+  expect(again.out).toBe("0 rows redriven.\nNot dead any more, and left alone: 1.\n");
+  expect(await records(t.notification)).toHaveLength(2);
+});
+
+test("all that a filter leaves are redriven with --yes, across pages; without, it is said and nothing is done", async () => {
+  await using t = await setup();
+  await fail(t.entitlement, 1_002);
+  const all = "redrive entitlement --all --type EntitlementGranted --error be_encoded";
+  expect(await t.dead(all)).toEqual({
+    code: 0,
+    out: `  668   outbox_events   EntitlementGranted   cannot_be_encoded
+668 rows of entitlement would be redriven.
+Nothing was done: add --yes and --reason to do it.\n`,
+    err: "",
+  });
+  expect(await statuses(t.entitlement)).toEqual(["1002 FAILED"]);
+  expect((await t.json(`${all} --yes --reason deployed --by aki`)).redriven).toHaveLength(668);
+  expect(await statuses(t.entitlement)).toEqual(["334 FAILED", "668 PENDING"]);
+  expect(await records(t.entitlement)).toHaveLength(668);
+  expect((await t.dead(all)).out).toBe("Nothing to redrive: no row is dead that the filters leave.\n");
+});
+
+test("a service that runs takes up what was redriven", { timeout: 60_000 }, async () => {
+  await using t = await setup();
+  const env = { ...t.full, NOTIFICATION_PORT: String(await freePort()) };
+  const serving = t.shell.start("serve notification", env);
+  await serving.shows("notification   http");
+  await failNotification(t.notification, 1);
+  await t.dead(`redrive notification ${fixedId(1)} --reason mended`);
+  await until("it is sent", async () => {
+    const { rows } = await t.notification.query(`select from notifications where status = 'SENT'`);
+    return rows.length === 1;
+  });
+  serving.process.kill("SIGTERM");
+  expect((await serving.ended).code).toBe(0);
+});
+
+test.each([
+  ["", "Say what to do."],
+  ["lst", 'There is no "lst"; did you mean list?'],
+  ["list entitlment", "did you mean entitlement"],
+  ["list --limit 0", "--limit is a number from 1 to 1000."],
+  ["list --after 3", "name the service and --table"],
+  ["list --yes", "--yes means nothing to list."],
+  ["show entitlement", "a service and one id"],
+  ["redrive", "Say of which service."],
+  ["redrive entitlement", "Say which: ids, or --all."],
+  ["redrive entitlement 1 --all", "Either ids or --all, not both."],
+  ["redrive entitlement 1 --type A --reason b", "go with --all only."],
+  ["redrive entitlement 1", "Say why it can succeed now"],
+  [`redrive entitlement 1 --reason ${"x".repeat(501)}`, "--reason with 1 to 500 characters."],
+  [`redrive entitlement 1 --reason b --by ${"x".repeat(129)}`, "--by with 1 to 128 characters."],
+  ["redrive entitlement --all --table notifications --reason b", "Its tables with such rows: outbox_events."],
+])('"dead %s" is refused with what to do', async (args, says) => {
+  await using shell = openShell("todoke");
+  const { code, out, err } = await shell.run(`dead ${args}`, { DATABASE_URL: "postgres://127.0.0.1:1/none" });
+  expect({ code, out }).toEqual({ code: 2, out: "" });
+  expect(err).toContain(says);
+  expect(err).toContain("Usage: todoke dead ");
+});
+
+test("a database that is not named, away, or not migrated is told with what to do", async () => {
+  await using shell = openShell("todoke");
+  const list = (env: Record<string, string>) => shell.run("dead list entitlement", env);
+  expect(await list({})).toEqual({
+    code: 2,
+    out: "",
+    err: "✗ entitlement: set DATABASE_URL or ENTITLEMENT_DATABASE_URL to a PostgreSQL server\n",
+  });
+  const away = await list({ ENTITLEMENT_DATABASE_URL: "postgres://me:secret@127.0.0.1:1/none" });
+  expect(away).toMatchObject({ code: 1, err: expect.stringContaining("The database of entitlement refused: ") });
+  expect(away.err).not.toContain("secret");
+  await using t = await testDatabase({ sets: [] });
+  expect(await list({ DATABASE_URL: t.url })).toEqual({
+    code: 1,
+    out: "",
+    err: "✗ The schema of entitlement is not up to date: run `todoke migrate entitlement`.\n",
+  });
+});

@@ -1,0 +1,48 @@
+/** Dead rows on a screen. What they hold came from elsewhere, so nothing of it may steer the terminal. */
+import type { DeadRow, Redrive } from "@todoke/kernel/dead";
+import { plural, table } from "../output.ts";
+
+const errorMax = 60;
+
+/** One line of at most `max` characters, of characters that can be seen. */
+export function oneLine(text: string, max = errorMax): string {
+  const line = visible(text).replace(/\s+/g, " ").trim();
+  return line.length > max ? `${line.slice(0, max - 1)}…` : line;
+}
+
+const visible = (text: string): string => text.replace(/(?!\n)\p{C}/gu, "�");
+
+export function rowsTable(rows: readonly DeadRow[]): string {
+  const head = ["id", "type", "about", "attempts", "since", "last error"];
+  return table([head, ...rows.map(cells)]);
+}
+
+const cells = ({ id, event_type, about, attempt_count, since, last_error }: DeadRow): string[] => [
+  id,
+  oneLine(event_type),
+  oneLine(about),
+  String(attempt_count),
+  toSeconds(since),
+  oneLine(last_error ?? ""),
+];
+
+/** Fields one under the other; what is not a plain value as JSON, indented below its name. */
+export function fields(row: object): string {
+  const width = Math.max(...Object.keys(row).map((name) => name.length));
+  return Object.entries(row)
+    .map(([name, value]) => `  ${name.padEnd(width)}   ${indented(textOf(value), width + 5)}`.trimEnd())
+    .join("\n");
+}
+
+function textOf(value: unknown): string {
+  if (value === null) return "";
+  return visible(typeof value === "object" ? JSON.stringify(value, null, 2) : String(value));
+}
+
+const indented = (text: string, by: number): string => text.replaceAll("\n", `\n${" ".repeat(by)}`);
+
+export const redriveLine = ({ redriven_at, redriven_by, reason, attempt_count, last_error }: Redrive): string =>
+  `  ${toSeconds(redriven_at)}   ${oneLine(redriven_by)}: ${oneLine(reason, 500)}` +
+  ` (after ${plural(attempt_count, "attempt")}${last_error ? `: ${oneLine(last_error)}` : ""})`;
+
+const toSeconds = (time: string): string => `${time.slice(0, 19)}Z`;
