@@ -1,0 +1,62 @@
+/** `todoke serve` as an operator runs it: a process for each service, on servers that the environment names. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { randomInt } from "node:crypto";
+import { once } from "node:events";
+import { createServer } from "node:net";
+import { fileURLToPath } from "node:url";
+import { until } from "@todoke/kernel/testing";
+
+const todoke = fileURLToPath(new URL("../packages/cli/todoke.js", import.meta.url));
+
+export interface Serving extends AsyncDisposable {
+  readonly pid: number;
+  readonly url: string;
+  signal(name: NodeJS.Signals): void;
+  /** Its exit code, or null if a signal ended it. */
+  readonly exited: Promise<number | null>;
+}
+
+/** Resolves once it serves. What still runs when it is disposed is killed. */
+export async function serve(name: "entitlement" | "notification", env: Record<string, string>): Promise<Serving> {
+  const port = await freePort();
+  const child = spawn(process.execPath, [todoke, "serve", name], {
+    env: { ...env, [`${name.toUpperCase()}_PORT`]: String(port) },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  let printed = "";
+  for (const stream of [child.stdout, child.stderr]) stream.setEncoding("utf8").on("data", (text) => (printed += text));
+  const exited = once(child, "exit").then(([code]) => code as number | null);
+  const url = `http://127.0.0.1:${port}`;
+  const isUp = () => printed.includes(url) || isOver(child);
+  await until(`${name} serves`, isUp, { withinMs: 30_000 });
+  if (isOver(child)) throw new Error(`${name} did not start:\n${printed}`);
+  return {
+    pid: child.pid ?? 0,
+    url,
+    signal: (signal) => void child.kill(signal),
+    exited,
+    async [Symbol.asyncDispose]() {
+      child.kill("SIGKILL");
+      await exited;
+    },
+  };
+}
+
+const isOver = ({ exitCode, signalCode }: ChildProcess) => exitCode !== null || signalCode !== null;
+
+/**
+ * A port with room for the ops listener 1000 above. Below those that the system, and packages/engines, hand out, so that
+ * nobody is given it between our look and its use.
+ */
+async function freePort(): Promise<number> {
+  const port = randomInt(10_000, 18_900);
+  return (await isFree(port)) && (await isFree(port + 1_000)) ? port : freePort();
+}
+
+function isFree(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const server = createServer();
+    server.once("error", () => resolve(false));
+    server.listen(port, "127.0.0.1", () => server.close(() => resolve(true)));
+  });
+}
