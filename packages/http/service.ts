@@ -19,25 +19,31 @@ import { type LogOptions, tellOfError } from "./log.ts";
 import { buildOpsApp, opsPortOf } from "./ops.ts";
 import { watchProcess } from "./process-gauges.ts";
 import { Readiness } from "./readiness.ts";
+import { type Env, variableOf } from "./settings.ts";
 import { readTelemetrySettings, startTelemetry, type TelemetrySettings } from "./telemetry.ts";
+import { readWorkerSettings, type WorkerChoices } from "./worker-settings.ts";
 
-export type Env = Readonly<Record<string, string | undefined>>;
-
-export interface ServiceDefinition<Settings> {
+export interface ServiceDefinition<Settings, Role extends string> {
   /** Kebab-case; its variables begin with it: GATEWAY_BFF_PORT. Its schema is named after it, with _ for -. */
   readonly name: string;
   readonly port: number;
   readonly migrations: URL;
+  /** What a process of it can do. Each does all of it, unless its variable names some: ENTITLEMENT_ROLES=relay,upkeep. */
+  readonly roles: readonly Role[];
   /** What only this service takes from the environment. A fault is pushed, a sentence each, never thrown. */
   readonly settings: (env: Env, faults: string[]) => Settings;
   /** Its tables with rows that may be given up, for `todoke dead`. */
   readonly dead?: readonly DeadTable[];
   /** Puts the service together. Whatever it starts goes through `use`, and is stopped in the opposite order. */
-  readonly build: (parts: ServiceParts<Settings>) => Promise<void>;
+  readonly build: (parts: ServiceParts<Settings, Role>) => Promise<void>;
 }
 
-export interface ServiceParts<Settings> {
+export interface ServiceParts<Settings, Role extends string> {
   readonly settings: Settings;
+  /** What the environment says of the service's workers: lease, poll, batch, attempts, backoff. */
+  readonly workerSettings: WorkerChoices;
+  /** Whether this process has the role. Health, metrics and the ops listener come with any. */
+  does(role: Role): boolean;
   readonly apiKeys: readonly ApiKey[];
   readonly db: Db;
   readonly bus: EventBus;
@@ -62,11 +68,13 @@ interface Common {
   readonly telemetry: TelemetrySettings;
   readonly apiKeys: readonly ApiKey[];
   readonly isDev: boolean;
+  readonly roles: ReadonlySet<string>;
+  readonly workers: WorkerChoices;
 }
 
 const logLevels = ["debug", "error", "fatal", "info", "silent", "trace", "warn"] as const;
 
-export function service<Settings>(definition: ServiceDefinition<Settings>) {
+export function service<Settings, const Role extends string>(definition: ServiceDefinition<Settings, Role>) {
   const { name, migrations } = definition;
   const schema = name.replaceAll("-", "_");
   const sets = [kernelMigrations, { name, dir: migrations }];
@@ -92,7 +100,11 @@ export function service<Settings>(definition: ServiceDefinition<Settings>) {
 
     /** Brings its schema up to date and says what it ran; with `dryRun`, what it would run. */
     async migrate(env: Env, { dryRun }: { readonly dryRun: boolean }): Promise<readonly Applied[]> {
-      const db = openDb({ url: readOrRefuse(env).common.databaseUrl, poolMax: 1 });
+      // Nothing but the database has to be known for it.
+      const faults: string[] = [];
+      const url = readDatabaseUrl(name, env, faults);
+      if (faults.length > 0) throw new Error(faults.join("\n"));
+      const db = openDb({ url, poolMax: 1 });
       try {
         return await migrate(db, { schema, sets, dryRun });
       } finally {
@@ -125,6 +137,8 @@ export function service<Settings>(definition: ServiceDefinition<Settings>) {
 
       await definition.build({
         settings,
+        workerSettings: common.workers,
+        does: (role) => common.roles.has(role),
         apiKeys: common.apiKeys,
         db,
         bus,
@@ -172,11 +186,26 @@ const asyncDisposable = <T extends Disposable>(value: T) => ({
   },
 });
 
-function readCommon({ name, port: usualPort }: { name: string; port: number }, env: Env, faults: string[]): Common {
-  const of = (what: string) => `${name.toUpperCase().replaceAll("-", "_")}_${what}`;
-  const databaseUrl = env[of("DATABASE_URL")] || env.DATABASE_URL || "";
+type Named = Pick<ServiceDefinition<unknown, string>, "name" | "port" | "roles">;
+
+function readDatabaseUrl(name: string, env: Env, faults: string[]): string {
+  const databaseUrl = env[variableOf(name, "DATABASE_URL")] || env.DATABASE_URL || "";
   if (!databaseUrl) faults.push("DATABASE_URL is not set: it should name a PostgreSQL database");
-  const port = Number(env[of("PORT")] || usualPort);
+  return databaseUrl;
+}
+
+function readRoles({ name, roles }: Named, env: Env, faults: string[]): ReadonlySet<string> {
+  const variable = variableOf(name, "ROLES");
+  const wanted = (env[variable] || roles.join()).split(",").map((role) => role.trim());
+  if (!wanted.every((role) => roles.includes(role)))
+    faults.push(`${variable} should name one or more of ${roles.join(", ")}, with commas between them`);
+  return new Set(wanted);
+}
+
+function readCommon(definition: Named, env: Env, faults: string[]): Common {
+  const of = (what: string) => variableOf(definition.name, what);
+  const databaseUrl = readDatabaseUrl(definition.name, env, faults);
+  const port = Number(env[of("PORT")] || definition.port);
   if (!Number.isInteger(port) || port < 0 || port > 64_535)
     faults.push(`${of("PORT")} should be a port from 0 to 64535`);
   const level = logLevels.find((each) => each === (env.LOG_LEVEL || "info"));
@@ -191,5 +220,7 @@ function readCommon({ name, port: usualPort }: { name: string; port: number }, e
     telemetry: readTelemetrySettings(env, faults),
     apiKeys: keys,
     isDev: env.TODOKE_DEV === "true",
+    roles: readRoles(definition, env, faults),
+    workers: readWorkerSettings(definition.name, env, faults),
   };
 }

@@ -18,6 +18,7 @@ import {
   TracerProvider,
 } from "@opentelemetry/sdk-trace";
 import { prometheusText } from "./prometheus.ts";
+import type { Env } from "./settings.ts";
 import { unrecordedTraces } from "./trace-ids.ts";
 
 export interface TelemetrySettings {
@@ -37,8 +38,6 @@ export interface Telemetry {
   /** Sends what is still here, as far as that can be done soon. */
   flush(): Promise<void>;
 }
-
-type Env = Readonly<Record<string, string | undefined>>;
 
 /** The names of these variables, and what they mean, are OpenTelemetry's. A fault is pushed, a sentence each. */
 export function readTelemetrySettings(env: Env, faults: string[]): TelemetrySettings {

@@ -13,9 +13,9 @@ const envOf = (databaseUrl: string) => ({
 });
 
 /** The whole service, as `todoke` starts it. */
-async function setup() {
+async function setup(more: Record<string, string> = {}) {
   const t = await testDatabase();
-  const env = envOf(t.url);
+  const env = { ...envOf(t.url), ...more };
   await migrate(env, { dryRun: false });
   const service = await start(env, { openBus: async () => memoryBus() });
   const db = t.open({ schema: "entitlement" });
@@ -30,6 +30,8 @@ async function setup() {
   };
   return {
     db,
+    /** Another process of the same service. */
+    startAnother: (roles: string) => start({ ...env, ENTITLEMENT_ROLES: roles }, { openBus: async () => memoryBus() }),
     call: (path: string, payload?: object) => call(service.url, path, payload),
     ops: (path: string, payload?: object) => call(service.opsUrl, path, payload),
     published: (type: string) =>
@@ -74,12 +76,38 @@ test("what runs out is published without anybody asking", async () => {
   expect((await t.call("/v1/users/u_123/entitlements/item1")).body).toMatchObject({ status: "EXPIRED", version: 2 });
 });
 
+test("a process does only what its roles say, and the relay may run apart", async () => {
+  await using t = await setup({ ENTITLEMENT_ROLES: "api, upkeep" });
+  expect((await t.call("/v1/entitlements/grants", body)).status).toBe(201);
+  await using relay = await t.startAnother("relay");
+  await t.published("EntitlementGranted");
+  const { rows } = await t.db.query(`select attempt_count from outbox_events`);
+  expect(rows).toMatchObject([{ attempt_count: 1 }]);
+  expect((await fetch(`${relay.url}/v1/users/u_123/entitlements`)).status).toBe(404);
+  expect((await fetch(`${relay.url}/readyz`)).status).toBe(200);
+});
+
+test("a role that does not exist is refused, and so are workers that could not work", () => {
+  const env = envOf("postgres://localhost/x");
+  expect(configFaults({ ...env, ENTITLEMENT_ROLES: "relay,api", ENTITLEMENT_LEASE_MS: "5000" })).toEqual([]);
+  expect(configFaults({ ...env, ENTITLEMENT_ROLES: "relay,sender", ENTITLEMENT_LEASE_MS: "10" })).toEqual([
+    "ENTITLEMENT_ROLES should name one or more of api, relay, upkeep, with commas between them",
+    'ENTITLEMENT_LEASE_MS is "10" and should be a whole number from 1000 to 86400000',
+  ]);
+});
+
+test("a schema is brought up to date with nothing but the database known", async () => {
+  await using t = await testDatabase();
+  expect((await migrate({ DATABASE_URL: t.url }, { dryRun: false })).length).toBeGreaterThan(0);
+  await expect(migrate({}, { dryRun: false })).rejects.toThrow("DATABASE_URL is not set");
+});
+
 test("how long the audit is kept is a setting, and refused when it is no number of months", () => {
   const env = envOf("postgres://localhost/x");
   expect(configFaults({ ...env, ENTITLEMENT_AUDIT_KEEP_MONTHS: "36" })).toEqual([]);
   for (const wrong of ["0", "1.5", "two", "-1"]) {
     expect(configFaults({ ...env, ENTITLEMENT_AUDIT_KEEP_MONTHS: wrong })).toEqual([
-      "ENTITLEMENT_AUDIT_KEEP_MONTHS should be a whole number of months from 1 to 1200",
+      `ENTITLEMENT_AUDIT_KEEP_MONTHS is "${wrong}" and should be a whole number from 1 to 1200`,
     ]);
   }
 });

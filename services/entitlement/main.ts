@@ -1,6 +1,6 @@
 /** Puts the service together: the only file here that starts anything. */
 import { EventNotEncodable, encodeEvent } from "@todoke/contracts";
-import { apiKeyAuthentication, type Env, outboxRoutes, service } from "@todoke/http";
+import { apiKeyAuthentication, type Env, outboxRoutes, service, wholeNumbers } from "@todoke/http";
 import { deadOutboxEvents, relay } from "@todoke/kernel/outbox";
 import { keepClean, retentionOf } from "@todoke/kernel/retention";
 import { retry } from "@todoke/kernel/worker";
@@ -17,42 +17,45 @@ export const { configFaults, dead, migrate, start } = service({
   name: "entitlement",
   port: 8082,
   migrations: new URL("./migrations/", import.meta.url),
+  roles: ["api", "relay", "upkeep"],
   settings: readSettings,
   dead: [deadOutboxEvents],
-  async build({ settings, app, db, bus, wakeups, apiKeys, use, debug, onError, topicOf }) {
+  async build({ settings, workerSettings, does, app, db, bus, wakeups, apiKeys, use, debug, onError, topicOf }) {
     const topic = topicOf("outbox_events");
-    use(
-      await keepAuditMonths(db, {
-        keepMonths: settings.auditKeepMonths,
-        onError,
-        onDropped: (partitions) => app.log.info({ partitions }, "months of the audit were dropped by age"),
-      }),
-    );
-    use(keepClean(db, [retentionOf.publishedEvents(), retentionOf.idempotencyKeys()], { onError }));
-    use(
-      relay({ name: "entitlement relay", db, bus, encode, wakeups, topic, onError, onPublished: tellPublished }),
-    ).start();
     const wakeRelay = () => wakeups.signal(topic);
-    use(keepExpiring(db, { onCommitted: wakeRelay, onError }));
-    const deps = {
-      db,
-      authenticate: apiKeyAuthentication(apiKeys),
-      changeEntitlement: told(changeEntitlement(db, wakeRelay)),
-      checkEntitlement: checkEntitlement(db),
-    };
-    entitlementRoutes(app, deps);
-    batchRoute(app, deps);
-    userEntitlementRoutes(app, deps);
+    if (does("upkeep")) {
+      use(
+        await keepAuditMonths(db, {
+          keepMonths: settings.auditKeepMonths,
+          onError,
+          onDropped: (partitions) => app.log.info({ partitions }, "months of the audit were dropped by age"),
+        }),
+      );
+      use(keepClean(db, [retentionOf.publishedEvents(), retentionOf.idempotencyKeys()], { onError }));
+      use(keepExpiring(db, { onCommitted: wakeRelay, onError }));
+      use(watchOutbox(db, onError));
+    }
+    if (does("relay")) {
+      const about = { name: "entitlement relay", db, bus, encode, settings: workerSettings };
+      use(relay({ ...about, wakeups, topic, onError, onPublished: tellPublished })).start();
+    }
+    if (does("api")) {
+      const deps = {
+        db,
+        authenticate: apiKeyAuthentication(apiKeys),
+        changeEntitlement: told(changeEntitlement(db, wakeRelay)),
+        checkEntitlement: checkEntitlement(db),
+      };
+      entitlementRoutes(app, deps);
+      batchRoute(app, deps);
+      userEntitlementRoutes(app, deps);
+    }
     debug((on) => outboxRoutes(on, { db, onRedriven: wakeRelay }));
-    use(watchOutbox(db, onError));
   },
 });
 
 function readSettings(env: Env, faults: string[]): { auditKeepMonths: number } {
-  const auditKeepMonths = Number(env.ENTITLEMENT_AUDIT_KEEP_MONTHS || 24);
-  if (!Number.isInteger(auditKeepMonths) || auditKeepMonths < 1 || auditKeepMonths > 1_200)
-    faults.push("ENTITLEMENT_AUDIT_KEEP_MONTHS should be a whole number of months from 1 to 1200");
-  return { auditKeepMonths };
+  return { auditKeepMonths: wholeNumbers(env, faults)("ENTITLEMENT_AUDIT_KEEP_MONTHS", 24, [1, 1_200]) };
 }
 
 /** What this build does not know yet may be known to the one that is being deployed. */

@@ -1,21 +1,22 @@
 import { expect, test } from "vitest";
 import { readSettings } from "./config.ts";
 
+const dayMs = 24 * 60 * 60 * 1_000;
+
 test("without settings all is as the seeds say", () => {
   const faults: string[] = [];
   expect(readSettings({}, faults)).toMatchObject({
     sender: { kind: "log" },
-    attemptsMax: 10,
-    backoff: { baseMs: 1_000, capMs: 60_000 },
+    keep: { sentMs: 30 * dayMs, processedMs: 14 * dayMs },
   });
   expect(faults).toEqual([]);
 });
 
 test("an inbox that forgets before the last duplicate can come is refused, and every other fault is told with it", () => {
   const faults: string[] = [];
-  readSettings({ NOTIFICATION_PROCESSED_KEEP_DAYS: "13", NOTIFICATION_ATTEMPTS_MAX: "0" }, faults);
+  readSettings({ NOTIFICATION_PROCESSED_KEEP_DAYS: "13", NOTIFICATION_KEEP_DAYS: "0" }, faults);
   expect(faults).toEqual([
-    'NOTIFICATION_ATTEMPTS_MAX is "0" and should be a whole number from 1 to 100',
+    'NOTIFICATION_KEEP_DAYS is "0" and should be a whole number from 1 to 3650',
     expect.stringMatching(/^NOTIFICATION_PROCESSED_KEEP_DAYS is too small: .* keep them at least 14 days$/),
   ]);
 });

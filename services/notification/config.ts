@@ -1,8 +1,7 @@
 /** What only this service takes from the environment. Every fault is a sentence; nothing is guessed. */
 import { isIP } from "node:net";
-import type { Env } from "@todoke/http";
+import { type Env, wholeNumbers } from "@todoke/http";
 import { inboxForgetsTooSoon } from "@todoke/kernel/retention";
-import type { Backoff } from "@todoke/kernel/worker";
 import { isPublicAddress } from "./senders/public-address.ts";
 import { readSecret } from "./senders/signature.ts";
 
@@ -12,8 +11,6 @@ type SenderSettings =
 
 export interface Settings {
   readonly sender: SenderSettings;
-  readonly attemptsMax: number;
-  readonly backoff: Backoff;
   readonly keep: {
     readonly sentMs: number;
     readonly processedMs: number;
@@ -23,17 +20,9 @@ export interface Settings {
 const dayMs = 24 * 60 * 60 * 1_000;
 
 export function readSettings(env: Env, faults: string[]): Settings {
-  const whole = (name: string, usual: number, [min, max]: readonly [number, number]): number => {
-    const number = Number(env[name] || usual);
-    if (Number.isInteger(number) && number >= min && number <= max) return number;
-    faults.push(`${name} is ${JSON.stringify(env[name])} and should be a whole number from ${min} to ${max}`);
-    return usual;
-  };
+  const whole = wholeNumbers(env, faults);
   const days = (name: string, usual: number) => whole(name, usual, [1, 3_650]) * dayMs;
 
-  const attemptsMax = whole("NOTIFICATION_ATTEMPTS_MAX", 10, [1, 100]);
-  const baseMs = whole("NOTIFICATION_BACKOFF_BASE_MS", 1_000, [1, 3_600_000]);
-  const capMs = whole("NOTIFICATION_BACKOFF_CAP_MS", 60_000, [1, 86_400_000]);
   const sentMs = days("NOTIFICATION_KEEP_DAYS", 30);
   const processedMs = days("NOTIFICATION_PROCESSED_KEEP_DAYS", 14);
   // The buses keep a message for 7 days, and so does the outbox from which it can be published again.
@@ -42,7 +31,7 @@ export function readSettings(env: Env, faults: string[]): Settings {
   const tooSoon = inboxForgetsTooSoon({ inboxMs: processedMs, brokerMs, redriveMs });
   if (tooSoon) faults.push(`NOTIFICATION_PROCESSED_KEEP_DAYS is too small: ${tooSoon}`);
   const sender = readSender(env, faults);
-  return { sender, attemptsMax, backoff: { baseMs, capMs }, keep: { sentMs, processedMs } };
+  return { sender, keep: { sentMs, processedMs } };
 }
 
 function readSender(env: Env, faults: string[]): SenderSettings {

@@ -3,6 +3,7 @@ import { consumers } from "@todoke/contracts";
 import { type HttpApp, service } from "@todoke/http";
 import { deadInboxEvents, openInbox } from "@todoke/kernel/inbox";
 import { keepClean, retentionOf } from "@todoke/kernel/retention";
+import type { Backoff } from "@todoke/kernel/worker";
 import { redrive } from "./commands/redrive.ts";
 import { readSettings, type Settings } from "./config.ts";
 import { deliver } from "./deliver.ts";
@@ -27,38 +28,29 @@ export const notificationService = (sender = senderOf) =>
     name: "notification",
     port: 8083,
     migrations: new URL("./migrations/", import.meta.url),
+    roles: ["consumer", "sender", "upkeep"],
     settings: readSettings,
     dead: [deadNotifications, deadEvents],
-    async build({ settings, app, debug, db, bus, wakeups, use, onError, topicOf }) {
-      const { attemptsMax, backoff, keep } = settings;
+    async build({ settings, workerSettings, does, app, debug, db, bus, wakeups, use, onError, topicOf }) {
+      const { keep } = settings;
       const [topic, redriveTopic] = [topicOf("notifications"), topicOf("inbox_dlq")];
       const wakeSender = () => wakeups.signal(topic);
       const wakeRedriver = () => wakeups.signal(redriveTopic);
-      use(
-        keepClean(
-          db,
-          [
-            sentNotifications(keep.sentMs),
-            redrivenNotifications(keep.sentMs),
-            retentionOf.processedEvents(keep.processedMs),
-            retentionOf.inboxAttempts(),
-            retentionOf.resolvedDeadLetters(),
-          ],
-          { onError },
-        ),
-      );
-      const send = sender(settings, app);
-      use(deliver({ db, send, wakeups, topic, onError, settings: { attemptsMax, backoff } })).start();
-      const inbox = openInbox({
-        db,
-        consumer,
-        read: readEvent,
-        effect: notify(wakeSender),
-        wakeups,
-        topic: redriveTopic,
-        onError,
-      });
-      use(inbox.redriver).start();
+      if (does("upkeep")) {
+        const policies = [
+          sentNotifications(keep.sentMs),
+          redrivenNotifications(keep.sentMs),
+          retentionOf.processedEvents(keep.processedMs),
+          retentionOf.inboxAttempts(),
+          retentionOf.resolvedDeadLetters(),
+        ];
+        use(keepClean(db, policies, { onError }));
+        use(watchBacklog(db, onError));
+      }
+      if (does("sender")) {
+        const send = sender({ ...settings, ...workerSettings }, app);
+        use(deliver({ db, send, wakeups, topic, onError, settings: workerSettings })).start();
+      }
       debug((on) => {
         inboxRoutes(on, { db });
         const redriveNotification = redrive({ db, dead: deadNotifications, wake: wakeSender });
@@ -66,13 +58,24 @@ export const notificationService = (sender = senderOf) =>
         const redriveEvent = redrive({ db, dead: deadEvents, wake: wakeRedriver });
         deadEventRoutes(on, { db, consumer, redriveEvent });
       });
-      use(watchBacklog(db, onError));
-      use(keepSubscribed({ bus, consumer, subjects: consumers.notification, handle: inbox.handle, onError }));
+      if (does("consumer")) {
+        const inbox = openInbox({
+          db,
+          consumer,
+          read: readEvent,
+          effect: notify(wakeSender),
+          wakeups,
+          topic: redriveTopic,
+          onError,
+        });
+        use(inbox.redriver).start();
+        use(keepSubscribed({ bus, consumer, subjects: consumers.notification, handle: inbox.handle, onError }));
+      }
     },
   });
 
 export const { configFaults, dead, migrate, start } = notificationService();
 
-function senderOf({ sender, backoff }: Settings, { log }: HttpApp): Send {
+function senderOf({ sender, backoff }: Settings & { readonly backoff: Backoff }, { log }: HttpApp): Send {
   return sender.kind === "webhook" ? webhookSender({ ...sender, backoff }) : logSender(log);
 }

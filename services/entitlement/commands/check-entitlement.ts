@@ -6,8 +6,5 @@ import { type EntitlementName, type EntitlementRow, selectEach } from "../store/
 /** Null when it was never granted nor revoked. */
 export type CheckEntitlement = (name: EntitlementName) => Promise<EntitlementRow | null>;
 
-// A read commits nothing, so a second statement does not split a commit: it uses the time of the first one's round trip.
-const lanes = 2;
-
 export const checkEntitlement = (db: Db): CheckEntitlement =>
-  gather<EntitlementName, EntitlementRow | null>({ run: (names) => selectEach(db, names), lanes });
+  gather<EntitlementName, EntitlementRow | null>({ run: (names) => selectEach(db, names) });

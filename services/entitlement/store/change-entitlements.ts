@@ -29,7 +29,7 @@ const contentType = "application/json; charset=utf-8";
  * unique index: the whole statement fails with 23505, and the batch is run again request by request. The look-up of keys
  * is a LATERAL … LIMIT 1, so that it stays an index probe whatever the planner believes of the table.
  */
-const text = `
+export const text = `
 with input as materialized (
   select * from rows from (jsonb_to_recordset($1::jsonb) as (
            scope text, idem_key text, request_hash text, caller text, user_id text, stock_keeping_unit text,
