@@ -11,12 +11,7 @@ import { digestOf, once } from "@todoke/kernel/idempotency";
 import { openOutbox, relay } from "@todoke/kernel/outbox";
 import { done, worker } from "@todoke/kernel/worker";
 import { type Contender, type Figure, race } from "./measure.ts";
-
-export interface Result {
-  readonly title: string;
-  readonly figures: readonly Figure[];
-  readonly ratios: Readonly<Record<string, number>>;
-}
+import type { Result } from "./report.ts";
 
 const ratio = (over: Figure | undefined, under: Figure | undefined) =>
   Math.round(((over?.perSecond ?? Number.NaN) / (under?.perSecond ?? Number.NaN)) * 100) / 100;
@@ -167,7 +162,7 @@ export async function relayTo(kind: string, db: Db, bus: EventBus): Promise<Resu
   };
   const figures = await race(`relay to ${kind}`, [alone, relayed]);
   return {
-    title: `relay of ${events} events to ${kind}, 200 per batch, two batches at once`,
+    title: `relay of ${events} events to ${kind}, 500 per batch, three batches at once`,
     figures,
     ratios: { "relay / publish alone": ratio(figures[1], figures[0]) },
   };

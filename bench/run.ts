@@ -2,19 +2,25 @@
  * `npm run bench`: starts private engines with durable settings, measures, prints, and writes bench/results.json and
  * docs/performance.md. Run it on a machine that does nothing else: a figure taken beside other work is no figure.
  */
-import { writeFile } from "node:fs/promises";
 import { openNatsBus } from "@todoke/bus-nats";
 import { openPostgresBus } from "@todoke/bus-postgres";
 import { openRabbitmqBus } from "@todoke/bus-rabbitmq";
 import { findEngine, NotFound } from "@todoke/engines";
 import { type Db, migrate, openDb } from "@todoke/kernel/db";
 import { kernelMigrations } from "@todoke/kernel/migrations";
+import { fillWithOldRows, openDatabase } from "./databases.ts";
 import { telemetryCost } from "./http.ts";
-import { alone, claimAndSettle, gathered, type Result, relayTo } from "./kernel.ts";
+import { consumeFromJetStream, relayToJetStream } from "./jetstream.ts";
+import { alone, claimAndSettle, gathered, relayTo } from "./kernel.ts";
 import { machine } from "./measure.ts";
-import { asMarkdown } from "./report.ts";
+import { besidePeers } from "./peers/index.ts";
+import { checkOne, grantsOverHttp, grantToSent, type Stage } from "./pipeline.ts";
+import { asMarkdown, keep, type Result } from "./report.ts";
 
-/** `npm run bench -- gather claims` measures only these, and writes nothing. */
+/**
+ * `npm run bench -- gather claims` measures only these, and leaves what is known of the others. `peers` writes a page of
+ * its own too; `peers-quick` is it in small, for trying out, and only runs when it is asked for.
+ */
 const only = process.argv.slice(2);
 const schema = "bench";
 const settings = { shared_buffers: "512MB", max_wal_size: "4GB", checkpoint_timeout: "15min" };
@@ -40,17 +46,50 @@ const db = open(8);
 const own = { name: "entitlement", dir: new URL("../services/entitlement/migrations/", import.meta.url) };
 await migrate(db, { schema, sets: [kernelMigrations, own] });
 
-const engineOf = { postgres };
-const results: Result[] = [];
-for (const [name, measure] of Object.entries(measures())) {
-  if (only.length > 0 && !only.includes(name)) continue;
-  const result = await measure();
-  results.push(result);
-  console.log(asMarkdown([result]));
+const engineOf: Record<string, typeof postgres> = { postgres };
+const oldRows = Number(process.env.BENCH_OLD_ROWS || 5_000_000);
+/** With fewer old rows than the page says there are, nothing is written. */
+const isTrial = oldRows < 5_000_000;
+let staged: Promise<Stage> | undefined;
+
+/** Made when the first asks for it, which takes minutes, and the same for all. */
+function stage(): Promise<Stage> {
+  staged ??= (async () => {
+    const empty = engines.use(await openDatabase(postgres.url));
+    const old = engines.use(await openDatabase(postgres.url));
+    await fillWithOldRows(old, oldRows);
+    return { empty, old };
+  })();
+  return staged;
 }
 
-function measures(): Record<string, () => Promise<Result>> {
+async function broker(name: "nats" | "rabbitmq") {
+  engineOf[name] ??= await engine(name);
+  return engineOf[name];
+}
+
+for (const [name, measure] of Object.entries(measures())) {
+  if (only.length > 0 && !only.includes(name)) continue;
+  const measured = [await measure()].flat();
+  console.log(measured.map((result) => asMarkdown(result)).join("\n"));
+  if (!isTrial && name !== "peers-quick") await record(name, measured);
+}
+
+function measures(): Record<string, () => Promise<Result | Result[]>> {
   return {
+    grants: async () => grantsOverHttp(await stage()),
+    check: async () => checkOne(await stage()),
+    "relay-jetstream": async () => relayToJetStream((await broker("nats")).url, await stage()),
+    consume: async () => consumeFromJetStream((await broker("nats")).url, await stage()),
+    "sent-postgres": async () => grantToSent({ name: "postgres", url: ({ url }) => url }, await stage()),
+    "sent-nats": async () => {
+      const { url } = await broker("nats");
+      return await grantToSent({ name: "nats", url: () => url }, await stage());
+    },
+    "sent-rabbitmq": async () => {
+      const { url } = await broker("rabbitmq");
+      return await grantToSent({ name: "rabbitmq", url: () => url }, await stage());
+    },
     gather: () => gathered(db, open),
     alone: () => alone(db),
     claims: () => claimAndSettle(db),
@@ -60,31 +99,29 @@ function measures(): Record<string, () => Promise<Result>> {
       return await relayTo("postgres", db, bus);
     },
     "relay-nats": async () => {
-      const nats = await engine("nats");
-      Object.assign(engineOf, { nats });
+      const nats = await broker("nats");
       await using bus = await openNatsBus({ url: nats.url, name: "bench" });
       return await relayTo("nats", db, bus);
     },
     "relay-rabbitmq": async () => {
-      const rabbitmq = await engine("rabbitmq");
-      Object.assign(engineOf, { rabbitmq });
+      const rabbitmq = await broker("rabbitmq");
       await using bus = await openRabbitmqBus({ url: rabbitmq.url, name: "bench" });
       return await relayTo("rabbitmq", db, bus);
     },
+    peers: () => peers("full"),
+    ...(only.includes("peers-quick") && { "peers-quick": () => peers("quick") }),
   };
 }
 
-if (only.length === 0) await write(results);
+async function peers(size: "full" | "quick"): Promise<Result> {
+  const redis = await engine("redis", { settings: { appendfsync: "always" } });
+  const versions = { PostgreSQL: postgres.version, Redis: redis.version };
+  return await besidePeers({ postgresUrl: postgres.url, redisUrl: redis.url, size, versions });
+}
 
-async function write(results: readonly Result[]): Promise<void> {
+async function record(name: string, results: readonly Result[]): Promise<void> {
   const versions = Object.fromEntries(Object.values(engineOf).map(({ name, version }) => [name, version]));
-  const about = {
-    date: new Date().toISOString().slice(0, 10),
-    machine: machine(),
-    versions,
-    postgresSettings: settings,
-  };
-  await writeFile(new URL("./results.json", import.meta.url), `${JSON.stringify({ about, results }, null, 2)}\n`);
-  await writeFile(new URL("../docs/performance.md", import.meta.url), asMarkdown(results, about));
+  const about = { machine: machine(), versions, postgresSettings: settings };
+  await keep({ about, name, results, order: Object.keys(measures()) });
   console.log("written: bench/results.json, docs/performance.md");
 }

@@ -45,9 +45,12 @@ const mayImport: readonly { readonly from: RegExp; readonly to: RegExp; readonly
   },
 ];
 
-/** Who alone may know a client library: everybody else goes through the port in front of it. */
+/**
+ * Who alone may know a client library: everybody else goes through the port in front of it. The bench measures some of
+ * them bare, beside what we make of them.
+ */
 const clients: readonly { readonly client: RegExp; readonly owners: RegExp; readonly law: string }[] = [
-  { client: /^@nats-io\//, owners: /^packages\/bus-nats$/, law: "only packages/bus-nats knows the NATS client" },
+  { client: /^@nats-io\//, owners: /^(packages\/bus-nats|bench)$/, law: "only packages/bus-nats knows the NATS client" },
   {
     client: /^rabbitmq-client$/,
     owners: /^packages\/bus-rabbitmq$/,
@@ -60,7 +63,7 @@ const clients: readonly { readonly client: RegExp; readonly owners: RegExp; read
   },
   {
     client: /^(fastify|@fastify\/.*|fastify-plugin)$/,
-    owners: /^(packages\/http$|services\/)/,
+    owners: /^(packages\/http$|services\/|bench$)/,
     law: "only http and services know Fastify",
   },
   {

@@ -122,7 +122,7 @@ export function relay({
     ...options,
     name,
     claims: outboxEvents,
-    settings: { batchMax: 200, concurrency: 400, ...options.settings },
+    settings: { batchMax: 500, concurrency: 1_500, ...options.settings },
     run(jobs, lease) {
       const outcomes = inWaves(jobs, (wave) => publishWave(wave, lease));
       return jobs.map((_, place) => outcomes.then((all) => all[place] as Outcome));

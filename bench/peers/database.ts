@@ -1,0 +1,44 @@
+/** The database of one contender in one round: new, and gone afterwards, so that nobody meets another's bloat. */
+import { type Db, openDb } from "@todoke/kernel/db";
+
+export interface PeerDatabase extends AsyncDisposable {
+  readonly url: string;
+}
+
+let made = 0;
+
+export async function peerDatabase(serverUrl: string): Promise<PeerDatabase> {
+  const name = `peer_${process.pid}_${made++}`;
+  const admin = openDb({ url: serverUrl, poolMax: 1, statementTimeoutMs: 60_000 });
+  await admin.query(`create database ${name}`);
+  return {
+    url: Object.assign(new URL(serverUrl), { pathname: `/${name}` }).href,
+    async [Symbol.asyncDispose]() {
+      await admin.query(`drop database ${name} with (force)`);
+      await admin.end();
+    },
+  };
+}
+
+/** A pool as everybody has it: without the settings that the kernel's own statements are tested on. */
+export function plainPool(url: string, poolMax: number): Db {
+  const plain = new URL(url);
+  plain.searchParams.set("options", "-c enable_seqscan=on -c enable_bitmapscan=on");
+  return openDb({ url: plain.href, poolMax, statementTimeoutMs: 0, idleInTransactionTimeoutMs: 0 });
+}
+
+/** Tables, indexes and TOAST of a schema. */
+export async function bytesOf(db: Db, schema: string): Promise<number> {
+  const { rows } = await db.query(
+    `select coalesce(sum(pg_total_relation_size(c.oid)), 0)::float8 as bytes
+       from pg_class c join pg_namespace n on n.oid = c.relnamespace
+      where n.nspname = $1 and c.relkind = 'r'`,
+    [schema],
+  );
+  return rows[0].bytes;
+}
+
+export async function countOf(db: Db, unfinished: string): Promise<number> {
+  const { rows } = await db.query(`select count(*)::int as count from ${unfinished}`);
+  return rows[0].count;
+}

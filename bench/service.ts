@@ -1,0 +1,47 @@
+/**
+ * One service as a process of its own; it tells its parent where it serves. Which one is its argument: entitlement and
+ * notification are the real ones, plain and hello what they are compared with.
+ */
+import { openNatsBus } from "@todoke/bus-nats";
+import { openPostgresBus } from "@todoke/bus-postgres";
+import { openRabbitmqBus } from "@todoke/bus-rabbitmq";
+import * as entitlement from "@todoke/entitlement";
+import type { EventBus } from "@todoke/kernel/bus";
+import { done } from "@todoke/kernel/worker";
+import * as notification from "@todoke/notification";
+import { startHello, startPlain } from "./plain.ts";
+
+/** Takes everything at once: what is measured then is the edge and the commit. */
+const bottomless: EventBus = {
+  publish: async (events) => events.map(() => done),
+  subscribe: () => Promise.reject(new Error("nothing is consumed here")),
+  check: async () => ({ engine: "none", warnings: [] }),
+  async [Symbol.asyncDispose]() {},
+};
+
+async function openBus(name: string): Promise<EventBus> {
+  const url = process.env.EVENT_BUS_URL;
+  if (url === undefined) return bottomless;
+  if (url.startsWith("nats:")) return openNatsBus({ url, name });
+  return url.startsWith("amqp:") ? openRabbitmqBus({ url, name }) : openPostgresBus({ url });
+}
+
+const starts: Record<string, () => Promise<AsyncDisposable & { readonly url: string }>> = {
+  entitlement: () => entitlement.start(process.env, { openBus }),
+  notification: () => notification.start(process.env, { openBus }),
+  plain: () => startPlain(process.env.DATABASE_URL ?? ""),
+  hello: () => startHello(),
+};
+
+const start = starts[process.argv[2] ?? ""];
+if (!start) throw new Error(`one of ${Object.keys(starts).join(", ")} is expected`);
+await using service = await start();
+process.send?.(service.url);
+// Asked anything, it says how much of the processor it has used so far, in microseconds.
+process.on("message", () => {
+  const { user, system } = process.cpuUsage();
+  process.send?.(user + system);
+});
+const stop = Promise.withResolvers<void>();
+process.once("disconnect", stop.resolve);
+await stop.promise;
