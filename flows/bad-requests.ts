@@ -31,7 +31,6 @@ function badPaths(route: Route, name: string): BadRequest[] {
 }
 
 function badQueries(route: Route): BadRequest[] {
-  if (route.inQuery.length === 0) return [];
   const good = goodRequest(route);
   const asking = (query: string) => ({ ...good, path: `${good.path}?${query}` });
   return [

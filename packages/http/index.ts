@@ -25,3 +25,4 @@ export { type ServiceDefinition, type ServiceParts, service } from "./service.ts
 export { type Env, wholeNumbers } from "./settings.ts";
 export { onStopSignals, type StopOptions } from "./stop-signals.ts";
 export { parseStrictJson } from "./strict-json.ts";
+export type { WorkerChoices } from "./worker-settings.ts";

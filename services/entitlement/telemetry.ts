@@ -9,7 +9,8 @@ export const metricCatalogue = {
   "entitlement.command.total": {
     kind: "counter",
     unit: "{command}",
-    description: "Commands by what became of them: applied, replayed, conflict, unknown (the COMMIT was lost), failed",
+    description:
+      "Commands by what became of them: applied, replayed, conflict, refused (it can never be), unknown (the COMMIT was lost), failed",
     attributes: ["action", "result"],
   },
   "entitlement.outbox.publish.delay": {
@@ -66,7 +67,9 @@ export function told(change: ChangeEntitlement): ChangeEntitlement {
 
 function resultOf(error: unknown): string {
   if (error instanceof CommitUnknown) return "unknown";
-  return error instanceof Problem && error.status === 409 ? "conflict" : "failed";
+  if (!(error instanceof Problem)) return "failed";
+  if (error.status === 409) return "conflict";
+  return error.status < 500 ? "refused" : "failed";
 }
 
 export function tellPublished(_event: unknown, delaySeconds: number): void {

@@ -42,6 +42,22 @@ test.each([
   expect(faults.join()).not.toContain("password@");
 });
 
+test("each event type may have a receiver of its own, and what cannot be one is refused by name", () => {
+  const fine = { NOTIFICATION_WEBHOOK_URL: "https://a.example/" };
+  const own = {
+    ...fine,
+    NOTIFICATION_WEBHOOK_URLS: "EntitlementGranted=https://b.example/x=1, EntitlementRevoked=ftp://c",
+  };
+  const read = webhook(own);
+  expect(read.faults).toEqual([
+    expect.stringMatching(/^NOTIFICATION_WEBHOOK_URLS: EntitlementRevoked should begin with/),
+  ]);
+  expect(read).toMatchObject({ urls: new Map([["EntitlementGranted", new URL("https://b.example/x=1")]]) });
+  expect(webhook({ ...fine, NOTIFICATION_WEBHOOK_URLS: "Nothing=https://b.example" }).faults).toEqual([
+    "NOTIFICATION_WEBHOOK_URLS should name event types and URLs, as EntitlementGranted=https://host/path",
+  ]);
+});
+
 test("a webhook needs a secret of the right size, and may stay inside only when told so", () => {
   const url = { NOTIFICATION_WEBHOOK_URL: "http://127.0.0.1:9/" };
   const allow = { NOTIFICATION_WEBHOOK_ALLOW_PRIVATE: "true" };

@@ -1,5 +1,6 @@
 /** What only this service takes from the environment. Every fault is a sentence; nothing is guessed. */
 import { isIP } from "node:net";
+import { events, isEventType } from "@todoke/contracts";
 import { type Env, wholeNumbers } from "@todoke/http";
 import { inboxForgetsTooSoon } from "@todoke/kernel/retention";
 import { isPublicAddress } from "./senders/public-address.ts";
@@ -7,7 +8,14 @@ import { readSecret } from "./senders/signature.ts";
 
 type SenderSettings =
   | { readonly kind: "log" }
-  | { readonly kind: "webhook"; readonly url: URL; readonly secret: Uint8Array; readonly allowPrivate: boolean };
+  | {
+      readonly kind: "webhook";
+      /** Where to, by event type; what is not named here goes to `url`. */
+      readonly urls: ReadonlyMap<string, URL>;
+      readonly url: URL;
+      readonly secret: Uint8Array;
+      readonly allowPrivate: boolean;
+    };
 
 export interface Settings {
   readonly sender: SenderSettings;
@@ -17,6 +25,7 @@ export interface Settings {
   };
 }
 
+const eventTypes = Object.keys(events);
 const dayMs = 24 * 60 * 60 * 1_000;
 
 export function readSettings(env: Env, faults: string[]): Settings {
@@ -44,12 +53,27 @@ function readSender(env: Env, faults: string[]): SenderSettings {
 /** Neither value is shown in a fault: both may be secret. */
 function readWebhook(env: Env, faults: string[]): SenderSettings {
   const allowPrivate = env.NOTIFICATION_WEBHOOK_ALLOW_PRIVATE === "true";
-  const url = URL.parse(env.NOTIFICATION_WEBHOOK_URL ?? "");
-  const urlFault = url ? webhookUrlFault(url, allowPrivate) : "is not a URL: it should look like https://host/path";
-  if (urlFault) faults.push(`NOTIFICATION_WEBHOOK_URL ${urlFault}`);
+  const read = (name: string, text: string): URL | null => {
+    const url = URL.parse(text);
+    const fault = url ? webhookUrlFault(url, allowPrivate) : "is not a URL: it should look like https://host/path";
+    if (fault === undefined) return url;
+    faults.push(`${name} ${fault}`);
+    return null;
+  };
+  const url = read("NOTIFICATION_WEBHOOK_URL", env.NOTIFICATION_WEBHOOK_URL ?? "");
+  const urls = new Map<string, URL>();
+  for (const pair of (env.NOTIFICATION_WEBHOOK_URLS || "").split(/[\s,]+/).filter(Boolean)) {
+    const [, eventType = "", text = ""] = /^([^=]*)=(.*)$/.exec(pair) ?? [];
+    if (!isEventType(eventType)) {
+      faults.push(`NOTIFICATION_WEBHOOK_URLS should name event types and URLs, as ${eventTypes[0]}=https://host/path`);
+      continue;
+    }
+    const own = read(`NOTIFICATION_WEBHOOK_URLS: ${eventType}`, text);
+    if (own) urls.set(eventType, own);
+  }
   const secret = readSecret(env.NOTIFICATION_WEBHOOK_SECRET ?? "");
   if (!secret) faults.push("NOTIFICATION_WEBHOOK_SECRET should be whsec_ and 24 to 64 bytes in base64");
-  return url && secret ? { kind: "webhook", url, secret, allowPrivate } : { kind: "log" };
+  return url && secret ? { kind: "webhook", url, urls, secret, allowPrivate } : { kind: "log" };
 }
 
 function webhookUrlFault(url: URL, allowPrivate: boolean): string | undefined {

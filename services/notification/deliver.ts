@@ -30,8 +30,6 @@ export function deliver({ send, ...options }: DeliverOptions): Worker {
       const outcome = await (span ? span.run(sending) : sending());
       span?.end("why" in outcome ? outcome.why : undefined);
       if (outcome.kind === "done") tellSent((job.ageMs + performance.now() - startedAt) / 1_000);
-      // The receiver takes nothing just now: a released row is free at once, and would be taken right back.
-      if (outcome.kind === "release") lease.rest(outcome.inMs);
       return outcome;
     } catch (error) {
       span?.end(describeError(error));

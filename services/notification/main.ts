@@ -1,9 +1,9 @@
 /** Puts the service together: the only file here that starts anything. */
 import { consumers } from "@todoke/contracts";
-import { type HttpApp, service } from "@todoke/http";
+import { type HttpApp, service, type WorkerChoices } from "@todoke/http";
 import { deadInboxEvents, openInbox } from "@todoke/kernel/inbox";
 import { keepClean, retentionOf } from "@todoke/kernel/retention";
-import type { Backoff } from "@todoke/kernel/worker";
+import { defaultSettings } from "@todoke/kernel/worker";
 import { redrive } from "./commands/redrive.ts";
 import { readSettings, type Settings } from "./config.ts";
 import { deliver } from "./deliver.ts";
@@ -14,7 +14,7 @@ import { deadNotificationRoutes } from "./routes/dead-notifications.ts";
 import { inboxRoutes } from "./routes/inbox.ts";
 import type { Send } from "./senders/index.ts";
 import { logSender } from "./senders/log.ts";
-import { webhookSender } from "./senders/webhook.ts";
+import { webhookSenders } from "./senders/webhook.ts";
 import { deadNotifications, redrivenNotifications } from "./store/dead-notifications.ts";
 import { sentNotifications } from "./store/notifications.ts";
 import { watchBacklog } from "./telemetry.ts";
@@ -76,6 +76,7 @@ export const notificationService = (sender = senderOf) =>
 
 export const { configFaults, dead, migrate, start } = notificationService();
 
-function senderOf({ sender, backoff }: Settings & { readonly backoff: Backoff }, { log }: HttpApp): Send {
-  return sender.kind === "webhook" ? webhookSender({ ...sender, backoff }) : logSender(log);
+function senderOf({ sender, ...workers }: Settings & WorkerChoices, { log }: HttpApp): Send {
+  const { backoff, concurrency = defaultSettings.concurrency } = workers;
+  return sender.kind === "webhook" ? webhookSenders({ ...sender, backoff, concurrency }) : logSender(log);
 }

@@ -93,6 +93,8 @@ export function settleSql(t: DescribedTable): string {
   const { ready, done, dead, waiting = ready } = t.states;
   const isDone = `not $3::jsonb ? t.${t.key}::text`;
   const said = (what: string) => `$3::jsonb -> t.${t.key}::text ->> '${what}'`;
+  // A row that nobody comes after may be put off without having been tried; in an ordered table all behind it would wait.
+  const putOff = t.order ? "" : ` or (${said("outcome")} = 'release' and (${said("in_ms")})::float8 > 0)`;
   return `
 with settled as (
   update ${t.table} t
@@ -100,7 +102,7 @@ with settled as (
            case ${said("outcome")} when 'dead' then '${dead}' when 'retry' then '${waiting}' else '${ready}' end end,
          ${c.doneAt} = case when ${isDone} then clock_timestamp() end,
          ${c.attempts} = case when ${said("outcome")} = 'release' then t.${c.attempts} - 1 else t.${c.attempts} end,
-         ${c.dueAt} = case when ${said("outcome")} = 'retry'
+         ${c.dueAt} = case when ${said("outcome")} = 'retry'${putOff}
                            then clock_timestamp() + (${said("in_ms")})::float8 * interval '1 millisecond'
                            else t.${c.dueAt} end,
          ${c.lastError} = coalesce(${said("why")}, t.${c.lastError}),

@@ -12,12 +12,21 @@ export interface Wire extends AsyncDisposable {
   cut(): void;
   /** From now on nothing that the other end says gets through, while it still hears everything. */
   deafen(): void;
-  /** Undoes `deafen`. What was said in between is lost. */
+  /** From now on nothing gets through either way, and nobody is told: a black hole. */
+  swallow(): void;
+  /** Undoes `deafen` and `swallow`. What was said in between is lost. */
   listenAgain(): void;
+  /** Whatever is said from now on takes `ms` longer, each way. 0 ends it. */
+  delay(ms: number): void;
   /** Destroys what is connected; who connects again is served. */
   hiccup(): void;
-  /** Destroys the next connection on which a request with `text` in it is seen, once: before it goes by, or after it is answered. */
-  cutNext(text: string, lose: "request" | "answer"): void;
+  /**
+   * Destroys the next connection on which a request with `text` in it is seen, once: before it goes by, or after it is
+   * answered. Resolves when that has happened; another call takes the place of one that still waits.
+   */
+  cutNext(text: string, lose: "request" | "answer"): Promise<void>;
+  /** Forgets what `cutNext` waits for. */
+  disarm(): void;
 }
 
 export async function openWire(target: string): Promise<Wire> {
@@ -25,7 +34,9 @@ export async function openWire(target: string): Promise<Wire> {
   const sockets = new Set<Socket>();
   let isCut = false;
   let isDeaf = false;
-  let armed: { readonly text: string; readonly lose: "request" | "answer" } | undefined;
+  let isSwallowing = false;
+  let delayMs = 0;
+  let armed: { readonly text: string; readonly lose: "request" | "answer"; readonly cut: () => void } | undefined;
 
   const keep = (socket: Socket, peer: () => Socket) => {
     sockets.add(socket);
@@ -44,20 +55,27 @@ export async function openWire(target: string): Promise<Wire> {
       return;
     }
     const upstream = connect(Number(end.port), end.hostname);
-    let isLosing = false;
+    let losing: (() => void) | undefined;
     keep(client, () => upstream);
     keep(upstream, () => client);
+    const [toUpstream, toClient] = [lane(upstream, () => delayMs), lane(client, () => delayMs)];
     client.on("data", (said) => {
+      if (isSwallowing) return;
       const hit = armed && said.includes(armed.text) ? armed : undefined;
       if (hit) armed = undefined;
-      if (hit?.lose === "request") return void client.destroy();
-      if (hit?.lose === "answer") isLosing = true;
-      upstream.write(said);
+      if (hit?.lose === "request") {
+        client.destroy();
+        return hit.cut();
+      }
+      if (hit?.lose === "answer") losing = hit.cut;
+      toUpstream(said);
     });
     upstream.on("data", (said) => {
       // When the answer is here, the other end has done it; our side never hears of it.
-      if (isLosing) client.destroy();
-      else if (!isDeaf && !client.destroyed) client.write(said);
+      if (losing) {
+        client.destroy();
+        losing();
+      } else if (!isDeaf && !isSwallowing) toClient(said);
     });
   });
   await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
@@ -81,15 +99,45 @@ export async function openWire(target: string): Promise<Wire> {
     deafen: () => {
       isDeaf = true;
     },
+    swallow: () => {
+      isSwallowing = true;
+    },
     listenAgain: () => {
       isDeaf = false;
+      isSwallowing = false;
     },
-    cutNext: (text, lose) => {
-      armed = { text, lose };
+    delay: (ms) => {
+      delayMs = ms;
+    },
+    cutNext: (text, lose) => new Promise((cut) => (armed = { text, lose, cut })),
+    disarm: () => {
+      armed = undefined;
     },
     [Symbol.asyncDispose]: () => {
       cut();
       return new Promise((closed) => server.close(() => closed()));
     },
+  };
+}
+
+/** One direction of a connection: what is said arrives in the order in which it was said, however the delay changes. */
+function lane(to: Socket, delayMs: () => number): (said: Buffer | string) => void {
+  const underWay: { readonly said: Buffer | string; readonly dueAt: number }[] = [];
+  const write = (said: Buffer | string) => {
+    if (!to.destroyed) to.write(said);
+  };
+  const arrive = () => {
+    const first = underWay.shift();
+    if (first) write(first.said);
+    wait();
+  };
+  const wait = () => {
+    const [next] = underWay;
+    if (next) setTimeout(arrive, Math.max(0, next.dueAt - performance.now()));
+  };
+  return (said) => {
+    if (delayMs() === 0 && underWay.length === 0) return write(said);
+    underWay.push({ said, dueAt: performance.now() + delayMs() });
+    if (underWay.length === 1) wait();
   };
 }

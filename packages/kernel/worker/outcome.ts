@@ -3,7 +3,8 @@
  *
  * "retry" was tried and failed; "dead" will never succeed. "release" was not tried (a stop, a broker that cannot be
  * reached): it goes back as if it had never been taken, and the attempt is not counted. A bus brings it again after
- * `inMs`; a row is free at once, and a worker that should not take it right back rests (`Lease.rest`).
+ * `inMs`, and so does a table without order. A row of an ordered table is free at once, and a worker that should not take
+ * it right back rests (`Lease.rest`).
  */
 export type Outcome =
   | { readonly kind: "done" }

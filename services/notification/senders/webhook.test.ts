@@ -9,7 +9,7 @@ import { deliver } from "../deliver.ts";
 import { setup } from "../testing.ts";
 import { circuitBreaker } from "./circuit-breaker.ts";
 import { readSecret, signatureHeaders } from "./signature.ts";
-import { retryAfterMs, type WebhookOptions, webhookSender } from "./webhook.ts";
+import { retryAfterMs, type WebhookOptions, webhookSender, webhookSenders } from "./webhook.ts";
 
 const secret = readSecret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw") as Uint8Array;
 const backoff = { baseMs: 0, capMs: 0 };
@@ -192,4 +192,19 @@ test("a receiver that fails again and again is left alone, at no cost to the att
   expect(await send(notification, about)).toMatchObject({ kind: "retry" });
   expect(await send(notification, about)).toMatchObject({ kind: "release", inMs: expect.any(Number) });
   expect(to.got).toHaveLength(2);
+});
+
+test("a receiver that hangs has its share of the places and no more: those for another go through", async () => {
+  await using dead = await receiver(() => {});
+  await using fine = await receiver(answers(200));
+  const urls = new Map([["EntitlementGranted", dead.url]]);
+  const stop = new AbortController();
+  const send = webhookSenders({ url: fine.url, urls, concurrency: 4, secret, backoff, allowPrivate: true });
+  const asked = { attempt: 1, signal: stop.signal };
+  const hanging = [send(notification, asked), send(notification, asked)];
+  await until("both hang", async () => dead.got.length === 2);
+  expect(await send(notification, asked)).toMatchObject({ kind: "release" });
+  expect(await send({ ...notification, eventType: "EntitlementRevoked" }, asked)).toEqual({ kind: "done" });
+  stop.abort();
+  expect(await Promise.all(hanging)).toMatchObject([{ kind: "release" }, { kind: "release" }]);
 });

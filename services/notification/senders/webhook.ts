@@ -9,6 +9,7 @@ import { httpPost, type PostAnswer, type Resolve } from "./http-post.ts";
 import type { Send } from "./index.ts";
 import { signatureHeaders } from "./signature.ts";
 
+/** What all receivers have in common. */
 export interface WebhookOptions {
   readonly url: URL;
   readonly secret: Uint8Array;
@@ -16,6 +17,8 @@ export interface WebhookOptions {
   readonly allowPrivate: boolean;
   readonly backoff: Backoff;
   readonly timeoutMs?: number;
+  /** So many at once, so that a receiver that hangs does not take every place. */
+  readonly inFlightMax?: number;
   readonly breaker?: CircuitBreaker;
   readonly resolve?: Resolve;
 }
@@ -23,7 +26,44 @@ export interface WebhookOptions {
 // What a receiver asks for is honoured up to here; a notification is not put off for days by a wrong header.
 const retryAfterMaxMs = 60 * 60 * 1_000;
 
+export interface WebhooksOptions extends WebhookOptions {
+  /** Receivers of their own, by event type. */
+  readonly urls: ReadonlyMap<string, URL>;
+  /** How many notifications the sender works on at once. */
+  readonly concurrency: number;
+}
+
+/** A receiver for each URL: each has its own breaker and its share of the places, so that a dead one slows no other. */
+export function webhookSenders({ urls, concurrency, ...options }: WebhooksOptions): Send {
+  const addresses = new Set([options.url, ...urls.values()].map(({ href }) => href));
+  const inFlightMax = Math.ceil(concurrency / addresses.size);
+  const senders = new Map(
+    [...addresses].map((href) => [href, webhookSender({ ...options, url: new URL(href), inFlightMax })]),
+  );
+  return (notification, about) => {
+    const { href } = urls.get(notification.eventType) ?? options.url;
+    return (senders.get(href) as Send)(notification, about);
+  };
+}
+
+const busyMs = 250;
+
 export function webhookSender(options: WebhookOptions): Send {
+  const { url, inFlightMax = Number.POSITIVE_INFINITY } = options;
+  const send = sendTo(options);
+  let inFlight = 0;
+  return async (notification, about) => {
+    if (inFlight >= inFlightMax) return release(`${url.host} has ${inFlight} notifications to answer first`, busyMs);
+    inFlight++;
+    try {
+      return await send(notification, about);
+    } finally {
+      inFlight--;
+    }
+  };
+}
+
+function sendTo(options: WebhookOptions): Send {
   const { url, secret, allowPrivate, backoff, timeoutMs = 15_000, breaker = circuitBreaker() } = options;
   const where = { url, allowPrivate, timeoutMs, ...(options.resolve && { resolve: options.resolve }) };
 
