@@ -6,6 +6,8 @@ export interface Contender {
   /** Does its work and says how much that was; what takes long to set up is done in `before`. */
   readonly before?: () => Promise<void>;
   readonly run: () => Promise<number>;
+  /** What has to be over before others are measured. */
+  readonly after?: () => Promise<void>;
   /** How long the work took, where the contender knows better than a clock around it. */
   readonly seconds?: number;
 }
@@ -23,13 +25,14 @@ const rounds = 3;
 export async function race(title: string, contenders: readonly Contender[]): Promise<Figure[]> {
   const taken = new Map<string, number[]>(contenders.map(({ name }) => [name, []]));
   for (let round = 1; round <= rounds; round++) {
-    for (const { name, before, run, seconds } of contenders) {
+    for (const { name, before, run, after, seconds } of contenders) {
       process.stderr.write(`  ${title}: ${name}, round ${round} of ${rounds} …`.padEnd(100).concat("\r"));
       await before?.();
       globalThis.gc?.();
       const startedAt = performance.now();
       const work = await run();
       taken.get(name)?.push(work / (seconds ?? (performance.now() - startedAt) / 1_000));
+      await after?.();
     }
   }
   process.stderr.write(`${" ".repeat(100)}\r`);
