@@ -1,0 +1,76 @@
+/** What happens to the engines: they crash, are stopped and started, and throw sessions out. */
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Engine } from "@todoke/engines";
+import { serviceNamed } from "../services/index.ts";
+import { type Stage, untilGone } from "../stage.ts";
+import { everyProcess, everyService, type Fault, lasting } from "./fault.ts";
+
+/** How long an engine takes to be back, on a busy machine. */
+const restartMs = { postgres: 3_000, nats: 1_500, rabbitmq: 12_000 };
+/** RabbitMQ takes so long to start that a run would be one long outage. */
+const rarely = { postgres: 1, nats: 1, rabbitmq: 0.5 };
+
+const stopSignal = (engine: Engine): NodeJS.Signals => (engine.name === "postgres" ? "SIGINT" : "SIGTERM");
+
+type Which = "postgres" | "broker";
+
+const engineOf = (stage: Stage, which: Which): Engine => (which === "postgres" ? stage.postgres : stage.broker);
+
+const outage = (which: Which, how: "crash" | "stop", weight: number): Fault => ({
+  name: `${which} ${how}`,
+  weight,
+  // On the PostgreSQL bus the broker is the database.
+  targets: ({ bus }) => (which === "broker" && bus === "postgres" ? [] : [which]),
+  plan: lasting(100, 1_000),
+  aftermathMs: which === "broker" ? restartMs.rabbitmq : restartMs.postgres,
+  async inject(stage, step) {
+    const engine = engineOf(stage, which);
+    if (engine.pid === undefined) return false;
+    if (how === "crash") await engine.kill();
+    else process.kill(engine.pid, stopSignal(engine));
+    await untilGone(engine);
+    await sleep(step.forMs);
+    await engine.start();
+    return true;
+  },
+});
+
+export const engineFaults: readonly Fault[] = [
+  outage("postgres", "crash", 3),
+  outage("postgres", "stop", 1.5),
+  outage("broker", "crash", 3 * rarely.rabbitmq),
+  outage("broker", "stop", 1.5 * rarely.rabbitmq),
+  {
+    name: "rows locked",
+    weight: 3,
+    targets: everyService,
+    plan: lasting(300, 3_000),
+    aftermathMs: 500,
+    async inject({ admin }, { target, forMs }) {
+      const client = await admin.connect().catch(() => undefined);
+      try {
+        await client?.query("begin isolation level repeatable read");
+        await client?.query(serviceNamed(target).lock);
+        await sleep(forMs);
+        await client?.query("rollback");
+        return client !== undefined;
+      } catch {
+        return false; // The database went away under it.
+      } finally {
+        client?.release(true);
+      }
+    },
+  },
+  {
+    name: "sessions terminated",
+    weight: 6,
+    targets: everyProcess,
+    plan: (dice) => ({ forMs: 0, detail: { sessions: dice.between(1, 6) } }),
+    aftermathMs: 500,
+    async inject({ admin }, { target, detail }) {
+      const text = `select pg_terminate_backend(pid) from pg_stat_activity where usename = $1 order by random() limit $2`;
+      const { rowCount } = await admin.query(text, [target, detail.sessions]).catch(() => ({ rowCount: 0 }));
+      return (rowCount ?? 0) > 0;
+    },
+  },
+];

@@ -1,0 +1,259 @@
+/** Every step at which a crash, a stop or an error matters, and the patch that makes it a failpoint. */
+import type { Patch } from "./patch.ts";
+
+export interface Failpoint {
+  readonly name: string;
+  readonly where: string;
+  /** What has happened and what has not when it is reached. */
+  readonly meaning: string;
+  readonly patches: readonly Patch[];
+}
+
+/** The statement that begins with `find` is preceded by the point. */
+const before = (file: string, find: string) => (name: string) => ({
+  file,
+  find,
+  replace: `await reach("${name}"); ${find}`,
+});
+
+/** The statement `find` is followed by the point. */
+const after = (file: string, find: string) => (name: string) => ({
+  file,
+  find,
+  replace: `${find} await reach("${name}");`,
+});
+
+const point = (name: string, meaning: string, ...places: readonly ((name: string) => Patch)[]): Failpoint => {
+  const patches = places.map((place) => place(name));
+  return { name, where: patches.map((patch) => patch.file).join(", "), meaning, patches };
+};
+
+const command = "services/entitlement/commands/change-entitlement.ts";
+const transaction = "packages/kernel/db/transaction.ts";
+const gather = "packages/kernel/gather/index.ts";
+const worker = "packages/kernel/worker/index.ts";
+const relay = "packages/kernel/outbox/relay.ts";
+const inbox = "packages/kernel/inbox/inbox.ts";
+const deliver = "services/notification/deliver.ts";
+
+/** One statement that is a transaction of its own; who sent it is told by its name. */
+const statementSent = (name: string, isOurs: string) => ({
+  file: transaction,
+  find: "return await client.query<Row>(query);",
+  replace: `if (${isOurs}) return await reachWaiting("${name}", client.query<Row>(query));
+      return await client.query<Row>(query);`,
+});
+
+const commandPoints: readonly Failpoint[] = [
+  point(
+    "command.gathered",
+    "requests are gathered, their statement is not sent",
+    before(command, "const results = await changeEntitlements("),
+  ),
+  point("command.sent", "the statement is sent, its answer not read: it commits, or it does not", (name) =>
+    statementSent(name, 'query.name === "change entitlements"'),
+  ),
+  point(
+    "command.committed",
+    "state, event, audit and answer are committed; nobody has been answered or woken",
+    before(command, "if (results.some("),
+  ),
+  point("gather.carrying", "a batch is about to be carried out: commands, checks, settlements", (name) => ({
+    file: gather,
+    find: "const answers = await run(",
+    replace: `await reach("${name}"); const answers = await run(`,
+  })),
+  point(
+    "gather.carried",
+    "a batch was carried out, and none of its callers has heard",
+    before(gather, "for (const [place, entry] of batch.entries()) settle("),
+  ),
+  point(
+    "gather.alone",
+    "a batch failed, and its requests are carried out one by one",
+    before(gather, "const [answer] = await run([entry.request]);"),
+  ),
+  point(
+    "expiry.ending",
+    "what has run out is about to be ended",
+    before("services/entitlement/expiry.ts", "const expired = await expireEntitlements("),
+  ),
+  point(
+    "expiry.ended",
+    "the ends are committed with their events; the relay has not been woken",
+    before("services/entitlement/expiry.ts", "if (expired > 0) onCommitted();"),
+  ),
+];
+
+const transactionPoints: readonly Failpoint[] = [
+  point(
+    "transaction.begun",
+    "a transaction is open and has done nothing",
+    after(transaction, "await tx.query(begin(options));"),
+  ),
+  point(
+    "transaction.committing",
+    "all of a transaction is done but its COMMIT is not sent",
+    before(transaction, "await commit(tx);"),
+  ),
+  point("transaction.commit-sent", "COMMIT is sent, its answer not read", (name) => ({
+    file: transaction,
+    find: 'await tx.query("commit").catch(',
+    replace: `await reachWaiting("${name}", tx.query("commit")).catch(`,
+  })),
+  point(
+    "transaction.committed",
+    "the transaction is committed; nobody has been told or woken",
+    after(transaction, "await commit(tx);"),
+  ),
+  point("statement.sent", "a statement that is a transaction is sent, its answer not read; not a command", (name) =>
+    statementSent(name, 'query.name !== "change entitlements" && query.name !== "bus publish"'),
+  ),
+];
+
+const relayPoints: readonly Failpoint[] = [
+  point(
+    "relay.publishing",
+    "events are claimed and encoded, none is published",
+    before(relay, "const outcomes = await bus.publish(envelopes);"),
+  ),
+  point(
+    "relay.publish-sent",
+    "events are on their way, the bus has not answered",
+    before("packages/bus-nats/publisher.ts", "const outcomes = await flight.landed;"),
+    before("packages/bus-rabbitmq/publisher.ts", 'await within(timeoutMs, "confirm"'),
+    (name) => statementSent(name, 'query.name === "bus publish"'),
+  ),
+  point(
+    "relay.published",
+    "the bus has stored the events, none is settled",
+    after(relay, "const outcomes = await bus.publish(envelopes);"),
+  ),
+];
+
+const consumerPoints: readonly Failpoint[] = [
+  point(
+    "consumer.received",
+    "a batch has arrived, nothing is done",
+    before(inbox, "const fresh = straightforward(deliveries);"),
+  ),
+  point(
+    "consumer.marked",
+    "the events are marked processed, uncommitted",
+    before(inbox, "const events: Event[] = [];"),
+  ),
+  point("consumer.effect", "marks and effect are written, uncommitted", before(inbox, "return events.length;")),
+  point(
+    "consumer.counted",
+    "the try of an event is counted and committed, not begun",
+    before(inbox, "if (attempt > attemptsMax) return await bury("),
+  ),
+  point(
+    "consumer.buried",
+    "an event is in the DLQ, and the bus does not know",
+    before(inbox, 'count("todoke.inbox.events", { consumer, result: "dead" });'),
+  ),
+  point(
+    "consumer.handled",
+    "everything is committed, nothing is acknowledged",
+    before(inbox, "return deliveries.map((delivery) => outcomes.get(delivery) as Outcome);"),
+  ),
+  point(
+    "consumer.acked",
+    "the answers to a batch are handed to the broker's connection; on the PostgreSQL bus see delivery.settled",
+    before("packages/bus-nats/subscription.ts", "for (const { puller } of this.#sources) puller.ask();"),
+    after("packages/bus-rabbitmq/subscription.ts", "acknowledge(finished);"),
+  ),
+];
+
+const senderPoints: readonly Failpoint[] = [
+  point(
+    "sender.sending",
+    "a notification is claimed, nothing is sent",
+    before(deliver, "const outcome = await (span ?"),
+  ),
+  point(
+    "sender.posted",
+    "the request is sent to the receiver, its answer not read",
+    before("services/notification/senders/http-post.ts", "const response = await answer;"),
+  ),
+  point("sender.sent", "the receiver has answered, nothing is settled", before(deliver, 'span?.end("why" in outcome')),
+];
+
+const upkeepPoints: readonly Failpoint[] = [
+  point(
+    "retention.removing",
+    "old rows are about to be removed",
+    before("packages/kernel/retention/index.ts", "const { rowCount } = await statement("),
+  ),
+  point(
+    "retention.removed",
+    "a batch of old rows is gone",
+    after("packages/kernel/retention/index.ts", "removed += rowCount ?? 0;"),
+  ),
+  point(
+    "redrive.redriven",
+    "dead rows are ready again, and their record is written, uncommitted",
+    before("packages/kernel/dead/index.ts", "if (redriven.length > 0) await whenRedriven?."),
+  ),
+  point(
+    "redrive.effect",
+    "a redriven event has taken effect, uncommitted",
+    after(inbox, "if (await store.reviveProcessed(tx, consumer, job.eventId)) await effect(tx, [event]);"),
+  ),
+  point(
+    "stop.begun",
+    "the process was told to stop and has begun to drain",
+    before("packages/http/service.ts", "await started.disposeAsync();"),
+  ),
+  point(
+    "stop.drained",
+    "everything is given back and closed, the process is still there",
+    after("packages/http/service.ts", "await started.disposeAsync();"),
+  ),
+];
+
+/** The steps of every worker, by whose rows they are. One patch wraps the statements of all of them (reach.ts). */
+const workers = {
+  relay: "events for the bus",
+  sender: "notifications",
+  delivery: "deliveries of the PostgreSQL bus",
+  redriver: "dead letters that are tried again",
+};
+const steps = {
+  claimed: "are claimed, nothing is done with them",
+  settling: "are finished, nothing is settled",
+  "settle-sent": "are being settled, the answer is not read",
+  settled: "are settled, and the worker has not heard",
+  renewing: "are held, and their leases are about to be renewed",
+};
+
+const wrapped: Patch = {
+  file: worker,
+  find: "const { name, db, claims, queue, wakeups, topic } = options;",
+  replace: `const { name, db, queue, wakeups, topic } = options;
+  const claims = withFailpoints(options.claims);`,
+};
+
+const workerPoints = Object.entries(workers).flatMap(([role, rows]) =>
+  Object.entries(steps).map(([step, are]) => point(`${role}.${step}`, `${rows} ${are}`, () => wrapped)),
+);
+
+/** Not in any code but that of planted defects: where a defect has opened a gap that a crash falls into. */
+const plantedPoint: Failpoint = {
+  name: "planted.gap",
+  where: "chaos/patches/planted",
+  meaning: "between two steps that the defect has taken apart",
+  patches: [],
+};
+
+export const failpoints: readonly Failpoint[] = [
+  ...commandPoints,
+  ...transactionPoints,
+  ...relayPoints,
+  ...consumerPoints,
+  ...senderPoints,
+  ...upkeepPoints,
+  ...workerPoints,
+  plantedPoint,
+];

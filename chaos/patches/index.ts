@@ -1,0 +1,22 @@
+/**
+ * Failpoints and planted defects, as patches that exist only in processes of a run (see ./instrument.ts).
+ *
+ * A later service adds its failpoints to failpoints.ts and its defects to a file in planted/.
+ */
+import { type Failpoint, failpoints } from "./failpoints.ts";
+import type { Patch } from "./patch.ts";
+import type { Planted } from "./planted/defect.ts";
+import { planted } from "./planted/index.ts";
+
+export type { Planted };
+export { failpoints, planted };
+
+export interface Wanted {
+  readonly planted?: readonly Planted[];
+  readonly failpoints?: readonly Failpoint[];
+}
+
+/** In the order in which they are made. A patch that several failpoints share is made once. */
+export function patchesFor({ planted = [], failpoints = [] }: Wanted): readonly Patch[] {
+  return [...new Set([...planted, ...failpoints].flatMap(({ patches }) => patches))];
+}

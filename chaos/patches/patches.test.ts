@@ -1,0 +1,57 @@
+import { readFileSync } from "node:fs";
+import { stripTypeScriptTypes } from "node:module";
+import { expect, test } from "vitest";
+import { invariants } from "../invariants.ts";
+import { failpoints, patchesFor, planted, type Wanted } from "./index.ts";
+import { patched } from "./patch.ts";
+
+const root = new URL("../../", import.meta.url);
+
+/** Every file that is patched, as it would be loaded; throws where a patch has no place or leaves no TypeScript. */
+function load(wanted: Wanted): string[] {
+  const patches = patchesFor(wanted);
+  return [...new Set(patches.map(({ file }) => file))].map((file) => {
+    const source = readFileSync(new URL(file, root), "utf8");
+    return stripTypeScriptTypes(patched(file, source, patches));
+  });
+}
+
+test.each(failpoints.map(({ name }, place) => [name, place] as const))("failpoint %s has its place", (name, place) => {
+  const failpoint = failpoints[place] as (typeof failpoints)[number];
+  const sources = load({ failpoints: [failpoint] });
+  if (name !== "planted.gap") expect(sources.length).toBeGreaterThan(0);
+});
+
+test.each(planted.map(({ name }, place) => [name, place] as const))(
+  "defect %s has its place, also with all failpoints",
+  (_, place) => {
+    const defects = planted.slice(place, place + 1);
+    expect(load({ planted: defects }).length).toBeGreaterThan(0);
+    load({ planted: defects, failpoints });
+  },
+);
+
+test("no name is used twice, and every defect names invariants that there are", () => {
+  for (const all of [failpoints, planted]) {
+    const names = all.map(({ name }) => name);
+    expect(new Set(names).size).toBe(names.length);
+  }
+  for (const { caughtBy } of planted) {
+    expect(caughtBy.length).toBeGreaterThan(0);
+    for (const name of caughtBy) expect(Object.keys(invariants)).toContain(name);
+  }
+});
+
+test("docs/chaos.md names every failpoint and every defect, and nothing else", () => {
+  const page = readFileSync(new URL("docs/chaos.md", root), "utf8");
+  const rows = page.split("\n").flatMap((line) => /^\| (`[^|]*`) \|/.exec(line)?.[1]?.match(/[^`, ]+/g) ?? []);
+  expect(rows.toSorted()).toEqual([...failpoints, ...planted].map(({ name }) => name).toSorted());
+});
+
+test("code that was rewritten does not disarm a patch in silence", () => {
+  const patch = { file: "a.ts", find: "b();", replace: "c();" };
+  expect(patched("a.ts", "a(); b();", [patch])).toBe("a(); c();");
+  expect(patched("other.ts", "x();", [patch])).toBe("x();");
+  expect(() => patched("a.ts", "x();", [patch])).toThrow('a.ts has 0 places that read "b();"');
+  expect(() => patched("a.ts", "b(); b();", [patch])).toThrow("2 places");
+});

@@ -1,0 +1,195 @@
+/** Defects in how rows are claimed, held and settled. */
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: a patch finds templates as text.
+import { type Planted, repeatedly, slow } from "./defect.ts";
+
+const statements = "packages/kernel/claims/statements.ts";
+const worker = "packages/kernel/worker/index.ts";
+const held = "packages/kernel/worker/held.ts";
+
+const fence = "and t.${c.epoch} = ($2::jsonb ->> t.${key}::text)::bigint`";
+
+export const claimDefects: readonly Planted[] = [
+  {
+    name: "no-fence",
+    what: "A settlement names the row and not the claim: a worker that was away settles what another holds now.",
+    caughtBy: ["only-the-holder-settles"],
+    broughtOutBy: {
+      given: [slow("sender.sending", 2_000)],
+      faults: [{ atMs: 3_000, fault: "pause", target: "notification_1", forMs: 3_500 }],
+    },
+    patches: [{ file: statements, find: fence, replace: "and $2::jsonb is not null`" }],
+  },
+  {
+    name: "fence-by-host",
+    what: "The fence is locked_by, and locked_by is the host: two workers of one host pass each other's fence.",
+    caughtBy: ["only-the-holder-settles"],
+    broughtOutBy: {
+      given: [slow("sender.sending", 2_000)],
+      faults: [{ atMs: 3_000, fault: "pause", target: "notification_1", forMs: 3_500 }],
+    },
+    patches: [
+      { file: statements, find: "c.${c.epoch}::text as claim_epoch", replace: "c.${c.lockedBy} as claim_epoch" },
+      { file: statements, find: fence, replace: "and t.${c.lockedBy} = ($2::jsonb ->> t.${key}::text)`" },
+      {
+        file: worker,
+        find: 'const id = `${name}@${hostname()}:${process.pid}:${randomBytes(3).toString("hex")}`;',
+        replace: "const id = `${name}@${hostname()}`;",
+      },
+    ],
+  },
+  {
+    name: "claim-without-lock",
+    what: "A claim looks for rows and then takes them, without locking what it found: two workers take the same.",
+    caughtBy: ["lease-is-respected"],
+    patches: [
+      {
+        file: statements,
+        find: "order by t.${position} limit $1 - (select count(*) from lapsed) for update skip locked",
+        replace: "order by t.${position} limit $1 - (select count(*) from lapsed)",
+      },
+      {
+        file: statements,
+        find: "order by t.${c.dueAt} limit $1 - (select count(*) from lapsed) for update skip locked",
+        replace: "order by t.${c.dueAt} limit $1 - (select count(*) from lapsed)",
+      },
+    ],
+  },
+  {
+    name: "claim-in-limit",
+    what: "A claim is `where key in (select … limit n for update skip locked)`: run once per row, it takes all there is.",
+    caughtBy: ["claim-within-limit"],
+    broughtOutBy: { rate: 200, given: [slow("sender.claimed", 1_500)] },
+    patches: [
+      {
+        file: statements,
+        find: "where t.${t.key} = any(array(select key from due))",
+        replace: `where \${t.order ? \`t.\${t.key} = any(array(select key from due))\`
+     : \`\${isReady(t)} and t.\${c.dueAt} <= \${now} and t.\${t.key} in (
+         select t.\${t.key} from \${t.table} t where \${inQueue(t)}\${isReady(t)} and t.\${c.dueAt} <= \${now}
+          order by t.\${c.dueAt} limit $1 for update skip locked)\`}`,
+      },
+    ],
+  },
+  {
+    name: "attempt-at-failure",
+    what: "An attempt is counted when it has failed, not when it begins: work that kills its process never ends.",
+    caughtBy: ["claim-counts"],
+    patches: [
+      { file: statements, find: "${c.attempts} = t.${c.attempts} + 1,", replace: "" },
+      {
+        file: statements,
+        find: "c.${c.attempts}::int as claim_attempt",
+        replace: "c.${c.attempts}::int + 1 as claim_attempt",
+      },
+      {
+        file: statements,
+        find: "case when ${said(\"outcome\")} = 'release' then t.${c.attempts} - 1",
+        replace: "case when ${said(\"outcome\")} = 'retry' then t.${c.attempts} + 1",
+      },
+    ],
+  },
+  {
+    name: "app-clock",
+    what: "Whether a lease has lapsed is judged by the worker's clock: one that is fast takes what others hold.",
+    caughtBy: ["lease-is-respected"],
+    broughtOutBy: {
+      given: [slow("sender.sending", 200)],
+      faults: [{ atMs: 2_000, fault: "clock skew", target: "notification_1", detail: { skewMs: 3_600_000 } }],
+    },
+    patches: [
+      {
+        file: "packages/kernel/claims/index.ts",
+        find: "await db.query({ name: `claim ${name}`, text: claimText, values });",
+        replace:
+          "await db.query({ text: claimText.replaceAll(\"statement_timestamp()\", `'${new Date().toISOString()}'::timestamptz`), values });",
+      },
+    ],
+  },
+  {
+    name: "lease-not-renewed",
+    what: "Nobody renews a lease: a job that takes longer than its lease is done by two workers.",
+    caughtBy: ["lease-is-kept", "sent-once-per-claim"],
+    broughtOutBy: { given: [{ name: "sender.sending", action: "delay", hit: 5, ms: 4_000 }] },
+    patches: [
+      {
+        file: worker,
+        find: 'renewal = setInterval(() => void held.renew().catch((error) => failed("renew", error)), leaseMs / 3);',
+        replace: "",
+      },
+    ],
+  },
+  {
+    name: "lapsed-stays-lapsed",
+    what: "Only ready rows are claimed: what a killed worker held is never taken up.",
+    caughtBy: ["becomes-quiet", "killed-work-resumes"],
+    broughtOutBy: {
+      given: [slow("sender.sending", 500)],
+      faults: [{ atMs: 3_000, fault: "kill", target: "notification_1" }],
+    },
+    patches: [
+      {
+        file: statements,
+        find: "and t.${c.leaseUntil} <= ${now}`)}",
+        replace: "and t.${c.leaseUntil} <= ${now} and false`)}",
+      },
+    ],
+  },
+  {
+    name: "order-not-asked",
+    what: "A claim takes what is due and asks nothing about the order: two relays publish one aggregate's events at once.",
+    caughtBy: ["published-in-order", "handled-in-order"],
+    broughtOutBy: { given: [slow("relay.publishing", 50)] },
+    patches: [
+      { file: statements, find: "${t.order ? orderedDue(t) : unorderedDue(t)},", replace: "${unorderedDue(t)}," },
+    ],
+  },
+  {
+    name: "cursor-by-position",
+    what: "The relay goes on after the highest position that it has published: what commits late is skipped for ever.",
+    caughtBy: ["event-reaches-the-bus", "becomes-quiet"],
+    patches: [
+      {
+        file: statements,
+        find: "and t.${aggregate} not in (select w.${aggregate} from waiting w)`)}",
+        replace:
+          "and t.${position} > coalesce((select max(x.${position}) from ${t.table} x where x.${c.doneAt} is not null), 0)`)}",
+      },
+    ],
+  },
+  {
+    name: "wake-up-only",
+    what: "A worker sleeps until it is woken and never looks by itself: a wake-up that is lost is work that waits.",
+    caughtBy: ["becomes-quiet"],
+    // Late, when nobody sends anything any more whose wake-up would do for this one too.
+    broughtOutBy: { given: [{ name: "sender.sending", action: "throw", hit: 30, ms: 12_000 }] },
+    patches: [
+      { file: worker, find: "await woken.wait(pollMs * (0.5 + Math.random()));", replace: "await woken.wait();" },
+    ],
+  },
+  {
+    name: "stop-without-release",
+    what: "At SIGTERM a worker stops at once and gives nothing back: its rows wait until their leases have lapsed.",
+    caughtBy: ["stopped-work-resumes"],
+    broughtOutBy: {
+      given: [slow("sender.sending", 1_000)],
+      faults: [{ atMs: 3_000, fault: "terminate", target: "notification_1" }],
+    },
+    patches: [
+      { file: worker, find: "await held.drained(drainMs);", replace: "" },
+      { file: worker, find: "if (held.size > 0) await held.abandon(1_000);", replace: "" },
+    ],
+  },
+  {
+    name: "settled-whatever-became",
+    what: "A batch is settled as done when it is over, though some of it had failed.",
+    caughtBy: ["event-reaches-the-bus", "notification-is-sent"],
+    broughtOutBy: { faults: repeatedly("publish request lost", "entitlement_1", { at: "bus publish" }) },
+    patches: [
+      {
+        file: held,
+        find: "const tried = await running.catch((error) =>",
+        replace: 'const tried: Outcome = await running.then(() => ({ kind: "done" as const }), (error) =>',
+      },
+    ],
+  },
+];

@@ -1,0 +1,213 @@
+/** Defects in how commands are carried out and answered. */
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: a patch finds templates as text.
+import { deadly, type Planted, repeatedly } from "./defect.ts";
+
+const edge = "packages/http/idempotency.ts";
+const batch = "services/entitlement/routes/batch.ts";
+const command = "services/entitlement/commands/change-entitlement.ts";
+const store = "services/entitlement/store/change-entitlements.ts";
+const main = "services/entitlement/main.ts";
+
+const answers = "return results.map(({ place: _, ...result }) => result);";
+
+export const commandDefects: readonly Planted[] = [
+  {
+    name: "key-of-everybody",
+    what: "An idempotency key is looked up without its caller: the second caller of a key gets what is the first one's.",
+    caughtBy: ["valid-is-accepted"],
+    patches: [
+      { file: edge, find: "scope: `${caller} ${request.method}", replace: "scope: `${request.method}" },
+      { file: batch, find: "scope: `${caller} POST", replace: "scope: `POST" },
+    ],
+  },
+  {
+    name: "key-of-every-route",
+    what: "An idempotency key is looked up without its route: a revoke finds the answer of a grant.",
+    caughtBy: ["valid-is-accepted"],
+    patches: [
+      { file: edge, find: " ${request.method} ${request.routeOptions.url}`", replace: "`" },
+      { file: batch, find: " POST ${paths[action]}`", replace: "`" },
+    ],
+  },
+  {
+    name: "digest-not-checked",
+    what: "A key that is known is answered from the store, whatever the body.",
+    caughtBy: ["other-body-is-refused"],
+    patches: [
+      { file: store, find: "case when s.same_request then 'replayed' else 'conflict' end", replace: "'replayed'" },
+    ],
+  },
+  {
+    name: "answer-after-commit",
+    what: "The answer is stored when the change has committed: a crash between the two, and the retry does it again.",
+    caughtBy: ["done-once"],
+    broughtOutBy: { given: [deadly("planted.gap")] },
+    patches: [
+      {
+        file: store,
+        find: "from told where (select count(*) from expired) >= 0",
+        replace: "from told where (select count(*) from expired) < 0",
+      },
+      {
+        file: store,
+        find: answers,
+        replace: `await reach("planted.gap");
+  for (const { place, result, status, contentType, body } of results) {
+    const row = rows[place - 1];
+    if (!row || result !== "first") continue;
+    await db.query(
+      \`insert into idempotency_keys
+         (scope, idem_key, request_hash, response_status, response_content_type, response_body, expires_at)
+       values ($1, $2, decode($3, 'hex'), $4, $5, $6, now() + interval '24 hours') on conflict do nothing\`,
+      [row.scope, row.idem_key, row.request_hash, status, contentType, body],
+    );
+  }
+  ${answers}`,
+      },
+    ],
+  },
+  {
+    name: "event-after-commit",
+    what: "The event is written when the change has committed: a crash between the two, and nobody hears of it.",
+    caughtBy: ["event-per-change"],
+    broughtOutBy: { given: [deadly("planted.gap")] },
+    patches: [
+      { file: store, find: "from told order by place\n)", replace: "from told where false order by place\n)" },
+      {
+        file: store,
+        find: answers,
+        replace: `await reach("planted.gap");
+  await db.query(
+    \`insert into outbox_events (event_id, event_type, subject, aggregate_key, version, payload)
+     select event_id, event_type, 'entitlement.events', user_id || '/' || stock_keeping_unit, version,
+            jsonb_build_object('event_id', event_id, 'event_type', event_type, 'occurred_at', \${utcText("created_at")},
+              'version', version::text, 'user_id', user_id, 'stock_keeping_unit', stock_keeping_unit,
+              'source', source, 'source_id', source_id)
+       from (select *, case action when 'GRANT' then 'EntitlementGranted' else 'EntitlementRevoked' end as event_type
+               from entitlement_audit) a
+      where event_id = any($1::uuid[])\`,
+    [rows.map(({ event_id }) => event_id)],
+  );
+  ${answers}`,
+      },
+    ],
+  },
+  {
+    name: "publish-before-commit",
+    what: "A command publishes its events itself and then commits: what is rolled back has been told.",
+    caughtBy: ["published-was-committed", "nothing-without-a-cause"],
+    broughtOutBy: { given: [deadly("planted.gap")] },
+    patches: [
+      {
+        file: main,
+        find: "const wakeRelay = () => wakeups.signal(topic);",
+        replace: `const wakeRelay = () => wakeups.signal(topic);
+    const publish = (events: { eventType: string; payload: string }[]) =>
+      bus.publish(events.map((event) => ({ ...event, payload: encode(event) })) as never);`,
+      },
+      { file: main, find: "changeEntitlement(db, wakeRelay)", replace: "changeEntitlement(db, wakeRelay, publish)" },
+      {
+        file: command,
+        find: "onCommitted: () => void): ChangeEntitlement {",
+        replace: "onCommitted: () => void, publish: unknown): ChangeEntitlement {",
+      },
+      { file: command, find: "changeEntitlements(db, rows);", replace: "changeEntitlements(db, rows, publish);" },
+      {
+        file: store,
+        find: "import { type Db, statement, utcText }",
+        replace: "import { type Db, transaction, utcText }",
+      },
+      {
+        file: store,
+        find: "changeEntitlements(db: Db, rows: readonly ChangeRow[])",
+        replace:
+          "changeEntitlements(db: Db, rows: readonly ChangeRow[], publish: (events: unknown[]) => Promise<unknown>)",
+      },
+      {
+        file: store,
+        find: "await statement<ChangeResult & { place: number }>(db, {",
+        replace: `await transaction(db, async (tx) => {
+    const changed = await tx.query(query);
+    const { rows: events } = await tx.query(
+      \`select event_id as "eventId", event_type as "eventType", subject, aggregate_key as "aggregateKey",
+              \${utcText("occurred_at")} as "occurredAt", headers, payload::text as payload
+         from outbox_events where event_id = any($1::uuid[])\`,
+      [rows.map(({ event_id }) => event_id)],
+    );
+    await publish(events);
+    await reach("planted.gap");
+    return changed;
+  });`,
+      },
+      {
+        file: store,
+        find: '    name: "change entitlements",\n    text,\n    values: [JSON.stringify(rows)],\n  });\n',
+        replace: "",
+      },
+      {
+        file: store,
+        find: "  const { rows: results } =",
+        replace: "  const query = { text, values: [JSON.stringify(rows)] };\n  const { rows: results } =",
+      },
+    ],
+  },
+  {
+    name: "version-of-the-snapshot",
+    what: "The next version is one more than what the statement saw when it began: two at once get the same.",
+    caughtBy: ["versions-without-gaps"],
+    broughtOutBy: { rate: 250 },
+    patches: [
+      {
+        file: store,
+        find: "version = e.version + 1,",
+        replace: `version = (select x.version + 1 from entitlements x
+                     where x.user_id = e.user_id and x.stock_keeping_unit = e.stock_keeping_unit),`,
+      },
+    ],
+  },
+  {
+    name: "unknown-is-a-refusal",
+    what: "A COMMIT whose answer is lost is answered as rolled back, and the caller gives up what has happened.",
+    caughtBy: ["refused-is-not-done"],
+    broughtOutBy: { faults: repeatedly("commit answer lost", "entitlement_1", { at: "change entitlements" }) },
+    patches: [
+      {
+        file: "packages/http/problem-handler.ts",
+        find: "cause instanceof CommitUnknown))\n    return outcomeUnknown(error);",
+        replace: 'cause instanceof CommitUnknown))\n    return problems.badRequest("rolled back", { cause: error });',
+      },
+    ],
+  },
+  {
+    name: "answers-misplaced",
+    what: "The answers of a batch are taken in the order in which the database gives them.",
+    caughtBy: ["answered-is-done", "same-answer"],
+    patches: [{ file: store, find: "where u.too_late\norder by place`;", replace: "where u.too_late`;" }],
+  },
+  {
+    name: "read-from-cache",
+    what: "Reads are answered from a cache of five seconds, which no other process hears to forget.",
+    caughtBy: ["no-stale-read"],
+    broughtOutBy: { rate: 250 },
+    patches: [
+      {
+        file: "services/entitlement/commands/check-entitlement.ts",
+        find: "export const checkEntitlement = (db: Db): CheckEntitlement =>\n  gather",
+        replace: `export const checkEntitlement = (db: Db): CheckEntitlement => {
+  const known = new Map<string, EntitlementRow | null>();
+  const ask = asking(db);
+  return async (name) => {
+    const key = \`\${name.userId}/\${name.stockKeepingUnit}\`;
+    const row = known.get(key) ?? (await ask(name));
+    known.set(key, row);
+    setTimeout(() => known.delete(key), 5_000).unref();
+    return row;
+  };
+};
+
+const asking = (db: Db): CheckEntitlement =>
+  gather`,
+      },
+    ],
+  },
+];

@@ -1,0 +1,148 @@
+/** Defects on the way of an event: relay, inbox, clean-up. */
+import type { Patch } from "../patch.ts";
+import { deadly, type Planted, repeatedly, slow } from "./defect.ts";
+
+const relay = "packages/kernel/outbox/relay.ts";
+const inbox = "packages/kernel/inbox/inbox.ts";
+const retention = "packages/kernel/retention/index.ts";
+
+/**
+ * Behind the inbox stands the unique key of notifications, and would hide what the inbox lets through. Whoever trusts a
+ * broken inbox has no second key either.
+ */
+const withoutSecondKey: readonly Patch[] = [
+  {
+    file: "services/notification/main.ts",
+    find: "const wakeSender = () => wakeups.signal(topic);",
+    replace: `await db.query("alter table notifications drop constraint if exists notification_once_per_event_and_user");
+      const wakeSender = () => wakeups.signal(topic);`,
+  },
+  {
+    file: "services/notification/store/notifications.ts",
+    find: "on conflict (event_id, user_id) do nothing",
+    replace: "",
+  },
+];
+
+const oftenCleaned: Patch = {
+  file: retention,
+  find: "(options.everyMs ?? 60_000)",
+  replace: "(options.everyMs ?? 200)",
+};
+
+export const eventDefects: readonly Planted[] = [
+  {
+    name: "settle-before-publish",
+    what: "The relay settles what it has claimed and publishes it in the background.",
+    caughtBy: ["event-reaches-the-bus"],
+    broughtOutBy: {
+      given: [slow("relay.publishing", 500)],
+      faults: [{ atMs: 3_000, fault: "kill", target: "entitlement_1" }],
+    },
+    patches: [
+      {
+        file: relay,
+        find: "return jobs.map((_, place) => outcomes.then((all) => all[place] as Outcome));",
+        replace: 'void outcomes.catch(() => {}); return jobs.map(async () => ({ kind: "done" as const }));',
+      },
+    ],
+  },
+  {
+    name: "publish-not-checked",
+    what: "The relay asks whether publishing threw, and not what the bus said of each event.",
+    caughtBy: ["event-reaches-the-bus"],
+    broughtOutBy: { faults: repeatedly("publish request lost", "entitlement_1", { at: "bus publish" }) },
+    patches: [
+      {
+        file: relay,
+        find: "      unavailable = 0;\n      return outcomes;",
+        replace: '      unavailable = 0;\n      return outcomes.map(() => ({ kind: "done" as const }));',
+      },
+    ],
+  },
+  {
+    name: "ack-before-commit",
+    what: "The consumer answers the bus when the batch has arrived, and works on it afterwards.",
+    caughtBy: ["event-takes-effect"],
+    broughtOutBy: {
+      given: [slow("consumer.effect", 100)],
+      faults: [{ atMs: 3_000, fault: "kill", target: "notification_1" }],
+    },
+    patches: [
+      { file: inbox, find: "if (await tookEffect(fresh)) for (", replace: "void tookEffect(fresh);\n    for (" },
+    ],
+  },
+  {
+    name: "inbox-outside-transaction",
+    what: "The mark of the inbox is committed by itself, before the effect.",
+    caughtBy: ["event-takes-effect"],
+    broughtOutBy: {
+      given: [slow("consumer.marked", 100)],
+      faults: [{ atMs: 3_000, fault: "kill", target: "notification_1" }],
+    },
+    patches: [
+      {
+        file: inbox,
+        find: "const unseen = await store.insertProcessed(\n      tx,",
+        replace: "const unseen = await store.insertProcessed(\n      db as never,",
+      },
+    ],
+  },
+  {
+    name: "no-inbox",
+    what: "The consumer trusts the bus to deliver once: the mark is made, and nobody asks whether it was there.",
+    caughtBy: ["effect-once-per-event"],
+    broughtOutBy: {
+      faults: [{ atMs: 2_000, fault: "delivered twice", target: "notification_1", detail: { batches: 10 } }],
+    },
+    patches: [
+      {
+        file: inbox,
+        find: "if (unseen.delete(delivery.eventId)) events.push(event);",
+        replace: "events.push(event);",
+      },
+      {
+        file: inbox,
+        find: "if (attempt === undefined) {",
+        replace: "if (false as boolean) {",
+      },
+      ...withoutSecondKey,
+    ],
+  },
+  {
+    name: "inbox-forgets",
+    what: "Marks of the inbox are removed sooner than an event can come again.",
+    caughtBy: ["effect-once-per-event"],
+    broughtOutBy: { given: [deadly("consumer.handled")] },
+    patches: [
+      oftenCleaned,
+      {
+        file: retention,
+        find: "processedEvents: (keepMs = 14 * dayMs)",
+        replace: "processedEvents: (_: number, keepMs = 100)",
+      },
+      ...withoutSecondKey,
+    ],
+  },
+  {
+    name: "error-swallowed",
+    what: "What the consumer cannot do is logged, and acknowledged.",
+    caughtBy: ["event-takes-effect"],
+    broughtOutBy: { bus: "nats", faults: [{ atMs: 3_000, fault: "postgres stop", target: "postgres", forMs: 2_000 }] },
+    patches: [
+      { file: inbox, find: "return release(describeError(error), backoffMs(1, backoff));", replace: "return done;" },
+    ],
+  },
+  {
+    name: "cleaned-by-age-alone",
+    what: "The clean-up of the outbox asks how old a row is, and not whether it is finished.",
+    caughtBy: ["unfinished-is-kept", "event-reaches-the-bus"],
+    broughtOutBy: { given: [slow("relay.publishing", 1_500)] },
+    patches: [
+      oftenCleaned,
+      { file: retention, find: "publishedEvents: (keepMs = 7 * dayMs)", replace: "publishedEvents: (keepMs = 500)" },
+      { file: retention, find: "finished: \"status = 'PUBLISHED'\",", replace: 'finished: "true",' },
+      { file: retention, find: 'since: "published_at",', replace: 'since: "created_at",' },
+    ],
+  },
+];

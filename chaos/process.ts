@@ -1,0 +1,55 @@
+/**
+ * One process of one service, as `todoke serve` would run it, with the times of a run, a bus that can be told to shake,
+ * and a clock that can be wrong. It tells its owner where it serves, and dies when it is told to.
+ */
+import { onStopSignals } from "@todoke/http";
+import { defaultBackoff } from "@todoke/kernel/worker";
+import { openBus } from "./bus.ts";
+import { couldNotStart, type ProcessOptions, type Report } from "./process-contract.ts";
+import { serviceNamed } from "./services/index.ts";
+import { backoff } from "./settings.ts";
+import { type Shakes, shakyBus, steady } from "./shaky-bus.ts";
+
+const options: ProcessOptions = JSON.parse(process.env.CHAOS_PROCESS ?? "{}");
+const shakes = steady();
+let isStopping = false;
+// Whoever started it is gone, and nobody else knows of it.
+process.on("disconnect", () => void (isStopping || process.kill(process.pid, "SIGKILL")));
+process.on("message", (told: Partial<Shakes>) => void Object.assign(shakes, told));
+
+/** Only what the program sees of the time: timers go on as they are, as with a clock that was set wrong. */
+function skewClock(byMs: number): void {
+  const RealDate = Date;
+  class SkewedDate extends RealDate {
+    constructor(...given: readonly number[]) {
+      super(...((given.length === 0 ? [RealDate.now() + byMs] : given) as [number]));
+    }
+    static override now(): number {
+      return RealDate.now() + byMs;
+    }
+  }
+  globalThis.Date = SkewedDate as DateConstructor;
+}
+
+if (options.skewMs !== 0) skewClock(options.skewMs);
+// The one time that is no setting: how long the inbox and the PostgreSQL bus put off what failed.
+Object.assign(defaultBackoff, backoff);
+
+const { start } = await serviceNamed(options.service).load();
+const tell = (report: Report) => process.send?.(report);
+
+try {
+  const { kind, url } = options.bus;
+  const outside = { openBus: async (name: string) => shakyBus(await openBus(kind, { url, name }), shakes) };
+  const running = await start(process.env, outside);
+  onStopSignals(async () => {
+    isStopping = true;
+    await running[Symbol.asyncDispose]();
+    process.disconnect?.();
+  });
+  tell({ url: running.url });
+} catch (error) {
+  console.error(error);
+  tell({ failedToStart: String(error) });
+  process.exit(couldNotStart);
+}

@@ -1,0 +1,194 @@
+/**
+ * One run: a stage, a load, a nemesis, quiet, and the verdict. All evidence is in its folder, so that the verdict can be
+ * looked into, and given again.
+ */
+import { mkdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { audit } from "./auditor.ts";
+import { check } from "./check.ts";
+import { type Counts, runClient } from "./client.ts";
+import { diceOf } from "./dice.ts";
+import {
+  type Evidence,
+  type FaultRecord,
+  files,
+  keepAudited,
+  keepFacts,
+  keepTables,
+  readEvidence,
+} from "./evidence.ts";
+import type { Step } from "./faults/fault.ts";
+import { type Line, openLines, type Writer } from "./history.ts";
+import type { Violation } from "./invariants.ts";
+import { runNemesis } from "./nemesis.ts";
+import { makeSchedule } from "./schedule.ts";
+import { services } from "./services/index.ts";
+import { type BusKind, leaseMs, quietMs } from "./settings.ts";
+import { type Stage, setStage } from "./stage.ts";
+
+export interface RunOptions {
+  readonly seed: string;
+  readonly bus: BusKind;
+  readonly forMs: number;
+  /** Commands a second. */
+  readonly rate: number;
+  readonly faultsPerMinute: number;
+  readonly folder: string;
+  /** Instead of one made from the seed. */
+  readonly schedule?: readonly Step[];
+  /** A defect that the processes are to have. */
+  readonly planted?: string;
+  /** How long it may take to become quiet, where that is not the usual time. */
+  readonly quietMs?: number;
+  /** Whether times are held against the system; they are, unless the machine has other work. */
+  readonly timed?: boolean;
+  readonly onProgress?: (progress: Progress) => void;
+  readonly stopping?: AbortSignal;
+}
+
+export interface Progress extends Counts {
+  readonly phase: "starting" | "running" | "becoming quiet" | "checking";
+  readonly elapsedMs: number;
+  readonly faults: number;
+  readonly arrived: number;
+  readonly lastFault: string;
+}
+
+export interface RunResult {
+  readonly options: RunOptions;
+  readonly counts: Counts;
+  readonly evidence: Evidence;
+  readonly violations: readonly Violation[];
+  /** When the first violation could be known: the run, its quiet and its check. */
+  readonly tookMs: number;
+}
+
+/** So many at once that a process that is away does not stop them all. */
+const clients = 32;
+const progressEveryMs = 1_000;
+
+export async function run(options: RunOptions): Promise<RunResult> {
+  const { seed, bus, forMs, folder, stopping = new AbortController().signal } = options;
+  const begunAt = performance.now();
+  await mkdir(folder, { recursive: true });
+  const schedule = options.schedule ?? makeSchedule({ seed, bus, forMs, perMinute: options.faultsPerMinute });
+  await writeFile(join(folder, "schedule.json"), JSON.stringify(schedule, undefined, 1));
+  const counts: Counts = { commands: 0, answered: 0, requests: 0, unknown: 0 };
+  const tell = progressOf(options, counts);
+  tell({ phase: "starting" });
+  {
+    const { planted, timed = true } = options;
+    await using stage = await setStage({ bus, folder, ...(planted && { planted }) });
+    const startedAt = Date.now();
+    const faults = await underLoad({ stage, schedule, options, counts, tell, stopping });
+    tell({ phase: "becoming quiet" });
+    const stoppedAt = Date.now();
+    const quietAt = await untilQuiet(stage, options.quietMs ?? quietMs);
+    tell({ phase: "checking" });
+    await Promise.all(stage.slots.map((slot) => slot.end("stop")));
+    await keepTables(stage.admin, folder);
+    await keepAudited(folder, await audit(bus, { url: stage.broker.url, expected: await eventsOf(stage) }));
+    const { exits } = stage;
+    await keepFacts(folder, {
+      seed,
+      bus,
+      startedAt,
+      stoppedAt,
+      ...(quietAt && { quietAt }),
+      leaseMs,
+      timed,
+      faults,
+      exits,
+    });
+  }
+  const evidence = await readEvidence(folder);
+  return { options, counts, evidence, violations: check(evidence), tookMs: performance.now() - begunAt };
+}
+
+interface Load {
+  readonly stage: Stage;
+  readonly schedule: readonly Step[];
+  readonly options: RunOptions;
+  readonly counts: Counts;
+  readonly tell: Tell;
+  readonly stopping: AbortSignal;
+}
+
+/** Clients and nemesis together, until the time is over and every client has its answer or has given up. */
+async function underLoad({ stage, schedule, options, counts, tell, stopping }: Load): Promise<FaultRecord[]> {
+  await using history = openLines<Line>(join(options.folder, files.history));
+  const over = AbortSignal.any([AbortSignal.timeout(options.forMs), stopping]);
+  let done = 0;
+  let lastFault = "";
+  const progress = setInterval(
+    () => tell({ phase: "running", faults: done, arrived: stage.receiver.arrived, lastFault }),
+    progressEveryMs,
+  );
+  try {
+    const onFault = ({ fault, target, happened }: FaultRecord) => {
+      done += Number(happened);
+      lastFault = `${fault} (${target})`;
+    };
+    const nemesis = runNemesis({ stage, schedule, onFault, stopping: over });
+    await Promise.all([nemesis, ...clientsOf({ stage, options, history, counts, stopping: over })]);
+    return await nemesis;
+  } finally {
+    clearInterval(progress);
+  }
+}
+
+interface ClientsOptions extends Pick<Load, "stage" | "options" | "counts" | "stopping"> {
+  readonly history: Writer<Line>;
+}
+
+function clientsOf({ stage, options, history, counts, stopping }: ClientsOptions): Promise<void>[] {
+  const called = services.flatMap(({ name, workload }) => (workload ? [{ name, workload }] : []));
+  return called.flatMap(({ name, workload }) =>
+    Array.from({ length: clients }, (_, n) => {
+      const dice = diceOf(`${options.seed}/${name}/client ${n}`);
+      const where = () => {
+        const serving = stage.slots.flatMap((slot) =>
+          slot.service === name && slot.http ? [{ name: slot.name, url: slot.http.url }] : [],
+        );
+        return serving.length > 0 ? dice.pick(serving) : undefined;
+      };
+      const everyMs = (clients * called.length * 1_000) / options.rate;
+      return runClient(
+        { workload: workload(dice.for("wishes")), dice, history, where, stopping, count: counts },
+        everyMs,
+      );
+    }),
+  );
+}
+
+/** When nothing was left to do; undefined if that never came within its time. */
+async function untilQuiet(stage: Stage, withinMs: number): Promise<number | undefined> {
+  const deadline = performance.now() + withinMs;
+  while (performance.now() < deadline) {
+    if ((await stage.unfinished()) === 0) return Date.now();
+    await sleep(100);
+  }
+  return undefined;
+}
+
+async function eventsOf({ admin }: Stage): Promise<number> {
+  const publishing = services.filter(({ publishes }) => publishes);
+  const counts = await Promise.all(
+    publishing.map(
+      async ({ name }) => (await admin.query(`select count(*)::int as n from ${name}.outbox_events`)).rows[0].n,
+    ),
+  );
+  return counts.reduce((sum, n) => sum + n, 0);
+}
+
+type Tell = (news: Partial<Progress> & Pick<Progress, "phase">) => void;
+
+function progressOf({ onProgress }: RunOptions, counts: Counts): Tell {
+  const startedAt = performance.now();
+  let last = { faults: 0, arrived: 0, lastFault: "" };
+  return (news) => {
+    last = { ...last, ...news };
+    onProgress?.({ ...counts, ...last, ...news, elapsedMs: performance.now() - startedAt });
+  };
+}

@@ -1,0 +1,119 @@
+/**
+ * What clients of the entitlement service ask for: grants and revokes on few users and products, so that versions climb
+ * and order matters; alone, twice at once, and many in a call; keys used again by another caller, for another route, and
+ * with another body; grants for a few seconds.
+ */
+import { callers } from "../callers.ts";
+import type { Dice } from "../dice.ts";
+import type { Command } from "../history.ts";
+import type { Wish, Workload } from "./index.ts";
+
+const [users, products] = [40, 3];
+const batchMax = 12;
+const answeredMax = 20;
+
+export function entitlementWorkload(dice: Dice): Workload {
+  const client = dice.between(0, 2 ** 32).toString(36);
+  let made = 0;
+  /** The last ones that were answered with success: their keys are taken, each once. */
+  const answered: Command[] = [];
+
+  function command(more: Partial<Command> = {}): Command {
+    const id = `${client}-${++made}`;
+    const kind = more.kind ?? (dice.chance(0.6) ? "grant" : "revoke");
+    return {
+      service: "entitlement",
+      caller: dice.pick(callers),
+      key: `key-${id}`,
+      path: `/v1/entitlements/${kind}s`,
+      ...more,
+      id,
+      kind,
+      body: {
+        user_id: `u_${dice.between(1, users)}`,
+        stock_keeping_unit: `item${dice.between(1, products)}`,
+        reason: kind === "grant" ? "purchase" : "refund",
+        ...more.body,
+        purchase_id: id,
+      },
+    };
+  }
+
+  /** A key is used again once only: the second use elsewhere would be the first one's conflict. */
+  function takeAnswered(): Command {
+    const [taken] = answered.splice(dice.between(0, answered.length - 1), 1);
+    return taken as Command;
+  }
+
+  const single = (): Wish => {
+    const one = command();
+    const { user_id, stock_keeping_unit } = one.body;
+    const path = `/v1/users/${user_id}/entitlements/${stock_keeping_unit}`;
+    return {
+      commands: [one],
+      by: "one",
+      impatient: dice.chance(0.1),
+      ...(dice.chance(0.1) && { readBack: { path, version: (answer) => JSON.parse(answer).version } }),
+    };
+  };
+  const twice = (): Wish => ({ commands: [command()], by: "twice" });
+  const batch = (): Wish => {
+    const commands = Array.from({ length: dice.between(2, batchMax) }, () => command({ caller: callers[0] }));
+    return { commands, by: "batch", batch: together(commands) };
+  };
+  const forATime = (): Wish => {
+    const expires_at = new Date(Date.now() + dice.between(1_000, 5_000)).toISOString();
+    return { commands: [command({ kind: "grant", body: { expires_at } })], by: "one" };
+  };
+  /** The same key means another command to another caller, and for another route. */
+  const sameKeyElsewhere = (): Wish => {
+    const first = takeAnswered();
+    const other = dice.chance(0.5)
+      ? { caller: callers.find((caller) => caller !== first.caller) ?? first.caller, kind: first.kind }
+      : { caller: first.caller, kind: first.kind === "grant" ? "revoke" : "grant" };
+    return { commands: [command({ ...other, key: first.key })], by: "one" };
+  };
+  /** The same key to the same caller and route, with another body, is a mistake that must do nothing. */
+  const sameKeyOtherBody = (): Wish => {
+    const { caller, kind, key, path } = takeAnswered();
+    return { commands: [command({ caller, kind, key, path, wants: "refusal" })], by: "one" };
+  };
+  const malformed = (): Wish => ({
+    commands: [command({ body: { reason: "" }, wants: "refusal" })],
+    by: "one",
+  });
+
+  const mix = [
+    { weight: 58, make: single },
+    { weight: 8, make: twice },
+    { weight: 20, make: batch },
+    { weight: 4, make: forATime },
+    { weight: 4, make: sameKeyElsewhere },
+    { weight: 4, make: sameKeyOtherBody },
+    { weight: 2, make: malformed },
+  ];
+  return {
+    next: () => (answered.length === 0 ? single() : dice.weighted(mix).make()),
+    heard(one) {
+      if (one.key !== `key-${one.id}`) return;
+      answered.push(one);
+      if (answered.length > answeredMax) answered.shift();
+    },
+  };
+}
+
+interface BatchAnswer {
+  readonly results: readonly { readonly status: number; readonly body: unknown; readonly replayed?: boolean }[];
+}
+
+function together(commands: readonly Command[]): NonNullable<Wish["batch"]> {
+  const items = commands.map(({ kind, key, body }) => ({ action: kind, idempotency_key: key, ...body }));
+  return {
+    path: "/v1/entitlements/batch",
+    body: { items },
+    split(answer) {
+      const { results } = JSON.parse(answer) as BatchAnswer;
+      return results.map(({ status, body, replayed = false }) => ({ status, body: JSON.stringify(body), replayed }));
+    },
+  };
+}

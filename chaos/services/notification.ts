@@ -1,0 +1,130 @@
+/** The notification service to the harness: every event becomes one notification, and its receiver hears of it. */
+import { groupBy } from "../checks/group.ts";
+import type { Evidence, Row } from "../evidence.ts";
+import type { InvariantName, Violation } from "../invariants.ts";
+import type { ServiceUnderTest } from "./index.ts";
+
+/** For tests on this machine only; 32 bytes, as Standard Webhooks wants them. */
+export const webhookSecret = `whsec_${Buffer.from("chaos".padEnd(32, "-")).toString("base64")}`;
+
+const batchMax = 50;
+
+export const notification: ServiceUnderTest = {
+  name: "notification",
+  copies: 2,
+  load: () => import("@todoke/notification"),
+  env: ({ webhookUrl }) => ({
+    NOTIFICATION_PORT: "0",
+    NOTIFICATION_SENDER: "webhook",
+    NOTIFICATION_WEBHOOK_URL: webhookUrl,
+    NOTIFICATION_WEBHOOK_SECRET: webhookSecret,
+    NOTIFICATION_WEBHOOK_ALLOW_PRIVATE: "true",
+    NOTIFICATION_BATCH_MAX: String(batchMax),
+  }),
+  commits: ["commit", "settle notifications", "claim notifications"],
+  publishes: false,
+  consumes: true,
+  failpoints: ["consumer.", "sender.", "transaction.", "delivery.", "stop."],
+  lock: `select from notification.notifications where status <> 'SENT' limit 100 for update skip locked`,
+  tables: [
+    {
+      table: "notifications",
+      key: "notification_id",
+      states: { ready: "PENDING", claimed: "PROCESSING", done: "SENT", dead: "FAILED" },
+      batchMax,
+    },
+  ],
+  unfinished: `select (select count(*) from notification.notifications where status not in ('SENT', 'FAILED'))::int
+                    + (select count(*) from entitlement.outbox_events e where not exists (
+                         select from notification.processed_events p where p.event_id = e.event_id))::int as unfinished`,
+  evidence: {
+    notifications: `select notification_id::text, event_id::text, user_id, event_type, status, attempt_count,
+                           lease_epoch::int, last_error, (extract(epoch from created_at) * 1000)::float8 as created_at
+                      from notification.notifications`,
+    processed: `select event_id::text, consumer, result from notification.processed_events`,
+    dead: `select notification_id::text from notification.notification_dlq where redriven_at is null`,
+    deadEvents: `select event_id::text, last_error from notification.inbox_dlq where status <> 'RESOLVED'`,
+  },
+  check: (evidence) => [
+    ...checkEffects(evidence),
+    ...checkSent(evidence),
+    ...checkDead(evidence),
+    ...(evidence.facts.bus === "postgres" ? checkOrder(evidence) : []),
+  ],
+};
+
+const rows = ({ tables }: Evidence, name: string): readonly Row[] => tables[`notification/${name}`] ?? [];
+const eventsOf = ({ tables }: Evidence): readonly Row[] => tables["entitlement/events"] ?? [];
+
+const breach = (invariant: InvariantName, what: string): Violation => ({ invariant, what });
+
+/** Every event has its mark and its notification, each once, and nothing else has. */
+function checkEffects(evidence: Evidence): Violation[] {
+  const told = groupBy(rows(evidence, "notifications"), ({ event_id }) => String(event_id));
+  const marks = groupBy(rows(evidence, "processed"), ({ event_id }) => String(event_id));
+  const events = new Set(eventsOf(evidence).map(({ event_id }) => String(event_id)));
+  const missing = [...events].flatMap((id) => {
+    const [n, m] = [told.get(id)?.length ?? 0, marks.get(id)?.length ?? 0];
+    if (n > 1) return [breach("effect-once-per-event", `event ${id} has ${n} notifications`)];
+    if (n === 1 && m === 1) return [];
+    return [breach("event-takes-effect", `event ${id} has ${n} notifications and ${m} marks`)];
+  });
+  const strangers = [...new Set([...told.keys(), ...marks.keys()])].filter((id) => !events.has(id));
+  return [
+    ...missing,
+    ...strangers.map((id) => breach("nothing-without-a-cause", `event ${id} took effect, and is in no outbox`)),
+    ...rows(evidence, "deadEvents").map(({ event_id, last_error }) =>
+      breach("event-takes-effect", `event ${event_id} was given up: ${last_error}`),
+    ),
+  ];
+}
+
+/** SENT means that the receiver has it; it has each no more often than it was claimed, and the same every time. */
+function checkSent(evidence: Evidence): Violation[] {
+  const arrivals = groupBy(evidence.arrivals, ({ webhookId }) => webhookId);
+  const written = new Map(rows(evidence, "notifications").map((row) => [String(row.notification_id), row]));
+  const sent = [...written].flatMap(([id, { status, lease_epoch, last_error }]) => {
+    const came = arrivals.get(id) ?? [];
+    const found: Violation[] = [];
+    if (status !== "SENT") found.push(breach("notification-is-sent", `${id} is ${status}: ${last_error}`));
+    else if (came.length === 0) found.push(breach("notification-is-sent", `${id} is SENT, and nobody got it`));
+    if (came.length > Number(lease_epoch))
+      found.push(breach("sent-once-per-claim", `${id} came ${came.length} times and was claimed ${lease_epoch} times`));
+    if (came.some(({ body }) => body !== came[0]?.body))
+      found.push(breach("same-under-one-id", `${id} came with different bodies`));
+    return found;
+  });
+  const strangers = [...arrivals.keys()].filter((id) => !written.has(id));
+  return [...sent, ...strangers.map((id) => breach("sent-was-written", `${id} came, and is no notification of ours`))];
+}
+
+function checkDead(evidence: Evidence): Violation[] {
+  const failed = new Set(
+    rows(evidence, "notifications").flatMap((row) => (row.status === "FAILED" ? [String(row.notification_id)] : [])),
+  );
+  const putAway = new Set(rows(evidence, "dead").map((row) => String(row.notification_id)));
+  return [...failed.symmetricDifference(putAway)].map((id) =>
+    breach(
+      "failed-is-put-away",
+      `${id} is ${failed.has(id) ? "FAILED and not in the DLQ" : "in the DLQ and not FAILED"}`,
+    ),
+  );
+}
+
+/** The PostgreSQL bus hands an aggregate's events over one after the other, whatever happens. */
+function checkOrder(evidence: Evidence): Violation[] {
+  const createdAt = new Map(rows(evidence, "notifications").map((row) => [row.event_id, Number(row.created_at)]));
+  return [...groupBy(eventsOf(evidence), ({ aggregate }) => String(aggregate))].flatMap(([aggregate, events]) => {
+    const its = events
+      .toSorted((a, b) => Number(a.version) - Number(b.version))
+      .filter(({ event_id }) => createdAt.has(event_id));
+    const wrong = its.findIndex((event, n) => {
+      const before = its[n - 1];
+      return before !== undefined && Number(createdAt.get(event.event_id)) < Number(createdAt.get(before.event_id));
+    });
+    if (wrong < 0) return [];
+    return [
+      breach("handled-in-order", `${aggregate}: version ${its[wrong]?.version} took effect before the one before it`),
+    ];
+  });
+}
