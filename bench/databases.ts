@@ -67,6 +67,20 @@ const oldRows: Readonly<Record<string, string>> = {
            jsonb_build_object('en', repeat('x', 60), 'ja', repeat('x', 60)), now(), 'SENT', now(), 1`,
 };
 
+/**
+ * Clears up after a measure: finishes what it left to be worked on, and does what autovacuum and the checkpointer would
+ * do beside the next one.
+ */
+export async function clearUp({ open }: BenchDatabase): Promise<void> {
+  const db = open("public", 1);
+  await db.query(
+    `update entitlement.outbox_events set status = 'PUBLISHED', published_at = now() where status = 'PENDING'`,
+  );
+  await db.query(`update notification.notifications set status = 'SENT', sent_at = now() where status = 'PENDING'`);
+  for (const table of Object.keys(oldRows)) await db.query(`vacuum analyze ${table}`);
+  await db.query("checkpoint");
+}
+
 /** Fills every table that grows with use. Some minutes for millions. */
 export async function fillWithOldRows({ open }: BenchDatabase, rows: number): Promise<void> {
   const db = open("public", 2);
@@ -79,13 +93,11 @@ export async function fillWithOldRows({ open }: BenchDatabase, rows: number): Pr
       written += to - from + 1;
       process.stderr.write(`  old rows: ${(written / 1e6).toFixed(1)} of ${total / 1e6} million …\r`);
     }
-    await db.query(`vacuum analyze ${table}`);
   };
   const queue = Object.entries(oldRows);
   const lane = async () => {
     for (let next = queue.shift(); next; next = queue.shift()) await fill(next);
   };
   await Promise.all([lane(), lane()]);
-  await db.query("checkpoint");
   process.stderr.write(`${" ".repeat(60)}\r`);
 }
