@@ -42,6 +42,14 @@ async function setup() {
   return { app, received, send, [Symbol.asyncDispose]: () => app.close() };
 }
 
+test("a route that says nothing of a query takes none: a filter that is spelt wrong does not pass for one that was heard", async () => {
+  await using t = await setup();
+  expect((await t.app.inject("/things/a")).statusCode).toBe(200);
+  const refused = await t.app.inject("/things/a?limt=1");
+  expect(refused.statusCode).toBe(400);
+  expect(refused.json().errors).toEqual([{ field: "query.limt", detail: "is not a field that is known here" }]);
+});
+
 test("a handler gets what was sent: nothing converted, filled in or left out", async () => {
   await using t = await setup();
   const body = { amount: 1, parts: [{ size: 2.5 }], labels: { any: "thing" } };

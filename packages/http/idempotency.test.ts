@@ -81,10 +81,15 @@ test("a key in quotes is the key inside them", async () => {
 /** The key that the edge makes of a header, without a command behind it. */
 async function keyOf(header: string | undefined) {
   await using app = await buildHttpApp({ title: "test", version: "1", log: { level: "silent" } });
-  app.post("/keys", { schema: { operationId: "readKey", headers: IdempotencyHeaders } }, async (request) => {
-    const { scope, key } = idempotencyKey(request, "alice");
-    return { scope, key };
-  });
+  const querystring = Type.Object({ x: Type.String() });
+  app.post(
+    "/keys",
+    { schema: { operationId: "readKey", headers: IdempotencyHeaders, querystring } },
+    async (request) => {
+      const { scope, key } = idempotencyKey(request, "alice");
+      return { scope, key };
+    },
+  );
   const headers = header === undefined ? {} : { "idempotency-key": header };
   return (await app.inject({ method: "POST", url: "/keys?x=1", headers })).json();
 }

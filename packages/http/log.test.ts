@@ -1,5 +1,6 @@
 import { hash } from "node:crypto";
 import { aboutEvent, ErrorAbout } from "@todoke/kernel/telemetry";
+import { Type } from "typebox";
 import { expect, test } from "vitest";
 import { buildHttpApp } from "./app.ts";
 import { tellOfError } from "./log.ts";
@@ -13,7 +14,8 @@ async function setup(level: "info" | "debug") {
   const lines: string[] = [];
   const log = { level, stream: { write: (line: string) => void lines.push(line) } };
   const app = await buildHttpApp({ title: "test", version: "1", log });
-  app.post("/things", { schema: { operationId: "make" } }, async (request) => {
+  const querystring = Type.Object({ code: Type.Optional(Type.String()) });
+  app.post("/things", { schema: { operationId: "make", querystring } }, async (request) => {
     request.log.info({ headers: request.headers, user: { password: canary, token: canary } }, "made");
     return {};
   });

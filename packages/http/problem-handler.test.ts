@@ -1,5 +1,6 @@
 import { CommitUnknown } from "@todoke/kernel/db";
 import { problem } from "@todoke/kernel/problem";
+import { Type } from "typebox";
 import { expect, test } from "vitest";
 import { buildHttpApp } from "./app.ts";
 
@@ -10,7 +11,8 @@ async function answerTo(thrown: unknown) {
   const lines: string[] = [];
   const log = { stream: { write: (line: string) => void lines.push(line) } };
   await using app = await buildHttpApp({ title: "test", version: "1", log });
-  app.get("/fails", { schema: { operationId: "fails" } }, async () => {
+  const querystring = Type.Object({ code: Type.String() });
+  app.get("/fails", { schema: { operationId: "fails", querystring } }, async () => {
     throw thrown;
   });
   const answer = await app.inject({ url: "/fails?code=secret-in-query", headers: { "x-request-id": "request-1" } });

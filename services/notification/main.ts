@@ -59,7 +59,10 @@ export const notificationService = (sender = senderOf) =>
         deadEventRoutes(on, { db, consumer, redriveEvent });
       });
       if (does("consumer")) {
+        const { attemptsMax, backoff } = workerSettings;
         const inbox = openInbox({
+          attemptsMax,
+          backoff,
           db,
           consumer,
           read: readEvent,
