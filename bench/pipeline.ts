@@ -90,7 +90,7 @@ export async function grantsOverHttp({ empty, old }: Stage): Promise<Result[]> {
     by("the service, relay apart, 5 million old rows in every table", apiOnOld),
   ]);
   const [alone, handler, ours, whole, onOld] = figures;
-  const oneAlone = await oneClient({ plain, whole: all, onOld: apiOnOld });
+  const oneAlone = await oneClient({ plain, ours: api, whole: all, onOld: apiOnOld });
   return [
     {
       title: `grants over HTTP by ${connections} connections: auth, schema, telemetry, audit and outbox on`,
@@ -148,10 +148,10 @@ function pgbenchGrants(file: string, { url }: BenchDatabase, clients: number, se
 
 const aloneRequests = 1_000;
 
-async function oneClient(services: Readonly<Record<"plain" | "whole" | "onOld", Service>>): Promise<Result> {
-  const taken = { plain: [] as number[], whole: [] as number[], onOld: [] as number[] };
+async function oneClient(services: Readonly<Record<"plain" | "ours" | "whole" | "onOld", Service>>): Promise<Result> {
+  const taken = { plain: [] as number[], ours: [] as number[], whole: [] as number[], onOld: [] as number[] };
   for (let round = 1; round <= 3; round++) {
-    for (const name of ["plain", "whole", "onOld"] as const) {
+    for (const name of ["plain", "ours", "whole", "onOld"] as const) {
       const times = await oneByOne({ url: services[name].url, next: nextGrant, requests: aloneRequests });
       taken[name].push(percentile(times, 0.5));
     }
@@ -162,12 +162,14 @@ async function oneClient(services: Readonly<Record<"plain" | "whole" | "onOld", 
     figures: [],
     ratios: {
       "a plain handler, ms": of("plain"),
-      "the service, ms": of("whole"),
-      "the service, 5 million old rows, ms": of("onOld"),
-      "the service / a plain handler": round(of("whole") / of("plain")),
-      "with 5 million old rows / without": round(of("onOld") / of("whole")),
+      "the service, relay apart, ms": of("ours"),
+      "the service, relay at work in the same process, ms": of("whole"),
+      "the service, relay apart, 5 million old rows, ms": of("onOld"),
+      "relay apart / a plain handler": round(of("ours") / of("plain")),
+      "relay in the same process / a plain handler": round(of("whole") / of("plain")),
+      "with 5 million old rows / without": round(of("onOld") / of("ours")),
     },
-    wanted: { "the service / a plain handler": "at most 1.2, aim 1.0" },
+    wanted: { "relay apart / a plain handler": "at most 1.2, aim 1.0" },
   };
 }
 
