@@ -50,7 +50,11 @@ const mayImport: readonly { readonly from: RegExp; readonly to: RegExp; readonly
  * them bare, beside what we make of them.
  */
 const clients: readonly { readonly client: RegExp; readonly owners: RegExp; readonly law: string }[] = [
-  { client: /^@nats-io\//, owners: /^(packages\/bus-nats|bench)$/, law: "only packages/bus-nats knows the NATS client" },
+  {
+    client: /^@nats-io\//,
+    owners: /^(packages\/bus-nats|bench)$/,
+    law: "only packages/bus-nats knows the NATS client",
+  },
   {
     client: /^rabbitmq-client$/,
     owners: /^packages\/bus-rabbitmq$/,
