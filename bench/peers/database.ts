@@ -1,4 +1,5 @@
 /** The database of one contender in one round: new, and gone afterwards, so that nobody meets another's bloat. */
+import { setTimeout as sleep } from "node:timers/promises";
 import { type Db, openDb } from "@todoke/kernel/db";
 
 export interface PeerDatabase extends AsyncDisposable {
@@ -14,10 +15,20 @@ export async function peerDatabase(serverUrl: string): Promise<PeerDatabase> {
   return {
     url: Object.assign(new URL(serverUrl), { pathname: `/${name}` }).href,
     async [Symbol.asyncDispose]() {
+      await left(admin, name);
       await admin.query(`drop database ${name} with (force)`);
       await admin.end();
     },
   };
+}
+
+/** Waits for a peer's own pool to close, for ten seconds at the most: some throw where nobody can catch it otherwise. */
+async function left(admin: Db, name: string): Promise<void> {
+  for (let tries = 0; tries < 100; tries++) {
+    const { rowCount } = await admin.query("select from pg_stat_activity where datname = $1 limit 1", [name]);
+    if (rowCount === 0) return;
+    await sleep(100);
+  }
 }
 
 /** A pool as everybody has it: without the settings that the kernel's own statements are tested on. */

@@ -73,9 +73,19 @@ export async function startOwner(name: EngineName, { tmp, dir = "", deaf = false
   };
 }
 
+/** Nothing where it was closed since the folder was read. */
+function linkOf(file: string): string | undefined {
+  try {
+    return readlinkSync(file);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return undefined;
+    throw error;
+  }
+}
+
 /** The addresses on which a process listens, as Linux writes them: "0100007F" is 127.0.0.1. */
 export function listeningAddresses(pid: number): string[] {
-  const descriptors = readdirSync(`/proc/${pid}/fd`).map((fd) => readlinkSync(`/proc/${pid}/fd/${fd}`));
+  const descriptors = readdirSync(`/proc/${pid}/fd`).map((fd) => linkOf(`/proc/${pid}/fd/${fd}`));
   const sockets = ["tcp", "tcp6"].flatMap((table) => readFileSync(`/proc/${pid}/net/${table}`, "utf8").split("\n"));
   return sockets
     .map((line) => line.trim().split(/\s+/))
