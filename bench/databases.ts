@@ -48,7 +48,8 @@ const atOnce = 500_000;
 
 /**
  * Old rows: all finished, none of an age to be removed, keys in no order (users) and in order (event ids), as they would
- * be after years. Statistics are fresh, as autovacuum would have them.
+ * be after years. Statistics are fresh, as autovacuum would have them. Rows are as large as those of today: had each old
+ * page room for one more of the new, every insert would go to another page, as it does once in the life of a table.
  */
 const oldRows: Readonly<Record<string, string>> = {
   "entitlement.entitlements": `(user_id, stock_keeping_unit, status, source, source_id)
@@ -64,7 +65,8 @@ const oldRows: Readonly<Record<string, string>> = {
   "notification.processed_events": `(consumer, event_id) select 'notification', uuidv7()`,
   "notification.notifications": `(notification_id, event_id, user_id, event_type, text, occurred_at, status, sent_at, attempt_count)
     select uuidv7(), uuidv7(), 'u_old_' || md5(i::text), 'EntitlementGranted',
-           jsonb_build_object('en', repeat('x', 60), 'ja', repeat('x', 60)), now(), 'SENT', now(), 1`,
+           jsonb_build_object('en', 'You can now use item1.', 'ja', 'item1 をご利用いただけるようになりました。'), now(), 'SENT',
+           now(), 1`,
 };
 
 /**

@@ -84,7 +84,7 @@ export async function grantsOverHttp({ empty, old }: Stage): Promise<Result[]> {
       run: async () => (await pgbenchGrants(file, forPgbench, clients)) * pgbenchSeconds,
       seconds: pgbenchSeconds,
     },
-    by("a plain Fastify handler with six statements", plain, grants / 4),
+    by("a plain Fastify handler, statement by statement", plain, grants / 4),
     by("the service, relay apart", api),
     { ...by("the service, relay at work in the same process", all), after: () => drained(forAll) },
     by("the service, relay apart, 5 million old rows in every table", apiOnOld),

@@ -1,6 +1,7 @@
 /**
- * What a grant costs without Todoke: a Fastify handler as it is usually written, with the same rows in a transaction of
- * six statements, each prepared, and no telemetry, no relay, no waiting for a parallel duplicate. And Fastify alone.
+ * What a grant costs without Todoke: a Fastify handler as it is usually written. It looks for an earlier answer under the
+ * key, changes the entitlement, and writes event, audit and answer, each a prepared statement, between begin and commit:
+ * the same rows, and no API key, no telemetry, no relay, no waiting for a parallel duplicate. And Fastify alone.
  */
 import { randomUUIDv7 } from "node:crypto";
 import type { AddressInfo } from "node:net";
@@ -38,6 +39,15 @@ async function grant(pool: pg.Pool, key: string, grant: Grant) {
   const client = await pool.connect();
   try {
     await client.query("begin");
+    const earlier = await client.query({
+      name: "earlier",
+      text: `select request_hash, response_body from idempotency_keys where scope = 'bench' and idem_key = $1`,
+      values: [key],
+    });
+    if (earlier.rowCount) {
+      await client.query("rollback");
+      return repeated(earlier.rows[0], grant);
+    }
     const { rows } = await client.query({
       name: "upsert",
       text: `insert into entitlements as e (user_id, stock_keeping_unit, status, source, source_id)
@@ -79,6 +89,11 @@ async function grant(pool: pg.Pool, key: string, grant: Grant) {
   } finally {
     client.release();
   }
+}
+
+function repeated(earlier: { request_hash: Buffer; response_body: Buffer }, grant: Grant) {
+  if (!earlier.request_hash.equals(digestOf(grant))) throw Object.assign(new Error("key reused"), { statusCode: 409 });
+  return JSON.parse(earlier.response_body.toString());
 }
 
 export async function startHello() {

@@ -89,7 +89,7 @@ export async function openPostgresBus(options: PostgresBusOptions): Promise<Even
   async function subscribe({ consumer, subjects, handle, batchMax = 100, concurrency = 1 }: Subscription) {
     await insertSubscription(db, consumer, subjects);
     const stopping = new AbortController();
-    const handleInTurn = inTurn(handle, concurrency, stopping.signal);
+    const handOver = joined(handle, { width: concurrency, batchMax }, stopping.signal);
     const consuming = worker<Envelope>({
       name: `${name} ${consumer}`,
       db,
@@ -105,7 +105,7 @@ export async function openPostgresBus(options: PostgresBusOptions): Promise<Even
         attemptsMax: Number.MAX_SAFE_INTEGER, // The consumer decides when to give up.
       },
       run(jobs, lease) {
-        const outcomes = inWaves(jobs.map(delivery), async (wave) => (await handleInTurn(wave)).map(putAway));
+        const outcomes = inWaves(jobs.map(delivery), async (wave) => (await handOver(wave)).map(putAway));
         void outcomes.then((all) => lease.rest(restMs(all)));
         return jobs.map((_, place) => outcomes.then((all) => all[place] as Outcome));
       },
@@ -163,28 +163,56 @@ function restMs(outcomes: readonly Outcome[]): number {
   return Math.min(...delays, 5_000);
 }
 
-/** Lets `width` batches be handled at once; at a stop, those that have not begun are given back at once. */
-function inTurn(
+/**
+ * Hands deliveries over as soon as one of `width` places is free, and together with all that came meanwhile: claims that
+ * brought a few each do not stand in line one behind the other. At a stop, those that have not begun are given back.
+ */
+function joined(
   handle: Handle,
-  width: number,
+  { width, batchMax }: { width: number; batchMax: number },
   stopping: AbortSignal,
-): (batch: readonly Delivery[]) => Promise<readonly Outcome[]> {
+): (deliveries: readonly Delivery[]) => Promise<readonly Outcome[]> {
+  interface Waiting {
+    readonly delivery: Delivery;
+    readonly answer: (outcome: Outcome) => void;
+  }
+  const waiting: Waiting[] = [];
   let free = width;
-  const waiting: (() => void)[] = [];
-  stopping.addEventListener("abort", () => {
-    for (const goOn of waiting.splice(0)) goOn();
-  });
-  return async (batch) => {
-    while (free === 0 && !stopping.aborted) await new Promise<void>((goOn) => waiting.push(goOn));
-    if (stopping.aborted) return batch.map(() => release("the consumer is stopping"));
-    free--;
-    try {
-      return await handle(batch, stopping);
-    } catch (error) {
-      return batch.map(() => retry(backoffMs(1), describeError(error)));
-    } finally {
-      free++;
-      waiting.shift()?.();
+
+  function pump(): void {
+    while (free > 0 && waiting.length > 0) {
+      free--;
+      void handOver(waiting.splice(0, batchMax)).finally(() => {
+        free++;
+        pump();
+      });
     }
+  }
+
+  async function handOver(batch: readonly Waiting[]): Promise<void> {
+    const outcomes = await outcomesOf(batch.map(({ delivery }) => delivery));
+    batch.forEach(({ answer }, place) => void answer(outcomes[place] ?? unanswered));
+  }
+
+  async function outcomesOf(deliveries: readonly Delivery[]): Promise<readonly Outcome[]> {
+    try {
+      return await handle(deliveries, stopping);
+    } catch (error) {
+      return deliveries.map(() => retry(backoffMs(1), describeError(error)));
+    }
+  }
+
+  const unanswered = release("the consumer did not answer for it");
+  const giveBack = release("the consumer is stopping");
+  stopping.addEventListener("abort", () => {
+    for (const { answer } of waiting.splice(0)) answer(giveBack);
+  });
+  return async (deliveries) => {
+    if (stopping.aborted) return deliveries.map(() => giveBack);
+    const answers = deliveries.map(
+      (delivery) => new Promise<Outcome>((answer) => void waiting.push({ delivery, answer })),
+    );
+    pump();
+    return await Promise.all(answers);
   };
 }

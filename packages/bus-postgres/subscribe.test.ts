@@ -74,3 +74,30 @@ test("a new consumer gets what was published before it came, in order, and an ol
   expect(left.rowCount).toBe(0);
   expect(seen).toEqual(ids);
 });
+
+test("what comes in small claims while a batch is handled is handed over together", async () => {
+  await using t = await testDatabase({ sets: [] });
+  await using bus = await openPostgresBus({ url: t.url, schema: "bus" });
+  const firstMayEnd = Promise.withResolvers<void>();
+  const handed: number[] = [];
+  await using _ = await bus.subscribe({
+    consumer: "slow",
+    subjects: ["s.events"],
+    handle: async (all) => {
+      handed.push(all.length);
+      if (handed.length === 1) await firstMayEnd.promise;
+      return all.map(() => ({ kind: "done" }));
+    },
+  });
+  const inState = async (status: string) =>
+    (await t.db.query(`select from bus.bus_deliveries where status = $1`, [status])).rowCount;
+  for (let n = 1; n <= 10; n++) {
+    const eventId = randomUUIDv7();
+    const about = { eventType: "T", subject: "s.events", aggregateKey: eventId, occurredAt: "" };
+    await bus.publish([{ eventId, ...about, headers: {}, payload: new Uint8Array() }]);
+    await expect.poll(() => inState("IN_FLIGHT")).toBe(n);
+  }
+  firstMayEnd.resolve();
+  await expect.poll(() => inState("DONE")).toBe(10);
+  expect(handed).toEqual([1, 9]);
+});
