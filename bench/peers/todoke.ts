@@ -52,7 +52,7 @@ const jobs = claims<{ payload: Job }>({
   table: "jobs",
   key: "job_id",
   keyType: "bigint",
-  states: { ready: "READY", claimed: "RUNNING", done: "DONE", dead: "DEAD" },
+  states: { ready: "READY", claimed: "RUNNING", dead: "DEAD" }, // Done is deleted.
   read: "c.payload",
 });
 
@@ -69,14 +69,12 @@ const jobsTable = `
     locked_at     timestamptz,
     lease_until   timestamptz,
     last_error    text,
-    done_at       timestamptz,
-    constraint jobs_status_is_known check (status in ('READY', 'RUNNING', 'DONE', 'DEAD')),
+    constraint jobs_status_is_known check (status in ('READY', 'RUNNING', 'DEAD')),
     constraint jobs_leased_iff_running check ((status = 'RUNNING') = (lease_until is not null))
   ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000,
           autovacuum_vacuum_cost_delay = 0);
   create index if not exists jobs_ready on jobs (next_retry_at) where status = 'READY';
-  create index if not exists jobs_leased on jobs (lease_until) where status = 'RUNNING';
-  create index if not exists jobs_done on jobs (done_at) where status = 'DONE';`;
+  create index if not exists jobs_leased on jobs (lease_until) where status = 'RUNNING';`;
 
 const insertJob = (job: Job) => ({
   name: "insert job",

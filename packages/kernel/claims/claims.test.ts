@@ -4,6 +4,7 @@ import { type Db, transaction } from "../db/index.ts";
 import { openOutbox, outboxEvents } from "../outbox/index.ts";
 import { fixedId, testDatabase } from "../testing/index.ts";
 import { dead, done, release, retry } from "../worker/index.ts";
+import { claims } from "./index.ts";
 
 const outbox = openOutbox();
 let next = 1;
@@ -183,4 +184,40 @@ test("whatever happens to claims, rows of one aggregate are done in their order 
     }),
     { numRuns: 60 },
   );
+});
+
+test("a table without a word for done loses what is done, keeps the rest, and a late worker can delete nothing", async () => {
+  await using t = await testDatabase();
+  await t.db.query(`create table errands (
+    errand_id bigint generated always as identity primary key, status text not null default 'READY',
+    owner text not null, attempt_count int not null default 0, next_retry_at timestamptz not null default now(),
+    lease_epoch bigint not null default 0, locked_by text, locked_at timestamptz, lease_until timestamptz, last_error text)`);
+  const errands = claims<{ owner: string }>({
+    table: "errands",
+    key: "errand_id",
+    keyType: "bigint",
+    states: { ready: "READY", claimed: "RUNNING", dead: "DEAD" },
+    order: { aggregate: "owner", position: "errand_id" },
+    read: "c.owner",
+  });
+  const left = async () =>
+    (await t.db.query(`select owner, status, attempt_count from errands order by errand_id`)).rows.map((row) =>
+      Object.values(row).join(" "),
+    );
+  await t.db.query(`insert into errands (owner) select unnest(array['a', 'b', 'c', 'd', 'a'])`);
+  const take = (leaseMs: number) => errands.claim(t.db, { limit: 4, leaseMs, worker: "test" });
+  const late = await take(0);
+  const held = await take(60_000);
+  expect(
+    await errands.settle(
+      t.db,
+      late.map(({ claim }) => ({ claim, outcome: done })),
+    ),
+  ).toEqual(late.map(() => false));
+  expect(await left()).toEqual(["a RUNNING 2", "b RUNNING 2", "c RUNNING 2", "d RUNNING 2", "a READY 0"]);
+  const outcomes = [done, retry(60_000, "not now"), dead("never"), release("another may")];
+  const settlements = held.map(({ claim }, place) => ({ claim, outcome: outcomes[place] ?? done }));
+  expect(await errands.settle(t.db, settlements)).toEqual([true, true, true, true]);
+  expect(await left()).toEqual(["b READY 2", "c DEAD 2", "d READY 1", "a READY 0"]);
+  expect((await take(60_000)).map(({ owner }) => owner)).toEqual(["d", "a"]); // The first of a is gone, so the second may come.
 });

@@ -77,7 +77,7 @@ due as materialized (
   select d.key from candidate d
    where (select true from ${t.table} t
            where ${inQueue(t)}t.${aggregate} = d.${aggregate} and t.${position} < d.${position}
-             and t.${c.doneAt} is null
+             ${isUnfinished(t)}
              and t.${t.key} not in (select o.key from candidate o)
            limit 1) is null
 )`;
@@ -95,12 +95,14 @@ export function settleSql(t: DescribedTable): string {
   const said = (what: string) => `$3::jsonb -> t.${t.key}::text ->> '${what}'`;
   // A row that nobody comes after may be put off without having been tried; in an ordered table all behind it would wait.
   const putOff = t.order ? "" : ` or (${said("outcome")} = 'release' and (${said("in_ms")})::float8 > 0)`;
+  const buried = `,\ndied as (select * from settled where ${c.status} = '${dead}'),\nbury as (${t.whenDead})`;
+  const removed = `,\nremoved as (delete from ${t.table} t where ${isHeld(t)} and ${isDone} returning t.${t.key})`;
   return `
 with settled as (
   update ${t.table} t
-     set ${c.status} = case when ${isDone} then '${done}' else
-           case ${said("outcome")} when 'dead' then '${dead}' when 'retry' then '${waiting}' else '${ready}' end end,
-         ${c.doneAt} = case when ${isDone} then clock_timestamp() end,
+     set ${c.status} = case ${done ? `when ${isDone} then '${done}'` : ""} when ${said("outcome")} = 'dead' then '${dead}'
+                            when ${said("outcome")} = 'retry' then '${waiting}' else '${ready}' end,
+         ${done ? `${c.doneAt} = case when ${isDone} then clock_timestamp() end,` : ""}
          ${c.attempts} = case when ${said("outcome")} = 'release' then t.${c.attempts} - 1 else t.${c.attempts} end,
          ${c.dueAt} = case when ${said("outcome")} = 'retry'${putOff}
                            then clock_timestamp() + (${said("in_ms")})::float8 * interval '1 millisecond'
@@ -109,10 +111,10 @@ with settled as (
          ${c.lockedBy} = null,
          ${c.lockedAt} = null,
          ${c.leaseUntil} = null
-   where ${isHeld(t)}
+   where ${isHeld(t)} ${done ? "" : `and not (${isDone})`}
   returning t.*
-)${t.whenDead ? `,\ndied as (select * from settled where ${c.status} = '${dead}'),\nbury as (${t.whenDead})` : ""}
-select ${t.key}::text as key from settled`;
+)${t.whenDead ? buried : ""}${done ? "" : removed}
+select ${t.key}::text as key from settled ${done ? "" : `union all select ${t.key}::text from removed`}`;
 }
 
 /** $1 the keys, $2 a JSON object {key: epoch}, $3 lease in ms. */
@@ -152,6 +154,9 @@ function pick(t: DescribedTable, where: string): string {
   const order = t.order ? `, t.${t.order.aggregate}, t.${t.order.position}` : "";
   return `select t.${t.key} as key${order} from ${t.table} t where ${inQueue(t)}${where}`;
 }
+
+/** In a table whose finished rows are deleted, every row is unfinished. */
+const isUnfinished = (t: DescribedTable) => (t.states.done ? `and t.${t.columns.doneAt} is null` : "");
 
 const inQueue = (t: DescribedTable) => (t.queue ? `t.${t.queue} = $4 and ` : "");
 

@@ -5,11 +5,14 @@ export interface ClaimTable {
   readonly table: string;
   readonly key: string;
   readonly keyType: "uuid" | "bigint" | "text";
-  /** The table's own words for the states. `waiting` is for rows between two tries, where they have a state of their own. */
+  /**
+   * The table's own words for the states. Without a word for `done`, a row that is done is deleted. `waiting` is for rows
+   * between two tries, where they have a state of their own.
+   */
   readonly states: {
     readonly ready: string;
     readonly claimed: string;
-    readonly done: string;
+    readonly done?: string;
     readonly dead: string;
     readonly waiting?: string;
   };

@@ -29,6 +29,27 @@ test("an error that the work swallowed does not turn into a commit that never wa
   await expect(swallowing).rejects.toThrow(/rolled back/);
 });
 
+test("where BEGIN fails nothing of the work is done, and its error is the one that is told", async () => {
+  await using t = await setup();
+  const cannotBegin = transaction(t.db, (tx) => tx.query(`insert into things values (1, 1)`), { lockTimeoutMs: -5 });
+  await expect(cannotBegin).rejects.toThrow(/lock_timeout/);
+  expect((await t.db.query(`select from things`)).rowCount).toBe(0);
+  await transaction(t.db, (tx) => tx.query(`insert into things values (1, 1)`)); // The connection is as good as before.
+});
+
+test("BEGIN takes no round trip of its own", async () => {
+  await using t = await setup();
+  await using wire = await openWire(t.url);
+  const db = t.open({ url: wire.url, schema: "public", poolMax: 1 });
+  const insert = (id: number) => transaction(db, (tx) => tx.query(`insert into things values ($1, 1)`, [id]));
+  await insert(1); // The connection is there.
+  const onewayMs = 200;
+  wire.delay(onewayMs);
+  const startedAt = performance.now();
+  await insert(2);
+  expect((performance.now() - startedAt) / onewayMs).toBeLessThan(6); // Insert and COMMIT, there and back: four.
+});
+
 test("a deadlock is tried again until both transactions have committed", async () => {
   await using t = await setup();
   await t.db.query(`insert into things values (1, 0), (2, 0)`);

@@ -55,6 +55,7 @@ export function openWakeups({ url, everyMs = 10, onError }: WakeupsOptions): Wak
       connectionString: url,
       application_name: "todoke wakeups",
       keepAlive: true,
+      options: "-c synchronous_commit=off", // A hint need not reach the disk before it is given.
       query_timeout: 5_000,
       connectionTimeoutMillis: 5_000,
     });
