@@ -88,8 +88,8 @@ const commandPoints: readonly Failpoint[] = [
 const transactionPoints: readonly Failpoint[] = [
   point(
     "transaction.begun",
-    "a transaction is open and has done nothing",
-    after(transaction, "await tx.query(begin(options));"),
+    "BEGIN of a transaction is sent, and nothing else",
+    after(transaction, "if (!tx.pipeline) await begun;"),
   ),
   point(
     "transaction.committing",
