@@ -87,6 +87,9 @@ export async function pickUps(engines: Engines, size: Size): Promise<Comparison[
     unit: "ms from before the enqueue to the handler's start, p50",
     better: "less",
     figures: await byTurns(engines, { title, taking: withNotify, rounds: size.rounds }, round),
+    whenBehind:
+      "A job of ours waits for the disk twice, when it is stored and when it is claimed, and we keep it so " +
+      "([ADR 17](../adr/0017-a-claim-is-on-disk-first.md)).",
     absent: {},
   });
   return [

@@ -120,7 +120,17 @@ Ours has the epoch fence on in every figure: a worker that lost its lease change
 `;
 }
 
-function sectionOf({ key, title, unit, better, figures, absent }: Comparison): string {
+/** The peers that did better than our jobs table, and why that is so. */
+function behindOf({ better, figures, whenBehind }: Comparison): string {
+  const ours = figures.find(({ name }) => name === "Todoke, jobs table")?.median ?? Number.NaN;
+  const isAhead = ({ name, median }: PeerFigure) =>
+    !isOurs(name) && (better === "less" ? median < ours : median > ours);
+  const ahead = figures.filter(isAhead).map(({ name, median }) => `${name} (${(median / ours).toFixed(2)} of ours)`);
+  return whenBehind && ahead.length > 0 ? `\nAhead of ours: ${ahead.join(", ")}. ${whenBehind}\n` : "";
+}
+
+function sectionOf(comparison: Comparison): string {
+  const { key, title, unit, better, figures, absent } = comparison;
   const rows = figures.map(
     ({ name, median, rounds, note }: PeerFigure) =>
       `| ${name} | ${digits(median)} | ${rounds.map(digits).join(", ")} | ${note ?? ""} |`,
@@ -133,7 +143,7 @@ function sectionOf({ key, title, unit, better, figures, absent }: Comparison): s
 | contender | ${unit} | rounds | |
 |---|---|---|---|
 ${[...rows, ...missing].join("\n")}
-`;
+${behindOf(comparison)}`;
 }
 
 const digits = (value: number) => value.toLocaleString("en");

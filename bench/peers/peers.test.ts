@@ -70,7 +70,10 @@ const comparison = (key: string, better: "more" | "less", medians: Record<string
 const comparisons = [
   comparison("drain", "more", { "Todoke, jobs table": 60, "Todoke, outbox": 99, "pg-boss": 30, "graphile-worker": 50 }),
   comparison("enqueue", "more", { "Todoke, jobs table": 40, "pg-boss": 10 }),
-  comparison("pick-up-at-rest", "less", { "Todoke, jobs table": 2, "pg-boss": 1, BullMQ: 4 }),
+  {
+    ...comparison("pick-up-at-rest", "less", { "Todoke, jobs table": 2, "pg-boss": 1, BullMQ: 4 }),
+    whenBehind: "Why.",
+  },
 ];
 
 test("we are measured by the best of the others, whichever way is better, and never by ourselves", () => {
@@ -88,6 +91,7 @@ test("the page has a chart and a table of each comparison, and tells settings an
   for (const { key } of comparisons) expect(page).toContain(`](${key}.svg)`);
   expect(page).toContain("| pg-boss | 30 | 30 |  |");
   expect(page).toContain("| nobody | | | a reason |");
+  expect(page).toContain("\nAhead of ours: pg-boss (0.50 of ours). Why.\n");
   for (const name of names)
     expect(page).toContain(`| ${name} | ${contenderOf(name).settings} | ${contenderOf(name).lacks} |`);
   expect(page).toMatch(/pg-boss \d+\.\d+\.\d+/);

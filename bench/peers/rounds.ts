@@ -18,6 +18,8 @@ export interface Comparison {
   readonly unit: string;
   readonly better: "more" | "less";
   readonly figures: readonly PeerFigure[];
+  /** Why we do not get ahead, said where a peer is. */
+  readonly whenBehind?: string;
   /** Who is not in it, and why. */
   readonly absent: Readonly<Record<string, string>>;
 }

@@ -159,7 +159,12 @@ const settings = "batchMax 500, concurrency 1000 (two batches in flight), wake-u
 const lacks =
   "effects outside PostgreSQL can happen twice after a crash; no priorities, and no time at which a job is to run but its next try";
 
-export const todokeJobs: Contender = { settings, lacks: `${lacks}; no order between jobs`, recovery, open: openJobs };
+export const todokeJobs: Contender = {
+  settings: `${settings}; a job that is done is deleted`,
+  lacks: `${lacks}; no order between jobs; a finished job leaves no trace`,
+  recovery,
+  open: openJobs,
+};
 
 export const todokeOutbox: Contender = {
   settings: `${settings}; ordered by aggregate, one event per aggregate, to a bus that takes everything`,

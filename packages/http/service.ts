@@ -116,13 +116,14 @@ export function service<Settings, const Role extends string>(definition: Service
     async start(env: Env, outside: { openBus(name: string): Promise<EventBus> }) {
       const { common, settings } = readOrRefuse(env);
       await using started = new AsyncDisposableStack();
-      const telemetry = startTelemetry(common.telemetry);
+      // Told by way of the app's log, which is there before anything can be exported.
+      const onError = (error: unknown) => tellOfError(app.log, error);
+      const telemetry = startTelemetry(common.telemetry, onError);
       started.defer(() => telemetry.flush());
       const db = openDb({ url: common.databaseUrl, schema, applicationName: name });
       started.defer(() => db.end());
       const about = { title: `Todoke ${name}`, version: "0.1.0", log: common.log, telemetry: common.telemetry.enabled };
       const app = await buildHttpApp(about);
-      const onError = (error: unknown) => tellOfError(app.log, error);
       const wakeups = started.use(openWakeups({ url: common.databaseUrl, onError }));
       const bus = started.use(await outside.openBus(name));
       const stopping = new AbortController();

@@ -39,7 +39,7 @@ test("settings that cannot work are told, a sentence each", () => {
 });
 
 test("disabled, nothing is set up", async () => {
-  const telemetry = startTelemetry(read({ OTEL_SDK_DISABLED: "true" }).settings);
+  const telemetry = startTelemetry(read({ OTEL_SDK_DISABLED: "true" }).settings, () => {});
   expect(await telemetry.metricsText()).toBe("");
   expect(trace.getTracer("test").startSpan("x").spanContext().traceId).toBe("0".repeat(32));
 });
@@ -47,8 +47,9 @@ test("disabled, nothing is set up", async () => {
 test("one for the process: spans go to the collector, metrics to whoever asks, and a flush waits for no dead one", async () => {
   await using collector = await openCollector();
   const { settings } = read({ OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, OTEL_SERVICE_NAME: "shop" });
-  const telemetry = startTelemetry(settings);
-  expect(startTelemetry(read({}).settings)).toBe(telemetry);
+  const errors: Error[] = [];
+  const telemetry = startTelemetry(settings, (error) => errors.push(error));
+  expect(startTelemetry(read({}).settings, () => {})).toBe(telemetry);
 
   trace.getTracer("test").startSpan("work").end();
   count("todoke.retention.removed", { table: "t" }, 3);
@@ -64,4 +65,6 @@ test("one for the process: spans go to the collector, metrics to whoever asks, a
   const since = performance.now();
   await telemetry.flush();
   expect(performance.now() - since).toBeLessThan(4_000);
+  await expect.poll(() => errors.map(({ message }) => message), { timeout: 15_000 }).toHaveLength(1);
+  expect(errors[0]?.message).toBe(`traces do not reach ${collector.url}v1/traces (OTEL_EXPORTER_OTLP_ENDPOINT)`);
 });

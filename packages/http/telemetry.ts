@@ -59,20 +59,20 @@ const off: Telemetry = { metricsText: async () => "", flush: async () => {} };
 
 let running: Telemetry | undefined;
 
-/** The first call decides for the process; later ones get what it has started. */
-export function startTelemetry(settings: TelemetrySettings): Telemetry {
+/** The first call decides for the process; later ones get what it has started. `onError` hears of a collector that is away. */
+export function startTelemetry(settings: TelemetrySettings, onError: (error: Error) => void): Telemetry {
   if (!settings.enabled) return off;
-  running ??= start(settings);
+  running ??= start(settings, onError);
   return running;
 }
 
 // So long may a reading of gauges, or a collector at the end, keep somebody waiting.
 const patienceMs = 2_000;
 
-function start(settings: TelemetrySettings): Telemetry {
+function start(settings: TelemetrySettings, onError: (error: Error) => void): Telemetry {
   const resource = resourceFromAttributes({ "service.name": settings.serviceName });
   const reader = new Pulled();
-  const recorded = recordedTraces(settings, resource);
+  const recorded = recordedTraces(settings, { resource, onError });
   context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
   trace.setGlobalTracerProvider(recorded ?? unrecordedTraces);
   metrics.setGlobalMeterProvider(new MeterProvider({ resource, readers: [reader] }));
@@ -82,16 +82,44 @@ function start(settings: TelemetrySettings): Telemetry {
   };
 }
 
-function recordedTraces({ otlpEndpoint, sampleRatio }: TelemetrySettings, resource: Resource) {
+function recordedTraces(
+  { otlpEndpoint, sampleRatio }: TelemetrySettings,
+  { resource, onError }: { resource: Resource; onError: (error: Error) => void },
+) {
   if (otlpEndpoint === undefined) return undefined;
   const url = `${otlpEndpoint.replace(/\/+$/, "")}/v1/traces`;
-  const exporter = new OTLPTraceExporter({ url });
+  const exporter = new TellingExporter(url, (cause) => {
+    onError(new Error(`traces do not reach ${url} (OTEL_EXPORTER_OTLP_ENDPOINT)`, { cause }));
+  });
   return new TracerProvider({
     resource,
     sampler: new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(sampleRatio) }),
     // A second of the busiest service; what a slow collector cannot take beyond that is dropped.
     spanProcessors: [new BatchSpanProcessor({ exporter, maxQueueSize: 20_000, maxExportBatchSize: 2_000 })],
   });
+}
+
+const tellEveryMs = 60_000;
+
+/** Tells of exports that fail, once a minute: a collector that is away must not fill the log. */
+class TellingExporter extends OTLPTraceExporter {
+  readonly #onError: (error: Error) => void;
+  #toldAt = Number.NEGATIVE_INFINITY;
+
+  constructor(url: string, onError: (error: Error) => void) {
+    super({ url });
+    this.#onError = onError;
+  }
+
+  override export(...[spans, done]: Parameters<OTLPTraceExporter["export"]>): void {
+    super.export(spans, (result) => {
+      if (result.error && performance.now() - this.#toldAt >= tellEveryMs) {
+        this.#toldAt = performance.now();
+        this.#onError(result.error);
+      }
+      done(result);
+    });
+  }
 }
 
 /** Collects when asked, and only then. */

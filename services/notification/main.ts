@@ -1,7 +1,7 @@
 /** Puts the service together: the only file here that starts anything. */
 import { consumers } from "@todoke/contracts";
 import { type HttpApp, service, type WorkerChoices } from "@todoke/http";
-import { deadInboxEvents, openInbox } from "@todoke/kernel/inbox";
+import { deadInboxEvents, openInbox, watchDeadEvents } from "@todoke/kernel/inbox";
 import { keepClean, retentionOf } from "@todoke/kernel/retention";
 import { defaultSettings } from "@todoke/kernel/worker";
 import { redrive } from "./commands/redrive.ts";
@@ -46,6 +46,7 @@ export const notificationService = (sender = senderOf) =>
         ];
         use(keepClean(db, policies, { onError }));
         use(watchBacklog(db, onError));
+        use(watchDeadEvents({ db, consumer, onError }));
       }
       if (does("sender")) {
         const send = sender({ ...settings, ...workerSettings }, app);

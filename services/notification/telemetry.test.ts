@@ -25,6 +25,11 @@ test("what is sent, tried again and given up is counted on /metrics, with what i
   };
   const openBus = async () => memoryBus(new MemoryBroker());
   await using service = await notificationService(() => sender.send).start(env, { openBus });
+  await t.db.query(
+    `insert into inbox_dlq (consumer, event_id, event_type, subject, aggregate_key, occurred_at, headers, payload)
+     values ('notification', $1, 'T', 's', 'a', '', '{}', ''), ('another', $1, 'T', 's', 'a', '', '{}', '')`,
+    [fixedId(9)],
+  );
   const ended = `select from notifications where status in ('SENT', 'FAILED')`;
   await until("two have come to an end", async () => (await t.db.query(ended)).rowCount === 2);
 
@@ -42,6 +47,7 @@ test("what is sent, tried again and given up is counted on /metrics, with what i
       'notification_backlog_current{status="processing"} 0',
       "notification_backlog_age_seconds 0",
       "notification_dlq_current 1",
+      'todoke_inbox_dead_current{consumer="notification"} 1',
     ]),
   );
 });

@@ -10,3 +10,4 @@
 
 export { type Inbox, type InboxOptions, openInbox } from "./inbox.ts";
 export { type DeadEvent, deadEvents, deadInboxEvents, redriveDead } from "./store.ts";
+export { watchDeadEvents } from "./watch.ts";

@@ -110,6 +110,14 @@ export async function deadEvents(
   return rows;
 }
 
+export async function countDead(db: Queryable, consumer: string): Promise<number> {
+  const { rows } = await db.query<{ dead: number }>(
+    `select count(*)::int as dead from inbox_dlq where consumer = $1 and status = 'DEAD'`,
+    [consumer],
+  );
+  return rows[0]?.dead ?? 0;
+}
+
 /** Asks for another try; the consumer's redriver picks them up. Returns those that were dead. */
 export const redriveDead = (db: Queryable, dlqIds: readonly bigint[], request: RedriveRequest) =>
   deadLetters.redrive(db, dlqIds.map(String), request);

@@ -46,6 +46,12 @@ export const metricCatalogue = {
     description: "Events by what became of them at a consumer: effect, duplicate, retry, dead",
     attributes: ["consumer", "result"],
   },
+  "todoke.inbox.dead.current": {
+    kind: "gauge",
+    unit: "{event}",
+    description: "Events that a consumer has put away and nobody has redriven",
+    attributes: ["consumer"],
+  },
   "todoke.idempotency.requests": {
     kind: "counter",
     unit: "{request}",

@@ -22,8 +22,8 @@ export interface HeldOptions<Row extends object> {
   readonly settings: WorkerSettings;
   readonly onError: (step: string, error: unknown) => void;
   readonly onDead: (job: Claimed<Row>, why: string) => void;
-  /** Called when a job is over and its outcome, if it counted, is in the database. */
-  readonly onEnded: () => void;
+  /** Called when a job is over and its outcome, if it counted, is in the database; with when it may be tried again. */
+  readonly onEnded: (inMs: number | undefined) => void;
   readonly rest: (ms: number) => void;
 }
 
@@ -90,7 +90,7 @@ export function heldJobs<Row extends object>(options: HeldOptions<Row>): Held<Ro
     const ended = won ? outcome.kind : "leaseLost";
     count("todoke.worker.jobs", { worker: name, outcome: won ? outcome.kind : "lease_lost" });
     if (won && outcome.kind === "dead") onDead(job, outcome.why);
-    onEnded();
+    onEnded("inMs" in outcome ? outcome.inMs : undefined);
     return ended;
   }
 

@@ -1,10 +1,11 @@
 /**
  * The loop over claims: takes rows, has them worked, settles them.
  *
- * Several jobs run at once, up to `concurrency`, and finished ones are settled together. Wake-ups cut the wait short;
- * the poll, with jitter, is the guarantee. While work goes on, its leases are renewed. `stop` ends claiming, waits for
- * what runs, and gives the rest back, so that another worker has it at once. Nothing here throws: what fails is
- * reported, and rows whose settlement failed come back when their lease lapses.
+ * Several jobs run at once, up to `concurrency`, and finished ones are settled together. Wake-ups cut the wait short,
+ * and so does the time at which a job is to be tried again; the poll, with jitter, is the guarantee. While work goes on,
+ * its leases are renewed. `stop` ends claiming, waits for what runs, and gives the rest back, so that another worker has
+ * it at once. Nothing here throws: what fails is reported, and rows whose settlement failed come back when their lease
+ * lapses.
  */
 import { randomBytes } from "node:crypto";
 import { hostname } from "node:os";
@@ -114,8 +115,9 @@ export function worker<Row extends object>(options: WorkerOptions<Row>): Worker 
     rest(ms) {
       restUntil = Math.max(restUntil, performance.now() + ms);
     },
-    onEnded() {
+    onEnded(inMs = 0) {
       if (claims.table.order) woken.open(); // The next row of the same aggregate has its turn now.
+      if (inMs > 0 && inMs < 2 * pollMs) setTimeout(woken.open, inMs).unref(); // The poll would find it twice as late.
       roomMade.open();
     },
   });

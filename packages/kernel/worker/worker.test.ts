@@ -140,6 +140,15 @@ test("a signal after the commit, of this process or another, is heard long befor
   }
 });
 
+test("what is to be tried again soon is, and does not wait for the poll", async () => {
+  await using t = await testDatabase();
+  await append(t.db, "a");
+  const run = async ({ claim }: Claimed<object>) => (claim.attempt === 1 ? retry(50, "not yet") : done);
+  await using w = workerOn(t.db, run, { settings: { pollMs: 600_000 } });
+  w.start();
+  await until("it was tried again", async () => (await statuses(t.db))[0] === "PUBLISHED");
+});
+
 test("the wake-up connection comes back by itself, and wakes everybody for what was missed", async () => {
   await using t = await testDatabase();
   await using wakeups = openWakeups({ url: t.url });
