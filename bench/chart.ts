@@ -17,14 +17,14 @@ export interface BarChart {
   readonly bars: readonly Bar[];
 }
 
-const width = 760;
-const nameWidth = 260;
+const barWidth = 400;
 const figureWidth = 90;
 const top = 58;
 const barHeight = 22;
 const pitch = 34;
-// What fits into the width at 14 px.
-const nameMax = 34;
+// Of most letters at 14 px; names are as wide as the longest of them, up to a point.
+const letterWidth = 7.2;
+const nameMax = 60;
 
 // The colours have a contrast of 3:1 and more to their backgrounds, text 7:1.
 const style = `
@@ -37,15 +37,17 @@ const style = `
 
 export function barChart({ title, unit, better, bars }: BarChart): string {
   const longest = Math.max(...bars.map(({ value }) => value), Number.MIN_VALUE);
-  const room = width - nameWidth - figureWidth;
+  const names = bars.map(({ name }) => shortened(name));
+  const nameWidth = Math.round(Math.max(...names.map(({ length }) => length), 20) * letterWidth) + 20;
+  const width = nameWidth + barWidth + figureWidth;
   const height = top + bars.length * pitch;
   const said = bars.map(({ name, value }) => `${name} ${figure(value)}`).join("; ");
-  const drawn = bars.map(({ name, value, ours }, place) => {
+  const drawn = bars.map(({ value, ours }, place) => {
     const y = top + place * pitch;
     const kind = ours ? " ours" : "";
-    const length = Math.max(1, (value / longest) * room);
+    const length = Math.max(1, (value / longest) * barWidth);
     return `
-  <text class="name${kind}" x="${nameWidth - 10}" y="${y + 16}" text-anchor="end">${inXml(shortened(name))}</text>
+  <text class="name${kind}" x="${nameWidth - 10}" y="${y + 16}" text-anchor="end">${inXml(names[place] ?? "")}</text>
   <rect class="bar${kind}" x="${nameWidth}" y="${y}" width="${length.toFixed(1)}" height="${barHeight}" rx="3"/>
   <text class="figure${kind}" x="${(nameWidth + length + 8).toFixed(1)}" y="${y + 16}">${figure(value)}</text>`;
   });

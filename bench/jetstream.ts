@@ -6,9 +6,9 @@ import { openNatsBus } from "@todoke/bus-nats";
 import { consumers, encodeEvent } from "@todoke/contracts";
 import type { EventBus } from "@todoke/kernel/bus";
 import { openInbox } from "@todoke/kernel/inbox";
-import { relay } from "@todoke/kernel/outbox";
 import { notify, readEvent } from "@todoke/notification/on-event";
 import type { BenchDatabase } from "./databases.ts";
+import { drainOutbox } from "./drain.ts";
 import { type Contender, race } from "./measure.ts";
 import { ratio, type Stage } from "./pipeline.ts";
 import type { Result } from "./report.ts";
@@ -68,23 +68,7 @@ function relaying(name: string, database: BenchDatabase, bus: EventBus): Contend
       );
       await db.query("analyze outbox_events");
     },
-    async run() {
-      let left = events;
-      const all = Promise.withResolvers<void>();
-      const counting: Pick<EventBus, "publish"> = {
-        async publish(batch) {
-          const outcomes = await bus.publish(batch);
-          for (const { kind } of outcomes) if (kind === "done") left--;
-          if (left === 0) all.resolve();
-          return outcomes;
-        },
-      };
-      const publishing = relay({ db, bus: counting, encode, onPublished: () => {} });
-      publishing.start();
-      await all.promise;
-      await publishing.stop(); // when the last batch is settled
-      return events;
-    },
+    run: () => drainOutbox(events, { db, bus, encode, onPublished: () => {} }),
   };
 }
 

@@ -8,8 +8,9 @@ import type { EventBus } from "@todoke/kernel/bus";
 import { claims } from "@todoke/kernel/claims";
 import type { Db } from "@todoke/kernel/db";
 import { digestOf, once } from "@todoke/kernel/idempotency";
-import { openOutbox, relay } from "@todoke/kernel/outbox";
+import { openOutbox } from "@todoke/kernel/outbox";
 import { done, worker } from "@todoke/kernel/worker";
+import { drainOutbox } from "./drain.ts";
 import { type Contender, type Figure, race } from "./measure.ts";
 import type { Result } from "./report.ts";
 
@@ -142,23 +143,7 @@ export async function relayTo(kind: string, db: Db, bus: EventBus): Promise<Resu
       );
       await db.query("vacuum analyze outbox_events");
     },
-    async run() {
-      let left = events;
-      const all = Promise.withResolvers<void>();
-      const counting: Pick<EventBus, "publish"> = {
-        async publish(batch) {
-          const outcomes = await bus.publish(batch);
-          left -= outcomes.filter((outcome) => outcome.kind === "done").length;
-          if (left === 0) all.resolve();
-          return outcomes;
-        },
-      };
-      const publishing = relay({ db, bus: counting });
-      publishing.start();
-      await all.promise;
-      await publishing.stop(); // when the last batch is settled
-      return events;
-    },
+    run: () => drainOutbox(events, { db, bus }),
   };
   const figures = await race(`relay to ${kind}`, [alone, relayed]);
   return {

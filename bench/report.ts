@@ -1,5 +1,6 @@
 /** Results as they are kept (results.json) and as people read them (docs/performance.md). */
-import { readFile, writeFile } from "node:fs/promises";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { barChart } from "./chart.ts";
 import type { Figure } from "./measure.ts";
 
 export interface Result {
@@ -29,6 +30,7 @@ interface Kept {
 
 const kept = new URL("./results.json", import.meta.url);
 const page = new URL("../docs/performance.md", import.meta.url);
+const charts = new URL("../docs/performance/", import.meta.url);
 
 /** Puts what one measure found in the place of what it found before. `order` is that of the page. */
 export async function keep({
@@ -49,20 +51,45 @@ export async function keep({
     measures: Object.fromEntries(order.flatMap((each) => (measures[each] ? [[each, measures[each]]] : []))),
   };
   await writeFile(kept, `${JSON.stringify(after, null, 2)}\n`);
-  await writeFile(page, pageOf(after));
+  await writePage(after);
 }
 
-function pageOf({ about, measures }: Kept): string {
-  const sections = Object.entries(measures).flatMap(([name, { on, results }]) =>
-    results.map((result) => asMarkdown(result, `\`npm run bench -- ${name}\`, ${on}`)),
-  );
-  return [introduction(about), ...sections].join("\n");
+async function writePage({ about, measures }: Kept): Promise<void> {
+  await mkdir(charts, { recursive: true });
+  const sections = [introduction(about)];
+  for (const [name, { on, results }] of Object.entries(measures)) {
+    for (const result of results) {
+      const chart = result.figures.length > 0 ? `${name}.svg` : undefined;
+      if (chart) await writeFile(new URL(chart, charts), chartOf(result));
+      const madeBy = `\`npm run bench -- ${name}\`, ${on}`;
+      sections.push(asMarkdown(result, { madeBy, ...(chart && { chart: `performance/${chart}` }) }));
+    }
+  }
+  await writeFile(page, sections.join("\n"));
 }
 
-export function asMarkdown({ title, figures, ratios, wanted = {} }: Result, madeBy?: string): string {
-  const parts = [`## ${title[0]?.toUpperCase()}${title.slice(1)}\n`];
+const unit = "per second, median of 3";
+
+const chartOf = ({ title, figures }: Result) =>
+  barChart({
+    title: sentence(title),
+    unit,
+    better: "more",
+    bars: figures.map(({ name, perSecond: value }) => ({ name, value })),
+  });
+
+const sentence = (title: string) => `${title[0]?.toUpperCase()}${title.slice(1)}`;
+
+interface OnPage {
+  readonly madeBy: string;
+  readonly chart?: string;
+}
+
+export function asMarkdown({ title, figures, ratios, wanted = {} }: Result, onPage?: OnPage): string {
+  const parts = [`## ${sentence(title)}\n`];
+  if (onPage?.chart) parts.push(`![${sentence(title)}: ${unit}; the figures are below](${onPage.chart})\n`);
   if (figures.length > 0) {
-    parts.push("| what | per second, median of 3 | rounds |\n|---|---|---|");
+    parts.push(`| what | ${unit} | rounds |\n|---|---|---|`);
     for (const { name, perSecond, rounds } of figures) {
       parts.push(
         `| ${name} | ${perSecond.toLocaleString("en")} | ${rounds.map((r) => r.toLocaleString("en")).join(", ")} |`,
@@ -72,7 +99,7 @@ export function asMarkdown({ title, figures, ratios, wanted = {} }: Result, made
   }
   const told = (name: string) => (wanted[name] === undefined ? "" : ` (${wanted[name]})`);
   parts.push(...Object.entries(ratios).map(([name, value]) => `- **${name}: ${value}**${told(name)}`), "");
-  if (madeBy !== undefined) parts.push(`*${madeBy}*\n`);
+  if (onPage) parts.push(`*${onPage.madeBy}*\n`);
   return parts.join("\n");
 }
 
