@@ -99,9 +99,9 @@ export const claimDefects: readonly Planted[] = [
     patches: [
       {
         file: "packages/kernel/claims/index.ts",
-        find: "await db.query({ name: `claim ${name}`, text: claimText, values });",
+        find: "{ name: `claim ${name}`, text: claimText, values }",
         replace:
-          "await db.query({ text: claimText.replaceAll(\"statement_timestamp()\", `'${new Date().toISOString()}'::timestamptz`), values });",
+          "{ text: claimText.replaceAll(\"statement_timestamp()\", `'${new Date().toISOString()}'::timestamptz`), values }",
       },
     ],
   },

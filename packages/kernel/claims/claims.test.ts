@@ -186,6 +186,32 @@ test("whatever happens to claims, rows of one aggregate are done in their order 
   );
 });
 
+test("a claim of what is fresh leaves what came due before, and what a dead worker held, to a complete one", async () => {
+  await using t = await testDatabase();
+  await t.db.query(`create table errands (
+    errand_id bigint generated always as identity primary key, who text not null, status text not null default 'READY',
+    attempt_count int not null default 0, next_retry_at timestamptz not null default now(),
+    lease_epoch bigint not null default 0, locked_by text, locked_at timestamptz, lease_until timestamptz, last_error text)`);
+  const errands = claims<{ who: string }>({
+    table: "errands",
+    key: "errand_id",
+    keyType: "bigint",
+    states: { ready: "READY", claimed: "RUNNING", dead: "DEAD" },
+    queue: "who",
+    read: "c.who",
+  });
+  const take = async (who: string, freshMs?: number, leaseMs = 60_000) => {
+    const request = { limit: 10, leaseMs, worker: "test", queue: who, ...(freshMs !== undefined && { freshMs }) };
+    return (await errands.claim(t.db, request)).map(({ claim }) => claim.key);
+  };
+  await t.db.query(`insert into errands (who, next_retry_at) values
+    ('a', now() - interval '1 minute'), ('a', now()), ('a', now() + interval '1 minute'), ('b', now())`);
+  expect(await take("a", 5_000, 0)).toEqual(["2"]); // Its lease has lapsed as soon as it is given.
+  expect(await take("a", 5_000)).toEqual([]);
+  expect((await take("a")).sort()).toEqual(["1", "2"]);
+  expect(await take("b", 5_000)).toEqual(["4"]);
+});
+
 test("a table without a word for done loses what is done, keeps the rest, and a late worker can delete nothing", async () => {
   await using t = await testDatabase();
   await t.db.query(`create table errands (

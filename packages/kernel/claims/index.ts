@@ -9,7 +9,7 @@
 import type { Db, Queryable } from "../db/index.ts";
 import { statement } from "../db/index.ts";
 import type { Outcome } from "../worker/outcome.ts";
-import { claimSql, redriveSql, renewSql, settleSql } from "./statements.ts";
+import { claimFreshSql, claimSql, redriveSql, renewSql, settleSql } from "./statements.ts";
 import { type ClaimTable, describe } from "./table.ts";
 
 export type { ClaimColumns, ClaimTable } from "./table.ts";
@@ -33,6 +33,12 @@ export interface ClaimRequest {
   readonly worker: string;
   /** The value of the table's queue column, where it has one. */
   readonly queue?: string;
+  /**
+   * Only what came due within so many ms, for a worker that has had all before; not what dead workers held. What is
+   * committed late, or given back, comes due in the past: every now and then ask for everything. A table with order
+   * always gives everything.
+   */
+  readonly freshMs?: number;
 }
 
 /** Who lets dead rows be tried again, and why they can succeed now. Kept in `redrives`; at most 128 and 500 characters. */
@@ -66,6 +72,7 @@ export function claims<Row extends object>(table: ClaimTable): Claims<Row> {
   const t = describe(table);
   const name = `${t.table} ${t.key}`;
   const claimText = claimSql(t);
+  const claimFreshText = t.order ? undefined : claimFreshSql(t);
   const settleText = settleSql(t);
   const renewText = renewSql(t);
   const redriveText = redriveSql(t);
@@ -73,10 +80,14 @@ export function claims<Row extends object>(table: ClaimTable): Claims<Row> {
   return {
     table,
 
-    async claim(db, { limit, leaseMs, worker, queue }) {
+    async claim(db, { limit, leaseMs, worker, queue, freshMs }) {
       const values: unknown[] = [limit, worker, leaseMs];
       if (t.queue) values.push(queue);
-      const { rows } = await db.query({ name: `claim ${name}`, text: claimText, values });
+      const { rows } = await db.query(
+        claimFreshText === undefined || freshMs === undefined
+          ? { name: `claim ${name}`, text: claimText, values }
+          : { name: `claim fresh ${name}`, text: claimFreshText, values: [...values, freshMs] },
+      );
       return rows.map(({ claim_key: key, claim_epoch: epoch, claim_attempt: attempt, ...row }) => ({
         ...(row as Row),
         claim: { key, epoch, attempt },

@@ -85,6 +85,9 @@ export interface Worker extends AsyncDisposable {
   stop(): Promise<void>;
 }
 
+/** So long may a transaction have been open when it commits, for its row not to wait for the next complete claim. */
+const lateMs = 2_000;
+
 export function worker<Row extends object>(options: WorkerOptions<Row>): Worker {
   const { name, db, claims, queue, wakeups, topic } = options;
   const settings: WorkerSettings = { ...defaultSettings, ...options.settings };
@@ -128,9 +131,23 @@ export function worker<Row extends object>(options: WorkerOptions<Row>): Worker 
     options.onError?.(new ErrorAbout(`${name}: ${step} failed`, { cause: error, about }));
   }
 
+  /** When everything that is due was last asked for, and when a claim last came back with room to spare. */
+  let completeAt = Number.NEGATIVE_INFINITY;
+  let emptiedAt = Number.NEGATIVE_INFINITY;
+  const completeEveryMs = Math.min(pollMs / 2, leaseMs / 10); // After a wait for the poll it is always time.
+
   async function claim(limit: number): Promise<Claimed<Row>[]> {
     const askedAt = performance.now();
-    const jobs = await claims.claim(db, { limit, leaseMs, worker: id, ...(queue !== undefined && { queue }) });
+    const isComplete = askedAt - completeAt >= completeEveryMs || emptiedAt === Number.NEGATIVE_INFINITY;
+    const jobs = await claims.claim(db, {
+      limit,
+      leaseMs,
+      worker: id,
+      ...(queue !== undefined && { queue }),
+      ...(!isComplete && { freshMs: askedAt - emptiedAt + lateMs }),
+    });
+    if (isComplete) completeAt = askedAt;
+    if (jobs.length < limit) emptiedAt = askedAt;
     observeDuration("todoke.worker.claim.duration", askedAt, { worker: name });
     // An answer that took longer than the lease brings rows that somebody else may hold by now.
     return performance.now() - askedAt < leaseMs ? jobs : [];
@@ -186,6 +203,7 @@ export function worker<Row extends object>(options: WorkerOptions<Row>): Worker 
 
   return {
     async runOnce() {
+      completeAt = Number.NEGATIVE_INFINITY;
       const jobs = await claim(batchMax);
       return tally(await Promise.all(held.begin(jobs)));
     },

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { Claimed } from "../claims/index.ts";
+import { type Claimed, claims } from "../claims/index.ts";
 import { type Db, transaction } from "../db/index.ts";
 import { openOutbox, outboxEvents } from "../outbox/index.ts";
 import { problem } from "../problem/index.ts";
@@ -147,6 +147,46 @@ test("what is to be tried again soon is, and does not wait for the poll", async 
   await using w = workerOn(t.db, run, { settings: { pollMs: 600_000 } });
   w.start();
   await until("it was tried again", async () => (await statuses(t.db))[0] === "PUBLISHED");
+});
+
+test("a worker that has done all there was still finds what comes due in the past, and what a dead one held", async () => {
+  await using t = await testDatabase();
+  await t.db.query(`create table errands (
+    errand_id bigint generated always as identity primary key, status text not null default 'READY',
+    attempt_count int not null default 0, next_retry_at timestamptz not null default now(),
+    lease_epoch bigint not null default 0, locked_by text, locked_at timestamptz, lease_until timestamptz, last_error text)`);
+  const errands = claims<object>({
+    table: "errands",
+    key: "errand_id",
+    keyType: "bigint",
+    states: { ready: "READY", claimed: "RUNNING", dead: "DEAD" },
+    read: "c.errand_id",
+  });
+  const freshMs: (number | undefined)[] = [];
+  const watched: typeof errands = {
+    ...errands,
+    claim(db, request) {
+      freshMs.push(request.freshMs);
+      return errands.claim(db, request);
+    },
+  };
+  const run = (jobs: readonly unknown[]) => jobs.map(async () => done);
+  await using w = worker({ name: "test", db: t.db, claims: watched, run, settings: { pollMs: 100, leaseMs: 60_000 } });
+  w.start();
+  const areGone = async () => (await t.db.query(`select from errands`)).rowCount === 0;
+  for (let n = 0; n < 20; n++) {
+    await t.db.query(`insert into errands default values`);
+    w.wake();
+    await until("it is done", areGone);
+  }
+  expect(freshMs[0]).toBeUndefined();
+  expect(freshMs.filter((ms) => ms !== undefined).length).toBeGreaterThan(5);
+  await t.db.query(`insert into errands (next_retry_at) values (now() - interval '1 hour')`);
+  await t.db.query(
+    `insert into errands (status, lease_epoch, lease_until) values ('RUNNING', 1, now() - interval '1 s')`,
+  );
+  w.wake();
+  await until("they are done too", areGone);
 });
 
 test("the wake-up connection comes back by itself, and wakes everybody for what was missed", async () => {
