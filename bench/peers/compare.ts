@@ -16,6 +16,7 @@ import {
   readable,
   type Size,
 } from "./rounds.ts";
+import type { Begun } from "./waiting.ts";
 
 const inPostgres = names.filter((name) => !contenderOf(name).elsewhere);
 const withNotify: readonly ContenderName[] = names.filter((name) => name !== "pg-boss, notify off");
@@ -65,13 +66,21 @@ const percentiles = (ages: readonly number[]): Measured => {
   return { value: at(0.5), note: `p99 ${readable(at(0.99))} ms` };
 };
 
-async function ages(contender: ContenderName, site: Site, sender: Sender): Promise<Measured> {
+/** What another process began, and when each was stored, where the sender says so. */
+async function sent(contender: ContenderName, site: Site, sender: Sender) {
   const options = { jobs: sender.options.jobs };
   await using receiver = start({ contender, role: "receive", site, options });
   await receiver.said("ready");
-  await play({ contender, role: sender.role, site, options: sender.options });
-  return percentiles((await receiver.said("answer")) as number[]);
+  const storedAt = await play({ contender, role: sender.role, site, options: sender.options });
+  return { begun: (await receiver.said("answer")) as Begun[], storedAt: (storedAt ?? []) as number[] };
 }
+
+const fromBefore = (begun: readonly Begun[]): Measured =>
+  percentiles(begun.map(({ sentAt, begunAt }) => begunAt - sentAt));
+
+/** One that was begun before its sender heard that it is stored has waited for nothing. */
+const fromStored = (begun: readonly Begun[], storedAt: readonly number[]): Measured =>
+  percentiles(begun.map(({ n, begunAt }) => Math.max(0, begunAt - (storedAt[n] ?? Number.NaN))));
 
 interface Sender {
   readonly role: "sendAtRest" | "sendAtPace";
@@ -81,10 +90,15 @@ interface Sender {
 export async function pickUps(engines: Engines, size: Size): Promise<Comparison[]> {
   const atRest = { jobs: size.restJobs, pauseMs: 20 };
   const atPace = { jobs: size.paceSeconds * 1_000, perSecond: 1_000 };
-  const compare = async (key: string, title: string, round: Round): Promise<Comparison> => ({
+  const compare = async (
+    key: string,
+    title: string,
+    round: Round,
+    since = "before the enqueue",
+  ): Promise<Comparison> => ({
     key,
     title,
-    unit: "ms from before the enqueue to the handler's start, p50",
+    unit: `ms from ${since} to the handler's start, p50`,
     better: "less",
     figures: await byTurns(engines, { title, taking: withNotify, rounds: size.rounds }, round),
     whenBehind:
@@ -93,14 +107,23 @@ export async function pickUps(engines: Engines, size: Size): Promise<Comparison[
     absent: {},
   });
   return [
-    await compare("pick-up-at-rest", "Pick-up at rest, by another process", (contender, site) =>
-      ages(contender, site, { role: "sendAtRest", options: atRest }),
+    await compare("pick-up-at-rest", "Pick-up at rest, by another process", async (contender, site) =>
+      fromBefore((await sent(contender, site, { role: "sendAtRest", options: atRest })).begun),
+    ),
+    await compare(
+      "pick-up-from-commit",
+      "Pick-up at rest, from the commit, by another process",
+      async (contender, site) => {
+        const { begun, storedAt } = await sent(contender, site, { role: "sendAtRest", options: atRest });
+        return fromStored(begun, storedAt);
+      },
+      "the enqueue being answered",
     ),
     await compare("pick-up-here", "Pick-up at rest, by the process that enqueues", async (contender, site) =>
-      percentiles((await play({ contender, role: "pickUpHere", site, options: atRest })) as number[]),
+      fromBefore((await play({ contender, role: "pickUpHere", site, options: atRest })) as Begun[]),
     ),
-    await compare("pick-up-at-pace", "Pick-up at 1,000 jobs per second, by another process", (contender, site) =>
-      ages(contender, site, { role: "sendAtPace", options: atPace }),
+    await compare("pick-up-at-pace", "Pick-up at 1,000 jobs per second, by another process", async (contender, site) =>
+      fromBefore((await sent(contender, site, { role: "sendAtPace", options: atPace })).begun),
     ),
   ];
 }

@@ -61,6 +61,10 @@ export function ratiosOf(comparisons: readonly Comparison[]): Record<string, num
       median("pick-up-at-rest", "Todoke, jobs table"),
       bestPeer(comparisons, "pick-up-at-rest"),
     ),
+    "pick-up at rest from the commit / the best peer's (less is better)": ratio(
+      median("pick-up-from-commit", "Todoke, jobs table"),
+      bestPeer(comparisons, "pick-up-from-commit"),
+    ),
   };
 }
 

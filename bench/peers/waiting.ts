@@ -1,24 +1,30 @@
 /** The roles that are about time, not about amounts: how long a job waits for its worker, and how long for another one. */
 import { setTimeout as sleep } from "node:timers/promises";
-import { machineMs, noJob } from "./peer.ts";
+import { type Job, machineMs, noJob } from "./peer.ts";
 import { option, type Role } from "./role.ts";
 
-/** Hears of jobs that another process sends; answers how long each was under way, in ms. */
+/** A job that was begun, and when, by the machine's clock. */
+export interface Begun extends Job {
+  readonly begunAt: number;
+}
+
+/** Hears of jobs that another process sends; answers with each that it began. */
 export const receive: Role = async ({ peer, options, say }) => {
   const jobs = option(options, "jobs");
-  const ages: number[] = [];
+  const begun: Begun[] = [];
   const all = Promise.withResolvers<void>();
   await using _worker = await peer.work(({ n, sentAt }) => {
-    if (n > 0) ages.push(machineMs() - sentAt); // Number 0 is for warming up.
-    if (ages.length === jobs) all.resolve();
+    if (n > 0) begun.push({ n, sentAt, begunAt: machineMs() }); // Number 0 is for warming up.
+    if (begun.length === jobs) all.resolve();
   });
   say("ready");
   await all.promise;
-  return ages;
+  return begun;
 };
 
-/** The jobs go out one by one with a pause between, so that each finds everybody at rest. */
+/** The jobs go out one by one with a pause between, so that each finds everybody at rest. Answers when each was stored. */
 export const sendAtRest: Role = async ({ peer, options }) => {
+  const storedAt: number[] = [];
   for (let i = 0; i < 20; i++) {
     await peer.send(noJob);
     await sleep(10);
@@ -26,7 +32,9 @@ export const sendAtRest: Role = async ({ peer, options }) => {
   for (let n = 1; n <= option(options, "jobs"); n++) {
     await sleep(option(options, "pauseMs") * (0.5 + Math.random()));
     await peer.send({ n, sentAt: machineMs() });
+    storedAt[n] = machineMs();
   }
+  return storedAt;
 };
 
 /** So many jobs a second, whether or not those before are stored. */
@@ -46,13 +54,13 @@ export const sendAtPace: Role = async ({ peer, options }) => {
   await Promise.all(sending);
 };
 
-/** Sender and worker in one process, which ours can make use of. Ages in ms. */
+/** Sender and worker in one process, which ours can make use of. */
 export const pickUpHere: Role = async (play) => {
   const received = Promise.withResolvers<void>();
-  const ages = receive({ ...play, say: () => received.resolve() });
+  const begun = receive({ ...play, say: () => received.resolve() });
   await received.promise;
   await sendAtRest(play);
-  return await ages;
+  return await begun;
 };
 
 /** Ends some jobs, as one that has run for a while; then takes the rest and never ends them: it is going to be killed. */
