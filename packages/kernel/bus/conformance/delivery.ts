@@ -85,9 +85,11 @@ export function deliveryConforms(bus: BusUnderTest): void {
   test(`${name}: processes under one consumer name share its events, each going to one of them`, async () => {
     await using stage = setStage(bus);
     await stage.introduce();
+    // Neither answers before both have some: a quick one could take them all before the other has woken up.
     const busy = stage.gate();
-    const first = await listen(await stage.open(), { batchMax: 2, answer: () => busy.opened.then(() => done) });
-    const second = await listen(await stage.open(), { batchMax: 2 });
+    const slowly = { batchMax: 2, answer: () => busy.opened.then(() => done) };
+    const first = await listen(await stage.open(), slowly);
+    const second = await listen(await stage.open(), slowly);
     const events = things(60);
     await store(await stage.open(), events);
     await until("both have some", () => first.heard.length > 0 && second.heard.length > 0);
