@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { type Db, transaction } from "../db/index.ts";
 import { openOutbox, outboxEvents } from "../outbox/index.ts";
+import { createErrands, errands } from "../testing/errands.ts";
 import { fixedId, testDatabase } from "../testing/index.ts";
 import { dead, done, release, retry } from "../worker/index.ts";
 import { claims } from "./index.ts";
@@ -188,23 +189,13 @@ test("whatever happens to claims, rows of one aggregate are done in their order 
 
 test("a claim of what is fresh leaves what came due before, and what a dead worker held, to a complete one", async () => {
   await using t = await testDatabase();
-  await t.db.query(`create table errands (
-    errand_id bigint generated always as identity primary key, who text not null, status text not null default 'READY',
-    attempt_count int not null default 0, next_retry_at timestamptz not null default now(),
-    lease_epoch bigint not null default 0, locked_by text, locked_at timestamptz, lease_until timestamptz, last_error text)`);
-  const errands = claims<{ who: string }>({
-    table: "errands",
-    key: "errand_id",
-    keyType: "bigint",
-    states: { ready: "READY", claimed: "RUNNING", dead: "DEAD" },
-    queue: "who",
-    read: "c.who",
-  });
-  const take = async (who: string, freshMs?: number, leaseMs = 60_000) => {
-    const request = { limit: 10, leaseMs, worker: "test", queue: who, ...(freshMs !== undefined && { freshMs }) };
-    return (await errands.claim(t.db, request)).map(({ claim }) => claim.key);
+  await t.db.query(createErrands);
+  const apart = claims<{ owner: string }>({ ...errands, queue: "owner" });
+  const take = async (owner: string, freshMs?: number, leaseMs = 60_000) => {
+    const request = { limit: 10, leaseMs, worker: "test", queue: owner, ...(freshMs !== undefined && { freshMs }) };
+    return (await apart.claim(t.db, request)).map(({ claim }) => claim.key);
   };
-  await t.db.query(`insert into errands (who, next_retry_at) values
+  await t.db.query(`insert into errands (owner, next_retry_at) values
     ('a', now() - interval '1 minute'), ('a', now()), ('a', now() + interval '1 minute'), ('b', now())`);
   expect(await take("a", 5_000, 0)).toEqual(["2"]); // Its lease has lapsed as soon as it is given.
   expect(await take("a", 5_000)).toEqual([]);
@@ -214,28 +205,18 @@ test("a claim of what is fresh leaves what came due before, and what a dead work
 
 test("a table without a word for done loses what is done, keeps the rest, and a late worker can delete nothing", async () => {
   await using t = await testDatabase();
-  await t.db.query(`create table errands (
-    errand_id bigint generated always as identity primary key, status text not null default 'READY',
-    owner text not null, attempt_count int not null default 0, next_retry_at timestamptz not null default now(),
-    lease_epoch bigint not null default 0, locked_by text, locked_at timestamptz, lease_until timestamptz, last_error text)`);
-  const errands = claims<{ owner: string }>({
-    table: "errands",
-    key: "errand_id",
-    keyType: "bigint",
-    states: { ready: "READY", claimed: "RUNNING", dead: "DEAD" },
-    order: { aggregate: "owner", position: "errand_id" },
-    read: "c.owner",
-  });
+  await t.db.query(createErrands);
+  const inOrder = claims<{ owner: string }>({ ...errands, order: { aggregate: "owner", position: "errand_id" } });
   const left = async () =>
     (await t.db.query(`select owner, status, attempt_count from errands order by errand_id`)).rows.map((row) =>
       Object.values(row).join(" "),
     );
   await t.db.query(`insert into errands (owner) select unnest(array['a', 'b', 'c', 'd', 'a'])`);
-  const take = (leaseMs: number) => errands.claim(t.db, { limit: 4, leaseMs, worker: "test" });
+  const take = (leaseMs: number) => inOrder.claim(t.db, { limit: 4, leaseMs, worker: "test" });
   const late = await take(0);
   const held = await take(60_000);
   expect(
-    await errands.settle(
+    await inOrder.settle(
       t.db,
       late.map(({ claim }) => ({ claim, outcome: done })),
     ),
@@ -243,7 +224,7 @@ test("a table without a word for done loses what is done, keeps the rest, and a 
   expect(await left()).toEqual(["a RUNNING 2", "b RUNNING 2", "c RUNNING 2", "d RUNNING 2", "a READY 0"]);
   const outcomes = [done, retry(60_000, "not now"), dead("never"), release("another may")];
   const settlements = held.map(({ claim }, place) => ({ claim, outcome: outcomes[place] ?? done }));
-  expect(await errands.settle(t.db, settlements)).toEqual([true, true, true, true]);
+  expect(await inOrder.settle(t.db, settlements)).toEqual([true, true, true, true]);
   expect(await left()).toEqual(["b READY 2", "c DEAD 2", "d READY 1", "a READY 0"]);
   expect((await take(60_000)).map(({ owner }) => owner)).toEqual(["d", "a"]); // The first of a is gone, so the second may come.
 });

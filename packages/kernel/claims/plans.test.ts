@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import type { Db } from "../db/index.ts";
 import { outboxEvents } from "../outbox/index.ts";
+import { createErrands, errands } from "../testing/errands.ts";
 import { testDatabase } from "../testing/index.ts";
 import { done } from "../worker/index.ts";
 import { claims } from "./index.ts";
@@ -74,49 +75,35 @@ test("a claim beside a million finished rows takes at most twice as long as besi
   expect(many / few, `${few.toFixed(2)} ms beside a thousand, ${many.toFixed(2)} ms beside a million`).toBeLessThan(2);
 });
 
-/** Notes are deleted when they are done, and nobody asks for their order. */
-const notes = claims<object>({
-  table: "notes",
-  key: "note_id",
-  keyType: "bigint",
-  states: { ready: "READY", claimed: "RUNNING", dead: "DEAD" },
-  read: "c.note_id",
-});
-
-const notesTable = `
-  create table notes (
-    note_id bigint generated always as identity primary key, status text not null default 'READY',
-    attempt_count int not null default 0, next_retry_at timestamptz not null default now(),
-    lease_epoch bigint not null default 0, locked_by text, locked_at timestamptz, lease_until timestamptz, last_error text);
-  create index notes_ready on notes (next_retry_at) where status = 'READY';
-  create index notes_leased on notes (lease_until) where status = 'RUNNING'`;
-
 test("while a transaction stays open, a claim of what is fresh does not walk over all that was finished since", async () => {
   await using t = await testDatabase();
-  await t.db.query(notesTable);
+  await t.db.query(createErrands);
+  const described = claims<object>(errands);
   const old = await t.db.connect();
   await old.query("begin isolation level repeatable read");
   await old.query("select pg_current_xact_id()"); // From here on nothing that is finished can be cleaned away.
   const request = { limit: 4_000, leaseMs: 60_000, worker: "test" };
   for (let n = 0; n < 5; n++) {
-    await t.db.query(`insert into notes (next_retry_at) select now() - interval '10 s' from generate_series(1, 4000)`);
-    const held = await notes.claim(t.db, request);
-    await notes.settle(
+    await t.db.query(
+      `insert into errands (next_retry_at) select now() - interval '10 s' from generate_series(1, 4000)`,
+    );
+    const held = await described.claim(t.db, request);
+    await described.settle(
       t.db,
       held.map(({ claim }) => ({ claim, outcome: done })),
     );
   }
-  await t.db.query(`insert into notes default values`);
+  await t.db.query(`insert into errands default values`);
   const pagesOf = async (sql: string) => {
     const values: Readonly<Record<string, string>> = { $1: "10", $2: "'test'", $3: "60000", $4: "5000" };
     const { rows } = await t.db.query(
       `explain (analyze, buffers) ${sql.replaceAll(/\$\d/g, (name) => values[name] ?? "")}`,
     );
     const lines = rows.map((row) => String(row["QUERY PLAN"]));
-    const ready = lines.findIndex((line) => line.includes("notes_ready"));
+    const ready = lines.findIndex((line) => line.includes("errands_ready"));
     return Number(/shared hit=(\d+)/.exec(lines.slice(ready).join("\n"))?.[1]);
   };
-  const table = describe(notes.table);
+  const table = describe(errands);
   const fresh = await pagesOf(claimFreshSql(table));
   const all = await pagesOf(claimSql(table));
   await old.query("rollback");

@@ -3,6 +3,7 @@ import { type Claimed, claims } from "../claims/index.ts";
 import { type Db, transaction } from "../db/index.ts";
 import { openOutbox, outboxEvents } from "../outbox/index.ts";
 import { problem } from "../problem/index.ts";
+import { createErrands, errands } from "../testing/errands.ts";
 import { testDatabase, until } from "../testing/index.ts";
 import { backoffMs, done, type Outcome, openWakeups, retry, type WorkerOptions, worker } from "./index.ts";
 
@@ -151,23 +152,14 @@ test("what is to be tried again soon is, and does not wait for the poll", async 
 
 test("a worker that has done all there was still finds what comes due in the past, and what a dead one held", async () => {
   await using t = await testDatabase();
-  await t.db.query(`create table errands (
-    errand_id bigint generated always as identity primary key, status text not null default 'READY',
-    attempt_count int not null default 0, next_retry_at timestamptz not null default now(),
-    lease_epoch bigint not null default 0, locked_by text, locked_at timestamptz, lease_until timestamptz, last_error text)`);
-  const errands = claims<object>({
-    table: "errands",
-    key: "errand_id",
-    keyType: "bigint",
-    states: { ready: "READY", claimed: "RUNNING", dead: "DEAD" },
-    read: "c.errand_id",
-  });
+  await t.db.query(createErrands);
+  const described = claims<object>(errands);
   const freshMs: (number | undefined)[] = [];
-  const watched: typeof errands = {
-    ...errands,
+  const watched: typeof described = {
+    ...described,
     claim(db, request) {
       freshMs.push(request.freshMs);
-      return errands.claim(db, request);
+      return described.claim(db, request);
     },
   };
   const run = (jobs: readonly unknown[]) => jobs.map(async () => done);
@@ -207,7 +199,8 @@ test("work that takes longer than its lease keeps it by renewal", async () => {
   await append(t.db, "a");
   const finish = Promise.withResolvers<Outcome>();
   let starts = 0;
-  const settings = { leaseMs: 150, pollMs: 20 };
+  const leaseMs = 600; // A busy machine may stand still for some hundred milliseconds.
+  const settings = { leaseMs, pollMs: 20 };
   const slow = () => {
     starts++;
     return finish.promise;
@@ -219,7 +212,10 @@ test("work that takes longer than its lease keeps it by renewal", async () => {
   const lease = async () => (await t.db.query(`select lease_epoch, lease_until from outbox_events`)).rows[0];
   await until("it is claimed", async () => (await lease()).lease_epoch === 1n);
   const given = (await lease()).lease_until;
-  await until("the lease has been renewed three times over", async () => (await lease()).lease_until - given > 450);
+  await until(
+    "the lease has been renewed three times over",
+    async () => (await lease()).lease_until - given > 3 * leaseMs,
+  );
   finish.resolve(done);
   await until("it is done", async () => (await statuses(t.db))[0] === "PUBLISHED");
   expect(starts).toBe(1);
@@ -228,18 +224,20 @@ test("work that takes longer than its lease keeps it by renewal", async () => {
 test("a worker that lost its lease is told, and what it says afterwards does not count", async () => {
   await using t = await testDatabase();
   await append(t.db, "a");
+  const begun = Promise.withResolvers<void>();
   const told = Promise.withResolvers<void>();
   const finish = Promise.withResolvers<Outcome>();
   await using w = workerOn(
     t.db,
     (_, signal) => {
       signal.addEventListener("abort", () => told.resolve());
+      begun.resolve();
       return finish.promise;
     },
-    { settings: { leaseMs: 150 } },
+    { settings: { leaseMs: 1_500 } },
   );
   w.start();
-  await until("it is claimed", async () => (await statuses(t.db))[0] === "IN_FLIGHT");
+  await begun.promise; // That the row is claimed is not enough: an answer that takes longer than the lease is dropped.
   // Another worker has it now, as after a stall of this one.
   await t.db.query(
     `update outbox_events set lease_epoch = lease_epoch + 1, lease_until = now() + interval '1 hour', locked_by = 'other'`,
