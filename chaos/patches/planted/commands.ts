@@ -1,6 +1,6 @@
 /** Defects in how commands are carried out and answered. */
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: a patch finds templates as text.
-import { deadly, type Planted, repeatedly } from "./defect.ts";
+import { deadly, type Planted, repeatedly, slow } from "./defect.ts";
 
 const edge = "packages/http/idempotency.ts";
 const batch = "services/entitlement/routes/batch.ts";
@@ -182,6 +182,7 @@ export const commandDefects: readonly Planted[] = [
     name: "answers-misplaced",
     what: "The answers of a batch are taken in the order in which the database gives them.",
     caughtBy: ["answered-is-done", "same-answer"],
+    broughtOutBy: { rate: 250, given: [slow("gather.carrying", 50)] }, // A batch of one cannot be misplaced.
     patches: [{ file: store, find: "where u.too_late\norder by place`;", replace: "where u.too_late`;" }],
   },
   {
