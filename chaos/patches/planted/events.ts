@@ -65,7 +65,7 @@ export const eventDefects: readonly Planted[] = [
     what: "The consumer answers the bus when the batch has arrived, and works on it afterwards.",
     caughtBy: ["event-takes-effect"],
     broughtOutBy: {
-      given: [slow("consumer.effect", 100)],
+      given: [slow("consumer.effect", 500)],
       faults: [{ atMs: 3_000, fault: "kill", target: "notification_1" }],
     },
     patches: [
@@ -128,7 +128,11 @@ export const eventDefects: readonly Planted[] = [
     name: "error-swallowed",
     what: "What the consumer cannot do is logged, and acknowledged.",
     caughtBy: ["event-takes-effect"],
-    broughtOutBy: { bus: "nats", faults: [{ atMs: 3_000, fault: "postgres stop", target: "postgres", forMs: 2_000 }] },
+    broughtOutBy: {
+      bus: "nats",
+      given: [slow("consumer.effect", 300)],
+      faults: [{ atMs: 3_000, fault: "postgres stop", target: "postgres", forMs: 2_000 }],
+    },
     patches: [
       { file: inbox, find: "return release(describeError(error), backoffMs(1, backoff));", replace: "return done;" },
     ],
