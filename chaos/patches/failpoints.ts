@@ -88,8 +88,8 @@ const commandPoints: readonly Failpoint[] = [
 const transactionPoints: readonly Failpoint[] = [
   point(
     "transaction.begun",
-    "BEGIN of a transaction is sent, and nothing else",
-    after(transaction, "if (!tx.pipeline) await begun;"),
+    "a transaction is open and has done nothing",
+    after(transaction, "await tx.query(begin(options));"),
   ),
   point(
     "transaction.committing",

@@ -39,7 +39,6 @@ export function openDb(options: DbOptions): Db {
     connectionTimeoutMillis: options.connectTimeoutMs ?? 5_000,
     idleTimeoutMillis: 60_000,
     keepAlive: true,
-    pipeline: true, // Statements that do not wait for each other go out together: BEGIN with the first of a transaction.
     statement_timeout: statementTimeoutMs,
     // The server's own timeout should win; this one is for a server that no longer answers at all.
     query_timeout: statementTimeoutMs + 2_000,

@@ -32,11 +32,10 @@ async function attempt<T>(db: Db, work: (tx: Tx) => Promise<T>, options: Transac
   afterCommitHooks.set(tx, hooks);
   let broken = false;
   try {
-    const begun = tx.query(begin(options));
-    begun.catch(heardElsewhere);
-    // On a connection that pipelines, the first statement goes along with BEGIN: where BEGIN fails, so does the statement.
-    if (!tx.pipeline) await begun;
-    const result = await work(tx).finally(() => begun);
+    // Waited for, though it is a round trip: a BEGIN that is cancelled leaves no transaction, and what was sent behind it
+    // would commit by itself.
+    await tx.query(begin(options));
+    const result = await work(tx);
     await commit(tx);
     for (const hook of hooks) hook();
     return result;
@@ -126,5 +125,5 @@ function checkIn(client: pg.PoolClient, broken: boolean): void {
 }
 
 function heardElsewhere(): void {
-  // The statement that was running, or the next one, rejects too.
+  // The statement that was running, or the next one, rejects with the same error.
 }
