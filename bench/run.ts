@@ -19,7 +19,8 @@ import { asMarkdown, keep, type Result } from "./report.ts";
 
 /**
  * `npm run bench -- gather claims` measures only these, and leaves what is known of the others. `peers` writes a page of
- * its own too; `peers-quick` is it in small, for trying out, and only runs when it is asked for.
+ * its own too (`BENCH_PEERS=drain,open-transaction` makes only these comparisons anew); `peers-quick` is it in small, for
+ * trying out, and only runs when it is asked for.
  */
 const only = process.argv.slice(2);
 const schema = "bench";
@@ -124,7 +125,8 @@ function measures(): Record<string, () => Promise<Result | Result[]>> {
 async function peers(size: "full" | "quick"): Promise<Result> {
   const redis = await engine("redis", { settings: { appendfsync: "always" } });
   const versions = { PostgreSQL: postgres.version, Redis: redis.version };
-  return await besidePeers({ postgresUrl: postgres.url, redisUrl: redis.url, size, versions });
+  const only = (process.env.BENCH_PEERS ?? "").split(",").filter(Boolean);
+  return await besidePeers({ postgresUrl: postgres.url, redisUrl: redis.url, size, versions, only });
 }
 
 async function record(name: string, results: readonly Result[]): Promise<void> {

@@ -74,10 +74,14 @@ function bestPeer(comparisons: readonly Comparison[], key: string): number {
   return comparison?.better === "less" ? Math.min(...peers) : Math.max(...peers);
 }
 
+const kept = new URL("./results.json", import.meta.url);
+
+export const readResult = (): PeersResult => JSON.parse(readFileSync(kept, "utf8"));
+
 export async function writePage(result: PeersResult): Promise<void> {
   const folder = new URL("../../docs/performance/", import.meta.url);
   await mkdir(folder, { recursive: true });
-  await writeFile(new URL("./results.json", import.meta.url), `${JSON.stringify(result, null, 2)}\n`);
+  await writeFile(kept, `${JSON.stringify(result, null, 2)}\n`);
   await writeFile(new URL("peers.md", folder), pageOf(result));
   for (const comparison of result.comparisons) {
     await writeFile(new URL(`${comparison.key}.svg`, folder), chartOf(comparison));
@@ -134,7 +138,7 @@ function behindOf({ better, figures, whenBehind }: Comparison): string {
 }
 
 function sectionOf(comparison: Comparison): string {
-  const { key, title, unit, better, figures, absent } = comparison;
+  const { key, on, title, unit, better, figures, absent } = comparison;
   const rows = figures.map(
     ({ name, median, rounds, note }: PeerFigure) =>
       `| ${name} | ${digits(median)} | ${rounds.map(digits).join(", ")} | ${note ?? ""} |`,
@@ -147,7 +151,7 @@ function sectionOf(comparison: Comparison): string {
 | contender | ${unit} | rounds | |
 |---|---|---|---|
 ${[...rows, ...missing].join("\n")}
-${behindOf(comparison)}`;
+${behindOf(comparison)}${on === undefined ? "" : `\n*Measured on ${on}.*\n`}`;
 }
 
 const digits = (value: number) => value.toLocaleString("en");

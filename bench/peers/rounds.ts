@@ -14,6 +14,8 @@ export interface PeerFigure {
 export interface Comparison {
   /** Also the name of its chart's file. */
   readonly key: string;
+  /** The day on which it was measured; its contenders are always of one run. */
+  readonly on?: string;
   readonly title: string;
   readonly unit: string;
   readonly better: "more" | "less";

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { type Claimed, claims } from "../claims/index.ts";
 import { type Db, transaction } from "../db/index.ts";
@@ -179,6 +180,32 @@ test("a worker that has done all there was still finds what comes due in the pas
   );
   w.wake();
   await until("they are done too", areGone);
+});
+
+test("complete claims that take long are made seldom, and still ten times in a lease", async () => {
+  await using t = await testDatabase();
+  await t.db.query(createErrands);
+  const described = claims<object>(errands);
+  const tookMs = 100;
+  const leaseMs = 5_000;
+  const completeAt: number[] = [];
+  const slow: typeof described = {
+    ...described,
+    async claim(db, request) {
+      if (request.freshMs !== undefined) return described.claim(db, request);
+      await sleep(tookMs); // As over millions of entries of finished rows, which an open transaction keeps.
+      completeAt.push(performance.now());
+      return described.claim(db, request);
+    },
+  };
+  const run = (jobs: readonly unknown[]) => jobs.map(async () => done);
+  await using w = worker({ name: "test", db: t.db, claims: slow, run, settings: { pollMs: 20, leaseMs } });
+  w.start();
+  await until("it has asked for everything four times", () => completeAt.length >= 4);
+  const waits = completeAt.slice(1).map((at, place) => at - (completeAt[place] ?? 0) - tookMs);
+  // The poll alone would ask every 10 ms, and a tenth of the time would be every 900.
+  for (const ms of waits) expect(ms).toBeGreaterThan((leaseMs / 10) * 0.9);
+  expect(Math.min(...waits)).toBeLessThan(leaseMs / 10 + 300);
 });
 
 test("the wake-up connection comes back by itself, and wakes everybody for what was missed", async () => {
