@@ -12,7 +12,7 @@ import Fastify, {
   type RawServerDefault,
 } from "fastify";
 import { setAnswerHeaders } from "./answer-headers.ts";
-import { knowCallers } from "./api-keys.ts";
+import { knowCallers, requireRules } from "./callers.ts";
 import { answerClientError } from "./client-error.ts";
 import { trackConnections } from "./connections.ts";
 import { type LogOptions, openLog } from "./log.ts";
@@ -33,6 +33,8 @@ export interface HttpAppOptions {
   readonly log?: LogOptions;
   /** Whether requests are traced and measured: yes, unless said otherwise. */
   readonly telemetry?: boolean;
+  /** Whether a route must say who may call it. Those of a service must; those of its ops listener need not. */
+  readonly rules?: boolean;
   /** The largest body of any route that does not set its own `bodyLimit`. */
   readonly bodyMaxBytes?: number;
   /** How long the headers, and the whole request, may take to arrive. */
@@ -59,6 +61,7 @@ export async function buildHttpApp(options: HttpAppOptions): Promise<HttpApp> {
   answerWithProblems(app);
   takeStrictJson(app);
   holdRoutesToTheirSchemas(app);
+  if (options.rules) requireRules(app);
   const tellOf = (options.telemetry ?? true) ? tellOfRequests(app) : undefined;
   // One hook for all that happens at the door: each costs every request.
   app.addHook("onRequest", (request, reply, done) => {

@@ -4,6 +4,7 @@
  */
 import { hash } from "node:crypto";
 import type { HttpApp } from "./app.ts";
+import { everybody } from "./callers.ts";
 
 export interface DocsPageOptions {
   readonly title?: string;
@@ -17,6 +18,9 @@ export async function docsPage(app: HttpApp, options: DocsPageOptions = {}): Pro
   // Four megabytes, wanted only by those that show the page.
   const { default: scalar } = await import("@scalar/fastify-api-reference");
   await app.register(async (page) => {
+    page.addHook("onRoute", (route) => {
+      route.config = { ...route.config, ...everybody.config };
+    });
     page.addHook("onSend", async (_request, reply, payload) => {
       if (String(reply.getHeader("content-type")).startsWith("text/html")) {
         reply.header("content-security-policy", policyFor(String(payload)));

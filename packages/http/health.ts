@@ -1,10 +1,11 @@
 /** /livez: the process answers. /readyz: it can do its work; 503 and each check's result when it cannot. Never cached. */
 import type { HttpApp } from "./app.ts";
+import { everybody } from "./callers.ts";
 import type { Readiness } from "./readiness.ts";
 
 export function serveHealth(app: HttpApp, readiness: Readiness): void {
-  app.get("/livez", { schema: { hide: true } }, async () => ({ status: "live" }));
-  app.get("/readyz", { schema: { hide: true } }, async (_request, reply) => {
+  app.get("/livez", { ...everybody, schema: { hide: true } }, async () => ({ status: "live" }));
+  app.get("/readyz", { ...everybody, schema: { hide: true } }, async (_request, reply) => {
     const report = await readiness.report();
     return reply.code(report.status === "ready" ? 200 : 503).send(report);
   });

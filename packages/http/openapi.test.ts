@@ -1,7 +1,7 @@
 import { Type } from "typebox";
 import { expect, test } from "vitest";
-import { apiKeyAuthentication, requires } from "./api-keys.ts";
 import { buildHttpApp } from "./app.ts";
+import { requires } from "./callers.ts";
 import { IdempotencyHeaders } from "./idempotency.ts";
 import { ProblemView } from "./openapi.ts";
 
@@ -72,16 +72,20 @@ test("two routes with one operationId do not start", async () => {
   );
 });
 
-test("a route that needs a key says so, with the scope", async () => {
+const nobody = () => {
+  throw new Error("nobody is asked here");
+};
+
+test("a route says who may call it", async () => {
   await using app = await setup();
-  const options = { ...requires(apiKeyAuthentication([]), "points:write"), schema: { operationId: "open" } };
+  const options = { ...requires(nobody, { key: "points:write", user: "own" }), schema: { operationId: "open" } };
   app.get("/guarded", options, async () => ({}));
   app.get("/free", { schema: { operationId: "free" } }, async () => ({}));
   const { paths, components } = (await app.inject("/openapi.json")).json();
   expect(components.securitySchemes.apiKey).toMatchObject({ type: "http", scheme: "bearer" });
   expect(paths["/guarded"].get).toMatchObject({
-    security: [{ apiKey: [] }],
-    description: "Needs an API key with the scope `points:write`.",
+    security: [{ apiKey: [] }, { token: [] }],
+    description: "For API keys with the scope `points:write`, the user it is about.",
   });
   expect(paths["/free"].get.security).toBeUndefined();
 });

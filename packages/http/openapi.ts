@@ -6,6 +6,7 @@ import swagger from "@fastify/swagger";
 import type { FastifySchema, RouteOptions } from "fastify";
 import { Type } from "typebox";
 import type { HttpApp } from "./app.ts";
+import { everybody, type Rule } from "./callers.ts";
 
 /** An `application/problem+json` answer (RFC 9457). */
 export const ProblemView = Type.Object(
@@ -34,25 +35,43 @@ export async function describeRoutes(app: HttpApp, info: { title: string; versio
     openapi: {
       openapi: "3.1.0",
       info: { title: info.title, version: info.version },
-      components: { schemas: { Problem: ProblemView }, securitySchemes: { apiKey } },
+      components: { schemas: { Problem: ProblemView }, securitySchemes },
     },
     convertConstToEnum: false, // 3.1 is JSON Schema: a constant may stay one.
     transform: ({ schema, url, route }) => ({ schema: withSecurity(withProblems(schema), route), url }),
   });
   let document: string | undefined;
-  app.get("/openapi.json", { schema: { hide: true } }, (_request, reply) => {
+  app.get("/openapi.json", { ...everybody, schema: { hide: true } }, (_request, reply) => {
     document ??= JSON.stringify(app.swagger());
     return reply.type("application/json; charset=utf-8").send(document);
   });
 }
 
-const apiKey = { type: "http", scheme: "bearer", description: "An API key: `Authorization: Bearer tdk_…`" } as const;
+const bearer = (description: string) => ({ type: "http", scheme: "bearer", description }) as const;
+const securitySchemes = {
+  apiKey: bearer("An API key: `Authorization: Bearer tdk_…`"),
+  token: bearer("What the gateway sends for a user or for itself: a signed token of a minute"),
+};
 
-/** Which routes need a key, and with which scope, is known from `requires`. */
+/** Who may call is known from `requires`. */
 function withSecurity(schema: FastifySchema, { config }: RouteOptions): FastifySchema {
-  const scope = config?.scope;
-  if (scope === undefined) return schema;
-  return { ...schema, security: [{ apiKey: [] }], description: `Needs an API key with the scope \`${scope}\`.` };
+  const rule = config?.rule;
+  if (!rule || rule.everybody) return schema;
+  const security = [...(rule.key ? [{ apiKey: [] }] : []), ...(byToken(rule) ? [{ token: [] }] : [])];
+  const description = [schema.description, `For ${whoMay(rule)}.`].filter(Boolean).join(" ");
+  return { ...schema, security, description };
+}
+
+const byToken = ({ user, admin, service }: Rule): boolean => Boolean(user || admin || service);
+
+function whoMay({ key, user, admin, service }: Rule): string {
+  return [
+    ...(key ? [`API keys with the scope \`${key}\``] : []),
+    ...(user === "any" ? ["users"] : []),
+    ...(user === "own" ? ["the user it is about"] : []),
+    ...(admin ? ["admins"] : []),
+    ...(service ?? []),
+  ].join(", ");
 }
 
 /** Clients are generated from the ids; two alike, or none, would break them long after the route was written. */

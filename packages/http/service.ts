@@ -10,9 +10,10 @@ import { type Applied, type Db, migrate, openDb } from "@todoke/kernel/db";
 import type { DeadTable } from "@todoke/kernel/dead";
 import { kernelMigrations } from "@todoke/kernel/migrations";
 import { openWakeups, type Wakeups } from "@todoke/kernel/worker";
-import { type ApiKey, readApiKeys } from "./api-keys.ts";
+import { type ApiKey, openApiKeys, readApiKeys } from "./api-keys.ts";
 import { buildHttpApp, type HttpApp } from "./app.ts";
-import { docsPage } from "./docs-page.ts";
+import { type Authenticate, bearerAuthentication, everybody } from "./callers.ts";
+import { type DocsPageOptions, docsPage } from "./docs-page.ts";
 import { serveHealth } from "./health.ts";
 import { serve } from "./listen.ts";
 import { type LogOptions, tellOfError } from "./log.ts";
@@ -21,6 +22,7 @@ import { watchProcess } from "./process-gauges.ts";
 import { Readiness } from "./readiness.ts";
 import { type Env, variableOf } from "./settings.ts";
 import { readTelemetrySettings, startTelemetry, type TelemetrySettings } from "./telemetry.ts";
+import { readVerifyingKeys, tokenVerifier, type VerifyingKey } from "./tokens.ts";
 import { readWorkerSettings, type WorkerChoices } from "./worker-settings.ts";
 
 export interface ServiceDefinition<Settings, Role extends string> {
@@ -34,6 +36,8 @@ export interface ServiceDefinition<Settings, Role extends string> {
   readonly settings: (env: Env, faults: string[]) => Settings;
   /** Its tables with rows that may be given up, for `todoke dead`. */
   readonly dead?: readonly DeadTable[];
+  /** What its API reference shows, when that is more than its own. */
+  readonly docs?: (settings: Settings) => DocsPageOptions;
   /** Puts the service together. Whatever it starts goes through `use`, and is stopped in the opposite order. */
   readonly build: (parts: ServiceParts<Settings, Role>) => Promise<void>;
 }
@@ -44,11 +48,12 @@ export interface ServiceParts<Settings, Role extends string> {
   readonly workerSettings: WorkerChoices;
   /** Whether this process has the role. Health, metrics and the ops listener come with any. */
   does(role: Role): boolean;
-  readonly apiKeys: readonly ApiKey[];
+  /** Who calls, by an API key or by a token that is for this service. */
+  readonly authenticate: Authenticate;
   readonly db: Db;
   readonly bus: EventBus;
   readonly wakeups: Wakeups;
-  /** Routes for everybody; /debug/ routes go to `debug`. */
+  /** Each route says who may call it (`requires`); /debug/ routes go to `debug`. */
   readonly app: HttpApp;
   /** Registers /debug/ routes: on the ops listener, and under `todoke dev` on the service's own port too. */
   debug(routes: (app: HttpApp) => void): void;
@@ -67,17 +72,20 @@ interface Common {
   readonly log: LogOptions;
   readonly telemetry: TelemetrySettings;
   readonly apiKeys: readonly ApiKey[];
+  readonly tokenKeys: readonly VerifyingKey[];
   readonly isDev: boolean;
   readonly roles: ReadonlySet<string>;
   readonly workers: WorkerChoices;
 }
+
+const httpMigrations = { name: "http", dir: new URL("./migrations/", import.meta.url) };
 
 const logLevels = ["debug", "error", "fatal", "info", "silent", "trace", "warn"] as const;
 
 export function service<Settings, const Role extends string>(definition: ServiceDefinition<Settings, Role>) {
   const { name, migrations } = definition;
   const schema = name.replaceAll("-", "_");
-  const sets = [kernelMigrations, { name, dir: migrations }];
+  const sets = [kernelMigrations, httpMigrations, { name, dir: migrations }];
 
   function read(env: Env): { common: Common; settings: Settings; faults: string[] } {
     const faults: string[] = [];
@@ -123,8 +131,11 @@ export function service<Settings, const Role extends string>(definition: Service
       const db = openDb({ url: common.databaseUrl, schema, applicationName: name });
       started.defer(() => db.end());
       const about = { title: `Todoke ${name}`, version: "0.1.0", log: common.log, telemetry: common.telemetry.enabled };
-      const app = await buildHttpApp(about);
+      const app = await buildHttpApp({ ...about, rules: true });
       const wakeups = started.use(openWakeups({ url: common.databaseUrl, onError }));
+      const apiKeys = openApiKeys({ db, fixed: common.apiKeys });
+      started.defer(wakeups.on(`${schema}.api_keys`, () => apiKeys.forget()));
+      const tokenBearer = tokenVerifier({ audience: name, keys: common.tokenKeys });
       const bus = started.use(await outside.openBus(name));
       const stopping = new AbortController();
       // Not the bus: while it is away commands are still answered, and their events wait in the outbox.
@@ -140,7 +151,7 @@ export function service<Settings, const Role extends string>(definition: Service
         settings,
         workerSettings: common.workers,
         does: (role) => common.roles.has(role),
-        apiKeys: common.apiKeys,
+        authenticate: bearerAuthentication({ keyHolder: apiKeys.find, tokenBearer }),
         db,
         bus,
         wakeups,
@@ -152,8 +163,8 @@ export function service<Settings, const Role extends string>(definition: Service
       });
 
       const debug = (on: HttpApp) => debugRoutes.forEach((routes) => void routes(on));
-      if (common.isDev) debug(app);
-      await docsPage(app);
+      if (common.isDev) await openToEverybody(app, debug);
+      await docsPage(app, definition.docs?.(settings));
       const ops = await buildOpsApp({ ...about, readiness: readiness.value, metrics: telemetry.metricsText, debug });
       const { host, port } = common;
       const serving = await serve(app, { host, port, stopping: stopping.signal });
@@ -165,6 +176,16 @@ export function service<Settings, const Role extends string>(definition: Service
       return running(started.move(), serving.url, opsServing.url);
     },
   };
+}
+
+/** The ops listener's routes on a service's own port, as `todoke dev` has them: there they need a rule. */
+async function openToEverybody(app: HttpApp, routes: (app: HttpApp) => void): Promise<void> {
+  await app.register(async (scope) => {
+    scope.addHook("onRoute", (route) => {
+      route.config = { ...route.config, ...everybody.config };
+    });
+    routes(scope.withTypeProvider());
+  });
 }
 
 function running(started: AsyncDisposableStack, url: string, opsUrl: string) {
@@ -220,6 +241,7 @@ function readCommon(definition: Named, env: Env, faults: string[]): Common {
     log: { level: level ?? "info" },
     telemetry: readTelemetrySettings(env, faults),
     apiKeys: keys,
+    tokenKeys: readVerifyingKeys(env, faults),
     isDev: env.TODOKE_DEV === "true",
     roles: readRoles(definition, env, faults),
     workers: readWorkerSettings(definition.name, env, faults),

@@ -1,6 +1,6 @@
 /** Puts the service together: the only file here that starts anything. */
 import { EventNotEncodable, encodeEvent } from "@todoke/contracts";
-import { apiKeyAuthentication, type Env, outboxRoutes, service, wholeNumbers } from "@todoke/http";
+import { type Env, outboxRoutes, service, wholeNumbers } from "@todoke/http";
 import { deadOutboxEvents, relay } from "@todoke/kernel/outbox";
 import { keepClean, retentionOf } from "@todoke/kernel/retention";
 import { retry } from "@todoke/kernel/worker";
@@ -20,7 +20,7 @@ export const { configFaults, dead, migrate, start } = service({
   roles: ["api", "relay", "upkeep"],
   settings: readSettings,
   dead: [deadOutboxEvents],
-  async build({ settings, workerSettings, does, app, db, bus, wakeups, apiKeys, use, debug, onError, topicOf }) {
+  async build({ settings, workerSettings, does, app, db, bus, wakeups, authenticate, use, debug, onError, topicOf }) {
     const topic = topicOf("outbox_events");
     const wakeRelay = () => wakeups.signal(topic);
     if (does("upkeep")) {
@@ -42,7 +42,7 @@ export const { configFaults, dead, migrate, start } = service({
     if (does("api")) {
       const deps = {
         db,
-        authenticate: apiKeyAuthentication(apiKeys),
+        authenticate,
         changeEntitlement: told(changeEntitlement(db, wakeRelay)),
         checkEntitlement: checkEntitlement(db),
       };

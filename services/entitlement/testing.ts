@@ -1,6 +1,6 @@
 /** What the tests of this service share: the service on a database of its own, and ways to call it. */
 import { hash } from "node:crypto";
-import { apiKeyAuthentication, buildHttpApp } from "@todoke/http";
+import { bearerAuthentication, buildHttpApp, fixedKeys, tokenVerifier } from "@todoke/http";
 import { type Db, transaction } from "@todoke/kernel/db";
 import { kernelMigrations } from "@todoke/kernel/migrations";
 import { testDatabase } from "@todoke/kernel/testing";
@@ -30,7 +30,8 @@ export async function setup() {
   /** Another process of the service: it shares nothing with the others but the database. */
   async function process(db: Db = t.open()) {
     const app = await buildHttpApp({ title: "entitlement", version: "0", log: { level: "silent" } });
-    const authenticate = apiKeyAuthentication(keys);
+    const tokenBearer = tokenVerifier({ audience: "entitlement", keys: [] });
+    const authenticate = bearerAuthentication({ keyHolder: fixedKeys(keys), tokenBearer });
     const deps = {
       db,
       authenticate,

@@ -36,7 +36,7 @@ export function batchRoute(app: HttpApp, deps: Deps): void {
   app.post(
     "/v1/entitlements/batch",
     {
-      ...requires(deps.authenticate, "entitlements:write"),
+      ...requires(deps.authenticate, { key: "entitlements:write" }),
       bodyLimit: bodyMaxBytes,
       schema: {
         operationId: "changeEntitlements",

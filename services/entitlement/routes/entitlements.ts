@@ -23,7 +23,7 @@ export function entitlementRoutes(app: HttpApp, deps: Deps): void {
     app.post(
       path,
       {
-        ...requires(deps.authenticate, "entitlements:write"),
+        ...requires(deps.authenticate, { key: "entitlements:write" }),
         schema: {
           ...about,
           headers: IdempotencyHeaders,

@@ -1,11 +1,10 @@
 /** What a user has: one product, all of them by pages, and what became of one. */
-import { type HttpApp, ProblemView, requires } from "@todoke/http";
+import { cursorOf, type HttpApp, NextCursor, PageQuery, ProblemView, page, requires } from "@todoke/http";
 import { Type } from "typebox";
 import type { Deps } from "../deps.ts";
 import { entitlementNotFound } from "../problems.ts";
 import { selectEntitlements } from "../store/entitlements.ts";
 import { selectHistory } from "../store/history.ts";
-import { cursorOf, NextCursor, PageQuery, page } from "./page.ts";
 import {
   EntitlementStatus,
   EntitlementView,
@@ -14,6 +13,8 @@ import {
   UserEntitlementView,
   UserId,
 } from "./schemas.ts";
+
+const readers = { key: "read", user: "own", admin: true } as const;
 
 const OneParams = Type.Object({ user_id: UserId, stock_keeping_unit: StockKeepingUnit });
 
@@ -27,7 +28,7 @@ function listRoute(app: HttpApp, { authenticate, db }: Deps): void {
   app.get(
     "/v1/users/:user_id/entitlements",
     {
-      ...requires(authenticate, "read"),
+      ...requires(authenticate, readers),
       schema: {
         operationId: "listEntitlements",
         summary: "What a user has, and has had",
@@ -55,7 +56,7 @@ function checkRoute(app: HttpApp, { authenticate, checkEntitlement }: Deps): voi
   app.get(
     "/v1/users/:user_id/entitlements/:stock_keeping_unit",
     {
-      ...requires(authenticate, "read"),
+      ...requires(authenticate, readers),
       schema: {
         operationId: "checkEntitlement",
         summary: "Whether a user may use a product",
@@ -75,7 +76,7 @@ function historyRoute(app: HttpApp, { authenticate, db }: Deps): void {
   app.get(
     "/v1/users/:user_id/entitlements/:stock_keeping_unit/history",
     {
-      ...requires(authenticate, "read"),
+      ...requires(authenticate, readers),
       schema: {
         operationId: "listEntitlementHistory",
         summary: "What became of a product of a user, newest first, as far back as the audit reaches",

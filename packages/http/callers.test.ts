@@ -1,0 +1,92 @@
+import { expect, test } from "vitest";
+import { buildHttpApp } from "./app.ts";
+import { bearerAuthentication, everybody, mayCall, type Principal, type Rule, requires } from "./callers.ts";
+import { unauthenticated } from "./problems.ts";
+
+const alice: Principal = { kind: "user", name: "user:alice", userId: "alice", roles: ["USER"] };
+const admin: Principal = { kind: "user", name: "user:root", userId: "root", roles: ["USER", "ADMIN"] };
+const shop: Principal = { kind: "key", name: "shop", scopes: ["read"] };
+const gateway: Principal = { kind: "service", name: "service:gateway-bff" };
+
+test.each<[Principal, Rule, string, boolean]>([
+  [alice, { user: "own" }, "alice", true],
+  [alice, { user: "own" }, "bob", false],
+  [alice, { user: "any" }, "bob", true],
+  [alice, { admin: true }, "alice", false],
+  [alice, { key: "read", service: ["gateway-bff"] }, "alice", false],
+  [admin, { admin: true }, "bob", true],
+  [admin, { user: "own", admin: true }, "bob", true],
+  [admin, { user: "own" }, "bob", false],
+  [shop, { key: "read" }, "bob", true],
+  [shop, { key: "points:write" }, "bob", false],
+  [shop, { user: "any", admin: true, service: ["shop"] }, "shop", false],
+  [gateway, { service: ["gateway-bff"] }, "bob", true],
+  [gateway, { service: ["account"] }, "bob", false],
+  [gateway, { user: "any", admin: true, key: "read" }, "bob", false],
+  [alice, {}, "alice", false],
+])("%o under %o about %s: %s", (principal, rule, user_id, may) => {
+  expect(mayCall(principal, rule, { user_id })).toBe(may);
+});
+
+test("a rule about one's own is not met by a route that names nobody", () => {
+  expect(mayCall(alice, { user: "own" }, {})).toBe(false);
+});
+
+async function setup(rule: Rule) {
+  const app = await buildHttpApp({ title: "t", version: "0", log: { level: "silent" }, rules: true });
+  const authenticate = bearerAuthentication({
+    keyHolder: async (presented) => (presented === "tdk_shop" ? shop : undefined),
+    tokenBearer: (token) => {
+      if (token === "eyJh.eyJz.alice") return alice;
+      throw unauthenticated("not a token");
+    },
+  });
+  const schema = { operationId: "see" };
+  app.get("/users/:user_id", { ...requires(authenticate, rule), schema }, async ({ caller, principal }) => ({
+    caller,
+    kind: principal?.kind,
+  }));
+  const get = (user: string, authorization?: string, more = {}) =>
+    app.inject({ url: `/users/${user}`, headers: { ...(authorization && { authorization }), ...more } });
+  return { app, get, [Symbol.asyncDispose]: () => app[Symbol.asyncDispose]() };
+}
+
+test("a key and a token are told apart, and the route learns who it is", async () => {
+  await using t = await setup({ key: "read", user: "own" });
+  expect((await t.get("bob", "Bearer tdk_shop")).json()).toEqual({ caller: "shop", kind: "key" });
+  expect((await t.get("alice", "bearer eyJh.eyJz.alice")).json()).toEqual({ caller: "user:alice", kind: "user" });
+  expect((await t.get("bob", "Bearer eyJh.eyJz.alice")).statusCode).toBe(403);
+});
+
+test("what proves nothing is 401: no header, an unknown key, a bad token, another scheme", async () => {
+  await using t = await setup({ key: "read", user: "own" });
+  for (const authorization of [
+    undefined,
+    "Bearer tdk_other",
+    "Bearer eyJh.eyJz.x",
+    "Basic YTpi",
+    "Bearer a b",
+    "Bearer ",
+  ]) {
+    const answer = await t.get("alice", authorization);
+    expect([answer.statusCode, answer.json().code]).toEqual([401, "unauthenticated"]);
+    expect(answer.headers["www-authenticate"]).toBe("Bearer");
+  }
+});
+
+test.each(["x-user-id", "X_User_Id", "x-user-roles", "x-internal-token", "x-forwarded-user"])(
+  "the header %s proves nothing",
+  async (name) => {
+    await using t = await setup({ user: "any", admin: true, service: ["gateway-bff"] });
+    expect((await t.get("alice", undefined, { [name]: "alice" })).statusCode).toBe(401);
+  },
+);
+
+test("an app with a route that has no rule does not start, and says which", async () => {
+  await using app = await buildHttpApp({ title: "t", version: "0", log: { level: "silent" }, rules: true });
+  app.get("/open", { ...everybody, schema: { operationId: "open" } }, async () => ({}));
+  app.register(async (scope) => {
+    scope.get("/forgotten", { schema: { operationId: "forgotten" } }, async () => ({}));
+  });
+  await expect(async () => app.ready()).rejects.toThrow("nobody says who may call GET /forgotten");
+});

@@ -1,0 +1,183 @@
+/**
+ * How services call each other: a token of at most 60 seconds, signed with Ed25519, that says for which service it is and for
+ * which user, if any, it speaks.
+ *
+ * A key is known by its id, `<issuer>.<name>`, and an issuer's tokens are taken only with a key of its own. Several keys may
+ * be known at once, which is how one is replaced without a pause: make the new one known, sign with it, forget the old one.
+ */
+import { createPrivateKey, createPublicKey, type KeyObject, randomBytes, randomUUID } from "node:crypto";
+import { type JWTPayload, jwtVerify, SignJWT } from "jose";
+import { type Principal, type Role, roles } from "./callers.ts";
+import { unauthenticated } from "./problems.ts";
+import type { Env } from "./settings.ts";
+
+/** What an issuer signs with. */
+export interface SigningKey {
+  readonly name: string;
+  readonly privateKey: KeyObject;
+}
+
+/** What its tokens are checked with. */
+export interface VerifyingKey {
+  /** `<issuer>.<name>` */
+  readonly id: string;
+  readonly publicKey: KeyObject;
+}
+
+const tokenSeconds = 60;
+const type = "todoke+jwt";
+
+export interface Signer {
+  /** Good for at least half a minute. */
+  tokenFor(audience: string, user?: { readonly userId: string; readonly roles: readonly Role[] }): Promise<string>;
+}
+
+// A user's requests come in bursts: within this time one signature serves them all.
+const reuseMs = 20_000;
+const keptMax = 10_000;
+
+export function openSigner({ issuer, key }: { readonly issuer: string; readonly key: SigningKey }): Signer {
+  const kept = new Map<string, { readonly token: Promise<string>; readonly until: number }>();
+
+  const sign = (audience: string, user: { userId: string; roles: readonly Role[] } | undefined): Promise<string> => {
+    const token = new SignJWT(user ? { roles: [...user.roles] } : {})
+      .setProtectedHeader({ alg: "EdDSA", typ: type, kid: `${issuer}.${key.name}` })
+      .setIssuer(issuer)
+      .setAudience(audience)
+      .setIssuedAt()
+      .setExpirationTime(`${tokenSeconds} s`)
+      .setJti(randomUUID());
+    return (user ? token.setSubject(user.userId) : token).sign(key.privateKey);
+  };
+
+  return {
+    tokenFor(audience, user) {
+      const name = JSON.stringify([audience, user?.userId, user?.roles]);
+      const now = performance.now();
+      const known = kept.get(name);
+      if (known && known.until > now) return known.token;
+      const token = sign(audience, user);
+      keep(kept, name, { token, until: now + reuseMs });
+      return token;
+    },
+  };
+}
+
+export interface VerifierOptions {
+  /** The service that checks: a token for another is refused. */
+  readonly audience: string;
+  readonly keys: readonly VerifyingKey[];
+}
+
+export function tokenVerifier({ audience, keys }: VerifierOptions): (token: string) => Principal | Promise<Principal> {
+  const byId = new Map(keys.map((key) => [key.id, key.publicKey]));
+  // A token comes many times in its life; that it is genuine does not change.
+  const met = new Map<string, { readonly principal: Principal; readonly until: number }>();
+
+  const keyOf = ({ kid = "" }: { kid?: string }): KeyObject => {
+    const key = byId.get(kid);
+    if (!key) throw new Error("the key is not known");
+    return key;
+  };
+
+  async function verify(token: string): Promise<Principal> {
+    try {
+      const { payload, protectedHeader } = await jwtVerify(token, keyOf, {
+        algorithms: ["EdDSA"],
+        typ: type,
+        audience,
+        clockTolerance,
+        maxTokenAge: tokenSeconds,
+        requiredClaims: ["iss", "iat", "exp", "jti"],
+      });
+      const principal = principalOf(payload, protectedHeader.kid ?? "");
+      keep(met, token, { principal, until: (payload.exp ?? 0) * 1_000 });
+      return principal;
+    } catch (cause) {
+      throw unauthenticated("this token is not valid here, or no longer", { cause });
+    }
+  }
+
+  return (token) => {
+    const known = met.get(token);
+    return known && known.until > Date.now() ? known.principal : verify(token);
+  };
+}
+
+// Clocks of two machines differ a little.
+const clockTolerance = 5;
+
+function principalOf({ iss, aud, iat = 0, exp = 0, sub, roles: granted }: JWTPayload, kid: string): Principal {
+  if (iss !== kid.slice(0, kid.lastIndexOf("."))) throw new Error("the key is another issuer's");
+  if (Array.isArray(aud)) throw new Error("it is for more than one service");
+  if (exp - iat > tokenSeconds) throw new Error("it lives too long");
+  if (sub === undefined) return { kind: "service", name: `service:${iss}` };
+  if (!Array.isArray(granted) || !granted.every((role) => roles.includes(role)))
+    throw new Error("its roles are not known");
+  return { kind: "user", name: `user:${sub}`, userId: sub, roles: granted };
+}
+
+/** The oldest make room: whoever still needs one makes it again. */
+function keep<T>(map: Map<string, T>, name: string, value: T): void {
+  if (map.size >= keptMax)
+    for (const old of map
+      .keys()
+      .take(keptMax / 10)
+      .toArray())
+      map.delete(old);
+  map.set(name, value);
+}
+
+export function newSigningKey(name: string): SigningKey {
+  return { name, privateKey: privateKeyOf(randomBytes(32)) };
+}
+
+export function publicPartOf(issuer: string, { name, privateKey }: SigningKey): VerifyingKey {
+  return { id: `${issuer}.${name}`, publicKey: createPublicKey(privateKey) };
+}
+
+// What stands before the 32 bytes of a key in its standard form (RFC 8410).
+const privatePrefix = Buffer.from("302e020100300506032b657004220420", "hex");
+const publicPrefix = Buffer.from("302a300506032b6570032100", "hex");
+
+const privateKeyOf = (seed: Buffer): KeyObject =>
+  createPrivateKey({ key: Buffer.concat([privatePrefix, seed]), format: "der", type: "pkcs8" });
+
+const publicKeyOf = (bytes: Buffer): KeyObject =>
+  createPublicKey({ key: Buffer.concat([publicPrefix, bytes]), format: "der", type: "spki" });
+
+/** As GATEWAY_BFF_TOKEN_KEY holds it: `k1=<seed>`. A secret. */
+export function textOfSigningKey({ name, privateKey }: SigningKey): string {
+  const seed = privateKey.export({ format: "der", type: "pkcs8" }).subarray(privatePrefix.length);
+  return `${name}=${seed.toString("base64url")}`;
+}
+
+/** As an entry of TODOKE_TOKEN_KEYS: `gateway-bff.k1=<public key>`. */
+export function textOfVerifyingKey({ id, publicKey }: VerifyingKey): string {
+  const bytes = publicKey.export({ format: "der", type: "spki" }).subarray(publicPrefix.length);
+  return `${id}=${bytes.toString("base64url")}`;
+}
+
+const signingEntry = /^([a-z0-9-]{1,32})=([\w-]{43})$/;
+const verifyingEntry = /^([a-z0-9-]{1,64}\.[a-z0-9-]{1,32})=([\w-]{43})$/;
+
+/** From `variable`; the value is never shown in a fault. */
+export function readSigningKey(env: Env, variable: string, faults: string[]): SigningKey | undefined {
+  const [, name, seed] = signingEntry.exec(env[variable] ?? "") ?? [];
+  if (name && seed) return { name, privateKey: privateKeyOf(Buffer.from(seed, "base64url")) };
+  faults.push(`${variable} should be <name>=<key>, as \`todoke keys pair\` prints it`);
+  return undefined;
+}
+
+/** TODOKE_TOKEN_KEYS: whose tokens are taken here. Without any, only API keys are. */
+export function readVerifyingKeys(env: Env, faults: string[]): readonly VerifyingKey[] {
+  const given = (env.TODOKE_TOKEN_KEYS ?? "").split(",").map((text) => text.trim());
+  return given.filter(Boolean).flatMap((text, place) => {
+    const [, id, bytes] = verifyingEntry.exec(text) ?? [];
+    if (id && bytes) return [{ id, publicKey: publicKeyOf(Buffer.from(bytes, "base64url")) }];
+    faults.push(
+      `TODOKE_TOKEN_KEYS: entry ${place + 1} should be <service>.<name>=<key>, as \`todoke keys pair\` prints it`,
+    );
+    return [];
+  });
+}
