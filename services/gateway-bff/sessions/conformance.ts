@@ -1,0 +1,25 @@
+/**
+ * What every store of sessions promises, asked of each in the same words, on a real engine. A store's own tests are only
+ * about what is particular to it.
+ */
+import { endingConforms } from "./conformance/ending.ts";
+import { livingConforms } from "./conformance/living.ts";
+import { onceConforms } from "./conformance/once.ts";
+import { refreshConforms } from "./conformance/refresh.ts";
+import { secrecyConforms } from "./conformance/secrecy.ts";
+import { usersConform } from "./conformance/users.ts";
+import type { Stage } from "./testing.ts";
+
+export interface StoreUnderTest {
+  readonly name: string;
+  stage(): Promise<Stage>;
+}
+
+export function sessionsConformance(store: StoreUnderTest): void {
+  livingConforms(store);
+  endingConforms(store);
+  usersConform(store);
+  refreshConforms(store);
+  onceConforms(store);
+  secrecyConforms(store);
+}

@@ -1,0 +1,146 @@
+/** How long a session lives, by the store's clock, and how many of one user do. */
+import assert from "node:assert/strict";
+import { until } from "@todoke/kernel/testing";
+import { expect, test } from "vitest";
+import type { StoreUnderTest } from "../conformance.ts";
+import type { SessionStore } from "../index.ts";
+import { known, logIn, settings } from "../testing.ts";
+
+const { idleMs, absoluteMs, perUserMax } = settings;
+
+export function livingConforms({ name, stage }: StoreUnderTest): void {
+  test(`${name}: a token opens the session that it was made for, at every process, and no other text opens any`, async () => {
+    await using t = await stage();
+    const [one, another] = [t.open(), t.open()];
+    await one.know(known({ roles: ["USER", "ADMIN"] }));
+    const { token, sessionId } = await one.create(logIn({ client: "native" }));
+    expect(token).toMatch(/^tds_[\w-]{43}$/);
+    expect(await another.find(token)).toEqual({
+      sessionId,
+      userId: "u_1",
+      client: "native",
+      status: "ACTIVE",
+      roles: ["USER", "ADMIN"],
+      refreshDue: false,
+    });
+    const last = token.endsWith("A") ? "B" : "A";
+    const others = ["", "tds_", token.slice(0, -1), `${token}A`, ` ${token}`, sessionId, token.slice(0, -1) + last];
+    expect(await Promise.all(others.map((text) => one.find(text)))).toEqual(others.map(() => undefined));
+  });
+
+  test(`${name}: every log-in has a token and a session of its own, and each finds its own among many asked at once`, async () => {
+    await using t = await stage();
+    const store = t.open({ perUserMax: 300 });
+    await store.know(known());
+    const made = await Promise.all(Array.from({ length: 150 }, () => store.create(logIn())));
+    expect(new Set(made.map(({ token }) => token)).size).toBe(150);
+    const found = await Promise.all(made.map(({ token }) => store.find(token)));
+    expect(found.map((session) => session?.sessionId)).toEqual(made.map(({ sessionId }) => sessionId));
+  });
+
+  test(`${name}: a session that is not used ends after its idle time, and is not found again`, async () => {
+    await using t = await stage();
+    const store = t.open();
+    await store.know(known());
+    const { token } = await store.create(logIn());
+    await t.pass(idleMs);
+    for (let times = 0; times < 3; times++) expect(await store.find(token)).toBeUndefined();
+    expect(await store.list("u_1")).toEqual([]);
+  });
+
+  test(`${name}: the idle time counts from the last use, or from up to a twentieth of it before that`, async () => {
+    await using t = await stage();
+    const store = t.open();
+    await store.know(known());
+    const { token } = await store.create(logIn());
+    for (let times = 0; times < 3; times++) {
+      await t.pass(idleMs * 0.9);
+      await use(store, token);
+    }
+    await t.pass(idleMs * 0.04);
+    expect(await store.find(token)).toBeDefined(); // So soon again that it is not written.
+    await t.pass(idleMs * 0.95);
+    await use(store, token);
+    await t.pass(idleMs);
+    expect(await store.find(token)).toBeUndefined();
+  });
+
+  test(`${name}: however much a session is used, its age ends it`, async () => {
+    await using t = await stage();
+    const store = t.open();
+    await store.know(known());
+    const { token } = await store.create(logIn());
+    const step = absoluteMs / 12;
+    for (let times = 1; times < 12; times++) {
+      await t.pass(step);
+      await use(store, token);
+    }
+    await t.pass(step);
+    expect(await store.find(token)).toBeUndefined();
+  });
+
+  test(`${name}: of one user there are no more sessions than there may be: the oldest ends, and what is over takes no place`, async () => {
+    await using t = await stage();
+    const store = t.open();
+    await store.know(known());
+    await store.know(known({ userId: "u_2" }));
+    const first = await store.create(logIn());
+    await t.pass(idleMs * 0.5);
+    await use(store, first.token);
+    const left = await store.create(logIn());
+    await t.pass(idleMs * 0.6);
+    await use(store, first.token);
+    await t.pass(idleMs * 0.5);
+    expect(await store.find(left.token)).toBeUndefined(); // Newer than the first one, and over.
+    const other = await store.create(logIn({ userId: "u_2" }));
+    const next = [];
+    for (let made = 1; made < perUserMax; made++) next.push(await store.create(logIn()));
+    expect(await store.find(first.token)).toBeDefined();
+    await store.create(logIn());
+    expect(await store.find(first.token)).toBeUndefined();
+    for (const { token } of [other, ...next]) expect(await store.find(token)).toBeDefined();
+    expect((await store.list("u_1")).length).toBe(perUserMax);
+  });
+
+  test(`${name}: log-ins of one user at many processes at once leave no more sessions than there may be`, async () => {
+    await using t = await stage();
+    const processes = [t.open(), t.open(), t.open(), t.open()];
+    await processes[0]?.know(known());
+    const made = await Promise.all(
+      processes.flatMap((store) => Array.from({ length: 6 }, () => store.create(logIn()))),
+    );
+    const [store] = processes as [SessionStore];
+    const found = await Promise.all(made.map(({ token }) => store.find(token)));
+    expect(found.filter((session) => session !== undefined).length).toBe(perUserMax);
+    expect((await store.list("u_1")).length).toBe(perUserMax);
+  });
+
+  test(`${name}: what is over is removed, and what lives is not`, async () => {
+    await using t = await stage();
+    const store = t.open();
+    await store.know(known());
+    await store.know(known({ userId: "u_2" }));
+    await store.create(logIn());
+    await store.put("login", "state-1", {}, 1_000);
+    await t.pass(absoluteMs);
+    const { token } = await store.create(logIn({ userId: "u_2", subject: "bob" }));
+    await store.put("login", "state-2", "still here", 60_000);
+    expect(await t.dump()).toContain("alice");
+    expect(await store.removeEnded()).toBeGreaterThan(0);
+    expect(await store.removeEnded()).toBe(0);
+    expect(await t.dump()).not.toContain("alice");
+    expect(await store.find(token)).toBeDefined();
+    expect(await store.take("login", "state-2")).toBe("still here");
+  });
+}
+
+/** Finds it, and waits until that is written down, for which `find` does not wait. */
+async function use(store: SessionStore, token: string): Promise<void> {
+  const session = await store.find(token);
+  assert(session, "it should be found");
+  const seenAt = async () => {
+    const listed = (await store.list(session.userId)).find(({ sessionId }) => sessionId === session.sessionId);
+    return Date.parse(listed?.lastSeenAt ?? "");
+  };
+  await until("it is written as seen", async () => Date.now() - (await seenAt()) < settings.idleMs / 25);
+}

@@ -1,0 +1,52 @@
+/** What is kept to be taken once. */
+import { expect, test } from "vitest";
+import type { StoreUnderTest } from "../conformance.ts";
+
+export function onceConforms({ name, stage }: StoreUnderTest): void {
+  test(`${name}: of fifty who try to take it at once, at two processes, one gets it`, async () => {
+    await using t = await stage();
+    const [here, there] = [t.open(), t.open()];
+    const value = { nonce: "n", verifier: "v", returnTo: "/shop?q=\u{1f3ae}" };
+    expect(await here.put("login", "state-1", value, 60_000)).toBe(true);
+    const taken = await Promise.all(
+      Array.from({ length: 50 }, (_, n) => (n % 2 ? here : there).take("login", "state-1")),
+    );
+    expect(taken.filter((each) => each !== undefined)).toEqual([value]);
+    expect(await here.take("login", "state-1")).toBeUndefined();
+  });
+
+  test(`${name}: a name is put once, by one of all who try, until it was taken or its time is over`, async () => {
+    await using t = await stage();
+    const [here, there] = [t.open(), t.open()];
+    const put = await Promise.all(
+      Array.from({ length: 20 }, (_, n) => (n % 2 ? here : there).put("logout", "jti-1", n, 60_000)),
+    );
+    const winners = put.flatMap((won, n) => (won ? [n] : []));
+    expect(winners.length).toBe(1);
+    await t.pass(59_000);
+    expect(await here.put("logout", "jti-1", "again", 60_000)).toBe(false);
+    expect(await there.take("logout", "jti-1")).toBe(winners[0]);
+    expect(await here.put("logout", "jti-1", "again", 60_000)).toBe(true);
+  });
+
+  test(`${name}: after its time it is gone, and its name is free`, async () => {
+    await using t = await stage();
+    const store = t.open();
+    await store.put("native-code", "code-1", "one", 60_000);
+    await store.put("native-code", "code-2", "two", 60_000);
+    await t.pass(60_000);
+    expect(await store.take("native-code", "code-1")).toBeUndefined();
+    expect(await store.put("native-code", "code-2", "other", 60_000)).toBe(true);
+    expect(await store.take("native-code", "code-2")).toBe("other");
+  });
+
+  test(`${name}: kinds have names of their own`, async () => {
+    await using t = await stage();
+    const store = t.open();
+    await store.put("login", "same", "a log-in", 60_000);
+    expect(await store.take("native-code", "same")).toBeUndefined();
+    expect(await store.put("native-code", "same", "a code", 60_000)).toBe(true);
+    expect(await store.take("login", "same")).toBe("a log-in");
+    expect(await store.take("native-code", "same")).toBe("a code");
+  });
+}

@@ -1,0 +1,134 @@
+/** The provider's tokens are refreshed by one process at a time, and what a late one brings is not kept. */
+import { expect, test } from "vitest";
+import type { StoreUnderTest } from "../conformance.ts";
+import type { ProviderTokens, Refresh, SessionStore } from "../index.ts";
+import { known, logIn, settings } from "../testing.ts";
+
+const tokens = (generation: number, about: Partial<ProviderTokens> = {}): ProviderTokens => ({
+  idToken: `id-${generation}`,
+  accessToken: `access-${generation}`,
+  refreshToken: `refresh-${generation}`,
+  expiresInSeconds: 300,
+  ...about,
+});
+
+/** A minute before the end of an access token of 300 s. */
+const dueMs = 240_000;
+
+async function loggedIn(store: SessionStore, about: Partial<ProviderTokens> = {}) {
+  await store.know(known());
+  return store.create(logIn({ tokens: tokens(1, about) }));
+}
+
+async function taken(store: SessionStore, sessionId: string): Promise<Refresh> {
+  const refresh = await store.takeRefresh(sessionId, 10_000);
+  if (!refresh) throw new Error("the refresh was not to be had");
+  return refresh;
+}
+
+export function refreshConforms({ name, stage }: StoreUnderTest): void {
+  test(`${name}: a refresh is due a minute before the access token ends, and goes to one of all who try`, async () => {
+    await using t = await stage();
+    const processes = [t.open(), t.open()] as const;
+    const { token, sessionId } = await loggedIn(processes[0]);
+    expect(await processes[0].takeRefresh(sessionId, 10_000)).toBeUndefined();
+    expect(await processes[0].find(token)).toMatchObject({ refreshDue: false });
+    await t.pass(dueMs);
+    expect(await processes[1].find(token)).toMatchObject({ refreshDue: true });
+    const turns = await Promise.all(
+      Array.from({ length: 20 }, (_, n) => (n % 2 ? processes[1] : processes[0]).takeRefresh(sessionId, 10_000)),
+    );
+    const won = turns.filter((turn) => turn !== undefined);
+    expect(won.length).toBe(1);
+    expect(won[0]).toMatchObject({ sessionId, issuer: "https://id.example", tokens: tokens(1) });
+    expect(await processes[0].find(token)).toMatchObject({ refreshDue: false }); // Somebody has it in hand.
+  });
+
+  test(`${name}: what the refresh brought is kept, and the next one is due in its time`, async () => {
+    await using t = await stage();
+    const [here, there] = [t.open(), t.open()];
+    const { token, sessionId } = await loggedIn(here);
+    await t.pass(dueMs);
+    expect(await here.saveTokens(await taken(here, sessionId), tokens(2))).toBe(true);
+    expect(await there.tokensOf(sessionId)).toEqual(tokens(2));
+    expect(await there.takeRefresh(sessionId, 10_000)).toBeUndefined();
+    await t.pass(dueMs);
+    expect(await there.find(token)).toMatchObject({ refreshDue: true });
+    expect((await taken(there, sessionId)).tokens).toEqual(tokens(2));
+  });
+
+  test(`${name}: a process that dies with the refresh loses it after its time, and what it brings later is not kept`, async () => {
+    await using t = await stage();
+    const [slow, quick] = [t.open(), t.open()];
+    const { sessionId } = await loggedIn(slow);
+    await t.pass(dueMs);
+    const late = await taken(slow, sessionId);
+    expect(await quick.takeRefresh(sessionId, 10_000)).toBeUndefined();
+    await t.pass(10_000);
+    const next = await taken(quick, sessionId);
+    expect(await slow.saveTokens(late, tokens(2))).toBe(false);
+    await slow.giveUpRefresh(late, 0); // Nor can it end the other's turn.
+    expect(await slow.takeRefresh(sessionId, 10_000)).toBeUndefined();
+    expect(await quick.saveTokens(next, tokens(3))).toBe(true);
+    expect(await quick.saveTokens(next, tokens(4))).toBe(false);
+    expect(await slow.tokensOf(sessionId)).toEqual(tokens(3));
+  });
+
+  test(`${name}: a refresh that is late but that nobody else has taken is still kept`, async () => {
+    await using t = await stage();
+    const store = t.open();
+    const { sessionId } = await loggedIn(store);
+    await t.pass(dueMs);
+    const late = await taken(store, sessionId);
+    await t.pass(20_000);
+    expect(await store.saveTokens(late, tokens(2))).toBe(true);
+  });
+
+  test(`${name}: a refresh that was given up is tried again after its pause`, async () => {
+    await using t = await stage();
+    const store = t.open();
+    const { token, sessionId } = await loggedIn(store);
+    await t.pass(dueMs);
+    const refresh = await taken(store, sessionId);
+    await store.giveUpRefresh(refresh, 30_000);
+    expect(await store.saveTokens(refresh, tokens(2))).toBe(false);
+    await t.pass(20_000);
+    expect(await store.find(token)).toMatchObject({ refreshDue: false });
+    await t.pass(10_000);
+    expect(await store.find(token)).toMatchObject({ refreshDue: true });
+    expect((await taken(store, sessionId)).tokens).toEqual(tokens(1));
+  });
+
+  test(`${name}: tokens of a session that has ended are nobody's`, async () => {
+    await using t = await stage();
+    const store = t.open();
+    const { sessionId } = await loggedIn(store);
+    await t.pass(dueMs);
+    const refresh = await taken(store, sessionId);
+    await store.end("u_1", sessionId);
+    expect(await store.saveTokens(refresh, tokens(2))).toBe(false);
+    expect(await store.tokensOf(sessionId)).toBeUndefined();
+
+    const over = await loggedIn(store);
+    await t.pass(settings.idleMs);
+    expect(await store.takeRefresh(over.sessionId, 10_000)).toBeUndefined();
+    expect(await store.tokensOf(over.sessionId)).toBeUndefined();
+  });
+
+  test(`${name}: nothing is ever due where there is no refresh token, or no end`, async () => {
+    await using t = await stage();
+    const store = t.open();
+    await store.know(known());
+    const { idToken, accessToken, refreshToken } = tokens(1);
+    for (const some of [
+      { idToken, accessToken, expiresInSeconds: 300 },
+      { idToken, accessToken, refreshToken: refreshToken ?? "" },
+    ]) {
+      const { token, sessionId } = await store.create(logIn({ tokens: some }));
+      await t.pass(settings.idleMs / 2);
+      expect(await store.find(token)).toMatchObject({ refreshDue: false });
+      expect(await store.takeRefresh(sessionId, 10_000)).toBeUndefined();
+      expect(await store.tokensOf(sessionId)).toEqual(some);
+    }
+  });
+}

@@ -1,0 +1,47 @@
+/** What whoever reads the store learns: nothing that opens anything. */
+import { randomBytes } from "node:crypto";
+import { expect, test } from "vitest";
+import type { StoreUnderTest } from "../conformance.ts";
+import { known, logIn, secret } from "../testing.ts";
+
+/** The ways in which a text could lie about in a store. */
+function writingsOf(text: string): string[] {
+  const bytes = Buffer.from(text);
+  const random = Buffer.from(text.slice(4), "base64url"); // The bits of a token, without their writing.
+  const writings = [text, text.slice(4), bytes.toString("hex"), bytes.toString("base64"), bytes.toString("base64url")];
+  return [...writings, random.toString("hex"), random.toString("base64")];
+}
+
+export function secrecyConforms({ name, stage }: StoreUnderTest): void {
+  test(`${name}: no token, no code and nothing of the provider's can be read from what is kept`, async () => {
+    await using t = await stage();
+    const store = t.open();
+    await store.know(known());
+    const [idToken, accessToken, refreshToken, verifier, state] = Array.from({ length: 5 }, () =>
+      randomBytes(32).toString("base64url"),
+    ) as [string, string, string, string, string];
+    const { token, sessionId } = await store.create(logIn({ tokens: { idToken, accessToken, refreshToken } }));
+    await store.find(token);
+    await store.put("login", state, { verifier }, 60_000);
+    const dump = await t.dump();
+    expect(dump).toContain(sessionId);
+    for (const canary of [token, idToken, accessToken, refreshToken, verifier, state])
+      for (const writing of writingsOf(canary)) expect(dump).not.toContain(writing);
+  });
+
+  test(`${name}: a secret is replaced by putting a new one in front; without the old one its tokens are nobody's`, async () => {
+    await using t = await stage();
+    const [before, newSecret] = [t.open(), randomBytes(32)];
+    await before.know(known());
+    const old = await before.create(logIn());
+    await before.put("login", "state-1", "old", 60_000);
+    const both = t.open({ secrets: [newSecret, secret] });
+    const { sessionId } = await both.create(logIn());
+    expect(await both.tokensOf(old.sessionId)).toEqual(logIn().tokens);
+    expect(await both.take("login", "state-1")).toBe("old");
+    const after = t.open({ secrets: [newSecret] });
+    expect(await after.tokensOf(sessionId)).toEqual(logIn().tokens);
+    expect(await after.tokensOf(old.sessionId)).toBeUndefined();
+    expect(await after.find(old.token)).toMatchObject({ sessionId: old.sessionId });
+  });
+}

@@ -1,0 +1,131 @@
+/** What is known of users, and what sessions are worth by it. */
+import { setImmediate as turn } from "node:timers/promises";
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import type { StoreUnderTest } from "../conformance.ts";
+import { UserNotKnown } from "../errors.ts";
+import type { KnownUser, UserStatus } from "../index.ts";
+import { known, logIn } from "../testing.ts";
+
+const inAnHour = () => new Date(Date.now() + 3_600_000).toISOString();
+
+export function usersConform({ name, stage }: StoreUnderTest): void {
+  test(`${name}: who is not known, or was deleted, cannot have a session`, async () => {
+    await using t = await stage();
+    const store = t.open();
+    await expect(store.create(logIn())).rejects.toThrow(UserNotKnown);
+    await store.know(known());
+    const { token } = await store.create(logIn());
+    await store.know(known({ status: "DELETED", roles: [], version: 2 }));
+    expect(await store.find(token)).toBeUndefined();
+    await expect(store.create(logIn())).rejects.toThrow(UserNotKnown);
+    expect(await store.list("u_1")).toEqual([]);
+  });
+
+  test(`${name}: a suspension ends all sessions, and who logs in after it is found suspended`, async () => {
+    await using t = await stage();
+    const [here, there] = [t.open(), t.open()];
+    await here.know(known());
+    await here.know(known({ userId: "u_2" }));
+    const before = await Promise.all([here.create(logIn()), there.create(logIn())]);
+    const other = await here.create(logIn({ userId: "u_2" }));
+    const suspendedUntil = inAnHour();
+    await there.know(known({ status: "SUSPENDED", suspendedUntil, version: 2 }));
+    for (const { token } of before) expect(await here.find(token)).toBeUndefined();
+    expect(await here.find(other.token)).toMatchObject({ status: "ACTIVE" });
+
+    const { token } = await here.create(logIn());
+    const suspended = await there.find(token);
+    expect(suspended?.status).toBe("SUSPENDED");
+    expect(Date.parse(suspended?.suspendedUntil ?? "")).toBe(Date.parse(suspendedUntil));
+  });
+
+  test(`${name}: a suspension is over by the store's clock, without anybody telling`, async () => {
+    await using t = await stage();
+    const store = t.open({ idleMs: 10_000_000 });
+    await store.know(known({ status: "SUSPENDED", suspendedUntil: inAnHour() }));
+    const { token } = await store.create(logIn());
+    await t.pass(3_500_000);
+    expect(await store.find(token)).toMatchObject({ status: "SUSPENDED" });
+    await t.pass(100_000);
+    const session = await store.find(token);
+    expect(session?.status).toBe("ACTIVE");
+    expect(session).not.toHaveProperty("suspendedUntil");
+  });
+
+  test(`${name}: a suspension without an end lasts until a higher version ends it, and roles are those of that version`, async () => {
+    await using t = await stage();
+    const store = t.open();
+    await store.know(known({ status: "SUSPENDED", version: 7 }));
+    const { token } = await store.create(logIn());
+    await store.know(known({ version: 6 }));
+    await store.know(known({ version: 7 }));
+    expect(await store.find(token)).toMatchObject({ status: "SUSPENDED", roles: ["USER"] });
+    await store.know(known({ version: 8, roles: ["USER", "ADMIN"] }));
+    expect(await store.find(token)).toMatchObject({ status: "ACTIVE", roles: ["USER", "ADMIN"] });
+  });
+
+  test(`${name}: an old suspension that comes late ends nothing`, async () => {
+    await using t = await stage();
+    const store = t.open();
+    await store.know(known({ version: 9 }));
+    const { token } = await store.create(logIn());
+    await store.know(known({ status: "SUSPENDED", version: 8 }));
+    await store.know(known({ status: "DELETED", version: 9 }));
+    expect(await store.find(token)).toMatchObject({ status: "ACTIVE" });
+  });
+
+  test(`${name}: in whatever order versions arrive, at whichever process, the highest is what is known`, async () => {
+    await using t = await stage();
+    const processes = [t.open(), t.open()] as const;
+    const statuses: readonly UserStatus[] = ["ACTIVE", "SUSPENDED", "ACTIVE", "SUSPENDED", "ACTIVE"];
+    const versions = statuses.map((status, index) => ({ status, version: 2 ** 53 - 6 + index }));
+    let users = 0;
+    await fc.assert(
+      fc.asyncProperty(
+        fc.shuffledSubarray(versions, { minLength: 1 }),
+        fc.array(fc.nat(1), { minLength: 5, maxLength: 5 }),
+        fc.boolean(),
+        async (order, places, together) => {
+          const userId = `u_${users++}`;
+          const tell = (user: Pick<KnownUser, "status" | "version">, index: number) =>
+            (places[index] === 1 ? processes[1] : processes[0]).know(known({ userId, ...user }));
+          if (together) await Promise.all(order.map(tell));
+          else for (const [index, user] of order.entries()) await tell(user, index);
+          const { token } = await processes[0].create(logIn({ userId }));
+          const highest = order.reduce((a, b) => (a.version > b.version ? a : b));
+          expect(await processes[1].find(token)).toMatchObject({ status: highest.status });
+        },
+      ),
+      { numRuns: 60 },
+    );
+  });
+
+  test(`${name}: once a suspension was answered, no session made before, meanwhile or after is found active`, async () => {
+    await using t = await stage();
+    const processes = [t.open(), t.open(), t.open()];
+    const [admin] = processes;
+    if (!admin) throw new Error("one was opened");
+    for (let round = 0; round < 15; round++) {
+      const userId = `u_${round}`;
+      await admin.know(known({ userId }));
+      let suspended = false;
+      const wrong: unknown[] = [];
+      const playing = processes.map(async (store) => {
+        for (let after = 0; after < 3; await turn()) {
+          const { token } = await store.create(logIn({ userId }));
+          for (let looked = 0; looked < 3; looked++) {
+            const askedAfter = suspended;
+            const found = await store.find(token);
+            if (askedAfter) after++;
+            if (askedAfter && found?.status === "ACTIVE") wrong.push(found);
+          }
+        }
+      });
+      await admin.know(known({ userId, status: "SUSPENDED", version: 2 }));
+      suspended = true;
+      await Promise.all(playing);
+      expect(wrong).toEqual([]);
+    }
+  });
+}

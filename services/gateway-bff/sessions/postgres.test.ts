@@ -1,0 +1,111 @@
+import { inspect } from "node:util";
+import { isUnavailable, sqlStateOf } from "@todoke/kernel/db";
+import { openWire, until } from "@todoke/kernel/testing";
+import { expect, test } from "vitest";
+import { postgresSessions } from "./postgres.ts";
+import { findText, seenText, updateSeen } from "./postgres-statements.ts";
+import { known, logIn, postgresStage, settings } from "./testing.ts";
+
+const { idleMs } = settings;
+
+const many = `
+with u as (insert into known_users (user_id, status, roles, account_version)
+           select 'u' || i, 'ACTIVE', '{USER}', 1 from generate_series(1, 20000) i returning user_id)
+insert into sessions (session_id, token_sha256, user_id, client, issuer, subject, provider_tokens,
+                      created_at, last_seen_at, ends_at)
+select gen_random_uuid(), sha256(user_id::bytea), user_id, 'browser', 'i', 's', '', now(), now(), now() + interval '1 day'
+  from u`;
+
+test("finding a session and writing it as seen are index probes on an empty table and on stale statistics", async () => {
+  await using t = await postgresStage();
+  for (const state of ["", "analyze sessions, known_users", many, "analyze sessions, known_users"]) {
+    await t.db.query(state);
+    const planOf = async (sql: string) => {
+      const { rows } = await t.db.query(`explain (generic_plan) ${sql}`);
+      return rows.map((row) => row["QUERY PLAN"]).join("\n");
+    };
+    const [find, seen] = [await planOf(findText), await planOf(seenText)];
+    for (const plan of [find, seen]) expect(plan, `after ${state}`).not.toMatch(/Seq Scan on|Bitmap|Hash|Merge/);
+    expect(find).toMatch(/Index Scan using session_token_once .*\n\s+Index Cond: \(token_sha256 = i\.token_sha256\)/);
+    expect(find).toMatch(/Index Scan using known_users_pkey .*\n\s+Index Cond: \(user_id = sessions\.user_id\)/);
+    expect(seen.match(/Index Scan using sessions_pkey .*\n\s+Index Cond: \(session_id = ANY/g)?.length).toBe(2);
+  }
+});
+
+test("however often a session is used, it is written as seen once in a twentieth of its idle time", async () => {
+  await using t = await postgresStage();
+  const store = t.open();
+  await store.know(known());
+  const { token } = await store.create(logIn());
+  const seen = async () => String((await t.db.query(`select last_seen_at::text as at from sessions`)).rows[0]?.at);
+  const useMuch = async () => {
+    for (let times = 0; times < 5; times++) await Promise.all(Array.from({ length: 20 }, () => store.find(token)));
+    await store[Symbol.asyncDispose](); // It waits for what `find` does not wait for.
+    return seen();
+  };
+  await t.pass(idleMs * 0.04);
+  const before = await seen();
+  expect(await useMuch()).toBe(before);
+  await t.pass(idleMs * 0.02);
+  await store.find(token);
+  await until("it is written as seen", async () => (await seen()) > before);
+  const written = await seen();
+  expect(await useMuch()).toBe(written);
+});
+
+test("a session that has ended does not come back when it is written late that it was seen", async () => {
+  await using t = await postgresStage();
+  const store = t.open();
+  await store.know(known());
+  const { token, sessionId } = await store.create(logIn());
+  await t.pass(idleMs);
+  await updateSeen(t.db, [{ sessionId, seenAt: new Date().toISOString() }], idleMs);
+  expect(await store.find(token)).toBeUndefined();
+});
+
+test("the database refuses a token that is not hashed, and a session of nobody", async () => {
+  await using t = await postgresStage();
+  const insert = (sha256: string, userId: string) =>
+    t.db.query(
+      `insert into sessions (session_id, token_sha256, user_id, client, issuer, subject, provider_tokens,
+                             created_at, last_seen_at, ends_at)
+       values (gen_random_uuid(), $1::bytea, $2, 'browser', 'i', 's', '', now(), now(), now() + interval '1 day')`,
+      [sha256, userId],
+    );
+  await t.open().know(known());
+  const stateOf = (refused: Promise<unknown>) => refused.then(() => "taken", sqlStateOf);
+  expect(await stateOf(insert("tds_raw", "u_1"))).toBe("23514");
+  expect(await stateOf(insert(`\\x${"00".repeat(32)}`, "nobody"))).toBe("23503");
+  expect(await stateOf(insert(`\\x${"00".repeat(32)}`, "u_1"))).toBe("taken");
+});
+
+test("whatever session there may be of a deleted user, it is not found", async () => {
+  await using t = await postgresStage();
+  const store = t.open();
+  await store.know(known());
+  const { token } = await store.create(logIn());
+  await t.db.query(`update known_users set status = 'DELETED'`);
+  expect(await store.find(token)).toBeUndefined();
+});
+
+test("whoever can write to the database cannot make a log-in under way a native client's code", async () => {
+  await using t = await postgresStage();
+  const store = t.open();
+  await store.put("login", "known-to-both", "a log-in", 60_000);
+  await t.db.query(`update one_time set kind = 'native-code'`);
+  expect(await store.take("native-code", "known-to-both")).toBeUndefined();
+});
+
+test("while the database is away nobody is found and nobody is logged out, and the error does not tell the token", async () => {
+  await using t = await postgresStage();
+  await using wire = await openWire(t.url);
+  const store = postgresSessions(t.openDb({ url: wire.url }), settings);
+  await store.know(known());
+  const { token } = await store.create(logIn());
+  expect(await store.find(token)).toBeDefined();
+  wire.cut();
+  const error = await store.find(token).catch((failure: unknown) => failure);
+  expect(isUnavailable(error)).toBe(true);
+  expect(inspect(error, { depth: null, showHidden: true })).not.toContain(token);
+  expect(await t.open().find(token)).toBeDefined();
+});

@@ -1,0 +1,149 @@
+import { inspect } from "node:util";
+import { startEngine } from "@todoke/engines";
+import { isUnavailable } from "@todoke/kernel/db";
+import { openWire, until } from "@todoke/kernel/testing";
+import { expect, test } from "vitest";
+import { StoreUnavailable } from "./errors.ts";
+import type { SessionStore } from "./index.ts";
+import { keysOf } from "./redis-scripts.ts";
+import { known, logIn, redisStage, sharedRedis } from "./testing.ts";
+
+const redis = sharedRedis();
+
+async function failureOf(work: Promise<unknown>): Promise<unknown> {
+  return work.then(
+    () => undefined,
+    (error) => error,
+  );
+}
+
+const answers = (store: SessionStore) => () =>
+  store.find("tds_".padEnd(47, "x")).then(
+    () => true,
+    () => false,
+  );
+
+test("a Redis that was emptied has logged everybody out, and whoever logs in again is let in", async () => {
+  await using engine = await startEngine("redis");
+  await using t = await redisStage(engine);
+  const store = t.open();
+  await store.know(known());
+  const { token } = await store.create(logIn());
+  await store.put("login", "state-1", {}, 60_000);
+  await t.client.flushAll();
+  await t.client.scriptFlush();
+  expect(await store.find(token)).toBeUndefined();
+  expect(await store.take("login", "state-1")).toBeUndefined();
+  await expect(store.create(logIn())).rejects.toThrow("not known");
+  await store.know(known());
+  expect(await store.find(token)).toBeUndefined();
+  const again = await store.create(logIn());
+  expect(await store.find(again.token)).toMatchObject({ status: "ACTIVE" });
+});
+
+test("whichever key is lost, nobody is let in by what is left: not after an end, and not after a suspension", async () => {
+  await using t = await redisStage(redis);
+  const store = t.open();
+  for (const [n, key] of keysOf(t.place).entries()) {
+    const userId = `u_${n}`;
+    await store.know(known({ userId }));
+    const { token } = await store.create(logIn({ userId }));
+    await t.client.del(key);
+    await store.endAll(userId);
+    expect(await store.find(token), `without ${key}`).toBeUndefined();
+    await store.know(known({ userId, version: 2, status: "SUSPENDED" }));
+    const later = await store.create(logIn({ userId }));
+    await t.client.del(key);
+    expect((await store.find(later.token))?.status, `without ${key}`).not.toBe("ACTIVE");
+  }
+});
+
+test("whatever session there may be of a deleted user, it is not found", async () => {
+  await using t = await redisStage(redis);
+  const store = t.open();
+  await store.know(known());
+  const { token } = await store.create(logIn());
+  await t.client.hSet(`{${t.place}}:known`, "u_1", JSON.stringify({ version: 2, status: "DELETED", roles: [] }));
+  expect(await store.find(token)).toBeUndefined();
+});
+
+test("while Redis is down nobody is found and nobody is logged out; once it is back all is as it was, without a restart", {
+  timeout: 60_000,
+}, async () => {
+  await using engine = await startEngine("redis");
+  await using t = await redisStage(engine);
+  t.client.on("error", () => {});
+  const store = t.open();
+  await store.know(known());
+  await store.know(known({ userId: "u_2", status: "SUSPENDED" }));
+  const [{ token }, suspended] = [await store.create(logIn()), await store.create(logIn({ userId: "u_2" }))];
+  await engine.kill();
+  const failures = [
+    await failureOf(store.find(token)),
+    await failureOf(store.know(known({ version: 2 }))),
+    await failureOf(store.create(logIn())),
+    await failureOf(store.take("login", "state-1")),
+  ];
+  for (const failure of failures) {
+    expect(failure).toBeInstanceOf(StoreUnavailable);
+    expect(isUnavailable(failure)).toBe(true);
+  }
+  const openedMeanwhile = t.open();
+  expect(await failureOf(openedMeanwhile.find(token))).toBeInstanceOf(StoreUnavailable);
+  await engine.start();
+  for (const each of [store, openedMeanwhile]) {
+    await until("it is reached again", answers(each));
+    expect(await each.find(token)).toMatchObject({ status: "ACTIVE" });
+    expect(await each.find(suspended.token)).toMatchObject({ status: "SUSPENDED" });
+  }
+  const told = inspect([...failures, ...t.errors], { depth: null, showHidden: true });
+  expect(told).toContain("Redis");
+  for (const canary of [token, new URL(engine.url).password]) expect(told).not.toContain(canary);
+});
+
+test("a Redis that goes silent is given up for a new connection, and nobody waits for it for ever", {
+  timeout: 60_000,
+}, async () => {
+  await using t = await redisStage(redis);
+  await using wire = await openWire(redis.url);
+  const store = t.open({}, wire.url);
+  await store.know(known());
+  const { token } = await store.create(logIn());
+  wire.swallow();
+  expect(isUnavailable(await failureOf(store.find(token)))).toBe(true);
+  expect(isUnavailable(await failureOf(store.find(token)))).toBe(true);
+  wire.listenAgain();
+  await until("it is reached again", answers(store));
+  expect(await store.find(token)).toBeDefined();
+});
+
+test("a Redis that is full, or only a replica, is one that cannot be asked now", async () => {
+  await using engine = await startEngine("redis");
+  await using t = await redisStage(engine);
+  const store = t.open();
+  await store.know(known());
+  await t.client.configSet("maxmemory", "1");
+  const full = await failureOf(store.know(known({ version: 2, status: "SUSPENDED" })));
+  await t.client.configSet("maxmemory", "0");
+  await t.client.sendCommand(["REPLICAOF", "127.0.0.1", "1"]);
+  const replica = await failureOf(store.create(logIn()));
+  await t.client.sendCommand(["REPLICAOF", "NO", "ONE"]);
+  for (const failure of [full, replica]) expect(isUnavailable(failure), String(failure)).toBe(true);
+});
+
+test("all that is kept of sessions lies in one slot of a cluster", async () => {
+  await using engine = await startEngine("redis", { settings: { "cluster-enabled": "yes" } });
+  await using t = await redisStage(engine);
+  await t.client.sendCommand(["CLUSTER", "ADDSLOTSRANGE", "0", "16383"]);
+  const store = t.open();
+  await until("the cluster is up", answers(store));
+  await store.know(known());
+  const { token, sessionId } = await store.create(logIn());
+  expect(await store.find(token)).toBeDefined();
+  expect(await store.tokensOf(sessionId)).toBeDefined();
+  await store.put("login", "state-1", "here", 60_000);
+  expect(await store.take("login", "state-1")).toBe("here");
+  expect(await store.endAll("u_1")).toBe(1);
+  const slots = keysOf(t.place).map((key) => t.client.sendCommand(["CLUSTER", "KEYSLOT", key]));
+  expect(new Set(await Promise.all(slots)).size).toBe(1);
+});

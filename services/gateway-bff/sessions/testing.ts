@@ -1,0 +1,153 @@
+/** What the tests of sessions share: stores on real engines, time that can be made to pass, and users to log in. */
+import { randomBytes } from "node:crypto";
+import { inspect } from "node:util";
+import { type Engine, startEngine } from "@todoke/engines";
+import { kernelMigrations } from "@todoke/kernel/migrations";
+import { testDatabase } from "@todoke/kernel/testing";
+import { createClient } from "redis";
+import { afterAll, beforeAll } from "vitest";
+import type { KnownUser, NewSession, SessionSettings, SessionStore } from "./index.ts";
+import { postgresSessions } from "./postgres.ts";
+import { redisSessions } from "./redis.ts";
+import { keysOf } from "./redis-scripts.ts";
+
+/** Sessions that only one test has. */
+export interface Stage extends AsyncDisposable {
+  /** Another process of the gateway, as far as the store can tell. */
+  open(settings?: Partial<SessionSettings>): SessionStore;
+  /** Lets time pass: all that is kept is so much older. */
+  pass(ms: number): Promise<void>;
+  /** All that is kept, as text. */
+  dump(): Promise<string>;
+}
+
+export const secret = randomBytes(32);
+
+export const settings: SessionSettings = {
+  idleMs: 1_000_000,
+  absoluteMs: 10_000_000,
+  perUserMax: 5,
+  secrets: [secret],
+};
+
+export const known = (about: Partial<KnownUser> = {}): KnownUser => ({
+  userId: "u_1",
+  status: "ACTIVE",
+  roles: ["USER"],
+  version: 1,
+  ...about,
+});
+
+export const logIn = (about: Partial<NewSession> = {}): NewSession => ({
+  userId: "u_1",
+  client: "browser",
+  issuer: "https://id.example",
+  subject: "alice",
+  tokens: { idToken: "id-token-1", accessToken: "access-token-1" },
+  ...about,
+});
+
+const own = { name: "gateway-bff", dir: new URL("../migrations/", import.meta.url) };
+
+export async function postgresStage() {
+  const t = await testDatabase({ schema: "gateway_bff", sets: [kernelMigrations, own] });
+  const opened: SessionStore[] = [];
+  const rowsOf = async (table: string) => (await t.db.query(`select t::text as row from ${table} t`)).rows;
+  const stage = {
+    open(more: Partial<SessionSettings> = {}) {
+      const store = postgresSessions(t.open(), { ...settings, ...more });
+      opened.push(store);
+      return store;
+    },
+    async pass(ms: number) {
+      const ago = (column: string) => `${column} = ${column} - ${ms} * interval '1 millisecond'`;
+      const times = ["created_at", "last_seen_at", "ends_at", "refresh_due_at"];
+      await t.db.query(`update sessions set ${times.map(ago).join()}`);
+      await t.db.query(`update known_users set ${ago("suspended_until")}`);
+      await t.db.query(`update one_time set ${ago("expires_at")}`);
+    },
+    async dump() {
+      const tables = await Promise.all(["sessions", "known_users", "one_time"].map(rowsOf));
+      return inspect(tables, { depth: null, maxArrayLength: null, maxStringLength: null });
+    },
+    async [Symbol.asyncDispose]() {
+      await Promise.all(opened.map((store) => store[Symbol.asyncDispose]()));
+      await t[Symbol.asyncDispose]();
+    },
+  };
+  return { ...stage, db: t.db, url: t.url, openDb: t.open };
+}
+
+/** The Redis of a test file: the one that the environment names, or a private one. Its URL is known once tests run. */
+export function sharedRedis(): { readonly url: string } {
+  const named = process.env.TEST_REDIS_URL;
+  let engine: Engine | undefined;
+  beforeAll(async () => {
+    if (!named) engine = await startEngine("redis");
+  });
+  afterAll(() => engine?.[Symbol.asyncDispose]());
+  return {
+    get url() {
+      return named || (engine?.url ?? "");
+    },
+  };
+}
+
+/** With what an operator has: a client of their own. */
+export async function redisStage({ url }: { readonly url: string }) {
+  const place = `t${randomBytes(6).toString("hex")}`;
+  const client = createClient({ url });
+  await client.connect();
+  const [, sessions = "", , , ends = "", knownUsers = ""] = keysOf(place);
+  const opened: SessionStore[] = [];
+  const errors: unknown[] = [];
+
+  async function rewrite(key: string, change: (record: Record<string, unknown>) => Record<string, unknown>) {
+    for (const [field, text] of Object.entries(await client.hGetAll(key)))
+      await client.hSet(key, field, JSON.stringify(change(JSON.parse(text))));
+  }
+
+  return {
+    place,
+    client,
+    /** What the stores told of, beside their answers. */
+    errors,
+    open(more: Partial<SessionSettings> = {}, at = url): SessionStore {
+      const onError = (error: unknown) => void errors.push(error);
+      const store = redisSessions({ url: at, place, settings: { ...settings, ...more }, onError });
+      opened.push(store);
+      return store;
+    },
+    async pass(ms: number): Promise<void> {
+      await rewrite(sessions, (record) => {
+        const times = ["created", "seen", "ends", "due"].filter((name) => name in record);
+        return { ...record, ...Object.fromEntries(times.map((name) => [name, Number(record[name]) - ms])) };
+      });
+      await rewrite(knownUsers, (user) => {
+        return user.until ? { ...user, until: new Date(Date.parse(String(user.until)) - ms).toISOString() } : user;
+      });
+      for (const { value, score } of await client.zRangeWithScores(ends, 0, -1))
+        await client.zAdd(ends, { value, score: score - ms });
+      for (const key of await client.keys(`{${place}}:*`)) {
+        const left = await client.pTTL(key);
+        if (left > 0) await client.pExpire(key, left - ms); // What is not in the future is gone at once.
+      }
+    },
+    async dump(): Promise<string> {
+      const read = async (key: string) => {
+        const type = await client.type(key);
+        if (type === "hash") return client.hGetAll(key);
+        return type === "zset" ? client.zRange(key, 0, -1) : client.get(key);
+      };
+      const keys = await client.keys(`{${place}}:*`);
+      const all = await Promise.all(keys.map(async (key) => [key, await read(key)]));
+      return inspect(all, { depth: null, maxArrayLength: null, maxStringLength: null });
+    },
+    async [Symbol.asyncDispose]() {
+      await Promise.all(opened.map((store) => store[Symbol.asyncDispose]()));
+      const keys = await client.keys(`{${place}}:*`);
+      if (keys.length > 0) await client.del(keys);
+      client.destroy();
+    },
+  };
+}
