@@ -6,7 +6,7 @@ import { createServer } from "node:net";
 import { fileURLToPath } from "node:url";
 import { until } from "@todoke/kernel/testing";
 
-const todoke = fileURLToPath(new URL("../packages/cli/todoke.js", import.meta.url));
+export const todoke = fileURLToPath(new URL("../packages/cli/todoke.js", import.meta.url));
 
 export interface Serving extends AsyncDisposable {
   readonly pid: number;
@@ -48,7 +48,7 @@ const isOver = ({ exitCode, signalCode }: ChildProcess) => exitCode !== null || 
  * A port with room for the ops listener 1000 above. Below those that the system, and packages/engines, hand out, so that
  * nobody is given it between our look and its use.
  */
-async function freePort(): Promise<number> {
+export async function freePort(): Promise<number> {
   const port = randomInt(10_000, 18_900);
   return (await isFree(port)) && (await isFree(port + 1_000)) ? port : freePort();
 }

@@ -1,0 +1,164 @@
+import type { BrowserContext, Page } from "playwright-core";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { findBrowser, type OpenBrowser, openBrowser } from "./browser.ts";
+import { type Site, startSite } from "./site.ts";
+
+const executable = await findBrowser();
+const inBrowser = test.skipIf(!executable);
+
+let site: Site;
+let browser: OpenBrowser;
+
+beforeAll(async () => {
+  if (!executable) return;
+  site = await startSite();
+  browser = await openBrowser(executable);
+}, 120_000);
+
+afterAll(async () => {
+  await browser?.[Symbol.asyncDispose]();
+  await site?.[Symbol.asyncDispose]();
+});
+
+async function logIn(person: BrowserContext, name: string): Promise<Page> {
+  const page = await person.newPage();
+  await page.goto(site.origin);
+  await page.locator("#log-in").click();
+  await page.locator("input[name=username]").fill(name);
+  await page.locator("input[name=password]").fill(`${name}-demo`);
+  await page.locator("button[type=submit]").click();
+  await page.locator("#log-out").waitFor();
+  return page;
+}
+
+interface Answered {
+  readonly status: number;
+  /** Of whatever was asked: what the tests look at. */
+  readonly body: {
+    readonly user_id: string;
+    readonly display_name?: string;
+    readonly code?: string;
+    readonly account: { readonly value: { readonly user_id: string } };
+    readonly info: { readonly title: string };
+  };
+}
+
+/** As the page's own scripts ask. */
+const ask = (page: Page, path: string, options: { method?: string; body?: unknown; key?: string } = {}) =>
+  page.evaluate(
+    async ([url, { method, body, key }]) => {
+      const answer = await fetch(url, {
+        method: method ?? "GET",
+        headers: {
+          "x-todoke-request": "1",
+          ...(body !== undefined && { "content-type": "application/json" }),
+          ...(key !== undefined && { "idempotency-key": key }),
+        },
+        ...(body !== undefined && { body: JSON.stringify(body) }),
+      });
+      return { status: answer.status, body: await answer.json().catch(() => undefined) };
+    },
+    [path, options] as const,
+  ) as Promise<Answered>;
+
+inBrowser("log in, see one's own profile, log out: the cookie is dead", async () => {
+  const person = await browser.person();
+  const page = await logIn(person, "alice");
+  const me = await ask(page, "/v1/me");
+  expect(me.status).toBe(200);
+  expect(await page.locator("#name").textContent()).toBe(me.body.display_name);
+  await page.locator("#profile", { hasText: '"account"' }).waitFor();
+  const cookies = await person.cookies(site.origin);
+
+  await page.locator("#log-out").click();
+  // The provider asks whether to end its own session too; ours has ended.
+  await page.locator("button[name=logout], button[type=submit]").first().click();
+  await page.locator("#log-in").waitFor();
+
+  expect((await ask(page, "/v1/me")).status).toBe(401);
+  await person.addCookies(cookies);
+  expect((await ask(page, "/v1/me")).status).toBe(401);
+  await person.close();
+});
+
+inBrowser("nothing that the provider issued reaches the browser", async () => {
+  const person = await browser.person();
+  const page = await logIn(person, "alice");
+  const kept = await page.evaluate("JSON.stringify([document.cookie, { ...localStorage }, { ...sessionStorage }])");
+  expect(kept).toBe('["",{},{}]');
+  const values = (await person.cookies(site.origin)).map(({ value, httpOnly, sameSite }) => ({
+    value,
+    httpOnly,
+    sameSite,
+  }));
+  expect(values.every(({ httpOnly }) => httpOnly)).toBe(true);
+  expect(values.some(({ value }) => value.startsWith("eyJ"))).toBe(false);
+  await person.close();
+});
+
+inBrowser("two players at once: each sees only their own", async () => {
+  const [first, second] = [await browser.person(), await browser.person("ja-JP")];
+  const [alice, bob] = [await logIn(first, "alice"), await logIn(second, "bob")];
+  const [a, b] = [(await ask(alice, "/v1/me")).body, (await ask(bob, "/v1/me")).body];
+  expect(a.user_id).not.toBe(b.user_id);
+  for (const [page, own, other] of [
+    [alice, a, b],
+    [bob, b, a],
+  ] as const) {
+    expect((await ask(page, `/v1/users/${own.user_id}/profile`)).body.account.value.user_id).toBe(own.user_id);
+    expect((await ask(page, `/v1/users/${other.user_id}`)).status).toBe(403);
+    expect((await ask(page, `/v1/users/${other.user_id}/profile`)).status).toBe(403);
+  }
+  expect(await bob.locator("#log-out").textContent()).toBe("ログアウト");
+  await Promise.all([first.close(), second.close()]);
+});
+
+inBrowser(
+  "an admin suspends a player in the middle: the next request is refused, and after the reinstatement a new log-in works",
+  async () => {
+    const [player, staff] = [await browser.person(), await browser.person()];
+    const [bob, admin] = [await logIn(player, "bob"), await logIn(staff, "admin")];
+    const { user_id } = (await ask(bob, "/v1/me")).body;
+
+    const act = (what: string, key: string) =>
+      ask(admin, `/v1/admin/users/${user_id}:${what}`, { method: "POST", key, body: { reason: "seen in a browser" } });
+    expect((await act("suspend", "browser-suspend")).status).toBe(200);
+    const refused = await ask(bob, "/v1/me");
+    expect([401, 403]).toContain(refused.status);
+
+    // Whoever logs in while suspended is told so, and can do nothing else.
+    await bob.goto(site.origin);
+    await bob.locator("#log-in").click();
+    await bob.locator("#inactive, input[name=username]").first().waitFor();
+    if (await bob.locator("input[name=username]").count()) {
+      await bob.locator("input[name=username]").fill("bob");
+      await bob.locator("input[name=password]").fill("bob-demo");
+      await bob.locator("button[type=submit]").click();
+    }
+    await bob.locator("#inactive").waitFor();
+    expect(await ask(bob, "/v1/me")).toMatchObject({ status: 403, body: { code: "ACCOUNT_INACTIVE" } });
+    expect((await ask(bob, `/v1/users/${user_id}/profile`)).status).toBe(403);
+
+    expect((await act("reinstate", "browser-reinstate")).status).toBe(200);
+    expect((await ask(bob, "/v1/me")).status).toBe(200);
+    await Promise.all([player.close(), staff.close()]);
+  },
+);
+
+inBrowser("the page loads nothing from elsewhere, and one reference shows every service", async () => {
+  const person = await browser.person();
+  const page = await person.newPage();
+  const asked = new Set<string>();
+  page.on("request", (request) => asked.add(new URL(request.url()).origin));
+  await page.goto(site.origin);
+  await page.locator("#log-in").waitFor();
+  expect(await page.locator("tbody tr").count()).toBe(4);
+  expect(await page.locator("td.ready").count()).toBe(4);
+  await page.goto(`${site.origin}/docs`);
+  await page.getByText("Todoke gateway-bff").first().waitFor();
+  expect([...asked]).toEqual([site.origin]);
+  for (const name of ["account", "entitlement", "notification"]) {
+    expect((await ask(page, `/openapi/${name}.json`)).body.info.title).toBe(`Todoke ${name}`);
+  }
+  await person.close();
+});

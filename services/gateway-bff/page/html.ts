@@ -1,0 +1,51 @@
+/** The page at `/` as text. Whatever comes from outside is escaped; nothing is loaded from anywhere but here. */
+import { type Language, type Texts, texts } from "./texts.ts";
+
+export interface ServiceState {
+  readonly name: string;
+  readonly url: string;
+  readonly state: "ready" | "notReady" | "away";
+}
+
+export function pageHtml(services: readonly ServiceState[], language: Language): string {
+  const t = texts[language];
+  return `<!doctype html>
+<html lang="${language}">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>${t.title}</title>
+<link rel="stylesheet" href="/page.css">
+<script type="module" src="/page.js"></script>
+</head>
+<body data-texts="${escaped(JSON.stringify(t))}">
+<header><h1>${t.title}</h1><p>${t.tagline}</p></header>
+<main>
+<section aria-labelledby="you"><h2 id="you">${t.you}</h2>
+<div id="session"><noscript>${t.needsScript} <a href="/login">${t.logIn}</a></noscript></div>
+</section>
+<section aria-labelledby="services"><h2 id="services">${t.services}</h2>
+<table><thead><tr><th>${t.service}</th><th>${t.address}</th><th>${t.state}</th></tr></thead>
+<tbody>
+${services.map((service) => row(service, t)).join("\n")}
+</tbody></table>
+<p><a href="/docs">${t.reference}</a></p>
+</section>
+</main>
+</body>
+</html>
+`;
+}
+
+const row = ({ name, url, state }: ServiceState, t: Texts): string =>
+  `<tr><td>${escaped(name)}</td><td>${escaped(url)}</td><td class="${state}">${t[state]}</td></tr>`;
+
+const entities: Readonly<Record<string, string>> = {
+  "&": "&amp;",
+  "<": "&lt;",
+  ">": "&gt;",
+  '"': "&quot;",
+  "'": "&#39;",
+};
+
+export const escaped = (text: string): string => text.replace(/[&<>"']/g, (sign) => entities[sign] ?? sign);
