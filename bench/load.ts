@@ -14,13 +14,24 @@ interface Load {
   readonly next: NextRequest;
 }
 
+interface Crowd extends Load {
+  readonly connections: number;
+  readonly requests: number;
+  /** How long each took, in milliseconds, is put here. */
+  readonly took?: number[];
+}
+
 /** Sends `requests` by so many connections, each of which sends its next one when it has been answered. */
-export async function crowd(load: Load & { connections: number; requests: number }): Promise<number> {
+export async function crowd(load: Crowd): Promise<number> {
   let left = load.requests;
   await withConnections(load.url, load.connections, (connections) =>
     Promise.all(
       connections.map(async (connection) => {
-        while (left-- > 0) await connection.ask(load.next());
+        while (left-- > 0) {
+          const startedAt = performance.now();
+          await connection.ask(load.next());
+          load.took?.push(performance.now() - startedAt);
+        }
       }),
     ),
   );

@@ -24,10 +24,11 @@ interface Service extends AsyncDisposable {
   processorMicroseconds(): Promise<number>;
 }
 
-export type Kind = "entitlement" | "notification" | "plain" | "hello";
+export type Kind = "entitlement" | "notification" | "account" | "gateway-bff" | "plain" | "hello" | "guarded";
 
 export async function startService(kind: Kind, more: Record<string, string>): Promise<Service> {
-  const usual = { ENTITLEMENT_PORT: "0", NOTIFICATION_PORT: "0", LOG_LEVEL: "warn" };
+  const ports = ["ENTITLEMENT", "NOTIFICATION", "ACCOUNT", "GATEWAY_BFF"].map((name) => [`${name}_PORT`, "0"]);
+  const usual = { ...Object.fromEntries(ports), LOG_LEVEL: "warn" };
   const env = { ...usual, ...keys, ...more };
   const child = fork(new URL("./service.ts", import.meta.url), [kind], { env, execArgv: [] });
   const [url] = (await once(child, "message")) as [string];

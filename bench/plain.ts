@@ -1,10 +1,14 @@
 /**
  * What a grant costs without Todoke: a Fastify handler as it is usually written. It looks for an earlier answer under the
  * key, changes the entitlement, and writes event, audit and answer, each a prepared statement, between begin and commit:
- * the same rows, and no API key, no telemetry, no relay, no waiting for a parallel duplicate. And Fastify alone.
+ * the same rows, and no API key, no telemetry, no relay, no waiting for a parallel duplicate. And Fastify alone, and Fastify
+ * behind the gateway's session check.
  */
 import { randomUUIDv7 } from "node:crypto";
 import type { AddressInfo } from "node:net";
+import { sessionGuard } from "@todoke/gateway-bff/guard";
+import { postgresSessions } from "@todoke/gateway-bff/sessions";
+import { openDb } from "@todoke/kernel/db";
 import { digestOf } from "@todoke/kernel/idempotency";
 import fastify, { type FastifyInstance } from "fastify";
 import pg from "pg";
@@ -102,6 +106,26 @@ export async function startHello() {
     hello: "world",
   }));
   return listening(app, async () => {});
+}
+
+/** The same, for who has a session of the gateway: the gateway's own check on the gateway's own tables. */
+export async function startGuarded(url: string, secret: string) {
+  const db = openDb({ url, schema: "gateway_bff" });
+  const hourMs = 3_600_000;
+  const secrets = [Buffer.from(secret, "base64url")];
+  const sessions = postgresSessions(db, { idleMs: hourMs, absoluteMs: 12 * hourMs, perUserMax: 10, secrets });
+  const origin = "http://localhost";
+  const authenticate = sessionGuard({ sessions, origin, isLoopback: true, onRefreshDue: () => {} });
+  const app = fastify();
+  app.decorateRequest("session", undefined);
+  const schema = { response: { 200: { type: "object", properties: { hello: text } } } };
+  app.get("/", { schema, onRequest: async (request) => void (await authenticate(request)) }, async () => ({
+    hello: "world",
+  }));
+  return listening(app, async () => {
+    await sessions[Symbol.asyncDispose]();
+    await db.end();
+  });
 }
 
 async function listening(app: FastifyInstance, after: () => Promise<void>) {

@@ -9,6 +9,7 @@ import { findEngine, NotFound } from "@todoke/engines";
 import { type Db, migrate, openDb } from "@todoke/kernel/db";
 import { kernelMigrations } from "@todoke/kernel/migrations";
 import { clearUp, fillWithOldRows, openDatabase } from "./databases.ts";
+import { playersAtTheGateway } from "./gateway.ts";
 import { telemetryCost } from "./http.ts";
 import { consumeFromJetStream, relayToJetStream } from "./jetstream.ts";
 import { alone, claimAndSettle, gathered, relayTo } from "./kernel.ts";
@@ -99,6 +100,7 @@ function measures(): Record<string, () => Promise<Result | Result[]>> {
       const { url } = await newBroker("rabbitmq");
       return await grantToSent({ name: "rabbitmq", url: () => url }, await stage());
     },
+    gateway: () => playersAtTheGateway(postgres.url),
     gather: () => gathered(db, open),
     alone: () => alone(db),
     claims: () => claimAndSettle(db),

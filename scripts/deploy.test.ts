@@ -1,8 +1,10 @@
-import { existsSync, readFileSync } from "node:fs";
+import { existsSync, globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { prometheusName } from "@todoke/http";
+import { demoUsers } from "@todoke/identity";
 import { expect, test } from "vitest";
+import { readCompose } from "./deploy/compose.ts";
 import { groupingsOf, metricsOf } from "./deploy/metrics-of.ts";
 import { readRules } from "./deploy/rules.ts";
 import { anchorsOf } from "./docs/markdown.ts";
@@ -74,10 +76,68 @@ test("docs/slo.md names every alert, and no other", () => {
   expect([...named].sort()).toEqual([...new Set(rules.flatMap(({ alert }) => alert ?? []))].sort());
 });
 
+test("the Keycloak realm has the client that the gateway is, and the users of `npm start`", () => {
+  const { clients, users } = JSON.parse(read("deploy/keycloak/realm-todoke.json"));
+  expect(clients).toHaveLength(1);
+  expect(clients[0]).toMatchObject({
+    clientId: "todoke",
+    publicClient: false,
+    secret: `\${OIDC_CLIENT_SECRET}`, // Keycloak fills it in from its environment.
+    standardFlowEnabled: true,
+    implicitFlowEnabled: false,
+    directAccessGrantsEnabled: false,
+    redirectUris: ["http://localhost:8080/login/callback"],
+    attributes: {
+      "pkce.code.challenge.method": "S256",
+      "backchannel.logout.url": expect.stringMatching(/:8080\/login\/backchannel-logout$/),
+      "backchannel.logout.session.required": "true",
+    },
+  });
+  const logIns = users.map(({ username, email, credentials }: Record<string, { value: string }[]>) => {
+    return { username, email, password: credentials?.[0]?.value };
+  });
+  expect(logIns).toEqual(demoUsers.map(({ username, email, password }) => ({ username, email, password })));
+  const admin = users.find(({ username }: { username: string }) => username === "admin");
+  expect(read("deploy/compose.keycloak.yaml")).toContain(`ACCOUNT_ADMINS="$OIDC_ISSUER ${admin.id}"`);
+});
+
+/** A sentence for what a compose file must not have: images that move, doors to other machines, secrets for all to read. */
+function carelessIn(yaml: string): string[] {
+  const { images, ports, secrets } = readCompose(yaml);
+  return [
+    ...images.filter((image) => !/:\d+(\.\d+)+$/.test(image)).map((image) => `${image} is not pinned`),
+    ...ports.filter((port) => !port.startsWith('"127.0.0.1:')).map((port) => `${port} is open to other machines`),
+    ...secrets
+      .filter((value) => !/^\$\{\w+:\?.+\}$/.test(value))
+      .map((value) => `${value} is a secret for all to read`),
+  ];
+}
+
+test("compose files pin their images, stay on this machine and hold no secret", () => {
+  const files = globSync("deploy/compose*.yaml", { cwd: root });
+  expect(files.length).toBeGreaterThan(0);
+  for (const file of files) {
+    const { images, ports, secrets } = readCompose(read(file));
+    expect([images.length, ports.length, secrets.length].every((count) => count > 0)).toBe(true);
+    expect(carelessIn(read(file))).toEqual([]);
+  }
+});
+
 test("each check finds what is planted", async () => {
   const series = await seriesOnMetrics();
   expect(unknownIn('sum by (nobody) (rate(todoke_worker_jobs_total{colour="red"}[5m])) > todoke_gone', series)).toEqual(
     ["there is no metric todoke_gone", "todoke_worker_jobs_total has no label colour", "nothing has the label nobody"],
   );
+  const careless = `
+    image: postgres:latest
+    environment:
+      DB_PASSWORD: hunter2
+    ports:
+      - "8080:8080"`;
+  expect(carelessIn(careless)).toEqual([
+    "postgres:latest is not pinned",
+    '"8080:8080" is open to other machines',
+    "hunter2 is a secret for all to read",
+  ]);
   expect(() => readRules("groups:\n  - name: a\n    rules:\n      - alert: A\n        exp: 1\n")).toThrow("line 5");
 });

@@ -7,6 +7,7 @@ import { dead } from "./commands/dead.ts";
 import { dev } from "./commands/dev.ts";
 import { doctor } from "./commands/doctor.ts";
 import { helpOn, overview } from "./commands/help.ts";
+import { keys } from "./commands/keys.ts";
 import { migrate } from "./commands/migrate.ts";
 import { serve } from "./commands/serve.ts";
 import { version } from "./commands/version.ts";
@@ -16,7 +17,7 @@ import { complain, say, styled } from "./output.ts";
 import type { Env, ServiceEntry } from "./services.ts";
 import { Stopped } from "./stop.ts";
 
-const commands: readonly Command[] = [dev, serve, migrate, dead, doctor, version];
+const commands: readonly Command[] = [dev, serve, migrate, keys, dead, doctor, version];
 
 export interface CommandLine {
   readonly argv: readonly string[];

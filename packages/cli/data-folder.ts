@@ -13,7 +13,7 @@ import { withoutSecrets } from "./settings.ts";
 
 export const dataFolder = ".todoke";
 const lockFile = join(dataFolder, "dev.lock");
-const holderFile = join(dataFolder, "dev.json");
+const holderFile = "dev.json";
 
 /** A `todoke dev`, as it describes itself. */
 export interface Holder {
@@ -22,13 +22,15 @@ export interface Holder {
   readonly postgresPort: number;
   /** Known once the database is up. */
   readonly databaseUrl?: string;
+  /** Of the OpenID provider that it starts, where it starts one. */
+  readonly issuer?: string;
 }
 
 export interface HeldFolder extends AsyncDisposable {
   /** The run before this one, when it was killed: what it had started may still be stopping. */
   readonly killed: Holder | undefined;
-  /** Tells `todoke doctor` which database to look at. */
-  announce(databaseUrl: string): Promise<void>;
+  /** Tells `todoke doctor` where to look. */
+  announce(found: Pick<Holder, "databaseUrl" | "issuer">): Promise<void>;
 }
 
 export async function holdFolder(postgresPort: number): Promise<HeldFolder> {
@@ -37,12 +39,12 @@ export async function holdFolder(postgresPort: number): Promise<HeldFolder> {
   if (!lock) throw alreadyHeld(await readHolder());
   const killed = await readHolder();
   const self: Holder = { pid: process.pid, postgresPort };
-  await writeHolder(self);
+  await keep(holderFile, self);
   return {
     killed,
-    announce: (databaseUrl) => writeHolder({ ...self, databaseUrl }),
+    announce: (found) => keep(holderFile, { ...self, ...found }),
     async [Symbol.asyncDispose]() {
-      await rm(holderFile, { force: true });
+      await rm(join(dataFolder, holderFile), { force: true });
       lock.close();
     },
   };
@@ -74,19 +76,23 @@ function takeLock(): DatabaseSync | undefined {
   }
 }
 
-async function readHolder(): Promise<Holder | undefined> {
+const readHolder = (): Promise<Holder | undefined> => readKept(holderFile);
+
+/** What `keep` has put under this name into the folder. */
+export async function readKept<T>(name: string): Promise<T | undefined> {
   try {
-    return JSON.parse(await readFile(holderFile, "utf8"));
+    return JSON.parse(await readFile(join(dataFolder, name), "utf8"));
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
     return undefined;
   }
 }
 
-/** Complete or not at all, and for our eyes only: the URL holds the password. */
-async function writeHolder(holder: Holder): Promise<void> {
-  await writeFile(`${holderFile}.draft`, JSON.stringify(holder), { mode: 0o600 });
-  await rename(`${holderFile}.draft`, holderFile);
+/** Complete or not at all, and for our eyes only: it may hold a password or a key. */
+export async function keep(name: string, value: unknown): Promise<void> {
+  const file = join(dataFolder, name);
+  await writeFile(`${file}.draft`, JSON.stringify(value), { mode: 0o600 });
+  await rename(`${file}.draft`, file);
 }
 
 function alreadyHeld(holder: Holder | undefined): CommandFailed {

@@ -26,3 +26,17 @@ export function table(rows: readonly (readonly string[])[]): string {
 }
 
 export const plural = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? "" : "s"}`;
+
+/** Text that came from elsewhere: nothing of it may steer the terminal. */
+export const visible = (text: string): string => text.replace(/(?!\n)\p{C}/gu, "�");
+
+const lineMax = 60;
+
+/** One line of at most `max` characters, of characters that can be seen. */
+export function oneLine(text: string, max = lineMax): string {
+  const line = visible(text).replace(/\s+/g, " ").trim();
+  return line.length > max ? `${line.slice(0, max - 1)}…` : line;
+}
+
+/** A time of the database, as exact as a person wants it. */
+export const toSeconds = (time: string): string => `${time.slice(0, 19)}Z`;

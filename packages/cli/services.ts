@@ -15,6 +15,8 @@ export interface ServiceEntry {
   readonly port: number;
   /** One line for tables and help. */
   readonly summary: string;
+  /** Where people find it, if that is not simply where it listens. */
+  readonly publicUrl?: (env: Env) => string | undefined;
   /** A command to paste into a shell once `todoke dev` is up. */
   readonly example?: (url: string) => string;
   load(): Promise<Service>;
@@ -52,7 +54,14 @@ export interface Running extends AsyncDisposable {
   readonly stopped: Promise<void>;
 }
 
+/** In the order in which they are started: the gateway, which calls all others, comes last. */
 export const services: readonly ServiceEntry[] = [
+  {
+    name: "account",
+    port: 8081,
+    summary: "who is who: users, identities, roles",
+    load: () => import("@todoke/account"),
+  },
   {
     name: "entitlement",
     port: 8082,
@@ -70,5 +79,12 @@ curl ${url}/v1/users/u_123/entitlements -H "Authorization: Bearer ${devKey}"`,
     summary: "tells users what happened",
     example: (url) => `curl ${url}/debug/notification/inbox/u_123`,
     load: () => import("@todoke/notification"),
+  },
+  {
+    name: "gateway-bff",
+    port: 8080,
+    summary: "where players come in",
+    publicUrl: (env) => env.GATEWAY_BFF_ORIGIN,
+    load: () => import("@todoke/gateway-bff"),
   },
 ];

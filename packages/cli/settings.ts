@@ -2,7 +2,7 @@
 import type { Env, ServiceEntry } from "./services.ts";
 
 /** A setting's name: `variable("gateway-bff", "PORT")` is GATEWAY_BFF_PORT. */
-export function variable(service: string, what: "PORT" | "DATABASE_URL"): string {
+export function variable(service: string, what: "PORT" | "DATABASE_URL" | "URL"): string {
   return `${service.toUpperCase().replaceAll("-", "_")}_${what}`;
 }
 
@@ -17,6 +17,10 @@ export interface Port {
 const opsOffset = 1_000;
 
 export const postgresPort = (env: Env): Port => port(env, { of: "PostgreSQL", variable: "POSTGRES_PORT", usual: 8090 });
+
+/** Of the OpenID provider that `todoke dev` brings. */
+export const providerPort = (env: Env): Port =>
+  port(env, { of: "OpenID provider", variable: "OIDC_PROVIDER_PORT", usual: 8089 });
 
 /** The service's own port, then that of its ops listener. */
 export function portsOf(entry: ServiceEntry, env: Env): readonly [Port, Port] {
@@ -53,7 +57,7 @@ export function settingFaults(entries: readonly ServiceEntry[], env: Env): strin
   const ports = entries.map((entry) => portsOf(entry, env)[0]);
   return [
     ...urls.flatMap(([name, schemes]) => urlFault(name, env[name], schemes)),
-    ...[postgresPort(env), ...ports].flatMap((port) => portFault(port, env)),
+    ...[postgresPort(env), providerPort(env), ...ports].flatMap((port) => portFault(port, env)),
   ];
 }
 

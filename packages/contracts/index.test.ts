@@ -61,6 +61,20 @@ const event = fc.oneof(
     ...own,
   }),
   fc.record({ event_type: fc.constant("EntitlementExpired" as const), ...head, ...own, expires_at: time }),
+  fc.record({
+    event_type: fc.constantFrom("AccountCreated" as const, "AccountDeleted" as const),
+    ...head,
+    user_id: text,
+  }),
+  fc.record({
+    event_type: fc.constant("AccountSuspended" as const),
+    ...head,
+    user_id: text,
+    reason: text,
+    suspended_until: optional(time),
+  }),
+  fc.record({ event_type: fc.constant("AccountReinstated" as const), ...head, user_id: text, reason: text }),
+  fc.record({ event_type: fc.constant("AccountRolesChanged" as const), ...head, user_id: text, roles: text }),
 );
 
 test("whatever is encoded decodes to the same event, and its bytes are those the Protocol Buffers library makes", () => {

@@ -16,6 +16,13 @@ import { decoderFor } from "./decoder.ts";
 import { encoderFor } from "./encoder.ts";
 import { EventNotDecodable, EventNotEncodable } from "./faults.ts";
 import {
+  AccountCreatedSchema,
+  AccountDeletedSchema,
+  AccountReinstatedSchema,
+  AccountRolesChangedSchema,
+  AccountSuspendedSchema,
+} from "./gen/todoke/events/v1/account_pb.ts";
+import {
   EntitlementExpiredSchema,
   EntitlementGrantedSchema,
   EntitlementRevokedSchema,
@@ -29,13 +36,19 @@ export const events = {
   EntitlementGranted: { schema: EntitlementGrantedSchema, subject: "entitlement.events" },
   EntitlementRevoked: { schema: EntitlementRevokedSchema, subject: "entitlement.events" },
   EntitlementExpired: { schema: EntitlementExpiredSchema, subject: "entitlement.events" },
+  AccountCreated: { schema: AccountCreatedSchema, subject: "account.events" },
+  AccountSuspended: { schema: AccountSuspendedSchema, subject: "account.events" },
+  AccountReinstated: { schema: AccountReinstatedSchema, subject: "account.events" },
+  AccountRolesChanged: { schema: AccountRolesChangedSchema, subject: "account.events" },
+  AccountDeleted: { schema: AccountDeletedSchema, subject: "account.events" },
 } as const;
 
 export type EventType = keyof typeof events;
 
 /** Who consumes what: durable consumer names and their subjects. A broker keeps events for these before they first run. */
 export const consumers = {
-  notification: ["entitlement.events"],
+  notification: ["entitlement.events", "account.events"],
+  "gateway-bff": ["account.events"],
 } as const satisfies Record<string, readonly (typeof events)[EventType]["subject"][]>;
 
 /** An event as it is handed to a handler. Generated types call every time optional; `decodeEvent` has looked. */

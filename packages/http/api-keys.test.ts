@@ -1,45 +1,59 @@
-import { hash } from "node:crypto";
-import type { FastifyRequest } from "fastify";
+import { isUnavailable } from "@todoke/kernel/db";
+import { fixedId, testDatabase, until } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
-import { apiKeyAuthentication, readApiKeys } from "./api-keys.ts";
+import { type ApiKeysOptions, fixedKeys, hashOfKey, newApiKey, openApiKeys, readApiKeys } from "./api-keys.ts";
+import { createKey, type NewKey, revokeKeys } from "./api-keys-store.ts";
+import { buildHttpApp } from "./app.ts";
+import { bearerAuthentication, requires } from "./callers.ts";
+import { tokenVerifier } from "./tokens.ts";
 
-const entry = (holder: string, scopes: string, secret: string) =>
-  `${holder}=${scopes}=${hash("sha256", secret, "hex")}`;
+const entry = (holder: string, scopes: string, secret: string) => `${holder}=${scopes}=${hashOfKey(secret)}`;
 const read = (text: string) => readApiKeys({ TODOKE_API_KEYS: text });
-const request = (authorization?: string) => ({ headers: { authorization } }) as FastifyRequest;
+const migrations = { name: "http", dir: new URL("./migrations/", import.meta.url) };
+const shop = { kind: "key", name: "shop", scopes: ["entitlements:write", "read"] };
 
-test("a key names its holder, and lets it do what its scopes say and nothing else", () => {
+/** A service's table with one key of shop in it. */
+async function setup() {
+  const t = await testDatabase({ sets: [migrations] });
+  const secret = newApiKey();
+  const make = (more: Partial<NewKey> = {}) =>
+    createKey(t.db, {
+      keyId: fixedId(1),
+      holder: "shop",
+      scopes: ["entitlements:write", "read"],
+      sha256: hashOfKey(secret),
+      createdBy: "aki",
+      ...more,
+    });
+  await make();
+  return {
+    db: t.db,
+    /** One connection, so that statements run in the order in which they were asked. */
+    single: t.open({ poolMax: 1 }),
+    secret,
+    make,
+    revoke: () => revokeKeys(t.db, { keyId: fixedId(1) }, { by: "aki" }),
+    /** One process of the service. */
+    open: (options: Partial<ApiKeysOptions> = {}) => openApiKeys({ db: t.open(), fixed: [], ...options }),
+    [Symbol.asyncDispose]: () => t[Symbol.asyncDispose](),
+  };
+}
+
+test("a fixed key names its holder and what the holder may do, and no other text is anybody's key", () => {
   const { keys, faults } = read(
     `${entry("shop", "entitlements:write+read", "tdk_a")}, ${entry("game", "read", "tdk_b")}`,
   );
   expect(faults).toEqual([]);
-  const authenticate = apiKeyAuthentication(keys);
-  expect(authenticate(request("Bearer tdk_a"), "entitlements:write")).toBe("shop");
-  expect(authenticate(request("bearer tdk_b"), "read")).toBe("game");
-  expect(() => authenticate(request("Bearer tdk_b"), "entitlements:write")).toThrow(
-    expect.objectContaining({ status: 403, code: "forbidden" }),
-  );
+  const find = fixedKeys(keys);
+  expect(find("tdk_a")).toEqual(shop);
+  expect(find("tdk_b")).toEqual({ kind: "key", name: "game", scopes: ["read"] });
+  for (const stranger of ["", "tdk_", "tdk_x", "TDK_A", "tdk_a ", hashOfKey("tdk_a")])
+    expect(find(stranger)).toBeUndefined();
 });
 
-test.each([
-  undefined,
-  "",
-  "tdk_a",
-  "Basic tdk_a",
-  "Bearer",
-  "Bearer ",
-  "Bearer tdk_x",
-  "Bearer tdk_a tdk_a",
-  `Bearer ${"x".repeat(300)}`,
-])("nobody is let in with %o", (authorization) => {
-  const authenticate = apiKeyAuthentication(read(entry("shop", "read", "tdk_a")).keys);
-  expect(() => authenticate(request(authorization), "read")).toThrow(expect.objectContaining({ status: 401 }));
-});
-
-test("every fault of the setting is told, and none shows what was written", () => {
-  const faultsOf = (text: string) => read(text).faults;
-  expect(faultsOf("")).toEqual([expect.stringMatching(/^TODOKE_API_KEYS is not set: nobody could call/)]);
-  const faults = faultsOf(
+test("without fixed keys nothing is wrong; every fault of the setting is told, and none shows what was written", () => {
+  expect(read("")).toEqual({ keys: [], faults: [] });
+  const { faults } = read(
     `tdk_secret,${entry("shop", "read+fly", "a")},${entry("shop", "read", "b")},${entry("shop", "read", "c")}`,
   );
   expect(faults).toEqual([
@@ -48,4 +62,166 @@ test("every fault of the setting is told, and none shows what was written", () =
     expect.stringMatching(/names shop twice/),
   ]);
   expect(faults.join()).not.toContain("tdk_secret");
+});
+
+test("a key of the table is found by its text, read once and then known; fixed keys count beside it", async () => {
+  await using t = await setup();
+  const { keys } = read(entry("game", "read", "tdk_fixed"));
+  const { find } = t.open({ fixed: keys });
+  expect(await find(t.secret)).toEqual(shop);
+  expect(find(t.secret)).toEqual(shop); // At once: no promise.
+  expect(find("tdk_fixed")).toMatchObject({ name: "game" });
+  expect(await find(newApiKey())).toBeUndefined();
+  expect(await find(`${t.secret}a`)).toBeUndefined();
+});
+
+test("what cannot be a key costs no read", async () => {
+  await using t = await setup();
+  const { find } = t.open();
+  for (const text of ["", "tdk_", "Basic", hashOfKey(t.secret), `tdk_${"x".repeat(253)}`, "tdk_é"])
+    expect(find(text)).toBeUndefined();
+});
+
+test("a revocation counts at once in a process that is told of it, and a new key too", async () => {
+  await using t = await setup();
+  const { find, forget } = t.open({ cacheMs: 60_000 });
+  const second = newApiKey();
+  expect([await find(t.secret), await find(second)]).toEqual([shop, undefined]);
+  await t.revoke();
+  await t.make({ keyId: fixedId(2), sha256: hashOfKey(second) });
+  forget();
+  expect([await find(t.secret), await find(second)]).toEqual([undefined, shop]);
+});
+
+test.each([
+  ["by those who come after it", false],
+  ["by those who come meanwhile", true],
+])("an answer that was under way when the revocation was told of is not believed %s", async (_who, asksMeanwhile) => {
+  await using t = await setup();
+  const [answered, arrives] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const slow = Object.create(t.db, {
+    query: {
+      value: async (...asked: [never]) => {
+        const answer = await t.db.query(...asked);
+        answered.resolve();
+        await arrives.promise;
+        return answer;
+      },
+    },
+  });
+  const { find, forget } = t.open({ db: slow, cacheMs: 60_000 });
+  const before = find(t.secret);
+  await answered.promise;
+  await t.revoke();
+  forget();
+  const meanwhile = asksMeanwhile ? find(t.secret) : undefined;
+  arrives.resolve();
+  expect(await before).toEqual(shop); // It came before the revocation had been answered.
+  expect(await meanwhile).toBeUndefined();
+  expect(await find(t.secret)).toBeUndefined();
+});
+
+test("a process that nobody tells refuses a revoked key when its cache ends, and knows it until then", async () => {
+  await using t = await setup();
+  const [patient, quick] = [t.open({ cacheMs: 60_000 }), t.open({ cacheMs: 100 })];
+  for (const { find } of [patient, quick]) expect(await find(t.secret)).toEqual(shop);
+  await t.revoke();
+  await until("the quick one refuses it", async () => (await quick.find(t.secret)) === undefined);
+  expect(patient.find(t.secret)).toEqual(shop);
+});
+
+test("a key is refused from its expiry on, whatever the cache says", async () => {
+  await using t = await setup();
+  const { find, forget } = t.open({ cacheMs: 60_000 });
+  await t.db.query(`update api_keys set expires_at = now() + interval '2 seconds'`);
+  expect(await find(t.secret)).toEqual(shop);
+  await until("it has expired", async () => (await find(t.secret)) === undefined);
+  await t.db.query(`update api_keys set expires_at = now() + interval '1 day'`);
+  forget();
+  expect(await find(t.secret)).toEqual(shop);
+});
+
+test("a flood of unknown keys neither grows the memory, nor pushes known keys out, nor takes the pool", async () => {
+  await using t = await setup();
+  const db = t.db;
+  const { find } = t.open({ db, cacheMs: 600_000 });
+  expect(await find(t.secret)).toEqual(shop);
+  const strangers = Array.from({ length: 10_001 }, newApiKey);
+  await Promise.all(strangers.slice(0, 6_000).map(find));
+  await Promise.all(strangers.slice(6_000).map(find));
+  expect(find(t.secret)).toEqual(shop);
+  expect(db.totalCount).toBeLessThanOrEqual(2); // One for reads, one for the note of shop's last use.
+  const again = strangers.map(find);
+  const remembered = again.map((found) => !(found instanceof Promise));
+  await Promise.all(again);
+  expect(remembered.filter(Boolean)).toHaveLength(10_000);
+  expect(remembered[0]).toBe(false);
+});
+
+test("the last use of a key is noted, once a minute at the most, and nobody waits for it", async () => {
+  await using t = await setup();
+  const { find, forget } = t.open({ db: t.single });
+  const usedAt = async (holder: string) =>
+    (await t.db.query(`select last_used_at::text as at from api_keys where holder = $1`, [holder])).rows[0]?.at;
+  expect(await usedAt("shop")).toBeNull();
+  await find(t.secret);
+  await until("it is noted", async () => (await usedAt("shop")) !== null);
+
+  await t.db.query(`update api_keys set last_used_at = now() - interval '30 seconds'`);
+  const noted = await usedAt("shop");
+  await t.make({ keyId: fixedId(2), holder: "game", sha256: hashOfKey("tdk_game") });
+  forget();
+  await find(t.secret);
+  await find("tdk_game");
+  await until("that of a key which is used later is noted", async () => (await usedAt("game")) !== null);
+  expect(await usedAt("shop")).toBe(noted);
+
+  await t.db.query(`update api_keys set last_used_at = now() - interval '2 minutes' where holder = 'shop'`);
+  const old = await usedAt("shop");
+  forget();
+  await find(t.secret);
+  await until("it is noted again", async () => (await usedAt("shop")) > old);
+});
+
+test("while the database is away fixed keys count, and nobody else is let in or remembered as a stranger", async () => {
+  await using t = await setup();
+  await using away = await testDatabase({ sets: [] });
+  const { keys } = read(entry("game", "read", "tdk_fixed"));
+  const { find } = t.open({ db: away.open({ url: "postgres://127.0.0.1:1/none" }), fixed: keys });
+  expect(find("tdk_fixed")).toMatchObject({ name: "game" });
+  await expect(find(t.secret)).rejects.toSatisfy(isUnavailable);
+  await expect(find(t.secret)).rejects.toSatisfy(isUnavailable);
+});
+
+test("scopes are kept to, and no key is in any answer, line of the log or row of the database", async () => {
+  await using t = await setup();
+  const lines: string[] = [];
+  const stream = { write: (line: string) => void lines.push(line) };
+  await using app = await buildHttpApp({ title: "t", version: "0", log: { level: "debug", stream } });
+  const keys = t.open();
+  const tokenBearer = tokenVerifier({ audience: "test", keys: [] });
+  const authenticate = bearerAuthentication({ keyHolder: keys.find, tokenBearer });
+  app.get(
+    "/mine",
+    { ...requires(authenticate, { key: "read" }), schema: { operationId: "mine" } },
+    ({ caller }) => caller,
+  );
+  app.get(
+    "/points",
+    { ...requires(authenticate, { key: "points:write" }), schema: { operationId: "points" } },
+    () => "",
+  );
+  const stranger = newApiKey();
+  const get = (url: string, key: string) => app.inject({ url, headers: { authorization: `Bearer ${key}` } });
+  const answers = [await get("/mine", t.secret), await get("/points", t.secret), await get("/mine", stranger)];
+  await t.db.query(`alter table api_keys rename column holder to other`);
+  keys.forget();
+  answers.push(await get("/mine", t.secret));
+  expect(answers.map(({ statusCode }) => statusCode)).toEqual([200, 403, 401, 500]);
+  expect(answers[1]?.json().detail).toBe("the API key of shop does not have the scope points:write");
+  const rows = await t.db.query(`select k::text as row from api_keys k`);
+  const everything = [...lines, ...answers.map(({ body }) => body), JSON.stringify(rows.rows)].join("\n");
+  expect(lines.length).toBeGreaterThanOrEqual(4);
+  expect(everything).toContain("shop");
+  for (const secret of [t.secret, stranger]) expect(everything).not.toContain(secret.slice(4, 20));
 });

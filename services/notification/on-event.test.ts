@@ -3,7 +3,7 @@ import { deadEvents, openInbox, redriveDead } from "@todoke/kernel/inbox";
 import { fixedId } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
 import { notify, readEvent } from "./on-event.ts";
-import { delivery, setup } from "./testing.ts";
+import { accountDelivery, delivery, setup } from "./testing.ts";
 
 const never = new AbortController().signal;
 
@@ -41,6 +41,21 @@ test("an event becomes one notification with its words, its time and its trace, 
   expect(rows[0].notification_id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7/);
   const [exact] = await t.rows(`select occurred_at = '2026-01-08T07:10:00.123456Z' as yes from notifications`);
   expect(exact).toEqual({ yes: true });
+});
+
+test("an event with nothing to tell is marked and makes no notification, alone and among others", async () => {
+  await using t = await setupInbox();
+  const changed = accountDelivery(1, "AccountRolesChanged", { roles: "ADMIN,USER" });
+  expect(await t.handle([changed], never)).toMatchObject([{ kind: "done" }]);
+  expect(t.woken.times).toBe(0);
+  const batch = [accountDelivery(2, "AccountCreated"), delivery(3), accountDelivery(4, "AccountDeleted")];
+  expect(await t.handle(batch, never)).toMatchObject([{ kind: "done" }, { kind: "done" }, { kind: "done" }]);
+  expect(t.woken.times).toBe(1);
+  expect(await t.rows(`select event_type from notifications order by event_id`)).toEqual([
+    { event_type: "AccountCreated" },
+    { event_type: "EntitlementGranted" },
+  ]);
+  expect(await t.rows(`select event_id from processed_events order by 1`)).toHaveLength(4);
 });
 
 test("an event that comes many times, in one batch, again, and at two processes at once, is one notification", async () => {

@@ -1,6 +1,6 @@
 /**
  * What the events of others do here: each becomes one notification for the user it is about, in the transaction that
- * marks it processed, and the sender hears of it after the commit.
+ * marks it processed, and the sender hears of it after the commit. One with nothing to tell is marked, and that is all.
  */
 import { randomUUIDv7 } from "node:crypto";
 import { decodeEvent, type Event, type EventType, isEventType } from "@todoke/contracts";
@@ -17,17 +17,19 @@ export type Notice = Omit<NotificationRow, "notification_id">;
  * Throws when this build cannot read it: the inbox then puts it away whole. That goes for a type that only a newer build
  * knows as well, as in the middle of a deploy: to mark it as dealt with would mean that its user is never told.
  */
-export function readEvent({ eventId, eventType, headers, payload }: Envelope): Notice {
+export function readEvent({ eventId, eventType, headers, payload }: Envelope): Notice | undefined {
   if (!isEventType(eventType)) {
     throw new Error(`${eventType} is not a type of event that this build knows; deploy one that does, then redrive it`);
   }
   const event = decodeEvent(eventType, payload);
+  const text = textOf(eventType, event);
+  if (text === undefined) return undefined;
   return {
     // The id that the inbox marks, so that the mark and the notification can never be of two events.
     event_id: eventId,
     user_id: event.userId,
     event_type: eventType,
-    text: textOf(eventType, event),
+    text,
     occurred_at: timeOf(event),
     headers: traceOf(headers),
   };
@@ -35,9 +37,11 @@ export function readEvent({ eventId, eventType, headers, payload }: Envelope): N
 
 /** The effect of a batch: one statement, however many events. `wake` is called once they are committed. */
 export function notify(wake: () => void) {
-  return async (tx: Tx, notices: readonly Notice[]): Promise<void> => {
+  return async (tx: Tx, read: readonly (Notice | undefined)[]): Promise<void> => {
+    const notices = read.filter((notice) => notice !== undefined);
+    if (notices.length === 0) return;
     // Alone, the effect runs within the event's own span, and the sending goes on from there.
-    const trace = notices.length === 1 ? traceHeaders() : {};
+    const trace = read.length === 1 ? traceHeaders() : {};
     await insertNotifications(
       tx,
       notices.map((notice) => ({

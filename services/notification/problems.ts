@@ -6,3 +6,9 @@ export const deadLetterNotFound = problem({
   status: 404,
   title: "There is no such dead letter",
 });
+
+export const tooManyStreams = problem({
+  code: "too-many-streams",
+  status: 429,
+  title: "The user has too many streams open",
+});

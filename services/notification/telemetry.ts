@@ -41,6 +41,12 @@ export const metricCatalogue = {
     description: "How long the longest-waiting notification that a sender could take now has been due",
     attributes: [],
   },
+  "notification.streams.current": {
+    kind: "gauge",
+    unit: "{stream}",
+    description: "Clients that follow an inbox live at this process",
+    attributes: [],
+  },
 } as const satisfies MetricCatalogue;
 
 export const spanNames = {
@@ -89,5 +95,15 @@ export function watchBacklog(db: Db, onError: (error: unknown) => void): AsyncDi
         { name: "notification.dlq.current", value: dead },
       ] as const;
     },
+  });
+}
+
+export function watchStreams(live: { readonly size: number }): AsyncDisposable {
+  return watch({
+    scope,
+    catalogue: metricCatalogue,
+    gauges: ["notification.streams.current"],
+    read: () => [{ name: "notification.streams.current", value: live.size }],
+    everyMs: 0, // It asks nobody.
   });
 }

@@ -8,6 +8,7 @@ import { done } from "@todoke/kernel/worker";
 import type { Send } from "./senders/index.ts";
 import { insertNotifications, type NotificationRow } from "./store/notifications.ts";
 
+export { InboxClient } from "./live/testing.ts";
 export { notificationService } from "./main.ts";
 
 const own = { name: "notification", dir: new URL("./migrations/", import.meta.url) };
@@ -61,6 +62,22 @@ export function delivery(n: number, more: Partial<Delivery> = {}): Delivery {
     }),
     redelivered: false,
     ...more,
+  };
+}
+
+/** An event of account, as a bus brings it. */
+export function accountDelivery(n: number, eventType: string, said: object = {}): Delivery {
+  const [eventId, occurredAt] = [fixedId(n), "2026-01-08T07:10:00.123456Z"];
+  const head = { event_id: eventId, event_type: eventType, occurred_at: occurredAt, version: n, user_id: "u_123" };
+  return {
+    eventId,
+    eventType,
+    subject: "account.events",
+    aggregateKey: "u_123",
+    occurredAt,
+    headers: {},
+    payload: encodeEvent(eventType, { ...head, ...said }),
+    redelivered: false,
   };
 }
 

@@ -1,20 +1,18 @@
 import { hash } from "node:crypto";
 import { userInfo } from "node:os";
-import { migrate as migrateEntitlement } from "@todoke/entitlement";
 import type { Db } from "@todoke/kernel/db";
 import { fixedId, testDatabase, until } from "@todoke/kernel/testing";
 import { openWakeups } from "@todoke/kernel/worker";
-import { migrate as migrateNotification } from "@todoke/notification";
 import { expect, test } from "vitest";
+import { services } from "../services.ts";
 import { freePort, openShell } from "../testing/command.ts";
 
-/** Both services' schemas on a database of their own, a shell that knows it, and no service that runs. */
+/** All services' schemas on a database of their own, a shell that knows it, and no service that runs. */
 async function setup() {
   const t = await testDatabase({ sets: [] });
   const keys = `shop=entitlements:write=${hash("sha256", "tdk_shop", "hex")}`;
   const full = { DATABASE_URL: t.url, TODOKE_API_KEYS: keys };
-  await migrateEntitlement(full, { dryRun: false });
-  await migrateNotification(full, { dryRun: false });
+  for (const entry of services) await (await entry.load()).migrate(full, { dryRun: false });
   const shell = openShell("todoke");
   const [entitlement, notification] = [t.open({ schema: "entitlement" }), t.open({ schema: "notification" })];
   return {

@@ -1,17 +1,13 @@
 /** `todoke dead`: what was given up, seen and tried again by the database alone. The verbs are in dead/. */
-import type { Call, Command } from "../command.ts";
+import type { Command } from "../command.ts";
 import { list } from "../dead/list.ts";
 import { redrive } from "../dead/redrive.ts";
 import { show } from "../dead/show.ts";
-import { Misused } from "../faults.ts";
-import { nearest } from "../nearest.ts";
-
-type Verb = "list" | "show" | "redrive";
+import { runVerb, type Verb } from "../verbs.ts";
 
 const filters = ["table", "type", "error"];
 
-/** What each verb does, and the options that mean something to it. */
-const verbs: Record<Verb, { run(call: Call): Promise<number>; readonly options: readonly string[] }> = {
+const verbs: Record<"list" | "show" | "redrive", Verb> = {
   list: { run: list, options: [...filters, "limit", "after", "json"] },
   show: { run: show, options: ["json"] },
   redrive: { run: redrive, options: [...filters, "all", "yes", "reason", "by", "json"] },
@@ -50,16 +46,5 @@ left alone. --all takes what --table, --type and --error leave, and without --ye
     json: "print JSON",
   },
   takesNames: true,
-  async run(call) {
-    const [word = "", ...names] = call.names;
-    const verb = verbs[word as Verb] ?? refuseVerb(word);
-    const stray = [...call.switches, ...Object.keys(call.values)].find((option) => !verb.options.includes(option));
-    if (stray) throw new Misused(`--${stray} means nothing to ${word}.`);
-    return verb.run({ ...call, names });
-  },
+  run: (call) => runVerb(verbs, call),
 };
-
-function refuseVerb(word: string): never {
-  const meant = nearest(word, Object.keys(verbs));
-  throw new Misused(word ? `There is no "${word}"${meant ? `; did you mean ${meant}?` : "."}` : "Say what to do.");
-}

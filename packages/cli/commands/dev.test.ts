@@ -1,19 +1,25 @@
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { startEngine } from "@todoke/engines";
+import { openSigner, readSigningKey, readVerifyingKeys, tokenVerifier } from "@todoke/http";
+import { openBrowser } from "@todoke/identity/testing";
 import { until } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
 import { isFree } from "../ports.ts";
+import { services } from "../services.ts";
+import { variable } from "../settings.ts";
 import { freePort, openShell, type Screen } from "../testing/command.ts";
 
 const ready = "Ready. Ctrl-C stops.";
 
 /** Ports that nobody uses, and the address of the one service there is. */
 async function site() {
-  const [counter, postgres] = [await freePort(), await freePort()];
+  const [counter, postgres, provider] = [await freePort(), await freePort(), await freePort()];
   const ask = async (path: string) => (await fetch(`http://127.0.0.1:${counter}${path}`)).text();
-  return { env: { COUNTER_PORT: String(counter), POSTGRES_PORT: String(postgres) }, postgres, counter, ask };
+  const handed = async (): Promise<Record<string, string>> => JSON.parse(await ask("/env"));
+  const env = { COUNTER_PORT: String(counter), POSTGRES_PORT: String(postgres), OIDC_PROVIDER_PORT: String(provider) };
+  return { env, postgres, counter, provider, issuer: `http://127.0.0.1:${provider}`, ask, handed };
 }
 
 async function stop(screen: Screen) {
@@ -64,21 +70,25 @@ test("after a kill -9 it waits until the database of the killed run has stopped"
 
 test("it ends by printing what runs where, and a line to paste", async () => {
   await using shell = openShell();
-  const { env, counter, postgres } = await site();
+  const { env, counter, postgres, issuer } = await site();
   const screen = shell.start("dev", env);
   await screen.shows(ready);
   const { out, err } = await stop(screen);
   expect(out).toContain("Schemas: 1 migration ran\n");
   const database = `postgres://postgres@127.0.0.1:${postgres}/postgres`;
   expect(out).toContain(`  counter    ${`http://127.0.0.1:${counter}`.padEnd(database.length)}   counts\n`);
+  expect(out).toContain(
+    `  provider   ${issuer.padEnd(database.length)}   where demo users log in, for trying out only\n`,
+  );
   expect(out).toContain(`  database   ${database}   PostgreSQL\n`);
+  expect(out).toContain("\nLog in as alice / alice-demo, bob / bob-demo, admin / admin-demo.\n");
   expect(out).toContain(`Try it:\n\ncurl -X POST http://127.0.0.1:${counter}/add\n`);
   expect(err).toBe("Stopping: finishing what is under way. Once more stops at once.\n");
 });
 
 test("a port in use is named, with the variable that changes it, before anything is started", async () => {
   await using shell = openShell();
-  const { env, counter, postgres } = await site();
+  const { env, counter, postgres, provider } = await site();
   await using _ = createServer().listen(counter, "127.0.0.1");
   const { code, err } = await shell.run("dev", env);
   expect(code).toBe(1);
@@ -89,6 +99,97 @@ test("a port in use is named, with the variable that changes it, before anything
   await using __ = createServer().listen(postgres, "127.0.0.1");
   const again = await shell.run("dev", { ...other.env, POSTGRES_PORT: String(postgres) });
   expect(again).toMatchObject({ code: 1, err: expect.stringContaining("set POSTGRES_PORT to another port") });
+
+  await using ___ = createServer().listen(provider, "127.0.0.1");
+  const third = await shell.run("dev", { ...other.env, OIDC_PROVIDER_PORT: String(provider) });
+  expect(third.err).toContain(`Port ${provider} (OpenID provider) is in use`);
+});
+
+test("it brings an OpenID provider and keys that services trust each other by, and finds them again after a restart", async () => {
+  await using shell = openShell();
+  const { env, issuer, counter, handed } = await site();
+  const keysThere = async () => (await fetch(`${issuer}/jwks`)).text();
+  const first = shell.start("dev", env);
+  await first.shows(ready);
+  const [before, keysBefore] = [await handed(), await keysThere()];
+  expect(before).toMatchObject({
+    OIDC_ISSUER: issuer,
+    OIDC_CLIENT_ID: "todoke",
+    ACCOUNT_ADMINS: `${issuer} admin`,
+    COUNTER_URL: `http://127.0.0.1:${counter}`,
+    GATEWAY_BFF_SECRET: expect.stringMatching(/^[\w-]{43}$/),
+    OIDC_CLIENT_SECRET: expect.stringMatching(/^[\w-]{43}$/),
+  });
+  expect(await whoIs(before)).toMatchObject({ name: "service:gateway-bff" });
+  for (const file of ["secrets.json", "provider-keys.json"])
+    expect(statSync(join(shell.folder, ".todoke", file)).mode & 0o777).toBe(0o600);
+  await stop(first);
+
+  const second = shell.start("dev", env);
+  await second.shows(ready);
+  expect(await handed()).toEqual(before);
+  expect(await keysThere()).toBe(keysBefore);
+  const { out, err } = await stop(second);
+  for (const name of ["GATEWAY_BFF_SECRET", "GATEWAY_BFF_TOKEN_KEY", "OIDC_CLIENT_SECRET"])
+    expect(out + err).not.toContain(before[name]);
+});
+
+/** Whom a service takes the gateway for, with what both were handed. */
+async function whoIs(env: Record<string, string>) {
+  const key = readSigningKey(env, "GATEWAY_BFF_TOKEN_KEY", []);
+  if (!key) throw new Error("no key to sign with");
+  const verifier = tokenVerifier({ audience: "counter", keys: readVerifyingKeys(env, []) });
+  return verifier(await openSigner({ issuer: "gateway-bff", key }).tokenFor("counter"));
+}
+
+test("with all services: who logs in as printed is a player or an admin", { timeout: 90_000 }, async () => {
+  await using shell = openShell("todoke");
+  const { env } = await site();
+  const ports = Object.fromEntries(
+    await Promise.all(services.map(async ({ name }) => [variable(name, "PORT"), String(await freePort())])),
+  );
+  const screen = shell.start("dev", { ...env, ...ports });
+  await screen.shows(ready);
+  const origin = `http://localhost:${ports.GATEWAY_BFF_PORT}`;
+  const player = await loggedIn(origin, { username: "alice", password: "alice-demo" });
+  expect(await player("/v1/me")).toMatchObject({ status: 200, body: { roles: ["USER"], email: "alice@example.com" } });
+  expect(await player("/v1/admin/users")).toMatchObject({ status: 403 });
+  const admin = await loggedIn(origin, { username: "admin", password: "admin-demo" });
+  expect(await admin("/v1/admin/users?email=alice@example.com")).toMatchObject({ status: 200 });
+  const { code, out } = await stop(screen);
+  expect(code).toBe(0);
+  expect(out).toContain(`  gateway-bff    ${origin} `);
+  expect(out).toContain(`\nLog in at ${origin}/login as alice / alice-demo, `);
+});
+
+/** From the gateway to the provider and back, as a browser goes; then what the gateway answers to it. */
+async function loggedIn(origin: string, form: Record<string, string>) {
+  const browser = openBrowser();
+  const sent = await browser.visit(`${origin}/login`);
+  const page = await browser.visit(sent.url);
+  const back = await browser.visit(page.url, form);
+  await browser.visit(back.url);
+  return async (path: string) => {
+    const { status, text } = await browser.visit(origin + path);
+    return { status, body: JSON.parse(text) };
+  };
+}
+
+test("with OIDC_ISSUER it starts no provider, and what is set by hand is handed on as it is", async () => {
+  await using shell = openShell();
+  const { env, provider, handed } = await site();
+  const own = {
+    OIDC_ISSUER: "https://login.example.com",
+    ACCOUNT_ADMINS: "https://login.example.com boss",
+    TODOKE_TOKEN_KEYS: "gateway-bff.mine=abc",
+  };
+  const screen = shell.start("dev", { ...env, ...own });
+  await screen.shows(ready);
+  expect(await handed()).toMatchObject(own);
+  expect(await handed()).not.toHaveProperty("OIDC_CLIENT_SECRET");
+  expect(await handed()).not.toHaveProperty("GATEWAY_BFF_TOKEN_KEY");
+  expect(await isFree(provider)).toBe(true);
+  expect((await stop(screen)).out).not.toContain("alice");
 });
 
 test("a second one in the same folder says that there is a first", async () => {
@@ -104,12 +205,14 @@ test("a second one in the same folder says that there is a first", async () => {
 
 test("doctor looks at the database of the one that runs here, and takes its ports for granted", async () => {
   await using shell = openShell();
-  const { env } = await site();
+  const { env, issuer } = await site();
   const screen = shell.start("dev", env);
   await screen.shows(ready);
   const { code, out } = await shell.run("doctor", env);
   expect(out).toMatch(/✓ database +PostgreSQL 18/);
   expect(out).toMatch(/✓ counter +its schema is up to date\n/);
+  expect(out).toContain(`✓ OpenID     ${issuer}\n`);
+  expect(out).toContain("✓ tokens     signed by gateway-bff.k1, and taken\n");
   expect(out).toContain(`used by the \`todoke dev\` that runs here (process ${screen.process.pid})`);
   expect(code).toBe(0);
   await stop(screen);
@@ -135,14 +238,17 @@ test("Ctrl-C finishes what is under way; a second one does not wait", async () =
   await expect(stuck.text()).rejects.toThrow();
 });
 
-test("with DATABASE_URL it uses that server and starts none", async () => {
+test("with DATABASE_URL it uses that server and starts none, and lets in nobody whose password is known", async () => {
   await using engine = await startEngine("postgres");
   await using shell = openShell();
-  const { env, postgres, ask } = await site();
+  const { env, postgres, provider, ask, handed } = await site();
   const screen = shell.start("dev", { ...env, DATABASE_URL: engine.url });
   await screen.shows(ready);
   expect(await ask("/add")).toBe("1");
   expect(await isFree(postgres)).toBe(true);
+  expect(await isFree(provider)).toBe(true);
+  expect(await handed()).toMatchObject({ ACCOUNT_ADMINS: "", TODOKE_API_KEYS: "" });
+  expect(await handed()).not.toHaveProperty("OIDC_ISSUER");
   const { code, out } = await stop(screen);
   expect(code).toBe(0);
   expect(out).not.toContain(new URL(engine.url).password);

@@ -7,14 +7,16 @@ import { type Engine, startEngine } from "@todoke/engines";
 import { type Loaded, refuseMisconfigured } from "../choice.ts";
 import type { Command } from "../command.ts";
 import { dataFolder, type HeldFolder, type Holder, holdFolder } from "../data-folder.ts";
-import { devEnv } from "../dev-env.ts";
+import { type DemoProvider, startDemoProvider } from "../demo-provider.ts";
+import { demoIssuer, devEnv } from "../dev-env.ts";
+import { keptSecrets, newSecrets } from "../dev-secrets.ts";
 import { CommandFailed, reasonOf } from "../faults.ts";
 import { migrateAll } from "../migrations.ts";
 import { plural, say, styled, table } from "../output.ts";
 import { isFree, refuseBusy } from "../ports.ts";
 import { type AtWork, startServices } from "../run-services.ts";
 import type { Env } from "../services.ts";
-import { type Port, portsOf, postgresPort, withoutSecrets } from "../settings.ts";
+import { type Port, portsOf, postgresPort, providerPort, withoutSecrets } from "../settings.ts";
 import { hearStop, type Stop } from "../stop.ts";
 
 export const dev: Command = {
@@ -22,12 +24,16 @@ export const dev: Command = {
   summary: "run everything on this machine, with a database of its own",
   usage: "todoke dev",
   details: `
-Starts PostgreSQL (it comes with \`npm ci\`), brings the schemas up to date and runs all services in this process.
-Data is kept in .todoke/ and survives a restart, also after a crash or a kill -9.
+Starts PostgreSQL (it comes with \`npm ci\`) and an OpenID provider with two players and an admin, brings the schemas
+up to date and runs all services in this process. Data and keys are kept in .todoke/ and survive a restart, also after
+a crash or a kill -9.
 
-  DATABASE_URL             use this PostgreSQL server instead of an own one
+  DATABASE_URL             use this PostgreSQL server instead of an own one; then OIDC_ISSUER must be set
   EVENT_BUS_URL            nats://…, amqp://… or postgres://…; without it the bus is in the database
+  REDIS_URL                redis://…; without it sessions and limits are in the database
+  OIDC_ISSUER              log in there instead; with OIDC_CLIENT_ID and OIDC_CLIENT_SECRET
   POSTGRES_PORT            where the own PostgreSQL listens (8090)
+  OIDC_PROVIDER_PORT       where the own OpenID provider listens (8089)
   <SERVICE>_PORT           where a service listens (\`todoke help\` lists the usual ports)
 
 Ctrl-C or SIGTERM drains and stops; a second one ends it at once.`,
@@ -36,13 +42,18 @@ Ctrl-C or SIGTERM drains and stops; a second one ends it at once.`,
   async run({ env, services }) {
     const stop = await hearStop();
     const port = postgresPort(env);
-    const loaded = await refuseMisconfigured(services, devEnv(env, env.DATABASE_URL || toBeStarted));
+    const issuer = demoIssuer(env);
+    const planned = { databaseUrl: env.DATABASE_URL || toBeStarted, issuer, services, secrets: await newSecrets() };
+    const loaded = await refuseMisconfigured(services, devEnv(env, planned));
     await using folder = await holdFolder(port.number);
-    await refuseBusy(services.flatMap((entry) => portsOf(entry, env)));
+    const ports = services.flatMap((entry) => portsOf(entry, env));
+    await refuseBusy(issuer ? [...ports, providerPort(env)] : ports);
     await using database = env.DATABASE_URL ? notOurs(env.DATABASE_URL) : await startDatabase(port, folder);
-    await folder.announce(database.url);
+    const made = { ...planned, databaseUrl: database.url, secrets: await keptSecrets() };
+    await using provider = issuer ? await startDemoProvider(devEnv(env, made)) : undefined;
+    await folder.announce({ databaseUrl: database.url, ...(issuer && { issuer }) });
     stop.throwIfAsked();
-    await runAll({ loaded, stop, env: devEnv(env, database.url) });
+    await runAll({ loaded, stop, provider, env: devEnv(env, made) });
     return 0;
   },
 };
@@ -50,11 +61,18 @@ Ctrl-C or SIGTERM drains and stops; a second one ends it at once.`,
 /** Stands for the database that does not run yet while settings are checked. */
 const toBeStarted = "postgres://127.0.0.1/postgres";
 
-async function runAll({ loaded, stop, env }: { loaded: readonly Loaded[]; stop: Stop; env: Env }): Promise<void> {
+interface Ready {
+  readonly loaded: readonly Loaded[];
+  readonly stop: Stop;
+  readonly provider: DemoProvider | undefined;
+  readonly env: Env;
+}
+
+async function runAll({ loaded, stop, provider, env }: Ready): Promise<void> {
   const ran = (await migrateAll(loaded, env, { dryRun: false })).flatMap((service) => service.ran);
   if (ran.length > 0) say(`Schemas: ${plural(ran.length, "migration")} ran`);
   await using work = await startServices(loaded, env, stop);
-  welcome(work, env);
+  welcome(work, env, provider);
   await work.untilStop();
 }
 
@@ -86,13 +104,17 @@ async function waitForDatabaseOf({ postgresPort }: Holder): Promise<void> {
   while (!(await isFree(postgresPort)) && performance.now() < deadline) await sleep(50);
 }
 
-function welcome(work: AtWork, env: Env): void {
-  const rows = work.all.map(({ entry, running }) => [entry.name, running.url, entry.summary]);
+function welcome(work: AtWork, env: Env, provider: DemoProvider | undefined): void {
+  const services = work.all.map(({ entry, running }) => ({ entry, url: entry.publicUrl?.(env) ?? running.url }));
+  const rows = services.map(({ entry, url }) => [entry.name, url, entry.summary]);
+  if (provider) rows.push(["provider", provider.issuer, "where demo users log in, for trying out only"]);
   if (env.DATABASE_URL) rows.push(["database", withoutSecrets(env.DATABASE_URL), "PostgreSQL"]);
   if (env.EVENT_BUS_URL) rows.push(["bus", withoutSecrets(env.EVENT_BUS_URL), "events"]);
   say();
   say(table(rows));
-  const examples = work.all.flatMap(({ entry, running }) => entry.example?.(running.url) ?? []);
+  const where = env.GATEWAY_BFF_ORIGIN ? ` at ${env.GATEWAY_BFF_ORIGIN}/login` : "";
+  if (provider) say(`\nLog in${where} as ${provider.logIns.join(", ")}.`);
+  const examples = services.flatMap(({ entry, url }) => entry.example?.(url) ?? []);
   if (examples.length > 0) say(`\nTry it:\n\n${examples.join("\n\n")}`);
   say(`\n${styled("green", "✓")} Ready. Ctrl-C stops.`);
 }

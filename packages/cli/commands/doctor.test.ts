@@ -1,6 +1,7 @@
 import { createServer } from "node:http";
 import { createServer as createTcpServer } from "node:net";
 import { type EngineName, startEngine } from "@todoke/engines";
+import { newSigningKey, publicPartOf, type SigningKey, textOfSigningKey, textOfVerifyingKey } from "@todoke/http";
 import { openDb } from "@todoke/kernel/db";
 import { afterAll, expect, test } from "vitest";
 import { checkDatabase } from "../doctor/database.ts";
@@ -33,9 +34,11 @@ test("on an empty machine there is nothing to complain of, and each line says wh
   const { code, out } = await shell.run("doctor", {
     COUNTER_PORT: String(await freePort()),
     POSTGRES_PORT: String(await freePort()),
+    OIDC_PROVIDER_PORT: String(await freePort()),
   });
   expect(out).toContain("✓ database   none given; `todoke dev` brings its own\n");
-  expect(out).toMatch(/\n0 faults, \d warnings?, \d fine\n$/);
+  expect(out).toContain("✓ tokens     no keys given; `todoke dev` makes its own\n");
+  expect(out).toMatch(/\n0 faults, \d warnings?, \d+ fine\n$/);
   expect(code).toBe(0);
 });
 
@@ -164,8 +167,8 @@ test.skipIf(!careless)("a Redis that forgets or drops is warned of; another pass
   const { of, healthy } = await examine(shell, { REDIS_URL: careless?.url ?? "" });
   expect(healthy).toBe(true);
   expect(of("Redis").slice(1)).toMatchObject([
-    { level: "warning", says: "appendonly is off: a restart forgets every ticket" },
-    { level: "warning", says: "maxmemory-policy is allkeys-lru: under pressure it drops tickets unasked" },
+    { level: "warning", says: "appendonly is off: a restart forgets every session and ticket" },
+    { level: "warning", says: "maxmemory-policy is allkeys-lru: under pressure it drops sessions and tickets unasked" },
   ]);
 
   const url = new URL(careless?.url ?? "");
@@ -215,6 +218,47 @@ test("an OpenID issuer that calls itself otherwise, or lacks what the gateway ne
   expect(lost("OpenID")).toMatchObject([{ level: "fault", says: expect.stringContaining("answers 404") }]);
 });
 
+test("an OpenID issuer without keys, or with no way to log out, is told of", async () => {
+  await using shell = openShell();
+  await using issuer = await startIssuer({ jwks_uri: "http://127.0.0.1:1/jwks", end_session_endpoint: undefined });
+  const { of } = await examine(shell, { OIDC_ISSUER: issuer.url });
+  expect(of("OpenID")).toMatchObject([
+    { level: "warning", says: "it cannot be asked to log out" },
+    { level: "fault", says: expect.stringContaining("http://127.0.0.1:1/jwks: ") },
+  ]);
+  await using keyless = await startIssuer({}, []);
+  const { of: empty } = await examine(shell, { OIDC_ISSUER: keyless.url });
+  expect(empty("OpenID")).toMatchObject([{ level: "fault", says: `there are no keys at ${keyless.url}/jwks` }]);
+});
+
+test("a gateway that services would not believe is a fault, with what to add; no key is shown", async () => {
+  await using shell = openShell();
+  const [mine, other] = [newSigningKey("k1"), newSigningKey("k1")];
+  const publicText = (key: SigningKey) => textOfVerifyingKey(publicPartOf("gateway-bff", key));
+  const look = async (env: Record<string, string>) => (await examine(shell, env)).of("tokens");
+  const signing = textOfSigningKey(mine);
+
+  const fits = { GATEWAY_BFF_TOKEN_KEY: signing, TODOKE_TOKEN_KEYS: `${publicText(other)},${publicText(mine)}` };
+  expect(await look(fits)).toMatchObject([{ level: "ok", says: "signed by gateway-bff.k1, and taken" }]);
+  expect(await look({ TODOKE_TOKEN_KEYS: publicText(mine) })).toMatchObject([{ says: "taken from gateway-bff.k1" }]);
+  const stranger = await look({ GATEWAY_BFF_TOKEN_KEY: signing, TODOKE_TOKEN_KEYS: publicText(other) });
+  expect(stranger).toEqual([
+    {
+      level: "fault",
+      of: "tokens",
+      says: "gateway-bff.k1 is not among TODOKE_TOKEN_KEYS: services will refuse the gateway",
+      todo: `Add ${publicText(mine)} to TODOKE_TOKEN_KEYS of every service.`,
+    },
+  ]);
+  expect(await look({ GATEWAY_BFF_TOKEN_KEY: signing })).toMatchObject([{ level: "warning" }]);
+  const broken = await look({ GATEWAY_BFF_TOKEN_KEY: "k1=short", TODOKE_TOKEN_KEYS: "k1" });
+  expect(broken.map(({ level, says }) => `${level} ${says}`)).toEqual([
+    expect.stringMatching(/^fault TODOKE_TOKEN_KEYS: entry 1 should be/),
+    expect.stringMatching(/^fault GATEWAY_BFF_TOKEN_KEY should be/),
+  ]);
+  expect(JSON.stringify([stranger, broken])).not.toContain(signing.slice(3));
+});
+
 test("a port that is in use is warned of, with the variable that changes it", async () => {
   await using shell = openShell();
   const port = Number(new URL(postgres.url).port);
@@ -228,8 +272,9 @@ test("a port that is in use is warned of, with the variable that changes it", as
 });
 
 /** The far side of a port: a discovery document as a provider would serve it. */
-async function startIssuer(changes: Record<string, unknown>) {
+async function startIssuer(changes: Record<string, unknown>, keys: readonly object[] = [{ kty: "RSA" }]) {
   const server = createServer((request, reply) => {
+    if (request.url === "/jwks") return reply.end(JSON.stringify({ keys }));
     if (request.url !== "/.well-known/openid-configuration") return reply.writeHead(404).end();
     const url = `http://${request.headers.host}`;
     const document = {
@@ -237,6 +282,7 @@ async function startIssuer(changes: Record<string, unknown>) {
       authorization_endpoint: `${url}/auth`,
       token_endpoint: `${url}/token`,
       jwks_uri: `${url}/jwks`,
+      end_session_endpoint: `${url}/end`,
       code_challenge_methods_supported: ["S256"],
     };
     reply.end(JSON.stringify({ ...document, ...changes }));

@@ -9,9 +9,9 @@ export const doctor: Command = {
   summary: "check every engine and setting, and say what to do about each fault",
   usage: "todoke doctor [--json]",
   details: `
-Looks at Node, the database, the event bus, Redis, the OpenID issuer, the ports and the disk, and changes nothing.
-It examines what the environment names (DATABASE_URL, EVENT_BUS_URL, REDIS_URL, OIDC_ISSUER, …), or else the
-\`todoke dev\` that runs in this folder.
+Looks at Node, the database, the event bus, Redis, the OpenID issuer, the keys between services, the ports and the
+disk, and changes nothing. It examines what the environment names (DATABASE_URL, EVENT_BUS_URL, REDIS_URL, OIDC_ISSUER,
+GATEWAY_BFF_TOKEN_KEY, …), or else the \`todoke dev\` that runs in this folder.
 
   ✓ fine     ! works, but weakens a promise or soon will not     ✗ does not work
 

@@ -20,6 +20,11 @@ Runs one or several services in this process; start as many copies as you like.
   DATABASE_URL             PostgreSQL 15 or newer; <SERVICE>_DATABASE_URL gives a service its own
   EVENT_BUS_URL            nats://…, amqp://… or postgres://…; without it the bus is in DATABASE_URL
   <SERVICE>_PORT           where the service listens (\`todoke help\` lists the usual ports)
+  TODOKE_TOKEN_KEYS        whose calls a service takes; \`todoke keys pair\` makes it and GATEWAY_BFF_TOKEN_KEY
+
+The gateway also needs OIDC_ISSUER, OIDC_CLIENT_ID, OIDC_CLIENT_SECRET, GATEWAY_BFF_ORIGIN (what players see),
+GATEWAY_BFF_SECRET (32 bytes, base64url), GATEWAY_BFF_TOKEN_KEY, and where the others are: ACCOUNT_URL, ENTITLEMENT_URL,
+NOTIFICATION_URL. Account takes its first admins from ACCOUNT_ADMINS ("<issuer> <subject>,…").
 
 The schemas must be up to date: run \`todoke migrate\` before, or start with --migrate.
 SIGTERM or Ctrl-C drains: no new work is taken, what runs is finished, the rest is given back.

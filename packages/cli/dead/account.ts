@@ -1,7 +1,6 @@
 /** What a redrive has done, or would do, told to a person or as JSON. */
-import { plural, table } from "../output.ts";
+import { oneLine, plural, table } from "../output.ts";
 import type { Seen } from "./every-page.ts";
-import { oneLine } from "./print.ts";
 
 export interface Named {
   readonly table: string;

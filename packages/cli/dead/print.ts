@@ -1,16 +1,6 @@
 /** Dead rows on a screen. What they hold came from elsewhere, so nothing of it may steer the terminal. */
 import type { DeadRow, Redrive } from "@todoke/kernel/dead";
-import { plural, table } from "../output.ts";
-
-const errorMax = 60;
-
-/** One line of at most `max` characters, of characters that can be seen. */
-export function oneLine(text: string, max = errorMax): string {
-  const line = visible(text).replace(/\s+/g, " ").trim();
-  return line.length > max ? `${line.slice(0, max - 1)}…` : line;
-}
-
-const visible = (text: string): string => text.replace(/(?!\n)\p{C}/gu, "�");
+import { oneLine, plural, table, toSeconds, visible } from "../output.ts";
 
 export function rowsTable(rows: readonly DeadRow[]): string {
   const head = ["id", "type", "about", "attempts", "since", "last error"];
@@ -44,5 +34,3 @@ const indented = (text: string, by: number): string => text.replaceAll("\n", `\n
 export const redriveLine = ({ redriven_at, redriven_by, reason, attempt_count, last_error }: Redrive): string =>
   `  ${toSeconds(redriven_at)}   ${oneLine(redriven_by)}: ${oneLine(reason, 500)}` +
   ` (after ${plural(attempt_count, "attempt")}${last_error ? `: ${oneLine(last_error)}` : ""})`;
-
-const toSeconds = (time: string): string => `${time.slice(0, 19)}Z`;

@@ -2,9 +2,9 @@
  * `todoke dead redrive`: lets rows be tried again. Those that are named at once; all of a kind only with --yes, and
  * without it an account of what that would be.
  */
-import { userInfo } from "node:os";
 import type { RedriveRequest } from "@todoke/kernel/claims";
 import type { DeadTable } from "@todoke/kernel/dead";
+import { askerOf } from "../asker.ts";
 import type { Call } from "../command.ts";
 import { Misused } from "../faults.ts";
 import { say } from "../output.ts";
@@ -41,20 +41,11 @@ function refuseContradictions({ switches, values }: Call, ids: readonly string[]
     throw new Misused("--table, --type, --error and --yes go with --all only.");
 }
 
-function requestOf({ reason = "", by = username() }: Call["values"]): RedriveRequest {
+function requestOf(values: Call["values"]): RedriveRequest {
+  const { reason = "" } = values;
   if (!reason.trim() || reason.length > 500)
     throw new Misused("Say why it can succeed now: --reason with 1 to 500 characters.");
-  if (!by.trim() || by.length > 128) throw new Misused("Say who asks for it: --by with 1 to 128 characters.");
-  return { by, reason };
-}
-
-/** Empty where the system has no name for whoever runs this, as in some containers: then --by must say it. */
-function username(): string {
-  try {
-    return userInfo().username;
-  } catch {
-    return "";
-  }
+  return { by: askerOf(values), reason };
 }
 
 /** All are found before any is redriven: a slip of the pen changes nothing. */

@@ -1,7 +1,8 @@
 /** The whole examination: every check at once, each with an end, the findings in a fixed order. */
 import { setTimeout as sleep } from "node:timers/promises";
-import { livingHolder } from "../data-folder.ts";
+import { type Holder, livingHolder } from "../data-folder.ts";
 import { devEnv } from "../dev-env.ts";
+import { keptSecrets } from "../dev-secrets.ts";
 import { reasonOf } from "../faults.ts";
 import type { Env, ServiceEntry } from "../services.ts";
 import { databaseUrlOf, settingFaults, variable } from "../settings.ts";
@@ -12,6 +13,7 @@ import { checkDisk, checkNode, checkPorts } from "./machine.ts";
 import { checkMigrations } from "./migrations.ts";
 import { checkOidc } from "./oidc.ts";
 import { checkRedis } from "./redis.ts";
+import { checkTokenKeys } from "./token-keys.ts";
 
 /** Long enough for a server on another continent; one that takes longer has shown its fault. */
 const answerMsMax = 5_000;
@@ -21,7 +23,7 @@ const checkMsMax = 7_000;
 
 export async function examine(given: Env, services: readonly ServiceEntry[]): Promise<Finding[]> {
   const holder = await livingHolder();
-  const env = given.DATABASE_URL || !holder?.databaseUrl ? given : devEnv(given, holder.databaseUrl);
+  const env = await seenFrom(given, services, holder);
   const checks: [of: string, check: Check][] = [
     ["Node", checkNode],
     ["settings", () => checkSettings(env, services)],
@@ -33,11 +35,19 @@ export async function examine(given: Env, services: readonly ServiceEntry[]): Pr
     ["bus", () => checkBus(env)],
     ["Redis", (signal) => checkRedis(env.REDIS_URL, signal)],
     ["OpenID", (signal) => checkOidc(env.OIDC_ISSUER, signal)],
+    ["tokens", () => checkTokenKeys(env)],
     ["ports", () => checkPorts(env, services, holder)],
     ["disk", checkDisk],
   ];
   const found = await Promise.all(checks.map(([of, check]) => bounded(of, check)));
   return found.flat();
+}
+
+/** As the services of a `todoke dev` that runs here see the environment; where none does, as it is. */
+async function seenFrom(given: Env, services: readonly ServiceEntry[], holder: Holder | undefined): Promise<Env> {
+  if (given.DATABASE_URL || !holder?.databaseUrl) return given;
+  const { databaseUrl, issuer } = holder;
+  return devEnv(given, { databaseUrl, issuer, services, secrets: await keptSecrets() });
 }
 
 async function checkSettings(env: Env, services: readonly ServiceEntry[]): Promise<Finding[]> {

@@ -1,9 +1,10 @@
 /** What the machine itself must offer: Node, ports, disk. */
 import { statfs } from "node:fs/promises";
 import { dataFolder, type Holder } from "../data-folder.ts";
+import { demoIssuer } from "../dev-env.ts";
 import { busyOf, wayOut } from "../ports.ts";
 import type { Env, ServiceEntry } from "../services.ts";
-import { portsOf, postgresPort } from "../settings.ts";
+import { portsOf, postgresPort, providerPort } from "../settings.ts";
 import { about, type Finding } from "./finding.ts";
 
 const nodeMajorMin = 26;
@@ -23,7 +24,7 @@ export async function checkNode(): Promise<Finding[]> {
 export async function checkPorts(env: Env, services: readonly ServiceEntry[], holder?: Holder): Promise<Finding[]> {
   const { ok, warning } = about("ports");
   if (holder) return [ok(`used by the \`todoke dev\` that runs here (process ${holder.pid})`)];
-  const own = env.DATABASE_URL ? [] : [postgresPort(env)];
+  const own = [...(demoIssuer(env) ? [providerPort(env)] : []), ...(env.DATABASE_URL ? [] : [postgresPort(env)])];
   const ports = [...services.flatMap((entry) => portsOf(entry, env)), ...own];
   const busy = await busyOf(ports);
   if (busy.length === 0) return [ok(`free: ${ports.map((port) => port.number).join(", ")}`)];

@@ -12,14 +12,16 @@ export async function checkOidc(issuer: string | undefined, signal: AbortSignal)
   try {
     const response = await fetch(address, { signal, redirect: "error" });
     if (!response.ok) return [fault(`${address} answers ${response.status}`, "Correct OIDC_ISSUER.")];
-    return judged(issuer, (await response.json()) as Record<string, unknown>);
+    const document = (await response.json()) as Record<string, unknown>;
+    const findings = [...judged(issuer, document), ...(await keysOf(document.jwks_uri, signal))];
+    return findings.length > 0 ? findings : [ok(issuer)];
   } catch (error) {
     return [fault(`${address}: ${reasonOf(error)}`, "Start it, or correct OIDC_ISSUER.")];
   }
 }
 
 function judged(issuer: string, document: Record<string, unknown>): Finding[] {
-  const { ok, warning, fault } = about("OpenID");
+  const { warning, fault } = about("OpenID");
   const findings: Finding[] = [];
   if (document.issuer !== issuer) {
     findings.push(
@@ -36,7 +38,26 @@ function judged(issuer: string, document: Record<string, unknown>): Finding[] {
   if (URL.parse(issuer)?.protocol === "http:" && !isLoopback(issuer)) {
     findings.push(fault("it is reached without TLS", "Use an https:// issuer: tokens travel on this connection."));
   }
-  return findings.length > 0 ? findings : [ok(issuer)];
+  if (typeof document.end_session_endpoint !== "string") {
+    findings.push(
+      warning("it cannot be asked to log out", "Tell players: logging out of the game leaves them logged in there."),
+    );
+  }
+  return findings;
+}
+
+/** Who logs in is believed by these keys; a way that leads to the issuer need not lead to them. */
+async function keysOf(address: unknown, signal: AbortSignal): Promise<Finding[]> {
+  const { fault } = about("OpenID");
+  if (typeof address !== "string") return [];
+  const todo = "See that its keys can be reached from here.";
+  try {
+    const response = await fetch(address, { signal, redirect: "error" });
+    const { keys } = (response.ok ? await response.json() : {}) as { keys?: unknown };
+    return Array.isArray(keys) && keys.length > 0 ? [] : [fault(`there are no keys at ${address}`, todo)];
+  } catch (error) {
+    return [fault(`${address}: ${reasonOf(error)}`, todo)];
+  }
 }
 
 const isLoopback = (url: string): boolean =>

@@ -33,10 +33,10 @@ async function settings(redis: Redis, where: string): Promise<Finding[]> {
   try {
     const [appendOnly, policy] = [await setting("appendonly"), await setting("maxmemory-policy")];
     if (appendOnly !== "yes") {
-      findings.push(warning("appendonly is off: a restart forgets every ticket", "Set `appendonly yes`."));
+      findings.push(warning("appendonly is off: a restart forgets every session and ticket", "Set `appendonly yes`."));
     }
     if (policy !== "noeviction") {
-      const says = `maxmemory-policy is ${policy}: under pressure it drops tickets unasked`;
+      const says = `maxmemory-policy is ${policy}: under pressure it drops sessions and tickets unasked`;
       findings.push(warning(says, "Set `maxmemory-policy noeviction`."));
     }
   } catch (error) {

@@ -31,7 +31,7 @@ const service: Service = {
     const stopped = Promise.withResolvers<void>();
     const draining = Promise.withResolvers<void>();
     const server = createServer((request, reply) => {
-      void answer(request.url ?? "", { reply, db, draining: draining.promise, breakDown: stopped.reject });
+      void answer(request.url ?? "", { reply, db, env, draining: draining.promise, breakDown: stopped.reject });
     });
     server.listen(Number(env.COUNTER_PORT ?? counter.port), "127.0.0.1");
     await once(server, "listening");
@@ -54,16 +54,20 @@ const portOf = (server: Server): number => Number(Object(server.address()).port)
 interface Asked {
   readonly reply: ServerResponse;
   readonly db: Db;
+  readonly env: Env;
   readonly draining: Promise<void>;
   readonly breakDown: (why: Error) => void;
 }
 
-async function answer(path: string, { reply, db, draining, breakDown }: Asked): Promise<void> {
+async function answer(path: string, { reply, db, env, draining, breakDown }: Asked): Promise<void> {
   reply.setHeader("connection", "close");
   switch (path) {
     case "/add":
       await db.query("insert into counts default values");
       break;
+    case "/env": // what it was handed
+      reply.end(JSON.stringify(env));
+      return;
     case "/held": // is answered by the drain only, with what the database says then
       reply.flushHeaders();
       await draining;

@@ -9,5 +9,6 @@
  */
 
 export { type Inbox, type InboxOptions, openInbox } from "./inbox.ts";
+export { type KeepSubscribedOptions, keepSubscribed } from "./keep-subscribed.ts";
 export { type DeadEvent, deadEvents, deadInboxEvents, redriveDead } from "./store.ts";
 export { watchDeadEvents } from "./watch.ts";

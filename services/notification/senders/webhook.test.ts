@@ -3,11 +3,11 @@ import { createServer, type IncomingHttpHeaders, type ServerResponse } from "nod
 import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import { createServer as createTlsServer } from "node:tls";
+import { circuitBreaker } from "@todoke/http";
 import { fixedId, until } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
 import { deliver } from "../deliver.ts";
 import { setup } from "../testing.ts";
-import { circuitBreaker } from "./circuit-breaker.ts";
 import { readSecret, signatureHeaders } from "./signature.ts";
 import { retryAfterMs, type WebhookOptions, webhookSender, webhookSenders } from "./webhook.ts";
 

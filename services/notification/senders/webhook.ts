@@ -2,9 +2,9 @@
  * Sends to a receiver's URL as Standard Webhooks (https://www.standardwebhooks.com) describes. The webhook-id is the
  * notification's id at every try, so that a receiver can tell a second copy; the signature is made anew, with the time.
  */
+import { type CircuitBreaker, circuitBreaker } from "@todoke/http";
 import { type Backoff, backoffMs, dead, done, type Outcome, release, retry } from "@todoke/kernel/worker";
 import type { Notification } from "../store/notifications.ts";
-import { type CircuitBreaker, circuitBreaker } from "./circuit-breaker.ts";
 import { httpPost, type PostAnswer, type Resolve } from "./http-post.ts";
 import type { Send } from "./index.ts";
 import { signatureHeaders } from "./signature.ts";

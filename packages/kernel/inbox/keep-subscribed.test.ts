@@ -1,14 +1,22 @@
-import { BusUnavailable, MemoryBroker, memoryBus } from "@todoke/kernel/bus";
-import { until } from "@todoke/kernel/testing";
-import { done } from "@todoke/kernel/worker";
 import { expect, test } from "vitest";
+import { BusUnavailable, MemoryBroker, memoryBus } from "../bus/index.ts";
+import { fixedId, until } from "../testing/index.ts";
+import { done } from "../worker/index.ts";
 import { keepSubscribed } from "./keep-subscribed.ts";
-import { delivery } from "./testing.ts";
 
 const backoff = { baseMs: 1, capMs: 2 };
 
 test("a bus that is away at the start is asked again until it is there, and then brings what was published", async () => {
   await using bus = memoryBus(new MemoryBroker());
+  const event = {
+    eventId: fixedId(1),
+    eventType: "OrderPlaced",
+    subject: "shop.events",
+    aggregateKey: "order-1",
+    occurredAt: "2026-01-08T07:10:00.123456Z",
+    headers: {},
+    payload: new Uint8Array(),
+  };
   const heard: string[] = [];
   const errors: unknown[] = [];
   let away = 3;
@@ -19,8 +27,8 @@ test("a bus that is away at the start is asked again until it is there, and then
         return bus.subscribe(wish);
       },
     },
-    consumer: "notification",
-    subjects: ["entitlement.events"],
+    consumer: "mailer",
+    subjects: [event.subject],
     async handle(deliveries) {
       heard.push(...deliveries.map(({ eventId }) => eventId));
       return deliveries.map(() => done);
@@ -29,7 +37,6 @@ test("a bus that is away at the start is asked again until it is there, and then
     onError: (error) => errors.push(error),
   });
   await until("it has subscribed", () => away < 0);
-  const event = delivery(1);
   await bus.publish([event]);
   await until("the event has come", () => heard.includes(event.eventId));
   expect(errors).toHaveLength(3);
@@ -37,7 +44,7 @@ test("a bus that is away at the start is asked again until it is there, and then
 
 test("it can be stopped while the bus is away, and a subscription that comes too late is given up", async () => {
   const errors: unknown[] = [];
-  const about = { consumer: "notification", subjects: [], handle: async () => [], backoff };
+  const about = { consumer: "mailer", subjects: [], handle: async () => [], backoff };
   const away = keepSubscribed({
     ...about,
     bus: { subscribe: () => Promise.reject(new BusUnavailable("for ever")) },

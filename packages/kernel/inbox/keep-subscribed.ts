@@ -3,8 +3,8 @@
  * starts must not keep the service from starting. Once subscribed, the subscription looks after itself.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import type { EventBus, Subscription } from "@todoke/kernel/bus";
-import { type Backoff, backoffMs } from "@todoke/kernel/worker";
+import type { EventBus, Subscription } from "../bus/index.ts";
+import { type Backoff, backoffMs } from "../worker/index.ts";
 
 export interface KeepSubscribedOptions extends Subscription {
   readonly bus: Pick<EventBus, "subscribe">;

@@ -1,0 +1,150 @@
+/**
+ * Every service in this process, on one database and one bus in memory, with users of account who are logged in at the
+ * gateway as native clients are. What each app serves, and to whom, is told along.
+ */
+import { hash, randomBytes } from "node:crypto";
+import diagnostics from "node:diagnostics_channel";
+import * as account from "@todoke/account";
+import * as entitlement from "@todoke/entitlement";
+import * as gateway from "@todoke/gateway-bff";
+import {
+  newSigningKey,
+  openSigner,
+  publicPartOf,
+  type Role,
+  type Rule,
+  scopes,
+  textOfSigningKey,
+  textOfVerifyingKey,
+} from "@todoke/http";
+import { MemoryBroker, memoryBus } from "@todoke/kernel/bus";
+import type { Db } from "@todoke/kernel/db";
+import { testDatabase } from "@todoke/kernel/testing";
+import * as notification from "@todoke/notification";
+
+const services = { account, entitlement, notification, "gateway-bff": gateway } as const;
+export type ServiceName = keyof typeof services;
+
+export interface RouteOptions {
+  readonly method: string | readonly string[];
+  readonly url: string;
+  readonly config?: { readonly rule?: Rule; readonly inactiveToo?: boolean };
+}
+
+/** The routes of every app that is made from now on, in the order in which the apps are. */
+function watchApps(): RouteOptions[][] {
+  const apps: RouteOptions[][] = [];
+  diagnostics.subscribe("fastify.initialization", (message) => {
+    const { fastify } = message as {
+      fastify: { addHook(name: "onRoute", hook: (route: RouteOptions) => void): void };
+    };
+    const routes: RouteOptions[] = [];
+    apps.push(routes);
+    fastify.addHook("onRoute", (route) => void routes.push(route));
+  });
+  return apps;
+}
+
+const apps = watchApps();
+const key = newSigningKey("k1");
+
+/** Signs as the gateway does. */
+export const { tokenFor } = openSigner({ issuer: "gateway-bff", key });
+
+/** There is an API key for each scope. */
+export const holderOf = (scope: string) => scope.replace(":", "-");
+export const keyOf = (scope: string) => `tdk_${holderOf(scope)}`;
+
+const provider = "https://id.example";
+const variableOf = (name: string, what: string) => `${name.toUpperCase().replaceAll("-", "_")}_${what}`;
+
+function settingsFor(databaseUrl: string): Record<string, string> {
+  return {
+    ...Object.fromEntries(Object.keys(services).map((name) => [variableOf(name, "PORT"), "0"])),
+    ...Object.fromEntries(
+      ["LOGIN", "READ", "WRITE", "BULK"].map((name) => [`GATEWAY_BFF_LIMIT_${name}`, "100000/60s"]),
+    ),
+    GATEWAY_BFF_LIMIT_ADDRESS: "1000000/60s",
+    DATABASE_URL: databaseUrl,
+    LOG_LEVEL: "silent",
+    TODOKE_API_KEYS: scopes.map((scope) => `${holderOf(scope)}=${scope}=${hash("sha256", keyOf(scope), "hex")}`).join(),
+    TODOKE_TOKEN_KEYS: textOfVerifyingKey(publicPartOf("gateway-bff", key)),
+    ACCOUNT_ADMINS: `${provider} admin`,
+    GATEWAY_BFF_TOKEN_KEY: textOfSigningKey(key),
+    GATEWAY_BFF_SECRET: randomBytes(32).toString("base64url"),
+    OIDC_ISSUER: "http://127.0.0.1:1",
+    OIDC_CLIENT_ID: "todoke",
+  };
+}
+
+export interface Running {
+  readonly name: ServiceName;
+  readonly url: string;
+  readonly routes: readonly { readonly method: string; readonly route: RouteOptions }[];
+}
+
+export async function startAll({ gateways = 1 } = {}) {
+  await using parts = new AsyncDisposableStack();
+  const t = parts.use(await testDatabase({ sets: [] }));
+  const broker = new MemoryBroker();
+  const running: Running[] = [];
+  let env = settingsFor(t.url);
+
+  async function startOne(name: ServiceName): Promise<void> {
+    const service = services[name];
+    await service.migrate(env, { dryRun: false });
+    const place = apps.length;
+    const { url } = parts.use(await service.start(env, { openBus: async () => memoryBus(broker) }));
+    env = { ...env, [variableOf(name, "URL")]: url };
+    // The first app of a service is its own, the second its ops listener.
+    const routes = (apps[place] ?? []).flatMap((route) => [route.method].flat().map((method) => ({ method, route })));
+    running.push({ name, url, routes: routes.filter(({ method }) => method !== "HEAD") });
+  }
+  for (const name of ["account", "entitlement", "notification"] as const) await startOne(name);
+  for (let n = 0; n < gateways; n++) await startOne("gateway-bff");
+
+  const urlsOf = (wanted: ServiceName) => running.filter(({ name }) => name === wanted).map(({ url }) => url);
+  const all = parts.move();
+  return {
+    db: t.db,
+    running,
+    gateways: urlsOf("gateway-bff"),
+    makeUser: (subject: string) => makeUser(urlsOf("account")[0] ?? "", subject),
+    openSession: (user: User) => openSession(t.db, user),
+    [Symbol.asyncDispose]: () => all.disposeAsync(),
+  };
+}
+
+export interface User {
+  readonly userId: string;
+  readonly roles: readonly Role[];
+  readonly version: number;
+}
+
+/** A user of account, made as a log-in makes it. Who is called admin is one. */
+async function makeUser(accountUrl: string, subject: string): Promise<User> {
+  const answer = await fetch(`${accountUrl}/identities:resolve`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${await tokenFor("account")}`, "content-type": "application/json" },
+    body: JSON.stringify({ provider, subject }),
+  });
+  const { user_id: userId, ...user } = (await answer.json()) as { user_id: string } & Omit<User, "userId">;
+  return { userId, ...user };
+}
+
+/** As a log-in leaves it, for a native client: the token. */
+async function openSession(db: Db, { userId, roles, version }: User): Promise<string> {
+  const token = `tds_${randomBytes(32).toString("base64url")}`;
+  await db.query(
+    `insert into gateway_bff.known_users (user_id, status, roles, account_version) values ($1, 'ACTIVE', $2, $3)
+         on conflict (user_id) do nothing`,
+    [userId, roles, version],
+  );
+  await db.query(
+    `insert into gateway_bff.sessions (session_id, token_sha256, user_id, client, issuer, subject, provider_tokens,
+                                       created_at, last_seen_at, ends_at)
+     values (gen_random_uuid(), $1, $2, 'native', 'i', 's', '', now(), now(), now() + interval '1 hour')`,
+    [hash("sha256", token, "buffer"), userId],
+  );
+  return token;
+}

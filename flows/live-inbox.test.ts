@@ -1,0 +1,119 @@
+/** A player at the gateway follows the inbox while events come in, and notification stops, dies and comes back. */
+import { hash, randomBytes } from "node:crypto";
+import * as gateway from "@todoke/gateway-bff";
+import { newSigningKey, publicPartOf, textOfSigningKey, textOfVerifyingKey } from "@todoke/http";
+import { type EventBus, MemoryBroker, memoryBus } from "@todoke/kernel/bus";
+import type { Db } from "@todoke/kernel/db";
+import { openWire, testDatabase, until } from "@todoke/kernel/testing";
+import { delivery, InboxClient, notificationService } from "@todoke/notification/testing";
+import { expect, test } from "vitest";
+import { freePort } from "./serving.ts";
+
+const userId = "u_123"; // Of whom the events of @todoke/notification/testing tell.
+
+/** As a log-in leaves it, for a native client. */
+async function logIn(db: Db): Promise<Record<string, string>> {
+  const token = `tds_${randomBytes(32).toString("base64url")}`;
+  await db.query(
+    `insert into gateway_bff.known_users (user_id, status, roles, account_version) values ($1, 'ACTIVE', '{USER}', 1)`,
+    [userId],
+  );
+  await db.query(
+    `insert into gateway_bff.sessions (session_id, token_sha256, user_id, client, issuer, subject, provider_tokens,
+                                       created_at, last_seen_at, ends_at)
+     values (gen_random_uuid(), $1, $2, 'native', 'i', 's', '', now(), now(), now() + interval '1 hour')`,
+    [hash("sha256", token, "buffer"), userId],
+  );
+  return { authorization: `Bearer ${token}`, "accept-language": "ja" };
+}
+
+async function openSite() {
+  await using parts = new AsyncDisposableStack();
+  const t = parts.use(await testDatabase({ sets: [] }));
+  const key = newSigningKey("k1");
+  const notificationPort = await freePort();
+  const wire = parts.use(await openWire(`http://127.0.0.1:${notificationPort}`));
+  const env = {
+    DATABASE_URL: t.url,
+    LOG_LEVEL: "silent",
+    TODOKE_TOKEN_KEYS: textOfVerifyingKey(publicPartOf("gateway-bff", key)),
+    NOTIFICATION_PORT: String(notificationPort),
+    GATEWAY_BFF_PORT: "0",
+    GATEWAY_BFF_TOKEN_KEY: textOfSigningKey(key),
+    GATEWAY_BFF_SECRET: randomBytes(32).toString("base64url"),
+    OIDC_ISSUER: "http://127.0.0.1:1",
+    OIDC_CLIENT_ID: "todoke",
+    ACCOUNT_URL: "http://127.0.0.1:1",
+    NOTIFICATION_URL: new URL(wire.url).origin,
+    GATEWAY_BFF_LIMIT_READ: "100000/60s",
+    GATEWAY_BFF_LIMIT_ADDRESS: "1000000/60s",
+  };
+  const broker = new MemoryBroker();
+  const openBus = async () => memoryBus(broker);
+  const notification = notificationService();
+  await notification.migrate(env, { dryRun: false });
+  await gateway.migrate(env, { dryRun: false });
+  const { url } = parts.use(await gateway.start(env, { openBus }));
+  const bus: EventBus = parts.use(await openBus());
+  const site = parts.move();
+  return {
+    db: t.db,
+    url,
+    wire,
+    publish: (n: number) => bus.publish([delivery(n)]),
+    startNotification: () => notification.start(env, { openBus }),
+    [Symbol.asyncDispose]: () => site.disposeAsync(),
+  };
+}
+
+test("a player who follows the inbox is told everything once, through stops and cuts of notification", {
+  timeout: 60_000,
+}, async () => {
+  await using site = await openSite();
+  const headers = await logIn(site.db);
+  await using client = new InboxClient();
+  let isOver = false;
+  /** As a client does: it comes back until somebody lets it in. */
+  const following = (async () => {
+    while (!isOver) {
+      const status = await client.connect(`${site.url}/v1/inbox/stream`, headers).catch(() => 0);
+      if (status === 200) await client.over;
+    }
+  })();
+  let published = 0;
+  const publish = async (count: number) => {
+    for (let n = 0; n < count; n++) await site.publish(++published);
+  };
+  const isTold = (count: number) => until(`${count} are told`, () => client.told.length >= count, { withinMs: 20_000 });
+  for (let round = 0; round < 3; round++) {
+    const notification = await site.startNotification();
+    await until("the player follows", () => client.frames.length > 0 && client.lastEventId !== undefined);
+    await publish(5);
+    await isTold(published - 2);
+    site.wire.hiccup(); // The connection is gone; some of the five may have been on it.
+    await publish(5);
+    await isTold(published - 2);
+    await notification[Symbol.asyncDispose]();
+    await publish(5); // They wait at the broker.
+  }
+  await using _ = await site.startNotification();
+  await isTold(published);
+  const { rows } = await site.db.query(
+    `select notification_id from notification.notifications order by xid, notification_id`,
+  );
+  expect(rows).toHaveLength(published);
+  expect(client.ids).toEqual(rows.map(({ notification_id }) => notification_id));
+  expect(client.told.every(({ text }) => String(text).endsWith("ご利用いただけるようになりました。"))).toBe(true);
+
+  // The list says the same, and ends where the stream is.
+  const list = await fetch(`${site.url}/v1/inbox?limit=100`, { headers });
+  const { notifications, last_event_id } = (await list.json()) as never as {
+    readonly notifications: readonly { readonly notification_id: string }[];
+    readonly last_event_id: string;
+  };
+  expect(notifications.map(({ notification_id }) => notification_id).toSorted()).toEqual(client.ids.toSorted());
+  expect(last_event_id).toBe(client.lastEventId);
+  isOver = true;
+  client.cut();
+  await following;
+});

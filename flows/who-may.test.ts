@@ -1,0 +1,143 @@
+/**
+ * Who may call what: every route of every service, by everybody that there is. What the routes declare is held to the table
+ * in who-may.ts, and what they do is held to what they declare.
+ */
+import { mayCall, type Principal, scopes } from "@todoke/http";
+import { fixedId } from "@todoke/kernel/testing";
+import { expect, test } from "vitest";
+import {
+  holderOf,
+  keyOf,
+  type RouteOptions,
+  type Running,
+  type ServiceName,
+  startAll,
+  tokenFor,
+  type User,
+} from "./all-services.ts";
+import { rules } from "./who-may.ts";
+
+type All = Awaited<ReturnType<typeof startAll>>;
+type Users = Readonly<Record<"alice" | "bob" | "admin" | "suspended", User>>;
+
+interface Caller {
+  readonly name: string;
+  /** As the service should see them; nobody, where it should not know them. */
+  readonly principal?: Principal;
+  readonly suspended?: true;
+  bearer(): Promise<string | undefined>;
+}
+
+/** Everybody that there is, as one service meets them: players come to the gateway with a session, elsewhere with a token. */
+function callersAt(service: ServiceName, users: Users, { openSession }: All): Caller[] {
+  const atGateway = service === "gateway-bff";
+  const known = (principal: Principal) => (atGateway ? {} : { principal });
+  const user = (name: string, who: User, more: object = {}): Caller => ({
+    name,
+    principal: { kind: "user", name: `user:${who.userId}`, userId: who.userId, roles: who.roles },
+    ...more,
+    // A session of its own for every call: some of them end it.
+    bearer: () => (atGateway ? openSession(who) : tokenFor(service, who)),
+  });
+  return [
+    { name: "nobody", bearer: async () => undefined },
+    { name: "a stranger", bearer: async () => "tdk_stranger" },
+    user("the player", users.alice),
+    user("another player", users.bob),
+    user("an admin", users.admin),
+    ...(atGateway ? [user("a suspended player", users.suspended, { suspended: true })] : []),
+    {
+      name: "the gateway",
+      ...known({ kind: "service", name: "service:gateway-bff" }),
+      bearer: () => tokenFor(service),
+    },
+    { name: "an admin's token for another service", bearer: () => tokenFor("points", users.admin) },
+    {
+      name: "an admin's session at a service",
+      bearer: async () => (atGateway ? "tds_short" : openSession(users.admin)),
+    },
+    ...scopes.map((scope) => ({
+      name: `a key for ${scope}`,
+      ...known({ kind: "key", name: holderOf(scope), scopes: [scope] }),
+      bearer: async () => keyOf(scope),
+    })),
+  ];
+}
+
+/** What the rule says: they get in (whatever becomes of it then), are not known, or are refused. */
+function expectedOf(caller: Caller, { config }: RouteOptions, userId: string): "in" | 401 | 403 {
+  const rule = config?.rule ?? {};
+  if (rule.everybody) return "in";
+  if (!caller.principal) return 401;
+  if (caller.suspended && !config?.inactiveToo) return 403;
+  return mayCall(caller.principal, rule, { user_id: userId }) ? "in" : 403;
+}
+
+/** The path of a route as it is called, with every name in it replaced. */
+function filled(url: string, replace: (name: string) => string): string {
+  const fill = (part: string) => part.replace(/:(\w+)(?:\([^)]*\))?/g, (_, name: string) => replace(name));
+  return url.split("::").map(fill).join(":");
+}
+
+/** For one user; other names in it are of things that do not exist. */
+function pathOf(url: string, userId: string): string {
+  const values: Record<string, string> = { user_id: userId, service: "account", session_id: fixedId(99) };
+  return filled(url, (name) => values[name] ?? "x");
+}
+
+/** Nothing that takes effect: whoever gets in is told what is missing in the body. */
+async function ask(url: string, method: string, bearer: string | undefined): Promise<"in" | 401 | 403> {
+  const hasBody = method !== "GET" && method !== "DELETE";
+  const answer = await fetch(url, {
+    method,
+    redirect: "manual",
+    headers: {
+      ...(bearer !== undefined && { authorization: `Bearer ${bearer}` }),
+      ...(hasBody && { "content-type": "application/json" }),
+      "x-user-id": fixedId(1),
+      "x-user-roles": "ADMIN",
+    },
+    ...(hasBody && { body: "{}" }),
+  });
+  await answer.body?.cancel();
+  return answer.status === 401 || answer.status === 403 ? answer.status : "in";
+}
+
+const rulesOf = (routes: Running["routes"]) =>
+  Object.fromEntries(
+    routes.map(({ method, route }) => {
+      const path = filled(route.url, (name) => `{${name}}`);
+      return [`${method} ${path}`, route.config?.rule];
+    }),
+  );
+
+test("every route says who may call it, as the table has it, and lets in nobody else", async () => {
+  await using all = await startAll();
+  const users = {
+    alice: await all.makeUser("alice"),
+    bob: await all.makeUser("bob"),
+    admin: await all.makeUser("admin"),
+    suspended: await all.makeUser("suspended"),
+  };
+  await all.db.query(
+    `insert into gateway_bff.known_users (user_id, status, roles, account_version) values ($1, 'SUSPENDED', '{USER}', 2)`,
+    [users.suspended.userId],
+  );
+
+  expect(Object.fromEntries(all.running.map(({ name, routes }) => [name, rulesOf(routes)]))).toEqual(rules);
+
+  const wrong: unknown[] = [];
+  let asked = 0;
+  for (const { name, url, routes } of all.running)
+    for (const caller of callersAt(name, users, all))
+      for (const { method, route } of routes) {
+        // A suspended player asks for what is their own: it is the suspension that refuses them.
+        const { userId } = caller.suspended ? users.suspended : users.alice;
+        const expected = expectedOf(caller, route, userId);
+        const found = await ask(url + pathOf(route.url, userId), method, await caller.bearer());
+        if (found !== expected) wrong.push([name, method, route.url, caller.name, { expected, found }]);
+        asked++;
+      }
+  expect(wrong).toEqual([]);
+  expect(asked).toBeGreaterThan(500);
+}, 120_000);

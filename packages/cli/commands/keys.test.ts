@@ -1,0 +1,259 @@
+import { createHash } from "node:crypto";
+import { userInfo } from "node:os";
+import { migrate as migrateEntitlement } from "@todoke/entitlement";
+import { revokeKeys } from "@todoke/http";
+import { fixedId, testDatabase, until } from "@todoke/kernel/testing";
+import { openWakeups, wakeOthers } from "@todoke/kernel/worker";
+import { migrate as migrateNotification } from "@todoke/notification";
+import { expect, test } from "vitest";
+import { freePort, openShell } from "../testing/command.ts";
+
+const both = "--services entitlement,notification";
+
+/** The schemas of two services, on one database or on one each, and no service that runs. */
+async function setup({ apart = false } = {}) {
+  const t = await testDatabase({ sets: [] });
+  const other = apart ? await testDatabase({ sets: [] }) : t;
+  const env = { DATABASE_URL: t.url, NOTIFICATION_DATABASE_URL: other.url };
+  await migrateEntitlement(env, { dryRun: false });
+  await migrateNotification(env, { dryRun: false });
+  const shell = openShell("todoke");
+  const [entitlement, notification] = [t.open({ schema: "entitlement" }), other.open({ schema: "notification" })];
+  const keys = (args: string, more: Record<string, string> = {}) => shell.run(`keys ${args}`, { ...env, ...more });
+  return {
+    env,
+    shell,
+    entitlement,
+    notification,
+    keys,
+    async json(args: string) {
+      const { code, out, err } = await keys(`${args} --json`);
+      expect({ code, err }).toEqual({ code: 0, err: "" });
+      return JSON.parse(out);
+    },
+    async [Symbol.asyncDispose]() {
+      await shell[Symbol.asyncDispose]();
+      await other[Symbol.asyncDispose]();
+      if (apart) await t[Symbol.asyncDispose]();
+    },
+  };
+}
+
+const sha256 = (key: string) => createHash("sha256").update(key).digest("hex");
+
+test("a key is made for all services at once, shown once, listed without it, and revoked by its id", async () => {
+  await using t = await setup({ apart: true });
+  expect((await t.keys(`list ${both}`)).out).toBe("Nothing: no key is live.\n");
+  const made = await t.keys(`create shop --scopes read,entitlements:write --expires 90d ${both}`);
+  expect(made).toMatchObject({ code: 0, err: "" });
+  const [, secret = "", keyId = ""] =
+    /^(tdk_[\w-]{43})\n\n {2}key id {5}(\S{36})\n {2}holder {5}shop\n {2}scopes {5}entitlements:write, read\n {2}services {3}entitlement, notification\n {2}expires {4}20\S+Z\n\nThe key is shown this once/.exec(
+      made.out,
+    ) ?? [];
+  expect(keyId, made.out).not.toBe("");
+
+  const rows = [];
+  for (const db of [t.entitlement, t.notification])
+    rows.push(
+      ...(
+        await db.query(`select key_id, encode(sha256, 'hex') as sha256, created_by, k::text as whole from api_keys k`)
+      ).rows,
+    );
+  const row = { key_id: keyId, sha256: sha256(secret), created_by: userInfo().username };
+  expect(rows).toMatchObject([row, row]);
+  expect(JSON.stringify(rows)).not.toContain(secret.slice(4));
+
+  const listed = await t.keys(`list ${both}`);
+  expect(listed.out).toMatch(
+    new RegExp(
+      `^ {2}key id .* last used\n {2}${keyId} {3}shop {5}entitlements:write,read {3}entitlement,notification .* never\n$`,
+    ),
+  );
+  await t.entitlement.query(`update api_keys set last_used_at = '2026-11-15T12:00:00Z'`);
+  const { keys } = await t.json(`list shop ${both}`);
+  expect(keys).toMatchObject([
+    { key_id: keyId, services: ["entitlement", "notification"], last_used_at: "2026-11-15T12:00:00.000000Z" },
+  ]);
+  expect(JSON.stringify(keys)).not.toContain(secret.slice(4));
+
+  const revoked = await t.keys(`revoke ${keyId} ${both} --reason leaked --by aki`);
+  expect(revoked).toMatchObject({ code: 0, err: "" });
+  expect(revoked.out).toBe(
+    `  ${keyId}   entitlement\n  ${keyId}   notification\nRevoked. Services that run refuse it now, or within 5 seconds.\n`,
+  );
+  expect((await t.keys(`list ${both}`)).out).toBe("Nothing: no key is live.\n");
+  expect((await t.keys(`list --all ${both}`)).out).toMatch(/revoked \S+Z by aki: leaked\n$/);
+  expect(await t.keys(`revoke ${keyId} ${both}`)).toMatchObject({
+    code: 0,
+    out: "Nothing to do: it was revoked before.\n",
+  });
+});
+
+test("a holder's keys are revoked together; what nobody has is a failure", async () => {
+  await using t = await setup();
+  const first = await t.json(`create shop --scopes read ${both}`);
+  const second = await t.json(`create shop --scopes read --services entitlement`);
+  const game = await t.json(`create game --scopes read ${both}`);
+  expect(new Set([first, second, game].map(({ key }) => key)).size).toBe(3);
+  expect((await t.keys(`revoke shop ${both}`)).out.match(/entitlement$|notification$/gm)).toHaveLength(3);
+  expect((await t.json(`list ${both}`)).keys).toMatchObject([{ key_id: game.key_id }]);
+  for (const name of ["nobody", fixedId(9)])
+    expect(await t.keys(`revoke ${name} ${both}`)).toMatchObject({
+      code: 1,
+      out: "",
+      err: expect.stringContaining(`There is no key of "${name}", and none with that id.`),
+    });
+});
+
+test("where a service is not ready nothing is made; where one fails, the same key is made by the command that is told", async () => {
+  await using t = await setup({ apart: true });
+  const away = { NOTIFICATION_DATABASE_URL: "postgres://me:secret@127.0.0.1:1/none" };
+  const none = await t.keys(`create shop --scopes read ${both}`, away);
+  expect(none).toMatchObject({ code: 1, out: "" });
+  expect(none.err).toMatch(/^✗ No key was made.\n {2}The database of notification refused: /);
+  expect(none.err).not.toContain("secret");
+  expect((await t.entitlement.query(`select from api_keys`)).rowCount).toBe(0);
+
+  await t.notification.query(`alter table api_keys add constraint broken check (false)`);
+  const part = await t.keys(`create shop --scopes read --expires 90d ${both}`);
+  expect(part).toMatchObject({ code: 1, out: expect.stringMatching(/^tdk_[\s\S]*\n {2}services {3}entitlement\n/) });
+  const [secret = ""] = part.out.split("\n");
+  const [, repeat = ""] =
+    /^When that is mended, this gives it the same key:\n {2}todoke keys (.*)\n$/m.exec(part.err) ?? [];
+  expect(repeat).toContain(`--services notification --id `);
+  expect(part.err).not.toContain(secret);
+  await t.notification.query(`alter table api_keys drop constraint broken`);
+  for (const _ of ["first", "again"]) {
+    const mended = await t.keys(repeat);
+    expect(mended).toMatchObject({ code: 0, err: "" });
+    expect(mended.out).not.toContain("tdk_");
+  }
+  expect((await t.json(`list ${both}`)).keys).toMatchObject([{ services: ["entitlement", "notification"] }]);
+  const { rows } = await t.notification.query(`select encode(sha256, 'hex') as sha256 from api_keys`);
+  expect(rows).toEqual([{ sha256: sha256(secret) }]);
+  const twice = await t.keys(`create game --scopes read --services notification --sha256 ${sha256(secret)}`);
+  expect(twice.err).toContain("notification has a key with this SHA-256 already, under another id.");
+});
+
+test("a revocation is done wherever it can be, and says where it could not", async () => {
+  await using t = await setup({ apart: true });
+  await t.json(`create shop --scopes read ${both}`);
+  const away = { NOTIFICATION_DATABASE_URL: "postgres://me:secret@127.0.0.1:1/none" };
+  const part = await t.keys(`revoke shop ${both}`, away);
+  expect(part).toMatchObject({ code: 1, out: expect.stringMatching(/entitlement\nRevoked\./) });
+  expect(part.err).toMatch(/^✗ The database of notification refused: .*\nIt may still be taken there\./);
+  expect(part.err).not.toContain("secret");
+  expect((await t.json(`list --all ${both}`)).keys).toMatchObject([
+    { state: expect.any(String), services: [expect.any(String)] },
+    { services: [expect.any(String)] },
+  ]);
+  expect(await t.keys(`revoke shop ${both}`)).toMatchObject({
+    code: 0,
+    out: expect.stringMatching(/notification\nRev/),
+  });
+  expect((await t.json(`list ${both}`)).keys).toEqual([]);
+});
+
+test("those who run are told of every key that is made or revoked", async () => {
+  await using t = await setup();
+  const woken: string[] = [];
+  await using wakeups = openWakeups({ url: t.env.DATABASE_URL });
+  const topics = ["entitlement.api_keys", "notification.api_keys"];
+  for (const topic of topics) wakeups.on(topic, () => woken.push(topic));
+  await wakeups.listening;
+  for (const args of ["create shop --scopes read", "revoke shop"]) {
+    woken.length = 0;
+    await t.keys(`${args} ${both}`);
+    await until("both services are told", () => topics.every((topic) => woken.includes(topic)));
+  }
+});
+
+test("a service that runs takes a new key, and refuses a revoked one as soon as it is told", {
+  timeout: 60_000,
+}, async () => {
+  await using t = await setup();
+  const port = await freePort();
+  const serving = t.shell.start("serve entitlement", { ...t.env, ENTITLEMENT_PORT: String(port) });
+  await serving.shows("entitlement   http");
+  const statusOf = async (key: string) => {
+    const headers = { authorization: `Bearer ${key}` };
+    return (await fetch(`http://127.0.0.1:${port}/v1/users/u_1/entitlements`, { headers })).status;
+  };
+  const early = "tdk_made-elsewhere-and-tried-before-it-was-known";
+  expect(await statusOf(early)).toBe(401);
+  await t.keys(`create early --scopes read --services entitlement --sha256 ${sha256(early)}`);
+  await until("the key is taken", async () => (await statusOf(early)) === 200);
+  const weak = await t.json("create weak --scopes points:write --services entitlement");
+  expect(await statusOf(weak.key)).toBe(403);
+
+  const { key } = await t.json("create shop --scopes read --services entitlement");
+  expect(await statusOf(key)).toBe(200);
+  // What `todoke keys revoke` does, without the time that a process takes to start.
+  await revokeKeys(t.entitlement, { holder: "shop" }, { by: "aki" });
+  await wakeOthers(t.entitlement, "entitlement.api_keys");
+  await until("the key is refused, sooner than the cache ends", async () => (await statusOf(key)) === 401, {
+    withinMs: 4_000,
+  });
+  serving.process.kill("SIGTERM");
+  const { code, out, err } = await serving.ended;
+  expect(code).toBe(0);
+  for (const secret of [early, key, weak.key]) expect(out + err).not.toContain(secret);
+});
+
+test("a pair is printed as the settings take it, with the way to replace one", async () => {
+  await using shell = openShell("todoke");
+  const { code, out, err } = await shell.run("keys pair k2");
+  expect({ code, err }).toEqual({ code: 0, err: "" });
+  expect(out).toMatch(/\nGATEWAY_BFF_TOKEN_KEY=k2=[\w-]{43}\n/);
+  expect(out).toMatch(/\nTODOKE_TOKEN_KEYS=gateway-bff\.k2=[\w-]{43}\n/);
+  expect(out.match(/^ {2}[123]\. /gm)).toHaveLength(3);
+  expect((await shell.run("keys pair k2")).out).not.toBe(out);
+});
+
+test.each([
+  ["", "Say what to do."],
+  ["creat", 'There is no "creat"; did you mean create?'],
+  ["constructor", 'There is no "constructor".'],
+  ["create --scopes read", "Say whose key it is"],
+  ["create Shop --scopes read", "Say whose key it is"],
+  ["create user:1 --scopes read", "Say whose key it is"],
+  ["create shop", "--scopes with one or more of entitlements:write,points:write,orders:write,read."],
+  ["create shop --scopes read,fly", "--scopes with one or more of"],
+  ["create shop --scopes read --expires 0d", "--expires is 1d to 3650d"],
+  ["create shop --scopes read --expires soon", "--expires is 1d to 3650d"],
+  ["create shop --scopes read --services entitlment", "did you mean entitlement"],
+  ["create shop --scopes read --services ,", "--services names services"],
+  ["create shop --scopes read --id 7", "--id is a UUID."],
+  ["create shop --scopes read --sha256 tdk_x", "never the key itself"],
+  [`create shop --scopes read --by ${"x".repeat(129)}`, "--by with 1 to 128 characters."],
+  ["create shop --scopes read --all", "--all means nothing to create."],
+  ["list a b", "Name one holder, or none for all."],
+  ["revoke", "Say which: the id of a key, or a holder"],
+  [`revoke shop --reason ${"x".repeat(501)}`, "--reason has 1 to 500 characters."],
+  ["pair", "Give the pair a name of its own"],
+  ["pair K=2", "Give the pair a name of its own"],
+])('"keys %s" is refused with what to do', async (args, says) => {
+  await using shell = openShell("todoke");
+  const { code, out, err } = await shell.run(`keys ${args}`, { DATABASE_URL: "postgres://127.0.0.1:1/none" });
+  expect({ code, out }).toEqual({ code: 2, out: "" });
+  expect(err).toContain(says);
+  expect(err).toContain("Usage: todoke keys ");
+});
+
+test("a time that is over, a database that is not named, and one that is not migrated are told with what to do", async () => {
+  await using t = await setup();
+  expect(await t.keys(`create shop --scopes read --expires 2020-01-31T00:00:00Z ${both}`)).toMatchObject({
+    code: 2,
+    err: expect.stringContaining("--expires is a time that is over already."),
+  });
+  expect(await t.shell.run(`keys list ${both}`)).toEqual({
+    code: 2,
+    out: "",
+    err: "✗ entitlement: set DATABASE_URL or ENTITLEMENT_DATABASE_URL to a PostgreSQL server\n✗ notification: set DATABASE_URL or NOTIFICATION_DATABASE_URL to a PostgreSQL server\n",
+  });
+  await t.entitlement.query(`drop table api_keys`);
+  expect(await t.keys("list --services entitlement")).toMatchObject({
+    code: 1,
+    err: "✗ The schema of entitlement is not up to date: run `todoke migrate entitlement`.\n",
+  });
+});

@@ -1,0 +1,34 @@
+/**
+ * What `todoke dev` makes once so that nobody has to: the keys with which its services trust each other. Kept in the data
+ * folder, for its owner's eyes only; with other ones every session there would be void after a restart.
+ */
+import { randomBytes } from "node:crypto";
+import { keep, readKept } from "./data-folder.ts";
+
+/** By the names under which services read them. */
+export type DevSecrets = Readonly<
+  Record<"GATEWAY_BFF_SECRET" | "GATEWAY_BFF_TOKEN_KEY" | "OIDC_CLIENT_SECRET" | "TODOKE_TOKEN_KEYS", string>
+>;
+
+const file = "secrets.json";
+
+/** Those of the folder; the first time, new ones, which are then in the folder. */
+export async function keptSecrets(): Promise<DevSecrets> {
+  const kept = await readKept<DevSecrets>(file);
+  if (kept) return kept;
+  const made = await newSecrets();
+  await keep(file, made);
+  return made;
+}
+
+export async function newSecrets(): Promise<DevSecrets> {
+  // Loaded here, because it brings a web framework along that `todoke help` can do without.
+  const { newSigningKey, publicPartOf, textOfSigningKey, textOfVerifyingKey } = await import("@todoke/http");
+  const key = newSigningKey("k1");
+  return {
+    GATEWAY_BFF_SECRET: randomBytes(32).toString("base64url"),
+    GATEWAY_BFF_TOKEN_KEY: textOfSigningKey(key),
+    OIDC_CLIENT_SECRET: randomBytes(32).toString("base64url"),
+    TODOKE_TOKEN_KEYS: textOfVerifyingKey(publicPartOf("gateway-bff", key)),
+  };
+}

@@ -1,0 +1,149 @@
+/** The table `api_keys` of a service. A key's text is never here: only its SHA-256 comes and goes. */
+import { type Db, type Queryable, statement, utcText } from "@todoke/kernel/db";
+import type { Scope } from "./callers.ts";
+
+/** May be used now, by the database's clock. */
+const isLive = "revoked_at is null and (expires_at is null or expires_at > now())";
+
+/** Of a key that may be used now. */
+export interface LiveKey {
+  readonly key_id: string;
+  /** Hex. */
+  readonly sha256: string;
+  readonly holder: string;
+  readonly scopes: readonly Scope[];
+  /** By the database's clock; null: for ever. */
+  readonly ends_in_ms: number | null;
+  /** Its last use was noted a while ago. */
+  readonly use_is_due: boolean;
+}
+
+// To the minute is enough to see whether a key is still in use, and makes no write of every read.
+const useNotedEvery = "interval '1 minute'";
+
+/** Those of these hashes (hex) that are keys and may be used, each by a probe of the index. */
+export async function findLiveKeys(db: Queryable, hashes: readonly string[]): Promise<LiveKey[]> {
+  const { rows } = await db.query<LiveKey>({
+    name: "find api keys",
+    text: `
+select key_id, encode(sha256, 'hex') as sha256, holder, scopes,
+       (extract(epoch from expires_at - now()) * 1000)::float8 as ends_in_ms,
+       last_used_at is null or last_used_at < now() - ${useNotedEvery} as use_is_due
+  from api_keys
+ where sha256 = any($1::bytea[]) and ${isLive}`,
+    values: [hashes.map((hex) => Buffer.from(hex, "hex"))],
+  });
+  return rows;
+}
+
+/** One row, so that two processes never wait for each other in a circle; the second one changes nothing. */
+export async function noteUse(db: Queryable, keyId: string): Promise<void> {
+  await db.query({
+    name: "note use of api key",
+    text: `update api_keys set last_used_at = now()
+            where key_id = $1 and (last_used_at is null or last_used_at < now() - ${useNotedEvery})`,
+    values: [keyId],
+  });
+}
+
+export interface NewKey {
+  readonly keyId: string;
+  readonly holder: string;
+  readonly scopes: readonly Scope[];
+  /** Hex. */
+  readonly sha256: string;
+  readonly createdBy: string;
+  /** RFC 3339. */
+  readonly expiresAt?: string;
+}
+
+/** Twice is once. False: this id is another key's, or that of a key which was revoked. */
+export async function createKey(db: Db, key: NewKey): Promise<boolean> {
+  const { rowCount } = await statement(db, {
+    text: `
+insert into api_keys (key_id, holder, scopes, sha256, created_by, expires_at) values ($1, $2, $3, $4, $5, $6)
+on conflict (key_id) do update set key_id = excluded.key_id
+ where api_keys.holder = excluded.holder and api_keys.scopes = excluded.scopes and api_keys.sha256 = excluded.sha256
+   and api_keys.expires_at is not distinct from excluded.expires_at and api_keys.revoked_at is null`,
+    values: [key.keyId, key.holder, key.scopes, Buffer.from(key.sha256, "hex"), key.createdBy, key.expiresAt ?? null],
+  });
+  return rowCount === 1;
+}
+
+/** The time that is so many days from now, or this one; undefined when it is over by the database's clock. */
+export async function timeToCome(
+  db: Queryable,
+  { inDays = null, at = null }: { readonly inDays?: number | null; readonly at?: string | null },
+): Promise<string | undefined> {
+  const { rows } = await db.query<{ time: string }>(
+    `select ${utcText("time")} as time
+       from (select coalesce($1::timestamptz, now() + make_interval(days => $2)) as time) as wanted
+      where time > now()`,
+    [at, inDays],
+  );
+  return rows[0]?.time;
+}
+
+/** One key, or all that a holder has. */
+export type KeyChoice = { readonly keyId: string } | { readonly holder: string };
+
+export interface ListedKey {
+  readonly key_id: string;
+  readonly holder: string;
+  readonly scopes: readonly Scope[];
+  readonly state: "live" | "expired" | "revoked";
+  /** Times are RFC 3339, UTC. */
+  readonly created_at: string;
+  readonly created_by: string;
+  readonly expires_at: string | null;
+  readonly revoked_at: string | null;
+  readonly revoked_by: string | null;
+  readonly revoked_reason: string | null;
+  readonly last_used_at: string | null;
+}
+
+export interface KeyPage {
+  /** Only these. */
+  readonly of?: KeyChoice | undefined;
+  /** Also those that were revoked or have run out. */
+  readonly all: boolean;
+  readonly limit: number;
+}
+
+/** Newest first. */
+export async function listKeys(db: Queryable, { of, all, limit }: KeyPage): Promise<ListedKey[]> {
+  const { rows } = await db.query<ListedKey>(
+    `select key_id, holder, scopes,
+            case when ${isLive} then 'live' when revoked_at is null then 'expired' else 'revoked' end as state,
+            ${utcText("created_at")} as created_at, created_by, ${utcText("expires_at")} as expires_at,
+            ${utcText("revoked_at")} as revoked_at, revoked_by, revoked_reason, ${utcText("last_used_at")} as last_used_at
+       from api_keys
+      where ($1::boolean or (${isLive})) and ($2::boolean or key_id = $3::uuid or holder = $4::text)
+      order by api_keys.created_at desc, key_id limit $5`,
+    [all, of === undefined, ...choiceValues(of), limit],
+  );
+  return rows;
+}
+
+export interface Revocation {
+  readonly by: string;
+  readonly reason?: string | undefined;
+}
+
+/** Twice is once: returns the ids of those that were not revoked before. Those who run are to be woken after it. */
+export async function revokeKeys(db: Db, of: KeyChoice, { by, reason }: Revocation): Promise<string[]> {
+  const { rows } = await statement<{ key_id: string }>(db, {
+    text: `
+update api_keys set revoked_at = now(), revoked_by = $3, revoked_reason = $4
+ where (key_id = $1::uuid or holder = $2::text) and revoked_at is null
+returning key_id`,
+    values: [...choiceValues(of), by, reason ?? null],
+  });
+  return rows.map(({ key_id }) => key_id);
+}
+
+/** An id and a holder, of which one or both are null: nothing equals null, so nothing is chosen by oversight. */
+const choiceValues = (of: KeyChoice | undefined): [keyId: string | null, holder: string | null] => [
+  of && "keyId" in of ? of.keyId : null,
+  of && "holder" in of ? of.holder : null,
+];

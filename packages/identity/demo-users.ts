@@ -1,0 +1,29 @@
+/** Who can log in after `npm start`. The passwords are printed, and no secret. */
+import type { User } from "./users.ts";
+
+export const demoUsers: readonly User[] = [
+  {
+    username: "alice",
+    password: "alice-demo",
+    name: "Alice Example",
+    email: "alice@example.com",
+    emailVerified: true,
+    locale: "en",
+  },
+  {
+    username: "bob",
+    password: "bob-demo",
+    name: "Bob 例",
+    email: "bob@example.com",
+    emailVerified: true,
+    locale: "ja",
+  },
+  {
+    username: "admin",
+    password: "admin-demo",
+    name: "Ada Admin",
+    email: "admin@example.com",
+    emailVerified: true,
+    locale: "en",
+  },
+];

@@ -1,0 +1,9 @@
+/** All that the routes reach outside themselves. */
+import type { Authenticate } from "@todoke/http";
+import type { Db } from "@todoke/kernel/db";
+import type { Commands } from "./commands/index.ts";
+
+export interface Deps extends Commands {
+  readonly db: Db;
+  readonly authenticate: Authenticate;
+}

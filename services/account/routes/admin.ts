@@ -1,0 +1,75 @@
+/** What admins look up: users, and who changed what. */
+import { cursorOf, type HttpApp, NextCursor, PageQuery, page, requires } from "@todoke/http";
+import { Type } from "typebox";
+import type { Deps } from "../deps.ts";
+import { selectAudit } from "../store/audit.ts";
+import { searchUsers, type UserSearch } from "../store/users.ts";
+import { anyAuditId, invalid } from "./request.ts";
+import { AuditView, SearchQuery, UserId, UserView } from "./schemas.ts";
+
+export function adminRoutes(app: HttpApp, deps: Deps): void {
+  searchRoute(app, deps);
+  auditRoute(app, deps);
+}
+
+function searchRoute(app: HttpApp, { authenticate, db }: Deps): void {
+  app.get(
+    "/admin/users",
+    {
+      ...requires(authenticate, { admin: true }),
+      schema: {
+        operationId: "searchUsers",
+        summary: "Users by id, by e-mail, by provider and subject; without any of these, all",
+        querystring: Type.Object({ ...SearchQuery, ...PageQuery }),
+        response: { 200: Type.Object({ users: Type.Array(UserView), next_cursor: NextCursor }) },
+      },
+    },
+    async ({ query }) => {
+      const { user_id, email } = query;
+      const after = cursorOf(query, anyUserId) ?? "";
+      const asked = { ...(user_id && { user_id }), ...(email && { email }), ...identityIn(query), after };
+      const { rows, ...next } = await page(query, {
+        read: (limit) => searchUsers(db, { ...asked, limit }),
+        name: (user) => user.user_id,
+      });
+      return { users: rows, ...next };
+    },
+  );
+}
+
+const anyUserId = /^[0-9a-f-]{36}$/;
+
+/** A subject means somebody only together with who says so. */
+function identityIn(query: { provider?: string; subject?: string }): Pick<UserSearch, "identity"> {
+  const { provider, subject } = query;
+  if (provider !== undefined && subject !== undefined) return { identity: { provider, subject } };
+  if (provider === undefined && subject === undefined) return {};
+  throw invalid(provider === undefined ? "query.provider" : "query.subject", "is missing: the two go together");
+}
+
+function auditRoute(app: HttpApp, { authenticate, db }: Deps): void {
+  app.get(
+    "/admin/audit",
+    {
+      ...requires(authenticate, { admin: true }),
+      schema: {
+        operationId: "listAudit",
+        summary: "Who changed what, when and why, newest first",
+        querystring: Type.Object({
+          user_id: Type.Optional(UserId),
+          actor: Type.Optional(Type.String({ minLength: 1, maxLength: 160, examples: ["user:<id>"] })),
+          ...PageQuery,
+        }),
+        response: { 200: Type.Object({ audit: Type.Array(AuditView), next_cursor: NextCursor }) },
+      },
+    },
+    async ({ query }) => {
+      const before = cursorOf(query, anyAuditId);
+      const { rows, ...next } = await page(query, {
+        read: (limit) => selectAudit(db, { user_id: query.user_id, actor: query.actor, before, limit }),
+        name: (row) => String(row.audit_id),
+      });
+      return { audit: rows, ...next };
+    },
+  );
+}

@@ -1,0 +1,198 @@
+import { decodeEvent, encodeEvent } from "@todoke/contracts";
+import { openWire } from "@todoke/kernel/testing";
+import { expect, test } from "vitest";
+import { adminSubject, intact, provider, setup } from "../testing.ts";
+
+const uuidV7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
+const time = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/;
+const claims = { email: "aki@example.com", email_verified: true, display_name: "Aki", locale: "ja-JP" };
+
+test("the first log-in makes a user, the next one finds it, and both answer the same to the byte", async () => {
+  await using t = await setup();
+  const { resolve } = await t.process();
+  const first = await resolve("aki", claims);
+  expect([first.statusCode, first.json()]).toEqual([
+    200,
+    {
+      user_id: expect.stringMatching(uuidV7),
+      status: "ACTIVE",
+      display_name: "Aki",
+      locale: "ja-JP",
+      email: "aki@example.com",
+      roles: ["USER"],
+      version: 1,
+      created_at: expect.stringMatching(time),
+      updated_at: first.json().created_at,
+    },
+  ]);
+  const again = await resolve("aki", claims);
+  expect([again.statusCode, again.rawPayload.toString("hex")]).toEqual([200, first.rawPayload.toString("hex")]);
+  expect(await t.counts()).toMatchObject({ users: 1, identities: 1, roles: 1, audit: 1, events: 1, keys: 0 });
+});
+
+test("50 parallel first log-ins of one identity, at two processes: one user, one event, 50 answers equal to the byte", async () => {
+  await using t = await setup();
+  const processes = [await t.process(), await t.process()];
+  for (const subject of ["aki", adminSubject]) {
+    const answers = await Promise.all(Array.from({ length: 50 }, (_, i) => processes[i % 2]?.resolve(subject, claims)));
+    const bytes = answers.map((answer) => `${answer?.statusCode} ${answer?.rawPayload.toString("hex")}`);
+    expect(new Set(bytes).size).toBe(1);
+    expect(answers[0]?.statusCode).toBe(200);
+  }
+  expect(await t.counts()).toMatchObject({ users: 2, identities: 2, roles: 3, audit: 3, events: 3 });
+  expect(await t.broken()).toEqual(intact);
+});
+
+test("the event tells of the user, and fits the contract", async () => {
+  await using t = await setup();
+  const { user_id } = (await (await t.process()).resolve("aki", claims)).json();
+  const [row] = await t.rows(`select * from outbox_events`);
+  expect(row).toMatchObject({ event_type: "AccountCreated", subject: "account.events", aggregate_key: user_id });
+  const event = decodeEvent("AccountCreated", encodeEvent("AccountCreated", row.payload));
+  expect(event).toMatchObject({ userId: user_id, version: 1n, eventId: row.event_id });
+  expect(JSON.stringify(row.payload)).not.toMatch(/aki/i); // nothing about the person
+});
+
+test("the same subject of another provider is somebody else, and so is somebody with the same e-mail", async () => {
+  await using t = await setup();
+  const { resolve } = await t.process();
+  const ids = [
+    (await resolve("aki", claims)).json().user_id,
+    (await resolve("aki", { ...claims, provider: "https://other.example" })).json().user_id,
+    (await resolve("attacker", claims)).json().user_id,
+  ];
+  expect(new Set(ids).size).toBe(3);
+  expect(
+    await t.rows(`select provider, subject from identities group by 1, 2 having count(distinct user_id) > 1`),
+  ).toEqual([]);
+});
+
+test("what a provider says anew is taken over; what it says again, or not at all, writes nothing", async () => {
+  await using t = await setup();
+  const { resolve } = await t.process();
+  await resolve("aki", { email: "aki@example.com" });
+  const told = (await resolve("aki", { ...claims, email: "AKI@new.example" })).json();
+  expect(told).toMatchObject({ email: "AKI@new.example", display_name: "Aki", locale: "ja-JP", version: 2 });
+  const before = await t.rows(`select u.xmin::text, i.xmin::text as of_identity from users u, identities i`);
+  expect((await resolve("aki", { email: "AKI@new.example" })).json()).toEqual(told);
+  expect((await resolve("aki")).json()).toEqual(told);
+  expect(await t.rows(`select u.xmin::text, i.xmin::text as of_identity from users u, identities i`)).toEqual(before);
+  // The provider's name for somebody who has one here already changes nothing here.
+  expect((await resolve("aki", { display_name: "A. Suzuki" })).json()).toEqual(told);
+  expect(await t.rows(`select display_name from identities`)).toEqual([{ display_name: "A. Suzuki" }]);
+  expect(await t.rows(`select version::int, actor, action, before, after from audit_logs order by version`)).toEqual([
+    {
+      version: 1,
+      actor: "service:gateway-bff",
+      action: "CREATE",
+      before: {},
+      after: { status: "ACTIVE", roles: ["USER"] },
+    },
+    {
+      version: 2,
+      actor: "service:gateway-bff",
+      action: "UPDATE",
+      before: { email: "aki@example.com" },
+      after: { email: "AKI@new.example", display_name: "Aki", locale: "ja-JP" },
+    },
+  ]);
+});
+
+test("a name that the user took away does not come back with the next log-in", async () => {
+  await using t = await setup();
+  const { resolve, patch } = await t.process();
+  const user = (await resolve("aki", claims)).json();
+  await patch(user, user, { display_name: null });
+  expect((await resolve("aki", claims)).json()).not.toHaveProperty("display_name");
+});
+
+test("parallel log-ins with news, at two processes, take them over once", async () => {
+  await using t = await setup();
+  const processes = [await t.process(), await t.process()];
+  await processes[0]?.resolve("aki", claims);
+  const news = { ...claims, email: "new@example.com" };
+  const answers = await Promise.all(Array.from({ length: 20 }, (_, i) => processes[i % 2]?.resolve("aki", news)));
+  expect(new Set(answers.map((answer) => answer?.body)).size).toBe(1);
+  expect(answers[0]?.json()).toMatchObject({ email: "new@example.com", version: 2 });
+  expect(await t.broken()).toEqual(intact);
+});
+
+test("a name or language that no user could choose stays with the identity, and lets its bearer in", async () => {
+  await using t = await setup();
+  const { resolve } = await t.process();
+  const odd = (await resolve("odd", { display_name: "ika\u202ediova", locale: "klingon in latin" })).json();
+  expect(odd).not.toHaveProperty("display_name");
+  expect(odd).not.toHaveProperty("locale");
+  expect((await resolve("us", { locale: "en_us" })).json()).toMatchObject({ locale: "en-US" });
+  expect(await t.rows(`select display_name from identities where subject = 'odd'`)).toEqual([
+    { display_name: "ika\u202ediova" },
+  ]);
+});
+
+test("an identity that the settings name is an admin whenever it comes, and that is told and audited", async () => {
+  await using t = await setup();
+  const { resolve } = await t.process();
+  const admin = (await resolve(adminSubject)).json();
+  expect(admin).toMatchObject({ roles: ["ADMIN", "USER"], version: 2 });
+  expect((await resolve("aki")).json()).toMatchObject({ roles: ["USER"], version: 1 });
+  expect((await resolve(adminSubject, { provider: "https://other.example" })).json().roles).toEqual(["USER"]);
+  const [row] = await t.rows(`select payload from outbox_events where event_type = 'AccountRolesChanged'`);
+  const event = decodeEvent("AccountRolesChanged", encodeEvent("AccountRolesChanged", row.payload));
+  expect(event).toMatchObject({ userId: admin.user_id, roles: "ADMIN,USER", version: 2n });
+  expect(await t.rows(`select actor, reason from audit_logs where action = 'GRANT_ROLE'`)).toEqual([
+    { actor: "todoke:settings", reason: "named in ACCOUNT_ADMINS" },
+  ]);
+  expect(await t.broken()).toEqual(intact);
+});
+
+test.each(["request", "answer"] as const)(
+  "when the %s of the first log-in's commit is lost, 503 says so and the next try ends in one user",
+  async (lost) => {
+    await using t = await setup();
+    await using wire = await openWire(t.url);
+    const { resolve } = await t.process(t.open({ url: wire.url }));
+    await resolve("warm-up");
+    wire.cutNext("insert user", lost);
+    const unknown = await resolve("aki");
+    expect([unknown.statusCode, unknown.json().code]).toEqual([503, "outcome-unknown"]);
+    expect((await resolve("aki")).json()).toMatchObject({ version: 1 });
+    expect(await t.counts()).toMatchObject({ users: 2, identities: 2, events: 2 });
+    expect(await t.broken()).toEqual(intact);
+  },
+);
+
+test("who somebody is, is found by provider and subject alone, by an index", async () => {
+  await using t = await setup();
+  const [{ indexes }] = await t.rows(
+    `select array_agg(indexdef) as indexes from pg_indexes where schemaname = 'account' and indexdef ilike '%email%'`,
+  );
+  expect(indexes).toHaveLength(1);
+  expect(indexes[0]).not.toMatch(/unique/i);
+  const plan = await t.rows(`explain select user_id from identities where provider = 'p' and subject = 's'`);
+  expect(plan.map((row) => row["QUERY PLAN"]).join("\n")).toMatch(/Index.* using identity_names_one_user/);
+});
+
+test("bad input gets a 4xx that names the field, and leaves nothing behind", async () => {
+  await using t = await setup();
+  const { call } = await t.process();
+  const good = { provider, subject: "aki" };
+  const cases: [unknown, string][] = [
+    [{ provider }, "body.subject"],
+    [{ ...good, subject: "" }, "body.subject"],
+    [{ ...good, subject: 7 }, "body.subject"],
+    [{ ...good, subject: "a\0b" }, "body.subject"],
+    [{ ...good, subject: "x".repeat(256) }, "body.subject"],
+    [`{"provider":"p","subject":"\\ud800"}`, "body.subject"],
+    [`{"provider":"p","subject":"s","__proto__":{"roles":["ADMIN"]}}`, "body.__proto__"],
+    [{ ...good, roles: ["ADMIN"] }, "body.roles"],
+    [{ ...good, user_id: "mine" }, "body.user_id"],
+    [{ ...good, email_verified: "true" }, "body.email_verified"],
+    [{ ...good, email: null }, "body.email"],
+  ];
+  for (const [payload, field] of cases) {
+    const answer = await call("POST", "/identities:resolve", { as: "service:gateway-bff", payload });
+    expect([payload, answer.statusCode]).toEqual([payload, 400]);
+    expect(answer.json().errors.map((error: { field: string }) => error.field)).toContain(field);
+  }
+  expect(await t.counts()).toMatchObject({ users: 0, identities: 0, audit: 0, events: 0 });
+});

@@ -1,0 +1,61 @@
+/** Who may call what: every route of the service, by everybody there is. */
+import { expect, test } from "vitest";
+import { adminSubject, type Call, setup } from "../testing.ts";
+
+const callers = ["nobody", "own", "other", "admin", "gateway", "another service", "key"] as const;
+type Caller = (typeof callers)[number];
+
+const ownOrAdmin: readonly Caller[] = ["own", "admin"];
+const admins: readonly Caller[] = ["admin"];
+
+/** Paths with {id} for the user whose own it is, and who may. */
+const routes: readonly (readonly [method: "GET" | "POST" | "PATCH", path: string, who: readonly Caller[]])[] = [
+  ["POST", "/identities:resolve", ["gateway"]],
+  ["GET", "/users/{id}", ownOrAdmin],
+  ["PATCH", "/users/{id}", ownOrAdmin],
+  ["GET", "/users/{id}/export", ownOrAdmin],
+  ["POST", "/users/{id}:delete", ownOrAdmin],
+  ["GET", "/admin/users", admins],
+  ["GET", "/admin/audit", admins],
+  ["POST", "/admin/users/{id}:suspend", admins],
+  ["POST", "/admin/users/{id}:reinstate", admins],
+  ["POST", "/admin/users/{id}:grant-role", admins],
+  ["POST", "/admin/users/{id}:revoke-role", admins],
+];
+
+test("every route lets in whom it names, and refuses everybody else before it looks at the body", async () => {
+  await using t = await setup();
+  const { app, call, person } = await t.process();
+  const [aki, bo, admin] = [await person("aki"), await person("bo"), await person(adminSubject)];
+  const as: Record<Caller, Call> = {
+    nobody: {},
+    own: { as: aki },
+    other: { as: bo },
+    admin: { as: admin },
+    gateway: { as: "service:gateway-bff" },
+    "another service": { as: "service:points" },
+    key: { as: "key:shop" as never },
+  };
+  const before = await t.counts();
+  for (const [method, path, who] of routes)
+    for (const caller of callers) {
+      const payload = method === "GET" ? {} : { payload: { nonsense: true } };
+      const headers = { "x-user-id": admin.user_id, "x-user-roles": "ADMIN" }; // nobody believes these
+      const { statusCode } = await call(method, path.replace("{id}", aki.user_id), {
+        ...as[caller],
+        ...payload,
+        headers,
+      });
+      const let_in = who.includes(caller);
+      const expected = let_in ? (method === "GET" ? 200 : 400) : caller === "nobody" ? 401 : 403;
+      expect([method, path, caller, statusCode]).toEqual([method, path, caller, expected]);
+    }
+  expect(await t.counts()).toEqual(before);
+
+  // None is missing in the list above.
+  const { paths } = (await app.inject({ url: "/openapi.json" })).json();
+  const declared = Object.entries<object>(paths).flatMap(([path, operations]) =>
+    Object.keys(operations).map((method) => `${method.toUpperCase()} ${path.replace("{user_id}", "{id}")}`),
+  );
+  expect(declared.sort()).toEqual(routes.map(([method, path]) => `${method} ${path}`).sort());
+});

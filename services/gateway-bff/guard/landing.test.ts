@@ -1,0 +1,25 @@
+import Fastify from "fastify";
+import { expect, test } from "vitest";
+import { sendLanding } from "./landing.ts";
+
+async function landing(path: string) {
+  const app = Fastify();
+  app.get("/", (_request, reply) => sendLanding(reply, path));
+  return app.inject({ url: "/" });
+}
+
+test("the page goes on by itself to the path, and by a link where it does not", async () => {
+  const { statusCode, headers, body } = await landing("/play?level=1&mode=a");
+  expect(statusCode).toBe(200);
+  expect(headers["content-type"]).toBe("text/html; charset=utf-8");
+  expect(headers["referrer-policy"]).toBe("no-referrer");
+  expect(headers["content-security-policy"]).toContain("default-src 'none'");
+  expect(body).toContain(`<meta http-equiv="refresh" content="0; url=/play?level=1&amp;mode=a">`);
+  expect(body).toContain(`<a href="/play?level=1&amp;mode=a">`);
+});
+
+test("no path gets out of the place that it has in the page", async () => {
+  const { body } = await landing(`/"><script>alert('1')</script>&amp;`);
+  expect(body).not.toContain("<script");
+  expect(body).toContain("/&quot;&gt;&lt;script&gt;alert(&#39;1&#39;)&lt;/script&gt;&amp;amp;");
+});

@@ -1,0 +1,35 @@
+/**
+ * The last step of a log-in: a page of our own that goes on by itself.
+ *
+ * A redirect back from the provider belongs to a journey that began on another site, all the way to its end, and on such
+ * a journey a browser does not send a cookie that is SameSite=Strict: whoever has just logged in would arrive as a
+ * stranger. A page that is here already begins a new journey, and that one is ours.
+ */
+import type { FastifyReply } from "fastify";
+
+/** `path` is one of our own, checked by whoever took it from the caller. */
+export function sendLanding(reply: FastifyReply, path: string): FastifyReply {
+  const href = escaped(path);
+  return reply
+    .code(200)
+    .header("content-type", "text/html; charset=utf-8")
+    .header(
+      "content-security-policy",
+      "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    )
+    .header("referrer-policy", "no-referrer") // The address of this page holds the code of the log-in.
+    .send(
+      `<!doctype html><html lang="en"><meta charset="utf-8"><meta http-equiv="refresh" content="0; url=${href}">` +
+        `<title>Todoke</title><p><a href="${href}">Continue</a></p></html>`,
+    );
+}
+
+const entities: Readonly<Record<string, string>> = {
+  "&": "&amp;",
+  "<": "&lt;",
+  ">": "&gt;",
+  '"': "&quot;",
+  "'": "&#39;",
+};
+
+const escaped = (text: string): string => text.replace(/[&<>"']/g, (character) => entities[character] ?? "");

@@ -1,0 +1,216 @@
+/** The promises of the port, on every store that implements it. */
+import { randomUUID } from "node:crypto";
+import { type Engine, startEngine } from "@todoke/engines";
+import { removeFinished } from "@todoke/kernel/retention";
+import { testDatabase, until } from "@todoke/kernel/testing";
+import fc from "fast-check";
+import { createClient } from "redis";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { openRedisLink } from "../sessions/redis-link.ts";
+import { burstOf, paceOf } from "./gcra.ts";
+import type { Item, Limiter, Policy } from "./index.ts";
+import { idleLimits, postgresLimiter } from "./postgres.ts";
+import { redisLimiter } from "./redis.ts";
+
+/** A store with nothing in it. */
+interface Stage extends AsyncDisposable {
+  /** Another process. */
+  open(): Limiter;
+  /** Lets time go by for a key; a negative one is a clock that is set back. */
+  age(key: string, ms: number): Promise<void>;
+  /** How many keys it still has, once what is over was removed. */
+  keysLeft(): Promise<number>;
+}
+
+let redis: Engine | undefined;
+beforeAll(async () => {
+  if (!process.env.TEST_REDIS_URL) redis = await startEngine("redis");
+});
+afterAll(() => redis?.[Symbol.asyncDispose]());
+
+async function onPostgres(): Promise<Stage> {
+  const own = { name: "gateway-bff", dir: new URL("../migrations/", import.meta.url) };
+  const t = await testDatabase({ schema: "gateway_bff", sets: [own] });
+  return {
+    open: () => postgresLimiter(t.open()),
+    async age(key, ms) {
+      const earlier = `update rate_limits set used_until = used_until - $2 * interval '1 millisecond' where key = $1`;
+      await t.db.query(earlier, [key, ms]);
+    },
+    async keysLeft() {
+      await removeFinished(t.db, { ...idleLimits, keepMs: 0 });
+      return Number((await t.db.query("select count(*) from rate_limits")).rows[0].count);
+    },
+    [Symbol.asyncDispose]: () => t[Symbol.asyncDispose](),
+  };
+}
+
+async function onRedis(): Promise<Stage> {
+  const url = process.env.TEST_REDIS_URL || (redis?.url ?? "");
+  const place = `test:${randomUUID()}`;
+  const stack = new AsyncDisposableStack();
+  const onError = (error: unknown) => {
+    throw error;
+  };
+  const client = await createClient({ url }).on("error", onError).connect();
+  stack.defer(() => client.destroy());
+  return {
+    open: () => redisLimiter(stack.use(openRedisLink({ url, onError })), { place }),
+    async age(key, ms) {
+      const name = `{${place}}:${key}`;
+      const until = Number(await client.get(name)) - ms * 1_000;
+      // A key that its own end has not removed yet says that its time has passed.
+      await client.set(name, String(until), {
+        expiration: { type: "PX", value: Math.max(1, ms < 0 ? -ms : 3_600_000) },
+      });
+    },
+    async keysLeft() {
+      return (await client.keys(`{${place}}:*`)).length;
+    },
+    [Symbol.asyncDispose]: () => stack.disposeAsync(),
+  };
+}
+
+const policyOf = (quota: number, windowMs: number): Policy => ({ name: "read", quota, windowMs });
+const of = (key: string, policy: Policy, units = 1): Item => ({ key, units, policy });
+
+/** So long that what the tests themselves take of it makes no difference. */
+const hour = 3_600_000;
+
+describe.each([
+  ["postgres", onPostgres],
+  ["redis", onRedis],
+] as const)("%s", (_name, stageOf) => {
+  test("four processes that hammer one key together get no more than the quota in any window", async () => {
+    await using stage = await stageOf();
+    const policy = policyOf(40, 250);
+    const granted: { readonly askedAt: number; readonly answeredAt: number }[] = [];
+    const endsAt = performance.now() + 6 * policy.windowMs;
+    async function hammer(limiter: Limiter): Promise<void> {
+      for (let askedAt = performance.now(); askedAt < endsAt; askedAt = performance.now()) {
+        if ((await limiter.take([of("one", policy)])).granted) granted.push({ askedAt, answeredAt: performance.now() });
+      }
+    }
+    await Promise.all(
+      Array.from({ length: 4 }, () => stage.open()).flatMap((one) => [1, 2, 3, 4].map(() => hammer(one))),
+    );
+    // Each was granted at some time between question and answer: those that lie in a window whole were granted in it.
+    const inWindowFrom = (start: number) =>
+      granted.filter(({ askedAt, answeredAt }) => askedAt >= start && answeredAt < start + policy.windowMs).length;
+    expect(Math.max(...granted.map(({ askedAt }) => inWindowFrom(askedAt)))).toBeLessThanOrEqual(policy.quota);
+    expect(granted.length).toBeGreaterThan(2 * burstOf(policy)); // And they do get on.
+  });
+
+  test("whatever is asked in whatever order, it is granted as by one who counts with pen and paper", async () => {
+    await using stage = await stageOf();
+    const limiter = stage.open();
+    const policies = { a: policyOf(6, hour), b: policyOf(3, hour), c: policyOf(30, hour) };
+    const keys = Object.keys(policies) as (keyof typeof policies)[];
+    const request = fc.tuple(fc.subarray(keys, { minLength: 1 }), fc.integer({ min: 1, max: 3 }));
+    const round = fc.record({
+      ageSteps: fc.integer({ min: 0, max: 8 }),
+      requests: fc.array(request, { maxLength: 6 }),
+    });
+    await fc.assert(
+      fc.asyncProperty(fc.array(round, { maxLength: 6 }), async (rounds) => {
+        const run = randomUUID();
+        const aheadMs = new Map(keys.map((key) => [key, 0]));
+        for (const { ageSteps, requests } of rounds) {
+          // Steps of an eighth of a window: what the test takes itself cannot decide anything.
+          for (const key of keys) {
+            if ((aheadMs.get(key) ?? 0) > 0) await stage.age(`${run}/${key}`, (ageSteps * hour) / 8);
+            aheadMs.set(key, Math.max(0, (aheadMs.get(key) ?? 0) - (ageSteps * hour) / 8));
+          }
+          const expected = requests.map(([wanted, units]) => {
+            const after = wanted.map(
+              (key) => [key, (aheadMs.get(key) ?? 0) + (units * 1.5 * hour) / policies[key].quota] as const,
+            );
+            const fits = after.every(([key, ms]) => ms - (1.5 * hour) / policies[key].quota <= hour / 2);
+            if (fits) for (const [key, ms] of after) aheadMs.set(key, ms);
+            return fits;
+          });
+          const taken = await Promise.all(
+            requests.map(([wanted, units]) =>
+              limiter.take(wanted.map((key) => of(`${run}/${key}`, policies[key], units))),
+            ),
+          );
+          expect(taken.map(({ granted }) => granted)).toEqual(expected);
+        }
+      }),
+      { numRuns: 40 },
+    );
+  });
+
+  test("what one key refuses uses up nothing of the others", async () => {
+    await using stage = await stageOf();
+    const limiter = stage.open();
+    const small = policyOf(1, hour);
+    const large = policyOf(300, hour);
+    await limiter.take([of("user", small), of("address", large)]);
+    const refused = await Promise.all(
+      Array.from({ length: 20 }, () => limiter.take([of("address", large), of("user", small)])),
+    );
+    expect(refused.map(({ granted, verdicts }) => [granted, verdicts.map(({ item }) => item.key)])).toEqual(
+      refused.map(() => [false, ["user"]]),
+    );
+    const { verdicts } = await limiter.take([of("address", large)]);
+    expect(verdicts[0]?.remaining).toBe(burstOf(large) - 2);
+  });
+
+  test("parallel requests of one process for one key are granted as far as they fit, in the order they came", async () => {
+    await using stage = await stageOf();
+    const limiter = stage.open();
+    const policy = policyOf(30, hour);
+    const taken = await Promise.all(Array.from({ length: 20 }, () => limiter.take([of("one", policy)])));
+    expect(taken.map(({ granted }) => granted)).toEqual(taken.map((_, place) => place < burstOf(policy)));
+  });
+
+  test("what was refused is granted when the wait it was told is over, and not before", async () => {
+    await using stage = await stageOf();
+    const limiter = stage.open();
+    const policy = policyOf(1, 400); // One, and the next after 400 ms.
+    const askedAt = performance.now();
+    expect((await limiter.take([of("one", policy)])).granted).toBe(true);
+    const refused = await limiter.take([of("one", policy)]);
+    expect(refused.granted).toBe(false);
+    expect(refused.verdicts[0]?.waitMs).toBeLessThanOrEqual(400);
+    await until("it is granted again", async () => (await limiter.take([of("one", policy)])).granted);
+    expect(performance.now() - askedAt).toBeGreaterThanOrEqual(400);
+  });
+
+  test("many processes that use new keys for the first time, in any order, neither fail nor get too much", async () => {
+    await using stage = await stageOf();
+    const policy = policyOf(30, hour);
+    const limiters = Array.from({ length: 4 }, () => stage.open());
+    const names = Array.from({ length: 12 }, (_, n) => `key ${n}`);
+    const asked = Array.from({ length: 40 }, (_, n) => {
+      const [first = "", second = ""] = [names[n % 12], names[(n * 7 + 5) % 12]];
+      return n % 2 === 0 ? [first, second] : [second, first];
+    }).map((pair) => [...new Set(pair)]);
+    const all = asked.flatMap((pair) => limiters.map((limiter) => ({ pair, limiter })));
+    const taken = await Promise.all(all.map(({ pair, limiter }) => limiter.take(pair.map((key) => of(key, policy)))));
+    const granted = all.filter((_, place) => taken[place]?.granted).flatMap(({ pair }) => pair);
+    for (const name of names) {
+      expect(granted.filter((key) => key === name).length).toBeLessThanOrEqual(burstOf(policy));
+    }
+    expect(granted.length).toBeGreaterThan(0);
+  });
+
+  test("a clock that is set back by a day locks nobody out for a day", async () => {
+    await using stage = await stageOf();
+    const limiter = stage.open();
+    await limiter.take([of("one", policyOf(1, hour))]);
+    await stage.age("one", -24 * hour);
+    const { granted, verdicts } = await limiter.take([of("one", policyOf(1, hour))]);
+    expect(granted).toBe(true);
+    expect(verdicts[0]?.resetMs).toBeLessThanOrEqual(paceOf(policyOf(1, hour)).eachUs / 1_000);
+  });
+
+  test("a key that nobody uses any more takes no room", async () => {
+    await using stage = await stageOf();
+    const limiter = stage.open();
+    await limiter.take([of("short", policyOf(10, 20)), of("long", policyOf(10, hour))]);
+    await until("only the key whose time is not over is left", async () => (await stage.keysLeft()) === 1);
+    expect((await limiter.take([of("long", policyOf(10, hour))])).verdicts[0]?.remaining).toBe(2);
+  });
+});

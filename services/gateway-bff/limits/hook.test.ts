@@ -1,0 +1,250 @@
+import { buildHttpApp, everybody, type HttpApp, problems, requires } from "@todoke/http";
+import { testDatabase } from "@todoke/kernel/testing";
+import { Type } from "typebox";
+import { expect, test, vi } from "vitest";
+import { knowSessions } from "../guard/session-guard.ts";
+import type { Session } from "../sessions/index.ts";
+import { type LimitOptions, limitRequests } from "./hook.ts";
+import type { Limiter, Policy } from "./index.ts";
+import { postgresLimiter } from "./postgres.ts";
+import { rememberRefusals } from "./refusals.ts";
+import type { Limits } from "./settings.ts";
+
+/** So long that what the tests themselves take of it makes no difference. */
+const policy = (name: string, quota: number): Policy => ({ name, quota, windowMs: 3_600_000 });
+
+/** Of six, three can be had at once; of the others more. */
+const usual: Limits = {
+  classes: { read: policy("read", 6), write: policy("write", 6), bulk: policy("bulk", 60), login: policy("login", 6) },
+  address: policy("address", 300),
+  trustedProxies: 0,
+};
+
+/** Who calls is whoever the test says: `Authorization: Bearer alice`. */
+const session = (userId: string): Session => ({
+  sessionId: "s",
+  userId,
+  client: "native",
+  status: "ACTIVE",
+  roles: ["USER"],
+  refreshDue: false,
+});
+
+async function setup() {
+  const own = { name: "gateway-bff", dir: new URL("../migrations/", import.meta.url) };
+  const t = await testDatabase({ schema: "gateway_bff", sets: [own] });
+  const apps: HttpApp[] = [];
+
+  /** Another gateway: it shares nothing with the others but the database. */
+  async function gateway(options: Partial<LimitOptions> & { store?: Limiter } = {}) {
+    const { store = postgresLimiter(t.open()), ...more } = options;
+    const app = await buildHttpApp({ title: "test", version: "0", log: { level: "silent" } });
+    apps.push(app);
+    const lookedUp = vi.fn();
+    const authenticate = async (request: Parameters<Parameters<typeof requires>[0]>[0]) => {
+      lookedUp();
+      const [, userId] = /^Bearer (\w+)$/.exec(request.headers.authorization ?? "") ?? [];
+      if (!userId) throw problems.unauthenticated("log in first");
+      request.session = session(userId);
+      return { kind: "user", name: `user:${userId}`, userId, roles: ["USER"] } as const;
+    };
+    knowSessions(app);
+    const onLimited = vi.fn();
+    limitRequests(app, { limiter: rememberRefusals(store), limits: usual, onError: () => {}, onLimited, ...more });
+    const hidden = { schema: { hide: true } };
+    const Body = Type.Object({ name: Type.String() });
+    app.get("/livez", { ...everybody, ...hidden }, async () => ({}));
+    app.get("/v1/things/:id", { ...everybody, ...hidden }, async () => ({}));
+    app.post("/v1/things", { ...everybody, schema: { hide: true, body: Body } }, async () => ({}));
+    app.get("/login", { config: { ...everybody.config, limit: "login" }, ...hidden }, async () => ({}));
+    app.get("/v1/mine", { ...requires(authenticate, { user: "any" }), ...hidden }, async () => ({}));
+    app.get("/v1/users/:user_id", { ...requires(authenticate, { user: "own" }), ...hidden }, async () => ({}));
+    app.post("/v1/bulk", { config: { ...everybody.config, limit: "bulk", units: 5 }, ...hidden }, async () => ({}));
+    const get = (url: string, headers: Record<string, string> = {}) => app.inject({ url, headers });
+    return {
+      app,
+      lookedUp,
+      onLimited,
+      get,
+      as: (user: string, url = "/v1/mine", from = "203.0.113.1") =>
+        get(url, { authorization: `Bearer ${user}`, "x-forwarded-for": from }),
+      post: (url: string, payload: string) =>
+        app.inject({ method: "POST", url, payload, headers: { "content-type": "application/json" } }),
+    };
+  }
+  return {
+    ...t,
+    gateway,
+    async [Symbol.asyncDispose]() {
+      await Promise.all(apps.map((app) => app.close()));
+      await t[Symbol.asyncDispose]();
+    },
+  };
+}
+
+const statusesOf = async (calls: readonly (() => Promise<{ statusCode: number }>)[]) => {
+  const statuses: number[] = [];
+  for (const call of calls) statuses.push((await call()).statusCode);
+  return statuses;
+};
+const times = <T>(count: number, call: () => T) => Array.from({ length: count }, () => call);
+
+test("every answer says what the limits are and how much is left of them", async () => {
+  await using t = await setup();
+  const { get } = await t.gateway();
+  const first = await get("/v1/things/1");
+  expect(first.headers["ratelimit-policy"]).toBe('"read";q=6;w=3600, "address";q=300;w=3600');
+  expect(first.headers.ratelimit).toBe('"read";r=2;t=900, "address";r=100;t=18');
+  expect((await get("/v1/things/2")).headers.ratelimit).toBe('"read";r=1;t=1800, "address";r=99;t=36');
+});
+
+test("past the limit it is 429, with when to come again, and nothing of the body is looked at", async () => {
+  await using t = await setup();
+  const { post, onLimited } = await t.gateway();
+  expect(await statusesOf(times(3, () => post("/v1/things", `{"name":"a"}`)))).toEqual([200, 200, 200]);
+  const refused = await post("/v1/things", `{"not json`);
+  expect(refused.statusCode).toBe(429);
+  expect(refused.headers["content-type"]).toMatch(/^application\/problem\+json/);
+  expect(refused.headers["retry-after"]).toBe("900");
+  expect(refused.headers["ratelimit-policy"]).toBe('"write";q=6;w=3600');
+  expect(refused.headers.ratelimit).toBe('"write";r=0;t=2700');
+  expect(refused.json()).toMatchObject({
+    code: "rate-limited",
+    detail: "no more than 6 in 3600 s (write); try again in 900 s",
+    instance: refused.headers["x-request-id"],
+  });
+  expect(onLimited.mock.calls).toEqual([["write", "refused"]]);
+});
+
+test("several gateways count together, and one that was started again goes on where it was", async () => {
+  await using t = await setup();
+  const gateways = await Promise.all(times(3, () => t.gateway()).map((start) => start()));
+  const answers = await Promise.all(
+    gateways.flatMap(({ get }) => times(3, () => get("/v1/things/1")).map((call) => call())),
+  );
+  expect(answers.filter(({ statusCode }) => statusCode === 200).length).toBe(3);
+  const again = await t.gateway();
+  expect((await again.get("/v1/things/1")).statusCode).toBe(429);
+});
+
+test("log-ins, reads, writes and bulk calls have a quota each", async () => {
+  await using t = await setup();
+  const { get, post } = await t.gateway();
+  expect(await statusesOf(times(4, () => get("/v1/things/1")))).toEqual([200, 200, 200, 429]);
+  expect(await statusesOf(times(4, () => get("/login")))).toEqual([200, 200, 200, 429]);
+  expect(await statusesOf(times(4, () => post("/v1/things", `{"name":"a"}`)))).toEqual([200, 200, 200, 429]);
+  // Of sixty, 21 can be had at once: four times five.
+  expect(await statusesOf(times(5, () => post("/v1/bulk", "{}")))).toEqual([200, 200, 200, 200, 429]);
+});
+
+test("a call that counts as more than can ever be had at once keeps the gateway from starting", async () => {
+  await using t = await setup();
+  const { app } = await t.gateway();
+  const config = { ...everybody.config, units: 4 };
+  expect(() => app.get("/v1/dear", { config, schema: { hide: true } }, async () => ({}))).toThrow(
+    '/v1/dear counts as 4 calls, but no more than 3 of "read" can be had at once: raise GATEWAY_BFF_LIMIT_READ',
+  );
+});
+
+test("a user is counted as that user from however many addresses, and each user alone", async () => {
+  await using t = await setup();
+  const { as } = await t.gateway({ limits: { ...usual, trustedProxies: 1 } });
+  const calls = [1, 2, 3, 4].map((n) => () => as("alice", "/v1/mine", `203.0.113.${n}`));
+  expect(await statusesOf(calls)).toEqual([200, 200, 200, 429]);
+  expect((await as("bob")).statusCode).toBe(200);
+});
+
+test("many accounts at one address are held by the address; no session is looked for any more", async () => {
+  await using t = await setup();
+  const { as, lookedUp } = await t.gateway({ limits: { ...usual, address: policy("address", 30) } });
+  const players = Array.from({ length: 20 }, (_, n) => `player${n}`);
+  expect(await statusesOf(players.map((name) => () => as(name)))).toEqual(players.map((_, n) => (n < 11 ? 200 : 429)));
+  // The twelfth was found out by asking; after that it is known.
+  expect(lookedUp).toHaveBeenCalledTimes(12);
+});
+
+test("without a proxy of ours, no X-Forwarded-For makes a caller into another", async () => {
+  await using t = await setup();
+  const { get } = await t.gateway();
+  const spoofed = ["203.0.113.1", "203.0.113.2, 198.51.100.1", "2001:db8::1", "garbage", "1.1.1.1,".repeat(50)];
+  const calls = spoofed.map((header) => () => get("/v1/things/1", { "X-FORWARDED-FOR": header }));
+  expect(await statusesOf(calls)).toEqual([200, 200, 200, 429, 429]);
+});
+
+test("no way of writing a path counts as something else", async () => {
+  await using t = await setup();
+  const { get } = await t.gateway();
+  const ways = ["/%761/things/1", "/v1/things/1/", "//v1/things/1", "/v1/things/%31", "/v1/../v1/things/1"];
+  expect(await statusesOf(ways.map((url) => () => get(url)))).toEqual([200, 404, 404, 429, 429]);
+  expect((await get("/v1/things/1")).statusCode).toBe(429);
+});
+
+test("who is refused is counted all the same: what is not there, what is not possible, who is not known", async () => {
+  await using t = await setup();
+  const { app, get, lookedUp } = await t.gateway();
+  const put = () => app.inject({ method: "PUT", url: "/v1/things" });
+  expect(await statusesOf([() => get("/.env"), put, () => get("/v1/mine"), put, () => get("/v1/mine")])).toEqual([
+    404, 405, 401, 429, 429,
+  ]);
+  const refused = await put();
+  expect(refused.headers.allow).toBeUndefined();
+  expect(refused.headers["retry-after"]).toBe("900");
+  expect(refused.json()).toMatchObject({ code: "rate-limited", instance: refused.headers["x-request-id"] });
+  const stranger = await get("/v1/mine");
+  expect(stranger.headers["www-authenticate"]).toBeUndefined();
+  // He who is logged in is not held up by strangers at his address.
+  expect((await get("/v1/mine", { authorization: "Bearer alice" })).statusCode).toBe(200);
+  expect(lookedUp).toHaveBeenCalled();
+});
+
+test("who asks for what is another's is counted as who he is", async () => {
+  await using t = await setup();
+  const { as } = await t.gateway();
+  expect(await statusesOf(times(4, () => as("mallory", "/v1/users/alice")))).toEqual([403, 403, 403, 429]);
+  expect((await as("mallory")).statusCode).toBe(429);
+  expect((await as("alice", "/v1/users/alice")).statusCode).toBe(200);
+});
+
+test("those who ask whether we live are never counted", async () => {
+  await using t = await setup();
+  const { get } = await t.gateway();
+  const answers = await Promise.all(times(10, () => get("/livez")).map((call) => call()));
+  expect(answers.map(({ statusCode, headers }) => [statusCode, headers.ratelimit])).toEqual(
+    answers.map(() => [200, undefined]),
+  );
+});
+
+const closed = async (db: { end(): Promise<void> }) => {
+  await db.end();
+  return db;
+};
+
+test.each(["away", "silent"])(
+  "while the limiter is %s, reads pass and log-ins and writes are refused with 503",
+  async (how) => {
+    await using t = await setup();
+    const away = async () => postgresLimiter((await closed(t.open())) as ReturnType<typeof t.open>);
+    const store = how === "away" ? await away() : { take: () => new Promise<never>(() => {}) };
+    const onError = vi.fn();
+    const { get, post, as, onLimited } = await t.gateway({ store, onError, waitMaxMs: 50 });
+    const read = await get("/v1/things/1");
+    expect([read.statusCode, read.headers.ratelimit]).toEqual([200, undefined]);
+    expect((await as("alice")).statusCode).toBe(200);
+    expect((await get("/.env")).statusCode).toBe(404);
+    for (const refused of [
+      await get("/login"),
+      await post("/v1/things", `{"name":"a"}`),
+      await post("/v1/bulk", "{}"),
+    ]) {
+      expect([refused.statusCode, refused.headers["retry-after"]]).toEqual([503, "1"]);
+      expect(refused.json().code).toBe("unavailable");
+    }
+    expect(onLimited.mock.calls.map(([limit, result]) => `${limit} ${result}`)).toEqual([
+      ...times(3, () => "read uncounted").map((text) => text()),
+      "login uncounted",
+      "write uncounted",
+      "bulk uncounted",
+    ]);
+    expect(onError).toHaveBeenCalledTimes(6);
+  },
+);

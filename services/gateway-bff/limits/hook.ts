@@ -1,0 +1,166 @@
+/**
+ * Counts every request, and refuses it with 429 when its caller has had enough: by user where somebody is logged in, by
+ * address where not, and everybody together by address.
+ *
+ * What a request counts as is said by the route that it matched, so that no way of writing a path counts as something
+ * else; what matches no route counts as a read. Who is refused for another reason (401, 403, 404) is counted all the same.
+ * While the limiter cannot be asked, log-ins and whatever could change something are refused with 503, and reads pass
+ * uncounted: a player can look, and nobody can guess or flood.
+ */
+import { type HttpApp, problems } from "@todoke/http";
+import type { Problem } from "@todoke/kernel/problem";
+import type { FastifyReply, FastifyRequest, RouteOptions } from "fastify";
+import { isSafe } from "../guard/csrf.ts";
+import { tellLimited } from "../telemetry.ts";
+import { addressOf } from "./address.ts";
+import { burstOf } from "./gcra.ts";
+import { refusalOf, tellLimits } from "./headers.ts";
+import type { Item, Taken } from "./index.ts";
+import type { RememberingLimiter } from "./refusals.ts";
+import type { LimitClass, Limits } from "./settings.ts";
+
+export interface LimitOptions {
+  readonly limiter: RememberingLimiter;
+  readonly limits: Limits;
+  /** Hears of requests that were refused, and of those that could not be counted; they are metrics otherwise. */
+  readonly onLimited?: (limit: LimitClass, result: "refused" | "uncounted") => void;
+  readonly onError: (error: unknown) => void;
+  /** A limiter that takes longer is as good as away. */
+  readonly waitMaxMs?: number;
+}
+
+/** What a request takes, known from its headers alone. */
+interface Cost {
+  readonly limit: LimitClass;
+  readonly units: number;
+  /** What all that comes from its address takes from. */
+  readonly address: Item;
+  /** Whether it has been taken, or is being. */
+  isTaken: boolean;
+}
+
+export function limitRequests(app: HttpApp, options: LimitOptions): void {
+  const { limiter, limits, onLimited = tellLimited, onError, waitMaxMs = 1_000 } = options;
+  app.decorateRequest("cost", undefined);
+  app.addHook("onRoute", (route) => refuseImpossible(route, limits));
+
+  /** Throws when the request is refused. */
+  async function takeFor(request: FastifyRequest, reply: FastifyReply, cost: Cost): Promise<void> {
+    cost.isTaken = true;
+    const taken = await within(waitMaxMs, limiter.take(itemsOf(request, cost, limits))).catch((cause) => {
+      onError(new Error("counting a request failed", { cause }));
+      onLimited(cost.limit, "uncounted");
+      if (cost.limit !== "login" && isSafe(request.method)) return undefined;
+      throw problems.unavailable("requests cannot be counted just now; try again", { cause, retryAfterSeconds: 1 });
+    });
+    if (taken) settle(taken, cost, reply);
+  }
+
+  function settle(taken: Taken, { limit }: Cost, reply: FastifyReply): void {
+    tellLimits(reply, taken);
+    if (taken.granted) return;
+    onLimited(limit, "refused");
+    throw refusalOf(taken);
+  }
+
+  // An address that has had enough gets no further: no session is looked for, no body is read.
+  app.addHook("onRequest", (request, reply, done) => {
+    const cost = costOf(request, limits);
+    request.cost = cost;
+    const refused = cost.isTaken ? undefined : limiter.refused([cost.address]);
+    if (refused) {
+      cost.isTaken = true;
+      settle(refused, cost, reply);
+    }
+    done();
+  });
+
+  // After it is known who calls, and before anything of a body is read: all that a request takes is taken in one step.
+  app.addHook("preParsing", (request, reply, _payload, done) => {
+    const { cost } = request;
+    if (!cost || cost.isTaken) done();
+    else takeFor(request, reply, cost).then(() => done(), done);
+  });
+
+  // What was refused before it got that far.
+  app.addHook("onSend", (request, reply, payload, done) => {
+    const cost = request.cost ?? costOf(request, limits);
+    if (cost.isTaken) {
+      done(null, payload);
+      return;
+    }
+    takeFor(request, reply, cost).then(
+      () => done(null, payload),
+      (problem: Problem) => done(null, problem.status === 429 ? insteadOf(request, reply, problem) : payload),
+    );
+  });
+}
+
+/** An answer that is on its way already becomes this one. */
+function insteadOf(request: FastifyRequest, reply: FastifyReply, problem: Problem): string {
+  for (const name of ["allow", "www-authenticate"]) reply.removeHeader(name);
+  reply
+    .code(problem.status)
+    .header("content-type", "application/problem+json; charset=utf-8")
+    .header("retry-after", problem.retryAfterSeconds);
+  return JSON.stringify({ ...problem.toJSON(), instance: request.id });
+}
+
+const usualClass = (method: string): LimitClass => (isSafe(method) ? "read" : "write");
+
+// Those who ask whether we live must learn it, whatever else goes on.
+const probes: ReadonlySet<string> = new Set(["/livez", "/readyz"]);
+
+function costOf(request: FastifyRequest, limits: Limits): Cost {
+  const { url = "", config } = request.routeOptions;
+  const limit = request.is404 ? "read" : (config?.limit ?? usualClass(request.method));
+  const units = config?.units ?? 1;
+  const address = addressOf({
+    socketAddress: request.ip,
+    forwardedFor: request.headers["x-forwarded-for"]?.toString(),
+    trustedProxies: limits.trustedProxies,
+  });
+  const ofAddress = { key: `address/${address}`, units, policy: limits.address };
+  return { limit, units, address: ofAddress, isTaken: probes.has(url) };
+}
+
+function itemsOf({ session }: FastifyRequest, { limit, units, address }: Cost, { classes }: Limits): readonly Item[] {
+  const whose = session ? `user/${session.userId}` : address.key;
+  return [{ key: `${whose}/${limit}`, units, policy: classes[limit] }, address];
+}
+
+/** A call that costs more than can be had at once would always be refused: better that the gateway does not start. */
+function refuseImpossible({ url, method, config }: RouteOptions, { classes, address }: Limits): void {
+  const limit = config?.limit ?? usualClass([method].flat().join());
+  const most = Math.min(burstOf(classes[limit]), burstOf(address));
+  const units = config?.units ?? 1;
+  if (units > most) {
+    throw new Error(
+      `${url} counts as ${units} calls, but no more than ${most} of "${limit}" can be had at once: ` +
+        `raise GATEWAY_BFF_LIMIT_${limit.toUpperCase()}, or GATEWAY_BFF_LIMIT_ADDRESS`,
+    );
+  }
+}
+
+async function within<T>(ms: number, work: Promise<T>): Promise<T> {
+  const late = Promise.withResolvers<never>();
+  const timer = setTimeout(() => late.reject(new Error(`no answer within ${ms} ms`)), ms);
+  try {
+    return await Promise.race([work, late.promise]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+declare module "fastify" {
+  interface FastifyContextConfig {
+    /** What a call of the route counts as; without it, a read where the method is safe, and a write where not. */
+    limit?: LimitClass;
+    /** How many calls it counts as: more for what does more. */
+    units?: number;
+  }
+  interface FastifyRequest {
+    /** What the request takes of its caller's limits; see limits/hook.ts. */
+    cost: Cost | undefined;
+  }
+}

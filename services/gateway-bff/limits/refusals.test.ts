@@ -1,0 +1,66 @@
+import { expect, test, vi } from "vitest";
+import { takenOf } from "./gcra.ts";
+import type { Item } from "./index.ts";
+import { rememberRefusals } from "./refusals.ts";
+
+const policy = { name: "read", quota: 2, windowMs: 60_000 };
+const item = (key: string, units = 1): Item => ({ key, units, policy });
+
+/** A store that refuses everything for another hour, or as long as it is told to, and counts how often it is asked. */
+function fullStore() {
+  const asked = vi.fn();
+  const full = { aheadUs: 31_000_000, asked };
+  const take = async (items: readonly Item[]) => {
+    asked();
+    return takenOf(
+      items,
+      items.map(() => full.aheadUs),
+    );
+  };
+  return Object.assign(full, { take });
+}
+
+test("a flood past its limit asks the store once", async () => {
+  const store = fullStore();
+  const limiter = rememberRefusals(store);
+  for (let n = 0; n < 100; n++) {
+    const { granted, verdicts } = await limiter.take([item("a")]);
+    expect(granted).toBe(false);
+    expect(verdicts[0]?.waitMs).toBeGreaterThan(0);
+    expect(verdicts[0]?.waitMs).toBeLessThanOrEqual(1_000);
+  }
+  expect(store.asked).toHaveBeenCalledTimes(1);
+  expect(limiter.refused([item("b"), item("a")])?.granted).toBe(false);
+  expect(limiter.refused([item("b")])).toBeUndefined();
+});
+
+test("fewer units than were refused are asked for, and other keys too", async () => {
+  const store = fullStore();
+  const limiter = rememberRefusals(store);
+  await limiter.take([item("a", 2)]);
+  await limiter.take([item("a", 1)]);
+  await limiter.take([item("b", 2)]);
+  expect(store.asked).toHaveBeenCalledTimes(3);
+});
+
+test("when its wait is over the store is asked again, and not before", async () => {
+  const store = fullStore();
+  const limiter = rememberRefusals(store);
+  const now = vi.spyOn(performance, "now").mockReturnValue(5_000);
+  await limiter.take([item("a")]); // 31 s ahead with 30 s of slack: to wait for 1 s.
+  now.mockReturnValue(5_999);
+  expect((await limiter.take([item("a")])).verdicts[0]?.waitMs).toBe(1);
+  expect(store.asked).toHaveBeenCalledTimes(1);
+  now.mockReturnValue(6_000);
+  store.aheadUs = 0;
+  expect((await limiter.take([item("a")])).granted).toBe(true);
+  expect(store.asked).toHaveBeenCalledTimes(2);
+  now.mockRestore();
+});
+
+test("no more refusals are kept than may be: the oldest is forgotten", async () => {
+  const store = fullStore();
+  const limiter = rememberRefusals(store, { refusalsMax: 2 });
+  for (const key of ["a", "b", "c"]) await limiter.take([item(key)]);
+  expect(["a", "b", "c"].map((key) => limiter.refused([item(key)])?.granted)).toEqual([undefined, false, false]);
+});

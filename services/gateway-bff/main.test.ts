@@ -1,0 +1,61 @@
+import { randomBytes } from "node:crypto";
+import { newSigningKey, textOfSigningKey } from "@todoke/http";
+import { MemoryBroker, memoryBus } from "@todoke/kernel/bus";
+import { testDatabase } from "@todoke/kernel/testing";
+import { expect, test } from "vitest";
+import { configFaults, migrate, start } from "./main.ts";
+
+const env = {
+  LOG_LEVEL: "silent",
+  GATEWAY_BFF_PORT: "0",
+  GATEWAY_BFF_SECRET: randomBytes(32).toString("base64url"),
+  GATEWAY_BFF_TOKEN_KEY: textOfSigningKey(newSigningKey("k1")),
+  OIDC_ISSUER: "http://127.0.0.1:1",
+  OIDC_CLIENT_ID: "todoke",
+  ACCOUNT_URL: "http://127.0.0.1:1",
+};
+const openBus = async () => memoryBus(new MemoryBroker());
+
+test("with every service and the identity provider away it starts, is ready, says what is away, and stops", async () => {
+  await using t = await testDatabase({ sets: [] });
+  const here = { ...env, DATABASE_URL: t.url };
+  await migrate(here, { dryRun: false });
+  const service = await start(here, { openBus });
+  const ask = async (path: string) => {
+    const answer = await fetch(service.url + path, { redirect: "manual" });
+    return [answer.status, await answer.json()];
+  };
+  expect(await ask("/readyz")).toMatchObject([200, { status: "ready" }]);
+  expect(await ask("/v1/me")).toMatchObject([401, { code: "unauthenticated" }]);
+  expect(await ask("/login")).toMatchObject([503, { code: "identity-provider-unavailable" }]);
+  const page = await fetch(service.url);
+  expect([page.status, await page.text()]).toEqual([200, expect.stringContaining("account")]);
+  await service[Symbol.asyncDispose]();
+  await expect(fetch(`${service.url}/livez`)).rejects.toThrow();
+});
+
+test("what operators look at is not on the port of the players", async () => {
+  await using t = await testDatabase({ sets: [] });
+  const here = { ...env, DATABASE_URL: t.url };
+  await migrate(here, { dryRun: false });
+  await using service = await start(here, { openBus });
+  for (const path of [
+    "/metrics",
+    "/debug",
+    "/debug/outbox/failed",
+    "/healthz/details",
+    "/admin",
+    "/dlq",
+    "/.env",
+    "/.git/HEAD",
+    "/__x",
+  ])
+    expect([path, (await fetch(service.url + path)).status]).toEqual([path, 404]);
+  expect((await fetch(service.url, { method: "OPTIONS" })).status).toBe(405);
+  expect((await fetch(`${service.opsUrl}/metrics`)).status).toBe(200);
+});
+
+test("all that is wrong with the settings is told at once", () => {
+  expect(configFaults({ ...env, DATABASE_URL: "postgres://localhost" })).toEqual([]);
+  expect(configFaults({ GATEWAY_BFF_ROLES: "sleeper" }).length).toBeGreaterThanOrEqual(7);
+});

@@ -1,0 +1,170 @@
+/**
+ * The same log-ins and log-outs with a provider in earnest: the embedded one, or any other, such as a Keycloak, that is named
+ * by TEST_OIDC_ISSUER, TEST_OIDC_CLIENT_ID, TEST_OIDC_CLIENT_SECRET, TEST_OIDC_USER and TEST_OIDC_PASSWORD. It must know
+ * the client with the redirect address `<TEST_OIDC_ORIGIN>/login/callback` (`http://localhost:8080` unless said otherwise).
+ */
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { text } from "node:stream/consumers";
+import { demoUsers, startIdentityProvider } from "@todoke/identity";
+import { type Arrival, openBrowser } from "@todoke/identity/testing";
+import { until } from "@todoke/kernel/testing";
+import { expect, onTestFinished, test } from "vitest";
+import { refreshTokens } from "./index.ts";
+import { type Browser, startGateway } from "./testing/gateway.ts";
+
+const env = process.env;
+const elsewhere = env.TEST_OIDC_ISSUER;
+const origin = env.TEST_OIDC_ORIGIN ?? "http://localhost:8080";
+const user = { username: env.TEST_OIDC_USER ?? "alice", password: env.TEST_OIDC_PASSWORD ?? "alice-demo" };
+const client = {
+  clientId: env.TEST_OIDC_CLIENT_ID ?? "todoke",
+  clientSecret: env.TEST_OIDC_CLIENT_SECRET ?? "a-secret-of-this-test",
+};
+
+async function setup() {
+  const listener = await listen();
+  const embedded = elsewhere ? undefined : await startEmbedded(listener.url);
+  const gateway = await startGateway({ issuer: elsewhere ?? embedded?.issuer ?? "", client, origin });
+  onTestFinished(() => gateway[Symbol.asyncDispose]());
+  // What the provider tells us by itself goes the way that it goes over the net.
+  listener.hear(async (payload) => {
+    const headers = { "content-type": "application/x-www-form-urlencoded" };
+    return (await gateway.inject({ method: "POST", url: "/login/backchannel-logout", headers, payload })).statusCode;
+  });
+  return { gateway, embedded };
+}
+
+async function startEmbedded(backchannel: string) {
+  const provider = await startIdentityProvider({
+    clients: [
+      {
+        ...client,
+        redirectUris: [`${origin}/login/callback`],
+        postLogoutRedirectUris: [`${origin}/`],
+        backchannelLogoutUri: backchannel,
+      },
+    ],
+    users: demoUsers,
+    wrongPasswordMs: 10,
+  });
+  onTestFinished(() => provider[Symbol.asyncDispose]());
+  return provider;
+}
+
+async function listen() {
+  let heard: (body: string) => Promise<number> = async () => 503;
+  const server = createServer(async (request, response) => {
+    response.writeHead(await heard(await text(request))).end();
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  onTestFinished(() => void server.close());
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/login/backchannel-logout`,
+    hear: (listener: typeof heard) => {
+      heard = listener;
+    },
+  };
+}
+
+/** A person: one browser, of which the gateway sees one side and the provider the other. */
+function person(gatewaySide: Browser) {
+  const providerSide = openBrowser();
+
+  /** Fills in the form of a page, whoever made it. */
+  function send(page: Arrival, fields: Record<string, string>): Promise<Arrival> {
+    const action = /<form[^>]*\saction="([^"]*)"/.exec(page.text)?.[1]?.replaceAll("&amp;", "&") ?? page.url.href;
+    const inputs = page.text.matchAll(/<(?:input|button)[^>]*\sname="([^"]+)"[^>]*?(?:\svalue="([^"]*)")?[^>]*>/g);
+    const known = [...inputs]
+      .map(([, name = "", value = ""]) => [name, value] as const)
+      .filter(([name]) => name !== "cancel");
+    return providerSide.visit(new URL(action, page.url), { ...Object.fromEntries(known), ...fields });
+  }
+
+  async function begin(): Promise<Arrival> {
+    const begun = await gatewaySide.get("/login?returnTo=/games");
+    expect(begun.statusCode, begun.body).toBe(303);
+    return providerSide.visit(String(begun.headers.location));
+  }
+
+  const isBack = ({ url }: Arrival) => url.origin === origin;
+  const arrive = ({ url }: Arrival) => gatewaySide.get(url.pathname + url.search);
+  return { providerSide, send, begin, isBack, arrive };
+}
+
+test("somebody logs in with name and password, is known, and need not log in again in the same browser", async () => {
+  const { gateway } = await setup();
+  const side = gateway.browser();
+  const { send, begin, isBack, arrive } = person(side);
+  const asked = await begin();
+  expect(isBack(asked)).toBe(false);
+  expect(isBack(await send(asked, { ...user, password: "a wrong one" }))).toBe(false);
+  expect((await gateway.rows()).sessions).toBe(0);
+
+  const landed = await arrive(await send(await begin(), user));
+  expect(landed.headers.location, landed.body).toBe("/games");
+  const { caller } = await side.whoami();
+  expect(gateway.account.asked.at(-1)).toMatchObject({
+    subject: expect.any(String),
+    email: expect.stringContaining("@"),
+  });
+
+  const second = await begin();
+  expect(isBack(second)).toBe(true);
+  expect((await arrive(second)).statusCode).toBe(303);
+  expect(await side.whoami()).toEqual({ caller });
+  expect((await gateway.rows()).sessions).toBe(1);
+});
+
+test("the tokens of a session are refreshed", async () => {
+  const { gateway } = await setup();
+  const side = gateway.browser();
+  const { send, begin, arrive } = person(side);
+  await arrive(await send(await begin(), user));
+  await gateway.db.query("update sessions set refresh_due_at = now() - interval '1 second'");
+  const session = await gateway.sessions.find(side.cookies.get("todoke") ?? "");
+  if (!session) throw new Error("nobody is logged in");
+  const before = await gateway.sessions.tokensOf(session.sessionId);
+  const errors: unknown[] = [];
+  const refresh = refreshTokens({ ...gateway, onError: (error) => void errors.push(error) });
+  refresh(session);
+  await refresh[Symbol.asyncDispose]();
+  expect(errors).toEqual([]);
+  expect((await gateway.sessions.tokensOf(session.sessionId))?.accessToken).not.toBe(before?.accessToken);
+});
+
+test("after a log-out, here and at the provider, the password is asked for again", async () => {
+  const { gateway } = await setup();
+  const side = gateway.browser();
+  const { providerSide, send, begin, isBack, arrive } = person(side);
+  await arrive(await send(await begin(), user));
+  const answer = await side.post("/logout");
+  expect(await side.whoami()).toMatchObject({ status: 401 });
+  const asked = await providerSide.visit(answer.json().logout_url);
+  if (!isBack(asked)) expect((await send(asked, { logout: "yes" })).status).toBeLessThan(400);
+  expect(isBack(await begin())).toBe(false);
+});
+
+test.skipIf(elsewhere)("a log-out at the provider ends the session here, by the back channel", async () => {
+  const { gateway, embedded } = await setup();
+  const side = gateway.browser();
+  const { providerSide, send, begin, arrive } = person(side);
+  await arrive(await send(await begin(), user));
+  expect((await gateway.rows()).sessions).toBe(1);
+  const asked = await providerSide.visit(`${embedded?.issuer}/session/end`);
+  await send(asked, { logout: "yes" });
+  await until("the session has ended", async () => (await gateway.rows()).sessions === 0);
+  expect(await side.whoami()).toMatchObject({ status: 401 });
+});
+
+test.skipIf(elsewhere)("log-ins go on while the provider changes its keys", async () => {
+  const { gateway, embedded } = await setup();
+  const side = gateway.browser();
+  const { send, begin, arrive } = person(side);
+  await arrive(await send(await begin(), user));
+  await embedded?.rotateKeys();
+  expect((await arrive(await begin())).statusCode).toBe(303);
+  expect((await gateway.rows()).sessions).toBe(1);
+});

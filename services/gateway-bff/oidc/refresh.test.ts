@@ -1,0 +1,130 @@
+import { until } from "@todoke/kernel/testing";
+import { expect, onTestFinished, test } from "vitest";
+import { refreshTokens } from "./index.ts";
+import { startGateway } from "./testing/gateway.ts";
+import { startLyingProvider } from "./testing/lying-provider.ts";
+
+/** Somebody is logged in, and the access token of the session is about to end. */
+async function setup() {
+  const provider = await startLyingProvider();
+  onTestFinished(() => provider[Symbol.asyncDispose]());
+  const gateway = await startGateway({ issuer: provider.issuer });
+  onTestFinished(() => gateway[Symbol.asyncDispose]());
+  const browser = gateway.browser();
+  await browser.logIn();
+  const token = browser.cookies.get("__Host-todoke") ?? "";
+  const errors: unknown[] = [];
+  const makeDue = () => gateway.db.query("update sessions set refresh_due_at = now() - interval '1 second'");
+  await makeDue();
+  const found = () => gateway.sessions.find(token);
+  const session = await found();
+  if (!session) throw new Error("nobody is logged in");
+  /** What a process of the gateway has. */
+  const refresher = () => {
+    const refresh = refreshTokens({ ...gateway, onError: (error) => void errors.push(error) });
+    return { refresh: () => refresh(session), done: () => refresh[Symbol.asyncDispose]() };
+  };
+  const tokens = () => gateway.sessions.tokensOf(session.sessionId);
+  return { provider, gateway, session, found, makeDue, refresher, tokens, errors };
+}
+
+test("tokens that are about to end are replaced once, however many processes see it, and the new ones are kept", async () => {
+  const t = await setup();
+  expect(t.session.refreshDue).toBe(true);
+  const before = await t.tokens();
+  const processes = Array.from({ length: 4 }, t.refresher);
+  for (const process of [...processes, ...processes]) process.refresh();
+  await Promise.all(processes.map((process) => process.done()));
+  // A second use of a refresh token would have ended everything: this provider takes each once.
+  expect(t.provider.callsOf("/token")).toBe(2);
+  const after = await t.tokens();
+  expect(after?.refreshToken).toMatch(/^refresh-/);
+  expect(after?.refreshToken).not.toBe(before?.refreshToken);
+  expect(after?.accessToken).not.toBe(before?.accessToken);
+  expect(await t.found()).toMatchObject({ refreshDue: false, status: "ACTIVE" });
+  expect(t.errors).toEqual([]);
+
+  // And what was kept is good for the next time.
+  await t.makeDue();
+  const again = t.refresher();
+  again.refresh();
+  await again.done();
+  expect(t.provider.callsOf("/token")).toBe(3);
+  expect(await t.found()).toMatchObject({ refreshDue: false });
+});
+
+test("a refresh token that the provider takes no more ends the session", async () => {
+  const t = await setup();
+  t.provider.forgetAll();
+  const process = t.refresher();
+  process.refresh();
+  await process.done();
+  expect(await t.found()).toBeUndefined();
+  expect(t.errors).toEqual([]);
+});
+
+test("a provider that is away ends no session: it is asked again after ten seconds", async () => {
+  const t = await setup();
+  const before = await t.tokens();
+  await t.provider.down();
+  const process = t.refresher();
+  process.refresh();
+  await process.done();
+  expect(t.errors).toHaveLength(1);
+  expect(await t.found()).toMatchObject({ refreshDue: false, status: "ACTIVE" });
+  const { rows } = await t.gateway.db.query(
+    "select extract(epoch from refresh_due_at - now())::float as left from sessions",
+  );
+  expect(rows).toEqual([{ left: expect.closeTo(10, -1) }]);
+  expect(await t.tokens()).toEqual(before);
+
+  await t.provider.up();
+  await t.makeDue();
+  process.refresh();
+  await process.done();
+  expect((await t.tokens())?.refreshToken).not.toBe(before?.refreshToken);
+  t.gateway.expectUnseen(t.provider.secrets);
+});
+
+test.each([
+  ["about somebody else", { sub: "mallory" }],
+  ["by somebody else", { iss: "https://other.example" }],
+  ["for somebody else", { azp: "another" }],
+])("a refreshed ID token %s is not kept", async (_name, claims) => {
+  const t = await setup();
+  const before = await t.tokens();
+  t.provider.lies = { claims };
+  const process = t.refresher();
+  process.refresh();
+  await process.done();
+  expect(await t.tokens()).toEqual(before);
+  expect(t.errors).toHaveLength(1);
+});
+
+test("a session that has ended meanwhile is not brought back by its new tokens", async () => {
+  const t = await setup();
+  const gate = Promise.withResolvers<void>();
+  const heard = () => {
+    gate.resolve();
+    return false as const;
+  };
+  t.provider.lies = { instead: { "/token": heard } };
+  const process = t.refresher();
+  process.refresh();
+  await gate.promise;
+  await t.gateway.sessions.end(t.session.userId, t.session.sessionId);
+  await process.done();
+  expect(await t.found()).toBeUndefined();
+  expect(t.errors).toEqual([]);
+});
+
+test("a store that is away is told of, and stops nothing", async () => {
+  const t = await setup();
+  const refresh = refreshTokens({
+    provider: t.gateway.provider,
+    sessions: { ...t.gateway.sessions, takeRefresh: () => Promise.reject(new Error("the store is away")) },
+    onError: (error) => void t.errors.push(error),
+  });
+  refresh(t.session);
+  await until("it was told", () => t.errors.length > 0);
+});

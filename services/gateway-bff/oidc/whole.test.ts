@@ -1,0 +1,89 @@
+/** Log-in in the whole gateway, as `todoke serve` runs it: counted, limited, in the player's language, account behind it. */
+import { randomBytes } from "node:crypto";
+import { newSigningKey, textOfSigningKey } from "@todoke/http";
+import { memoryBus } from "@todoke/kernel/bus";
+import { testDatabase } from "@todoke/kernel/testing";
+import { expect, onTestFinished, test } from "vitest";
+import { migrate, start } from "../main.ts";
+import { alice, userView } from "../testing.ts";
+import { answering, fakeService } from "../upstreams/testing.ts";
+import { clientId, clientSecret, startLyingProvider } from "./testing/lying-provider.ts";
+
+async function setup(more: Record<string, string> = {}) {
+  const parts = new AsyncDisposableStack();
+  onTestFinished(() => parts.disposeAsync());
+  const t = parts.use(await testDatabase());
+  const provider = parts.use(await startLyingProvider());
+  const account = parts.use(await fakeService(answering(userView(alice))));
+  const env = {
+    DATABASE_URL: t.url,
+    GATEWAY_BFF_PORT: "0",
+    GATEWAY_BFF_SECRET: randomBytes(32).toString("base64url"),
+    GATEWAY_BFF_TOKEN_KEY: textOfSigningKey(newSigningKey("k1")),
+    OIDC_ISSUER: provider.issuer,
+    OIDC_CLIENT_ID: clientId,
+    OIDC_CLIENT_SECRET: clientSecret,
+    ACCOUNT_URL: account.url.origin,
+    LOG_LEVEL: "silent",
+    ...more,
+  };
+  await migrate(env, { dryRun: false });
+  // The provider is not asked before somebody logs in.
+  await provider.down();
+  const gateway = parts.use(await start(env, { openBus: async () => memoryBus() }));
+  await provider.up();
+  const headers: Record<string, string> = { accept: "text/html", "accept-language": "ja" };
+  const get = (path: string) => fetch(new URL(path, gateway.url), { redirect: "manual", headers });
+
+  /** In one browser: the cookie of the log-in goes with it. */
+  async function logIn(): Promise<Response> {
+    const begun = await get("/login");
+    headers.cookie = begun.headers.getSetCookie()[0]?.split(";")[0] ?? "";
+    const back = await fetch(begun.headers.get("location") ?? "", { redirect: "manual" });
+    const { pathname, search } = new URL(back.headers.get("location") ?? "");
+    return get(pathname + search);
+  }
+
+  const metrics = async () => (await (await fetch(`${gateway.opsUrl}/metrics`)).text()).split("\n");
+  return { provider, account, get, logIn, metrics };
+}
+
+test("log-ins are counted by what became of them, and account is asked who it is", async () => {
+  const { provider, account, get, logIn, metrics } = await setup({ GATEWAY_BFF_LIMIT_LOGIN: "600/60s" });
+  const landed = await logIn();
+  expect(landed.status).toBe(200);
+  expect(landed.headers.getSetCookie()).toEqual([expect.stringMatching(/^todoke=tds_/)]);
+  expect(account.heard).toMatchObject([{ method: "POST", path: "/identities:resolve" }]);
+  expect(JSON.parse(account.heard[0]?.body ?? "")).toEqual({ provider: provider.issuer, subject: "alice" });
+
+  provider.lies = { claims: { aud: "another" } };
+  expect((await logIn()).status).toBe(502);
+  await get("/login/callback?state=of-nobody");
+  provider.lies = {};
+  account.behave(answering(userView(alice, { status: "SUSPENDED", version: 2 })));
+  expect((await logIn()).status).toBe(200);
+  account.behave((response) => response.destroy());
+  expect((await logIn()).status).toBe(502);
+
+  const counted = (await metrics()).filter((line) => line.startsWith("gateway_login_total{"));
+  const resultOf = (line: string) => /result="([^"]+)".* (\d+)/.exec(line)?.slice(1).join(" ");
+  expect(counted.map(resultOf).sort()).toEqual([
+    "ACCOUNT_BAD_GATEWAY 1",
+    "identity-not-proven 1",
+    "login-not-under-way 1",
+    "ok 1",
+    "suspended 1",
+  ]);
+});
+
+test("whoever tries too often waits, and sees so as a page in their language, as with every refusal of a log-in", async () => {
+  const { get } = await setup({ GATEWAY_BFF_LIMIT_LOGIN: "6/60s" });
+  const wrong = await get("/login/callback?state=of-nobody");
+  expect(wrong.status).toBe(400);
+  expect(wrong.headers.get("content-type")).toBe("text/html; charset=utf-8");
+  expect(await wrong.text()).toContain("<h1>このログインは無効です</h1>");
+  const many = await Promise.all(Array.from({ length: 10 }, () => get("/login")));
+  const refused = many.find((answer) => answer.status === 429);
+  expect(Number(refused?.headers.get("retry-after"))).toBeGreaterThan(0);
+  expect(await refused?.text()).toContain("<h1>リクエストが多すぎます</h1>");
+});

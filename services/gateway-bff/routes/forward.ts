@@ -1,0 +1,113 @@
+/**
+ * A route that is answered by a service: the request is checked here, asked there for the user of the session, and the
+ * answer goes back to the byte. The service hears of the request what the route names, and nothing else.
+ */
+import { type HttpApp, IdempotencyHeaders, idempotencyKey, type Rule, requires } from "@todoke/http";
+import type { FastifyReply, FastifyRequest } from "fastify";
+import { type TObject, type TSchema, Type } from "typebox";
+import type { Deps } from "../deps.ts";
+import type { LimitClass } from "../limits/settings.ts";
+import { upstreamProblems } from "../problems.ts";
+import type { Answer, Call, UpstreamName } from "../upstreams/index.ts";
+import { UserId } from "./schemas.ts";
+import { userOf } from "./user-of.ts";
+
+export interface Forwarded {
+  readonly method: "GET" | "POST" | "PATCH";
+  /** As Fastify has it. */
+  readonly path: string;
+  readonly upstream: UpstreamName;
+  /** The path at the service; `:user_id` is the one of our path, `:me` the user of the session. */
+  readonly upstreamPath: string;
+  readonly rule: Rule;
+  /** What its rate limit is; by its method, where nothing is said. */
+  readonly limit?: LimitClass;
+  readonly operationId: string;
+  readonly summary: string;
+  readonly query?: TObject;
+  readonly body?: TObject;
+  readonly answers: TSchema;
+  /** It is a command: the same key, the same effect. */
+  readonly idempotent?: true;
+  /** It changes one version and no other. */
+  readonly conditional?: true;
+  /** What has to be done here before the answer goes out. */
+  readonly after?: (deps: Deps, value: unknown) => void | Promise<void>;
+}
+
+export function forwardRoute(app: HttpApp, deps: Deps, route: Forwarded): void {
+  const { method, path, rule, limit } = route;
+  const { config, ...guarded } = requires(deps.authenticate, rule);
+  app.route({
+    method,
+    url: path,
+    ...guarded,
+    config: { ...config, ...(limit && { limit }) },
+    schema: schemaOf(route),
+    handler: forwardTo(deps, route),
+  });
+}
+
+const ConditionalHeaders = Type.Object({
+  "if-match": Type.Optional(
+    Type.String({ pattern: "^[!-~]{1,100}$", description: "The ETag of what is to be changed.", examples: ['"3"'] }),
+  ),
+});
+
+function schemaOf({ operationId, summary, path, query, body, answers, idempotent, conditional }: Forwarded) {
+  return {
+    operationId,
+    summary,
+    ...(path.includes(":user_id") && { params: Type.Object({ user_id: UserId }) }),
+    ...(query && { querystring: query }),
+    ...(body && { body }),
+    ...(idempotent && { headers: IdempotencyHeaders }),
+    ...(conditional && { headers: ConditionalHeaders }),
+    response: { 200: answers },
+  };
+}
+
+function forwardTo(deps: Deps, route: Forwarded) {
+  const upstream = deps.upstreams[route.upstream];
+  return async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
+    if (!upstream) throw upstreamProblems[route.upstream].unavailable(`${route.upstream} is not deployed here`);
+    const answer = await upstream.call(callOf(route, request));
+    await route.after?.(deps, answer.value);
+    return sendOn(reply, answer);
+  };
+}
+
+function callOf(route: Forwarded, request: FastifyRequest): Call {
+  const user = userOf(request);
+  const ifMatch = route.conditional && request.headers["if-match"];
+  return {
+    method: route.method,
+    path: pathOf(route, request, user.userId),
+    user,
+    requestId: request.id,
+    ...(route.body && { body: JSON.stringify(request.body) }),
+    ...(route.idempotent && { idempotencyKey: idempotencyKey(request, request.caller).key }),
+    ...(ifMatch !== undefined && { ifMatch }),
+  };
+}
+
+function pathOf({ upstreamPath, query }: Forwarded, request: FastifyRequest, me: string): string {
+  const { user_id = "" } = request.params as { user_id?: string };
+  const path = upstreamPath.replace(":user_id", encodeURIComponent(user_id)).replace(":me", encodeURIComponent(me));
+  if (!query) return path;
+  // What the schema has let through, and in our own spelling.
+  const asked = new URLSearchParams(
+    Object.entries(request.query as object).map(([name, value]) => [name, String(value)]),
+  );
+  return asked.size > 0 ? `${path}?${asked}` : path;
+}
+
+function sendOn(reply: FastifyReply, { status, body, etag, replayed }: Answer): FastifyReply {
+  reply.code(status);
+  if (etag !== undefined) reply.header("etag", etag);
+  if (replayed) reply.header("idempotency-replayed", "true");
+  return body === "" ? reply.send() : sendJson(reply, body);
+}
+
+export const sendJson = (reply: FastifyReply, body: string): FastifyReply =>
+  reply.header("content-type", "application/json; charset=utf-8").send(body);

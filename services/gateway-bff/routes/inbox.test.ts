@@ -1,0 +1,217 @@
+import type { ServerResponse } from "node:http";
+import { until } from "@todoke/kernel/testing";
+import { expect, test } from "vitest";
+import { alice, bearerOf, bob, setup } from "../testing.ts";
+import { answering, type Heard, hangingUp, type Manner, refusing, silent } from "../upstreams/testing.ts";
+
+const told = (n: number) => ({
+  notification_id: `n${n}`,
+  event_type: "EntitlementGranted",
+  text: { en: `You can now use item${n}.`, ja: `item${n} をご利用いただけるようになりました。` },
+  occurred_at: "2026-01-08T07:10:00.123456Z",
+});
+const frame = (n: number) => `id: ${n}.0\nevent: notification\ndata: ${JSON.stringify(told(n))}\n\n`;
+
+/** Notification's stream: what is open there, and a way to say something on all of it. */
+function streaming() {
+  const open = new Set<ServerResponse>();
+  const manner: Manner = (response) => {
+    open.add(response);
+    response.on("close", () => open.delete(response));
+    response.writeHead(200, { "content-type": "text/event-stream" }).write("retry: 1000\nid: 0.0\n\n");
+  };
+  return {
+    open,
+    manner,
+    say(text: string) {
+      for (const response of open) response.write(text);
+    },
+    end() {
+      for (const response of open) response.end();
+    },
+  };
+}
+
+/** A client of the gateway's stream, and all that it has heard. */
+async function follow(url: string, headers: Record<string, string>) {
+  const leave = new AbortController();
+  const answer = await fetch(`${url}/v1/inbox/stream`, { headers, signal: leave.signal });
+  const heard = { text: "", over: false };
+  const read = async () => {
+    const decoder = new TextDecoder();
+    for await (const chunk of answer.body ?? []) heard.text += decoder.decode(chunk, { stream: true });
+  };
+  void read()
+    .catch(() => {})
+    .finally(() => {
+      heard.over = true;
+    });
+  return { answer, heard, leave: () => leave.abort() };
+}
+
+async function serve() {
+  const t = await setup();
+  const app = await t.process();
+  const url = await app.listen({ port: 0, host: "127.0.0.1" });
+  return { ...t, app, url };
+}
+
+test("the inbox is that of the session's user, in the language that was asked for, page by page", async () => {
+  await using t = await serve();
+  const { headers } = await t.logIn(alice);
+  const page = { user_id: alice, notifications: [told(1)], last_event_id: "7.0", next_cursor: "Nw" };
+  t.services.notification.behave(answering(page));
+  const list = async (language: string, query = "") => {
+    const more = { ...headers, "accept-language": language, "x-user-id": bob };
+    const answer = await t.app.inject({ url: `/v1/inbox${query}`, headers: more });
+    return { language: answer.headers["content-language"], ...answer.json() };
+  };
+  const { user_id: _, ...rest } = page;
+  expect(await list("en")).toEqual({ language: "en", ...rest, notifications: [{ ...told(1), text: told(1).text.en }] });
+  expect(await list("ja-JP,en;q=0.5", "?limit=1&cursor=Nw")).toEqual({
+    language: "ja",
+    ...rest,
+    notifications: [{ ...told(1), text: told(1).text.ja }],
+  });
+  const heard = t.services.notification.heard.at(-1) as Heard;
+  expect(heard.path).toBe(`/v1/users/${alice}/inbox?limit=1&cursor=Nw`);
+  expect(heard.headers).not.toHaveProperty("x-user-id");
+  expect(await bearerOf("notification", heard)).toMatchObject({ kind: "user", userId: alice, roles: ["USER"] });
+
+  expect((await t.app.inject({ url: "/v1/inbox" })).statusCode).toBe(401);
+  expect((await t.app.inject({ url: "/v1/inbox?limit=0", headers })).json()).toMatchObject({
+    status: 400,
+    errors: [{ field: "query.limit" }],
+  });
+});
+
+test("what is told comes at once, in the player's language, and from the last event that the player saw", async () => {
+  await using t = await serve();
+  const { headers } = await t.logIn(alice);
+  const stream = streaming();
+  t.services.notification.behave(stream.manner);
+  const { answer, heard, leave } = await follow(t.url, {
+    ...headers,
+    "accept-language": "ja",
+    "last-event-id": "5.0",
+    "x-user-id": bob,
+  });
+  expect(answer.status).toBe(200);
+  expect(Object.fromEntries(answer.headers)).toMatchObject({
+    "content-type": "text/event-stream",
+    "content-language": "ja",
+    "cache-control": "no-store",
+  });
+  stream.say(frame(6));
+  await until("it has come", () => heard.text.includes("item6"));
+  stream.say(":\n\n");
+  await until("so has the beat", () => heard.text.endsWith(":\n\n"));
+  const data = JSON.stringify({ ...told(6), text: told(6).text.ja });
+  expect(heard.text).toBe(`retry: 1000\nid: 0.0\n\nid: 6.0\nevent: notification\ndata: ${data}\n\n:\n\n`);
+  const asked = t.services.notification.heard.at(-1) as Heard;
+  expect(asked.path).toBe(`/v1/users/${alice}/inbox/stream`);
+  expect(asked.headers).toMatchObject({ "last-event-id": "5.0" });
+  expect(asked.headers).not.toHaveProperty("x-user-id");
+  expect(await bearerOf("notification", asked)).toMatchObject({ userId: alice });
+  leave();
+  await until("notification is let go", () => stream.open.size === 0);
+});
+
+test("a stream ends with its session, by log-out and by suspension, and nothing is told after that; others go on", async () => {
+  await using t = await serve();
+  const stream = streaming();
+  t.services.notification.behave(stream.manner);
+  const [phone, laptop, other] = [await t.logIn(alice), await t.logIn(alice), await t.logIn(bob)];
+  const onPhone = await follow(t.url, phone.headers);
+  const onLaptop = await follow(t.url, laptop.headers);
+  const others = await follow(t.url, other.headers);
+  await until("all are open", () => stream.open.size === 3);
+  await t.sessions.end(alice, phone.sessionId);
+  stream.say(frame(1));
+  await until(
+    "the phone's has ended, and the laptop was told",
+    () => onPhone.heard.over && onLaptop.heard.text.includes("item1"),
+  );
+  await t.sessions.know({ userId: alice, status: "SUSPENDED", roles: ["USER"], version: 2 });
+  stream.say(frame(2));
+  await until("the laptop's has ended", () => onLaptop.heard.over);
+  await until("the other user is told", () => others.heard.text.includes("item2"));
+  expect(onPhone.heard.text).not.toContain("item1");
+  expect(onLaptop.heard.text).not.toContain("item2");
+  expect(stream.open.size).toBe(1);
+  others.leave();
+});
+
+test("a stream on which nothing happens ends with its session as well, within seconds", async () => {
+  await using t = await serve();
+  const stream = streaming();
+  t.services.notification.behave(stream.manner);
+  const { headers, sessionId } = await t.logIn(alice);
+  const { heard } = await follow(t.url, headers);
+  await t.sessions.end(alice, sessionId);
+  await until("it has ended", () => heard.over && stream.open.size === 0);
+});
+
+test("while nobody can say whether a session lives, nothing is told", async () => {
+  await using t = await serve();
+  const stream = streaming();
+  t.services.notification.behave(stream.manner);
+  const away = await t.process({
+    sessions: (store) => ({ ...store, list: () => Promise.reject(new Error("the store is away")) }),
+  });
+  const url = await away.listen({ port: 0, host: "127.0.0.1" });
+  const { heard } = await follow(url, (await t.logIn(alice)).headers);
+  stream.say(frame(1));
+  await until("it has ended", () => heard.over);
+  expect(heard.text).not.toContain("item1");
+});
+
+test("when notification ends, or breaks off in the middle of an event, the client's stream ends whole", async () => {
+  await using t = await serve();
+  const { headers } = await t.logIn(alice);
+  const stream = streaming();
+  t.services.notification.behave(stream.manner);
+  const ended = await follow(t.url, headers);
+  stream.end();
+  await until("it has ended", () => ended.heard.over);
+  expect(ended.heard.text).toMatch(/\n\nretry: \d+\n\n$/);
+
+  const cut = await follow(t.url, headers);
+  stream.say(`${frame(1)}id: 2.0\nevent: notif`);
+  await until("the first has come", () => cut.heard.text.includes("item1"));
+  for (const response of stream.open) response.destroy();
+  await until("it has ended too", () => cut.heard.over);
+  expect(cut.heard.text).not.toContain("2.0");
+  expect(cut.heard.text).toMatch(/\n\nretry: \d+\n\n$/);
+});
+
+test("a stop of the gateway ends its streams, and does not wait for them", async () => {
+  await using t = await serve();
+  const { headers } = await t.logIn(alice);
+  const stream = streaming();
+  t.services.notification.behave(stream.manner);
+  const { heard } = await follow(t.url, headers);
+  await t.app.close();
+  await until("it has ended", () => heard.over && stream.open.size === 0);
+  expect(heard.text).toMatch(/retry: \d+\n\n$/);
+});
+
+test("a stream that cannot be had is refused like any call: what the service says goes on, its failures by name", async () => {
+  await using t = await serve();
+  const { headers } = await t.logIn(alice);
+  const ask = async (manner: Manner) => {
+    t.services.notification.behave(manner);
+    const answer = await t.app.inject({ url: "/v1/inbox/stream", headers });
+    return [answer.statusCode, answer.json().code];
+  };
+  expect(await ask(refusing(429, "too-many-streams"))).toEqual([429, "too-many-streams"]);
+  expect(await ask(hangingUp)).toEqual([502, "NOTIFICATION_BAD_GATEWAY"]);
+  expect(await ask(answering({}))).toEqual([502, "NOTIFICATION_BAD_GATEWAY"]);
+  expect(await ask(refusing(503, "unavailable"))).toEqual([503, "NOTIFICATION_UNAVAILABLE"]);
+  expect(await ask(silent)).toEqual([504, "NOTIFICATION_TIMEOUT"]);
+  expect((await t.app.inject({ url: "/v1/inbox/stream" })).statusCode).toBe(401);
+  expect((await t.app.inject({ method: "HEAD", url: "/v1/inbox/stream", headers })).statusCode).toBe(405);
+  const without = await t.process({ without: ["notification"] });
+  for (const url of ["/v1/inbox", "/v1/inbox/stream"])
+    expect((await without.inject({ url, headers })).json()).toMatchObject({ code: "NOTIFICATION_UNAVAILABLE" });
+});

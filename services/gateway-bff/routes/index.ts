@@ -1,0 +1,43 @@
+/** All that the gateway serves, and what every request passes before it gets there. */
+import type { HttpApp, Signer } from "@todoke/http";
+import type { Deps } from "../deps.ts";
+import { dropHearsay } from "../guard/edge.ts";
+import { knowSessions } from "../guard/session-guard.ts";
+import { languageOf } from "../language.ts";
+import { limitRequests } from "../limits/hook.ts";
+import type { RememberingLimiter } from "../limits/refusals.ts";
+import type { Limits } from "../limits/settings.ts";
+import type { OidcDeps } from "../oidc/deps.ts";
+import { oidcRoutes } from "../oidc/index.ts";
+import { pageRoutes } from "../page/index.ts";
+import { speakTheirLanguage } from "../texts.ts";
+import type { UpstreamUrls } from "../upstreams/index.ts";
+import { inboxRoutes } from "./inbox.ts";
+import { profileRoute } from "./profile.ts";
+import { sessionRoutes } from "./sessions.ts";
+import { tableRoutes } from "./table.ts";
+
+export interface GatewayDeps extends Deps, OidcDeps {
+  readonly limiter: RememberingLimiter;
+  readonly limits: Limits;
+  readonly urls: UpstreamUrls;
+  readonly tokenFor: Signer["tokenFor"];
+}
+
+export function gatewayRoutes(app: HttpApp, deps: GatewayDeps): void {
+  dropHearsay(app);
+  knowSessions(app);
+  limitRequests(app, deps);
+  // After the limits: their refusals are put into words too.
+  speakTheirLanguage(app);
+  oidcRoutes(app, deps);
+  tableRoutes(app, deps);
+  profileRoute(app, deps);
+  sessionRoutes(app, deps);
+  inboxRoutes(app, { ...deps, notificationUrl: deps.urls.notification });
+  pageRoutes(app, { services: addressesOf(deps.urls), origin: deps.origin, languageOf });
+}
+
+/** Where each service is that is deployed here, by its name. */
+export const addressesOf = (urls: UpstreamUrls): Record<string, string> =>
+  Object.fromEntries(Object.entries(urls).flatMap(([name, url]) => (url ? [[name, url.origin]] : [])));

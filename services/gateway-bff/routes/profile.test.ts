@@ -1,0 +1,131 @@
+import { expect, test } from "vitest";
+import { alice, bob, setup, userView } from "../testing.ts";
+import { answering, hangingUp, refusing, silent } from "../upstreams/testing.ts";
+
+const profile = `/v1/users/${alice}/profile`;
+
+test("a profile is all parts at one look, asked for the user of the session", async () => {
+  await using t = await setup();
+  const [app, player] = [await t.process(), await t.logIn(alice)];
+  const answer = await app.inject({ url: `${profile}?ticket_id=t_1`, headers: player.headers });
+  const as_of = expect.stringMatching(/^\d{4}-.*Z$/);
+  expect([answer.statusCode, answer.json()]).toEqual([
+    200,
+    {
+      user_id: alice,
+      account: { status: "ok", value: userView(alice), as_of },
+      entitlements: { status: "ok", value: expect.objectContaining({ user_id: alice }), as_of },
+      points: { status: "ok", value: { point_amount: "7" }, as_of },
+      matchmaking: { status: "ok", value: { ticket_id: "t_1", status: "QUEUED" }, as_of },
+    },
+  ]);
+  expect(t.services.matchmaking.heard.map(({ path }) => path)).toEqual(["/v1/matchmaking/tickets/t_1"]);
+});
+
+test("what is not deployed, or not asked for, is absent; what a service refuses is that part's failure", async () => {
+  await using t = await setup();
+  const [app, player] = [await t.process({ without: ["points"] }), await t.logIn(alice)];
+  expect((await app.inject({ url: profile, headers: player.headers })).json()).toMatchObject({
+    account: { status: "ok" },
+    points: { status: "absent" },
+    matchmaking: { status: "absent" },
+  });
+  t.services.matchmaking.behave(refusing(404, "ticket-not-found"));
+  expect((await app.inject({ url: `${profile}?ticket_id=t_9`, headers: player.headers })).json()).toMatchObject({
+    matchmaking: { status: "failed", code: "ticket-not-found", detail: "not like this" },
+  });
+  for (const query of ["ticket_id=..%2F..%2Fadmin", "ticket_id=a&ticket_id=b", "ticket=t_1"])
+    expect((await app.inject({ url: `${profile}?${query}`, headers: player.headers })).statusCode).toBe(400);
+});
+
+test("parts that are dead, slow or talk nonsense are marked with what is wrong, and the rest is there in time", async () => {
+  await using t = await setup();
+  const [app, player] = [await t.process({ profileTimeoutMs: 200 }), await t.logIn(alice)];
+  t.services.entitlement.behave(silent);
+  t.services.points.behave(hangingUp);
+  t.services.matchmaking.behave((response) => void response.setHeader("content-type", "application/json").end("<p>"));
+  const before = performance.now();
+  const answer = await app.inject({
+    url: `${profile}?ticket_id=t_1`,
+    headers: { ...player.headers, "accept-language": "ja" },
+  });
+  expect(performance.now() - before).toBeLessThan(1_000);
+  expect([answer.statusCode, answer.json()]).toMatchObject([
+    200,
+    {
+      account: { status: "ok" },
+      entitlements: { status: "failed", code: "ENTITLEMENT_TIMEOUT", detail: expect.stringMatching(/[ぁ-ん]/) },
+      points: { status: "failed", code: "POINTS_BAD_GATEWAY" },
+      matchmaking: { status: "failed", code: "MATCHMAKING_BAD_GATEWAY" },
+    },
+  ]);
+});
+
+test("while entitlement is down a user sees what they last had, marked as stale; nobody sees another's", async () => {
+  await using t = await setup();
+  const app = await t.process({ without: ["points", "matchmaking"] });
+  const [player, stranger] = [await t.logIn(alice), await t.logIn(bob)];
+  const ask = async () => (await app.inject({ url: profile, headers: player.headers })).json().entitlements;
+  const fresh = await ask();
+  await t.services.entitlement[Symbol.asyncDispose]();
+  expect(await ask()).toEqual({ ...fresh, status: "stale" });
+  const others = await app.inject({ url: `/v1/users/${bob}/profile`, headers: stranger.headers });
+  expect(others.json().entitlements).toMatchObject({ status: "failed", code: "ENTITLEMENT_BAD_GATEWAY" });
+});
+
+test("a refusal is an answer: it is not papered over with what was known before", async () => {
+  await using t = await setup();
+  const [app, player] = [await t.process(), await t.logIn(alice)];
+  await app.inject({ url: profile, headers: player.headers });
+  t.services.entitlement.behave(refusing(403, "forbidden"));
+  expect((await app.inject({ url: profile, headers: player.headers })).json().entitlements).toMatchObject({
+    status: "failed",
+    code: "forbidden",
+  });
+});
+
+test("when no part can be had the answer is a 503 that names what failed", async () => {
+  await using t = await setup();
+  const [app, player] = [await t.process({ without: ["points", "matchmaking"] }), await t.logIn(alice)];
+  for (const service of [t.services.account, t.services.entitlement]) service.behave(hangingUp);
+  const answer = await app.inject({ url: profile, headers: player.headers });
+  expect([answer.statusCode, answer.headers["retry-after"]]).toEqual([503, "1"]);
+  expect(answer.json()).toMatchObject({
+    code: "profile-unavailable",
+    detail: expect.stringContaining("ACCOUNT_BAD_GATEWAY"),
+  });
+});
+
+test("a service that hangs slows nobody who does not need it", async () => {
+  await using t = await setup();
+  const app = await t.process({ profileTimeoutMs: 1_000, timeoutMs: 1_000, underWayMax: 8, waitingMax: 8 });
+  const player = await t.logIn(alice);
+  t.services.entitlement.behave(silent);
+  const crowd = Array.from({ length: 100 }, () =>
+    app.inject({ url: `/v1/users/${alice}/entitlements`, headers: player.headers }),
+  );
+  const before = performance.now();
+  const quick = await Promise.all(
+    Array.from({ length: 16 }, () => app.inject({ url: "/v1/me", headers: player.headers })),
+  );
+  const tookMs = performance.now() - before;
+  expect(quick.map(({ statusCode }) => statusCode)).toEqual(quick.map(() => 200));
+  expect(tookMs).toBeLessThan(900); // the crowd's own time is not over
+  const answers = await Promise.all(crowd);
+  const codes = answers.map((answer) => answer.json().code);
+  expect(codes.filter((code) => code === "ENTITLEMENT_UNAVAILABLE").length).toBeGreaterThanOrEqual(84);
+  expect(t.services.entitlement.heard.length).toBeLessThanOrEqual(16);
+});
+
+test("the breaker opens, profiles answer at once with that part marked, and it closes when the service is back", async () => {
+  await using t = await setup();
+  const [app, player] = [await t.process({ profileTimeoutMs: 100 }), await t.logIn(alice)];
+  t.services.points.behave(silent);
+  const ask = async () => (await app.inject({ url: profile, headers: player.headers })).json().points;
+  for (let n = 0; n < 5; n++) expect(await ask()).toMatchObject({ code: "POINTS_TIMEOUT" });
+  const heard = t.services.points.heard.length;
+  expect(await ask()).toMatchObject({ status: "failed", code: "POINTS_UNAVAILABLE" });
+  expect(t.services.points.heard.length).toBe(heard);
+  t.services.points.behave(answering({ point_amount: "7" }));
+  await expect.poll(ask, { timeout: 10_000, interval: 200 }).toMatchObject({ status: "ok" });
+});

@@ -1,0 +1,43 @@
+import { fixedId } from "@todoke/kernel/testing";
+import { expect, test } from "vitest";
+import { alice, bob, setup } from "../testing.ts";
+
+test("a user sees where they are logged in, ends one, then all the others; nobody else's are touched", async () => {
+  await using t = await setup();
+  const app = await t.process();
+  const [phone, laptop, console_, other] = [
+    await t.logIn(alice),
+    await t.logIn(alice),
+    await t.logIn(alice),
+    await t.logIn(bob),
+  ];
+  const list = async ({ headers }: typeof phone) => {
+    const answer = await app.inject({ url: "/v1/sessions", headers });
+    return answer.statusCode === 200 ? answer.json().sessions : answer.statusCode;
+  };
+  const shown = await list(phone);
+  expect(shown).toHaveLength(3);
+  expect(shown).toContainEqual({
+    session_id: phone.sessionId,
+    client: "native",
+    created_at: expect.stringMatching(/Z$/),
+    last_seen_at: expect.stringMatching(/Z$/),
+    ends_at: expect.stringMatching(/Z$/),
+    current: true,
+  });
+  expect(shown.filter(({ current }: { current: boolean }) => current)).toHaveLength(1);
+
+  const end = (sessionId: string, { headers }: typeof phone) =>
+    app.inject({ method: "DELETE", url: `/v1/sessions/${sessionId}`, headers });
+  // Another user's session, and one that never was, cannot be told apart.
+  for (const foreign of [other.sessionId, fixedId(99)])
+    expect((await end(foreign, phone)).json()).toMatchObject({ status: 404, code: "session-not-found" });
+  expect((await end(laptop.sessionId, phone)).statusCode).toBe(204);
+  expect(await list(laptop)).toBe(401);
+  expect(await list(other)).toHaveLength(1);
+
+  const ended = await app.inject({ method: "POST", url: "/v1/sessions:revoke-others", headers: phone.headers });
+  expect(ended.json()).toEqual({ ended: 1 });
+  expect(await list(console_)).toBe(401);
+  expect(await list(phone)).toHaveLength(1);
+});

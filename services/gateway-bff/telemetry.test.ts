@@ -1,0 +1,75 @@
+import { hash, randomBytes } from "node:crypto";
+import { newSigningKey, prometheusName, textOfSigningKey } from "@todoke/http";
+import { MemoryBroker, memoryBus } from "@todoke/kernel/bus";
+import { testDatabase } from "@todoke/kernel/testing";
+import { expect, test } from "vitest";
+import { migrate, start } from "./main.ts";
+import { metricCatalogue } from "./telemetry.ts";
+import { alice, userView } from "./testing.ts";
+import { answering, fakeService, hangingUp, refusing } from "./upstreams/testing.ts";
+
+async function setup() {
+  const parts = new AsyncDisposableStack();
+  const t = parts.use(await testDatabase({ sets: [] }));
+  const account = parts.use(await fakeService(answering(userView(alice))));
+  const entitlement = parts.use(await fakeService(hangingUp));
+  const env = {
+    DATABASE_URL: t.url,
+    LOG_LEVEL: "silent",
+    GATEWAY_BFF_PORT: "0",
+    GATEWAY_BFF_LIMIT_LOGIN: "2/60s",
+    GATEWAY_BFF_SECRET: randomBytes(32).toString("base64url"),
+    GATEWAY_BFF_TOKEN_KEY: textOfSigningKey(newSigningKey("k1")),
+    OIDC_ISSUER: "http://127.0.0.1:1",
+    OIDC_CLIENT_ID: "todoke",
+    ACCOUNT_URL: account.url.origin,
+    ENTITLEMENT_URL: entitlement.url.origin,
+  };
+  await migrate(env, { dryRun: false });
+  const service = parts.use(await start(env, { openBus: async () => memoryBus(new MemoryBroker()) }));
+  const token = `tds_${randomBytes(32).toString("base64url")}`;
+  await t.db.query(
+    `insert into gateway_bff.known_users (user_id, status, roles, account_version) values ($1, 'ACTIVE', '{USER}', 1)`,
+    [alice],
+  );
+  await t.db.query(
+    `insert into gateway_bff.sessions (session_id, token_sha256, user_id, client, issuer, subject, provider_tokens,
+                                       created_at, last_seen_at, ends_at)
+     values (gen_random_uuid(), $1, $2, 'native', 'i', 's', '', now(), now(), now() + interval '1 hour')`,
+    [hash("sha256", token, "buffer"), alice],
+  );
+  return {
+    account,
+    get: (path: string, headers: Record<string, string> = {}) =>
+      fetch(service.url + path, { redirect: "manual", headers: { authorization: `Bearer ${token}`, ...headers } }),
+    metrics: async () => (await fetch(`${service.opsUrl}/metrics`)).text(),
+    [Symbol.asyncDispose]: () => parts.disposeAsync(),
+  };
+}
+
+test("log-ins, limits, calls of services and parts of profiles are counted on /metrics; a trace goes on to the service", async () => {
+  await using t = await setup();
+  const traceId = randomBytes(16).toString("hex");
+  await t.get("/v1/me", { traceparent: `00-${traceId}-${"1".repeat(16)}-01` });
+  await t.get(`/v1/users/${alice}/profile`);
+  t.account.behave(refusing(404, "user-not-found"));
+  await t.get("/v1/me");
+  for (let n = 0; n < 3; n++) await t.get("/login");
+  expect(t.account.heard[0]?.headers.traceparent).toMatch(new RegExp(`^00-${traceId}-[0-9a-f]{16}-0[01]$`));
+
+  const text = await t.metrics();
+  expect(text.split("\n")).toEqual(
+    expect.arrayContaining([
+      'gateway_upstream_total{upstream="account",result="ok"} 2',
+      'gateway_upstream_total{upstream="account",result="refused"} 1',
+      // The second one is the second try.
+      'gateway_upstream_total{upstream="entitlement",result="bad_gateway"} 2',
+      'gateway_upstream_duration_seconds_count{upstream="account",result="ok"} 2',
+      'gateway_upstream_duration_seconds_count{upstream="entitlement",result="bad_gateway"} 1',
+      'gateway_profile_parts_total{part="account",status="ok"} 1',
+      'gateway_profile_parts_total{part="entitlements",status="failed"} 1',
+      'gateway_profile_parts_total{part="points",status="absent"} 1',
+    ]),
+  );
+  for (const [name, metric] of Object.entries(metricCatalogue)) expect(text).toContain(prometheusName(name, metric));
+});

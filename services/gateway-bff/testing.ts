@@ -1,0 +1,157 @@
+/**
+ * What the tests of the gateway share: processes of it on one database, with services behind them that answer as they are
+ * told, and users who are logged in. Tokens are signed in earnest, and the services check them.
+ */
+import { randomBytes } from "node:crypto";
+import {
+  buildHttpApp,
+  newSigningKey,
+  openSigner,
+  type Principal,
+  publicPartOf,
+  type Role,
+  tokenVerifier,
+} from "@todoke/http";
+import { kernelMigrations } from "@todoke/kernel/migrations";
+import { fixedId, testDatabase } from "@todoke/kernel/testing";
+import { resolveIdentity } from "./commands/resolve-identity.ts";
+import { sessionGuard } from "./guard/session-guard.ts";
+import { postgresLimiter } from "./limits/postgres.ts";
+import { rememberRefusals } from "./limits/refusals.ts";
+import { readLimits } from "./limits/settings.ts";
+import { openProvider } from "./oidc/index.ts";
+import { gatewayRoutes } from "./routes/index.ts";
+import type { KnownUser, SessionStore, UserStatus } from "./sessions/index.ts";
+import { postgresSessions } from "./sessions/postgres.ts";
+import { openUpstream } from "./upstreams/client.ts";
+import { openUpstreams, type UpstreamName } from "./upstreams/index.ts";
+import { answering, fakeService, type Heard, type Manner } from "./upstreams/testing.ts";
+
+const own = { name: "gateway-bff", dir: new URL("./migrations/", import.meta.url) };
+const origin = "http://localhost:8080";
+const signingKey = newSigningKey("test");
+
+export const alice = fixedId(1);
+export const bob = fixedId(2);
+
+/** A user as account shows it. */
+export const userView = (user_id: string, more: object = {}) => ({
+  user_id,
+  status: "ACTIVE",
+  display_name: "Somebody",
+  roles: ["USER"],
+  version: 1,
+  created_at: "2026-01-08T07:10:00.123456Z",
+  updated_at: "2026-01-08T07:10:00.123456Z",
+  ...more,
+});
+
+/** Whom the token of a request speaks for, at the service that heard it. */
+export function bearerOf(audience: UpstreamName, { headers }: Heard): Promise<Principal> {
+  const verify = tokenVerifier({ audience, keys: [publicPartOf("gateway-bff", signingKey)] });
+  return Promise.resolve(verify(headers.authorization?.slice("Bearer ".length) ?? ""));
+}
+
+export interface ProcessOptions {
+  /** Services that are not deployed. */
+  readonly without?: readonly UpstreamName[];
+  readonly timeoutMs?: number;
+  readonly profileTimeoutMs?: number;
+  readonly underWayMax?: number;
+  readonly waitingMax?: number;
+  /** The store, with something done to it. */
+  readonly sessions?: (store: SessionStore) => SessionStore;
+}
+
+export async function setup() {
+  const parts = new AsyncDisposableStack();
+  const t = parts.use(await testDatabase({ schema: "gateway_bff", sets: [kernelMigrations, own] }));
+  const service = async (manner: Manner) => parts.use(await fakeService(manner));
+  const services = {
+    account: await service(showingUsers),
+    entitlement: await service((response, heard) => answering(entitlementsIn(heard))(response, heard)),
+    notification: await service(answering({})),
+    matchmaking: await service(answering({ ticket_id: "t_1", status: "QUEUED" })),
+    points: await service(answering({ point_amount: "7" })),
+  };
+  const settings = { idleMs: 60_000, absoluteMs: 3_600_000, perUserMax: 10, secrets: [randomBytes(32)] };
+  const openStore = () => parts.use(postgresSessions(t.open(), settings));
+  const store = openStore();
+  const { tokenFor } = openSigner({ issuer: "gateway-bff", key: signingKey });
+
+  const account = parts.use(openUpstream({ name: "account", url: services.account.url, tokenFor, timeoutMs: 500 }));
+
+  /** Another process of the gateway: it shares nothing with the others but the database. */
+  async function process(options: ProcessOptions = {}) {
+    const { without = [], sessions: changed = (store) => store, profileTimeoutMs = 200, ...more } = options;
+    const at = (name: UpstreamName) => (without.includes(name) ? undefined : services[name].url);
+    const urls = {
+      account: services.account.url,
+      entitlement: at("entitlement"),
+      notification: at("notification"),
+      matchmaking: at("matchmaking"),
+      points: at("points"),
+    };
+    const upstreams = parts.use(openUpstreams({ urls, tokenFor, timeoutMs: 500, ...more }));
+    const sessions = changed(openStore());
+    const onError = () => {};
+    const app = await buildHttpApp({ title: "gateway", version: "0", log: { level: "silent" } });
+    parts.defer(async () => void (await app.close()));
+    gatewayRoutes(app, {
+      authenticate: sessionGuard({ sessions, origin, isLoopback: true, onRefreshDue: () => {} }),
+      sessions,
+      upstreams,
+      urls,
+      tokenFor,
+      profileTimeoutMs,
+      // Nobody logs in here: sessions are made by hand.
+      provider: openProvider({ issuer: "http://127.0.0.1:1", clientId: "todoke", redirectUri: origin, onError }),
+      resolveIdentity: resolveIdentity(upstreams.account),
+      origin,
+      isLoopback: true,
+      nativeRedirects: [],
+      limiter: rememberRefusals(postgresLimiter(t.open())),
+      limits: readLimits(generous, []),
+      onError,
+    });
+    return app;
+  }
+
+  /** A session of the user, as a native client has it: the headers that a request needs. */
+  async function logIn(
+    userId: string,
+    more: Partial<KnownUser> & { roles?: readonly Role[]; status?: UserStatus } = {},
+  ) {
+    await store.know({ userId, status: "ACTIVE", roles: ["USER"], version: 1, ...more });
+    const tokens = { idToken: "id", accessToken: "access" };
+    const who = { userId, client: "native", issuer: "http://127.0.0.1:1", subject: userId, tokens } as const;
+    const { token, sessionId } = await store.create(who);
+    return { sessionId, headers: { authorization: `Bearer ${token}` } };
+  }
+
+  return {
+    ...t,
+    services,
+    account,
+    process,
+    logIn,
+    sessions: store,
+    [Symbol.asyncDispose]: () => parts.disposeAsync(),
+  };
+}
+
+const generous = {
+  GATEWAY_BFF_LIMIT_READ: "100000/60s",
+  GATEWAY_BFF_LIMIT_WRITE: "100000/60s",
+  GATEWAY_BFF_LIMIT_ADDRESS: "1000000/60s",
+};
+
+const idIn = ({ path }: Heard) => /[0-9a-f-]{36}/.exec(path)?.[0] ?? "";
+
+const showingUsers: Manner = (response, heard) =>
+  answering(userView(idIn(heard)), { headers: { etag: '"1"' } })(response, heard);
+
+const entitlementsIn = (heard: Heard) => ({
+  user_id: idIn(heard),
+  entitlements: [{ stock_keeping_unit: "item1", status: "ACTIVE", version: 1, updated_at: "2026-01-08T07:10:00Z" }],
+});

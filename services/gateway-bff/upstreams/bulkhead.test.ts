@@ -1,0 +1,28 @@
+import { expect, test } from "vitest";
+import { bulkhead } from "./bulkhead.ts";
+
+test("so many enter, so many wait in their order, and the rest is refused at once", async () => {
+  const places = bulkhead({ underWayMax: 2, waitingMax: 2 });
+  expect([places.enter(1_000), places.enter(1_000)]).toEqual([true, true]);
+  const order: string[] = [];
+  const waiting = ["third", "fourth"].map(async (name) => {
+    expect(await places.enter(10_000)).toBe(true);
+    order.push(name);
+  });
+  expect(places.enter(10_000)).toBe(false);
+  places.leave();
+  await waiting[0];
+  places.leave();
+  await waiting[1];
+  expect(order).toEqual(["third", "fourth"]);
+  // A place that was handed on is not free.
+  expect(places.enter(0)).not.toBe(true);
+});
+
+test("who has waited in vain is no longer in the way", async () => {
+  const places = bulkhead({ underWayMax: 1, waitingMax: 1 });
+  places.enter(0);
+  expect(await places.enter(1)).toBe(false);
+  places.leave();
+  expect(places.enter(0)).toBe(true);
+});

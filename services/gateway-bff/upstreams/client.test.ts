@@ -1,0 +1,212 @@
+import { once } from "node:events";
+import { type AddressInfo, createServer } from "node:net";
+import { circuitBreaker } from "@todoke/http";
+import { Problem } from "@todoke/kernel/problem";
+import { until } from "@todoke/kernel/testing";
+import { expect, test } from "vitest";
+import { type Call, openUpstream, type UpstreamOptions } from "./client.ts";
+import { answerMaxBytes } from "./exchange.ts";
+import { answering, fakeService, hangingUp, type Manner, refusing, silent } from "./testing.ts";
+
+const get: Call = { method: "GET", path: "/users/u_1" };
+const post: Call = { method: "POST", path: "/users/u_1:delete", body: "{}", idempotencyKey: "key-1" };
+const user = { userId: "u_1", roles: ["USER"] } as const;
+
+/** A service, and the gateway's way to it. Its breaker stays shut unless the test is about breakers. */
+async function setup(manner: Manner, options: Partial<UpstreamOptions> = {}) {
+  await using parts = new AsyncDisposableStack();
+  const service = parts.use(await fakeService(manner));
+  const upstream = parts.use(
+    openUpstream({
+      name: "account",
+      url: service.url,
+      tokenFor: async (audience, user) => `${audience}/${user?.userId ?? "itself"}`,
+      timeoutMs: 300,
+      breaker: circuitBreaker({ failuresMax: 1_000 }),
+      ...options,
+    }),
+  );
+  const all = parts.move();
+  const refusal = (call: Call = get): Promise<Problem> =>
+    upstream.call(call).then(
+      ({ status }) => expect.fail(`it was answered with ${status}`),
+      (error) => (error instanceof Problem ? error : expect.fail(String(error))),
+    );
+  return { ...service, ...upstream, refusal, [Symbol.asyncDispose]: () => all.disposeAsync() };
+}
+
+test("a success comes as the service said it, with its ETag and whether it was a replay", async () => {
+  const headers = { etag: '"3"', "idempotency-replayed": "true" };
+  await using t = await setup(answering({ user_id: "u_1", text: "ü" }, { status: 201, headers }));
+  expect(await t.call(get)).toEqual({
+    status: 201,
+    body: '{"user_id":"u_1","text":"ü"}',
+    value: { user_id: "u_1", text: "ü" },
+    etag: '"3"',
+    replayed: true,
+  });
+});
+
+test("a service hears the headers that the gateway means to send, and no other", async () => {
+  await using t = await setup(answering({}));
+  await t.call({ ...post, user, requestId: "request-1", ifMatch: '"2"' });
+  await t.call(get);
+  const [first, second] = t.heard;
+  expect(first).toMatchObject({ method: "POST", path: "/users/u_1:delete", body: "{}" });
+  expect(first?.headers).toEqual({
+    host: t.url.host,
+    connection: "keep-alive",
+    "content-length": "2",
+    accept: "application/json",
+    authorization: "Bearer account/u_1",
+    "content-type": "application/json",
+    "x-request-id": "request-1",
+    "idempotency-key": "key-1",
+    "if-match": '"2"',
+  });
+  expect(second?.headers).toEqual({
+    host: t.url.host,
+    connection: "keep-alive",
+    accept: "application/json",
+    authorization: "Bearer account/itself",
+  });
+});
+
+test("a refusal goes on as the service said it", async () => {
+  const errors = [{ field: "body.reason", detail: "is missing" }];
+  await using t = await setup(refusing(409, "idempotency-in-progress", { errors }));
+  const problem = await t.refusal();
+  expect(problem.toJSON()).toMatchObject({
+    code: "idempotency-in-progress",
+    status: 409,
+    detail: "not like this",
+    errors,
+  });
+  t.behave((response, heard) => {
+    response.setHeader("retry-after", "7");
+    refusing(429, "rate-limited")(response, heard);
+  });
+  expect(await t.refusal()).toMatchObject({ status: 429, retryAfterSeconds: 7 });
+});
+
+test.each<[string, Manner, string, number]>([
+  ["does not take our token", refusing(401, "unauthenticated"), "ACCOUNT_BAD_GATEWAY", 502],
+  ["refuses and does not say why", answering("no", { status: 404 }), "ACCOUNT_BAD_GATEWAY", 502],
+  ["has a bug", refusing(500, "internal"), "ACCOUNT_BAD_GATEWAY", 502],
+  ["says that it is busy", refusing(503, "unavailable"), "ACCOUNT_UNAVAILABLE", 503],
+  [
+    "sends us elsewhere",
+    answering({}, { status: 307, headers: { location: "http://127.0.0.1:1/" } }),
+    "ACCOUNT_BAD_GATEWAY",
+    502,
+  ],
+  [
+    "answers what is not JSON",
+    (response) => response.setHeader("content-type", "application/json") && response.end("{"),
+    "ACCOUNT_BAD_GATEWAY",
+    502,
+  ],
+  [
+    "answers a page",
+    (response) => response.setHeader("content-type", "text/html") && response.end("<p>"),
+    "ACCOUNT_BAD_GATEWAY",
+    502,
+  ],
+  [
+    "answers bytes that are no text",
+    (response) =>
+      response.setHeader("content-type", "application/json") && response.end(Buffer.from([0x22, 0xff, 0x22])),
+    "ACCOUNT_BAD_GATEWAY",
+    502,
+  ],
+  ["answers more than a megabyte", answering("x".repeat(answerMaxBytes)), "ACCOUNT_BAD_GATEWAY", 502],
+  ["hangs up", hangingUp, "ACCOUNT_BAD_GATEWAY", 502],
+  ["never answers", silent, "ACCOUNT_TIMEOUT", 504],
+  [
+    "begins to answer and stops",
+    (response) => response.writeHead(200, { "content-type": "application/json" }).write("{"),
+    "ACCOUNT_TIMEOUT",
+    504,
+  ],
+])("a service that %s is told by its name", async (_what, manner, code, status) => {
+  await using t = await setup(manner);
+  const before = performance.now();
+  expect(await t.refusal()).toMatchObject({ code, status });
+  expect(performance.now() - before).toBeLessThan(1_000);
+  // Whether a command took effect is not known: the answer says how to learn it.
+  expect((await t.refusal(post)).message).toContain("same Idempotency-Key");
+  // It is not broken for good.
+  t.behave(answering({ fine: true }));
+  expect(await t.call(get)).toMatchObject({ value: { fine: true } });
+});
+
+test("what speaks no HTTP at all, and what is not there, are told as well", async () => {
+  const server = createServer((socket) => void socket.resume().end("SSH-2.0-OpenSSH_9.2\r\n")).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const url = new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+  await using t = await setup(silent, { url });
+  expect(await t.refusal()).toMatchObject({ code: "ACCOUNT_BAD_GATEWAY" });
+  server.close();
+  await once(server, "close");
+  expect(await t.refusal()).toMatchObject({ code: "ACCOUNT_BAD_GATEWAY" });
+});
+
+test("a read that broke off is tried once more, a command never", async () => {
+  await using t = await setup(hangingUp);
+  let times = 0;
+  t.behave((response, heard) => (++times === 1 ? hangingUp : answering({ times }))(response, heard));
+  expect(await t.call(get)).toMatchObject({ value: { times: 2 } });
+  t.behave(hangingUp);
+  t.heard.length = 0;
+  await t.refusal(post);
+  expect(t.heard).toHaveLength(1);
+  await t.refusal(get);
+  expect(t.heard).toHaveLength(3);
+  await t.refusal({ ...post, repeatable: true });
+  expect(t.heard).toHaveLength(5);
+});
+
+test("however many calls fail, second tries are a tenth of them, and ten", async () => {
+  await using t = await setup(refusing(503, "unavailable"));
+  for (let n = 0; n < 100; n++) await t.refusal();
+  expect(t.heard.length).toBeGreaterThan(110);
+  expect(t.heard.length).toBeLessThanOrEqual(100 + 10 + 10);
+});
+
+test("a service that fails again and again is left alone, then asked by one, then by all", async () => {
+  const clock = { ms: 0 };
+  const breaker = circuitBreaker({ failuresMax: 3, openMs: 5_000, now: () => clock.ms });
+  await using t = await setup(silent, { breaker, timeoutMs: 50 });
+  for (let n = 0; n < 3; n++) expect(await t.refusal(post)).toMatchObject({ code: "ACCOUNT_TIMEOUT" });
+  expect(await t.refusal(post)).toMatchObject({ code: "ACCOUNT_UNAVAILABLE", status: 503, retryAfterSeconds: 5 });
+  expect(t.heard).toHaveLength(3);
+
+  clock.ms = 5_000;
+  t.behave(answering({ fine: true }));
+  const answers = await Promise.allSettled([t.call(get), t.call(get), t.call(get)]);
+  expect(answers.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "rejected"]);
+  expect(await Promise.all([t.call(get), t.call(get)])).toMatchObject([{ status: 200 }, { status: 200 }]);
+});
+
+test("refusals and the bugs of one request do not open the circuit for everybody", async () => {
+  await using t = await setup(refusing(500, "internal"), { breaker: circuitBreaker({ failuresMax: 2 }) });
+  for (const manner of [refusing(500, "internal"), refusing(404, "user-not-found"), refusing(401, "unauthenticated")]) {
+    t.behave(manner);
+    for (let n = 0; n < 5; n++) expect((await t.refusal(post)).code).not.toBe("ACCOUNT_UNAVAILABLE");
+  }
+});
+
+test("a service that hangs holds its own places: who comes when all are taken is refused at once", async () => {
+  await using t = await setup(silent, { underWayMax: 2, waitingMax: 1, timeoutMs: 500 });
+  const early = [t.refusal(), t.refusal(), t.refusal()];
+  await until("both places are taken", () => t.heard.length === 2);
+  const before = performance.now();
+  expect(await t.refusal()).toMatchObject({ code: "ACCOUNT_UNAVAILABLE", retryAfterSeconds: 1 });
+  expect(performance.now() - before).toBeLessThan(200);
+  const codes = (await Promise.all(early)).map(({ code }) => code);
+  expect(codes.slice(0, 2)).toEqual(["ACCOUNT_TIMEOUT", "ACCOUNT_TIMEOUT"]);
+  // The third waited for a place until its own time was over, or had one for its last moment.
+  expect(["ACCOUNT_UNAVAILABLE", "ACCOUNT_TIMEOUT"]).toContain(codes[2]);
+  t.behave(answering({ fine: true }));
+  expect(await Promise.all([t.call(get), t.call(get), t.call(get)])).toHaveLength(3);
+});
