@@ -45,6 +45,13 @@ async function setup() {
   };
 }
 
+test("the same key for what another path names is another request: refused, and without effect", async () => {
+  await using t = await setup();
+  expect((await t.send("k")).statusCode).toBe(201);
+  const other = await t.send("k", { path: "/points/u-2/add" });
+  expect([other.statusCode, other.json().code, t.effects]).toEqual([409, "idempotency-conflict", 1]);
+});
+
 test("64 requests with one key at once: one effect, and 64 answers that are the same to the byte", async () => {
   await using t = await setup();
 

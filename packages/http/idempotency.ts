@@ -26,8 +26,13 @@ export function idempotencyKey(request: FastifyRequest, caller: string): Idempot
   return {
     scope: `${caller} ${request.method} ${request.routeOptions.url}`,
     key: keyOf(request.headers["idempotency-key"]),
-    requestHash: digestOf(request.body),
+    requestHash: digestOf(askedFor(request)),
   };
+}
+
+/** What the path names is part of what was asked for: the same key for another user is another request. */
+function askedFor({ params, body }: FastifyRequest): unknown {
+  return Object.keys(params as object).length === 0 ? body : { params, body };
 }
 
 const visible = /^[\x21-\x7e]{1,255}$/;

@@ -150,7 +150,7 @@ function show(ctx: Context, title: Text, body: string): void {
 const escaped = (text: string): string =>
   text
     .replaceAll("&", "&amp;")
-    
+    .replaceAll("<", "&lt;")
     .replaceAll(">", "&gt;")
     .replaceAll('"', "&quot;")
     .replaceAll("'", "&#39;");

@@ -4,6 +4,7 @@ import { MemoryBroker, memoryBus } from "@todoke/kernel/bus";
 import { testDatabase } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
 import { configFaults, migrate, start } from "./main.ts";
+import { sharedRedis } from "./sessions/testing.ts";
 
 const env = {
   LOG_LEVEL: "silent",
@@ -32,6 +33,24 @@ test("with every service and the identity provider away it starts, is ready, say
   expect([page.status, await page.text()]).toEqual([200, expect.stringContaining("account")]);
   await service[Symbol.asyncDispose]();
   await expect(fetch(`${service.url}/livez`)).rejects.toThrow();
+});
+
+const redis = sharedRedis();
+
+test("with REDIS_URL sessions and limits are there, and a Redis that is away lets nobody in", async () => {
+  await using t = await testDatabase({ sets: [] });
+  const here = { ...env, DATABASE_URL: t.url };
+  await migrate(here, { dryRun: false });
+  const ask = async (url: string) => {
+    const answer = await fetch(`${url}/v1/me`, { headers: { authorization: `Bearer tds_${"x".repeat(43)}` } });
+    return { status: answer.status, limit: answer.headers.get("ratelimit") };
+  };
+  await using service = await start({ ...here, REDIS_URL: redis.url }, { openBus });
+  expect(await ask(service.url)).toMatchObject({ status: 401, limit: expect.stringContaining("read") });
+  const counted = await t.db.query(`select from gateway_bff.rate_limits`);
+  expect(counted.rows).toEqual([]);
+  await using without = await start({ ...here, REDIS_URL: "redis://127.0.0.1:1" }, { openBus });
+  expect(await ask(without.url)).toMatchObject({ status: 503 });
 });
 
 test("what operators look at is not on the port of the players", async () => {

@@ -39,55 +39,48 @@ const ofServices = Object.entries(services).flatMap(([code, name]): [string, Tex
   [`${code}_UNAVAILABLE`, { title: `${name}サービスを現在利用できません`, detail: later }],
 ]);
 
-const japanese: ReadonlyMap<string, Text> = new Map<string, Text>([
-  ...ofServices,
-  ["profile-unavailable", { title: "プロフィールを現在表示できません", detail: later }],
-  [
-    "session-not-found",
-    { title: "そのセッションはありません", detail: "すでに終了しているか、別の利用者のセッションです。" },
-  ],
-  ["change-not-spread", { title: "変更は保存されましたが、まだすべてに反映されていません", detail: sameKey }],
-  ["ACCOUNT_INACTIVE", { title: "このアカウントは利用できません", detail: "アカウントは停止中か、削除されています。" }],
-  [
-    "credentials-ambiguous",
-    { title: "認証情報が二つあります", detail: "Cookie か Authorization のどちらか一方だけを送信してください。" },
-  ],
-  [
-    "csrf-refused",
-    { title: "このサイトからのリクエストではありません", detail: "このサイトのページからもう一度お試しください。" },
-  ],
-  ["rate-limited", { title: "リクエストが多すぎます", detail: later }],
-  [
-    "credentials-ambiguous",
-    {
-      title: "セッションが二つ送られました",
-      detail: "Cookie か Authorization ヘッダーのどちらか一つだけを送ってください。",
+const japanese: ReadonlyMap<string, Text> = new Map(
+  Object.entries<Text>({
+    ...Object.fromEntries(ofServices),
+    "profile-unavailable": { title: "プロフィールを現在表示できません", detail: later },
+    "session-not-found": {
+      title: "そのセッションはありません",
+      detail: "すでに終了しているか、別の利用者のセッションです。",
     },
-  ],
-  ["csrf-refused", { title: "このサイトからのリクエストではありません", detail: "ページを開き直してください。" }],
-  ["rate-limited", { title: "リクエストが多すぎます", detail: later }],
-  [
-    "identity-provider-unavailable",
-    { title: "ログイン先に接続できません", detail: `ログイン中の方はそのまま利用できます。${later}` },
-  ],
-  [
-    "identity-not-proven",
-    { title: "ログイン先の応答を確認できませんでした", detail: "もう一度ログインしてください。" },
-  ],
-  ["login-not-under-way", { title: "このログインは無効です", detail: "もう一度最初からログインしてください。" }],
-  ["login-refused", { title: "ログインが拒否されました", detail: "もう一度お試しください。" }],
-  [
-    "native-login-invalid",
-    { title: "このクライアントからはログインできません", detail: "リクエストの内容を確認してください。" },
-  ],
-  ["native-code-refused", { title: "このコードは使えません", detail: "もう一度ログインしてください。" }],
-  [
-    "logout-token-refused",
-    { title: "ログアウトトークンを確認できませんでした", detail: "トークンが無効か、期限切れです。" },
-  ],
-  ["unauthenticated", { title: "ログインしていません", detail: "ログインしてください。" }],
-  ["forbidden", { title: "この操作は許可されていません", detail: "権限がありません。" }],
-]);
+    "change-not-spread": { title: "変更は保存されましたが、まだすべてに反映されていません", detail: sameKey },
+    ACCOUNT_INACTIVE: { title: "このアカウントは利用できません", detail: "アカウントは停止中か、削除されています。" },
+    "credentials-ambiguous": {
+      title: "認証情報が二つあります",
+      detail: "Cookie か Authorization のどちらか一方だけを送信してください。",
+    },
+    "csrf-refused": {
+      title: "このサイトからのリクエストではありません",
+      detail: "このサイトのページからもう一度お試しください。",
+    },
+    "rate-limited": { title: "リクエストが多すぎます", detail: later },
+    "identity-provider-unavailable": {
+      title: "ログイン先に接続できません",
+      detail: `ログイン中の方はそのまま利用できます。${later}`,
+    },
+    "identity-not-proven": {
+      title: "ログイン先の応答を確認できませんでした",
+      detail: "もう一度ログインしてください。",
+    },
+    "login-not-under-way": { title: "このログインは無効です", detail: "もう一度最初からログインしてください。" },
+    "login-refused": { title: "ログインが拒否されました", detail: "もう一度お試しください。" },
+    "native-login-invalid": {
+      title: "このクライアントからはログインできません",
+      detail: "リクエストの内容を確認してください。",
+    },
+    "native-code-refused": { title: "このコードは使えません", detail: "もう一度ログインしてください。" },
+    "logout-token-refused": {
+      title: "ログアウトトークンを確認できませんでした",
+      detail: "トークンが無効か、期限切れです。",
+    },
+    unauthenticated: { title: "ログインしていません", detail: "ログインしてください。" },
+    forbidden: { title: "この操作は許可されていません", detail: "権限がありません。" },
+  }),
+);
 
 /** The same problem in another language; as it is, where we have no words for it. */
 export function inLanguage<P extends Text & { readonly code: string }>(problem: P, language: Language): P {

@@ -2,6 +2,7 @@
 import { told } from "../telemetry.ts";
 import { deleteUser } from "./delete-user.ts";
 import { grantRole } from "./grant-role.ts";
+import { readUser } from "./read-user.ts";
 import { reinstateUser } from "./reinstate-user.ts";
 import { type ResolveDeps, resolveIdentity } from "./resolve-identity.ts";
 import { revokeRole } from "./revoke-role.ts";
@@ -9,6 +10,7 @@ import { suspendUser } from "./suspend-user.ts";
 import { updateUser } from "./update-user.ts";
 
 export const openCommands = (deps: ResolveDeps) => ({
+  readUser: readUser(deps.db),
   resolveIdentity: told("resolve", resolveIdentity(deps)),
   updateUser: told("update", updateUser(deps)),
   suspendUser: told("suspend", suspendUser(deps)),

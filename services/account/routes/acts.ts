@@ -1,9 +1,9 @@
 /** What admins do to users. Each act is carried out once per key, with its reason in the audit. */
-import { type HttpApp, IdempotencyHeaders, ProblemView, requires, sendAnswer } from "@todoke/http";
+import { type HttpApp, IdempotencyHeaders, idempotencyKey, ProblemView, requires, sendAnswer } from "@todoke/http";
 import type { Answer } from "@todoke/kernel/idempotency";
 import type { ActRequest } from "../commands/act-once.ts";
 import type { Deps } from "../deps.ts";
-import { actKey, actorOf, actPath } from "./request.ts";
+import { actorOf, actPath } from "./request.ts";
 import { OneUser, ReasonBody, RoleBody, SuspendBody, UserView } from "./schemas.ts";
 
 interface ActRoute {
@@ -28,7 +28,11 @@ export function actRoutes(app: HttpApp, deps: Deps): void {
         },
       },
       async (request, reply) => {
-        const asked = { key: actKey(request), actorId: actorOf(request), userId: request.params.user_id };
+        const asked = {
+          key: idempotencyKey(request, request.caller),
+          actorId: actorOf(request),
+          userId: request.params.user_id,
+        };
         return sendAnswer(reply, await command({ ...asked, ...request.body }));
       },
     );

@@ -1,6 +1,5 @@
 /** What the routes of this service read from a request in the same way. */
-import { idempotencyKey, type Principal, problems } from "@todoke/http";
-import { digestOf, type IdempotencyKey } from "@todoke/kernel/idempotency";
+import { type Principal, problems } from "@todoke/http";
 
 /**
  * The path of one act on one user: /admin/users/{user_id}:suspend. The pattern ends the id where the act begins; the
@@ -12,18 +11,6 @@ export const actPath = (prefix: string, act: string): string => `${prefix}/:user
 export function actorOf({ principal }: { readonly principal: Principal | undefined }): string {
   if (principal?.kind !== "user") throw problems.forbidden("only a user can do this");
   return principal.userId;
-}
-
-interface ActOnUser {
-  readonly params: { readonly user_id: string };
-  readonly body: object;
-  readonly caller: string;
-}
-
-/** The user is part of what was asked for: the same key for another user is another request, and refused as such. */
-export function actKey(request: Parameters<typeof idempotencyKey>[0] & ActOnUser): IdempotencyKey {
-  const requestHash = digestOf({ ...request.body, user_id: request.params.user_id });
-  return { ...idempotencyKey(request, request.caller), requestHash };
 }
 
 export function invalid(field: string, detail: string) {

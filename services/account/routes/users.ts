@@ -3,6 +3,7 @@ import {
   cursorOf,
   type HttpApp,
   IdempotencyHeaders,
+  idempotencyKey,
   NextCursor,
   PageQuery,
   ProblemView,
@@ -16,8 +17,7 @@ import { ifMatchMissing, userNotFound } from "../problems.ts";
 import { canonicalLocale } from "../profile.ts";
 import { selectAudit } from "../store/audit.ts";
 import { selectExport } from "../store/export.ts";
-import { selectUser } from "../store/users.ts";
-import { actKey, actorOf, actPath, anyAuditId, invalid } from "./request.ts";
+import { actorOf, actPath, anyAuditId, invalid } from "./request.ts";
 import { ExportView, IfMatchHeaders, OneUser, type Profile, ProfileBody, ReasonBody, UserView } from "./schemas.ts";
 
 /** For oneself, or for an admin. */
@@ -32,7 +32,7 @@ export function userRoutes(app: HttpApp, deps: Deps): void {
 
 const etagOf = ({ version }: { readonly version: number }) => `"${version}"`;
 
-function readRoute(app: HttpApp, { authenticate, db }: Deps): void {
+function readRoute(app: HttpApp, { authenticate, readUser }: Deps): void {
   app.get(
     "/users/:user_id",
     {
@@ -45,7 +45,7 @@ function readRoute(app: HttpApp, { authenticate, db }: Deps): void {
       },
     },
     async ({ params: { user_id } }, reply) => {
-      const user = await selectUser(db, user_id);
+      const user = await readUser(user_id);
       if (!user) throw userNotFound("no user has this id");
       reply.header("etag", etagOf(user));
       return user;
@@ -143,7 +143,12 @@ function deleteRoute(app: HttpApp, { authenticate, deleteUser }: Deps): void {
     },
     async (request, reply) => {
       const { user_id: userId } = request.params;
-      const asked = { key: actKey(request), actorId: actorOf(request), userId, ...request.body };
+      const asked = {
+        key: idempotencyKey(request, request.caller),
+        actorId: actorOf(request),
+        userId,
+        ...request.body,
+      };
       return sendAnswer(reply, await deleteUser(asked));
     },
   );

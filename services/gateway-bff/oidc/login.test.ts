@@ -169,6 +169,14 @@ test("somebody who does not log in at the provider is told so, in their language
   expect(page.body).not.toContain("<script");
 });
 
+test("what a caller writes into an address is text on the page, and nothing else", async () => {
+  const { gateway } = await setup();
+  const page = await gateway.browser(html).get("/login?%3Cscript%3Ealert(1)%3C/script%3E=1");
+  expect(page.statusCode).toBe(400);
+  expect(page.body).toContain("&lt;script&gt;");
+  expect(page.body).not.toContain("<script");
+});
+
 test("what the provider calls its reason is shown only when it is one of the protocol's own words", async () => {
   const refuse = (answer: URLSearchParams) => answer.set("error", "<img src=x>\r\nSet-Cookie: a=b");
   const { gateway } = await setup({ lies: { callback: refuse } });

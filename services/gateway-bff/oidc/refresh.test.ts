@@ -53,6 +53,26 @@ test("tokens that are about to end are replaced once, however many processes see
   expect(await t.found()).toMatchObject({ refreshDue: false });
 });
 
+test("while one process refreshes, however long the provider takes, no other begins", async () => {
+  const t = await setup();
+  const [begun, goOn] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  const slow = async () => {
+    begun.resolve();
+    await goOn.promise;
+    return false;
+  };
+  t.provider.lies = { instead: { "/token": slow } };
+  const [first, second] = [t.refresher(), t.refresher()];
+  first.refresh();
+  await begun.promise;
+  second.refresh();
+  await second.done();
+  goOn.resolve();
+  await first.done();
+  expect(t.provider.callsOf("/token")).toBe(2);
+  expect(await t.found()).toMatchObject({ refreshDue: false });
+});
+
 test("a refresh token that the provider takes no more ends the session", async () => {
   const t = await setup();
   t.provider.forgetAll();

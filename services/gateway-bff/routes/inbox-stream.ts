@@ -3,7 +3,8 @@
  *
  * It lasts no longer than the session, which a suspension ends too: nothing is told without asking first whether it lives,
  * and it is asked every few seconds besides. When nothing can be known, the stream ends. To follow is not to use: a session
- * that is not used ends although a stream is open. Whoever leaves, the other side is let go at once; a client that reads slowly slows its own stream and nothing else.
+ * that is not used ends although a stream is open. Whoever leaves, the other side is let go at once; a client that reads
+ * slowly slows its own stream and nothing else.
  */
 import { once } from "node:events";
 import type { OutgoingHttpHeaders, ServerResponse } from "node:http";

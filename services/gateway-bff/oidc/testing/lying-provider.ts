@@ -149,7 +149,7 @@ export async function startLyingProvider(lies: Lies = {}) {
     const url = new URL(request.url ?? "/", "http://localhost");
     calls.set(url.pathname, (calls.get(url.pathname) ?? 0) + 1);
     const instead = self.lies.instead?.[url.pathname];
-    if (instead && instead(response) !== false) return;
+    if (instead && (await instead(response)) !== false) return;
     const route = routes[url.pathname];
     if (route) await route(request, response, url);
     else response.writeHead(404).end();
