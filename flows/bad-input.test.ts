@@ -46,8 +46,15 @@ type Both = Awaited<ReturnType<typeof openBoth>>;
 async function ask(url: string, { path, ...wish }: Wish) {
   const answer = await fetch(url + path, wish);
   const type = answer.headers.get("content-type");
-  const body = (await answer.json()) as { readonly errors?: readonly { readonly field: string }[] };
+  const body = await bodyOf(answer);
   return { status: answer.status, type, body, replayed: answer.headers.get("idempotency-replayed") };
+}
+
+/** Of a stream, which has no end, that it was begun is all there is to know. */
+async function bodyOf(answer: Response): Promise<{ readonly errors?: readonly { readonly field: string }[] }> {
+  if (!answer.headers.get("content-type")?.startsWith("text/event-stream")) return answer.json() as Promise<object>;
+  await answer.body?.cancel();
+  return {};
 }
 
 /** How many rows each table of both services, and of the bus, has. */

@@ -56,6 +56,8 @@ test.each([
   ["GATEWAY_BFF_SECRET", "short"],
   ["GATEWAY_BFF_SECRET", `${secret},short`],
   ["GATEWAY_BFF_TOKEN_KEY", secret],
+  ["GATEWAY_BFF_NATIVE_REDIRECTS", "com.example.game"],
+  ["GATEWAY_BFF_NATIVE_REDIRECTS", "com.example.game:,https:"],
   ["REDIS_URL", "https://redis"],
   ["ACCOUNT_URL", "10.0.0.7:8081"],
   ["POINTS_URL", "http://points/v1"],
@@ -67,6 +69,12 @@ test.each([
   const { faults } = read({ [name]: value });
   expect(faults).toEqual([expect.stringContaining(name)]);
   expect(faults.join()).not.toContain(secret);
+});
+
+test("native clients may end at addresses and at schemes of their own", () => {
+  const text = "com.example.game:, https://game.example/done";
+  const { faults, nativeRedirects } = read({ GATEWAY_BFF_NATIVE_REDIRECTS: text });
+  expect([faults, nativeRedirects]).toEqual([[], ["com.example.game:", "https://game.example/done"]]);
 });
 
 test("on loopback plain http will do, for trying out", () => {

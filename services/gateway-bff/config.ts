@@ -2,6 +2,7 @@
 import { type Env, newSigningKey, readSigningKey, type SigningKey, wholeNumbers } from "@todoke/http";
 import { inboxForgetsTooSoon } from "@todoke/kernel/retention";
 import { type Limits, readLimits } from "./limits/settings.ts";
+import { isNativeRedirect } from "./oidc/native-client.ts";
 import { isLoopback } from "./oidc/provider-fetch.ts";
 import type { SessionSettings } from "./sessions/index.ts";
 import type { UpstreamUrls } from "./upstreams/index.ts";
@@ -40,7 +41,7 @@ export function readSettings(env: Env, faults: string[]): Settings {
     provider: readProvider(env, faults),
     origin: origin.origin,
     isLoopback: isLoopback(origin),
-    nativeRedirects: listIn(env.GATEWAY_BFF_NATIVE_REDIRECTS),
+    nativeRedirects: readNativeRedirects(env, faults),
     signingKey: readSigningKey(env, "GATEWAY_BFF_TOKEN_KEY", faults) ?? newSigningKey("none"),
     sessions: {
       idleMs: whole("GATEWAY_BFF_SESSION_IDLE_MINUTES", 30, [1, 24 * 60]) * minuteMs,
@@ -79,6 +80,17 @@ function readProvider(env: Env, faults: string[]): Settings["provider"] {
     faults.push("OIDC_ISSUER should be the address of an OpenID provider, as https://login.example.com/realms/todoke");
   if (!clientId) faults.push("OIDC_CLIENT_ID is not set: it should be what the OpenID provider calls this gateway");
   return { issuer, clientId, ...(clientSecret && { clientSecret }) };
+}
+
+function readNativeRedirects(env: Env, faults: string[]): string[] {
+  const entries = listIn(env.GATEWAY_BFF_NATIVE_REDIRECTS);
+  // What could never be let through was meant otherwise.
+  for (const entry of entries.filter((each) => !isNativeRedirect(each, [each])))
+    faults.push(
+      `GATEWAY_BFF_NATIVE_REDIRECTS: ${JSON.stringify(entry)} should be an address, as https://game.example/done, ` +
+        "or a scheme of your own with its colon, as com.example.game:",
+    );
+  return entries;
 }
 
 /** Several while one is being replaced: the first encrypts, all decrypt. */

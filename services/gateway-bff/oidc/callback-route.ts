@@ -5,6 +5,7 @@
  * one, and the one that this browser had is ended, so that no token that somebody knew before is worth anything after.
  */
 import { type HttpApp, ProblemView } from "@todoke/http";
+import { Problem } from "@todoke/kernel/problem";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { Type } from "typebox";
 import { sessionCookie } from "../guard/cookie.ts";
@@ -24,7 +25,7 @@ import { sessionIn, tellRefused, type UnderWay } from "./under-way.ts";
 const CallbackQuery = Type.Object({ state: Type.String({ maxLength: 512 }) }, { additionalProperties: true });
 
 export function callbackRoute(app: HttpApp, deps: OidcDeps): void {
-  const { provider, sessions, resolveIdentity, origin, isLoopback } = deps;
+  const { provider, sessions, resolveIdentity, origin, isLoopback, onError } = deps;
   const binding = bindingCookie(isLoopback);
   const cookie = sessionCookie(isLoopback);
 
@@ -59,12 +60,18 @@ export function callbackRoute(app: HttpApp, deps: OidcDeps): void {
     return wantsPage(request) ? sendLanding(reply, underWay.returnTo) : reply.redirect(underWay.returnTo, 303);
   }
 
+  /** What no problem page will tell. A refusal is no fault of ours. */
+  function tellFault(cause: unknown): void {
+    if (cause instanceof Problem && cause.status < 500) return;
+    onError(new Error("the log-in of a native client failed", { cause }));
+  }
+
   async function openForNative(reply: FastifyReply, native: NativeClient, session: Promise<NewSession>) {
     const outcome = await session
       .then((known) => putNativeCode(sessions, { challenge: native.challenge, session: known }))
       .then((code) => ({ code }))
       .catch((error: unknown) => ({ error }));
-    if ("error" in outcome) deps.onError(new Error("the log-in of a native client failed", { cause: outcome.error }));
+    if ("error" in outcome) tellFault(outcome.error);
     return reply.header("referrer-policy", "no-referrer").redirect(nativeAddress(native, outcome), 303);
   }
 

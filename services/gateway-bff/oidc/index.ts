@@ -10,8 +10,8 @@ import { backchannelLogoutRoute, logoutRoute } from "./logout-routes.ts";
 import { nativeTokenRoute } from "./native-token-route.ts";
 
 export type { Identity, ResolveIdentity } from "./identity.ts";
-export { openProvider, type Provider } from "./provider.ts";
-export { type RefreshTokens, refreshTokens } from "./refresh.ts";
+export { openProvider } from "./provider.ts";
+export { refreshTokens } from "./refresh.ts";
 
 export function oidcRoutes(app: HttpApp, deps: OidcDeps): void {
   loginRoute(app, deps);

@@ -26,14 +26,14 @@ export interface ProviderOptions extends DiscoveryOptions {
 }
 
 /** What must be remembered of a log-in until its answer comes. */
-export interface LoginChecks {
+interface LoginChecks {
   readonly state: string;
   readonly nonce: string;
   readonly verifier: string;
 }
 
 /** Somebody who has proven who they are. */
-export interface LoggedIn {
+interface LoggedIn {
   readonly issuer: string;
   readonly subject: string;
   readonly providerSession?: string;
@@ -41,7 +41,7 @@ export interface LoggedIn {
   readonly tokens: ProviderTokens;
 }
 
-export type Refreshed =
+type Refreshed =
   | { readonly kind: "refreshed"; readonly tokens: ProviderTokens }
   /** The provider will never take this refresh token again. */
   | { readonly kind: "over" };

@@ -106,8 +106,6 @@ export async function startGateway(options: GatewayOptions) {
   };
 }
 
-export type Gateway = Awaited<ReturnType<typeof startGateway>>;
-
 /** An error with all that hangs on it, as a log that shows everything would have it. */
 const describe = (error: unknown): string =>
   error instanceof Error
