@@ -46,10 +46,12 @@ function watchApps(): RouteOptions[][] {
 }
 
 const apps = watchApps();
-const key = newSigningKey("k1");
+
+/** What the gateway signs with. */
+export const signingKey = newSigningKey("k1");
 
 /** Signs as the gateway does. */
-export const { tokenFor } = openSigner({ issuer: "gateway-bff", key });
+export const { tokenFor } = openSigner({ issuer: "gateway-bff", key: signingKey });
 
 /** There is an API key for each scope. */
 export const holderOf = (scope: string) => scope.replace(":", "-");
@@ -68,9 +70,9 @@ function settingsFor(databaseUrl: string): Record<string, string> {
     DATABASE_URL: databaseUrl,
     LOG_LEVEL: "silent",
     TODOKE_API_KEYS: scopes.map((scope) => `${holderOf(scope)}=${scope}=${hash("sha256", keyOf(scope), "hex")}`).join(),
-    TODOKE_TOKEN_KEYS: textOfVerifyingKey(publicPartOf("gateway-bff", key)),
+    TODOKE_TOKEN_KEYS: textOfVerifyingKey(publicPartOf("gateway-bff", signingKey)),
     ACCOUNT_ADMINS: `${provider} admin`,
-    GATEWAY_BFF_TOKEN_KEY: textOfSigningKey(key),
+    GATEWAY_BFF_TOKEN_KEY: textOfSigningKey(signingKey),
     GATEWAY_BFF_SECRET: randomBytes(32).toString("base64url"),
     OIDC_ISSUER: "http://127.0.0.1:1",
     OIDC_CLIENT_ID: "todoke",
@@ -83,12 +85,18 @@ export interface Running {
   readonly routes: readonly { readonly method: string; readonly route: RouteOptions }[];
 }
 
-export async function startAll({ gateways = 1 } = {}) {
+export interface StartOptions {
+  readonly gateways?: number;
+  /** Settings that differ from the usual ones. */
+  readonly settings?: Readonly<Record<string, string>>;
+}
+
+export async function startAll({ gateways = 1, settings = {} }: StartOptions = {}) {
   await using parts = new AsyncDisposableStack();
   const t = parts.use(await testDatabase({ sets: [] }));
   const broker = new MemoryBroker();
   const running: Running[] = [];
-  let env = settingsFor(t.url);
+  let env: Record<string, string> = { ...settingsFor(t.url), ...settings };
 
   async function startOne(name: ServiceName): Promise<void> {
     const service = services[name];

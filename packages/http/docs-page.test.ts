@@ -41,3 +41,13 @@ test("the page has no operation in the document it shows", async () => {
   await docsPage(app);
   expect((await app.inject("/openapi.json")).json().paths).toEqual({});
 });
+
+test("no other site may read what is served for the page", async () => {
+  await using app = await buildHttpApp({ title: "Points", version: "1", log: { level: "silent" } });
+  await docsPage(app, { sources: [{ title: "points", url: "/points/openapi.json" }] });
+  for (const path of ["/docs/", "/docs/openapi.json", "/docs/openapi.yaml"]) {
+    const { statusCode, headers } = await app.inject(path);
+    expect(statusCode).toBe(200);
+    expect(Object.keys(headers).filter((name) => name.startsWith("access-control-"))).toEqual([]);
+  }
+});

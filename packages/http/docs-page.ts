@@ -22,6 +22,8 @@ export async function docsPage(app: HttpApp, options: DocsPageOptions = {}): Pro
       route.config = { ...route.config, ...everybody.config };
     });
     page.addHook("onSend", async (_request, reply, payload) => {
+      // Scalar hands its copy of the document to every site; nothing here is for the scripts of others.
+      for (const name of ["access-control-allow-origin", "access-control-allow-methods"]) reply.removeHeader(name);
       if (String(reply.getHeader("content-type")).startsWith("text/html")) {
         reply.header("content-security-policy", policyFor(String(payload)));
       }

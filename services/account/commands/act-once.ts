@@ -1,8 +1,12 @@
-/** An act that comes with an Idempotency-Key: carried out once, and answered the same to the byte ever after. */
+/**
+ * An act that comes with an Idempotency-Key: carried out once, and answered the same to the byte ever after, to whoever may
+ * still carry it out.
+ */
 import type { Db } from "@todoke/kernel/db";
 import { type Answer, type IdempotencyKey, once } from "@todoke/kernel/idempotency";
 import type { Outbox } from "@todoke/kernel/outbox";
-import { type Act, type Change, carryOut } from "./carry-out.ts";
+import { selectUser } from "../store/users.ts";
+import { type Act, type Change, carryOut, refuseUnlessAllowed } from "./carry-out.ts";
 
 export interface ActDeps {
   readonly db: Db;
@@ -17,12 +21,18 @@ export interface ActRequest {
   readonly reason: string;
 }
 
-export const actOnce = (
+export async function actOnce(
   { db, outbox }: ActDeps,
   { key, actorId, userId, reason }: ActRequest,
   { for: whom = "admins", change }: { readonly for?: Act["for"]; readonly change: Change },
-): Promise<Answer> =>
-  once(db, key, async (tx) => {
-    const body = await carryOut(tx, { outbox, act: { actorId, userId, reason, for: whom }, change });
-    return { status: 200, body };
-  });
+): Promise<Answer> {
+  const act: Act = { actorId, userId, reason, for: whom };
+  const answer = await once(db, key, async (tx) => ({
+    status: 200,
+    body: await carryOut(tx, { outbox, act, change }),
+  }));
+  // An old answer tells of another user. What somebody did to themself they may hear of again, though it is why they may
+  // do nothing more.
+  if (answer.replayed && actorId !== userId) refuseUnlessAllowed(await selectUser(db, actorId), act);
+  return answer;
+}

@@ -40,8 +40,8 @@ export async function carryOut(tx: Tx, { outbox, act, change }: CarryOutOptions)
   return settle(tx, { outbox, actor: `user:${actorId}`, ...(reason !== undefined && { reason }), done, before });
 }
 
-/** The caller's token says what was true when it was signed; the rows are locked, and say what is true now. */
-function refuseUnlessAllowed(actor: UserView | undefined, { actorId, userId, for: whom }: Act): void {
+/** The caller's token says what was true when it was signed; the rows say what is true now. */
+export function refuseUnlessAllowed(actor: UserView | undefined, { actorId, userId, for: whom }: Act): void {
   if (actor?.status !== "ACTIVE") throw accountInactive("the account of the caller is suspended, or was deleted");
   if (whom === "oneself" && actorId === userId) return;
   if (!actor.roles.includes("ADMIN")) throw problems.forbidden("the caller is not an admin any more");

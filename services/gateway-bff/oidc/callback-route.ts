@@ -24,6 +24,14 @@ import { sessionIn, tellRefused, type UnderWay } from "./under-way.ts";
 // A provider may add what it likes to its answer; what it must say is read by openid-client.
 const CallbackQuery = Type.Object({ state: Type.String({ maxLength: 512 }) }, { additionalProperties: true });
 
+/** Somebody who has come back to the browser that they left from. */
+interface Arrival {
+  readonly request: FastifyRequest;
+  readonly reply: FastifyReply;
+  readonly underWay: UnderWay;
+  readonly session: NewSession;
+}
+
 export function callbackRoute(app: HttpApp, deps: OidcDeps): void {
   const { provider, sessions, resolveIdentity, origin, isLoopback, onError } = deps;
   const binding = bindingCookie(isLoopback);
@@ -52,7 +60,7 @@ export function callbackRoute(app: HttpApp, deps: OidcDeps): void {
     return { ...who, userId, client: underWay.native ? "native" : "browser", ...(userAgent && { userAgent }) };
   }
 
-  async function openInBrowser(request: FastifyRequest, reply: FastifyReply, underWay: UnderWay, session: NewSession) {
+  async function openInBrowser({ request, reply, underWay, session }: Arrival) {
     const { token } = await sessions.create(session);
     const before = [underWay.previous, await sessionIn(request, { cookie, sessions })];
     await Promise.all(before.map((old) => old && sessions.end(old.userId, old.sessionId)));
@@ -66,13 +74,13 @@ export function callbackRoute(app: HttpApp, deps: OidcDeps): void {
     onError(new Error("the log-in of a native client failed", { cause }));
   }
 
-  async function openForNative(reply: FastifyReply, native: NativeClient, session: Promise<NewSession>) {
+  async function answerNative(native: NativeClient, session: Promise<NewSession>): Promise<string> {
     const outcome = await session
       .then((known) => putNativeCode(sessions, { challenge: native.challenge, session: known }))
       .then((code) => ({ code }))
       .catch((error: unknown) => ({ error }));
     if ("error" in outcome) tellFault(outcome.error);
-    return reply.header("referrer-policy", "no-referrer").redirect(nativeAddress(native, outcome), 303);
+    return nativeAddress(native, outcome);
   }
 
   app.get(
@@ -91,8 +99,8 @@ export function callbackRoute(app: HttpApp, deps: OidcDeps): void {
       const { state } = request.query;
       const underWay = await take(request, state).catch(tellRefused);
       const session = newcomer(request, { ...underWay, state }).catch(tellRefused);
-      if (underWay.native) return openForNative(reply, underWay.native, session);
-      return openInBrowser(request, reply, underWay, await session);
+      if (underWay.native) return reply.redirect(await answerNative(underWay.native, session), 303);
+      return openInBrowser({ request, reply, underWay, session: await session });
     },
   );
 }

@@ -6,7 +6,7 @@
  * openid-client could check the signature of ID tokens as well, but it looks for a new key only when it has not looked for a
  * minute, and it knows nothing of log-out tokens. So both are checked here, by jose.
  */
-import { type JWTPayload, type JWTVerifyGetKey, type JWTVerifyResult, jwtVerify } from "jose";
+import { type JWTPayload, type JWTVerifyGetKey, type JWTVerifyOptions, type JWTVerifyResult, jwtVerify } from "jose";
 import { clockToleranceSeconds } from "./discovery.ts";
 
 export interface ProofOptions {
@@ -30,20 +30,26 @@ const idTokenAgeMax = "10 minutes";
 const logoutTokenAgeMax = "5 minutes";
 const logoutEvent = "http://schemas.openid.net/event/backchannel-logout";
 
-export function proofs({ issuer, clientId, keys }: ProofOptions) {
-  const verify = (token: string, maxTokenAge: string, requiredClaims: string[]): Promise<JWTVerifyResult> =>
+export type Proofs = ReturnType<typeof openProofs>;
+
+export function openProofs({ issuer, clientId, keys }: ProofOptions) {
+  const verify = (
+    token: string,
+    more: Pick<JWTVerifyOptions, "maxTokenAge" | "requiredClaims">,
+  ): Promise<JWTVerifyResult> =>
     jwtVerify(token, keys, {
       issuer,
       audience: clientId,
       algorithms: publicKeyAlgorithms,
       clockTolerance: clockToleranceSeconds,
-      maxTokenAge,
-      requiredClaims,
+      ...more,
     });
 
   return {
+    issuer,
+
     async idToken(token: string): Promise<JWTPayload & { readonly sub: string }> {
-      const verified = await verify(token, idTokenAgeMax, ["sub", "exp"]);
+      const verified = await verify(token, { maxTokenAge: idTokenAgeMax, requiredClaims: ["sub", "exp"] });
       refuseOtherKinds(verified, ["jwt"]);
       const { sub, azp } = verified.payload;
       // openid-client looks at it only where there are several audiences.
@@ -52,7 +58,7 @@ export function proofs({ issuer, clientId, keys }: ProofOptions) {
     },
 
     async logoutToken(token: string): Promise<EndedThere> {
-      const verified = await verify(token, logoutTokenAgeMax, ["jti"]);
+      const verified = await verify(token, { maxTokenAge: logoutTokenAgeMax, requiredClaims: ["jti"] });
       refuseOtherKinds(verified, ["jwt", "logout+jwt"]);
       const { jti, sid, sub, nonce, events } = verified.payload;
       // Both keep an ID token, which a browser may have seen, from passing as a log-out.

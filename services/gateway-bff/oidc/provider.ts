@@ -5,14 +5,13 @@
  * this very log-in (proof.ts). What goes wrong is a Problem that says whether to try again: the provider is away, it
  * refused, or it answered what proves nothing. Its tokens stay on the server, and in no error and no log.
  */
-import { decodeJwt } from "jose";
 import * as client from "openid-client";
 import type { ProviderTokens } from "../sessions/index.ts";
 import { type DiscoveryOptions, openDiscovery } from "./discovery.ts";
+import { type Exchange, exchangeCode, exchangeRefreshToken, type LoggedIn, type LoginChecks } from "./exchange.ts";
 import { isSpent, problemOfProvider, wordsOf } from "./failures.ts";
-import { type Claims, saysWho } from "./identity.ts";
 import { logoutTokenRefused } from "./problems.ts";
-import { type EndedThere, proofs } from "./proof.ts";
+import { type EndedThere, openProofs } from "./proof.ts";
 import { ProviderAway } from "./provider-fetch.ts";
 import { providerKeys } from "./provider-keys.ts";
 
@@ -23,22 +22,6 @@ export interface ProviderOptions extends DiscoveryOptions {
   readonly scope?: string;
   /** For what goes wrong without keeping anybody out. */
   readonly onError: (error: unknown) => void;
-}
-
-/** What must be remembered of a log-in until its answer comes. */
-interface LoginChecks {
-  readonly state: string;
-  readonly nonce: string;
-  readonly verifier: string;
-}
-
-/** Somebody who has proven who they are. */
-interface LoggedIn {
-  readonly issuer: string;
-  readonly subject: string;
-  readonly providerSession?: string;
-  readonly claims: Claims;
-  readonly tokens: ProviderTokens;
 }
 
 type Refreshed =
@@ -65,68 +48,44 @@ export function openProvider(options: ProviderOptions): Provider {
   const discovery = openDiscovery(options);
   const keysAt = remembered((uri: string) => providerKeys(new URL(uri)));
 
-  function proofsOf(config: client.Configuration) {
+  async function lastKnown(): Promise<Exchange> {
+    const config = await discovery.lastKnown();
     const { issuer, jwks_uri } = config.serverMetadata();
-    if (!jwks_uri) throw new Error("the identity provider does not say where its keys are");
-    return { issuer, ...proofs({ issuer, clientId, keys: keysAt(jwks_uri) }) };
+    if (!jwks_uri) throw problemOfProvider(new Error("the identity provider does not say where its keys are"));
+    return { config, proofs: openProofs({ issuer, clientId, keys: keysAt(jwks_uri) }), onError };
   }
 
   return {
     async begin() {
       const config = await discovery.fresh();
-      const checks = {
-        state: client.randomState(),
-        nonce: client.randomNonce(),
-        verifier: client.randomPKCECodeVerifier(),
-      };
-      const url = client.buildAuthorizationUrl(config, {
+      const [state, nonce, verifier] = [client.randomState(), client.randomNonce(), client.randomPKCECodeVerifier()];
+      const { href: url } = client.buildAuthorizationUrl(config, {
         redirect_uri: redirectUri,
         scope,
-        state: checks.state,
-        nonce: checks.nonce,
-        code_challenge: await client.calculatePKCECodeChallenge(checks.verifier),
+        state,
+        nonce,
+        code_challenge: await client.calculatePKCECodeChallenge(verifier),
         code_challenge_method: "S256",
       });
-      return { ...checks, url: url.href };
+      return { url, state, nonce, verifier };
     },
 
-    async finish(query, { state, nonce, verifier }) {
-      const config = await discovery.lastKnown();
+    async finish(query, checks) {
+      const exchange = await lastKnown();
       try {
-        const checks = {
-          expectedState: state,
-          expectedNonce: nonce,
-          pkceCodeVerifier: verifier,
-          idTokenExpected: true,
-        };
-        const answer = await client.authorizationCodeGrant(config, new URL(`${redirectUri}?${query}`), checks);
-        const { issuer, idToken } = proofsOf(config);
-        const tokens = tokensOf(answer, undefined);
-        const { sub: subject, ...inToken } = await idToken(tokens.idToken);
-        const claims = saysWho(inToken)
-          ? inToken
-          : { ...inToken, ...(await userInfo(config, answer.access_token, subject)) };
-        const sid = typeof inToken.sid === "string" && inToken.sid.length <= 255 ? inToken.sid : undefined;
-        return { issuer, subject, claims, tokens, ...(sid && { providerSession: sid }) };
+        return await exchangeCode(exchange, { ...checks, answer: new URL(`${redirectUri}?${query}`) });
       } catch (error) {
         throw problemOfProvider(error);
       }
     },
 
     async refresh(tokens) {
-      const config = await discovery.lastKnown();
+      const exchange = await lastKnown();
       try {
-        const answer = await client.refreshTokenGrant(config, tokens.refreshToken ?? "");
-        if (answer.id_token) await sameSubject(answer.id_token, tokens);
-        return { kind: "refreshed", tokens: tokensOf(answer, tokens) };
+        return { kind: "refreshed", tokens: await exchangeRefreshToken(exchange, tokens) };
       } catch (error) {
         if (isSpent(error)) return { kind: "over" };
         throw problemOfProvider(error);
-      }
-
-      async function sameSubject(idToken: string, before: ProviderTokens): Promise<void> {
-        const { sub } = await proofsOf(config).idToken(idToken);
-        if (sub !== decodeJwt(before.idToken).sub) throw new Error("the refreshed ID token is about somebody else");
       }
     },
 
@@ -146,37 +105,14 @@ export function openProvider(options: ProviderOptions): Provider {
     },
 
     async ended(logoutToken) {
-      const config = await discovery.lastKnown();
+      const { proofs } = await lastKnown();
       try {
-        const { issuer, logoutToken: proven } = proofsOf(config);
-        return { issuer, ...(await proven(logoutToken)) };
+        return { issuer: proofs.issuer, ...(await proofs.logoutToken(logoutToken)) };
       } catch (error) {
         if (error instanceof ProviderAway) throw problemOfProvider(error);
         throw logoutTokenRefused("it is not a live log-out token of our identity provider", { cause: wordsOf(error) });
       }
     },
-  };
-
-  /** What is for show must not keep anybody out: without it the log-in goes on. */
-  async function userInfo(config: client.Configuration, accessToken: string, subject: string): Promise<Claims> {
-    if (!config.serverMetadata().userinfo_endpoint) return {};
-    try {
-      return await client.fetchUserInfo(config, accessToken, subject);
-    } catch (error) {
-      onError(new Error("the identity provider did not say more of who logged in", { cause: wordsOf(error) }));
-      return {};
-    }
-  }
-}
-
-/** What is not given anew stays as it was: a provider need not rotate its refresh tokens. */
-function tokensOf(answer: client.TokenEndpointResponse, before: ProviderTokens | undefined): ProviderTokens {
-  const refreshToken = answer.refresh_token ?? before?.refreshToken;
-  return {
-    idToken: answer.id_token ?? before?.idToken ?? "",
-    accessToken: answer.access_token,
-    ...(refreshToken !== undefined && { refreshToken }),
-    ...(answer.expires_in !== undefined && { expiresInSeconds: answer.expires_in }),
   };
 }
 

@@ -1,0 +1,293 @@
+/**
+ * Headers, cookies and signed tokens, as an attacker would write them, over HTTP at the gateway and at the services' own ports
+ * (reference 5.1 JWT, 5.2, 5.3 and 5.4). What each part refuses by itself is tested beside it; this is the whole.
+ */
+import { generateKeyPairSync, type KeyObject, randomUUID, sign } from "node:crypto";
+import { request as send } from "node:http";
+import { text } from "node:stream/consumers";
+import { newSigningKey } from "@todoke/http";
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { type ServiceName, signingKey, startAll, tokenFor, type User } from "../all-services.ts";
+import { ask, askRaw, statusOf } from "./asking.ts";
+
+type All = Awaited<ReturnType<typeof startAll>>;
+let all: All;
+let [alice, admin]: User[] = [];
+let bearer = "";
+beforeAll(async () => {
+  all = await startAll();
+  [alice, admin] = [await all.makeUser("alice"), await all.makeUser("admin")];
+  bearer = await all.openSession(alice as User);
+});
+afterAll(() => all[Symbol.asyncDispose]());
+
+const urlOf = (wanted: ServiceName) => all.running.find(({ name }) => name === wanted)?.url ?? "";
+const idOf = (user: User | undefined) => user?.userId ?? "";
+const origin = "http://localhost:8080"; // What the gateway is told that players see, where nothing is said.
+
+const claimed = [
+  "X-User-Id",
+  "x-user-id",
+  "X-USER-ID",
+  "X_User_Id",
+  "X-User-Roles",
+  "X-Internal-Token",
+  "X-Internal-User",
+  "X-Forwarded-User",
+  "X-Forwarded-For",
+  "X-Forwarded-Host",
+  "X-Real-IP",
+  "X-Original-URL",
+  "X-Rewrite-URL",
+  "Forwarded",
+];
+
+/** With headers twice, of the connection, or behind the body: what a lenient hop would let through. */
+async function tricked(url: string, headers: Record<string, string | string[]>, trailers: Record<string, string> = {}) {
+  const answer = Promise.withResolvers<{ status: number; body: string }>();
+  // A connection of its own: what is said of it below is not known to the agent that would keep it.
+  const outgoing = send(url, {
+    method: "PATCH",
+    agent: false,
+    headers: { "content-type": "application/json", ...headers },
+  });
+  outgoing.on("error", answer.reject).on("response", async (response) => {
+    answer.resolve({ status: response.statusCode ?? 0, body: await text(response) });
+  });
+  outgoing.write(`{"display_name":"Tricked"}`);
+  outgoing.addTrailers(trailers);
+  outgoing.end();
+  return answer.promise;
+}
+
+test.each(claimed)("%s makes nobody into an admin, at the gateway or at a service", async (name) => {
+  const headers = { [name]: idOf(admin) };
+  expect((await ask(`${urlOf("gateway-bff")}/v1/me`, { headers })).status).toBe(401);
+  expect(JSON.parse((await ask(`${urlOf("gateway-bff")}/v1/me`, { headers, bearer })).text).user_id).toBe(idOf(alice));
+  expect((await ask(`${urlOf("gateway-bff")}/v1/admin/users`, { headers, bearer })).status).toBe(403);
+  for (const [service, path] of [
+    ["account", `/users/${idOf(admin)}`],
+    ["entitlement", `/v1/users/${idOf(admin)}/entitlements`],
+    ["notification", `/v1/users/${idOf(admin)}/inbox`],
+  ] as const) {
+    expect((await ask(urlOf(service) + path, { headers })).status, service).toBe(401);
+    const token = await tokenFor(service, alice);
+    expect((await ask(urlOf(service) + path, { headers, bearer: token })).status, service).toBe(403);
+  }
+});
+
+test("nor does a header that comes twice, belongs to the connection, or comes behind the body", async () => {
+  const spoof = { "X-User-Id": idOf(admin), "X-User-Roles": "ADMIN" };
+  const mine = { authorization: `Bearer ${bearer}`, "if-match": '"1"' };
+  for (const url of [`${urlOf("gateway-bff")}/v1/users/${idOf(admin)}`, `${urlOf("account")}/users/${idOf(admin)}`]) {
+    const isGateway = url.includes("/v1/");
+    const headers = isGateway ? mine : { ...mine, authorization: `Bearer ${await tokenFor("account", alice)}` };
+    const twice = { "X-User-Id": [idOf(admin), idOf(alice)], "X-User-Roles": ["USER", "ADMIN"] };
+    expect((await tricked(url, { ...headers, ...twice })).status).toBe(403);
+    const hop = "close, X-User-Id, Authorization, X-Request-Id";
+    expect((await tricked(url, { ...headers, ...spoof, connection: hop })).status).toBe(403);
+    const trailer = { "transfer-encoding": "chunked", trailer: "X-User-Id, Authorization" };
+    expect((await tricked(url, { ...headers, ...trailer }, spoof)).status).toBe(403);
+    // Who it is must be said before the body: a proof that follows it is none.
+    const late = await tricked(url, { ...trailer, "if-match": '"1"' }, { Authorization: headers.authorization });
+    expect(late.status).toBe(401);
+  }
+  const { rows } = await all.db.query(`select from account.users where display_name = 'Tricked'`);
+  expect(rows).toEqual([]);
+});
+
+test("two Authorization headers are not a choice", async () => {
+  const other = await all.openSession(admin as User);
+  const heard = await askRaw(urlOf("gateway-bff"), [
+    "GET /v1/me HTTP/1.1",
+    "Host: localhost",
+    "Connection: close",
+    `Authorization: Bearer ${bearer}`,
+    `Authorization: Bearer ${other}`,
+  ]);
+  // Node hands on the first and drops the rest; nobody is taken for both.
+  expect([200, 400, 401]).toContain(statusOf(heard));
+  expect(heard).not.toContain(idOf(admin));
+});
+
+const part = (value: unknown) =>
+  Buffer.from(typeof value === "string" ? value : JSON.stringify(value)).toString("base64url");
+
+interface Forgery {
+  readonly header?: object;
+  readonly claims?: object;
+  /** The whole of the claims, where JSON.stringify would not write them so. */
+  readonly raw?: (good: object) => string;
+  readonly key?: KeyObject;
+  readonly seconds?: number;
+  readonly at?: number;
+}
+
+/** A token of an admin for account that differs from a good one only in what is given. */
+function forged({ header, claims, raw, key = signingKey.privateKey, seconds = 60, at = 0 }: Forgery): string {
+  const iat = Math.floor(Date.now() / 1_000) + at;
+  const good = { iss: "gateway-bff", aud: "account", sub: idOf(admin), roles: ["ADMIN"], iat, exp: iat + seconds };
+  const all = { ...good, jti: randomUUID(), ...claims };
+  const said = `${part({ alg: "EdDSA", typ: "todoke+jwt", kid: "gateway-bff.k1", ...header })}.${part(raw?.(all) ?? all)}`;
+  return `${said}.${sign(null, Buffer.from(said), key).toString("base64url")}`;
+}
+
+const readAdmin = (token: string) => ask(`${urlOf("account")}/users/${idOf(admin)}`, { bearer: token });
+
+test("what is forged below would be good as it is", async () => {
+  expect((await readAdmin(forged({}))).status).toBe(200);
+});
+
+const stranger = newSigningKey("k1").privateKey;
+const rsa = generateKeyPairSync("rsa", { modulusLength: 2048 }).publicKey.export({ type: "spki", format: "pem" });
+
+test.each<[string, () => string]>([
+  ["of another's key", () => forged({ key: stranger })],
+  ["of an unknown kid", () => forged({ header: { kid: "gateway-bff.k9" } })],
+  ["whose kid is a path", () => forged({ header: { kid: "../../../../dev/null" } })],
+  ["whose kid is SQL", () => forged({ header: { kid: "' union select 'AAAA" } })],
+  ["whose kid is __proto__", () => forged({ header: { kid: "__proto__" } })],
+  ["whose kid is a list", () => forged({ header: { kid: ["gateway-bff.k1"] } })],
+  ["without a kid", () => forged({ header: { kid: undefined } })],
+  [
+    "that brings its key along",
+    () => forged({ key: stranger, header: { jwk: { kty: "OKP", crv: "Ed25519", x: "AA" } } }),
+  ],
+  [
+    "that says where its key is",
+    () => forged({ key: stranger, header: { jku: "http://127.0.0.1:9/", x5u: "http://127.0.0.1:9/" } }),
+  ],
+  ["of an ID token's type", () => forged({ header: { typ: "JWT" } })],
+  ["of an access token's type", () => forged({ header: { typ: "at+jwt" } })],
+  ["without a type", () => forged({ header: { typ: undefined } })],
+  ["with an extension that must be understood", () => forged({ header: { crit: ["exp"] } })],
+  ["with an unencoded payload", () => forged({ header: { crit: ["b64"], b64: false } })],
+  ["of another issuer", () => forged({ claims: { iss: "https://id.example" } })],
+  ["for another service", () => forged({ claims: { aud: "points" } })],
+  ["for several services", () => forged({ claims: { aud: ["account", "points"] } })],
+  ["for nobody", () => forged({ claims: { aud: undefined } })],
+  ["that has ended", () => forged({ at: -66 })],
+  ["of the future", () => forged({ at: 30 })],
+  ["that is not good yet", () => forged({ claims: { nbf: Math.floor(Date.now() / 1_000) + 30 } })],
+  ["that lives longer than a minute", () => forged({ seconds: 61 })],
+  ["without an end", () => forged({ claims: { exp: undefined } })],
+  ["without an id", () => forged({ claims: { jti: undefined } })],
+  ["of a role that nobody knows", () => forged({ claims: { roles: ["ROOT"] } })],
+  [
+    "that says twice for which service it is, this one first",
+    () => forged({ raw: (good) => JSON.stringify(good).replace(/}$/, ',"aud":"points"}') }),
+  ],
+  [
+    "without a signature (none)",
+    () => `${part({ alg: "none", typ: "todoke+jwt", kid: "gateway-bff.k1" })}.${forged({}).split(".")[1]}.`,
+  ],
+  [
+    "without a signature (nOnE)",
+    () => `${part({ alg: "nOnE", typ: "todoke+jwt", kid: "gateway-bff.k1" })}.${forged({}).split(".")[1]}.AAAA`,
+  ],
+  ["whose signature is all zeros", () => forged({}).replace(/[^.]+$/, Buffer.alloc(64).toString("base64url"))],
+  ["whose claims were changed", () => forged({}).replace(/\.[^.]+\./, `.${part({ sub: "x" })}.`)],
+  [
+    "signed with a public key as a secret",
+    () =>
+      `${part({ alg: "HS256", typ: "todoke+jwt", kid: "gateway-bff.k1" })}.${forged({}).split(".")[1]}.${part(rsa)}`,
+  ],
+  ["that is encrypted, or says so", () => `${part({ alg: "dir", enc: "A256GCM", zip: "DEF" })}..AAAA.AAAA.AAAA`],
+  ["of 8 kB", () => forged({ claims: { pad: "x".repeat(8_000) } })],
+])("a signed token %s is 401 at a service", async (_what, make) => {
+  const answer = await readAdmin(make());
+  expect([answer.status, answer.code]).toEqual([401, "unauthenticated"]);
+});
+
+test("a token past all bounds is refused as a header", async () => {
+  const heard = await askRaw(urlOf("account"), [
+    `GET /users/${idOf(admin)} HTTP/1.1`,
+    "Host: localhost",
+    `Authorization: Bearer ${"A".repeat(1_048_576)}`,
+  ]).catch(() => "HTTP/1.1 431 cut off while it was still sent");
+  expect(statusOf(heard)).toBe(431);
+});
+
+test("a caught token is worth its user, its service and its minute, and nothing else", async () => {
+  const token = await tokenFor("account", alice);
+  expect((await ask(`${urlOf("account")}/users/${idOf(alice)}`, { bearer: token })).status).toBe(200);
+  expect((await ask(`${urlOf("account")}/users/${idOf(admin)}`, { bearer: token })).status).toBe(403);
+  expect((await ask(`${urlOf("account")}/admin/users`, { bearer: token })).status).toBe(403);
+  expect((await ask(`${urlOf("entitlement")}/v1/users/${idOf(alice)}/entitlements`, { bearer: token })).status).toBe(
+    401,
+  );
+  expect((await ask(`${urlOf("gateway-bff")}/v1/me`, { bearer: token })).status).toBe(401);
+  vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 66_000 });
+  try {
+    expect((await ask(`${urlOf("account")}/users/${idOf(alice)}`, { bearer: token })).status).toBe(401);
+  } finally {
+    vi.useRealTimers();
+  }
+});
+
+test.each<[string, (cookie: string) => string, number]>([
+  ["the session's cookie", (token) => `todoke=${token}`, 200],
+  ["it among others", (token) => `a=1; todoke=${token}; b=2`, 200],
+  ["two of its name", (token) => `todoke=${token}; todoke=tds_${"A".repeat(43)}`, 401],
+  ["two of its name, the planted one first", (token) => `todoke=tds_${"A".repeat(43)}; todoke=${token}`, 401],
+  ["the same twice", (token) => `todoke=${token}; todoke=${token}`, 401],
+  ["one that a sibling could plant", (token) => `Todoke=${token}`, 401],
+  ["one with a prefix", (token) => `__Secure-todoke=${token}`, 401],
+  ["one in quotes", (token) => `todoke="${token}"`, 401],
+  ["one of 8 kB", () => `todoke=tds_${"A".repeat(8_192)}`, 401],
+  ["8 kB of others besides", (token) => `a=${"A".repeat(8_192)}; todoke=${token}`, 200],
+])("with %s", async (_what, cookie, status) => {
+  const answer = await ask(`${urlOf("gateway-bff")}/v1/me`, { headers: { cookie: cookie(bearer) } });
+  expect(answer.status).toBe(status);
+});
+
+test("cookies past all bounds are refused as headers, and the session lives on", async () => {
+  const lines = ["GET /v1/me HTTP/1.1", "Host: localhost", `Cookie: todoke=${bearer}; a=${"A".repeat(20_000)}`];
+  expect(statusOf(await askRaw(urlOf("gateway-bff"), lines))).toBe(431);
+  expect((await ask(`${urlOf("gateway-bff")}/v1/me`, { bearer })).status).toBe(200);
+});
+
+const evil = { origin: "https://app.evil" };
+
+test.each<[string, Record<string, string>]>([
+  ["nothing but the cookie", {}],
+  ["the origin of another site", { ...evil, "x-todoke-request": "1" }],
+  ["no origin at all", { "x-todoke-request": "1" }],
+  ["Origin: null", { origin: "null", "x-todoke-request": "1" }],
+  ["a site that begins like ours", { origin: `${origin}.evil`, "x-todoke-request": "1" }],
+  ["a page of a sibling", { origin, "sec-fetch-site": "same-site", "x-todoke-request": "1" }],
+  ["a form of text/plain that is JSON", { ...evil, "content-type": "text/plain" }],
+  ["a form", { ...evil, "content-type": "application/x-www-form-urlencoded" }],
+])("what another site can send, %s, changes nothing on any route and logs nobody out", async (_what, headers) => {
+  const unsafe = all.running
+    .filter(({ name }) => name === "gateway-bff")
+    .flatMap(({ routes }) => routes.filter(({ method, route }) => method !== "GET" && !route.config?.rule?.everybody));
+  expect(unsafe.length).toBeGreaterThan(5);
+  for (const { method, route } of unsafe) {
+    const path = route.url
+      .replace(/:user_id(\([^)]*\))?/, idOf(alice))
+      .replace(":session_id", randomUUID())
+      .replace("::", ":");
+    const answer = await ask(urlOf("gateway-bff") + path, {
+      method,
+      headers: { cookie: `todoke=${bearer}`, "idempotency-key": "k", ...headers },
+      ...(method !== "DELETE" && { body: { reason: "forged" } }),
+    });
+    expect([path, answer.status, answer.code]).toEqual([path, 403, "csrf-refused"]);
+  }
+  expect((await ask(`${urlOf("gateway-bff")}/v1/me`, { bearer })).status).toBe(200);
+});
+
+test("no route of any service lets another site read an answer, nor asks whether it may", async () => {
+  const asking = { ...evil, "access-control-request-method": "POST", cookie: `todoke=${bearer}` };
+  for (const { url, routes } of all.running)
+    for (const { route } of routes) {
+      const path = route.url.replace(/:\w+(\([^)]*\))?/g, "x").replace("::", ":");
+      if (path.endsWith("/stream")) continue; // Refused or begun like the others, but without an end.
+      for (const method of ["OPTIONS", "GET"]) {
+        const { status, headers } = await ask(url + path, { method, headers: asking });
+        if (method === "OPTIONS") expect([404, 405], path).toContain(status);
+        expect([...headers.keys()].filter((name) => name.startsWith("access-control-"))).toEqual([]);
+      }
+    }
+});
