@@ -26,7 +26,11 @@ async function logIn(person: BrowserContext, name: string): Promise<Page> {
   await page.locator("#log-in").click();
   await page.locator("input[name=username]").fill(name);
   await page.locator("input[name=password]").fill(`${name}-demo`);
+  const isHome = (url: string) => new URL(url).pathname === "/" && url.startsWith(site.origin);
+  const landing = page.waitForRequest((request) => request.isNavigationRequest() && isHome(request.url()));
   await page.locator("button[type=submit]").click();
+  // The cookie is Strict, and the journey came from another site: without a page of ours in between it would not be sent.
+  expect((await (await landing).allHeaders()).cookie).toMatch(/(^|; )todoke=tds_/);
   await page.locator("#log-out").waitFor();
   return page;
 }

@@ -63,6 +63,18 @@ test("every relative link in every page leads to a file, and to a heading where 
   expect(broken).toEqual([]);
 });
 
+test("every line of docs/security.md names a test that is there, or says why there is none", () => {
+  const lines = read("docs/security.md")
+    .split("\n")
+    .filter((line) => /^\| (?!tried)/.test(line));
+  expect(lines.length).toBeGreaterThan(70);
+  const unshown = lines.filter((line) => {
+    const tests = linksOf(line).filter(({ target }) => target.endsWith(".test.ts"));
+    return tests.length === 0 && !/\| (does not apply|not built|not ours): /.test(line);
+  });
+  expect(unshown).toEqual([]);
+});
+
 test("every excerpt of a file, marked by its name in the first line, is what the file says", () => {
   const excerpts = pages.flatMap((path) =>
     ["ts", "sql"]

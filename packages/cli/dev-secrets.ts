@@ -1,6 +1,6 @@
 /**
  * What `todoke dev` makes once so that nobody has to: the keys with which its services trust each other. Kept in the data
- * folder, for its owner's eyes only; with other ones every session there would be void after a restart.
+ * folder, for its owner's eyes only; with other ones what the identity provider gave could not be opened after a restart.
  */
 import { randomBytes } from "node:crypto";
 import { keep, readKept } from "./data-folder.ts";

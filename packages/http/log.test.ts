@@ -19,6 +19,10 @@ async function setup(level: "info" | "debug") {
     request.log.info({ headers: request.headers, user: { password: canary, token: canary } }, "made");
     return {};
   });
+  app.post("/tells", { schema: { operationId: "tell" } }, async (request) => {
+    request.log.info({ user_id: (request.body as { nasty: string }).nasty }, "told");
+    return {};
+  });
   app.post("/fails/:name", { schema: { operationId: "fail" } }, async (request) => {
     throw new Error(`failed for ${JSON.stringify(request.body)} and ${(request.params as { name: string }).name}`);
   });
@@ -55,8 +59,14 @@ test("no text of a caller starts a line of its own or commands a terminal", asyn
 
   await t.app.inject({ method: "POST", url: `/fails/${encodeURIComponent(nasty)}`, payload: { nasty } });
   await t.app.inject({ method: "POST", url: "/things/\u2028", headers: { "x-request-id": "a\tb" } });
+  await t.app.inject({
+    method: "POST",
+    url: "/tells",
+    payload: { nasty: nasty.replace(/[^\u009b\u2028-\u202e]/g, "") },
+  });
 
-  expect(t.lines.length).toBeGreaterThanOrEqual(3);
+  expect(t.lines.length).toBeGreaterThanOrEqual(5);
+  expect(t.lines.join("")).toContain('"user_id":"\\u009b\\u2028\\u2029\\u202e"');
   for (const line of t.lines) {
     expect(line.indexOf("\n")).toBe(line.length - 1);
     expect(JSON.parse(line).msg).not.toBe("fake");

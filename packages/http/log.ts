@@ -28,6 +28,8 @@ export function openLog({ level = "info", stream }: LogOptions): Logger {
       censor: "(hidden)",
     },
     serializers: { req: requestForLog, err: errorForLog },
+    // Here, where every line of everybody passes: whatever field holds a caller's text, it stays text.
+    hooks: { streamWrite: printable },
   };
   return stream ? pino(settings, stream) : pino(settings);
 }
@@ -35,12 +37,12 @@ export function openLog({ level = "info", stream }: LogOptions): Logger {
 /** A failure where nobody waits for an answer, with the event, trace or worker that it is about. */
 export function tellOfError(log: Pick<FastifyBaseLogger, "error">, error: unknown): void {
   const about = error instanceof ErrorAbout ? error.about : {};
-  log.error({ err: error, ...about }, error instanceof Error ? printable(error.message) : "failed");
+  log.error({ err: error, ...about }, error instanceof Error ? error.message : "failed");
 }
 
 /** The path without its query: log-in codes and tokens travel there. */
 function requestForLog({ method, url, routeOptions }: FastifyRequest) {
-  return { method, path: printable(url.split("?", 1)[0] ?? ""), route: routeOptions?.url };
+  return { method, path: url.split("?", 1)[0] ?? "", route: routeOptions?.url };
 }
 
 const chainMax = 8;
@@ -48,16 +50,16 @@ const chainMax = 8;
 /** The whole chain of causes: what was being done, and what went wrong below it. */
 function errorForLog(error: unknown, depth = 0): { type: string; message: string; stack: string } {
   if (!(error instanceof Error)) {
-    return { type: typeof error, message: printable(inspect(error, { depth: 1 })), stack: "" };
+    return { type: typeof error, message: inspect(error, { depth: 1 }), stack: "" };
   }
   const { name, message, stack = "", cause, code } = error as Error & { code?: unknown };
   // One address of several that could not be reached says little; a failed try of each comes as an AggregateError.
   const causes = error instanceof AggregateError ? error.errors.slice(0, chainMax) : [cause].filter(Boolean);
   return {
     type: name,
-    message: printable(message),
-    ...(typeof code === "string" && { code: printable(code) }),
-    stack: printable(stack),
+    message,
+    ...(typeof code === "string" && { code }),
+    stack,
     ...(causes.length > 0 && depth < chainMax && { causes: causes.map((one) => errorForLog(one, depth + 1)) }),
   };
 }

@@ -46,7 +46,8 @@ test("its end is told once, by an event that fits the contract, and is in the au
   const [row] = await t.rows(`select * from outbox_events where event_type = 'AccountReinstated'`);
   expect(row).toMatchObject({ aggregate_key: t.aki.user_id, subject: "account.events", version: 3n });
   const event = decodeEvent("AccountReinstated", encodeEvent("AccountReinstated", row.payload));
-  expect(event).toMatchObject({ userId: t.aki.user_id, reason: "the time of the suspension was up", version: 3n });
+  const told = { userId: t.aki.user_id, status: "ACTIVE", roles: "USER", version: 3n };
+  expect(event).toMatchObject({ ...told, reason: "the time of the suspension was up" });
   const [audit] = await t.rows(`select actor, before, after from audit_logs where action = 'REINSTATE'`);
   expect(audit).toEqual({
     actor: "todoke:expiry",

@@ -9,13 +9,12 @@ import { sessionGuard } from "./guard/session-guard.ts";
 import { idleLimits } from "./limits/postgres.ts";
 import { rememberRefusals } from "./limits/refusals.ts";
 import { openProvider, refreshTokens } from "./oidc/index.ts";
-import { answersAbout, onAccountEvent, readEvent } from "./on-account-event.ts";
+import { onAccountEvent, readEvent } from "./on-account-event.ts";
 import { documentsOf } from "./page/index.ts";
 import { keepRemovingEnded } from "./remove-ended.ts";
 import { addressesOf, gatewayRoutes } from "./routes/index.ts";
 import { openStores } from "./stores.ts";
 import { openUpstreams } from "./upstreams/index.ts";
-import { whileAccountAnswers } from "./while-account-answers.ts";
 
 const name = "gateway-bff";
 const consumer = name;
@@ -46,14 +45,13 @@ export const { configFaults, dead, migrate, start } = service({
         db,
         consumer,
         read: readEvent,
-        effect: onAccountEvent({ sessions, account: upstreams.account }),
+        effect: onAccountEvent(sessions),
         wakeups,
         topic: topicOf("inbox_dlq"),
         onError,
       });
       use(inbox.redriver).start();
-      const handle = whileAccountAnswers(inbox.handle, { answers: answersAbout(upstreams.account) });
-      use(keepSubscribed({ bus, consumer, subjects: consumers[consumer], handle, onError }));
+      use(keepSubscribed({ bus, consumer, subjects: consumers[consumer], handle: inbox.handle, onError }));
     }
     if (does("api")) {
       const { origin, isLoopback } = settings;

@@ -11,11 +11,11 @@ const said: Record<EventType, object> = {
   EntitlementGranted: entitlement,
   EntitlementRevoked: entitlement,
   EntitlementExpired: { ...entitlement, expires_at: time },
-  AccountCreated: {},
-  AccountSuspended: { reason: "cheating", suspended_until: time },
-  AccountReinstated: { reason: "it was a mistake" },
-  AccountRolesChanged: { roles: "ADMIN,USER" },
-  AccountDeleted: {},
+  AccountCreated: { status: "ACTIVE" },
+  AccountSuspended: { status: "SUSPENDED", reason: "cheating", suspended_until: time },
+  AccountReinstated: { status: "ACTIVE", reason: "it was a mistake" },
+  AccountRolesChanged: { status: "ACTIVE", roles: "ADMIN,USER" },
+  AccountDeleted: { status: "DELETED" },
 };
 
 function told<Type extends EventType>(event_type: Type, more: object = {}) {

@@ -68,7 +68,8 @@ export function delivery(n: number, more: Partial<Delivery> = {}): Delivery {
 /** An event of account, as a bus brings it. */
 export function accountDelivery(n: number, eventType: string, said: object = {}): Delivery {
   const [eventId, occurredAt] = [fixedId(n), "2026-01-08T07:10:00.123456Z"];
-  const head = { event_id: eventId, event_type: eventType, occurred_at: occurredAt, version: n, user_id: "u_123" };
+  const user = { version: n, user_id: "u_123", status: "ACTIVE" };
+  const head = { event_id: eventId, event_type: eventType, occurred_at: occurredAt, ...user };
   return {
     eventId,
     eventType,

@@ -20,7 +20,6 @@ import {
 } from "../store/identities.ts";
 import { lockUsers, type UserView } from "../store/users.ts";
 import type { ActDeps } from "./act-once.ts";
-import { rolesSaid } from "./grant-role.ts";
 import { settle } from "./settle.ts";
 
 export interface ResolveIdentity extends IdentityName {
@@ -82,7 +81,7 @@ export function resolveIdentity({ db, outbox, admins, onCommitted }: ResolveDeps
   async function makeAdmin(tx: Tx, { user }: KnownIdentity): Promise<void> {
     if (user.roles.includes("ADMIN")) return;
     await giveAdmin(tx, user.user_id);
-    const done = { action: "GRANT_ROLE", event: "AccountRolesChanged", said: rolesSaid } as const;
+    const done = { action: "GRANT_ROLE", event: "AccountRolesChanged" } as const;
     await settle(tx, { outbox, actor: "todoke:settings", reason: "named in ACCOUNT_ADMINS", done, before: user });
   }
 

@@ -3,7 +3,6 @@ import { lastAdmin } from "../problems.ts";
 import { takeAdmin } from "../store/change-users.ts";
 import { isLastAdmin } from "../store/users.ts";
 import { type ActDeps, type ActRequest, actOnce } from "./act-once.ts";
-import { rolesSaid } from "./grant-role.ts";
 
 export const revokeRole = (deps: ActDeps) => (request: ActRequest) =>
   actOnce(deps, request, {
@@ -13,6 +12,6 @@ export const revokeRole = (deps: ActDeps) => (request: ActRequest) =>
       if (user_id === request.actorId && (await isLastAdmin(tx, user_id)))
         throw lastAdmin("make somebody else an admin first");
       await takeAdmin(tx, user_id);
-      return { action: "REVOKE_ROLE", event: "AccountRolesChanged", said: rolesSaid };
+      return { action: "REVOKE_ROLE", event: "AccountRolesChanged" };
     },
   });

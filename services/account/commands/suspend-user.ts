@@ -20,7 +20,7 @@ export const suspendUser = (deps: ActDeps) => (request: SuspendUser) => {
       return {
         action: "SUSPEND",
         event: "AccountSuspended",
-        said: ({ suspended_until }) => ({ reason, ...(suspended_until !== undefined && { suspended_until }) }),
+        said: () => ({ reason }),
       };
     },
   });

@@ -1,6 +1,6 @@
-/** The one statement that ends the suspensions whose time is up. */
+/** What ends the suspensions whose time is up. */
 import { randomUUIDv7 } from "node:crypto";
-import { type Db, statement, utcText } from "@todoke/kernel/db";
+import { type Db, transaction, utcText } from "@todoke/kernel/db";
 
 /** In the audit, where whoever acts stands otherwise. */
 const actor = "todoke:expiry";
@@ -10,12 +10,10 @@ const reason = "the time of the suspension was up";
  * State, event and audit in one commit. Users whom somebody holds at this moment are left to them: a suspension that is
  * prolonged wins, and what is still due afterwards is found by the next run.
  */
+const rolesOf = `(select string_agg(a.role, ',' order by a.role) from account_roles a where a.user_id = told.user_id)`;
+
 const text = `
-with due as materialized (
-  select user_id, suspended_until, suspended_reason from users
-   where status = 'SUSPENDED' and suspended_until <= now()
-   order by suspended_until limit $2 for update skip locked
-),
+with due as materialized (select user_id, suspended_until, suspended_reason from users where user_id = any($2::text[])),
 reinstated as (
   update users set status = 'ACTIVE', suspended_reason = null, suspended_until = null,
                    version = version + 1, updated_at = now()
@@ -30,7 +28,7 @@ published as (
   insert into outbox_events (event_id, event_type, subject, aggregate_key, version, payload)
   select event_id, 'AccountReinstated', 'account.events', user_id, version,
          jsonb_build_object('event_id', event_id, 'event_type', 'AccountReinstated', 'occurred_at', ${utcText("updated_at")},
-           'version', version::text, 'user_id', user_id, 'reason', '${reason}')
+           'version', version::text, 'user_id', user_id, 'status', 'ACTIVE', 'roles', ${rolesOf}, 'reason', '${reason}')
     from told
 ),
 audited as (
@@ -40,11 +38,20 @@ audited as (
            'suspended_reason', suspended_reason), '{"status": "ACTIVE"}'
     from told
 )
-select count(*)::int as ended from told`;
+select from told`;
+
+const lockText = `
+select user_id from users where status = 'SUSPENDED' and suspended_until <= now()
+ order by suspended_until limit $1 for update skip locked`;
 
 /** Ends up to `limit` of what has run out by the database's clock, and returns how many that were. */
-export async function endSuspensions(db: Db, limit: number): Promise<number> {
-  const eventIds = Array.from({ length: limit }, () => randomUUIDv7());
-  const { rows } = await statement<{ ended: number }>(db, { name: "end suspensions", text, values: [eventIds, limit] });
-  return rows[0]?.ended ?? 0;
+export function endSuspensions(db: Db, limit: number): Promise<number> {
+  return transaction(db, async (tx) => {
+    // A statement of its own: what the next one sees of the roles is from after the locks, and cannot change any more.
+    const { rows } = await tx.query<{ user_id: string }>({ name: "lock ended", text: lockText, values: [limit] });
+    if (rows.length === 0) return 0;
+    const values = [rows.map(() => randomUUIDv7()), rows.map((row) => row.user_id)];
+    await tx.query({ name: "end suspensions", text, values });
+    return rows.length;
+  });
 }

@@ -76,7 +76,8 @@ published as (
   insert into outbox_events (event_id, event_type, subject, aggregate_key, version, headers, payload)
   select $7::uuid, 'AccountCreated', 'account.events', user_id, version, $8::jsonb,
          jsonb_build_object('event_id', $7::uuid, 'event_type', 'AccountCreated', 'occurred_at', ${utcText("created_at")},
-           'version', version::text, 'user_id', user_id, 'trace_id', $8::jsonb ->> 'trace_id')
+           'version', version::text, 'user_id', user_id, 'status', 'ACTIVE', 'roles', 'USER',
+           'trace_id', $8::jsonb ->> 'trace_id')
     from made
 )
 select from made`;

@@ -6,6 +6,7 @@
  * stranger. A page that is here already begins a new journey, and that one is ours.
  */
 import type { FastifyReply } from "fastify";
+import { escaped } from "../page/html.ts";
 
 /** `path` is one of our own, checked by whoever took it from the caller. */
 export function sendLanding(reply: FastifyReply, path: string): FastifyReply {
@@ -23,13 +24,3 @@ export function sendLanding(reply: FastifyReply, path: string): FastifyReply {
         `<title>Todoke</title><p><a href="${href}">Continue</a></p></html>`,
     );
 }
-
-const entities: Readonly<Record<string, string>> = {
-  "&": "&amp;",
-  "<": "&lt;",
-  ">": "&gt;",
-  '"': "&quot;",
-  "'": "&#39;",
-};
-
-const escaped = (text: string): string => text.replace(/[&<>"']/g, (character) => entities[character] ?? "");

@@ -3,15 +3,14 @@
  * with it one slot of a cluster. A key goes by itself when its time has passed, and never lacks its end: both are one
  * command.
  */
-import { hash } from "node:crypto";
-import type { RedisLink, ScriptInput } from "../sessions/redis-link.ts";
+import { type RedisLink, scriptOf } from "../sessions/redis-link.ts";
 import { paceOf, takenOf } from "./gcra.ts";
 import type { Item, Limiter } from "./index.ts";
 
 // All is read and decided before anything is written: a script that fails in the middle is not undone. The arithmetic is
 // that of gcra.ts. A key that is further ahead than any can be was counted by a clock that has been set back since, or by
 // another policy, and begins anew.
-const script = `
+const script = scriptOf(`
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000000 + tonumber(time[2])
 local ahead, fits = {}, true
@@ -29,18 +28,14 @@ if fits then
     redis.call('SET', key, string.format('%.0f', now + used), 'PX', string.format('%.0f', math.ceil(used / 1000)))
   end
 end
-return ahead`;
-
-const sha1 = hash("sha1", script, "hex");
-
-type Scripts = Pick<RedisLink, "eval" | "evalSha">;
+return ahead`);
 
 /** Gateways that share a Redis and no limits have a place each. */
-export function redisLimiter(redis: Scripts, { place = "todoke:limits" } = {}): Limiter {
+export function redisLimiter(redis: Pick<RedisLink, "run">, { place = "todoke:limits" } = {}): Limiter {
   return {
     async take(items) {
       const keys = items.map(({ key }) => `{${place}}:${key}`);
-      const ahead = await run(redis, { keys, arguments: items.flatMap(argumentsOf) });
+      const ahead = await redis.run(script, { keys, arguments: items.flatMap(argumentsOf) });
       return takenOf(items, ahead as readonly number[]);
     },
   };
@@ -49,14 +44,4 @@ export function redisLimiter(redis: Scripts, { place = "todoke:limits" } = {}): 
 function argumentsOf({ units, policy }: Item): string[] {
   const { eachUs, slackUs } = paceOf(policy);
   return [units, eachUs, slackUs].map(String);
-}
-
-/** A server that was started anew does not know the script yet. */
-async function run(redis: Scripts, input: ScriptInput): Promise<unknown> {
-  try {
-    return await redis.evalSha(sha1, input);
-  } catch (error) {
-    if (!(error instanceof Error && error.message.startsWith("NOSCRIPT"))) throw error;
-    return redis.eval(script, input);
-  }
 }

@@ -9,7 +9,8 @@
  */
 import type { Role } from "@todoke/http";
 
-export type UserStatus = "ACTIVE" | "SUSPENDED" | "DELETED";
+export const userStatuses = ["ACTIVE", "SUSPENDED", "DELETED"] as const;
+export type UserStatus = (typeof userStatuses)[number];
 
 /** What account last told of a user. A higher version wins, whichever way and in whatever order it arrives. */
 export interface KnownUser {

@@ -5,17 +5,24 @@
  * that is silent (its machine gone, a firewall that drops what it sees) is taken for away: the connection is given up for
  * a new one, where TCP alone would wait for a quarter of an hour. What was sent and not answered may have been done.
  */
+import { hash } from "node:crypto";
 import { createClient, ErrorReply } from "redis";
 import { StoreUnavailable } from "./errors.ts";
 
-export interface ScriptInput {
+export interface Script {
+  readonly text: string;
+  readonly sha1: string;
+}
+
+export const scriptOf = (text: string): Script => ({ text, sha1: hash("sha1", text, "hex") });
+
+interface ScriptInput {
   readonly keys: string[];
   readonly arguments: string[];
 }
 
 export interface RedisLink extends AsyncDisposable {
-  eval(script: string, input: ScriptInput): Promise<unknown>;
-  evalSha(sha1: string, input: ScriptInput): Promise<unknown>;
+  run(script: Script, input: ScriptInput): Promise<unknown>;
 }
 
 export interface RedisLinkOptions {
@@ -76,8 +83,15 @@ export function openRedisLink({ url, onError }: RedisLinkOptions): RedisLink {
   }
 
   return {
-    eval: (script, input) => ask((client) => client.eval(script, input)),
-    evalSha: (sha1, input) => ask((client) => client.evalSha(sha1, input)),
+    async run({ text, sha1 }, input) {
+      try {
+        return await ask((client) => client.evalSha(sha1, input));
+      } catch (error) {
+        // A server that was started anew does not know the script yet.
+        if (!(error instanceof Error && error.message.startsWith("NOSCRIPT"))) throw error;
+        return ask((client) => client.eval(text, input));
+      }
+    },
     async [Symbol.asyncDispose]() {
       closed = true;
       connection.client.destroy();

@@ -14,19 +14,12 @@
  *
  * ARGV[1] is always the idle time. Whatever can fail comes before the first write: what a script wrote is not undone.
  */
-import { hash } from "node:crypto";
+import { type Script, scriptOf } from "./redis-link.ts";
 
 const keyNames = ["by-token", "sessions", "secrets", "index", "ends", "known"];
 
 /** The braces are the hash tag: whatever the place, all of its keys lie in one slot of a cluster. */
 export const keysOf = (place: string): string[] => keyNames.map((name) => `{${place}}:${name}`);
-
-export interface Script {
-  readonly text: string;
-  readonly sha1: string;
-}
-
-const plain = (text: string): Script => ({ text, sha1: hash("sha1", text, "hex") });
 
 const words = `
 local by_token, sessions, secrets, index, ends, known = unpack(KEYS)
@@ -82,7 +75,7 @@ local function finish_all(list)
 end
 `;
 
-const script = (text: string): Script => plain(words + text);
+const script = (text: string): Script => scriptOf(words + text);
 
 /** The session, its secret, how long until a refresh is due or "", the absolute time, the most sessions of one user. */
 export const create = script(`
@@ -202,5 +195,5 @@ end
 return { #due, removed }`);
 
 /** Each of these has a key of its own, which goes by itself when its time is over. */
-export const put = plain(`return redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2], 'NX') and 1 or 0`);
-export const take = plain(`return redis.call('GETDEL', KEYS[1])`);
+export const put = scriptOf(`return redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2], 'NX') and 1 or 0`);
+export const take = scriptOf(`return redis.call('GETDEL', KEYS[1])`);

@@ -17,7 +17,7 @@ import type {
   SessionStore,
 } from "./index.ts";
 import { draftOf, onceHashOf, onceName, refreshInMs, untilOf } from "./kept.ts";
-import { openRedisLink, type RedisLinkOptions } from "./redis-link.ts";
+import { openRedisLink, type RedisLinkOptions, type Script } from "./redis-link.ts";
 import * as scripts from "./redis-scripts.ts";
 import { tokenHashOf } from "./token.ts";
 
@@ -48,19 +48,9 @@ export function redisSessions({ settings, place = "todoke:sessions", ...link }: 
   const redis = openRedisLink(link);
   const keys = scripts.keysOf(place);
 
-  async function run(script: scripts.Script, input: { keys: string[]; arguments: string[] }): Promise<unknown> {
-    try {
-      return await redis.evalSha(script.sha1, input);
-    } catch (error) {
-      // A server that was started anew does not know the script yet.
-      if (!(error instanceof Error && error.message.startsWith("NOSCRIPT"))) throw error;
-      return redis.eval(script.text, input);
-    }
-  }
-
   /** Runs a script on the sessions. Nothing is written as "". */
-  const ask = (script: scripts.Script, ...args: readonly (string | number | null | undefined)[]) =>
-    run(script, { keys: [...keys], arguments: [idleMs, ...args].map((arg) => String(arg ?? "")) });
+  const ask = (script: Script, ...args: readonly (string | number | null | undefined)[]) =>
+    redis.run(script, { keys: [...keys], arguments: [idleMs, ...args].map((arg) => String(arg ?? "")) });
   const count = async (...asked: Parameters<typeof ask>) => Number(await ask(...asked));
 
   const once = (kind: OnceKind, name: string) => [`{${place}}:${kind}:${onceHashOf(kind, name).toString("hex")}`];
@@ -125,11 +115,11 @@ export function redisSessions({ settings, place = "todoke:sessions", ...link }: 
     async put(kind, name, value, ttlMs) {
       const sealed = encryption.seal(value, onceName(kind, name)).toString("base64");
       const input = { keys: once(kind, name), arguments: [sealed, String(Math.ceil(ttlMs))] };
-      return (await run(scripts.put, input)) === 1;
+      return (await redis.run(scripts.put, input)) === 1;
     },
 
     async take(kind, name) {
-      return opened(await run(scripts.take, { keys: once(kind, name), arguments: [] }), onceName(kind, name));
+      return opened(await redis.run(scripts.take, { keys: once(kind, name), arguments: [] }), onceName(kind, name));
     },
 
     async removeEnded() {

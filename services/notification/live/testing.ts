@@ -19,7 +19,7 @@ import { userInboxRoutes } from "../routes/user-inbox.ts";
 import type { UserNotification } from "../store/inbox-news.ts";
 import { type LiveInboxOptions, openLiveInbox } from "./live-inbox.ts";
 
-export const topic = "notification.notifications";
+const topic = "notification.notifications";
 
 const gatewayKey = newSigningKey("k1");
 export const { tokenFor } = openSigner({ issuer: "gateway-bff", key: gatewayKey });

@@ -5,7 +5,9 @@
 // What the account service tells the others. Published on "account.events"; the version is the user's.
 //
 // As in entitlement.proto: every event opens with the fields of head.proto, and what is added later must be `optional`.
-// None of them says anything about the person: whoever needs a name asks account, and a deletion has nothing to recall.
+// Every event tells how the user stands after the change, whatever the change was: whoever keeps that takes the event with the
+// highest version and needs no other. None says anything about the person: whoever needs a name asks account, and a deletion
+// has nothing to recall.
 
 import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
@@ -17,7 +19,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file todoke/events/v1/account.proto.
  */
 export const file_todoke_events_v1_account: GenFile = /*@__PURE__*/
-  fileDesc("Ch50b2Rva2UvZXZlbnRzL3YxL2FjY291bnQucHJvdG8SEHRvZG9rZS5ldmVudHMudjEirQEKDkFjY291bnRDcmVhdGVkEhAKCGV2ZW50X2lkGAEgASgJEhIKCmV2ZW50X3R5cGUYAiABKAkSLwoLb2NjdXJyZWRfYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg8KB3ZlcnNpb24YBCABKAMSFQoIdHJhY2VfaWQYBSABKAlIAIgBARIPCgd1c2VyX2lkGBAgASgJQgsKCV90cmFjZV9pZCKNAgoQQWNjb3VudFN1c3BlbmRlZBIQCghldmVudF9pZBgBIAEoCRISCgpldmVudF90eXBlGAIgASgJEi8KC29jY3VycmVkX2F0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIPCgd2ZXJzaW9uGAQgASgDEhUKCHRyYWNlX2lkGAUgASgJSACIAQESDwoHdXNlcl9pZBgQIAEoCRIOCgZyZWFzb24YESABKAkSOAoPc3VzcGVuZGVkX3VudGlsGBIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEgBiAEBQgsKCV90cmFjZV9pZEISChBfc3VzcGVuZGVkX3VudGlsIsABChFBY2NvdW50UmVpbnN0YXRlZBIQCghldmVudF9pZBgBIAEoCRISCgpldmVudF90eXBlGAIgASgJEi8KC29jY3VycmVkX2F0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIPCgd2ZXJzaW9uGAQgASgDEhUKCHRyYWNlX2lkGAUgASgJSACIAQESDwoHdXNlcl9pZBgQIAEoCRIOCgZyZWFzb24YESABKAlCCwoJX3RyYWNlX2lkIsEBChNBY2NvdW50Um9sZXNDaGFuZ2VkEhAKCGV2ZW50X2lkGAEgASgJEhIKCmV2ZW50X3R5cGUYAiABKAkSLwoLb2NjdXJyZWRfYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg8KB3ZlcnNpb24YBCABKAMSFQoIdHJhY2VfaWQYBSABKAlIAIgBARIPCgd1c2VyX2lkGBAgASgJEg0KBXJvbGVzGBEgASgJQgsKCV90cmFjZV9pZCKtAQoOQWNjb3VudERlbGV0ZWQSEAoIZXZlbnRfaWQYASABKAkSEgoKZXZlbnRfdHlwZRgCIAEoCRIvCgtvY2N1cnJlZF9hdBgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDwoHdmVyc2lvbhgEIAEoAxIVCgh0cmFjZV9pZBgFIAEoCUgAiAEBEg8KB3VzZXJfaWQYECABKAlCCwoJX3RyYWNlX2lkYgZwcm90bzM", [file_google_protobuf_timestamp]);
+  fileDesc("Ch50b2Rva2UvZXZlbnRzL3YxL2FjY291bnQucHJvdG8SEHRvZG9rZS5ldmVudHMudjEiqQIKDkFjY291bnRDcmVhdGVkEhAKCGV2ZW50X2lkGAEgASgJEhIKCmV2ZW50X3R5cGUYAiABKAkSLwoLb2NjdXJyZWRfYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg8KB3ZlcnNpb24YBCABKAMSFQoIdHJhY2VfaWQYBSABKAlIAIgBARIPCgd1c2VyX2lkGBAgASgJEg4KBnN0YXR1cxgRIAEoCRISCgVyb2xlcxgSIAEoCUgBiAEBEjgKD3N1c3BlbmRlZF91bnRpbBgTIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBIAogBAUILCglfdHJhY2VfaWRCCAoGX3JvbGVzQhIKEF9zdXNwZW5kZWRfdW50aWwiuwIKEEFjY291bnRTdXNwZW5kZWQSEAoIZXZlbnRfaWQYASABKAkSEgoKZXZlbnRfdHlwZRgCIAEoCRIvCgtvY2N1cnJlZF9hdBgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDwoHdmVyc2lvbhgEIAEoAxIVCgh0cmFjZV9pZBgFIAEoCUgAiAEBEg8KB3VzZXJfaWQYECABKAkSDgoGc3RhdHVzGBEgASgJEhIKBXJvbGVzGBIgASgJSAGIAQESOAoPc3VzcGVuZGVkX3VudGlsGBMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEgCiAEBEg4KBnJlYXNvbhgUIAEoCUILCglfdHJhY2VfaWRCCAoGX3JvbGVzQhIKEF9zdXNwZW5kZWRfdW50aWwivAIKEUFjY291bnRSZWluc3RhdGVkEhAKCGV2ZW50X2lkGAEgASgJEhIKCmV2ZW50X3R5cGUYAiABKAkSLwoLb2NjdXJyZWRfYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg8KB3ZlcnNpb24YBCABKAMSFQoIdHJhY2VfaWQYBSABKAlIAIgBARIPCgd1c2VyX2lkGBAgASgJEg4KBnN0YXR1cxgRIAEoCRISCgVyb2xlcxgSIAEoCUgBiAEBEjgKD3N1c3BlbmRlZF91bnRpbBgTIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBIAogBARIOCgZyZWFzb24YFCABKAlCCwoJX3RyYWNlX2lkQggKBl9yb2xlc0ISChBfc3VzcGVuZGVkX3VudGlsIq4CChNBY2NvdW50Um9sZXNDaGFuZ2VkEhAKCGV2ZW50X2lkGAEgASgJEhIKCmV2ZW50X3R5cGUYAiABKAkSLwoLb2NjdXJyZWRfYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg8KB3ZlcnNpb24YBCABKAMSFQoIdHJhY2VfaWQYBSABKAlIAIgBARIPCgd1c2VyX2lkGBAgASgJEg4KBnN0YXR1cxgRIAEoCRISCgVyb2xlcxgSIAEoCUgBiAEBEjgKD3N1c3BlbmRlZF91bnRpbBgTIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBIAogBAUILCglfdHJhY2VfaWRCCAoGX3JvbGVzQhIKEF9zdXNwZW5kZWRfdW50aWwiqQIKDkFjY291bnREZWxldGVkEhAKCGV2ZW50X2lkGAEgASgJEhIKCmV2ZW50X3R5cGUYAiABKAkSLwoLb2NjdXJyZWRfYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg8KB3ZlcnNpb24YBCABKAMSFQoIdHJhY2VfaWQYBSABKAlIAIgBARIPCgd1c2VyX2lkGBAgASgJEg4KBnN0YXR1cxgRIAEoCRISCgVyb2xlcxgSIAEoCUgBiAEBEjgKD3N1c3BlbmRlZF91bnRpbBgTIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBIAogBAUILCglfdHJhY2VfaWRCCAoGX3JvbGVzQhIKEF9zdXNwZW5kZWRfdW50aWxiBnByb3RvMw", [file_google_protobuf_timestamp]);
 
 /**
  * Somebody has logged in for the first time, and is a user from now on.
@@ -54,6 +56,27 @@ export type AccountCreated = Message<"todoke.events.v1.AccountCreated"> & {
    * @generated from field: string user_id = 16;
    */
   userId: string;
+
+  /**
+   * How the user stands now: "ACTIVE", "SUSPENDED" or "DELETED".
+   *
+   * @generated from field: string status = 17;
+   */
+  status: string;
+
+  /**
+   * All roles that the user has now, sorted, with commas between them: "ADMIN,USER". Absent: none.
+   *
+   * @generated from field: optional string roles = 18;
+   */
+  roles?: string | undefined;
+
+  /**
+   * When a suspension ends by itself; absent: when somebody reinstates the user, or there is none.
+   *
+   * @generated from field: optional google.protobuf.Timestamp suspended_until = 19;
+   */
+  suspendedUntil?: Timestamp | undefined;
 };
 
 /**
@@ -100,18 +123,32 @@ export type AccountSuspended = Message<"todoke.events.v1.AccountSuspended"> & {
   userId: string;
 
   /**
-   * Why, in the admin's words.
+   * How the user stands now: "ACTIVE", "SUSPENDED" or "DELETED".
    *
-   * @generated from field: string reason = 17;
+   * @generated from field: string status = 17;
    */
-  reason: string;
+  status: string;
 
   /**
-   * When it ends by itself; absent: when somebody reinstates the user.
+   * All roles that the user has now, sorted, with commas between them: "ADMIN,USER". Absent: none.
    *
-   * @generated from field: optional google.protobuf.Timestamp suspended_until = 18;
+   * @generated from field: optional string roles = 18;
+   */
+  roles?: string | undefined;
+
+  /**
+   * When a suspension ends by itself; absent: when somebody reinstates the user, or there is none.
+   *
+   * @generated from field: optional google.protobuf.Timestamp suspended_until = 19;
    */
   suspendedUntil?: Timestamp | undefined;
+
+  /**
+   * Why, in the admin's words.
+   *
+   * @generated from field: string reason = 20;
+   */
+  reason: string;
 };
 
 /**
@@ -158,9 +195,30 @@ export type AccountReinstated = Message<"todoke.events.v1.AccountReinstated"> & 
   userId: string;
 
   /**
+   * How the user stands now: "ACTIVE", "SUSPENDED" or "DELETED".
+   *
+   * @generated from field: string status = 17;
+   */
+  status: string;
+
+  /**
+   * All roles that the user has now, sorted, with commas between them: "ADMIN,USER". Absent: none.
+   *
+   * @generated from field: optional string roles = 18;
+   */
+  roles?: string | undefined;
+
+  /**
+   * When a suspension ends by itself; absent: when somebody reinstates the user, or there is none.
+   *
+   * @generated from field: optional google.protobuf.Timestamp suspended_until = 19;
+   */
+  suspendedUntil?: Timestamp | undefined;
+
+  /**
    * Why, in the admin's words or in ours.
    *
-   * @generated from field: string reason = 17;
+   * @generated from field: string reason = 20;
    */
   reason: string;
 };
@@ -209,11 +267,25 @@ export type AccountRolesChanged = Message<"todoke.events.v1.AccountRolesChanged"
   userId: string;
 
   /**
-   * All that the user has now, sorted, with commas between them: "ADMIN,USER".
+   * How the user stands now: "ACTIVE", "SUSPENDED" or "DELETED".
    *
-   * @generated from field: string roles = 17;
+   * @generated from field: string status = 17;
    */
-  roles: string;
+  status: string;
+
+  /**
+   * All roles that the user has now, sorted, with commas between them: "ADMIN,USER". Absent: none.
+   *
+   * @generated from field: optional string roles = 18;
+   */
+  roles?: string | undefined;
+
+  /**
+   * When a suspension ends by itself; absent: when somebody reinstates the user, or there is none.
+   *
+   * @generated from field: optional google.protobuf.Timestamp suspended_until = 19;
+   */
+  suspendedUntil?: Timestamp | undefined;
 };
 
 /**
@@ -258,6 +330,27 @@ export type AccountDeleted = Message<"todoke.events.v1.AccountDeleted"> & {
    * @generated from field: string user_id = 16;
    */
   userId: string;
+
+  /**
+   * How the user stands now: "ACTIVE", "SUSPENDED" or "DELETED".
+   *
+   * @generated from field: string status = 17;
+   */
+  status: string;
+
+  /**
+   * All roles that the user has now, sorted, with commas between them: "ADMIN,USER". Absent: none.
+   *
+   * @generated from field: optional string roles = 18;
+   */
+  roles?: string | undefined;
+
+  /**
+   * When a suspension ends by itself; absent: when somebody reinstates the user, or there is none.
+   *
+   * @generated from field: optional google.protobuf.Timestamp suspended_until = 19;
+   */
+  suspendedUntil?: Timestamp | undefined;
 };
 
 /**

@@ -1,0 +1,98 @@
+/** What is on the ports that the world may reach under `todoke serve`, and what is not (reference 5.12). */
+import { networkInterfaces } from "node:os";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { ask, hear, statusOf } from "./asking.ts";
+import { names, startServed } from "./served.ts";
+
+let served: Awaited<ReturnType<typeof startServed>>;
+beforeAll(async () => {
+  // Open to everybody, as behind a load balancer: what is on loopback only must stay there.
+  const hosts = names.map((name) => [`${name.toUpperCase().replaceAll("-", "_")}_HOST`, "0.0.0.0"]);
+  served = await startServed(Object.fromEntries(hosts));
+});
+afterAll(() => served[Symbol.asyncDispose]());
+
+test.each([
+  "/metrics",
+  "/healthz/details",
+  "/healthz",
+  "/debug",
+  "/debug/",
+  "/debug/pprof",
+  "/debug/heapdump",
+  "/debug/outbox/failed",
+  "/debug/inbox/dead",
+  "/debug/notification/inbox/u_1",
+  "/debug/notification/dlq",
+  "/heapdump",
+  "/json/list",
+  "/admin",
+  "/admin/",
+  "/dlq",
+  "/env",
+  "/.env",
+  "/.git/HEAD",
+  "/.git/config",
+  "/package.json",
+  "/node_modules/pg/package.json",
+  "/main.ts",
+  "/__debug__",
+  "/__x",
+  "/server-status",
+  "/actuator/env",
+  "/phpinfo.php",
+  "/graphql",
+  "/v1/internal",
+  "/identities:resolve/",
+  "/..%2f..%2fetc%2fpasswd",
+  "/docs/..%2f..%2fpackage.json",
+  "/docs/js/..%2f..%2f..%2fpackage.json",
+])("nobody finds %s on any service's port", async (path) => {
+  for (const name of names) expect([name, (await ask(served.urlOf(name) + path)).status]).toEqual([name, 404]);
+});
+
+test("nothing is shown by asking for it to be: ?debug=1 is a question like any other that nobody knows", async () => {
+  for (const name of names)
+    for (const query of ["debug=1", "debug=true", "trace=1", "_debug", "XDEBUG_SESSION_START=1"])
+      expect((await ask(`${served.urlOf(name)}/livez?${query}`)).status).toBe(400);
+});
+
+test.each(["TRACE", "TRACK", "CONNECT", "DEBUG", "PROPFIND", "PURGE", "OPTIONS"])(
+  "%s is not possible anywhere, and gives nothing back",
+  async (method) => {
+    for (const name of names) {
+      const secret = "Cookie: todoke=tds_mine";
+      const heard = await hear(
+        served.urlOf(name),
+        `${method} / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n${secret}\r\n\r\n`,
+      );
+      // CONNECT is no request to Node at all: the connection is closed.
+      if (method !== "CONNECT") expect([400, 404, 405], `${name}: ${heard}`).toContain(statusOf(heard));
+      expect(heard).not.toContain("tds_mine");
+    }
+  },
+);
+
+test("metrics and debugging are on a listener of their own that only this machine can reach", async () => {
+  const outside = Object.values(networkInterfaces())
+    .flat()
+    .find((each) => each && !each.internal && each.family === "IPv4");
+  // Where there is no other address, another one of loopback: a listener on 127.0.0.1 is not on that either.
+  const address = outside?.address ?? "127.0.0.2";
+  for (const name of names) {
+    const at = (url: string, path: string) => url.replace("127.0.0.1", address) + path;
+    expect((await ask(`${served.opsUrlOf(name)}/metrics`)).status).toBe(200);
+    expect((await ask(at(served.urlOf(name), "/livez"))).status).toBe(200);
+    await expect(ask(at(served.opsUrlOf(name), "/metrics"))).rejects.toThrow("fetch failed");
+  }
+});
+
+test("no answer tells what it is made with", async () => {
+  for (const name of names)
+    for (const path of ["/livez", "/nothing", "/openapi.json"]) {
+      const { headers, text } = await ask(served.urlOf(name) + path);
+      expect([headers.get("server"), headers.get("x-powered-by")]).toEqual([null, null]);
+      expect(headers.get("x-content-type-options")).toBe("nosniff");
+      expect(text).not.toMatch(/fastify|node_modules|at \w+ \(|\.ts:\d+/i);
+    }
+});

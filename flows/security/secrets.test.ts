@@ -1,0 +1,261 @@
+/**
+ * Secrets are planted wherever there are any, all kinds of things go well and wrong, and then all that the process has printed,
+ * sent to the collector of traces, counted, kept and answered is searched for them (reference 5.13).
+ */
+import { randomUUID } from "node:crypto";
+import { openBrowser } from "@todoke/identity/testing";
+import { until } from "@todoke/kernel/testing";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { type Answered, ask, hear, type Wish } from "./asking.ts";
+import { canary, names, runToEnd, startServed } from "./served.ts";
+
+let served: Awaited<ReturnType<typeof startServed>>;
+beforeAll(async () => {
+  served = await startServed({
+    GATEWAY_BFF_LIMIT_LOGIN: "600/60s",
+    GATEWAY_BFF_NATIVE_REDIRECTS: "com.example.game:",
+  });
+});
+afterAll(() => served[Symbol.asyncDispose]());
+
+/** Bodies and headers of every answer, but for the cookies, which are whose they are. */
+const answers: string[] = [];
+
+async function tell(url: string, wish: Wish = {}): Promise<Answered> {
+  const answer = await ask(url, wish);
+  answers.push(JSON.stringify([...answer.headers].filter(([name]) => name !== "set-cookie")), answer.text);
+  return answer;
+}
+
+interface LoggedIn {
+  readonly token: string;
+  /** What came back from the provider by way of the browser: code and state. */
+  readonly passed: readonly string[];
+}
+
+/** As a player does it, in a browser, with the password. */
+async function logIn(username: string): Promise<LoggedIn> {
+  const browser = openBrowser();
+  const form = await browser.visit((await browser.visit(`${served.origin}/login`)).url);
+  const [, action = ""] = /<form[^>]* action="([^"]+)"/.exec(form.text) ?? [];
+  const back = await browser.visit(new URL(action.replaceAll("&amp;", "&"), form.url), {
+    username,
+    password: served.password,
+  });
+  const landed = await browser.visit(back.url);
+  const token = /todoke=(tds_[\w-]{43})/.exec(landed.headers.getSetCookie().join())?.[1];
+  if (!token) throw new Error(`${username} was not logged in: ${landed.status} ${landed.text}`);
+  return { token, passed: ["code", "state"].map((name) => back.url.searchParams.get(name) ?? "") };
+}
+
+/** Everything that goes wrong at the door, with a secret wherever one could be written. */
+async function refusals(secrets: Record<string, string>): Promise<void> {
+  const { bearer = "", cookie = "", key = "", query = "", body = "", agent = "" } = secrets;
+  for (const name of names)
+    for (const path of [
+      "/nothing",
+      "/livez",
+      "/v1/me",
+      `/users/${randomUUID()}`,
+      "/v1/entitlements/grants",
+      "/login/token",
+    ])
+      for (const headers of [
+        { authorization: `Bearer ${bearer}` },
+        { cookie: `todoke=${cookie}` },
+        { authorization: `Basic ${bearer}` },
+      ])
+        for (const method of ["GET", "POST"])
+          await tell(`${served.urlOf(name)}${path}?code=${query}`, {
+            method,
+            headers: {
+              ...headers,
+              "idempotency-key": key,
+              "user-agent": agent,
+              traceparent: agent,
+              referer: `http://x/?${query}`,
+            },
+            ...(method === "POST" && { body: { user_id: body, [body]: body } }),
+          });
+}
+
+/** Failures of ours, in the middle of what a secret is a part of. */
+async function failures(player: string): Promise<void> {
+  const away = async (table: string, work: () => Promise<unknown>) => {
+    await served.db.query(`alter table ${table} rename to away`);
+    await work();
+    await served.db.query(`alter table ${table.split(".")[0]}.away rename to ${table.split(".")[1]}`);
+  };
+  const me = () => tell(`${served.urlOf("gateway-bff")}/v1/me`, { bearer: player });
+  const grant = () =>
+    tell(`${served.urlOf("entitlement")}/v1/entitlements/grants`, {
+      method: "POST",
+      bearer: served.apiKey,
+      headers: { "idempotency-key": randomUUID() },
+      body: { user_id: "u_1", stock_keeping_unit: "item1", reason: "purchase", purchase_id: "p_1" },
+    });
+  await away("account.users", async () => expect((await me()).status).toBeGreaterThanOrEqual(500));
+  await away("gateway_bff.sessions", async () => expect((await me()).status).toBe(500));
+  await away("entitlement.entitlements", async () => expect((await grant()).status).toBe(500));
+  expect((await me()).status).toBe(200);
+  expect((await grant()).status).toBe(201);
+}
+
+/** A log-in that the provider refuses, for the code is not its own. */
+async function refusedLogIn(code: string): Promise<void> {
+  const begun = await ask(`${served.origin}/login`);
+  const cookie = begun.headers.getSetCookie()[0]?.split(";")[0] ?? "";
+  const asked = new URL(begun.headers.get("location") ?? "").searchParams;
+  const passed = new URLSearchParams({ code, state: asked.get("state") ?? "", iss: served.env.OIDC_ISSUER ?? "" });
+  const refused = await tell(`${served.origin}/login/callback?${passed}`, { headers: { cookie } });
+  expect(refused.status).toBeGreaterThanOrEqual(400);
+}
+
+// A line of its own, a terminal's command, a line in JavaScript, text turned round, and a line that looks like ours.
+const nasty = '\r\n\u001b[31m\u007f\u009b31m\u2028\u2029\u202e{"level":60,"msg":"forged"}';
+const nastyButKept = "\u009b31m\u2028\u2029\u202eforged";
+
+/** A caller's text in every field that can come to a line. */
+async function writeIntoTheLog(): Promise<void> {
+  for (const name of names) {
+    const url = served.urlOf(name);
+    await ask(`${url}/${encodeURIComponent(nasty)}?${encodeURIComponent(nasty)}`);
+    await ask(`${url}/v1/users/${encodeURIComponent(nasty)}/inbox`, { bearer: served.apiKey });
+    const raw = Buffer.from(nastyButKept).toString("latin1");
+    for (const header of ["X-Request-Id", "User-Agent", "Idempotency-Key", "Traceparent", "Authorization", "Host"])
+      await hear(
+        url,
+        `GET /nothing HTTP/1.1\r\nConnection: close\r\n${header === "Host" ? "" : "Host: x\r\n"}${header}: ${raw}\r\n\r\n`,
+      );
+    await hear(url, `${raw} / HTTP/1.1\r\nHost: x\r\n\r\n`);
+    await ask(`${url}/nothing`, { method: "POST", body: { [nasty]: nasty } });
+  }
+  // What a back-end may well call a user comes to the lines of whoever tells the user something.
+  const granted = await ask(`${served.urlOf("entitlement")}/v1/entitlements/grants`, {
+    method: "POST",
+    bearer: served.apiKey,
+    headers: { "idempotency-key": randomUUID() },
+    body: { user_id: nastyButKept, stock_keeping_unit: nastyButKept, reason: nastyButKept, purchase_id: nastyButKept },
+  });
+  expect(granted.status).toBe(201);
+  await until("the user was told", () => served.logged().includes("notification sent"));
+}
+
+test("every line of the log is one of ours, whatever callers write", async () => {
+  await writeIntoTheLog();
+  const lines = served.logged().split("\n").filter(Boolean);
+  expect(lines.length).toBeGreaterThan(50);
+  for (const line of lines) {
+    expect(JSON.parse(line).msg).not.toBe("forged");
+    // Control characters, ends of lines, and what turns text round.
+    expect(line).not.toMatch(/[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]/u);
+  }
+});
+
+/** Every row of every table, dead letters and stored answers among them. */
+async function rowsOfEverything(): Promise<string> {
+  const { rows } = await served.db.query(
+    `select format('%I.%I', schemaname, tablename) as name from pg_tables
+      where schemaname not in ('pg_catalog', 'information_schema')`,
+  );
+  const texts = rows.map(async ({ name }) => {
+    const kept = await served.db.query(`select string_agg(t::text, E'\\n') as text from ${name} t`);
+    return `${name}: ${kept.rows[0].text}`;
+  });
+  return (await Promise.all(texts)).join("\n");
+}
+
+test("no secret is in any line, trace, metric, row or answer, whatever went well or wrong", async () => {
+  const planted = Object.fromEntries(
+    ["bearer", "cookie", "key", "query", "body", "agent", "code"].map((name) => [name, canary(name)]),
+  );
+  const player = await logIn("alice");
+  const admin = await logIn("admin");
+  await refusals({ ...planted, bearer: `tds_${planted.bearer}` });
+  await refusals({ ...planted, cookie: player.token, bearer: served.apiKey });
+  await refusedLogIn(planted.code ?? "");
+  await failures(player.token);
+  const me = JSON.parse((await ask(`${served.origin}/v1/me`, { bearer: player.token })).text);
+  await tell(`${served.origin}/v1/admin/users/${me.user_id}:suspend`, {
+    method: "POST",
+    bearer: admin.token,
+    headers: { "idempotency-key": planted.key ?? "" },
+    body: { reason: "a test" },
+  });
+  expect((await tell(`${served.origin}/v1/me`, { bearer: player.token })).status).toBe(401);
+  await until("traces have been sent", () => served.collected.length > 0, { withinMs: 20_000 });
+  const metrics = await Promise.all(names.map(async (name) => (await ask(`${served.opsUrlOf(name)}/metrics`)).text));
+  const database = await rowsOfEverything();
+  // Then the database is gone, as its users know it.
+  await served.role.shutOut();
+  for (const name of names) await tell(`${served.urlOf(name)}/readyz`);
+  await tell(`${served.origin}/v1/me`, { bearer: player.token });
+  await served.stop();
+
+  const { env, password, apiKey, role } = served;
+  const secrets: Record<string, string> = {
+    ...planted,
+    session: player.token,
+    "an admin's session": admin.token,
+    ...Object.fromEntries([...player.passed, ...admin.passed].map((text, n) => [`code or state ${n}`, text])),
+    "password of a player": password,
+    "password of the database": role.password,
+    "API key": apiKey,
+    "client secret": env.OIDC_CLIENT_SECRET ?? "",
+    "secret of sessions": env.GATEWAY_BFF_SECRET ?? "",
+    "signing key": env.GATEWAY_BFF_TOKEN_KEY?.split("=")[1] ?? "",
+  };
+  const places = { log: served.printed(), traces: served.collected.join("\n"), metrics: metrics.join("\n"), database };
+  expect(places.log.split("\n").length).toBeGreaterThan(100);
+  expect(places.traces).toContain("/v1/me");
+  for (const [what, secret] of Object.entries(secrets)) {
+    expect(secret.length, what).toBeGreaterThanOrEqual(16);
+    // A command's key is kept under its own name, that is what it is for.
+    for (const [place, text] of Object.entries(places).filter(([place]) => what !== "key" || place !== "database"))
+      expect(text.includes(secret), `${what} in the ${place}`).toBe(false);
+    // What a caller sent is no secret from that caller: a refusal may show a glimpse of the body or the query.
+    if (!["body", "query"].includes(what))
+      expect(answers.join("\n").includes(secret), `${what} in an answer`).toBe(false);
+  }
+  // No signed token either, of ours or of the provider's.
+  for (const [place, text] of Object.entries({ ...places, answers: answers.join("\n") }))
+    expect(text.match(/eyJ[\w-]{8,}\.[\w-]+\./), place).toBeNull();
+  // Answers tell nothing of what we are made of.
+  expect(answers.join("\n")).not.toMatch(/relation|constraint|select |insert |node_modules|\.ts:\d|pg_|ECONNREFUSED/);
+}, 120_000);
+
+test.each<[string, string, Record<string, string>]>([
+  ["a database that is not there", "serve", { DATABASE_URL: "postgres://app:SECRET@127.0.0.1:1/x" }],
+  [
+    "a database that is not there, when asked how things are",
+    "doctor",
+    { DATABASE_URL: "postgres://app:SECRET@127.0.0.1:1/x" },
+  ],
+  ["a database that is not there, to be migrated", "migrate", { DATABASE_URL: "postgres://app:SECRET@127.0.0.1:1/x" }],
+  ["a database by no URL", "serve", { DATABASE_URL: "host=db password=SECRET" }],
+  ["a bus by no URL", "serve", { EVENT_BUS_URL: "nats//u:SECRET@127.0.0.1" }],
+  ["a Redis by no URL", "serve", { REDIS_URL: "http://u:SECRET@127.0.0.1" }],
+  ["an API key that is not hashed", "serve", { TODOKE_API_KEYS: "shop=read=SECRET" }],
+  [
+    "keys that are none",
+    "serve",
+    { TODOKE_TOKEN_KEYS: "SECRET", GATEWAY_BFF_TOKEN_KEY: "SECRET", GATEWAY_BFF_SECRET: "SECRET" },
+  ],
+  [
+    "a webhook's secret that is none",
+    "serve",
+    {
+      NOTIFICATION_SENDER: "webhook",
+      NOTIFICATION_WEBHOOK_URL: "https://u:SECRET@x.example",
+      NOTIFICATION_WEBHOOK_SECRET: "SECRET",
+    },
+  ],
+])("a process that ends because of %s does not print the secret in it", async (_what, command, settings) => {
+  const secret = canary("setting");
+  const changed = Object.entries(settings).map(([name, value]) => [name, value.replaceAll("SECRET", secret)]);
+  const ports = names.map((name) => [`${name.toUpperCase().replaceAll("-", "_")}_PORT`, "0"]);
+  const env = { ...served.env, ...Object.fromEntries(ports), ...Object.fromEntries(changed) };
+  const printed = await runToEnd([command, ...(command === "doctor" ? [] : names)], env);
+  expect(printed.trim()).not.toBe("");
+  expect(printed).not.toContain(secret);
+});

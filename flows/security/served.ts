@@ -1,0 +1,159 @@
+/**
+ * All services in one process as an operator runs them, `todoke serve`, with a database, an OpenID provider and a collector of
+ * traces behind them, and with secrets in every place that has one. What the process prints, and what it sends, is kept.
+ */
+import { type ChildProcess, spawn } from "node:child_process";
+import { hash, randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { text } from "node:stream/consumers";
+import { newSigningKey, publicPartOf, textOfSigningKey, textOfVerifyingKey } from "@todoke/http";
+import { startIdentityProvider } from "@todoke/identity";
+import { testDatabase, until } from "@todoke/kernel/testing";
+import { freePort, todoke } from "../serving.ts";
+
+export const names = ["account", "entitlement", "notification", "gateway-bff"] as const;
+type Name = (typeof names)[number];
+
+const variableOf = (name: string, what: string) => `${name.toUpperCase().replaceAll("-", "_")}_${what}`;
+const newSecret = () => randomBytes(24).toString("base64url");
+
+/** A text that is found wherever it comes up. */
+export const canary = (name: string) => `canary-${name}-${randomBytes(6).toString("hex")}`;
+
+export async function startServed(more: Record<string, string> = {}) {
+  await using parts = new AsyncDisposableStack();
+  const t = parts.use(await testDatabase({ sets: [] }));
+  const role = await secretRole(t);
+  parts.defer(role.drop);
+  const collector = parts.use(await startCollector());
+  const ports = Object.fromEntries(await Promise.all(names.map(async (name) => [name, await freePort()] as const)));
+  const urlOf = (name: Name) => `http://127.0.0.1:${ports[name]}`;
+  const origin = `http://localhost:${ports["gateway-bff"]}`;
+  const [clientSecret, password, apiKey] = [newSecret(), newSecret(), `tdk_${newSecret()}`];
+  const provider = parts.use(
+    await startIdentityProvider({
+      clients: [{ clientId: "todoke", clientSecret, redirectUris: [`${origin}/login/callback`] }],
+      users: ["alice", "admin"].map((username) => ({
+        username,
+        password,
+        name: username,
+        email: `${username}@x.example`,
+        emailVerified: true,
+        locale: "en",
+      })),
+    }),
+  );
+  const key = newSigningKey("k1");
+  const env: Record<string, string> = {
+    ...Object.fromEntries(names.map((name) => [variableOf(name, "PORT"), String(ports[name])])),
+    ...Object.fromEntries(names.map((name) => [variableOf(name, "URL"), urlOf(name)])),
+    DATABASE_URL: role.url,
+    LOG_LEVEL: "debug",
+    TODOKE_API_KEYS: `shop=entitlements:write+read=${hash("sha256", apiKey, "hex")}`,
+    TODOKE_TOKEN_KEYS: textOfVerifyingKey(publicPartOf("gateway-bff", key)),
+    ACCOUNT_ADMINS: `${provider.issuer} admin`,
+    GATEWAY_BFF_TOKEN_KEY: textOfSigningKey(key),
+    GATEWAY_BFF_SECRET: randomBytes(32).toString("base64url"),
+    GATEWAY_BFF_ORIGIN: origin,
+    OIDC_ISSUER: provider.issuer,
+    OIDC_CLIENT_ID: "todoke",
+    OIDC_CLIENT_SECRET: clientSecret,
+    OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
+    ...more,
+  };
+  const child = spawn(process.execPath, [todoke, "serve", ...names, "--migrate"], {
+    env: { PATH: process.env.PATH, ...env },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  const printed = keepPrinted(child);
+  parts.defer(() => stop(child));
+  const isUp = () => /^\s*gateway-bff\s+http/m.test(printed()) || isOver(child);
+  await until("all services serve", isUp, { withinMs: 45_000 });
+  if (isOver(child)) throw new Error(`todoke serve did not start:\n${printed()}`);
+  const startedAt = printed().length;
+  const all = parts.move();
+  return {
+    env,
+    db: t.db,
+    origin,
+    urlOf,
+    opsUrlOf: (name: Name) => `http://127.0.0.1:${(ports[name] ?? 0) + 1_000}`,
+    password,
+    apiKey,
+    role,
+    collected: collector.collected,
+    printed,
+    /** What it has printed since it serves: the log, and nothing else. */
+    logged: () => printed().slice(startedAt),
+    stop: () => stop(child),
+    [Symbol.asyncDispose]: () => all.disposeAsync(),
+  };
+}
+
+/** A role of the test's own, whose password is known to nobody else. */
+async function secretRole(t: Awaited<ReturnType<typeof testDatabase>>) {
+  const [name, password] = [`served_${randomBytes(6).toString("hex")}`, newSecret()];
+  await t.db.query(`create role ${name} superuser login password '${password}'`);
+  const url = Object.assign(new URL(t.url), { username: name, password });
+  return {
+    password,
+    url: url.href,
+    /** From now on nobody gets in by it, and whoever was in is out. */
+    async shutOut() {
+      await t.db.query(`alter role ${name} nologin`);
+      await t.db.query(`select pg_terminate_backend(pid) from pg_stat_activity where usename = $1`, [name]);
+    },
+    async drop() {
+      await t.db.query(`drop owned by ${name} cascade`);
+      await t.db.query(`drop role ${name}`);
+    },
+  };
+}
+
+/** Takes traces, as an OpenTelemetry collector does. */
+async function startCollector() {
+  const collected: string[] = [];
+  const server = createServer(async (request, response) => {
+    collected.push(await text(request.setEncoding("latin1")));
+    response.writeHead(200, { "content-type": "application/json" }).end("{}");
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${port}`,
+    collected,
+    async [Symbol.asyncDispose]() {
+      server.close();
+      server.closeAllConnections();
+      await once(server, "close");
+    },
+  };
+}
+
+function keepPrinted({ stdout, stderr }: ChildProcess): () => string {
+  let printed = "";
+  for (const stream of [stdout, stderr]) stream?.setEncoding("utf8").on("data", (text) => (printed += text));
+  return () => printed;
+}
+
+const isOver = ({ exitCode, signalCode }: ChildProcess) => exitCode !== null || signalCode !== null;
+
+async function stop(child: ChildProcess): Promise<void> {
+  if (isOver(child)) return;
+  child.kill("SIGTERM");
+  await once(child, "exit");
+}
+
+/** Runs the command to its end: what it printed, whichever way it ended. */
+export async function runToEnd(args: readonly string[], env: Record<string, string>): Promise<string> {
+  const child = spawn(process.execPath, [todoke, ...args], {
+    env: { PATH: process.env.PATH, ...env },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  const printed = keepPrinted(child);
+  await once(child, "close");
+  return printed();
+}
