@@ -60,7 +60,7 @@ export const keyOf = (scope: string) => `tdk_${holderOf(scope)}`;
 const provider = "https://id.example";
 const variableOf = (name: string, what: string) => `${name.toUpperCase().replaceAll("-", "_")}_${what}`;
 
-function settingsFor(databaseUrl: string): Record<string, string> {
+export function settingsFor(databaseUrl: string): Record<string, string> {
   return {
     ...Object.fromEntries(Object.keys(services).map((name) => [variableOf(name, "PORT"), "0"])),
     ...Object.fromEntries(
@@ -130,7 +130,7 @@ export interface User {
 }
 
 /** A user of account, made as a log-in makes it. Who is called admin is one. */
-async function makeUser(accountUrl: string, subject: string): Promise<User> {
+export async function makeUser(accountUrl: string, subject: string): Promise<User> {
   const answer = await fetch(`${accountUrl}/identities:resolve`, {
     method: "POST",
     headers: { authorization: `Bearer ${await tokenFor("account")}`, "content-type": "application/json" },
@@ -141,7 +141,7 @@ async function makeUser(accountUrl: string, subject: string): Promise<User> {
 }
 
 /** As a log-in leaves it, for a native client: the token. */
-async function openSession(db: Db, { userId, roles, version }: User): Promise<string> {
+export async function openSession(db: Db, { userId, roles, version }: User): Promise<string> {
   const token = `tds_${randomBytes(32).toString("base64url")}`;
   await db.query(
     `insert into gateway_bff.known_users (user_id, status, roles, account_version) values ($1, 'ACTIVE', $2, $3)

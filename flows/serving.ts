@@ -16,11 +16,15 @@ export interface Serving extends AsyncDisposable {
   readonly exited: Promise<number | null>;
 }
 
+export type ServedName = "account" | "entitlement" | "notification" | "gateway-bff";
+
+const portOf = (name: ServedName) => `${name.toUpperCase().replaceAll("-", "_")}_PORT`;
+
 /** Resolves once it serves. What still runs when it is disposed is killed. */
-export async function serve(name: "entitlement" | "notification", env: Record<string, string>): Promise<Serving> {
+export async function serve(name: ServedName, env: Record<string, string>): Promise<Serving> {
   const port = await freePort();
   const child = spawn(process.execPath, [todoke, "serve", name], {
-    env: { ...env, [`${name.toUpperCase()}_PORT`]: String(port) },
+    env: { ...env, [portOf(name)]: String(port) },
     stdio: ["ignore", "pipe", "pipe"],
   });
   let printed = "";

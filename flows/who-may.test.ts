@@ -120,7 +120,8 @@ test("every route says who may call it, as the table has it, and lets in nobody 
     suspended: await all.makeUser("suspended"),
   };
   await all.db.query(
-    `insert into gateway_bff.known_users (user_id, status, roles, account_version) values ($1, 'SUSPENDED', '{USER}', 2)`,
+    `insert into gateway_bff.known_users (user_id, status, roles, account_version) values ($1, 'SUSPENDED', '{USER}', 2)
+         on conflict (user_id) do update set status = 'SUSPENDED', account_version = 2`,
     [users.suspended.userId],
   );
 

@@ -8,7 +8,7 @@ let served: Awaited<ReturnType<typeof startServed>>;
 beforeAll(async () => {
   // Open to everybody, as behind a load balancer: what is on loopback only must stay there.
   const hosts = names.map((name) => [`${name.toUpperCase().replaceAll("-", "_")}_HOST`, "0.0.0.0"]);
-  served = await startServed(Object.fromEntries(hosts));
+  served = await startServed({ ...Object.fromEntries(hosts), GATEWAY_BFF_ORIGIN: "https://play.example" });
 });
 afterAll(() => served[Symbol.asyncDispose]());
 
@@ -85,6 +85,38 @@ test("metrics and debugging are on a listener of their own that only this machin
     expect((await ask(at(served.urlOf(name), "/livez"))).status).toBe(200);
     await expect(ask(at(served.opsUrlOf(name), "/metrics"))).rejects.toThrow("fetch failed");
   }
+});
+
+test("nobody outside learns where the services are, by the page, the documents or an error", async () => {
+  const gateway = served.urlOf("gateway-bff");
+  const ports = names.map((name) => new URL(served.urlOf(name)).port);
+  const paths = ["/", "/openapi.json", "/docs/", ...names.map((name) => `/openapi/${name}.json`), "/v1/me", "/readyz"];
+  for (const path of paths) {
+    const { text } = await ask(gateway + path);
+    expect(text, path).not.toMatch(new RegExp(`127\\.0\\.0\\.1|localhost|:(${ports.join("|")})`));
+  }
+  expect((await ask(`${gateway}/openapi/account.json`)).text).toContain("suspendUser");
+  for (const name of [
+    "__proto__",
+    "constructor",
+    "..%2f..%2fadmin",
+    "account%2f..",
+    "ACCOUNT",
+    "http:%2f%2fevil.example",
+  ])
+    expect([name, (await ask(`${gateway}/openapi/${name}.json`)).status]).toEqual([name, 404]);
+});
+
+test("whatever a request says of the name that it came by, a log-in comes back to where players are", async () => {
+  const heard = await hear(
+    served.urlOf("gateway-bff"),
+    "GET /login HTTP/1.1\r\nHost: evil.example\r\nX-Forwarded-Host: evil.example\r\nForwarded: host=evil.example\r\n" +
+      "X-Forwarded-Proto: http\r\nConnection: close\r\n\r\n",
+  );
+  expect(statusOf(heard)).toBe(303);
+  expect(heard).toContain(encodeURIComponent("https://play.example/login/callback"));
+  expect(heard).toMatch(/set-cookie: __Host-[^\r]+; Secure/i);
+  expect(heard).not.toContain("evil");
 });
 
 test("no answer tells what it is made with", async () => {

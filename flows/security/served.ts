@@ -16,7 +16,7 @@ import { freePort, todoke } from "../serving.ts";
 export const names = ["account", "entitlement", "notification", "gateway-bff"] as const;
 type Name = (typeof names)[number];
 
-const variableOf = (name: string, what: string) => `${name.toUpperCase().replaceAll("-", "_")}_${what}`;
+export const variableOf = (name: string, what: string) => `${name.toUpperCase().replaceAll("-", "_")}_${what}`;
 const newSecret = () => randomBytes(24).toString("base64url");
 
 /** A text that is found wherever it comes up. */
@@ -133,7 +133,7 @@ async function startCollector() {
   };
 }
 
-function keepPrinted({ stdout, stderr }: ChildProcess): () => string {
+export function keepPrinted({ stdout, stderr }: ChildProcess): () => string {
   let printed = "";
   for (const stream of [stdout, stderr]) stream?.setEncoding("utf8").on("data", (text) => (printed += text));
   return () => printed;
@@ -145,15 +145,4 @@ async function stop(child: ChildProcess): Promise<void> {
   if (isOver(child)) return;
   child.kill("SIGTERM");
   await once(child, "exit");
-}
-
-/** Runs the command to its end: what it printed, whichever way it ended. */
-export async function runToEnd(args: readonly string[], env: Record<string, string>): Promise<string> {
-  const child = spawn(process.execPath, [todoke, ...args], {
-    env: { PATH: process.env.PATH, ...env },
-    stdio: ["ignore", "pipe", "pipe"],
-  });
-  const printed = keepPrinted(child);
-  await once(child, "close");
-  return printed();
 }

@@ -19,7 +19,7 @@ import { serve } from "./listen.ts";
 import { type LogOptions, tellOfError } from "./log.ts";
 import { buildOpsApp, opsPortOf } from "./ops.ts";
 import { watchProcess } from "./process-gauges.ts";
-import { Readiness } from "./readiness.ts";
+import { type Check, Readiness } from "./readiness.ts";
 import { type Env, variableOf } from "./settings.ts";
 import { readTelemetrySettings, startTelemetry, type TelemetrySettings } from "./telemetry.ts";
 import { readVerifyingKeys, tokenVerifier, type VerifyingKey } from "./tokens.ts";
@@ -57,6 +57,8 @@ export interface ServiceParts<Settings, Role extends string> {
   readonly app: HttpApp;
   /** Registers /debug/ routes: on the ops listener, and under `todoke dev` on the service's own port too. */
   debug(routes: (app: HttpApp) => void): void;
+  /** What the service cannot work without, besides its database: as long as it fails, /readyz says so. */
+  needs(name: string, check: Check): void;
   /** For what goes wrong where nobody waits for an answer. */
   onError(error: unknown): void;
   use<T extends AsyncDisposable>(part: T): T;
@@ -139,7 +141,7 @@ export function service<Settings, const Role extends string>(definition: Service
       const bus = started.use(await outside.openBus(name));
       const stopping = new AbortController();
       // Not the bus: while it is away commands are still answered, and their events wait in the outbox.
-      const checks = { database: () => db.query("select 1") };
+      const checks: Record<string, Check> = { database: () => db.query("select 1") };
       const readiness = started.use(
         asyncDisposable(new Readiness({ checks, stopping: stopping.signal, log: app.log })),
       );
@@ -157,6 +159,9 @@ export function service<Settings, const Role extends string>(definition: Service
         wakeups,
         app,
         debug: (routes) => debugRoutes.push(routes),
+        needs: (what, check) => {
+          checks[what] = check;
+        },
         onError,
         use: (part) => started.use(part),
         topicOf: (table) => `${schema}.${table}`,

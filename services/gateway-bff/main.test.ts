@@ -51,6 +51,8 @@ test("with REDIS_URL sessions and limits are there, and a Redis that is away let
   expect(counted.rows).toEqual([]);
   await using without = await start({ ...here, REDIS_URL: "redis://127.0.0.1:1" }, { openBus });
   expect(await ask(without.url)).toMatchObject({ status: 503 });
+  const isReady = async (url: string) => (await fetch(`${url}/readyz`)).status;
+  expect([await isReady(service.url), await isReady(without.url)]).toEqual([200, 503]);
 });
 
 test("what operators look at is not on the port of the players", async () => {

@@ -27,10 +27,10 @@ export const { configFaults, dead, migrate, start } = service({
   settings: readSettings,
   dead: [deadInboxEvents(consumer)],
   docs: ({ upstreams }) => ({ sources: documentsOf(addressesOf(upstreams.urls)) }),
-  async build({ settings, workerSettings, does, app, db, bus, wakeups, use, onError, topicOf }) {
+  async build({ settings, workerSettings, does, app, db, bus, wakeups, use, needs, onError, topicOf }) {
     const { tokenFor } = openSigner({ issuer: name, key: settings.signingKey });
     const upstreams = use(openUpstreams({ ...settings.upstreams, tokenFor }));
-    const { sessions, limiter } = openStores(settings, { db, use, onError });
+    const { sessions, limiter } = openStores(settings, { db, use, needs, onError });
     if (does("upkeep")) {
       const policies = [idleLimits, retentionOf.processedEvents(settings.processedKeepMs), retentionOf.inboxAttempts()];
       use(keepClean(db, [...policies, retentionOf.resolvedDeadLetters()], { onError }));

@@ -7,7 +7,7 @@ import { redisLimiter } from "./limits/redis.ts";
 import type { SessionStore } from "./sessions/index.ts";
 import { postgresSessions } from "./sessions/postgres.ts";
 import { redisSessions } from "./sessions/redis.ts";
-import { openRedisLink } from "./sessions/redis-link.ts";
+import { openRedisLink, scriptOf } from "./sessions/redis-link.ts";
 
 export interface Stores {
   readonly sessions: SessionStore;
@@ -17,14 +17,19 @@ export interface Stores {
 interface Outside {
   readonly db: Db;
   use<T extends AsyncDisposable>(part: T): T;
+  needs(name: string, check: () => Promise<unknown>): void;
   onError(error: unknown): void;
 }
 
 type Chosen = Pick<Settings, "redisUrl" | "sessions">;
 
-export function openStores({ redisUrl: url, sessions: settings }: Chosen, { db, use, onError }: Outside): Stores {
+const nothing = scriptOf("return 1");
+
+export function openStores({ redisUrl: url, sessions: settings }: Chosen, outside: Outside): Stores {
+  const { db, use, needs, onError } = outside;
   if (url === undefined) return { sessions: use(postgresSessions(db, settings)), limiter: postgresLimiter(db) };
   // Each with a connection of its own: a flood that is being counted does not stand before those who are let in.
-  const limiter = redisLimiter(use(openRedisLink({ url, onError })));
-  return { sessions: use(redisSessions({ url, settings, onError })), limiter };
+  const link = use(openRedisLink({ url, onError }));
+  needs("redis", () => link.run(nothing, { keys: [], arguments: [] }));
+  return { sessions: use(redisSessions({ url, settings, onError })), limiter: redisLimiter(link) };
 }

@@ -76,10 +76,7 @@ export const eventDefects: readonly Planted[] = [
     name: "inbox-outside-transaction",
     what: "The mark of the inbox is committed by itself, before the effect.",
     caughtBy: ["event-takes-effect"],
-    broughtOutBy: {
-      given: [slow("consumer.marked", 100)],
-      faults: [{ atMs: 3_000, fault: "kill", target: "notification_1" }],
-    },
+    broughtOutBy: { given: [deadly("consumer.marked")] },
     patches: [
       {
         file: inbox,

@@ -3,6 +3,7 @@ import { type Language, type Texts, texts } from "./texts.ts";
 
 export interface ServiceState {
   readonly name: string;
+  /** Empty where it is nobody's business. */
   readonly url: string;
   readonly state: "ready" | "notReady" | "away";
 }

@@ -2,7 +2,7 @@
  * `GET /`: what runs here and who is logged in, for a person with a browser; and one API reference for all services.
  *
  * The page loads nothing from elsewhere, and its content security policy sees to it. It is for everybody, so it tells of a
- * service no more than whether it is ready.
+ * service no more than whether it is ready, and where it is only to those who sit at the same machine.
  */
 import { readFileSync } from "node:fs";
 import { everybody, type HttpApp, problems } from "@todoke/http";
@@ -16,6 +16,8 @@ export interface PageDeps {
   readonly services: Readonly<Record<string, string>>;
   /** As players see it. */
   readonly origin: string;
+  /** The gateway is reached on this machine only. */
+  readonly isLoopback: boolean;
   readonly languageOf: (request: FastifyRequest) => Language;
 }
 
@@ -46,7 +48,8 @@ export function pageRoutes(app: HttpApp, deps: PageDeps): void {
     const gateway: ServiceState = { name: "gateway-bff", url: deps.origin, state: "ready" };
     const language = deps.languageOf(request);
     reply.headers({ "content-language": language, vary: "Accept-Language" });
-    return asPage(reply).send(pageHtml([gateway, ...(await states())], language));
+    const services = (await states()).map((service) => (deps.isLoopback ? service : { ...service, url: "" }));
+    return asPage(reply).send(pageHtml([gateway, ...services], language));
   });
   for (const [path, type] of [
     ["/page.css", "text/css"],
@@ -65,7 +68,7 @@ function asPage(reply: FastifyReply): FastifyReply {
 }
 
 /** A service's own description, from here: the reference page may reach nothing else. */
-function documentRoute(app: HttpApp, { services }: PageDeps): void {
+function documentRoute(app: HttpApp, { services, isLoopback }: PageDeps): void {
   const schema = { hide: true, params: Type.Object({ service: Type.String({ maxLength: 64 }) }) };
   app.get("/openapi/:service.json", { ...everybody, schema }, async ({ params }, reply) => {
     const url = Object.hasOwn(services, params.service) ? services[params.service] : undefined;
@@ -75,7 +78,8 @@ function documentRoute(app: HttpApp, { services }: PageDeps): void {
     );
     if (!answer?.ok) throw problems.unavailable(`${params.service} does not answer`, { retryAfterSeconds: 1 });
     const document = (await answer.json()) as object;
-    return reply.type("application/json; charset=utf-8").send(JSON.stringify({ ...document, servers: [{ url }] }));
+    const described = { ...document, ...(isLoopback && { servers: [{ url }] }) };
+    return reply.type("application/json; charset=utf-8").send(JSON.stringify(described));
   });
 }
 

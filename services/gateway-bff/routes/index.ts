@@ -35,7 +35,7 @@ export function gatewayRoutes(app: HttpApp, deps: GatewayDeps): void {
   profileRoute(app, deps);
   sessionRoutes(app, deps);
   inboxRoutes(app, { ...deps, notificationUrl: deps.urls.notification });
-  pageRoutes(app, { services: addressesOf(deps.urls), origin: deps.origin, languageOf });
+  pageRoutes(app, { ...deps, services: addressesOf(deps.urls), languageOf });
 }
 
 /** Where each service is that is deployed here, by its name. */
