@@ -4,8 +4,8 @@
  * Nobody waits for it to learn the truth: a read compares with the clock itself. This makes the event, and the version
  * that goes with it.
  */
-import { setTimeout as sleep } from "node:timers/promises";
 import type { Db } from "@todoke/kernel/db";
+import { periodically } from "@todoke/kernel/worker";
 import { expireEntitlements } from "./store/expire-entitlements.ts";
 
 // So few that no command waits long for a row among them.
@@ -19,22 +19,12 @@ export interface ExpiryOptions {
 }
 
 export function keepExpiring(db: Db, options: ExpiryOptions): AsyncDisposable {
-  const stopping = new AbortController();
-  const loop = (async () => {
-    while (!stopping.signal.aborted) {
-      await expireDue(db, options, stopping.signal).catch((cause) =>
-        options.onError(new Error("ending what has run out failed", { cause })),
-      );
-      const everyMs = (options.everyMs ?? 1_000) * (0.5 + Math.random());
-      await sleep(everyMs, undefined, { signal: stopping.signal, ref: false }).catch(() => {});
-    }
-  })();
-  return {
-    async [Symbol.asyncDispose]() {
-      stopping.abort();
-      await loop;
-    },
-  };
+  const { everyMs = 1_000, onError } = options;
+  return periodically((stopping) => expireDue(db, options, stopping), {
+    everyMs,
+    what: "ending what has run out",
+    onError,
+  });
 }
 
 async function expireDue(db: Db, { onCommitted }: ExpiryOptions, stopping: AbortSignal): Promise<void> {

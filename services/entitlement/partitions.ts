@@ -4,8 +4,8 @@
  * Without its month no command could commit, so a service makes sure before it serves, and looks again every hour: two
  * months of failures would have to pass before one is missed. Any number of processes may do this at once.
  */
-import { setTimeout as sleep } from "node:timers/promises";
 import { type Db, transaction } from "@todoke/kernel/db";
+import { periodically } from "@todoke/kernel/worker";
 import { dropAuditMonths, makeAuditMonths } from "./store/audit-months.ts";
 
 const monthsAhead = 2;
@@ -23,23 +23,9 @@ export interface AuditMonthsOptions {
 /** Resolves once this month and the next are there, and goes on until disposed. */
 export async function keepAuditMonths(db: Db, options: AuditMonthsOptions): Promise<AsyncDisposable> {
   await transaction(db, (tx) => makeAuditMonths(tx, monthsAhead));
-  const stopping = new AbortController();
-  const loop = (async () => {
-    while (!stopping.signal.aborted) {
-      await keepOnce(db, options).catch((cause) =>
-        options.onError(new Error("keeping the months of entitlement_audit failed", { cause })),
-      );
-      // Not all processes at the same minute.
-      const everyMs = (options.everyMs ?? hourMs) * (0.5 + Math.random());
-      await sleep(everyMs, undefined, { signal: stopping.signal, ref: false }).catch(() => {});
-    }
-  })();
-  return {
-    async [Symbol.asyncDispose]() {
-      stopping.abort();
-      await loop;
-    },
-  };
+  const { everyMs = hourMs, onError } = options;
+  const what = "keeping the months of entitlement_audit";
+  return periodically(() => keepOnce(db, options), { everyMs, what, onError });
 }
 
 async function keepOnce(db: Db, { keepMonths, onDropped }: AuditMonthsOptions): Promise<void> {

@@ -3,6 +3,7 @@ import { consumers } from "@todoke/contracts";
 import { openSigner, service } from "@todoke/http";
 import { deadInboxEvents, keepSubscribed, openInbox, watchDeadEvents } from "@todoke/kernel/inbox";
 import { keepClean, retentionOf } from "@todoke/kernel/retention";
+import { periodically } from "@todoke/kernel/worker";
 import { resolveIdentity } from "./commands/resolve-identity.ts";
 import { readSettings } from "./config.ts";
 import { sessionGuard } from "./guard/session-guard.ts";
@@ -11,7 +12,6 @@ import { rememberRefusals } from "./limits/refusals.ts";
 import { openProvider, refreshTokens } from "./oidc/index.ts";
 import { onAccountEvent, readEvent } from "./on-account-event.ts";
 import { documentsOf } from "./page/index.ts";
-import { keepRemovingEnded } from "./remove-ended.ts";
 import { addressesOf, gatewayRoutes } from "./routes/index.ts";
 import { openStores } from "./stores.ts";
 import { openUpstreams } from "./upstreams/index.ts";
@@ -34,7 +34,7 @@ export const { configFaults, dead, migrate, start } = service({
     if (does("upkeep")) {
       const policies = [idleLimits, retentionOf.processedEvents(settings.processedKeepMs), retentionOf.inboxAttempts()];
       use(keepClean(db, [...policies, retentionOf.resolvedDeadLetters()], { onError }));
-      use(keepRemovingEnded(sessions, { onError }));
+      use(periodically(() => sessions.removeEnded(), { everyMs: 60_000, what: "removing ended sessions", onError }));
       use(watchDeadEvents({ db, consumer, onError }));
     }
     if (does("consumer")) {

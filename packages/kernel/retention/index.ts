@@ -4,10 +4,10 @@
  *
  * Any number of processes may do this at once: each takes rows that no other has locked.
  */
-import { setTimeout as sleep } from "node:timers/promises";
 import { type Db, statement } from "../db/index.ts";
 import { identifier } from "../db/pool.ts";
 import { count } from "../telemetry/index.ts";
+import { periodically } from "../worker/periodically.ts";
 
 export interface RetentionPolicy {
   readonly table: string;
@@ -83,24 +83,18 @@ export function keepClean(
   policies: readonly RetentionPolicy[],
   options: { everyMs?: number; onError?: (error: unknown) => void } = {},
 ): AsyncDisposable {
-  const stopping = new AbortController();
-  const loop = (async () => {
-    while (!stopping.signal.aborted) {
+  const { everyMs = 60_000, onError } = options;
+  const what = "removing old rows";
+  return periodically(
+    async (stopping) => {
       for (const policy of policies) {
-        await removeFinished(db, policy, stopping.signal).catch((error) =>
-          options.onError?.(new Error(`removing old rows of ${policy.table} failed`, { cause: error })),
+        await removeFinished(db, policy, stopping).catch((error) =>
+          onError?.(new Error(`${what} of ${policy.table} failed`, { cause: error })),
         );
       }
-      const everyMs = (options.everyMs ?? 60_000) * (0.5 + Math.random());
-      await sleep(everyMs, undefined, { signal: stopping.signal, ref: false }).catch(() => {});
-    }
-  })();
-  return {
-    async [Symbol.asyncDispose]() {
-      stopping.abort();
-      await loop;
     },
-  };
+    { everyMs, what },
+  );
 }
 
 export interface Horizons {
