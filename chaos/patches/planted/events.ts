@@ -26,8 +26,8 @@ const withoutSecondKey: readonly Patch[] = [
 
 const oftenCleaned: Patch = {
   file: retention,
-  find: "(options.everyMs ?? 60_000)",
-  replace: "(options.everyMs ?? 200)",
+  find: "everyMs = 60_000",
+  replace: "everyMs = 200",
 };
 
 export const eventDefects: readonly Planted[] = [

@@ -79,8 +79,8 @@ export const sendingDefects: readonly Planted[] = [
     patches: [
       {
         file: "packages/kernel/retention/index.ts",
-        find: "(options.everyMs ?? 60_000)",
-        replace: "(options.everyMs ?? 200)",
+        find: "everyMs = 60_000",
+        replace: "everyMs = 200",
       },
       {
         file: notifications,
