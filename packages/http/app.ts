@@ -33,6 +33,8 @@ export interface HttpAppOptions {
   readonly log?: LogOptions;
   /** Whether requests are traced and measured: yes, unless said otherwise. */
   readonly telemetry?: boolean;
+  /** How /openapi.json says that users prove who they are: by a token, unless said otherwise. */
+  readonly usersBy?: "session" | "token";
   /** Whether a route must say who may call it. Those of a service must; those of its ops listener need not. */
   readonly rules?: boolean;
   /** The largest body of any route that does not set its own `bodyLimit`. */

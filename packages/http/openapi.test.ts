@@ -89,3 +89,11 @@ test("a route says who may call it", async () => {
   });
   expect(paths["/free"].get.security).toBeUndefined();
 });
+
+test("where users have sessions, it is sessions that the document names", async () => {
+  await using app = await buildHttpApp({ title: "t", version: "0", log: { level: "silent" }, usersBy: "session" });
+  app.get("/me", { ...requires(nobody, { user: "any" }), schema: { operationId: "me" } }, async () => ({}));
+  const { paths, components } = (await app.inject("/openapi.json")).json();
+  expect(paths["/me"].get.security).toEqual([{ cookie: [] }, { session: [] }]);
+  expect(components.securitySchemes.cookie).toMatchObject({ type: "apiKey", in: "cookie", name: "__Host-todoke" });
+});

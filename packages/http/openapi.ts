@@ -29,16 +29,27 @@ export const ProblemView = Type.Object(
   { description: "The request was refused, or failed." },
 );
 
-export async function describeRoutes(app: HttpApp, info: { title: string; version: string }): Promise<void> {
+interface About {
+  readonly title: string;
+  readonly version: string;
+  /** How users prove who they are here: by a session of their own, or by a token that the gateway signs for them. */
+  readonly usersBy?: "session" | "token";
+}
+
+export async function describeRoutes(app: HttpApp, info: About): Promise<void> {
+  const proofs = proofsOf[info.usersBy ?? "token"];
   requireOperationIds(app);
   await app.register(swagger, {
     openapi: {
       openapi: "3.1.0",
       info: { title: info.title, version: info.version },
-      components: { schemas: { Problem: ProblemView }, securitySchemes },
+      components: { schemas: { Problem: ProblemView }, securitySchemes: { apiKey, ...proofs } },
     },
     convertConstToEnum: false, // 3.1 is JSON Schema: a constant may stay one.
-    transform: ({ schema, url, route }) => ({ schema: withSecurity(withProblems(schema), route), url }),
+    transform: ({ schema, url, route }) => ({
+      schema: withSecurity(withProblems(schema), route, Object.keys(proofs)),
+      url,
+    }),
   });
   let document: string | undefined;
   app.get("/openapi.json", { ...everybody, schema: { hide: true } }, (_request, reply) => {
@@ -48,16 +59,26 @@ export async function describeRoutes(app: HttpApp, info: { title: string; versio
 }
 
 const bearer = (description: string) => ({ type: "http", scheme: "bearer", description }) as const;
-const securitySchemes = {
-  apiKey: bearer("An API key: `Authorization: Bearer tdk_…`"),
-  token: bearer("What the gateway sends for a user or for itself: a signed token of a minute"),
-};
+const apiKey = bearer("An API key: `Authorization: Bearer tdk_…`");
+const proofsOf = {
+  token: { token: bearer("What the gateway sends for a user or for itself: a signed token of a minute") },
+  session: {
+    cookie: {
+      type: "apiKey",
+      in: "cookie",
+      name: "__Host-todoke",
+      description: "A browser's session; with the header `X-Todoke-Request` on all that is not a GET",
+    },
+    session: bearer("A native client's session: `Authorization: Bearer tds_…`"),
+  },
+} as const;
 
 /** Who may call is known from `requires`. */
-function withSecurity(schema: FastifySchema, { config }: RouteOptions): FastifySchema {
+function withSecurity(schema: FastifySchema, { config }: RouteOptions, proofs: readonly string[]): FastifySchema {
   const rule = config?.rule;
   if (!rule || rule.everybody) return schema;
-  const security = [...(rule.key ? [{ apiKey: [] }] : []), ...(byToken(rule) ? [{ token: [] }] : [])];
+  const byProof = byToken(rule) ? proofs.map((name) => ({ [name]: [] })) : [];
+  const security = [...(rule.key ? [{ apiKey: [] }] : []), ...byProof];
   const description = [schema.description, `For ${whoMay(rule)}.`].filter(Boolean).join(" ");
   return { ...schema, security, description };
 }

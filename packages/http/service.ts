@@ -36,6 +36,8 @@ export interface ServiceDefinition<Settings, Role extends string> {
   readonly settings: (env: Env, faults: string[]) => Settings;
   /** Its tables with rows that may be given up, for `todoke dead`. */
   readonly dead?: readonly DeadTable[];
+  /** How users prove who they are here: by a token of the gateway, unless said otherwise. */
+  readonly usersBy?: "session" | "token";
   /** What its API reference shows, when that is more than its own. */
   readonly docs?: (settings: Settings) => DocsPageOptions;
   /** Puts the service together. Whatever it starts goes through `use`, and is stopped in the opposite order. */
@@ -133,7 +135,8 @@ export function service<Settings, const Role extends string>(definition: Service
       const db = openDb({ url: common.databaseUrl, schema, applicationName: name });
       started.defer(() => db.end());
       const about = { title: `Todoke ${name}`, version: "0.1.0", log: common.log, telemetry: common.telemetry.enabled };
-      const app = await buildHttpApp({ ...about, rules: true });
+      const { usersBy = "token" } = definition;
+      const app = await buildHttpApp({ ...about, rules: true, usersBy });
       const wakeups = started.use(openWakeups({ url: common.databaseUrl, onError }));
       const apiKeys = openApiKeys({ db, fixed: common.apiKeys });
       started.defer(wakeups.on(`${schema}.api_keys`, () => apiKeys.forget()));

@@ -26,6 +26,7 @@ export const { configFaults, dead, migrate, start } = service({
   roles: ["api", "consumer", "upkeep"],
   settings: readSettings,
   dead: [deadInboxEvents(consumer)],
+  usersBy: "session",
   docs: ({ upstreams }) => ({ sources: documentsOf(addressesOf(upstreams.urls)) }),
   async build({ settings, workerSettings, does, app, db, bus, wakeups, use, needs, onError, topicOf }) {
     const { tokenFor } = openSigner({ issuer: name, key: settings.signingKey });
