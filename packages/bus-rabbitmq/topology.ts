@@ -25,9 +25,9 @@ const namePattern = /^[A-Za-z0-9_-]{1,64}$/;
 export interface TopologyOptions {
   readonly place: string;
   /**
-   * How long a new queue is left alone before anything is sent to it. RabbitMQ answers a declaration up to a second
-   * before the queue's name is on disk; a lone broker that is killed in between forgets the queue, and everything that it
-   * had confirmed in it.
+   * How long a new queue is left alone before anything is sent to it, and its bindings before they are relied on.
+   * RabbitMQ answers a declaration up to a second before it is on disk; a lone broker that is killed in between forgets
+   * the queue, and everything that it had confirmed in it, or the binding, and with it everything that comes later.
    */
   readonly newQueueRestMs: number;
   readonly log: Log;
@@ -73,8 +73,9 @@ export class Topology {
   async #declareConsumer(link: Link, { name, subjects }: Consumer): Promise<void> {
     const queue = this.queueOf(name);
     await this.declareExchange(link);
+    let isNew = false;
     try {
-      await this.#declareQueue(link, queue, queueArguments(await link.server()));
+      isNew = await this.#declareQueue(link, queue, queueArguments(await link.server()));
       this.#warnings.delete(queue);
     } catch (error) {
       if (!isRefusal(error, "PRECONDITION_FAILED")) throw error;
@@ -83,6 +84,7 @@ export class Topology {
     await link.ask(async (channel) => {
       for (const subject of subjects) await channel.queueBind({ exchange: this.exchange, queue, routingKey: subject });
     });
+    if (isNew) await pause(this.#options.newQueueRestMs);
   }
 
   /** Rejects when there is such a queue with other settings: what waits in it might not come back. */
@@ -99,10 +101,12 @@ export class Topology {
     }
   }
 
-  async #declareQueue(link: Link, queue: string, args: Record<string, unknown>): Promise<void> {
+  /** Whether it had to be made. */
+  async #declareQueue(link: Link, queue: string, args: Record<string, unknown>): Promise<boolean> {
     const isNew = !(await isThere(link, queue));
     await link.ask((channel) => channel.queueDeclare({ queue, durable: true, arguments: args }));
     if (isNew) await pause(this.#options.newQueueRestMs);
+    return isNew;
   }
 
   /** Somebody made the queue with other settings, or an older broker did: its events are worth more than our wishes. */
