@@ -58,6 +58,7 @@ export function openSigner({ issuer, key }: { readonly issuer: string; readonly 
       if (known && known.until > now) return known.token;
       const token = sign(audience, user);
       keep(kept, name, { token, until: now + reuseMs });
+      token.catch(() => kept.delete(name)); // A failure is not handed out again.
       return token;
     },
   };
