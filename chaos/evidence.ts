@@ -50,6 +50,8 @@ export interface Exit {
   readonly signal: string | null;
   /** What was wanted of it: a kill, an orderly stop, or nothing. */
   readonly wanted: "kill" | "stop" | "start" | "nothing";
+  /** The end of its log, where it ended by itself. */
+  readonly lastWords?: string;
 }
 
 export interface Facts {

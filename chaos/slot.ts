@@ -35,6 +35,9 @@ const restartMs = 100;
 /** Longer than any start on a busy machine; a process that needs more is taken for one that never will. */
 const startMs = 60_000;
 
+/** A stack and the line before it. */
+const lastWordsMax = 3_000;
+
 const program = fileURLToPath(new URL("./process.ts", import.meta.url));
 const instrument = new URL("./patches/instrument.ts", import.meta.url).href;
 
@@ -177,6 +180,7 @@ export class Slot {
     const killedItself = signal === "SIGKILL" && failpoints.some(({ action }) => action === "kill");
     const neverServed = code === couldNotStart || (this.#wanted === "stop" && !served);
     const wanted = killedItself ? "kill" : neverServed ? "start" : this.#wanted;
-    return { at: Date.now(), target: name, pid: child.pid ?? 0, code, signal, wanted };
+    const lastWords = wanted === "nothing" || code === 1 ? readFileSync(logFile, "utf8").slice(-lastWordsMax) : "";
+    return { at: Date.now(), target: name, pid: child.pid ?? 0, code, signal, wanted, lastWords };
   }
 }

@@ -113,12 +113,11 @@ function lingersMs({ fault }: FaultRecord): number {
   return /^(postgres|database|commit|sessions|rows)\b/.test(fault) ? 5_000 : 0;
 }
 
-function checkExit({ target, pid, code, signal, wanted }: Exit): Violation[] {
+function checkExit({ target, pid, code, signal, wanted, lastWords = "" }: Exit): Violation[] {
   const fine = wanted === "kill" || (wanted === "stop" && code === 0) || wanted === "start";
   const how = signal ?? `code ${code}`;
-  return fine
-    ? []
-    : [{ invariant: "clean-exit", what: `${target} (process ${pid}) ended by ${how}; wanted: ${wanted}` }];
+  const what = `${target} (process ${pid}) ended by ${how}; wanted: ${wanted}; its last words: ${lastWords}`;
+  return fine ? [] : [{ invariant: "clean-exit", what }];
 }
 
 /** A lease that lapsed has a fault behind it, to its holder's process or to what that process depends on. */

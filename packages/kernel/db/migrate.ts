@@ -9,6 +9,7 @@ import { createHash } from "node:crypto";
 import { readdir, readFile } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import type pg from "pg";
+import { checkIn, checkOut } from "./check-out.ts";
 import { sqlStateOf } from "./errors.ts";
 import { type Db, identifier } from "./pool.ts";
 
@@ -70,17 +71,14 @@ function folder(dir: URL): URL {
 /** Runs what has not run yet and returns it, in order. */
 export async function migrate(db: Db, options: MigrateOptions): Promise<Applied[]> {
   const migrations = (await Promise.all(options.sets.map(migrationsOf))).flat();
-  const client = await db.connect();
-  const ignore = () => {};
-  client.on("error", ignore);
+  const client = await checkOut(db);
   try {
     await client.query(`set statement_timeout = 0; set idle_in_transaction_session_timeout = 0`);
     await waitForTurn(client, options);
     return await applyMissing(client, migrations, options);
   } finally {
     // The session holds the lock and settings of its own: end it rather than hand it back.
-    client.off("error", ignore);
-    client.release(true);
+    checkIn(client, true);
   }
 }
 

@@ -1,3 +1,5 @@
+import { once } from "node:events";
+import { type AddressInfo, createServer } from "node:net";
 import { expect, test, vi } from "vitest";
 import { openWire, testDatabase, until } from "../testing/index.ts";
 import { afterCommit, CommitUnknown, isUnavailable, openDb, statement, transaction } from "./index.ts";
@@ -48,6 +50,23 @@ test("behind a BEGIN that fails nothing is sent that would commit by itself", as
   });
   await expect(transaction(db, (tx) => tx.query(`insert into things values (1, 1)`))).rejects.toThrow(/division/);
   expect((await t.db.query(`select from things`)).rowCount).toBe(0);
+});
+
+test("a connection that is ended in the packet that opened it fails the statement, not the process", async () => {
+  const message = (type: string, body: string) => {
+    const length = Buffer.alloc(4);
+    length.writeInt32BE(body.length + 4);
+    return Buffer.concat([Buffer.from(type), length, Buffer.from(body)]);
+  };
+  const welcome = [message("R", "\0\0\0\0"), message("Z", "I")];
+  const farewell = message("E", "SFATAL\0VFATAL\0C57P01\0Mterminating connection due to administrator command\0\0");
+  const server = createServer((socket) => socket.once("data", () => socket.end(Buffer.concat([...welcome, farewell]))));
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  const db = openDb({ url: `postgres://someone@127.0.0.1:${(server.address() as AddressInfo).port}/nowhere` });
+  const uses = [() => transaction(db, (tx) => tx.query(`select 1`)), () => statement(db, { text: `select 1` })];
+  for (const use of uses) await expect(use()).rejects.toSatisfy(isUnavailable);
+  await db.end();
+  server.close();
 });
 
 test("a deadlock is tried again until both transactions have committed", async () => {

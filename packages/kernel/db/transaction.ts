@@ -1,6 +1,7 @@
 /** One transaction: all of it or nothing, and the truth about which. */
 import { setTimeout as sleep } from "node:timers/promises";
 import type pg from "pg";
+import { checkIn, checkOut } from "./check-out.ts";
 import { CommitUnknown, isRolledBack, isUnavailable, lostARace, sqlStateOf } from "./errors.ts";
 import type { Db } from "./pool.ts";
 
@@ -110,20 +111,4 @@ async function retryingRaces<T>(run: () => Promise<T>): Promise<T> {
       await sleep(2 ** tries * 5 * (0.5 + Math.random()));
     }
   }
-}
-
-/** A connection that is ended from outside while we hold it must fail our statement, not the process. */
-async function checkOut(db: Db): Promise<pg.PoolClient> {
-  const client = await db.connect();
-  client.on("error", heardElsewhere);
-  return client;
-}
-
-function checkIn(client: pg.PoolClient, broken: boolean): void {
-  client.off("error", heardElsewhere);
-  client.release(broken);
-}
-
-function heardElsewhere(): void {
-  // The statement that was running, or the next one, rejects with the same error.
 }
