@@ -11,7 +11,7 @@ import { ScalarType } from "@bufbuild/protobuf";
 import { TimestampSchema } from "@bufbuild/protobuf/wkt";
 import { EventNotEncodable } from "./faults.ts";
 import { parseInstant } from "./time.ts";
-import { begin, eventBytesMax, finish, room, writeInt64, writeShort, writeText, writeVarint } from "./wire.ts";
+import { begin, eventBytesMax, finish, room, writeInt64, writeNested, writeText, writeVarint } from "./wire.ts";
 
 export type Encode = (json: unknown) => Uint8Array;
 
@@ -30,14 +30,39 @@ interface Field {
 /** Compiles the encoder of one schema. Throws at once for a kind of field that it has no writer for. */
 export function encoderFor(schema: DescMessage): Encode {
   const eventType = schema.name;
-  const fields = schema.fields.map(compileField).sort((a, b) => a.varintTag - b.varintTag);
+  const write = messageWriter(schema, { eventType, field: () => undefined });
 
   return (json) => {
-    if (!isObject(json)) throw new EventNotEncodable({ eventType, why: `must be an object, not ${shown(json)}` });
-    if ("event_type" in json && json.event_type !== eventType) {
+    if (isObject(json) && "event_type" in json && json.event_type !== eventType) {
       throw new EventNotEncodable({ eventType, field: "event_type", why: `says ${shown(json.event_type)}` });
     }
     begin();
+    write(json);
+    return finish();
+  };
+}
+
+/** Where in an event a message is, for whoever has to mend it. It is asked for only when something is wrong. */
+interface Place {
+  readonly eventType: string;
+  /** "players[1]"; undefined for the event itself. */
+  field(): string | undefined;
+}
+
+const within = (place: Place, name: string): string => {
+  const outer = place.field();
+  return outer === undefined ? name : `${outer}.${name}`;
+};
+
+/** Compiles a writer of all fields of a message. */
+function messageWriter(schema: DescMessage, place: Place): (json: unknown) => void {
+  const fields = schema.fields.map((field) => compileField(field, place)).sort((a, b) => a.varintTag - b.varintTag);
+
+  return (json) => {
+    if (!isObject(json)) {
+      const why = `must be an object, not ${shown(json)}`;
+      throw new EventNotEncodable({ eventType: place.eventType, field: place.field(), why });
+    }
     let known = 0;
     for (const field of fields) {
       const value = json[field.name];
@@ -46,40 +71,60 @@ export function encoderFor(schema: DescMessage): Encode {
       if (value !== undefined && value !== null) field.write(value, field);
       else if (field.required) throw field.refuse("is missing");
     }
-    if (known !== Object.keys(json).length) refuseUnknown(schema, json);
-    return finish();
+    if (known !== Object.keys(json).length) refuseUnknown(schema, place, json);
   };
 }
 
 /** Leaving out what the schema lacks would lose it for good, silently. */
-function refuseUnknown(schema: DescMessage, json: Record<string, unknown>): void {
+function refuseUnknown(schema: DescMessage, place: Place, json: Record<string, unknown>): void {
   const names = new Set(schema.fields.map((field) => field.name));
   const field = Object.keys(json).find((key) => !names.has(key));
   if (field === undefined) return;
   throw new EventNotEncodable({
-    eventType: schema.name,
-    field: field.slice(0, 80),
+    eventType: place.eventType,
+    field: within(place, field.slice(0, 80)),
     why: "is not in the schema that this build knows",
     perhapsNewer: true,
   });
 }
 
-function compileField(field: DescField): Field {
+function compileField(field: DescField, place: Place): Field {
   return {
     name: field.name,
     required: !field.proto.proto3Optional,
-    write: writerFor(field),
+    write: writerFor(field, place),
     varintTag: field.number * 8,
     lengthTag: field.number * 8 + 2,
-    refuse: (why) => new EventNotEncodable({ eventType: field.parent.name, field: field.name, why }),
+    refuse: (why) => new EventNotEncodable({ eventType: place.eventType, field: within(place, field.name), why }),
   };
 }
 
-function writerFor(field: DescField): Write {
+function writerFor(field: DescField, place: Place): Write {
   if (field.fieldKind === "scalar" && field.scalar === ScalarType.STRING) return writeString;
   if (field.fieldKind === "scalar" && field.scalar === ScalarType.INT64) return writeInteger;
   if (field.fieldKind === "message" && field.message.typeName === TimestampSchema.typeName) return writeTime;
+  if (field.fieldKind === "list" && field.listKind === "message") return listWriter(field, place);
   throw new TypeError(`${field} is of a kind that no event has had so far: give it a writer in encoder.ts`);
+}
+
+/** Messages in their order, at least one: proto3 cannot tell an empty list from one that was forgotten. */
+function listWriter(list: DescField & { fieldKind: "list"; listKind: "message" }, place: Place): Write {
+  // Encoding is synchronous, so which element is being written can be noted here, at no cost to those that fit.
+  let at = 0;
+  const write = messageWriter(list.message, {
+    eventType: place.eventType,
+    field: () => `${within(place, list.name)}[${at}]`,
+  });
+
+  return (value, field) => {
+    if (!Array.isArray(value)) throw field.refuse(`must be an array, not ${shown(value)}`);
+    if (value.length === 0) throw field.refuse("is empty");
+    for (at = 0; at < value.length; at++) {
+      reserve(0, field);
+      writeVarint(field.lengthTag);
+      writeNested(() => write(value[at]));
+    }
+  };
 }
 
 const writeString: Write = (value, field) => {
@@ -108,7 +153,7 @@ const writeTime: Write = (value, field) => {
   const { seconds, nanos } = instant;
   reserve(0, field);
   writeVarint(field.lengthTag);
-  writeShort(() => {
+  writeNested(() => {
     if (seconds !== 0) writeVarint(secondsTag);
     if (seconds > 0) writeVarint(seconds);
     if (seconds < 0) writeInt64(BigInt(seconds));
@@ -120,7 +165,10 @@ const writeTime: Write = (value, field) => {
 const secondsTag = TimestampSchema.field.seconds.number * 8;
 const nanosTag = TimestampSchema.field.nanos.number * 8;
 
-/** The longest tag, length and number around a text: more is never written between two calls. */
+/**
+ * The longest tag, length and number around a text, and what a message around it moves on by: more is never written between
+ * two calls.
+ */
 const framingBytesMax = 32;
 
 function reserve(length: number, field: Field): void {

@@ -8,7 +8,7 @@
 interface Fault {
   readonly eventType: string;
   /** Its name in the schema; absent when the fault is the event's as a whole. */
-  readonly field?: string;
+  readonly field?: string | undefined;
   readonly why: string;
   readonly perhapsNewer?: boolean;
   readonly cause?: unknown;

@@ -27,6 +27,7 @@ import {
   EntitlementGrantedSchema,
   EntitlementRevokedSchema,
 } from "./gen/todoke/events/v1/entitlement_pb.ts";
+import { MatchMadeSchema, TicketExpiredSchema } from "./gen/todoke/events/v1/matchmaking_pb.ts";
 
 export { EventNotDecodable, EventNotEncodable } from "./faults.ts";
 export { eventBytesMax } from "./wire.ts";
@@ -41,13 +42,15 @@ export const events = {
   AccountReinstated: { schema: AccountReinstatedSchema, subject: "account.events" },
   AccountRolesChanged: { schema: AccountRolesChangedSchema, subject: "account.events" },
   AccountDeleted: { schema: AccountDeletedSchema, subject: "account.events" },
+  MatchMade: { schema: MatchMadeSchema, subject: "matchmaking.events" },
+  TicketExpired: { schema: TicketExpiredSchema, subject: "matchmaking.events" },
 } as const;
 
 export type EventType = keyof typeof events;
 
 /** Who consumes what: durable consumer names and their subjects. A broker keeps events for these before they first run. */
 export const consumers = {
-  notification: ["entitlement.events", "account.events"],
+  notification: ["entitlement.events", "account.events", "matchmaking.events"],
   "gateway-bff": ["account.events"],
 } as const satisfies Record<string, readonly (typeof events)[EventType]["subject"][]>;
 
@@ -72,6 +75,10 @@ export function encodeEvent(eventType: string, json: unknown): Uint8Array {
   if (!codec) throw new EventNotEncodable(unknownType(eventType));
   return codec.encode(json);
 }
+
+/** The same from an outbox row as a relay holds it: what a relay takes as its `encode`. */
+export const encodeOutboxEvent = ({ eventType, payload }: { eventType: string; payload: string }): Uint8Array =>
+  encodeEvent(eventType, JSON.parse(payload));
 
 /** The event in these bytes. Else EventNotDecodable. */
 export function decodeEvent<Type extends EventType>(eventType: Type, bytes: Uint8Array): Event<Type> {

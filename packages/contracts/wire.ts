@@ -55,9 +55,24 @@ export function writeText(value: string, byteLength: number): void {
   end += scratch.write(value, end, byteLength);
 }
 
-/** Whatever `write` writes, with its length before it. It must be shorter than 128 bytes. */
-export function writeShort(write: () => void): void {
+/**
+ * Whatever `write` writes, with its length before it. The length has one byte, as for all that is shorter than 128; what
+ * is longer moves on to make room, by `nestedExtraBytesMax` at the most.
+ */
+export function writeNested(write: () => void): void {
   const start = end++;
   write();
-  scratch[start] = end - start - 1;
+  const length = end - start - 1;
+  if (length < 0x80) {
+    scratch[start] = length;
+    return;
+  }
+  const extra = length < 0x4000 ? 1 : nestedExtraBytesMax;
+  scratch.copyWithin(start + 1 + extra, start + 1, end);
+  end = start;
+  writeVarint(length);
+  end += length;
 }
+
+/** The longest length is that of a whole event: three bytes. */
+const nestedExtraBytesMax = 2;

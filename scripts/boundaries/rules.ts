@@ -1,7 +1,8 @@
 /**
  * What a file of this repository may reach for, by where it lies. docs/style.md says why; this says it to the machine.
  *
- *   services → http → kernel      bus-* → kernel      all → contracts      cli, scripts, bench, chaos, flows → all
+ *   services → http → kernel      services → redis      bus-* → kernel      all → contracts
+ *   cli, scripts, bench, chaos, flows → all
  */
 import { posix } from "node:path";
 import { type Mention, reachOf } from "./source.ts";
@@ -38,11 +39,12 @@ const mayImport: readonly { readonly from: RegExp; readonly to: RegExp; readonly
   { from: /^packages\/identity$/, to: /^$/, law: "identity imports nothing of ours" },
   { from: /^packages\/kernel$/, to: /^$/, law: "kernel imports nothing of ours" },
   { from: /^packages\/bus-/, to: /^packages\/(kernel|contracts)$/, law: "a bus imports kernel and contracts only" },
+  { from: /^packages\/redis$/, to: /^packages\/kernel$/, law: "redis imports kernel only" },
   { from: /^packages\/http$/, to: /^packages\/(kernel|contracts)$/, law: "http imports kernel and contracts only" },
   {
     from: /^services\//,
-    to: /^packages\/(http|kernel|contracts)$/,
-    law: "a service imports http, kernel and contracts, and never another service",
+    to: /^packages\/(http|kernel|contracts|redis)$/,
+    law: "a service imports http, kernel, contracts and redis, and never another service",
   },
 ];
 
@@ -63,8 +65,8 @@ const clients: readonly { readonly client: RegExp; readonly owners: RegExp; read
   },
   {
     client: /^(redis$|@redis\/)/,
-    owners: /^services\/(gateway-bff|matchmaking)$/,
-    law: "only gateway-bff and matchmaking know the Redis client",
+    owners: /^(packages\/redis|bench)$/,
+    law: "only packages/redis knows the Redis client",
   },
   {
     client: /^(fastify|@fastify\/.*|fastify-plugin)$/,

@@ -1,14 +1,13 @@
 /** Puts the service together: the only file here that starts anything. */
-import { EventNotEncodable, encodeEvent } from "@todoke/contracts";
+import { encodeOutboxEvent } from "@todoke/contracts";
 import { outboxRoutes, service } from "@todoke/http";
 import { deadOutboxEvents, openOutbox, relay } from "@todoke/kernel/outbox";
 import { keepClean, retentionOf } from "@todoke/kernel/retention";
-import { retry } from "@todoke/kernel/worker";
 import { openCommands } from "./commands/index.ts";
 import { readSettings } from "./config.ts";
 import { keepEndingSuspensions } from "./expiry.ts";
 import { accountRoutes } from "./routes/index.ts";
-import { tellPublished, watchOutbox } from "./telemetry.ts";
+import { outboxTelemetry } from "./telemetry.ts";
 
 export const { configFaults, dead, migrate, start } = service({
   name: "account",
@@ -23,11 +22,11 @@ export const { configFaults, dead, migrate, start } = service({
     if (does("upkeep")) {
       use(keepClean(db, [retentionOf.publishedEvents(), retentionOf.idempotencyKeys()], { onError }));
       use(keepEndingSuspensions(db, { onCommitted: wakeRelay, onError }));
-      use(watchOutbox(db, onError));
+      use(outboxTelemetry.watch(db, onError));
     }
     if (does("relay")) {
-      const about = { name: "account relay", db, bus, encode, settings: workerSettings };
-      use(relay({ ...about, wakeups, topic, onError, onPublished: tellPublished })).start();
+      const about = { name: "account relay", db, bus, encode: encodeOutboxEvent, settings: workerSettings };
+      use(relay({ ...about, wakeups, topic, onError, onPublished: outboxTelemetry.tellPublished })).start();
     }
     if (does("api")) {
       const outbox = openOutbox({ wakeups, topic });
@@ -37,13 +36,3 @@ export const { configFaults, dead, migrate, start } = service({
     debug((on) => outboxRoutes(on, { db, onRedriven: wakeRelay }));
   },
 });
-
-/** What this build does not know yet may be known to the one that is being deployed. */
-function encode({ eventType, payload }: { eventType: string; payload: string }) {
-  try {
-    return encodeEvent(eventType, JSON.parse(payload));
-  } catch (error) {
-    if (error instanceof EventNotEncodable && error.perhapsNewer) return retry(0, error.message);
-    throw error;
-  }
-}

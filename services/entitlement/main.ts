@@ -1,9 +1,8 @@
 /** Puts the service together: the only file here that starts anything. */
-import { EventNotEncodable, encodeEvent } from "@todoke/contracts";
+import { encodeOutboxEvent } from "@todoke/contracts";
 import { type Env, outboxRoutes, service, wholeNumbers } from "@todoke/http";
 import { deadOutboxEvents, relay } from "@todoke/kernel/outbox";
 import { keepClean, retentionOf } from "@todoke/kernel/retention";
-import { retry } from "@todoke/kernel/worker";
 import { changeEntitlement } from "./commands/change-entitlement.ts";
 import { checkEntitlement } from "./commands/check-entitlement.ts";
 import { keepExpiring } from "./expiry.ts";
@@ -11,7 +10,7 @@ import { keepAuditMonths } from "./partitions.ts";
 import { batchRoute } from "./routes/batch.ts";
 import { entitlementRoutes } from "./routes/entitlements.ts";
 import { userEntitlementRoutes } from "./routes/user-entitlements.ts";
-import { tellPublished, told, watchOutbox } from "./telemetry.ts";
+import { outboxTelemetry, told } from "./telemetry.ts";
 
 export const { configFaults, dead, migrate, start } = service({
   name: "entitlement",
@@ -33,11 +32,11 @@ export const { configFaults, dead, migrate, start } = service({
       );
       use(keepClean(db, [retentionOf.publishedEvents(), retentionOf.idempotencyKeys()], { onError }));
       use(keepExpiring(db, { onCommitted: wakeRelay, onError }));
-      use(watchOutbox(db, onError));
+      use(outboxTelemetry.watch(db, onError));
     }
     if (does("relay")) {
-      const about = { name: "entitlement relay", db, bus, encode, settings: workerSettings };
-      use(relay({ ...about, wakeups, topic, onError, onPublished: tellPublished })).start();
+      const about = { name: "entitlement relay", db, bus, encode: encodeOutboxEvent, settings: workerSettings };
+      use(relay({ ...about, wakeups, topic, onError, onPublished: outboxTelemetry.tellPublished })).start();
     }
     if (does("api")) {
       const deps = {
@@ -56,14 +55,4 @@ export const { configFaults, dead, migrate, start } = service({
 
 function readSettings(env: Env, faults: string[]): { auditKeepMonths: number } {
   return { auditKeepMonths: wholeNumbers(env, faults)("ENTITLEMENT_AUDIT_KEEP_MONTHS", 24, [1, 1_200]) };
-}
-
-/** What this build does not know yet may be known to the one that is being deployed. */
-function encode({ eventType, payload }: { eventType: string; payload: string }) {
-  try {
-    return encodeEvent(eventType, JSON.parse(payload));
-  } catch (error) {
-    if (error instanceof EventNotEncodable && error.perhapsNewer) return retry(0, error.message);
-    throw error;
-  }
 }

@@ -1,9 +1,8 @@
 import { hash } from "node:crypto";
 import { type EventBus, memoryBus } from "@todoke/kernel/bus";
-import { fixedId, testDatabase, until } from "@todoke/kernel/testing";
+import { testDatabase, until } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
 import { migrate, start } from "./main.ts";
-import { readOutbox } from "./telemetry.ts";
 import { body } from "./testing.ts";
 
 async function setup(bus: EventBus) {
@@ -65,23 +64,4 @@ test("commands, requests and published events are counted on /metrics, beside th
     'http_response_status_code="201"} 2',
     'http_response_status_code="409"} 1',
   ]);
-});
-
-test("the backlog has an age while something could be published, and FAILED events are counted apart", async () => {
-  await using t = await testDatabase();
-  await t.db.query(
-    `insert into outbox_events (event_id, event_type, subject, aggregate_key, version, payload, status, created_at)
-     values ($1, 'T', 's', 'a', 1, '{}', 'PENDING', now() - interval '90 seconds'),
-            ($2, 'T', 's', 'b', 1, '{}', 'FAILED', now())`,
-    [fixedId(1), fixedId(2)],
-  );
-  const values = Object.fromEntries(
-    (await readOutbox(t.db)).map((reading) => [
-      "attributes" in reading ? reading.attributes.status : reading.name,
-      reading.value,
-    ]),
-  );
-  const { "entitlement.outbox.backlog.age": age, ...counts } = values;
-  expect(counts).toEqual({ pending: 1, in_flight: 0, "entitlement.outbox.failed.current": 1 });
-  expect(age).toBeGreaterThanOrEqual(90);
 });

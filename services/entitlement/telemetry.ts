@@ -1,9 +1,9 @@
 /** What only this service tells of itself. Every name it adds is here; docs/telemetry.md lists the same. */
-import { CommitUnknown, type Db } from "@todoke/kernel/db";
-import { outboxBacklog } from "@todoke/kernel/outbox";
-import { Problem } from "@todoke/kernel/problem";
-import { inSpan, type MetricCatalogue, metersOf, watch } from "@todoke/kernel/telemetry";
+import { outboxMetrics } from "@todoke/kernel/outbox";
+import { inSpan, type MetricCatalogue, metersOf, resultOf } from "@todoke/kernel/telemetry";
 import type { ChangeEntitlement } from "./commands/change-entitlement.ts";
+
+export const outboxTelemetry = outboxMetrics("entitlement");
 
 export const metricCatalogue = {
   "entitlement.command.total": {
@@ -13,30 +13,7 @@ export const metricCatalogue = {
       "Commands by what became of them: applied, replayed, conflict, refused (it can never be), unknown (the COMMIT was lost), failed",
     attributes: ["action", "result"],
   },
-  "entitlement.outbox.publish.delay": {
-    kind: "histogram",
-    unit: "s",
-    description: "From the event's row being written to the bus having stored it",
-    attributes: [],
-  },
-  "entitlement.outbox.backlog": {
-    kind: "gauge",
-    unit: "{event}",
-    description: "Events that are not published yet: pending, or in_flight with a relay",
-    attributes: ["status"],
-  },
-  "entitlement.outbox.backlog.age": {
-    kind: "gauge",
-    unit: "s",
-    description: "Age of the oldest event that a relay could publish now",
-    attributes: [],
-  },
-  "entitlement.outbox.failed.current": {
-    kind: "gauge",
-    unit: "{event}",
-    description: "Events that are FAILED and wait for somebody to redrive them",
-    attributes: [],
-  },
+  ...outboxTelemetry.catalogue,
 } as const satisfies MetricCatalogue;
 
 export const spanNames = {
@@ -44,8 +21,7 @@ export const spanNames = {
   command: "entitlement command",
 } as const;
 
-const scope = "@todoke/entitlement";
-const { count, observeValue } = metersOf(scope, metricCatalogue);
+const { count } = metersOf("@todoke/entitlement", metricCatalogue);
 
 /** The same command, with a span around it and its end counted. */
 export function told(change: ChangeEntitlement): ChangeEntitlement {
@@ -63,35 +39,4 @@ export function told(change: ChangeEntitlement): ChangeEntitlement {
       }
     });
   };
-}
-
-function resultOf(error: unknown): string {
-  if (error instanceof CommitUnknown) return "unknown";
-  if (!(error instanceof Problem)) return "failed";
-  if (error.status === 409) return "conflict";
-  return error.status < 500 ? "refused" : "failed";
-}
-
-export function tellPublished(_event: unknown, delaySeconds: number): void {
-  observeValue("entitlement.outbox.publish.delay", delaySeconds, {});
-}
-
-export function watchOutbox(db: Db, onError: (error: unknown) => void): AsyncDisposable {
-  return watch({
-    scope,
-    catalogue: metricCatalogue,
-    gauges: ["entitlement.outbox.backlog", "entitlement.outbox.backlog.age", "entitlement.outbox.failed.current"],
-    onError,
-    read: () => readOutbox(db),
-  });
-}
-
-export async function readOutbox(db: Db) {
-  const { pending, inFlight, failed, oldestClaimableMs } = await outboxBacklog(db);
-  return [
-    { name: "entitlement.outbox.backlog", value: pending, attributes: { status: "pending" } },
-    { name: "entitlement.outbox.backlog", value: inFlight, attributes: { status: "in_flight" } },
-    { name: "entitlement.outbox.backlog.age", value: oldestClaimableMs / 1_000 },
-    { name: "entitlement.outbox.failed.current", value: failed },
-  ] as const;
 }

@@ -2,9 +2,9 @@ import { randomBytes } from "node:crypto";
 import { newSigningKey, textOfSigningKey } from "@todoke/http";
 import { MemoryBroker, memoryBus } from "@todoke/kernel/bus";
 import { testDatabase, until } from "@todoke/kernel/testing";
+import { sharedRedis } from "@todoke/redis/testing";
 import { expect, test } from "vitest";
 import { configFaults, migrate, start } from "./main.ts";
-import { sharedRedis } from "./sessions/testing.ts";
 
 const env = {
   LOG_LEVEL: "silent",

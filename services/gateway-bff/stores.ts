@@ -1,5 +1,6 @@
 /** Where sessions and limits are kept: in Redis when there is one, else in PostgreSQL. */
 import type { Db } from "@todoke/kernel/db";
+import { openRedisLink, scriptOf } from "@todoke/redis";
 import type { Settings } from "./config.ts";
 import type { Limiter } from "./limits/index.ts";
 import { postgresLimiter } from "./limits/postgres.ts";
@@ -7,7 +8,6 @@ import { redisLimiter } from "./limits/redis.ts";
 import type { SessionStore } from "./sessions/index.ts";
 import { postgresSessions } from "./sessions/postgres.ts";
 import { redisSessions } from "./sessions/redis.ts";
-import { openRedisLink, scriptOf } from "./sessions/redis-link.ts";
 
 export interface Stores {
   readonly sessions: SessionStore;

@@ -3,7 +3,7 @@ import { deadEvents, openInbox, redriveDead } from "@todoke/kernel/inbox";
 import { fixedId } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
 import { notify, readEvent } from "./on-event.ts";
-import { accountDelivery, delivery, setup } from "./testing.ts";
+import { accountDelivery, delivery, matchDelivery, setup } from "./testing.ts";
 
 const never = new AbortController().signal;
 
@@ -56,6 +56,36 @@ test("an event with nothing to tell is marked and makes no notification, alone a
     { event_type: "EntitlementGranted" },
   ]);
   expect(await t.rows(`select event_id from processed_events order by 1`)).toHaveLength(4);
+});
+
+test("an event of several users becomes one notification for each, with what their program needs, in one commit", async () => {
+  await using t = await setupInbox();
+  const match = matchDelivery(1, ["u_1", "u_2"]);
+  expect(await t.handle([match, delivery(2), match], never)).toMatchObject([
+    { kind: "done" },
+    { kind: "done" },
+    { kind: "done" },
+  ]);
+  await t.db.query(`delete from processed_events`); // Whatever lets it through once more, nobody is told twice.
+  await t.handle([{ ...match, redelivered: true }], never);
+  expect(t.woken.times).toBe(2);
+  const rows = await t.rows(`select event_id, user_id, data, xid from notifications order by event_id, user_id`);
+  const mine = { match_id: "m_1", mode: "ranked" };
+  expect(rows).toMatchObject([
+    { event_id: fixedId(1), user_id: "u_1", data: { ...mine, ticket_id: "t_1", team: 1 } },
+    { event_id: fixedId(1), user_id: "u_2", data: { ...mine, ticket_id: "t_2", team: 2 } },
+    { event_id: fixedId(2), user_id: "u_123", data: null },
+  ]);
+  expect(new Set(rows.map(({ xid }) => xid)).size).toBe(1);
+});
+
+test("a user whom an event lists twice is told once", async () => {
+  await using t = await setupInbox();
+  await t.handle([matchDelivery(1, ["u_1", "u_2", "u_1"])], never);
+  expect(await t.rows(`select user_id, data->>'ticket_id' as ticket from notifications order by user_id`)).toEqual([
+    { user_id: "u_1", ticket: "t_1" },
+    { user_id: "u_2", ticket: "t_2" },
+  ]);
 });
 
 test("an event that comes many times, in one batch, again, and at two processes at once, is one notification", async () => {

@@ -1,5 +1,5 @@
 /**
- * What the events of others do here: each becomes one notification for the user it is about, in the transaction that
+ * What the events of others do here: each becomes one notification for every user it concerns, in the transaction that
  * marks it processed, and the sender hears of it after the commit. One with nothing to tell is marked, and that is all.
  */
 import { randomUUIDv7 } from "node:crypto";
@@ -8,7 +8,7 @@ import type { Envelope } from "@todoke/kernel/bus";
 import { afterCommit, type Tx } from "@todoke/kernel/db";
 import { traceHeaders } from "@todoke/kernel/telemetry";
 import { insertNotifications, type NotificationRow } from "./store/notifications.ts";
-import { textOf } from "./templates.ts";
+import { tellingsOf } from "./templates.ts";
 
 /** What is known of a notification before it is written. */
 export type Notice = Omit<NotificationRow, "notification_id">;
@@ -17,28 +17,25 @@ export type Notice = Omit<NotificationRow, "notification_id">;
  * Throws when this build cannot read it: the inbox then puts it away whole. That goes for a type that only a newer build
  * knows as well, as in the middle of a deploy: to mark it as dealt with would mean that its user is never told.
  */
-export function readEvent({ eventId, eventType, headers, payload }: Envelope): Notice | undefined {
+export function readEvent({ eventId, eventType, headers, payload }: Envelope): readonly Notice[] {
   if (!isEventType(eventType)) {
     throw new Error(`${eventType} is not a type of event that this build knows; deploy one that does, then redrive it`);
   }
   const event = decodeEvent(eventType, payload);
-  const text = textOf(eventType, event);
-  if (text === undefined) return undefined;
-  return {
-    // The id that the inbox marks, so that the mark and the notification can never be of two events.
+  return tellingsOf(eventType, event).map((telling) => ({
+    ...telling,
+    // The id that the inbox marks, so that the mark and the notifications can never be of two events.
     event_id: eventId,
-    user_id: event.userId,
     event_type: eventType,
-    text,
     occurred_at: timeOf(event),
     headers: traceOf(headers),
-  };
+  }));
 }
 
-/** The effect of a batch: one statement, however many events. `wake` is called once they are committed. */
+/** The effect of a batch: one statement, however many events and users. `wake` is called once they are committed. */
 export function notify(wake: () => void) {
-  return async (tx: Tx, read: readonly (Notice | undefined)[]): Promise<void> => {
-    const notices = read.filter((notice) => notice !== undefined);
+  return async (tx: Tx, read: readonly (readonly Notice[])[]): Promise<void> => {
+    const notices = read.flat();
     if (notices.length === 0) return;
     // Alone, the effect runs within the event's own span, and the sending goes on from there.
     const trace = read.length === 1 ? traceHeaders() : {};

@@ -1,9 +1,9 @@
 import { decodeEvent, type EventType, encodeEvent, events } from "@todoke/contracts";
 import { fixedId } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
-import { textOf } from "./templates.ts";
+import { tellingsOf } from "./templates.ts";
 
-const entitlement = { stock_keeping_unit: "item1", source: "purchase", source_id: "p_456" };
+const entitlement = { user_id: "u_123", stock_keeping_unit: "item1", source: "purchase", source_id: "p_456" };
 const time = "2026-01-08T07:00:00Z";
 
 /** What each type of event says besides its head. */
@@ -11,20 +11,31 @@ const said: Record<EventType, object> = {
   EntitlementGranted: entitlement,
   EntitlementRevoked: entitlement,
   EntitlementExpired: { ...entitlement, expires_at: time },
-  AccountCreated: { status: "ACTIVE" },
-  AccountSuspended: { status: "SUSPENDED", reason: "cheating", suspended_until: time },
-  AccountReinstated: { status: "ACTIVE", reason: "it was a mistake" },
-  AccountRolesChanged: { status: "ACTIVE", roles: "ADMIN,USER" },
-  AccountDeleted: { status: "DELETED" },
+  AccountCreated: { user_id: "u_123", status: "ACTIVE" },
+  AccountSuspended: { user_id: "u_123", status: "SUSPENDED", reason: "cheating", suspended_until: time },
+  AccountReinstated: { user_id: "u_123", status: "ACTIVE", reason: "it was a mistake" },
+  AccountRolesChanged: { user_id: "u_123", status: "ACTIVE", roles: "ADMIN,USER" },
+  AccountDeleted: { user_id: "u_123", status: "DELETED" },
+  MatchMade: {
+    match_id: "m_1",
+    mode: "ranked",
+    players: [
+      { user_id: "u_123", ticket_id: "t_1", team: 1, party_size: 1 },
+      { user_id: "u_456", ticket_id: "t_2", team: 2, party_size: 1 },
+    ],
+  },
+  TicketExpired: { user_id: "u_123", ticket_id: "t_1", mode: "ranked", reason: "heartbeat" },
 };
 
-function told<Type extends EventType>(event_type: Type, more: object = {}) {
-  const head = { event_id: fixedId(1), event_type, occurred_at: "2026-01-08T07:10:00Z", version: 1, user_id: "u_123" };
-  return textOf(
+function tellings<Type extends EventType>(event_type: Type, more: object = {}) {
+  const head = { event_id: fixedId(1), event_type, occurred_at: "2026-01-08T07:10:00Z", version: 1 };
+  return tellingsOf(
     event_type,
     decodeEvent(event_type, encodeEvent(event_type, { ...head, ...said[event_type], ...more })),
   );
 }
+
+const told = (event_type: EventType, more: object = {}) => tellings(event_type, more)[0]?.text;
 
 const silent: readonly EventType[] = ["AccountRolesChanged", "AccountDeleted"];
 
@@ -37,7 +48,7 @@ test("every event that concerns its user has words of its own, in English and in
   }
   expect(new Set(texts.map((text) => text?.en)).size).toBe(types.length);
   expect(new Set(texts.map((text) => text?.ja)).size).toBe(types.length);
-  for (const type of silent) expect(told(type)).toBeUndefined();
+  for (const type of silent) expect(tellings(type)).toEqual([]);
 });
 
 test("a product is named, and a suspension says why, and until when if it ends", () => {
@@ -52,4 +63,22 @@ test("a product is named, and a suspension says why, and until when if it ends",
     en: "Your account is suspended. Reason: cheating",
     ja: "アカウントが停止されました。理由: cheating",
   });
+});
+
+test("of matchmaking, a program gets the ids, and everybody their own", () => {
+  expect(tellings("MatchMade").map(({ user_id, data }) => ({ user_id, data }))).toEqual([
+    { user_id: "u_123", data: { ticket_id: "t_1", match_id: "m_1", mode: "ranked", team: 1 } },
+    { user_id: "u_456", data: { ticket_id: "t_2", match_id: "m_1", mode: "ranked", team: 2 } },
+  ]);
+  const [expired] = tellings("TicketExpired");
+  expect(expired?.data).toEqual({ ticket_id: "t_1", mode: "ranked", reason: "heartbeat" });
+  expect(tellings("EntitlementGranted")[0]).not.toHaveProperty("data");
+});
+
+test("whoever an event lists twice is told once", () => {
+  const players = [1, 2, 3].map((n) => ({ user_id: `u_${n % 2}`, ticket_id: `t_${n}`, team: n, party_size: 1 }));
+  expect(tellings("MatchMade", { players }).map(({ user_id, data }) => [user_id, data?.ticket_id])).toEqual([
+    ["u_1", "t_1"],
+    ["u_0", "t_2"],
+  ]);
 });

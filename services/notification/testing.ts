@@ -7,6 +7,7 @@ import { fixedId, testDatabase } from "@todoke/kernel/testing";
 import { done } from "@todoke/kernel/worker";
 import type { Send } from "./senders/index.ts";
 import { insertNotifications, type NotificationRow } from "./store/notifications.ts";
+import type { Data } from "./templates.ts";
 
 export { InboxClient } from "./live/testing.ts";
 export { notificationService } from "./main.ts";
@@ -22,6 +23,10 @@ export async function setup() {
     /** Notifications that nobody has tried to send: number n is of event n and occurred n seconds past the hour. */
     async write(...numbers: number[]): Promise<void> {
       await transaction(t.db, (tx) => insertNotifications(tx, numbers.map(notificationRow)));
+    },
+    /** Number n, with something for programs in it. */
+    async writeWithData(n: number, data: Data): Promise<void> {
+      await transaction(t.db, (tx) => insertNotifications(tx, [{ ...notificationRow(n), data }]));
     },
     statuses: () => rows(`select status, attempt_count, last_error from notifications order by notification_id`),
   };
@@ -78,6 +83,29 @@ export function accountDelivery(n: number, eventType: string, said: object = {})
     occurredAt,
     headers: {},
     payload: encodeEvent(eventType, { ...head, ...said }),
+    redelivered: false,
+  };
+}
+
+/** A match of these users, ticket and team by their places, as a bus brings it. */
+export function matchDelivery(n: number, userIds: readonly string[]): Delivery {
+  const [eventId, occurredAt] = [fixedId(n), "2026-01-08T07:10:00.123456Z"];
+  const matchId = `m_${n}`;
+  const players = userIds.map((user_id, place) => ({
+    user_id,
+    ticket_id: `t_${place + 1}`,
+    team: place + 1,
+    party_size: 1,
+  }));
+  const head = { event_id: eventId, event_type: "MatchMade", occurred_at: occurredAt, version: 1 };
+  return {
+    eventId,
+    eventType: "MatchMade",
+    subject: "matchmaking.events",
+    aggregateKey: matchId,
+    occurredAt,
+    headers: {},
+    payload: encodeEvent("MatchMade", { ...head, match_id: matchId, mode: "ranked", players }),
     redelivered: false,
   };
 }

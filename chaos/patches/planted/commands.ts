@@ -103,7 +103,7 @@ export const commandDefects: readonly Planted[] = [
         find: "const wakeRelay = () => wakeups.signal(topic);",
         replace: `const wakeRelay = () => wakeups.signal(topic);
     const publish = (events: { eventType: string; payload: string }[]) =>
-      bus.publish(events.map((event) => ({ ...event, payload: encode(event) })) as never);`,
+      bus.publish(events.map((event) => ({ ...event, payload: encodeOutboxEvent(event) })) as never);`,
       },
       { file: main, find: "changeEntitlement(db, wakeRelay)", replace: "changeEntitlement(db, wakeRelay, publish)" },
       {

@@ -6,6 +6,7 @@
  * else, publishes. What can never be published ends as FAILED and parks its aggregate, not the others, until it is redriven.
  */
 export { type NewEvent, type Outbox, openOutbox } from "./append.ts";
+export { type OutboxMetrics, outboxMetrics } from "./metrics.ts";
 export { type RelayOptions, relay } from "./relay.ts";
 export {
   deadOutboxEvents,

@@ -119,7 +119,9 @@ test("an event that only a newer build can encode waits for one", async () => {
   const older = relay({
     db: t.db,
     bus,
-    encode: () => retry(0, "not a type that this build knows"),
+    encode() {
+      throw Object.assign(new Error("not a type that this build knows"), { perhapsNewer: true });
+    },
     settings: { backoff: { baseMs: 0, capMs: 0 } },
   });
   expect(await older.runOnce()).toMatchObject({ retry: 1 });

@@ -28,9 +28,9 @@ export interface RelayOptions
   readonly bus: Pick<EventBus, "publish">;
   /**
    * Turns the event's JSON into what travels. A throw means that it never can be: the event is FAILED at once. What this
-   * build cannot encode but a newer one may (a rolling deploy) is answered with a retry.
+   * build cannot encode but a newer one may (a rolling deploy) is thrown with `perhapsNewer: true`, and is tried again.
    */
-  readonly encode?: (event: { eventType: string; payload: string }) => Uint8Array | Outcome;
+  readonly encode?: (event: { eventType: string; payload: string }) => Uint8Array;
   readonly name?: string;
   /**
    * Hears how long each event took from its row being written to the bus having stored it. Usually that is measured as
@@ -84,6 +84,7 @@ export function relay({
     try {
       return encode(job);
     } catch (error) {
+      if (isPerhapsNewer(error)) return retry(0, error.message);
       return dead(`cannot be encoded: ${describeError(error)}`);
     }
   }
@@ -128,6 +129,11 @@ export function relay({
       return jobs.map((_, place) => outcomes.then((all) => all[place] as Outcome));
     },
   });
+}
+
+/** Known by its mark, not by its class: the kernel has no contracts of its own. */
+function isPerhapsNewer(error: unknown): error is Error {
+  return error instanceof Error && "perhapsNewer" in error && error.perhapsNewer === true;
 }
 
 function measureDelay({ subject }: OutboxEvent, delaySeconds: number): void {

@@ -7,5 +7,6 @@
 export { type About, aboutEvent, ErrorAbout } from "./about.ts";
 export { count, type Metric, type MetricCatalogue, metersOf, observeDuration, observeValue } from "./metrics.ts";
 export { logFields, type MetricName, metricCatalogue, spanNames } from "./names.ts";
+export { resultOf } from "./result.ts";
 export { inSpan, isRecorded, type StartedSpan, startSpan, traceContextOf, traceHeaders } from "./trace.ts";
 export { type Reading, type WatchOptions, watch } from "./watch.ts";

@@ -20,6 +20,7 @@ import type { Wakeups } from "./wakeups.ts";
 
 export { type Backoff, backoffMs, defaultBackoff } from "./backoff.ts";
 export { describeError } from "./held.ts";
+export { latch } from "./latch.ts";
 export { dead, done, type Outcome, release, retry } from "./outcome.ts";
 export { type Period, periodically } from "./periodically.ts";
 export { openWakeups, type Wakeups, type WakeupsOptions, wakeOthers } from "./wakeups.ts";

@@ -1,12 +1,11 @@
 /** The promises of the port, on every store that implements it. */
 import { randomUUID } from "node:crypto";
-import { type Engine, startEngine } from "@todoke/engines";
 import { removeFinished } from "@todoke/kernel/retention";
 import { testDatabase, until } from "@todoke/kernel/testing";
+import { openRedisLink } from "@todoke/redis";
+import { operatorClient, sharedRedis } from "@todoke/redis/testing";
 import fc from "fast-check";
-import { createClient } from "redis";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { openRedisLink } from "../sessions/redis-link.ts";
+import { describe, expect, test } from "vitest";
 import { burstOf, paceOf } from "./gcra.ts";
 import type { Item, Limiter, Policy } from "./index.ts";
 import { idleLimits, postgresLimiter } from "./postgres.ts";
@@ -22,11 +21,7 @@ interface Stage extends AsyncDisposable {
   keysLeft(): Promise<number>;
 }
 
-let redis: Engine | undefined;
-beforeAll(async () => {
-  if (!process.env.TEST_REDIS_URL) redis = await startEngine("redis");
-});
-afterAll(() => redis?.[Symbol.asyncDispose]());
+const redis = sharedRedis();
 
 async function onPostgres(): Promise<Stage> {
   const own = { name: "gateway-bff", dir: new URL("../migrations/", import.meta.url) };
@@ -46,13 +41,13 @@ async function onPostgres(): Promise<Stage> {
 }
 
 async function onRedis(): Promise<Stage> {
-  const url = process.env.TEST_REDIS_URL || (redis?.url ?? "");
+  const { url } = redis;
   const place = `test:${randomUUID()}`;
   const stack = new AsyncDisposableStack();
   const onError = (error: unknown) => {
     throw error;
   };
-  const client = await createClient({ url }).on("error", onError).connect();
+  const client = await operatorClient(url);
   stack.defer(() => client.destroy());
   return {
     open: () => redisLimiter(stack.use(openRedisLink({ url, onError })), { place }),

@@ -3,7 +3,7 @@
  * with it one slot of a cluster. A key goes by itself when its time has passed, and never lacks its end: both are one
  * command.
  */
-import { type RedisLink, scriptOf } from "../sessions/redis-link.ts";
+import { type RedisLink, scriptOf } from "@todoke/redis";
 import { paceOf, takenOf } from "./gcra.ts";
 import type { Item, Limiter } from "./index.ts";
 

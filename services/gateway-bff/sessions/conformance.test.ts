@@ -1,5 +1,6 @@
+import { sharedRedis } from "@todoke/redis/testing";
 import { sessionsConformance } from "./conformance.ts";
-import { postgresStage, redisStage, sharedRedis } from "./testing.ts";
+import { postgresStage, redisStage } from "./testing.ts";
 
 const redis = sharedRedis();
 

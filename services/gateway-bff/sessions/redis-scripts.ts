@@ -14,7 +14,7 @@
  *
  * ARGV[1] is always the idle time. Whatever can fail comes before the first write: what a script wrote is not undone.
  */
-import { type Script, scriptOf } from "./redis-link.ts";
+import { type Script, scriptOf } from "@todoke/redis";
 
 const keyNames = ["by-token", "sessions", "secrets", "index", "ends", "known"];
 

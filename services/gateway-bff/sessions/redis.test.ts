@@ -1,12 +1,13 @@
 import { inspect } from "node:util";
 import { startEngine } from "@todoke/engines";
 import { isUnavailable } from "@todoke/kernel/db";
-import { openWire, until } from "@todoke/kernel/testing";
+import { until } from "@todoke/kernel/testing";
+import { RedisUnavailable } from "@todoke/redis";
+import { sharedRedis } from "@todoke/redis/testing";
 import { expect, test } from "vitest";
-import { StoreUnavailable } from "./errors.ts";
 import type { SessionStore } from "./index.ts";
 import { keysOf } from "./redis-scripts.ts";
-import { known, logIn, redisStage, sharedRedis } from "./testing.ts";
+import { known, logIn, redisStage } from "./testing.ts";
 
 const redis = sharedRedis();
 
@@ -72,7 +73,6 @@ test("while Redis is down nobody is found and nobody is logged out; once it is b
 }, async () => {
   await using engine = await startEngine("redis");
   await using t = await redisStage(engine);
-  t.client.on("error", () => {});
   const store = t.open();
   await store.know(known());
   await store.know(known({ userId: "u_2", status: "SUSPENDED" }));
@@ -85,11 +85,11 @@ test("while Redis is down nobody is found and nobody is logged out; once it is b
     await failureOf(store.take("login", "state-1")),
   ];
   for (const failure of failures) {
-    expect(failure).toBeInstanceOf(StoreUnavailable);
+    expect(failure).toBeInstanceOf(RedisUnavailable);
     expect(isUnavailable(failure)).toBe(true);
   }
   const openedMeanwhile = t.open();
-  expect(await failureOf(openedMeanwhile.find(token))).toBeInstanceOf(StoreUnavailable);
+  expect(await failureOf(openedMeanwhile.find(token))).toBeInstanceOf(RedisUnavailable);
   await engine.start();
   for (const each of [store, openedMeanwhile]) {
     await until("it is reached again", answers(each));
@@ -99,36 +99,6 @@ test("while Redis is down nobody is found and nobody is logged out; once it is b
   const told = inspect([...failures, ...t.errors], { depth: null, showHidden: true });
   expect(told).toContain("Redis");
   for (const canary of [token, new URL(engine.url).password]) expect(told).not.toContain(canary);
-});
-
-test("a Redis that goes silent is given up for a new connection, and nobody waits for it for ever", {
-  timeout: 60_000,
-}, async () => {
-  await using t = await redisStage(redis);
-  await using wire = await openWire(redis.url);
-  const store = t.open({}, wire.url);
-  await store.know(known());
-  const { token } = await store.create(logIn());
-  wire.swallow();
-  expect(isUnavailable(await failureOf(store.find(token)))).toBe(true);
-  expect(isUnavailable(await failureOf(store.find(token)))).toBe(true);
-  wire.listenAgain();
-  await until("it is reached again", answers(store));
-  expect(await store.find(token)).toBeDefined();
-});
-
-test("a Redis that is full, or only a replica, is one that cannot be asked now", async () => {
-  await using engine = await startEngine("redis");
-  await using t = await redisStage(engine);
-  const store = t.open();
-  await store.know(known());
-  await t.client.configSet("maxmemory", "1");
-  const full = await failureOf(store.know(known({ version: 2, status: "SUSPENDED" })));
-  await t.client.configSet("maxmemory", "0");
-  await t.client.sendCommand(["REPLICAOF", "127.0.0.1", "1"]);
-  const replica = await failureOf(store.create(logIn()));
-  await t.client.sendCommand(["REPLICAOF", "NO", "ONE"]);
-  for (const failure of [full, replica]) expect(isUnavailable(failure), String(failure)).toBe(true);
 });
 
 test("all that is kept of sessions lies in one slot of a cluster", async () => {

@@ -1,10 +1,12 @@
 /**
  * Sessions in Redis, with the promises of the port. Whatever is more than one command is one script (redis-scripts.ts).
  *
+ * While Redis cannot be asked nothing is known of sessions: nobody is let in, and nobody is told that they are logged out.
  * A Redis that was emptied has logged everybody out and lets nobody in. One that forgets the last second of what it said
  * it had (`appendfsync everysec` and a crash, a replica that takes over and lags) can forget an end or a suspension of
  * that second; with `appendfsync always` and no such replica it forgets neither. All keys of a place lie in one slot.
  */
+import { openRedisLink, type RedisLinkOptions, type Script } from "@todoke/redis";
 import { openEncryption } from "./encryption.ts";
 import { UserNotKnown } from "./errors.ts";
 import type {
@@ -17,7 +19,6 @@ import type {
   SessionStore,
 } from "./index.ts";
 import { draftOf, onceHashOf, onceName, refreshInMs, untilOf } from "./kept.ts";
-import { openRedisLink, type RedisLinkOptions, type Script } from "./redis-link.ts";
 import * as scripts from "./redis-scripts.ts";
 import { tokenHashOf } from "./token.ts";
 

@@ -1,11 +1,9 @@
 /** What the tests of sessions share: stores on real engines, time that can be made to pass, and users to log in. */
 import { randomBytes } from "node:crypto";
 import { inspect } from "node:util";
-import { type Engine, startEngine } from "@todoke/engines";
 import { kernelMigrations } from "@todoke/kernel/migrations";
 import { testDatabase } from "@todoke/kernel/testing";
-import { createClient } from "redis";
-import { afterAll, beforeAll } from "vitest";
+import { operatorClient } from "@todoke/redis/testing";
 import type { KnownUser, NewSession, SessionSettings, SessionStore } from "./index.ts";
 import { postgresSessions } from "./postgres.ts";
 import { redisSessions } from "./redis.ts";
@@ -78,26 +76,9 @@ export async function postgresStage() {
   return { ...stage, db: t.db, url: t.url, openDb: t.open };
 }
 
-/** The Redis of a test file: the one that the environment names, or a private one. Its URL is known once tests run. */
-export function sharedRedis(): { readonly url: string } {
-  const named = process.env.TEST_REDIS_URL;
-  let engine: Engine | undefined;
-  beforeAll(async () => {
-    if (!named) engine = await startEngine("redis");
-  });
-  afterAll(() => engine?.[Symbol.asyncDispose]());
-  return {
-    get url() {
-      return named || (engine?.url ?? "");
-    },
-  };
-}
-
-/** With what an operator has: a client of their own. */
 export async function redisStage({ url }: { readonly url: string }) {
   const place = `t${randomBytes(6).toString("hex")}`;
-  const client = createClient({ url });
-  await client.connect();
+  const client = await operatorClient(url);
   const [, sessions = "", , , ends = "", knownUsers = ""] = keysOf(place);
   const opened: SessionStore[] = [];
   const errors: unknown[] = [];

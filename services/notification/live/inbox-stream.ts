@@ -7,6 +7,7 @@
  */
 import type { ServerResponse } from "node:http";
 import type { News, Position } from "../store/inbox-news.ts";
+import { userView } from "../user-view.ts";
 
 export interface StreamStart {
   readonly userId: string;
@@ -46,9 +47,9 @@ export class InboxStream {
     return this.#response.writableLength < waitingMaxBytes;
   }
 
-  send({ position, notification_id, event_type, text, occurred_at }: News): void {
-    const data = JSON.stringify({ notification_id, event_type, text, occurred_at });
-    this.#give(`id: ${position}\nevent: notification\ndata: ${data}\n\n`);
+  send(news: News): void {
+    const { position } = news;
+    this.#give(`id: ${position}\nevent: notification\ndata: ${JSON.stringify(userView(news))}\n\n`);
     this.#position = position;
   }
 

@@ -3,13 +3,14 @@ import type { HttpApp } from "@todoke/http";
 import type { Db } from "@todoke/kernel/db";
 import { Type } from "typebox";
 import { type InboxEntry, selectInbox } from "../store/notifications.ts";
-import { Limit, NotificationStatus, TextView, Time, UserId, Uuid } from "./views.ts";
+import { Limit, NotificationStatus, ProgramData, TextView, Time, UserId, Uuid } from "./views.ts";
 
 const InboxEntryView = Type.Object({
   notification_id: Uuid,
   event_id: Uuid,
   event_type: Type.String({ examples: ["EntitlementGranted"] }),
   text: TextView,
+  data: Type.Optional(ProgramData),
   status: NotificationStatus,
   attempt_count: Type.Integer({ minimum: 0 }),
   occurred_at: Time,
@@ -60,9 +61,10 @@ export function inboxRoutes(app: HttpApp, { db }: { readonly db: Db }): void {
 }
 
 /** What is not known yet is left out. */
-function view({ cursor: _, next_retry_at, sent_at, last_error, ...entry }: InboxEntry) {
+function view({ cursor: _, data, next_retry_at, sent_at, last_error, ...entry }: InboxEntry) {
   return {
     ...entry,
+    ...(data !== null && { data }),
     ...(next_retry_at !== null && { next_retry_at }),
     ...(sent_at !== null && { sent_at }),
     ...(last_error !== null && { last_error }),

@@ -64,6 +64,13 @@ test("the inbox shows a user's notifications, newest first, page by page, and no
   expect(await t.ask("/debug/notification/inbox/u_12")).toEqual({ status: 200, user_id: "u_12", notifications: [] });
 });
 
+test("the inbox shows what a notification has for programs, where it has something", async () => {
+  await using t = await serve();
+  await t.writeWithData(1, { match_id: "m_1", team: 2 });
+  const { notifications } = await t.ask("/debug/notification/inbox/u_123");
+  expect(notifications).toMatchObject([{ notification_id: fixedId(1), data: { match_id: "m_1", team: 2 } }]);
+});
+
 test("questions that cannot be are refused by name", async () => {
   await using t = await serve();
   for (const [query, field] of [

@@ -55,6 +55,21 @@ test("a user's inbox is listed newest first, page by page, with nothing of how i
   expect(await t.get("/v1/users/u_12/inbox")).toEqual({ status: 200, user_id: "u_12", ...none });
 });
 
+test("what a notification has for programs is in the list and live, as it was written", async () => {
+  await using t = await serve();
+  const data = { ticket_id: "t_1", match_id: "m_1", mode: "ranked", team: 2 };
+  await using client = new InboxClient();
+  await client.connect(`${t.process.url}/v1/users/u_123/inbox/stream`, readingKey);
+  await t.writeWithData(1, data);
+  await t.write(2);
+  const list = await t.get("/v1/users/u_123/inbox");
+  await until("it is told", () => client.told.length >= 2);
+  const [second, first] = (list as unknown as { notifications: object[] }).notifications;
+  expect(first).toMatchObject({ notification_id: fixedId(1), data });
+  expect(second).not.toHaveProperty("data");
+  expect(client.told).toEqual([first, second]);
+});
+
 test("between a list and the stream that goes on from it nothing is lost, not even what was held back", async () => {
   await using t = await serve();
   await t.write(1, 2);

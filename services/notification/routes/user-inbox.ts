@@ -19,8 +19,9 @@ import type { Db } from "@todoke/kernel/db";
 import { Type } from "typebox";
 import type { LiveInbox } from "../live/live-inbox.ts";
 import { positionPattern, selectStart } from "../store/inbox-news.ts";
-import { type InboxEntry, selectInbox } from "../store/notifications.ts";
-import { TextView, Time, UserId, Uuid } from "./views.ts";
+import { selectInbox } from "../store/notifications.ts";
+import { userView } from "../user-view.ts";
+import { ProgramData, TextView, Time, UserId, Uuid } from "./views.ts";
 
 export interface UserInboxDeps {
   readonly authenticate: Authenticate;
@@ -34,6 +35,7 @@ const UserNotificationView = Type.Object({
   notification_id: Uuid,
   event_type: Type.String({ examples: ["EntitlementGranted"] }),
   text: TextView,
+  data: Type.Optional(ProgramData),
   occurred_at: Time,
 });
 
@@ -77,21 +79,13 @@ function listRoute(app: HttpApp, { authenticate, db }: UserInboxDeps): void {
         read: (limit) => selectInbox(db, { userId: user_id, limit, ...(after !== undefined && { after }) }),
         name: ({ cursor }) => cursor,
       });
-      return { user_id, notifications: rows.map(shown), ...start, ...next };
+      return { user_id, notifications: rows.map(userView), ...start, ...next };
     },
   );
 }
 
 /** Microseconds since 1970 and an id, to the last digit, so that no cursor can fail in the database. */
 const entryInTime = /^-?\d{1,16}\.[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
-
-/** Nothing of how it is sent. */
-const shown = ({ notification_id, event_type, text, occurred_at }: InboxEntry) => ({
-  notification_id,
-  event_type,
-  text,
-  occurred_at,
-});
 
 function streamRoute(app: HttpApp, { authenticate, db, live }: UserInboxDeps): void {
   // Before the server waits for what it still owes: a stream would owe for ever.

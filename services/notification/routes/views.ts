@@ -1,12 +1,20 @@
 /** The shapes that the answers of this service have in common. */
 import { RedriveView } from "@todoke/http";
 import { type TSchema, Type } from "typebox";
+import type { Data } from "../templates.ts";
 
 export const UserId = Type.String({ minLength: 1, maxLength: 128, examples: ["u_123"] });
 // Not the format "uuid", which also takes "urn:uuid:…".
 export const Uuid = Type.String({ pattern: "^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$" });
 export const Time = Type.String({ format: "date-time" });
 export const TextView = Type.Object({ en: Type.String(), ja: Type.String() });
+export const ProgramData = Type.Unsafe<Data>({
+  type: "object",
+  additionalProperties: true,
+  description:
+    "For programs, where the event has something for them: the ids of a match, say. Which, by event type: README.",
+  examples: [{ ticket_id: "t_1", match_id: "m_1", mode: "ranked", team: 1 }],
+});
 export const NotificationStatus = Type.Union([
   Type.Literal("PENDING"),
   Type.Literal("PROCESSING"),

@@ -11,6 +11,7 @@ test("the log gets ids and never the words", async () => {
     userId: "u_123",
     eventType: "EntitlementGranted",
     text: { en: "secret words", ja: "秘密" },
+    data: null,
     occurredAt: "2026-01-08T07:10:00Z",
     headers: { trace_id: "t", traceparent: "p" },
     ageMs: 0,

@@ -20,6 +20,7 @@ const notification = {
   userId: "u_123",
   eventType: "EntitlementGranted",
   text: { en: "You can now use item1.", ja: "…" },
+  data: null,
   occurredAt: "2026-01-08T07:10:00Z",
   headers: {},
   ageMs: 0,
@@ -53,6 +54,16 @@ async function receiver(answer: Answer) {
 const answers = (status: number, headers: Record<string, string> = {}) => {
   return (response: ServerResponse) => response.writeHead(status, headers).end();
 };
+
+test("the receiver gets what a notification has for programs beside its words", async () => {
+  await using t = await setup();
+  const data = { ticket_id: "t_1", match_id: "m_1", mode: "ranked", team: 2 };
+  await t.writeWithData(1, data);
+  await using to = await receiver(answers(204));
+  await using sender = deliver({ db: t.db, send: to.sender() });
+  await sender.runOnce();
+  expect(to.got.map(({ body }) => JSON.parse(body).data)).toMatchObject([{ notification_id: fixedId(1), data }]);
+});
 
 test("the receiver gets the notification signed, under the same id at every try", async () => {
   await using t = await setup();

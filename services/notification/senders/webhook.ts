@@ -89,11 +89,17 @@ function sendTo(options: WebhookOptions): Send {
   };
 }
 
-function bodyOf({ notificationId, eventId, eventType, userId, text, occurredAt }: Notification): string {
+function bodyOf({ notificationId, eventId, eventType, userId, text, data, occurredAt }: Notification): string {
   return JSON.stringify({
     type: eventType,
     timestamp: occurredAt,
-    data: { notification_id: notificationId, event_id: eventId, user_id: userId, text },
+    data: {
+      notification_id: notificationId,
+      event_id: eventId,
+      user_id: userId,
+      text,
+      ...(data !== null && { data }),
+    },
   });
 }
 

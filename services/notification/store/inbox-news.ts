@@ -7,7 +7,7 @@
  * never changes again. The price: a transaction that writes and stays open, anywhere on the server, holds news back.
  */
 import { type Db, utcText } from "@todoke/kernel/db";
-import type { Text } from "../templates.ts";
+import type { Data, Text } from "../templates.ts";
 
 export type Position = string;
 
@@ -19,12 +19,13 @@ export interface UserNotification {
   readonly notification_id: string;
   readonly event_type: string;
   readonly text: Text;
+  readonly data: Data | null;
   readonly occurred_at: string;
 }
 
 /** The oldest transaction that has not ended: all before it have. */
 const horizon = "pg_snapshot_xmin(pg_current_snapshot())";
-const shown = `n.notification_id, n.event_type, n.text, ${utcText("n.occurred_at")} as occurred_at`;
+const shown = `n.notification_id, n.event_type, n.text, n.data, ${utcText("n.occurred_at")} as occurred_at`;
 
 const partsOf = (position: Position) => position.split(".") as [xid: string, notificationId: string];
 
@@ -79,7 +80,8 @@ export async function selectNews(db: Db, followers: readonly Follower[], each: n
 }
 
 export const selectNewsSql = `
-  select f.place::int - 1 as place, n.position, n.notification_id, n.event_type, n.text, n.occurred_at, n."isSettled"
+  select f.place::int - 1 as place, n.position, n.notification_id, n.event_type, n.text, n.data, n.occurred_at,
+         n."isSettled"
     from unnest($1::text[], $2::xid8[], $3::uuid[]) with ordinality as f(user_id, xid, notification_id, place)
    cross join lateral (
          select ${shown}, n.xid, n.xid::text || '.' || n.notification_id as position, n.xid < ${horizon} as "isSettled"

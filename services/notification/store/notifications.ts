@@ -2,7 +2,7 @@
 import { claims } from "@todoke/kernel/claims";
 import { type Db, type Tx, utcText } from "@todoke/kernel/db";
 import type { RetentionPolicy } from "@todoke/kernel/retention";
-import type { Text } from "../templates.ts";
+import type { Data, Text } from "../templates.ts";
 
 /** What a sender gets to see. */
 export interface Notification {
@@ -11,6 +11,7 @@ export interface Notification {
   readonly userId: string;
   readonly eventType: string;
   readonly text: Text;
+  readonly data: Data | null;
   /** RFC 3339, UTC. */
   readonly occurredAt: string;
   readonly headers: Readonly<Record<string, string>>;
@@ -25,7 +26,7 @@ export const notifications = claims<Notification>({
   states: { ready: "PENDING", claimed: "PROCESSING", done: "SENT", dead: "FAILED" },
   columns: { doneAt: "sent_at" },
   read: `c.notification_id as "notificationId", c.event_id as "eventId", c.user_id as "userId",
-    c.event_type as "eventType", c.text, ${utcText("c.occurred_at")} as "occurredAt", c.headers,
+    c.event_type as "eventType", c.text, c.data, ${utcText("c.occurred_at")} as "occurredAt", c.headers,
     (extract(epoch from clock_timestamp() - c.occurred_at) * 1000)::float8 as "ageMs"`,
   // A notification that fails again after a redrive is open again, in the row that it has.
   whenDead: `insert into notification_dlq as q
@@ -42,6 +43,7 @@ export interface NotificationRow {
   readonly user_id: string;
   readonly event_type: string;
   readonly text: Text;
+  readonly data?: Data;
   readonly occurred_at: string;
   readonly headers: Readonly<Record<string, string>>;
 }
@@ -53,11 +55,11 @@ export interface NotificationRow {
 export async function insertNotifications(tx: Tx, rows: readonly NotificationRow[]): Promise<void> {
   await tx.query({
     name: "insert notifications",
-    text: `insert into notifications (notification_id, event_id, user_id, event_type, text, occurred_at, headers)
-           select notification_id, event_id, user_id, event_type, text, occurred_at, headers
+    text: `insert into notifications (notification_id, event_id, user_id, event_type, text, data, occurred_at, headers)
+           select notification_id, event_id, user_id, event_type, text, data, occurred_at, headers
              from jsonb_to_recordset($1::jsonb) as n(
                     notification_id uuid, event_id uuid, user_id text, event_type text,
-                    text jsonb, occurred_at timestamptz, headers jsonb)
+                    text jsonb, data jsonb, occurred_at timestamptz, headers jsonb)
             order by event_id, user_id
            on conflict (event_id, user_id) do nothing`,
     values: [JSON.stringify(rows)],
@@ -69,6 +71,7 @@ export interface InboxEntry {
   readonly event_id: string;
   readonly event_type: string;
   readonly text: Text;
+  readonly data: Data | null;
   readonly status: "PENDING" | "PROCESSING" | "SENT" | "FAILED";
   readonly attempt_count: number;
   readonly occurred_at: string;
@@ -92,7 +95,7 @@ export async function selectInbox(db: Db, { userId, limit, after }: InboxPage): 
   const [micros, id] = after?.split(".") ?? [];
   const { rows } = await db.query<InboxEntry>({
     name: `select inbox${after ? " after" : ""}`,
-    text: `select notification_id, event_id, event_type, text, status, attempt_count,
+    text: `select notification_id, event_id, event_type, text, data, status, attempt_count,
                   ${utcText("occurred_at")} as occurred_at, ${utcText("created_at")} as created_at,
                   case when status = 'PENDING' then ${utcText("next_retry_at")} end as next_retry_at,
                   ${utcText("sent_at")} as sent_at, last_error,

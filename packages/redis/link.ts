@@ -5,20 +5,14 @@
  * that is silent (its machine gone, a firewall that drops what it sees) is taken for away: the connection is given up for
  * a new one, where TCP alone would wait for a quarter of an hour. What was sent and not answered may have been done.
  */
-import { hash } from "node:crypto";
 import { createClient, ErrorReply } from "redis";
-import { StoreUnavailable } from "./errors.ts";
+import type { Script, ScriptInput } from "./script.ts";
 
-export interface Script {
-  readonly text: string;
-  readonly sha1: string;
-}
-
-export const scriptOf = (text: string): Script => ({ text, sha1: hash("sha1", text, "hex") });
-
-interface ScriptInput {
-  readonly keys: string[];
-  readonly arguments: string[];
+/** Redis cannot be asked just now, or did not answer: what was sent may have been done or not. */
+export class RedisUnavailable extends Error {
+  override readonly name = "RedisUnavailable";
+  /** By this the kernel's `isUnavailable` knows it: a 503, and in the inbox nothing that counts against an event. */
+  readonly code = "ECONNRESET";
 }
 
 export interface RedisLink extends AsyncDisposable {
@@ -76,7 +70,7 @@ export function openRedisLink({ url, onError }: RedisLinkOptions): RedisLink {
       return await Promise.race([send(client), late.promise]);
     } catch (error) {
       if (error instanceof ErrorReply && !notNow.test(error.message)) throw error;
-      throw new StoreUnavailable("Redis cannot be asked just now", { cause: error });
+      throw new RedisUnavailable("Redis cannot be asked just now", { cause: error });
     } finally {
       clearTimeout(timer);
     }
