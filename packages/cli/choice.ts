@@ -1,6 +1,7 @@
 /** Which services a command is about, and whether they can be run as the environment stands. */
+
+import { nearest } from "@todoke/http/nearest";
 import { Misconfigured, Misused } from "./faults.ts";
-import { nearest } from "./nearest.ts";
 import type { Env, Service, ServiceEntry } from "./services.ts";
 import { busUrlOf, databaseUrlOf, settingFaults, variable } from "./settings.ts";
 

@@ -2,22 +2,23 @@
  * From a command line to an exit code: 0 done, 1 it failed, 2 it was called or configured wrongly.
  */
 import { parseArgs } from "node:util";
+import { nearest } from "@todoke/http/nearest";
 import type { Call, Command } from "./command.ts";
 import { dead } from "./commands/dead.ts";
 import { dev } from "./commands/dev.ts";
 import { doctor } from "./commands/doctor.ts";
 import { helpOn, overview } from "./commands/help.ts";
 import { keys } from "./commands/keys.ts";
+import { match } from "./commands/match.ts";
 import { migrate } from "./commands/migrate.ts";
 import { serve } from "./commands/serve.ts";
 import { version } from "./commands/version.ts";
 import { CommandFailed, Misconfigured, Misused } from "./faults.ts";
-import { nearest } from "./nearest.ts";
 import { complain, say, styled } from "./output.ts";
 import type { Env, ServiceEntry } from "./services.ts";
 import { Stopped } from "./stop.ts";
 
-const commands: readonly Command[] = [dev, serve, migrate, keys, dead, doctor, version];
+const commands: readonly Command[] = [dev, serve, migrate, keys, dead, match, doctor, version];
 
 export interface CommandLine {
   readonly argv: readonly string[];

@@ -81,6 +81,13 @@ curl ${url}/v1/users/u_123/entitlements -H "Authorization: Bearer ${devKey}"`,
     load: () => import("@todoke/notification"),
   },
   {
+    name: "matchmaking",
+    port: 8084,
+    summary: "who plays whom: tickets, queues and matches",
+    example: (url) => `curl ${url}/v1/matchmaking/queues/duel/stats -H "Authorization: Bearer ${devKey}"`,
+    load: () => import("@todoke/matchmaking"),
+  },
+  {
     name: "gateway-bff",
     port: 8080,
     summary: "where players come in",

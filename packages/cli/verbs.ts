@@ -1,7 +1,8 @@
 /** Commands that are several in one: `todoke dead list`, `todoke keys revoke`. */
+
+import { nearest } from "@todoke/http/nearest";
 import type { Call } from "./command.ts";
 import { Misused } from "./faults.ts";
-import { nearest } from "./nearest.ts";
 
 export interface Verb {
   /** Its `names` are those behind the verb. */

@@ -30,7 +30,7 @@ a crash or a kill -9.
 
   DATABASE_URL             use this PostgreSQL server instead of an own one; then OIDC_ISSUER must be set
   EVENT_BUS_URL            nats://…, amqp://… or postgres://…; without it the bus is in the database
-  REDIS_URL                redis://…; without it sessions and limits are in the database
+  REDIS_URL                redis://…; without it sessions, limits and tickets are in the database
   OIDC_ISSUER              log in there instead; with OIDC_CLIENT_ID and OIDC_CLIENT_SECRET
   POSTGRES_PORT            where the own PostgreSQL listens (8090)
   OIDC_PROVIDER_PORT       where the own OpenID provider listens (8089)

@@ -65,6 +65,9 @@ test.skipIf(!redis)("a Redis that keeps what it is told is fine", async () => {
   await using shell = openShell();
   const { of } = await examine(shell, { REDIS_URL: redis?.url ?? "" });
   expect(of("Redis")).toMatchObject([{ level: "ok", says: expect.stringMatching(/^\d.* at redis:\/\/127/) }]);
+  const twice = await examine(shell, { REDIS_URL: redis?.url ?? "", MATCHMAKING_REDIS_URL: "redis://127.0.0.1:1" });
+  const [todo, level] = ["Start it, or correct MATCHMAKING_REDIS_URL.", "fault"];
+  expect(twice.of("Redis")).toMatchObject([{ level: "ok" }, { level, todo }]);
 });
 
 test("a wrong password is told from a missing database and from a server that is not there", async () => {

@@ -33,7 +33,10 @@ export async function examine(given: Env, services: readonly ServiceEntry[]): Pr
     ]),
     ...services.map((entry): [string, Check] => [entry.name, () => checkMigrations(entry, env)]),
     ["bus", () => checkBus(env)],
-    ["Redis", (signal) => checkRedis(env.REDIS_URL, signal)],
+    ...redisServers(env).map(([variable, url]): [string, Check] => [
+      "Redis",
+      (signal) => checkRedis({ variable, url, signal }),
+    ]),
     ["OpenID", (signal) => checkOidc(env.OIDC_ISSUER, signal)],
     ["tokens", () => checkTokenKeys(env)],
     ["ports", () => checkPorts(env, services, holder)],
@@ -64,6 +67,12 @@ function databases(env: Env, services: readonly ServiceEntry[]): [name: string, 
     if (url && !named.has(url)) named.set(url, `database (${variable(entry.name, "DATABASE_URL")})`);
   }
   return [...named].map(([url, name]) => [name, url]);
+}
+
+/** Each Redis once. */
+function redisServers({ REDIS_URL, MATCHMAKING_REDIS_URL: own }: Env): [variable: string, url: string | undefined][] {
+  const shared: [string, string | undefined] = ["REDIS_URL", REDIS_URL];
+  return own && own !== REDIS_URL ? [shared, ["MATCHMAKING_REDIS_URL", own]] : [shared];
 }
 
 async function bounded(of: string, check: Check): Promise<readonly Finding[]> {

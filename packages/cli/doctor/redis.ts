@@ -9,19 +9,26 @@ import { reasonOf } from "../faults.ts";
 import { withoutSecrets } from "../settings.ts";
 import { about, type Finding } from "./finding.ts";
 
-export async function checkRedis(text: string | undefined, signal: AbortSignal): Promise<Finding[]> {
+interface Given {
+  /** That names it. */
+  readonly variable: string;
+  readonly url: string | undefined;
+  readonly signal: AbortSignal;
+}
+
+export async function checkRedis({ variable, url: text, signal }: Given): Promise<Finding[]> {
   const { ok, fault } = about("Redis");
   if (!text) return [ok("none given, and none is needed")];
   const url = URL.parse(text);
   if (!url || !["redis:", "rediss:"].includes(url.protocol)) {
-    return [fault("REDIS_URL is not a redis:// URL", "It should look like redis://user:password@host:6379.")];
+    return [fault(`${variable} is not a redis:// URL`, "It should look like redis://user:password@host:6379.")];
   }
   try {
     await using redis = await openRedis(url, signal);
     await redis.ask("PING");
     return await settings(redis, withoutSecrets(text));
   } catch (error) {
-    return [fault(`${withoutSecrets(text)}: ${reasonOf(error)}`, "Start it, or correct REDIS_URL.")];
+    return [fault(`${withoutSecrets(text)}: ${reasonOf(error)}`, `Start it, or correct ${variable}.`)];
   }
 }
 

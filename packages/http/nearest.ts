@@ -5,7 +5,7 @@ const slipsMax = 2;
 
 export function nearest(word: string, candidates: readonly string[]): string | undefined {
   const [best] = candidates
-    .map((candidate) => ({ candidate, slips: slipsBetween(word, candidate) }))
+    .map((candidate) => ({ candidate, slips: slipsBetween(word.slice(0, 64), candidate) }))
     .filter(({ candidate, slips }) => slips <= slipsMax && slips < candidate.length)
     .sort((a, b) => a.slips - b.slips);
   return best?.candidate;

@@ -1,0 +1,83 @@
+/** What a simulation comes to, in numbers: for a person and for a program the same. */
+import type { ModeRules } from "@todoke/matchmaking/rules";
+import type { MadeMatch, Outcome } from "./simulation.ts";
+
+export interface Percentiles {
+  readonly p50: number;
+  readonly p90: number;
+  readonly p99: number;
+  readonly max: number;
+}
+
+export interface Figures {
+  readonly mode: string;
+  readonly tickets: number;
+  readonly matches: number;
+  /** Tickets, as all counts here but `matches`. */
+  readonly matched: number;
+  readonly expired: { readonly timeout: number; readonly heartbeat: number };
+  readonly cancelled: number;
+  readonly refused: number;
+  readonly already_waiting: number;
+  readonly lasted_seconds: number;
+  readonly waiting_seconds: Percentiles | null;
+  /** Between the best and the worst of a match; null where the mode weighs no skill. */
+  readonly skill_gap: Percentiles | null;
+  /** Between the strongest and the weakest team, per player; null where teams are of one player. */
+  readonly team_gap: Percentiles | null;
+  readonly regions: readonly RegionFigures[];
+}
+
+interface RegionFigures {
+  readonly region: string;
+  readonly matches: number;
+  readonly waiting_seconds: Percentiles | null;
+  readonly skill_gap: Percentiles | null;
+}
+
+export function figuresOf({ mode, teamSize }: ModeRules, outcome: Outcome): Figures {
+  const { matches, tickets, expired, cancelled, refused, alreadyWaiting, lastedMs } = outcome;
+  const waits = waitsOf(matches);
+  const byRegion = Map.groupBy(matches, ({ region }) => region);
+  return {
+    mode,
+    tickets,
+    matches: matches.length,
+    matched: waits.length,
+    expired,
+    cancelled,
+    refused,
+    already_waiting: alreadyWaiting,
+    lasted_seconds: lastedMs / 1000,
+    waiting_seconds: percentilesOf(waits),
+    skill_gap: percentilesOf(gapsOf(matches)),
+    team_gap: teamSize > 1 ? percentilesOf(matches.flatMap(({ teamGap }) => teamGap ?? [])) : null,
+    regions: [...byRegion]
+      .flatMap(([region, there]) => (region === undefined ? [] : [{ region, there }]))
+      .sort((a, b) => b.there.length - a.there.length)
+      .map(({ region, there }) => ({
+        region,
+        matches: there.length,
+        waiting_seconds: percentilesOf(waitsOf(there)),
+        skill_gap: percentilesOf(gapsOf(there)),
+      })),
+  };
+}
+
+/** In seconds, of each ticket. */
+export const waitsOf = (matches: readonly MadeMatch[]): readonly number[] =>
+  matches.flatMap(({ waitsMs }) => waitsMs.map((ms) => ms / 1000));
+
+export const gapsOf = (matches: readonly MadeMatch[]): readonly number[] =>
+  matches.flatMap(({ skillGap }) => skillGap ?? []);
+
+/** Each is a value that occurred: so many in a hundred are no larger. */
+function percentilesOf(values: readonly number[]): Percentiles | null {
+  if (values.length === 0) return null;
+  const sorted = values.toSorted((a, b) => a - b);
+  const at = (share: number) => round(sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)] ?? 0);
+  return { p50: at(0.5), p90: at(0.9), p99: at(0.99), max: at(1) };
+}
+
+/** To a tenth: what is finer is noise. */
+const round = (value: number): number => Math.round(value * 10) / 10;

@@ -1,0 +1,173 @@
+import { readFileSync } from "node:fs";
+import { expect, test } from "vitest";
+import { RulesFaulty, readRules } from "./read-rules.ts";
+import { isInOrder } from "./types.ts";
+
+const faultsOf = (text: string): readonly string[] => {
+  try {
+    readRules(text, "rules.yaml");
+    return [];
+  } catch (error) {
+    if (error instanceof RulesFaulty) return error.faults;
+    throw error;
+  }
+};
+
+/** A file with one mode, whose lines begin at the third. */
+const mode = (...lines: string[]) => ["modes:", "  m:", ...lines.map((line) => `    ${line}`)].join("\n");
+
+test("the built-in rules are what the design says, and the first mode is in the order of waiting", () => {
+  const { modes } = readRules(readFileSync(new URL("built-in.yaml", import.meta.url), "utf8"), "built-in.yaml");
+  expect([...modes.keys()]).toEqual(["duel", "ranked", "squad"]);
+  const [duel, ranked, squad] = [...modes.values()];
+  expect(duel).toEqual({ mode: "duel", teams: 2, teamSize: 1, partyMax: 1, ticketMs: 600_000, session: {} });
+  expect([duel, ranked, squad].map((rules) => rules && isInOrder(rules))).toEqual([true, false, false]);
+  const steps = [
+    { afterMs: 0, limit: 50 },
+    { afterMs: 10_000, limit: 100 },
+    { afterMs: 30_000, limit: 200 },
+    { afterMs: 60_000, limit: Number.POSITIVE_INFINITY },
+  ];
+  expect(ranked).toMatchObject({
+    skill: { attribute: "skill", steps },
+    heartbeatMs: 30_000,
+    avoidLastOpponentMs: 600_000,
+  });
+  expect(squad).toMatchObject({ teams: 2, teamSize: 4, partyMax: 4, heartbeatMs: 30_000 });
+});
+
+test("everything that can be said is read, from YAML and from JSON", () => {
+  const session = { host: "eu.example", ports: [7777, 7778], tls: true, note: null };
+  const file = {
+    modes: {
+      raid: {
+        teams: 3,
+        team_size: 5,
+        party_max: 2,
+        ticket_seconds: 90,
+        heartbeat_seconds: 20,
+        skill: { attribute: "elo", window: [{ after: 0, gap: 10 }] },
+        regions: { attribute: "where" },
+        latency: {
+          attribute: "ping",
+          max_ms: [
+            { after: 0, ms: 60 },
+            { after: 9, ms: "any" },
+          ],
+        },
+        avoid_last_opponent_seconds: 60,
+        session,
+      },
+    },
+  };
+  const { modes } = readRules(JSON.stringify(file), "rules.json");
+  expect(modes.get("raid")).toEqual({
+    mode: "raid",
+    teams: 3,
+    teamSize: 5,
+    partyMax: 2,
+    ticketMs: 90_000,
+    heartbeatMs: 20_000,
+    skill: { attribute: "elo", steps: [{ afterMs: 0, limit: 10 }] },
+    regions: { attribute: "where" },
+    latency: {
+      attribute: "ping",
+      steps: [
+        { afterMs: 0, limit: 60 },
+        { afterMs: 9_000, limit: Number.POSITIVE_INFINITY },
+      ],
+    },
+    avoidLastOpponentMs: 60_000,
+    session,
+  });
+});
+
+test("what is left out has its default, also the attributes", () => {
+  const { modes } = readRules(mode("skill: { window: [{ after: 0, gap: any }] }", "regions:"), "rules.yaml");
+  expect(modes.get("m")).toMatchObject({ skill: { attribute: "skill" }, regions: { attribute: "regions" } });
+  expect(readRules("modes:\n  duel:\n", "x").modes.get("duel")).toMatchObject({ teams: 2, teamSize: 1, partyMax: 1 });
+});
+
+test("the version changes with every change of the file, and only then", () => {
+  const version = (text: string) => readRules(text, "x").version;
+  expect(version("modes: { a: }")).toBe(version("modes: { a: }"));
+  expect(version("modes: { a: }")).not.toBe(version("modes: { b: }"));
+});
+
+test("every fault is told at once, in the order of the file, each with its line", () => {
+  const faults = faultsOf(`modes:
+  ranked:
+    teems: 2
+    team_size: two
+    ticket_seconds: 60
+    heartbeat_seconds: 61
+    skill:
+      window:
+        - { after: 0, gap: 50 }
+        - { after: 10, gap: 100 }
+        - { after: 10, gap: 40 }
+        - after: 60
+          gap: any
+    session: here
+  Big Game:
+    teams: 16
+    team_size: 5
+`);
+  expect(faults).toEqual([
+    "rules.yaml:3: modes.ranked.teems is not known here; did you mean teams?",
+    'rules.yaml:4: modes.ranked.team_size should be a whole number from 1 to 32, and is "two"',
+    "rules.yaml:6: modes.ranked.heartbeat_seconds should be a whole number from 5 to 60, and is 61",
+    "rules.yaml:11: modes.ranked.skill.window[2].after should be larger than the one before (10)",
+    "rules.yaml:11: modes.ranked.skill.window[2].gap should be larger than the one before (100)",
+    "rules.yaml:12: modes.ranked.skill.window[3].after is never reached: a ticket lives 60 s",
+    "rules.yaml:14: modes.ranked.session should be a map: names, each with its value",
+    "rules.yaml:15: modes.Big Game should be named with a-z, 0-9, _ and -, at most 32 characters",
+    "rules.yaml:15: modes.Big Game has 16 teams of 5: a match has at most 64 players",
+  ]);
+});
+
+test.each([
+  ["an empty file", "", "rules.yaml:1: the file should have one mode at least, under modes"],
+  ["no modes", "modes: {}", "rules.yaml:1: the file should have one mode at least, under modes"],
+  ["another root", "- 1", "rules.yaml:1: the file should be a map: names, each with its value"],
+  ["a name that nothing is like", "modes: { a: }\ntree: 1", "rules.yaml:2: tree is not known here, but modes"],
+  ["no YAML", "modes:\n  a: [1\n  b: 2", "rules.yaml:3: cannot be read: Flow sequence in block collection"],
+  ["the same name twice", "modes:\n  a:\n  a:\n", "rules.yaml:3: cannot be read: Map keys must be unique"],
+  ["two documents", "modes: { a: }\n---\nmodes: { b: }", "rules.yaml:2: cannot be read: Source contains multiple"],
+  ["an alias", "modes:\n  a: &x {}\n  b: *x", "rules.yaml:3: aliases (*x) are not taken: write it out"],
+  ["a tag", "modes:\n  a: !!map {}", "rules.yaml:2: tags (tag:yaml.org,2002:map) are not taken: write the value alone"],
+  ["a key that is no name", "modes:\n  ? [a]\n  : 1", "rules.yaml:2: cannot be read: With stringKeys"],
+  ["no window", mode("skill:", "  attribute: elo"), "rules.yaml:3: modes.m.skill lacks window"],
+  ["a first step that begins late", mode("skill: { window: [{ after: 5, gap: 1 }] }"), "should be 0: the first step"],
+  ["a step without gap", mode("skill: { window: [{ after: 0 }] }"), "rules.yaml:3: modes.m.skill.window[0] lacks gap"],
+  ["no steps", mode("skill: { window: [] }"), "window should be a list of 1 to 20 steps"],
+  [
+    "a party larger than a team",
+    mode("team_size: 2", "party_max: 3"),
+    "party_max should be a whole number from 1 to 2",
+  ],
+  ["a ticket for no time", mode("ticket_seconds: 4"), "ticket_seconds should be a whole number from 5 to 86400"],
+  ["half a second", mode("ticket_seconds: 5.5"), "ticket_seconds should be a whole number from 5 to 86400, and is 5.5"],
+  ["an attribute that is no name", mode("regions: { attribute: 7 }"), "regions.attribute should be the name of an"],
+  ["a latency of nothing", mode("latency: { max_ms: [{ after: 0, ms: 0 }] }"), "ms should be a whole number from 1 to"],
+  ["a session that JSON cannot tell", mode("session: { x: .inf }"), "session has a number that JSON cannot tell"],
+  [
+    "a large session",
+    mode(`session: { x: "${"y".repeat(4090)}" }`),
+    "session has 4098 bytes as JSON; 4096 is the most",
+  ],
+])("%s is refused", (_, text, fault) => {
+  expect(faultsOf(text).join("\n")).toContain(fault);
+});
+
+test("what is far too much is refused in a moment: modes, bytes, depth, aliases of aliases", () => {
+  const modes = Array.from({ length: 51 }, (_, at) => `  m${at}:`).join("\n");
+  expect(faultsOf(`modes:\n${modes}`)).toEqual(["rules.yaml:1: modes has 51 modes; 50 is the most"]);
+  expect(faultsOf(`#${"x".repeat(300_000)}`).join()).toMatch(/^rules.yaml:1: the file has 300001 bytes; 262144 is the/);
+  expect(faultsOf(`modes: ${"[".repeat(100_000)}`).join()).toContain("is nested too deeply");
+  const bomb = Array.from({ length: 30 }, (_, at) => `a${at + 1}: &a${at + 1} [*a${at}, *a${at}]`).join("\n");
+  expect(faultsOf(`a0: &a0 x\n${bomb}`)).toHaveLength(30);
+  const wrong = Array.from({ length: 300 }, (_, at) => `x${at}: 1`).join("\n");
+  expect(faultsOf(wrong)).toHaveLength(101);
+  expect(faultsOf(wrong).at(-1)).toBe("rules.yaml: and 201 more");
+});
