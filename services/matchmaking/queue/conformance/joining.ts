@@ -1,0 +1,144 @@
+/** How tickets are given out: one for a user and mode, and one for a key. */
+import { idempotencyConflict } from "@todoke/kernel/idempotency";
+import { expect, test } from "vitest";
+import { ticketOpen } from "../../problems.ts";
+import { isOwnTicket, modeOf } from "../../ticket-id.ts";
+import type { QueueUnderTest } from "../conformance.ts";
+import { duels, joinInOrder, mode, wish } from "../testing.ts";
+
+export function joiningConforms({ name, stage }: QueueUnderTest): void {
+  test(`${name}: who joins has a ticket that is theirs and waits as they wished`, async () => {
+    await using t = await stage();
+    const queue = t.open();
+    const attributes = {
+      skill: 1234.567890123456,
+      exact: 9007199254740991,
+      name: 'é\u{1f3ae}"\\/\u2028',
+      none: [],
+      regions: ["eu", "us"],
+      latency: { eu: 20, "": 0.1 },
+      flag: false,
+      empty: {},
+    };
+    const wanted = wish({ userId: "u 1/é", partySize: 3, attributes, avoid: ["u_9"], heartbeatMs: 30_000 });
+    const joined = await queue.join(wanted);
+    expect(joined).toMatchObject({ kind: "new", replayed: false });
+    expect(modeOf(joined.ticketId)).toBe(mode);
+    expect(isOwnTicket(joined.ticketId, "u 1/é")).toBe(true);
+    const found = await t.open().find(joined.ticketId);
+    expect(found?.status).toBe("QUEUED");
+    const { joinedAt = 0, expiresAt = 0, aliveUntil = 0, ...said } = found?.ticket ?? {};
+    expect(said).toEqual({
+      ticketId: joined.ticketId,
+      mode,
+      userId: "u 1/é",
+      partySize: 3,
+      attributes,
+      avoid: ["u_9"],
+    });
+    expect(expiresAt).toBe(joined.expiresAt);
+    expect(Math.abs(expiresAt - joinedAt - 600_000)).toBeLessThanOrEqual(1);
+    expect(Math.abs(aliveUntil - joinedAt - 30_000)).toBeLessThanOrEqual(1);
+    expect(await queue.find(`${mode}.${"x".repeat(28)}`)).toBeUndefined();
+  });
+
+  test(`${name}: a user who joins fifty times at once, at two processes, has one ticket`, async () => {
+    await using t = await stage();
+    const processes = [t.open(), t.open()] as const;
+    const all = await Promise.all(
+      Array.from({ length: 50 }, (_, n) => processes[n % 2 === 0 ? 0 : 1].join(wish({ userId: "u_1" }))),
+    );
+    expect(new Set(all.map(({ ticketId }) => ticketId)).size).toBe(1);
+    expect(all.filter(({ kind }) => kind === "new")).toHaveLength(1);
+    expect(all.filter(({ replayed }) => replayed)).toHaveLength(0);
+    expect((await processes[0].sweep(mode)).waiting).toBe(1);
+  });
+
+  test(`${name}: the same key is the same ticket and answer, fifty times at once and after the ticket's end too`, async () => {
+    await using t = await stage();
+    const processes = [t.open(), t.open()] as const;
+    const one = wish({ userId: "u_1" });
+    const all = await Promise.all(Array.from({ length: 50 }, (_, n) => processes[n % 2 === 0 ? 0 : 1].join(one)));
+    const { replayed: _, ...first } = all.find(({ replayed }) => !replayed) ?? { replayed: true };
+    expect(all.filter(({ replayed }) => !replayed)).toHaveLength(1);
+    for (const { replayed: __, ...each } of all) expect(each).toEqual(first);
+    const [queue] = processes;
+    await queue.cancel(all[0]?.ticketId ?? "");
+    await t.settled();
+    expect(await queue.join(one)).toEqual({ ...first, replayed: true });
+    expect((await queue.sweep(mode)).waiting).toBe(0);
+  });
+
+  test(`${name}: a key that found the open ticket goes on saying so, whatever became of it`, async () => {
+    await using t = await stage();
+    const queue = t.open();
+    const made = await queue.join(wish({ userId: "u_1" }));
+    const again = wish({ userId: "u_1" });
+    const open = { kind: "open", ticketId: made.ticketId, expiresAt: made.expiresAt };
+    expect(await queue.join(again)).toEqual({ ...open, replayed: false });
+    await queue.cancel(made.ticketId);
+    expect(await queue.join(again)).toEqual({ ...open, replayed: true });
+  });
+
+  test(`${name}: another wish under the same key, and another wish beside an open ticket, are refused and leave no trace`, async () => {
+    await using t = await stage();
+    const queue = t.open();
+    const { ticketId } = await queue.join(wish({ userId: "u_1", key: "k1", attributes: { skill: 1 } }));
+    const other = { userId: "u_1", attributes: { skill: 2 } };
+    await expect(queue.join(wish({ ...other, key: "k1" }))).rejects.toMatchObject(idempotencyConflict.kind);
+    const refused = queue.join(wish({ ...other, key: "k2" }));
+    await expect(refused).rejects.toMatchObject(ticketOpen.kind);
+    await expect(refused).rejects.toThrow(ticketId);
+    await expect(queue.join(wish({ userId: "u_1", partySize: 2, attributes: { skill: 1 } }))).rejects.toMatchObject(
+      ticketOpen.kind,
+    );
+    expect((await queue.find(ticketId))?.ticket.attributes).toEqual({ skill: 1 });
+    await queue.cancel(ticketId);
+    // A refusal was not kept: with the same key the wish is granted now.
+    expect(await queue.join(wish({ ...other, key: "k2" }))).toMatchObject({ kind: "new", replayed: false });
+  });
+
+  test(`${name}: one user's key and ticket are in nobody else's way, nor in another mode's`, async () => {
+    await using t = await stage();
+    const queue = t.open();
+    const all = [
+      await queue.join(wish({ userId: "u_1", key: "k" })),
+      await queue.join(wish({ userId: "u_2", key: "k" })),
+      await queue.join(wish({ userId: "u_1", key: "k", mode: "ranked" })),
+    ];
+    expect(new Set(all.map(({ ticketId }) => ticketId)).size).toBe(3);
+    expect(all.map(({ kind }) => kind)).toEqual(["new", "new", "new"]);
+    expect((await queue.sweep("ranked")).waiting).toBe(1);
+  });
+
+  test(`${name}: who was matched, and who cancelled, may join again at once`, async () => {
+    await using t = await stage();
+    const queue = t.open();
+    const [first = "", second = ""] = [
+      (await queue.join(wish({ userId: "u_1" }))).ticketId,
+      (await queue.join(wish({ userId: "u_2" }))).ticketId,
+    ];
+    expect(await queue.matchInOrder(mode, duels)).toEqual({ made: 1 });
+    const again = await queue.join(wish({ userId: "u_1" }));
+    expect(again).toMatchObject({ kind: "new" });
+    expect([first, second]).not.toContain(again.ticketId);
+    expect(await queue.cancel(again.ticketId)).toBe("CANCELLED");
+    expect(await queue.join(wish({ userId: "u_1" }))).toMatchObject({ kind: "new" });
+    await t.settled();
+  });
+
+  test(`${name}: the snapshot has all who wait, in their order; of more than asked for, the oldest, the newest and some between`, async () => {
+    await using t = await stage();
+    const queue = t.open();
+    const ids = await joinInOrder(queue, 40);
+    const all = await queue.snapshot(mode, 40);
+    expect(all.tickets.map(({ ticketId }) => ticketId)).toEqual(ids);
+    expect(all.now).toBeGreaterThanOrEqual(all.tickets.at(-1)?.joinedAt ?? Number.POSITIVE_INFINITY);
+    const some = (await queue.snapshot(mode, 8)).tickets.map(({ ticketId }) => ticketId);
+    expect(some).toHaveLength(8);
+    expect(some.slice(0, 4)).toEqual(ids.slice(0, 4));
+    expect(some.slice(-2)).toEqual(ids.slice(-2));
+    expect(some).toEqual(ids.filter((id) => some.includes(id)));
+    expect(await queue.snapshot("ranked", 40)).toMatchObject({ tickets: [] });
+  });
+}

@@ -1,0 +1,82 @@
+/** How those who have waited longest are matched. */
+import { expect, test } from "vitest";
+import { selectTicketEnd } from "../../store/ends.ts";
+import type { QueueUnderTest } from "../conformance.ts";
+import { duels, expectSound, joinInOrder, mode, pairsOf, recordOf, terms, wish } from "../testing.ts";
+
+export function matchingConforms({ name, stage }: QueueUnderTest): void {
+  test(`${name}: who joined in an order is matched in that order, and the one without a partner waits on`, async () => {
+    await using t = await stage();
+    const queue = t.open();
+    const ids = await joinInOrder(queue, 21);
+    expect(await queue.matchInOrder(mode, { ...duels, matchesMax: 4 })).toEqual({ made: 4 });
+    await t.settled();
+    expect(await queue.matchInOrder(mode, duels)).toEqual({ made: 6 });
+    expect(await queue.matchInOrder(mode, duels)).toEqual({ made: 0 });
+    await t.settled();
+    const pairs = (await pairsOf(t.db)).map((pair) => [...pair].sort());
+    // One script or statement makes many matches: the order among those is not the order of their events.
+    const expected = Array.from({ length: 10 }, (_, n) => ids.slice(2 * n, 2 * n + 2).sort());
+    expect(pairs.slice(0, 4).sort()).toEqual(expected.slice(0, 4).sort());
+    expect(pairs.slice(4).sort()).toEqual(expected.slice(4).sort());
+    expect((await queue.find(ids[20] ?? ""))?.status).toBe("QUEUED");
+    await expectSound(t.db);
+  });
+
+  test(`${name}: a match is on record whole: its seats, its terms, and what each player may know of the others`, async () => {
+    await using t = await stage();
+    const queue = t.open();
+    const attributes = { skill: 0.1234567890123456, latency: { eu: 12 } };
+    const joined = [];
+    for (const userId of ["u_1", "u_2", "u_3"]) joined.push(await queue.join(wish({ userId, attributes })));
+    expect(await queue.matchInOrder(mode, { ...terms, players: 3, matchesMax: 9 })).toEqual({ made: 1 });
+    await t.settled();
+    const ends = await Promise.all(joined.map(({ ticketId }) => selectTicketEnd(t.db, ticketId)));
+    expect(ends.map((end) => end?.match?.team)).toEqual([1, 2, 3]);
+    expect(new Set(ends.map((end) => end?.match?.matchId)).size).toBe(1);
+    expect(ends[1]).toMatchObject({ status: "MATCHED", userId: "u_2", attributes, match: { session: terms.session } });
+    expect(ends[1]?.expiresAt).toBe(joined[1]?.expiresAt);
+    const peers = ends[1]?.match?.peers ?? [];
+    expect([...peers].sort((a, b) => a.team - b.team)).toEqual([
+      { userId: "u_1", team: 1, partySize: 1 },
+      { userId: "u_3", team: 3, partySize: 1 },
+    ]);
+    const { events } = await recordOf(t.db);
+    expect(events.map(({ event_type }) => event_type)).toEqual(["MatchMade"]);
+    await expectSound(t.db);
+  });
+
+  test(`${name}: four matchmakers at once match two hundred in their order, each once`, async () => {
+    await using t = await stage();
+    const processes = [t.open(), t.open(), t.open(), t.open()];
+    const ids = await joinInOrder(processes[0] as (typeof processes)[0], 200);
+    const made = await Promise.all(
+      processes.map(async (queue) => {
+        for (let all = 0; ; ) {
+          const round = await queue.matchInOrder(mode, { ...duels, matchesMax: 3 });
+          if (round.made === 0) return all;
+          all += round.made;
+        }
+      }),
+    );
+    expect(made.reduce((a, b) => a + b)).toBe(100);
+    await t.settled();
+    const places = new Map(ids.map((id, place) => [id, place]));
+    for (const pair of await pairsOf(t.db)) {
+      const [a = 0, b = 0] = pair.map((id) => places.get(id) ?? -1).sort((x, y) => x - y);
+      expect([a % 2, b - a]).toEqual([0, 1]);
+    }
+    expect((await recordOf(t.db)).ended("MATCHED").sort()).toEqual([...ids].sort());
+    await expectSound(t.db);
+  });
+
+  test(`${name}: of many processes one may form the matches of a mode, for as long as it said`, async () => {
+    await using t = await stage();
+    const [here, there] = [t.open(), t.open()];
+    expect(await here.holdForming(mode, 60_000)).toBe(true);
+    expect(await here.holdForming(mode, 60_000)).toBe(true);
+    expect(await there.holdForming(mode, 60_000)).toBe(false);
+    expect(await there.holdForming("ranked", 1)).toBe(true);
+    await expect.poll(() => here.holdForming("ranked", 60_000)).toBe(true);
+  });
+}

@@ -1,0 +1,4 @@
+import { queueConformance } from "../conformance.ts";
+import { postgresStage } from "./testing.ts";
+
+queueConformance({ name: "postgres", stage: postgresStage });

@@ -1,0 +1,67 @@
+/**
+ * How tickets are given out: wishes that come while a statement runs are granted together by the next one.
+ *
+ * Two wishes of one user in one mode, or with one key, never share a batch. A ticket of the user whose time is up is not in
+ * the way of the next one: it is ended first, with its end on record.
+ */
+import type { Db } from "@todoke/kernel/db";
+import { gather } from "@todoke/kernel/gather";
+import { idempotencyConflict } from "@todoke/kernel/idempotency";
+import { count } from "@todoke/kernel/telemetry";
+import { ticketOpen } from "../../problems.ts";
+import { newTicketId } from "../../ticket-id.ts";
+import type { Joined, JoinWish, TicketQueue } from "../index.ts";
+import { type JoinResult, type JoinRow, joinTickets } from "./join-tickets.ts";
+
+// One batch is carried out while another waits for the disk.
+const lanes = 3;
+// The second try finds the old ticket ended; a third is for one that was joined and ran out in between.
+const triesMax = 3;
+
+export interface JoinOptions {
+  readonly db: Db;
+  /** Ends the ticket if its time is up. */
+  readonly endIfOver: (ticketId: string) => Promise<void>;
+}
+
+export function joinByBatches({ db, endIfOver }: JoinOptions): TicketQueue["join"] {
+  const submit = gather<JoinRow, JoinResult>({
+    lanes,
+    touches: (row) => [`key ${row.scope}\n${row.idem_key}`, `user ${row.mode}\n${row.user_id}`],
+    run: (rows) => joinTickets(db, rows),
+  });
+  return async (wish) => {
+    for (let tries = 1; ; tries++) {
+      const result = await submit(joinRow(wish));
+      if (result.result !== "over") return toldOf(result);
+      if (tries === triesMax) throw ticketOpen(`ticket ${result.ticket_id} is coming to its end; join again`);
+      await endIfOver(result.ticket_id);
+    }
+  };
+}
+
+function toldOf(result: Exclude<JoinResult, { result: "over" }>): Joined {
+  if (result.result === "other")
+    throw ticketOpen(`ticket ${result.ticket_id} waits with another wish; cancel it to join with this one`);
+  if (result.result === "conflict") {
+    count("todoke.idempotency.requests", { result: "conflict" });
+    throw idempotencyConflict("this Idempotency-Key was first sent with another wish; use a new key for a new ticket");
+  }
+  const { result: kind, ticket_id: ticketId, expires_at: expiresAt, replayed } = result;
+  count("todoke.idempotency.requests", { result: replayed ? "replayed" : "first" });
+  return { kind, ticketId, expiresAt, replayed };
+}
+
+const joinRow = ({ key, mode, userId, partySize, attributes, avoid, ticketMs, heartbeatMs }: JoinWish): JoinRow => ({
+  scope: key.scope,
+  idem_key: key.key,
+  request_hash: key.requestHash.toString("hex"),
+  ticket_id: newTicketId(mode, userId),
+  mode,
+  user_id: userId,
+  party_size: partySize,
+  attributes,
+  avoid,
+  ticket_ms: Math.ceil(ticketMs),
+  heartbeat_ms: heartbeatMs === undefined ? null : Math.ceil(heartbeatMs),
+});

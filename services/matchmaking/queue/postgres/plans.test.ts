@@ -1,0 +1,96 @@
+import type { Db } from "@todoke/kernel/db";
+import { openOutbox } from "@todoke/kernel/outbox";
+import { expect, test } from "vitest";
+import { knownText } from "../../store/end-rows.ts";
+import { endText, opponentsText, waitsText } from "../../store/ended-tickets.ts";
+import { freshDatabase } from "../../store/testing.ts";
+import { duels, mode, wish } from "../testing.ts";
+import { openPostgresQueue } from "./index.ts";
+import { joinText } from "./join-tickets.ts";
+import { betweenText, newestText, oldestText } from "./snapshot.ts";
+import { beatText, deleteText, lockText, longestText, overText, standingText } from "./statements.ts";
+
+/** Tickets of a mode, which wait for an hour yet, or have waited in vain. */
+const tickets = (n: number, of = mode, left = "1 h") => `
+  insert into tickets (ticket_id, mode, user_id, party_size, attributes, avoid, joined_at, expires_at, alive_until)
+  select '${of}.' || i, '${of}', 'w' || i, 1, '{"skill": 1}', '{}',
+         now() + i * interval '1 ms' - interval '10 min', now() + interval '${left}', now() + interval '${left}'
+    from generate_series(1, ${n}) i`;
+
+const ends = (n: number) => `
+  insert into ticket_ends (ticket_id, mode, user_id, status, party_size, attributes, joined_at, expires_at, ended_at)
+  select 'duel.e' || i, 'duel', 'e' || i, 'CANCELLED', 1, '{}', now(), now(), now() from generate_series(1, ${n}) i`;
+
+/** The plan that a cached statement has, whatever its parameters turn out to be. */
+async function genericPlan(db: Db, sql: string): Promise<string> {
+  const { rows } = await db.query(`explain (generic_plan) ${sql}`);
+  return rows.map((row) => row["QUERY PLAN"]).join("\n");
+}
+
+/** By which index each statement finds its rows, and by nothing else. */
+const probes: readonly (readonly [string, readonly string[]])[] = [
+  [joinText, ["idempotency_keys_pkey", "ticket_of_a_user_once_in_a_mode"]],
+  [knownText, ["ticket_ends_pkey"]],
+  [endText, ["matches_pkey", "ticket_end_of_a_user_once_in_a_match", "ticket_ends_pkey"]],
+  [opponentsText, ["ticket_end_of_a_user_once_in_a_match", "ticket_ends_of_user"]],
+  [waitsText, ["ticket_ends_waits"]],
+  [longestText, ["tickets_waiting"]],
+  [lockText, ["tickets_pkey"]],
+  [overText, ["tickets_by_end"]],
+  [deleteText, ["tickets_pkey"]],
+  [beatText, ["tickets_pkey"]],
+  [oldestText, ["tickets_waiting"]],
+  [newestText, ["tickets_waiting"]],
+  [betweenText, ["tickets_waiting"]],
+  [standingText, ["tickets_by_end", "tickets_waiting"]],
+];
+
+test("every statement keeps to its index on an empty table, on a full one and on stale statistics", async () => {
+  await using t = await freshDatabase();
+  const waiting = [tickets(20_000), ends(20_000), "analyze", tickets(20_000, "ranked"), "delete from tickets"];
+  const over = ["vacuum analyze tickets", tickets(20_000, mode, "-1 s"), "analyze", tickets(20_000, "ranked")];
+  const states = ["", "analyze", ...waiting, ...over];
+  for (const state of states) {
+    await t.db.query(state);
+    for (const [sql, indexes] of probes) {
+      const plan = await genericPlan(t.db, sql);
+      const told = `after "${state.trim().slice(0, 40)}"\n${sql}\n${plan}`;
+      expect(plan, told).not.toMatch(/Seq Scan on (tickets|ticket_ends|matches|idempotency_keys)|Bitmap/);
+      const used = [...plan.matchAll(/Index (?:Only )?Scan (?:Backward )?using (\w+)/g)].map((found) => found[1]);
+      expect([...new Set(used)].sort(), told).toEqual([...indexes].sort());
+    }
+    // In the order of waiting, as the index has it: a sort would read all who wait.
+    for (const sql of [longestText, oldestText, newestText, overText, waitsText])
+      expect(await genericPlan(t.db, sql)).not.toMatch(/Sort/);
+  }
+});
+
+/** What it takes when the machine does nothing else: the best tenth of the samples. */
+const undisturbed = (times: number[]) => times.sort((a, b) => a - b)[Math.floor(times.length / 10)] ?? Number.NaN;
+
+test("a match beside a hundred thousand who wait takes at most twice as long as beside a thousand", {
+  timeout: 120_000,
+}, async () => {
+  await using few = await freshDatabase();
+  await using many = await freshDatabase();
+  await few.db.query(tickets(1_000));
+  await many.open({ statementTimeoutMs: 60_000 }).query(tickets(100_000));
+  const times = { few: [] as number[], many: [] as number[] };
+  const queues = {
+    few: openPostgresQueue({ db: few.db, outbox: openOutbox() }),
+    many: openPostgresQueue({ db: many.db, outbox: openOutbox() }),
+  };
+  // By turns, so that whatever else this machine is doing meets both.
+  for (let n = 0; n < 60; n++) {
+    for (const which of ["few", "many"] as const) {
+      const queue = queues[which];
+      const startedAt = performance.now();
+      expect(await queue.matchInOrder(mode, { ...duels, matchesMax: 5 })).toEqual({ made: 5 });
+      times[which].push(performance.now() - startedAt);
+      await Promise.all(Array.from({ length: 10 }, () => queue.join(wish())));
+    }
+  }
+  const [ofFew, ofMany] = [undisturbed(times.few), undisturbed(times.many)];
+  const told = `${ofFew.toFixed(2)} ms beside a thousand, ${ofMany.toFixed(2)} ms beside a hundred thousand`;
+  expect(ofMany / ofFew, told).toBeLessThan(2);
+});

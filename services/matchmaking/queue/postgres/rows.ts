@@ -1,0 +1,79 @@
+/** Rows of `tickets`, read. What is no ticket is told from one that is, and never guessed at. */
+import type { Attributes, AttributeValue, OpenTicket, TicketEnd } from "../../tickets.ts";
+
+/** Times are milliseconds since 1970. */
+export interface TicketRow {
+  readonly ticket_id: string;
+  /** Parts those who joined in the same millisecond. */
+  readonly position: bigint;
+  readonly mode: string;
+  readonly user_id: string;
+  readonly party_size: number;
+  readonly attributes: unknown;
+  readonly avoid: readonly string[];
+  readonly joined_at: number;
+  readonly expires_at: number;
+  readonly alive_until: number;
+  /** When this was read. */
+  readonly now: number;
+  readonly is_over: boolean;
+}
+
+const ms = (time: string) => `(extract(epoch from ${time}) * 1000)::float8`;
+
+/** Of `tickets t`. Whole milliseconds are all that the table keeps, so that no time changes on its way. */
+export const columns = `t.ticket_id, t.position, t.mode, t.user_id, t.party_size, t.attributes, t.avoid,
+  ${ms("t.joined_at")} as joined_at, ${ms("t.expires_at")} as expires_at, ${ms("t.alive_until")} as alive_until,
+  ${ms("date_trunc('milliseconds', statement_timestamp())")} as now, t.alive_until <= statement_timestamp() as is_over`;
+
+export type Damaged = Extract<TicketEnd, { kind: "damaged" }>;
+
+/** The ticket, or how it ends: set aside. */
+export function readRow(row: TicketRow): OpenTicket | Damaged {
+  const { ticket_id: ticketId, mode, attributes, now: endedAt } = row;
+  if (!areAttributes(attributes))
+    return {
+      kind: "damaged",
+      mode,
+      ticketId,
+      raw: rawOf(row),
+      why: "its attributes are not those of a ticket",
+      endedAt,
+    };
+  return {
+    ticketId,
+    mode,
+    userId: row.user_id,
+    partySize: row.party_size,
+    attributes,
+    avoid: row.avoid,
+    joinedAt: row.joined_at,
+    expiresAt: row.expires_at,
+    aliveUntil: row.alive_until,
+  };
+}
+
+export const isTicket = (read: OpenTicket | Damaged): read is OpenTicket => !("kind" in read);
+export const isDamaged = (read: OpenTicket | Damaged): read is Damaged => "kind" in read;
+
+/** How a ticket ends that nobody took in time. */
+export const expiredEnd = (ticket: OpenTicket, endedAt: number): TicketEnd => ({
+  kind: "expired",
+  ticket,
+  reason: ticket.aliveUntil < ticket.expiresAt ? "heartbeat" : "timeout",
+  endedAt,
+});
+
+const rawOf = ({ position, ...row }: TicketRow): string => JSON.stringify({ ...row, position: String(position) });
+
+const areAttributes = (value: unknown): value is Attributes =>
+  isObject(value) && Object.values(value).every(isAttributeValue);
+
+function isAttributeValue(value: unknown): value is AttributeValue {
+  if (Array.isArray(value)) return value.every((each) => typeof each === "string");
+  if (isObject(value)) return Object.values(value).every((each) => typeof each === "number");
+  return typeof value === "string" || typeof value === "number" || typeof value === "boolean";
+}
+
+const isObject = (value: unknown): value is object =>
+  typeof value === "object" && value !== null && !Array.isArray(value);

@@ -1,0 +1,27 @@
+/** What the tests of this queue share: tickets on a database of their own. */
+import type { DbOptions } from "@todoke/kernel/db";
+import { openOutbox } from "@todoke/kernel/outbox";
+import type { RecordedEnd } from "../../store/ends.ts";
+import { freshDatabase } from "../../store/testing.ts";
+import type { Stage } from "../testing.ts";
+import { openPostgresQueue } from "./index.ts";
+
+export async function postgresStage() {
+  const t = await freshDatabase();
+  const recorded: RecordedEnd[] = [];
+  const stage = {
+    ...t,
+    /** What the queues told of. */
+    recorded,
+    open(options: Partial<DbOptions> = {}) {
+      const db = t.open({ poolMax: 4, ...options });
+      return openPostgresQueue({ db, outbox: openOutbox(), onRecorded: (ends) => recorded.push(...ends) });
+    },
+    // Whatever ends is on record in the same commit.
+    async settled() {},
+    async damage(ticketId: string) {
+      await t.db.query(`update tickets set attributes = '{"skill": null}' where ticket_id = $1`, [ticketId]);
+    },
+  };
+  return stage satisfies Stage;
+}

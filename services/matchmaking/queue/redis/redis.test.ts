@@ -1,0 +1,307 @@
+import { cp, mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join as pathJoin } from "node:path";
+import { type Engine, startEngine } from "@todoke/engines";
+import { openWire, until } from "@todoke/kernel/testing";
+import { RedisUnavailable } from "@todoke/redis";
+import { sharedRedis } from "@todoke/redis/testing";
+import { expect, test } from "vitest";
+import { selectTicketEnd } from "../../store/ends.ts";
+import { duels, expectSound, joinInOrder, mode, pairsOf, recordOf, terms, wish } from "../testing.ts";
+import { openRecords } from "./records.ts";
+import { redisStage } from "./testing.ts";
+
+const redis = sharedRedis();
+
+/** Whether it comes about, and is so. */
+const holds = (asked: Promise<unknown>) => asked.then(Boolean, () => false);
+
+type RedisStage = Awaited<ReturnType<typeof redisStage>>;
+
+/** Matches until all of these are on record as MATCHED. */
+async function matchAll(t: RedisStage, ids: readonly string[]): Promise<void> {
+  const queue = t.open();
+  await until("all are matched", async () => {
+    await queue.matchInOrder(mode, duels);
+    const { ended } = await recordOf(t.db);
+    return ids.every((id) => ended("MATCHED").includes(id));
+  });
+  await t.settled();
+}
+
+test("a server that has forgotten all scripts goes on as if it had not", async () => {
+  await using engine = await startEngine("redis");
+  await using t = await redisStage(engine);
+  const queue = t.open();
+  const ids = await joinInOrder(queue, 2);
+  await t.client.scriptFlush();
+  ids.push(...(await joinInOrder(queue, 2)));
+  await t.client.scriptFlush();
+  expect(await queue.matchInOrder(mode, duels)).toEqual({ made: 2 });
+  await t.client.scriptFlush();
+  await t.settled();
+  expect((await recordOf(t.db)).ended("MATCHED").sort()).toEqual(ids.sort());
+  await expectSound(t.db);
+});
+
+test("a Redis that is emptied in the middle has lost who waited, and no end: the same calls join again, and are matched", async () => {
+  await using engine = await startEngine("redis");
+  await using t = await redisStage(engine, { recorders: 2 });
+  const queue = t.open();
+  const wishes = Array.from({ length: 12 }, (_, n) => wish({ userId: `u_${n}`, key: `k${n}` }));
+  const told = new Map<string, string | undefined>();
+  for (let round = 0; round < 3; round++) {
+    const joined = await Promise.all(wishes.map((each) => queue.join(each)));
+    const [first] = joined;
+    await Promise.all([
+      queue.matchInOrder(mode, { ...duels, matchesMax: 3 }),
+      queue.cancel(first?.ticketId ?? "").then((status) => told.set(first?.ticketId ?? "", status)),
+      t.client.flushAll(),
+    ]);
+  }
+  await t.settled();
+  // Whatever a client was told holds.
+  for (const [ticketId, status] of told) expect((await selectTicketEnd(t.db, ticketId))?.status).toBe(status);
+  await expectSound(t.db);
+
+  await t.client.flushAll();
+  const [before] = [await recordOf(t.db)];
+  const again = await Promise.all(wishes.map((each) => queue.join(each)));
+  for (const { ticketId, kind, replayed } of again) {
+    expect([kind, replayed]).toEqual(["new", false]);
+    expect(before.ends.map((row) => row.ticket_id)).not.toContain(ticketId);
+  }
+  await matchAll(
+    t,
+    again.map(({ ticketId }) => ticketId),
+  );
+  const after = await recordOf(t.db);
+  expect(after.matches).toEqual(expect.arrayContaining(before.matches));
+  await expectSound(t.db);
+});
+
+/** Runs `meanwhile` on a Redis, and then has it start again from what it had on its disk before. */
+async function forgetting(
+  meanwhile: (engine: Engine, goBack: () => Promise<void>, keep: () => Promise<void>) => Promise<void>,
+) {
+  const folder = await mkdtemp(pathJoin(tmpdir(), "matchmaking-redis-"));
+  try {
+    const [dir, copy] = [pathJoin(folder, "data"), pathJoin(folder, "copy")];
+    await using engine = await startEngine("redis", { dir });
+    const keep = async () => {
+      await engine.kill();
+      await cp(dir, copy, { recursive: true });
+      await engine.start();
+    };
+    const goBack = async () => {
+      await engine.kill();
+      await rm(dir, { recursive: true });
+      await cp(copy, dir, { recursive: true });
+      await engine.start();
+    };
+    await meanwhile(engine, goBack, keep);
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+test("a Redis that comes back with an old file contradicts nothing that is on record, and whoever is free waits on", {
+  timeout: 60_000,
+}, async () => {
+  await forgetting(async (engine, goBack, keep) => {
+    await using t = await redisStage(engine);
+    const queue = t.open();
+    const answers = () => holds(t.client.ping());
+    const isQueued = (id: string) => () => holds(queue.find(id).then((found) => found?.status === "QUEUED"));
+    const users = ["u_1", "u_2", "u_3", "u_4", "u_5"];
+    const joined = [];
+    for (const userId of users) joined.push(await queue.join(wish({ userId })));
+    const [a = "", b = "", c = "", d = "", e = ""] = joined.map(({ ticketId }) => ticketId);
+    await keep();
+    await until("the queue is reached again", isQueued(a));
+    expect(await queue.matchInOrder(mode, { ...duels, matchesMax: 1 })).toEqual({ made: 1 });
+    expect(await queue.cancel(c)).toBe("CANCELLED");
+    await until("the operator is back", answers);
+    await t.settled();
+    await goBack();
+    await until("the queue is reached again", isQueued(a));
+    await until("the operator is back", answers);
+
+    // Nobody is kept from joining by a ticket that has ended.
+    const again = await queue.join(wish({ userId: "u_2" }));
+    expect(again.kind).toBe("new");
+    expect(await queue.cancel(a)).toBe("MATCHED");
+    // The cancelled one is at the head: its match does not come about, and who was to play it is the first again.
+    expect((await queue.find(c))?.status).toBe("QUEUED");
+    for (let round = 0; round < 2; round++) {
+      expect(await queue.matchInOrder(mode, { ...duels, matchesMax: 1 })).toEqual({ made: 1 });
+      await t.settled();
+    }
+    expect(t.recorded.filter(({ end, recorded }) => end.kind === "match" && recorded.kind === "void")).toHaveLength(1);
+    expect(await queue.cancel(c)).toBe("CANCELLED");
+    expect((await queue.find(again.ticketId))?.status).toBe("QUEUED");
+    const { ended, damaged } = await recordOf(t.db);
+    expect(damaged).toEqual([]);
+    expect(ended("MATCHED").sort()).toEqual([a, b, d, e].sort());
+    expect((await pairsOf(t.db)).map((pair) => [...pair].sort())).toEqual([[a, b].sort(), [d, e].sort()]);
+    await expectSound(t.db);
+  });
+});
+
+test("who is given back keeps their place, and who has a newer ticket by then ends as EXPIRED for it", async () => {
+  await using t = await redisStage(redis, { recorders: 0 });
+  const queue = t.open();
+  const users = ["u_1", "u_2", "u_3"];
+  const joined = [];
+  for (const userId of users) joined.push(await queue.join(wish({ userId })));
+  const [a = "", b = "", c = ""] = joined.map(({ ticketId }) => ticketId);
+  const seats = [a, b, c].map((ticketId, n) => ({ ticketId, team: n + 1 }));
+  // PostgreSQL has an end of the first that Redis knows nothing of.
+  await queue.cancel(a);
+  await queue.join(wish({ userId: "u_1" }));
+  const record = await t.client.hGet(t.key("tickets"), b);
+  await t.client.hSet(t.key("tickets"), a, (record ?? "").replaceAll(b, a).replaceAll("u_2", "u_0"));
+  await t.client.hSet(t.key("users"), "u_0", a);
+  expect(await queue.settle(mode, [{ seats }], terms)).toEqual({ made: 1 });
+  const newer = await queue.join(wish({ userId: "u_3" }));
+  const placeBefore = JSON.parse(record ?? "").joined;
+
+  t.record();
+  await t.settled();
+  await until("the replaced one is on record", async () => (await recordOf(t.db)).ended("EXPIRED").length === 1);
+  expect((await selectTicketEnd(t.db, c))?.reason).toBe("replaced");
+  expect((await queue.find(b))?.status).toBe("QUEUED");
+  expect(await t.client.zScore(t.key("queue"), b)).toBe(Number(placeBefore));
+  expect((await queue.find(newer.ticketId))?.status).toBe("QUEUED");
+  expect(await queue.find(a)).toBeUndefined();
+  expect((await recordOf(t.db)).matches).toEqual([]);
+  await expectSound(t.db);
+});
+
+test("an answer that was lost after the script ran costs nothing: a join, a match, a cancel, each asked again", async () => {
+  await using wire = await openWire(redis.url);
+  await using t = await redisStage(redis);
+  const queue = t.open(wire.url);
+  // So that the scripts are known to the server: what is cut is their answer.
+  await queue.cancel((await queue.join(wish())).ticketId);
+  await queue.matchInOrder(mode, duels);
+
+  const one = wish({ userId: "u_cut" });
+  let cut = wire.cutNext("u_cut", "answer");
+  await expect(queue.join(one)).rejects.toBeInstanceOf(RedisUnavailable);
+  await cut;
+  await until("the queue is reached again", () => holds(queue.sweep(mode)));
+  const joined = await queue.join(one);
+  expect(joined.replayed).toBe(true);
+  expect((await queue.sweep(mode)).waiting).toBe(1);
+
+  const [other = "", alone = ""] = await joinInOrder(queue, 2);
+  cut = wire.cutNext(t.place, "answer");
+  await expect(queue.matchInOrder(mode, duels)).rejects.toBeInstanceOf(RedisUnavailable);
+  await cut;
+  await until("the match is on record", async () => (await recordOf(t.db)).matches.length === 1);
+  expect((await pairsOf(t.db)).map((pair) => [...pair].sort())).toEqual([[joined.ticketId, other].sort()]);
+
+  await until("the queue is reached again", () => holds(queue.find(alone)));
+  cut = wire.cutNext(alone, "answer");
+  await expect(queue.cancel(alone)).rejects.toBeInstanceOf(RedisUnavailable);
+  await cut;
+  await until("it is cancelled", () => holds(queue.cancel(alone).then((status) => status === "CANCELLED")));
+  await t.settled();
+  expect((await selectTicketEnd(t.db, alone))?.status).toBe("CANCELLED");
+  await expectSound(t.db);
+});
+
+test("a recorder that dies between PostgreSQL and Redis leaves ends that another strikes off, told once", async () => {
+  await using wire = await openWire(redis.url);
+  await using t = await redisStage(redis, { recorders: 0 });
+  const queue = t.open();
+  const ids = await joinInOrder(queue, 4);
+  await queue.matchInOrder(mode, duels);
+  const dying = openRecords({ ...t.process(wire.url), modes: () => [mode] });
+  const cut = wire.cutNext('"over":', "request");
+  await expect(dying.recordMode(mode)).rejects.toBeInstanceOf(RedisUnavailable);
+  await cut;
+  expect((await recordOf(t.db)).matches).toHaveLength(2);
+  expect(await t.client.xLen(t.key("ends"))).toBe(2);
+
+  t.record(undefined, { takenAgainMs: 50 });
+  await t.settled();
+  expect(t.recorded.map(({ recorded }) => recorded.kind)).toEqual(["recorded", "recorded", "known", "known"]);
+  expect((await recordOf(t.db)).ended("MATCHED").sort()).toEqual([...ids].sort());
+  expect(await t.client.hLen(t.key("tickets"))).toBe(0);
+  await expectSound(t.db);
+});
+
+test("a match whose makers all died is recorded by whoever comes next, and told as QUEUED until then", async () => {
+  await using t = await redisStage(redis, { recorders: 0 });
+  const queue = t.open();
+  const [a = "", b = ""] = await joinInOrder(queue, 2);
+  expect(await queue.matchInOrder(mode, duels)).toEqual({ made: 1 });
+  expect(await queue.find(a)).toMatchObject({ status: "MATCHED", ticket: { ticketId: a } });
+  expect(await selectTicketEnd(t.db, a)).toBeUndefined();
+  // Who asks to cancel hears the truth, and so has it recorded.
+  expect(await queue.cancel(b)).toBe("MATCHED");
+  expect((await selectTicketEnd(t.db, a))?.status).toBe("MATCHED");
+  expect(await t.client.xLen(t.key("ends"))).toBe(0);
+  await expectSound(t.db);
+});
+
+test("what PostgreSQL could not take is held by the recorder and tried again, soon and without another's help", async () => {
+  await using t = await redisStage(redis);
+  const queue = t.open();
+  await t.db.query("alter table ticket_ends rename to away");
+  const ids = await joinInOrder(queue, 4);
+  await queue.matchInOrder(mode, duels);
+  await until("it failed", () => t.errors.length > 0);
+  expect(await t.client.xLen(t.key("ends"))).toBe(2);
+  expect((await queue.find(ids[0] ?? ""))?.status).toBe("MATCHED");
+  await t.db.query("alter table away rename to ticket_ends");
+  // Whoever else there was would take it after ten seconds.
+  await until("it is recorded", async () => (await recordOf(t.db)).matches.length === 2, { withinMs: 8_000 });
+  await t.settled();
+  await expectSound(t.db);
+});
+
+test("while PostgreSQL is away no more matches are made than can be kept, and once it is back all go on", async () => {
+  await using t = await redisStage(redis, { recorders: 0, backlogMax: 3 });
+  const queue = t.open();
+  const ids = await joinInOrder(queue, 10);
+  for (let n = 0; n < 5; n++) await queue.matchInOrder(mode, { ...duels, matchesMax: 1 });
+  expect(await t.client.xLen(t.key("ends"))).toBe(3);
+  const seats = ids.slice(-2).map((ticketId, n) => ({ ticketId, team: n + 1 }));
+  expect(await queue.settle(mode, [{ seats }], terms)).toEqual({ made: 0 });
+  const recorder = t.record();
+  expect([...(await recorder.backlog()).keys()]).toEqual([mode, "ranked"]);
+  await matchAll(t, ids);
+  await expectSound(t.db);
+});
+
+test("where Redis forgets nothing, PostgreSQL has nothing to refuse: a cancel that was too late ends no match", async () => {
+  await using t = await redisStage(redis, { recorders: 2 });
+  const [players, matchmaker] = [t.open(), t.open()];
+  for (let round = 0; round < 20; round++) {
+    const ids = await Promise.all(Array.from({ length: 6 }, async () => (await players.join(wish())).ticketId));
+    await matchmaker.matchInOrder(mode, { ...duels, matchesMax: 1 });
+    await Promise.all([
+      ...ids.slice(0, 4).map((id) => players.cancel(id)),
+      matchmaker.matchInOrder(mode, duels),
+      ...ids.slice(4).map((id) => players.cancel(id)),
+    ]);
+  }
+  await t.settled();
+  expect(t.recorded.filter(({ recorded }) => recorded.kind === "void")).toEqual([]);
+  expect((await recordOf(t.db)).matches.length).toBeGreaterThanOrEqual(20);
+  await expectSound(t.db);
+});
+
+test("who was matched by an end that was lost is told that the ticket was, and can join again", async () => {
+  await using t = await redisStage(redis, { recorders: 0 });
+  const queue = t.open();
+  const [a = "", b = ""] = await joinInOrder(queue, 2);
+  await queue.matchInOrder(mode, duels);
+  await t.client.del(t.key("ends"));
+  expect(await queue.find(a)).toBeUndefined();
+  expect(await queue.cancel(b)).toBeUndefined();
+  expect(await t.client.hExists(t.key("tickets"), b)).toBe(0);
+});

@@ -1,0 +1,80 @@
+/** What the tests of this queue share: tickets in a corner of a real Redis, and processes that work them. */
+import { randomBytes } from "node:crypto";
+import { openOutbox } from "@todoke/kernel/outbox";
+import { until } from "@todoke/kernel/testing";
+import { openRedisLink } from "@todoke/redis";
+import { operatorClient } from "@todoke/redis/testing";
+import type { RecordedEnd } from "../../store/ends.ts";
+import { freshDatabase } from "../../store/testing.ts";
+import { modeOf } from "../../ticket-id.ts";
+import type { TicketQueue } from "../index.ts";
+import { mode } from "../testing.ts";
+import { keepRecording, openRedisQueue, type Recorder, type RecorderOptions } from "./index.ts";
+import { keysOf } from "./words.ts";
+
+export interface RedisStageOptions {
+  /** Without a recorder ends stay in the stream until a test records them. */
+  readonly recorders?: number;
+  readonly backlogMax?: number;
+}
+
+/** Tickets in a corner of a Redis that only this test uses, and a database of its own. */
+export async function redisStage({ url }: { readonly url: string }, options: RedisStageOptions = {}) {
+  const place = `t${randomBytes(6).toString("hex")}`;
+  const t = await freshDatabase();
+  const client = await operatorClient(url);
+  const errors: unknown[] = [];
+  const recorded: RecordedEnd[] = [];
+  const opened: AsyncDisposable[] = [];
+  const recorders: Recorder[] = [];
+  const onError = (error: unknown) => void errors.push(error);
+  const onRecorded = (ends: readonly RecordedEnd[]) => void recorded.push(...ends);
+
+  function process(at = url) {
+    const link = openRedisLink({ url: at, onError });
+    opened.push(link);
+    return { link, db: t.open({ poolMax: 4 }), outbox: openOutbox(), place, onError, onRecorded };
+  }
+
+  function record(at = url, more: Partial<RecorderOptions> = {}): Recorder {
+    const recorder = keepRecording({ ...process(at), modes: () => [mode, "ranked"], pollMs: 50, ...more });
+    recorders.push(recorder);
+    return recorder;
+  }
+
+  const keysOfMode = (of = mode) => keysOf(place, of);
+  const key = (name: string, of = mode) => keysOfMode(of).find((each) => each.endsWith(`:${name}`)) ?? "";
+  const stage = {
+    db: t.db,
+    place,
+    client,
+    key,
+    keysOfMode,
+    /** What the queues and recorders told of, beside their answers. */
+    errors,
+    recorded,
+    process,
+    record,
+    open(at = url): TicketQueue {
+      const onEnded = (of: string) => void recorders.forEach((recorder) => void recorder.wake(of));
+      const { backlogMax } = options;
+      return openRedisQueue({ ...process(at), onEnded, ...(backlogMax !== undefined && { backlogMax }) });
+    },
+    async settled(): Promise<void> {
+      const lengths = () => Promise.all([mode, "ranked"].map((of) => client.xLen(key("ends", of))));
+      await until("every end is on record", async () => (await lengths()).every((length) => length === 0));
+    },
+    async damage(ticketId: string): Promise<void> {
+      await client.hSet(key("tickets", modeOf(ticketId)), ticketId, '{"user": "half a rec');
+    },
+    async [Symbol.asyncDispose]() {
+      await Promise.all(recorders.map((recorder) => recorder[Symbol.asyncDispose]()));
+      await Promise.all(opened.map((each) => each[Symbol.asyncDispose]()));
+      if (client.isReady) for (const of of [mode, "ranked"]) await client.del(keysOfMode(of));
+      client.destroy();
+      await t[Symbol.asyncDispose]();
+    },
+  };
+  for (let n = 0; n < (options.recorders ?? 1); n++) record();
+  return stage;
+}

@@ -1,0 +1,105 @@
+/** What the tests of queues share: what a stage is, wishes to join, and what PostgreSQL has on record. */
+import { randomBytes, randomUUID } from "node:crypto";
+import { type Db, utcText } from "@todoke/kernel/db";
+import { digestOf } from "@todoke/kernel/idempotency";
+import { expect } from "vitest";
+import type { InOrder, JoinWish, TicketQueue } from "./index.ts";
+
+/** Tickets that only one test has. */
+export interface Stage extends AsyncDisposable {
+  /** Another process of the service, as far as the queue can tell. */
+  open(): TicketQueue;
+  /** Resolves when every end that the queue made is on record. */
+  settled(): Promise<void>;
+  /** Makes of a ticket that waits something that is none. */
+  damage(ticketId: string): Promise<void>;
+  readonly db: Db;
+}
+
+export const mode = "duel";
+
+/** Somebody who wants to play; by another key every time unless told. */
+export function wish(about: Partial<Omit<JoinWish, "key">> & { readonly key?: string } = {}): JoinWish {
+  const { key = randomUUID(), userId = `u_${randomBytes(6).toString("hex")}`, ...more } = about;
+  const said = { mode, userId, partySize: 1, attributes: {}, avoid: [], ticketMs: 600_000, ...more };
+  const { partySize, attributes } = said;
+  const scope = `user:${userId} POST ${said.mode}`;
+  return { ...said, key: { scope, key, requestHash: digestOf({ partySize, attributes }) } };
+}
+
+export const terms = { rulesVersion: "v1", session: { server: "eu-1" } };
+export const duels: InOrder = { ...terms, players: 2, matchesMax: 50 };
+
+/** So many who join one after the other. */
+export async function joinInOrder(queue: TicketQueue, count: number, about: Parameters<typeof wish>[0] = {}) {
+  const ids: string[] = [];
+  for (let n = 0; n < count; n++) ids.push((await queue.join(wish(about))).ticketId);
+  return ids;
+}
+
+export interface EndRow {
+  readonly ticket_id: string;
+  readonly user_id: string;
+  readonly status: "MATCHED" | "CANCELLED" | "EXPIRED";
+  readonly reason: string | null;
+  readonly match_id: string | null;
+  readonly ended_at: string;
+  readonly expires_at: string;
+}
+
+export interface EventRow {
+  readonly event_type: string;
+  readonly payload: {
+    readonly match_id?: string;
+    readonly ticket_id?: string;
+    readonly reason?: string;
+    readonly players?: readonly { readonly user_id: string; readonly ticket_id: string; readonly team: number }[];
+  };
+}
+
+/** What PostgreSQL has on record; events in the order in which they were written. */
+export async function recordOf(db: Db) {
+  const ends = await db.query<EndRow>(
+    `select ticket_id, user_id, status, reason, match_id,
+            ${utcText("ended_at")} as ended_at, ${utcText("expires_at")} as expires_at
+       from ticket_ends`,
+  );
+  const matches = await db.query<{ match_id: string }>(`select match_id from matches`);
+  const events = await db.query<EventRow>(`select event_type, payload from outbox_events order by position`);
+  const damaged = await db.query<{ ticket_id: string }>(`select ticket_id from damaged_tickets`);
+  return {
+    ends: ends.rows,
+    matches: matches.rows.map((row) => row.match_id),
+    events: events.rows,
+    damaged: damaged.rows.map((row) => row.ticket_id),
+    ended: (status: EndRow["status"]) => ends.rows.filter((row) => row.status === status).map((row) => row.ticket_id),
+  };
+}
+
+/** The tickets of each match, in the order in which the matches were made. */
+export async function pairsOf(db: Db): Promise<string[][]> {
+  const { events } = await recordOf(db);
+  const made = events.filter((event) => event.event_type === "MatchMade");
+  return made.map(({ payload }) => (payload.players ?? []).map((player) => player.ticket_id));
+}
+
+/**
+ * What must hold of every record, whatever happened (M1, M2, M4, M7): a match has its row, its event and all of its
+ * tickets, of different users; who expired is told once; nobody was matched after their time.
+ */
+export async function expectSound(db: Db): Promise<void> {
+  const { ends, matches, events, ended } = await recordOf(db);
+  const told = (type: string) => events.filter((event) => event.event_type === type).map((event) => event.payload);
+  const made = told("MatchMade");
+  expect(made.map((payload) => payload.match_id).sort()).toEqual([...matches].sort());
+  const seated = ends.filter((row) => row.status === "MATCHED");
+  for (const { match_id, players = [] } of made) {
+    const seats = seated.filter((row) => row.match_id === match_id);
+    expect(players.map((player) => player.ticket_id).sort()).toEqual(seats.map((row) => row.ticket_id).sort());
+    expect(new Set(players.map((player) => player.user_id)).size, "different users").toBe(players.length);
+  }
+  expect(made.flatMap(({ players = [] }) => players)).toHaveLength(seated.length);
+  const expired = told("TicketExpired").map((payload) => payload.ticket_id);
+  expect(expired.sort()).toEqual(ended("EXPIRED").sort());
+  for (const row of seated) expect(row.ended_at <= row.expires_at, `${row.ticket_id} matched in time`).toBe(true);
+}
