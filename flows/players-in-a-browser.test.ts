@@ -11,7 +11,8 @@ let browser: OpenBrowser;
 
 beforeAll(async () => {
   if (!executable) return;
-  site = await startSite();
+  // All of them come from one address, one log-in right after the other.
+  site = await startSite({ GATEWAY_BFF_LIMIT_LOGIN: "1000/60s" });
   browser = await openBrowser(executable);
 }, 120_000);
 
@@ -149,6 +150,23 @@ inBrowser(
   },
 );
 
+inBrowser(
+  "two players find each other from the page: both are shown the same match, live, and one who waits alone cancels",
+  async () => {
+    const [first, second] = [await browser.person(), await browser.person("ja-JP")];
+    const [alice, bob] = [await logIn(first, "alice"), await logIn(second, "bob")];
+    await alice.locator("#find-match").click();
+    await alice.locator("#cancel-match").click();
+    await alice.locator("#ticket", { hasText: "Cancelled." }).waitFor();
+    for (const page of [alice, bob]) await page.locator("#find-match").click();
+    const shown = await Promise.all([alice, bob].map((page) => page.locator("#ticket code").textContent()));
+    expect(shown[0]).toMatch(/^[0-9a-f-]{36}$/);
+    expect(shown[1]).toBe(shown[0]);
+    expect(await bob.locator("#ticket").textContent()).toContain("マッチが成立しました");
+    await Promise.all([first.close(), second.close()]);
+  },
+);
+
 inBrowser("the page loads nothing from elsewhere, and one reference shows every service", async () => {
   const person = await browser.person();
   const page = await person.newPage();
@@ -156,12 +174,12 @@ inBrowser("the page loads nothing from elsewhere, and one reference shows every 
   page.on("request", (request) => asked.add(new URL(request.url()).origin));
   await page.goto(site.origin);
   await page.locator("#log-in").waitFor();
-  expect(await page.locator("tbody tr").count()).toBe(4);
-  expect(await page.locator("td.ready").count()).toBe(4);
+  expect(await page.locator("tbody tr").count()).toBe(5);
+  expect(await page.locator("td.ready").count()).toBe(5);
   await page.goto(`${site.origin}/docs`);
   await page.getByText("Todoke gateway-bff").first().waitFor();
   expect([...asked]).toEqual([site.origin]);
-  for (const name of ["account", "entitlement", "notification"]) {
+  for (const name of ["account", "entitlement", "notification", "matchmaking"]) {
     expect((await ask(page, `/openapi/${name}.json`)).body.info.title).toBe(`Todoke ${name}`);
   }
   await person.close();

@@ -6,6 +6,7 @@ const ownOrAdmin: Rule = { user: "own", admin: true };
 const ownOrAdminOrKey: Rule = { ...ownOrAdmin, key: "read" };
 const admins: Rule = { admin: true };
 const users: Rule = { user: "any" };
+const usersOrKey: Rule = { ...users, key: "read" };
 const back: Rule = { key: "entitlements:write" };
 const everybody: Rule = { everybody: true };
 
@@ -48,6 +49,15 @@ export const rules: Readonly<Record<ServiceName, Readonly<Record<string, Rule>>>
     "GET /v1/users/{user_id}/inbox": ownOrAdminOrKey,
     "GET /v1/users/{user_id}/inbox/stream": ownOrAdminOrKey,
   },
+  matchmaking: {
+    ...common,
+    "GET /v1/matchmaking/queues": usersOrKey,
+    "GET /v1/matchmaking/queues/{mode}/stats": usersOrKey,
+    "POST /v1/matchmaking/queues/{mode}/tickets": users,
+    "GET /v1/matchmaking/tickets/{ticket_id}": users,
+    "DELETE /v1/matchmaking/tickets/{ticket_id}": users,
+    "POST /v1/matchmaking/tickets/{ticket_id}:heartbeat": users,
+  },
   "gateway-bff": {
     ...common,
     "GET /": everybody,
@@ -65,6 +75,12 @@ export const rules: Readonly<Record<ServiceName, Readonly<Record<string, Rule>>>
     "GET /v1/sessions": users,
     "DELETE /v1/sessions/{session_id}": users,
     "POST /v1/sessions:revoke-others": users,
+    "GET /v1/matchmaking/queues": users,
+    "GET /v1/matchmaking/queues/{mode}/stats": users,
+    "POST /v1/matchmaking/queues/{mode}/tickets": users,
+    "GET /v1/matchmaking/tickets/{ticket_id}": users,
+    "DELETE /v1/matchmaking/tickets/{ticket_id}": users,
+    "POST /v1/matchmaking/tickets/{ticket_id}:heartbeat": users,
     "GET /v1/inbox": users,
     "GET /v1/inbox/stream": users,
     "GET /v1/users/{user_id}": ownOrAdmin,

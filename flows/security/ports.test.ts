@@ -24,6 +24,8 @@ test.each([
   "/debug/inbox/dead",
   "/debug/notification/inbox/u_1",
   "/debug/notification/dlq",
+  "/debug/matchmaking/rules",
+  "/debug/matchmaking/damaged",
   "/heapdump",
   "/json/list",
   "/admin",

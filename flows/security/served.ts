@@ -13,7 +13,7 @@ import { startIdentityProvider } from "@todoke/identity";
 import { testDatabase, until } from "@todoke/kernel/testing";
 import { freePort, todoke } from "../serving.ts";
 
-export const names = ["account", "entitlement", "notification", "gateway-bff"] as const;
+export const names = ["account", "entitlement", "notification", "matchmaking", "gateway-bff"] as const;
 type Name = (typeof names)[number];
 
 export const variableOf = (name: string, what: string) => `${name.toUpperCase().replaceAll("-", "_")}_${what}`;

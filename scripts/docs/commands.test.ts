@@ -45,7 +45,7 @@ test("every `todoke dead` command of the runbook finds what it speaks of, and re
 }, async () => {
   const setOf = (name: string) => ({ name, dir: new URL(`services/${name}/migrations/`, root) });
   await using t = await testDatabase({ schema: "entitlement", sets: [kernelMigrations, setOf("entitlement")] });
-  for (const name of ["account", "notification", "gateway-bff"])
+  for (const name of ["account", "notification", "matchmaking", "gateway-bff"])
     await migrate(t.db, { schema: name.replaceAll("-", "_"), sets: [kernelMigrations, setOf(name)] });
   expect(commands.length).toBeGreaterThan(12);
   for (const line of commands) {

@@ -33,6 +33,8 @@ const signingKey = newSigningKey("test");
 
 export const alice = fixedId(1);
 export const bob = fixedId(2);
+/** A ticket as matchmaking names them. */
+export const ticketId = "duel.tZ0cWTr2w8wVnQ5bYxk1mO7PqLsd";
 
 /** A user as account shows it. */
 export const userView = (user_id: string, more: object = {}) => ({
@@ -71,7 +73,7 @@ export async function setup() {
     account: await service(showingUsers),
     entitlement: await service((response, heard) => answering(entitlementsIn(heard))(response, heard)),
     notification: await service(answering({})),
-    matchmaking: await service(answering({ ticket_id: "t_1", status: "QUEUED" })),
+    matchmaking: await service(answering({ ticket_id: ticketId, status: "QUEUED" })),
     points: await service(answering({ point_amount: "7" })),
   };
   const settings = { idleMs: 60_000, absoluteMs: 3_600_000, perUserMax: 10, secrets: [randomBytes(32)] };

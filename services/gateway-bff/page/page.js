@@ -20,17 +20,20 @@ async function show() {
   if (body.code === "ACCOUNT_INACTIVE")
     return place.replaceChildren(element("p", { id: "inactive" }, texts.inactive), logOutButton());
   if (!answer.ok) return place.replaceChildren(element("p", {}, body.detail ?? answer.statusText));
+  const match = element("div", { id: "match" });
   const profile = element("pre", { id: "profile" });
   const inbox = element("ul", { id: "inbox" });
   place.replaceChildren(
     element("p", {}, element("strong", { id: "name" }, body.display_name ?? body.email ?? body.user_id), " "),
     logOutButton(),
+    match,
     element("h3", {}, texts.profile),
     profile,
     element("h3", {}, texts.inbox),
     inbox,
   );
-  await Promise.all([showProfile(profile, body.user_id), showInbox(inbox)]);
+  const stream = new EventSource("/v1/inbox/stream");
+  await Promise.all([showProfile(profile, body.user_id), showInbox(inbox, stream), showMatch(match, stream)]);
 }
 
 async function showProfile(at, userId) {
@@ -38,25 +41,64 @@ async function showProfile(at, userId) {
   at.textContent = JSON.stringify(await answer.json(), null, 2);
 }
 
-async function showInbox(at) {
+async function showInbox(at, stream) {
   const answer = await ask("/v1/inbox?limit=20");
   const { notifications = [] } = await answer.json();
   const lines = notifications.map(({ text }) => element("li", {}, text));
   at.replaceChildren(...(lines.length > 0 ? lines : [element("li", {}, texts.empty)]));
-  const stream = new EventSource("/v1/inbox/stream");
   stream.addEventListener("notification", ({ data }) => at.prepend(element("li", {}, JSON.parse(data).text)));
+}
+
+/** A way into the first mode that asks nothing of a ticket. What becomes of the ticket the stream says, and nobody polls. */
+async function showMatch(at, stream) {
+  const answer = await ask("/v1/matchmaking/queues");
+  const { queues = [] } = answer.ok ? await answer.json() : {};
+  const queue = queues.find(({ attributes, heartbeat_seconds }) => attributes.length === 0 && !heartbeat_seconds);
+  if (!queue) return;
+  let ticketId;
+  const line = element("p", {});
+  const find = () => button("find-match", texts.findMatch, join);
+
+  async function join() {
+    const path = `/v1/matchmaking/queues/${queue.mode}/tickets`;
+    const headers = { "content-type": "application/json", "idempotency-key": crypto.randomUUID() };
+    await showTicket(await ask(path, { method: "POST", headers, body: "{}" }));
+    await look(); // What was told before the ticket was known here is seen now.
+  }
+  async function showTicket(answered) {
+    const ticket = await answered.json();
+    ticketId = ticket.ticket_id ?? ticketId;
+    const says = element("span", { id: "ticket" }, texts[ticket.status] ?? ticket.detail, " ");
+    if (ticket.status === "QUEUED") return line.replaceChildren(says, button("cancel-match", texts.cancel, cancel));
+    if (ticket.match_id) says.append(element("code", {}, ticket.match_id), " ");
+    line.replaceChildren(says, find());
+  }
+  async function look() {
+    if (ticketId) await showTicket(await ask(`/v1/matchmaking/tickets/${ticketId}`));
+  }
+  const cancel = async () => {
+    const answered = await ask(`/v1/matchmaking/tickets/${ticketId}`, { method: "DELETE" });
+    await (answered.ok ? showTicket(answered) : look()); // It may be matched by now.
+  };
+  stream.addEventListener("notification", ({ data }) => JSON.parse(data).data?.ticket_id === ticketId && look());
+  stream.addEventListener("open", look);
+  line.replaceChildren(find());
+  at.replaceChildren(element("h3", {}, texts.match), line);
+}
+
+function button(id, text, onClick) {
+  const made = element("button", { type: "button", id }, text);
+  made.addEventListener("click", onClick);
+  return made;
 }
 
 const logInLink = () => element("a", { href: "/login?returnTo=/", className: "button", id: "log-in" }, texts.logIn);
 
-function logOutButton() {
-  const button = element("button", { type: "button", id: "log-out" }, texts.logOut);
-  button.addEventListener("click", async () => {
+const logOutButton = () =>
+  button("log-out", texts.logOut, async () => {
     const answer = await ask("/logout", { method: "POST" });
     const { logout_url = "/" } = answer.ok ? await answer.json() : {};
     location.assign(logout_url);
   });
-  return button;
-}
 
 await show();

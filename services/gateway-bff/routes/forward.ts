@@ -13,11 +13,13 @@ import { UserId } from "./schemas.ts";
 import { userOf } from "./user-of.ts";
 
 export interface Forwarded {
-  readonly method: "GET" | "POST" | "PATCH";
+  readonly method: "GET" | "POST" | "PATCH" | "DELETE";
   /** As Fastify has it. */
   readonly path: string;
   readonly upstream: UpstreamName;
-  /** The path at the service; `:user_id` is the one of our path, `:me` the user of the session. */
+  /** What its path names, where that is not just a user. */
+  readonly params?: TObject;
+  /** The path at the service; `:user_id`, and whatever else our path names, is as in ours, `:me` the user of the session. */
   readonly upstreamPath: string;
   readonly rule: Rule;
   /** What its rate limit is; by its method, where nothing is said. */
@@ -27,8 +29,12 @@ export interface Forwarded {
   readonly query?: TObject;
   readonly body?: TObject;
   readonly answers: TSchema;
+  /** It may be answered with 201 too. */
+  readonly creates?: true;
   /** It is a command: the same key, the same effect. */
   readonly idempotent?: true;
+  /** Twice does no harm, though it is no GET: it may be tried once more. */
+  readonly repeatable?: true;
   /** It changes one version and no other. */
   readonly conditional?: true;
   /** What has to be done here before the answer goes out. */
@@ -54,16 +60,18 @@ const ConditionalHeaders = Type.Object({
   ),
 });
 
-function schemaOf({ operationId, summary, path, query, body, answers, idempotent, conditional }: Forwarded) {
+function schemaOf(route: Forwarded) {
+  const { operationId, summary, path, params, query, body, answers, creates, idempotent, conditional } = route;
   return {
     operationId,
     summary,
     ...(path.includes(":user_id") && { params: Type.Object({ user_id: UserId }) }),
+    ...(params && { params }),
     ...(query && { querystring: query }),
     ...(body && { body }),
     ...(idempotent && { headers: IdempotencyHeaders }),
     ...(conditional && { headers: ConditionalHeaders }),
-    response: { 200: answers },
+    response: { 200: answers, ...(creates && { 201: answers }) },
   };
 }
 
@@ -88,12 +96,16 @@ function callOf(route: Forwarded, request: FastifyRequest): Call {
     ...(route.body && { body: JSON.stringify(request.body) }),
     ...(route.idempotent && { idempotencyKey: idempotencyKey(request, request.caller).key }),
     ...(ifMatch !== undefined && { ifMatch }),
+    ...(route.repeatable && { repeatable: true }),
   };
 }
 
 function pathOf({ upstreamPath, query }: Forwarded, request: FastifyRequest, me: string): string {
-  const { user_id = "" } = request.params as { user_id?: string };
-  const path = upstreamPath.replace(":user_id", encodeURIComponent(user_id)).replace(":me", encodeURIComponent(me));
+  const named: Readonly<Record<string, string>> = { ...(request.params as object), me };
+  // What stands behind a colon and is no name is a verb, and stays.
+  const path = upstreamPath.replace(/:(\w+)/g, (text, name: string) =>
+    Object.hasOwn(named, name) ? encodeURIComponent(named[name] ?? "") : text,
+  );
   if (!query) return path;
   // What the schema has let through, and in our own spelling.
   const asked = new URLSearchParams(

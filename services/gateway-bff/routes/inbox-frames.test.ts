@@ -2,7 +2,13 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { frameInOneLanguage, framesOf } from "./inbox-frames.ts";
 
-const told = { notification_id: "n", event_type: "T", text: { en: "Hello $1", ja: "こんにちは" }, occurred_at: "t" };
+const told = {
+  notification_id: "n",
+  event_type: "T",
+  text: { en: "Hello $1", ja: "こんにちは" },
+  data: { match_id: "m_1", team: 2 },
+  occurred_at: "t",
+};
 const stream = [
   "retry: 1000\nid: 0.0\n\n",
   ":\n\n",

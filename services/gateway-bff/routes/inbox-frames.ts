@@ -9,11 +9,13 @@ export interface Told {
   readonly notification_id: string;
   readonly event_type: string;
   readonly text: Readonly<Record<Language, string>>;
+  /** For programs; goes through as it is. */
+  readonly data?: Readonly<Record<string, unknown>>;
   readonly occurred_at: string;
 }
 
-export function inOneLanguage({ notification_id, event_type, text, occurred_at }: Told, language: Language) {
-  return { notification_id, event_type, text: text[language], occurred_at };
+export function inOneLanguage({ notification_id, event_type, text, data, occurred_at }: Told, language: Language) {
+  return { notification_id, event_type, text: text[language], ...(data !== undefined && { data }), occurred_at };
 }
 
 // A notification has some hundred characters.

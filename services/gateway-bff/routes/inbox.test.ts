@@ -8,6 +8,7 @@ const told = (n: number) => ({
   notification_id: `n${n}`,
   event_type: "EntitlementGranted",
   text: { en: `You can now use item${n}.`, ja: `item${n} をご利用いただけるようになりました。` },
+  data: { match_id: `m_${n}`, team: n },
   occurred_at: "2026-01-08T07:10:00.123456Z",
 });
 const frame = (n: number) => `id: ${n}.0\nevent: notification\ndata: ${JSON.stringify(told(n))}\n\n`;

@@ -22,6 +22,14 @@ const InboxView = Type.Object({
       notification_id: Type.String(),
       event_type: Type.String({ examples: ["EntitlementGranted"] }),
       text: Type.String({ description: "In the language of Accept-Language: English or Japanese." }),
+      data: Type.Optional(
+        Type.Unsafe<Readonly<Record<string, unknown>>>({
+          type: "object",
+          additionalProperties: true,
+          description: "For programs, where the event has something for them: the ids of a match, say.",
+          examples: [{ ticket_id: "t_1", match_id: "m_1", mode: "ranked", team: 1 }],
+        }),
+      ),
       occurred_at: Time,
     }),
   ),

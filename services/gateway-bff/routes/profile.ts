@@ -15,7 +15,7 @@ import { inLanguage } from "../texts.ts";
 import type { Answer, UpstreamName } from "../upstreams/index.ts";
 import { sendJson } from "./forward.ts";
 import { lastKnown } from "./last-known.ts";
-import { AsTheServiceSays, Time, UserId, UserView } from "./schemas.ts";
+import { AsTheServiceSays, TicketId, Time, UserId, UserView } from "./schemas.ts";
 import { userOf } from "./user-of.ts";
 
 type Part =
@@ -78,7 +78,7 @@ export function profileRoute(app: HttpApp, deps: Deps): void {
         operationId: "showProfile",
         summary: "A user at one look; a part that cannot be had is marked, and the rest is there",
         params: Type.Object({ user_id: UserId }),
-        querystring: Type.Object({ ticket_id: Type.Optional(Type.String({ pattern: "^[A-Za-z0-9_-]{1,128}$" })) }),
+        querystring: Type.Object({ ticket_id: Type.Optional(TicketId) }),
         response: { 200: ProfileView },
       },
     },

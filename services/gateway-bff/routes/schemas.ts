@@ -25,3 +25,12 @@ export const UserView = Type.Object({
 
 /** Where a service says in its own description what is in the answer. */
 export const AsTheServiceSays = Type.Object({}, { additionalProperties: true });
+
+/** As matchmaking has them: a mode's name, and ids that begin with it. */
+const modePattern = "[a-z0-9][a-z0-9_-]{0,31}";
+export const Mode = Type.String({ maxLength: 32, pattern: `^${modePattern}$`, examples: ["duel"] });
+export const TicketId = Type.String({
+  maxLength: 61,
+  pattern: `^${modePattern}\\.[A-Za-z0-9_-]{28}$`,
+  examples: ["duel.tZ0cWTr2w8wVnQ5bYxk1mO7PqLsd"],
+});

@@ -1,0 +1,34 @@
+import { expect, test } from "vitest";
+import { readSettings } from "./config.ts";
+
+function read(env: Record<string, string>) {
+  const faults: string[] = [];
+  return { settings: readSettings(env, faults), faults };
+}
+
+test("tickets wait in Redis where there is one, in PostgreSQL where there is none, and where the operator says", () => {
+  const [shared, own] = ["redis://a:6379", "rediss://b:6379"];
+  const urlOf = (env: Record<string, string>) => read(env).settings.redisUrl;
+  expect(urlOf({})).toBeUndefined();
+  expect(urlOf({ REDIS_URL: shared })).toBe(shared);
+  expect(urlOf({ REDIS_URL: shared, MATCHMAKING_REDIS_URL: own })).toBe(own);
+  expect(urlOf({ REDIS_URL: shared, MATCHMAKING_STORE: "postgres" })).toBeUndefined();
+  expect(read({ MATCHMAKING_STORE: "redis", REDIS_URL: shared }).faults).toEqual([]);
+  expect(read({ MATCHMAKING_KEEP_DAYS: "7", MATCHMAKING_RULES: "rules.yaml" }).settings).toEqual({
+    rulesPath: "rules.yaml",
+    keepMs: 7 * 24 * 3_600_000,
+  });
+});
+
+test("what cannot be meant is told, a sentence each", () => {
+  expect(read({ MATCHMAKING_STORE: "disk", MATCHMAKING_KEEP_DAYS: "0" }).faults).toEqual([
+    "MATCHMAKING_STORE should be postgres or redis",
+    'MATCHMAKING_KEEP_DAYS is "0" and should be a whole number from 1 to 3650',
+  ]);
+  expect(read({ MATCHMAKING_STORE: "redis" }).faults).toEqual([
+    "MATCHMAKING_STORE is redis: REDIS_URL or MATCHMAKING_REDIS_URL should say where it is",
+  ]);
+  expect(read({ MATCHMAKING_REDIS_URL: "localhost:6379" }).faults).toEqual([
+    "MATCHMAKING_REDIS_URL should begin with redis:// or rediss://",
+  ]);
+});

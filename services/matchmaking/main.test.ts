@@ -1,0 +1,190 @@
+import { hash, randomUUID } from "node:crypto";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { newSigningKey, openSigner, publicPartOf, textOfVerifyingKey } from "@todoke/http";
+import { memoryBus } from "@todoke/kernel/bus";
+import { openWire, testDatabase, until } from "@todoke/kernel/testing";
+import { sharedRedis } from "@todoke/redis/testing";
+import { describe, expect, test } from "vitest";
+import { configFaults, migrate, start } from "./main.ts";
+
+const redis = sharedRedis();
+const key = newSigningKey("k1");
+const signer = openSigner({ issuer: "gateway-bff", key });
+
+/** The whole service, as `todoke` starts it, called as the gateway calls it. A mode of its own, on whatever Redis is there. */
+async function setup(more: Record<string, string> = {}) {
+  const parts = new AsyncDisposableStack();
+  const t = parts.use(await testDatabase());
+  const folder = mkdtempSync(join(tmpdir(), "todoke-rules-"));
+  parts.defer(() => rmSync(folder, { recursive: true }));
+  const [mode, path] = [`m${randomUUID().slice(0, 8)}`, join(folder, "rules.yaml")];
+  writeFileSync(path, `modes:\n  ${mode}: {}\n`);
+  const env = {
+    DATABASE_URL: t.url,
+    MATCHMAKING_PORT: "0",
+    MATCHMAKING_RULES: path,
+    LOG_LEVEL: "silent",
+    TODOKE_API_KEYS: `shop=read=${hash("sha256", "tdk_shop", "hex")}`,
+    TODOKE_TOKEN_KEYS: textOfVerifyingKey(publicPartOf("gateway-bff", key)),
+    ...more,
+  };
+  await migrate(env, { dryRun: false });
+  const startOne = async (roles = "") =>
+    parts.use(await start({ ...env, MATCHMAKING_ROLES: roles }, { openBus: async () => memoryBus() }));
+  const service = await startOne(more.MATCHMAKING_ROLES);
+  const tokenOf = (userId: string) => signer.tokenFor("matchmaking", { userId, roles: ["USER"] });
+  async function call(method: string, path: string, token: string, payload?: object) {
+    const answer = await fetch(`${service.url}/v1/matchmaking${path}`, {
+      method,
+      headers: {
+        authorization: `Bearer ${token}`,
+        "idempotency-key": "key-1",
+        ...(payload && { "content-type": "application/json" }),
+      },
+      ...(payload && { body: JSON.stringify(payload) }),
+    });
+    // biome-ignore lint/suspicious/noExplicitAny: whatever the service says.
+    return { status: answer.status, body: (await answer.json()) as any };
+  }
+  async function checks() {
+    const answer = await fetch(`${service.url}/readyz`);
+    return ((await answer.json()) as { checks: { name: string; ok: boolean }[] }).checks;
+  }
+  return {
+    mode,
+    path,
+    env,
+    startOne,
+    call,
+    db: t.open({ schema: "matchmaking" }),
+    as: (userId: string) => ({
+      join: async () => call("POST", `/queues/${mode}/tickets`, await tokenOf(userId), {}),
+      show: async (id: string) => (await call("GET", `/tickets/${id}`, await tokenOf(userId))).body,
+    }),
+    ops: async (path: string) => fetch(`${service.opsUrl}${path}`),
+    metrics: async () => (await (await fetch(`${service.opsUrl}/metrics`)).text()).split("\n"),
+    checks: async () => (await checks()).map(({ name }) => name),
+    notReady: async () => (await checks()).filter(({ ok }) => !ok).map(({ name }) => name),
+    [Symbol.asyncDispose]: () => parts.disposeAsync(),
+  };
+}
+
+type Setup = Awaited<ReturnType<typeof setup>>;
+
+/** Two who join, and are matched with each other; the tickets of both. */
+async function matchTwo(t: Setup, users: readonly [string, string]) {
+  const tickets: string[] = [];
+  for (const user of users) tickets.push((await t.as(user).join()).body.ticket_id);
+  const shown = () => Promise.all(users.map((user, place) => t.as(user).show(tickets[place] ?? "")));
+  await until("both are matched", async () => (await shown()).every(({ status }) => status === "MATCHED"));
+  return shown();
+}
+
+describe.each(["postgres", "redis"] as const)("the whole service, with the queue in %s", (store) => {
+  const stage = (more: Record<string, string> = {}) =>
+    setup({ ...more, ...(store === "redis" && { REDIS_URL: redis.url }) });
+
+  test("two players join and are matched; the match is published once, and every step is counted", async () => {
+    await using t = await stage();
+    const [one, other] = await matchTwo(t, ["u_1", "u_2"]);
+    expect(one).toMatchObject({ match_id: other.match_id, team: 1, peers: [{ user_id: "u_2", team: 2 }] });
+    const events = () => t.db.query(`select event_type, status from outbox_events`);
+    await until("it is published", async () => (await events()).rows[0]?.status === "PUBLISHED");
+    expect((await events()).rows).toEqual([{ event_type: "MatchMade", status: "PUBLISHED" }]);
+    const { mode } = t;
+    expect(await t.metrics()).toEqual(
+      expect.arrayContaining([
+        `mm_match_total{mode="${mode}",result="made"} 1`,
+        `mm_ticket_total{mode="${mode}",result="joined"} 2`,
+        `mm_time_to_match_seconds_count{mode="${mode}"} 2`,
+        expect.stringContaining(`mm_queue_depth{mode="${mode}"}`),
+        expect.stringContaining(`mm_queue_oldest_age_seconds{mode="${mode}"}`),
+        'matchmaking_outbox_backlog{status="pending"} 0',
+        ...(store === "redis" ? [`mm_ends_backlog{mode="${mode}"} 0`] : []),
+      ]),
+    );
+    const redisToo = store === "redis" ? ["redis"] : [];
+    expect(await t.checks()).toEqual(["event-loop", "database", ...redisToo]);
+  });
+
+  test("each role may run apart: who has joined is matched once a matcher runs", async () => {
+    await using t = await stage({ MATCHMAKING_ROLES: "api" });
+    const [{ body: first }] = [await t.as("u_1").join(), await t.as("u_2").join()];
+    expect(await t.as("u_1").show(first.ticket_id)).toMatchObject({ status: "QUEUED" });
+    const matcher = await t.startOne("matcher,recorder");
+    expect((await fetch(`${matcher.url}/v1/matchmaking/queues`)).status).toBe(404);
+    await until("it is matched", async () => (await t.as("u_1").show(first.ticket_id)).status === "MATCHED");
+  });
+});
+
+test("while Redis is away joins are a 503, the service is not ready and it is counted; once it is back all goes on", async () => {
+  await using wire = await openWire(redis.url);
+  await using t = await setup({ REDIS_URL: wire.url });
+  const { body: waiting } = await t.as("u_1").join();
+  wire.swallow();
+  const refused = await t.as("u_2").join();
+  expect([refused.status, refused.body.code]).toEqual([503, "unavailable"]);
+  expect(await t.notReady()).toEqual(["redis"]);
+  await until("it is counted", async () =>
+    (await t.metrics()).some((line) => /^mm_dependency_error_total\{type="redis"\} [1-9]/.test(line)),
+  );
+  wire.listenAgain();
+  await until("somebody can join", async () => (await t.as("u_2").join()).status < 300, { withinMs: 20_000 });
+  await until("both are matched", async () => (await t.as("u_1").show(waiting.ticket_id)).status === "MATCHED", {
+    withinMs: 20_000,
+  });
+  expect(await t.notReady()).toEqual([]);
+}, 60_000);
+
+test("a change of the rules file counts without a restart, a bad one does not, and the rules that hold are shown", async () => {
+  await using t = await setup();
+  const rules = async () =>
+    (await (await t.ops("/debug/matchmaking/rules")).json()) as { version: string; modes: { mode: string }[] };
+  const before = await rules();
+  expect(before.modes).toMatchObject([{ mode: t.mode, teams: 2, teamSize: 1 }]);
+  writeFileSync(t.path, "modes:\n  trio: { teams: many }\n");
+  writeFileSync(t.path, "modes:\n  trio: { teams: 3 }\n");
+  await until("they hold", async () => (await rules()).modes[0]?.mode === "trio");
+  expect((await rules()).version).not.toBe(before.version);
+  expect((await t.as("u_1").join()).body.code).toBe("unknown-mode");
+  const { body } = await t.call("GET", "/queues", "tdk_shop");
+  expect(body.queues).toMatchObject([{ mode: "trio", teams: 3 }]);
+});
+
+test("a process that is given bad rules does not start, and says which line is wrong", async () => {
+  await using t = await setup();
+  writeFileSync(t.path, "modes:\n  duel: {}\n  trio: { teams: many }\n");
+  await expect(t.startOne()).rejects.toThrow(/rules\.yaml:3: .*teams/);
+});
+
+test("what was set aside as damaged is shown on the ops listener, and nowhere else", async () => {
+  await using t = await setup();
+  await t.db.query(
+    `insert into damaged_tickets (ticket_id, mode, raw, why, ended_at) values ('duel.x', 'duel', '{', 'it is no JSON', now())`,
+  );
+  const { damaged } = (await (await t.ops("/debug/matchmaking/damaged")).json()) as { damaged: unknown };
+  expect(damaged).toMatchObject([{ ticket_id: "duel.x", mode: "duel", raw: "{", why: "it is no JSON" }]);
+});
+
+test("nobody gets in but by a token that the gateway has signed for this service, or by a key for figures", async () => {
+  await using t = await setup();
+  const user = { userId: "u_1", roles: ["USER"] as const };
+  const forged = openSigner({ issuer: "gateway-bff", key: newSigningKey("k1") });
+  const join = async (token: string) => (await t.call("POST", `/queues/${t.mode}/tickets`, token, {})).status;
+  expect(await join(await forged.tokenFor("matchmaking", user))).toBe(401);
+  expect(await join(await signer.tokenFor("account", user))).toBe(401);
+  expect(await join(await signer.tokenFor("matchmaking"))).toBe(403);
+  expect(await join("tdk_shop")).toBe(403);
+  expect((await t.call("GET", `/queues/${t.mode}/stats`, "tdk_shop")).status).toBe(200);
+});
+
+test("settings that cannot be meant are told before anything starts", () => {
+  const env = { DATABASE_URL: "postgres://localhost/x" };
+  expect(configFaults(env)).toEqual([]);
+  expect(configFaults({ ...env, MATCHMAKING_ROLES: "api,sender", MATCHMAKING_STORE: "disk" })).toEqual([
+    "MATCHMAKING_ROLES should name one or more of api, matcher, recorder, relay, upkeep, with commas between them",
+    "MATCHMAKING_STORE should be postgres or redis",
+  ]);
+});

@@ -1,0 +1,166 @@
+import { sharedRedis } from "@todoke/redis/testing";
+import { describe, expect, test } from "vitest";
+import { duels, recordOf } from "../queue/testing.ts";
+import { setup } from "../testing.ts";
+
+const redis = sharedRedis();
+
+describe.each(["postgres", "redis"] as const)("joining, with the queue in %s", (store) => {
+  const stage = () => setup(store === "redis" ? { redisUrl: redis.url } : {});
+
+  test("a wish is one ticket: the same key is answered the same to the byte, and another key finds the open one", async () => {
+    await using t = await stage();
+    const [one, other] = [await t.process(), await t.process()];
+    const first = await one.join("u_1", "duel", {}, "key-1");
+    expect([first.statusCode, first.headers["idempotency-replayed"]]).toEqual([201, undefined]);
+    expect(first.json()).toEqual({
+      ticket_id: expect.stringMatching(/^duel\.[\w-]{28}$/),
+      status: "QUEUED",
+      expires_at: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
+    });
+    // A party of one is the same said or unsaid.
+    const again = await other.join("u_1", "duel", { party_size: 1, attributes: {} }, "key-1");
+    expect([again.statusCode, again.body, again.headers["idempotency-replayed"]]).toEqual([201, first.body, "true"]);
+    const open = await other.join("u_1", "duel", {}, "key-2");
+    expect([open.statusCode, open.body, open.headers["idempotency-replayed"]]).toEqual([200, first.body, undefined]);
+    expect([...one.joins, ...other.joins]).toEqual(["duel"]);
+  });
+
+  test("one open ticket in a mode: another wish is refused with its id, another mode is another queue", async () => {
+    await using t = await stage();
+    const { join, call, joins } = await t.process();
+    const { ticket_id } = (await join("u_1", "duel", {}, "key-1")).json();
+    const conflict = await join("u_1", "duel", { attributes: { map: "ice" } }, "key-1");
+    expect([conflict.statusCode, conflict.json().code]).toEqual([409, "idempotency-conflict"]);
+    const open = await join("u_1", "duel", { attributes: { map: "ice" } }, "key-2");
+    expect([open.statusCode, open.json().code]).toEqual([409, "ticket-open"]);
+    expect(open.json().detail).toContain(ticket_id);
+    const ranked = await join("u_1", "ranked", { attributes: { skill: 1_500 } }, "key-1");
+    expect(ranked.statusCode).toBe(201);
+    expect((await join("u_2", "duel", {}, "key-1")).statusCode).toBe(201);
+    expect(joins).toEqual(["duel", "ranked", "duel"]);
+    const stats = (await call("GET", "/queues/duel/stats", { as: "u_1" })).json();
+    expect(stats).toMatchObject({ mode: "duel", waiting: 2, oldest_wait_seconds: expect.any(Number) });
+  });
+
+  test("figures come of those who were matched lately, and say how long somebody may have to wait yet", async () => {
+    await using t = await stage();
+    const { ticketOf, queue, call, show } = await t.process();
+    for (const user of ["u_1", "u_2"]) await ticketOf(user, "duel");
+    await queue.matchInOrder("duel", duels);
+    const ended = async () => (await recordOf(t.db)).ended("MATCHED").length === 2;
+    await expect.poll(ended).toBe(true);
+    await t.db.query(`update ticket_ends set joined_at = ended_at - interval '40 seconds'`);
+    const waiting = await ticketOf("u_3", "duel");
+    const { statusCode, ...stats } = await call("GET", "/queues/duel/stats", { as: "key:shop" });
+    expect([statusCode, stats.json()]).toEqual([
+      200,
+      {
+        mode: "duel",
+        waiting: 1,
+        oldest_wait_seconds: expect.any(Number),
+        time_to_match_seconds: { p50: 40, p90: 40, p99: 40 },
+        estimated_wait_seconds: 40,
+      },
+    ]);
+    const { estimated_wait_seconds } = await show("u_3", waiting);
+    expect(estimated_wait_seconds).toBeGreaterThan(30);
+    expect(estimated_wait_seconds).toBeLessThanOrEqual(40);
+  });
+});
+
+test("the modes and what each asks for are told, and a mode that there is not names those that there are", async () => {
+  await using t = await setup();
+  const { call, join } = await t.process();
+  const { queues } = (await call("GET", "/queues", { as: "u_1" })).json();
+  expect(queues).toMatchObject([
+    { mode: "duel", teams: 2, team_size: 1, party_max: 1, ticket_seconds: 600, attributes: [] },
+    { mode: "ranked", heartbeat_seconds: 30, attributes: [{ name: "skill", is: "number" }] },
+    { mode: "squad", teams: 2, team_size: 4, party_max: 4 },
+  ]);
+  for (const answer of [await join("u_1", "chess"), await call("GET", "/queues/chess/stats", { as: "u_1" })]) {
+    expect([answer.statusCode, answer.json().code]).toEqual([404, "unknown-mode"]);
+    expect(answer.json().detail).toBe("there is no mode chess; there are duel, ranked, squad");
+  }
+});
+
+test("a change of rules counts for the next who joins", async () => {
+  await using t = await setup();
+  const { join, call } = await t.process();
+  t.changeRules((modes) => {
+    const duel = modes.get("duel");
+    if (duel) modes.set("trio", { ...duel, mode: "trio", teams: 3 });
+    modes.delete("duel");
+  });
+  expect((await join("u_1", "duel")).statusCode).toBe(404);
+  expect((await join("u_1", "trio")).statusCode).toBe(201);
+  const { queues } = (await call("GET", "/queues", { as: "u_1" })).json();
+  expect(queues.map(({ mode }: { mode: string }) => mode)).toEqual(["ranked", "squad", "trio"]);
+});
+
+test("whom a player met lately they are not to meet again, where the mode says so", async () => {
+  await using t = await setup();
+  const { ticketOf, queue } = await t.process();
+  const met = async (mode: string, attributes: object) => {
+    const ids = [await ticketOf("u_1", mode, { attributes }), await ticketOf("u_2", mode, { attributes })];
+    const seats = ids.map((ticketId, place) => ({ ticketId, team: place + 1 }));
+    await queue.settle(mode, [{ seats }], { rulesVersion: "v1", session: {} });
+    const found = await queue.find(await ticketOf("u_1", mode, { attributes }));
+    return found?.ticket.avoid;
+  };
+  expect(await met("ranked", { skill: 1_500 })).toEqual(["u_2"]);
+  expect(await met("duel", {})).toEqual([]);
+});
+
+const bad: readonly (readonly [why: string, payload: unknown, status: number, field: string])[] = [
+  ["an unknown field", { user_id: "u_2" }, 400, "body.user_id"],
+  ["no object", [], 400, "body"],
+  ["a party of none", { party_size: 0 }, 400, "body.party_size"],
+  ["a party of half", { party_size: 1.5 }, 400, "body.party_size"],
+  ["a party as text", { party_size: "2" }, 400, "body.party_size"],
+  ["a crowd", { party_size: 65 }, 400, "body.party_size"],
+  ["attributes that are none", { attributes: [] }, 400, "body.attributes"],
+  ["a name with capitals", { attributes: { Skill: 1 } }, 400, "body.attributes.Skill"],
+  ["a name that is too long", { attributes: { ["a".repeat(65)]: 1 } }, 400, `body.attributes["${"a".repeat(64)}…"]`],
+  ["null", { attributes: { skill: null } }, 400, "body.attributes.skill"],
+  ["a long text", { attributes: { skill: "x".repeat(129) } }, 400, "body.attributes.skill"],
+  ["a long list", { attributes: { skill: Array(17).fill("eu") } }, 400, "body.attributes.skill"],
+  ["a list of numbers", { attributes: { skill: [1] } }, 400, "body.attributes.skill"],
+  ["deeper than it goes", { attributes: { skill: { eu: { ms: 1 } } } }, 400, "body.attributes.skill"],
+  [
+    "too many",
+    { attributes: Object.fromEntries(Array.from({ length: 33 }, (_, n) => [`a${n}`, 1])) },
+    400,
+    "body.attributes",
+  ],
+  [
+    "more than 4 kB in all",
+    { attributes: Object.fromEntries(Array.from({ length: 32 }, (_, n) => [`a${n}`, "界".repeat(60)])) },
+    400,
+    "body.attributes",
+  ],
+  ["nothing of what the mode asks for", { attributes: {} }, 422, "body.attributes.skill"],
+  ["another kind than it asks for", { attributes: { skill: "high" } }, 422, "body.attributes.skill"],
+  ["too large a party for the mode", { party_size: 2, attributes: { skill: 1 } }, 422, "body.party_size"],
+];
+
+test("what cannot be a ticket is refused with the name of the field, and nothing of it is kept", async () => {
+  await using t = await setup();
+  const { join, call, joins } = await t.process();
+  for (const [why, payload, status, field] of bad) {
+    const answer = await join("u_1", "ranked", payload, "key-1");
+    const { code, errors } = answer.json();
+    expect([why, answer.statusCode, errors?.[0]?.field]).toEqual([why, status, field]);
+    const named = field === "body.party_size" ? "party-too-large" : "attributes-unfit";
+    if (status === 422) expect(code).toBe(named);
+  }
+  const headers = { "content-type": "application/json" };
+  const keyless = await call("POST", "/queues/ranked/tickets", { as: "u_1", headers, payload: {} });
+  expect(keyless.json().code).toBe("idempotency-key-missing");
+  expect((await join("u_1", "RANKED")).json().errors[0].field).toBe("path.mode");
+  const kept = await t.db.query(`select (select count(*) from tickets) + (select count(*) from idempotency_keys) as n`);
+  expect(Number(kept.rows[0].n)).toBe(0);
+  expect(joins).toEqual([]);
+  // The key is as good as new.
+  expect((await join("u_1", "ranked", { attributes: { skill: 1_500 } }, "key-1")).statusCode).toBe(201);
+});

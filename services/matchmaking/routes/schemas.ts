@@ -1,0 +1,148 @@
+/** What the routes take and answer. The schemas are the contract. */
+import { Type } from "typebox";
+import { modePattern, ticketIdPattern } from "../ticket-id.ts";
+import type { Attributes as AttributesOf } from "../tickets.ts";
+
+const Mode = Type.String({
+  maxLength: 32,
+  pattern: `^${modePattern}$`,
+  description: "`GET /v1/matchmaking/queues` lists them.",
+  examples: ["duel"],
+});
+
+const TicketId = Type.String({
+  maxLength: 61,
+  pattern: `^${ticketIdPattern}$`,
+  examples: ["duel.tZ0cWTr2w8wVnQ5bYxk1mO7PqLsd"],
+});
+
+export const OneQueue = Type.Object({ mode: Mode });
+export const OneTicket = Type.Object({ ticket_id: TicketId });
+
+const time = Type.String({ format: "date-time" });
+const seconds = Type.Number({ minimum: 0 });
+const text = { type: "string", maxLength: 128 };
+
+/** Names as the rules may ask for; values of the five kinds that they know. */
+const Attributes = Type.Unsafe<AttributesOf>({
+  type: "object",
+  maxProperties: 32,
+  patternProperties: {
+    "^[a-z][a-z0-9_]{0,63}$": {
+      anyOf: [
+        text,
+        { type: "number" },
+        { type: "boolean" },
+        { type: "array", maxItems: 16, items: text },
+        {
+          type: "object",
+          maxProperties: 32,
+          patternProperties: { "^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$": { type: "number" } },
+          additionalProperties: false,
+        },
+      ],
+    },
+  },
+  additionalProperties: false,
+  description:
+    "What the client says of itself: texts, numbers, yes or no, lists of texts, or numbers by name; 4 kB at the most. " +
+    "`GET /v1/matchmaking/queues` says what a mode asks for.",
+  examples: [{ skill: 1500 }],
+});
+
+const PartySize = Type.Integer({ minimum: 1, maximum: 64, description: "Players on the ticket; they stay together." });
+
+export const JoinBody = Type.Object({
+  party_size: Type.Optional(PartySize),
+  attributes: Type.Optional(Attributes),
+});
+
+export const JoinedView = Type.Object({
+  ticket_id: TicketId,
+  status: Type.Literal("QUEUED"),
+  expires_at: time,
+});
+
+const status = Type.Union([
+  Type.Literal("QUEUED"),
+  Type.Literal("MATCHED"),
+  Type.Literal("CANCELLED"),
+  Type.Literal("EXPIRED", { description: "`reason` says why; joining again is the same call." }),
+]);
+
+export const TicketView = Type.Object({
+  ticket_id: TicketId,
+  mode: Mode,
+  status,
+  party_size: Type.Optional(PartySize),
+  attributes: Type.Optional(Attributes),
+  joined_at: Type.Optional(time),
+  expires_at: Type.Optional(time),
+  heartbeat_before: Type.Optional(
+    Type.String({ format: "date-time", description: "Unless a heartbeat comes before, the ticket is over." }),
+  ),
+  estimated_wait_seconds: Type.Optional(
+    Type.Number({ minimum: 0, description: "By what others waited within the last hour; none where nobody knows." }),
+  ),
+  match_id: Type.Optional(Type.String({ format: "uuid" })),
+  matched_at: Type.Optional(time),
+  team: Type.Optional(Type.Integer({ minimum: 1 })),
+  peers: Type.Optional(
+    Type.Array(
+      Type.Object({ user_id: Type.String(), team: Type.Integer({ minimum: 1 }), party_size: Type.Integer() }),
+      { description: "The other tickets of the match." },
+    ),
+  ),
+  session: Type.Optional(
+    Type.Unsafe<Readonly<Record<string, unknown>>>({
+      type: "object",
+      additionalProperties: true,
+      description: "Where to play: what the mode's rules say, and the region if one was chosen.",
+    }),
+  ),
+  ended_at: Type.Optional(time),
+  reason: Type.Optional(
+    Type.String({
+      description:
+        "timeout, heartbeat, replaced (a newer ticket of the user), or lost (nothing is known of it any more).",
+      examples: ["timeout"],
+    }),
+  ),
+});
+
+export const QueueStatsView = Type.Object({
+  mode: Mode,
+  waiting: Type.Integer({ minimum: 0 }),
+  oldest_wait_seconds: Type.Optional(seconds),
+  time_to_match_seconds: Type.Optional(
+    Type.Object(
+      { p50: seconds, p90: seconds, p99: seconds },
+      { description: "Of tickets that were matched within the last hour." },
+    ),
+  ),
+  estimated_wait_seconds: Type.Optional(seconds),
+});
+
+export const QueuesView = Type.Object({
+  queues: Type.Array(
+    Type.Object({
+      mode: Mode,
+      teams: Type.Integer(),
+      team_size: Type.Integer(),
+      party_max: Type.Integer(),
+      ticket_seconds: Type.Number(),
+      heartbeat_seconds: Type.Optional(Type.Number({ description: "How often the client has to be heard of." })),
+      attributes: Type.Array(
+        Type.Object({
+          name: Type.String(),
+          is: Type.Union([
+            Type.Literal("number"),
+            Type.Literal("regions", { description: "A list of the regions that the player would play in." }),
+            Type.Literal("latencies", { description: "Milliseconds by region." }),
+          ]),
+        }),
+        { description: "What a ticket has to say of itself." },
+      ),
+    }),
+  ),
+});

@@ -1,0 +1,179 @@
+import { until } from "@todoke/kernel/testing";
+import { sharedRedis } from "@todoke/redis/testing";
+import { describe, expect, test } from "vitest";
+import { duels, expectSound, recordOf, wish } from "../queue/testing.ts";
+import { setup } from "../testing.ts";
+import { newTicketId } from "../ticket-id.ts";
+
+const redis = sharedRedis();
+const time = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
+
+describe.each(["postgres", "redis"] as const)("a ticket, with the queue in %s", (store) => {
+  const stage = () => setup(store === "redis" ? { redisUrl: redis.url } : {});
+
+  test("waits, is matched, and shows with whom and where; the other sees the same match from the other side", async () => {
+    await using t = await stage();
+    const { ticketOf, show, call, queue } = await t.process();
+    const [a, b] = [await ticketOf("u_1", "duel", { attributes: { map: "ice" } }), await ticketOf("u_2", "duel")];
+    const about = {
+      ticket_id: a,
+      mode: "duel",
+      party_size: 1,
+      attributes: { map: "ice" },
+      joined_at: time,
+      expires_at: time,
+    };
+    expect(await show("u_1", a)).toEqual({ ...about, status: "QUEUED" });
+    await queue.matchInOrder("duel", duels);
+    await until("it is shown", async () => (await show("u_1", a)).status === "MATCHED");
+    const mine = await show("u_1", a);
+    expect(mine).toEqual({
+      ...about,
+      status: "MATCHED",
+      match_id: expect.any(String),
+      matched_at: time,
+      team: 1,
+      peers: [{ user_id: "u_2", team: 2, party_size: 1 }],
+      session: duels.session,
+    });
+    expect(await show("u_2", b)).toMatchObject({
+      match_id: mine.match_id,
+      team: 2,
+      peers: [{ user_id: "u_1", team: 1 }],
+    });
+    const late = await call("DELETE", `/tickets/${a}`, { as: "u_1" });
+    expect([late.statusCode, late.json().code]).toEqual([409, "ticket-matched"]);
+    expect((await call("POST", `/tickets/${a}:heartbeat`, { as: "u_1" })).json()).toEqual(mine);
+    await expectSound(t.db);
+  });
+
+  test("is cancelled once, answers the same ever after, and its user may join again", async () => {
+    await using t = await stage();
+    const { ticketOf, call, queue, show } = await t.process();
+    const id = await ticketOf("u_1", "duel");
+    await ticketOf("u_2", "duel");
+    const cancel = () => call("DELETE", `/tickets/${id}`, { as: "u_1" });
+    const first = await cancel();
+    expect([first.statusCode, first.json()]).toEqual([
+      200,
+      expect.objectContaining({ status: "CANCELLED", ended_at: time }),
+    ]);
+    expect((await cancel()).json()).toEqual(first.json());
+    expect(await show("u_1", id)).toEqual(first.json());
+    expect((await queue.matchInOrder("duel", duels)).made).toBe(0);
+    const again = await ticketOf("u_1", "duel");
+    expect(again).not.toBe(id);
+    expect(await show("u_1", again)).toMatchObject({ status: "QUEUED" });
+    expect((await recordOf(t.db)).ended("CANCELLED")).toEqual([id]);
+  });
+
+  test("whose time is up is shown as EXPIRED at once, told once, and cancelling it changes nothing", async () => {
+    await using t = await stage();
+    const { queue, show, call } = await t.process();
+    const { ticketId } = await queue.join(wish({ userId: "u_1", ticketMs: 30 }));
+    await until("it is over", async () => (await show("u_1", ticketId)).status === "EXPIRED");
+    await queue.sweep("duel");
+    await until("it is on record", async () => (await show("u_1", ticketId)).reason === "timeout");
+    const cancelled = await call("DELETE", `/tickets/${ticketId}`, { as: "u_1" });
+    expect([cancelled.statusCode, cancelled.json()]).toEqual([200, await show("u_1", ticketId)]);
+    expect((await recordOf(t.db)).events).toHaveLength(1);
+  });
+
+  test("a heartbeat keeps it, and who is not heard of is left out", async () => {
+    await using t = await stage();
+    const { ticketOf, show, call, queue } = await t.process();
+    const id = await ticketOf("u_1", "ranked", { attributes: { skill: 1 } });
+    const before = await show("u_1", id);
+    expect(before).toMatchObject({ status: "QUEUED", heartbeat_before: time });
+    const later = async () => {
+      const answer = await call("POST", `/tickets/${id}:heartbeat`, { as: "u_1" });
+      expect(answer.statusCode).toBe(200);
+      return answer.json().heartbeat_before > before.heartbeat_before;
+    };
+    await until("it is put off", later);
+    const { ticketId } = await queue.join(
+      wish({ mode: "ranked", userId: "u_2", attributes: { skill: 1 }, heartbeatMs: 30 }),
+    );
+    await until("it is over", async () => (await show("u_2", ticketId)).status === "EXPIRED");
+    await queue.sweep("ranked");
+    await until("it is on record", async () => (await show("u_2", ticketId)).reason === "heartbeat");
+    expect((await call("POST", `/tickets/${ticketId}:heartbeat`, { as: "u_2" })).json().status).toBe("EXPIRED");
+  });
+
+  test("is its owner's only: everybody else hears that there is none, whatever became of it", async () => {
+    await using t = await stage();
+    const { ticketOf, call, show } = await t.process();
+    const id = await ticketOf("u_1", "duel");
+    for (const id_ of [id, newTicketId("duel", "u_1")])
+      for (const [method, path] of [
+        ["GET", `/tickets/${id_}`],
+        ["DELETE", `/tickets/${id_}`],
+        ["POST", `/tickets/${id_}:heartbeat`],
+      ] as const) {
+        const answer = await call(method, path, { as: "u_2" });
+        expect([path, answer.statusCode, answer.json().code]).toEqual([path, 404, "ticket-not-found"]);
+      }
+    expect(await show("u_1", id)).toMatchObject({ status: "QUEUED" });
+  });
+
+  test("that nobody knows any more is told as lost, cannot be taken back, and the same call joins again", async () => {
+    await using t = await stage();
+    const { show, call, join } = await t.process();
+    const gone = newTicketId("duel", "u_1");
+    const lost = { ticket_id: gone, mode: "duel", status: "EXPIRED", reason: "lost" };
+    expect(await show("u_1", gone)).toEqual(lost);
+    expect((await call("DELETE", `/tickets/${gone}`, { as: "u_1" })).json()).toEqual(lost);
+    expect((await call("POST", `/tickets/${gone}:heartbeat`, { as: "u_1" })).json()).toEqual(lost);
+    expect((await join("u_1", "duel")).statusCode).toBe(201);
+  });
+
+  test("of a mode that has left the rules still comes to its end", async () => {
+    await using t = await stage();
+    const { queue, show } = await t.process();
+    const { ticketId } = await queue.join(wish({ userId: "u_1", ticketMs: 100 }));
+    t.changeRules((modes) => void modes.delete("duel"));
+    // Nobody sweeps there: it is whoever asks.
+    await until("it has ended", async () => (await show("u_1", ticketId)).reason === "timeout");
+    expect((await recordOf(t.db)).ended("EXPIRED")).toEqual([ticketId]);
+  });
+});
+
+test("what is no id of a ticket is refused before anything is asked", async () => {
+  await using t = await setup();
+  const { call } = await t.process();
+  for (const id of [
+    "t_1",
+    "duel.",
+    `duel.${"a".repeat(29)}`,
+    `DUEL.${"a".repeat(28)}`,
+    `${"a".repeat(33)}.${"a".repeat(28)}`,
+  ]) {
+    const answer = await call("GET", `/tickets/${id}`, { as: "u_1" });
+    expect([id, answer.statusCode, answer.json().errors?.[0].field]).toEqual([id, 400, "path.ticket_id"]);
+  }
+});
+
+test("every route lets in whom it names, and refuses everybody else", async () => {
+  await using t = await setup();
+  const { app, call, ticketOf } = await t.process();
+  const id = await ticketOf("u_1", "duel");
+  const players: readonly string[] = ["user:u_1"];
+  const readers = [...players, "key:shop"];
+  const routes = [
+    ["GET", "/queues", readers],
+    ["GET", "/queues/duel/stats", readers],
+    ["POST", "/queues/duel/tickets", players],
+    ["GET", `/tickets/${id}`, players],
+    ["POST", `/tickets/${id}:heartbeat`, players],
+    ["DELETE", `/tickets/${id}`, players],
+  ] as const;
+  for (const [method, path, who] of routes)
+    for (const as of ["user:u_1", "key:shop", "service:gateway-bff", ""]) {
+      const { statusCode } = await call(method, path, { ...(as && { as }), headers: { "x-user-id": "u_1" } });
+      const found = statusCode === 401 || statusCode === 403 ? statusCode : "in";
+      const expected = who.includes(as) ? "in" : as ? 403 : 401;
+      expect([method, path, as, found]).toEqual([method, path, as, expected]);
+    }
+  const { paths } = (await app.inject({ url: "/openapi.json" })).json();
+  expect(Object.values<object>(paths).flatMap((operations) => Object.keys(operations))).toHaveLength(routes.length);
+});
