@@ -223,6 +223,23 @@ test("a database that is away is nothing against the event", async () => {
   expect(kinds(await handle([delivery("a")], never))).toEqual(["release"]);
 });
 
+test("what the effect needs beside the database may be away for however long: that is nothing against the event", async () => {
+  await using t = await setup();
+  let away = true;
+  const inbox = t.inboxFor("one", {
+    attemptsMax: 2,
+    async effect(tx, names) {
+      if (away) throw new Error("nobody there", { cause: Object.assign(new Error(), { code: "ECONNREFUSED" }) });
+      await insert(tx, "one", names);
+    },
+  });
+  const a = delivery("a");
+  for (let tries = 0; tries < 5; tries++) expect(kinds(await inbox.handle([again(a)], never))).toEqual(["release"]);
+  away = false;
+  expect(kinds(await inbox.handle([again(a)], never))).toEqual(["done"]);
+  expect(await effects(t.db)).toEqual(["a"]);
+});
+
 test("an effect that emits commits its event with the mark, or neither", async () => {
   await using t = await setup();
   const { handle } = t.inboxFor("one", {

@@ -126,7 +126,7 @@ export function openInbox<Event>(options: InboxOptions<Event>): Inbox {
       if (attempt > attemptsMax) return await bury(delivery, gaveUp(attempt - 1));
       return await tryAlone(delivery, attempt);
     } catch (error) {
-      return databaseFailed(error);
+      return unavailable(error);
     }
   }
 
@@ -158,7 +158,12 @@ export function openInbox<Event>(options: InboxOptions<Event>): Inbox {
   }
 
   async function failed(delivery: Delivery, attempt: number, error: unknown): Promise<Outcome> {
-    if (error instanceof CommitUnknown || isUnavailable(error)) return databaseFailed(error);
+    if (error instanceof CommitUnknown) return unavailable(error);
+    if (isUnavailable(error)) {
+      // Where the database itself is away this fails too, and the attempt stays counted: what brings it down comes to an end.
+      await store.giveBackAttempt(db, consumer, delivery.eventId).catch(() => {});
+      return unavailable(error);
+    }
     const why = describeError(error);
     if (error instanceof Problem || error instanceof Unreadable) return await bury(delivery, why);
     if (attempt >= attemptsMax) return await bury(delivery, `gave up after ${attempt} attempts: ${why}`);
@@ -180,8 +185,8 @@ export function openInbox<Event>(options: InboxOptions<Event>): Inbox {
   }
 
   /** Nothing is known to be wrong with the event: it comes again, and the inbox finds out what took effect. */
-  function databaseFailed(error: unknown): Outcome {
-    options.onError?.(new Error(`${consumer}: the database failed`, { cause: error }));
+  function unavailable(error: unknown): Outcome {
+    options.onError?.(new Error(`${consumer}: the database, or what else the effect needs, is away`, { cause: error }));
     return release(describeError(error), backoffMs(1, backoff));
   }
 

@@ -34,6 +34,12 @@ export async function countAttempt(db: Db, consumer: string, eventId: string): P
   return rows[0]?.attempt_count;
 }
 
+/** The attempt ended for a reason that is nothing against the event. */
+export async function giveBackAttempt(db: Db, consumer: string, eventId: string): Promise<void> {
+  const text = `update inbox_attempts set attempt_count = attempt_count - 1 where consumer = $1 and event_id = $2`;
+  await statement(db, { name: "inbox attempt given back", text, values: [consumer, eventId] });
+}
+
 export async function deleteAttempts(tx: Tx, consumer: string, eventId: string): Promise<void> {
   await tx.query(`delete from inbox_attempts where consumer = $1 and event_id = $2`, [consumer, eventId]);
 }
