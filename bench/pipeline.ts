@@ -24,10 +24,19 @@ interface Service extends AsyncDisposable {
   processorMicroseconds(): Promise<number>;
 }
 
-export type Kind = "entitlement" | "notification" | "account" | "gateway-bff" | "plain" | "hello" | "guarded";
+export type Kind =
+  | "entitlement"
+  | "notification"
+  | "account"
+  | "matchmaking"
+  | "gateway-bff"
+  | "plain"
+  | "hello"
+  | "guarded";
 
 export async function startService(kind: Kind, more: Record<string, string>): Promise<Service> {
-  const ports = ["ENTITLEMENT", "NOTIFICATION", "ACCOUNT", "GATEWAY_BFF"].map((name) => [`${name}_PORT`, "0"]);
+  const services = ["ENTITLEMENT", "NOTIFICATION", "ACCOUNT", "MATCHMAKING", "GATEWAY_BFF"];
+  const ports = services.map((name) => [`${name}_PORT`, "0"]);
   const usual = { ...Object.fromEntries(ports), LOG_LEVEL: "warn" };
   const env = { ...usual, ...keys, ...more };
   const child = fork(new URL("./service.ts", import.meta.url), [kind], { env, execArgv: [] });

@@ -117,5 +117,6 @@ run, so compare the ratios: absolute figures move by 10 to 20 % from run to run,
 - Engines: ${list(versions)}
 - PostgreSQL: fsync, synchronous_commit and full_page_writes on; ${list(postgresSettings)}; the rest as it comes
 - JetStream acknowledges before it syncs to disk (its default), so its figures are not durable per message
+- Redis appends every change to its file and syncs that once a second (its default); for the peers it syncs every one
 `;
 }

@@ -13,6 +13,7 @@ import { playersAtTheGateway } from "./gateway.ts";
 import { telemetryCost } from "./http.ts";
 import { consumeFromJetStream, relayToJetStream } from "./jetstream.ts";
 import { alone, claimAndSettle, gathered, relayTo } from "./kernel.ts";
+import { matchmaking } from "./matchmaking.ts";
 import { machine } from "./measure.ts";
 import { besidePeers } from "./peers/index.ts";
 import { checkOne, grantsOverHttp, grantToSent, type Stage } from "./pipeline.ts";
@@ -101,6 +102,10 @@ function measures(): Record<string, () => Promise<Result | Result[]>> {
       return await grantToSent({ name: "rabbitmq", url: () => url }, await stage());
     },
     gateway: () => playersAtTheGateway(postgres.url),
+    matchmaking: async () => {
+      engineOf.redis ??= await engine("redis");
+      return await matchmaking({ postgresUrl: postgres.url, redisUrl: engineOf.redis.url });
+    },
     gather: () => gathered(db, open),
     alone: () => alone(db),
     claims: () => claimAndSettle(db),

@@ -10,6 +10,7 @@ import * as entitlement from "@todoke/entitlement";
 import * as gateway from "@todoke/gateway-bff";
 import type { EventBus } from "@todoke/kernel/bus";
 import { done } from "@todoke/kernel/worker";
+import * as matchmaking from "@todoke/matchmaking";
 import * as notification from "@todoke/notification";
 import { startGuarded, startHello, startPlain } from "./plain.ts";
 
@@ -32,6 +33,7 @@ const starts: Record<string, () => Promise<AsyncDisposable & { readonly url: str
   entitlement: () => entitlement.start(process.env, { openBus }),
   notification: () => notification.start(process.env, { openBus }),
   account: () => account.start(process.env, { openBus }),
+  matchmaking: () => matchmaking.start(process.env, { openBus }),
   "gateway-bff": () => gateway.start(process.env, { openBus }),
   plain: () => startPlain(process.env.DATABASE_URL ?? ""),
   hello: () => startHello(),

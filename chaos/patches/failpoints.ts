@@ -23,6 +23,13 @@ const after = (file: string, find: string) => (name: string) => ({
   replace: `${find} await reach("${name}");`,
 });
 
+/** The statement that begins with `find` is preceded by the point, if anything was done. */
+const made = (file: string, find: string, isAny: string) => (name: string) => ({
+  file,
+  find,
+  replace: `if (${isAny}) await reach("${name}"); ${find}`,
+});
+
 const point = (name: string, meaning: string, ...places: readonly ((name: string) => Patch)[]): Failpoint => {
   const patches = places.map((place) => place(name));
   return { name, where: patches.map((patch) => patch.file).join(", "), meaning, patches };
@@ -35,6 +42,8 @@ const worker = "packages/kernel/worker/index.ts";
 const relay = "packages/kernel/outbox/relay.ts";
 const inbox = "packages/kernel/inbox/inbox.ts";
 const deliver = "services/notification/deliver.ts";
+const matchmaking = "services/matchmaking";
+const [redisQueue, postgresQueue] = [`${matchmaking}/queue/redis`, `${matchmaking}/queue/postgres`];
 
 /** One statement that is a transaction of its own; who sent it is told by its name. */
 const statementSent = (name: string, isOurs: string) => ({
@@ -180,6 +189,91 @@ const senderPoints: readonly Failpoint[] = [
   point("sender.sent", "the receiver has answered, nothing is settled", before(deliver, 'span?.end("why" in outcome')),
 ];
 
+/** The end of a transaction that makes matches, `find`, is preceded by the point once everything is written. */
+const writing = (find: string) => (name: string) => ({
+  file: `${postgresQueue}/matching.ts`,
+  find,
+  replace: `${find.replace("return", "const written = await")}
+      if (written.length > 0) await reach("${name}");
+      return written;`,
+});
+
+/** What is made in Redis is not on record yet; what is made in PostgreSQL is, by the same commit. */
+const matchmakingPoints: readonly Failpoint[] = [
+  point(
+    "join.applied",
+    "a ticket waits; its player has not been answered, and no matcher woken",
+    before(`${matchmaking}/commands/join-queue.ts`, 'if (joined.kind === "new" && !joined.replayed) onJoined(mode);'),
+  ),
+  point(
+    "match.writing",
+    "PostgreSQL: tickets have left the queue, their match and its event are written, uncommitted",
+    writing("return end(tx, [...damaged, ...tables.map((seats) => matchOf({ mode, seats, terms, rows }))]);"),
+    writing("return end(tx, [...damaged, ...matches]);"),
+  ),
+  point(
+    "match.made",
+    "matches are made: in Redis, with nothing on record, or in PostgreSQL, committed; nobody has been woken",
+    made(`${redisQueue}/redis.ts`, "all += made ?? 0;", "made"),
+    made(`${redisQueue}/redis.ts`, "if (all > 0) onEnded(mode);", "all > 0"),
+    made(
+      `${postgresQueue}/matching.ts`,
+      "// What was no ticket, or had ended, is out of the way now: those behind it may be matched.\n    if (ended",
+      "made > 0",
+    ),
+    made(`${postgresQueue}/matching.ts`, "return { made };\n}\n\nconst isMade", "made > 0"),
+  ),
+  point(
+    "cancel.writing",
+    "a ticket is taken back: in Redis, with nothing on record, or in PostgreSQL, uncommitted",
+    before(`${redisQueue}/redis.ts`, "const { recorded } = await record(mode, raw);"),
+    before(`${postgresQueue}/index.ts`, "return (await selectTicketEnd(tx, ticketId))?.status;"),
+  ),
+  point(
+    "cancel.made",
+    "a ticket that was taken back is on record, and its player has not been answered",
+    before(`${matchmaking}/commands/cancel-ticket.ts`, "return show(name);"),
+  ),
+  point(
+    "sweep.writing",
+    "PostgreSQL: what is over has left the queue, its end and its event are written, uncommitted",
+    (name) => ({
+      file: `${postgresQueue}/index.ts`,
+      find: "end(tx, (await sql.lockOver(tx, mode, endsMax)).flatMap(unfitEnd)),",
+      replace: `end(tx, (await sql.lockOver(tx, mode, endsMax)).flatMap(unfitEnd)).then(async (ended) => {
+          if (ended.length > 0) await reach("${name}");
+          return ended;
+        }),`,
+    }),
+  ),
+  point(
+    "sweep.made",
+    "what is over has ended: in Redis, with nothing on record, or in PostgreSQL, committed; nobody has been woken",
+    made(`${redisQueue}/redis.ts`, "if (expired + damaged > 0) onEnded(mode);", "expired > 0"),
+    made(`${postgresQueue}/index.ts`, "for (const { end: how", "ended.length > 0"),
+  ),
+  point(
+    "recorder.taken",
+    "ends are taken from Redis, and nothing of them is on record",
+    before(`${redisQueue}/records.ts`, "const { givenBack } = await recordEntries("),
+  ),
+  point("recorder.writing", "ends from Redis and their events are written, uncommitted", (name) => ({
+    file: `${redisQueue}/record.ts`,
+    find: "(tx) => recordEnds(tx, ends, { outbox }));",
+    replace: `(tx) => recordEnds(tx, ends, { outbox }).then(async (all) => (await reach("${name}"), all)));`,
+  })),
+  point(
+    "recorder.recorded",
+    "ends from Redis are on record, and Redis has not been told",
+    before(`${redisQueue}/record.ts`, "onRecorded?.(recorded);"),
+  ),
+  point(
+    "recorder.struck-off",
+    "ends are on record and struck off in Redis; nobody has been woken",
+    before(`${redisQueue}/records.ts`, "if (givenBack > 0) onGivenBack?.(mode);"),
+  ),
+];
+
 const upkeepPoints: readonly Failpoint[] = [
   point(
     "retention.removing",
@@ -253,6 +347,7 @@ export const failpoints: readonly Failpoint[] = [
   ...relayPoints,
   ...consumerPoints,
   ...senderPoints,
+  ...matchmakingPoints,
   ...upkeepPoints,
   ...workerPoints,
   plantedPoint,

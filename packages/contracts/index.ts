@@ -52,6 +52,7 @@ export type EventType = keyof typeof events;
 export const consumers = {
   notification: ["entitlement.events", "account.events", "matchmaking.events"],
   "gateway-bff": ["account.events"],
+  matchmaking: ["account.events"],
 } as const satisfies Record<string, readonly (typeof events)[EventType]["subject"][]>;
 
 /** An event as it is handed to a handler. Generated types call every time optional; `decodeEvent` has looked. */

@@ -117,6 +117,25 @@ describe.each(["postgres", "redis"] as const)("the whole service, with the queue
     expect((await fetch(`${matcher.url}/v1/matchmaking/queues`)).status).toBe(404);
     await until("it is matched", async () => (await t.as("u_1").show(first.ticket_id)).status === "MATCHED");
   });
+
+  test("a mode that left the rules before a process began is looked after all the same: matches are recorded, tickets end", async () => {
+    await using t = await stage({ MATCHMAKING_ROLES: "api" });
+    writeFileSync(t.path, `modes:\n  ${t.mode}: { ticket_seconds: 5 }\n`);
+    // Made by a process that records nothing, where the queue is in Redis.
+    const matching = await t.startOne("matcher");
+    for (const user of ["u_1", "u_2", "u_3"]) expect((await t.as(user).join()).status).toBe(201);
+    const waiting = async () => (await fetch(`${matching.opsUrl}/metrics`)).text();
+    await until("one is left", async () => (await waiting()).includes(`mm_queue_depth{mode="${t.mode}"} 1`));
+    await matching[Symbol.asyncDispose]();
+
+    writeFileSync(t.path, "modes:\n  another: {}\n");
+    await t.startOne("matcher,recorder");
+    const ends = async () => {
+      const { rows } = await t.db.query<{ status: string }>(`select status from ticket_ends order by status`);
+      return rows.map(({ status }) => status).join();
+    };
+    await until("all have ended", async () => (await ends()) === "EXPIRED,MATCHED,MATCHED", { withinMs: 20_000 });
+  }, 60_000);
 });
 
 test("while Redis is away joins are a 503, the service is not ready and it is counted; once it is back all goes on", async () => {
@@ -184,7 +203,7 @@ test("settings that cannot be meant are told before anything starts", () => {
   const env = { DATABASE_URL: "postgres://localhost/x" };
   expect(configFaults(env)).toEqual([]);
   expect(configFaults({ ...env, MATCHMAKING_ROLES: "api,sender", MATCHMAKING_STORE: "disk" })).toEqual([
-    "MATCHMAKING_ROLES should name one or more of api, matcher, recorder, relay, upkeep, with commas between them",
+    "MATCHMAKING_ROLES should name one or more of api, consumer, matcher, recorder, relay, upkeep, with commas between them",
     "MATCHMAKING_STORE should be postgres or redis",
   ]);
 });

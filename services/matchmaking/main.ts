@@ -1,11 +1,14 @@
 /** Puts the service together: the only file here that starts anything. */
-import { encodeOutboxEvent } from "@todoke/contracts";
+import { consumers, encodeOutboxEvent } from "@todoke/contracts";
 import { outboxRoutes, service } from "@todoke/http";
+import { deadInboxEvents, keepSubscribed, openInbox, watchDeadEvents } from "@todoke/kernel/inbox";
 import { deadOutboxEvents, openOutbox, relay } from "@todoke/kernel/outbox";
 import { keepClean, retentionOf } from "@todoke/kernel/retention";
 import { openCommands } from "./commands/index.ts";
 import { readSettings } from "./config.ts";
+import { openKnownModes } from "./known-modes.ts";
 import { keepMatching, type Matcher } from "./matcher.ts";
+import { onAccountEvent, readEvent } from "./on-account-event.ts";
 import { openQueue } from "./open-queue.ts";
 import { debugRoutes } from "./routes/debug.ts";
 import { matchmakingRoutes } from "./routes/index.ts";
@@ -13,13 +16,16 @@ import { openRules } from "./rules/index.ts";
 import { endsRetention } from "./store/retention.ts";
 import { countingFailures, queueGauges, tellDependencyError, tellPublished, watchOutbox } from "./telemetry.ts";
 
+const name = "matchmaking";
+const consumer = name;
+
 export const { configFaults, dead, migrate, start } = service({
-  name: "matchmaking",
+  name,
   port: 8084,
   migrations: new URL("./migrations/", import.meta.url),
-  roles: ["api", "matcher", "recorder", "relay", "upkeep"],
+  roles: ["api", "consumer", "matcher", "recorder", "relay", "upkeep"],
   settings: readSettings,
-  dead: [deadOutboxEvents],
+  dead: [deadOutboxEvents, deadInboxEvents(consumer)],
   async build(parts) {
     const { settings, workerSettings, does, app, db, bus, wakeups, authenticate, use, debug, onError, topicOf } = parts;
     const topic = topicOf("outbox_events");
@@ -29,10 +35,14 @@ export const { configFaults, dead, migrate, start } = service({
       const policies = [
         retentionOf.publishedEvents(),
         retentionOf.idempotencyKeys(),
+        retentionOf.processedEvents(settings.processedKeepMs),
+        retentionOf.inboxAttempts(),
+        retentionOf.resolvedDeadLetters(),
         ...endsRetention(settings.keepMs),
       ];
       use(keepClean(db, policies, { onError }));
       use(watchOutbox(db, onError));
+      use(watchDeadEvents({ db, consumer, onError }));
     }
     if (does("relay")) {
       const about = { name: "matchmaking relay", db, bus, encode: encodeOutboxEvent, settings: workerSettings };
@@ -41,22 +51,40 @@ export const { configFaults, dead, migrate, start } = service({
     let matcher: Matcher | undefined;
     const live = use(await openRules({ path: settings.rulesPath, onChange: () => matcher?.wake(), onError }));
     const rules = () => live.current();
+    const known = use(await openKnownModes({ db, rules, onError }));
+    const modes = () => known.all();
     const queue = openQueue(settings.redisUrl, {
       ...parts,
       outbox: openOutbox({ wakeups, topic }),
       endsTopic: topicOf("ends"),
       records: does("recorder"),
-      modes: () => [...rules().modes.keys()],
+      modes,
       onGivenBack: onJoined,
     });
+    const tell = (error: unknown) => {
+      tellDependencyError(error);
+      onError(error);
+    };
+    if (does("consumer")) {
+      const { attemptsMax, backoff } = workerSettings;
+      const inbox = openInbox({
+        attemptsMax,
+        backoff,
+        db,
+        consumer,
+        read: readEvent,
+        effect: onAccountEvent({ queue, modes }),
+        wakeups,
+        topic: topicOf("inbox_dlq"),
+        onError: tell,
+      });
+      use(inbox.redriver).start();
+      use(keepSubscribed({ bus, consumer, subjects: consumers[consumer], handle: inbox.handle, onError }));
+    }
     if (does("matcher")) {
       const gauges = queueGauges();
       use(gauges.watch());
-      const tell = (error: unknown) => {
-        tellDependencyError(error);
-        onError(error);
-      };
-      const about = { queue, rules, wakeups, topicOf: joinedTopic, onError: tell, onSwept: gauges.tellSwept };
+      const about = { queue, rules, modes, wakeups, topicOf: joinedTopic, onError: tell, onSwept: gauges.tellSwept };
       matcher = use(keepMatching(about));
     }
     if (does("api")) {

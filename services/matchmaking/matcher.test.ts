@@ -23,7 +23,8 @@ async function stage() {
     const onError = (error: unknown) => void errors.push(error);
     const seen = new Map<string, number>();
     const onSwept = (of: string, { waiting }: Swept) => void seen.set(of, waiting);
-    const matching = parts.use(keepMatching({ queue, rules: t.rules, wakeups, topicOf, onError, onSwept }));
+    const modes = () => [mode, ...t.rules().modes.keys()];
+    const matching = parts.use(keepMatching({ queue, rules: t.rules, modes, wakeups, topicOf, onError, onSwept }));
     return { ...matching, wakeups, seen };
   }
 

@@ -14,6 +14,8 @@ import type { Rules } from "./rules/types.ts";
 export interface MatcherOptions {
   readonly queue: MatcherQueue;
   readonly rules: () => Rules;
+  /** Those of the rules, and those that have left them and may still have somebody waiting. */
+  readonly modes: () => readonly string[];
   readonly wakeups: Pick<Wakeups, "on">;
   /** What is signalled when somebody has joined a mode. */
   readonly topicOf: (mode: string) => string;
@@ -39,7 +41,7 @@ interface Watched extends ModeWatch {
 
 const dueAt = ({ lookAt, restUntil }: Watched) => Math.max(lookAt, restUntil);
 
-export function keepMatching({ rules, wakeups, topicOf, onError, ...about }: MatcherOptions): Matcher {
+export function keepMatching({ rules, modes, wakeups, topicOf, onError, ...about }: MatcherOptions): Matcher {
   const watched = new Map<string, Watched>();
   const rung = latch();
   let stopping = false;
@@ -54,24 +56,20 @@ export function keepMatching({ rules, wakeups, topicOf, onError, ...about }: Mat
   }
 
   async function look(mode: string, state: Watched): Promise<void> {
-    const { modes, version } = rules();
+    const current = rules();
     try {
-      await state.look({ rules: modes.get(mode), version });
+      await state.look({ rules: current.modes.get(mode), version: current.version });
       state.failures = 0;
     } catch (cause) {
       state.restUntil = performance.now() + backoffMs(++state.failures, failureBackoff);
       onError(new Error(`making matches in ${mode} failed`, { cause }));
     }
-    // A mode that has left the rules is watched until nobody is left in it.
-    if (rules().modes.has(mode) || !state.isEmpty) return;
-    state.forget();
-    watched.delete(mode);
   }
 
   async function run(): Promise<void> {
     while (!stopping) {
       rung.close();
-      for (const mode of rules().modes.keys()) if (!watched.has(mode)) watch(mode);
+      for (const mode of modes()) if (!watched.has(mode)) watch(mode);
       for (const [mode, state] of watched) if (!stopping && dueAt(state) <= performance.now()) await look(mode, state);
       const nextAt = Math.min(performance.now() + idleMs, ...[...watched.values()].map(dueAt));
       if (!stopping) await rung.wait(Math.max(0, nextAt - performance.now()));

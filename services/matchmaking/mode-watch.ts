@@ -39,8 +39,6 @@ interface Current {
 export interface ModeWatch {
   /** When it is due; this and all times here are readings of performance.now(). */
   readonly lookAt: number;
-  /** Nobody waits there, as far as was seen. */
-  readonly isEmpty: boolean;
   /** Somebody has joined, or something else has changed. */
   wake(): void;
   /** Makes the matches that can be made. Rejects with what failed; then it stays as if woken. */
@@ -103,9 +101,6 @@ export function watchMode(
   return {
     get lookAt() {
       return lookAt;
-    },
-    get isEmpty() {
-      return waiting === 0 && !woken;
     },
     wake() {
       woken = true;

@@ -47,7 +47,8 @@ export const metricCatalogue = {
   "mm.dependency.error.total": {
     kind: "counter",
     unit: "{error}",
-    description: "Requests, and looks of the matcher and the recorder, that failed because redis or postgres was away",
+    description:
+      "Requests, events of account, and looks of the matcher and the recorder, that failed because redis or postgres was away",
     attributes: ["type"],
   },
 } as const satisfies MetricCatalogue;

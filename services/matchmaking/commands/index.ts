@@ -21,9 +21,8 @@ export interface CommandDeps {
 
 export function openCommands({ db, queue, rules, onJoined }: CommandDeps) {
   const { showQueueStats, estimate } = openQueueStats({ db, queue });
-  const isMode = (mode: string) => rules().modes.has(mode);
   const heartbeatMs = (mode: string) => rules().modes.get(mode)?.heartbeatMs;
-  const deps = { db, queue, isMode, estimate, heartbeatMs };
+  const deps = { db, queue, estimate, heartbeatMs };
 
   function rulesOf(mode: string): ModeRules {
     const { modes } = rules();

@@ -25,22 +25,23 @@ test("whoever was told that the ticket is lost is in no match of it, though a re
 test("a ticket whose time runs out while its match is being committed is told as MATCHED, and never as EXPIRED before", async () => {
   await using t = await setup();
   const { show, queue } = await t.process();
-  const { ticketId } = await queue.join(wish({ userId: "u_1", ticketMs: 500 }));
+  const { ticketId } = await queue.join(wish({ userId: "u_1", ticketMs: 2_000 }));
   await queue.join(wish({ userId: "u_2" }));
   // While somebody holds the outbox, the match is written and cannot commit.
   const holder = await t.db.connect();
+  using _ = { [Symbol.dispose]: () => holder.release(true) };
   await holder.query("begin; lock table outbox_events in exclusive mode");
   const making = queue.matchInOrder("duel", duels);
   await until("its time is up", async () => (await queue.find(ticketId))?.status === "EXPIRED");
-  const asked = show("u_1", ticketId);
-  await until("two wait for a lock", async () => {
+  let answer: { readonly status: string } | undefined;
+  const asked = show("u_1", ticketId).then((shown) => (answer = shown));
+  await until("whoever asks waits for the match, or is answered", async () => {
     const { rows } = await t.db.query(
       `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
     );
-    return rows.length === 2;
+    return rows.length === 2 || answer !== undefined;
   });
   await holder.query("commit");
-  holder.release();
   expect((await asked).status).toBe("MATCHED");
   expect(await making).toEqual({ made: 1 });
 });

@@ -19,9 +19,7 @@ export type ShowTicket = (name: TicketName) => Promise<TicketView>;
 
 export interface TicketDeps {
   readonly db: Db;
-  readonly queue: Pick<TicketQueue, "find" | "cancel" | "beat" | "sweep">;
-  /** Whether tickets of the mode are still matched. */
-  readonly isMode: (mode: string) => boolean;
+  readonly queue: Pick<TicketQueue, "find" | "cancel" | "beat">;
   /** How long the ticket may have to wait yet, in seconds. */
   readonly estimate: (ticket: OpenTicket) => Promise<number | undefined>;
 }
@@ -32,14 +30,12 @@ export async function ownTicketEnd(db: Db, { ticketId, userId }: TicketName): Pr
   return selectTicketEnd(db, ticketId);
 }
 
-export function showTicket({ db, queue, isMode, estimate }: TicketDeps): ShowTicket {
+export function showTicket({ db, queue, estimate }: TicketDeps): ShowTicket {
   return async (name) => {
     const { ticketId } = name;
     const mode = modeOf(ticketId) ?? "";
     const end = await ownTicketEnd(db, name);
     if (end) return viewOfEnded(end);
-    // A mode that has left the rules is looked after by nobody after a restart: whoever asks has it seen to.
-    if (!isMode(mode)) await queue.sweep(mode);
     const found = await queue.find(ticketId);
     if (found && found.status !== "EXPIRED") return viewOfOpen(found.ticket, await estimate(found.ticket));
     // Its time is over, and nobody has ended it yet. Or a match of it is about to be on record: then that is how it ends.

@@ -2,6 +2,7 @@
  * What every queue promises, asked of each adapter in the same words, on real engines. An adapter's own tests are only
  * about what is particular to it.
  */
+import { barringConforms } from "./conformance/barring.ts";
 import { cancellingConforms } from "./conformance/cancelling.ts";
 import { damageConforms } from "./conformance/damage.ts";
 import { expiryConforms } from "./conformance/expiry.ts";
@@ -21,6 +22,7 @@ export function queueConformance(queue: QueueUnderTest): void {
   matchingConforms(queue);
   settlingConforms(queue);
   cancellingConforms(queue);
+  barringConforms(queue);
   expiryConforms(queue);
   damageConforms(queue);
   togetherConforms(queue);

@@ -9,6 +9,7 @@
  *  - whatever ends reaches PostgreSQL (store/ends.ts) with its event, also when the process dies right after;
  *  - what is damaged is set aside and blocks nobody.
  */
+import type { Tx } from "@todoke/kernel/db";
 import type { IdempotencyKey } from "@todoke/kernel/idempotency";
 import type { Attributes, MatchTerms, OpenTicket } from "../tickets.ts";
 
@@ -74,12 +75,19 @@ export interface TicketQueue extends AsyncDisposable {
    * Undefined: there is no such ticket here.
    */
   cancel(ticketId: string): Promise<"CANCELLED" | "MATCHED" | "EXPIRED" | undefined>;
+  /**
+   * Cancels what waits for any of these users in any of these modes; what was matched before stays so. On record when the
+   * transaction commits. If it does not, what had left the queue by then reaches PostgreSQL all the same, as every end does.
+   * Needs no other connection: whoever holds a transaction may wait for this one.
+   */
+  cancelAllOf(tx: Tx, users: UsersInModes): Promise<void>;
   /** The client was heard of. Undefined where the ticket is not QUEUED any more. */
   beat(ticketId: string, heartbeatMs: number | undefined): Promise<OpenTicket | undefined>;
 
   /**
    * Matches those who have waited longest, `players` each, the next who have waited longest with each other, and so on:
-   * atomically, up to `matchesMax`. Each has a team of its own, and tickets are for one player.
+   * atomically, up to `matchesMax`. Each has a team of its own. A party, which only rules of another day can have let in, is
+   * passed over: it would fill more than a team.
    */
   matchInOrder(mode: string, round: InOrder): Promise<{ readonly made: number }>;
   snapshot(mode: string, ticketsMax: number): Promise<Snapshot>;
@@ -90,6 +98,11 @@ export interface TicketQueue extends AsyncDisposable {
 
   /** Ends what is over, up to a bound, and tells how the queue stands. */
   sweep(mode: string): Promise<Swept>;
+}
+
+export interface UsersInModes {
+  readonly userIds: readonly string[];
+  readonly modes: readonly string[];
 }
 
 export interface InOrder extends MatchTerms {

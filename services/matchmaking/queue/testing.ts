@@ -3,6 +3,7 @@ import { randomBytes, randomUUID } from "node:crypto";
 import { type Db, utcText } from "@todoke/kernel/db";
 import { digestOf } from "@todoke/kernel/idempotency";
 import { expect } from "vitest";
+import { endingTickets } from "../store/ends.ts";
 import type { InOrder, JoinWish, TicketQueue } from "./index.ts";
 
 /** Tickets that only one test has. */
@@ -36,6 +37,10 @@ export async function joinInOrder(queue: TicketQueue, count: number, about: Para
   for (let n = 0; n < count; n++) ids.push((await queue.join(wish(about))).ticketId);
   return ids;
 }
+
+/** These users may not play any more: as the inbox does it, but run again at once where another ends the same ticket. */
+export const bar = ({ queue, db }: { readonly queue: TicketQueue; readonly db: Db }, userIds: readonly string[]) =>
+  endingTickets(db, (tx) => queue.cancelAllOf(tx, { userIds, modes: [mode, "ranked"] }));
 
 export interface EndRow {
   readonly ticket_id: string;

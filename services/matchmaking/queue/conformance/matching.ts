@@ -23,6 +23,23 @@ export function matchingConforms({ name, stage }: QueueUnderTest): void {
     await expectSound(t.db);
   });
 
+  test(`${name}: parties that waited before the mode took none are passed over, and are in nobody's way`, async () => {
+    await using t = await stage();
+    const queue = t.open();
+    const singles = await joinInOrder(queue, 3);
+    const parties = await joinInOrder(queue, 250, { partySize: 2 });
+    singles.push(...(await joinInOrder(queue, 6)));
+    expect(await queue.matchInOrder(mode, { ...duels, matchesMax: 2 })).toEqual({ made: 2 });
+    expect(await queue.matchInOrder(mode, duels)).toEqual({ made: 2 });
+    await t.settled();
+    const pairs = (await pairsOf(t.db)).map((pair) => [...pair].sort());
+    const expected = Array.from({ length: 4 }, (_, n) => singles.slice(2 * n, 2 * n + 2).sort());
+    expect(pairs.sort()).toEqual(expected.sort());
+    const waiting = [parties[0], parties[249], singles[8]];
+    for (const id of waiting) expect((await queue.find(id ?? ""))?.status).toBe("QUEUED");
+    await expectSound(t.db);
+  });
+
   test(`${name}: a match is on record whole: its seats, its terms, and what each player may know of the others`, async () => {
     await using t = await stage();
     const queue = t.open();

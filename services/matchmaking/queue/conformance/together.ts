@@ -1,16 +1,17 @@
 /** Everything at once: whatever players and matchmakers do, in whatever order, no ticket is lost and none ends twice. */
-
+import type { Db } from "@todoke/kernel/db";
 import { Problem } from "@todoke/kernel/problem";
 import { until } from "@todoke/kernel/testing";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { QueueUnderTest } from "../conformance.ts";
 import type { TicketQueue } from "../index.ts";
-import { duels, expectSound, mode, recordOf, type Stage, terms, wish } from "../testing.ts";
+import { bar, duels, expectSound, mode, recordOf, type Stage, terms, wish } from "../testing.ts";
 
 type Act =
   | { readonly kind: "join"; readonly user: number; readonly ticketMs: number; readonly skill: number }
   | { readonly kind: "cancel" | "beat"; readonly nth: number }
+  | { readonly kind: "bar"; readonly users: readonly number[] }
   | { readonly kind: "match"; readonly matchesMax: number }
   | { readonly kind: "form" | "sweep" };
 
@@ -24,6 +25,7 @@ const act: fc.Arbitrary<Act> = fc.oneof(
   { weight: 6, arbitrary: fc.record({ kind: fc.constant("join"), user: fc.nat(11), ticketMs, skill: fc.nat(1) }) },
   { weight: 2, arbitrary: fc.record({ kind: fc.constant("cancel"), nth }) },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant("beat"), nth }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant("bar"), users: fc.array(fc.nat(11), { maxLength: 3 }) }) },
   { weight: 2, arbitrary: fc.record({ kind: fc.constant("match"), matchesMax: fc.integer({ min: 1, max: 3 }) }) },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant("form") }) },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant("sweep") }) },
@@ -46,7 +48,7 @@ export function togetherConforms({ name, stage }: QueueUnderTest): void {
       fc.asyncProperty(lanes, async (all) => {
         await using t = await stage();
         const history: History = { joined: new Set(), cancelAnswers: new Map() };
-        await Promise.all(all.map((acts) => live(t.open(), acts, history)));
+        await Promise.all(all.map((acts) => live({ queue: t.open(), db: t.db, history }, acts)));
         await expectKept(t, history);
       }),
       // What happens at once never happens the same way again: a smaller case would be another one.
@@ -55,7 +57,13 @@ export function togetherConforms({ name, stage }: QueueUnderTest): void {
   });
 }
 
-async function live(queue: TicketQueue, acts: readonly Act[], history: History): Promise<void> {
+interface Process {
+  readonly queue: TicketQueue;
+  readonly db: Db;
+  readonly history: History;
+}
+
+async function live({ queue, db, history }: Process, acts: readonly Act[]): Promise<void> {
   for (const each of acts) {
     const known = [...history.joined];
     const ticketId = "nth" in each ? (known[each.nth % Math.max(1, known.length)] ?? "") : "";
@@ -63,15 +71,18 @@ async function live(queue: TicketQueue, acts: readonly Act[], history: History):
     else if (each.kind === "match") await queue.matchInOrder(mode, { ...duels, matchesMax: each.matchesMax });
     else if (each.kind === "form") await form(queue);
     else if (each.kind === "sweep") await queue.sweep(mode);
+    else if (each.kind === "bar") await bar({ queue, db }, each.users.map(userOf));
     else if (ticketId === "") continue;
     else if (each.kind === "beat") await queue.beat(ticketId, 600_000);
     else noted(history, ticketId, await queue.cancel(ticketId));
   }
 }
 
+const userOf = (user: number) => `u_${user}`;
+
 async function join(queue: TicketQueue, { user, ticketMs, skill }: Extract<Act, { kind: "join" }>, history: History) {
   try {
-    const { ticketId } = await queue.join(wish({ userId: `u_${user}`, ticketMs, attributes: { skill } }));
+    const { ticketId } = await queue.join(wish({ userId: userOf(user), ticketMs, attributes: { skill } }));
     history.joined.add(ticketId);
   } catch (error) {
     if (!(error instanceof Problem && error.code === "ticket-open")) throw error;

@@ -75,6 +75,10 @@ export function openPostgresQueue({ db, outbox, onRecorded }: PostgresQueueOptio
     cancel,
     sweep,
 
+    async cancelAllOf(tx, users) {
+      await end(tx, (await sql.lockTicketsOf(tx, users)).map(endOfCancelled));
+    },
+
     async find(ticketId) {
       const row = await sql.selectTicket(db, ticketId);
       const ticket = row && readRow(row);

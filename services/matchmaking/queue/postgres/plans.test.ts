@@ -8,7 +8,7 @@ import { duels, mode, wish } from "../testing.ts";
 import { openPostgresQueue } from "./index.ts";
 import { joinText } from "./join-tickets.ts";
 import { betweenText, newestText, oldestText } from "./snapshot.ts";
-import { beatText, deleteText, lockText, longestText, overText, standingText } from "./statements.ts";
+import { beatText, deleteText, lockOfUsersText, lockText, longestText, overText, standingText } from "./statements.ts";
 
 /** Tickets of a mode, which wait for an hour yet, or have waited in vain. */
 const tickets = (n: number, of = mode, left = "1 h") => `
@@ -36,6 +36,7 @@ const probes: readonly (readonly [string, readonly string[]])[] = [
   [waitsText, ["ticket_ends_waits"]],
   [longestText, ["tickets_waiting"]],
   [lockText, ["tickets_pkey"]],
+  [lockOfUsersText, ["ticket_of_a_user_once_in_a_mode"]],
   [overText, ["tickets_by_end"]],
   [deleteText, ["tickets_pkey"]],
   [beatText, ["tickets_pkey"]],

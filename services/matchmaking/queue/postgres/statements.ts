@@ -1,5 +1,6 @@
 /** All the SQL on `tickets` but the join. The database's clock decides what is over. */
 import type { Db, Queryable, Tx } from "@todoke/kernel/db";
+import type { UsersInModes } from "../index.ts";
 import { columns, type TicketRow } from "./rows.ts";
 
 const waits = "t.alive_until > statement_timestamp()";
@@ -19,13 +20,16 @@ export async function lockMode(tx: Tx, mode: string): Promise<void> {
   await tx.query({ name: "lock mode", text, values: [mode] });
 }
 
-/** Not "skip locked": one whose client is heard of at this moment keeps its place. */
+/**
+ * Not "skip locked": one whose client is heard of at this moment keeps its place. Parties are passed over: rules of another
+ * day let them in, and they end by their time.
+ */
 export const longestText = `
 select ${columns} from tickets t
- where t.mode = $1 and ${waitsInOrder}
+ where t.mode = $1 and ${waitsInOrder} and t.party_size = 1
  order by t.joined_at, t.position limit $2 for update`;
 
-/** Those who have waited longest, in order, held until the transaction ends. */
+/** Single players who have waited longest, in order, held until the transaction ends. */
 export async function lockLongest(tx: Tx, mode: string, limit: number): Promise<TicketRow[]> {
   return (await tx.query<TicketRow>({ name: "lock longest", text: longestText, values: [mode, limit] })).rows;
 }
@@ -37,6 +41,17 @@ select ${columns} from tickets t where t.ticket_id = any($1::text[]) order by t.
 /** Those of the tickets that are there, whether their time is up or not, held until the transaction ends. */
 export async function lockTickets(tx: Tx, ticketIds: readonly string[]): Promise<TicketRow[]> {
   return (await tx.query<TicketRow>({ name: "lock tickets", text: lockText, values: [ticketIds] })).rows;
+}
+
+/** In the same order. Found by the user, in words that no other index has an answer to: neither to the mode nor to the order. */
+export const lockOfUsersText = `
+select ${columns} from tickets t
+ where t.user_id = any($1::text[]) and t.mode || '' = any($2::text[])
+ order by t.ticket_id || '' for update`;
+
+export async function lockTicketsOf(tx: Tx, { userIds, modes }: UsersInModes): Promise<TicketRow[]> {
+  const values = [userIds, modes];
+  return (await tx.query<TicketRow>({ name: "lock tickets of users", text: lockOfUsersText, values })).rows;
 }
 
 /** Rows that somebody holds at this moment are left to them; what is still over afterwards is found by the next sweep. */

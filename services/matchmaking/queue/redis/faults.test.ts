@@ -1,4 +1,5 @@
 import { startEngine } from "@todoke/engines";
+import { type Db, transaction } from "@todoke/kernel/db";
 import { until } from "@todoke/kernel/testing";
 import { RedisUnavailable } from "@todoke/redis";
 import { operatorClient, sharedRedis } from "@todoke/redis/testing";
@@ -17,7 +18,7 @@ async function contentOf({ client, keysOfMode }: RedisStage): Promise<unknown[]>
 }
 
 /** Everything that can be asked of a queue, once. */
-async function useAll(queue: TicketQueue): Promise<void> {
+async function useAll(queue: TicketQueue, db: Db): Promise<void> {
   const [a = "", b = "", c = "", d = "", e = ""] = await joinInOrder(queue, 5, { heartbeatMs: 60_000 });
   await queue.join(wish({ ticketMs: 1 }));
   expect(await queue.find(a)).toBeDefined();
@@ -27,6 +28,8 @@ async function useAll(queue: TicketQueue): Promise<void> {
   const seats = [a, b].map((ticketId, n) => ({ ticketId, team: n + 1 }));
   expect(await queue.settle(mode, [{ seats }], terms)).toEqual({ made: 1 });
   expect(await queue.cancel(e)).toBe("CANCELLED");
+  await queue.join(wish({ userId: "u_barred" }));
+  await transaction(db, (tx) => queue.cancelAllOf(tx, { userIds: ["u_barred"], modes: [mode] }));
   await until("its time is up", async () => (await queue.sweep(mode)).waiting === 2);
   expect(await queue.matchInOrder(mode, duels)).toEqual({ made: 1 });
   expect(await queue.cancel(c)).toBe("MATCHED");
@@ -44,7 +47,7 @@ test("all that a mode has lies in one slot of a cluster", async () => {
       () => false,
     ),
   );
-  await useAll(queue);
+  await useAll(queue, t.db);
   await t.settled();
   await expectSound(t.db);
   const slots = t.keysOfMode().map((key) => t.client.sendCommand(["CLUSTER", "KEYSLOT", key]));
@@ -72,7 +75,7 @@ test("a user of Redis who may touch a queue's keys and run its commands, and not
   const url = new URL(engine.url);
   [url.username, url.password] = ["queue", "secret"];
   t.record(url.href);
-  await useAll(t.open(url.href));
+  await useAll(t.open(url.href), t.db);
   await t.settled();
   await expectSound(t.db);
 });

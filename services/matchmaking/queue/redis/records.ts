@@ -15,7 +15,7 @@ export interface RecordsOptions extends RecordOptions {
 
 // Taken and struck off by one script each, which hold everybody up while they run: some milliseconds.
 const batchMax = Math.min(250, endsMax);
-// While PostgreSQL writes one batch, the next is taken: 1.7 times as many in a second as by one lane.
+// While PostgreSQL writes one batch, the next is taken and the one before struck off.
 const lanes = 2;
 // Of one mode at a time; then the others have their turn.
 const batchesMax = 8;

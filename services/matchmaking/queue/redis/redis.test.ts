@@ -87,7 +87,8 @@ async function forgetting(
   const folder = await mkdtemp(pathJoin(tmpdir(), "matchmaking-redis-"));
   try {
     const [dir, copy] = [pathJoin(folder, "data"), pathJoin(folder, "copy")];
-    await using engine = await startEngine("redis", { dir });
+    // What it keeps of a moment is all of that moment: by the second, a busy disk would choose.
+    await using engine = await startEngine("redis", { dir, settings: { appendfsync: "always" } });
     const keep = async () => {
       await engine.kill();
       await cp(dir, copy, { recursive: true });

@@ -14,6 +14,7 @@ import { selectTicketEnd } from "../../store/ends.ts";
 import { modeOf, newTicketId } from "../../ticket-id.ts";
 import type { OpenTicket } from "../../tickets.ts";
 import type { Found, Joined, JoinWish, Proposal, Snapshot, TicketQueue } from "../index.ts";
+import { cancelAllOf } from "./cancel-all-of.ts";
 import { entryOf, type RawEntry, readRecord, recordOf } from "./kept.ts";
 import { defaultPlace, type RecordOptions, recordEntries } from "./record.ts";
 import * as scripts from "./scripts.ts";
@@ -111,6 +112,7 @@ export function openRedisQueue(options: RedisQueueOptions): TicketQueue {
     join,
     cancel,
     snapshot,
+    cancelAllOf: cancelAllOf(options),
 
     async find(ticketId) {
       const [raw, now] = (await askAbout(ticketId, scripts.find)) as [string, number];

@@ -67,6 +67,18 @@ elseif not has_end(ticket) then
 end
 return { ticket.state, redis.call('XRANGE', ends, ticket.entry, ticket.entry) }`);
 
+/** Ids of users. The ends in the stream of what waited for them. */
+export const cancelTicketsOf = script(`
+local ended = {}
+for _, user in ipairs(ARGV) do
+  local ticket, raw = read(redis.call('HGET', users, user) or '')
+  if ticket and is_queued(ticket) then
+    if is_over(ticket) then expire(ticket, raw) else cancel(ticket, raw) end
+    ended[#ended + 1] = redis.call('XRANGE', ends, ticket.entry, ticket.entry)[1]
+  end
+end
+return ended`);
+
 /** Ticket id, and how often it has to be heard of or "". */
 export const beat = script(`
 local ticket = read(ARGV[1])
@@ -79,19 +91,38 @@ return cjson.encode(ticket)`);
 /**
  * Players of a match, the terms, the most ends that may wait to be recorded, and an id for each match that may be made.
  * How many were made, and how many tickets were met that are none or are over: behind those there may be more.
+ *
+ * Parties are passed over, up to a number that is read within some milliseconds: rules of another day let them in, and they
+ * end by their time.
  */
 export const matchInOrder = script(`
 local players, terms, backlog_max, matches_max = tonumber(ARGV[1]), ARGV[2], tonumber(ARGV[3]), #ARGV - 3
+local parties_max = 1000
 if redis.call('XLEN', ends) >= backlog_max then return { 0, 0 } end
+local wanted, found, parties = players * matches_max, {}, 0
+repeat
+  local from = #found + parties
+  local ids = redis.call('ZRANGE', queue, from, from + wanted - 1)
+  for _, id in ipairs(ids) do
+    if #found == wanted then break end
+    local ticket, raw, why = read(id)
+    if ticket and ticket.party > 1 and waits(ticket) then
+      parties = parties + 1
+    else
+      found[#found + 1] = { id = id, ticket = ticket, raw = raw, why = why }
+    end
+  end
+until #ids < wanted or #found == wanted or parties >= parties_max
+
 local made, over, seats = 0, 0, {}
-for _, id in ipairs(redis.call('ZRANGE', queue, 0, players * matches_max - 1)) do
-  local ticket, raw, why = read(id)
+for _, each in ipairs(found) do
+  local id, ticket, raw = each.id, each.ticket, each.raw
   if ticket and waits(ticket) then
     seats[#seats + 1] = { ticket = ticket, raw = raw, team = #seats + 1 }
   else
     over = over + 1
     if not ticket then
-      set_aside(id, raw, why)
+      set_aside(id, raw, each.why)
     elseif not is_queued(ticket) then
       redis.call('ZREM', queue, id)
     else

@@ -1,0 +1,64 @@
+/**
+ * A matchmaker is killed with -9 at every step that matters, or falls asleep there and wakes when others have done what it
+ * was at, while players join, look, are heard of and change their minds. Whatever players were told holds, no ticket is lost
+ * or doubled, and each match is told once to each.
+ */
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { openTown, type Step, type Store, type Town } from "./matchmaking.ts";
+
+const steps: Readonly<Record<Store, readonly Step[]>> = {
+  postgres: [
+    { name: "statement.sent", hit: 5 },
+    { name: "join.applied", hit: 5 },
+    { name: "match.writing", hit: 4 },
+    { name: "transaction.commit-sent", hit: 4 },
+    { name: "match.made", hit: 4 },
+    { name: "cancel.writing", hit: 2 },
+    { name: "cancel.made", hit: 2 },
+    { name: "sweep.writing", hit: 1 },
+    { name: "sweep.made", hit: 1 },
+  ],
+  redis: [
+    { name: "join.applied", hit: 5 },
+    { name: "match.made", hit: 4 },
+    { name: "cancel.writing", hit: 2 },
+    { name: "cancel.made", hit: 2 },
+    { name: "sweep.made", hit: 1 },
+    { name: "recorder.taken", hit: 3 },
+    { name: "recorder.writing", hit: 3 },
+    { name: "transaction.commit-sent", hit: 3 },
+    { name: "recorder.recorded", hit: 3 },
+    { name: "recorder.struck-off", hit: 3 },
+  ],
+};
+
+/** Where it holds what others want: rows and a lock in PostgreSQL, or ends that are in nobody else's hands. */
+const asleepAt: Readonly<Record<Store, readonly Step[]>> = {
+  postgres: [{ name: "match.writing", hit: 2 }],
+  redis: [
+    { name: "recorder.taken", hit: 2 },
+    { name: "recorder.recorded", hit: 2 },
+  ],
+};
+
+describe.each(["postgres", "redis"] as const)("tickets in %s", (store) => {
+  let town: Town;
+  beforeAll(async () => {
+    town = await openTown(store);
+  });
+  afterAll(() => town?.[Symbol.asyncDispose]());
+
+  test.each(steps[store])("killed at $name: what players were told holds", { timeout: 150_000 }, async (step) => {
+    town.playing.start();
+    await town.dieAt(step);
+    expect(await town.faults({ mayForget: false })).toEqual([]);
+  });
+
+  test.each(asleepAt[store])("asleep at $name: what players were told holds", { timeout: 150_000 }, async (step) => {
+    town.playing.start();
+    await using sleeper = await town.sleepAt(step);
+    sleeper.signal("SIGCONT");
+    await town.playing.goesOn();
+    expect(await town.faults({ mayForget: false })).toEqual([]);
+  });
+});
