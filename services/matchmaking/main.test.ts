@@ -121,6 +121,8 @@ describe.each(["postgres", "redis"] as const)("the whole service, with the queue
   test("a mode that left the rules before a process began is looked after all the same: matches are recorded, tickets end", async () => {
     await using t = await stage({ MATCHMAKING_ROLES: "api" });
     writeFileSync(t.path, `modes:\n  ${t.mode}: { ticket_seconds: 5 }\n`);
+    const isShort = async () => (await t.call("GET", "/queues", "tdk_shop")).body.queues[0].ticket_seconds === 5;
+    await until("tickets are short", isShort);
     // Made by a process that records nothing, where the queue is in Redis.
     const matching = await t.startOne("matcher");
     for (const user of ["u_1", "u_2", "u_3"]) expect((await t.as(user).join()).status).toBe(201);
