@@ -20,7 +20,7 @@ export interface EndedTicket {
   readonly match?: EndedMatch;
 }
 
-export interface EndedMatch {
+interface EndedMatch {
   readonly matchId: string;
   readonly team: number;
   readonly region?: string;

@@ -20,7 +20,6 @@ import {
 import { type EndedTicket, selectTicketEnd } from "./ended-tickets.ts";
 import { eventsOf } from "./events.ts";
 
-export type { EndStatus } from "./end-rows.ts";
 export { type EndedTicket, selectLastOpponents, selectTicketEnd, selectWaits, type Waits } from "./ended-tickets.ts";
 
 export type Recorded =

@@ -6,7 +6,7 @@ export interface UserVersion {
   readonly version: number;
 }
 
-export const raiseText = `
+const raiseText = `
 insert into user_versions as v (user_id, account_version)
 select s.user_id, s.account_version from unnest($1::text[], $2::bigint[]) as s(user_id, account_version) order by s.user_id
 on conflict (user_id) do update set account_version = excluded.account_version
