@@ -14,7 +14,7 @@ import { operatorClient } from "@todoke/redis/testing";
 import { settingsFor } from "./all-services.ts";
 import { faultsOf, isAllTold, readRecord } from "./played.ts";
 import { openPlaying, playersOf } from "./playing.ts";
-import { type Serving, serve } from "./serving.ts";
+import { type Launched, launch, type Serving, serve } from "./serving.ts";
 
 export type Store = "postgres" | "redis";
 
@@ -63,14 +63,19 @@ export async function openTown(store: Store) {
 
   const running = new Set<Serving>();
   const processes = parts.use(new AsyncDisposableStack());
-  const serveOne = async (more: Record<string, string> = {}) =>
-    processes.use(await serve("matchmaking", { ...env, ...more }));
-  const start = async (more: Record<string, string> = {}) => {
-    const process = await serveOne(more);
+  const launchOne = async (more: Record<string, string>) =>
+    processes.use(await launch("matchmaking", { ...env, ...more }));
+  /** From when it serves until it ends, players call it. */
+  async function welcome(process: Launched): Promise<void> {
+    await process.serves();
     running.add(process);
     process.exited.then(() => running.delete(process));
+  }
+  async function start(more: Record<string, string> = {}): Promise<Serving> {
+    const process = await launchOne(more);
+    await welcome(process);
     return process;
-  };
+  }
   parts.use(await serve("notification", env));
   await start();
   const playing = openPlaying(players, () => [...running].map(({ url }) => url));
@@ -99,14 +104,15 @@ export async function openTown(store: Store) {
     start,
     /** A second process that dies at this step, while everybody plays. */
     async dieAt(step: Step): Promise<void> {
-      const doomed = await start(told("kill", step));
+      const doomed = await launchOne(told("kill", step));
       let isOver = false;
       doomed.exited.then(() => (isOver = true));
+      welcome(doomed).catch(() => {}); // It may meet the step, and die, before it serves.
       await until(`a process dies at ${step.name}`, () => isOver, { withinMs: 60_000 });
     },
     /** A second process, which no player calls, that falls asleep at this step, until others have done what it was at. */
     async sleepAt(step: Step): Promise<Serving> {
-      const frozen = await serveOne({ ...told("stop", step), MATCHMAKING_ROLES: "matcher,recorder,relay" });
+      const frozen = await launchOne({ ...told("stop", step), MATCHMAKING_ROLES: "matcher,recorder,relay" });
       await until(`a process falls asleep at ${step.name}`, () => isStopped(frozen.pid), { withinMs: 60_000 });
       const held = new Set(await underWay());
       const isTakenOver = async () => (await underWay()).every((each) => !held.has(each));

@@ -20,8 +20,20 @@ export type ServedName = "account" | "entitlement" | "notification" | "matchmaki
 
 const portOf = (name: ServedName) => `${name.toUpperCase().replaceAll("-", "_")}_PORT`;
 
+export interface Launched extends Serving {
+  /** Resolves once it serves; rejects when it ends before that. */
+  serves(): Promise<void>;
+}
+
 /** Resolves once it serves. What still runs when it is disposed is killed. */
 export async function serve(name: ServedName, env: Record<string, string>): Promise<Serving> {
+  const launched = await launch(name, env);
+  await launched.serves();
+  return launched;
+}
+
+/** For one that may never come to serve, for it dies or stands still before. */
+export async function launch(name: ServedName, env: Record<string, string>): Promise<Launched> {
   const port = await freePort();
   const child = spawn(process.execPath, [todoke, "serve", name], {
     env: { ...env, [portOf(name)]: String(port) },
@@ -31,12 +43,14 @@ export async function serve(name: ServedName, env: Record<string, string>): Prom
   for (const stream of [child.stdout, child.stderr]) stream.setEncoding("utf8").on("data", (text) => (printed += text));
   const exited = once(child, "exit").then(([code]) => code as number | null);
   const url = `http://127.0.0.1:${port}`;
-  const isUp = () => printed.includes(url) || isOver(child);
-  await until(`${name} serves`, isUp, { withinMs: 30_000 });
-  if (isOver(child)) throw new Error(`${name} did not start:\n${printed}`);
   return {
     pid: child.pid ?? 0,
     url,
+    async serves() {
+      const isUp = () => printed.includes(url) || isOver(child);
+      await until(`${name} serves`, isUp, { withinMs: 30_000 });
+      if (isOver(child)) throw new Error(`${name} did not start:\n${printed}`);
+    },
     signal: (signal) => void child.kill(signal),
     exited,
     async [Symbol.asyncDispose]() {

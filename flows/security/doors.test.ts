@@ -151,6 +151,8 @@ test.each<[string, Record<string, string>]>([
     const path = route.url
       .replace(/:user_id(\([^)]*\))?/, idOf(alice))
       .replace(":session_id", randomUUID())
+      .replace(":mode", "duel")
+      .replace(/:ticket_id(\([^)]*\))?/, `duel.${"a".repeat(28)}`)
       .replace("::", ":");
     const answer = await ask(urlOf("gateway-bff") + path, {
       method,

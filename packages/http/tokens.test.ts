@@ -92,6 +92,9 @@ test.each<[string, Forgery]>([
   ["without an id", { claims: { jti: undefined } }],
   ["with a role that nobody knows", { claims: { roles: ["ROOT"] } }],
   ["with a role that is not in a list", { claims: { roles: "ADMIN" } }],
+  ["of a user without a name", { claims: { sub: "" } }],
+  ["of a user whose name no database keeps", { claims: { sub: "al\0ice" } }],
+  ["of a user with an endless name", { claims: { sub: "a".repeat(129) } }],
   ["of a user without roles", { claims: { roles: undefined } }],
 ])("a token %s is refused", async (_what, changed) => {
   await expect(async () => verify(forged(changed))).rejects.toMatchObject({ status: 401 });

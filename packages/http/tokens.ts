@@ -8,6 +8,7 @@
 import { createPrivateKey, createPublicKey, type KeyObject, randomBytes, randomUUID } from "node:crypto";
 import { type JWTPayload, jwtVerify, SignJWT } from "jose";
 import { type Principal, type Role, roles } from "./callers.ts";
+import { unkeepable } from "./keepable-text.ts";
 import { unauthenticated } from "./problems.ts";
 import type { Env } from "./settings.ts";
 
@@ -107,6 +108,7 @@ export function tokenVerifier({ audience, keys }: VerifierOptions): (token: stri
 
 // Clocks of two machines differ a little.
 const clockTolerance = 5;
+const userIdMax = 128;
 
 function principalOf({ iss, aud, iat = 0, exp = 0, sub, roles: granted }: JWTPayload, kid: string): Principal {
   if (iss !== kid.slice(0, kid.lastIndexOf("."))) throw new Error("the key is another issuer's");
@@ -115,6 +117,9 @@ function principalOf({ iss, aud, iat = 0, exp = 0, sub, roles: granted }: JWTPay
   if (sub === undefined) return { kind: "service", name: `service:${iss}` };
   if (!Array.isArray(granted) || !granted.every((role) => roles.includes(role)))
     throw new Error("its roles are not known");
+  // It goes into rows and events like any text of a request, though no schema of a route has seen it.
+  if (sub.length < 1 || sub.length > userIdMax || unkeepable(sub))
+    throw new Error("its user has no name that can be kept");
   return { kind: "user", name: `user:${sub}`, userId: sub, roles: granted };
 }
 
