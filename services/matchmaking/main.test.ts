@@ -120,14 +120,18 @@ describe.each(["postgres", "redis"] as const)("the whole service, with the queue
 
   test("a mode that left the rules before a process began is looked after all the same: matches are recorded, tickets end", async () => {
     await using t = await stage({ MATCHMAKING_ROLES: "api" });
+    // The two that are to be matched have all the time they need, however slow a process is to start.
+    for (const user of ["u_1", "u_2"]) expect((await t.as(user).join()).status).toBe(201);
     writeFileSync(t.path, `modes:\n  ${t.mode}: { ticket_seconds: 5 }\n`);
     const isShort = async () => (await t.call("GET", "/queues", "tdk_shop")).body.queues[0].ticket_seconds === 5;
     await until("tickets are short", isShort);
-    // Made by a process that records nothing, where the queue is in Redis.
+    expect((await t.as("u_3").join()).status).toBe(201);
+    // Made by a process that records nothing, where the queue is in Redis. It begins when all have joined, so the depth it
+    // tells falls and never rises: two or three before the match, one or none after it.
     const matching = await t.startOne("matcher");
-    for (const user of ["u_1", "u_2", "u_3"]) expect((await t.as(user).join()).status).toBe(201);
-    const waiting = async () => (await fetch(`${matching.opsUrl}/metrics`)).text();
-    await until("one is left", async () => (await waiting()).includes(`mm_queue_depth{mode="${t.mode}"} 1`));
+    const depth = new RegExp(`^mm_queue_depth\\{mode="${t.mode}"\\} [01]$`, "m");
+    const isMatched = async () => depth.test(await (await fetch(`${matching.opsUrl}/metrics`)).text());
+    await until("two are matched", isMatched, { withinMs: 20_000 });
     await matching[Symbol.asyncDispose]();
 
     writeFileSync(t.path, "modes:\n  another: {}\n");
