@@ -57,6 +57,8 @@ const own = { user_id: text, stock_keeping_unit: text, source: text, source_id: 
 const standing = { user_id: text, status: text, roles: optional(text), suspended_until: optional(time) };
 const player = fc.record({ user_id: text, ticket_id: text, team: int64, party_size: int64 });
 const head = { event_id: fc.uuid(), occurred_at: time, version: int64, trace_id: optional(text) };
+const points = { user_id: text, transaction_id: text, point_amount: int64, balance: int64 };
+const reservation = { user_id: text, reservation_id: text, point_amount: int64, execute_at: time };
 const event = fc.oneof(
   fc.record({
     event_type: fc.constantFrom("EntitlementGranted" as const, "EntitlementRevoked" as const),
@@ -91,6 +93,18 @@ const event = fc.oneof(
     mode: text,
     reason: text,
   }),
+  fc.record({
+    event_type: fc.constantFrom("PointsGranted" as const, "PointsSpent" as const),
+    ...head,
+    ...points,
+    reason: optional(text),
+    source: optional(text),
+    source_id: optional(text),
+  }),
+  fc.record({ event_type: fc.constant("PointsGranted" as const), ...head, ...points, expires_at: optional(time) }),
+  fc.record({ event_type: fc.constant("PointsExpired" as const), ...head, ...points }),
+  fc.record({ event_type: fc.constant("PointReservationDue" as const), ...head, ...reservation }),
+  fc.record({ event_type: fc.constant("PointReservationFailed" as const), ...head, ...reservation, reason: text }),
 );
 
 test("whatever is encoded decodes to the same event, and its bytes are those the Protocol Buffers library makes", () => {

@@ -28,6 +28,13 @@ import {
   EntitlementRevokedSchema,
 } from "./gen/todoke/events/v1/entitlement_pb.ts";
 import { MatchMadeSchema, TicketExpiredSchema } from "./gen/todoke/events/v1/matchmaking_pb.ts";
+import {
+  PointReservationDueSchema,
+  PointReservationFailedSchema,
+  PointsExpiredSchema,
+  PointsGrantedSchema,
+  PointsSpentSchema,
+} from "./gen/todoke/events/v1/points_pb.ts";
 
 export { EventNotDecodable, EventNotEncodable } from "./faults.ts";
 export { eventBytesMax } from "./wire.ts";
@@ -44,15 +51,22 @@ export const events = {
   AccountDeleted: { schema: AccountDeletedSchema, subject: "account.events" },
   MatchMade: { schema: MatchMadeSchema, subject: "matchmaking.events" },
   TicketExpired: { schema: TicketExpiredSchema, subject: "matchmaking.events" },
+  PointsGranted: { schema: PointsGrantedSchema, subject: "points.events" },
+  PointsSpent: { schema: PointsSpentSchema, subject: "points.events" },
+  PointsExpired: { schema: PointsExpiredSchema, subject: "points.events" },
+  PointReservationFailed: { schema: PointReservationFailedSchema, subject: "points.events" },
+  // Not for others: the points service's own worker is told what is due.
+  PointReservationDue: { schema: PointReservationDueSchema, subject: "points.reservations" },
 } as const;
 
 export type EventType = keyof typeof events;
 
 /** Who consumes what: durable consumer names and their subjects. A broker keeps events for these before they first run. */
 export const consumers = {
-  notification: ["entitlement.events", "account.events", "matchmaking.events"],
+  notification: ["entitlement.events", "account.events", "matchmaking.events", "points.events"],
   "gateway-bff": ["account.events"],
   matchmaking: ["account.events"],
+  points: ["points.reservations"],
 } as const satisfies Record<string, readonly (typeof events)[EventType]["subject"][]>;
 
 /** An event as it is handed to a handler. Generated types call every time optional; `decodeEvent` has looked. */

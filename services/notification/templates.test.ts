@@ -6,6 +6,9 @@ import { tellingsOf } from "./templates.ts";
 const entitlement = { user_id: "u_123", stock_keeping_unit: "item1", source: "purchase", source_id: "p_456" };
 const time = "2026-01-08T07:00:00Z";
 
+const points = { user_id: "u_123", transaction_id: "x_1", point_amount: "9223372036854775807", balance: 0 };
+const reservation = { user_id: "u_123", reservation_id: "r_1", point_amount: 100, execute_at: time };
+
 /** What each type of event says besides its head. */
 const said: Record<EventType, object> = {
   EntitlementGranted: entitlement,
@@ -25,6 +28,11 @@ const said: Record<EventType, object> = {
     ],
   },
   TicketExpired: { user_id: "u_123", ticket_id: "t_1", mode: "ranked", reason: "heartbeat" },
+  PointsGranted: points,
+  PointsSpent: points,
+  PointsExpired: points,
+  PointReservationFailed: { ...reservation, reason: "relation is on fire" },
+  PointReservationDue: reservation,
 };
 
 function tellings<Type extends EventType>(event_type: Type, more: object = {}) {
@@ -37,7 +45,7 @@ function tellings<Type extends EventType>(event_type: Type, more: object = {}) {
 
 const told = (event_type: EventType, more: object = {}) => tellings(event_type, more)[0]?.text;
 
-const silent: readonly EventType[] = ["AccountRolesChanged", "AccountDeleted"];
+const silent: readonly EventType[] = ["AccountRolesChanged", "AccountDeleted", "PointReservationDue"];
 
 test("every event that concerns its user has words of its own, in English and in Japanese", () => {
   const types = (Object.keys(events) as EventType[]).filter((type) => !silent.includes(type));
@@ -73,6 +81,24 @@ test("of matchmaking, a program gets the ids, and everybody their own", () => {
   const [expired] = tellings("TicketExpired");
   expect(expired?.data).toEqual({ ticket_id: "t_1", mode: "ranked", reason: "heartbeat" });
   expect(tellings("EntitlementGranted")[0]).not.toHaveProperty("data");
+});
+
+test("points are told to the last one, with when they run out, and why a grant failed is not for its user", () => {
+  expect(told("PointsGranted", { point_amount: 1, balance: 5, expires_at: time })).toEqual({
+    en: "You got 1 point, to be used by 2026-01-08 07:00 UTC. You now have 5 points.",
+    ja: "1 ポイントを獲得しました（有効期限 2026-01-08 07:00 UTC）。残高は 5 ポイントです。",
+  });
+  for (const type of ["PointsGranted", "PointsSpent", "PointsExpired"] as const) {
+    const [{ text, data } = {}] = tellings(type);
+    expect(text).toEqual({
+      en: expect.stringContaining("9223372036854775807"),
+      ja: expect.stringContaining("9223372036854775807"),
+    });
+    expect(data).toEqual({ transaction_id: "x_1", point_amount: "9223372036854775807", balance: "0" });
+  }
+  const [failed] = tellings("PointReservationFailed");
+  expect(failed?.data).toEqual({ reservation_id: "r_1", point_amount: "100" });
+  expect(JSON.stringify(failed)).not.toContain("fire");
 });
 
 test("whoever an event lists twice is told once", () => {

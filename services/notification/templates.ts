@@ -72,7 +72,54 @@ const templates: Templates = {
     };
     return [{ user_id: userId, text, data: { ticket_id: ticketId, mode, reason } }];
   },
+  PointsGranted: ({ userId, transactionId, pointAmount, balance, expiresAt }) => {
+    const [points, has, until] = [pointAmount, balance, expiresAt && minuteOf(expiresAt)];
+    const text = {
+      en: `You got ${pointsOf(points)}${until ? `, to be used by ${until}` : ""}. You now have ${pointsOf(has)}.`,
+      ja: `${points} ポイントを獲得しました${until ? `（有効期限 ${until}）` : ""}。残高は ${has} ポイントです。`,
+    };
+    return [{ user_id: userId, text, data: pointsData({ transactionId, pointAmount, balance }) }];
+  },
+  PointsSpent: ({ userId, transactionId, pointAmount, balance }) => {
+    const text = {
+      en: `You spent ${pointsOf(pointAmount)}. You now have ${pointsOf(balance)}.`,
+      ja: `${pointAmount} ポイントを使用しました。残高は ${balance} ポイントです。`,
+    };
+    return [{ user_id: userId, text, data: pointsData({ transactionId, pointAmount, balance }) }];
+  },
+  PointsExpired: ({ userId, transactionId, pointAmount, balance }) => {
+    const text = {
+      en: `${pointsOf(pointAmount)} of yours ran out. You now have ${pointsOf(balance)}.`,
+      ja: `${pointAmount} ポイントの有効期限が切れました。残高は ${balance} ポイントです。`,
+    };
+    return [{ user_id: userId, text, data: pointsData({ transactionId, pointAmount, balance }) }];
+  },
+  // Why is between those who run the service: the user learns that the points are late, and that somebody knows.
+  PointReservationFailed: ({ userId, reservationId, pointAmount }) => {
+    const text = {
+      en: `${pointsOf(pointAmount)} that you were to get could not be granted. We are looking into it.`,
+      ja: `付与予定の ${pointAmount} ポイントを付与できませんでした。確認しております。`,
+    };
+    return [{ user_id: userId, text, data: { reservation_id: reservationId, point_amount: String(pointAmount) } }];
+  },
+  // Nothing has happened yet: the grant that follows is told.
+  PointReservationDue: () => [],
 };
+
+const pointsOf = (amount: bigint) => (amount === 1n ? "1 point" : `${amount} points`);
+
+interface PointsTold {
+  readonly transactionId: string;
+  readonly pointAmount: bigint;
+  readonly balance: bigint;
+}
+
+/** Amounts as decimals in strings: they may be past what a JSON number keeps exactly. */
+const pointsData = ({ transactionId, pointAmount, balance }: PointsTold): Data => ({
+  transaction_id: transactionId,
+  point_amount: String(pointAmount),
+  balance: String(balance),
+});
 
 const tell = (userId: string, text: Text): readonly Telling[] => [{ user_id: userId, text }];
 

@@ -127,6 +127,23 @@ test("a failing event is tried again with backoff, and given up at the limit", a
   ]);
 });
 
+test("what follows from giving up commits with the dead letter, once, or neither does", async () => {
+  await using t = await setup();
+  let isBroken = true;
+  const whenDead = async (tx: Tx, { eventId }: Envelope, why: string) => {
+    await insert(tx, "one", [`${eventId} ${why}`]);
+    if (isBroken) throw new Error("not yet");
+  };
+  const { handle } = t.inboxFor("one", { whenDead });
+  const garbled = delivery("garbled");
+  expect(kinds(await handle([garbled], never))).toEqual(["release"]);
+  expect(await effects(t.db)).toEqual([]);
+  expect(await deadEvents(t.db, { consumer: "one" })).toEqual([]);
+  isBroken = false;
+  for (const expected of ["dead", "done"]) expect(kinds(await handle([again(garbled)], never))).toEqual([expected]);
+  expect(await effects(t.db)).toEqual([`${garbled.eventId} Unreadable: cannot be read: Error: not a thing`]);
+});
+
 test("an event whose handler never lives to answer is given up at the limit", async () => {
   await using t = await setup();
   const deadly = delivery("deadly");

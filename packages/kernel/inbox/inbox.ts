@@ -30,6 +30,11 @@ export interface InboxOptions<Event> extends Pick<WorkerOptions<Envelope>, "wake
    * in their order, one or many. A Problem is final; any other error is tried again.
    */
   readonly effect: (tx: Tx, events: readonly Event[]) => Promise<void>;
+  /**
+   * What follows from an event being given up, in the transaction that puts it away; once, though it may be redriven and
+   * fail again. It gets the event as it came, for it may have been given up because nobody can read it.
+   */
+  readonly whenDead?: (tx: Tx, event: Envelope, why: string) => Promise<void>;
   readonly attemptsMax?: number;
   readonly backoff?: Backoff;
 }
@@ -177,7 +182,7 @@ export function openInbox<Event>(options: InboxOptions<Event>): Inbox {
 
   async function bury(delivery: Delivery, why: string): Promise<Outcome> {
     await transaction(db, async (tx) => {
-      await store.insertDead(tx, consumer, delivery, why);
+      if (await store.insertDead(tx, consumer, delivery, why)) await options.whenDead?.(tx, delivery, why);
       await store.deleteAttempts(tx, consumer, delivery.eventId);
     });
     count("todoke.inbox.events", { consumer, result: "dead" });
