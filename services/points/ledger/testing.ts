@@ -1,0 +1,100 @@
+/**
+ * A ledger so naive that it can be believed: every point is a coin that lies somewhere. What the real one computes with lots,
+ * uses and sums must come out as it does here by moving coins one by one.
+ */
+import type { Account, Hold, Lot, LotUse, Referred, Time } from "./account.ts";
+import type { LedgerRows, Transaction } from "./changes.ts";
+
+interface Coin {
+  readonly lotId: string;
+  readonly expiresAt: Time | null;
+  /** Which lot of the user it was: 0 for the first. */
+  readonly age: number;
+  place: "user" | "held" | "spent" | "expired";
+  takenBy: string;
+}
+
+export class Coins {
+  readonly #coins: Coin[] = [];
+  readonly #holds = new Map<string, { endsAt: Time; takenBy: string }>();
+  #lots = 0;
+
+  grant(lotId: string, amount: number, expiresAt: Time | null): boolean {
+    const age = this.#lots++;
+    for (let n = 0; n < amount; n++) this.#coins.push({ lotId, expiresAt, age, place: "user", takenBy: "" });
+    return true;
+  }
+
+  /** Everything whose time is up: lots, and what holds give back too late. */
+  passTo(at: Time): void {
+    for (const [holdId, { endsAt }] of this.#holds) if (endsAt <= at) this.endHold(holdId, 0);
+    for (const coin of this.#coins)
+      if (coin.place === "user" && coin.expiresAt !== null && coin.expiresAt <= at) coin.place = "expired";
+  }
+
+  take(takenBy: string, amount: number, place: "spent" | "held"): boolean {
+    const free = this.#coins.filter((coin) => coin.place === "user").sort(soonestFirst);
+    if (free.length < amount) return false;
+    for (const coin of free.slice(0, amount)) Object.assign(coin, { place, takenBy });
+    return true;
+  }
+
+  hold(holdId: string, amount: number, endsAt: Time): boolean {
+    if (!this.take(holdId, amount, "held")) return false;
+    this.#holds.set(holdId, { endsAt, takenBy: holdId });
+    return true;
+  }
+
+  /** Spends so many of its coins and gives back the others; false when it is over, or has fewer. */
+  endHold(holdId: string, captured: number | undefined): boolean {
+    const coins = this.#coins.filter((coin) => coin.place === "held" && coin.takenBy === holdId).sort(soonestFirst);
+    if (!this.#holds.has(holdId) || (captured ?? 0) > coins.length) return false;
+    for (const [n, coin] of coins.entries()) coin.place = n < (captured ?? coins.length) ? "spent" : "user";
+    return this.#holds.delete(holdId);
+  }
+
+  giveBack(takenBy: string, amount: number | undefined): boolean {
+    const coins = this.#coins.filter((coin) => coin.place === "spent" && coin.takenBy === takenBy).sort(soonestFirst);
+    const wanted = amount ?? coins.length;
+    if (wanted === 0 || wanted > coins.length) return false;
+    for (const coin of coins.slice(coins.length - wanted)) coin.place = "user";
+    return true;
+  }
+
+  count(place: Coin["place"], lotId?: string): bigint {
+    return BigInt(this.#coins.filter((c) => c.place === place && (lotId === undefined || c.lotId === lotId)).length);
+  }
+}
+
+function soonestFirst(a: Coin, b: Coin): number {
+  if (a.expiresAt === b.expiresAt) return a.age - b.age;
+  return (a.expiresAt ?? "never") < (b.expiresAt ?? "never") ? -1 : 1;
+}
+
+/** The tables, in memory: what the rules leave to be written, and the accounts read from it again. */
+export class Tables {
+  readonly transactions: Transaction[] = [];
+  readonly lots = new Map<string, Lot>();
+  readonly #uses = new Map<string, LotUse>();
+  readonly holds = new Map<string, Hold>();
+  #root = { balance: 0n, held: 0n, version: 0n };
+
+  write(rows: LedgerRows): void {
+    this.transactions.push(...rows.transactions);
+    for (const lot of rows.lots) this.lots.set(lot.lotId, { ...lot });
+    for (const use of rows.uses) this.#uses.set(`${use.transactionId} ${use.lotId}`, { ...use });
+    for (const hold of rows.holds) this.holds.set(hold.holdId, hold);
+    for (const root of rows.roots) this.#root = root;
+  }
+
+  account(userId: string, at: Time): Account {
+    const { balance, held, version } = this.#root;
+    const referred: Referred[] = this.transactions.map(({ id, kind, refersTo }) => ({
+      transactionId: id,
+      kind,
+      refersTo,
+    }));
+    const read = { lots: [...this.lots.values()], uses: [...this.#uses.values()], holds: [...this.holds.values()] };
+    return { userId, balance, held, version, at, ...read, referred, lotsLeftOut: false };
+  }
+}

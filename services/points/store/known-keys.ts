@@ -1,0 +1,59 @@
+/** What was carried out before, by its key. */
+import type { Tx } from "@todoke/kernel/db";
+import type { Answer } from "@todoke/kernel/idempotency";
+import type { Entry } from "./ledger.ts";
+
+export interface Known {
+  readonly transactionId: string;
+  /** Null when it is forgotten, or was never kept. */
+  readonly answer: (Answer & { readonly requestHash: Buffer }) | null;
+}
+
+interface KnownRow {
+  readonly place: number;
+  readonly transaction_id: string;
+  readonly request_hash: Buffer | null;
+  readonly response_status: number;
+  readonly response_content_type: string;
+  readonly response_body: Buffer;
+}
+
+/** No answer is kept without its transaction, so the transaction is looked for first: one probe for what is new. */
+const text = `
+select i.place::int, t.transaction_id, k.request_hash, k.response_status, k.response_content_type, k.response_body
+  from unnest($1::text[], $2::text[], $3::text[]) with ordinality as i(idempotency_key, scope, idem_key, place)
+ cross join lateral (select t.id as transaction_id from point_transactions t
+                      where t.idempotency_key = i.idempotency_key limit 1) t
+  left join lateral (select k.request_hash, k.response_status, k.response_content_type, k.response_body
+                       from idempotency_keys k
+                      where k.scope = i.scope and k.idem_key = i.idem_key and k.expires_at > statement_timestamp()
+                      limit 1) k on true`;
+
+/** Each in its place; undefined where nothing has happened yet. */
+export async function selectKnown(tx: Tx, entries: readonly Entry[]): Promise<(Known | undefined)[]> {
+  const { rows } = await tx.query<KnownRow>({
+    name: "select known keys",
+    text,
+    values: [
+      entries.map(({ change }) => change.idempotencyKey),
+      entries.map(({ key }) => key?.scope ?? null),
+      entries.map(({ key }) => key?.key ?? null),
+    ],
+  });
+  const found = new Map(rows.map((row) => [row.place, knownOf(row)]));
+  return entries.map((_, index) => found.get(index + 1));
+}
+
+function knownOf({ transaction_id, request_hash, ...kept }: KnownRow): Known {
+  if (request_hash === null) return { transactionId: transaction_id, answer: null };
+  return {
+    transactionId: transaction_id,
+    answer: {
+      status: kept.response_status,
+      contentType: kept.response_content_type,
+      body: kept.response_body,
+      requestHash: request_hash,
+      replayed: true,
+    },
+  };
+}

@@ -1,0 +1,123 @@
+/** The one statement that writes the ledger: rows, events and answers, all or nothing. */
+import type { Tx } from "@todoke/kernel/db";
+import type { IdempotencyKey } from "@todoke/kernel/idempotency";
+import type { AnswerBytes } from "../ledger/answer.ts";
+import type { LedgerRows, Transaction } from "../ledger/changes.ts";
+import { type EventRow, eventOf } from "../ledger/event.ts";
+
+/** An answer that is kept under its key. */
+export interface KeptAnswer extends AnswerBytes {
+  readonly key: IdempotencyKey;
+}
+
+export interface LedgerWrite {
+  readonly rows: LedgerRows;
+  readonly answers: readonly KeptAnswer[];
+  /** Trace context for the event of a transaction. */
+  readonly headersOf: (transaction: Transaction) => Readonly<Record<string, string>>;
+}
+
+/**
+ * Rows that are there are met by their key, never by a join that the planner may turn round. What could meet the same key
+ * of another batch (transactions, answers) goes in the order of the keys, so that two batches cannot deadlock; events go in
+ * the order of the versions, which is that of their positions. A key that another process wrote a moment ago fails the
+ * whole statement with 23505; run again, the batch finds it.
+ */
+const text = `
+with transactions as (
+  insert into point_transactions (id, idempotency_key, user_id, point_amount, kind, moved, balance_after, held_after,
+                                  version, reason, source, source_id, refers_to, effective_at, created_at)
+  select id, "idempotencyKey", "userId", "pointAmount", kind, moved, "balanceAfter", "heldAfter",
+         version, reason, source, "sourceId", "refersTo", "effectiveAt", "createdAt"
+    from jsonb_to_recordset($1::jsonb) as (
+           id uuid, "idempotencyKey" text, "userId" text, "pointAmount" bigint, kind text, moved bigint,
+           "balanceAfter" bigint, "heldAfter" bigint, version bigint, reason text, source text, "sourceId" text,
+           "refersTo" uuid, "effectiveAt" timestamptz, "createdAt" timestamptz)
+   order by "idempotencyKey"
+),
+roots as (
+  insert into point_root (user_id, balance, held, version, updated_at)
+  select "userId", balance, held, version, "updatedAt"
+    from jsonb_to_recordset($2::jsonb) as ("userId" text, balance bigint, held bigint, version bigint, "updatedAt" timestamptz)
+  on conflict (user_id) do update
+     set balance = excluded.balance, held = excluded.held, version = excluded.version, updated_at = excluded.updated_at
+),
+lots as (
+  insert into point_lots (lot_id, user_id, granted, remaining, expires_at, version, created_at)
+  select "lotId", "userId", granted, remaining, coalesce("expiresAt", 'infinity'), version, "createdAt"
+    from jsonb_to_recordset($3::jsonb) as ("lotId" uuid, "userId" text, granted bigint, remaining bigint,
+                                           "expiresAt" timestamptz, version bigint, "createdAt" timestamptz)
+  on conflict (lot_id) do update set remaining = excluded.remaining
+),
+uses as (
+  insert into point_lot_uses (transaction_id, lot_id, amount, returned)
+  select "transactionId", "lotId", amount, returned
+    from jsonb_to_recordset($4::jsonb) as ("transactionId" uuid, "lotId" uuid, amount bigint, returned bigint)
+  on conflict (transaction_id, lot_id) do update set returned = excluded.returned
+),
+holds as (
+  insert into point_holds (hold_id, user_id, amount, captured, released, status, ends_at, created_at, updated_at)
+  select "holdId", "userId", amount, captured, released, status, "endsAt", "createdAt", "updatedAt"
+    from jsonb_to_recordset($5::jsonb) as ("holdId" uuid, "userId" text, amount bigint, captured bigint, released bigint,
+                                           status text, "endsAt" timestamptz, "createdAt" timestamptz, "updatedAt" timestamptz)
+  on conflict (hold_id) do update
+     set captured = excluded.captured, released = excluded.released, status = excluded.status, updated_at = excluded.updated_at
+),
+events as (
+  insert into outbox_events (event_id, event_type, subject, aggregate_key, version, headers, payload)
+  select event_id, event_type, 'points.events', aggregate_key, version, headers, payload
+    from jsonb_to_recordset($6::jsonb) as (event_id uuid, event_type text, aggregate_key text, version bigint,
+                                           headers jsonb, payload jsonb)
+   order by version
+)
+insert into idempotency_keys
+  (scope, idem_key, request_hash, response_status, response_content_type, response_body, expires_at)
+select scope, idem_key, decode(request_hash, 'hex'), status, content_type, convert_to(body, 'utf8'),
+       now() + interval '24 hours'
+  from jsonb_to_recordset($7::jsonb) as (scope text, idem_key text, request_hash text, status smallint,
+                                         content_type text, body text)
+ order by scope, idem_key`;
+
+/** Its users are locked. Returns whether there were events among it: the relay is then to be woken. */
+export async function writeLedger(tx: Tx, { rows, answers, headersOf }: LedgerWrite): Promise<boolean> {
+  if (rows.transactions.length === 0) return false;
+  const events = eventsOf(rows, headersOf);
+  await tx.query({
+    name: "write point ledger",
+    text,
+    values: [
+      json(rows.transactions),
+      json(rows.roots),
+      json(rows.lots),
+      json(rows.uses),
+      json(rows.holds),
+      JSON.stringify(events),
+      JSON.stringify(answers.map(keptRow)),
+    ],
+  });
+  return events.length > 0;
+}
+
+function eventsOf({ transactions, lots }: LedgerRows, headersOf: LedgerWrite["headersOf"]): EventRow[] {
+  const ends = new Map(lots.map((lot) => [lot.lotId, lot.expiresAt]));
+  return transactions.flatMap((transaction) => {
+    const event = eventOf(transaction, {
+      headers: headersOf(transaction),
+      expiresAt: ends.get(transaction.id) ?? null,
+    });
+    return event ? [event] : [];
+  });
+}
+
+const keptRow = ({ key, status, contentType, body }: KeptAnswer) => ({
+  scope: key.scope,
+  idem_key: key.key,
+  request_hash: key.requestHash.toString("hex"),
+  status,
+  content_type: contentType,
+  body: body.toString(),
+});
+
+/** 64-bit numbers as text: PostgreSQL reads them whole. */
+const json = (rows: readonly object[]): string =>
+  JSON.stringify(rows, (_, value) => (typeof value === "bigint" ? value.toString() : value));
