@@ -1,0 +1,12 @@
+/**
+ * Grants booked ahead, once and recurring: each happens exactly once, and none before its time by the database's clock.
+ *
+ * A reservation is a row. The scheduler finds those that are due and tells the worker by way of the outbox and the bus; the
+ * worker books the points and ends the reservation in one commit. Everything may run twice, in any number of processes.
+ */
+export { type Cancel, cancel } from "./cancel.ts";
+export { type Cron, CronFault, parseCron } from "./cron.ts";
+export { utcOf } from "./instant.ts";
+export { consumer, onReservationDue } from "./on-reservation-due.ts";
+export { type Reservation, type Reserve, type ReserveOptions, reserve } from "./reserve.ts";
+export { type Scheduler, type SchedulerOptions, scheduler, usualEveryMs } from "./scheduler.ts";

@@ -1,0 +1,93 @@
+/** What the scheduler asks and writes. Only the database's clock says what is due. */
+import type { Queryable, Tx } from "@todoke/kernel/db";
+
+/** False when another scheduler has its turn: two that count at once would together let too many through. */
+export async function takeTurn(tx: Tx): Promise<boolean> {
+  const { rows } = await tx.query<{ ours: boolean }>(
+    `select pg_try_advisory_xact_lock(hashtextextended('points scheduler ' || current_schema(), 0)) as ours`,
+  );
+  return rows[0]?.ours === true;
+}
+
+/** An event of each row of `from`, under the reservation's own id: sent again, it is the same event. */
+const dueEvents = (from: string) => `
+  insert into outbox_events as o (event_id, event_type, subject, aggregate_key, version, payload)
+  select id, 'PointReservationDue', 'points.reservations', id::text, 1,
+         jsonb_build_object('event_id', id, 'event_type', 'PointReservationDue', 'occurred_at', sent_at, 'version', 1,
+           'user_id', user_id, 'reservation_id', id, 'point_amount', point_amount::text, 'execute_at', execute_at)
+    from ${from} r order by r.execute_at, r.id`;
+
+const takeText = `
+with room as materialized (
+  select greatest(0, $1::int - count(*))::int as room
+    from (select from point_reservations where status = 'PROCESSING' limit $1) p
+),
+due as materialized (
+  select ctid as row from point_reservations
+   where status = 'PENDING' and execute_at <= now()
+   order by execute_at, id limit (select least(room, $2::int) from room) for update skip locked
+),
+taken as (
+  update point_reservations set status = 'PROCESSING', sent_at = now(), attempt_count = 1, updated_at = now()
+   where status = 'PENDING' and execute_at <= now() and ctid = any(array(select row from due))
+  returning id, user_id, point_amount, execute_at, sent_at
+),
+told as (${dueEvents("taken")})
+select (select count(*) from taken)::int as taken, room from room`;
+
+export interface Taken {
+  readonly taken: number;
+  /** How many more might have been under way before. */
+  readonly room: number;
+}
+
+/** Takes up what is due, the longest due first: PROCESSING, and the worker is told, in one commit. */
+export async function takeDue(tx: Tx, bounds: { inFlightMax: number; batchMax: number }): Promise<Taken> {
+  const values = [bounds.inFlightMax, bounds.batchMax];
+  const { rows } = await tx.query<Taken>({ name: "take due", text: takeText, values });
+  return rows[0] as Taken;
+}
+
+/**
+ * What was published and not heard of since is published again; what has not left yet goes when it goes. A row that was
+ * removed since, as published ones are in time, is made anew.
+ */
+const resendText = `
+with late as materialized (
+  select ctid as row from point_reservations
+   where status = 'PROCESSING' and sent_at < now() - $1::float8 * interval '1 millisecond'
+   order by sent_at limit $2 for update skip locked
+),
+again as (
+  update point_reservations set sent_at = now(), attempt_count = attempt_count + 1, updated_at = now()
+   where status = 'PROCESSING' and ctid = any(array(select row from late))
+  returning id, user_id, point_amount, execute_at, sent_at
+),
+told as (${dueEvents("again")}
+  on conflict (event_id) do update
+     set status = 'PENDING', published_at = null, attempt_count = 0, next_retry_at = now()
+   where o.status = 'PUBLISHED'
+)
+select count(*)::int as again from again`;
+
+/** Has the worker told again of what it should have ended long ago; returns how many that were. */
+export async function resendLate(tx: Tx, { lateMs, limit }: { lateMs: number; limit: number }): Promise<number> {
+  const { rows } = await tx.query<{ again: number }>({
+    name: "resend late",
+    text: resendText,
+    values: [lateMs, limit],
+  });
+  return rows[0]?.again ?? 0;
+}
+
+/** How far off the next thing to do is; undefined when nothing is to come. */
+export async function selectNextDueMs(db: Queryable): Promise<number | undefined> {
+  const { rows } = await db.query<{ in_ms: number | null }>({
+    name: "next due",
+    text: `select (extract(epoch from least(
+                     (select execute_at from point_reservations where status = 'PENDING' order by execute_at limit 1),
+                     (select next_run_at from point_schedules where status = 'ACTIVE' order by next_run_at limit 1))
+                   - clock_timestamp()) * 1000)::float8 as in_ms`,
+  });
+  return rows[0]?.in_ms ?? undefined;
+}

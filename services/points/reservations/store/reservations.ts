@@ -1,0 +1,68 @@
+/** Reads of what is booked ahead. */
+import { type Queryable, utcText } from "@todoke/kernel/db";
+
+export type ReservationStatus = "PENDING" | "PROCESSING" | "DONE" | "FAILED" | "CANCELLED";
+
+/** What is not there is null. */
+export interface ReservationView {
+  readonly id: string;
+  readonly user_id: string;
+  readonly point_amount: bigint;
+  readonly execute_at: string;
+  readonly status: ReservationStatus;
+  readonly reason: string | null;
+  readonly expires_at: string | null;
+  readonly last_error: string | null;
+  readonly transaction_id: string | null;
+  readonly schedule_id: string | null;
+  readonly occurrence_at: string | null;
+  readonly attempt_count: number;
+  readonly created_at: string;
+  readonly updated_at: string;
+}
+
+const columns = `id, user_id, point_amount, ${utcText("execute_at")} as execute_at, status, reason,
+  ${utcText("lot_expires_at")} as expires_at, last_error, transaction_id, schedule_id,
+  ${utcText("occurrence_at")} as occurrence_at, attempt_count,
+  ${utcText("created_at")} as created_at, ${utcText("updated_at")} as updated_at`;
+
+export async function selectReservation(db: Queryable, id: string): Promise<ReservationView | undefined> {
+  const { rows } = await db.query<ReservationView>({
+    name: "select reservation",
+    text: `select ${columns} from point_reservations where id = $1`,
+    values: [id],
+  });
+  return rows[0];
+}
+
+export interface ReservationsPage {
+  readonly userId: string;
+  readonly status?: ReservationStatus | undefined;
+  /** The last id of the page before. */
+  readonly before?: string | undefined;
+  readonly limit: number;
+}
+
+/** Those of one user, the newest first. */
+export async function selectReservations(db: Queryable, page: ReservationsPage): Promise<ReservationView[]> {
+  const { rows } = await db.query<ReservationView>({
+    name: "select reservations",
+    text: `select ${columns} from point_reservations
+            where user_id = $1 and id < coalesce($2::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff')
+              and ($3::text is null or status = $3)
+            order by id desc limit $4`,
+    values: [page.userId, page.before ?? null, page.status ?? null, page.limit],
+  });
+  return rows;
+}
+
+/** How many points are still to come: more than a balance can hold, perhaps. */
+export async function selectPointsToCome(db: Queryable, userId: string): Promise<bigint> {
+  const { rows } = await db.query<{ points: string }>({
+    name: "select points to come",
+    text: `select coalesce(sum(point_amount), 0)::text as points from point_reservations
+            where user_id = $1 and status in ('PENDING', 'PROCESSING')`,
+    values: [userId],
+  });
+  return BigInt(rows[0]?.points ?? 0);
+}

@@ -1,0 +1,67 @@
+/** What the worker asks and writes. */
+import { randomUUIDv7 } from "node:crypto";
+import type { Tx } from "@todoke/kernel/db";
+import { timeText } from "../../store/time.ts";
+import type { ReservationStatus } from "./reservations.ts";
+
+export interface DueReservation {
+  readonly id: string;
+  readonly userId: string;
+  readonly amount: bigint;
+  readonly status: ReservationStatus;
+  readonly expiresAt: string | null;
+  readonly reason: string | null;
+}
+
+/** Those that there are, locked in the order of their ids. */
+export async function lockReservations(tx: Tx, ids: readonly string[]): Promise<Map<string, DueReservation>> {
+  const { rows } = await tx.query<DueReservation>({
+    name: "lock reservations",
+    text: `select r.id, r.user_id as "userId", r.point_amount as amount, r.status,
+                  ${timeText("r.lot_expires_at")} as "expiresAt", r.reason
+             from (select distinct id from unnest($1::uuid[]) as i(id) order by id) i
+            cross join lateral (select * from point_reservations r where r.id = i.id for update) r`,
+    values: [ids],
+  });
+  return new Map(rows.map((row) => [row.id, row]));
+}
+
+export interface Granted {
+  readonly id: string;
+  readonly transactionId: string;
+}
+
+/** They are DONE; also what had been given up before. */
+export async function settleGranted(tx: Tx, granted: readonly Granted[]): Promise<void> {
+  await tx.query({
+    name: "settle granted",
+    text: `update point_reservations r
+              set status = 'DONE', transaction_id = g.transaction_id, last_error = null, updated_at = now()
+             from unnest($1::uuid[], $2::uuid[]) as g(id, transaction_id)
+            where r.id = g.id and r.status in ('PROCESSING', 'FAILED')`,
+    values: [granted.map((each) => each.id), granted.map((each) => each.transactionId)],
+  });
+}
+
+// As much as inbox_dlq keeps of it.
+const errorMax = 2_000;
+
+/** FAILED, and its event, unless it has ended already. */
+export async function settleFailed(tx: Tx, id: string, why: string): Promise<boolean> {
+  const { rowCount } = await tx.query({
+    name: "settle failed",
+    text: `with failed as (
+             update point_reservations set status = 'FAILED', last_error = $2, updated_at = now()
+              where id = $1 and status = 'PROCESSING'
+             returning id, user_id, point_amount, execute_at, updated_at
+           )
+           insert into outbox_events (event_id, event_type, subject, aggregate_key, version, payload)
+           select $3::uuid, 'PointReservationFailed', 'points.events', id::text, 2,
+                  jsonb_build_object('event_id', $3::uuid, 'event_type', 'PointReservationFailed', 'occurred_at', updated_at,
+                    'version', 2, 'user_id', user_id, 'reservation_id', id, 'point_amount', point_amount::text,
+                    'execute_at', execute_at, 'reason', $2::text)
+             from failed`,
+    values: [id, why.replaceAll("\0", "\uFFFD").slice(0, errorMax), randomUUIDv7()],
+  });
+  return rowCount === 1;
+}
