@@ -98,7 +98,7 @@ create table point_lots (
 -- spend: the lot that ends soonest, then the oldest; and what has run out of one user
 create index point_lots_to_spend on point_lots (user_id, expires_at, version) where is_open;
 -- expiry: whose lots have run out
-create index point_lots_running_out on point_lots (expires_at, user_id) where is_open and expires_at < 'infinity';
+create index point_lots_running_out on point_lots (expires_at) where is_open and expires_at < 'infinity';
 
 -- What a spend or a hold took from which lot, and how much of it was given back there.
 create table point_lot_uses (
@@ -131,5 +131,5 @@ create table point_holds (
 
 -- a user's holds: those under way, and those whose time is up
 create index point_holds_of_user on point_holds (user_id, ends_at) where status = 'HELD';
--- expiry: whose holds have ended
-create index point_holds_ending on point_holds (ends_at, user_id) where status = 'HELD';
+-- expiry: whose holds have ended. Says of ends_at what holds of every one, so that the planner cannot take it for a user's.
+create index point_holds_ending on point_holds (ends_at) where status = 'HELD' and ends_at < 'infinity';

@@ -37,7 +37,7 @@ const unbooked = (t: string) => `
                        cross join lateral (select l.expires_at from point_lots l where l.lot_id = u.lot_id limit 1) l
                        where h.user_id = $1 and h.status = 'HELD' and h.ends_at <= ${t} and l.expires_at > ${t}) returned`;
 
-const nowText = `
+export const nowText = `
 select $1 as user_id, (coalesce(r.balance, 0) - gone + back)::bigint as balance,
        (coalesce(r.held, 0) - ended)::bigint as held, pending::text as pending, coalesce(r.version, 0) as version,
        ${timeText("statement_timestamp()")} as as_of
@@ -58,7 +58,7 @@ export async function selectBalance(db: Db, userId: string): Promise<ConfirmedBa
  * The last transaction up to then, and what counted by then though it was booked later. The balance after a transaction is
  * kept with it, so nothing is added up from the beginning.
  */
-const asOfText = `
+export const asOfText = `
 with asked as materialized (select least($2::timestamptz, statement_timestamp()) as t)
 select $1 as user_id, (coalesce(last.balance_after, 0) + late.balance - gone + back)::bigint as balance,
        (coalesce(last.held_after, 0) + late.held - ended)::bigint as held, coalesce(last.version, 0) as version,

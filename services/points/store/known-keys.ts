@@ -19,7 +19,7 @@ interface KnownRow {
 }
 
 /** No answer is kept without its transaction, so the transaction is looked for first: one probe for what is new. */
-const text = `
+export const knownText = `
 select i.place::int, t.transaction_id, k.request_hash, k.response_status, k.response_content_type, k.response_body
   from unnest($1::text[], $2::text[], $3::text[]) with ordinality as i(idempotency_key, scope, idem_key, place)
  cross join lateral (select t.id as transaction_id from point_transactions t
@@ -33,7 +33,7 @@ select i.place::int, t.transaction_id, k.request_hash, k.response_status, k.resp
 export async function selectKnown(tx: Tx, entries: readonly Entry[]): Promise<(Known | undefined)[]> {
   const { rows } = await tx.query<KnownRow>({
     name: "select known keys",
-    text,
+    text: knownText,
     values: [
       entries.map(({ change }) => change.idempotencyKey),
       entries.map(({ key }) => key?.scope ?? null),

@@ -16,7 +16,7 @@ export const overdueMax = 100;
  * are not read. Whatever is looked up by a key is a LATERAL … LIMIT, so that it stays an index probe whatever the planner
  * believes of the tables.
  */
-const text = `
+export const loadText = `
 with recursive asked as materialized (
   select * from jsonb_to_recordset($1::jsonb) as a(user_id text, at timestamptz, wanted numeric)
 ),
@@ -99,7 +99,7 @@ export async function loadAccounts(
   }));
   const { rows } = await tx.query<Loaded>({
     name: "load point accounts",
-    text,
+    text: loadText,
     values: [JSON.stringify(asked), holdsNamed(changes), transactionsNamed(changes)],
   });
   return accountsOf(roots, rows[0] as Loaded);

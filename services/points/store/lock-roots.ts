@@ -8,7 +8,7 @@ import { timeText } from "./time.ts";
  * Users are made when they are first granted something. This goes before any lock on a user, in the order of names too: so
  * whoever waits here holds nothing that somebody with a lock waits for.
  */
-const concernedText = `
+export const concernedText = `
 with made as (
   insert into point_root (user_id)
   select i.user_id from unnest($1::text[]) with ordinality as i(user_id, place)
@@ -53,7 +53,7 @@ export interface LockedRoot extends Omit<Root, "updatedAt"> {
   readonly at: Time;
 }
 
-const lockText = `
+export const lockText = `
 select r.user_id as "userId", r.balance, r.held, r.version,
        ${timeText("greatest(date_trunc('milliseconds', clock_timestamp()), r.updated_at)")} as at
   from unnest($1::text[]) as i(user_id)

@@ -38,7 +38,7 @@ export interface StatementPage {
 }
 
 /** A user's versions grow with the time, so a span of time is a span of versions: filters never make it read all of them. */
-const text = `
+export const statementText = `
 select t.id as transaction_id, t.user_id, t.kind, t.point_amount, t.moved, t.balance_after as balance, t.held_after as held,
        t.version, t.from_account, t.to_account, t.reason, t.source, t.source_id, t.refers_to,
        ${timeText("t.created_at")} as created_at
@@ -56,7 +56,7 @@ select t.id as transaction_id, t.user_id, t.kind, t.point_amount, t.moved, t.bal
 export async function selectStatement(db: Db, page: StatementPage): Promise<StatementRow[]> {
   const { rows } = await db.query<Record<string, unknown>>({
     name: "select point statement",
-    text,
+    text: statementText,
     values: [
       page.userId,
       page.before ?? null,

@@ -23,7 +23,7 @@ export interface LedgerWrite {
  * the order of the versions, which is that of their positions. A key that another process wrote a moment ago fails the
  * whole statement with 23505; run again, the batch finds it.
  */
-const text = `
+export const writeText = `
 with transactions as (
   insert into point_transactions (id, idempotency_key, user_id, point_amount, kind, moved, balance_after, held_after,
                                   version, reason, source, source_id, refers_to, effective_at, created_at)
@@ -84,7 +84,7 @@ export async function writeLedger(tx: Tx, { rows, answers, headersOf }: LedgerWr
   const events = eventsOf(rows, headersOf);
   await tx.query({
     name: "write point ledger",
-    text,
+    text: writeText,
     values: [
       json(rows.transactions),
       json(rows.roots),

@@ -1,0 +1,123 @@
+import { randomUUIDv7 } from "node:crypto";
+import { type Db, transaction } from "@todoke/kernel/db";
+import { openWire } from "@todoke/kernel/testing";
+import { expect, test } from "vitest";
+import type { Grant } from "../ledger/changes.ts";
+import { inSeconds, setup } from "../testing.ts";
+import { book } from "./ledger.ts";
+
+const grant = (userId: string, idempotencyKey: string, amount = 5n): Grant => ({
+  ...{ kind: "GRANT", id: randomUUIDv7(), idempotencyKey, userId, amount, expiresAt: null },
+});
+
+test("a worker books the same grant ten times, at once and one after the other: it happens once", async () => {
+  await using t = await setup();
+  const bookIt = () => transaction(t.db, (tx) => book(tx, [{ change: grant("u", "reservation:1") }]));
+  const results = (await Promise.all(Array.from({ length: 9 }, bookIt))).flat();
+  results.push(...(await bookIt()));
+  expect(results.filter(({ result }) => result === "booked").length).toBe(1);
+  expect(
+    new Set(
+      results.map((each) =>
+        "applied" in each ? each.applied.transaction.id : "transactionId" in each && each.transactionId,
+      ),
+    ).size,
+  ).toBe(1);
+  const twice = await transaction(t.db, (tx) =>
+    book(
+      tx,
+      ["reservation:2", "reservation:2"].map((key) => ({ change: grant("u", key) })),
+    ),
+  );
+  expect(twice.map(({ result }) => result)).toEqual(["booked", "known"]);
+  expect(await t.rows(`select balance, version from point_root`)).toEqual([{ balance: 10n, version: 2n }]);
+});
+
+test("what a transaction books is gone when it is rolled back, all of it", async () => {
+  await using t = await setup();
+  const failing = transaction(t.db, async (tx) => {
+    await book(tx, [{ change: grant("u", "reservation:1") }]);
+    throw new Error("no");
+  });
+  await expect(failing).rejects.toThrow("no");
+  for (const table of ["point_root", "point_transactions", "point_lots", "outbox_events"])
+    expect((await t.rows(`select from ${table}`)).length, table).toBe(0);
+});
+
+const statements = [
+  "begin",
+  "find users concerned",
+  "lock point roots",
+  "select known keys",
+  "load point accounts",
+  "write point ledger",
+];
+
+test.each(statements.flatMap((name) => [[name, "request"] as const, [name, "answer"] as const]))(
+  'a process that is cut off at "%s" (its %s is lost) has done nothing, and the next try does it once',
+  async (name, lost) => {
+    await using t = await setup();
+    await using wire = await openWire(t.url);
+    const cutOff = t.process(t.open({ url: wire.url, poolMax: 1 }));
+    wire.cutNext(name, lost);
+    await expect(cutOff.add("u", 5n, { key: "once" })).rejects.toThrow();
+    for (const table of ["point_root", "point_transactions", "point_lots", "outbox_events", "idempotency_keys"])
+      expect((await t.rows(`select from ${table}`)).length, table).toBe(0);
+    expect(await cutOff.add("u", 5n, { key: "once" })).toMatchObject({ replayed: false, json: { balance: "5" } });
+    expect(await cutOff.add("u", 5n, { key: "once" })).toMatchObject({ replayed: true, json: { balance: "5" } });
+    expect(await t.audit()).toEqual([]);
+  },
+);
+
+/** A user with so many lots of one point each, as if they had come one by one. */
+async function scatter(db: Db, points: number): Promise<void> {
+  const each = `select gen_random_uuid() as id, i from generate_series(1, ${points}) i`;
+  await db.query(`
+    with given as materialized (${each}),
+    transactions as (
+      insert into point_transactions (id, idempotency_key, user_id, point_amount, kind, moved, balance_after, held_after,
+                                      version, effective_at, created_at)
+      select id, 'k' || i, 'u', 1, 'ADD', 1, i, 0, i, now(), now() from given),
+    roots as (insert into point_root (user_id, balance, version) values ('u', ${points}, ${points}))
+    insert into point_lots (lot_id, user_id, granted, remaining, expires_at, version, created_at)
+    select id, 'u', 1, 1, 'infinity', i, now() from given`);
+}
+
+test("points that lie in more than 10,000 grants are spent in parts, and a small spend reads only what it takes", async () => {
+  await using t = await setup();
+  await scatter(t.db, 10_050);
+  await t.db.query(`analyze`);
+  await expect(t.sub("u", 10_001n)).rejects.toMatchObject({ code: "too-many-lots" });
+  await expect(t.sub("u", 10_051n)).rejects.toMatchObject({ code: "insufficient-points" });
+  const spent = await t.sub("u", 10_000n);
+  expect(spent.json.balance).toBe("50");
+  expect((await t.refund(spent.json.transaction_id ?? "")).json.balance).toBe("10050");
+  const scansBefore = await lotsRead(t.db);
+  await t.sub("u", 2n);
+  expect((await lotsRead(t.db)) - scansBefore).toBeLessThan(50n);
+  expect(await t.rows(`select sum(version)::int as versions from point_lots where remaining = 0`)).toEqual([
+    { versions: 3 },
+  ]);
+  expect(await t.audit()).toEqual([]);
+});
+
+/** Rows of point_lots that were fetched by its indexes so far; told by a session once it is at rest. */
+async function lotsRead(db: Db): Promise<bigint> {
+  const { rows } = await db.query(
+    `select pg_stat_force_next_flush(), pg_stat_clear_snapshot(),
+            (select idx_tup_fetch from pg_stat_user_tables where relname = 'point_lots') as fetched`,
+  );
+  return rows[0].fetched;
+}
+
+test("more lots than are booked at once may run out together: none of it is spent, and all of it is booked in the end", async () => {
+  await using t = await setup();
+  await Promise.all(Array.from({ length: 250 }, () => t.add("u", 1n, { expiresAt: inSeconds(600) })));
+  await t.add("u", 3n);
+  await t.age("1 hour");
+  await expect(t.sub("u", 4n)).rejects.toMatchObject({ code: "insufficient-points" });
+  await t.sub("u", 1n);
+  expect((await t.sub("u", 2n)).json.balance).toBe("0");
+  expect(await t.rows(`select count(*)::int as n from point_transactions where kind = 'EXPIRE'`)).toEqual([{ n: 250 }]);
+  expect(await t.audit()).toEqual([]);
+});
