@@ -33,6 +33,26 @@ test("a worker books the same grant ten times, at once and one after the other: 
   expect(await t.rows(`select balance, version from point_root`)).toEqual([{ balance: 10n, version: 2n }]);
 });
 
+test("two workers that name the same users in opposite orders, some of them new, never deadlock", async () => {
+  await using t = await setup();
+  const pools = [t.open(), t.open()] as const;
+  let runs = 0;
+  const bookAll = (db: Db, round: number, users: readonly string[]) =>
+    transaction(db, (tx) => {
+      runs++; // A transaction that lost to a deadlock is run again.
+      return book(
+        tx,
+        users.map((user) => ({ change: grant(user, `${round} ${runs} ${user}`) })),
+      );
+    });
+  for (let round = 0; round < 20; round++) {
+    const users = Array.from({ length: 150 }, (_, i) => `u_${i + round * 10}`);
+    await Promise.all([bookAll(pools[0], round, users), bookAll(pools[1], round, users.toReversed())]);
+  }
+  expect(runs).toBe(40);
+  expect(await t.audit()).toEqual([]);
+});
+
 test("what a transaction books is gone when it is rolled back, all of it", async () => {
   await using t = await setup();
   const failing = transaction(t.db, async (tx) => {
