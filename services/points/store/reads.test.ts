@@ -1,3 +1,4 @@
+import { until } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
 import { inSeconds, setup } from "../testing.ts";
 import { selectBalance, selectBalanceAsOf } from "./balances.ts";
@@ -24,7 +25,13 @@ test("a balance says what can be spent, what is held and what is reserved, and o
 test("the balance as of a time is that of the last transaction then, less what had run out and was booked later", async () => {
   await using t = await setup();
   const times: string[] = [];
-  const mark = async () => times.push((await t.rows(`select clock_timestamp()::text as t`))[0].t);
+  const mark = async () => {
+    const [{ at }] = await t.rows(`select clock_timestamp()::text as at`);
+    times.push(at);
+    // The ledger's times have milliseconds: what comes next is to be of a later one.
+    const isOver = `select date_trunc('milliseconds', clock_timestamp()) > $1::timestamptz as over`;
+    await until("its millisecond is over", async () => (await t.rows(isOver, [at]))[0].over);
+  };
   await mark();
   await t.add("u", 10n, { expiresAt: inSeconds(600) });
   await mark();
