@@ -41,7 +41,7 @@ async function stage(kind: BusKind) {
     handled: () => handled,
     /** A worker of its own, until it is disposed of. */
     startWorker() {
-      const inbox = openInbox({ ...onReservationDue(() => {}), db: t.open() });
+      const inbox = openInbox({ ...onReservationDue({ wake: () => {} }), db: t.open() });
       return keepSubscribed({
         bus,
         consumer: "points",

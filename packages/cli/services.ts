@@ -88,6 +88,18 @@ curl ${url}/v1/users/u_123/entitlements -H "Authorization: Bearer ${devKey}"`,
     load: () => import("@todoke/matchmaking"),
   },
   {
+    name: "points",
+    port: 8085,
+    summary: "what users have earned: a ledger, and grants booked ahead",
+    example: (
+      url,
+    ) => `curl -i ${url}/point/reserve -H "Authorization: Bearer ${devKey}" -H "Content-Type: application/json" \\
+  -d '{"user_id":"u_123","point_amount":100,"execute_at":"2026-01-15T10:00:00+09:00"}'
+
+curl "${url}/point/confirm?user_id=u_123" -H "Authorization: Bearer ${devKey}"`,
+    load: () => import("@todoke/points"),
+  },
+  {
     name: "gateway-bff",
     port: 8080,
     summary: "where players come in",

@@ -7,6 +7,12 @@
 
 const literalMax = 100; // As many digits as toPrecision() can give; no double needs them.
 
+const longInteger = /^-?[1-9]\d{0,38}$/;
+
+/** A whole number that no double has, and that its digits say exactly: where a route takes those, they are handed on as text. */
+export const isLongInteger = (literal: string): boolean =>
+  longInteger.test(literal) && !Number.isSafeInteger(Number(literal));
+
 /** Undefined when nothing is lost. */
 export function lossOf(literal: string): string | undefined {
   const value = Number(literal);

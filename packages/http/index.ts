@@ -47,7 +47,7 @@ export { prometheusName } from "./prometheus.ts";
 export { type Check, Readiness, type ReadinessOptions, type ReadinessReport } from "./readiness.ts";
 export { RedriveBody, RedriveView, redriveRequest } from "./redrive.ts";
 export { type ServiceDefinition, type ServiceParts, service } from "./service.ts";
-export { type Env, wholeNumbers } from "./settings.ts";
+export { type Env, readProcessedKeepMs, wholeNumbers } from "./settings.ts";
 export { onStopSignals, type StopOptions } from "./stop-signals.ts";
 export { parseStrictJson } from "./strict-json.ts";
 export {

@@ -4,7 +4,7 @@
  * This is the slow and exact reader. strict-json.ts asks it only when JSON.parse refused the text, or when its own quick
  * look at the bytes could not clear it: whoever sends plain JSON never meets it.
  */
-import { lossOf } from "./exact-number.ts";
+import { isLongInteger, lossOf } from "./exact-number.ts";
 import { type Path, readablePath } from "./field-path.ts";
 import { unkeepable } from "./keepable-text.ts";
 import { quoted } from "./printable.ts";
@@ -20,9 +20,14 @@ export interface JsonFault {
   readonly detail: string;
 }
 
-export function findJsonFault(text: string): JsonFault | undefined {
+export interface Reading {
+  /** Whole numbers that a double would round are no fault: whoever asks hands them on as text. */
+  readonly longIntegers?: boolean;
+}
+
+export function findJsonFault(text: string, reading: Reading = {}): JsonFault | undefined {
   try {
-    new Reader(text).document();
+    new Reader(text, reading).document();
     return undefined;
   } catch (error) {
     if (error instanceof Found) return error.fault;
@@ -45,12 +50,14 @@ const wordLiteral = /true|false|null/y;
 
 class Reader {
   readonly #text: string;
+  readonly #reading: Reading;
   readonly #path: Path = [];
   #at = 0;
   #items = 0;
 
-  constructor(text: string) {
+  constructor(text: string, reading: Reading) {
     this.#text = text;
+    this.#reading = reading;
   }
 
   document(): void {
@@ -130,7 +137,9 @@ class Reader {
   }
 
   #number(): void {
-    const loss = lossOf(this.#match(numberLiteral) ?? this.#expected("a value"));
+    const literal = this.#match(numberLiteral) ?? this.#expected("a value");
+    if (this.#reading.longIntegers && isLongInteger(literal)) return;
+    const loss = lossOf(literal);
     if (loss) this.#refused(loss);
   }
 

@@ -1,4 +1,6 @@
 /** Settings from the environment. A fault is a sentence that is pushed, never thrown: all of them are told at once. */
+import { inboxForgetsTooSoon } from "@todoke/kernel/retention";
+
 export type Env = Readonly<Record<string, string | undefined>>;
 
 /** The variable of one service: GATEWAY_BFF_PORT. */
@@ -14,3 +16,19 @@ export const wholeNumbers =
     faults.push(`${name} is ${JSON.stringify(env[name])} and should be a whole number from ${min} to ${max}`);
     return usual;
   };
+
+const dayMs = 24 * 60 * 60 * 1_000;
+
+/**
+ * How long a service with an inbox remembers which events it has seen: <NAME>_PROCESSED_KEEP_DAYS. That must be longer than
+ * an event can come again: the buses keep a message for 7 days, and so does the outbox from which it is published anew.
+ */
+export function readProcessedKeepMs(service: string, env: Env, faults: string[]): number {
+  const days = (name: string, usual: number) => wholeNumbers(env, faults)(name, usual, [1, 3_650]) * dayMs;
+  const name = variableOf(service, "PROCESSED_KEEP_DAYS");
+  const inboxMs = days(name, 14);
+  const brokerMs = days("EVENT_BUS_KEEP_DAYS", 7);
+  const tooSoon = inboxForgetsTooSoon({ inboxMs, brokerMs, redriveMs: days("EVENT_REDRIVE_DAYS", 7) });
+  if (tooSoon) faults.push(`${name} is too small: ${tooSoon}`);
+  return inboxMs;
+}

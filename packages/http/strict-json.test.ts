@@ -293,3 +293,21 @@ function namesIn(value: unknown): number {
   const within = Object.values(value).reduce((sum: number, each) => sum + namesIn(each), 0);
   return within + (Array.isArray(value) ? 0 : Object.keys(value).length);
 }
+
+test("a route that takes whole numbers of any length gets those that a double would round as their digits", () => {
+  const long = (text: string) => parseStrictJson(Buffer.from(text), { longIntegers: true });
+  const body = '{"a":9223372036854775807,"b":-9007199254740993,"c":[9007199254740991,1.5,"9007199254740993"]}';
+  expect(long(body)).toEqual({
+    a: "9223372036854775807",
+    b: "-9007199254740993",
+    c: [9_007_199_254_740_991, 1.5, "9007199254740993"],
+  });
+  // All else is refused as everywhere.
+  for (const text of [
+    '{"a":9007199254740993.5}',
+    '{"a":1e21}',
+    '{"a":9007199254740993,"a":1}',
+    `{"a":1${"0".repeat(99)}}`,
+  ])
+    expect(() => long(text)).toThrow(Problem);
+});

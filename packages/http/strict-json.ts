@@ -3,13 +3,15 @@
  *
  * What is accepted means the same to everyone who reads it: valid UTF-8 without a byte order mark, no field given twice,
  * no number that a double would round, no control characters, no half characters (PostgreSQL can keep neither), no deeper
- * and no larger than bounds. Every refusal names the field. The value is exactly what JSON.parse gives.
+ * and no larger than bounds. Every refusal names the field. The value is exactly what JSON.parse gives; but a route that takes
+ * whole numbers of any length (`config.longIntegers`) gets those that a double would round as their digits, a string.
  *
  * It has to be cheap for those who send plain JSON. So JSON.parse reads the text, one pass over the bytes looks for
  * anything that might break a rule, and only then is the exact reader (json-fault.ts) asked.
  */
 import type { FastifyInstance, FastifyRequest } from "fastify";
-import { depthMax, findJsonFault, itemsMax } from "./json-fault.ts";
+import { isLongInteger } from "./exact-number.ts";
+import { depthMax, findJsonFault, itemsMax, type Reading } from "./json-fault.ts";
 import { invalidRequest, malformedJson, unsupportedMediaType } from "./problems.ts";
 
 /** Makes JSON, read strictly, the only kind of body that is taken. */
@@ -17,7 +19,7 @@ export function takeStrictJson(app: FastifyInstance): void {
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("application/json", { parseAs: "buffer" }, (request, bytes: Buffer, done) => {
     refuseOtherEncodings(request);
-    done(null, parseStrictJson(bytes));
+    done(null, parseStrictJson(bytes, request.routeOptions.config));
   });
 }
 
@@ -38,19 +40,26 @@ function refuseOtherEncodings({ headers }: FastifyRequest): void {
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 /** The value of a JSON text, or a Problem that names the field at fault. */
-export function parseStrictJson(bytes: Uint8Array): unknown {
+export function parseStrictJson(bytes: Uint8Array, reading: Reading = {}): unknown {
   const text = decode(bytes);
   let value: unknown;
   try {
     value = JSON.parse(text);
   } catch {
-    throw refusal(text) ?? malformedJson("the body is not JSON");
+    throw refusal(text, reading) ?? malformedJson("the body is not JSON");
   }
   if (!isClearlyFine(bytes, value)) {
-    const refused = refusal(text);
+    const refused = refusal(text, reading);
     if (refused) throw refused;
+    if (reading.longIntegers) return JSON.parse(text, longIntegerAsText);
   }
   return value;
+}
+
+/** For JSON.parse, which says how a number was written; TypeScript does not know that yet. */
+function longIntegerAsText(_name: string, value: unknown, context?: { readonly source?: string }): unknown {
+  const source = context?.source ?? "";
+  return typeof value === "number" && isLongInteger(source) ? source : value;
 }
 
 function decode(bytes: Uint8Array): string {
@@ -61,8 +70,8 @@ function decode(bytes: Uint8Array): string {
   }
 }
 
-function refusal(text: string) {
-  const fault = findJsonFault(text);
+function refusal(text: string, reading: Reading) {
+  const fault = findJsonFault(text, reading);
   if (!fault) return undefined;
   const { wellFormed, field, detail } = fault;
   const kind = wellFormed ? invalidRequest : malformedJson;
@@ -171,4 +180,8 @@ function distinctFields(value: unknown): number {
     fields += 1 + distinctFields(value[key as keyof typeof value]);
   }
   return fields;
+}
+
+declare module "fastify" {
+  interface FastifyContextConfig extends Reading {}
 }

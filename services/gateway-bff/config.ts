@@ -1,6 +1,12 @@
 /** What only this service takes from the environment. Every fault is a sentence; nothing is guessed, no secret is shown. */
-import { type Env, newSigningKey, readSigningKey, type SigningKey, wholeNumbers } from "@todoke/http";
-import { inboxForgetsTooSoon } from "@todoke/kernel/retention";
+import {
+  type Env,
+  newSigningKey,
+  readProcessedKeepMs,
+  readSigningKey,
+  type SigningKey,
+  wholeNumbers,
+} from "@todoke/http";
 import { type Limits, readLimits } from "./limits/settings.ts";
 import { isNativeRedirect } from "./oidc/native-client.ts";
 import { isLoopback } from "./oidc/provider-fetch.ts";
@@ -58,7 +64,7 @@ export function readSettings(env: Env, faults: string[]): Settings {
       waitingMax: whole("GATEWAY_BFF_UPSTREAM_WAITING", 128, [0, 100_000]),
     },
     profileTimeoutMs: whole("GATEWAY_BFF_PROFILE_TIMEOUT_MS", 800, [10, 60_000]),
-    processedKeepMs: readProcessedKeepMs(env, faults),
+    processedKeepMs: readProcessedKeepMs("gateway-bff", env, faults),
   };
 }
 
@@ -129,15 +135,6 @@ function readUpstreams(env: Env, faults: string[]): UpstreamUrls {
     matchmaking: read("MATCHMAKING_URL"),
     points: read("POINTS_URL"),
   };
-}
-
-function readProcessedKeepMs(env: Env, faults: string[]): number {
-  const days = (name: string, usual: number) => wholeNumbers(env, faults)(name, usual, [1, 3_650]) * dayMs;
-  const inboxMs = days("GATEWAY_BFF_PROCESSED_KEEP_DAYS", 14);
-  const brokerMs = days("EVENT_BUS_KEEP_DAYS", 7);
-  const tooSoon = inboxForgetsTooSoon({ inboxMs, brokerMs, redriveMs: days("EVENT_REDRIVE_DAYS", 7) });
-  if (tooSoon) faults.push(`GATEWAY_BFF_PROCESSED_KEEP_DAYS is too small: ${tooSoon}`);
-  return inboxMs;
 }
 
 const listIn = (text = ""): string[] =>

@@ -1,6 +1,5 @@
 /** What only this service takes from the environment. */
-import { type Env, wholeNumbers } from "@todoke/http";
-import { inboxForgetsTooSoon } from "@todoke/kernel/retention";
+import { type Env, readProcessedKeepMs, wholeNumbers } from "@todoke/http";
 
 export interface Settings {
   /** Where tickets wait: in the Redis of this address, or in PostgreSQL where there is none. */
@@ -17,21 +16,12 @@ const dayMs = 24 * 60 * 60 * 1_000;
 
 export function readSettings(env: Env, faults: string[]): Settings {
   const redisUrl = readRedisUrl(env, faults);
-  const days = (name: string, usual: number) => wholeNumbers(env, faults)(name, usual, [1, 3_650]) * dayMs;
   return {
     ...(redisUrl !== undefined && { redisUrl }),
     ...(env.MATCHMAKING_RULES && { rulesPath: env.MATCHMAKING_RULES }),
-    keepMs: days("MATCHMAKING_KEEP_DAYS", 30),
-    processedKeepMs: readProcessedKeepMs(days, faults),
+    keepMs: wholeNumbers(env, faults)("MATCHMAKING_KEEP_DAYS", 30, [1, 3_650]) * dayMs,
+    processedKeepMs: readProcessedKeepMs("matchmaking", env, faults),
   };
-}
-
-function readProcessedKeepMs(days: (name: string, usual: number) => number, faults: string[]): number {
-  const inboxMs = days("MATCHMAKING_PROCESSED_KEEP_DAYS", 14);
-  const brokerMs = days("EVENT_BUS_KEEP_DAYS", 7);
-  const tooSoon = inboxForgetsTooSoon({ inboxMs, brokerMs, redriveMs: days("EVENT_REDRIVE_DAYS", 7) });
-  if (tooSoon) faults.push(`MATCHMAKING_PROCESSED_KEEP_DAYS is too small: ${tooSoon}`);
-  return inboxMs;
 }
 
 /** Undefined where tickets wait in PostgreSQL. */

@@ -1,8 +1,7 @@
 /** What only this service takes from the environment. Every fault is a sentence; nothing is guessed. */
 import { isIP } from "node:net";
 import { events, isEventType } from "@todoke/contracts";
-import { type Env, wholeNumbers } from "@todoke/http";
-import { inboxForgetsTooSoon } from "@todoke/kernel/retention";
+import { type Env, readProcessedKeepMs, wholeNumbers } from "@todoke/http";
 import { isPublicAddress } from "./senders/public-address.ts";
 import { readSecret } from "./senders/signature.ts";
 
@@ -32,15 +31,8 @@ const dayMs = 24 * 60 * 60 * 1_000;
 
 export function readSettings(env: Env, faults: string[]): Settings {
   const whole = wholeNumbers(env, faults);
-  const days = (name: string, usual: number) => whole(name, usual, [1, 3_650]) * dayMs;
-
-  const sentMs = days("NOTIFICATION_KEEP_DAYS", 30);
-  const processedMs = days("NOTIFICATION_PROCESSED_KEEP_DAYS", 14);
-  // The buses keep a message for 7 days, and so does the outbox from which it can be published again.
-  const brokerMs = days("EVENT_BUS_KEEP_DAYS", 7);
-  const redriveMs = days("EVENT_REDRIVE_DAYS", 7);
-  const tooSoon = inboxForgetsTooSoon({ inboxMs: processedMs, brokerMs, redriveMs });
-  if (tooSoon) faults.push(`NOTIFICATION_PROCESSED_KEEP_DAYS is too small: ${tooSoon}`);
+  const sentMs = whole("NOTIFICATION_KEEP_DAYS", 30, [1, 3_650]) * dayMs;
+  const processedMs = readProcessedKeepMs("notification", env, faults);
   const sender = readSender(env, faults);
   const streamsMax = whole("NOTIFICATION_STREAMS_MAX", 2_000, [1, 100_000]);
   return { sender, streamsMax, keep: { sentMs, processedMs } };

@@ -20,13 +20,21 @@ export const consumer = "points" satisfies keyof typeof consumers;
 
 type Effect = Required<Pick<InboxOptions<string>, "consumer" | "read" | "effect" | "whenDead">>;
 
-/** For `openInbox`. `wake` hears of every commit that wrote events: the relay's wake-up. */
-export const onReservationDue = (wake: () => void): Effect => ({
+export interface OnReservationDue {
+  /** Called after every commit that wrote events: the relay's wake-up. */
+  readonly wake: () => void;
+  /** Called after a commit that granted: how long each had been due. */
+  readonly onGranted?: (delaysMs: readonly number[]) => void;
+}
+
+/** For `openInbox`. */
+export const onReservationDue = ({ wake, onGranted }: OnReservationDue): Effect => ({
   consumer,
   read: reservationIdOf,
   async effect(tx, ids) {
-    await grant(tx, ids);
+    const delaysMs = await grant(tx, ids);
     afterCommit(tx, wake);
+    if (onGranted) afterCommit(tx, () => onGranted(delaysMs));
   },
   // The event has the reservation's id, so even one that nobody can read ends the right reservation.
   async whenDead(tx, { eventId }, why) {
@@ -39,10 +47,11 @@ function reservationIdOf({ eventType, payload }: Envelope): string {
   return decodeEvent(eventType, payload).reservationId;
 }
 
-async function grant(tx: Tx, ids: readonly string[]): Promise<void> {
+/** How long each of those that were granted had been due. */
+async function grant(tx: Tx, ids: readonly string[]): Promise<readonly number[]> {
   const locked = await lockReservations(tx, ids);
   const due = ids.map((id) => found(locked, id)).filter(({ status }) => status === "PROCESSING" || status === "FAILED");
-  if (due.length === 0) return;
+  if (due.length === 0) return [];
   // Alone, it goes on within the trace of its event.
   const headers = due.length === 1 ? traceHeaders() : {};
   const booked = await book(
@@ -50,7 +59,7 @@ async function grant(tx: Tx, ids: readonly string[]): Promise<void> {
     due.map((reservation) => ({ ...entryOf(reservation), headers })),
   );
   const granted = due.map(({ id }, place) => ({ id, transactionId: transactionOf(booked[place]) }));
-  await settleGranted(tx, granted);
+  return settleGranted(tx, granted);
 }
 
 function found(locked: ReadonlyMap<string, DueReservation>, id: string): DueReservation {

@@ -31,7 +31,12 @@ export async function setup() {
   /** Another process of the service, as far as reservations go. */
   function pieces(db: Db = t.open()) {
     const book = reserve({ db, onSoon: () => {}, soonMs: 10_000 });
-    const inbox = openInbox({ ...onReservationDue(() => {}), db, attemptsMax: 2, backoff: { baseMs: 1, capMs: 1 } });
+    const inbox = openInbox({
+      ...onReservationDue({ wake: () => {} }),
+      db,
+      attemptsMax: 2,
+      backoff: { baseMs: 1, capMs: 1 },
+    });
     return {
       reserve: (wanted: Wanted = {}) => reserveBy(book, wanted),
       cancel: (id: string, key: string = randomUUID()) =>

@@ -91,3 +91,31 @@ export async function selectNextDueMs(db: Queryable): Promise<number | undefined
   });
   return rows[0]?.in_ms ?? undefined;
 }
+
+export interface Backlog {
+  /** Still PENDING though their time has come. */
+  readonly due: number;
+  readonly processing: number;
+  /** How long the one has been due that has been due longest. */
+  readonly oldestMs: number;
+}
+
+// To look at a backlog must not become a part of it.
+const countMax = 100_000;
+
+/** What is due and not granted. */
+export async function selectBacklog(db: Queryable): Promise<Backlog> {
+  const { rows } = await db.query<Backlog>({
+    name: "select reservation backlog",
+    text: `select (select count(*) from (select from point_reservations
+                     where status = 'PENDING' and execute_at <= now() limit ${countMax}) d)::int as due,
+                  (select count(*) from (select from point_reservations
+                     where status = 'PROCESSING' limit ${countMax}) p)::int as processing,
+                  greatest(0, extract(epoch from now() - least(
+                    (select greatest(execute_at, created_at) from point_reservations
+                      where status = 'PENDING' order by execute_at limit 1),
+                    (select sent_at from point_reservations
+                      where status = 'PROCESSING' order by sent_at limit 1))) * 1000)::float8 as "oldestMs"`,
+  });
+  return rows[0] as Backlog;
+}

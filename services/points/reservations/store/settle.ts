@@ -31,16 +31,21 @@ export interface Granted {
   readonly transactionId: string;
 }
 
-/** They are DONE; also what had been given up before. */
-export async function settleGranted(tx: Tx, granted: readonly Granted[]): Promise<void> {
-  await tx.query({
+/**
+ * They are DONE; also what had been given up before. Says how long each had been due, in milliseconds: since its time, or
+ * since it was booked where that came later.
+ */
+export async function settleGranted(tx: Tx, granted: readonly Granted[]): Promise<readonly number[]> {
+  const { rows } = await tx.query<{ delay_ms: number }>({
     name: "settle granted",
     text: `update point_reservations r
               set status = 'DONE', transaction_id = g.transaction_id, last_error = null, updated_at = now()
              from unnest($1::uuid[], $2::uuid[]) as g(id, transaction_id)
-            where r.id = g.id and r.status in ('PROCESSING', 'FAILED')`,
+            where r.id = g.id and r.status in ('PROCESSING', 'FAILED')
+           returning (extract(epoch from clock_timestamp() - greatest(r.execute_at, r.created_at)) * 1000)::float8 as delay_ms`,
     values: [granted.map((each) => each.id), granted.map((each) => each.transactionId)],
   });
+  return rows.map((row) => row.delay_ms);
 }
 
 // As much as inbox_dlq keeps of it.

@@ -1,0 +1,2 @@
+/** The points service as the `todoke` command runs it. */
+export { configFaults, dead, migrate, start } from "./main.ts";
