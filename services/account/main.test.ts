@@ -71,17 +71,20 @@ test("from log-in to suspension and its end, by tokens of the gateway: each even
   await t.published("AccountReinstated");
   const mine = await t.call(`/users/${aki.user_id}`, await t.tokenOf(aki));
   expect(mine).toMatchObject({ status: 200, body: { status: "ACTIVE", version: 3 } });
-  expect((await t.metrics()).split("\n")).toEqual(
-    expect.arrayContaining([
-      'account_command_total{action="resolve",result="applied"} 2',
-      'account_command_total{action="suspend",result="applied"} 1',
-      'account_command_total{action="suspend",result="replayed"} 1',
-      "account_outbox_publish_delay_seconds_count 5",
-      'account_outbox_backlog{status="pending"} 0',
-      "account_outbox_backlog_age_seconds 0",
-      "account_outbox_failed_current 0",
-    ]),
-  );
+  // What the database has, the process counts a moment later.
+  await expect
+    .poll(async () => (await t.metrics()).split("\n"), { timeout: 20_000 })
+    .toEqual(
+      expect.arrayContaining([
+        'account_command_total{action="resolve",result="applied"} 2',
+        'account_command_total{action="suspend",result="applied"} 1',
+        'account_command_total{action="suspend",result="replayed"} 1',
+        "account_outbox_publish_delay_seconds_count 5",
+        'account_outbox_backlog{status="pending"} 0',
+        "account_outbox_backlog_age_seconds 0",
+        "account_outbox_failed_current 0",
+      ]),
+    );
 });
 
 test("nobody gets in but by a token that the gateway has signed for this service", async () => {

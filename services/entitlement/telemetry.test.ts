@@ -43,23 +43,27 @@ test("commands, requests and published events are counted on /metrics, beside th
     return rowCount === 2;
   });
 
-  const lines = (await t.metrics()).split("\n");
-
-  expect(lines).toEqual(
-    expect.arrayContaining([
-      'entitlement_command_total{action="grant",result="applied"} 1',
-      'entitlement_command_total{action="grant",result="replayed"} 1',
-      'entitlement_command_total{action="grant",result="conflict"} 1',
-      'entitlement_command_total{action="revoke",result="applied"} 1',
-      "entitlement_outbox_publish_delay_seconds_count 2",
-      'todoke_worker_jobs_total{worker="entitlement relay",outcome="done"} 2',
-      'entitlement_outbox_backlog{status="pending"} 0',
-      "entitlement_outbox_backlog_age_seconds 0",
-      "entitlement_outbox_failed_current 0",
-      'db_client_connection_pending_requests{db_client_connection_pool_name="entitlement"} 0',
-    ]),
+  const lines = async () => (await t.metrics()).split("\n");
+  // What the database has, the process counts a moment later.
+  await expect
+    .poll(lines, { timeout: 20_000 })
+    .toEqual(
+      expect.arrayContaining([
+        'entitlement_command_total{action="grant",result="applied"} 1',
+        'entitlement_command_total{action="grant",result="replayed"} 1',
+        'entitlement_command_total{action="grant",result="conflict"} 1',
+        'entitlement_command_total{action="revoke",result="applied"} 1',
+        "entitlement_outbox_publish_delay_seconds_count 2",
+        'todoke_worker_jobs_total{worker="entitlement relay",outcome="done"} 2',
+        'entitlement_outbox_backlog{status="pending"} 0',
+        "entitlement_outbox_backlog_age_seconds 0",
+        "entitlement_outbox_failed_current 0",
+        'db_client_connection_pending_requests{db_client_connection_pool_name="entitlement"} 0',
+      ]),
+    );
+  const grants = (await lines()).filter(
+    (line) => line.includes("_count{") && line.includes('"/v1/entitlements/grants"'),
   );
-  const grants = lines.filter((line) => line.includes("_count{") && line.includes('"/v1/entitlements/grants"'));
   expect(grants.map((line) => line.slice(line.indexOf("http_response")))).toEqual([
     'http_response_status_code="201"} 2',
     'http_response_status_code="409"} 1',

@@ -94,17 +94,20 @@ describe.each(["postgres", "redis"] as const)("the whole service, with the queue
     await until("it is published", async () => (await events()).rows[0]?.status === "PUBLISHED");
     expect((await events()).rows).toEqual([{ event_type: "MatchMade", status: "PUBLISHED" }]);
     const { mode } = t;
-    expect(await t.metrics()).toEqual(
-      expect.arrayContaining([
-        `mm_match_total{mode="${mode}",result="made"} 1`,
-        `mm_ticket_total{mode="${mode}",result="joined"} 2`,
-        `mm_time_to_match_seconds_count{mode="${mode}"} 2`,
-        expect.stringContaining(`mm_queue_depth{mode="${mode}"}`),
-        expect.stringContaining(`mm_queue_oldest_age_seconds{mode="${mode}"}`),
-        'matchmaking_outbox_backlog{status="pending"} 0',
-        ...(store === "redis" ? [`mm_ends_backlog{mode="${mode}"} 0`] : []),
-      ]),
-    );
+    // What the database has, the process counts a moment later.
+    await expect
+      .poll(t.metrics, { timeout: 20_000 })
+      .toEqual(
+        expect.arrayContaining([
+          `mm_match_total{mode="${mode}",result="made"} 1`,
+          `mm_ticket_total{mode="${mode}",result="joined"} 2`,
+          `mm_time_to_match_seconds_count{mode="${mode}"} 2`,
+          expect.stringContaining(`mm_queue_depth{mode="${mode}"}`),
+          expect.stringContaining(`mm_queue_oldest_age_seconds{mode="${mode}"}`),
+          'matchmaking_outbox_backlog{status="pending"} 0',
+          ...(store === "redis" ? [`mm_ends_backlog{mode="${mode}"} 0`] : []),
+        ]),
+      );
     const redisToo = store === "redis" ? ["redis"] : [];
     expect(await t.checks()).toEqual(["event-loop", "database", ...redisToo]);
   });

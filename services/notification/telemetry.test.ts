@@ -33,23 +33,26 @@ test("what is sent, tried again and given up is counted on /metrics, with what i
   const ended = `select from notifications where status in ('SENT', 'FAILED')`;
   await until("two have come to an end", async () => (await t.db.query(ended)).rowCount === 2);
 
-  const lines = (await (await fetch(`${service.opsUrl}/metrics`)).text()).split("\n");
-  expect(lines).toEqual(
-    expect.arrayContaining([
-      'notification_delivery_total{result="sent"} 1',
-      'notification_delivery_total{result="retry"} 2',
-      'notification_delivery_total{result="failed"} 1',
-      "notification_dlq_total 1",
-      "notification_delivery_e2e_delay_seconds_count 1",
-      'notification_delivery_e2e_delay_seconds_bucket{le="60"} 0',
-      'notification_delivery_e2e_delay_seconds_bucket{le="300"} 1',
-      'notification_backlog_current{status="pending"} 1',
-      'notification_backlog_current{status="processing"} 0',
-      "notification_backlog_age_seconds 0",
-      "notification_dlq_current 1",
-      'todoke_inbox_dead_current{consumer="notification"} 1',
-    ]),
-  );
+  const lines = async () => (await (await fetch(`${service.opsUrl}/metrics`)).text()).split("\n");
+  // What the database has, the process counts a moment later.
+  await expect
+    .poll(lines, { timeout: 20_000 })
+    .toEqual(
+      expect.arrayContaining([
+        'notification_delivery_total{result="sent"} 1',
+        'notification_delivery_total{result="retry"} 2',
+        'notification_delivery_total{result="failed"} 1',
+        "notification_dlq_total 1",
+        "notification_delivery_e2e_delay_seconds_count 1",
+        'notification_delivery_e2e_delay_seconds_bucket{le="60"} 0',
+        'notification_delivery_e2e_delay_seconds_bucket{le="300"} 1',
+        'notification_backlog_current{status="pending"} 1',
+        'notification_backlog_current{status="processing"} 0',
+        "notification_backlog_age_seconds 0",
+        "notification_dlq_current 1",
+        'todoke_inbox_dead_current{consumer="notification"} 1',
+      ]),
+    );
 });
 
 test("the backlog has an age while something is due, and none when all of it waits for its next try", async () => {
