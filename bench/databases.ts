@@ -14,7 +14,7 @@ export interface BenchDatabase extends AsyncDisposable {
 
 /** The one key of the bench, and its hash for the services. */
 export const apiKey = "tdk_bench";
-export const env = { TODOKE_API_KEYS: `bench=entitlements:write+read=${hash("sha256", apiKey, "hex")}` };
+export const env = { TODOKE_API_KEYS: `bench=entitlements:write+points:write+read=${hash("sha256", apiKey, "hex")}` };
 
 let made = 0;
 

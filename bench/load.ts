@@ -14,11 +14,14 @@ interface Load {
   readonly next: NextRequest;
 }
 
-interface Crowd extends Load {
-  readonly connections: number;
-  readonly requests: number;
+interface Timed extends Load {
   /** How long each took, in milliseconds, is put here. */
   readonly took?: number[];
+}
+
+interface Crowd extends Timed {
+  readonly connections: number;
+  readonly requests: number;
 }
 
 /** Sends `requests` by so many connections, each of which sends its next one when it has been answered. */
@@ -51,8 +54,11 @@ export async function oneByOne(load: Load & { requests: number }): Promise<numbe
   return times;
 }
 
-/** So many requests a second, whether or not those before are answered: nobody who asks waits for the others. */
-export async function steadily(load: Load & { perSecond: number; seconds: number }): Promise<number> {
+/**
+ * So many requests a second, whether or not those before are answered: nobody who asks waits for the others. Each takes
+ * from the moment at which it should have been sent: one that a slow service keeps from being sent is slow.
+ */
+export async function steadily(load: Timed & { perSecond: number; seconds: number }): Promise<number> {
   const requests = load.perSecond * load.seconds;
   await withConnections(load.url, 64, async (connections) => {
     const free = [...connections];
@@ -63,7 +69,9 @@ export async function steadily(load: Load & { perSecond: number; seconds: number
       for (; sent < due && free.length > 0; sent++) {
         const connection = free.shift(); // By turns: a service closes a connection on which nothing is asked.
         if (!connection) break;
+        const wantedAt = startedAt + (sent / load.perSecond) * 1_000;
         const asked: Promise<void> = connection.ask(load.next()).then(() => {
+          load.took?.push(performance.now() - wantedAt);
           asking.delete(asked);
           free.push(connection);
         });

@@ -30,12 +30,13 @@ export type Kind =
   | "account"
   | "matchmaking"
   | "gateway-bff"
+  | "points"
   | "plain"
   | "hello"
   | "guarded";
 
 export async function startService(kind: Kind, more: Record<string, string>): Promise<Service> {
-  const services = ["ENTITLEMENT", "NOTIFICATION", "ACCOUNT", "MATCHMAKING", "GATEWAY_BFF"];
+  const services = ["ENTITLEMENT", "NOTIFICATION", "ACCOUNT", "MATCHMAKING", "GATEWAY_BFF", "POINTS"];
   const ports = services.map((name) => [`${name}_PORT`, "0"]);
   const usual = { ...Object.fromEntries(ports), LOG_LEVEL: "warn" };
   const env = { ...usual, ...keys, ...more };

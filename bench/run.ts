@@ -17,6 +17,7 @@ import { matchmaking } from "./matchmaking.ts";
 import { machine } from "./measure.ts";
 import { besidePeers } from "./peers/index.ts";
 import { checkOne, grantsOverHttp, grantToSent, type Stage } from "./pipeline.ts";
+import { points } from "./points.ts";
 import { asMarkdown, keep, type Result } from "./report.ts";
 
 /**
@@ -105,6 +106,14 @@ function measures(): Record<string, () => Promise<Result | Result[]>> {
     matchmaking: async () => {
       engineOf.redis ??= await engine("redis");
       return await matchmaking({ postgresUrl: postgres.url, redisUrl: engineOf.redis.url });
+    },
+    points: async () => {
+      const [nats, rabbitmq] = [await newBroker("nats"), await newBroker("rabbitmq")];
+      return await points(postgres.url, [
+        { name: "postgres", url: (databaseUrl) => databaseUrl },
+        { name: "nats", url: () => nats.url },
+        { name: "rabbitmq", url: () => rabbitmq.url },
+      ]);
     },
     gather: () => gathered(db, open),
     alone: () => alone(db),

@@ -5,6 +5,7 @@
 import { onStopSignals } from "@todoke/http";
 import { defaultBackoff } from "@todoke/kernel/worker";
 import { openBus } from "./bus.ts";
+import { skewClock } from "./patches/skewed-clock.ts";
 import { couldNotStart, type ProcessOptions, type Report } from "./process-contract.ts";
 import { serviceNamed } from "./services/index.ts";
 import { backoff } from "./settings.ts";
@@ -16,20 +17,6 @@ let isStopping = false;
 // Whoever started it is gone, and nobody else knows of it.
 process.on("disconnect", () => void (isStopping || process.kill(process.pid, "SIGKILL")));
 process.on("message", (told: Partial<Shakes>) => void Object.assign(shakes, told));
-
-/** Only what the program sees of the time: timers go on as they are, as with a clock that was set wrong. */
-function skewClock(byMs: number): void {
-  const RealDate = Date;
-  class SkewedDate extends RealDate {
-    constructor(...given: readonly number[]) {
-      super(...((given.length === 0 ? [RealDate.now() + byMs] : given) as [number]));
-    }
-    static override now(): number {
-      return RealDate.now() + byMs;
-    }
-  }
-  globalThis.Date = SkewedDate as DateConstructor;
-}
 
 if (options.skewMs !== 0) skewClock(options.skewMs);
 // The one time that is no setting: how long the inbox and the PostgreSQL bus put off what failed.

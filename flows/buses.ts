@@ -2,6 +2,8 @@
 import { openNatsBus } from "@todoke/bus-nats";
 import { openPostgresBus } from "@todoke/bus-postgres";
 import { openRabbitmqBus } from "@todoke/bus-rabbitmq";
+import { consumers } from "@todoke/contracts";
+import { startEngine } from "@todoke/engines";
 import type { EventBus } from "@todoke/kernel/bus";
 
 export const busKinds = ["postgres", "nats", "rabbitmq"] as const;
@@ -28,6 +30,19 @@ export function openBus({ kind, url, place }: BusPlace): Promise<EventBus> {
   }
 }
 
+/** As `todoke serve` opens it. */
+export function openServedBus(kind: BusKind, url: string): Promise<EventBus> {
+  const about = { url, name: "flows" };
+  switch (kind) {
+    case "postgres":
+      return openPostgresBus(about);
+    case "nats":
+      return openNatsBus(about);
+    case "rabbitmq":
+      return openRabbitmqBus({ ...about, consumers });
+  }
+}
+
 export const consumer = "flow";
 export const subject = "flow.events";
 
@@ -38,4 +53,10 @@ export function serverOf(kind: BusKind, databaseUrl: string): string {
   const url = process.env[variable];
   if (!url) throw new Error(`${variable} is not set: run the flows with \`npm test\`, which starts the servers`);
   return url;
+}
+
+/** A broker of a test's own: `todoke serve` has one name for its things there, and keeps them. */
+export async function startBroker(kind: BusKind, databaseUrl: string) {
+  if (kind !== "postgres") return startEngine(kind);
+  return { url: databaseUrl, async [Symbol.asyncDispose]() {} };
 }

@@ -3,13 +3,12 @@
  * other one is told to stop. Whatever was answered is told once, the dead ones' work resumes when their leases end, and
  * the work of those that stop is with their peers at once.
  */
-import { startEngine } from "@todoke/engines";
 import * as entitlement from "@todoke/entitlement";
 import type { Db } from "@todoke/kernel/db";
 import { testDatabase, until } from "@todoke/kernel/testing";
 import * as notification from "@todoke/notification";
 import { expect, test } from "vitest";
-import { type BusKind, busKinds } from "./buses.ts";
+import { type BusKind, busKinds, startBroker } from "./buses.ts";
 import { grantingEnv, startGranting } from "./granting.ts";
 import { type Serving, serve } from "./serving.ts";
 
@@ -27,12 +26,6 @@ interface Work {
 
 const events: Work = { table: "entitlement.outbox_events", key: "event_id", done: "PUBLISHED" };
 const notifications: Work = { table: "notification.notifications", key: "notification_id", done: "SENT" };
-
-/** A broker of this test's own: `todoke serve` has one name for its things there, and keeps them. */
-async function startBroker(kind: BusKind, databaseUrl: string) {
-  if (kind !== "postgres") return startEngine(kind);
-  return { url: databaseUrl, async [Symbol.asyncDispose]() {} };
-}
 
 async function heldBy({ pid }: Serving, { table, key }: Work, db: Db): Promise<readonly string[]> {
   const { rows } = await db.query(

@@ -2,7 +2,6 @@
  * Matchmaking as an operator runs it: processes of `todoke serve` on one database, with tickets in PostgreSQL or in a Redis of
  * its own, and the notification service behind it. Processes can be told to die at an exact step, and Redis to forget.
  */
-import { execFileSync } from "node:child_process";
 import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -12,6 +11,7 @@ import * as matchmaking from "@todoke/matchmaking";
 import * as notification from "@todoke/notification";
 import { operatorClient } from "@todoke/redis/testing";
 import { settingsFor } from "./all-services.ts";
+import { isStopped, type Step, told } from "./doomed.ts";
 import { faultsOf, isAllTold, readRecord } from "./played.ts";
 import { openPlaying, playersOf } from "./playing.ts";
 import { type Launched, launch, type Serving, serve } from "./serving.ts";
@@ -34,13 +34,7 @@ const players = [
   ...playersOf("lonely", { count: 6, lookMs: 1_000 }),
 ];
 
-const instrument = new URL("../chaos/patches/instrument.ts", import.meta.url).href;
-
-export interface Step {
-  readonly name: string;
-  /** It dies, or falls asleep, when it gets there for the n-th time. */
-  readonly hit: number;
-}
+export type { Step };
 
 export type Town = Awaited<ReturnType<typeof openTown>>;
 
@@ -131,14 +125,6 @@ export async function openTown(store: Store) {
     [Symbol.asyncDispose]: () => all.disposeAsync(),
   };
 }
-
-const told = (action: "kill" | "stop", { name, hit }: Step) => ({
-  NODE_OPTIONS: `--import ${instrument}`,
-  CHAOS_FAILPOINTS: JSON.stringify([{ name, action, hit }]),
-});
-
-const isStopped = (pid: number) =>
-  execFileSync("ps", ["-o", "state=", "-p", String(pid)], { encoding: "utf8" })[0] === "T";
 
 /** A Redis that can be stopped, and brought back with what it had, with what it once had, or with nothing. */
 async function openRedis(folder: string) {

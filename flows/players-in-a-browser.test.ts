@@ -167,6 +167,37 @@ inBrowser(
   },
 );
 
+inBrowser(
+  "points that a back-end gives and takes are on the page the moment they are told, to the last one, and when they run out",
+  async () => {
+    const person = await browser.person();
+    const page = await logIn(person, "alice");
+    const { user_id } = (await ask(page, "/v1/me")).body;
+    const change = async (how: "add" | "sub", more: object) => {
+      const answer = await fetch(`${site.urlOf("points")}/point/${how}`, {
+        method: "PUT",
+        headers: {
+          authorization: "Bearer tdk_dev",
+          "content-type": "application/json",
+          "idempotency-key": `browser-${how}`,
+        },
+        body: JSON.stringify({ user_id, ...more }),
+      });
+      expect(answer.status).toBe(200);
+    };
+    await page.locator("#balance", { hasText: /^Balance: 0$/ }).waitFor();
+    const expires_at = new Date(Date.now() + 10 * 86_400_000).toISOString();
+    await change("add", { point_amount: "9007199254740995", expires_at });
+    await page.locator("#balance", { hasText: /^Balance: 9007199254740995$/ }).waitFor();
+    await page.locator(".expiring", { hasText: /^Runs out on \d.*: 9007199254740995$/ }).waitFor();
+    await change("sub", { point_amount: 2 });
+    await page.locator("#balance", { hasText: /^Balance: 9007199254740993$/ }).waitFor();
+    await page.reload();
+    await page.locator("#profile", { hasText: '"balance": 9007199254740993' }).waitFor();
+    await person.close();
+  },
+);
+
 inBrowser("the page loads nothing from elsewhere, and one reference shows every service", async () => {
   const person = await browser.person();
   const page = await person.newPage();
@@ -174,12 +205,12 @@ inBrowser("the page loads nothing from elsewhere, and one reference shows every 
   page.on("request", (request) => asked.add(new URL(request.url()).origin));
   await page.goto(site.origin);
   await page.locator("#log-in").waitFor();
-  expect(await page.locator("tbody tr").count()).toBe(5);
-  expect(await page.locator("td.ready").count()).toBe(5);
+  expect(await page.locator("tbody tr").count()).toBe(6);
+  expect(await page.locator("td.ready").count()).toBe(6);
   await page.goto(`${site.origin}/docs`);
   await page.getByText("Todoke gateway-bff").first().waitFor();
   expect([...asked]).toEqual([site.origin]);
-  for (const name of ["account", "entitlement", "notification", "matchmaking"]) {
+  for (const name of ["account", "entitlement", "notification", "matchmaking", "points"]) {
     expect((await ask(page, `/openapi/${name}.json`)).body.info.title).toBe(`Todoke ${name}`);
   }
   await person.close();

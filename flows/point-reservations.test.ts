@@ -1,113 +1,124 @@
-/** The three scenarios of seed 003 on every bus: granted at its time; the same message again and again; a worker that was down. */
-import { randomBytes } from "node:crypto";
-import { openNatsBus } from "@todoke/bus-nats";
-import { openPostgresBus } from "@todoke/bus-postgres";
-import { openRabbitmqBus } from "@todoke/bus-rabbitmq";
-import { consumers, encodeOutboxEvent } from "@todoke/contracts";
-import type { EventBus } from "@todoke/kernel/bus";
-import { keepSubscribed, openInbox } from "@todoke/kernel/inbox";
-import { relay } from "@todoke/kernel/outbox";
+/**
+ * The three scenarios of seed 003 on every bus, with its three processes, over HTTP: granted at its time; the same message
+ * again and again; a worker that was down. And the user hears of the points, once.
+ */
+import { randomUUIDv7 } from "node:crypto";
+import { encodeOutboxEvent } from "@todoke/contracts";
+import type { Envelope } from "@todoke/kernel/bus";
 import { until } from "@todoke/kernel/testing";
-import { onReservationDue } from "@todoke/points/reservations";
-import { setup } from "@todoke/points/reservations/testing";
-import { expect, test } from "vitest";
-import { type BusKind, busKinds, serverOf } from "./buses.ts";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type BusKind, busKinds, openServedBus } from "./buses.ts";
+import { openTown, type Town } from "./points.ts";
+import type { Serving } from "./serving.ts";
 
-function openBus(kind: BusKind, url: string, place: string): Promise<EventBus> {
-  switch (kind) {
-    case "postgres":
-      return openPostgresBus({ url, schema: place });
-    case "nats":
-      return openNatsBus({ url, name: "flows", place });
-    case "rabbitmq":
-      return openRabbitmqBus({ url, name: "flows", place, consumers });
-  }
-}
+const withinMs = 30_000;
+const hourMs = 3_600_000;
 
-const onError = () => {};
+/** As somebody in Japan writes it. */
+const inTokyo = (ms: number) => new Date(Date.now() + ms + 9 * hourMs).toISOString().replace("Z", "+09:00");
 
-/** The service but for its API: a relay and a scheduler that run, and workers that are started when wanted. */
-async function stage(kind: BusKind) {
-  const parts = new AsyncDisposableStack();
-  const t = parts.use(await setup());
-  const bus = parts.use(await openBus(kind, serverOf(kind, t.url), `points${randomBytes(4).toString("hex")}`));
-  const carrying = parts.use(relay({ db: t.open(), bus, encode: encodeOutboxEvent, settings: { pollMs: 20 } }));
-  carrying.start();
-  parts.use(t.scheduler({ everyMs: 50, onError, onSent: carrying.wake })).start();
-  let handled = 0;
+async function openScene(kind: BusKind) {
+  await using parts = new AsyncDisposableStack();
+  const town: Town = parts.use(await openTown({ kind, processes: [["api"], ["scheduler", "relay", "upkeep"]] }));
+  const { client, db } = town;
+  let worker: Serving = await town.start(["worker"]);
+
+  const reserve = async (user: string, inMs: number, reason = user) => {
+    const body = { user_id: user, point_amount: 100, execute_at: inTokyo(inMs), reason };
+    return (await client.told<{ id: string }>({ method: "POST", path: "/point/reserve", body })).id;
+  };
+  const statusesOf = (ids: readonly string[]) =>
+    Promise.all(ids.map(async (id) => (await client.reservation(id)).status));
+
+  const all = parts.move();
   return {
-    ...t,
-    bus,
-    handled: () => handled,
-    /** A worker of its own, until it is disposed of. */
-    startWorker() {
-      const inbox = openInbox({ ...onReservationDue({ wake: () => {} }), db: t.open() });
-      return keepSubscribed({
-        bus,
-        consumer: "points",
-        subjects: consumers.points,
-        async handle(deliveries, stopping) {
-          const outcomes = await inbox.handle(deliveries, stopping);
-          handled += outcomes.filter(({ kind }) => kind === "done").length;
-          return outcomes;
-        },
-        onError,
-      });
+    ...town,
+    reserve,
+    statusesOf,
+    untilAll: (status: string, ids: readonly string[]) =>
+      until(`${ids.length} are ${status}`, async () => (await statusesOf(ids)).every((each) => each === status), {
+        withinMs,
+      }),
+    async stopWorker() {
+      worker.signal("SIGTERM");
+      expect(await worker.exited).toBe(0);
     },
-    [Symbol.asyncDispose]: () => parts.disposeAsync(),
+    async startWorker() {
+      worker = await town.start(["worker"]);
+    },
+    /** What the worker was told of a reservation. */
+    async dueMessage(id: string): Promise<Envelope> {
+      const { rows } = await db.query(`select payload::text as payload from outbox_events where event_id = $1`, [id]);
+      const [eventType, subject] = ["PointReservationDue", "points.reservations"];
+      const payload = encodeOutboxEvent({ eventType, payload: rows[0].payload });
+      return { eventId: id, eventType, subject, aggregateKey: id, occurredAt: inTokyo(0), headers: {}, payload };
+    },
+    /** What a user was told, once they were. */
+    async heard(user: string) {
+      await until(`${user} is told`, async () => (await town.toldOf(user)).length > 0, { withinMs });
+      return (await town.toldOf(user)).map(({ event_type, data }) => ({ event_type, ...data }));
+    },
+    [Symbol.asyncDispose]: () => all.disposeAsync(),
   };
 }
 
-const isDone = (t: { statuses(): Promise<Record<string, number>> }, many: number) => async () =>
-  (await t.statuses()).DONE === many;
-const withinMs = 20_000;
+describe.each(busKinds)("on %s", (kind) => {
+  let scene: Awaited<ReturnType<typeof openScene>>;
+  beforeAll(async () => {
+    scene = await openScene(kind);
+  });
+  afterAll(() => scene?.[Symbol.asyncDispose]());
 
-test.each(busKinds)("on %s: points are granted when their time has come, and not before", async (kind) => {
-  await using t = await stage(kind);
-  await using _ = t.startWorker();
-  const [{ at }] = await t.rows(
-    `select to_char((now() + interval '700 ms') at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.USZ') as at`,
-  );
-  await t.reserve({ at });
-  expect(await t.balanceOf("u_1")).toBe(0n);
-  await until("they are granted", isDone(t, 1), { withinMs });
-  expect(await t.balanceOf("u_1")).toBe(100n);
-  const [{ early }] = await t.rows(
-    `select x.created_at < r.execute_at - interval '1 ms' as early
-       from point_reservations r join point_transactions x on x.id = r.transaction_id`,
-  );
-  expect(early).toBe(false); // The ledger keeps milliseconds, a reservation microseconds.
-});
+  test("points are granted when their time has come and not before, and their user is told", async () => {
+    const { client } = scene;
+    const [near, far] = [await scene.reserve("u_near", 800), await scene.reserve("u_far", hourMs)];
+    await scene.untilAll("DONE", [near]);
+    expect(await client.confirm("u_near")).toMatchObject({ balance: 100, pending: 0 });
+    expect(await client.confirm("u_far")).toMatchObject({ balance: 0, pending: 100 });
+    expect(await scene.statusesOf([far])).toEqual(["PENDING"]);
+    expect(await scene.heard("u_near")).toEqual([
+      expect.objectContaining({ event_type: "PointsGranted", point_amount: "100", balance: "100" }),
+    ]);
+    const { rows } = await scene.db.query(
+      `select r.sent_at >= r.execute_at and x.created_at >= date_trunc('milliseconds', r.execute_at) as in_time
+         from point_reservations r join point_transactions x on x.id = r.transaction_id where r.id = $1`,
+      [near],
+    );
+    expect(rows).toEqual([{ in_time: true }]);
+  });
 
-test.each(busKinds)("on %s: the same message ten times is one grant", async (kind) => {
-  await using t = await stage(kind);
-  await using _ = t.startWorker();
-  await t.reserve();
-  await until("it is granted", isDone(t, 1), { withinMs });
-  const [event] = await t.dueEvents();
-  if (!event) throw new Error("nothing was due");
-  // A bus may know a message again by its id; under ids of their own all ten arrive, as if it did not.
-  const copies = Array.from({ length: 10 }, (_, n) => ({
-    ...event,
-    eventId: event.eventId.slice(0, -1) + n.toString(16),
-  }));
-  const before = t.handled();
-  for (const copy of copies) await t.bus.publish([copy]);
-  await until("all have been handled", () => t.handled() >= before + copies.length - 1, { withinMs });
-  expect(await t.balanceOf("u_1")).toBe(100n);
-  expect(await t.statuses()).toEqual({ DONE: 1 });
-});
+  test("the same message ten times is one grant", async () => {
+    const id = await scene.reserve("u_again", -hourMs);
+    await scene.untilAll("DONE", [id]);
+    const message = await scene.dueMessage(id);
+    // A bus, or the inbox, may know a message again by its id: under ids of their own ten more get through to the ledger.
+    const copies = Array.from({ length: 10 }, () => ({ ...message, eventId: randomUUIDv7() }));
+    await using bus = await openServedBus(kind, scene.busUrl);
+    for (const each of [...copies.map(() => message), ...copies]) await bus.publish([each]);
+    const handled = () =>
+      scene.db.query(`select from processed_events where event_id = any($1::uuid[])`, [copies.map((c) => c.eventId)]);
+    await until("the worker has met them all", async () => (await handled()).rowCount === copies.length, { withinMs });
 
-test.each(busKinds)("on %s: what was reserved while the worker was down is granted when it is back", async (kind) => {
-  await using t = await stage(kind);
-  {
-    await using _ = t.startWorker();
-    await t.reserve({ user: "before" });
-    await until("the worker works", isDone(t, 1), { withinMs });
-  }
-  for (let n = 0; n < 20; n++) await t.reserve({ user: `u_${n % 5}` });
-  await until("all wait for it", async () => (await t.statuses()).PROCESSING === 20, { withinMs });
-  await using _ = t.startWorker();
-  await until("all are granted", isDone(t, 21), { withinMs });
-  for (let n = 0; n < 5; n++) expect(await t.balanceOf(`u_${n}`)).toBe(400n);
+    expect(await scene.client.confirm("u_again")).toMatchObject({ balance: 100, pending: 0 });
+    expect(await scene.statusesOf([id])).toEqual(["DONE"]);
+    expect(await scene.heard("u_again")).toHaveLength(1);
+    expect((await scene.db.query(`select from point_transactions where user_id = 'u_again'`)).rowCount).toBe(1);
+  });
+
+  test("what is reserved while the worker is down is granted when it is back", async () => {
+    await scene.stopWorker();
+    const ids = await Promise.all(
+      Array.from({ length: 20 }, (_, n) => scene.reserve(`u_${n % 5}`, -hourMs, `reservation ${n}`)),
+    );
+    await scene.untilAll("PROCESSING", ids);
+    expect(await scene.client.confirm("u_0")).toMatchObject({ balance: 0, pending: 400 });
+    await scene.startWorker();
+    await scene.untilAll("DONE", ids);
+    for (let n = 0; n < 5; n++) {
+      expect(await scene.client.confirm(`u_${n}`)).toMatchObject({ balance: 400, pending: 0 });
+      const told = async () => (await scene.toldOf(`u_${n}`)).length;
+      await until(`u_${n} is told of each`, async () => (await told()) >= 4, { withinMs });
+      expect(await told()).toBe(4);
+    }
+  });
 });

@@ -51,7 +51,10 @@ function callersAt(service: ServiceName, users: Users, { openSession }: All): Ca
       ...known({ kind: "service", name: "service:gateway-bff" }),
       bearer: () => tokenFor(service),
     },
-    { name: "an admin's token for another service", bearer: () => tokenFor("points", users.admin) },
+    {
+      name: "an admin's token for another service",
+      bearer: () => tokenFor(service === "account" ? "points" : "account", users.admin),
+    },
     {
       name: "an admin's session at a service",
       bearer: async () => (atGateway ? "tds_short" : openSession(users.admin)),

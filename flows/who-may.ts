@@ -2,12 +2,15 @@
 import type { Rule } from "@todoke/http";
 import type { ServiceName } from "./all-services.ts";
 
+const ownOnly: Rule = { user: "own" };
 const ownOrAdmin: Rule = { user: "own", admin: true };
 const ownOrAdminOrKey: Rule = { ...ownOrAdmin, key: "read" };
 const admins: Rule = { admin: true };
 const users: Rule = { user: "any" };
 const usersOrKey: Rule = { ...users, key: "read" };
 const back: Rule = { key: "entitlements:write" };
+const writers: Rule = { key: "points:write", admin: true };
+const readers: Rule = { key: "read", admin: true };
 const everybody: Rule = { everybody: true };
 
 /** What every service has. */
@@ -58,6 +61,39 @@ export const rules: Readonly<Record<ServiceName, Readonly<Record<string, Rule>>>
     "DELETE /v1/matchmaking/tickets/{ticket_id}": users,
     "POST /v1/matchmaking/tickets/{ticket_id}:heartbeat": users,
   },
+  points: {
+    ...common,
+    "POST /point/reserve": writers,
+    "PUT /point/add": writers,
+    "PUT /point/sub": writers,
+    "GET /point/confirm": readers,
+    "GET /users/{user_id}/reserved-points": ownOrAdminOrKey,
+    "POST /v1/points/reservations": writers,
+    "POST /v1/points/reservations/batch": writers,
+    "GET /v1/points/reservations/{reservation_id}": readers,
+    "DELETE /v1/points/reservations/{reservation_id}": writers,
+    "POST /v1/points/additions": writers,
+    "POST /v1/points/spends": writers,
+    "POST /v1/points/refunds": writers,
+    "POST /v1/points/holds": writers,
+    "GET /v1/points/holds/{hold_id}": readers,
+    "POST /v1/points/holds/{hold_id}/capture": writers,
+    "POST /v1/points/holds/{hold_id}/release": writers,
+    "GET /v1/points/users/{user_id}/balance": ownOrAdminOrKey,
+    "GET /v1/points/users/{user_id}/statement": ownOrAdminOrKey,
+    "GET /v1/points/users/{user_id}/statement.csv": ownOrAdminOrKey,
+    "GET /v1/points/users/{user_id}/expiring": ownOrAdminOrKey,
+    "GET /v1/points/users/{user_id}/reservations": ownOrAdminOrKey,
+    "POST /v1/points/schedules": writers,
+    "GET /v1/points/schedules": readers,
+    "GET /v1/points/schedules/{schedule_id}": readers,
+    "POST /v1/points/schedules/{schedule_id}/pause": writers,
+    "POST /v1/points/schedules/{schedule_id}/resume": writers,
+    "POST /v1/points/schedules/{schedule_id}/end": writers,
+    "PUT /v1/points/schedules/{schedule_id}/users": writers,
+    "DELETE /v1/points/schedules/{schedule_id}/users": writers,
+    "GET /v1/points/schedules/{schedule_id}/users": readers,
+  },
   "gateway-bff": {
     ...common,
     "GET /": everybody,
@@ -81,11 +117,16 @@ export const rules: Readonly<Record<ServiceName, Readonly<Record<string, Rule>>>
     "GET /v1/matchmaking/tickets/{ticket_id}": users,
     "DELETE /v1/matchmaking/tickets/{ticket_id}": users,
     "POST /v1/matchmaking/tickets/{ticket_id}:heartbeat": users,
+    "GET /v1/points/users/{user_id}/balance": ownOnly,
+    "GET /v1/points/users/{user_id}/statement": ownOnly,
+    "GET /v1/points/users/{user_id}/expiring": ownOnly,
+    "GET /v1/points/users/{user_id}/reservations": ownOnly,
+    "GET /users/{user_id}/reserved-points": ownOnly,
     "GET /v1/inbox": users,
     "GET /v1/inbox/stream": users,
     "GET /v1/users/{user_id}": ownOrAdmin,
     "PATCH /v1/users/{user_id}": ownOrAdmin,
-    "GET /v1/users/{user_id}/profile": { user: "own" },
+    "GET /v1/users/{user_id}/profile": ownOnly,
     "GET /v1/users/{user_id}/entitlements": ownOrAdmin,
     "GET /v1/users/{user_id}/export": ownOrAdmin,
     "POST /v1/users/{user_id}:delete": ownOrAdmin,

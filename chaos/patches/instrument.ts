@@ -1,6 +1,7 @@
 /**
  * Started before a program (`node --import chaos/patches/instrument.ts …`), gives it the failpoints that
- * CHAOS_FAILPOINTS names and the defect that CHAOS_PLANTED names. Without them it changes nothing.
+ * CHAOS_FAILPOINTS names, the defect that CHAOS_PLANTED names, and a clock that is wrong by CHAOS_SKEW_MS. Without them it
+ * changes nothing.
  *
  * Files are patched as they are loaded, before Node strips their types. The files themselves are never touched.
  */
@@ -10,8 +11,10 @@ import { fileURLToPath } from "node:url";
 import { failpoints, patchesFor, planted } from "./index.ts";
 import { named, readOrders } from "./orders.ts";
 import { patched } from "./patch.ts";
+import { skewClock } from "./skewed-clock.ts";
 
-const { CHAOS_FAILPOINTS, CHAOS_PLANTED } = process.env;
+const { CHAOS_FAILPOINTS, CHAOS_PLANTED, CHAOS_SKEW_MS } = process.env;
+if (CHAOS_SKEW_MS) skewClock(Number(CHAOS_SKEW_MS));
 
 // "control:no-fence" is the run of that defect without it: as slow in the same places, and all code as it should be.
 const [, control, name] = /^(control:)?(.*)$/.exec(CHAOS_PLANTED ?? "") ?? [];

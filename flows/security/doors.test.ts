@@ -68,6 +68,7 @@ test.each(claimed)("%s makes nobody into an admin, at the gateway or at a servic
     ["account", `/users/${idOf(admin)}`],
     ["entitlement", `/v1/users/${idOf(admin)}/entitlements`],
     ["notification", `/v1/users/${idOf(admin)}/inbox`],
+    ["points", `/v1/points/users/${idOf(admin)}/balance`],
   ] as const) {
     expect((await ask(urlOf(service) + path, { headers })).status, service).toBe(401);
     const token = await tokenFor(service, alice);

@@ -26,6 +26,7 @@ test.each([
   "/debug/notification/dlq",
   "/debug/matchmaking/rules",
   "/debug/matchmaking/damaged",
+  "/debug/points",
   "/heapdump",
   "/json/list",
   "/admin",

@@ -13,7 +13,7 @@ import { startIdentityProvider } from "@todoke/identity";
 import { testDatabase, until } from "@todoke/kernel/testing";
 import { freePort, todoke } from "../serving.ts";
 
-export const names = ["account", "entitlement", "notification", "matchmaking", "gateway-bff"] as const;
+export const names = ["account", "entitlement", "notification", "matchmaking", "points", "gateway-bff"] as const;
 type Name = (typeof names)[number];
 
 export const variableOf = (name: string, what: string) => `${name.toUpperCase().replaceAll("-", "_")}_${what}`;
@@ -51,7 +51,7 @@ export async function startServed(more: Record<string, string> = {}) {
     ...Object.fromEntries(names.map((name) => [variableOf(name, "URL"), urlOf(name)])),
     DATABASE_URL: role.url,
     LOG_LEVEL: "debug",
-    TODOKE_API_KEYS: `shop=entitlements:write+read=${hash("sha256", apiKey, "hex")}`,
+    TODOKE_API_KEYS: `shop=entitlements:write+points:write+read=${hash("sha256", apiKey, "hex")}`,
     TODOKE_TOKEN_KEYS: textOfVerifyingKey(publicPartOf("gateway-bff", key)),
     ACCOUNT_ADMINS: `${provider.issuer} admin`,
     GATEWAY_BFF_TOKEN_KEY: textOfSigningKey(key),

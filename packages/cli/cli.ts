@@ -4,6 +4,7 @@
 import { parseArgs } from "node:util";
 import { nearest } from "@todoke/http/nearest";
 import type { Call, Command } from "./command.ts";
+import { audit } from "./commands/audit.ts";
 import { dead } from "./commands/dead.ts";
 import { dev } from "./commands/dev.ts";
 import { doctor } from "./commands/doctor.ts";
@@ -18,7 +19,7 @@ import { complain, say, styled } from "./output.ts";
 import type { Env, ServiceEntry } from "./services.ts";
 import { Stopped } from "./stop.ts";
 
-const commands: readonly Command[] = [dev, serve, migrate, keys, dead, match, doctor, version];
+const commands: readonly Command[] = [dev, serve, migrate, keys, dead, audit, match, doctor, version];
 
 export interface CommandLine {
   readonly argv: readonly string[];

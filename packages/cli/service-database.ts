@@ -19,16 +19,18 @@ export interface DatabaseWish {
   readonly env: Env;
   /** As the database's operator sees it: "todoke dead". */
   readonly purpose: string;
+  /** For what takes longer than a service lets a statement take. */
+  readonly statementTimeoutMs?: number;
 }
 
 /** Runs `work` on the service's schema, and says what to do where the database refuses. */
 export async function onDatabase<T>(
-  { entry, env, purpose }: DatabaseWish,
+  { entry, env, purpose, ...limits }: DatabaseWish,
   work: (database: ServiceDatabase) => Promise<T>,
 ): Promise<T> {
   const url = await databaseUrl(entry, env);
   const schema = entry.name.replaceAll("-", "_");
-  const db = openDb({ url, schema, applicationName: purpose, poolMax: 1 });
+  const db = openDb({ url, schema, applicationName: purpose, poolMax: 1, ...limits });
   try {
     return await work({ service: entry.name, db, wake: (table) => wakeOthers(db, `${schema}.${table}`) });
   } catch (error) {

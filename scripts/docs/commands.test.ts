@@ -24,6 +24,11 @@ insert into notification.inbox_dlq
   (dlq_id, consumer, event_id, event_type, subject, aggregate_key, occurred_at, headers, payload, last_error)
 overriding system value
 values (1, 'notification', '${fixedId(1)}', 'EntitlementGranted', 's', 'a', '', '{}', '', 'cannot be read');
+delete from points.inbox_dlq;
+insert into points.inbox_dlq
+  (dlq_id, consumer, event_id, event_type, subject, aggregate_key, occurred_at, headers, payload, last_error)
+overriding system value
+values (1, 'points', '${fixedId(1)}', 'PointReservationDue', 's', 'a', '', '{}', '', 'cannot be read');
 delete from notification.notifications;
 delete from notification.notification_dlq;
 insert into notification.notifications
@@ -40,12 +45,15 @@ function run(line: string, DATABASE_URL: string) {
   return spawnSync("sh", ["-c", line.replace("npx todoke", bin)], { encoding: "utf8", timeout: 20_000, env });
 }
 
+/** What was given up at the service that the line names. */
+const eventTypeOf = (line: string) => (line.includes(" points") ? "PointReservationDue" : "EntitlementGranted");
+
 test("every `todoke dead` command of the runbook finds what it speaks of, and redrives one where it says so", {
   timeout: 120_000,
 }, async () => {
   const setOf = (name: string) => ({ name, dir: new URL(`services/${name}/migrations/`, root) });
   await using t = await testDatabase({ schema: "entitlement", sets: [kernelMigrations, setOf("entitlement")] });
-  for (const name of ["account", "notification", "matchmaking", "gateway-bff"])
+  for (const name of ["account", "notification", "matchmaking", "points", "gateway-bff"])
     await migrate(t.db, { schema: name.replaceAll("-", "_"), sets: [kernelMigrations, setOf(name)] });
   expect(commands.length).toBeGreaterThan(12);
   for (const line of commands) {
@@ -53,7 +61,7 @@ test("every `todoke dead` command of the runbook finds what it speaks of, and re
     const { status, stdout, stderr } = run(line, t.url);
     expect({ line, status, stderr }).toEqual({ line, status: 0, stderr: "" });
     const does = !line.includes(" redrive ")
-      ? "EntitlementGranted"
+      ? eventTypeOf(line)
       : /--reason/.test(line)
         ? "1 row redriven"
         : "1 row ";

@@ -37,7 +37,6 @@ export interface Settings {
 }
 
 const minuteMs = 60_000;
-const dayMs = 24 * 60 * minuteMs;
 
 export function readSettings(env: Env, faults: string[]): Settings {
   const whole = wholeNumbers(env, faults);

@@ -36,6 +36,9 @@ export const bob = fixedId(2);
 /** A ticket as matchmaking names them. */
 export const ticketId = "duel.tZ0cWTr2w8wVnQ5bYxk1mO7PqLsd";
 
+/** As points shows it. */
+export const balanceView = { user_id: alice, balance: 7, held: 0, pending: 0, version: 1 };
+
 /** A user as account shows it. */
 export const userView = (user_id: string, more: object = {}) => ({
   user_id,
@@ -74,7 +77,7 @@ export async function setup() {
     entitlement: await service((response, heard) => answering(entitlementsIn(heard))(response, heard)),
     notification: await service(answering({})),
     matchmaking: await service(answering({ ticket_id: ticketId, status: "QUEUED" })),
-    points: await service(answering({ point_amount: "7" })),
+    points: await service(answering(balanceView)),
   };
   const settings = { idleMs: 60_000, absoluteMs: 3_600_000, perUserMax: 10, secrets: [randomBytes(32)] };
   const openStore = () => parts.use(postgresSessions(t.open(), settings));

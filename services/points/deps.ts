@@ -2,15 +2,19 @@
 import type { Authenticate } from "@todoke/http";
 import type { Db } from "@todoke/kernel/db";
 import type { ChangePoints } from "./commands/change-points.ts";
+import type { ChangeSchedule } from "./commands/change-schedule.ts";
+import type { ChangeScheduleUsers } from "./commands/change-schedule-users.ts";
+import type { CreateSchedule } from "./commands/create-schedule.ts";
 import type { Cancel, Reserve } from "./reservations/index.ts";
 
 export interface Deps {
-  /** For reads, and for recurring grants, which few change. */
+  /** For reads. */
   readonly db: Db;
   readonly authenticate: Authenticate;
   readonly changePoints: ChangePoints;
   readonly reserve: Reserve;
   readonly cancel: Cancel;
-  /** Called after a schedule was made or changed: the scheduler looks what is due next. */
-  readonly onScheduled: () => void;
+  readonly createSchedule: CreateSchedule;
+  readonly changeSchedule: ChangeSchedule;
+  readonly changeScheduleUsers: ChangeScheduleUsers;
 }

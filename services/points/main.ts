@@ -5,6 +5,9 @@ import { deadInboxEvents, keepSubscribed, openInbox, watchDeadEvents } from "@to
 import { deadOutboxEvents, relay } from "@todoke/kernel/outbox";
 import { keepClean, retentionOf } from "@todoke/kernel/retention";
 import { changePoints } from "./commands/change-points.ts";
+import { changeSchedule } from "./commands/change-schedule.ts";
+import { changeScheduleUsers } from "./commands/change-schedule-users.ts";
+import { createSchedule } from "./commands/create-schedule.ts";
 import { readSettings } from "./config.ts";
 import { keepExpiring } from "./expiry.ts";
 import { cancel, consumer, onReservationDue, reserve, scheduler } from "./reservations/index.ts";
@@ -67,7 +70,9 @@ export const { configFaults, dead, migrate, start } = service({
         changePoints: toldChange(changePoints(db, wakeRelay)),
         reserve: toldReserve(reserve({ db, onSoon: wakeScheduler, soonMs: settings.schedulerMs })),
         cancel: toldCancel(cancel(db)),
-        onScheduled: wakeScheduler,
+        createSchedule: createSchedule(db, wakeScheduler),
+        changeSchedule: changeSchedule(db, wakeScheduler),
+        changeScheduleUsers: changeScheduleUsers(db),
       });
     }
     debug((on) => outboxRoutes(on, { db, onRedriven: wakeRelay }));

@@ -4,6 +4,7 @@ import type { Db } from "@todoke/kernel/db";
 import { type Answer, digestOf } from "@todoke/kernel/idempotency";
 import { kernelMigrations } from "@todoke/kernel/migrations";
 import { testDatabase } from "@todoke/kernel/testing";
+import { expect } from "vitest";
 import { changePoints, type PointsChange } from "./commands/change-points.ts";
 import { auditLedger } from "./store/audit.ts";
 
@@ -60,3 +61,16 @@ const textual = (value: object): unknown =>
 
 /** RFC 3339, so many seconds from now. */
 export const inSeconds = (seconds: number): string => new Date(Date.now() + seconds * 1_000).toISOString();
+
+/**
+ * A statement finds its rows by these indexes and by nothing else, in the plan that is cached for whatever its parameters
+ * turn out to be. An index that is read from end to end is told as "all of <name>".
+ */
+export async function expectProbes(db: Db, sql: string, indexes: readonly string[]): Promise<void> {
+  const { rows } = await db.query(`explain (generic_plan) ${sql}`);
+  const plan = rows.map((row) => row["QUERY PLAN"]).join("\n");
+  expect(plan, `${sql}\n${plan}`).not.toMatch(/Seq Scan on (point|idempotency)|Bitmap/);
+  const scans = plan.matchAll(/Index (?:Only )?Scan (?:Backward )?using (\w+).*(\n *Index Cond)?/g);
+  const used = [...scans].map(([, name, condition]) => (condition ? name : `all of ${name}`));
+  expect([...new Set(used)].sort(), `${sql}\n${plan}`).toEqual([...indexes].sort());
+}

@@ -13,6 +13,15 @@ function element(name, properties = {}, ...children) {
   return made;
 }
 
+/** JSON whose numbers keep every digit, as their text: JavaScript would round what is past 2^53. */
+const exactly = (text) =>
+  JSON.parse(text, (_, value, { source } = {}) =>
+    typeof value === "number" && source && JSON.rawJSON ? JSON.rawJSON(source) : value,
+  );
+const digitsOf = (number) => number.rawJSON ?? String(number);
+
+const filled = (text, values) => text.replace(/\{(\w+)\}/g, (_, name) => values[name]);
+
 async function show() {
   const answer = await ask("/v1/me");
   if (answer.status === 401) return place.replaceChildren(element("p", {}, texts.nobody), logInLink());
@@ -21,24 +30,63 @@ async function show() {
     return place.replaceChildren(element("p", { id: "inactive" }, texts.inactive), logOutButton());
   if (!answer.ok) return place.replaceChildren(element("p", {}, body.detail ?? answer.statusText));
   const match = element("div", { id: "match" });
+  const points = element("div", { id: "points" });
   const profile = element("pre", { id: "profile" });
   const inbox = element("ul", { id: "inbox" });
   place.replaceChildren(
     element("p", {}, element("strong", { id: "name" }, body.display_name ?? body.email ?? body.user_id), " "),
     logOutButton(),
     match,
+    points,
     element("h3", {}, texts.profile),
     profile,
     element("h3", {}, texts.inbox),
     inbox,
   );
   const stream = new EventSource("/v1/inbox/stream");
-  await Promise.all([showProfile(profile, body.user_id), showInbox(inbox, stream), showMatch(match, stream)]);
+  await Promise.all([
+    showProfile(profile, body.user_id),
+    showPoints(points, stream, body.user_id),
+    showInbox(inbox, stream),
+    showMatch(match, stream),
+  ]);
 }
 
 async function showProfile(at, userId) {
   const answer = await ask(`/v1/users/${encodeURIComponent(userId)}/profile`);
-  at.textContent = JSON.stringify(await answer.json(), null, 2);
+  at.textContent = JSON.stringify(exactly(await answer.text()), null, 2);
+}
+
+const changesPoints = ["PointsGranted", "PointsSpent", "PointsExpired"];
+
+/** What the player has, and what of it runs out soon. The stream says when to look again. */
+async function showPoints(at, stream, userId) {
+  const path = `/v1/points/users/${encodeURIComponent(userId)}`;
+  const lines = element("ul", {});
+  let shown = 0;
+
+  async function look() {
+    const answers = await Promise.all([ask(`${path}/balance`), ask(`${path}/expiring?limit=5`)]);
+    if (!answers.every(({ ok }) => ok)) return;
+    const [has, { lots }] = await Promise.all(answers.map(async (answer) => exactly(await answer.text())));
+    if (Number(digitsOf(has.version)) < shown) return; // A later look was answered sooner.
+    shown = Number(digitsOf(has.version));
+    lines.replaceChildren(element("li", { id: "balance" }, filled(texts.balance, { points: digitsOf(has.balance) })));
+    for (const what of ["held", "pending"]) {
+      const points = digitsOf(has[what]);
+      if (points !== "0") lines.append(element("li", {}, filled(texts[what], { points })));
+    }
+    lines.append(...lots.map((lot) => element("li", { className: "expiring" }, runsOut(lot))));
+    at.replaceChildren(element("h3", {}, texts.points), lines);
+  }
+  stream.addEventListener("notification", ({ data }) => changesPoints.includes(JSON.parse(data).event_type) && look());
+  stream.addEventListener("open", look); // What happened while the stream was away is seen now.
+  await look();
+}
+
+function runsOut({ remaining, expires_at }) {
+  const day = new Date(expires_at).toLocaleDateString(document.documentElement.lang);
+  return filled(texts.expiring, { day, points: digitsOf(remaining) });
 }
 
 async function showInbox(at, stream) {

@@ -1,5 +1,6 @@
+import type { ServerResponse } from "node:http";
 import { expect, test } from "vitest";
-import { alice, bob, setup, ticketId, userView } from "../testing.ts";
+import { alice, balanceView, bob, setup, ticketId, userView } from "../testing.ts";
 import { answering, hangingUp, refusing, silent } from "../upstreams/testing.ts";
 
 const profile = `/v1/users/${alice}/profile`;
@@ -15,11 +16,29 @@ test("a profile is all parts at one look, asked for the user of the session", as
       user_id: alice,
       account: { status: "ok", value: userView(alice), as_of },
       entitlements: { status: "ok", value: expect.objectContaining({ user_id: alice }), as_of },
-      points: { status: "ok", value: { point_amount: "7" }, as_of },
+      points: { status: "ok", value: balanceView, as_of },
       matchmaking: { status: "ok", value: { ticket_id: ticketId, status: "QUEUED" }, as_of },
     },
   ]);
   expect(t.services.matchmaking.heard.map(({ path }) => path)).toEqual([`/v1/matchmaking/tickets/${ticketId}`]);
+  expect(t.services.points.heard.map(({ path }) => path)).toEqual([`/v1/points/users/${alice}/balance`]);
+});
+
+test("what a service said is in the profile word for word: no number is rounded, and nothing said is null", async () => {
+  await using t = await setup();
+  const [app, player] = [await t.process(), await t.logIn(alice)];
+  const said = '{ "balance": 9223372036854775807, "held": 9007199254740993, "rate": 1.10, "name": "\\u0041" }';
+  const saying = (text: string) => (response: ServerResponse) =>
+    void response.setHeader("content-type", "application/json").end(text);
+  for (const service of [t.services.points, t.services.entitlement]) service.behave(saying(said));
+  t.services.matchmaking.behave((response) => void response.writeHead(204).end());
+  const ask = async () => (await app.inject({ url: `${profile}?ticket_id=${ticketId}`, headers: player.headers })).body;
+  const first = await ask();
+  expect(first).toContain(`"points":{"status":"ok","value":${said},"as_of":"`);
+  expect(first).toContain(`"entitlements":{"status":"ok","value":${said},"as_of":"`);
+  expect(JSON.parse(first).matchmaking).toMatchObject({ status: "ok", value: null });
+  t.services.entitlement.behave(hangingUp);
+  expect(await ask()).toContain(`"entitlements":{"status":"stale","value":${said},"as_of":"`);
 });
 
 test("what is not deployed, or not asked for, is absent; what a service refuses is that part's failure", async () => {
@@ -128,6 +147,6 @@ test("the breaker opens, profiles answer at once with that part marked, and it c
   const heard = t.services.points.heard.length;
   expect(await ask()).toMatchObject({ status: "failed", code: "POINTS_UNAVAILABLE" });
   expect(t.services.points.heard.length).toBe(heard);
-  t.services.points.behave(answering({ point_amount: "7" }));
+  t.services.points.behave(answering(balanceView));
   await expect.poll(ask, { timeout: 10_000, interval: 200 }).toMatchObject({ status: "ok" });
 });

@@ -1,7 +1,8 @@
 /**
  * A user at one look: account, entitlements, points and matchmaking, asked at once, each with its own time. A part that
  * failed says so and why, and the others are served; what a user has is shown as it was last known, marked as stale, while
- * its service is down. The whole takes as long as its slowest part may, and no longer.
+ * its service is down. The whole takes as long as its slowest part may, and no longer. What a service said is in it word for
+ * word: a number that JavaScript would round is the number that the service wrote.
  */
 import { type HttpApp, requires } from "@todoke/http";
 import { Problem } from "@todoke/kernel/problem";
@@ -19,7 +20,8 @@ import { AsTheServiceSays, TicketId, Time, UserId, UserView } from "./schemas.ts
 import { userOf } from "./user-of.ts";
 
 type Part =
-  | { readonly status: "ok" | "stale"; readonly value: unknown; readonly as_of: string }
+  /** `body` is JSON, as it came. */
+  | { readonly status: "ok" | "stale"; readonly body: string; readonly asOf: string }
   | { readonly status: "failed"; readonly code: string; readonly detail: string }
   | { readonly status: "absent" };
 
@@ -37,7 +39,7 @@ interface PartOf {
 const parts = {
   account: { upstream: "account", path: ({ userId }) => `/users/${userId}` },
   entitlements: { upstream: "entitlement", path: ({ userId }) => `/v1/users/${userId}/entitlements` },
-  points: { upstream: "points", path: ({ userId }) => `/v1/points/confirm?user_id=${userId}` },
+  points: { upstream: "points", path: ({ userId }) => `/v1/points/users/${userId}/balance` },
   matchmaking: {
     upstream: "matchmaking",
     path: ({ ticketId }) => ticketId && `/v1/matchmaking/tickets/${encodeURIComponent(ticketId)}`,
@@ -83,9 +85,8 @@ export function profileRoute(app: HttpApp, deps: Deps): void {
       },
     },
     async (request, reply) => {
-      const profile = await ask(request, { userId: request.params.user_id, ticketId: request.query.ticket_id });
-      // As text: what the services said goes out whole, whatever the schema above knows of it.
-      return sendJson(reply, JSON.stringify(profile));
+      const asked = { userId: request.params.user_id, ticketId: request.query.ticket_id };
+      return sendJson(reply, profileText(asked, await ask(request, asked)));
     },
   );
 }
@@ -107,28 +108,40 @@ function askParts({ upstreams, profileTimeoutMs }: Deps) {
     }
   }
 
-  function answered(name: PartName, { userId }: Asked, { body, value }: Answer): Part {
-    const asOf = new Date().toISOString();
-    if (name === "entitlements") known.remember(userId, { body, asOf });
-    return { status: "ok", value, as_of: asOf };
+  function answered(name: PartName, { userId }: Asked, { body }: Answer): Part {
+    // A service that has nothing to say (204) says so in JSON too.
+    const said = { body: body || "null", asOf: new Date().toISOString() };
+    if (name === "entitlements") known.remember(userId, said);
+    return { status: "ok", ...said };
   }
 
   function failed(name: PartName, { userId }: Asked, request: FastifyRequest, error: unknown): Part {
     if (!(error instanceof Problem)) throw error;
     // A refusal is an answer; only a failure is bridged.
     const last = name === "entitlements" && error.status >= 500 ? known.recall(userId) : undefined;
-    if (last) return { status: "stale", value: JSON.parse(last.body), as_of: last.asOf };
+    if (last) return { status: "stale", body: last.body, asOf: last.asOf };
     const { code, detail } = inLanguage(error.toJSON(), languageOf(request));
     return { status: "failed", code, detail };
   }
 
-  return async (request: FastifyRequest, asked: Asked) => {
+  return async (request: FastifyRequest, asked: Asked): Promise<readonly Part[]> => {
     const answers = await Promise.all(partNames.map((name) => askPart(name, request, asked)));
     for (const [place, name] of partNames.entries()) tellPart(name, answers[place]?.status ?? "absent");
     if (answers.every(({ status }) => status === "failed" || status === "absent")) throw unavailable(answers);
-    const byName = Object.fromEntries(partNames.map((name, place) => [name, answers[place]]));
-    return { user_id: asked.userId, ...byName };
+    return answers;
   };
+}
+
+/** Text around texts: what a service said is not read and written again, for that would round its numbers. */
+function profileText({ userId }: Asked, answers: readonly Part[]): string {
+  const texts = answers.map((part, place) => `${JSON.stringify(partNames[place])}:${partText(part)}`);
+  return `{"user_id":${JSON.stringify(userId)},${texts.join(",")}}`;
+}
+
+function partText(part: Part): string {
+  if (!("body" in part)) return JSON.stringify(part);
+  const { status, body, asOf } = part;
+  return `{"status":"${status}","value":${body},"as_of":"${asOf}"}`;
 }
 
 function unavailable(answers: readonly Part[]): Problem {

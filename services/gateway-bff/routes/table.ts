@@ -10,10 +10,11 @@ import type { Deps } from "../deps.ts";
 import { accountInactive } from "../problems.ts";
 import { type Forwarded, forwardRoute } from "./forward.ts";
 import { matchmakingTable } from "./matchmaking.ts";
+import { pointsTable } from "./points.ts";
 import { AsTheServiceSays, Reason, Time, UserId, UserView } from "./schemas.ts";
 
 export function tableRoutes(app: HttpApp, deps: Deps): void {
-  for (const route of [...table, ...matchmakingTable]) forwardRoute(app, deps, route);
+  for (const route of [...table, ...matchmakingTable, ...pointsTable]) forwardRoute(app, deps, route);
 }
 
 const own = { user: "own", admin: true } as const;

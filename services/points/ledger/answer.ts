@@ -75,4 +75,7 @@ export const holdView = ({ holdId, amount, captured, released, status, endsAt }:
 
 /** JSON with every digit of a bigint: a JavaScript number would round past 2^53. */
 export const exactJson = (value: unknown): string =>
-  JSON.stringify(value, (_, each) => (typeof each === "bigint" ? JSON.rawJSON(each.toString()) : each));
+  JSON.stringify(value, (_, each) => (typeof each === "bigint" ? exactly(each) : each));
+
+/** What JSON.stringify writes with every digit. */
+export const exactly = (amount: bigint): object => JSON.rawJSON(amount.toString());

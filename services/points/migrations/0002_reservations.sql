@@ -32,12 +32,16 @@ create table point_reservations (
   autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0
 );
 
+-- Each of these says something that holds of every row, and that only its own queries say too: so the planner cannot take
+-- one of them, read from end to end, for the primary key when it looks for an id in a table that it believes to be empty.
 -- scheduler: what is due, in its order, and what is due next
-create index point_reservations_due on point_reservations (execute_at, id) where status = 'PENDING';
+create index point_reservations_due on point_reservations (execute_at, id)
+  where status = 'PENDING' and execute_at < 'infinity';
 -- scheduler: how many are under way, and which of them for too long
-create index point_reservations_sent on point_reservations (sent_at, id) where status = 'PROCESSING';
+create index point_reservations_sent on point_reservations (sent_at, id)
+  where status = 'PROCESSING' and sent_at < 'infinity';
 -- a user's reservations, newest first
-create index point_reservations_of_user on point_reservations (user_id, id);
+create index point_reservations_of_user on point_reservations (user_id, id) where user_id is not null;
 -- confirm: what is still to come for a user
 create index point_reservations_to_come on point_reservations (user_id) include (point_amount)
   where status in ('PENDING', 'PROCESSING');

@@ -87,8 +87,8 @@ function instantOf(local: Temporal.PlainDateTime, zone: string): Temporal.Instan
   return (jump ?? zoned).toInstant();
 }
 
-/** 29 February is up to eight years away; whatever has not come by then never will. */
-const yearsAhead = 8;
+/** 29 February on one day of the week is up to forty years away; whatever has not come by then never will. */
+const yearsAhead = 40;
 const yearMax = 9999;
 
 function* localTimes(fields: Fields, from: Temporal.PlainDateTime): Generator<Temporal.PlainDateTime> {

@@ -12,3 +12,23 @@ export const reservationNotPending = problem({
   status: 409,
   title: "The reservation is no longer pending",
 });
+
+export const scheduleNotFound = problem({
+  code: "schedule-not-found",
+  status: 404,
+  title: "There is no such recurring grant",
+});
+
+export const scheduleNameTaken = problem({
+  code: "schedule-name-taken",
+  status: 409,
+  title: "Another recurring grant has this name",
+});
+
+export const scheduleEnded = problem({ code: "schedule-ended", status: 409, title: "The recurring grant has ended" });
+
+export const scheduleUnreadable = problem({
+  code: "schedule-unreadable",
+  status: 422,
+  title: "When the recurring grant comes round cannot be read",
+});

@@ -56,7 +56,7 @@ test("a user's reservations are listed, newest first, and what is to come is sum
   const ids = [];
   for (const amount of [most, most, 1n]) ids.unshift((await t.reserve({ amount, at: hourAhead() })).id);
   const first = await selectReservations(t.db, { userId: "u_1", limit: 2 });
-  const rest = await selectReservations(t.db, { userId: "u_1", limit: 2, before: ids[1], status: "PENDING" });
+  const rest = await selectReservations(t.db, { userId: "u_1", limit: 2, before: ids[1], statuses: ["PENDING"] });
   expect([...first, ...rest].map(({ id }) => id)).toEqual(ids);
   expect(first[1]?.point_amount).toBe(most);
   expect(await selectPointsToCome(t.db, "u_1")).toBe(2n * most + 1n);

@@ -13,24 +13,26 @@ export interface ExpiringLot {
 
 export interface ExpiringPage {
   readonly userId: string;
-  /** RFC 3339: what runs out up to then. */
-  readonly until: string;
+  /** What runs out from now up to so many seconds later, by the database's clock. */
+  readonly withinSeconds: number;
   /** The last lot of the page before. */
   readonly after?: Pick<ExpiringLot, "expires_at" | "version"> | undefined;
   readonly limit: number;
 }
 
 /** The order is that of spending. */
-export async function selectExpiring(db: Db, { userId, until, after, limit }: ExpiringPage): Promise<ExpiringLot[]> {
+export async function selectExpiring(db: Db, page: ExpiringPage): Promise<ExpiringLot[]> {
+  const { userId, withinSeconds, after, limit } = page;
   const { rows } = await db.query<ExpiringLot>({
     name: "select expiring lots",
     text: `select lot_id, remaining, granted, ${timeText("expires_at")} as expires_at, version
              from point_lots
-            where user_id = $1 and is_open and expires_at > statement_timestamp() and expires_at <= $2
+            where user_id = $1 and is_open and expires_at > statement_timestamp()
+              and expires_at <= statement_timestamp() + $2 * interval '1 second'
               and expires_at < 'infinity'
               and (expires_at, version) > (coalesce($3::timestamptz, '-infinity'), coalesce($4::bigint, 0))
             order by expires_at, version limit $5`,
-    values: [userId, until, after?.expires_at ?? null, after?.version ?? null, limit],
+    values: [userId, withinSeconds, after?.expires_at ?? null, after?.version ?? null, limit],
   });
   return rows;
 }

@@ -1,6 +1,7 @@
 /** What happened to a user's points, newest first, each with the balance after it. */
 import type { Db } from "@todoke/kernel/db";
 import type { Kind } from "../ledger/account.ts";
+import { setFields } from "./set-fields.ts";
 import { timeText } from "./time.ts";
 
 export interface StatementRow {
@@ -54,7 +55,7 @@ select t.id as transaction_id, t.user_id, t.kind, t.point_amount, t.moved, t.bal
  order by t.version desc limit $8`;
 
 export async function selectStatement(db: Db, page: StatementPage): Promise<StatementRow[]> {
-  const { rows } = await db.query<Record<string, unknown>>({
+  const { rows } = await db.query<StatementRow>({
     name: "select point statement",
     text: statementText,
     values: [
@@ -68,5 +69,5 @@ export async function selectStatement(db: Db, page: StatementPage): Promise<Stat
       page.limit,
     ],
   });
-  return rows.map((row) => Object.fromEntries(Object.entries(row).filter(([, value]) => value !== null))) as never;
+  return rows.map(setFields);
 }

@@ -1,4 +1,8 @@
-/** What the scheduler asks and writes. Only the database's clock says what is due. */
+/**
+ * What the scheduler asks and writes. Only the database's clock says what is due. What is said of infinity is what the small
+ * indexes say (migrations/0002): by them, and no other, are the rows found. Once locked, a row is met by where it lies and
+ * by nothing besides: more conditions would let the planner look for it by another index, read from end to end.
+ */
 import type { Queryable, Tx } from "@todoke/kernel/db";
 
 /** False when another scheduler has its turn: two that count at once would together let too many through. */
@@ -17,19 +21,19 @@ const dueEvents = (from: string) => `
            'user_id', user_id, 'reservation_id', id, 'point_amount', point_amount::text, 'execute_at', execute_at)
     from ${from} r order by r.execute_at, r.id`;
 
-const takeText = `
+export const takeText = `
 with room as materialized (
   select greatest(0, $1::int - count(*))::int as room
-    from (select from point_reservations where status = 'PROCESSING' limit $1) p
+    from (select from point_reservations where status = 'PROCESSING' and sent_at < 'infinity' limit $1) p
 ),
 due as materialized (
   select ctid as row from point_reservations
-   where status = 'PENDING' and execute_at <= now()
+   where status = 'PENDING' and execute_at <= now() and execute_at < 'infinity'
    order by execute_at, id limit (select least(room, $2::int) from room) for update skip locked
 ),
 taken as (
   update point_reservations set status = 'PROCESSING', sent_at = now(), attempt_count = 1, updated_at = now()
-   where status = 'PENDING' and execute_at <= now() and ctid = any(array(select row from due))
+   where ctid = any(array(select row from due))
   returning id, user_id, point_amount, execute_at, sent_at
 ),
 told as (${dueEvents("taken")})
@@ -52,15 +56,15 @@ export async function takeDue(tx: Tx, bounds: { inFlightMax: number; batchMax: n
  * What was published and not heard of since is published again; what has not left yet goes when it goes. A row that was
  * removed since, as published ones are in time, is made anew.
  */
-const resendText = `
+export const resendText = `
 with late as materialized (
   select ctid as row from point_reservations
-   where status = 'PROCESSING' and sent_at < now() - $1::float8 * interval '1 millisecond'
+   where status = 'PROCESSING' and sent_at < now() - $1::float8 * interval '1 millisecond' and sent_at < 'infinity'
    order by sent_at limit $2 for update skip locked
 ),
 again as (
   update point_reservations set sent_at = now(), attempt_count = attempt_count + 1, updated_at = now()
-   where status = 'PROCESSING' and ctid = any(array(select row from late))
+   where ctid = any(array(select row from late))
   returning id, user_id, point_amount, execute_at, sent_at
 ),
 told as (${dueEvents("again")}
@@ -85,7 +89,8 @@ export async function selectNextDueMs(db: Queryable): Promise<number | undefined
   const { rows } = await db.query<{ in_ms: number | null }>({
     name: "next due",
     text: `select (extract(epoch from least(
-                     (select execute_at from point_reservations where status = 'PENDING' order by execute_at limit 1),
+                     (select execute_at from point_reservations
+                       where status = 'PENDING' and execute_at < 'infinity' order by execute_at limit 1),
                      (select next_run_at from point_schedules where status = 'ACTIVE' order by next_run_at limit 1))
                    - clock_timestamp()) * 1000)::float8 as in_ms`,
   });
@@ -108,14 +113,14 @@ export async function selectBacklog(db: Queryable): Promise<Backlog> {
   const { rows } = await db.query<Backlog>({
     name: "select reservation backlog",
     text: `select (select count(*) from (select from point_reservations
-                     where status = 'PENDING' and execute_at <= now() limit ${countMax}) d)::int as due,
+                     where status = 'PENDING' and execute_at <= now() and execute_at < 'infinity' limit ${countMax}) d)::int as due,
                   (select count(*) from (select from point_reservations
-                     where status = 'PROCESSING' limit ${countMax}) p)::int as processing,
+                     where status = 'PROCESSING' and sent_at < 'infinity' limit ${countMax}) p)::int as processing,
                   greatest(0, extract(epoch from now() - least(
                     (select greatest(execute_at, created_at) from point_reservations
-                      where status = 'PENDING' order by execute_at limit 1),
+                      where status = 'PENDING' and execute_at < 'infinity' order by execute_at limit 1),
                     (select sent_at from point_reservations
-                      where status = 'PROCESSING' order by sent_at limit 1))) * 1000)::float8 as "oldestMs"`,
+                      where status = 'PROCESSING' and sent_at < 'infinity' order by sent_at limit 1))) * 1000)::float8 as "oldestMs"`,
   });
   return rows[0] as Backlog;
 }

@@ -1,21 +1,22 @@
 /** Reads of what is booked ahead. */
 import { type Queryable, utcText } from "@todoke/kernel/db";
+import { setFields } from "../../store/set-fields.ts";
 
 export type ReservationStatus = "PENDING" | "PROCESSING" | "DONE" | "FAILED" | "CANCELLED";
 
-/** What is not there is null. */
+/** Fields that are not set are left out. */
 export interface ReservationView {
   readonly id: string;
   readonly user_id: string;
   readonly point_amount: bigint;
   readonly execute_at: string;
   readonly status: ReservationStatus;
-  readonly reason: string | null;
-  readonly expires_at: string | null;
-  readonly last_error: string | null;
-  readonly transaction_id: string | null;
-  readonly schedule_id: string | null;
-  readonly occurrence_at: string | null;
+  readonly reason?: string;
+  readonly expires_at?: string;
+  readonly last_error?: string;
+  readonly transaction_id?: string;
+  readonly schedule_id?: string;
+  readonly occurrence_at?: string;
   readonly attempt_count: number;
   readonly created_at: string;
   readonly updated_at: string;
@@ -32,12 +33,13 @@ export async function selectReservation(db: Queryable, id: string): Promise<Rese
     text: `select ${columns} from point_reservations where id = $1`,
     values: [id],
   });
-  return rows[0];
+  return rows[0] && setFields(rows[0]);
 }
 
 export interface ReservationsPage {
   readonly userId: string;
-  readonly status?: ReservationStatus | undefined;
+  /** Those that are one of these. */
+  readonly statuses?: readonly ReservationStatus[] | undefined;
   /** The last id of the page before. */
   readonly before?: string | undefined;
   readonly limit: number;
@@ -49,11 +51,11 @@ export async function selectReservations(db: Queryable, page: ReservationsPage):
     name: "select reservations",
     text: `select ${columns} from point_reservations
             where user_id = $1 and id < coalesce($2::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff')
-              and ($3::text is null or status = $3)
+              and ($3::text[] is null or status = any($3))
             order by id desc limit $4`,
-    values: [page.userId, page.before ?? null, page.status ?? null, page.limit],
+    values: [page.userId, page.before ?? null, page.statuses ?? null, page.limit],
   });
-  return rows;
+  return rows.map(setFields);
 }
 
 /** How many points are still to come: more than a balance can hold, perhaps. */

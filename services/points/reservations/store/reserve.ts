@@ -33,7 +33,7 @@ const told = (r: string) => `convert_to(json_strip_nulls(json_build_object(
  * A key that another process is writing at this moment is met by the unique index: the whole statement fails with 23505,
  * and run again it finds the row. The look-up of keys stays an index probe whatever the planner believes of the table.
  */
-const reserveText = `
+export const reserveText = `
 with input as materialized (
   select * from rows from (jsonb_to_recordset($1::jsonb) as (
            id uuid, user_id text, point_amount bigint, execute_at timestamptz, idempotency_key text, request_hash text,
@@ -72,20 +72,21 @@ export async function insertReservations(db: Db, rows: readonly ReservationRow[]
   return answers;
 }
 
+export const lockText = `select status from point_reservations where id = $1 for update`;
+
+export const cancelText = `
+update point_reservations set status = 'CANCELLED', updated_at = now() where id = $1 and status = 'PENDING'`;
+
 /** Undefined when it was PENDING, and is CANCELLED now; else what it is. None: there is no such reservation. */
 export async function cancelReservation(tx: Tx, id: string): Promise<ReservationStatus | "none" | undefined> {
   // Waits for a scheduler that has just taken it up, and then sees what it has become.
   const { rows } = await tx.query<{ status: ReservationStatus }>({
     name: "lock reservation",
-    text: `select status from point_reservations where id = $1 for update`,
+    text: lockText,
     values: [id],
   });
   const status = rows[0]?.status ?? "none";
   if (status !== "PENDING") return status;
-  await tx.query({
-    name: "cancel reservation",
-    text: `update point_reservations set status = 'CANCELLED', updated_at = now() where id = $1 and status = 'PENDING'`,
-    values: [id],
-  });
+  await tx.query({ name: "cancel reservation", text: cancelText, values: [id] });
   return undefined;
 }

@@ -1,4 +1,4 @@
-/** Rows of recurring grants, and what the scheduler makes of them. */
+/** Rows of recurring grants, and what callers and the scheduler make of them. */
 import { randomUUIDv7 } from "node:crypto";
 import { type Queryable, type Tx, utcText } from "@todoke/kernel/db";
 
@@ -41,31 +41,34 @@ export async function insertSchedule(db: Queryable, schedule: NewSchedule): Prom
   return rowCount === 1;
 }
 
-/** Adds users; who is in it already stays so. */
+/** Adds users and says how many; who is in it already stays so. */
 export async function insertScheduleUsers(
   db: Queryable,
   scheduleId: string,
   userIds: readonly string[],
-): Promise<void> {
-  await db.query({
+): Promise<number> {
+  const { rowCount } = await db.query({
     name: "insert schedule users",
     text: `insert into point_schedule_users (schedule_id, user_id)
            select $1, u.user_id from unnest($2::text[]) as u(user_id) order by u.user_id
            on conflict do nothing`,
     values: [scheduleId, userIds],
   });
+  return rowCount ?? 0;
 }
 
+/** Takes users out and says how many; what is booked for them stays booked. */
 export async function deleteScheduleUsers(
   db: Queryable,
   scheduleId: string,
   userIds: readonly string[],
-): Promise<void> {
-  await db.query({
+): Promise<number> {
+  const { rowCount } = await db.query({
     name: "delete schedule users",
     text: `delete from point_schedule_users where schedule_id = $1 and user_id = any($2::text[])`,
     values: [scheduleId, userIds],
   });
+  return rowCount ?? 0;
 }
 
 /** What has been booked stays booked. An ENDED one stays so. False: there is none that could be changed. */
@@ -94,15 +97,21 @@ export interface DueSchedule {
   readonly now: string;
 }
 
-/** The one that is due longest, locked; none that another process has. */
+export const dueText = `
+select schedule_id as "scheduleId", cron, time_zone as "timeZone", catch_up as "catchUp",
+       ${utcText("next_run_at")} as "nextRunAt", run_cursor as cursor, ${utcText("now()")} as now
+  from point_schedules
+ where status = 'ACTIVE' and next_run_at <= now()
+ order by updated_at limit 1 for update skip locked`;
+
+/**
+ * One that is due, locked; none that another process has. They take turns: whichever waits longest since its last step is
+ * next, so that one that has a year to catch up keeps no other from being in time.
+ */
 export async function lockDueSchedule(tx: Tx): Promise<DueSchedule | undefined> {
   const { rows } = await tx.query<DueSchedule>({
     name: "lock due schedule",
-    text: `select schedule_id as "scheduleId", cron, time_zone as "timeZone", catch_up as "catchUp",
-                  ${utcText("next_run_at")} as "nextRunAt", run_cursor as cursor, ${utcText("now()")} as now
-             from point_schedules
-            where status = 'ACTIVE' and next_run_at <= now()
-            order by next_run_at limit 1 for update skip locked`,
+    text: dueText,
   });
   return rows[0];
 }
@@ -119,7 +128,7 @@ export interface Occurrence {
  * A reservation for each user after the cursor. The key is unique per schedule, occurrence and user: whatever is done
  * twice is done once. Who joins while it goes on is in it if the cursor has not passed.
  */
-const occurText = `
+export const occurText = `
 with users as materialized (
   select user_id, row_number() over (order by user_id) as place
     from (select user_id from point_schedule_users where schedule_id = $1 and user_id > $3 order by user_id limit $4) u

@@ -13,16 +13,15 @@ export interface DueReservation {
   readonly reason: string | null;
 }
 
+export const lockText = `
+select r.id, r.user_id as "userId", r.point_amount as amount, r.status,
+       ${timeText("r.lot_expires_at")} as "expiresAt", r.reason
+  from (select distinct id from unnest($1::uuid[]) as i(id) order by id) i
+ cross join lateral (select * from point_reservations r where r.id = i.id limit 1 for update) r`;
+
 /** Those that there are, locked in the order of their ids. */
 export async function lockReservations(tx: Tx, ids: readonly string[]): Promise<Map<string, DueReservation>> {
-  const { rows } = await tx.query<DueReservation>({
-    name: "lock reservations",
-    text: `select r.id, r.user_id as "userId", r.point_amount as amount, r.status,
-                  ${timeText("r.lot_expires_at")} as "expiresAt", r.reason
-             from (select distinct id from unnest($1::uuid[]) as i(id) order by id) i
-            cross join lateral (select * from point_reservations r where r.id = i.id for update) r`,
-    values: [ids],
-  });
+  const { rows } = await tx.query<DueReservation>({ name: "lock reservations", text: lockText, values: [ids] });
   return new Map(rows.map((row) => [row.id, row]));
 }
 
@@ -31,6 +30,18 @@ export interface Granted {
   readonly transactionId: string;
 }
 
+/** The rows are found by their ids first: a join the planner could turn round, and read every reservation there is. */
+export const grantedText = `
+with granted as materialized (
+  select r.row, g.transaction_id from unnest($1::uuid[], $2::uuid[]) as g(id, transaction_id)
+   cross join lateral (select r.ctid as row from point_reservations r where r.id = g.id limit 1) r
+)
+update point_reservations r
+   set status = 'DONE', transaction_id = g.transaction_id, last_error = null, updated_at = now()
+  from granted g
+ where r.ctid = g.row and r.status in ('PROCESSING', 'FAILED')
+returning (extract(epoch from clock_timestamp() - greatest(r.execute_at, r.created_at)) * 1000)::float8 as delay_ms`;
+
 /**
  * They are DONE; also what had been given up before. Says how long each had been due, in milliseconds: since its time, or
  * since it was booked where that came later.
@@ -38,11 +49,7 @@ export interface Granted {
 export async function settleGranted(tx: Tx, granted: readonly Granted[]): Promise<readonly number[]> {
   const { rows } = await tx.query<{ delay_ms: number }>({
     name: "settle granted",
-    text: `update point_reservations r
-              set status = 'DONE', transaction_id = g.transaction_id, last_error = null, updated_at = now()
-             from unnest($1::uuid[], $2::uuid[]) as g(id, transaction_id)
-            where r.id = g.id and r.status in ('PROCESSING', 'FAILED')
-           returning (extract(epoch from clock_timestamp() - greatest(r.execute_at, r.created_at)) * 1000)::float8 as delay_ms`,
+    text: grantedText,
     values: [granted.map((each) => each.id), granted.map((each) => each.transactionId)],
   });
   return rows.map((row) => row.delay_ms);
@@ -51,21 +58,24 @@ export async function settleGranted(tx: Tx, granted: readonly Granted[]): Promis
 // As much as inbox_dlq keeps of it.
 const errorMax = 2_000;
 
+export const failedText = `
+with failed as (
+  update point_reservations set status = 'FAILED', last_error = $2, updated_at = now()
+   where id = $1 and status = 'PROCESSING'
+  returning id, user_id, point_amount, execute_at, updated_at
+)
+insert into outbox_events (event_id, event_type, subject, aggregate_key, version, payload)
+select $3::uuid, 'PointReservationFailed', 'points.events', id::text, 2,
+       jsonb_build_object('event_id', $3::uuid, 'event_type', 'PointReservationFailed', 'occurred_at', updated_at,
+         'version', 2, 'user_id', user_id, 'reservation_id', id, 'point_amount', point_amount::text,
+         'execute_at', execute_at, 'reason', $2::text)
+  from failed`;
+
 /** FAILED, and its event, unless it has ended already. */
 export async function settleFailed(tx: Tx, id: string, why: string): Promise<boolean> {
   const { rowCount } = await tx.query({
     name: "settle failed",
-    text: `with failed as (
-             update point_reservations set status = 'FAILED', last_error = $2, updated_at = now()
-              where id = $1 and status = 'PROCESSING'
-             returning id, user_id, point_amount, execute_at, updated_at
-           )
-           insert into outbox_events (event_id, event_type, subject, aggregate_key, version, payload)
-           select $3::uuid, 'PointReservationFailed', 'points.events', id::text, 2,
-                  jsonb_build_object('event_id', $3::uuid, 'event_type', 'PointReservationFailed', 'occurred_at', updated_at,
-                    'version', 2, 'user_id', user_id, 'reservation_id', id, 'point_amount', point_amount::text,
-                    'execute_at', execute_at, 'reason', $2::text)
-             from failed`,
+    text: failedText,
     values: [id, why.replaceAll("\0", "\uFFFD").slice(0, errorMax), randomUUIDv7()],
   });
   return rowCount === 1;

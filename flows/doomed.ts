@@ -1,0 +1,23 @@
+/** What a process is started with that is to die, or to fall asleep, at an exact step, or that has a wrong clock. */
+import { execFileSync } from "node:child_process";
+
+const instrument = new URL("../chaos/patches/instrument.ts", import.meta.url).href;
+const instrumented = { NODE_OPTIONS: `--import ${instrument}` };
+
+export interface Step {
+  /** Of a failpoint (docs/chaos.md). */
+  readonly name: string;
+  /** It dies, or falls asleep, when it gets there for the n-th time. */
+  readonly hit: number;
+}
+
+export const told = (action: "kill" | "stop", { name, hit }: Step) => ({
+  ...instrumented,
+  CHAOS_FAILPOINTS: JSON.stringify([{ name, action, hit }]),
+});
+
+export const withClockOff = (byMs: number) => ({ ...instrumented, CHAOS_SKEW_MS: String(byMs) });
+
+/** Whether it sleeps. */
+export const isStopped = (pid: number) =>
+  execFileSync("ps", ["-o", "state=", "-p", String(pid)], { encoding: "utf8" })[0] === "T";

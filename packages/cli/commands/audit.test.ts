@@ -1,0 +1,125 @@
+import { randomUUID } from "node:crypto";
+import { digestOf } from "@todoke/kernel/idempotency";
+import { testDatabase } from "@todoke/kernel/testing";
+import { changePoints, type PointsChange } from "@todoke/points/change-points";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { services } from "../services.ts";
+import { openShell } from "../testing/command.ts";
+
+/** A ledger with two users, a shell that knows its database, and no service that runs. */
+async function setup() {
+  const t = await testDatabase({ sets: [] });
+  const points = services.find(({ name }) => name === "points");
+  await (await points?.load())?.migrate({ DATABASE_URL: t.url }, { dryRun: false });
+  const db = t.open({ schema: "points" });
+  const change = changePoints(db, () => {});
+  const ask = (wanted: PointsChange) =>
+    change({ scope: "shop PUT /points", key: randomUUID(), requestHash: digestOf("") }, wanted);
+  for (const userId of ["u_1", "u_2"])
+    await ask({ kind: "ADD", userId, amount: 9223372036854775807n, expiresAt: null });
+  await ask({ kind: "SUB", userId: "u_1", amount: 30n });
+  await ask({ kind: "HOLD", userId: "u_1", amount: 5n, ttlSeconds: 900 });
+  const shell = openShell("todoke");
+  return {
+    db,
+    audit: (args = "points") => shell.run(`audit ${args}`, { DATABASE_URL: t.url }),
+    async [Symbol.asyncDispose]() {
+      await shell[Symbol.asyncDispose]();
+      await t[Symbol.asyncDispose]();
+    },
+  };
+}
+
+let t: Awaited<ReturnType<typeof setup>>;
+beforeAll(async () => {
+  t = await setup();
+});
+afterAll(() => t[Symbol.asyncDispose]());
+
+const balanceRule = "the balance is the sum of the user's transactions, and so is what is held";
+
+test("a sound ledger: what was checked, every rule, and that all hold", async () => {
+  const { code, out, err } = await t.audit();
+  expect({ code, err }).toEqual({ code: 0, err: "" });
+  const lines = out.trimEnd().split("\n");
+  expect(lines[0]).toBe("Checked 2 users, 4 transactions, 2 lots, 1 hold, 0 reservations:");
+  expect(lines).toContain(`  ✓ ${balanceRule}`);
+  expect(lines.slice(1, -1).every((line) => line.startsWith("  ✓ "))).toBe(true);
+  expect(lines.at(-1)).toBe(`All rules hold (${lines.length - 2}).`);
+  const json = JSON.parse((await t.audit("points --json")).out);
+  expect(json).toMatchObject({ checked: { users: 2, transactions: 4 }, findings: [] });
+  expect(json.rules).toHaveLength(lines.length - 2);
+});
+
+/** Does this to the ledger, looks, and puts it back. */
+async function broken<T>(text: string, back: string, look: () => Promise<T>): Promise<T> {
+  await t.db.query(text);
+  try {
+    return await look();
+  } finally {
+    await t.db.query(back);
+  }
+}
+
+const balance = (by: number) => `update point_root set balance = balance - (${by}) where user_id = 'u_1'`;
+
+test("a balance that somebody changed by hand: the rules that it breaks, about whom, and exit code 1", async () => {
+  const { code, out, err } = await broken(balance(1), balance(-1), () => t.audit());
+  expect({ code, err }).toEqual({ code: 1, err: "" });
+  expect(out).toContain(
+    `  ✗ ${balanceRule}\n      u_1: root 9223372036854775771/5, transactions 9223372036854775772/5\n`,
+  );
+  expect(out).toContain("  ✗ the user's lots add up to the balance\n      u_1: balance 9223372036854775771, lots ");
+  expect(out).toContain("  ✗ all accounts add up to 0\n");
+  expect(out).toMatch(/\n3 of \d+ rules do not hold\.\n$/);
+  const json = await broken(balance(1), balance(-1), () => t.audit("points --json"));
+  expect([json.code, JSON.parse(json.out).findings]).toEqual([
+    1,
+    expect.arrayContaining([{ rule: balanceRule, about: "u_1", detail: expect.stringContaining("771/5") }]),
+  ]);
+});
+
+test("a hold that was taken away, and a reservation that is DONE but never was granted", async () => {
+  const taken = await broken(
+    `create table kept as select * from point_holds; delete from point_holds`,
+    `insert into point_holds select * from kept; drop table kept`,
+    () => t.audit(),
+  );
+  expect([taken.code, taken.out]).toEqual([
+    1,
+    expect.stringContaining("  ✗ every hold is booked, and so is how it ended"),
+  ]);
+  const reserved = await broken(
+    `insert into point_reservations (id, user_id, point_amount, execute_at, status, idempotency_key, request_hash,
+                                     transaction_id, sent_at)
+     values (gen_random_uuid(), E'u_1\\x1b[31m', 7, '2020-01-01', 'DONE', 'k', sha256('k'), gen_random_uuid(), now())`,
+    `delete from point_reservations`,
+    () => t.audit(),
+  );
+  expect(reserved.code).toBe(1);
+  expect(reserved.out).toMatch(
+    /✗ a reservation that is DONE .*\n {6}[0-9a-f-]{36}: 7 points for u_1�\[31m at .*granted nothing/,
+  );
+  expect(reserved.out).not.toContain("\u001b");
+});
+
+test("of a rule that a whole table breaks, as many are shown as anybody reads", async () => {
+  const many = `insert into point_root (user_id, held) select 'x_' || n, 1 from generate_series(1, 100) n`;
+  const { code, out } = await broken(many, `delete from point_root where user_id like 'x%'`, () => t.audit());
+  expect(code).toBe(1);
+  expect(out.match(/ {6}x_\d+: root 0\/1/g)).toHaveLength(20);
+  expect(out).toContain("      (no more than 20 of a rule are shown)\n");
+});
+
+test("what cannot be audited is said: another service, no schema yet, no database", async () => {
+  expect((await t.audit("point")).err).toContain('There is no "point"; did you mean points?');
+  expect((await t.audit("points u_1")).code).toBe(2);
+  await using empty = await testDatabase({ sets: [] });
+  await using shell = openShell("todoke");
+  expect(await shell.run("audit points", { DATABASE_URL: empty.url })).toEqual({
+    code: 1,
+    out: "",
+    err: "✗ The schema of points is not up to date: run `todoke migrate points`.\n",
+  });
+  expect((await shell.run("audit points")).code).toBe(2);
+});

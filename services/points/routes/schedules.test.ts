@@ -1,0 +1,129 @@
+import { expect, test } from "vitest";
+import { most, setup } from "./testing.ts";
+
+const daily = { name: "daily-bonus", cron: "0 9 * * *", time_zone: "Asia/Tokyo", point_amount: 10 };
+const path = "/v1/points/schedules";
+
+async function scheduled(more: object = {}) {
+  const t = await setup();
+  const made = await t.post(path, { key: "k", body: { ...daily, ...more } });
+  const one = `${path}/${made.json.schedule_id}`;
+  return {
+    ...t,
+    made,
+    one,
+    show: async () => (await t.get(one)).json,
+    act: (name: "end" | "pause" | "resume") => t.post(`${one}/${name}`),
+    users: (method: "del" | "put", user_ids: unknown) => t[method](`${one}/users`, { body: { user_ids } }),
+    /** Its next time has come. */
+    comesRound: () => t.db.query(`update point_schedules set next_run_at = date_trunc('minute', now())`),
+  };
+}
+
+test("a recurring grant is made once per key, and says when it comes round first", async () => {
+  await using t = await scheduled({ point_amount: most, lot_ttl_seconds: 86_400, reason: "bonus" });
+  expect([t.made.status, t.made.json]).toMatchObject([
+    201,
+    {
+      ...daily,
+      point_amount: Number(most),
+      lot_ttl_seconds: 86_400,
+      reason: "bonus",
+      catch_up: "all",
+      status: "ACTIVE",
+    },
+  ]);
+  expect(t.made.text).toContain(`"point_amount":${most},`);
+  const { next_run_at, created_at } = t.made.json;
+  expect(next_run_at).toMatch(/T00:00:00\.000000Z$/); // nine in the morning in Tokyo
+  const ahead = Date.parse(next_run_at) - Date.parse(created_at);
+  expect(ahead > 0 && ahead <= 86_400_000).toBe(true);
+  expect((await t.get(t.one)).text).toBe(t.made.text);
+  const body = { ...daily, point_amount: most, lot_ttl_seconds: 86_400, reason: "bonus" };
+  const again = await t.post(path, { key: "k", body });
+  expect([again.isReplay, again.text]).toEqual([true, t.made.text]);
+  const taken = await t.post(path, { key: "k2", body: daily });
+  expect([taken.status, taken.json.code]).toEqual([409, "schedule-name-taken"]);
+});
+
+test("what cannot be read is refused by name, and nothing is made", async () => {
+  await using t = await setup();
+  const cases = [
+    [{ cron: "every day at nine" }, 422, "body.cron"],
+    [{ cron: "0 25 * * *" }, 422, "body.cron"],
+    [{ cron: "0 0 30 2 *" }, 422, "body.cron"],
+    [{ time_zone: "Mars/Olympus" }, 422, "body.time_zone"],
+    [{ time_zone: "+09:00" }, 422, "body.time_zone"],
+    [{ catch_up: "some" }, 400, "body.catch_up"],
+    [{ lot_ttl_seconds: 0 }, 400, "body.lot_ttl_seconds"],
+    [{ point_amount: "9223372036854775808" }, 400, "body.point_amount"],
+    [{ name: "" }, 400, "body.name"],
+    [{ user_ids: ["u_1"] }, 400, "body.user_ids"],
+  ] as const;
+  for (const [more, status, field] of cases) {
+    const answer = await t.post(path, { key: "k", body: { ...daily, ...more } });
+    expect([more, answer.status, answer.json.errors[0].field]).toEqual([more, status, field]);
+  }
+  expect((await t.post(path, { body: daily })).json.code).toBe("idempotency-key-missing");
+  expect((await t.get(path)).json).toEqual({ schedules: [] });
+});
+
+test("users are added and taken out, said twice it is the same, and they are listed page by page", async () => {
+  await using t = await scheduled();
+  expect((await t.users("put", ["c", "a", "b", "a"])).json).toEqual({
+    schedule_id: t.made.json.schedule_id,
+    changed: 3,
+  });
+  expect((await t.users("put", ["a", "d"])).json.changed).toBe(1);
+  expect((await t.users("del", ["d", "x"])).json.changed).toBe(1);
+  expect((await t.users("del", ["d"])).json.changed).toBe(0);
+  const first = (await t.get(`${t.one}/users?limit=2`)).json;
+  expect(first.user_ids).toEqual(["a", "b"]);
+  expect((await t.get(`${t.one}/users?limit=2&cursor=${first.next_cursor}`)).json.user_ids).toEqual(["c"]);
+  const many = Array.from({ length: 1_000 }, (_, i) => `${i}`.padEnd(128, "届"));
+  expect((await t.users("put", many)).json.changed).toBe(1_000);
+  for (const wrong of [[], [...many, "one more"], [""], ["届".repeat(129)], "a"])
+    expect((await t.users("put", wrong)).json.errors[0].field).toMatch(/^body\.user_ids/);
+});
+
+test("every occurrence becomes a reservation for each user, and none while it is paused or after its end", async () => {
+  await using t = await scheduled({ lot_ttl_seconds: 3_600 });
+  await t.users("put", ["u_1", "u_2"]);
+  await t.comesRound();
+  expect((await t.act("pause")).json.status).toBe("PAUSED");
+  expect((await t.act("pause")).status).toBe(200);
+  expect(await t.scheduler().lookOnce()).toBe(0);
+  expect((await t.act("resume")).json.status).toBe("ACTIVE");
+  expect(await t.scheduler().lookOnce()).toBe(2);
+  await t.work(await t.dueEvents());
+  const { reservations } = (await t.get("/v1/points/users/u_2/reservations")).json;
+  expect(reservations).toMatchObject([{ status: "DONE", point_amount: 10, schedule_id: t.made.json.schedule_id }]);
+  expect((await t.get("/v1/points/users/u_2/expiring")).json.lots.length).toBe(1);
+  await t.comesRound();
+  expect((await t.act("end")).json.status).toBe("ENDED");
+  expect((await t.act("end")).status).toBe(200);
+  expect(await t.scheduler().lookOnce()).toBe(0);
+  for (const answer of [await t.act("resume"), await t.act("pause"), await t.users("put", ["u_3"])])
+    expect([answer.status, answer.json.code]).toEqual([409, "schedule-ended"]);
+  expect((await t.users("del", ["u_1"])).json.changed).toBe(1);
+});
+
+test("all are listed, the newest first, by status too; one that never was is not found", async () => {
+  await using t = await scheduled();
+  const { schedule_id } = (await t.post(path, { key: "k2", body: { ...daily, name: "other" } })).json;
+  await t.act("end");
+  const first = (await t.get(`${path}?limit=1`)).json;
+  expect(first.schedules).toMatchObject([{ schedule_id, name: "other" }]);
+  const second = (await t.get(`${path}?limit=1&cursor=${first.next_cursor}`)).json;
+  expect(second.schedules).toMatchObject([{ name: "daily-bonus", status: "ENDED" }]);
+  expect(second).not.toHaveProperty("next_cursor");
+  expect((await t.get(`${path}?status=ACTIVE`)).json.schedules).toMatchObject([{ schedule_id }]);
+  const never = `${path}/0190f3c2-7a3b-7c1e-9f00-8a6b2c4d5e6f`;
+  const answers = [
+    await t.get(never),
+    await t.post(`${never}/pause`),
+    await t.put(`${never}/users`, { body: { user_ids: ["a"] } }),
+    await t.del(`${never}/users`, { body: { user_ids: ["a"] } }),
+  ];
+  for (const answer of answers) expect([answer.status, answer.json.code]).toEqual([404, "schedule-not-found"]);
+});

@@ -1,0 +1,98 @@
+import { hash } from "node:crypto";
+import { memoryBus } from "@todoke/kernel/bus";
+import { testDatabase, until } from "@todoke/kernel/testing";
+import { expect, test } from "vitest";
+import { migrate, start } from "./main.ts";
+
+async function setup() {
+  const t = await testDatabase();
+  const env = {
+    DATABASE_URL: t.url,
+    POINTS_PORT: "0",
+    LOG_LEVEL: "silent",
+    TODOKE_API_KEYS: `shop=points:write+read=${hash("sha256", "tdk_shop", "hex")}`,
+  };
+  await migrate(env, { dryRun: false });
+  return {
+    db: t.open({ schema: "points" }),
+    /** The service, as `todoke` starts it. */
+    start: (roles = "api,relay,scheduler,upkeep,worker") =>
+      start({ ...env, POINTS_ROLES: roles }, { openBus: async () => memoryBus() }),
+    [Symbol.asyncDispose]: () => t[Symbol.asyncDispose](),
+  };
+}
+
+type Service = Awaited<ReturnType<typeof start>>;
+
+const send = async ({ url }: Service, [method, path, key]: readonly [string, string, string], body?: object) => {
+  const answer = await fetch(`${url}${path}`, {
+    method,
+    headers: {
+      authorization: "Bearer tdk_shop",
+      "idempotency-key": key,
+      ...(body && { "content-type": "application/json" }),
+    },
+    ...(body && { body: JSON.stringify(body) }),
+  });
+  return (await answer.json()) as { id: string };
+};
+
+const metricsOf = async ({ opsUrl }: Service) => (await (await fetch(`${opsUrl}/metrics`)).text()).split("\n");
+
+test("changes, reservations and grants are counted on /metrics by what became of them", async () => {
+  await using t = await setup();
+  await using service = await t.start();
+  const some = { user_id: "u_1", point_amount: 100 };
+  await send(service, ["PUT", "/point/add", "key-1"], some);
+  await send(service, ["POST", "/v1/points/additions", "key-1"], some);
+  await send(service, ["PUT", "/point/add", "key-1"], { ...some, point_amount: 1 });
+  await send(service, ["PUT", "/point/sub", "key-2"], some);
+  await send(service, ["PUT", "/point/sub", "key-3"], some);
+  await send(service, ["PUT", "/point/add", "key-4"], { ...some, expires_at: "2020-01-01T00:00:00Z" });
+  const ahead = { ...some, execute_at: "2999-01-01T00:00:00Z" };
+  const { id } = await send(service, ["POST", "/point/reserve", "key-5"], ahead);
+  await send(service, ["DELETE", `/v1/points/reservations/${id}`, "key-6"]);
+  await send(service, ["DELETE", `/v1/points/reservations/${id}`, "key-7"]);
+  await send(service, ["POST", "/point/reserve", "key-8"], { ...some, execute_at: "2020-01-01T00:00:00Z" });
+  await until("the reservation that was due is granted, and told", async () =>
+    (await metricsOf(service)).includes("points_reservation_delay_seconds_count 1"),
+  );
+  expect(await metricsOf(service)).toEqual(
+    expect.arrayContaining([
+      'points_change_total{kind="ADD",result="applied"} 1',
+      'points_change_total{kind="ADD",result="replayed"} 1',
+      'points_change_total{kind="ADD",result="conflict"} 1',
+      'points_change_total{kind="ADD",result="refused"} 1',
+      'points_change_total{kind="SUB",result="applied"} 1',
+      'points_change_total{kind="SUB",result="conflict"} 1',
+      'points_reservation_total{action="reserve",result="applied"} 2',
+      'points_reservation_total{action="cancel",result="applied"} 1',
+      'points_reservation_total{action="cancel",result="conflict"} 1',
+      // By its booking, and not by its time, which was years ago.
+      expect.stringMatching(/^points_reservation_delay_seconds_bucket\{le="300"\} 1$/),
+      "points_outbox_failed_current 0",
+      'todoke_inbox_dead_current{consumer="points"} 0',
+    ]),
+  );
+});
+
+test("what is due and not granted is counted with its age, whoever should have granted it", async () => {
+  await using t = await setup();
+  const insert = `insert into point_reservations
+    (id, user_id, point_amount, execute_at, status, sent_at, idempotency_key, request_hash, created_at)
+    select uuidv7(), 'u', 1, now() - at, status, case status when 'PROCESSING' then now() - sent end, key,
+           sha256(convert_to(key, 'utf8')), now() - booked
+      from (values ('1', interval '2 hours', 'PENDING', null::interval, interval '1 hour'),
+                   ('2', interval '30 minutes', 'PENDING', null, interval '3 hours'),
+                   ('3', interval '-1 hour', 'PENDING', null, interval '3 hours'),
+                   ('4', interval '3 hours', 'PROCESSING', interval '10 minutes', interval '4 hours')
+           ) r(key, at, status, sent, booked)`;
+  await t.db.query(insert);
+  await using service = await t.start("upkeep");
+  const lines = await metricsOf(service);
+  expect(lines).toContain('points_reservation_backlog{status="due"} 2');
+  expect(lines).toContain('points_reservation_backlog{status="processing"} 1');
+  const age = Number(lines.find((line) => line.startsWith("points_reservation_backlog_age_seconds "))?.split(" ")[1]);
+  expect(age).toBeGreaterThanOrEqual(3_600); // since the first was booked, an hour after its time
+  expect(age).toBeLessThan(7_200);
+});
