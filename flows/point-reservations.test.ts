@@ -35,10 +35,12 @@ async function openScene(kind: BusKind) {
     ...town,
     reserve,
     statusesOf,
-    untilAll: (status: string, ids: readonly string[]) =>
-      until(`${ids.length} are ${status}`, async () => (await statusesOf(ids)).every((each) => each === status), {
-        withinMs,
-      }),
+    async untilAll(status: string, ids: readonly string[]) {
+      for (const id of ids) {
+        const isSo = async () => (await client.reservation(id)).status === status;
+        await until(`reservation ${id} is ${status}`, isSo, { withinMs });
+      }
+    },
     async stopWorker() {
       worker.signal("SIGTERM");
       expect(await worker.exited).toBe(0);

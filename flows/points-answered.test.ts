@@ -96,8 +96,8 @@ function faultsOf({ key, user, change, answer }: Outcome, booked: readonly Booke
 test("kill -9 of those who answer: what was answered is in the ledger once", { timeout: 120_000 }, async () => {
   await using town = await openTown({ kind: "postgres", processes: [["api", "relay"], ["api"]] });
   const asking = startClients(town);
-  for (const name of ["gather.carrying", "transaction.commit-sent", "gather.carried"])
-    await town.dieAt({ name, hit: 20, role: "api" });
+  const steps = ["gather.carrying", "transaction.commit-sent", "gather.carried"];
+  await town.dieAt(...steps.map((name) => ({ name, hit: 20, role: "api" }) as const));
   await using doomed = await town.start(["api"]);
   const before = asking.outcomes.length;
   await until("everybody has called", () => asking.outcomes.length > before + 4 * clients, { withinMs: 30_000 });

@@ -11,7 +11,7 @@ import { type BusKind, startBroker } from "./buses.ts";
 import { isStopped, type Step as Place, told } from "./doomed.ts";
 import { endOf, fill, openBooking } from "./points-booking.ts";
 import { apiKeys, clientOf, inParallel } from "./points-client.ts";
-import { isAllDone, recordFaults } from "./points-record.ts";
+import { recordFaults, untilAllDone } from "./points-record.ts";
 import { type Launched, launch, type Serving, serve } from "./serving.ts";
 
 export type Role = "api" | "relay" | "scheduler" | "upkeep" | "worker";
@@ -81,6 +81,15 @@ export async function openTown({ kind, postgres, processes = apart }: TownOption
     }
   }
 
+  async function dieAtOne({ role, ...step }: Step): Promise<void> {
+    const doomed = await launchOne([role], told("kill", step));
+    let isOver = false;
+    doomed.exited.then(() => (isOver = true));
+    welcome(doomed, [role]).catch(() => {}); // It may meet the step, and die, before it serves.
+    await until(`a process dies at ${step.name}`, () => isOver, { withinMs: 60_000 });
+    await endLeasesOf(doomed.pid);
+  }
+
   let looked = 0;
   /** What the API says of everything that was booked since the last look, and of everybody who ever got something. */
   async function shownFaults(): Promise<string[]> {
@@ -117,15 +126,8 @@ export async function openTown({ kind, postgres, processes = apart }: TownOption
       const answer = await fetch(`${opsOf(teller as Serving)}/debug/notification/inbox/${user}`);
       return ((await answer.json()) as { notifications: [] }).notifications;
     },
-    /** One more process, which dies at this step while clients book. */
-    async dieAt({ role, ...step }: Step): Promise<void> {
-      const doomed = await launchOne([role], told("kill", step));
-      let isOver = false;
-      doomed.exited.then(() => (isOver = true));
-      welcome(doomed, [role]).catch(() => {}); // It may meet the step, and die, before it serves.
-      await until(`a process dies at ${step.name}`, () => isOver, { withinMs: 60_000 });
-      await endLeasesOf(doomed.pid);
-    },
+    /** A further process for each step, which dies there while clients go on. */
+    dieAt: (...steps: readonly Step[]) => Promise.all(steps.map(dieAtOne)),
     /** One more process, which falls asleep at this step. */
     async sleepAt({ role, ...step }: Step): Promise<Serving> {
       const sleeper = await launchOne([role], told("stop", step));
@@ -138,7 +140,7 @@ export async function openTown({ kind, postgres, processes = apart }: TownOption
     /** No more is booked, all that was is granted and told, and everything fits. */
     async faults(): Promise<readonly string[]> {
       await booking.stop();
-      await until("all is granted and told", () => isAllDone(db), { withinMs: 60_000 });
+      await untilAllDone(db);
       return [...(await recordFaults(db, booking.booked)), ...(await shownFaults())];
     },
     [Symbol.asyncDispose]: () => all.disposeAsync(),

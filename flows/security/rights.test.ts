@@ -68,6 +68,8 @@ test("no way of writing an id leads to another user, or to oneself by another na
     [(id) => `/v1/users/${id}/profile`, {}],
     [(id) => `/v1/users/${id}/entitlements`, {}],
     [(id) => `/v1/users/${id}/export`, {}],
+    [(id) => `/v1/points/users/${id}/balance`, {}],
+    [(id) => `/users/${id}/reserved-points`, {}],
     [(id) => `/v1/users/${id}`, { method: "PATCH", headers: { "if-match": '"1"' }, body: { display_name: "Mine" } }],
     [(id) => `/v1/users/${id}:delete`, { method: "POST", headers: { "idempotency-key": "k" }, body: { reason: "x" } }],
   ];

@@ -80,3 +80,17 @@ test("a refund into a lot that has run out meanwhile is booked, and its end righ
   await expect(t.refund(transaction_id)).rejects.toMatchObject({ code: "refund-too-large" });
   expect(await t.audit()).toEqual([]);
 });
+
+test("a user whose points cannot be booked is told, and keeps nobody else's from it", async () => {
+  await using t = await setup();
+  for (const user of ["broken", "u_1", "u_2"]) await t.add(user, 5n, { expiresAt: inSeconds(600) });
+  await t.age("1 hour");
+  await t.db.query(`update point_root set balance = 0 where user_id = 'broken'`);
+  const told: unknown[] = [];
+  await using _ = keepExpiring(t.db, { everyMs: 10, onCommitted: () => {}, onError: (error) => told.push(error) });
+  await until(
+    "the others are booked",
+    async () => (await t.rows(`select from point_transactions where kind = 'EXPIRE'`)).length === 2,
+  );
+  await until("it is told", async () => told.some((error) => String(error).includes("broken")));
+});

@@ -6,7 +6,7 @@ import { Misused } from "../faults.ts";
 import { oneLine, plural, say, styled } from "../output.ts";
 import { onDatabase } from "../service-database.ts";
 
-// A hundred million transactions have been read by then; what takes longer does not come to an end.
+// A million transactions take some ten seconds: a hundred million have their time, and what hangs comes to an end.
 const statementTimeoutMs = 60 * 60 * 1_000;
 
 export async function auditPoints({ env, services, names, switches }: Call): Promise<number> {

@@ -111,6 +111,19 @@ test("of a rule that a whole table breaks, as many are shown as anybody reads", 
   expect(out).toContain("      (no more than 20 of a rule are shown)\n");
 });
 
+test("it is given an hour where a service gives a statement seconds, and nothing that it does can change a row", async () => {
+  const { code, err } = await broken(
+    `alter table point_root rename to kept;
+     create function witness() returns boolean language plpgsql as $$ begin
+       raise exception 'timeout %, read only %', current_setting('statement_timeout'), current_setting('transaction_read_only');
+     end $$;
+     create view point_root as select * from kept where witness()`,
+    `drop view point_root; drop function witness; alter table kept rename to point_root`,
+    () => t.audit(),
+  );
+  expect([code, err]).toEqual([1, "✗ The database of points refused: timeout 1h, read only on\n"]);
+});
+
 test("what cannot be audited is said: another service, no schema yet, no database", async () => {
   expect((await t.audit("point")).err).toContain('There is no "point"; did you mean points?');
   expect((await t.audit("points u_1")).code).toBe(2);

@@ -1,133 +1,74 @@
-import { randomUUIDv7 } from "node:crypto";
 import { Problem } from "@todoke/kernel/problem";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { pointsMax, type Time } from "./account.ts";
 import { applyChanges } from "./apply-changes.ts";
-import type { Applied, Change, Result } from "./changes.ts";
-import { Coins, Tables } from "./testing.ts";
+import type { Applied } from "./changes.ts";
+import { Tables } from "./testing.ts";
+import { type Batch, Play, plays } from "./testing-play.ts";
 
 const user = "u_1";
 const start = Date.parse("2026-01-15T00:00:00.000Z");
 const time = (second: number): Time => new Date(start + second * 1_000).toISOString();
 
-const amount = fc.integer({ min: 1, max: 12 });
-const part = fc.option(amount, { nil: undefined });
-const which = fc.nat({ max: 30 });
-const operation = fc.oneof(
-  fc.record({
-    op: fc.constantFrom("ADD" as const, "GRANT" as const),
-    amount,
-    lasts: fc.option(fc.integer({ min: 1, max: 20 })),
-  }),
-  fc.record({ op: fc.constant("SUB" as const), amount }),
-  fc.record({ op: fc.constant("HOLD" as const), amount, ttlSeconds: fc.integer({ min: 1, max: 15 }) }),
-  fc.record({ op: fc.constant("CAPTURE" as const), which, part }),
-  fc.record({ op: fc.constant("RELEASE" as const), which }),
-  fc.record({ op: fc.constant("REFUND" as const), which, part }),
-);
-const batch = fc.record({ wait: fc.nat({ max: 8 }), operations: fc.array(operation, { minLength: 1, maxLength: 4 }) });
-type Operation = typeof operation extends fc.Arbitrary<infer Value> ? Value : never;
-
 /** The real rules and the coins, side by side. */
 class Ledger {
   readonly tables = new Tables();
-  readonly coins = new Coins();
-  #second = 0;
-  readonly #ids: string[] = [];
+  readonly play = new Play(["u_1", "u_2", "u_3"], {
+    expiresAt: (units) => time(this.play.units + units),
+    ttlSeconds: (units) => units,
+    modelTime: time,
+  });
 
   /** Carries out the operations in one batch, some seconds after those before. */
-  run({ wait, operations }: { readonly wait: number; readonly operations: readonly Operation[] }): void {
-    this.#second += wait;
-    const batch = operations.map((each) => this.#ask(each));
-    const at = time(this.#second);
-    const { results, rows } = applyChanges(
-      [this.tables.account(user, at)],
-      batch.map(({ change }) => change),
-    );
-    this.coins.passTo(at);
-    for (const [place, { expected }] of batch.entries()) {
-      expect(results[place] instanceof Problem).toBe(!expected());
-      this.coins.passTo(at);
-    }
-    this.tables.write(rows);
-    this.#check(results);
-  }
-
-  #ask(operation: Operation): { change: Change; expected: () => boolean } {
-    const id = randomUUIDv7();
-    const asked = { id, idempotencyKey: `key ${id}` };
-    const name = "which" in operation ? (this.#ids[operation.which % (this.#ids.length || 1)] ?? id) : id;
-    this.#ids.push(id);
-    switch (operation.op) {
-      case "ADD":
-      case "GRANT": {
-        const expiresAt = operation.lasts === null ? null : time(this.#second + operation.lasts);
-        const change = { ...asked, kind: operation.op, userId: user, amount: BigInt(operation.amount), expiresAt };
-        return { change, expected: () => this.coins.grant(id, operation.amount, expiresAt) };
-      }
-      case "SUB": {
-        const change = { ...asked, kind: "SUB", userId: user, amount: BigInt(operation.amount) } as const;
-        return { change, expected: () => this.coins.take(id, operation.amount, "spent") };
-      }
-      case "HOLD": {
-        const { ttlSeconds } = operation;
-        const change = { ...asked, kind: "HOLD", userId: user, amount: BigInt(operation.amount), ttlSeconds } as const;
-        return { change, expected: () => this.coins.hold(id, operation.amount, time(this.#second + ttlSeconds)) };
-      }
-      case "CAPTURE": {
-        const part = operation.part === undefined ? undefined : BigInt(operation.part);
-        const change = { ...asked, kind: "CAPTURE", holdId: name, amount: part } as const;
-        return { change, expected: () => this.coins.endHold(name, operation.part) };
-      }
-      case "RELEASE":
-        return { change: { ...asked, kind: "RELEASE", holdId: name }, expected: () => this.coins.endHold(name, 0) };
-      case "REFUND": {
-        const part = operation.part === undefined ? undefined : BigInt(operation.part);
-        const change = { ...asked, kind: "REFUND", transactionId: name, amount: part } as const;
-        return { change, expected: () => this.#refunds(name, operation.part) };
-      }
-    }
-  }
-
-  /** A captured hold is refunded by the name of its capture; only what was written before this batch can be named. */
-  #refunds(name: string, amount: number | undefined): boolean {
-    const spent = this.tables.transactions.find((each) => each.id === name);
-    if (spent?.kind === "SUB") return this.coins.giveBack(name, amount);
-    return spent?.kind === "CAPTURE" && this.coins.giveBack(spent.refersTo ?? "", amount);
+  async run(batch: Batch): Promise<void> {
+    this.play.units += batch.wait;
+    const at = time(this.play.units);
+    const last = new Map<string, Applied>();
+    const [done, expected] = await this.play.check(batch, async (changes) => {
+      const { results, rows } = applyChanges(
+        this.play.users.map((each) => this.tables.account(each, at)),
+        changes,
+      );
+      this.tables.write(rows);
+      for (const each of results) if (!(each instanceof Problem)) last.set(each.transaction.userId, each);
+      return results.map((each) => !(each instanceof Problem));
+    });
+    expect(done).toEqual(expected);
+    for (const each of this.play.users) this.#check(each, last.get(each));
   }
 
   /** What holds after everything. */
-  #check(results: readonly Result[]): void {
-    const { transactions, lots, holds } = this.tables;
-    const { balance, held, version } = this.tables.account(user, time(this.#second));
+  #check(userId: string, last: Applied | undefined): void {
+    const coins = this.play.coinsOf(userId);
+    const { balance, held, version, lots, holds } = this.tables.account(userId, time(this.play.units));
+    const transactions = this.tables.transactions.filter((each) => each.userId === userId);
     const sum = (amounts: readonly bigint[]) => amounts.reduce((total, each) => total + each, 0n);
     const moved = (...kinds: string[]) => sum(transactions.filter((t) => kinds.includes(t.kind)).map((t) => t.moved));
-    expect(balance).toBe(this.coins.count("user"));
-    expect(held).toBe(this.coins.count("held"));
-    expect(moved("SUB", "CAPTURE") - moved("REFUND")).toBe(this.coins.count("spent"));
-    expect(moved("EXPIRE")).toBe(this.coins.count("expired"));
-    expect(moved("ADD", "GRANT") - this.coins.count("spent") - this.coins.count("expired")).toBe(balance + held);
+    expect(balance).toBe(coins.count("user"));
+    expect(held).toBe(coins.count("held"));
+    expect(moved("SUB", "CAPTURE") - moved("REFUND")).toBe(coins.count("spent"));
+    expect(moved("EXPIRE")).toBe(coins.count("expired"));
+    expect(moved("ADD", "GRANT") - coins.count("spent") - coins.count("expired")).toBe(balance + held);
     expect(sum(transactions.map((each) => each.pointAmount))).toBe(balance);
-    expect(sum([...lots.values()].map((lot) => lot.remaining))).toBe(balance);
-    for (const { lotId, remaining } of lots.values()) expect(remaining).toBe(this.coins.count("user", lotId));
-    expect(sum([...holds.values()].filter((hold) => hold.status === "HELD").map((hold) => hold.amount))).toBe(held);
+    expect(sum(lots.map((lot) => lot.remaining))).toBe(balance);
+    for (const { lotId, remaining } of lots) expect(remaining).toBe(coins.count("user", lotId));
+    expect(sum(holds.filter((hold) => hold.status === "HELD").map((hold) => hold.amount))).toBe(held);
     expect(transactions.map((each) => each.version)).toEqual(transactions.map((_, place) => BigInt(place + 1)));
     expect(version).toBe(BigInt(transactions.length));
     expect(transactions.every((each) => each.balanceAfter >= 0n && each.heldAfter >= 0n && each.moved > 0n)).toBe(true);
     expect(new Set(transactions.map((each) => each.idempotencyKey)).size).toBe(transactions.length);
-    const last = results.findLast((each): each is Applied => !(each instanceof Problem));
     if (last) expect([last.balance, last.held]).toEqual([balance, held]);
   }
 }
 
-test("whatever is added, spent, held, captured, released, refunded and runs out, every point is where it should be", () => {
-  fc.assert(
-    fc.property(fc.array(batch, { maxLength: 30 }), (batches) => {
+test("whatever is added, spent, held, captured, released, refunded and runs out, every point is where it should be", async () => {
+  await fc.assert(
+    fc.asyncProperty(plays(30), async (batches) => {
       const ledger = new Ledger();
-      for (const each of batches) ledger.run(each);
+      for (const each of batches) await ledger.run(each);
     }),
-    { numRuns: 2_000 },
+    { numRuns: 1_500 },
   );
 });
 

@@ -2,7 +2,7 @@
  * A ledger so naive that it can be believed: every point is a coin that lies somewhere. What the real one computes with lots,
  * uses and sums must come out as it does here by moving coins one by one.
  */
-import type { Account, Hold, Lot, LotUse, Referred, Time } from "./account.ts";
+import type { Account, Hold, Lot, LotUse, Referred, Root, Time } from "./account.ts";
 import type { LedgerRows, Transaction } from "./changes.ts";
 
 interface Coin {
@@ -77,24 +77,25 @@ export class Tables {
   readonly lots = new Map<string, Lot>();
   readonly #uses = new Map<string, LotUse>();
   readonly holds = new Map<string, Hold>();
-  #root = { balance: 0n, held: 0n, version: 0n };
+  readonly #roots = new Map<string, Root>();
 
   write(rows: LedgerRows): void {
     this.transactions.push(...rows.transactions);
     for (const lot of rows.lots) this.lots.set(lot.lotId, { ...lot });
     for (const use of rows.uses) this.#uses.set(`${use.transactionId} ${use.lotId}`, { ...use });
     for (const hold of rows.holds) this.holds.set(hold.holdId, hold);
-    for (const root of rows.roots) this.#root = root;
+    for (const root of rows.roots) this.#roots.set(root.userId, root);
   }
 
   account(userId: string, at: Time): Account {
-    const { balance, held, version } = this.#root;
-    const referred: Referred[] = this.transactions.map(({ id, kind, refersTo }) => ({
-      transactionId: id,
-      kind,
-      refersTo,
-    }));
-    const read = { lots: [...this.lots.values()], uses: [...this.#uses.values()], holds: [...this.holds.values()] };
-    return { userId, balance, held, version, at, ...read, referred, lotsLeftOut: false };
+    const { balance, held, version } = this.#roots.get(userId) ?? { balance: 0n, held: 0n, version: 0n };
+    const isTheirs = (row: { readonly userId: string }) => row.userId === userId;
+    const referred: Referred[] = this.transactions
+      .filter(isTheirs)
+      .map(({ id, kind, refersTo }) => ({ transactionId: id, kind, refersTo }));
+    const lots = [...this.lots.values()].filter(isTheirs);
+    const uses = [...this.#uses.values()].filter(({ lotId }) => this.lots.get(lotId)?.userId === userId);
+    const holds = [...this.holds.values()].filter(isTheirs);
+    return { userId, balance, held, version, at, lots, uses, holds, referred, lotsLeftOut: false };
   }
 }

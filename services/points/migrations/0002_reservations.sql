@@ -44,7 +44,7 @@ create index point_reservations_sent on point_reservations (sent_at, id)
 create index point_reservations_of_user on point_reservations (user_id, id) where user_id is not null;
 -- confirm: what is still to come for a user
 create index point_reservations_to_come on point_reservations (user_id) include (point_amount)
-  where status in ('PENDING', 'PROCESSING');
+  where status in ('PENDING', 'PROCESSING') and user_id is not null;
 
 -- Recurring grants: at every time that `cron` names in `time_zone`, each user of the schedule gets a reservation.
 create table point_schedules (

@@ -154,3 +154,40 @@ test("a schedule that this build cannot read is paused and told, and holds up no
   expect(await t.row(broken)).toMatchObject({ status: "PAUSED" });
   expect(await t.statuses()).toEqual({ PROCESSING: 1 });
 });
+
+test("schedules take turns: one that has a year to catch up keeps no other from being in time", async () => {
+  await using t = await setup();
+  const behind = await t.schedule({ daysAgo: 365 });
+  const [{ minute, cron }] = await t.rows(
+    `select to_char(now() at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:00Z') as minute,
+            to_char(now() at time zone 'utc', 'FMMI FMHH24 * * *') as cron`,
+  );
+  const inTime = await t.schedule({ cron, nextRunAt: minute, catchUp: "none" });
+  for (let steps = 0; steps < 2; steps++) await stepSchedules(t.db, { onError });
+  const [made] = await t.rows(`select array_agg(schedule_id order by id) as by from point_reservations`);
+  expect(made.by).toEqual([behind, inTime]);
+});
+
+test("a schedule that fails holds up neither the other schedules nor what was booked one by one, and is told", async () => {
+  await using t = await setup();
+  await t.db.query(`alter table point_reservations add constraint no_poison check (reason <> 'poison')`);
+  const poison = await t.schedule({ reason: "poison", daysAgo: 3 });
+  const sound = await t.schedule({ daysAgo: 1 });
+  await t.reserve();
+  const told = vi.fn();
+  const one = t.scheduler({ everyMs: 600_000, onError: told });
+  await one.lookOnce();
+  await one.lookOnce();
+  expect(told.mock.calls.map(([error]) => String(error))).toEqual([expect.stringContaining(poison)]);
+  expect(await t.statuses()).toEqual({ PROCESSING: 3 });
+  expect(await t.row(sound)).toMatchObject({ is_ahead: true });
+  expect(await t.row(poison)).toMatchObject({ status: "ACTIVE", is_ahead: false });
+});
+
+test("points may be made to last longer than time does: they end with the year 9999", async () => {
+  await using t = await setup();
+  await t.schedule({ lotTtlSeconds: Number.MAX_SAFE_INTEGER });
+  await stepSchedules(t.db, { onError });
+  const [row] = await t.rows(`select lot_expires_at = '9999-12-31 23:59:59.999+00' as ends from point_reservations`);
+  expect(row).toEqual({ ends: true });
+});

@@ -5,7 +5,7 @@
  * What nobody was there for (a downtime, a pause) is caught up as the schedule says: `all` of it, one occurrence after the
  * other; only the `latest`; or `none`, which passes over what is more than five minutes late. One that has begun is ended.
  */
-import { type Db, type Tx, transaction } from "@todoke/kernel/db";
+import { type Db, isUnavailable, type Tx, transaction } from "@todoke/kernel/db";
 import { type Cron, parseCron } from "./cron.ts";
 import {
   type CatchUp,
@@ -24,21 +24,34 @@ export const usersMax = 1_000;
 
 export interface StepOptions {
   readonly onError: (error: unknown) => void;
+  /** Schedules that are left alone this time. */
+  readonly passOver?: readonly string[];
+  /** Hears of a schedule whose step failed, and left nothing behind: nobody else should wait for it. */
+  readonly onFailed?: (scheduleId: string) => void;
   /** Users in one batch. */
   readonly limit?: number;
 }
 
-/** One step for the schedule that is due longest. False: none is due. */
-export async function stepSchedules(db: Db, { onError, limit = usersMax }: StepOptions): Promise<boolean> {
-  return transaction(db, async (tx) => {
-    const schedule = await lockDueSchedule(tx);
-    if (!schedule) return false;
-    const cron = readable(schedule, onError);
-    if (cron) await step(tx, { schedule, cron, limit });
-    // Whatever it was when it was made, this build cannot read it: nobody else waits for it.
-    else await updateScheduleStatus(tx, schedule.scheduleId, "PAUSED");
+/** One step for a schedule that is due; they take turns. False: none is due. */
+export async function stepSchedules(db: Db, options: StepOptions): Promise<boolean> {
+  const { onError, onFailed, passOver = [], limit = usersMax } = options;
+  let schedule: DueSchedule | undefined;
+  try {
+    return await transaction(db, async (tx) => {
+      schedule = await lockDueSchedule(tx, passOver);
+      if (!schedule) return false;
+      const cron = readable(schedule, onError);
+      if (cron) await step(tx, { schedule, cron, limit });
+      // Whatever it was when it was made, this build cannot read it: nobody else waits for it.
+      else await updateScheduleStatus(tx, schedule.scheduleId, "PAUSED");
+      return true;
+    });
+  } catch (cause) {
+    if (!schedule || isUnavailable(cause)) throw cause;
+    onError(new Error(`schedule ${schedule.scheduleId} could not go on`, { cause }));
+    onFailed?.(schedule.scheduleId);
     return true;
-  });
+  }
 }
 
 function readable({ scheduleId, cron, timeZone }: DueSchedule, onError: StepOptions["onError"]): Cron | undefined {

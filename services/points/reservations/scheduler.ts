@@ -39,7 +39,8 @@ export const usualEveryMs = 10_000;
 
 // What comes due within this goes along with what is due now: a thousand a second are forty batches, not a thousand.
 const restMs = 25;
-// While the worker is busy with as many as may be, or another scheduler has its turn.
+// While the worker is busy with as many as may be, or another scheduler has its turn. To look for room is to count those
+// that are under way: done for every few that the worker ends, it would take more of the database than the worker does.
 const waitForRoomMs = 200;
 const failureBackoff = { baseMs: 100, capMs: 5_000 };
 
@@ -53,26 +54,31 @@ export function scheduler(options: SchedulerOptions): Scheduler {
   let running: Promise<void> | undefined;
   let unsubscribe: (() => void) | undefined;
 
-  /** One batch. Undefined: it is not our turn, or there is no room. */
-  async function take(): Promise<number | undefined> {
-    const { taken, room } = await transaction(db, async (tx) => {
-      if (!(await takeTurn(tx))) return { taken: 0, room: 0 };
+  /** Schedules that failed are tried again when it is time to look anyway: neither the others nor the log suffer meanwhile. */
+  const failedAt = new Map<string, number>();
+  const onFailed = (scheduleId: string) => void failedAt.set(scheduleId, performance.now());
+  const failedLately = () => [...failedAt].flatMap(([id, at]) => (performance.now() - at < everyMs ? [id] : []));
+
+  /** One batch. Held up: it is not our turn, or all the room that there was is taken. */
+  async function take(): Promise<{ sent: number; isHeldUp: boolean }> {
+    const { taken, again, room } = await transaction(db, async (tx) => {
+      if (!(await takeTurn(tx))) return { taken: 0, again: 0, room: 0 };
       const again = await resendLate(tx, { lateMs, limit: batchMax });
-      const { taken, room } = await takeDue(tx, { inFlightMax, batchMax });
-      return { taken: taken + again, room };
+      return { again, ...(await takeDue(tx, { inFlightMax, batchMax })) };
     });
-    if (taken > 0) onSent();
-    return room === 0 && taken === 0 ? undefined : taken;
+    const sent = taken + again;
+    if (sent > 0) onSent();
+    return { sent, isHeldUp: taken === room };
   }
 
   async function look(): Promise<{ sent: number; isHeldUp: boolean }> {
     for (let sent = 0; ; ) {
       // In turns: a schedule of a million users does not hold up what is due beside it.
-      const hasStepped = await stepSchedules(db, { onError });
+      const hasStepped = await stepSchedules(db, { onError, onFailed, passOver: failedLately() });
       const taken = await take();
-      sent += taken ?? 0;
-      const isDrained = !hasStepped && (taken ?? 0) < batchMax;
-      if (isDrained || stopping) return { sent, isHeldUp: taken === undefined };
+      sent += taken.sent;
+      const isDrained = !hasStepped && taken.sent < batchMax;
+      if (isDrained || stopping) return { sent, isHeldUp: taken.isHeldUp };
     }
   }
 
@@ -82,7 +88,7 @@ export function scheduler(options: SchedulerOptions): Scheduler {
       const { isHeldUp } = await look();
       failures = 0;
       if (isHeldUp) return waitForRoomMs;
-      return Math.min(everyMs, Math.max(0, (await selectNextDueMs(db)) ?? everyMs));
+      return Math.min(everyMs, Math.max(0, (await selectNextDueMs(db, failedLately())) ?? everyMs));
     } catch (cause) {
       onError(new Error("looking for what is due failed", { cause }));
       return backoffMs(++failures, failureBackoff);

@@ -70,7 +70,9 @@ test("what is no amount is refused by name, on every path, and nothing of it is 
     ] as const) {
       const answer = await method(url, { key: "k", body: `{"user_id":"u_1","point_amount":${amount}}` });
       expect([amount, answer.status]).toEqual([amount, 400]);
-      expect(answer.json.errors.map((error: { field: string }) => error.field)).toEqual(["body.point_amount"]);
+      expect(new Set(answer.json.errors.map((error: { field: string }) => error.field))).toEqual(
+        new Set(["body.point_amount"]),
+      );
     }
   }
   expect(await t.rows(`select from point_root`)).toEqual([]);
@@ -139,7 +141,8 @@ test("what was spent is given back in parts, and never more than was spent", asy
   expect([part.status, part.json]).toMatchObject([201, { kind: "REFUND", balance: 60, refers_to: transaction_id }]);
   expect((await refund("k3", { point_amount: 20, reason: "damaged" })).isReplay).toBe(true);
   expect((await refund("k4", { point_amount: 41 })).json.code).toBe("refund-too-large");
-  expect((await refund("k5")).json).toMatchObject({ point_amount: 40, balance: 100 });
+  const capitals = { transaction_id: transaction_id.toUpperCase() };
+  expect((await refund("k5", capitals)).json).toMatchObject({ point_amount: 40, balance: 100 });
   expect((await refund("k6")).json.code).toBe("refund-too-large");
   expect((await refund("k7", { transaction_id: "0190f3c2-7a3b-7c1e-9f00-8a6b2c4d5e6f" })).status).toBe(404);
 });

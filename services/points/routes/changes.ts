@@ -88,8 +88,8 @@ function refundRoute(app: HttpApp, { authenticate, changePoints }: Deps): void {
       },
     },
     async (request, reply) => {
-      const { transaction_id: transactionId, point_amount, ...about } = request.body;
-      const amount = amountOf(point_amount);
+      const { transaction_id, point_amount, ...about } = request.body;
+      const [transactionId, amount] = [transaction_id.toLowerCase(), amountOf(point_amount)];
       const change = { kind: "REFUND", transactionId, amount, ...aboutOf(about) } as const;
       return sendAnswer(reply, await changePoints(commandKey(request, "REFUND"), change));
     },

@@ -94,7 +94,7 @@ function captureRoute(app: HttpApp, { authenticate, changePoints }: Deps): void 
     },
     async (request, reply) => {
       const { point_amount, ...about } = request.body;
-      const holdId = request.params.hold_id;
+      const holdId = request.params.hold_id.toLowerCase();
       const change = { kind: "CAPTURE", holdId, amount: amountOf(point_amount), ...aboutOf(about) } as const;
       return sendAnswer(reply, await changePoints(commandKey(request, "CAPTURE"), change));
     },
@@ -117,7 +117,11 @@ function releaseRoute(app: HttpApp, { authenticate, changePoints }: Deps): void 
       },
     },
     async (request, reply) => {
-      const change = { kind: "RELEASE", holdId: request.params.hold_id, ...aboutOf(request.body) } as const;
+      const change = {
+        kind: "RELEASE",
+        holdId: request.params.hold_id.toLowerCase(),
+        ...aboutOf(request.body),
+      } as const;
       return sendAnswer(reply, await changePoints(commandKey(request, "RELEASE"), change));
     },
   );

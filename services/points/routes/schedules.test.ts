@@ -38,7 +38,7 @@ test("a recurring grant is made once per key, and says when it comes round first
   expect(next_run_at).toMatch(/T00:00:00\.000000Z$/); // nine in the morning in Tokyo
   const ahead = Date.parse(next_run_at) - Date.parse(created_at);
   expect(ahead > 0 && ahead <= 86_400_000).toBe(true);
-  expect((await t.get(t.one)).text).toBe(t.made.text);
+  expect(await t.show()).toEqual(t.made.json);
   const body = { ...daily, point_amount: most, lot_ttl_seconds: 86_400, reason: "bonus" };
   const again = await t.post(path, { key: "k", body });
   expect([again.isReplay, again.text]).toEqual([true, t.made.text]);

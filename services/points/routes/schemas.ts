@@ -3,7 +3,12 @@ import { Type } from "typebox";
 import { pointsMax } from "../ledger/account.ts";
 
 export const UserId = Type.String({ minLength: 1, maxLength: 128, examples: ["testUser1"] });
-export const Uuid = Type.String({ format: "uuid", examples: ["0190f3c2-7a3b-7c1e-9f00-8a6b2c4d5e6f"] });
+export const Uuid = Type.String({
+  format: "uuid",
+  // Not with the prefix urn:uuid:, which the format also takes and the database does not.
+  pattern: "^[0-9A-Fa-f-]{36}$",
+  examples: ["0190f3c2-7a3b-7c1e-9f00-8a6b2c4d5e6f"],
+});
 export const OneUser = Type.Object({ user_id: UserId });
 
 /** Its digits, whichever way it came: `takesAmounts` has made them so when a route sees them. */

@@ -30,7 +30,7 @@ test("a statement shows each transaction with the balance after it and both its 
       { ...added, from_account: "issuer", to_account: "user:u_1" },
     ],
   });
-  await t.add(BigInt(most) - 70n + "");
+  await t.add(`${BigInt(most) - 70n}`);
   expect((await t.statement("?limit=1")).text).toContain(`"balance":${most},`);
   expect((await t.get("/v1/points/users/nobody/statement")).json).toEqual({ user_id: "nobody", transactions: [] });
 });

@@ -7,10 +7,10 @@ import { Readable } from "node:stream";
 import { cursorOf, type HttpApp, NextCursor, PageQuery, page, requires } from "@todoke/http";
 import { type Static, Type } from "typebox";
 import type { Deps } from "../deps.ts";
-import { type StatementPage, type StatementRow, selectStatement } from "../store/statement.ts";
-import { csvRow } from "./csv.ts";
+import { type StatementPage, selectStatement } from "../store/statement.ts";
 import { ownReaders, timeOf } from "./request.ts";
 import { About, GivenTime, Kind, OneUser, StatementView, UserId } from "./schemas.ts";
+import { rowsMax, statementCsv } from "./statement-csv.ts";
 
 export function statementRoutes(app: HttpApp, deps: Deps): void {
   pagesRoute(app, deps);
@@ -65,10 +65,6 @@ function filtersOf(userId: string, query: Static<typeof Filters>): Omit<Statemen
   };
 }
 
-const rowsMax = 1_000_000;
-// At a time: what a client reads slowly waits in the database, not here.
-const pageRows = 1_000;
-
 function csvRoute(app: HttpApp, { authenticate, db }: Deps): void {
   app.get(
     "/v1/points/users/:user_id/statement.csv",
@@ -90,44 +86,18 @@ function csvRoute(app: HttpApp, { authenticate, db }: Deps): void {
     },
     async ({ params: { user_id }, query }, reply) => {
       const filters = filtersOf(user_id, query);
-      const read = (more: { before?: string; limit: number }) => selectStatement(db, { ...filters, ...more });
-      // Read before anything is sent: when it fails, that is an answer and not a broken file.
-      const first = await read({ limit: pageRows });
+      const text = statementCsv((part) => selectStatement(db, { ...filters, ...part }));
+      // The first part is read before anything is sent: when that fails, it is an answer and not a broken file.
+      const first = await text.next();
       return reply
         .header("content-type", "text/csv; charset=utf-8; header=present")
         .header("content-disposition", 'attachment; filename="points.csv"')
-        .send(Readable.from(csvText(first, read)));
+        .send(Readable.from(beginningWith(first, text)));
     },
   );
 }
 
-const columns = [
-  "version",
-  "created_at",
-  "kind",
-  "point_amount",
-  "moved",
-  "balance",
-  "held",
-  "from_account",
-  "to_account",
-  "reason",
-  "source",
-  "source_id",
-  "refers_to",
-  "transaction_id",
-  "user_id",
-] as const satisfies readonly (keyof StatementRow)[];
-
-type Read = (more: { before?: string; limit: number }) => Promise<readonly StatementRow[]>;
-
-async function* csvText(first: readonly StatementRow[], read: Read): AsyncGenerator<string> {
-  yield csvRow(columns);
-  for (let [rows, sent] = [first, 0]; rows.length > 0; ) {
-    yield rows.map((row) => csvRow(columns.map((column) => row[column]))).join("");
-    sent += rows.length;
-    const last = rows.at(-1);
-    if (last === undefined || rows.length < pageRows || sent >= rowsMax) return;
-    rows = await read({ before: String(last.version), limit: pageRows });
-  }
+async function* beginningWith({ value, done }: IteratorResult<string>, rest: AsyncGenerator<string>) {
+  if (!done) yield value;
+  yield* rest;
 }

@@ -123,6 +123,22 @@ test("points that lie in more than 10,000 grants are spent in parts, and a small
   expect(await t.audit()).toEqual([]);
 });
 
+test("what one hold took from more than 10,000 grants comes back whole", async () => {
+  await using t = await setup();
+  await scatter(t.db, 10_050);
+  const { transaction_id: transactionId = "" } = (await t.sub("u", 10_000n)).json;
+  const asked = { id: randomUUIDv7(), idempotencyKey: "refund" };
+  const hold = { id: randomUUIDv7(), idempotencyKey: "hold", userId: "u", amount: 10_050n, ttlSeconds: 60 };
+  // Together: the refund brings what the hold takes, lot by lot.
+  const booked = await transaction(t.db, (tx) =>
+    book(tx, [{ change: { ...asked, kind: "REFUND", transactionId } }, { change: { ...hold, kind: "HOLD" } }]),
+  );
+  expect(booked.map(({ result }) => result)).toEqual(["booked", "booked"]);
+  await t.age("1 hour");
+  expect((await t.add("u", 1n)).json).toMatchObject({ balance: "10051", held: "0" });
+  expect(await t.audit()).toEqual([]);
+});
+
 /** How many rows of point_lots were fetched by its indexes so far. A session tells what it has read when it is at rest. */
 async function lotsRead(db: Db): Promise<bigint> {
   await db.query(`select pg_stat_force_next_flush()`);

@@ -13,8 +13,8 @@ export const overdueMax = 100;
 
 /**
  * `spendable` walks a user's lots in their order and stops when it has what is wanted: a hundred thousand lots behind that
- * are not read. Whatever is looked up by a key is a LATERAL … LIMIT, so that it stays an index probe whatever the planner
- * believes of the tables.
+ * are not read. Of a hold or a spend all uses are read, or less would come back than was taken. Whatever is looked up by a
+ * key is a LATERAL … LIMIT (or OFFSET 0), so that it stays an index probe whatever the planner believes of the tables.
  */
 export const loadText = `
 with recursive asked as materialized (
@@ -55,7 +55,7 @@ referred as materialized (
 uses as materialized (
   select u.* from (select hold_id as id from holds where status = 'HELD'
                    union select case kind when 'SUB' then id when 'CAPTURE' then refers_to end from referred) i
-   cross join lateral (select u.* from point_lot_uses u where u.transaction_id = i.id limit ${lotsMax}) u
+   cross join lateral (select u.* from point_lot_uses u where u.transaction_id = i.id offset 0) u
 ),
 lots as materialized (
   select l.* from (select lot_id from spendable union select lot_id from overdue union select lot_id from uses) i

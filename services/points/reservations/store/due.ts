@@ -84,15 +84,17 @@ export async function resendLate(tx: Tx, { lateMs, limit }: { lateMs: number; li
   return rows[0]?.again ?? 0;
 }
 
-/** How far off the next thing to do is; undefined when nothing is to come. */
-export async function selectNextDueMs(db: Queryable): Promise<number | undefined> {
+/** How far off the next thing to do is, besides these schedules; undefined when nothing is to come. */
+export async function selectNextDueMs(db: Queryable, passOver: readonly string[]): Promise<number | undefined> {
   const { rows } = await db.query<{ in_ms: number | null }>({
     name: "next due",
     text: `select (extract(epoch from least(
                      (select execute_at from point_reservations
                        where status = 'PENDING' and execute_at < 'infinity' order by execute_at limit 1),
-                     (select next_run_at from point_schedules where status = 'ACTIVE' order by next_run_at limit 1))
+                     (select next_run_at from point_schedules
+                       where status = 'ACTIVE' and schedule_id <> all($1::uuid[]) order by next_run_at limit 1))
                    - clock_timestamp()) * 1000)::float8 as in_ms`,
+    values: [passOver],
   });
   return rows[0]?.in_ms ?? undefined;
 }

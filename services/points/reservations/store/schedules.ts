@@ -101,17 +101,18 @@ export const dueText = `
 select schedule_id as "scheduleId", cron, time_zone as "timeZone", catch_up as "catchUp",
        ${utcText("next_run_at")} as "nextRunAt", run_cursor as cursor, ${utcText("now()")} as now
   from point_schedules
- where status = 'ACTIVE' and next_run_at <= now()
+ where status = 'ACTIVE' and next_run_at <= now() and schedule_id <> all($1::uuid[])
  order by updated_at limit 1 for update skip locked`;
 
 /**
  * One that is due, locked; none that another process has. They take turns: whichever waits longest since its last step is
  * next, so that one that has a year to catch up keeps no other from being in time.
  */
-export async function lockDueSchedule(tx: Tx): Promise<DueSchedule | undefined> {
+export async function lockDueSchedule(tx: Tx, passOver: readonly string[]): Promise<DueSchedule | undefined> {
   const { rows } = await tx.query<DueSchedule>({
     name: "lock due schedule",
     text: dueText,
+    values: [passOver],
   });
   return rows[0];
 }
@@ -123,6 +124,9 @@ export interface Occurrence {
   readonly after: string;
   readonly limit: number;
 }
+
+// In seconds. A longer time cannot be added to another, and all that is longer ends with the year 9999.
+const tenThousandYears = 10_000 * 366 * 86_400;
 
 /**
  * A reservation for each user after the cursor. The key is unique per schedule, occurrence and user: whatever is done
@@ -137,7 +141,8 @@ made as (
   insert into point_reservations (id, user_id, point_amount, execute_at, idempotency_key, request_hash,
                                   lot_expires_at, reason, schedule_id, occurrence_at)
   select ($5::uuid[])[u.place], u.user_id, s.point_amount, $2::timestamptz, k.key, sha256(convert_to(k.key, 'utf8')),
-         least($2::timestamptz + s.lot_ttl_seconds * interval '1 second', '9999-12-31 23:59:59.999+00'),
+         least($2::timestamptz + least(s.lot_ttl_seconds, ${tenThousandYears}) * interval '1 second',
+               '9999-12-31 23:59:59.999+00'),
          s.reason, s.schedule_id, $2::timestamptz
     from users u
    cross join (select * from point_schedules where schedule_id = $1) s

@@ -1,0 +1,52 @@
+/**
+ * A statement as the text of a CSV file, part by part: the next one is read when somebody has taken the one before, so that
+ * a client that reads slowly fills nobody's memory.
+ */
+import type { StatementRow } from "../store/statement.ts";
+import { csvRow } from "./csv.ts";
+
+export const rowsMax = 1_000_000;
+const partRows = 1_000;
+
+const columns = [
+  "version",
+  "created_at",
+  "kind",
+  "point_amount",
+  "moved",
+  "balance",
+  "held",
+  "from_account",
+  "to_account",
+  "reason",
+  "source",
+  "source_id",
+  "refers_to",
+  "transaction_id",
+  "user_id",
+] as const satisfies readonly (keyof StatementRow)[];
+
+export interface Part {
+  /** The version of the last row of the part before. */
+  readonly before?: string;
+  readonly limit: number;
+}
+
+/** The header row and the first part come together. */
+export async function* statementCsv(
+  read: (part: Part) => Promise<readonly StatementRow[]>,
+  most = rowsMax,
+): AsyncGenerator<string, undefined> {
+  let text = csvRow(columns);
+  let part: Part = { limit: Math.min(partRows, most) };
+  for (let left = most; left > 0; ) {
+    const rows = await read(part);
+    text += rows.map((row) => csvRow(columns.map((column) => row[column]))).join("");
+    if (text !== "") yield text;
+    const last = rows.at(-1);
+    if (last === undefined || rows.length < part.limit) return;
+    text = "";
+    left -= rows.length;
+    part = { before: String(last.version), limit: Math.min(partRows, left) };
+  }
+}
