@@ -17,7 +17,9 @@ import { matchmaking } from "./matchmaking.ts";
 import { machine } from "./measure.ts";
 import { besidePeers } from "./peers/index.ts";
 import { checkOne, grantsOverHttp, grantToSent, type Stage } from "./pipeline.ts";
-import { points } from "./points.ts";
+import { changesOverHttp } from "./points/changes.ts";
+import { dueToGranted } from "./points/delay.ts";
+import { drainOfDue } from "./points/drain.ts";
 import { asMarkdown, keep, type Result } from "./report.ts";
 
 /**
@@ -107,9 +109,11 @@ function measures(): Record<string, () => Promise<Result | Result[]>> {
       engineOf.redis ??= await engine("redis");
       return await matchmaking({ postgresUrl: postgres.url, redisUrl: engineOf.redis.url });
     },
-    points: async () => {
+    points: () => changesOverHttp(postgres.url),
+    "points-drain": () => drainOfDue(postgres.url),
+    "points-delay": async () => {
       const [nats, rabbitmq] = [await newBroker("nats"), await newBroker("rabbitmq")];
-      return await points(postgres.url, [
+      return await dueToGranted(postgres.url, [
         { name: "postgres", url: (databaseUrl) => databaseUrl },
         { name: "nats", url: () => nats.url },
         { name: "rabbitmq", url: () => rabbitmq.url },

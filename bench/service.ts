@@ -3,9 +3,6 @@
  * guarded are what the real ones are compared with.
  */
 import * as account from "@todoke/account";
-import { openNatsBus } from "@todoke/bus-nats";
-import { openPostgresBus } from "@todoke/bus-postgres";
-import { openRabbitmqBus } from "@todoke/bus-rabbitmq";
 import * as entitlement from "@todoke/entitlement";
 import * as gateway from "@todoke/gateway-bff";
 import type { EventBus } from "@todoke/kernel/bus";
@@ -13,6 +10,7 @@ import { done } from "@todoke/kernel/worker";
 import * as matchmaking from "@todoke/matchmaking";
 import * as notification from "@todoke/notification";
 import * as points from "@todoke/points";
+import { openBus as openBusAt } from "./buses.ts";
 import { startGuarded, startHello, startPlain } from "./plain.ts";
 
 /** Takes everything at once: what is measured then is the edge and the commit. */
@@ -25,9 +23,7 @@ const bottomless: EventBus = {
 
 async function openBus(name: string): Promise<EventBus> {
   const url = process.env.EVENT_BUS_URL;
-  if (url === undefined) return bottomless;
-  if (url.startsWith("nats:")) return openNatsBus({ url, name });
-  return url.startsWith("amqp:") ? openRabbitmqBus({ url, name }) : openPostgresBus({ url });
+  return url === undefined ? bottomless : openBusAt(url, name);
 }
 
 const starts: Record<string, () => Promise<AsyncDisposable & { readonly url: string }>> = {

@@ -1,5 +1,5 @@
 /** What a process is started with that is to die, or to fall asleep, at an exact step, or that has a wrong clock. */
-import { execFileSync } from "node:child_process";
+import { spawnSync } from "node:child_process";
 
 const instrument = new URL("../chaos/patches/instrument.ts", import.meta.url).href;
 const instrumented = { NODE_OPTIONS: `--import ${instrument}` };
@@ -18,6 +18,8 @@ export const told = (action: "kill" | "stop", { name, hit }: Step) => ({
 
 export const withClockOff = (byMs: number) => ({ ...instrumented, CHAOS_SKEW_MS: String(byMs) });
 
-/** Whether it sleeps. */
-export const isStopped = (pid: number) =>
-  execFileSync("ps", ["-o", "state=", "-p", String(pid)], { encoding: "utf8" })[0] === "T";
+/** Whether it sleeps. One that is gone does not. */
+export function isStopped(pid: number): boolean {
+  const { stdout } = spawnSync("ps", ["-o", "state=", "-p", String(pid)], { encoding: "utf8" });
+  return stdout.startsWith("T");
+}

@@ -65,7 +65,7 @@ function useTown(options: TownOptions): () => Town {
   let town: Town;
   beforeAll(async () => {
     town = await openTown(options);
-  });
+  }, timeout);
   afterAll(() => town?.[Symbol.asyncDispose]());
   return () => town;
 }
@@ -126,7 +126,7 @@ describe("on a PostgreSQL of its own", () => {
     postgres = await startEngine("postgres");
     town = await openTown({ kind: "postgres", postgres });
     await town.fill();
-  });
+  }, timeout);
   afterAll(async () => {
     await town?.[Symbol.asyncDispose]();
     await postgres?.[Symbol.asyncDispose]();

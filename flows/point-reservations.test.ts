@@ -68,7 +68,7 @@ describe.each(busKinds)("on %s", (kind) => {
   let scene: Awaited<ReturnType<typeof openScene>>;
   beforeAll(async () => {
     scene = await openScene(kind);
-  });
+  }, 120_000);
   afterAll(() => scene?.[Symbol.asyncDispose]());
 
   test("points are granted when their time has come and not before, and their user is told", async () => {

@@ -50,7 +50,7 @@ function startClients(town: Town) {
     let n = 0;
     try {
       // All at once, again and again: so that there is room for processes to start between.
-      for await (const _ of ticks(100, undefined, { signal })) await send(commandOf(client, n), n++ % 8 < 7);
+      for await (const _ of ticks(250, undefined, { signal })) await send(commandOf(client, n), n++ % 8 < 7);
     } catch (error) {
       if (!signal.aborted) throw error;
     }
@@ -97,7 +97,7 @@ test("kill -9 of those who answer: what was answered is in the ledger once", { t
   await using town = await openTown({ kind: "postgres", processes: [["api", "relay"], ["api"]] });
   const asking = startClients(town);
   const steps = ["gather.carrying", "transaction.commit-sent", "gather.carried"];
-  await town.dieAt(...steps.map((name) => ({ name, hit: 20, role: "api" }) as const));
+  await town.dieAt(...steps.map((name) => ({ name, hit: 10, role: "api" }) as const));
   await using doomed = await town.start(["api"]);
   const before = asking.outcomes.length;
   await until("everybody has called", () => asking.outcomes.length > before + 4 * clients, { withinMs: 30_000 });

@@ -17,7 +17,9 @@ export interface Booked {
   readonly amount: number;
 }
 
-const perSecond = 40;
+const perSecond = 30;
+/** On a busy machine no more are sent than are answered. */
+const underWayMax = 60;
 const users = 10;
 const dueInMs = [-3_600_000, 0, 150, 500];
 
@@ -33,8 +35,7 @@ export const fill = (client: PointsClient) =>
 export function openBooking(client: PointsClient) {
   const booked: Booked[] = [];
   let n = 0;
-  let stopping = new AbortController();
-  let under: Promise<void> | undefined;
+  let running: { readonly stopping: AbortController; readonly ended: Promise<void> } | undefined;
 
   async function book(place: number): Promise<void> {
     const user = place % 12 === 11 ? fullUser : `u_${place % users}`;
@@ -52,8 +53,11 @@ export function openBooking(client: PointsClient) {
 
   async function keepBooking(signal: AbortSignal): Promise<void> {
     const sent: Promise<void>[] = [];
+    const answeredBefore = booked.length;
     try {
-      for await (const _ of ticks(1_000 / perSecond, undefined, { signal })) sent.push(noted(book(n++)));
+      for await (const _ of ticks(1_000 / perSecond, undefined, { signal })) {
+        if (answeredBefore + sent.length - booked.length < underWayMax) sent.push(noted(book(n++)));
+      }
     } catch (error) {
       if (!signal.aborted) throw error;
     }
@@ -64,14 +68,15 @@ export function openBooking(client: PointsClient) {
     /** All that was answered, from the first on. */
     booked: booked as readonly Booked[],
     start() {
-      stopping = new AbortController();
-      under ??= noted(keepBooking(stopping.signal));
+      if (running) return;
+      const stopping = new AbortController();
+      running = { stopping, ended: noted(keepBooking(stopping.signal)) };
     },
     /** Sends no more, and resolves when all that was sent is answered; rejects if one was refused, or never answered. */
     async stop() {
-      stopping.abort();
-      await under;
-      under = undefined;
+      running?.stopping.abort();
+      await running?.ended;
+      running = undefined;
     },
   };
 }

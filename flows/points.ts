@@ -12,7 +12,7 @@ import { isStopped, type Step as Place, told } from "./doomed.ts";
 import { endOf, fill, openBooking } from "./points-booking.ts";
 import { apiKeys, clientOf, inParallel } from "./points-client.ts";
 import { recordFaults, untilAllDone } from "./points-record.ts";
-import { type Launched, launch, type Serving, serve } from "./serving.ts";
+import { type Launched, launch, type Serving } from "./serving.ts";
 
 export type Role = "api" | "relay" | "scheduler" | "upkeep" | "worker";
 
@@ -64,8 +64,8 @@ export async function openTown({ kind, postgres, processes = apart }: TownOption
     await welcome(process, roles);
     return process;
   }
-  const [teller] = await Promise.all([serve("notification", env), ...processes.map((roles) => start(roles))]);
-  parts.use(teller as Serving);
+  const teller = running.use(await launch("notification", env));
+  await Promise.all([teller.serves(), ...processes.map((roles) => start(roles))]);
   const client = clientOf(() => [...called].map(({ url }) => url));
   const booking = openBooking(client);
   parts.defer(() => booking.stop().catch(() => {})); // A test that has got so far has heard of it.
@@ -81,12 +81,19 @@ export async function openTown({ kind, postgres, processes = apart }: TownOption
     }
   }
 
+  /** Resolves when a process is dead, or is what `isThere` looks for. */
+  async function untilThere(process: Launched, what: string, isThere: () => boolean): Promise<void> {
+    let code: number | null | undefined;
+    process.exited.then((exit) => (code = exit));
+    await until(what, () => code !== undefined || isThere(), { withinMs: 90_000 });
+    // One that ended by itself, and not by a signal, could not start: it says why.
+    if (typeof code === "number") await process.serves();
+  }
+
   async function dieAtOne({ role, ...step }: Step): Promise<void> {
     const doomed = await launchOne([role], told("kill", step));
-    let isOver = false;
-    doomed.exited.then(() => (isOver = true));
     welcome(doomed, [role]).catch(() => {}); // It may meet the step, and die, before it serves.
-    await until(`a process dies at ${step.name}`, () => isOver, { withinMs: 60_000 });
+    await untilThere(doomed, `a process dies at ${step.name}`, () => false);
     await endLeasesOf(doomed.pid);
   }
 
@@ -123,7 +130,7 @@ export async function openTown({ kind, postgres, processes = apart }: TownOption
     fill: () => fill(client),
     /** What its user was told of points, by the notification service's inbox. */
     async toldOf(user: string): Promise<readonly { event_type: string; data: Record<string, unknown> }[]> {
-      const answer = await fetch(`${opsOf(teller as Serving)}/debug/notification/inbox/${user}`);
+      const answer = await fetch(`${opsOf(teller)}/debug/notification/inbox/${user}`);
       return ((await answer.json()) as { notifications: [] }).notifications;
     },
     /** A further process for each step, which dies there while clients go on. */
@@ -131,7 +138,7 @@ export async function openTown({ kind, postgres, processes = apart }: TownOption
     /** One more process, which falls asleep at this step. */
     async sleepAt({ role, ...step }: Step): Promise<Serving> {
       const sleeper = await launchOne([role], told("stop", step));
-      await until(`a process falls asleep at ${step.name}`, () => isStopped(sleeper.pid), { withinMs: 60_000 });
+      await untilThere(sleeper, `a process falls asleep at ${step.name}`, () => isStopped(sleeper.pid));
       return sleeper;
     },
     /** Resolves when so many are booked in all. */

@@ -48,7 +48,7 @@ export async function launch(name: ServedName, env: Record<string, string>): Pro
     url,
     async serves() {
       const isUp = () => printed.includes(url) || isOver(child);
-      await until(`${name} serves`, isUp, { withinMs: 30_000 });
+      await until(`${name} serves`, isUp, { withinMs: 60_000 }); // On a busy machine.
       if (isOver(child)) throw new Error(`${name} did not start:\n${printed}`);
     },
     signal: (signal) => void child.kill(signal),

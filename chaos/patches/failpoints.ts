@@ -277,15 +277,17 @@ const matchmakingPoints: readonly Failpoint[] = [
 
 /** The scheduler and the worker of points; the rest of a reservation's way is that of every command and event. */
 const pointsPoints: readonly Failpoint[] = [
-  point(
-    "scheduler.taking",
-    "due reservations are PROCESSING and their events are written, uncommitted",
-    made(`${reservations}/scheduler.ts`, "return { taken: taken + again, room };", "taken > 0"),
-  ),
+  point("scheduler.taking", "due reservations are PROCESSING and their events are written, uncommitted", (name) => ({
+    file: `${reservations}/scheduler.ts`,
+    find: "return { again, ...(await takeDue(tx, { inFlightMax, batchMax })) };",
+    replace: `const due = await takeDue(tx, { inFlightMax, batchMax });
+      if (due.taken > 0) await reach("${name}");
+      return { again, ...due };`,
+  })),
   point(
     "scheduler.taken",
     "due reservations are PROCESSING, committed; the relay has not been woken",
-    made(`${reservations}/scheduler.ts`, "if (taken > 0) onSent();", "taken > 0"),
+    made(`${reservations}/scheduler.ts`, "if (sent > 0) onSent();", "taken > 0"),
   ),
   point(
     "occurrence.writing",

@@ -18,6 +18,7 @@ class Ledger {
     expiresAt: (units) => time(this.play.units + units),
     ttlSeconds: (units) => units,
     modelTime: time,
+    modelEnd: time,
   });
 
   /** Carries out the operations in one batch, some seconds after those before. */
@@ -98,6 +99,16 @@ test("held points count towards what a user can have", () => {
   const hold = { kind: "HOLD", id: "h", idempotencyKey: "h", userId: user, amount: pointsMax, ttlSeconds: 1 } as const;
   const { results } = applyChanges([empty], [add("a", pointsMax), hold, add("b", 1n)]);
   expect(results[2]).toMatchObject({ code: "balance-overflow" });
+});
+
+test("a refund that would be too much is refused too", () => {
+  const spend = { kind: "SUB", id: "s", idempotencyKey: "s", userId: user, amount: 5n } as const;
+  const tables = new Tables();
+  tables.write(applyChanges([empty], [add("a", 5n), spend, add("b", pointsMax)]).rows);
+  const refund = { kind: "REFUND", id: "r", idempotencyKey: "r", transactionId: "s" } as const;
+  const { results, rows } = applyChanges([tables.account(user, time(0))], [refund]);
+  expect(results[0]).toMatchObject({ code: "balance-overflow" });
+  expect(rows.transactions).toEqual([]);
 });
 
 test("a grant that was promised is booked though it has run out, and its end right after it", () => {

@@ -123,12 +123,13 @@ function capture(books: Books, change: Capture): Result {
   const { holdId } = hold;
   const captured = change.amount ?? hold.amount;
   if (captured > hold.amount) return captureTooLarge(`the hold has ${hold.amount} points`);
-  const transaction = account.post({ ...change, moved: captured, refersTo: holdId });
   const released = hold.amount - captured;
+  // The rest goes back first: so the balance that is told with the capture is the one that the user has then.
   if (released > 0n) {
     account.post({ kind: "RELEASE", moved: released, idempotencyKey: `hold:${holdId}:rest`, refersTo: holdId });
     account.giveBack(released, holdId);
   }
+  const transaction = account.post({ ...change, moved: captured, refersTo: holdId });
   return done(
     account,
     transaction,
@@ -177,7 +178,8 @@ function refusalToTake(account: OpenAccount | undefined, amount: bigint): Proble
   if (spendable >= amount) return undefined;
   if (account?.lotsLeftOut && account.balance >= amount)
     return tooManyLots("the points are spread over too many grants; take them in smaller parts");
-  return insufficientPoints(`the user has ${spendable} points to spend`);
+  // Not what the lots at hand add up to: those of a spend that is too large for the balance are not even read.
+  return insufficientPoints(`the user has ${account?.balance ?? 0n} points`);
 }
 
 function openHold({ accounts }: Books, holdId: string): { account: OpenAccount; hold: Hold } | Problem {

@@ -9,21 +9,30 @@ import type { Change } from "./changes.ts";
 import { Coins } from "./testing.ts";
 
 const amount = fc.integer({ min: 1, max: 12 });
-const part = fc.option(amount, { nil: undefined });
-const which = fc.nat({ max: 30 });
+const taken = fc.integer({ min: 1, max: 8 });
+const part = fc.option(fc.integer({ min: 1, max: 9 }), { nil: undefined });
+const which = fc.nat({ max: 9 });
 const user = fc.constantFrom(0, 0, 1, 2);
+const lasts = fc.option(fc.integer({ min: 1, max: 20 }));
+/** Mostly what can be done: users have several lots, holds are captured while they last, and captures refunded. */
 const operation = fc.oneof(
-  fc.record({
-    op: fc.constantFrom("ADD" as const, "GRANT" as const),
-    user,
-    amount,
-    lasts: fc.option(fc.integer({ min: 1, max: 20 })),
-  }),
-  fc.record({ op: fc.constant("SUB" as const), user, amount }),
-  fc.record({ op: fc.constant("HOLD" as const), user, amount, lasts: fc.integer({ min: 1, max: 15 }) }),
-  fc.record({ op: fc.constant("CAPTURE" as const), which, part }),
-  fc.record({ op: fc.constant("RELEASE" as const), which }),
-  fc.record({ op: fc.constant("REFUND" as const), which, part }),
+  {
+    weight: 3,
+    arbitrary: fc.record({ op: fc.constantFrom("ADD" as const, "GRANT" as const), user, amount, lasts }),
+  },
+  { weight: 2, arbitrary: fc.record({ op: fc.constant("SUB" as const), user, amount: taken }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      op: fc.constant("HOLD" as const),
+      user,
+      amount: taken,
+      lasts: fc.integer({ min: 1, max: 15 }),
+    }),
+  },
+  { weight: 2, arbitrary: fc.record({ op: fc.constant("CAPTURE" as const), which, part }) },
+  { weight: 1, arbitrary: fc.record({ op: fc.constant("RELEASE" as const), which }) },
+  { weight: 2, arbitrary: fc.record({ op: fc.constant("REFUND" as const), which, part }) },
 );
 const batch = fc.record({ wait: fc.nat({ max: 8 }), operations: fc.array(operation, { minLength: 1, maxLength: 6 }) });
 type Operation = typeof operation extends fc.Arbitrary<infer Value> ? Value : never;
@@ -37,8 +46,9 @@ export interface Clock {
   /** So many units after the present of the play. */
   readonly expiresAt: (units: number) => Time;
   readonly ttlSeconds: (units: number) => number;
-  /** The same for the coins, so many units after the play began. */
+  /** The same for the coins, so many units after the play began: the present, and when something ends. */
   readonly modelTime: (units: number) => Time;
+  readonly modelEnd: (units: number) => Time;
 }
 
 export interface Asked {
@@ -51,7 +61,6 @@ export class Play {
   readonly users: readonly string[];
   readonly #clock: Clock;
   readonly #coins: ReadonlyMap<string, Coins>;
-  readonly #ids: string[] = [];
   /** Whose it is, and which hold a capture was of. */
   readonly #asked = new Map<string, { readonly userId: string; readonly change: Change }>();
   /** Done in batches before: only they can be named by a refund. */
@@ -93,8 +102,7 @@ export class Play {
   #ask(operation: Operation): Asked {
     const id = randomUUIDv7();
     const asked = { id, idempotencyKey: `key ${id}` };
-    const name = "which" in operation ? (this.#ids[operation.which % (this.#ids.length || 1)] ?? id) : id;
-    this.#ids.push(id);
+    const name = "which" in operation ? (this.#nameFor(operation) ?? id) : id;
     const named = this.#asked.get(name);
     const userId = "user" in operation ? (this.users[operation.user] as string) : (named?.userId ?? "");
     const played = this.#playOf(operation, { asked, name, userId });
@@ -102,8 +110,17 @@ export class Play {
     return played;
   }
 
+  /** One of the last few that it can be about; now and then just anything. */
+  #nameFor({ op, which }: Extract<Operation, { which: number }>): string | undefined {
+    const kinds = op === "REFUND" ? ["SUB", "CAPTURE"] : ["HOLD"];
+    const ids = [...this.#asked].flatMap(([id, { change }]) =>
+      which === 0 || kinds.includes(change.kind) ? [id] : [],
+    );
+    return ids.at(-1 - (which % (ids.length || 1)));
+  }
+
   #playOf(operation: Operation, { asked, name, userId }: { asked: Named; name: string; userId: string }): Asked {
-    const { expiresAt, ttlSeconds, modelTime } = this.#clock;
+    const { expiresAt, ttlSeconds, modelEnd } = this.#clock;
     const coins = this.#coins.get(userId) ?? new Coins();
     const { id } = asked;
     switch (operation.op) {
@@ -112,7 +129,7 @@ export class Play {
         const { amount, lasts, op } = operation;
         const ends = lasts === null ? null : expiresAt(lasts);
         const change = { ...asked, kind: op, userId, amount: BigInt(amount), expiresAt: ends };
-        const modelEnds = lasts === null ? null : modelTime(this.units + lasts);
+        const modelEnds = lasts === null ? null : modelEnd(this.units + lasts);
         return { change, expected: () => coins.grant(id, amount, modelEnds) };
       }
       case "SUB": {
@@ -121,7 +138,7 @@ export class Play {
       }
       case "HOLD": {
         const { amount, lasts } = operation;
-        const ends = modelTime(this.units + lasts);
+        const ends = modelEnd(this.units + lasts);
         const taking = { userId, amount: BigInt(amount), ttlSeconds: ttlSeconds(lasts) };
         return { change: { ...asked, kind: "HOLD", ...taking }, expected: () => coins.hold(id, amount, ends) };
       }

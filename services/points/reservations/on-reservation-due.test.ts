@@ -96,6 +96,25 @@ test("an event that nobody can read ends the reservation that it is about", asyn
   expect(await t.rows(`select id from point_reservations where status = 'FAILED'`)).toEqual([{ id }]);
 });
 
+test("what was cancelled is not granted, and what was granted does not fail any more, whatever is heard of it", async () => {
+  await using t = await setup();
+  await t.reserve();
+  await t.scheduler().lookOnce();
+  const [event] = await t.dueEvents();
+  if (!event) throw new Error("nothing was due");
+  await t.db.query(`update point_reservations set status = 'CANCELLED', sent_at = null`);
+  expect(await t.work([event])).toEqual(["done"]);
+  expect(await t.balanceOf("u_1")).toBe(0n);
+  await t.db.query(`delete from processed_events`);
+  await t.db.query(`update point_reservations set status = 'PROCESSING', sent_at = now()`);
+  expect(await t.work([event])).toEqual(["done"]);
+  // A consumer that has forgotten it cannot read it any more.
+  await t.db.query(`delete from processed_events`);
+  expect(await t.work([{ ...event, payload: new Uint8Array([255]) }])).toEqual(["dead"]);
+  expect(await t.statuses()).toEqual({ DONE: 1 });
+  expect(await t.balanceOf("u_1")).toBe(100n);
+});
+
 /** Every statement of the scheduler and of the worker, by a word that only it has, in their order. */
 const steps = {
   scheduler: ["lock due schedule", "points scheduler", "resend late", "take due"],

@@ -77,6 +77,14 @@ test("no more than the bound are under way, and the rest goes when there is room
   expect(await t.statuses()).toEqual({ DONE: 3, PENDING: 12, PROCESSING: 10 });
 });
 
+test("many schedulers at once let no more through than the bound", async () => {
+  await using t = await setup();
+  await t.db.query(insertDue, [400]);
+  const many = Array.from({ length: 6 }, () => t.pieces().scheduler({ inFlightMax: 100, batchMax: 90 }));
+  for (let rounds = 0; rounds < 5; rounds++) await Promise.all(many.map((each) => each.lookOnce()));
+  expect(await t.statuses()).toEqual({ PENDING: 300, PROCESSING: 100 });
+});
+
 test("10,000 that are due at once drain in their order, with no more than the bound under way at any moment", async () => {
   await using t = await setup();
   await t.db.query(insertDue, [10_000]);
@@ -114,6 +122,13 @@ test("what the worker has not ended within an hour it is told again, by the same
   await hourPasses();
   expect(await one.lookOnce()).toBe(1);
   expect(await events()).toEqual([told]);
+  // Being published: left alone.
+  const leased = `status = 'IN_FLIGHT', locked_by = 'relay', locked_at = now(), lease_until = now() + interval '1 min'`;
+  await t.db.query(`update outbox_events set ${leased}`);
+  await hourPasses();
+  expect(await one.lookOnce()).toBe(1);
+  expect(await events()).toEqual([{ ...told, status: "IN_FLIGHT" }]);
+  await t.db.query(`update outbox_events set status = 'PENDING', lease_until = null`);
   // Published, and never heard of.
   await t.db.query(`update outbox_events set status = 'PUBLISHED', published_at = now()`);
   await hourPasses();
@@ -129,7 +144,7 @@ test("what the worker has not ended within an hour it is told again, by the same
   await hourPasses();
   expect(await one.lookOnce()).toBe(0);
   expect(await t.balanceOf("u_1")).toBe(100n);
-  expect(await t.rows(`select attempt_count from point_reservations`)).toEqual([{ attempt_count: 4 }]);
+  expect(await t.rows(`select attempt_count from point_reservations`)).toEqual([{ attempt_count: 5 }]);
 });
 
 test("a scheduler outlives a database that goes away, and goes on when it is back", async () => {

@@ -157,3 +157,14 @@ test("more lots than are booked at once may run out together: none of it is spen
   expect(await t.rows(`select count(*)::int as n from point_transactions where kind = 'EXPIRE'`)).toEqual([{ n: 250 }]);
   expect(await t.audit()).toEqual([]);
 });
+
+test("when the database's clock goes back, a user's time does not", async () => {
+  await using t = await setup();
+  await t.add("u", 5n);
+  const [{ at }] = await t.rows(
+    `update point_root set updated_at = date_trunc('milliseconds', now()) + interval '1 hour' returning updated_at as at`,
+  );
+  await t.add("u", 1n);
+  const [booked] = await t.rows(`select created_at, effective_at from point_transactions where version = 2`);
+  expect(booked).toEqual({ created_at: at, effective_at: at });
+});

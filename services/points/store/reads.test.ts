@@ -22,8 +22,8 @@ test("a balance says what can be spent, what is held and what is reserved, and o
   expect(await selectBalance(t.db, "u")).toMatchObject({ balance: 10n, held: 4n, version: 3n });
 });
 
-test("the balance as of a time is that of the last transaction then, less what had run out and was booked later", async () => {
-  await using t = await setup();
+/** Notes times, each of a millisecond of its own. */
+function marking(t: Awaited<ReturnType<typeof setup>>) {
   const times: string[] = [];
   const mark = async () => {
     const [{ at }] = await t.rows(`select clock_timestamp()::text as at`);
@@ -32,6 +32,12 @@ test("the balance as of a time is that of the last transaction then, less what h
     const isOver = `select date_trunc('milliseconds', clock_timestamp()) > $1::timestamptz as over`;
     await until("its millisecond is over", async () => (await t.rows(isOver, [at]))[0].over);
   };
+  return { times, mark };
+}
+
+test("the balance as of a time is that of the last transaction then, less what had run out and was booked later", async () => {
+  await using t = await setup();
+  const { times, mark } = marking(t);
   await mark();
   await t.add("u", 10n, { expiresAt: inSeconds(600) });
   await mark();
@@ -112,4 +118,32 @@ test("a hold whose time is up reads as EXPIRED, whether or not it is booked yet"
   await t.age("1 hour");
   expect(await selectHold(t.db, hold_id)).toMatchObject({ status: "EXPIRED", amount: 4n, released: 4n });
   await expect(t.capture(hold_id)).rejects.toMatchObject({ code: "hold-ended" });
+});
+
+test("as of a time a hold is over from its end on, and what it gives back to a lot that has run out runs out then", async () => {
+  await using t = await setup();
+  const { times, mark } = marking(t);
+  await t.add("u", 10n, { expiresAt: inSeconds(600) });
+  await t.hold("u", 8n);
+  await mark();
+  await t.db.query(`update point_lots set expires_at = clock_timestamp()`);
+  await mark();
+  await t.db.query(`update point_holds set ends_at = clock_timestamp()`);
+  await mark();
+  const asOf = () =>
+    Promise.all(
+      times.map(async (at) => {
+        const { balance, held } = await selectBalanceAsOf(t.db, "u", at);
+        return [balance, held];
+      }),
+    );
+  const expected = [
+    [2n, 8n],
+    [0n, 8n],
+    [0n, 0n],
+  ];
+  // First nobody has booked it, then somebody does.
+  expect(await asOf()).toEqual(expected);
+  await t.add("u", 1n);
+  expect(await asOf()).toEqual(expected);
 });
