@@ -16,6 +16,7 @@ export {
   timeToCome,
 } from "./api-keys-store.ts";
 export { buildHttpApp, type HttpApp, type HttpAppOptions } from "./app.ts";
+export { batchResults, ItemKey, sendBatch } from "./batch.ts";
 export {
   type Authenticate,
   bearerAuthentication,

@@ -3,8 +3,8 @@
  * own key, takes effect or not by itself, and is answered in its place. A key means the same here as on the routes for
  * one command, so that whatever became of this call, each can be sent again by either way.
  */
-import { type HttpApp, ProblemView, problemOfFailure, problems, requires, sendAnswer } from "@todoke/http";
-import { type Answer, digestOf } from "@todoke/kernel/idempotency";
+import { batchResults, type HttpApp, ItemKey, problems, requires, sendBatch } from "@todoke/http";
+import { digestOf } from "@todoke/kernel/idempotency";
 import { type Static, Type } from "typebox";
 import type { Deps } from "../deps.ts";
 import { paths } from "./entitlements.ts";
@@ -17,19 +17,8 @@ const bodyMaxBytes = 1024 * 1024;
 
 const Item = Type.Object({
   action: Type.Union([Type.Literal("grant"), Type.Literal("revoke")]),
-  idempotency_key: Type.String({
-    minLength: 1,
-    maxLength: 255,
-    pattern: "^[\\x21-\\x7e]*$",
-    description: "As in the header Idempotency-Key: visible ASCII.",
-  }),
+  idempotency_key: ItemKey,
   ...GrantBody.properties,
-});
-
-const Result = Type.Object({
-  status: Type.Integer({ description: "What the route for one command would have answered." }),
-  body: Type.Union([UserEntitlementView, ProblemView]),
-  replayed: Type.Optional(Type.Literal(true, { description: "It had been carried out before; this is that answer." })),
 });
 
 export function batchRoute(app: HttpApp, deps: Deps): void {
@@ -42,19 +31,14 @@ export function batchRoute(app: HttpApp, deps: Deps): void {
         operationId: "changeEntitlements",
         summary: "Up to 100 grants and revokes, each with its own key and its own result",
         body: Type.Object({ items: Type.Array(Item, { minItems: 1, maxItems: itemsMax }) }),
-        response: { 200: Type.Object({ results: Type.Array(Result) }) },
+        response: { 200: batchResults(UserEntitlementView) },
       },
     },
     async (request, reply) => {
       request.body.items.forEach(refuseExpiryOfRevoke);
       // All are handed over in this turn, in order: those for one entitlement, or with one key, keep that order.
       const changes = request.body.items.map((item) => deps.changeEntitlement(changeOf(item, request.caller)));
-      const ends = await Promise.allSettled(changes);
-      const results = ends.map((end) =>
-        end.status === "fulfilled" ? resultOf(end.value) : refusalOf(end.reason, request),
-      );
-      const body = Buffer.from(`{"results":[${results.join(",")}]}`);
-      return sendAnswer(reply, { status: 200, contentType: "application/json; charset=utf-8", body, replayed: false });
+      return sendBatch(request, reply, changes);
     },
   );
 }
@@ -69,14 +53,4 @@ function refuseExpiryOfRevoke({ action, expires_at }: Static<typeof Item>, place
 function changeOf({ action, idempotency_key, ...body }: Static<typeof Item>, caller: string) {
   const key = { scope: `${caller} POST ${paths[action]}`, key: idempotency_key, requestHash: digestOf(body) };
   return { key, status: action === "grant" ? "ACTIVE" : "REVOKED", ...body } as const;
-}
-
-/** The stored bytes as they are. */
-const resultOf = ({ status, body, replayed }: Answer) =>
-  `{"status":${status},"body":${body.toString()}${replayed ? ',"replayed":true' : ""}}`;
-
-function refusalOf(error: unknown, request: { readonly id: string; readonly log: HttpApp["log"] }): string {
-  const problem = problemOfFailure(error);
-  if (problem.status >= 500) request.log.error({ err: error, code: problem.code }, "failed");
-  return JSON.stringify({ status: problem.status, body: { ...problem.toJSON(), instance: request.id } });
 }
