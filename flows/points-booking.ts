@@ -81,8 +81,6 @@ export function openBooking(client: PointsClient) {
   };
 }
 
-export type Booking = ReturnType<typeof openBooking>;
-
 /** Whoever awaits it hears of its failure; until then nobody is to stumble over it. */
 function noted(work: Promise<void>): Promise<void> {
   work.catch(() => {});
