@@ -46,7 +46,7 @@ function commandsOn(db: Db) {
 }
 
 /** An answer, and what is in it. */
-export interface Told extends Answer {
+interface Told extends Answer {
   readonly json: Record<string, string>;
 }
 

@@ -7,7 +7,7 @@ import { scheduleEnded, scheduleNotFound } from "../reservations/problems.ts";
 import { selectSchedule } from "../reservations/store/schedule-reads.ts";
 import { deleteScheduleUsers, insertScheduleUsers } from "../reservations/store/schedules.ts";
 
-export interface ScheduleUsersChange {
+interface ScheduleUsersChange {
   readonly scheduleId: string;
   readonly userIds: readonly string[];
   readonly act: "add" | "remove";

@@ -8,7 +8,7 @@ import { scheduleNameTaken, scheduleUnreadable } from "../reservations/problems.
 import { type ScheduleView, selectNow, selectSchedule } from "../reservations/store/schedule-reads.ts";
 import { insertSchedule, type NewSchedule } from "../reservations/store/schedules.ts";
 
-export type WantedSchedule = Omit<NewSchedule, "scheduleId" | "nextRunAt">;
+type WantedSchedule = Omit<NewSchedule, "scheduleId" | "nextRunAt">;
 export type CreateSchedule = (key: IdempotencyKey, wanted: WantedSchedule) => Promise<Answer>;
 
 /** `onScheduled` is called after the commit: the scheduler looks what is due next. */

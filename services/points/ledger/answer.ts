@@ -45,7 +45,7 @@ function bodyOf({ transaction, hold, balance, held, version }: Applied) {
 }
 
 /** One transaction, as the API shows it; fields that are not set are left out. */
-export function transactionView(transaction: Transaction) {
+function transactionView(transaction: Transaction) {
   const { id, userId, kind, pointAmount, moved, reason, source, sourceId, refersTo } = transaction;
   return {
     transaction_id: id,
@@ -64,7 +64,7 @@ export function transactionView(transaction: Transaction) {
   };
 }
 
-export const holdView = ({ holdId, amount, captured, released, status, endsAt }: Hold) => ({
+const holdView = ({ holdId, amount, captured, released, status, endsAt }: Hold) => ({
   hold_id: holdId,
   amount,
   captured,
@@ -74,7 +74,7 @@ export const holdView = ({ holdId, amount, captured, released, status, endsAt }:
 });
 
 /** JSON with every digit of a bigint: a JavaScript number would round past 2^53. */
-export const exactJson = (value: unknown): string =>
+const exactJson = (value: unknown): string =>
   JSON.stringify(value, (_, each) => (typeof each === "bigint" ? exactly(each) : each));
 
 /** What JSON.stringify writes with every digit. */

@@ -168,7 +168,7 @@ function refund({ accounts, referred }: Books, change: Refund): Result {
 }
 
 /** Whose uses of lots say where the points came from: a captured hold took them before. */
-export function takenByOf({ transactionId, kind, refersTo }: Referred): string | undefined {
+function takenByOf({ transactionId, kind, refersTo }: Referred): string | undefined {
   if (kind === "SUB") return transactionId;
   return kind === "CAPTURE" && refersTo !== null ? refersTo : undefined;
 }

@@ -209,7 +209,7 @@ export class OpenAccount {
 }
 
 /** The lot that ends soonest, then the oldest. */
-export function inSpendingOrder(a: Lot, b: Lot): number {
+function inSpendingOrder(a: Lot, b: Lot): number {
   if (a.expiresAt !== b.expiresAt) {
     if (a.expiresAt === null) return 1;
     if (b.expiresAt === null) return -1;

@@ -6,7 +6,6 @@
  */
 export { type Cancel, cancel } from "./cancel.ts";
 export { type Cron, CronFault, parseCron } from "./cron.ts";
-export { utcOf } from "./instant.ts";
 export { consumer, onReservationDue } from "./on-reservation-due.ts";
-export { type Reservation, type Reserve, type ReserveOptions, reserve } from "./reserve.ts";
-export { type Scheduler, type SchedulerOptions, scheduler, usualEveryMs } from "./scheduler.ts";
+export { type Reservation, type Reserve, reserve } from "./reserve.ts";
+export { scheduler } from "./scheduler.ts";

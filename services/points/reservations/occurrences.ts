@@ -20,7 +20,7 @@ import {
 const missedAfter = Temporal.Duration.from({ minutes: 5 });
 
 // As many as a bulk request: a transaction of some ten milliseconds.
-export const usersMax = 1_000;
+const usersMax = 1_000;
 
 export interface StepOptions {
   readonly onError: (error: unknown) => void;

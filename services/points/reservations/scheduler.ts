@@ -35,7 +35,7 @@ export interface Scheduler extends AsyncDisposable {
 }
 
 const hourMs = 3_600_000;
-export const usualEveryMs = 10_000;
+const usualEveryMs = 10_000;
 
 // What comes due within this goes along with what is due now: a thousand a second are forty batches, not a thousand.
 const restMs = 25;

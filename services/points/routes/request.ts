@@ -56,7 +56,7 @@ export function timeOf(text: string, field: string, precision: Precision): strin
 /** What a cursor that names something by its id looks like. */
 export const anyId = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
-export const invalid = (field: string, detail: string) =>
+const invalid = (field: string, detail: string) =>
   problems.invalidRequest(`${field} ${detail}`, { fields: [{ field, detail }] });
 
 /** For the options of a route whose body may be left out. */

@@ -116,7 +116,7 @@ export const StatementView = Type.Object({
   to_account: Type.String({ examples: ["user:testUser1", "spent"] }),
 });
 
-export const HoldStatus = Type.Union([
+const HoldStatus = Type.Union([
   Type.Literal("HELD"),
   Type.Literal("CAPTURED"),
   Type.Literal("RELEASED"),

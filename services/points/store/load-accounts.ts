@@ -6,10 +6,10 @@ import { holdsNamed, type LockedRoot, transactionsNamed } from "./lock-roots.ts"
 import { timeText } from "./time.ts";
 
 /** From more lots nothing is taken at once: the statement that writes them must not outlast its timeout. */
-export const lotsMax = 10_000;
+const lotsMax = 10_000;
 
 /** What has run out of one user and is booked at once. The rest is never spent either, and the next change books it. */
-export const overdueMax = 100;
+const overdueMax = 100;
 
 /**
  * `spendable` walks a user's lots in their order and stops when it has what is wanted: a hundred thousand lots behind that
