@@ -75,10 +75,8 @@ create trigger point_transactions_are_append_only
   before update or delete or truncate on point_transactions
   for each statement execute function refuse_change_of_point_transactions();
 
--- A service that connects as a role of its own, which does not own the tables, cannot even take the trigger away:
---   grant usage on schema points to todoke_points;
---   grant select, insert, update, delete on all tables in schema points to todoke_points;
---   revoke update, delete, truncate on point_transactions from todoke_points;
+-- A service that connects as a role of its own, which does not own the tables, cannot even take the trigger away: such a
+-- role is made by deploy/postgres/points-role.sql.
 
 -- What is left of every grant. A user's lots add up to the balance.
 create table point_lots (

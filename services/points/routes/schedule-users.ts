@@ -4,7 +4,7 @@ import { Type } from "typebox";
 import type { Deps } from "../deps.ts";
 import { selectScheduleUsers } from "../reservations/store/schedule-reads.ts";
 import { readers, writers } from "./request.ts";
-import { OneSchedule } from "./schedules.ts";
+import { foundSchedule, OneSchedule } from "./schedules.ts";
 import { UserId, Uuid } from "./schemas.ts";
 
 const path = "/v1/points/schedules/:schedule_id/users";
@@ -59,16 +59,18 @@ function listRoute(app: HttpApp, { authenticate, db }: Deps): void {
       ...requires(authenticate, readers),
       schema: {
         operationId: "listScheduleUsers",
-        summary: "Who gets a recurring grant, by name; of one that does not exist, nobody",
+        summary: "Who gets a recurring grant, by name",
         params: OneSchedule,
         querystring: Type.Object(PageQuery),
         response: {
           200: Type.Object({ schedule_id: Uuid, user_ids: Type.Array(UserId), next_cursor: NextCursor }),
+          404: ProblemView,
         },
       },
     },
     async ({ params: { schedule_id }, query }) => {
       const after = cursorOf(query, anyUser) ?? "";
+      await foundSchedule(db, schedule_id);
       const { rows, ...next } = await page(query, {
         read: (limit) => selectScheduleUsers(db, { scheduleId: schedule_id, after, limit }),
         name: (row) => row.user_id,

@@ -122,6 +122,7 @@ test("all are listed, the newest first, by status too; one that never was is not
   const answers = [
     await t.get(never),
     await t.post(`${never}/pause`),
+    await t.get(`${never}/users`),
     await t.put(`${never}/users`, { body: { user_ids: ["a"] } }),
     await t.del(`${never}/users`, { body: { user_ids: ["a"] } }),
   ];

@@ -10,10 +10,15 @@ import {
   requires,
   sendAnswer,
 } from "@todoke/http";
+import type { Db } from "@todoke/kernel/db";
 import { Type } from "typebox";
 import type { Deps } from "../deps.ts";
 import { scheduleNotFound } from "../reservations/problems.ts";
-import { selectSchedule, selectSchedules } from "../reservations/store/schedule-reads.ts";
+import {
+  type ScheduleView as FoundSchedule,
+  selectSchedule,
+  selectSchedules,
+} from "../reservations/store/schedule-reads.ts";
 import { anyId, commandKey, readers, takesAmounts, writers } from "./request.ts";
 import { PointAmount, points, Reason, time, Uuid } from "./schemas.ts";
 
@@ -129,12 +134,14 @@ function showRoute(app: HttpApp, { authenticate, db }: Deps): void {
         response: { 200: ScheduleView, 404: ProblemView },
       },
     },
-    async ({ params: { schedule_id } }) => {
-      const found = await selectSchedule(db, schedule_id);
-      if (!found) throw scheduleNotFound(`there is no recurring grant ${schedule_id}`);
-      return found;
-    },
+    async ({ params: { schedule_id } }) => foundSchedule(db, schedule_id),
   );
+}
+
+export async function foundSchedule(db: Db, scheduleId: string): Promise<FoundSchedule> {
+  const found = await selectSchedule(db, scheduleId);
+  if (!found) throw scheduleNotFound(`there is no recurring grant ${scheduleId}`);
+  return found;
 }
 
 const acts = {
