@@ -44,7 +44,6 @@ create table outbox_orders (
 
   status             text not null default 'pending',
   attempts           int not null default 0,               -- counted when claimed
-  answered           int not null default 0,               -- the last attempt of which it is known that the broker did not take the order
   last_error_code    text,
   last_error_msg     text,
   changed_by         text not null,                        -- who made the last step that was not made under a lease
@@ -55,9 +54,9 @@ create table outbox_orders (
   locked_at          timestamptz,
   lease_until        timestamptz,
 
-  first_sent_at      timestamptz,                          -- when bytes may first, and last, have gone to the broker
-  last_sent_at       timestamptz,
-  in_doubt_since     timestamptz,                          -- since when it is not known whether the broker has it
+  first_sent_at      timestamptz,                          -- when bytes may first, and last, have gone to the broker,
+  last_sent_at       timestamptz,                          -- as their timestamps say it: by the broker's clock
+  in_doubt_since     timestamptz,                          -- bytes may be out since then, and what the broker made of them is not known
   asked              int not null default 0,               -- how often the broker was asked about it while in doubt
   broker_order_id    text,
   broker_result      jsonb,                                -- what the broker made of it, in our words
@@ -77,7 +76,8 @@ create table outbox_orders (
   constraint order_leased_is_worked check (lease_until is null or status in ('sending', 'unknown')),
   constraint order_done_iff_ended check ((status in ('succeeded', 'aborted')) = (done_at is not null)),
   constraint order_unknown_is_in_doubt check (status <> 'unknown' or in_doubt_since is not null),
-  constraint order_answered_within_attempts check (answered between 0 and attempts),
+  -- Nobody can cancel, send anew or call ended what the broker may have: a worker's stop cannot give it back either.
+  constraint order_in_doubt_is_not_free check (in_doubt_since is null or status in ('sending', 'unknown')),
   constraint order_unhappy_says_why check (status not in ('failed', 'aborted', 'unknown') or last_error_code is not null),
   constraint order_evidence_is_bounded check (length(evidence::text) <= 32768)
 ) with (
@@ -159,7 +159,9 @@ create trigger orders_are_written_when_accepted after insert on outbox_orders fo
 -- Append-only, whoever asks; history goes only with its order.
 create function refuse_change_of_history() returns trigger language plpgsql as $$
 begin
-  if tg_op = 'DELETE' and not exists (select from outbox_orders where id = old.order_row_id) then return old; end if;
+  if tg_op = 'DELETE' then
+    if not exists (select from outbox_orders where id = old.order_row_id) then return old; end if;
+  end if;
   raise exception 'order_status_history is append-only' using errcode = 'restrict_violation';
 end $$;
 create trigger order_status_history_is_append_only before update or delete on order_status_history
@@ -243,3 +245,9 @@ create table order_rate (
   granted    int not null,                                 -- of those last asked for
   counted_at timestamptz not null
 ) with (fillfactor = 10);                                  -- one row, rewritten all the time
+
+-- When the next order may go to a broker, over all senders; used only where there is a rate.
+create table broker_turns (
+  adapter text primary key,
+  next_at timestamptz not null
+) with (fillfactor = 10);
