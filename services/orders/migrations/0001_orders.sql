@@ -79,7 +79,7 @@ create table outbox_orders (
   -- Nobody can cancel, send anew or call ended what the broker may have: a worker's stop cannot give it back either.
   constraint order_in_doubt_is_not_free check (in_doubt_since is null or status in ('sending', 'unknown')),
   constraint order_unhappy_says_why check (status not in ('failed', 'aborted', 'unknown') or last_error_code is not null),
-  constraint order_evidence_is_bounded check (length(evidence::text) <= 32768)
+  constraint order_evidence_is_bounded check (length(evidence::text) <= 65536)
 ) with (
   fillfactor = 50,                                         -- a row is rewritten a few times in its life: leave room on its page
   autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_cost_delay = 0
