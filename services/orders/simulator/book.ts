@@ -14,6 +14,8 @@ export type Entry =
       readonly path: string;
       readonly nonce: string;
       readonly timestamp: number;
+      /** Why it was turned away, where it was. */
+      readonly refused?: string;
     }
   /** One for each time that it was taken: without dedupe, twice is two orders. */
   | { readonly kind: "taken"; readonly at: number; readonly order: WireOrder }
@@ -47,7 +49,7 @@ export function openBook(file: string): Book {
   writeSync(fd, "\n"); // Whatever a kill has cut off stays on a line of its own.
 
   function keep(entry: Entry): void {
-    if (entry.kind === "request") nonces.add(entry.nonce);
+    if (entry.kind === "request" && entry.refused === undefined) nonces.add(entry.nonce);
     if (entry.kind === "taken") {
       if (!places.has(entry.order.client_order_id)) places.set(entry.order.client_order_id, orders.length);
       orders.push(entry.order);

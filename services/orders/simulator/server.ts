@@ -41,13 +41,19 @@ export function simulator(options: SimulatorOptions): Server {
     const { method = "", url: path = "", headers } = request;
     const timestamp = Number(headers[headerNames.timestamp]);
     const nonce = String(headers[headerNames.nonce]);
-    const signed = { method, path, timestamp, nonce, body };
-    const refuse = (code: string): Answer => ({ status: 401, said: { code } });
-    if (!isSignedBy(secret, signed, String(headers[headerNames.signature]))) return refuse("BAD_SIGNATURE");
-    if (isStale(timestamp)) return refuse("STALE");
-    if (book.hasSeen(nonce)) return refuse("NONCE_USED");
-    book.note({ kind: "request", at: now(), method, path, nonce, timestamp });
-    return undefined;
+    const isSigned = isSignedBy(
+      secret,
+      { method, path, timestamp, nonce, body },
+      String(headers[headerNames.signature]),
+    );
+    const refused = isSigned ? refusalOf(timestamp, nonce) : "BAD_SIGNATURE";
+    book.note({ kind: "request", at: now(), method, path, nonce, timestamp, ...(refused && { refused }) });
+    return refused === undefined ? undefined : { status: 401, said: { code: refused } };
+  }
+
+  function refusalOf(timestamp: number, nonce: string): string | undefined {
+    if (isStale(timestamp)) return "STALE";
+    return book.hasSeen(nonce) ? "NONCE_USED" : undefined;
   }
 
   const isStale = (timestamp: number) => !(Math.abs(now() - timestamp) <= windowMs);
