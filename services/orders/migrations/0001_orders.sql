@@ -65,8 +65,8 @@ create table outbox_orders (
   done_at            timestamptz,
   expires_at         timestamptz not null,                 -- removed after this, if it has ended
 
-  constraint order_key_is_unique unique (caller, idempotency_key),
-  constraint order_id_is_unique unique (caller, order_id),
+  constraint order_key_is_unique unique (idempotency_key, caller),
+  constraint order_id_is_unique unique (order_id, caller),
   constraint order_client_order_id_is_unique unique (client_order_id),
   constraint order_status_is_known check (status in ('pending', 'sending', 'succeeded', 'failed', 'aborted', 'unknown')),
   constraint order_side_is_known check (side in ('BUY', 'SELL')),
@@ -96,9 +96,10 @@ create index outbox_orders_unknown on outbox_orders (next_retry_at) where status
 create index outbox_orders_in_doubt on outbox_orders (in_doubt_since, id) where status = 'unknown';
 -- reconciliation: what ended well of late
 create index outbox_orders_succeeded on outbox_orders (done_at) where status = 'succeeded';
--- the list of orders, newest first, by what it can be narrowed to; a caller's order_id has its own above
-create index outbox_orders_status on outbox_orders (status, id);
-create index outbox_orders_instrument on outbox_orders (instrument, id);
+-- the list of orders, newest first, and what it can be narrowed to; an order_id has its own above, and so has what goes on
+create index outbox_orders_listed on outbox_orders (created_at, id);
+create index outbox_orders_of_instrument on outbox_orders (instrument, created_at, id);
+create index outbox_orders_aborted on outbox_orders (created_at, id) where status = 'aborted';
 -- retention
 create index outbox_orders_expiry on outbox_orders (expires_at) where done_at is not null;
 
@@ -142,7 +143,10 @@ begin
     values (new.id, new.version, old.status, new.status, greatest(old.attempts, new.attempts),
             case when new.status in ('failed', 'aborted', 'unknown') then new.last_error_code end,
             case when new.status in ('failed', 'aborted', 'unknown') then new.last_error_msg end,
-            new.updated_at, coalesce(new.locked_by, old.locked_by, new.changed_by));
+            new.updated_at,
+            case when new.changed_by is distinct from old.changed_by then new.changed_by
+                 when old.status = 'failed' and new.status = 'pending' then 'backoff'
+                 else coalesce(new.locked_by, old.locked_by, new.changed_by) end);
   end if;
   return null;
 end $$;
@@ -237,14 +241,14 @@ create table reconciliations (
   details         jsonb not null default '[]'              -- the first of the mismatches
 );
 
--- Orders taken in within a second of the clock, over all processes; used only where there is a limit.
+-- Orders taken in within one second of the clock, over all processes; one row, and used only where there is a limit.
 create table order_rate (
   scope      text primary key,
-  second     timestamptz not null,
-  taken      int not null,
-  granted    int not null,                                 -- of those last asked for
-  counted_at timestamptz not null
-) with (fillfactor = 10);                                  -- one row, rewritten all the time
+  counted_at timestamptz not null default '-infinity',     -- of the last orders that were taken in; never goes back
+  taken      int not null default 0,                       -- in its second
+  granted    int not null default 0                        -- of those that were last asked for
+) with (fillfactor = 10);
+insert into order_rate (scope) values ('*');
 
 -- When the next order may go to a broker, over all senders; used only where there is a rate.
 create table broker_turns (

@@ -29,7 +29,7 @@ export interface Move {
   readonly evidence?: string;
 }
 
-const text = `
+export const text = `
 with moved as materialized (
   update outbox_orders o
      set status = $3,
