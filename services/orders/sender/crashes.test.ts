@@ -52,7 +52,13 @@ async function kill(child: ChildProcess): Promise<void> {
 }
 
 const orders = [1, 2, 3, 4, 5, 6];
-const steps: readonly Step[] = ["claimed", "asked", "sending", "answered", "settled"];
+const steps: readonly (readonly [string, Step])[] = [
+  ["has claimed", "claimed"],
+  ["has written down that bytes may leave", "asked"],
+  ["is about to send", "sending"],
+  ["has the answer", "answered"],
+  ["has settled", "settled"],
+];
 
 for (const dedupes of [true, false]) {
   const kind = dedupes ? "a broker that dedupes" : "a broker that does not dedupe";
@@ -73,7 +79,7 @@ for (const dedupes of [true, false]) {
     90_000,
   );
 
-  test(`${kind}: a sender killed while the broker has its bytes, and has not answered`, async () => {
+  test.concurrent(`${kind}: a sender killed while the broker has its bytes, and has not answered`, async () => {
     await using s = await stage({ dedupes });
     await s.simulator.fault("slow", "late", "slow", "late");
     const dying = await s.startSender();
@@ -106,9 +112,12 @@ for (const dedupes of [true, false]) {
     expect((await s.states()).every(({ status }) => status === "succeeded")).toBe(true);
   }, 120_000);
 
-  test.each(["asked", "sending"] as const)(
-    `${kind}: a sender frozen when it has %s, whose order another has resolved, sends nothing that counts and writes nothing`,
-    async (step) => {
+  test.concurrent.each([
+    ["before it sends", "asked"],
+    ["with its request out of its hands", "sending"],
+  ] as const)(
+    `${kind}: a sender frozen %s, whose order another has resolved, sends nothing that counts and writes nothing`,
+    async (_, step) => {
       await using s = await stage({ dedupes });
       const zombie = await s.startSender({ step, signal: "SIGSTOP" });
       await s.accept([1]);

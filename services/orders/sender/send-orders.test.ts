@@ -292,9 +292,9 @@ async function waitingForItsTurn(s: Awaited<ReturnType<typeof stage>>) {
 
 test("an instrument that is halted waits without a trail, and holds nobody up", async () => {
   await using s = await stage();
-  await s.trade("halt", "EURUSD");
   await s.accept([1], "EURUSD");
   await s.accept([2], "USDJPY");
+  await s.trade("halt", "EURUSD");
   for (let round = 0; round < 3; round++) {
     await s.sender.runOnce();
     await s.makeDue();
@@ -307,8 +307,8 @@ test("a change of the trading state is heard at once", async () => {
   await using s = await stage({ settings: { pollMs: 60_000 } });
   await using wakeups = openWakeups({ url: s.url });
   await wakeups.listening;
-  await s.trade("halt", "EURUSD");
   await s.accept([1], "EURUSD");
+  await s.trade("halt", "EURUSD");
   const topics = { orders: "orders", cancels: "cancels", trading: "trading" };
   await using _ = startSender({ ...s, wakeups, topics });
   await until("it was put off", async () => {

@@ -39,7 +39,9 @@ const broker: Broker = {
   },
   async send(order, about) {
     reach("sending");
-    const outcome = await http.send(order, about);
+    // One that was frozen here has its request out of its hands already: what stops it then is the broker's window alone.
+    const isLate = isOver && step === "sending";
+    const outcome = await http.send(order, isLate ? { ...about, signal: AbortSignal.timeout(60_000) } : about);
     reach("answered");
     return outcome;
   },

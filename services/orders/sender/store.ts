@@ -177,6 +177,20 @@ select c.lease_epoch::text as epoch, c.attempts as attempt, ${read} from claimed
     });
     return rows.map(({ epoch, attempt, ...row }) => ({ ...row, claim: { key: row.id, epoch, attempt } }));
   },
+  /** Whatever the outcome is, a worker that could not say what became of them only lets go of them. */
+  async settle(db, settlements) {
+    const held = settlements.map(({ claim }) => claim);
+    const { rows } = await db.query<{ id: string }>({
+      name: "let go of doubts",
+      text: `update outbox_orders o set lease_until = null, locked_by = null, locked_at = null
+               from unnest($1::bigint[], $2::bigint[]) as h(id, epoch)
+              where o.id = h.id and o.lease_epoch = h.epoch and o.status = 'unknown' and o.lease_until is not null
+             returning o.id::text as id`,
+      values: [held.map(({ key }) => key), held.map(({ epoch }) => epoch)],
+    });
+    const free = new Set(rows.map(({ id }) => id));
+    return held.map(({ key }) => free.has(key));
+  },
 };
 
 /** All orders in doubt are due now: for a reconciliation, which asks about every one. */
