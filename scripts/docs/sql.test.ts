@@ -15,6 +15,7 @@ async function setup() {
   const t = await testDatabase({ schema: "entitlement", sets: [kernelMigrations, setOf("entitlement")] });
   await migrate(t.db, { schema: "notification", sets: [kernelMigrations, setOf("notification")] });
   await migrate(t.db, { schema: "matchmaking", sets: [kernelMigrations, setOf("matchmaking")] });
+  await migrate(t.db, { schema: "orders", sets: [kernelMigrations, setOf("orders")] });
   await migrate(t.db, { schema: "todoke_bus", sets: [bus] });
   return t;
 }

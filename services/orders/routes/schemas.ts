@@ -5,7 +5,7 @@ import { orderStatuses, reasonCodes } from "../order.ts";
 import { tradingModes } from "../store/trading-state.ts";
 
 const oneOf = <const Words extends readonly string[]>(words: Words, options: object = {}) =>
-  Type.Unsafe<Words[number]>({ type: "string", enum: [...words], ...options });
+  Type.Unsafe<Words[number]>({ anyOf: words.map((word) => ({ type: "string", const: word })), ...options });
 
 /** Visible ASCII. */
 export const IdempotencyKey = Type.String({
@@ -13,7 +13,6 @@ export const IdempotencyKey = Type.String({
   maxLength: 255,
   pattern: "^[\\x21-\\x7e]*$",
   description: "The same as in the header Idempotency-Key.",
-  examples: ["0190f3c2-7a3b-7c1e-9f00-8a6b2c4d5e6f"],
 });
 export const OrderId = Type.String({
   minLength: 1,
@@ -51,6 +50,7 @@ export const OrderBody = Type.Object({
   qty: Positive("How much."),
   price: Type.Union([Type.Null(), Positive("At this price, or better.")], {
     description: "null: at the market's.",
+    examples: ["30000.5"],
   }),
   time_in_force: Type.Optional(oneOf(["IOC", "FOK", "GTC"] as const, { description: "IOC, if not given." })),
   tags: Type.Optional(Type.Array(Type.String({ minLength: 1, maxLength: 32 }), { maxItems: 8 })),
