@@ -63,9 +63,9 @@ const steps: readonly (readonly [string, Step])[] = [
 for (const dedupes of [true, false]) {
   const kind = dedupes ? "a broker that dedupes" : "a broker that does not dedupe";
 
-  test.each(steps)(
-    `${kind}: a sender killed when it has %s leaves every order to be taken once`,
-    async (step) => {
+  test.concurrent.each(steps)(
+    `${kind}: a sender killed when it %s leaves every order to be taken once`,
+    async (_, step) => {
       await using s = await stage({ dedupes });
       const dying = await s.startSender({ step });
       const died = once(dying, "exit");
