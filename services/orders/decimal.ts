@@ -14,13 +14,11 @@ export interface Decimal {
 }
 
 /** Digits before and behind the point: more than any market has, and few enough that arithmetic stays cheap. */
-const wholeMax = 24;
+export const wholeMax = 24;
 export const scaleMax = 18;
 
-/** For schemas: the text of a decimal. No sign but -, no exponent, no point without digits on both sides. */
-export const decimalPattern = `^-?(?:0|[1-9][0-9]{0,${wholeMax - 1}})(?:\\.[0-9]{1,${scaleMax}})?$`;
-
-const decimalForm = new RegExp(decimalPattern);
+/** No sign but -, no exponent, no point without digits on both sides. */
+const decimalForm = new RegExp(`^-?(?:0|[1-9][0-9]{0,${wholeMax - 1}})(?:\\.[0-9]{1,${scaleMax}})?$`);
 
 /** Undefined where it is no decimal within the bounds. */
 export function parseDecimal(value: string | number): Decimal | undefined {

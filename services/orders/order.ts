@@ -4,9 +4,6 @@
 export const orderStatuses = ["pending", "sending", "succeeded", "failed", "aborted", "unknown"] as const;
 export type OrderStatus = (typeof orderStatuses)[number];
 
-/** What a repeat of the request is told: failed is an order that will not be carried out any more. */
-export type LedgerStatus = "accepted" | "succeeded" | "failed";
-
 /** Why an order is not where it should be. The first six are the broker's doing or ours; the last is the caller's. */
 export const reasonCodes = [
   "BROKER_REJECTED",

@@ -23,7 +23,7 @@ export interface AcceptOptions extends Omit<AcceptSettings, "ordersPerSecond"> {
   readonly onAccepted: (orders: number) => void;
 }
 
-export interface OrderToAccept {
+interface OrderToAccept {
   readonly caller: string;
   readonly body: OrderBody;
   /** The body, its decimals exact. */

@@ -9,7 +9,7 @@ import { moveOrder } from "../store/move-order.ts";
 import { type KeyOfCaller, lockOrderOfKey, type OrderRow, selectOrder } from "../store/orders.ts";
 
 /** `cancelled`: it is over. `requested`: the broker will be asked. */
-export interface Cancelled {
+interface Cancelled {
   readonly result: "cancelled" | "requested";
   readonly order: OrderRow;
 }

@@ -4,9 +4,9 @@ import { basename } from "node:path";
 import { readInstruments } from "./read-instruments.ts";
 import type { Instruments } from "./types.ts";
 
-export { InstrumentsFaulty, instrumentPattern, readInstruments } from "./read-instruments.ts";
+export { InstrumentsFaulty, readInstruments } from "./read-instruments.ts";
 export { refuseOrder } from "./refuse-order.ts";
-export type { Instrument, Instruments } from "./types.ts";
+export type { Instruments } from "./types.ts";
 
 const builtIn = new URL("built-in.yaml", import.meta.url);
 

@@ -22,8 +22,7 @@ export class InstrumentsFaulty extends Error {
 const bounds = { fileBytes: 1024 * 1024, instruments: 10_000, ordersPerSecond: 1_000_000, toldMax: 100 };
 
 /** 1 to 32 letters, digits and what stands between them in the names of markets. */
-export const instrumentPattern = "^[A-Za-z0-9][A-Za-z0-9._:/-]{0,31}$";
-const instrumentName = new RegExp(instrumentPattern);
+const instrumentName = /^[A-Za-z0-9][A-Za-z0-9._:/-]{0,31}$/;
 
 type Refuse = (node: Node | null | undefined, sentence: string) => void;
 

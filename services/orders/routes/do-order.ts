@@ -9,6 +9,7 @@ import {
   sendAnswer,
 } from "@todoke/http";
 import { Type } from "typebox";
+import { scaleMax, wholeMax } from "../decimal.ts";
 import type { Deps } from "../deps.ts";
 import { orderRequest } from "../order-request.ts";
 import { idempotencyKeyMismatch, orderNotFound } from "../problems.ts";
@@ -58,7 +59,7 @@ function acceptRoute(app: HttpApp, { authenticate, acceptOrder }: Deps): void {
 }
 
 function notDecimal(field: string) {
-  const detail = "must have at most 24 digits before the point and 18 behind it";
+  const detail = `must have at most ${wholeMax} digits before the point and ${scaleMax} behind it`;
   return problems.invalidRequest(`${field} ${detail}`, { fields: [{ field, detail }] });
 }
 

@@ -1,6 +1,6 @@
 /** What the routes take and answer. The schemas are the contract (seed 004). */
 import { Type } from "typebox";
-import { scaleMax } from "../decimal.ts";
+import { scaleMax, wholeMax } from "../decimal.ts";
 import { orderStatuses, reasonCodes } from "../order.ts";
 import { tradingModes } from "../store/trading-state.ts";
 
@@ -14,7 +14,7 @@ export const IdempotencyKey = Type.String({
   pattern: "^[\\x21-\\x7e]*$",
   description: "The same as in the header Idempotency-Key.",
 });
-export const OrderId = Type.String({
+const OrderId = Type.String({
   minLength: 1,
   maxLength: 64,
   pattern: "^[\\x21-\\x7e]*$",
@@ -23,14 +23,17 @@ export const OrderId = Type.String({
 });
 export const Instrument = Type.String({ minLength: 1, maxLength: 64, examples: ["BTC-USD"] });
 export const RowId = Type.String({ pattern: "^[1-9][0-9]{0,17}$", examples: ["42"] });
-export const Status = oneOf(orderStatuses);
+const Status = oneOf(orderStatuses);
 
 /** More than 0, exact: a number that a double would change is refused, and can be sent as text. */
 const Positive = (description: string) =>
   Type.Union(
     [
       Type.Number({ exclusiveMinimum: 0 }),
-      Type.String({ maxLength: 64, pattern: `^(?!0(?:\\.0+)?$)(?:0|[1-9][0-9]{0,23})(?:\\.[0-9]{1,${scaleMax}})?$` }),
+      Type.String({
+        maxLength: 64,
+        pattern: `^(?!0(?:\\.0+)?$)(?:0|[1-9][0-9]{0,${wholeMax - 1}})(?:\\.[0-9]{1,${scaleMax}})?$`,
+      }),
     ],
     { description: `${description} A JSON number, or its digits as a string.`, examples: [0.5, "0.5"] },
   );

@@ -11,6 +11,8 @@ export interface OrderBacklog {
   readonly oldestUnresolvedMs: number;
   /** What the two sides' books did not agree on at the last look, over all brokers. */
   readonly mismatches: number;
+  /** How long ago the books were last compared; where they never were, how long there have been orders. */
+  readonly comparedAgoMs: number;
 }
 
 const oldest = (column: string, status: string, since = column) =>
@@ -26,7 +28,10 @@ export async function selectBacklog(db: Db): Promise<OrderBacklog> {
                   (select count(*) from outbox_orders where status = 'unknown')::int as unknown,
                   ${oldest("created_at", "pending", "next_retry_at")} as "oldestPendingMs",
                   ${oldest("in_doubt_since", "unknown")} as "oldestUnresolvedMs",
-                  coalesce((select sum(mismatches) from reconciliations), 0)::int as mismatches`,
+                  coalesce((select sum(mismatches) from reconciliations), 0)::int as mismatches,
+                  coalesce(extract(epoch from clock_timestamp() - coalesce(
+                    (select max(last_ok_at) from reconciliations),
+                    (select created_at from outbox_orders order by created_at limit 1))) * 1000, 0)::float8 as "comparedAgoMs"`,
   });
   return rows[0] as OrderBacklog;
 }

@@ -28,17 +28,6 @@ export async function selectTradingState(db: Queryable): Promise<TradingState[]>
   return rows;
 }
 
-/** The state that holds for an instrument: the stricter of its own and that over all. */
-export async function modeOf(db: Queryable, instrument: string): Promise<TradingMode> {
-  const { rows } = await db.query<{ mode: TradingMode }>({
-    name: "select trading mode",
-    text: `select mode from trading_state where scope = any(array['${everything}', $1])
-            order by array_position(array['halt', 'cancel-only', 'active'], mode) limit 1`,
-    values: [instrument],
-  });
-  return rows[0]?.mode ?? "active";
-}
-
 export type NewTradingState = Omit<TradingState, "set_at">;
 
 /** Who set it and why is kept by the same statement. */
