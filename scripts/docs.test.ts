@@ -50,7 +50,9 @@ test("docs/states.md shows the states that the database accepts and the claim en
   );
   expect(Object.keys(claimed).length).toBeGreaterThan(2);
   expect(drawn).toEqual(accepted);
-  expect({ ...accepted, ...claimed }).toEqual(accepted);
+  // A table may have states that only statements of its own know.
+  for (const [table, states] of Object.entries(claimed))
+    expect(accepted[table]).toEqual(expect.arrayContaining([...states]));
 });
 
 test("every relative link in every page leads to a file, and to a heading where it names one", () => {

@@ -10,7 +10,7 @@ test("help lists every command and service, by any of its names", async () => {
   for (const { code, out, err } of asked) {
     expect({ code, err }).toEqual({ code: 0, err: "" });
     expect(out).toContain("Todoke 0.1.0: nothing lost, nothing doubled.\n\nUsage: todoke <command> [options]\n");
-    for (const name of ["dev", "serve", "migrate", "keys", "dead", "audit", "match", "doctor", "version", "help"])
+    for (const name of ["dev", "serve", "migrate", "keys", "dead", "audit", "orders", "match", "doctor", "version", "help"])
       expect(out).toMatch(`\n  ${name} `);
     expect(out).toContain("  counter   8099   counts\n");
   }
@@ -18,7 +18,7 @@ test("help lists every command and service, by any of its names", async () => {
 
 test("every command says how it is used and what its options do, and fits a screen", async () => {
   await using shell = openShell();
-  for (const name of ["dev", "serve", "migrate", "keys", "dead", "audit", "match", "doctor", "version"]) {
+  for (const name of ["dev", "serve", "migrate", "keys", "dead", "audit", "orders", "match", "doctor", "version"]) {
     const { code, out } = await shell.run(`help ${name}`);
     expect(code).toBe(0);
     expect(out).toMatch(new RegExp(`^Usage: todoke ${name}`));

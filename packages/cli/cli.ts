@@ -12,6 +12,7 @@ import { helpOn, overview } from "./commands/help.ts";
 import { keys } from "./commands/keys.ts";
 import { match } from "./commands/match.ts";
 import { migrate } from "./commands/migrate.ts";
+import { orders } from "./commands/orders.ts";
 import { serve } from "./commands/serve.ts";
 import { version } from "./commands/version.ts";
 import { CommandFailed, Misconfigured, Misused } from "./faults.ts";
@@ -19,7 +20,7 @@ import { complain, say, styled } from "./output.ts";
 import type { Env, ServiceEntry } from "./services.ts";
 import { Stopped } from "./stop.ts";
 
-const commands: readonly Command[] = [dev, serve, migrate, keys, dead, audit, match, doctor, version];
+const commands: readonly Command[] = [dev, serve, migrate, keys, dead, audit, orders, match, doctor, version];
 
 export interface CommandLine {
   readonly argv: readonly string[];

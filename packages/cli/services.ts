@@ -100,6 +100,17 @@ curl "${url}/point/confirm?user_id=u_123" -H "Authorization: Bearer ${devKey}"`,
     load: () => import("@todoke/points"),
   },
   {
+    name: "orders",
+    port: 8086,
+    summary: "orders, sent to a broker once, surely",
+    example: (url) => `curl -i ${url}/do/order \\
+  -H "Authorization: Bearer ${devKey}" -H "Idempotency-Key: k-1" -H "Content-Type: application/json" \\
+  -d '{"idempotency_key":"k-1","order_id":"o-1","instrument":"BTC-USD","side":"BUY","qty":0.5,"price":60000,"requested_at":"2026-01-15T10:00:00+09:00"}'
+
+curl ${url}/do/order/k-1 -H "Authorization: Bearer ${devKey}"`,
+    load: () => import("@todoke/orders"),
+  },
+  {
     name: "gateway-bff",
     port: 8080,
     summary: "where players come in",

@@ -59,6 +59,15 @@ const player = fc.record({ user_id: text, ticket_id: text, team: int64, party_si
 const head = { event_id: fc.uuid(), occurred_at: time, version: int64, trace_id: optional(text) };
 const points = { user_id: text, transaction_id: text, point_amount: int64, balance: int64 };
 const reservation = { user_id: text, reservation_id: text, point_amount: int64, execute_at: time };
+const order = {
+  user_id: text,
+  order_id: text,
+  client_order_id: text,
+  instrument: text,
+  side: text,
+  qty: text,
+  price: optional(text),
+};
 const event = fc.oneof(
   fc.record({
     event_type: fc.constantFrom("EntitlementGranted" as const, "EntitlementRevoked" as const),
@@ -105,6 +114,15 @@ const event = fc.oneof(
   fc.record({ event_type: fc.constant("PointsExpired" as const), ...head, ...points }),
   fc.record({ event_type: fc.constant("PointReservationDue" as const), ...head, ...reservation }),
   fc.record({ event_type: fc.constant("PointReservationFailed" as const), ...head, ...reservation, reason: text }),
+  fc.record({ event_type: fc.constant("OrderAccepted" as const), ...head, ...order }),
+  fc.record({ event_type: fc.constant("OrderSucceeded" as const), ...head, ...order, broker_order_id: optional(text) }),
+  fc.record({
+    event_type: fc.constantFrom("OrderFailed" as const, "OrderUnresolved" as const),
+    ...head,
+    ...order,
+    reason_code: text,
+    reason: optional(text),
+  }),
 );
 
 test("whatever is encoded decodes to the same event, and its bytes are those the Protocol Buffers library makes", () => {

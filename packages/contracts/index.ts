@@ -29,6 +29,12 @@ import {
 } from "./gen/todoke/events/v1/entitlement_pb.ts";
 import { MatchMadeSchema, TicketExpiredSchema } from "./gen/todoke/events/v1/matchmaking_pb.ts";
 import {
+  OrderAcceptedSchema,
+  OrderFailedSchema,
+  OrderSucceededSchema,
+  OrderUnresolvedSchema,
+} from "./gen/todoke/events/v1/orders_pb.ts";
+import {
   PointReservationDueSchema,
   PointReservationFailedSchema,
   PointsExpiredSchema,
@@ -57,13 +63,17 @@ export const events = {
   PointReservationFailed: { schema: PointReservationFailedSchema, subject: "points.events" },
   // Not for others: the points service's own worker is told what is due.
   PointReservationDue: { schema: PointReservationDueSchema, subject: "points.reservations" },
+  OrderAccepted: { schema: OrderAcceptedSchema, subject: "orders.events" },
+  OrderSucceeded: { schema: OrderSucceededSchema, subject: "orders.events" },
+  OrderFailed: { schema: OrderFailedSchema, subject: "orders.events" },
+  OrderUnresolved: { schema: OrderUnresolvedSchema, subject: "orders.events" },
 } as const;
 
 export type EventType = keyof typeof events;
 
 /** Who consumes what: durable consumer names and their subjects. A broker keeps events for these before they first run. */
 export const consumers = {
-  notification: ["entitlement.events", "account.events", "matchmaking.events", "points.events"],
+  notification: ["entitlement.events", "account.events", "matchmaking.events", "points.events", "orders.events"],
   "gateway-bff": ["account.events"],
   matchmaking: ["account.events"],
   points: ["points.reservations"],

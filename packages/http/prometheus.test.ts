@@ -21,6 +21,7 @@ test("names follow OpenTelemetry's rule for Prometheus", () => {
   expect(prometheusName("http.server.request.duration", { kind: "histogram", unit: "s" })).toBe(
     "http_server_request_duration_seconds",
   );
+  expect(prometheusName("outbox.age_seconds", { kind: "histogram", unit: "s" })).toBe("outbox_age_seconds");
   expect(prometheusName("db.client.connection.pending_requests", { kind: "gauge", unit: "{request}" })).toBe(
     "db_client_connection_pending_requests",
   );

@@ -12,9 +12,10 @@ import {
 } from "@opentelemetry/sdk-metrics";
 import type { Metric } from "@todoke/kernel/telemetry";
 
-/** "http.server.request.duration" in seconds is http_server_request_duration_seconds. */
+/** "http.server.request.duration" in seconds is http_server_request_duration_seconds. What a name says is not said twice. */
 export function prometheusName(name: string, { kind, unit }: Pick<Metric, "kind" | "unit">): string {
-  const base = fit(name) + (unit === "s" ? "_seconds" : "");
+  const fitted = fit(name);
+  const base = unit === "s" && !fitted.endsWith("_seconds") ? `${fitted}_seconds` : fitted;
   return kind === "counter" && !base.endsWith("_total") ? `${base}_total` : base;
 }
 

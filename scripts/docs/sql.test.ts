@@ -16,6 +16,7 @@ async function setup() {
   await migrate(t.db, { schema: "notification", sets: [kernelMigrations, setOf("notification")] });
   await migrate(t.db, { schema: "matchmaking", sets: [kernelMigrations, setOf("matchmaking")] });
   await migrate(t.db, { schema: "points", sets: [kernelMigrations, setOf("points")] });
+  await migrate(t.db, { schema: "orders", sets: [kernelMigrations, setOf("orders")] });
   await migrate(t.db, { schema: "todoke_bus", sets: [bus] });
   return t;
 }

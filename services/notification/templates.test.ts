@@ -8,6 +8,14 @@ const time = "2026-01-08T07:00:00Z";
 
 const points = { user_id: "u_123", transaction_id: "x_1", point_amount: "9223372036854775807", balance: 0 };
 const reservation = { user_id: "u_123", reservation_id: "r_1", point_amount: 100, execute_at: time };
+const order = {
+  user_id: "desk",
+  order_id: "o_1",
+  client_order_id: "tdk-1",
+  instrument: "BTC-USD",
+  side: "BUY",
+  qty: "0.5",
+};
 
 /** What each type of event says besides its head. */
 const said: Record<EventType, object> = {
@@ -33,6 +41,10 @@ const said: Record<EventType, object> = {
   PointsExpired: points,
   PointReservationFailed: { ...reservation, reason: "relation is on fire" },
   PointReservationDue: reservation,
+  OrderAccepted: order,
+  OrderSucceeded: { ...order, broker_order_id: "b_1" },
+  OrderFailed: { ...order, reason_code: "BROKER_REJECTED", reason: "the book is on fire" },
+  OrderUnresolved: { ...order, reason_code: "BROKER_TIMEOUT" },
 };
 
 function tellings<Type extends EventType>(event_type: Type, more: object = {}) {
@@ -99,6 +111,14 @@ test("points are told to the last one, with when they run out, and why a grant f
   const [failed] = tellings("PointReservationFailed");
   expect(failed?.data).toEqual({ reservation_id: "r_1", point_amount: "100" });
   expect(JSON.stringify(failed)).not.toContain("fire");
+});
+
+test("of an order its caller is told the code, and not what the broker said", () => {
+  const [failed] = tellings("OrderFailed");
+  expect(failed?.user_id).toBe("desk");
+  expect(failed?.data).toEqual({ order_id: "o_1", client_order_id: "tdk-1", reason_code: "BROKER_REJECTED" });
+  expect(JSON.stringify(failed)).not.toContain("fire");
+  expect(tellings("OrderAccepted")[0]?.data).not.toHaveProperty("reason_code");
 });
 
 test("whoever an event lists twice is told once", () => {

@@ -104,6 +104,39 @@ const templates: Templates = {
   },
   // Nothing has happened yet: the grant that follows is told.
   PointReservationDue: () => [],
+  OrderAccepted: (order) =>
+    tellOrder(order, {
+      en: `Your order ${order.orderId} is written down and will be sent.`,
+      ja: `ご注文 ${order.orderId} を受け付けました。`,
+    }),
+  OrderSucceeded: (order) =>
+    tellOrder(order, {
+      en: `Your order ${order.orderId} has been taken by the broker.`,
+      ja: `ご注文 ${order.orderId} が取引先に受理されました。`,
+    }),
+  OrderFailed: (order) =>
+    tellOrder(order, {
+      en: `Your order ${order.orderId} was given up (${order.reasonCode}). It will not be sent again.`,
+      ja: `ご注文 ${order.orderId} は成立しませんでした（${order.reasonCode}）。再送はされません。`,
+    }),
+  OrderUnresolved: (order) =>
+    tellOrder(order, {
+      en: `It is not known yet whether your order ${order.orderId} was taken. We are asking; do not order it again.`,
+      ja: `ご注文 ${order.orderId} が受理されたか確認中です。重ねてのご注文はお控えください。`,
+    }),
+};
+
+interface OrderTold {
+  readonly userId: string;
+  readonly orderId: string;
+  readonly clientOrderId: string;
+  readonly reasonCode?: string;
+}
+
+/** What the broker said in words stays between those who run the service; the code is the caller's to act on. */
+const tellOrder = ({ userId, orderId, clientOrderId, reasonCode }: OrderTold, text: Text): readonly Telling[] => {
+  const data = { order_id: orderId, client_order_id: clientOrderId, ...(reasonCode && { reason_code: reasonCode }) };
+  return [{ user_id: userId, text, data }];
 };
 
 const pointsOf = (amount: bigint) => (amount === 1n ? "1 point" : `${amount} points`);

@@ -13,7 +13,7 @@ export const metricCatalogue = {
     kind: "counter",
     unit: "{job}",
     description:
-      "Jobs by what became of them: done, retry, dead, release, or lease_lost (another worker holds them now)",
+      "Jobs by what became of them: done, retry, dead, release, settled (by the job itself), or lease_lost (another worker holds them now)",
     attributes: ["worker", "outcome"],
   },
   "todoke.worker.claim.duration": {

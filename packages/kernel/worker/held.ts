@@ -10,15 +10,15 @@ import { Problem } from "../problem/index.ts";
 import { count } from "../telemetry/index.ts";
 import { backoffMs } from "./backoff.ts";
 import type { Lease, WorkerSettings } from "./index.ts";
-import { dead, type Outcome, release, retry } from "./outcome.ts";
+import { dead, type JobOutcome, type Outcome, release, retry } from "./outcome.ts";
 
-export type Ended = Outcome["kind"] | "leaseLost";
+export type Ended = JobOutcome["kind"] | "leaseLost";
 
 export interface HeldOptions<Row extends object> {
   readonly name: string;
   readonly db: Db;
   readonly claims: Claims<Row>;
-  readonly run: (jobs: readonly Claimed<Row>[], lease: Lease) => readonly Promise<Outcome>[];
+  readonly run: (jobs: readonly Claimed<Row>[], lease: Lease) => readonly Promise<JobOutcome>[];
   readonly settings: WorkerSettings;
   readonly onError: (step: string, error: unknown) => void;
   readonly onDead: (job: Claimed<Row>, why: string) => void;
@@ -73,7 +73,7 @@ export function heldJobs<Row extends object>(options: HeldOptions<Row>): Held<Ro
     });
   }
 
-  function start(jobs: readonly Job[], lease: Lease): readonly Promise<Outcome>[] {
+  function start(jobs: readonly Job[], lease: Lease): readonly Promise<JobOutcome>[] {
     if (jobs.length === 0) return [];
     try {
       return run(jobs, lease);
@@ -82,10 +82,10 @@ export function heldJobs<Row extends object>(options: HeldOptions<Row>): Held<Ro
     }
   }
 
-  async function finish(job: Job, running: Promise<Outcome>): Promise<Ended> {
+  async function finish(job: Job, running: Promise<JobOutcome>): Promise<Ended> {
     const tried = await running.catch((error) => outcomeOfError(error, job.claim.attempt, settings));
     const outcome = lastTry(tried, job, settings);
-    const won = held.has(job) && (await settle(job, outcome));
+    const won = outcome.kind === "settled" ? outcome.won : held.has(job) && (await settle(job, outcome));
     held.delete(job);
     const ended = won ? outcome.kind : "leaseLost";
     count("todoke.worker.jobs", { worker: name, outcome: won ? outcome.kind : "lease_lost" });
@@ -168,7 +168,7 @@ export function describeError(error: unknown): string {
   return `${error.name}: ${error.message}${cause}`;
 }
 
-function lastTry(outcome: Outcome, job: Claimed<object>, { attemptsMax }: WorkerSettings): Outcome {
+function lastTry(outcome: JobOutcome, job: Claimed<object>, { attemptsMax }: WorkerSettings): JobOutcome {
   if (outcome.kind !== "retry" || job.claim.attempt < attemptsMax) return outcome;
   return dead(`gave up after ${job.claim.attempt} attempts: ${outcome.why}`);
 }

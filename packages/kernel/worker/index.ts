@@ -15,13 +15,13 @@ import { aboutEvent, count, ErrorAbout, logFields, observeDuration } from "../te
 import { type Backoff, defaultBackoff } from "./backoff.ts";
 import { type Ended, heldJobs } from "./held.ts";
 import { latch } from "./latch.ts";
-import type { Outcome } from "./outcome.ts";
+import type { JobOutcome } from "./outcome.ts";
 import type { Wakeups } from "./wakeups.ts";
 
 export { type Backoff, backoffMs, defaultBackoff } from "./backoff.ts";
 export { describeError } from "./held.ts";
 export { latch } from "./latch.ts";
-export { dead, done, type Outcome, release, retry } from "./outcome.ts";
+export { dead, done, type JobOutcome, type Outcome, release, retry, type Settled } from "./outcome.ts";
 export { type Period, periodically } from "./periodically.ts";
 export { openWakeups, type Wakeups, type WakeupsOptions, wakeOthers } from "./wakeups.ts";
 export { inWaves } from "./waves.ts";
@@ -64,7 +64,7 @@ export interface WorkerOptions<Row extends object> {
   readonly claims: Claims<Row>;
   readonly queue?: string;
   /** Starts the jobs and answers each in its place. A rejection is a retry, or the end of it when it is a Problem. */
-  readonly run: (jobs: readonly Claimed<Row>[], lease: Lease) => readonly Promise<Outcome>[];
+  readonly run: (jobs: readonly Claimed<Row>[], lease: Lease) => readonly Promise<JobOutcome>[];
   readonly settings?: Partial<WorkerSettings>;
   readonly wakeups?: Wakeups;
   /** The topic whose signals wake this worker. */
@@ -230,6 +230,7 @@ function tally(ends: readonly Ended[]): Round {
     retry: of("retry"),
     dead: of("dead"),
     release: of("release"),
+    settled: of("settled"),
     leaseLost: of("leaseLost"),
   };
 }

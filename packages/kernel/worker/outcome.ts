@@ -16,3 +16,16 @@ export const done: Outcome = Object.freeze({ kind: "done" });
 export const retry = (inMs: number, why: string): Outcome => ({ kind: "retry", inMs, why });
 export const dead = (why: string): Outcome => ({ kind: "dead", why });
 export const release = (why: string, inMs = 0): Outcome => ({ kind: "release", inMs, why });
+
+/**
+ * What a job may say besides: it has written the end of its row itself, together with what else follows from it, in a
+ * statement of its own that names the claim's epoch. The worker only forgets it. `won` is whether the lease still held;
+ * `inMs` is when the row may be tried again.
+ */
+export interface Settled {
+  readonly kind: "settled";
+  readonly won: boolean;
+  readonly inMs?: number;
+}
+
+export type JobOutcome = Outcome | Settled;

@@ -6,7 +6,7 @@ import { openOutbox, outboxEvents } from "../outbox/index.ts";
 import { problem } from "../problem/index.ts";
 import { createErrands, errands } from "../testing/errands.ts";
 import { testDatabase, until } from "../testing/index.ts";
-import { backoffMs, done, type Outcome, openWakeups, retry, type WorkerOptions, worker } from "./index.ts";
+import { backoffMs, done, type JobOutcome, type Outcome, openWakeups, retry, type WorkerOptions, worker } from "./index.ts";
 
 type Row = Parameters<Parameters<typeof worker>[0]["run"]>[0][number] & { aggregateKey: string };
 const outbox = openOutbox();
@@ -24,7 +24,7 @@ async function append(db: Db, ...aggregates: string[]) {
 
 function workerOn(
   db: Db,
-  run: (job: Claimed<{ aggregateKey: string }>, signal: AbortSignal) => Promise<Outcome>,
+  run: (job: Claimed<{ aggregateKey: string }>, signal: AbortSignal) => Promise<JobOutcome>,
   options: Partial<WorkerOptions<Row>> = {},
 ) {
   return worker({
@@ -54,7 +54,7 @@ test("a round tells what became of each job", async () => {
     if (aggregateKey === "broken") throw new Error("who knows", { cause: new Error("deep down") });
     return done;
   });
-  expect(await w.runOnce()).toEqual({ claimed: 4, done: 1, retry: 2, dead: 1, release: 0, leaseLost: 0 });
+  expect(await w.runOnce()).toEqual({ claimed: 4, done: 1, retry: 2, dead: 1, release: 0, settled: 0, leaseLost: 0 });
   const { rows } = await t.db.query(`select status, last_error from outbox_events order by position`);
   expect(rows.map((row) => row.last_error)).toEqual([
     null,
@@ -275,6 +275,35 @@ test("a worker that lost its lease is told, and what it says afterwards does not
   expect((await t.db.query(`select status, locked_by, last_error from outbox_events`)).rows).toEqual([
     { status: "IN_FLIGHT", locked_by: "other", last_error: null },
   ]);
+});
+
+test("a job may settle its row itself: the worker writes nothing more, and comes back when the row is due", async () => {
+  await using t = await testDatabase();
+  await append(t.db, "mine", "lost");
+  const settleMyself = async (job: Claimed<{ aggregateKey: string }>): Promise<JobOutcome> => {
+    if (job.aggregateKey === "lost") return { kind: "settled", won: false };
+    const again = job.claim.attempt === 1;
+    await t.db.query(
+      `update outbox_events set status = $3, lease_until = null, last_error = 'by the job', next_retry_at = clock_timestamp(),
+              published_at = case when $3 = 'PUBLISHED' then now() end
+        where event_id = $1 and lease_epoch = $2`,
+      [job.claim.key, job.claim.epoch, again ? "PENDING" : "PUBLISHED"],
+    );
+    return { kind: "settled", won: true, ...(again && { inMs: 1 }) };
+  };
+  await using w = workerOn(t.db, settleMyself, { settings: { pollMs: 600_000, attemptsMax: 1_000 } });
+  expect(await w.runOnce()).toMatchObject({ claimed: 2, settled: 1, leaseLost: 1, done: 0 });
+  const rows = async () =>
+    (await t.db.query(`select aggregate_key, status, attempt_count, last_error from outbox_events order by position`))
+      .rows;
+  expect(await rows()).toEqual([
+    { aggregate_key: "mine", status: "PENDING", attempt_count: 1, last_error: "by the job" },
+    { aggregate_key: "lost", status: "IN_FLIGHT", attempt_count: 1, last_error: null },
+  ]);
+  w.start();
+  await until("it has settled itself for good", async () => (await statuses(t.db))[0] === "PUBLISHED");
+  await w.stop();
+  expect(await rows()).toMatchObject([{ attempt_count: 2, last_error: "by the job" }, { status: "IN_FLIGHT" }]);
 });
 
 test("a stop finishes what runs and gives the rest back, so that another worker has it at once", async () => {

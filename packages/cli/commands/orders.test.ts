@@ -1,0 +1,210 @@
+import { userInfo } from "node:os";
+import type { Db } from "@todoke/kernel/db";
+import { testDatabase, until } from "@todoke/kernel/testing";
+import { openWakeups } from "@todoke/kernel/worker";
+import { expect, test } from "vitest";
+import { services } from "../services.ts";
+import { openShell } from "../testing/command.ts";
+
+/** The schema of orders on a database of its own, a shell that knows it, and no service that runs. */
+async function setup() {
+  const t = await testDatabase({ sets: [] });
+  const entry = services.find(({ name }) => name === "orders");
+  await (await entry?.load())?.migrate({ DATABASE_URL: t.url }, { dryRun: false });
+  const shell = openShell("todoke");
+  return {
+    db: t.open({ schema: "orders" }),
+    url: t.url,
+    shell,
+    // Words that hold spaces are written with _ for them: the shell of the tests splits at every space.
+    orders: (args: string) => shell.run(`orders ${args}`, { DATABASE_URL: t.url }),
+    async json(args: string) {
+      const { code, out, err } = await shell.run(`orders ${args} --json`, { DATABASE_URL: t.url });
+      expect({ code, err }).toEqual({ code: 0, err: "" });
+      return JSON.parse(out);
+    },
+    async [Symbol.asyncDispose]() {
+      await shell[Symbol.asyncDispose]();
+      await t[Symbol.asyncDispose]();
+    },
+  };
+}
+
+interface Doubt {
+  readonly key: string;
+  readonly caller?: string;
+  readonly minutes?: number;
+}
+
+/** An order that was sent and whose answer was lost, as the sender leaves it. */
+async function doubt(db: Db, { key, caller = "desk", minutes = 1 }: Doubt): Promise<void> {
+  await db.query(
+    `with accepted as (
+       insert into outbox_orders (caller, idempotency_key, order_id, client_order_id, order_request_json, request_digest,
+                                  adapter, instrument, side, qty, price, changed_by, expires_at)
+       values ($1, $2, 'o-' || $2, 'tdk-' || $1 || $2, '{"time_in_force":"IOC"}', 'sha256:0', 'http', 'BTC-USD', 'BUY', 0.5,
+               60000, $1, now() + interval '1 day')
+       returning id)
+     insert into idempo_ledger (caller, idempotency_key, order_row_id, request_digest, answer, expires_at)
+     select $1, $2, id, 'sha256:0', '{}', now() + interval '1 day' from accepted`,
+    [caller, key],
+  );
+  const its = `where caller = $1 and idempotency_key = $2`;
+  await db.query(
+    `update outbox_orders set status = 'sending', attempts = 1, lease_epoch = 1, locked_by = 'sender', lease_until = now() ${its}`,
+    [caller, key],
+  );
+  await db.query(
+    `update outbox_orders set status = 'unknown', in_doubt_since = now() - $3 * interval '1 minute', lease_until = null,
+            locked_by = null, last_error_code = 'BROKER_TIMEOUT', last_error_msg = E'no answer\\x1b[31m' ${its}`,
+    [caller, key, minutes],
+  );
+}
+
+const statusOf = async (db: Db, key: string) =>
+  (await db.query(`select status from outbox_orders where idempotency_key = $1`, [key])).rows[0].status;
+
+const resolutions = async (db: Db) =>
+  (await db.query(`select "as", reason, by from order_resolutions order by resolution_id`)).rows;
+
+test("orders in doubt are listed, the longest in doubt first, by pages; and all orders by what they are", async () => {
+  await using t = await setup();
+  expect((await t.orders("list --unresolved")).out).toBe("Nothing: no order is in doubt.\n");
+  await doubt(t.db, { key: "k-1", minutes: 1 });
+  await doubt(t.db, { key: "k-2", minutes: 9 });
+  await doubt(t.db, { key: "k-3", minutes: 5 });
+  const first = await t.json("list --unresolved --limit 2");
+  expect(first.orders.map((order: { idempotency_key: string }) => order.idempotency_key)).toEqual(["k-2", "k-3"]);
+  const second = await t.json(`list --unresolved --limit 2 --after ${first.next}`);
+  expect(second).toMatchObject({ orders: [{ idempotency_key: "k-1", status: "unknown" }] });
+  expect(second.next).toBeUndefined();
+
+  const shown = await t.orders("list --unresolved --limit 1");
+  expect(shown.out).toMatch(
+    /k-2 .* desk .* BUY 0\.5 BTC-USD at 60000 .* BROKER_TIMEOUT: no answer�\[31m\n {2}More: .*\n$/,
+  );
+  expect((await t.json("list --status unknown --instrument BTC-USD")).orders).toHaveLength(3);
+  expect((await t.orders("list --status aborted")).out).toBe("Nothing: there is no such order.\n");
+});
+
+test("one is shown by its key or by the broker's name for it, with every step; a key of several callers is not guessed", async () => {
+  await using t = await setup();
+  await doubt(t.db, { key: "k-1" });
+  const { out } = await t.orders("show k-1");
+  expect(out).toMatch(/status +unknown\n/);
+  expect(out).toMatch(
+    /\(new\) -> pending .*\n.* pending -> sending +attempt 1 +sender\n.* sending -> unknown .* BROKER_TIMEOUT/,
+  );
+  expect(await t.json("show tdk-deskk-1")).toMatchObject({
+    idempotency_key: "k-1",
+    history: [{}, {}, { to: "unknown" }],
+  });
+
+  await doubt(t.db, { key: "k-1", caller: "bot" });
+  expect(await t.orders("show k-1")).toMatchObject({
+    code: 1,
+    err: "✗ Several callers have an order under k-1: say whose by --caller. They are desk, bot.\n",
+  });
+  expect(await t.json("show k-1 --caller bot")).toMatchObject({ caller: "bot" });
+  expect(await t.orders("show k-9")).toMatchObject({ code: 1, err: "✗ There is no order under k-9.\n" });
+});
+
+test("what a person says became of an order is done, kept with who and why, and told to those who run", async () => {
+  await using t = await setup();
+  await doubt(t.db, { key: "k-1" });
+  await doubt(t.db, { key: "k-2" });
+  const woken = new Set<string>();
+  await using wakeups = openWakeups({ url: t.url });
+  for (const topic of ["orders.outbox_orders", "orders.outbox_events"]) wakeups.on(topic, () => woken.add(topic));
+  await wakeups.listening;
+  woken.clear(); // A new listener is woken once, for what it may have missed.
+
+  const taken = await t.orders("resolve k-1 --as taken --broker-order-id b-7 --reason in_their_books --by aki --yes");
+  expect(taken).toEqual({ code: 0, out: "k-1 is succeeded: the broker has it, and nothing more is sent.\n", err: "" });
+  const not = await t.json("resolve k-2 --as not-taken --reason not_in_their_books --yes");
+  expect(not).toMatchObject({ status: "pending", idempotency_key: "k-2" });
+  expect(await resolutions(t.db)).toEqual([
+    { as: "taken", reason: "in_their_books", by: "aki" },
+    { as: "not-taken", reason: "not_in_their_books", by: userInfo().username },
+  ]);
+  expect(await t.json("show k-1")).toMatchObject({ broker_order_id: "b-7", history: [{}, {}, {}, { by: "aki" }] });
+  await until("sender and relay are woken", () => woken.size === 2);
+
+  const again = await t.orders("resolve k-1 --as not-taken --reason slip --yes");
+  expect(again).toMatchObject({ code: 1, err: expect.stringContaining("The order is not in doubt") });
+  expect(await resolutions(t.db)).toHaveLength(2);
+});
+
+test("without --yes it asks first: anything but yes, and an end without an answer, change nothing", async () => {
+  await using t = await setup();
+  await doubt(t.db, { key: "k-1" });
+  const answered = async (answer: string) => {
+    const asked = t.shell.start("orders resolve k-1 --as not-taken --reason mended", { DATABASE_URL: t.url });
+    await asked.shows('Type "yes" to go on: ');
+    asked.process.stdin?.end(answer);
+    return asked.ended;
+  };
+  for (const answer of ["", "y\n", "no\nyes\n"]) {
+    const { code, out } = await answered(answer);
+    expect({ code, out }).toEqual({
+      code: 1,
+      out: expect.stringMatching(/an order is taken twice\.[\s\S]*Nothing was done\.\n$/),
+    });
+    expect(await statusOf(t.db, "k-1")).toBe("unknown");
+  }
+  expect((await answered("yes\n")).out).toMatch(/k-1 is pending: it is sent again\.\n$/);
+  expect(await statusOf(t.db, "k-1")).toBe("pending");
+});
+
+test("trading is stopped and goes on, over all and for one instrument, with who and why", async () => {
+  await using t = await setup();
+  expect((await t.orders("state")).out).toBe("Nothing is stopped: all instruments are traded.\n");
+  const woken: string[] = [];
+  await using wakeups = openWakeups({ url: t.url });
+  wakeups.on("orders.trading_state", () => woken.push("trading"));
+  await wakeups.listening;
+  woken.length = 0;
+  expect((await t.orders("halt --reason odd_prices --by aki")).out).toMatch(/\(all\) +halt +\S+Z +aki +odd_prices\n$/);
+  await until("the senders are woken", () => woken.length > 0);
+  await t.orders("cancel-only BTC-USD --reason thin_market");
+  await t.orders("resume --reason mended");
+  expect(await t.json("state")).toMatchObject({
+    states: [
+      { scope: "*", mode: "active", reason: "mended" },
+      { scope: "BTC-USD", mode: "cancel-only" },
+    ],
+  });
+  expect((await t.orders("state")).out).toMatch(/^ {2}instrument .*\n {2}BTC-USD +cancel-only .* thin_market\n$/);
+  const { rows } = await t.db.query(
+    `select scope, from_mode, to_mode, set_by from trading_state_audit order by audit_id`,
+  );
+  expect(rows.slice(0, 1)).toEqual([{ scope: "*", from_mode: "active", to_mode: "halt", set_by: "aki" }]);
+  expect(rows).toHaveLength(3);
+  const slip = await t.orders("halt BTC-USDT --reason odd_prices");
+  expect(slip).toMatchObject({ code: 1, err: expect.stringContaining("BTC-USDT is not on the list of instruments") });
+});
+
+test.each([
+  ["", "Say what to do."],
+  ["lst", 'There is no "lst"; did you mean list?'],
+  ["list k-1", "todoke orders show"],
+  ["list --limit 0", "--limit is a number from 1 to 1000."],
+  ["list --status sent", "--status is one of pending, sending,"],
+  ["list --after 3", "--after is what the page before ends with."],
+  ["list --unresolved --status failed", "without --status and --instrument"],
+  ["show", "Say which one: its idempotency key."],
+  ["show a --yes", "--yes means nothing to show."],
+  ["resolve a", "Say what became of it: --as taken, or --as not-taken."],
+  ["resolve a --as lost --reason b", "--as taken, or --as not-taken."],
+  ["resolve a --as taken", "Say why: --reason with 1 to 500 characters."],
+  ["resolve a --as not-taken --reason b --broker-order-id c", "goes with --as taken"],
+  ["halt", "Say why: --reason"],
+  ["halt A B --reason c", "One instrument at a time"],
+  ["state A", "name none"],
+])('"orders %s" is refused with what to do', async (args, says) => {
+  await using shell = openShell("todoke");
+  const { code, out, err } = await shell.run(`orders ${args}`, { DATABASE_URL: "postgres://127.0.0.1:1/none" });
+  expect({ code, out }).toEqual({ code: 2, out: "" });
+  expect(err).toContain(says);
+  expect(err).toContain("Usage: todoke orders ");
+});

@@ -1,0 +1,105 @@
+/** All the SQL of the broker on paper: its books, and its simple idea of a price. */
+import type { Db } from "@todoke/kernel/db";
+import { utcText } from "@todoke/kernel/db";
+import type { WireOrder } from "../http/protocol.ts";
+import type { BrokerOrder } from "../index.ts";
+
+const columns = (o: string) => `
+  ${o}.client_order_id, 'paper-' || ${o}.position as broker_order_id, ${o}.instrument, ${o}.side, ${o}.qty::text as qty,
+  ${o}.filled_qty::text as filled_qty, ${o}.price::text as price, ${o}.status, ${o}.why,
+  ${utcText(`${o}.taken_at`)} as taken_at`;
+
+/** Every instrument has one price, from 100 to 999, that never moves; whoever buys pays 5 basis points more, who sells gets 5 less. */
+const marketPrice = (o: string) =>
+  `(100 + abs(hashtext(${o}.instrument)::bigint) % 900) * case ${o}.side when 'BUY' then 1.0005 else 0.9995 end`;
+
+export interface Entry {
+  readonly order: BrokerOrder;
+  readonly stampedAt: Date;
+  readonly windowMs: number;
+  readonly reject: boolean;
+}
+
+/** `isNew` is false where it was there before; both are undefined where the timestamp was not within the window. */
+export interface Entered {
+  readonly isNew: boolean | undefined;
+  readonly order: WireOrder | undefined;
+}
+
+/** The window is looked at in the statement that takes the order: what comes later is never taken. */
+const enterSql = `
+with sent as (
+  select $1::text as client_order_id, $2::text as instrument, $3::text as side, $4::numeric as qty, $5::numeric as price,
+         $6::text as time_in_force
+),
+priced as (select s.*, ${marketPrice("s")} as market from sent s),
+filled as (
+  select p.*, case when $9::boolean then 'rejected'
+                   when p.price is null or case p.side when 'BUY' then p.price >= p.market else p.price <= p.market end then 'filled'
+                   when p.time_in_force = 'GTC' then 'open' else 'expired' end as status
+    from priced p
+),
+entered as (
+  insert into paper_broker.orders (client_order_id, instrument, side, qty, filled_qty, price, status, why)
+  select f.client_order_id, f.instrument, f.side, f.qty, case f.status when 'filled' then f.qty else 0 end,
+         case f.status when 'filled' then f.market end, f.status,
+         case f.status when 'rejected' then 'it was told to reject this one' end
+    from filled f
+   where clock_timestamp() <= $7::timestamptz + $8::float8 * interval '1 millisecond'
+     and clock_timestamp() >= $7::timestamptz - $8::float8 * interval '1 millisecond'
+  on conflict (client_order_id) do nothing
+  returning *
+)
+select true as is_new, ${columns("e")} from entered e
+union all
+select false, ${columns("o")} from paper_broker.orders o
+ where o.client_order_id = $1 and not exists (select from entered)`;
+
+export async function enterOrder(db: Db, { order, stampedAt, windowMs, reject }: Entry): Promise<Entered> {
+  const { clientOrderId, instrument, side, qty, price, timeInForce } = order;
+  const values = [clientOrderId, instrument, side, qty, price, timeInForce, stampedAt.toISOString(), windowMs, reject];
+  const { rows } = await db.query<WireOrder & { is_new: boolean }>({ name: "paper enter", text: enterSql, values });
+  const [row] = rows;
+  // Neither entered nor seen: it was too late, or another request for it was entered a moment ago, which a new look shows.
+  if (!row) {
+    const { order: other } = await findOrder(db, clientOrderId);
+    return { isNew: other && false, order: other };
+  }
+  const { is_new: isNew, ...entered } = row;
+  return { isNew, order: entered };
+}
+
+/** The order, if it is there; and in any case the broker's time, read before looking. */
+export async function findOrder(db: Db, clientOrderId: string): Promise<{ at: Date; order: WireOrder | undefined }> {
+  const { rows } = await db.query<WireOrder & { at: Date; client_order_id: string | null }>({
+    name: "paper find",
+    text: `select n.at, ${columns("o")}
+             from (select statement_timestamp() as at) n left join paper_broker.orders o on o.client_order_id = $1`,
+    values: [clientOrderId],
+  });
+  const [{ at, ...order }] = rows as [WireOrder & { at: Date; client_order_id: string | null }];
+  return { at, order: order.client_order_id === null ? undefined : order };
+}
+
+export async function cancelOrder(db: Db, clientOrderId: string): Promise<boolean> {
+  const { rowCount } = await db.query(
+    `update paper_broker.orders set status = 'cancelled' where client_order_id = $1 and status = 'open'`,
+    [clientOrderId],
+  );
+  return rowCount === 1;
+}
+
+export interface Page {
+  readonly since: Date;
+  readonly after: bigint;
+  readonly limit: number;
+}
+
+export async function listOrders(db: Db, { since, after, limit }: Page): Promise<(WireOrder & { position: bigint })[]> {
+  const { rows } = await db.query<WireOrder & { position: bigint }>(
+    `select ${columns("o")}, o.position from paper_broker.orders o
+      where o.taken_at >= $1 and o.position > $2 and o.status <> 'rejected' order by o.position limit $3`,
+    [since.toISOString(), after, limit],
+  );
+  return rows;
+}

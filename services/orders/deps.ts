@@ -1,0 +1,15 @@
+/** All that the routes reach outside themselves. */
+import type { Authenticate } from "@todoke/http";
+import type { Db } from "@todoke/kernel/db";
+import type { AcceptOrder } from "./commands/accept-order.ts";
+import type { CancelOrder } from "./commands/cancel-order.ts";
+import type { SetTradingState } from "./commands/set-trading-state.ts";
+
+export interface Deps {
+  /** For reads. */
+  readonly db: Db;
+  readonly authenticate: Authenticate;
+  readonly acceptOrder: AcceptOrder;
+  readonly cancelOrder: CancelOrder;
+  readonly setTradingState: SetTradingState;
+}

@@ -1,0 +1,12 @@
+/** All routes of the service. */
+import type { HttpApp } from "@todoke/http";
+import type { Deps } from "../deps.ts";
+import { doOrderRoutes } from "./do-order.ts";
+import { ordersRoutes } from "./orders.ts";
+import { tradingStateRoutes } from "./trading-state.ts";
+
+export function orderRoutes(app: HttpApp, deps: Deps): void {
+  doOrderRoutes(app, deps);
+  ordersRoutes(app, deps);
+  tradingStateRoutes(app, deps);
+}

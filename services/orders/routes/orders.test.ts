@@ -1,0 +1,174 @@
+import { removeFinished } from "@todoke/kernel/retention";
+import { expect, test } from "vitest";
+import { resolveOrder } from "../commands/resolve-order.ts";
+import { moveOrder } from "../store/move-order.ts";
+import { endedLedger, endedOrders } from "../store/retention.ts";
+import { bodyOf, setup, written } from "../testing.ts";
+
+type Setup = Awaited<ReturnType<typeof setup>>;
+
+/** As a sender that holds it: claimed under epoch 1. */
+const claim = async ({ db }: Setup, key: string): Promise<string> => {
+  const { rows } = await db.query(
+    `update outbox_orders set status = 'sending', attempts = attempts + 1, lease_epoch = 1, locked_by = 'sender 1',
+            locked_at = now(), lease_until = now() + interval '1 minute', in_doubt_since = now()
+      where idempotency_key = $1 returning id::text`,
+    [key],
+  );
+  return rows[0].id;
+};
+
+/** An order that the broker could not tell of. */
+async function inDoubt(t: Setup, key: string): Promise<string> {
+  const id = await claim(t, key);
+  await moveOrder(t.db, { id, epoch: "1", from: ["sending"], to: "unknown", code: "BROKER_TIMEOUT", why: "no answer" });
+  return id;
+}
+
+test("orders are listed newest first, by pages, and narrowed by status, instrument, order_id and time", async () => {
+  await using t = await setup();
+  const { order, get } = await t.process();
+  for (let i = 1; i <= 5; i++) await order(bodyOf(`k${i}`));
+  await order(bodyOf("eth", { instrument: "ETH-USD", qty: 1 }));
+  await t.db.query(
+    `update outbox_orders set created_at = '2026-01-01T00:00:00Z'::timestamptz + id * interval '1 hour'`,
+  );
+  const keys = async (query: string) =>
+    (await get(`/v1/orders${query}`)).json().orders.map((each: { idempotency_key: string }) => each.idempotency_key);
+  expect(await keys("")).toEqual(["eth", "k5", "k4", "k3", "k2", "k1"]);
+  const pages: string[][] = [];
+  for (let cursor = ""; ; ) {
+    const page = (await get(`/v1/orders?limit=4${cursor}`)).json();
+    pages.push(page.orders.map((each: { idempotency_key: string }) => each.idempotency_key));
+    if (page.next_cursor === undefined) break;
+    cursor = `&cursor=${page.next_cursor}`;
+  }
+  expect(pages).toEqual([
+    ["eth", "k5", "k4", "k3"],
+    ["k2", "k1"],
+  ]);
+  expect(await keys("?instrument=ETH-USD")).toEqual(["eth"]);
+  expect(await keys("?order_id=o-k2")).toEqual(["k2"]);
+  expect(await keys("?from=2026-01-01T02:00:00Z&to=2026-01-01T04:00:00Z")).toEqual(["k3", "k2"]);
+  await claim(t, "k4");
+  expect(await keys("?status=sending")).toEqual(["k4"]);
+  expect(await keys("?status=pending&limit=2")).toEqual(["eth", "k5"]);
+  const refused = ["?status=lost", "?from=now", "?limit=0", "?cursor=abc", "?colour=red"];
+  for (const query of refused) expect((await get(`/v1/orders${query}`)).statusCode).toBe(400);
+  for (const path of ["/v1/orders/999", "/v1/orders/999/history"]) {
+    const answer = await get(path);
+    expect([answer.statusCode, answer.json().code]).toEqual([404, "order-not-found"]);
+  }
+});
+
+test("a cancel of what was not sent ends it at once; again it answers the same, and nobody can send it any more", async () => {
+  await using t = await setup();
+  const { order, cancel } = await t.process();
+  await order(bodyOf("k1"));
+  const answer = await cancel("k1");
+  expect(answer.statusCode).toBe(200);
+  expect(answer.json()).toMatchObject({ status: "aborted", reason_code: "CANCELLED", reason: "cancelled by desk" });
+  const again = await cancel("k1");
+  expect([again.statusCode, again.json()]).toEqual([200, answer.json()]);
+  expect((await order(bodyOf("k1"))).json()).toMatchObject({ status: "failed", reason_code: "CANCELLED" });
+  const { rows } = await t.db.query(`select event_type from outbox_events order by position`);
+  expect(rows.map((row) => row.event_type)).toEqual(["OrderAccepted", "OrderFailed"]);
+  await expect(claim(t, "k1")).rejects.toThrow("an order cannot go from aborted to sending");
+});
+
+test("a cancel of what waits for its next try ends it too; what was given up otherwise cannot be cancelled", async () => {
+  await using t = await setup();
+  const { order, cancel } = await t.process();
+  for (const [key, to] of [
+    ["failed", "failed"],
+    ["gone", "aborted"],
+  ] as const) {
+    await order(bodyOf(key));
+    const id = await claim(t, key);
+    await moveOrder(t.db, { id, epoch: "1", from: ["sending"], to, code: "BROKER_DOWN", why: "refused" });
+  }
+  expect((await cancel("failed")).json()).toMatchObject({ status: "aborted", reason_code: "CANCELLED" });
+  const late = await cancel("gone");
+  expect([late.statusCode, late.json().code]).toEqual([409, "order-ended"]);
+});
+
+test("a cancel of what may have been sent asks the broker: one request, however often it is wished", async () => {
+  await using t = await setup();
+  const { order, cancel, get } = await t.process();
+  for (const key of ["sending", "unknown", "succeeded"]) await order(bodyOf(key));
+  await claim(t, "sending");
+  await inDoubt(t, "unknown");
+  const id = await claim(t, "succeeded");
+  await moveOrder(t.db, { id, epoch: "1", from: ["sending"], to: "succeeded" });
+  for (const key of ["sending", "unknown", "succeeded"]) {
+    for (const answer of [await cancel(key), await cancel(key)])
+      expect([key, answer.statusCode, answer.json().cancel]).toEqual([key, 202, "requested"]);
+    expect((await get(`/do/order/${key}`)).json().cancel).toBe("requested");
+  }
+  const { rows } = await t.db.query(`select status, requested_by from cancel_requests`);
+  expect(rows).toEqual(Array(3).fill({ status: "requested", requested_by: "desk" }));
+});
+
+test("an order in doubt is listed until a person says what became of it: taken, or not; who and why is kept", async () => {
+  await using t = await setup();
+  const { order, get } = await t.process();
+  for (const key of ["older", "newer"]) await order(bodyOf(key));
+  const [older, newer] = [await inDoubt(t, "older"), await inDoubt(t, "newer")];
+  const page = (await get("/v1/orders/unresolved?limit=1")).json();
+  expect(page.orders).toMatchObject([{ id: older, status: "unknown", in_doubt_since: expect.any(String) }]);
+  const next = (await get(`/v1/orders/unresolved?limit=1&cursor=${page.next_cursor}`)).json();
+  expect(next.orders).toMatchObject([{ id: newer }]);
+  const [by, reason] = ["aki", "asked the broker's desk by phone"];
+  const taken = await resolveOrder(t.db, { id: older, as: "taken", reason, by, brokerOrderId: "b-7" });
+  expect(taken).toMatchObject({ status: "succeeded", broker_order_id: "b-7", in_doubt_since: null });
+  const again = await resolveOrder(t.db, { id: newer, as: "not-taken", reason, by });
+  expect(again).toMatchObject({ status: "pending", attempts: 1, in_doubt_since: null });
+  expect((await get("/v1/orders/unresolved")).json().orders).toEqual([]);
+  expect((await order(bodyOf("older"))).json()).toMatchObject({ status: "succeeded", broker_order_id: "b-7" });
+  expect((await order(bodyOf("newer"))).json()).not.toHaveProperty("unresolved");
+  const { rows } = await t.db.query(
+    `select order_row_id::text as id, "as", reason, by from order_resolutions order by 1`,
+  );
+  expect(rows).toEqual([
+    { id: older, as: "taken", reason, by },
+    { id: newer, as: "not-taken", reason, by },
+  ]);
+  const { history } = (await get(`/v1/orders/${older}/history`)).json();
+  expect(history.at(-1)).toMatchObject({ from: "unknown", to: "succeeded", by: "aki" });
+  for (const id of [older, newer])
+    await expect(resolveOrder(t.db, { id, as: "taken", reason, by })).rejects.toMatchObject({
+      code: "order-not-unresolved",
+    });
+  await expect(resolveOrder(t.db, { id: "999", as: "taken", reason, by })).rejects.toMatchObject({ status: 404 });
+  expect((await t.db.query(`select from order_resolutions`)).rowCount).toBe(2);
+});
+
+test("nobody resolves an order that the broker is being asked about at this moment", async () => {
+  await using t = await setup();
+  const { order } = await t.process();
+  await order(bodyOf("k1"));
+  const id = await inDoubt(t, "k1");
+  await t.db.query(`update outbox_orders set lease_epoch = 2, lease_until = now() + interval '1 minute'`);
+  const resolving = { id, as: "taken", reason: "r", by: "aki" } as const;
+  await expect(resolveOrder(t.db, resolving)).rejects.toMatchObject({ code: "order-not-unresolved" });
+  await t.db.query(`update outbox_orders set lease_until = now() - interval '1 second'`);
+  expect((await resolveOrder(t.db, resolving)).status).toBe("succeeded");
+});
+
+test("what has ended is removed by its expiry, first from the ledger; what has not ended never is", async () => {
+  await using t = await setup();
+  const { order } = await t.process();
+  for (const key of ["ended", "pending", "unknown"]) await order(bodyOf(key));
+  await inDoubt(t, "unknown");
+  const id = await claim(t, "ended");
+  await moveOrder(t.db, { id, epoch: "1", from: ["sending"], to: "succeeded" });
+  const past = await order(bodyOf("ended"));
+  const clean = async () => [await removeFinished(t.db, endedOrders), await removeFinished(t.db, endedLedger)];
+  expect(await clean()).toEqual([0, 0]);
+  await t.db.query(`update idempo_ledger set expires_at = now() - interval '1 day'`);
+  expect(await clean()).toEqual([0, 1]);
+  expect((await order(bodyOf("ended"))).body).toBe(past.body);
+  await t.db.query(`update outbox_orders set expires_at = now() - interval '1 day'`);
+  expect(await clean()).toEqual([1, 0]);
+  expect(await t.rows()).toEqual({ ...written(2), history: 4, events: 5 });
+});

@@ -1,0 +1,122 @@
+/** The orders of all callers, for whoever may read: by pages, one by one, and step by step. */
+import { cursorOf, type HttpApp, NextCursor, PageQuery, ProblemView, page, requires } from "@todoke/http";
+import { Type } from "typebox";
+import type { Deps } from "../deps.ts";
+import { orderNotFound } from "../problems.ts";
+import { selectHistory } from "../store/history.ts";
+import { type Listed, type OrderRow, selectOrder, selectOrders, selectUnresolved } from "../store/orders.ts";
+import { readers } from "./rules.ts";
+import { ListQuery, OrderView, RowId, StepView } from "./schemas.ts";
+
+const OneOrder = Type.Object({ id: RowId });
+const Page = Type.Object({ orders: Type.Array(OrderView), next_cursor: NextCursor });
+
+export function ordersRoutes(app: HttpApp, deps: Deps): void {
+  listRoute(app, deps);
+  unresolvedRoute(app, deps);
+  getRoute(app, deps);
+  historyRoute(app, deps);
+}
+
+/** A cursor is a time and an id: "2026-01-31T09:30:00.000000Z 42". */
+const anyPlace = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z [1-9]\d{0,17}$/;
+const placeText = (created_at: string, id: string) => `${created_at} ${id}`;
+
+function placeOf(query: { readonly cursor?: string }): Listed | undefined {
+  const [created_at, id] = cursorOf(query, anyPlace)?.split(" ") ?? [];
+  return created_at === undefined || id === undefined ? undefined : { created_at, id };
+}
+
+function listRoute(app: HttpApp, { authenticate, db }: Deps): void {
+  app.get(
+    "/v1/orders",
+    {
+      ...requires(authenticate, readers),
+      schema: {
+        operationId: "listOrders",
+        summary: "Orders, newest first",
+        querystring: Type.Object({ ...ListQuery, ...PageQuery }),
+        response: { 200: Page },
+      },
+    },
+    async ({ query }) => {
+      const after = placeOf(query);
+      const { rows, ...next } = await page(query, {
+        read: (limit) => selectOrders(db, { ...query, after, limit }),
+        name: (row: OrderRow) => placeText(row.created_at, row.id),
+      });
+      return { orders: rows, ...next };
+    },
+  );
+}
+
+function unresolvedRoute(app: HttpApp, { authenticate, db }: Deps): void {
+  app.get(
+    "/v1/orders/unresolved",
+    {
+      ...requires(authenticate, readers),
+      schema: {
+        operationId: "listUnresolvedOrders",
+        summary: "Orders of which it is not known whether the broker has them, the longest in doubt first",
+        querystring: Type.Object(PageQuery),
+        response: { 200: Page },
+      },
+    },
+    async ({ query }) => {
+      const after = placeOf(query);
+      const { rows, ...next } = await page(query, {
+        read: (limit) => selectUnresolved(db, { after, limit }),
+        name: (row: OrderRow) => placeText(row.in_doubt_since as string, row.id),
+      });
+      return { orders: rows, ...next };
+    },
+  );
+}
+
+function getRoute(app: HttpApp, { authenticate, db }: Deps): void {
+  app.get(
+    "/v1/orders/:id",
+    {
+      ...requires(authenticate, readers),
+      schema: {
+        operationId: "getOrder",
+        summary: "One order",
+        params: OneOrder,
+        response: { 200: OrderView, 404: ProblemView },
+      },
+    },
+    async ({ params: { id } }) => {
+      const order = await selectOrder(db, id);
+      if (!order) throw orderNotFound(`there is no order ${id}`);
+      return order;
+    },
+  );
+}
+
+function historyRoute(app: HttpApp, { authenticate, db }: Deps): void {
+  app.get(
+    "/v1/orders/:id/history",
+    {
+      ...requires(authenticate, readers),
+      schema: {
+        operationId: "listOrderHistory",
+        summary: "Every step that an order has taken, oldest first",
+        params: OneOrder,
+        querystring: Type.Object(PageQuery),
+        response: {
+          200: Type.Object({ id: RowId, history: Type.Array(StepView), next_cursor: NextCursor }),
+          404: ProblemView,
+        },
+      },
+    },
+    async ({ params: { id }, query }) => {
+      const after = Number(cursorOf(query, /^[1-9]\d{0,8}$/) ?? 0);
+      const { rows, ...next } = await page(query, {
+        read: (limit) => selectHistory(db, { id, after, limit }),
+        name: (row) => String(row.place),
+      });
+      if (rows.length === 0 && after === 0) throw orderNotFound(`there is no order ${id}`);
+      return { id, history: rows, ...next };
+    },
+  );
+}

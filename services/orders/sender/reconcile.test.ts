@@ -1,0 +1,108 @@
+import { until } from "@todoke/kernel/testing";
+import { expect, test } from "vitest";
+import { faultPlan } from "../brokers/faults.ts";
+import type { Broker } from "../brokers/index.ts";
+import { openPaperBroker } from "../brokers/paper/index.ts";
+import { clientOrderId } from "../order-request.ts";
+import { reconcile, startReconciler } from "./reconcile.ts";
+import { sendOrders } from "./send-orders.ts";
+import { tellNobody } from "./tell.ts";
+import { quick, setup } from "./testing.ts";
+
+async function stage(more: Partial<Broker> = {}) {
+  const t = await setup();
+  const plan = faultPlan();
+  const paper = await openPaperBroker({ db: t.db, plan });
+  const errors: unknown[] = [];
+  const parts = {
+    db: t.db,
+    broker: { ...paper, ...more },
+    settings: quick,
+    tell: tellNobody,
+    onError: (error: unknown) => void errors.push(error),
+  };
+  return { ...t, ...parts, paper, plan, errors, sender: sendOrders(parts) };
+}
+
+const idOf = (n: number) => clientOrderId("shop", `key-${n}`);
+
+test("books that agree have no mismatch, and the look is written down", async () => {
+  await using s = await stage();
+  await s.accept([1, 2, 3]);
+  await s.sender.runOnce();
+  expect(await reconcile(s)).toEqual([]);
+  expect(
+    await s.rows(`select adapter, seen, mismatches, last_ok_at >= last_started_at as ok from reconciliations`),
+  ).toEqual([{ adapter: "paper", seen: 3n, mismatches: 0n, ok: true }]);
+});
+
+test("every order in doubt is asked about, whenever its turn would have been", async () => {
+  await using s = await stage();
+  await s.accept([1, 2, 3, 4, 5, 6]);
+  s.plan.queue("lost-after", "lost-after", "lost-after", "lost-after", "lost-after", "lost-after");
+  await s.sender.runOnce();
+  await s.sender.runOnce();
+  await s.db.query(`update outbox_orders set next_retry_at = now() + interval '1 hour' where status = 'unknown'`);
+  expect(await reconcile(s)).toEqual([]);
+  expect((await s.states()).every(({ status }) => status === "succeeded")).toBe(true);
+});
+
+test("whatever the two books do not agree on is a mismatch, and nothing is mended", async () => {
+  await using s = await stage();
+  await s.accept([1, 2, 3, 4, 5]);
+  await s.sender.runOnce();
+  await s.sender.runOnce();
+  const ours = (n: number, change: string) =>
+    s.db.query(`update outbox_orders set ${change} where client_order_id = $1`, [idOf(n)]);
+  await s.db.query(`delete from paper_broker.orders where client_order_id = $1`, [idOf(1)]);
+  await ours(2, "qty = 7");
+  await ours(3, "broker_order_id = 'another'");
+  await s.db.query(
+    `alter table outbox_orders disable trigger user; update outbox_orders set status = 'aborted', last_error_code = 'CANCELLED' where client_order_id = '${idOf(4)}'; alter table outbox_orders enable trigger user`,
+  );
+  const stranger = { instrument: "USDJPY", side: "SELL", qty: "1", price: null, timeInForce: "IOC" } as const;
+  const options = () => ({ stampedAt: s.paper.clock(), signal: AbortSignal.timeout(10_000) });
+  await s.paper.send({ ...stranger, clientOrderId: "tdk-nobody" }, options());
+  await s.paper.send({ ...stranger, clientOrderId: "somebody-else" }, options());
+  const told: unknown[] = [];
+  const found = await reconcile({ ...s, onMismatches: (mismatches) => void told.push(...mismatches) });
+  const short = found.map(({ clientOrderId: id, kind }) => `${id} ${kind}`).toSorted();
+  expect(short).toEqual(
+    [
+      `${idOf(1)} missing`,
+      `${idOf(2)} different`,
+      `${idOf(3)} different`,
+      `${idOf(4)} taken-though-ended`,
+      "tdk-nobody not-ours",
+    ].toSorted(),
+  );
+  expect(told).toEqual(found);
+  const [row] = await s.rows(`select mismatches, jsonb_array_length(details) as kept from reconciliations`);
+  expect(row).toEqual({ mismatches: 5n, kept: 5 });
+});
+
+test("an order that is under way, or taken while the look goes on, is no mismatch", async () => {
+  await using s = await stage();
+  await s.accept([1, 2]);
+  s.plan.queue("lost-after");
+  await s.sender.runOnce();
+  const find = async () => ({ kind: "unknown", why: "no answer" }) as const;
+  expect(await reconcile({ ...s, broker: { ...s.broker, find } })).toEqual([]);
+  expect((await s.states()).map(({ status }) => status).toSorted()).toEqual(["succeeded", "unknown"]);
+});
+
+test("a look that fails is told, and the time of the last good one stays", async () => {
+  // biome-ignore lint/correctness/useYield: it fails before there is anything to list.
+  async function* list(): AsyncIterable<never> {
+    throw new Error("the broker is away");
+  }
+  await using s = await stage();
+  await reconcile(s);
+  const [good] = await s.rows(`select last_ok_at from reconciliations`);
+  const failing = { ...s, broker: { ...s.broker, list } };
+  await expect(reconcile(failing)).rejects.toThrow("the broker is away");
+  const [row] = await s.rows(`select last_ok_at, last_error from reconciliations`);
+  expect(row).toEqual({ ...good, last_error: "Error: the broker is away" });
+  await using _ = startReconciler({ ...failing, everyMs: 10 });
+  await until("it has failed twice more", () => s.errors.length >= 2);
+});

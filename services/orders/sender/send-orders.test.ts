@@ -1,0 +1,393 @@
+import { hash } from "node:crypto";
+import { until } from "@todoke/kernel/testing";
+import { openWakeups } from "@todoke/kernel/worker";
+import { expect, test } from "vitest";
+import { type Fault, faultPlan } from "../brokers/faults.ts";
+import type { Broker } from "../brokers/index.ts";
+import { openPaperBroker } from "../brokers/paper/index.ts";
+import { askBroker } from "./ask-broker.ts";
+import { startSender } from "./index.ts";
+import { type SenderSettings, sendOrders } from "./send-orders.ts";
+import { takeTurn } from "./store.ts";
+import { type Tell, tellNobody } from "./tell.ts";
+import { quick, setup } from "./testing.ts";
+
+/** A database, a broker on paper that does as told, and the workers, which run when they are asked to. */
+async function stage({ broker: more = {}, settings = {}, tell = {} }: Staged = {}) {
+  const t = await setup();
+  const plan = faultPlan();
+  const paper = await openPaperBroker({ db: t.db, plan, slowMs: 200 });
+  const sends: string[] = [];
+  const broker: Broker = {
+    ...paper,
+    send(order, options) {
+      sends.push(order.clientOrderId);
+      return paper.send(order, options);
+    },
+    ...more,
+  };
+  const errors: unknown[] = [];
+  const onError = (error: unknown) => void errors.push(error);
+  const parts = { db: t.db, broker, settings: { ...quick, ...settings }, tell: { ...tellNobody, ...tell }, onError };
+  const fault = (...wanted: readonly Fault[]) => plan.queue(...wanted);
+  return { ...t, ...parts, paper, sends, errors, fault, sender: sendOrders(parts), asker: askBroker(parts) };
+}
+
+interface Staged {
+  readonly broker?: Partial<Broker>;
+  readonly settings?: Partial<SenderSettings>;
+  readonly tell?: Partial<Tell>;
+}
+
+test("an order is sent, and what the broker made of it is in the order, its ledger, its history and an event", async () => {
+  await using s = await stage();
+  await s.accept([1]);
+  expect(await s.sender.runOnce()).toMatchObject({ claimed: 1, settled: 1 });
+  expect(await s.states()).toEqual([{ status: "succeeded", attempts: 1, last_error_code: null }]);
+  expect(await s.steps()).toBe("pending>sending>succeeded");
+  expect(await s.events()).toEqual(["OrderAccepted", "OrderSucceeded"]);
+  const [order] = await s.rows(
+    `select broker_order_id, broker_result, evidence::text, evidence_digest from outbox_orders`,
+  );
+  expect(order).toMatchObject({ broker_order_id: "paper-1", broker_result: { status: "filled", filled_qty: "1.50" } });
+  const [entry] = await s.rows(`select status, answer, result_digest from idempo_ledger`);
+  expect(entry).toMatchObject({ status: "succeeded", result_digest: `sha256:${hash("sha256", entry.answer, "hex")}` });
+  expect(JSON.parse(entry.answer)).toMatchObject({ status: "succeeded", result: { status: "filled" } });
+});
+
+test("the digest of the evidence is that of the broker's own bytes", async () => {
+  const raw = '{ "client_order_id" : "as it came", "spaces": [ ] }';
+  const result = { brokerOrderId: "b1", filledQty: "1", price: null, status: "open", takenAt: "2026-01-01T00:00:00Z" };
+  const send = async () => ({ kind: "taken", result, evidence: raw }) as never;
+  await using s = await stage({ broker: { send } });
+  await s.accept([1]);
+  await s.sender.runOnce();
+  const [order] = await s.rows(`select evidence_digest from outbox_orders`);
+  expect(order).toEqual({ evidence_digest: `sha256:${hash("sha256", raw, "hex")}` });
+});
+
+test("a refusal for good ends the order at once", async () => {
+  await using s = await stage();
+  await s.accept([1]);
+  s.fault("reject");
+  await s.sender.runOnce();
+  expect(await s.states()).toEqual([{ status: "aborted", attempts: 1, last_error_code: "BROKER_REJECTED" }]);
+  expect(await s.rows(`select status from idempo_ledger`)).toEqual([{ status: "failed" }]);
+  expect(await s.events()).toEqual(["OrderAccepted", "OrderFailed"]);
+});
+
+test("a failure that is known waits as failed, is pending again after its wait, and the sixth ends the order", async () => {
+  await using s = await stage({ settings: { backoff: { waitsMs: [60_000, 1, 1, 1, 1, 1] } } });
+  await s.accept([1]);
+  s.fault(...Array<Fault>(6).fill("busy"));
+  await s.sender.runOnce();
+  expect(await s.states()).toEqual([{ status: "failed", attempts: 1, last_error_code: "BROKER_DOWN" }]);
+  expect(await s.sender.runOnce()).toMatchObject({ claimed: 0 });
+  expect(await s.rows(`select next_retry_at - updated_at > interval '50 s' as waits from outbox_orders`)).toEqual([
+    { waits: true },
+  ]);
+  await s.makeDue();
+  await until("it was tried six times", async () => {
+    await s.sender.runOnce();
+    return (await s.states())[0]?.status === "aborted";
+  });
+  expect(await s.states()).toEqual([{ status: "aborted", attempts: 6, last_error_code: "BROKER_DOWN" }]);
+  expect(s.sends).toHaveLength(6);
+  expect(await s.steps()).toBe(`pending>${Array(5).fill("sending>failed>pending").join(">")}>sending>aborted`);
+});
+
+test("a broker that says when to come back is left alone until then", async () => {
+  await using s = await stage();
+  await s.accept([1]);
+  s.fault("rate-limited");
+  await s.sender.runOnce();
+  expect(
+    await s.rows(
+      `select status, last_error_code, next_retry_at - updated_at > interval '900 ms' as waits from outbox_orders`,
+    ),
+  ).toEqual([{ status: "failed", last_error_code: "BROKER_RATE_LIMITED", waits: true }]);
+});
+
+test.each(["lost-after", "error-after"] as const)(
+  "%s: unknown, then found to be taken, and never sent twice",
+  async (fault) => {
+    await using s = await stage();
+    await s.accept([1]);
+    s.fault(fault);
+    await s.sender.runOnce();
+    expect(await s.states()).toMatchObject([{ status: "unknown", attempts: 1 }]);
+    expect(
+      await s.rows(
+        `select status, convert_from(answer, 'utf8')::json ->> 'unresolved' as unresolved from idempo_ledger`,
+      ),
+    ).toEqual([{ status: "accepted", unresolved: "true" }]);
+    expect(await s.sender.runOnce()).toMatchObject({ claimed: 0 });
+    await s.makeDue();
+    await s.asker.runOnce();
+    expect(await s.states()).toEqual([{ status: "succeeded", attempts: 1, last_error_code: null }]);
+    expect(await s.events()).toEqual(["OrderAccepted", "OrderUnresolved", "OrderSucceeded"]);
+    expect(s.sends).toHaveLength(1);
+  },
+);
+
+test("a lost request is asked about for as long as it may arrive, and sent again only when it never can", async () => {
+  await using s = await stage({ broker: { dedupes: false } });
+  await s.accept([1]);
+  s.fault("lost-before");
+  await s.sender.runOnce();
+  for (let asked = 0; asked < 8; asked++) {
+    await s.makeDue();
+    expect(await s.asker.runOnce()).toMatchObject({ settled: 1 });
+    expect(await s.sender.runOnce()).toMatchObject({ claimed: 0 });
+  }
+  expect(await s.steps()).toBe("pending>sending>unknown");
+  const [{ ms }] = await s.rows(
+    `select extract(epoch from next_retry_at - clock_timestamp()) * 1000 as ms from outbox_orders`,
+  );
+  expect(Number(ms)).toBeGreaterThan(30_000);
+  expect(await s.events()).toEqual(["OrderAccepted", "OrderUnresolved"]);
+  await s.minutesPass();
+  await s.asker.runOnce();
+  expect(await s.states()).toMatchObject([{ status: "pending" }]);
+  await s.sender.runOnce();
+  expect(await s.states()).toMatchObject([{ status: "succeeded", attempts: 2 }]);
+  expect(s.sends).toHaveLength(2);
+});
+
+test("a lost request to a broker that dedupes is sent again after its wait, and asked about first", async () => {
+  await using s = await stage();
+  await s.accept([1]);
+  s.fault("lost-before", "lost-after");
+  await s.sender.runOnce();
+  await s.makeDue();
+  await s.asker.runOnce();
+  expect(await s.steps()).toBe("pending>sending>unknown>sending");
+  await s.sender.runOnce();
+  expect(await s.states()).toMatchObject([{ status: "unknown", attempts: 2 }]);
+  await s.makeDue();
+  await s.asker.runOnce();
+  expect(await s.states()).toMatchObject([{ status: "succeeded", attempts: 2 }]);
+  expect(s.sends).toHaveLength(2);
+});
+
+test("what a broker refuses is no proof while a request before it may still be taken", async () => {
+  await using s = await stage();
+  await s.accept([1]);
+  s.fault("lost-before", "busy");
+  await s.sender.runOnce();
+  await s.makeDue();
+  await s.asker.runOnce();
+  await s.sender.runOnce();
+  expect(await s.states()).toMatchObject([{ status: "unknown", attempts: 2 }]);
+});
+
+test("in doubt and out of attempts: given up only when it is proven that the broker never took it", async () => {
+  await using s = await stage({ settings: { backoff: { waitsMs: [1] } } });
+  await s.accept([1]);
+  s.fault("lost-before");
+  await s.sender.runOnce();
+  await s.makeDue();
+  await s.asker.runOnce();
+  expect(await s.states()).toMatchObject([{ status: "unknown" }]);
+  await s.minutesPass();
+  await s.asker.runOnce();
+  expect(await s.states()).toEqual([{ status: "aborted", attempts: 1, last_error_code: "BROKER_TIMEOUT" }]);
+});
+
+test("a broker that says nothing at all leaves an order in doubt for ever, for a person to see", async () => {
+  const find = async () => ({ kind: "unknown", why: "no idea" }) as const;
+  await using s = await stage({ broker: { find } });
+  await s.accept([1]);
+  s.fault("lost-before");
+  await s.sender.runOnce();
+  for (let asked = 0; asked < 20; asked++) {
+    await s.minutesPass();
+    await s.asker.runOnce();
+  }
+  expect(await s.states()).toEqual([{ status: "unknown", attempts: 1, last_error_code: "BROKER_TIMEOUT" }]);
+  expect(await s.rows(`select count(*)::int as steps from order_status_history`)).toEqual([{ steps: 3 }]);
+});
+
+test("a broker that has the order already is asked what became of it", async () => {
+  await using s = await stage();
+  await s.accept([1]);
+  s.fault("already");
+  await s.sender.runOnce();
+  expect(await s.states()).toMatchObject([{ status: "succeeded", attempts: 1 }]);
+});
+
+/** As a process that dies at this point: its lease lapses, and nobody says anything. */
+async function dies(s: Awaited<ReturnType<typeof stage>>, { departed }: { readonly departed: boolean }) {
+  const at = departed ? "clock_timestamp()" : "null";
+  await s.db.query(
+    `update outbox_orders set status = 'sending', attempts = attempts + 1, lease_epoch = lease_epoch + 1,
+            lease_until = now(), locked_by = 'died', in_doubt_since = ${at}, first_sent_at = ${at}, last_sent_at = ${at}`,
+  );
+}
+
+test("an order whose sender died before anything left is sent by the next, without asking", async () => {
+  let asked = 0;
+  const find = async () => {
+    asked++;
+    return { kind: "unknown", why: "nobody should ask" } as const;
+  };
+  await using s = await stage({ broker: { find } });
+  await s.accept([1]);
+  await dies(s, { departed: false });
+  await s.sender.runOnce();
+  expect(await s.states()).toMatchObject([{ status: "succeeded", attempts: 2 }]);
+  expect(asked).toBe(0);
+});
+
+test("an order whose sender died after it may have left is asked about first: taken, or not known", async () => {
+  await using s = await stage({ broker: { dedupes: false } });
+  await s.accept([1]);
+  await dies(s, { departed: true });
+  await s.sender.runOnce();
+  expect(s.sends).toEqual([]);
+  expect(await s.states()).toMatchObject([{ status: "unknown", attempts: 2 }]);
+  await s.minutesPass();
+  await s.asker.runOnce();
+  await s.sender.runOnce();
+  expect(await s.states()).toMatchObject([{ status: "succeeded", attempts: 3 }]);
+  expect(s.sends).toHaveLength(1);
+});
+
+test("senders that die every time end the order, once it is proven that the broker has not got it", async () => {
+  await using s = await stage({ broker: { dedupes: false } });
+  await s.accept([1]);
+  for (let n = 0; n < 6; n++) await dies(s, { departed: true });
+  await s.db.query(`update outbox_orders set last_sent_at = now() - interval '1 minute'`);
+  await s.sender.runOnce();
+  expect(await s.states()).toEqual([{ status: "aborted", attempts: 7, last_error_code: "INTERNAL_ERROR" }]);
+  expect(s.sends).toEqual([]);
+});
+
+test("while all trading is halted nothing is claimed; halted in between, an order goes back without an attempt", async () => {
+  await using s = await stage();
+  await s.accept([1]);
+  await s.trade("halt");
+  expect(await s.sender.runOnce()).toMatchObject({ claimed: 0 });
+  await s.trade("cancel-only");
+  expect(await s.sender.runOnce()).toMatchObject({ claimed: 0 });
+  await s.trade("active");
+  const { round } = await waitingForItsTurn(s);
+  await s.trade("halt");
+  expect(await round).toMatchObject({ claimed: 1, release: 1 });
+  expect(await s.states()).toMatchObject([{ status: "pending", attempts: 0 }]);
+  expect(s.sends).toEqual([]);
+  await s.trade("active");
+  await s.makeDue();
+  await s.sender.runOnce();
+  expect(await s.states()).toMatchObject([{ status: "succeeded", attempts: 1 }]);
+});
+
+/** A round whose order is claimed, but has to wait a few seconds for its turn to be sent. */
+async function waitingForItsTurn(s: Awaited<ReturnType<typeof stage>>) {
+  await s.db.query(`insert into broker_turns values ('paper', clock_timestamp() + interval '4 s')`);
+  const round = sendOrders({ ...s, settings: { ...s.settings, perSecond: 10 } }).runOnce();
+  await until("it is claimed", async () => (await s.states())[0]?.status === "sending");
+  return { round };
+}
+
+test("an instrument that is halted waits without a trail, and holds nobody up", async () => {
+  await using s = await stage();
+  await s.accept([1], "EURUSD");
+  await s.accept([2], "USDJPY");
+  await s.trade("halt", "EURUSD");
+  for (let round = 0; round < 3; round++) {
+    await s.sender.runOnce();
+    await s.makeDue();
+  }
+  expect(await s.states()).toMatchObject([{ status: "pending", attempts: 0 }, { status: "succeeded" }]);
+  expect(await s.steps()).toBe("pending");
+});
+
+test("a change of the trading state is heard at once", async () => {
+  await using s = await stage({ settings: { pollMs: 60_000 } });
+  await using wakeups = openWakeups({ url: s.url });
+  await wakeups.listening;
+  await s.accept([1], "EURUSD");
+  await s.trade("halt", "EURUSD");
+  const topics = { orders: "orders", cancels: "cancels", trading: "trading" };
+  await using _ = startSender({ ...s, wakeups, topics });
+  await until("it was put off", async () => {
+    wakeups.signal("orders");
+    return (await s.rows(`select from outbox_orders where next_retry_at > clock_timestamp()`)).length === 1;
+  });
+  await s.trade("active", "EURUSD");
+  wakeups.signal("trading");
+  await until("it is sent", async () => (await s.states())[0]?.status === "succeeded");
+});
+
+test("a sender whose order another has taken over sends nothing and writes nothing", async () => {
+  await using s = await stage();
+  await s.accept([1]);
+  const { round } = await waitingForItsTurn(s);
+  await s.db.query(`update outbox_orders set lease_epoch = lease_epoch + 1, locked_by = 'another'`);
+  const [before] = await s.rows(`select * from outbox_orders`);
+  expect(await round).toMatchObject({ claimed: 1, leaseLost: 1 });
+  expect(await s.rows(`select * from outbox_orders`)).toEqual([before]);
+  expect(s.sends).toEqual([]);
+});
+
+test("a sender that stands still between the last look and the first byte sends nothing", async () => {
+  const departed = () => void Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 600);
+  await using s = await stage({ settings: { leaseMs: 1_000, timeoutMs: 500 }, tell: { departed } });
+  await s.accept([1]);
+  await s.sender.runOnce();
+  expect(s.sends).toEqual([]);
+  expect(await s.states()).toMatchObject([{ status: "pending", attempts: 1 }]);
+});
+
+test("a stop in the middle of a request leaves the order in doubt, never free", async () => {
+  await using s = await stage({ settings: { timeoutMs: 100 }, broker: { dedupes: false } });
+  await s.accept([1]);
+  s.fault("slow");
+  const running = startSender(s);
+  await until("it is sent", () => s.sends.length === 1);
+  await running[Symbol.asyncDispose]();
+  expect(["unknown", "succeeded"]).toContain((await s.states())[0]?.status);
+});
+
+test("the database itself frees nothing that is in doubt, whoever asks", async () => {
+  await using s = await stage();
+  await s.accept([1]);
+  await dies(s, { departed: true });
+  for (const status of ["pending", "failed", "aborted", "succeeded"]) {
+    const free = s.db.query(
+      `update outbox_orders set status = $1, lease_until = null, last_error_code = 'INTERNAL_ERROR',
+              done_at = case when $1 in ('aborted', 'succeeded') then now() end`,
+      [status],
+    );
+    await expect(free).rejects.toThrow("order_in_doubt_is_not_free");
+  }
+});
+
+test("turns are handed out at the rate, over all senders, and none that is too far away", async () => {
+  await using s = await stage();
+  const turn = () => takeTurn(s.db, { adapter: "paper", perSecond: 2, waitMaxMs: 60_000 });
+  const [{ at }] = await s.rows(`select clock_timestamp()::text as at`);
+  const turns = await Promise.all(Array.from({ length: 20 }, turn));
+  expect(turns).not.toContain(undefined);
+  // Twenty at two a second, however long it took to ask for them.
+  const rate = await s.rows(`select next_at >= $1::timestamptz + interval '10 s' as kept from broker_turns`, at);
+  expect(rate).toEqual([{ kept: true }]);
+  expect(await takeTurn(s.db, { adapter: "another", perSecond: 2, waitMaxMs: 1 })).toBe(0);
+  await s.db.query(`update broker_turns set next_at = clock_timestamp() + interval '1 hour'`);
+  expect(await turn()).toBeUndefined();
+});
+
+test("an order that has to wait long for its turn goes back without an attempt", async () => {
+  await using s = await stage({ settings: { perSecond: 1 } });
+  await s.db.query(`insert into broker_turns values ('paper', clock_timestamp() + interval '1 hour')`);
+  await s.accept([1]);
+  expect(await s.sender.runOnce()).toMatchObject({ release: 1 });
+  expect(await s.states()).toMatchObject([{ status: "pending", attempts: 0 }]);
+  expect(s.sends).toEqual([]);
+});
+
+test("a sender cannot be started with a lease that its requests may outlast", async () => {
+  await using s = await stage();
+  expect(() => startSender({ ...s, settings: { ...quick, leaseMs: 10_000 } })).toThrow("twice as long");
+});

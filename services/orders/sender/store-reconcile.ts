@@ -1,0 +1,86 @@
+/** The SQL of reconciliation: our side of the books, and how the last look went. */
+import { type Db, statement } from "@todoke/kernel/db";
+import type { OrderStatus } from "../order.ts";
+
+export interface BookedOrder {
+  readonly clientOrderId: string;
+  readonly status: OrderStatus;
+  readonly instrument: string;
+  readonly side: string;
+  readonly brokerOrderId: string | null;
+  /** Whether both books say the same quantity, compared as numbers. */
+  readonly sameQty: boolean;
+}
+
+/** Our orders by what the broker calls them; `qtys` are the broker's, in the same places. */
+export async function selectBooked(
+  db: Db,
+  { ids, qtys }: { readonly ids: readonly string[]; readonly qtys: readonly string[] },
+): Promise<ReadonlyMap<string, BookedOrder>> {
+  const { rows } = await db.query<BookedOrder>({
+    name: "select booked orders",
+    text: `select o.client_order_id as "clientOrderId", o.status, o.instrument, o.side,
+                  o.broker_order_id as "brokerOrderId", o.qty::text = i.qty or trim_scale(o.qty)::text = i.qty as "sameQty"
+             from unnest($1::text[], $2::text[]) as i(id, qty)
+             cross join lateral (select * from outbox_orders o where o.client_order_id = i.id limit 1) o`,
+    values: [ids, qtys],
+  });
+  return new Map(rows.map((row) => [row.clientOrderId, row]));
+}
+
+/** Orders that ended well within these times, a page at a time. */
+export async function selectSucceeded(
+  db: Db,
+  {
+    from,
+    to,
+    after,
+    limit,
+  }: { readonly from: Date; readonly to: Date; readonly after: string; readonly limit: number },
+): Promise<readonly { readonly id: string; readonly clientOrderId: string }[]> {
+  const { rows } = await db.query<{ id: string; clientOrderId: string }>({
+    name: "select succeeded orders",
+    text: `select id::text as id, client_order_id as "clientOrderId" from outbox_orders
+            where status = 'succeeded' and done_at >= $1 and done_at < $2 and id > $3
+            order by id limit $4`,
+    values: [from.toISOString(), to.toISOString(), after, limit],
+  });
+  return rows;
+}
+
+/** The database's time. */
+export async function startReconciliation(db: Db, adapter: string): Promise<Date> {
+  const { rows } = await statement<{ at: Date }>(db, {
+    name: "start reconciliation",
+    text: `insert into reconciliations as r (adapter, last_started_at) values ($1, clock_timestamp())
+           on conflict (adapter) do update set last_started_at = excluded.last_started_at
+           returning last_started_at as at`,
+    values: [adapter],
+  });
+  return (rows[0] as { at: Date }).at;
+}
+
+export interface Looked {
+  readonly seen: number;
+  readonly mismatches: number;
+  /** The first of them. */
+  readonly details: readonly unknown[];
+}
+
+export async function finishReconciliation(db: Db, adapter: string, looked: Looked): Promise<void> {
+  await statement(db, {
+    name: "finish reconciliation",
+    text: `update reconciliations
+              set last_ok_at = clock_timestamp(), last_error = null, seen = $2, mismatches = $3, details = $4
+            where adapter = $1`,
+    values: [adapter, looked.seen, looked.mismatches, JSON.stringify(looked.details)],
+  });
+}
+
+export async function failReconciliation(db: Db, adapter: string, why: string): Promise<void> {
+  await statement(db, {
+    name: "fail reconciliation",
+    text: `update reconciliations set last_error = $2 where adapter = $1`,
+    values: [adapter, why.slice(0, 2_000).toWellFormed().replaceAll("\0", "\uFFFD")],
+  });
+}

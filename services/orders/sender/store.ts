@@ -1,0 +1,219 @@
+/** The SQL of orders as work: how they are claimed, let go to the broker, and asked about while they are in doubt. */
+import { type Claimed, type ClaimRequest, type Claims, claims } from "@todoke/kernel/claims";
+import { type Db, statement } from "@todoke/kernel/db";
+import type { ReasonCode } from "../order.ts";
+
+/** What a worker gets to see of an order. */
+export interface OrderRow {
+  readonly id: string;
+  readonly clientOrderId: string;
+  readonly idempotencyKey: string;
+  readonly instrument: string;
+  readonly side: "BUY" | "SELL";
+  readonly qty: string;
+  readonly price: string | null;
+  readonly timeInForce: "IOC" | "FOK" | "GTC";
+  /** Bytes may be out, and what the broker made of them is not known. */
+  readonly inDoubt: boolean;
+  /** The timestamp of the last request, by the broker's clock. */
+  readonly lastSentAt: Date | null;
+  readonly lastErrorCode: ReasonCode | null;
+  readonly asked: number;
+  readonly headers: Readonly<Record<string, string>>;
+  /** Since it was accepted, by the database's clock. */
+  readonly ageMs: number;
+}
+
+export type HeldOrder = Claimed<OrderRow>;
+
+const read = `c.id::text as id, c.client_order_id as "clientOrderId", c.idempotency_key as "idempotencyKey", c.instrument,
+  c.side, c.qty::text as qty, c.price::text as price, c.order_request_json ->> 'time_in_force' as "timeInForce",
+  c.in_doubt_since is not null as "inDoubt", c.last_sent_at as "lastSentAt", c.last_error_code as "lastErrorCode",
+  c.asked, c.headers, (extract(epoch from clock_timestamp() - c.created_at) * 1000)::float8 as "ageMs"`;
+
+const outboxOrders = claims<OrderRow>({
+  table: "outbox_orders",
+  key: "id",
+  keyType: "bigint",
+  states: { ready: "pending", claimed: "sending", done: "succeeded", dead: "aborted" },
+  columns: { attempts: "attempts", lastError: "last_error_msg" },
+  read,
+});
+
+/** Orders to be sent. Before each claim those whose backoff is over are pending again; halted ones are left where they are. */
+export const ordersToSend: Claims<OrderRow> = {
+  ...outboxOrders,
+  async claim(db, request) {
+    return (await makeReady(db)) ? outboxOrders.claim(db, request) : [];
+  },
+};
+
+/** What is halted is not claimed, so that a halt of hours leaves no trail of tries; it is looked at again so often. */
+export const haltedMs = 5_000;
+
+/** False while all trading is halted. The limit bounds one round; the next comes at once when it was full. */
+async function makeReady(db: Db): Promise<boolean> {
+  const { rows } = await statement<{ all_halted: boolean }>(db, {
+    name: "make orders ready",
+    text: `
+with halted as materialized (select scope from trading_state where mode <> 'active'),
+again as (
+  update outbox_orders set status = 'pending'
+   where id = any(array(select id from outbox_orders where status = 'failed' and next_retry_at <= statement_timestamp()
+                         order by next_retry_at limit 200 for update skip locked))
+),
+put_off as (
+  update outbox_orders set next_retry_at = clock_timestamp() + ${haltedMs} * interval '1 millisecond'
+   where id = any(array(select id from outbox_orders where status = 'pending' and next_retry_at <= statement_timestamp()
+                           and instrument = any(array(select scope from halted))
+                         order by next_retry_at limit (select case when count(*) > 0 then 200 else 0 end from halted)
+                         for update skip locked))
+)
+select exists (select from halted where scope = '*') as all_halted`,
+  });
+  return rows[0]?.all_halted === false;
+}
+
+/** What was put off is due now: trading may have been resumed. */
+export async function freePutOff(db: Db): Promise<void> {
+  await statement(db, {
+    name: "free orders put off",
+    text: `update outbox_orders set next_retry_at = clock_timestamp()
+            where id = any(array(select id from outbox_orders
+                                  where status = 'pending' and next_retry_at > statement_timestamp()
+                                  order by next_retry_at limit 10000 for update skip locked))`,
+  });
+}
+
+export interface Departure {
+  readonly order: HeldOrder;
+  /** What the request will be stamped with. */
+  readonly stampedAt: Date;
+  readonly leaseMs: number;
+}
+
+/**
+ * The last step before the bytes: writes down that they may be out, and when. Only where the order is still ours, nothing
+ * halts it and nobody wants it cancelled; the lease begins anew, so that it outlasts the request.
+ */
+export async function letGo(db: Db, { order, stampedAt, leaseMs }: Departure): Promise<Leave> {
+  const { key, epoch } = order.claim;
+  const { rows } = await statement<{ left: boolean; halted: boolean; cancelled: boolean }>(db, {
+    name: "let order go",
+    text: `
+with stop as materialized (
+  select exists (select from trading_state s where s.scope in ('*', $5) and s.mode <> 'active') as halted,
+         exists (select from cancel_requests c where c.order_row_id = $1 and c.status in ('requested', 'sending')) as cancelled
+),
+gone as (
+  update outbox_orders o
+     set in_doubt_since = coalesce(o.in_doubt_since, clock_timestamp()),
+         first_sent_at = coalesce(o.first_sent_at, $3), last_sent_at = greatest(o.last_sent_at, $3),
+         lease_until = clock_timestamp() + $4::float8 * interval '1 millisecond'
+   where o.id = $1 and o.status = 'sending' and o.lease_epoch = $2 and o.lease_until > clock_timestamp()
+     and not (select halted or cancelled from stop)
+  returning o.id
+)
+select exists (select from gone) as left, halted, cancelled from stop`,
+    values: [key, epoch, stampedAt.toISOString(), leaseMs, order.instrument],
+  });
+  const [said] = rows;
+  if (said?.left) return "gone";
+  if (said?.halted) return "halted";
+  return said?.cancelled ? "cancelled" : "lost";
+}
+
+/** "lost": the lease is no longer ours. */
+export type Leave = "gone" | "halted" | "cancelled" | "lost";
+
+/**
+ * When it is this order's turn, in ms, at so many per second over all senders. Turns are handed out one after the other; one
+ * that is further away than `waitMaxMs` is not taken, and undefined is told.
+ */
+export async function takeTurn(
+  db: Db,
+  {
+    adapter,
+    perSecond,
+    waitMaxMs,
+  }: { readonly adapter: string; readonly perSecond: number; readonly waitMaxMs: number },
+): Promise<number | undefined> {
+  const { rows } = await statement<{ wait_ms: number }>(db, {
+    name: "take broker turn",
+    text: `
+insert into broker_turns as t (adapter, next_at) values ($1, clock_timestamp() + $2::float8 * interval '1 millisecond')
+on conflict (adapter) do update
+   set next_at = greatest(t.next_at, clock_timestamp()) + $2::float8 * interval '1 millisecond'
+ where t.next_at <= clock_timestamp() + $3::float8 * interval '1 millisecond'
+returning (extract(epoch from next_at - clock_timestamp()) * 1000)::float8 - $2::float8 as wait_ms`,
+    values: [adapter, 1_000 / perSecond, waitMaxMs],
+  });
+  const [turn] = rows;
+  return turn && Math.max(0, turn.wait_ms);
+}
+
+/** Orders in doubt as work. They keep their status while they are asked about; the lease is what another worker respects. */
+export const ordersInDoubt: Claims<OrderRow> = {
+  ...outboxOrders,
+  async claim(db: Db, { limit, leaseMs, worker }: ClaimRequest) {
+    const { rows } = await statement<OrderRow & { epoch: string; attempt: number }>(db, {
+      name: "claim orders in doubt",
+      text: `
+with due as materialized (
+  select id from outbox_orders
+   where status = 'unknown' and next_retry_at <= statement_timestamp()
+     and (lease_until is null or lease_until <= statement_timestamp())
+   order by next_retry_at limit $1 for update skip locked
+),
+claimed as (
+  update outbox_orders
+     set lease_epoch = lease_epoch + 1, locked_by = $2, locked_at = clock_timestamp(),
+         lease_until = clock_timestamp() + $3::float8 * interval '1 millisecond'
+   where id = any(array(select id from due))
+  returning *
+)
+select c.lease_epoch::text as epoch, c.attempts as attempt, ${read} from claimed c`,
+      values: [limit, worker, leaseMs],
+    });
+    return rows.map(({ epoch, attempt, ...row }) => ({ ...row, claim: { key: row.id, epoch, attempt } }));
+  },
+  /** Whatever the outcome is, a worker that could not say what became of them only lets go of them. */
+  async settle(db, settlements) {
+    const held = settlements.map(({ claim }) => claim);
+    const { rows } = await db.query<{ id: string }>({
+      name: "let go of doubts",
+      text: `update outbox_orders o set lease_until = null, locked_by = null, locked_at = null
+               from unnest($1::bigint[], $2::bigint[]) as h(id, epoch)
+              where o.id = h.id and o.lease_epoch = h.epoch and o.status = 'unknown' and o.lease_until is not null
+             returning o.id::text as id`,
+      values: [held.map(({ key }) => key), held.map(({ epoch }) => epoch)],
+    });
+    const free = new Set(rows.map(({ id }) => id));
+    return held.map(({ key }) => free.has(key));
+  },
+};
+
+/** All orders in doubt are due now: for a reconciliation, which asks about every one. */
+export async function makeDoubtsDue(db: Db): Promise<void> {
+  await statement(db, {
+    name: "make doubts due",
+    text: `update outbox_orders set next_retry_at = clock_timestamp()
+            where id = any(array(select id from outbox_orders
+                                  where status = 'unknown' and next_retry_at > statement_timestamp()
+                                  order by next_retry_at limit 10000 for update skip locked))`,
+  });
+}
+
+/**
+ * Gives an order in doubt to the senders, as if the one who had it had died: the next claim takes it, counts the attempt, and
+ * asks once more before it sends. For brokers that dedupe, and only for those.
+ */
+export async function giveToSenders(db: Db, { key, epoch }: HeldOrder["claim"]): Promise<boolean> {
+  const { rowCount } = await statement(db, {
+    name: "give doubt to senders",
+    text: `update outbox_orders set status = 'sending', lease_until = clock_timestamp()
+            where id = $1 and status = 'unknown' and lease_epoch = $2 and lease_until is not null`,
+    values: [key, epoch],
+  });
+  return rowCount === 1;
+}

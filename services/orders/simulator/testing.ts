@@ -1,0 +1,69 @@
+/** Starts a simulator as a process of its own, for tests: it can be killed, started again, and its books read. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import type { Fault } from "../brokers/faults.ts";
+import type { WireOrder } from "../brokers/http/protocol.ts";
+import { type Entry, readEntries } from "./book.ts";
+
+export interface SimulatorProcess extends AsyncDisposable {
+  readonly url: URL;
+  readonly secret: string;
+  /** What goes wrong with the orders that come next. */
+  fault(...wanted: readonly Fault[]): Promise<void>;
+  entries(): Entry[];
+  /** Each as often as it was taken; what was rejected is not among them. */
+  taken(): WireOrder[];
+  kill(): Promise<void>;
+  /** On the same port, with the same books. */
+  start(): Promise<void>;
+}
+
+export async function startSimulator(...args: readonly string[]): Promise<SimulatorProcess> {
+  const folder = mkdtempSync(join(tmpdir(), "simulator-"));
+  const file = join(folder, "book.jsonl");
+  const secret = "a secret of the test";
+  let child: ChildProcess | undefined;
+  let url = new URL("http://127.0.0.1:0");
+
+  async function start(): Promise<void> {
+    const program = new URL("./main.ts", import.meta.url).pathname;
+    const own = ["--file", file, "--secret", secret, "--port", url.port || "0"];
+    child = spawn(process.execPath, [program, ...own, ...args], { stdio: ["ignore", "pipe", "inherit"] });
+    const lines = createInterface({ input: child.stdout as NodeJS.ReadableStream });
+    const [line] = await once(lines, "line");
+    url = new URL(line);
+  }
+
+  async function kill(): Promise<void> {
+    if (!child || child.exitCode !== null || child.signalCode !== null) return;
+    const gone = once(child, "exit");
+    child.kill("SIGKILL");
+    await gone;
+  }
+
+  await start();
+  return {
+    get url() {
+      return url;
+    },
+    secret,
+    async fault(...wanted) {
+      await fetch(new URL("/faults", url), { method: "PUT", body: JSON.stringify(wanted) });
+    },
+    entries: () => readEntries(file),
+    taken: () =>
+      readEntries(file).flatMap((entry) =>
+        entry.kind === "taken" && entry.order.status !== "rejected" ? [entry.order] : [],
+      ),
+    kill,
+    start,
+    async [Symbol.asyncDispose]() {
+      await kill();
+      rmSync(folder, { recursive: true });
+    },
+  };
+}

@@ -1,0 +1,11 @@
+/** Wishes to cancel what may have been sent; a worker of the sender carries them out. */
+import type { Tx } from "@todoke/kernel/db";
+
+/** The same wish twice is one. */
+export async function insertCancelRequest(tx: Tx, orderRowId: string, by: string): Promise<void> {
+  await tx.query({
+    name: "insert cancel request",
+    text: `insert into cancel_requests (order_row_id, requested_by) values ($1, $2) on conflict (order_row_id) do nothing`,
+    values: [orderRowId, by],
+  });
+}

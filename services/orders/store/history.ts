@@ -1,0 +1,28 @@
+/** Every step that an order has taken. Written by triggers of outbox_orders, and never changed. */
+import { type Queryable, utcText } from "@todoke/kernel/db";
+import type { OrderStatus } from "../order.ts";
+
+export interface OrderStep {
+  readonly place: number;
+  readonly from: OrderStatus | null;
+  readonly to: OrderStatus;
+  readonly attempt: number;
+  readonly code: string | null;
+  readonly detail: string | null;
+  readonly at: string;
+  readonly by: string;
+}
+
+/** Oldest first. */
+export async function selectHistory(
+  db: Queryable,
+  { id, after, limit }: { readonly id: string; readonly after: number; readonly limit: number },
+): Promise<OrderStep[]> {
+  const { rows } = await db.query<OrderStep>({
+    name: "select order history",
+    text: `select place, from_status as "from", to_status as "to", attempt, code, detail, ${utcText("at")} as at, by
+             from order_status_history where order_row_id = $1 and place > $2 order by place limit $3`,
+    values: [id, after, limit],
+  });
+  return rows;
+}

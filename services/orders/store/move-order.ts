@@ -1,0 +1,121 @@
+/**
+ * The one statement by which an order takes a step, whoever takes it: a sender, a cancel, a person. The order, its ledger,
+ * its history (by a trigger of the table) and its event are one commit. Who lost the race writes nothing and is told so.
+ */
+import { hash, randomUUIDv7 } from "node:crypto";
+import { type Db, statement, type Tx } from "@todoke/kernel/db";
+import type { OrderStatus, ReasonCode } from "../order.ts";
+import { answerSql, ledgerStatusSql } from "./answer.ts";
+import { eventColumns, eventSql } from "./events.ts";
+
+export interface Move {
+  /** outbox_orders.id */
+  readonly id: string;
+  /** Of the claim under which the step is taken; null: nobody may hold the order. */
+  readonly epoch: string | null;
+  /** Taken only from one of these. */
+  readonly from: readonly OrderStatus[];
+  readonly to: Exclude<OrderStatus, "sending">;
+  /** Who takes a step without a claim. */
+  readonly by?: string;
+  readonly code?: ReasonCode;
+  readonly why?: string;
+  /** When it is looked at again; at once, if not given. */
+  readonly inMs?: number;
+  readonly brokerOrderId?: string;
+  /** What the broker made of it, in our words. */
+  readonly result?: Readonly<Record<string, unknown>>;
+  /** What the broker answered, as it came: kept, cut where it is long, with the digest of all of it. */
+  readonly evidence?: string;
+}
+
+export const text = `
+with moved as materialized (
+  update outbox_orders o
+     set status = $3,
+         changed_by = coalesce($5::jsonb ->> 'by', o.changed_by),
+         last_error_code = case when $3 = 'succeeded' then null else coalesce($5::jsonb ->> 'code', o.last_error_code) end,
+         last_error_msg = case when $3 = 'succeeded' then null
+                               when $5::jsonb ? 'code' then $5::jsonb ->> 'why' else o.last_error_msg end,
+         next_retry_at = clock_timestamp() + ($5::jsonb ->> 'in_ms')::float8 * interval '1 millisecond',
+         asked = case when $3 = 'unknown' then o.asked + 1 else 0 end,
+         in_doubt_since = case when $3 = 'unknown' then coalesce(o.in_doubt_since, clock_timestamp()) end,
+         broker_order_id = coalesce($5::jsonb ->> 'broker_order_id', o.broker_order_id),
+         broker_result = coalesce($5::jsonb -> 'result', o.broker_result),
+         evidence = coalesce($5::jsonb -> 'evidence', o.evidence),
+         evidence_digest = coalesce($5::jsonb ->> 'evidence_digest', o.evidence_digest),
+         done_at = case when $3 in ('succeeded', 'aborted') then clock_timestamp() end,
+         locked_by = null, locked_at = null, lease_until = null
+   where o.id = $1 and o.status = any($4::text[])
+     and case when $2::bigint is null then o.lease_until is null or o.lease_until <= clock_timestamp()
+              else o.lease_until is not null and o.lease_epoch = $2::bigint end
+  returning o.*
+),
+told as materialized (select ${answerSql("m")} as answer from moved m),
+noted as (
+  update idempo_ledger l
+     set status = (select ${ledgerStatusSql("m")} from moved m),
+         answer = (select answer from told),
+         result_digest = case when $3 in ('succeeded', 'aborted')
+                              then 'sha256:' || encode(sha256((select answer from told)), 'hex') end
+   where l.order_row_id = $1 and (select count(*) from moved) > 0
+),
+published as (
+  insert into outbox_events (${eventColumns})
+  select ${eventSql("m", {
+    id: "$6::uuid",
+    type: "case m.status when 'succeeded' then 'OrderSucceeded' when 'aborted' then 'OrderFailed' else 'OrderUnresolved' end",
+  })}
+    from moved m
+   where m.status in ('succeeded', 'aborted') or m.status = 'unknown' and m.asked = 1
+)
+select m.version from moved m`;
+
+/** Whether the step was taken. */
+export async function moveOrder(db: Db | Tx, move: Move): Promise<boolean> {
+  const { id, epoch, from, to } = move;
+  const query = {
+    name: "move order",
+    text,
+    values: [id, epoch, to, from, JSON.stringify(saidOf(move)), randomUUIDv7()],
+  };
+  const { rows } = isPool(db) ? await statement(db, query) : await db.query(query);
+  return rows.length > 0;
+}
+
+/** A pool runs the statement as a transaction of its own, whose loss is told as CommitUnknown. */
+const isPool = (db: Db | Tx): db is Db => "totalCount" in db;
+
+function saidOf({ by, code, why, inMs = 0, brokerOrderId, result, evidence }: Move) {
+  return {
+    by,
+    code,
+    why: why === undefined ? undefined : keepable(why),
+    in_ms: inMs,
+    broker_order_id: brokerOrderId,
+    result,
+    ...(evidence !== undefined && {
+      evidence: kept(evidence),
+      evidence_digest: `sha256:${hash("sha256", evidence, "hex")}`,
+    }),
+  };
+}
+
+const evidenceMax = 8_192;
+
+/** JSON as what it says, unless it is long or PostgreSQL would refuse it; all else as text. */
+function kept(evidence: string): unknown {
+  const text = keepable(evidence, evidenceMax);
+  if (text !== evidence || /\\u0000|\\ud[89a-f]/i.test(text)) return { text };
+  try {
+    return JSON.parse(text);
+  } catch {
+    return { text };
+  }
+}
+
+// Enough for what a broker says; an error must not grow the table.
+const whyMax = 2_000;
+
+/** What PostgreSQL refuses to keep is replaced: a reason must not fail the step. */
+const keepable = (why: string, max = whyMax) => why.slice(0, max).toWellFormed().replaceAll("\0", "\uFFFD");

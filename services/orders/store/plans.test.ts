@@ -1,0 +1,33 @@
+import type { Db } from "@todoke/kernel/db";
+import { expect, test } from "vitest";
+import { setup } from "../testing.ts";
+import { text as acceptText } from "./accept-orders.ts";
+import { text as moveText } from "./move-order.ts";
+
+const filled = (n: number, from: number) => [
+  `insert into outbox_orders (caller, idempotency_key, order_id, client_order_id, order_request_json, request_digest, adapter,
+                              instrument, side, qty, changed_by, expires_at)
+   select 'c' || i % 10, 'k' || i, 'o' || i, 'tdk-' || i, '{}', 'd', 'paper', 'X', 'BUY', 1, 'c', now()
+     from generate_series(${from}, ${from + n}) i`,
+  `insert into idempo_ledger (caller, idempotency_key, order_row_id, request_digest, answer, expires_at)
+   select caller, idempotency_key, id, 'd', '', now() from outbox_orders on conflict do nothing`,
+];
+
+/** The plan that a cached statement has, whatever its parameters turn out to be. */
+async function genericPlan(db: Db, sql: string): Promise<string> {
+  const { rows } = await db.query(`explain (generic_plan) ${sql}`);
+  return rows.map((row) => row["QUERY PLAN"]).join("\n");
+}
+
+test("orders are found by index probes on empty tables, on full ones and on stale statistics", async () => {
+  await using t = await setup();
+  for (const state of ["", "analyze", ...filled(10_000, 1), "analyze", ...filled(10_000, 20_000)]) {
+    await t.db.query(state);
+    for (const sql of [acceptText, moveText]) {
+      const plan = await genericPlan(t.db, sql);
+      expect(plan, `after "${state.trim().slice(0, 40)}"\n${plan}`).not.toMatch(
+        /Seq Scan on (outbox_orders|idempo_ledger)/,
+      );
+    }
+  }
+});

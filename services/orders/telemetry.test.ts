@@ -1,0 +1,122 @@
+import { hash } from "node:crypto";
+import type { HttpApp } from "@todoke/http";
+import { memoryBus } from "@todoke/kernel/bus";
+import { idempotencyConflict } from "@todoke/kernel/idempotency";
+import { testDatabase } from "@todoke/kernel/testing";
+import { expect, test } from "vitest";
+import { migrate, start } from "./main.ts";
+import type { HeldOrder } from "./sender/store.ts";
+import { mismatchTelling, senderTelling, tellAccepted, told, watchDrift } from "./telemetry.ts";
+import { bodyOf } from "./testing.ts";
+
+/** The service, for what its ops listener tells. */
+async function setup() {
+  const t = await testDatabase();
+  const env = {
+    DATABASE_URL: t.url,
+    ORDERS_PORT: "0",
+    ORDERS_ROLES: "api,upkeep",
+    LOG_LEVEL: "silent",
+    TODOKE_API_KEYS: `desk=orders:write=${hash("sha256", "tdk_desk", "hex")}`,
+  };
+  await migrate(env, { dryRun: false });
+  const service = await start(env, { openBus: async () => memoryBus() });
+  return {
+    db: t.open({ schema: "orders" }),
+    order: (key: string) =>
+      fetch(`${service.url}/do/order`, {
+        method: "POST",
+        headers: { authorization: "Bearer tdk_desk", "idempotency-key": key, "content-type": "application/json" },
+        body: JSON.stringify(bodyOf(key)),
+      }),
+    /** Lines of /metrics that begin with this. */
+    samples: async (name: string) =>
+      (await (await fetch(`${service.opsUrl}/metrics`)).text()).split("\n").filter((line) => line.startsWith(name)),
+    async [Symbol.asyncDispose]() {
+      await service[Symbol.asyncDispose]();
+      await t[Symbol.asyncDispose]();
+    },
+  };
+}
+
+function logOf() {
+  const lines: unknown[] = [];
+  const write = (level: string) => (line: object, text: string) => lines.push({ level, text, ...line });
+  return {
+    lines,
+    log: { info: write("info"), warn: write("warn"), error: write("error") } as unknown as HttpApp["log"],
+  };
+}
+
+test("what a sender does is counted by the names of the seed, and every end is a line without the key", async () => {
+  await using t = await setup();
+  const { lines, log } = logOf();
+  const tell = senderTelling("paper", log);
+  const order = { idempotencyKey: "my-key", claim: { key: "1", epoch: "1", attempt: 2 } } as HeldOrder;
+  tellAccepted(3);
+  tell.ended(order, { to: "succeeded" });
+  tell.ended(order, { to: "failed", code: "BROKER_DOWN" });
+  tell.ended(order, { to: "aborted", code: "BROKER_REJECTED" });
+  tell.ended(order, { to: "unknown", code: "BROKER_TIMEOUT" });
+  tell.departed(1_500);
+  tell.called("send", "taken", performance.now());
+  expect(await t.samples("outbox_enqueued_total")).toEqual(["outbox_enqueued_total 3"]);
+  expect(await t.samples("outbox_sent_total")).toEqual(['outbox_sent_total{adapter="paper"} 1']);
+  expect(await t.samples("outbox_failed_total")).toEqual(['outbox_failed_total{adapter="paper",code="BROKER_DOWN"} 1']);
+  expect(await t.samples("outbox_aborted_total")).toEqual([
+    'outbox_aborted_total{adapter="paper",code="BROKER_REJECTED"} 1',
+  ]);
+  expect(await t.samples("outbox_age_seconds_sum")).toEqual(['outbox_age_seconds_sum{adapter="paper"} 1.5']);
+  expect(await t.samples("orders_broker_duration_seconds_count")).toEqual([
+    'orders_broker_duration_seconds_count{adapter="paper",call="send",result="taken"} 1',
+  ]);
+  const idempotency_key_hash = hash("sha256", "my-key", "hex");
+  const line = { text: "order", idempotency_key_hash, attempts: 2, adapter: "paper" };
+  expect(lines).toEqual([
+    { ...line, level: "info", status: "succeeded", last_error_code: undefined },
+    { ...line, level: "warn", status: "failed", last_error_code: "BROKER_DOWN" },
+    { ...line, level: "warn", status: "aborted", last_error_code: "BROKER_REJECTED" },
+    { ...line, level: "warn", status: "unknown", last_error_code: "BROKER_TIMEOUT" },
+  ]);
+});
+
+test("requests are counted by what became of them, and conflicts once more by themselves", async () => {
+  await using t = await setup();
+  const answer = { status: 201, contentType: "application/json", body: Buffer.from("{}"), replayed: false };
+  // biome-ignore lint/suspicious/noExplicitAny: only its instrument is looked at.
+  const request = { caller: "desk", body: bodyOf("k"), order: { instrument: "X" } as any };
+  await told(async () => answer)(request);
+  await told(async () => ({ ...answer, replayed: true }))(request);
+  const refused = told(() => Promise.reject(idempotencyConflict("other")))(request);
+  await expect(refused).rejects.toMatchObject({ code: "idempotency-conflict" });
+  expect((await t.samples("orders_accept_total")).sort()).toEqual(
+    ["applied", "conflict", "replayed"].map((result) => `orders_accept_total{result="${result}"} 1`),
+  );
+  expect(await t.samples("orders_idempotency_conflict_total")).toEqual(["orders_idempotency_conflict_total 1"]);
+});
+
+test("the state of orders, the broker's clock and differing books are gauges and lines", async () => {
+  await using t = await setup();
+  for (const key of ["k1", "k2"]) expect((await t.order(key)).status).toBe(201);
+  await t.db.query(`update outbox_orders set status = 'sending', lease_until = now() where idempotency_key = 'k2'`);
+  await t.db.query(`update outbox_orders set status = 'unknown', lease_until = null, last_error_code = 'BROKER_TIMEOUT',
+                           in_doubt_since = now() - interval '1 hour' where idempotency_key = 'k2'`);
+  await t.db.query(`insert into reconciliations (adapter, mismatches) values ('paper', 2)`);
+  await using drift = watchDrift("http");
+  drift.tell(-250);
+  expect(await t.samples("orders_backlog_current")).toContain('orders_backlog_current{status="pending"} 1');
+  expect(await t.samples("orders_unresolved_current")).toEqual(["orders_unresolved_current 1"]);
+  const [age = ""] = await t.samples("orders_unresolved_age_seconds");
+  expect(Number(age.split(" ")[1])).toBeGreaterThanOrEqual(3_600);
+  expect(await t.samples("orders_reconciliation_mismatch_current")).toEqual([
+    "orders_reconciliation_mismatch_current 2",
+  ]);
+  expect(await t.samples("orders_broker_clock_drift_seconds")).toEqual([
+    'orders_broker_clock_drift_seconds{adapter="http"} -0.25',
+  ]);
+  const { lines, log } = logOf();
+  mismatchTelling("paper", log)([]);
+  const mismatch = { clientOrderId: "tdk-1", kind: "missing", detail: "the broker does not list it" } as const;
+  mismatchTelling("paper", log)(Array(30).fill(mismatch));
+  expect(lines).toMatchObject([{ level: "error", mismatches: 30, first: Array(10).fill(mismatch) }]);
+});

@@ -1,0 +1,205 @@
+/** What only this service tells of itself. Every name it adds is here; docs/telemetry.md lists the same. */
+import { hash } from "node:crypto";
+import type { HttpApp } from "@todoke/http";
+import type { Db } from "@todoke/kernel/db";
+import { outboxMetrics } from "@todoke/kernel/outbox";
+import { inSpan, logFields, type MetricCatalogue, metersOf, resultOf, watch } from "@todoke/kernel/telemetry";
+import type { AcceptOrder } from "./commands/accept-order.ts";
+import type { Mismatch, Tell } from "./sender/index.ts";
+import { selectBacklog } from "./store/backlog.ts";
+
+export const outboxTelemetry = outboxMetrics("orders");
+
+export const metricCatalogue = {
+  ...outboxTelemetry.catalogue,
+  "outbox.enqueued_total": {
+    kind: "counter",
+    unit: "{order}",
+    description: "Orders taken in",
+    attributes: [],
+  },
+  "outbox.sent_total": {
+    kind: "counter",
+    unit: "{order}",
+    description: "Orders that the broker has taken",
+    attributes: ["adapter"],
+  },
+  "outbox.failed_total": {
+    kind: "counter",
+    unit: "{try}",
+    description: "Tries after which the broker surely had not taken the order, and which are made again",
+    attributes: ["adapter", "code"],
+  },
+  "outbox.aborted_total": {
+    kind: "counter",
+    unit: "{order}",
+    description: "Orders given up by a sender",
+    attributes: ["adapter", "code"],
+  },
+  "outbox.age_seconds": {
+    kind: "histogram",
+    unit: "s",
+    description: "From an order being accepted to its being let go to the broker",
+    attributes: ["adapter"],
+  },
+  "orders.accept.total": {
+    kind: "counter",
+    unit: "{request}",
+    description:
+      "Requests to order, by what became of them: applied, replayed, conflict, refused, unknown (the COMMIT was lost), failed",
+    attributes: ["result"],
+  },
+  "orders.idempotency.conflict.total": {
+    kind: "counter",
+    unit: "{request}",
+    description: "Requests whose key was first sent with another order, or whose order_id was",
+    attributes: [],
+  },
+  "orders.broker.duration": {
+    kind: "histogram",
+    unit: "s",
+    description: "From the broker being asked (send, find, cancel) to its answer, or to the end of our patience",
+    attributes: ["adapter", "call", "result"],
+  },
+  "orders.broker.clock_drift": {
+    kind: "gauge",
+    unit: "s",
+    description: "How far the broker's clock is ahead of ours, as its last answer told",
+    attributes: ["adapter"],
+  },
+  "orders.backlog.current": {
+    kind: "gauge",
+    unit: "{order}",
+    description: "Orders that have not ended, by status: pending, sending, failed (to be sent again)",
+    attributes: ["status"],
+  },
+  "orders.backlog.age": {
+    kind: "gauge",
+    unit: "s",
+    description: "How long ago the order was accepted that is the first to be sent; 0 when none waits",
+    attributes: [],
+  },
+  "orders.unresolved.current": {
+    kind: "gauge",
+    unit: "{order}",
+    description: "Orders of which it is not known whether the broker has them",
+    attributes: [],
+  },
+  "orders.unresolved.age": {
+    kind: "gauge",
+    unit: "s",
+    description: "How long the order has been in doubt that has been in doubt longest; 0 when none is",
+    attributes: [],
+  },
+  "orders.reconciliation.mismatch.current": {
+    kind: "gauge",
+    unit: "{order}",
+    description: "Orders on which our books and the broker's did not agree at the last look",
+    attributes: [],
+  },
+} as const satisfies MetricCatalogue;
+
+export const spanNames = {
+  /** One request to order, from being gathered to being committed; child of the request, parent of what is sent and told. */
+  accept: "order accept",
+} as const;
+
+const scope = "@todoke/orders";
+const { count, observeValue, observeDuration } = metersOf(scope, metricCatalogue);
+
+export const tellAccepted = (orders: number): void => count("outbox.enqueued_total", {}, orders);
+
+/** The same command, with a span around it and its end counted. */
+export const told =
+  (accept: AcceptOrder): AcceptOrder =>
+  (order) =>
+    inSpan(spanNames.accept, { instrument: order.order.instrument }, async () => {
+      try {
+        const answer = await accept(order);
+        count("orders.accept.total", { result: answer.replayed ? "replayed" : "applied" });
+        return answer;
+      } catch (error) {
+        const result = resultOf(error);
+        count("orders.accept.total", { result });
+        if (result === "conflict") count("orders.idempotency.conflict.total", {});
+        throw error;
+      }
+    });
+
+/** What a sender tells of its work: counted, and a line for every end. */
+export const senderTelling = (adapter: string, log: HttpApp["log"]): Tell => ({
+  ended(order, { to, code }) {
+    if (to === "succeeded") count("outbox.sent_total", { adapter });
+    else if (to === "failed") count("outbox.failed_total", { adapter, code });
+    else if (to === "aborted") count("outbox.aborted_total", { adapter, code });
+    const line = {
+      [logFields.idempotencyKey]: hash("sha256", order.idempotencyKey, "hex"),
+      status: to,
+      attempts: order.claim.attempt,
+      last_error_code: code,
+      adapter,
+    };
+    if (to === "succeeded") log.info(line, "order");
+    else log.warn(line, "order");
+  },
+  called: (call, result, startedAt) => observeDuration("orders.broker.duration", startedAt, { adapter, call, result }),
+  departed: (ageMs) => observeValue("outbox.age_seconds", ageMs / 1_000, { adapter }),
+});
+
+// As many as one reads in a line; the table reconciliations has more.
+const mismatchesLogged = 10;
+
+/** A line for every look that found something. */
+export const mismatchTelling =
+  (adapter: string, log: HttpApp["log"]) =>
+  (mismatches: readonly Mismatch[]): void => {
+    if (mismatches.length === 0) return;
+    const first = mismatches.slice(0, mismatchesLogged);
+    log.error({ adapter, mismatches: mismatches.length, first }, "our books and the broker's do not agree");
+  };
+
+/** Drifts as they were last told, until disposed. */
+export function watchDrift(adapter: string): AsyncDisposable & { tell(driftMs: number): void } {
+  let last: number | undefined;
+  const watching = watch({
+    scope,
+    catalogue: metricCatalogue,
+    gauges: ["orders.broker.clock_drift"],
+    everyMs: 0,
+    read: () =>
+      last === undefined ? [] : [{ name: "orders.broker.clock_drift", value: last / 1_000, attributes: { adapter } }],
+  });
+  return {
+    tell: (driftMs) => {
+      last = driftMs;
+    },
+    [Symbol.asyncDispose]: () => watching[Symbol.asyncDispose](),
+  };
+}
+
+export const watchOrders = (db: Db, onError: (error: unknown) => void): AsyncDisposable =>
+  watch({
+    scope,
+    catalogue: metricCatalogue,
+    gauges: [
+      "orders.backlog.current",
+      "orders.backlog.age",
+      "orders.unresolved.current",
+      "orders.unresolved.age",
+      "orders.reconciliation.mismatch.current",
+    ],
+    onError,
+    read: async () => {
+      const { pending, sending, failed, unknown, oldestPendingMs, oldestUnresolvedMs, mismatches } =
+        await selectBacklog(db);
+      return [
+        { name: "orders.backlog.current", value: pending, attributes: { status: "pending" } },
+        { name: "orders.backlog.current", value: sending, attributes: { status: "sending" } },
+        { name: "orders.backlog.current", value: failed, attributes: { status: "failed" } },
+        { name: "orders.backlog.age", value: oldestPendingMs / 1_000 },
+        { name: "orders.unresolved.current", value: unknown },
+        { name: "orders.unresolved.age", value: oldestUnresolvedMs / 1_000 },
+        { name: "orders.reconciliation.mismatch.current", value: mismatches },
+      ];
+    },
+  });

@@ -1,0 +1,115 @@
+/** What the tests of this service share: the service on a database of its own, and ways to call it. */
+import { hash } from "node:crypto";
+import { bearerAuthentication, buildHttpApp, fixedKeys, tokenVerifier } from "@todoke/http";
+import type { Db } from "@todoke/kernel/db";
+import { kernelMigrations } from "@todoke/kernel/migrations";
+import { testDatabase } from "@todoke/kernel/testing";
+import { type AcceptOptions, acceptOrder } from "./commands/accept-order.ts";
+import { cancelOrder } from "./commands/cancel-order.ts";
+import { setTradingState } from "./commands/set-trading-state.ts";
+import { readInstruments } from "./instruments/index.ts";
+import type { OrderBody } from "./order-request.ts";
+import { orderRoutes } from "./routes/index.ts";
+
+const own = { name: "orders", dir: new URL("./migrations/", import.meta.url) };
+
+/** No limit on how many orders come in a second: a test that wants one says so. */
+const instruments = readInstruments(
+  `instruments:
+  BTC-USD: { min_qty: 0.1, step: 0.1, max_qty: 10, max_notional: 1000000, tick: 0.5, reference_price: 50000 }
+  ETH-USD: { min_qty: 1, step: 1, max_qty: 100, max_notional: 1000000 }
+`,
+  "test.yaml",
+);
+
+/** An order that is taken in. */
+export const bodyOf = (key: string, more: Partial<OrderBody> = {}): OrderBody => ({
+  idempotency_key: key,
+  order_id: `o-${key}`,
+  instrument: "BTC-USD",
+  side: "BUY",
+  qty: 0.5,
+  price: "30000.5",
+  requested_at: "2026-01-31T09:30:00Z",
+  ...more,
+});
+
+const keys = [
+  { holder: "desk", scopes: ["orders:write", "read"] as const },
+  { holder: "bot", scopes: ["orders:write", "read"] as const },
+  { holder: "eyes", scopes: ["read"] as const },
+].map((key) => ({ ...key, sha256: hash("sha256", `tdk_${key.holder}`, "hex") }));
+
+const hourMs = 60 * 60 * 1_000;
+
+export async function setup() {
+  const t = await testDatabase({ schema: "orders", sets: [kernelMigrations, own] });
+  const apps: { close(): Promise<unknown> }[] = [];
+
+  /** Another process of the service: it shares nothing with the others but the database. */
+  async function process(db: Db = t.open(), more: Partial<AcceptOptions> = {}) {
+    const app = await buildHttpApp({ title: "orders", version: "0", log: { level: "silent" } });
+    const tokenBearer = tokenVerifier({ audience: "orders", keys: [] });
+    const settings = { ledgerMs: 48 * hourMs, keepMs: 90 * 24 * hourMs, reconciledWithinMs: null };
+    const about = { db, instruments, ...more };
+    orderRoutes(app, {
+      db,
+      authenticate: bearerAuthentication({ keyHolder: fixedKeys(keys), tokenBearer }),
+      acceptOrder: acceptOrder({ ...settings, adapter: "paper", onAccepted: () => {}, ...about }),
+      cancelOrder: cancelOrder({ db, onCancelled: () => {} }),
+      setTradingState: setTradingState({ ...about, onChanged: () => {} }),
+    });
+    apps.push(app);
+    const call = (method: "GET" | "POST" | "PUT", url: string, payload?: unknown, holder = "desk") =>
+      app.inject({
+        method,
+        url,
+        headers: {
+          authorization: `Bearer tdk_${holder}`,
+          ...(payload !== undefined && { "content-type": "application/json" }),
+        },
+        ...(payload !== undefined && { payload: JSON.stringify(payload) }),
+      });
+    return {
+      app,
+      /** The header has the body's key, unless another is named. */
+      order: (body: object, { holder = "desk", key }: { holder?: string; key?: string } = {}) =>
+        app.inject({
+          method: "POST",
+          url: "/do/order",
+          headers: {
+            "idempotency-key": key ?? String((body as { idempotency_key?: unknown }).idempotency_key),
+            authorization: `Bearer tdk_${holder}`,
+            "content-type": "application/json",
+          },
+          payload: JSON.stringify(body),
+        }),
+      get: (url: string, holder = "desk") => call("GET", url, undefined, holder),
+      cancel: (key: string, holder = "desk") => call("POST", `/do/order/${key}/cancel`, undefined, holder),
+      halt: (mode: string, instrument?: string, holder = "desk") => {
+        const path = `/v1/orders/trading-state${instrument === undefined ? "" : `/${instrument}`}`;
+        return call("PUT", path, { mode, reason: "a test" }, holder);
+      },
+    };
+  }
+
+  const count = async (table: string) => Number((await t.db.query(`select count(*) from ${table}`)).rows[0].count);
+  return {
+    ...t,
+    process,
+    /** Rows of each table that an order writes. */
+    rows: async () => ({
+      orders: await count("outbox_orders"),
+      ledger: await count("idempo_ledger"),
+      history: await count("order_status_history"),
+      events: await count("outbox_events"),
+    }),
+    async [Symbol.asyncDispose]() {
+      await Promise.all(apps.map((app) => app.close()));
+      await t[Symbol.asyncDispose]();
+    },
+  };
+}
+
+/** As many orders, one of each written. */
+export const written = (n: number) => ({ orders: n, ledger: n, history: n, events: n });
