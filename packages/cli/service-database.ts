@@ -70,6 +70,9 @@ function refusal(service: string, error: unknown): unknown {
   const state = sqlStateOf(error);
   if (state !== undefined && missing.includes(state))
     return new CommandFailed(`The schema of ${service} is not up to date: run \`todoke migrate ${service}\`.`);
+  // The driver's own word for a server that asks for a password where the URL has none.
+  if (error instanceof Error && error.message.startsWith("SASL:"))
+    return new CommandFailed(`The database of ${service} asks for a password, and its URL has none.`);
   if (state !== undefined || isUnavailable(error))
     return new CommandFailed(`The database of ${service} refused: ${reasonOf(error)}`);
   return error;

@@ -22,7 +22,8 @@ async function setup() {
   const shell = openShell("todoke");
   return {
     db,
-    audit: (args = "points") => shell.run(`audit ${args}`, { DATABASE_URL: t.url }),
+    url: t.url,
+    audit: (args = "points", url = t.url) => shell.run(`audit ${args}`, { DATABASE_URL: url }),
     async [Symbol.asyncDispose]() {
       await shell[Symbol.asyncDispose]();
       await t[Symbol.asyncDispose]();
@@ -135,4 +136,14 @@ test("what cannot be audited is said: another service, no schema yet, no databas
     err: "✗ The schema of points is not up to date: run `todoke migrate points`.\n",
   });
   expect((await shell.run("audit points")).code).toBe(2);
+});
+
+test("a database that asks for a password is named, where its URL has none", async () => {
+  const url = new URL(t.url);
+  url.password = "";
+  const { code, err } = await t.audit("points", url.href);
+  expect({ code, err }).toEqual({
+    code: 1,
+    err: "✗ The database of points asks for a password, and its URL has none.\n",
+  });
 });

@@ -24,7 +24,8 @@ Runs one or several services in this process; start as many copies as you like.
 
 The gateway also needs OIDC_ISSUER, OIDC_CLIENT_ID, OIDC_CLIENT_SECRET, GATEWAY_BFF_ORIGIN (what players see),
 GATEWAY_BFF_SECRET (32 bytes, base64url), GATEWAY_BFF_TOKEN_KEY, and where the others are: ACCOUNT_URL, ENTITLEMENT_URL,
-NOTIFICATION_URL, MATCHMAKING_URL, POINTS_URL. Account takes its first admins from ACCOUNT_ADMINS ("<issuer> <subject>,…").
+NOTIFICATION_URL, MATCHMAKING_URL, POINTS_URL. Account takes its first admins from ACCOUNT_ADMINS
+("<issuer> <subject>,…").
 
 The schemas must be up to date: run \`todoke migrate\` before, or start with --migrate.
 SIGTERM or Ctrl-C drains: no new work is taken, what runs is finished, the rest is given back.
