@@ -12,6 +12,7 @@ import type { EventBus } from "@todoke/kernel/bus";
 import { done } from "@todoke/kernel/worker";
 import * as matchmaking from "@todoke/matchmaking";
 import * as notification from "@todoke/notification";
+import * as orders from "@todoke/orders";
 import { startGuarded, startHello, startPlain } from "./plain.ts";
 
 /** Takes everything at once: what is measured then is the edge and the commit. */
@@ -34,6 +35,7 @@ const starts: Record<string, () => Promise<AsyncDisposable & { readonly url: str
   notification: () => notification.start(process.env, { openBus }),
   account: () => account.start(process.env, { openBus }),
   matchmaking: () => matchmaking.start(process.env, { openBus }),
+  orders: () => orders.start(process.env, { openBus }),
   "gateway-bff": () => gateway.start(process.env, { openBus }),
   plain: () => startPlain(process.env.DATABASE_URL ?? ""),
   hello: () => startHello(),
