@@ -9,6 +9,8 @@ const users: Rule = { user: "any" };
 const usersOrKey: Rule = { ...users, key: "read" };
 const back: Rule = { key: "entitlements:write" };
 const everybody: Rule = { everybody: true };
+const traders: Rule = { key: "orders:write", admin: true };
+const auditors: Rule = { key: "read", admin: true };
 
 /** What every service has. */
 const common = {
@@ -57,6 +59,19 @@ export const rules: Readonly<Record<ServiceName, Readonly<Record<string, Rule>>>
     "GET /v1/matchmaking/tickets/{ticket_id}": users,
     "DELETE /v1/matchmaking/tickets/{ticket_id}": users,
     "POST /v1/matchmaking/tickets/{ticket_id}:heartbeat": users,
+  },
+  orders: {
+    ...common,
+    "POST /do/order": traders,
+    "GET /do/order/{idempotency_key}": auditors,
+    "POST /do/order/{idempotency_key}/cancel": traders,
+    "GET /v1/orders": auditors,
+    "GET /v1/orders/unresolved": auditors,
+    "GET /v1/orders/{id}": auditors,
+    "GET /v1/orders/{id}/history": auditors,
+    "GET /v1/orders/trading-state": auditors,
+    "PUT /v1/orders/trading-state": traders,
+    "PUT /v1/orders/trading-state/{instrument}": traders,
   },
   "gateway-bff": {
     ...common,
