@@ -29,6 +29,7 @@ export type Kind =
   | "notification"
   | "account"
   | "matchmaking"
+  | "orders"
   | "gateway-bff"
   | "points"
   | "plain"

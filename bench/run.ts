@@ -15,6 +15,7 @@ import { consumeFromJetStream, relayToJetStream } from "./jetstream.ts";
 import { alone, claimAndSettle, gathered, relayTo } from "./kernel.ts";
 import { matchmaking } from "./matchmaking.ts";
 import { machine } from "./measure.ts";
+import { acceptedToSent, ordersOverHttp } from "./orders.ts";
 import { besidePeers } from "./peers/index.ts";
 import { checkOne, grantsOverHttp, grantToSent, type Stage } from "./pipeline.ts";
 import { changesOverHttp } from "./points/changes.ts";
@@ -119,6 +120,8 @@ function measures(): Record<string, () => Promise<Result | Result[]>> {
         { name: "rabbitmq", url: () => rabbitmq.url },
       ]);
     },
+    orders: () => ordersOverHttp(postgres.url),
+    "orders-sent": () => acceptedToSent(postgres.url),
     gather: () => gathered(db, open),
     alone: () => alone(db),
     claims: () => claimAndSettle(db),

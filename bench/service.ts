@@ -11,6 +11,7 @@ import * as matchmaking from "@todoke/matchmaking";
 import * as notification from "@todoke/notification";
 import * as points from "@todoke/points";
 import { openBus as openBusAt } from "./buses.ts";
+import * as orders from "@todoke/orders";
 import { startGuarded, startHello, startPlain } from "./plain.ts";
 
 /** Takes everything at once: what is measured then is the edge and the commit. */
@@ -31,6 +32,7 @@ const starts: Record<string, () => Promise<AsyncDisposable & { readonly url: str
   notification: () => notification.start(process.env, { openBus }),
   account: () => account.start(process.env, { openBus }),
   matchmaking: () => matchmaking.start(process.env, { openBus }),
+  orders: () => orders.start(process.env, { openBus }),
   "gateway-bff": () => gateway.start(process.env, { openBus }),
   points: () => points.start(process.env, { openBus }),
   plain: () => startPlain(process.env.DATABASE_URL ?? ""),

@@ -7,5 +7,5 @@ export const tokenOf = (caller: string): string => `tdk_chaos_${caller}`;
 
 /** As every service takes them. */
 export const apiKeys = callers
-  .map((caller) => `${caller}=entitlements:write+read=${hash("sha256", tokenOf(caller), "hex")}`)
+  .map((caller) => `${caller}=entitlements:write+orders:write+read=${hash("sha256", tokenOf(caller), "hex")}`)
   .join(",");

@@ -2,7 +2,18 @@ import { expect, test } from "vitest";
 import { brokenBy, check } from "./check.ts";
 import type { Evidence } from "./evidence.ts";
 import { type InvariantName, invariants } from "./invariants.ts";
-import { allWell, attempt, command, fault, settled, transition, withRows } from "./testing.ts";
+import {
+  allWell,
+  attempt,
+  command,
+  fault,
+  orderAttempt,
+  orderCommand,
+  settled,
+  taken,
+  transition,
+  withRows,
+} from "./testing.ts";
 
 test("a run in which all went well breaks nothing", () => {
   expect(check(allWell())).toEqual([]);
@@ -176,6 +187,58 @@ const spoilt: readonly (readonly [what: string, by: InvariantName, evidence: Evi
     "failed-is-put-away",
     withRows(well, "notification/notifications", changed({ status: "FAILED" })),
   ],
+  ["an answered order that is not there", "answered-is-done", withRows(well, "orders/orders", () => [])],
+  [
+    "another order under a taken key that is answered with success",
+    "other-body-is-refused",
+    history(orderAttempt(orderCommand("o2", { key: "key-o1", wants: "refusal" }))),
+  ],
+  [
+    "two ends that a caller was told of",
+    "same-answer",
+    history(orderAttempt(orderCommand("o1"), "failed", { attempt: 3, status: 200 })),
+  ],
+  [
+    "an order that was taken twice",
+    "order-taken-once",
+    { ...well, market: [taken(), taken({ broker_order_id: "b2" })] },
+  ],
+  ["an order that has succeeded and was not taken", "taken-is-succeeded", { ...well, market: [] }],
+  [
+    "an order that was taken and given up",
+    "taken-is-succeeded",
+    withRows(well, "orders/orders", changed({ status: "aborted" })),
+  ],
+  [
+    "an order that was taken before it was written down",
+    "intent-before-bytes",
+    withRows(well, "orders/orders", changed({ created_at: startedAt + 60 })),
+  ],
+  [
+    "a name at the broker that is no order's",
+    "one-name-for-ever",
+    { ...well, market: [taken(), taken({ client_order_id: "tdk-2" })] },
+  ],
+  [
+    "another number than the broker's",
+    "broker-answer-is-kept",
+    withRows(well, "orders/orders", changed({ broker_order_id: "b9" })),
+  ],
+  ["an answer that was not the broker's", "broker-answer-is-kept", { ...well, market: [taken({ price: "101" })] }],
+  [
+    "a ledger that has not heard of the end",
+    "ledger-follows",
+    withRows(well, "orders/ledger", changed({ status: "accepted" })),
+  ],
+  [
+    "a step after the end",
+    "allowed-transitions",
+    withRows(well, "orders/steps", (rows) => [
+      ...rows,
+      { command: "o1", place: 4, from_status: "succeeded", to_status: "pending" },
+    ]),
+  ],
+  ["an end that nobody was told of", "event-per-change", withRows(well, "orders/events", first)],
   [
     "a row that is settled by somebody else",
     "only-the-holder-settles",

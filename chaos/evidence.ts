@@ -6,6 +6,7 @@ import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Db } from "@todoke/kernel/db";
 import { type Line, readLines } from "./history.ts";
+import type { Market } from "./market.ts";
 import { services } from "./services/index.ts";
 import type { BusKind } from "./settings.ts";
 import { selectTransitions, type Transition } from "./watch.ts";
@@ -24,6 +25,9 @@ export interface Audited {
   readonly eventId: string;
   readonly aggregateKey: string;
 }
+
+/** An order that the broker of orders took: one for each time that it did. */
+export type Taken = Extract<ReturnType<Market["entries"]>[number], { readonly kind: "taken" }>;
 
 /** Something that was done to the system, or that it did. */
 export interface FaultRecord {
@@ -76,6 +80,7 @@ export interface Evidence {
   readonly transitions: readonly Transition[];
   readonly arrivals: readonly Arrival[];
   readonly audited: readonly Audited[];
+  readonly market: readonly Taken[];
 }
 
 export const files = {
@@ -85,6 +90,7 @@ export const files = {
   tables: "tables.json",
   transitions: "transitions.jsonl",
   audited: "audited.jsonl",
+  market: "market.jsonl",
 } as const;
 
 /** Takes down what the tables hold, once nothing moves any more. */
@@ -103,6 +109,13 @@ export const keepFacts = (folder: string, facts: Facts): Promise<void> =>
 export const keepAudited = (folder: string, audited: readonly Audited[]): Promise<void> =>
   writeLines(join(folder, files.audited), audited);
 
+/** What was rejected was not taken. */
+export const keepMarket = (folder: string, entries: ReturnType<Market["entries"]>): Promise<void> =>
+  writeLines(
+    join(folder, files.market),
+    entries.filter((entry) => entry.kind === "taken" && entry.order.status !== "rejected"),
+  );
+
 const writeLines = (file: string, lines: readonly unknown[]): Promise<void> =>
   writeFile(file, lines.map((line) => `${JSON.stringify(line)}\n`).join(""));
 
@@ -116,5 +129,6 @@ export async function readEvidence(folder: string): Promise<Evidence> {
     transitions: await lines<Transition>("transitions"),
     arrivals: await lines<Arrival>("arrivals"),
     audited: await lines<Audited>("audited"),
+    market: await lines<Taken>("market"),
   };
 }

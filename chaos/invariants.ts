@@ -53,6 +53,24 @@ export const invariants = {
     holds: "a notification arrives no more often than it was claimed: a second copy has a crash behind it",
   },
   "failed-is-put-away": { figure: "lost", holds: "what is FAILED is in the DLQ, and what is in the DLQ has failed" },
+  "order-taken-once": {
+    figure: "doubled",
+    holds: "the broker took no order twice, though it takes whatever it is sent",
+  },
+  "taken-is-succeeded": {
+    figure: "lost",
+    holds: "what the broker has taken has succeeded, and what has succeeded the broker has taken",
+  },
+  "intent-before-bytes": { figure: "unexpected", holds: "an order is written down before the broker hears of it" },
+  "one-name-for-ever": {
+    figure: "unexpected",
+    holds: "the broker knows every order by the one name that its caller and key make",
+  },
+  "broker-answer-is-kept": { figure: "answers", holds: "what is kept as the broker's answer is what it answered" },
+  "ledger-follows": {
+    figure: "answers",
+    holds: "the ledger says what became of every order, and its digest is that of its answer",
+  },
   "only-the-holder-settles": { figure: "leases", holds: "a row is settled, renewed and released only by who holds it" },
   "lease-is-respected": {
     figure: "leases",

@@ -23,10 +23,10 @@ test("a run in which all went well says so, figure by figure", () => {
 
 test("what was broken is named, with what it means and what was found", () => {
   const result = resultOf({ ...allWell(), arrivals: [] });
-  expect(asText(summaryOf([result]))).toMatch(/^lost +2$/m);
+  expect(asText(summaryOf([result]))).toMatch(/^lost +4$/m);
   const page = reportOf([result]);
   expect(page).toContain(
-    "**notification-is-sent** (2): every notification was sent in the end, and its receiver has it",
+    "**notification-is-sent** (4): every notification was sent in the end, and its receiver has it",
   );
   expect(page).toContain("  - n1 is SENT, and nobody got it");
 });

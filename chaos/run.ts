@@ -15,6 +15,7 @@ import {
   files,
   keepAudited,
   keepFacts,
+  keepMarket,
   keepTables,
   readEvidence,
 } from "./evidence.ts";
@@ -88,6 +89,7 @@ export async function run(options: RunOptions): Promise<RunResult> {
     tell({ phase: "checking" });
     await Promise.all(stage.slots.map((slot) => slot.end("stop")));
     await keepTables(stage.admin, folder);
+    await keepMarket(folder, stage.market.entries());
     await keepAudited(folder, await audit(bus, { url: stage.broker.url, expected: await eventsOf(stage) }));
     const { exits } = stage;
     await keepFacts(folder, {
@@ -143,8 +145,8 @@ interface ClientsOptions extends Pick<Load, "stage" | "options" | "counts" | "st
 }
 
 function clientsOf({ stage, options, history, counts, stopping }: ClientsOptions): Promise<void>[] {
-  const called = services.flatMap(({ name, workload }) => (workload ? [{ name, workload }] : []));
-  return called.flatMap(({ name, workload }) =>
+  const called = services.flatMap(({ name, workload, share = 1 }) => (workload ? [{ name, workload, share }] : []));
+  return called.flatMap(({ name, workload, share }) =>
     Array.from({ length: clients }, (_, n) => {
       const dice = diceOf(`${options.seed}/${name}/client ${n}`);
       const where = () => {
@@ -153,7 +155,7 @@ function clientsOf({ stage, options, history, counts, stopping }: ClientsOptions
         );
         return serving.length > 0 ? dice.pick(serving) : undefined;
       };
-      const everyMs = (clients * called.length * 1_000) / options.rate;
+      const everyMs = (clients * 1_000) / (options.rate * share);
       return runClient(
         { workload: workload(dice.for("wishes")), dice, history, where, stopping, count: counts },
         everyMs,

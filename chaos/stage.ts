@@ -14,6 +14,7 @@ import { watchedTables } from "./checks/claims.ts";
 import { diceOf } from "./dice.ts";
 import { type Arrival, type Exit, files } from "./evidence.ts";
 import { openLines } from "./history.ts";
+import { type Market, openMarket } from "./market.ts";
 import { openReceiver, type Receiver } from "./receiver.ts";
 import { type ServiceUnderTest, services } from "./services/index.ts";
 import { type BusKind, backoff, workerSettings } from "./settings.ts";
@@ -31,6 +32,9 @@ export interface Stage extends AsyncDisposable {
   /** Between the senders and the receiver. */
   readonly webhook: Wire;
   readonly receiver: Receiver;
+  /** The broker of orders, and the wire between it and the senders. */
+  readonly market: Market;
+  readonly marketWire: Wire;
   readonly exits: readonly Exit[];
   /** How many things are still to be done; undefined while the database cannot be asked. */
   unfinished(): Promise<number | undefined>;
@@ -55,6 +59,8 @@ export async function setStage({ bus, folder, planted }: StageOptions): Promise<
     await openReceiver(up.use(openLines<Arrival>(join(folder, files.arrivals))), diceOf("receiver")),
   );
   const webhook = up.use(await openWire(receiver.url));
+  const market = up.use(await openMarket());
+  const marketWire = up.use(await openWire(market.url.href));
   const exits: Exit[] = [];
 
   async function slotOf(service: ServiceUnderTest, copy: number): Promise<Slot> {
@@ -78,7 +84,7 @@ export async function setStage({ bus, folder, planted }: StageOptions): Promise<
         TODOKE_API_KEYS: apiKeys,
         ...(planted !== undefined && { CHAOS_PLANTED: planted }),
         ...workerEnv(service.name),
-        ...service.env({ webhookUrl: webhook.url }),
+        ...service.env({ webhookUrl: webhook.url, marketUrl: marketWire.url }),
       },
     });
   }
@@ -99,6 +105,8 @@ export async function setStage({ bus, folder, planted }: StageOptions): Promise<
     admin,
     webhook,
     receiver,
+    market,
+    marketWire,
     exits,
     unfinished: () => unfinished(admin, bus),
     [Symbol.asyncDispose]: () => rest.disposeAsync(),
@@ -127,7 +135,8 @@ function withRole(url: string, role: string): string {
 async function prepareDatabase({ admin, url, bus }: { admin: Db; url: string; bus: BusKind }): Promise<void> {
   for (const service of services) {
     const { migrate } = await service.load();
-    const own = service.env({ webhookUrl: "http://127.0.0.1:1/" });
+    const nowhere = "http://127.0.0.1:1/";
+    const own = service.env({ webhookUrl: nowhere, marketUrl: nowhere });
     await migrate({ DATABASE_URL: url, TODOKE_API_KEYS: apiKeys, ...own }, { dryRun: false });
   }
   // The bus on PostgreSQL makes its tables when it is opened.

@@ -1,5 +1,6 @@
 /** The evidence of a small run in which all went well, for tests of the checker to spoil. */
-import type { Evidence, FaultRecord, Row } from "./evidence.ts";
+import { hash } from "node:crypto";
+import type { Evidence, FaultRecord, Row, Taken } from "./evidence.ts";
 import type { Attempt, Command } from "./history.ts";
 import type { Transition } from "./watch.ts";
 
@@ -82,7 +83,96 @@ export const fault = (more: Partial<FaultRecord> = {}): FaultRecord => ({
   ...more,
 });
 
-/** Two commands on one aggregate, told and sent. */
+export const orderCommand = (id: string, more: Partial<Command> = {}): Command =>
+  command(id, { service: "orders", kind: "order", path: "/do/order", body: { order_id: id }, ...more });
+
+const orderAnswer = (id: string, status: string): string =>
+  JSON.stringify({ order_id: id, status, request_digest: "sha256:1" });
+
+export const orderAttempt = (of: Command, status = "accepted", more: Partial<Attempt> = {}): Attempt =>
+  attempt(of, 0, { via: "orders_1", status: 201, answer: orderAnswer(of.id, status), ...more });
+
+/** What the broker calls the one order of a run in which all went well. */
+const nameAtBroker = `tdk-${hash("sha256", "shop\0key-o1", "hex").slice(0, 40)}`;
+
+export const taken = (more: Partial<Taken["order"]> = {}): Taken => ({
+  kind: "taken",
+  at: startedAt + 50,
+  order: {
+    client_order_id: nameAtBroker,
+    broker_order_id: "b1",
+    instrument: "BTC-USD",
+    side: "BUY",
+    qty: "1",
+    filled_qty: "1",
+    price: "100",
+    status: "filled",
+    taken_at: "t",
+    ...more,
+  },
+});
+
+const sha256 = (text: string) => `sha256:${hash("sha256", text, "hex")}`;
+
+/** One order that was sent, taken and told. */
+const ordersWell: Evidence["tables"] = {
+  "orders/orders": [
+    {
+      command: "o1",
+      caller: "shop",
+      idempotency_key: "key-o1",
+      client_order_id: nameAtBroker,
+      request_digest: "sha256:1",
+      status: "succeeded",
+      broker_order_id: "b1",
+      evidence_digest: sha256(JSON.stringify(taken().order)),
+      last_error_code: null,
+      created_at: startedAt + 5,
+    },
+  ],
+  "orders/ledger": [
+    {
+      command: "o1",
+      status: "succeeded",
+      request_digest: "sha256:1",
+      answer: orderAnswer("o1", "succeeded"),
+      result_digest: sha256("a"),
+      digest: sha256("a"),
+    },
+  ],
+  "orders/steps": [null, "pending", "sending"].map((from_status, n) => ({
+    command: "o1",
+    place: n + 1,
+    from_status,
+    to_status: ["pending", "sending", "succeeded"][n] as string,
+  })),
+  "orders/events": ["OrderAccepted", "OrderSucceeded"].map((event_type, n) => ({
+    event_id: `oe${n}`,
+    event_type,
+    aggregate: nameAtBroker,
+    version: 1 + 2 * n,
+    status: "PUBLISHED",
+    position: n + 1,
+    attempt_count: 1,
+    last_error: null,
+    command: "o1",
+  })),
+};
+
+/** Notifications of the events of that order. */
+const orderTold = [0, 1].map((n) => ({
+  notification_id: `on${n}`,
+  event_id: `oe${n}`,
+  user_id: "shop",
+  event_type: n === 0 ? "OrderAccepted" : "OrderSucceeded",
+  status: "SENT",
+  attempt_count: 1,
+  lease_epoch: 1,
+  last_error: null,
+  created_at: startedAt + n,
+}));
+
+/** Two commands on one aggregate, and an order: told and sent. */
 export function allWell(): Evidence {
   const claimed = transition();
   return {
@@ -97,8 +187,14 @@ export function allWell(): Evidence {
       faults: [],
       exits: [],
     },
-    history: [attempt(command("c1"), 1, { status: 201 }), attempt(command("c2"), 2)],
+    history: [
+      attempt(command("c1"), 1, { status: 201 }),
+      attempt(command("c2"), 2),
+      orderAttempt(orderCommand("o1")),
+      orderAttempt(orderCommand("o1"), "succeeded", { attempt: 2, status: 200, replayed: true }),
+    ],
     tables: {
+      ...ordersWell,
       "entitlement/state": [{ aggregate: "u_1/item1", status: "ACTIVE", version: 2, source_id: "c2" }],
       "entitlement/audit": [1, 2].map((n) => ({
         aggregate: "u_1/item1",
@@ -125,24 +221,35 @@ export function allWell(): Evidence {
         response_status: 200,
         answer: answerOf(n),
       })),
-      "notification/notifications": [1, 2].map((n) => ({
-        notification_id: `n${n}`,
-        event_id: `e${n}`,
-        user_id: "u_1",
-        event_type: "EntitlementGranted",
-        status: "SENT",
-        attempt_count: 1,
-        lease_epoch: 1,
-        last_error: null,
-        created_at: startedAt + n,
+      "notification/notifications": [1, 2]
+        .map((n) => ({
+          notification_id: `n${n}`,
+          event_id: `e${n}`,
+          user_id: "u_1",
+          event_type: "EntitlementGranted",
+          status: "SENT",
+          attempt_count: 1,
+          lease_epoch: 1,
+          last_error: null,
+          created_at: startedAt + n,
+        }))
+        .concat(orderTold as never),
+      "notification/processed": ["e1", "e2", "oe0", "oe1"].map((event_id) => ({
+        event_id,
+        consumer: "notification",
+        result: "effect",
       })),
-      "notification/processed": [1, 2].map((n) => ({ event_id: `e${n}`, consumer: "notification", result: "effect" })),
       "notification/dead": [],
       "notification/deadEvents": [],
     },
     transitions: [claimed, settled(claimed)],
-    arrivals: [1, 2].map((n) => ({ at: startedAt + n, webhookId: `n${n}`, body: `{"n":${n}}` })),
-    audited: [1, 2].map((n) => ({ eventId: `e${n}`, aggregateKey: "u_1/item1" })),
+    arrivals: ["n1", "n2", "on0", "on1"].map((webhookId) => ({
+      at: startedAt,
+      webhookId,
+      body: `{"n":"${webhookId}"}`,
+    })),
+    audited: ["e1", "e2", "oe0", "oe1"].map((eventId) => ({ eventId, aggregateKey: "u_1/item1" })),
+    market: [taken()],
   };
 }
 

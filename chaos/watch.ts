@@ -10,6 +10,8 @@ export interface WatchedTable {
   readonly table: string;
   readonly key: string;
   readonly states: { readonly ready: string; readonly claimed: string; readonly done: string; readonly dead: string };
+  /** Steps that this table has besides those of every claimed table: "failed>pending". */
+  readonly more?: readonly string[];
   /** The most rows that one claim may take. */
   readonly batchMax: number;
 }
@@ -55,7 +57,8 @@ begin
   values (tg_table_name, coalesce(is_now ->> tg_argv[0], was ->> tg_argv[0]), session_user,
           was ->> 'status', is_now ->> 'status',
           (was ->> 'lease_epoch')::bigint, (is_now ->> 'lease_epoch')::bigint,
-          (was ->> 'attempt_count')::int, (is_now ->> 'attempt_count')::int,
+          coalesce(was ->> 'attempt_count', was ->> 'attempts')::int,
+          coalesce(is_now ->> 'attempt_count', is_now ->> 'attempts')::int,
           (was ->> 'lease_until')::timestamptz, (is_now ->> 'lease_until')::timestamptz,
           was ->> 'locked_by', is_now ->> 'locked_by', (was ->> 'next_retry_at')::timestamptz);
   return null;

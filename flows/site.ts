@@ -19,7 +19,7 @@ export interface Site extends AsyncDisposable {
   readonly exited: Promise<number | null>;
 }
 
-const names = ["gateway-bff", "account", "entitlement", "notification", "matchmaking", "points"] as const;
+const names = ["gateway-bff", "account", "entitlement", "notification", "matchmaking", "points", "orders"] as const;
 export type SiteService = (typeof names)[number];
 
 const portOf = (name: string) => `${name.toUpperCase().replaceAll("-", "_")}_PORT`;

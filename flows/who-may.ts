@@ -12,6 +12,8 @@ const back: Rule = { key: "entitlements:write" };
 const writers: Rule = { key: "points:write", admin: true };
 const readers: Rule = { key: "read", admin: true };
 const everybody: Rule = { everybody: true };
+const traders: Rule = { key: "orders:write", admin: true };
+const auditors: Rule = { key: "read", admin: true };
 
 /** What every service has. */
 const common = {
@@ -93,6 +95,19 @@ export const rules: Readonly<Record<ServiceName, Readonly<Record<string, Rule>>>
     "PUT /v1/points/schedules/{schedule_id}/users": writers,
     "DELETE /v1/points/schedules/{schedule_id}/users": writers,
     "GET /v1/points/schedules/{schedule_id}/users": readers,
+  },
+  orders: {
+    ...common,
+    "POST /do/order": traders,
+    "GET /do/order/{idempotency_key}": auditors,
+    "POST /do/order/{idempotency_key}/cancel": traders,
+    "GET /v1/orders": auditors,
+    "GET /v1/orders/unresolved": auditors,
+    "GET /v1/orders/{id}": auditors,
+    "GET /v1/orders/{id}/history": auditors,
+    "GET /v1/orders/trading-state": auditors,
+    "PUT /v1/orders/trading-state": traders,
+    "PUT /v1/orders/trading-state/{instrument}": traders,
   },
   "gateway-bff": {
     ...common,

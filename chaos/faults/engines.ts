@@ -41,6 +41,19 @@ export const engineFaults: readonly Fault[] = [
   outage("broker", "crash", 3 * rarely.rabbitmq),
   outage("broker", "stop", 1.5 * rarely.rabbitmq),
   {
+    name: "market crash",
+    weight: 3,
+    targets: () => ["market"],
+    plan: lasting(100, 1_500),
+    aftermathMs: 1_000,
+    async inject({ market }, { forMs }) {
+      await market.kill();
+      await sleep(forMs);
+      await market.start();
+      return true;
+    },
+  },
+  {
     name: "rows locked",
     weight: 3,
     targets: everyService,

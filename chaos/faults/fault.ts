@@ -9,7 +9,7 @@ export interface Step {
   readonly n: number;
   readonly atMs: number;
   readonly fault: string;
-  /** A process ("entitlement_1"), a service ("entitlement"), an engine ("postgres", "broker"), or "webhook". */
+  /** A process ("entitlement_1"), a service ("entitlement"), an engine ("postgres", "broker"), "webhook", or "market". */
   readonly target: string;
   /** How long it goes on, where it does. */
   readonly forMs: number;

@@ -16,7 +16,7 @@ const awaitedMs = 4_000;
 const busWords: Record<BusKind, { readonly publishes: string; readonly consumes?: string }> = {
   postgres: { publishes: "bus publish", consumes: "settle bus_deliveries" },
   nats: { publishes: "HPUB ", consumes: "+ACK" },
-  rabbitmq: { publishes: "entitlement.events" },
+  rabbitmq: { publishes: ".events" },
 };
 
 type WireOf = (stage: Stage, step: Step) => Wire | undefined;
@@ -25,6 +25,8 @@ const database: WireOf = (stage, step) => slotOf(stage, step).database;
 const bus: WireOf = (stage, step) => slotOf(stage, step).busWire;
 const http: WireOf = (stage, step) => slotOf(stage, step).http;
 const webhook: WireOf = (stage) => stage.webhook;
+const market: WireOf = (stage) => stage.marketWire;
+const atMarket = () => ["market"];
 
 const called = ({ processes }: Plan) =>
   processes.filter(({ service }) => serviceNamed(service).workload).map(({ name }) => name);
@@ -131,6 +133,14 @@ const webhookCut: Cut = {
   words: () => ["POST /"],
 };
 
+const marketCut: Cut = {
+  name: "market",
+  wire: market,
+  weight: 4,
+  targets: atMarket,
+  words: () => ["POST /orders", "GET /orders/"],
+};
+
 const refused: Fault = {
   name: "webhook refused",
   weight: 2,
@@ -165,5 +175,8 @@ export const networkFaults: readonly Fault[] = [
   cut(httpCut, "answer"),
   cut(webhookCut, "request"),
   cut(webhookCut, "answer"),
+  reset("market", market, atMarket),
+  cut(marketCut, "request"),
+  cut(marketCut, "answer"),
   refused,
 ];

@@ -311,6 +311,51 @@ const pointsPoints: readonly Failpoint[] = [
   })),
 ];
 
+const orders = "services/orders";
+
+const orderPoints: readonly Failpoint[] = [
+  point(
+    "order.accepted",
+    "orders are committed with ledger, history and event; nobody has been answered or woken",
+    before(`${orders}/commands/accept-order.ts`, "const accepted = results.filter("),
+  ),
+  point(
+    "order.held",
+    "an order is claimed, nothing is done with it",
+    before(`${orders}/sender/send-orders.ts`, "const doubt = order.inDoubt ?"),
+  ),
+  point(
+    "order.leaving",
+    "it is written down that bytes may be out, and none is",
+    before(`${orders}/sender/send-orders.ts`, "tell.departed(order.ageMs);"),
+  ),
+  point(
+    "order.posted",
+    "a request is sent to the broker, its answer not read",
+    before(`${orders}/brokers/http/exchange.ts`, "return await answer;"),
+  ),
+  point(
+    "order.answered",
+    "the broker has answered, nothing is written down",
+    before(`${orders}/sender/send-orders.ts`, 'if (outcome.kind === "taken") return end('),
+  ),
+  point(
+    "order.asked",
+    "the broker has answered what it knows of an order in doubt, nothing is written down",
+    before(`${orders}/sender/ask-broker.ts`, "switch (found.kind) {"),
+  ),
+  point(
+    "order.moving",
+    "what became of an order is about to be written down",
+    before(`${orders}/sender/ends.ts`, "const won = await write("),
+  ),
+  point(
+    "order.moved",
+    "what became of an order is committed, and nobody has been told",
+    before(`${orders}/sender/ends.ts`, "if (won) tell.ended("),
+  ),
+];
+
 const upkeepPoints: readonly Failpoint[] = [
   point(
     "retention.removing",
@@ -386,6 +431,7 @@ export const failpoints: readonly Failpoint[] = [
   ...senderPoints,
   ...matchmakingPoints,
   ...pointsPoints,
+  ...orderPoints,
   ...upkeepPoints,
   ...workerPoints,
   plantedPoint,

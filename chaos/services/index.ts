@@ -10,8 +10,17 @@ import type { Violation } from "../invariants.ts";
 import type { WatchedTable } from "../watch.ts";
 import { entitlement } from "./entitlement.ts";
 import { notification } from "./notification.ts";
+import { orders } from "./orders.ts";
 
 type Env = Readonly<Record<string, string | undefined>>;
+
+/** Where what is outside of the services is found. */
+export interface Outside {
+  /** The receiver of notifications. */
+  readonly webhookUrl: string;
+  /** The broker of orders. */
+  readonly marketUrl: string;
+}
 
 export interface ServiceUnderTest {
   /** As `todoke serve` calls it; its schema is named alike. */
@@ -26,7 +35,7 @@ export interface ServiceUnderTest {
     ): Promise<AsyncDisposable & { readonly url: string }>;
   }>;
   /** Its settings, besides its database and the bus. */
-  env(outside: { readonly webhookUrl: string }): Record<string, string>;
+  env(outside: Outside): Record<string, string>;
   /** Words in the requests after which its commits are decided: where a connection is cut. */
   readonly commits: readonly string[];
   readonly publishes: boolean;
@@ -39,6 +48,8 @@ export interface ServiceUnderTest {
   readonly tables: readonly WatchedTable[];
   /** What its clients ask for. Without it nobody calls it. */
   readonly workload?: (dice: Dice) => Workload;
+  /** How many commands it gets, beside the rate of the run: as many, unless told otherwise. */
+  readonly share?: number;
   /** The ids of the commands that took effect, by its tables. */
   carriedOut?(evidence: Evidence): readonly string[];
   /** SQL that counts what is still to be done, as `unfinished`: 0 once it is quiet. */
@@ -79,7 +90,7 @@ export interface Wish {
   readonly readBack?: { readonly path: string; version(answer: string): number };
 }
 
-export const services: readonly ServiceUnderTest[] = [entitlement, notification];
+export const services: readonly ServiceUnderTest[] = [entitlement, notification, orders];
 
 export function serviceNamed(name: string): ServiceUnderTest {
   const found = services.find((service) => service.name === name);

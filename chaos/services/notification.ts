@@ -35,7 +35,8 @@ export const notification: ServiceUnderTest = {
     },
   ],
   unfinished: `select (select count(*) from notification.notifications where status not in ('SENT', 'FAILED'))::int
-                    + (select count(*) from entitlement.outbox_events e where not exists (
+                    + (select count(*) from (select event_id from entitlement.outbox_events
+                                             union all select event_id from orders.outbox_events) e where not exists (
                          select from notification.processed_events p where p.event_id = e.event_id))::int as unfinished`,
   evidence: {
     notifications: `select notification_id::text, event_id::text, user_id, event_type, status, attempt_count,
@@ -54,7 +55,8 @@ export const notification: ServiceUnderTest = {
 };
 
 const rows = ({ tables }: Evidence, name: string): readonly Row[] => tables[`notification/${name}`] ?? [];
-const eventsOf = ({ tables }: Evidence): readonly Row[] => tables["entitlement/events"] ?? [];
+const eventsOf = ({ tables }: Evidence): readonly Row[] =>
+  ["entitlement/events", "orders/events"].flatMap((of) => tables[of] ?? []);
 
 const breach = (invariant: InvariantName, what: string): Violation => ({ invariant, what });
 

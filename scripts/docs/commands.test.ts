@@ -38,11 +38,16 @@ insert into notification.notification_dlq
   (notification_id, event_id, user_id, event_type, text, attempt_count, last_error)
 values ('${fixedId(1)}', '${fixedId(1)}', 'u_123', 'EntitlementGranted', '{}', 10, 'the receiver answered 500');`;
 
-/** As an operator types it, but for the way to the command. */
+/** As an operator types it, but for the way to the command; whatever it asks is answered with yes. */
 function run(line: string, DATABASE_URL: string) {
   const bin = `"${process.execPath}" "${fileURLToPath(new URL("packages/cli/main.ts", root))}"`;
   const env = { PATH: process.env.PATH, DATABASE_URL };
-  return spawnSync("sh", ["-c", line.replace("npx todoke", bin)], { encoding: "utf8", timeout: 20_000, env });
+  return spawnSync("sh", ["-c", line.replace("npx todoke", bin)], {
+    encoding: "utf8",
+    timeout: 20_000,
+    env,
+    input: "yes\n",
+  });
 }
 
 /** What was given up at the service that the line names. */
@@ -63,4 +68,35 @@ test("every `todoke dead` command of the runbook finds what it speaks of, and re
     const does = !line.includes(" redrive ") ? eventTypeOf(line) : /--reason/.test(line) ? "1 row redriven" : "1 row ";
     expect(stdout, line).toContain(does);
   }
+});
+
+/** An order whose answer was lost, and trading that was halted meanwhile. */
+const inDoubt = `
+insert into orders.outbox_orders (caller, idempotency_key, order_id, client_order_id, order_request_json, request_digest, adapter,
+                                  instrument, side, qty, changed_by, expires_at)
+values ('desk', 'k-1', 'o-1', 'tdk-1', '{"time_in_force":"IOC"}', 'sha256:0', 'http', 'BTC-USD', 'BUY', 1, 'desk', now());
+insert into orders.idempo_ledger (caller, idempotency_key, order_row_id, request_digest, answer, expires_at)
+select 'desk', 'k-1', id, 'sha256:0', '{}', now() from orders.outbox_orders;
+update orders.outbox_orders set status = 'sending', lease_until = now();
+update orders.outbox_orders set status = 'unknown', lease_until = null, in_doubt_since = now(), last_error_code = 'BROKER_TIMEOUT';
+insert into orders.trading_state (scope, mode, reason, set_by) values ('*', 'halt', 'the feed is gone', 'aki');`;
+
+test("the `todoke orders` commands of the runbook show what is halted and in doubt, resolve it, and let trading go on", {
+  timeout: 60_000,
+}, async () => {
+  const set = { name: "orders", dir: new URL("services/orders/migrations/", root) };
+  await using t = await testDatabase({ schema: "orders", sets: [kernelMigrations, set] });
+  await t.db.query(inDoubt);
+  const lines = blocksOf(page, "sh").flatMap((block) => block.split("\n").filter((line) => line.includes(" orders ")));
+  const said = lines.map((line) => ({ line, ...run(line, t.url) }));
+  for (const { line, status, stderr } of said)
+    expect({ line, status, stderr }).toEqual({ line, status: 0, stderr: "" });
+  const saidTo = (verb: string) => said.find(({ line }) => line.includes(` ${verb}`))?.stdout;
+  expect(saidTo("state")).toContain("the feed is gone");
+  expect(saidTo("list")).toContain("k-1");
+  const { rows } = await t.db.query(
+    `select (select status from outbox_orders) as status, (select "as" from order_resolutions) as resolved,
+            (select mode from trading_state) as mode`,
+  );
+  expect(rows).toEqual([{ status: "succeeded", resolved: "taken", mode: "active" }]);
 });

@@ -97,6 +97,13 @@ export const metricCatalogue = {
     description: "Orders on which our books and the broker's did not agree at the last look",
     attributes: [],
   },
+  "orders.reconciliation.age": {
+    kind: "gauge",
+    unit: "s",
+    description:
+      "How long ago our books were last compared with the broker's; since the first order, if they never were",
+    attributes: [],
+  },
 } as const satisfies MetricCatalogue;
 
 export const spanNames = {
@@ -187,19 +194,20 @@ export const watchOrders = (db: Db, onError: (error: unknown) => void): AsyncDis
       "orders.unresolved.current",
       "orders.unresolved.age",
       "orders.reconciliation.mismatch.current",
+      "orders.reconciliation.age",
     ],
     onError,
     read: async () => {
-      const { pending, sending, failed, unknown, oldestPendingMs, oldestUnresolvedMs, mismatches } =
-        await selectBacklog(db);
+      const { pending, sending, failed, unknown, ...of } = await selectBacklog(db);
       return [
         { name: "orders.backlog.current", value: pending, attributes: { status: "pending" } },
         { name: "orders.backlog.current", value: sending, attributes: { status: "sending" } },
         { name: "orders.backlog.current", value: failed, attributes: { status: "failed" } },
-        { name: "orders.backlog.age", value: oldestPendingMs / 1_000 },
+        { name: "orders.backlog.age", value: of.oldestPendingMs / 1_000 },
         { name: "orders.unresolved.current", value: unknown },
-        { name: "orders.unresolved.age", value: oldestUnresolvedMs / 1_000 },
-        { name: "orders.reconciliation.mismatch.current", value: mismatches },
+        { name: "orders.unresolved.age", value: of.oldestUnresolvedMs / 1_000 },
+        { name: "orders.reconciliation.mismatch.current", value: of.mismatches },
+        { name: "orders.reconciliation.age", value: of.comparedAgoMs / 1_000 },
       ];
     },
   });

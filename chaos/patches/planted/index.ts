@@ -3,6 +3,13 @@ import { claimDefects } from "./claims.ts";
 import { commandDefects } from "./commands.ts";
 import type { Planted } from "./defect.ts";
 import { eventDefects } from "./events.ts";
+import { orderDefects } from "./orders.ts";
 import { sendingDefects } from "./sending.ts";
 
-export const planted: readonly Planted[] = [...commandDefects, ...claimDefects, ...eventDefects, ...sendingDefects];
+export const planted: readonly Planted[] = [
+  ...commandDefects,
+  ...claimDefects,
+  ...eventDefects,
+  ...sendingDefects,
+  ...orderDefects,
+];

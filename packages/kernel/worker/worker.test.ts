@@ -6,7 +6,16 @@ import { openOutbox, outboxEvents } from "../outbox/index.ts";
 import { problem } from "../problem/index.ts";
 import { createErrands, errands } from "../testing/errands.ts";
 import { testDatabase, until } from "../testing/index.ts";
-import { backoffMs, done, type JobOutcome, type Outcome, openWakeups, retry, type WorkerOptions, worker } from "./index.ts";
+import {
+  backoffMs,
+  done,
+  type JobOutcome,
+  type Outcome,
+  openWakeups,
+  retry,
+  type WorkerOptions,
+  worker,
+} from "./index.ts";
 
 type Row = Parameters<Parameters<typeof worker>[0]["run"]>[0][number] & { aggregateKey: string };
 const outbox = openOutbox();

@@ -62,7 +62,7 @@ export type SendOutcome =
       readonly why: string;
     };
 
-export type FindOutcome =
+type FindOutcome =
   | Taken
   | Rejected
   /** It has not taken the order, and no request of ours that is under way can make it. */
@@ -71,7 +71,7 @@ export type FindOutcome =
   | { readonly kind: "not-yet" }
   | { readonly kind: "unknown"; readonly why: string };
 
-export interface CancelOutcome {
+interface CancelOutcome {
   readonly kind: "cancelled" | "too-late" | "not-found" | "unknown";
   readonly why: string;
 }

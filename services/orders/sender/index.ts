@@ -11,8 +11,7 @@ import { type SenderSettings, sendOrders } from "./send-orders.ts";
 import { freePutOff } from "./store.ts";
 import { type Tell, tellNobody } from "./tell.ts";
 
-export { type Mismatch, type ReconcilerOptions, reconcile, startReconciler } from "./reconcile.ts";
-export type { SenderSettings } from "./send-orders.ts";
+export { type Mismatch, startReconciler } from "./reconcile.ts";
 export { type Tell, tellNobody } from "./tell.ts";
 
 /** The waits of the seed, one for each attempt; the last attempt ends the order. */

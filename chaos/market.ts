@@ -1,0 +1,23 @@
+/**
+ * The broker of orders in a run: the simulator as a process of its own, behind a wire. It takes whatever it is sent, as
+ * often as it is sent, and one order in three goes wrong by itself. (The word "broker" is that of the bus here.)
+ */
+import { type SimulatorProcess, startSimulator } from "@todoke/orders/simulator/testing";
+import { freePort } from "../flows/serving.ts";
+
+export type { SimulatorProcess as Market };
+
+/** So long after its timestamp it takes an order: short, so that a doubt ends within a run. */
+export const marketWindowMs = 2_000;
+/** Shorter than the window, so that what comes late is still taken; longer than a sender waits and first asks. */
+const slowMs = 1_800;
+
+/** As simulator/testing.ts has it; for tests on this machine only. */
+export const marketSecret = "a secret of the test";
+
+export async function openMarket(): Promise<SimulatorProcess> {
+  // One that the system gives to nobody else while the market is down.
+  const port = ["--port", String(await freePort())];
+  const times = ["--window-ms", String(marketWindowMs), "--slow-ms", String(slowMs)];
+  return startSimulator("--no-dedupe", "--faults", "1", ...times, ...port);
+}

@@ -1,0 +1,63 @@
+/**
+ * The recording broker under kill -9: senders die at every step, answers are lost, the broker is killed, and four senders
+ * go on. What the broker has taken is what was accepted and not given up, each once: whether it dedupes or not.
+ */
+import { until } from "@todoke/kernel/testing";
+import { expect, test } from "vitest";
+import { type Desk, dyingAt, openDesk, orderOf, patient, place } from "./orders.ts";
+import type { Serving } from "./serving.ts";
+
+/** Each dies when it gets there for the second time, so that something else is under way. */
+const steps = [
+  "order.held",
+  "order.leaving",
+  "order.posted",
+  "order.answered",
+  "order.asked",
+  "order.moving",
+  "order.moved",
+];
+const ordersEach = 5;
+
+async function placeSome(at: Serving, name: string): Promise<void> {
+  const placed = Array.from({ length: ordersEach }, (_, n) => place(at, orderOf(`${name}-${n}`)));
+  expect((await Promise.all(placed)).map(({ status }) => status)).toEqual(Array(ordersEach).fill(201));
+}
+
+async function dieAt(desk: Desk, at: Serving, step: string): Promise<void> {
+  // Doubts, so that there is something to ask about.
+  await desk.simulator.fault("lost-after", "lost-before", "lost-after");
+  const doomed = await desk.launch({ ORDERS_ROLES: "sender", ...dyingAt(step, 2) });
+  let isOver = false;
+  doomed.exited.then(() => (isOver = true));
+  await placeSome(at, step);
+  await until(`a sender dies at ${step}`, () => isOver, patient);
+}
+
+test.each([true, false])("a broker that dedupes (%s) takes every order once", { timeout: 300_000 }, async (dedupes) => {
+  // Every death is an attempt: none may be the last one.
+  await using desk = await openDesk({
+    dedupes,
+    simulator: ["--slow-ms", "300"],
+    settings: { ORDERS_RETRY_SECONDS: Array(20).fill("0.2").join() },
+  });
+  const at = await desk.serve({ ORDERS_ROLES: "api,relay,upkeep" });
+  for (const step of steps) await dieAt(desk, at, step);
+
+  const senders = await Promise.all([1, 2, 3, 4].map(() => desk.serve({ ORDERS_ROLES: "sender,reconciler" })));
+  const before = desk.simulator.taken().length;
+  await desk.simulator.fault("slow", "late", "lost-after", "error-after", "already", "busy", "slow", "late");
+  await placeSome(at, "last");
+  await until("the broker is at it", () => desk.simulator.taken().length > before, patient);
+  await desk.simulator.kill();
+  senders[0]?.signal("SIGKILL");
+  await desk.simulator.start();
+  await desk.untilAllEnded();
+
+  const { rows } = await desk.db.query(`select count(*)::int as accepted from outbox_orders where status <> 'aborted'`);
+  const { theirs, ours } = await desk.books();
+  expect(theirs).toEqual([...new Set(theirs)]);
+  expect(theirs).toEqual(ours);
+  expect(ours).toHaveLength(rows[0].accepted);
+  expect(rows[0].accepted).toBe((steps.length + 1) * ordersEach);
+});

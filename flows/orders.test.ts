@@ -1,0 +1,167 @@
+/**
+ * Orders through real processes, to a broker that is one as well: every answer of the table, every step of the diagram, a
+ * restart of everything, the kill switch, cancels, and a person who says what became of an order.
+ */
+import { until } from "@todoke/kernel/testing";
+import { expect, test } from "vitest";
+import { cancel, instrumentsIn, look, openDesk, orderOf, patient, place, stop } from "./orders.ts";
+
+const long = { timeout: 180_000 };
+
+test("every answer of the table: 201, 200, 409, 422, 429 and 503", long, async () => {
+  await using desk = await openDesk();
+  const at = await desk.serve();
+  const first = await place(at, orderOf("k-1"));
+  expect(first).toMatchObject({ status: 201, body: { status: "accepted", order_id: "o-k-1", idempotency_key: "k-1" } });
+  await desk.untilStatus("k-1", "succeeded");
+  const again = await place(at, orderOf("k-1"));
+  expect(again).toMatchObject({ status: 200, body: { status: "succeeded", result: { status: "filled" } } });
+  expect(again.body.request_digest).toBe(first.body.request_digest);
+  expect(again.headers.get("idempotency-replayed")).toBe("true");
+  expect(await place(at, orderOf("k-1", { trace_id: "t-9" }))).toMatchObject({ status: 200 });
+
+  const refused = async (body: ReturnType<typeof orderOf>, key?: string) => {
+    const { status, body: said } = await place(at, body, key);
+    return [status, said.code];
+  };
+  expect(await refused(orderOf("k-1", { qty: "0.6" }))).toEqual([409, "idempotency-conflict"]);
+  expect(await refused(orderOf("k-2", { order_id: "o-k-1" }))).toEqual([409, "order-id-used"]);
+  expect(await refused(orderOf("k-2"), "k-3")).toEqual([422, "idempotency-key-mismatch"]);
+  expect(await refused(orderOf("k-2", { instrument: "XRP-USD" }))).toEqual([422, "instrument-not-allowed"]);
+  expect(await refused(orderOf("k-2", { qty: "0.55" }))).toEqual([422, "quantity-not-allowed"]);
+  expect(await refused(orderOf("k-2", { qty: "10.1" }))).toEqual([422, "limit-exceeded"]);
+
+  const slow = await desk.serve({ ORDERS_ROLES: "api", ORDERS_INSTRUMENTS: instrumentsIn(desk.folder, 1) });
+  // They wait for each other and are carried out together, so most of them are of one second.
+  const many = await Promise.all(Array.from({ length: 20 }, (_, n) => place(slow, orderOf(`many-${n}`))));
+  const tooMany = many.find(({ status }) => status === 429);
+  expect(tooMany).toMatchObject({ body: { code: "order-rate-exceeded" } });
+  expect(tooMany?.headers.get("retry-after")).toBe("1");
+  expect(new Set(many.map(({ status }) => status))).toEqual(new Set([201, 429]));
+
+  expect((await stop(at, "halt")).status).toBe(200);
+  const halted = await place(at, orderOf("k-4"));
+  expect(halted).toMatchObject({ status: 503, body: { code: "trading-halted" } });
+  expect(halted.headers.get("retry-after")).not.toBeNull();
+  expect((await place(at, orderOf("k-1"))).text).toBe(again.text);
+});
+
+test("every step of the diagram is in the history, and a restart of everything answers as before", long, async () => {
+  await using desk = await openDesk();
+  const at = await desk.serve();
+  const lives = [
+    ["filled", [], "pending>sending>succeeded"],
+    ["busy", ["busy"], "pending>sending>failed>pending>sending>succeeded"],
+    ["refused", ["reject"], "pending>sending>aborted"],
+    [
+      "given-up",
+      ["busy", "rate-limited", "busy"],
+      "pending>sending>failed>pending>sending>failed>pending>sending>aborted",
+    ],
+    ["answer-lost", ["lost-after"], "pending>sending>unknown>succeeded"],
+    ["error-though-taken", ["error-after"], "pending>sending>unknown>succeeded"],
+    ["confirmed-twice", ["already"], "pending>sending>succeeded"],
+    ["request-lost", ["lost-before"], "pending>sending>unknown>pending>sending>succeeded"],
+  ] as const;
+  // One after the other, for what goes wrong is told to the broker for the orders that come next.
+  for (const [key, faults] of lives) {
+    await desk.simulator.fault(...faults);
+    expect((await place(at, orderOf(key))).status).toBe(201);
+    await desk.untilAllEnded();
+  }
+  for (const [key, , steps] of lives) {
+    // While it is not known what became of it, the broker may have been asked more often than once.
+    expect((await desk.stepsOf(key)).replace(/(?:unknown>)+/g, "unknown>"), key).toBe(steps);
+  }
+  const { theirs, ours } = await desk.books();
+  expect(theirs).toEqual(ours);
+  expect(ours).toHaveLength(6);
+  const reasons = await Promise.all(["refused", "given-up"].map(async (key) => (await place(at, orderOf(key))).body));
+  expect(reasons).toMatchObject([
+    { status: "failed", reason_code: "BROKER_REJECTED" },
+    { status: "failed", reason_code: "BROKER_DOWN" },
+  ]);
+
+  const told = await Promise.all(lives.map(async ([key]) => (await place(at, orderOf(key))).text));
+  at.signal("SIGKILL");
+  await at.exited;
+  await desk.simulator.kill();
+  await desk.simulator.start();
+  const restarted = await desk.serve();
+  const repeats = await Promise.all(lives.map(([key]) => place(restarted, orderOf(key))));
+  expect(repeats.map(({ status }) => status)).toEqual(lives.map(() => 200));
+  expect(repeats.map(({ text }) => text)).toEqual(told);
+  expect((await desk.books()).theirs).toEqual(theirs);
+});
+
+test(
+  "what is halted stays halted over a restart and is sent when trading goes on; what was not sent is cancelled",
+  long,
+  async () => {
+    await using desk = await openDesk();
+    const doors = await desk.serve({ ORDERS_ROLES: "api" });
+    for (const key of ["wanted", "unwanted"]) expect((await place(doors, orderOf(key))).status).toBe(201);
+    const other = orderOf("other", { instrument: "ETH-USD", qty: "2", price: "3000" });
+    expect((await place(doors, other)).status).toBe(201);
+    expect(await cancel(doors, "unwanted")).toMatchObject({ status: 200, body: { status: "aborted" } });
+    expect(await cancel(doors, "unwanted")).toMatchObject({ status: 200 });
+    expect(await desk.command("halt", "BTC-USD", "--reason", "odd prices")).toMatchObject({ code: 0 });
+
+    for (let start = 0; start < 2; start++) {
+      const at = await desk.serve();
+      expect(await place(at, orderOf(`new-${start}`))).toMatchObject({ status: 503, body: { code: "trading-halted" } });
+      // That it sends what is not halted shows that it has looked.
+      await desk.untilStatus("other", "succeeded");
+      expect(await desk.statusOf("wanted")).toBe("pending");
+      at.signal("SIGKILL");
+      await at.exited;
+    }
+    const at = await desk.serve();
+    expect((await desk.command("resume", "BTC-USD", "--reason", "mended")).code).toBe(0);
+    await desk.untilStatus("wanted", "succeeded");
+    expect(await desk.stepsOf("unwanted")).toBe("pending>aborted");
+    const { theirs, ours } = await desk.books();
+    expect(theirs).toEqual(ours);
+    expect(ours).toHaveLength(2);
+
+    // One that the broker has, and has not filled, is cancelled there.
+    expect((await place(at, orderOf("open", { time_in_force: "GTC" }))).status).toBe(201);
+    await desk.untilStatus("open", "succeeded");
+    expect((await cancel(at, "open")).status).toBe(202);
+    const isCancelled = async () => (await look(at, "/do/order/open")).body.cancel === "done";
+    await until("the broker has cancelled it", isCancelled, patient);
+    expect((await cancel(at, "wanted")).status).toBe(202);
+    const isTooLate = async () => (await look(at, "/do/order/wanted")).body.cancel === "refused";
+    await until("the broker says that it is too late", isTooLate, patient);
+  },
+);
+
+test("what the broker cannot tell of waits, visible, until a person says what became of it", long, async () => {
+  // A broker that promises nothing about when it takes an order: it may always come to have it.
+  await using desk = await openDesk({ settings: { ORDERS_BROKER_WINDOW_MS: "0" } });
+  const at = await desk.serve();
+  for (const key of ["taken", "not-taken"]) {
+    await desk.simulator.fault("lost-before");
+    expect((await place(at, orderOf(key))).status).toBe(201);
+    await desk.untilStatus(key, "unknown");
+  }
+  expect(await place(at, orderOf("taken"))).toMatchObject({
+    status: 200,
+    body: { status: "accepted", unresolved: true },
+  });
+  const waiting = (await look(at, "/v1/orders/unresolved")).body.orders as { idempotency_key: string }[];
+  expect(waiting.map((order) => order.idempotency_key)).toEqual(["taken", "not-taken"]);
+  const listed = JSON.parse((await desk.command("list", "--unresolved", "--json")).out);
+  expect(listed.orders).toHaveLength(2);
+
+  // It may be asked about at that very moment; then the command says so, and is run again.
+  const resolve = (key: string) => async () =>
+    (await desk.command("resolve", key, "--as", key, "--reason", "their books", "--by", "aki", "--yes")).code === 0;
+  for (const key of ["taken", "not-taken"]) await until(`${key} is resolved`, resolve(key), patient);
+  await desk.untilAllEnded();
+  expect(await desk.stepsOf("not-taken")).toMatch(/^pending>sending>(?:unknown>)+pending>sending>succeeded$/);
+  expect(await desk.stepsOf("taken")).toMatch(/^pending>sending>(?:unknown>)+succeeded$/);
+  expect(desk.simulator.taken()).toHaveLength(1);
+  const { rows } = await desk.db.query(`select "as", reason, by from order_resolutions order by resolution_id`);
+  expect(rows).toEqual(["taken", "not-taken"].map((as) => ({ as, reason: "their books", by: "aki" })));
+});
