@@ -9,9 +9,9 @@ import type { EventBus } from "@todoke/kernel/bus";
 import { done } from "@todoke/kernel/worker";
 import * as matchmaking from "@todoke/matchmaking";
 import * as notification from "@todoke/notification";
+import * as orders from "@todoke/orders";
 import * as points from "@todoke/points";
 import { openBus as openBusAt } from "./buses.ts";
-import * as orders from "@todoke/orders";
 import { startGuarded, startHello, startPlain } from "./plain.ts";
 
 /** Takes everything at once: what is measured then is the edge and the commit. */

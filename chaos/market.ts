@@ -2,8 +2,8 @@
  * The broker of orders in a run: the simulator as a process of its own, behind a wire. It takes whatever it is sent, as
  * often as it is sent, and one order in three goes wrong by itself. (The word "broker" is that of the bus here.)
  */
+import { freePort } from "@todoke/engines";
 import { type SimulatorProcess, startSimulator } from "@todoke/orders/simulator/testing";
-import { freePort } from "../flows/serving.ts";
 
 export type { SimulatorProcess as Market };
 

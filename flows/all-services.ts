@@ -22,8 +22,8 @@ import type { Db } from "@todoke/kernel/db";
 import { testDatabase } from "@todoke/kernel/testing";
 import * as matchmaking from "@todoke/matchmaking";
 import * as notification from "@todoke/notification";
-import * as points from "@todoke/points";
 import * as orders from "@todoke/orders";
+import * as points from "@todoke/points";
 
 const services = { account, entitlement, matchmaking, notification, orders, points, "gateway-bff": gateway } as const;
 export type ServiceName = keyof typeof services;
@@ -111,7 +111,8 @@ export async function startAll({ gateways = 1, settings = {} }: StartOptions = {
     const routes = (apps[place] ?? []).flatMap((route) => [route.method].flat().map((method) => ({ method, route })));
     running.push({ name, url, routes: routes.filter(({ method }) => method !== "HEAD") });
   }
-  for (const name of ["account", "entitlement", "notification", "matchmaking", "points", "orders"] as const) await startOne(name);
+  for (const name of ["account", "entitlement", "notification", "matchmaking", "points", "orders"] as const)
+    await startOne(name);
   for (let n = 0; n < gateways; n++) await startOne("gateway-bff");
 
   const urlsOf = (wanted: ServiceName) => running.filter(({ name }) => name === wanted).map(({ url }) => url);

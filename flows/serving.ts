@@ -16,7 +16,14 @@ export interface Serving extends AsyncDisposable {
   readonly exited: Promise<number | null>;
 }
 
-export type ServedName = "account" | "entitlement" | "notification" | "matchmaking" | "points" | "orders" | "gateway-bff";
+export type ServedName =
+  | "account"
+  | "entitlement"
+  | "notification"
+  | "matchmaking"
+  | "points"
+  | "orders"
+  | "gateway-bff";
 
 const portOf = (name: ServedName) => `${name.toUpperCase().replaceAll("-", "_")}_PORT`;
 

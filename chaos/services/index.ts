@@ -15,7 +15,7 @@ import { orders } from "./orders.ts";
 type Env = Readonly<Record<string, string | undefined>>;
 
 /** Where what is outside of the services is found. */
-export interface Outside {
+interface Outside {
   /** The receiver of notifications. */
   readonly webhookUrl: string;
   /** The broker of orders. */

@@ -10,7 +10,19 @@ test("help lists every command and service, by any of its names", async () => {
   for (const { code, out, err } of asked) {
     expect({ code, err }).toEqual({ code: 0, err: "" });
     expect(out).toContain("Todoke 0.1.0: nothing lost, nothing doubled.\n\nUsage: todoke <command> [options]\n");
-    for (const name of ["dev", "serve", "migrate", "keys", "dead", "audit", "orders", "match", "doctor", "version", "help"])
+    for (const name of [
+      "dev",
+      "serve",
+      "migrate",
+      "keys",
+      "dead",
+      "audit",
+      "orders",
+      "match",
+      "doctor",
+      "version",
+      "help",
+    ])
       expect(out).toMatch(`\n  ${name} `);
     expect(out).toContain("  counter   8099   counts\n");
   }

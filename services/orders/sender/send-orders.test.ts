@@ -263,6 +263,17 @@ test("senders that die every time end the order, once it is proven that the brok
   expect(s.sends).toEqual([]);
 });
 
+test("the stamp of a clock that was wrong is forgotten once its request is known not to have been taken", async () => {
+  await using s = await stage();
+  await s.accept([1]);
+  await s.db.query(`update outbox_orders set first_sent_at = now(), last_sent_at = now() + interval '1 hour'`);
+  s.fault("lost-before");
+  await s.sender.runOnce();
+  expect(await s.rows(`select status, last_sent_at < now() + interval '1 minute' as ours from outbox_orders`)).toEqual([
+    { status: "unknown", ours: true },
+  ]);
+});
+
 test("while all trading is halted nothing is claimed; halted in between, an order goes back without an attempt", async () => {
   await using s = await stage();
   await s.accept([1]);

@@ -108,7 +108,9 @@ with stop as materialized (
 gone as (
   update outbox_orders o
      set in_doubt_since = coalesce(o.in_doubt_since, clock_timestamp()),
-         first_sent_at = coalesce(o.first_sent_at, $3), last_sent_at = greatest(o.last_sent_at, $3),
+         first_sent_at = coalesce(o.first_sent_at, $3),
+         -- What went before and is in doubt no more counts no more: its stamp may be that of a clock that was wrong.
+         last_sent_at = case when o.in_doubt_since is null then $3::timestamptz else greatest(o.last_sent_at, $3) end,
          lease_until = clock_timestamp() + $4::float8 * interval '1 millisecond'
    where o.id = $1 and o.status = 'sending' and o.lease_epoch = $2 and o.lease_until > clock_timestamp()
      and not (select halted or cancelled from stop)
