@@ -11,8 +11,11 @@ import { createServer } from "node:net";
 const workers = 8;
 const worker = Number(process.env.VITEST_POOL_ID ?? 0) % workers;
 const given = new Set<number>();
+// Of 625. What was given that long ago is used by now, or free again: the look tells.
+const rememberedMax = 300;
 
 export async function freePort(): Promise<number> {
+  if (given.size >= rememberedMax) given.clear();
   const port = 10_000 + 2_000 * randomInt(5) + workers * randomInt(1_000 / workers) + worker;
   if (given.has(port)) return freePort();
   given.add(port);
