@@ -4,10 +4,9 @@ import * as gateway from "@todoke/gateway-bff";
 import { newSigningKey, publicPartOf, textOfSigningKey, textOfVerifyingKey } from "@todoke/http";
 import { type EventBus, MemoryBroker, memoryBus } from "@todoke/kernel/bus";
 import type { Db } from "@todoke/kernel/db";
-import { openWire, testDatabase, until } from "@todoke/kernel/testing";
+import { freePort, openWire, testDatabase, until } from "@todoke/kernel/testing";
 import { delivery, InboxClient, notificationService } from "@todoke/notification/testing";
 import { expect, test } from "vitest";
-import { freePort } from "./serving.ts";
 
 const userId = "u_123"; // Of whom the events of @todoke/notification/testing tell.
 

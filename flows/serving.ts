@@ -1,10 +1,8 @@
 /** `todoke serve` as an operator runs it: a process for each service, on servers that the environment names. */
 import { type ChildProcess, spawn } from "node:child_process";
-import { randomInt } from "node:crypto";
 import { once } from "node:events";
-import { createServer } from "node:net";
 import { fileURLToPath } from "node:url";
-import { until } from "@todoke/kernel/testing";
+import { freePort, until } from "@todoke/kernel/testing";
 
 export const todoke = fileURLToPath(new URL("../packages/cli/todoke.js", import.meta.url));
 
@@ -68,20 +66,3 @@ export async function launch(name: ServedName, env: Record<string, string>): Pro
 }
 
 const isOver = ({ exitCode, signalCode }: ChildProcess) => exitCode !== null || signalCode !== null;
-
-/**
- * A port with room for the ops listener 1000 above. Below those that the system, and packages/engines, hand out, so that
- * nobody is given it between our look and its use.
- */
-export async function freePort(): Promise<number> {
-  const port = randomInt(10_000, 18_900);
-  return (await isFree(port)) && (await isFree(port + 1_000)) ? port : freePort();
-}
-
-function isFree(port: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    const server = createServer();
-    server.once("error", () => resolve(false));
-    server.listen(port, "127.0.0.1", () => server.close(() => resolve(true)));
-  });
-}

@@ -4,8 +4,8 @@ import { once } from "node:events";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { until } from "@todoke/kernel/testing";
-import { freePort, todoke } from "./serving.ts";
+import { freePort, until } from "@todoke/kernel/testing";
+import { todoke } from "./serving.ts";
 
 export interface Site extends AsyncDisposable {
   /** Where players come in. */

@@ -10,8 +10,8 @@ import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import { newSigningKey, publicPartOf, textOfSigningKey, textOfVerifyingKey } from "@todoke/http";
 import { startIdentityProvider } from "@todoke/identity";
-import { testDatabase, until } from "@todoke/kernel/testing";
-import { freePort, todoke } from "../serving.ts";
+import { freePort, testDatabase, until } from "@todoke/kernel/testing";
+import { todoke } from "../serving.ts";
 
 export const names = ["account", "entitlement", "notification", "matchmaking", "points", "gateway-bff"] as const;
 type Name = (typeof names)[number];

@@ -1,11 +1,11 @@
 import { hash } from "node:crypto";
 import { userInfo } from "node:os";
 import type { Db } from "@todoke/kernel/db";
-import { fixedId, testDatabase, until } from "@todoke/kernel/testing";
+import { fixedId, freePort, testDatabase, until } from "@todoke/kernel/testing";
 import { openWakeups } from "@todoke/kernel/worker";
 import { expect, test } from "vitest";
 import { services } from "../services.ts";
-import { freePort, openShell } from "../testing/command.ts";
+import { openShell } from "../testing/command.ts";
 
 /** All services' schemas on a database of their own, a shell that knows it, and no service that runs. */
 async function setup() {

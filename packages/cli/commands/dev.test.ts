@@ -4,12 +4,12 @@ import { join } from "node:path";
 import { startEngine } from "@todoke/engines";
 import { openSigner, readSigningKey, readVerifyingKeys, tokenVerifier } from "@todoke/http";
 import { openBrowser } from "@todoke/identity/testing";
-import { until } from "@todoke/kernel/testing";
+import { freePort, until } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
 import { isFree } from "../ports.ts";
 import { services } from "../services.ts";
 import { variable } from "../settings.ts";
-import { freePort, openShell, type Screen } from "../testing/command.ts";
+import { openShell, type Screen } from "../testing/command.ts";
 
 const ready = "Ready. Ctrl-C stops.";
 

@@ -3,10 +3,11 @@ import { createServer as createTcpServer } from "node:net";
 import { type EngineName, startEngine } from "@todoke/engines";
 import { newSigningKey, publicPartOf, type SigningKey, textOfSigningKey, textOfVerifyingKey } from "@todoke/http";
 import { openDb } from "@todoke/kernel/db";
+import { freePort } from "@todoke/kernel/testing";
 import { afterAll, expect, test } from "vitest";
 import { checkDatabase } from "../doctor/database.ts";
 import type { Finding } from "../doctor/finding.ts";
-import { freePort, openShell, type Shell } from "../testing/command.ts";
+import { openShell, type Shell } from "../testing/command.ts";
 
 const postgres = await startEngine("postgres");
 const nats = await startIfInstalled("nats");

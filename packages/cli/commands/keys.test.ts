@@ -2,11 +2,11 @@ import { createHash } from "node:crypto";
 import { userInfo } from "node:os";
 import { migrate as migrateEntitlement } from "@todoke/entitlement";
 import { revokeKeys } from "@todoke/http";
-import { fixedId, testDatabase, until } from "@todoke/kernel/testing";
+import { fixedId, freePort, testDatabase, until } from "@todoke/kernel/testing";
 import { openWakeups, wakeOthers } from "@todoke/kernel/worker";
 import { migrate as migrateNotification } from "@todoke/notification";
 import { expect, test } from "vitest";
-import { freePort, openShell } from "../testing/command.ts";
+import { openShell } from "../testing/command.ts";
 
 const both = "--services entitlement,notification";
 

@@ -1,7 +1,8 @@
 import { type Engine, startEngine } from "@todoke/engines";
 import { openDb } from "@todoke/kernel/db";
+import { freePort } from "@todoke/kernel/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { freePort, openShell } from "../testing/command.ts";
+import { openShell } from "../testing/command.ts";
 
 let engine: Engine;
 beforeAll(async () => {

@@ -6,7 +6,6 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { until } from "@todoke/kernel/testing";
-import { isFree } from "../ports.ts";
 
 /** PostgreSQL's first start takes about two seconds; on a busy machine it has been seen to take ten. */
 const waitMsMax = 25_000;
@@ -82,13 +81,4 @@ function watch(child: ChildProcess): Screen {
       if (!all().includes(text)) throw new Error(`"${text}" was not shown, but:\n${all()}`);
     },
   };
-}
-
-/**
- * A port for a service, with room for its ops listener 1000 above. Below those that the system gives to whoever asks
- * for any port, so that nobody is given it between our look and its use.
- */
-export async function freePort(): Promise<number> {
-  const port = 10_000 + Math.floor(Math.random() * 20_000);
-  return (await isFree(port)) && (await isFree(port + 1_000)) ? port : freePort();
 }

@@ -9,6 +9,7 @@ import { type Db, type DbOptions, type MigrationSet, migrate, migrationsOf, open
 
 import { kernelMigrations } from "../migrations/index.ts";
 
+export { freePort } from "./free-port.ts";
 export { openWire, type Wire } from "./wire.ts";
 
 export interface TestDatabase extends AsyncDisposable {
