@@ -2,7 +2,6 @@
  * The broker of orders in a run: the simulator as a process of its own, behind a wire. It takes whatever it is sent, as
  * often as it is sent, and one order in three goes wrong by itself. (The word "broker" is that of the bus here.)
  */
-import { freePort } from "@todoke/engines";
 import { type SimulatorProcess, startSimulator } from "@todoke/orders/simulator/testing";
 
 export type { SimulatorProcess as Market };
@@ -15,9 +14,7 @@ const slowMs = 1_800;
 /** As simulator/testing.ts has it; for tests on this machine only. */
 export const marketSecret = "a secret of the test";
 
-export async function openMarket(): Promise<SimulatorProcess> {
-  // One that the system gives to nobody else while the market is down.
-  const port = ["--port", String(await freePort())];
+export function openMarket(): Promise<SimulatorProcess> {
   const times = ["--window-ms", String(marketWindowMs), "--slow-ms", String(slowMs)];
-  return startSimulator("--no-dedupe", "--faults", "1", ...times, ...port);
+  return startSimulator("--no-dedupe", "--faults", "1", ...times);
 }

@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { testDatabase, until } from "@todoke/kernel/testing";
 import * as orders from "@todoke/orders";
 import { startSimulator } from "@todoke/orders/simulator/testing";
-import { freePort, type Launched, launch, todoke } from "./serving.ts";
+import { type Launched, launch, todoke } from "./serving.ts";
 
 const token = "tdk_desk";
 /** For so long after its timestamp the simulator takes an order: not longer than a test can wait. */
@@ -44,10 +44,8 @@ export async function openDesk({ dedupes = false, simulator: more = [], settings
   const folder = mkdtempSync(join(tmpdir(), "todoke-desk-"));
   parts.defer(() => rmSync(folder, { recursive: true, force: true }));
   const t = parts.use(await testDatabase({ sets: [] }));
-  // A port that the system gives to nobody else while the simulator is down.
-  const port = ["--port", String(await freePort())];
   const kind = dedupes ? [] : ["--no-dedupe"];
-  const simulator = parts.use(await startSimulator("--window-ms", String(windowMs), ...port, ...kind, ...more));
+  const simulator = parts.use(await startSimulator("--window-ms", String(windowMs), ...kind, ...more));
   const env: Record<string, string> = {
     DATABASE_URL: t.url,
     LOG_LEVEL: "silent",

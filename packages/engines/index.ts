@@ -17,7 +17,6 @@ import { rabbitmq } from "./rabbitmq.ts";
 import { redis } from "./redis.ts";
 
 export { type Engine, type EngineName, type EngineOptions, NotFound } from "./engine.ts";
-export { freePort } from "./free-port.ts";
 
 export interface FindOptions extends EngineOptions {
   /** Hears what is done to this machine, before it is done. */

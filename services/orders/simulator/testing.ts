@@ -5,6 +5,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
+import { freePort } from "@todoke/kernel/testing";
 import type { Fault } from "../brokers/faults.ts";
 import type { WireOrder } from "../brokers/http/protocol.ts";
 import { type Entry, readEntries } from "./book.ts";
@@ -26,16 +27,19 @@ export async function startSimulator(...args: readonly string[]): Promise<Simula
   const folder = mkdtempSync(join(tmpdir(), "simulator-"));
   const file = join(folder, "book.jsonl");
   const secret = "a secret of the test";
+  // One that the system gives to nobody else while the simulator is down.
+  const port = await freePort();
+  const url = new URL(`http://127.0.0.1:${port}`);
   let child: ChildProcess | undefined;
-  let url = new URL("http://127.0.0.1:0");
 
   async function start(): Promise<void> {
     const program = new URL("./main.ts", import.meta.url).pathname;
-    const own = ["--file", file, "--secret", secret, "--port", url.port || "0"];
+    const own = ["--file", file, "--secret", secret, "--port", String(port)];
     child = spawn(process.execPath, [program, ...own, ...args], { stdio: ["ignore", "pipe", "inherit"] });
     const lines = createInterface({ input: child.stdout as NodeJS.ReadableStream });
-    const [line] = await once(lines, "line");
-    url = new URL(line);
+    const ended = once(child, "exit").then(([code]) => Promise.reject(new Error(`the simulator ended with ${code}`)));
+    ended.catch(() => undefined); // Later on, to end is what kill() asks of it.
+    await Promise.race([once(lines, "line"), ended]);
   }
 
   async function kill(): Promise<void> {
@@ -47,9 +51,7 @@ export async function startSimulator(...args: readonly string[]): Promise<Simula
 
   await start();
   return {
-    get url() {
-      return url;
-    },
+    url,
     secret,
     async fault(...wanted) {
       await fetch(new URL("/faults", url), { method: "PUT", body: JSON.stringify(wanted) });
