@@ -109,7 +109,7 @@ export function fixedId(n: number): string {
 export async function until(
   what: string,
   condition: () => boolean | Promise<boolean>,
-  { withinMs = 10_000 }: { withinMs?: number } = {},
+  { withinMs = 60_000 }: { withinMs?: number } = {},
 ): Promise<void> {
   const deadline = performance.now() + withinMs;
   while (!(await condition())) {
