@@ -22,7 +22,7 @@ async function stage(more: Partial<Broker> = {}) {
     asker: askBroker(parts),
     canceller: cancelOrders(parts),
     cancel: async (n: number) => (await cancel({ caller: "shop", idempotencyKey: `key-${n}` })).result,
-    requests: () => t.rows(`select status, result ->> 'why' as why from cancel_requests`),
+    requests: () => t.rows(`select status, result ->> 'why' as why from cancel_requests order by order_row_id`),
     due: () => t.db.query(`update cancel_requests set next_retry_at = now() where next_retry_at > now()`),
   };
 }
