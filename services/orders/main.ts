@@ -13,6 +13,7 @@ import { orderRoutes } from "./routes/index.ts";
 import { startReconciler, startSender } from "./sender/index.ts";
 import { endedLedger, endedOrders } from "./store/retention.ts";
 import {
+  cancelTelling,
   mismatchTelling,
   outboxTelemetry,
   senderTelling,
@@ -75,7 +76,8 @@ export const { configFaults, dead, migrate, start } = service({
         acceptOrder: told(acceptOrder({ db, instruments, adapter, ledgerMs, keepMs, reconciledWithinMs, onAccepted })),
         cancelOrder: cancelOrder({
           db,
-          onCancelled: (result) => (result === "cancelled" ? wakeRelay() : wakeups.signal(topics.cancels)),
+          onAborted: after(cancelTelling(app.log), wakeRelay),
+          onRequested: () => wakeups.signal(topics.cancels),
         }),
         setTradingState: setTradingState({ db, instruments, onChanged: () => wakeups.signal(topics.trading) }),
       });

@@ -5,7 +5,6 @@ import { idempotencyConflict } from "@todoke/kernel/idempotency";
 import { testDatabase } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
 import { migrate, start } from "./main.ts";
-import type { HeldOrder } from "./sender/store.ts";
 import { mismatchTelling, senderTelling, tellAccepted, told, watchDrift } from "./telemetry.ts";
 import { bodyOf } from "./testing.ts";
 
@@ -29,6 +28,8 @@ async function setup() {
         headers: { authorization: "Bearer tdk_desk", "idempotency-key": key, "content-type": "application/json" },
         body: JSON.stringify(bodyOf(key)),
       }),
+    cancel: (key: string) =>
+      fetch(`${service.url}/do/order/${key}/cancel`, { method: "POST", headers: { authorization: "Bearer tdk_desk" } }),
     /** Lines of /metrics that begin with this. */
     samples: async (name: string) =>
       (await (await fetch(`${service.opsUrl}/metrics`)).text()).split("\n").filter((line) => line.startsWith(name)),
@@ -52,7 +53,7 @@ test("what a sender does is counted by the names of the seed, and every end is a
   await using t = await setup();
   const { lines, log } = logOf();
   const tell = senderTelling("paper", log);
-  const order = { idempotencyKey: "my-key", claim: { key: "1", epoch: "1", attempt: 2 } } as HeldOrder;
+  const order = { idempotencyKey: "my-key", attempts: 2 };
   tellAccepted(3);
   tell.ended(order, { to: "succeeded" });
   tell.ended(order, { to: "failed", code: "BROKER_DOWN" });
@@ -78,6 +79,13 @@ test("what a sender does is counted by the names of the seed, and every end is a
     { ...line, level: "warn", status: "aborted", last_error_code: "BROKER_REJECTED" },
     { ...line, level: "warn", status: "unknown", last_error_code: "BROKER_TIMEOUT" },
   ]);
+});
+
+test("an order that its caller cancels before it was sent is counted as aborted, once however often it is wished", async () => {
+  await using t = await setup();
+  expect((await t.order("k1")).status).toBe(201);
+  for (const _ of [1, 2]) expect((await t.cancel("k1")).status).toBe(200);
+  expect(await t.samples("outbox_aborted_total")).toEqual(['outbox_aborted_total{adapter="paper",code="CANCELLED"} 1']);
 });
 
 test("requests are counted by what became of them, and conflicts once more by themselves", async () => {

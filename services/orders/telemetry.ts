@@ -7,6 +7,7 @@ import { inSpan, logFields, type MetricCatalogue, metersOf, resultOf, watch } fr
 import type { AcceptOrder } from "./commands/accept-order.ts";
 import type { Mismatch, Tell } from "./sender/index.ts";
 import { selectBacklog } from "./store/backlog.ts";
+import type { OrderRow } from "./store/orders.ts";
 
 export const outboxTelemetry = outboxMetrics("orders");
 
@@ -33,7 +34,7 @@ export const metricCatalogue = {
   "outbox.aborted_total": {
     kind: "counter",
     unit: "{order}",
-    description: "Orders given up by a sender",
+    description: "Orders that ended without having been taken, by why: refused, given up, or cancelled",
     attributes: ["adapter", "code"],
   },
   "outbox.age_seconds": {
@@ -133,25 +134,36 @@ export const told =
       }
     });
 
-/** What a sender tells of its work: counted, and a line for every end. */
-export const senderTelling = (adapter: string, log: HttpApp["log"]): Tell => ({
-  ended(order, { to, code }) {
+/** Counts the end of an order and writes a line about it, whoever ended it. */
+const endTelling =
+  (adapter: string, log: HttpApp["log"]): Tell["ended"] =>
+  ({ idempotencyKey, attempts }, { to, code }) => {
     if (to === "succeeded") count("outbox.sent_total", { adapter });
     else if (to === "failed") count("outbox.failed_total", { adapter, code });
     else if (to === "aborted") count("outbox.aborted_total", { adapter, code });
     const line = {
-      [logFields.idempotencyKey]: hash("sha256", order.idempotencyKey, "hex"),
+      [logFields.idempotencyKey]: hash("sha256", idempotencyKey, "hex"),
       status: to,
-      attempts: order.claim.attempt,
+      attempts,
       last_error_code: code,
       adapter,
     };
-    if (to === "succeeded") log.info(line, "order");
+    if (to === "succeeded" || code === "CANCELLED") log.info(line, "order");
     else log.warn(line, "order");
-  },
+  };
+
+/** What a sender tells of its work. */
+export const senderTelling = (adapter: string, log: HttpApp["log"]): Tell => ({
+  ended: endTelling(adapter, log),
   called: (call, result, startedAt) => observeDuration("orders.broker.duration", startedAt, { adapter, call, result }),
   departed: (ageMs) => observeValue("outbox.age_seconds", ageMs / 1_000, { adapter }),
 });
+
+/** Of an order that its caller cancelled before anybody sent it. */
+export const cancelTelling =
+  (log: HttpApp["log"]) =>
+  ({ adapter, idempotency_key: idempotencyKey, attempts }: OrderRow): void =>
+    endTelling(adapter, log)({ idempotencyKey, attempts }, { to: "aborted", code: "CANCELLED" });
 
 // As many as one reads in a line; the table reconciliations has more.
 const mismatchesLogged = 10;

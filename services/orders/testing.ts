@@ -56,7 +56,7 @@ export async function setup() {
       db,
       authenticate: bearerAuthentication({ keyHolder: fixedKeys(keys), tokenBearer }),
       acceptOrder: acceptOrder({ ...settings, adapter: "paper", onAccepted: () => {}, ...about }),
-      cancelOrder: cancelOrder({ db, onCancelled: () => {} }),
+      cancelOrder: cancelOrder({ db, onAborted: () => {}, onRequested: () => {} }),
       setTradingState: setTradingState({ ...about, onChanged: () => {} }),
     });
     apps.push(app);

@@ -12,20 +12,25 @@ import { type KeyOfCaller, lockOrderOfKey, type OrderRow, selectOrder } from "..
 interface Cancelled {
   readonly result: "cancelled" | "requested";
   readonly order: OrderRow;
+  /** This very call aborted it. */
+  readonly aborted?: true;
 }
 
 export type CancelOrder = (order: KeyOfCaller) => Promise<Cancelled>;
 
 export interface CancelOptions {
   readonly db: Db;
-  /** The wake-up of the relay, and of the worker that asks the broker. */
-  readonly onCancelled: (result: Cancelled["result"]) => void;
+  /** Hears once of every order that is aborted here. */
+  readonly onAborted: (order: OrderRow) => void;
+  /** The wake-up of the worker that asks the broker. */
+  readonly onRequested: () => void;
 }
 
-export function cancelOrder({ db, onCancelled }: CancelOptions): CancelOrder {
+export function cancelOrder({ db, onAborted, onRequested }: CancelOptions): CancelOrder {
   return async (key) => {
     const cancelled = await transaction(db, (tx) => cancel(tx, key));
-    onCancelled(cancelled.result);
+    if (cancelled.aborted) onAborted(cancelled.order);
+    if (cancelled.result === "requested") onRequested();
     return cancelled;
   };
 }
@@ -43,7 +48,7 @@ async function cancel(tx: Tx, key: KeyOfCaller): Promise<Cancelled> {
   if (status === "pending" || status === "failed") {
     const why = `cancelled by ${key.caller}`;
     const step = { id, epoch: null, from: [status], to: "aborted", by: key.caller, code: "CANCELLED", why } as const;
-    if (await moveOrder(tx, step)) return { result: "cancelled", order: await shownOf(tx, id) };
+    if (await moveOrder(tx, step)) return { result: "cancelled", order: await shownOf(tx, id), aborted: true };
   }
   await insertCancelRequest(tx, id, key.caller);
   return { result: "requested", order: await shownOf(tx, id) };

@@ -6,18 +6,22 @@ import { cancelOrder } from "../commands/cancel-order.ts";
 import { askBroker } from "./ask-broker.ts";
 import { cancelOrders } from "./cancel-orders.ts";
 import { sendOrders } from "./send-orders.ts";
-import { tellNobody } from "./tell.ts";
+import { type Tell, tellNobody } from "./tell.ts";
 import { quick, setup } from "./testing.ts";
 
 async function stage(more: Partial<Broker> = {}) {
   const t = await setup();
   const plan = faultPlan();
   const broker = { ...(await openPaperBroker({ db: t.db, plan })), ...more };
-  const parts = { db: t.db, broker, settings: quick, tell: tellNobody, onError: () => {} };
-  const cancel = cancelOrder({ db: t.db, onCancelled: () => {} });
+  const ends: string[] = [];
+  const ended: Tell["ended"] = ({ idempotencyKey }, { to, code }) => void ends.push(`${idempotencyKey} ${to} ${code}`);
+  const parts = { db: t.db, broker, settings: quick, tell: { ...tellNobody, ended }, onError: () => {} };
+  const cancel = cancelOrder({ db: t.db, onAborted: () => {}, onRequested: () => {} });
   return {
     ...t,
     plan,
+    /** Of each step that was told of: the order, where it went, and why. */
+    ends,
     sender: sendOrders(parts),
     asker: askBroker(parts),
     canceller: cancelOrders(parts),
@@ -73,6 +77,7 @@ test("the canceller itself ends an order that went back to waiting", async () =>
   await s.canceller.runOnce();
   expect(await s.states()).toEqual([{ status: "aborted", attempts: 1, last_error_code: "CANCELLED" }]);
   expect(await s.requests()).toEqual([{ status: "aborted", why: "cancelled before it was sent" }]);
+  expect(s.ends.filter((end) => end.includes("aborted"))).toEqual(["key-1 aborted CANCELLED"]);
 });
 
 test("cancel-only lets cancels through, and a halt does not", async () => {

@@ -43,9 +43,11 @@ export function cancelOrders({ db, broker, settings, tell, onError, ...waking }:
 
   async function abort(request: HeldCancel): Promise<JobOutcome> {
     const { orderRowId: id, requestedBy: by } = request;
-    const [code, why] = ["CANCELLED", "cancelled before it was sent"] as const;
-    const won = await moveOrder(db, { id, epoch: null, from: ["pending", "failed"], to: "aborted", by, code, why });
-    return won ? ended(request, { status: "aborted", why }) : retry(againMs, "the order went on in the meantime");
+    const end = { to: "aborted", code: "CANCELLED", why: "cancelled before it was sent" } as const;
+    const won = await moveOrder(db, { ...end, id, epoch: null, from: ["pending", "failed"], by });
+    if (!won) return retry(againMs, "the order went on in the meantime");
+    tell.ended(request, end);
+    return ended(request, { status: "aborted", why: end.why });
   }
 
   async function ended(request: HeldCancel, end: CancelEnd): Promise<JobOutcome> {

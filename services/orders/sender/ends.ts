@@ -24,10 +24,10 @@ export interface EndOptions {
 /** Ends of an order that is held in this state. */
 export function endsOf(status: "sending" | "unknown", { db, tell, leaseMs, onError }: EndOptions) {
   return async function end(order: HeldOrder, wanted: End): Promise<Settled> {
-    const { key: id, epoch } = order.claim;
+    const { key: id, epoch, attempt: attempts } = order.claim;
     const from = [status];
     const won = await write(() => moveOrder(db, { ...wanted, id, epoch, from }));
-    if (won) tell.ended(order, wanted);
+    if (won) tell.ended({ idempotencyKey: order.idempotencyKey, attempts }, wanted);
     return { kind: "settled", won, ...(wanted.inMs !== undefined && { inMs: wanted.inMs }) };
   };
 

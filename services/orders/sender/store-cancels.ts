@@ -6,6 +6,9 @@ import type { OrderStatus } from "../order.ts";
 export interface CancelRow {
   readonly orderRowId: string;
   readonly clientOrderId: string;
+  readonly idempotencyKey: string;
+  /** To send the order. */
+  readonly attempts: number;
   readonly requestedBy: string;
   readonly orderStatus: OrderStatus;
   /** Halted for cancels too; cancel-only lets them through. */
@@ -19,8 +22,8 @@ export const cancelRequests = claims<CancelRow>({
   key: "order_row_id",
   keyType: "bigint",
   states: { ready: "requested", claimed: "sending", done: "done", dead: "refused" },
-  read: `c.order_row_id::text as "orderRowId", o.client_order_id as "clientOrderId", c.requested_by as "requestedBy",
-    o.status as "orderStatus",
+  read: `c.order_row_id::text as "orderRowId", o.client_order_id as "clientOrderId", o.idempotency_key as "idempotencyKey",
+    o.attempts, c.requested_by as "requestedBy", o.status as "orderStatus",
     exists (select from trading_state s where s.scope in ('*', o.instrument) and s.mode = 'halt') as "isHalted"`,
   join: "join outbox_orders o on o.id = c.order_row_id",
 });
