@@ -63,7 +63,7 @@ create table outbox_orders (
   evidence           jsonb,                                -- the broker's last answer, raw
   evidence_digest    text,
   done_at            timestamptz,
-  expires_at         timestamptz not null,                 -- removed after this, if it has ended
+  expires_at         timestamptz not null,                 -- removed after this, if it has ended; the end puts it off once more
 
   constraint order_key_is_unique unique (idempotency_key, caller),
   constraint order_id_is_unique unique (order_id, caller),

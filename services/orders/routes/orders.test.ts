@@ -172,3 +172,26 @@ test("what has ended is removed by its expiry, first from the ledger; what has n
   expect(await clean()).toEqual([1, 0]);
   expect(await t.rows()).toEqual({ ...written(2), history: 4, events: 5 });
 });
+
+test("an order that ended after days in doubt is kept as long after that as any other", async () => {
+  await using t = await setup();
+  const { order } = await t.process();
+  await order(bodyOf("late"));
+  const id = await inDoubt(t, "late");
+  // As if all of it had happened a year ago.
+  await t.db.query(
+    `update outbox_orders set created_at = created_at - interval '1 year', expires_at = expires_at - interval '1 year'`,
+  );
+  await t.db.query(
+    `update idempo_ledger set first_seen_at = first_seen_at - interval '1 year', expires_at = expires_at - interval '1 year'`,
+  );
+  await resolveOrder(t.db, { id, as: "taken", reason: "their books", by: "aki" });
+  expect([await removeFinished(t.db, endedOrders), await removeFinished(t.db, endedLedger)]).toEqual([0, 0]);
+  expect((await order(bodyOf("late"))).statusCode).toBe(200);
+  const { rows } = await t.db.query(
+    `select round(extract(epoch from o.expires_at - o.done_at) / 86400)::int as days,
+            round(extract(epoch from l.expires_at - o.done_at) / 3600)::int as hours
+       from outbox_orders o join idempo_ledger l on l.order_row_id = o.id`,
+  );
+  expect(rows).toEqual([{ days: 90, hours: 48 }]);
+});

@@ -45,6 +45,9 @@ with moved as materialized (
          evidence = coalesce($5::jsonb -> 'evidence', o.evidence),
          evidence_digest = coalesce($5::jsonb ->> 'evidence_digest', o.evidence_digest),
          done_at = case when $3 in ('succeeded', 'aborted') then clock_timestamp() end,
+         -- Kept as long after its end as any other, however late that is: who asks again must not order a second time.
+         expires_at = case when $3 in ('succeeded', 'aborted') then clock_timestamp() + (o.expires_at - o.created_at)
+                           else o.expires_at end,
          locked_by = null, locked_at = null, lease_until = null
    where o.id = $1 and o.status = any($4::text[])
      and case when $2::bigint is null then o.lease_until is null or o.lease_until <= clock_timestamp()
@@ -57,7 +60,9 @@ noted as (
      set status = (select ${ledgerStatusSql("m")} from moved m),
          answer = (select answer from told),
          result_digest = case when $3 in ('succeeded', 'aborted')
-                              then 'sha256:' || encode(sha256((select answer from told)), 'hex') end
+                              then 'sha256:' || encode(sha256((select answer from told)), 'hex') end,
+         expires_at = case when $3 in ('succeeded', 'aborted') then clock_timestamp() + (l.expires_at - l.first_seen_at)
+                           else l.expires_at end
    where l.order_row_id = $1 and (select count(*) from moved) > 0
 ),
 published as (

@@ -1,4 +1,7 @@
-/** What is removed, and when: never an order of which it is not known what became of it, nor its ledger. */
+/**
+ * What is removed, and when: never an order of which it is not known what became of it, nor its ledger; and what has ended
+ * not before it was kept for all of its time since the end.
+ */
 import type { RetentionPolicy } from "@todoke/kernel/retention";
 
 /** Also what hangs on them: history and cancel requests. */
