@@ -68,5 +68,11 @@ export const orderEnded = problem({
 export const orderNotUnresolved = problem({
   code: "order-not-unresolved",
   status: 409,
-  title: "The order is not in doubt, or is being asked about at this moment",
+  title: "The order is not in doubt",
+});
+
+export const orderInHand = problem({
+  code: "order-in-hand",
+  status: 409,
+  title: "A sender has the order in hand at this moment",
 });

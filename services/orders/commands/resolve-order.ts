@@ -1,11 +1,14 @@
 /**
  * A person says what became of an order that the broker could not tell of: it was taken, and has succeeded; or it was not,
- * and is sent again. Who said so, and why, is kept in the same transaction.
+ * and is sent again, however often it was before. Who said so, and why, is kept in the same transaction.
+ *
+ * Nobody's word goes before the broker's: while an order is being sent, or asked about, its answer may be on its way, and to
+ * send the order again then could double it. That is over within the time that the broker has for an answer.
  */
 import { type Db, transaction } from "@todoke/kernel/db";
-import { orderNotFound, orderNotUnresolved } from "../problems.ts";
+import { orderInHand, orderNotFound, orderNotUnresolved } from "../problems.ts";
 import { moveOrder } from "../store/move-order.ts";
-import { lockOrder, type OrderRow, selectOrder } from "../store/orders.ts";
+import { type LockedOrder, lockOrder, type OrderRow, selectOrder } from "../store/orders.ts";
 import { insertResolution, type Resolution } from "../store/resolutions.ts";
 
 export interface Resolving extends Omit<Resolution, "orderRowId"> {
@@ -24,9 +27,23 @@ export async function resolveOrder(db: Db, resolving: Resolving): Promise<OrderR
     const moved =
       as === "taken"
         ? await moveOrder(tx, { ...step, to: "succeeded", ...(brokerOrderId !== undefined && { brokerOrderId }) })
-        : await moveOrder(tx, { ...step, to: "pending" });
-    if (!moved) throw orderNotUnresolved(`order ${id} is ${order.status}`);
+        : await moveOrder(tx, { ...step, to: "pending", anew: true });
+    if (!moved) throw refusalOf(order);
     await insertResolution(tx, { orderRowId: id, as, reason, by });
     return (await selectOrder(tx, id)) as OrderRow;
   });
+}
+
+// As long as most answers take.
+const retryAfterSeconds = 5;
+
+/** The row is locked: an order in doubt that could not be moved is held by whoever asks about it. */
+function refusalOf({ id, status }: LockedOrder) {
+  if (status === "unknown")
+    return orderInHand(`the broker is being asked about order ${id} right now; try again in a moment`, {
+      retryAfterSeconds,
+    });
+  if (status === "sending")
+    return orderInHand(`order ${id} is being sent right now; look at it again in a moment`, { retryAfterSeconds });
+  return orderNotUnresolved(`order ${id} is ${status}`);
 }

@@ -122,7 +122,7 @@ test("an order in doubt is listed until a person says what became of it: taken, 
   const taken = await resolveOrder(t.db, { id: older, as: "taken", reason, by, brokerOrderId: "b-7" });
   expect(taken).toMatchObject({ status: "succeeded", broker_order_id: "b-7", in_doubt_since: null });
   const again = await resolveOrder(t.db, { id: newer, as: "not-taken", reason, by });
-  expect(again).toMatchObject({ status: "pending", attempts: 1, in_doubt_since: null });
+  expect(again).toMatchObject({ status: "pending", attempts: 0, in_doubt_since: null });
   expect((await get("/v1/orders/unresolved")).json().orders).toEqual([]);
   expect((await order(bodyOf("older"))).json()).toMatchObject({ status: "succeeded", broker_order_id: "b-7" });
   expect((await order(bodyOf("newer"))).json()).not.toHaveProperty("unresolved");
@@ -150,9 +150,14 @@ test("nobody resolves an order that the broker is being asked about at this mome
   const id = await inDoubt(t, "k1");
   await t.db.query(`update outbox_orders set lease_epoch = 2, lease_until = now() + interval '1 minute'`);
   const resolving = { id, as: "taken", reason: "r", by: "aki" } as const;
-  await expect(resolveOrder(t.db, resolving)).rejects.toMatchObject({ code: "order-not-unresolved" });
+  await expect(resolveOrder(t.db, resolving)).rejects.toMatchObject({
+    code: "order-in-hand",
+    message: `the broker is being asked about order ${id} right now; try again in a moment`,
+    retryAfterSeconds: 5,
+  });
   await t.db.query(`update outbox_orders set lease_until = now() - interval '1 second'`);
   expect((await resolveOrder(t.db, resolving)).status).toBe("succeeded");
+  await expect(resolveOrder(t.db, resolving)).rejects.toMatchObject({ code: "order-not-unresolved" });
 });
 
 test("what has ended is removed by its expiry, first from the ledger; what has not ended never is", async () => {

@@ -5,6 +5,7 @@ import { expect, test } from "vitest";
 import { type Fault, faultPlan } from "../brokers/faults.ts";
 import type { Broker } from "../brokers/index.ts";
 import { openPaperBroker } from "../brokers/paper/index.ts";
+import { resolveOrder } from "../commands/resolve-order.ts";
 import { askBroker } from "./ask-broker.ts";
 import { startSender } from "./index.ts";
 import { type SenderSettings, sendOrders } from "./send-orders.ts";
@@ -272,6 +273,18 @@ test("the stamp of a clock that was wrong is forgotten once its request is known
   expect(await s.rows(`select status, last_sent_at < now() + interval '1 minute' as ours from outbox_orders`)).toEqual([
     { status: "unknown", ours: true },
   ]);
+});
+
+test("an order that a person says was not taken is sent, also when its attempts were used up", async () => {
+  await using s = await stage({ broker: { dedupes: false } });
+  await s.accept([1]);
+  for (let n = 0; n < 6; n++) await dies(s, { departed: true });
+  await s.sender.runOnce();
+  expect(await s.states()).toMatchObject([{ status: "unknown", attempts: 7 }]);
+  await resolveOrder(s.db, { id: "1", as: "not-taken", reason: "not in their books", by: "aki" });
+  await s.sender.runOnce();
+  expect(await s.states()).toMatchObject([{ status: "succeeded", attempts: 1 }]);
+  expect(s.sends).toHaveLength(1);
 });
 
 test("while all trading is halted nothing is claimed; halted in between, an order goes back without an attempt", async () => {

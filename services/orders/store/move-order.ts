@@ -20,6 +20,8 @@ export interface Move {
   readonly by?: string;
   readonly code?: ReasonCode;
   readonly why?: string;
+  /** With all its attempts before it, as if it had never been sent. */
+  readonly anew?: boolean;
   /** When it is looked at again; at once, if not given. */
   readonly inMs?: number;
   readonly brokerOrderId?: string;
@@ -34,6 +36,7 @@ with moved as materialized (
   update outbox_orders o
      set status = $3,
          changed_by = coalesce($5::jsonb ->> 'by', o.changed_by),
+         attempts = case when $5::jsonb ? 'anew' then 0 else o.attempts end,
          last_error_code = case when $3 = 'succeeded' then null else coalesce($5::jsonb ->> 'code', o.last_error_code) end,
          last_error_msg = case when $3 = 'succeeded' then null
                                when $5::jsonb ? 'code' then $5::jsonb ->> 'why' else o.last_error_msg end,
@@ -91,12 +94,13 @@ export async function moveOrder(db: Db | Tx, move: Move): Promise<boolean> {
 /** A pool runs the statement as a transaction of its own, whose loss is told as CommitUnknown. */
 const isPool = (db: Db | Tx): db is Db => "totalCount" in db;
 
-function saidOf({ by, code, why, inMs = 0, brokerOrderId, result, evidence }: Move) {
+function saidOf({ by, code, why, anew, inMs = 0, brokerOrderId, result, evidence }: Move) {
   return {
     by,
     code,
     why: why === undefined ? undefined : keepable(why),
     in_ms: inMs,
+    ...(anew && { anew }),
     broker_order_id: brokerOrderId,
     result,
     ...(evidence !== undefined && {
