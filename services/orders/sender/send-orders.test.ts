@@ -6,6 +6,7 @@ import { type Fault, faultPlan } from "../brokers/faults.ts";
 import type { Broker } from "../brokers/index.ts";
 import { openPaperBroker } from "../brokers/paper/index.ts";
 import { resolveOrder } from "../commands/resolve-order.ts";
+import { clientOrderId } from "../order-request.ts";
 import { askBroker } from "./ask-broker.ts";
 import { startSender } from "./index.ts";
 import { type SenderSettings, sendOrders } from "./send-orders.ts";
@@ -285,6 +286,23 @@ test("an order that a person says was not taken is sent, also when its attempts 
   await s.sender.runOnce();
   expect(await s.states()).toMatchObject([{ status: "succeeded", attempts: 1 }]);
   expect(s.sends).toHaveLength(1);
+});
+
+test("while all trading is halted, what a dead sender may have sent is asked about, and not sent again", async () => {
+  await using s = await stage({ broker: { dedupes: false } });
+  await s.accept([1, 2]);
+  const order = { instrument: "USDJPY", side: "BUY", qty: "1.50", price: null, timeInForce: "IOC" } as const;
+  const about = { stampedAt: s.paper.clock(), signal: AbortSignal.timeout(60_000) };
+  await s.paper.send({ ...order, clientOrderId: clientOrderId("shop", "key-1") }, about);
+  await dies(s, { departed: true });
+  await s.trade("halt");
+  expect(await s.sender.runOnce()).toMatchObject({ claimed: 2 });
+  expect(await s.states()).toMatchObject([{ status: "succeeded" }, { status: "unknown", attempts: 1 }]);
+  await s.minutesPass();
+  await s.asker.runOnce();
+  expect(await s.sender.runOnce()).toMatchObject({ claimed: 0 });
+  expect(await s.states()).toMatchObject([{ status: "succeeded" }, { status: "pending" }]);
+  expect(s.sends).toEqual([]);
 });
 
 test("while all trading is halted nothing is claimed; halted in between, an order goes back without an attempt", async () => {

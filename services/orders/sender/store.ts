@@ -40,13 +40,48 @@ const outboxOrders = claims<OrderRow>({
   read,
 });
 
-/** Orders to be sent. Before each claim those whose backoff is over are pending again; halted ones are left where they are. */
+/**
+ * Orders to be sent. Before each claim those whose backoff is over are pending again; halted ones are left where they are. What
+ * a dead sender may have sent is claimed all the same while all trading is halted: it is asked about, and then not sent.
+ */
 export const ordersToSend: Claims<OrderRow> = {
   ...outboxOrders,
   async claim(db, request) {
-    return (await makeReady(db)) ? outboxOrders.claim(db, request) : [];
+    return (await makeReady(db)) ? outboxOrders.claim(db, request) : claimDoubts(db, request, doubtsOfTheDead);
   },
 };
+
+const doubtsOfTheDead = {
+  name: "claim doubts of the dead",
+  due: `status = 'sending' and lease_until <= statement_timestamp() and in_doubt_since is not null`,
+  first: "lease_until",
+};
+
+/** Takes orders to ask about them: that is no attempt to send, and is not counted as one. */
+async function claimDoubts(
+  db: Db,
+  { limit, leaseMs, worker }: ClaimRequest,
+  { name, due, first }: { readonly name: string; readonly due: string; readonly first: string },
+): Promise<HeldOrder[]> {
+  const { rows } = await statement<OrderRow & { epoch: string; attempt: number }>(db, {
+    name,
+    text: `
+with due as materialized (
+  select id from outbox_orders where ${due}
+   order by ${first} limit $1 for update skip locked
+),
+claimed as (
+  update outbox_orders
+     set lease_epoch = lease_epoch + 1, locked_by = $2, locked_at = clock_timestamp(),
+         lease_until = clock_timestamp() + $3::float8 * interval '1 millisecond'
+   where id = any(array(select id from due))
+  returning *
+)
+select c.lease_epoch::text as epoch, c.attempts as attempt, ${read} from claimed c`,
+    values: [limit, worker, leaseMs],
+  });
+  return rows.map(({ epoch, attempt, ...row }) => ({ ...row, claim: { key: row.id, epoch, attempt } }));
+}
 
 /** What is halted is not claimed, so that a halt of hours leaves no trail of tries; it is looked at again so often. */
 export const haltedMs = 5_000;
@@ -157,28 +192,13 @@ returning (extract(epoch from next_at - clock_timestamp()) * 1000)::float8 - $2:
 /** Orders in doubt as work. They keep their status while they are asked about; the lease is what another worker respects. */
 export const ordersInDoubt: Claims<OrderRow> = {
   ...outboxOrders,
-  async claim(db: Db, { limit, leaseMs, worker }: ClaimRequest) {
-    const { rows } = await statement<OrderRow & { epoch: string; attempt: number }>(db, {
+  claim: (db, request) =>
+    claimDoubts(db, request, {
       name: "claim orders in doubt",
-      text: `
-with due as materialized (
-  select id from outbox_orders
-   where status = 'unknown' and next_retry_at <= statement_timestamp()
-     and (lease_until is null or lease_until <= statement_timestamp())
-   order by next_retry_at limit $1 for update skip locked
-),
-claimed as (
-  update outbox_orders
-     set lease_epoch = lease_epoch + 1, locked_by = $2, locked_at = clock_timestamp(),
-         lease_until = clock_timestamp() + $3::float8 * interval '1 millisecond'
-   where id = any(array(select id from due))
-  returning *
-)
-select c.lease_epoch::text as epoch, c.attempts as attempt, ${read} from claimed c`,
-      values: [limit, worker, leaseMs],
-    });
-    return rows.map(({ epoch, attempt, ...row }) => ({ ...row, claim: { key: row.id, epoch, attempt } }));
-  },
+      due: `status = 'unknown' and next_retry_at <= statement_timestamp()
+     and (lease_until is null or lease_until <= statement_timestamp())`,
+      first: "next_retry_at",
+    }),
   /** Whatever the outcome is, a worker that could not say what became of them only lets go of them. */
   async settle(db, settlements) {
     const held = settlements.map(({ claim }) => claim);
