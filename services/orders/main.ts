@@ -43,7 +43,7 @@ export const { configFaults, dead, migrate, start } = service({
       const policies = [endedOrders, endedLedger, retentionOf.publishedEvents()];
       use(keepClean(db, policies, { onError }));
       use(outboxTelemetry.watch(db, onError));
-      use(watchOrders(db, onError));
+      use(watchOrders({ db, adapter, onError }));
     }
     if (does("relay")) {
       const about = { name: "orders relay", db, bus, encode: encodeOutboxEvent, settings: workerSettings };

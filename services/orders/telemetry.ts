@@ -4,6 +4,7 @@ import type { HttpApp } from "@todoke/http";
 import type { Db } from "@todoke/kernel/db";
 import { outboxMetrics } from "@todoke/kernel/outbox";
 import { inSpan, logFields, type MetricCatalogue, metersOf, resultOf, watch } from "@todoke/kernel/telemetry";
+import { adapterNames } from "./brokers/index.ts";
 import type { AcceptOrder } from "./commands/accept-order.ts";
 import type { Mismatch, Tell } from "./sender/index.ts";
 import { selectBacklog } from "./store/backlog.ts";
@@ -95,14 +96,15 @@ export const metricCatalogue = {
   "orders.reconciliation.mismatch.current": {
     kind: "gauge",
     unit: "{order}",
-    description: "Orders on which our books and the broker's did not agree at the last look",
+    description:
+      "Orders on which our books and those of the broker in use (ORDERS_BROKER) did not agree at the last look",
     attributes: [],
   },
   "orders.reconciliation.age": {
     kind: "gauge",
     unit: "s",
     description:
-      "How long ago our books were last compared with the broker's; since the first order, if they never were",
+      "How long ago our books were last compared with those of the broker in use; since the first order, if they never were",
     attributes: [],
   },
 } as const satisfies MetricCatalogue;
@@ -196,7 +198,14 @@ export function watchDrift(adapter: string): AsyncDisposable & { tell(driftMs: n
   };
 }
 
-export const watchOrders = (db: Db, onError: (error: unknown) => void): AsyncDisposable =>
+export interface WatchOptions {
+  readonly db: Db;
+  /** The broker in use. */
+  readonly adapter: string;
+  readonly onError: (error: unknown) => void;
+}
+
+export const watchOrders = ({ db, adapter, onError }: WatchOptions): AsyncDisposable =>
   watch({
     scope,
     catalogue: metricCatalogue,
@@ -210,7 +219,7 @@ export const watchOrders = (db: Db, onError: (error: unknown) => void): AsyncDis
     ],
     onError,
     read: async () => {
-      const { pending, sending, failed, unknown, ...of } = await selectBacklog(db);
+      const { pending, sending, failed, unknown, ...of } = await selectBacklog(db, { adapter, adapters: adapterNames });
       return [
         { name: "orders.backlog.current", value: pending, attributes: { status: "pending" } },
         { name: "orders.backlog.current", value: sending, attributes: { status: "sending" } },

@@ -95,6 +95,9 @@ export interface Broker extends AsyncDisposable {
   list(since: Date, signal: AbortSignal): AsyncIterable<BrokerResult>;
 }
 
+/** The names of all adapters: what an order says that it goes to. */
+export const adapterNames: readonly BrokerSettings["kind"][] = ["paper", "http"];
+
 export type BrokerSettings =
   | {
       readonly kind: "paper";

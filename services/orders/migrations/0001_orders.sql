@@ -35,7 +35,7 @@ create table outbox_orders (
   client_order_id    text not null,                        -- what the broker knows it by: the same at every try, for ever
   order_request_json jsonb not null,                       -- as it was checked: text in NFC, decimals as text
   request_digest     text not null,
-  adapter            text not null,
+  adapter            text not null,                        -- the broker that it goes to: no other is sent it, or asked about it
   instrument         text not null,
   side               text not null,
   qty                numeric not null,
@@ -86,13 +86,13 @@ create table outbox_orders (
 );
 
 -- claim: what is ready; and how old the oldest is
-create index outbox_orders_ready on outbox_orders (next_retry_at) where status = 'pending';
+create index outbox_orders_ready on outbox_orders (adapter, next_retry_at) where status = 'pending';
 -- claim: what dead workers held
-create index outbox_orders_leased on outbox_orders (lease_until) where status = 'sending';
+create index outbox_orders_leased on outbox_orders (adapter, lease_until) where status = 'sending';
 -- what waits for its next try
 create index outbox_orders_failed on outbox_orders (next_retry_at) where status = 'failed';
 -- what is in doubt: asked about when due, and the operator's list
-create index outbox_orders_unknown on outbox_orders (next_retry_at) where status = 'unknown';
+create index outbox_orders_unknown on outbox_orders (adapter, next_retry_at) where status = 'unknown';
 create index outbox_orders_in_doubt on outbox_orders (in_doubt_since, id) where status = 'unknown';
 -- reconciliation: what ended well of late
 create index outbox_orders_succeeded on outbox_orders (done_at) where status = 'succeeded';
@@ -176,6 +176,7 @@ create trigger order_status_history_is_not_emptied before truncate on order_stat
 -- Cancels of what may have been sent: asked of the broker by a worker of their own.
 create table cancel_requests (
   order_row_id  bigint primary key references outbox_orders on delete cascade,
+  adapter       text not null,                             -- the order's
   requested_by  text not null,
   requested_at  timestamptz not null default now(),
   status        text not null default 'requested',
@@ -193,8 +194,8 @@ create table cancel_requests (
 ) with (fillfactor = 50);
 
 -- claim: what is ready, and what dead workers held
-create index cancel_requests_ready on cancel_requests (next_retry_at) where status = 'requested';
-create index cancel_requests_leased on cancel_requests (lease_until) where status = 'sending';
+create index cancel_requests_ready on cancel_requests (adapter, next_retry_at) where status = 'requested';
+create index cancel_requests_leased on cancel_requests (adapter, lease_until) where status = 'sending';
 
 -- The kill switch: '*' is all instruments. No row is active.
 create table trading_state (

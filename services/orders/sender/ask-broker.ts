@@ -57,6 +57,7 @@ export function askBroker({ db, broker, settings, tell, onError, ...waking }: As
     name: "order asker",
     db,
     claims: ordersInDoubt,
+    queue: broker.name,
     run: (orders, { signal }) => orders.map((order) => ask(order, signal)),
     settings: { concurrency, batchMax: concurrency, leaseMs, pollMs, attemptsMax: Number.MAX_SAFE_INTEGER },
     onError,

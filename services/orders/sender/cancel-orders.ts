@@ -58,6 +58,7 @@ export function cancelOrders({ db, broker, settings, tell, onError, ...waking }:
     name: "order canceller",
     db,
     claims: cancelRequests,
+    queue: broker.name,
     run: (requests, { signal }) => requests.map((request) => cancel(request, signal)),
     settings: { concurrency, batchMax: concurrency, leaseMs, pollMs, attemptsMax: Number.MAX_SAFE_INTEGER },
     onError,

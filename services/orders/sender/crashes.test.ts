@@ -14,7 +14,7 @@ const longMs = { withinMs: 60_000 };
 
 async function stage({ dedupes, args = [] }: { readonly dedupes: boolean; readonly args?: readonly string[] }) {
   const parts = new AsyncDisposableStack();
-  const t = parts.use(await setup());
+  const t = parts.use(await setup({ adapter: "http" }));
   const window = ["--window-ms", String(windowMs), "--slow-ms", "1500"];
   const simulator = parts.use(await startSimulator(...window, ...(dedupes ? [] : ["--no-dedupe"]), ...args));
 

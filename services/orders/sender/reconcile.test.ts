@@ -106,3 +106,36 @@ test("a look that fails is told, and the time of the last good one stays", async
   await using _ = startReconciler({ ...failing, everyMs: 10 });
   await until("it has failed twice more", () => s.errors.length >= 2);
 });
+
+test("orders of another broker are not missed, nor those that were in doubt for longer than the list goes back", async () => {
+  await using s = await stage();
+  await s.accept([1, 2, 3]);
+  await s.sender.runOnce();
+  await s.db.query(`delete from paper_broker.orders where client_order_id <> $1`, [idOf(3)]);
+  const ours = (n: number, change: string) =>
+    s.db.query(`update outbox_orders set ${change} where client_order_id = $1`, [idOf(n)]);
+  await ours(1, "adapter = 'http'");
+  await ours(2, "first_sent_at = now() - interval '3 days'");
+  expect(await reconcile(s)).toEqual([]);
+  await ours(3, "adapter = 'http'");
+  expect(await reconcile(s)).toMatchObject([{ clientOrderId: idOf(3), detail: "we have it as sent to http" }]);
+});
+
+test("an order that a list shows on two pages is one; another under the same name is told", async () => {
+  const list: { twice?: string } = {};
+  await using s = await stage({
+    async *list(since, signal) {
+      for await (const each of s.paper.list(since, signal)) {
+        yield each;
+        yield { ...each, brokerOrderId: list.twice ?? each.brokerOrderId };
+      }
+    },
+  });
+  await s.accept([1]);
+  await s.sender.runOnce();
+  expect(await reconcile(s)).toEqual([]);
+  list.twice = "paper-9";
+  expect(await reconcile(s)).toMatchObject([
+    { kind: "different", detail: "it was taken twice; the second is paper-9" },
+  ]);
+});

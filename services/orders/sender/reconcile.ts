@@ -14,6 +14,7 @@ import {
   type BookedOrder,
   failReconciliation,
   finishReconciliation,
+  type Succeeded,
   selectBooked,
   selectSucceeded,
   startReconciliation,
@@ -61,7 +62,8 @@ export async function reconcile(options: ReconcilerOptions, stopping?: AbortSign
   const asker = askBroker({ db, broker, settings, tell, onError });
   const signal = AbortSignal.any([AbortSignal.timeout(lookMaxMs), ...(stopping ? [stopping] : [])]);
   try {
-    await askAboutAll(db, asker, signal);
+    await makeDoubtsDue(db, broker.name);
+    await askAboutAll(asker, signal);
     const { seen, mismatches } = await compare({ db, broker, startedAt, signal });
     const details = mismatches.slice(0, detailsMax);
     await finishReconciliation(db, broker.name, { seen, mismatches: mismatches.length, details });
@@ -75,8 +77,7 @@ export async function reconcile(options: ReconcilerOptions, stopping?: AbortSign
   }
 }
 
-async function askAboutAll(db: Db, asker: Worker, signal: AbortSignal): Promise<void> {
-  await makeDoubtsDue(db);
+async function askAboutAll(asker: Worker, signal: AbortSignal): Promise<void> {
   // Each that was asked about is due again later: it ends when all have had their turn.
   for (let more = true; more && !signal.aborted; ) more = (await asker.runOnce()).claimed > 0;
 }
@@ -91,7 +92,8 @@ interface Comparison {
 async function compare(look: Comparison): Promise<{ seen: number; mismatches: Mismatch[] }> {
   const { db, broker, startedAt, signal } = look;
   const since = new Date(startedAt.getTime() - dayMs);
-  const atBroker = new Set<string>();
+  /** What the broker calls each. */
+  const atBroker = new Map<string, string>();
   const mismatches: Mismatch[] = [];
   const page: BrokerResult[] = [];
   const comparePage = async () => {
@@ -99,9 +101,16 @@ async function compare(look: Comparison): Promise<{ seen: number; mismatches: Mi
     const [ids, qtys] = [theirs.map((each) => each.clientOrderId), theirs.map((each) => each.qty)];
     const ours = await selectBooked(db, { ids, qtys });
     for (const each of theirs) {
-      const mismatch = mismatchOf(each, ours.get(each.clientOrderId), atBroker.has(each.clientOrderId));
-      if (mismatch) mismatches.push({ clientOrderId: each.clientOrderId, ...mismatch });
-      atBroker.add(each.clientOrderId);
+      const { clientOrderId, brokerOrderId } = each;
+      const before = atBroker.get(clientOrderId);
+      // One that was taken while its list was read may stand on two pages of it.
+      if (before === brokerOrderId) continue;
+      const mismatch = mismatchOf(each, ours.get(clientOrderId), {
+        adapter: broker.name,
+        isSecond: before !== undefined,
+      });
+      if (mismatch) mismatches.push({ clientOrderId, ...mismatch });
+      atBroker.set(clientOrderId, brokerOrderId);
     }
   };
   // An hour more than we ask of our own books: the two clocks need not agree.
@@ -112,7 +121,7 @@ async function compare(look: Comparison): Promise<{ seen: number; mismatches: Mi
     if (page.length === pageMax) await comparePage();
   }
   await comparePage();
-  for await (const clientOrderId of succeededOrders(db, { from: since, to: startedAt })) {
+  for await (const clientOrderId of succeededOrders(db, { adapter: broker.name, from: since, to: startedAt })) {
     signal.throwIfAborted();
     if (!atBroker.has(clientOrderId)) {
       mismatches.push({ clientOrderId, kind: "missing", detail: "the broker does not list it" });
@@ -122,9 +131,9 @@ async function compare(look: Comparison): Promise<{ seen: number; mismatches: Mi
 }
 
 /** Only those that had ended when the look began: the broker's list was read after that. */
-async function* succeededOrders(db: Db, between: { readonly from: Date; readonly to: Date }): AsyncIterable<string> {
+async function* succeededOrders(db: Db, those: Succeeded): AsyncIterable<string> {
   for (let after = "0"; ; ) {
-    const page = await selectSucceeded(db, { ...between, after, limit: pageMax });
+    const page = await selectSucceeded(db, { ...those, after, limit: pageMax });
     for (const { id, clientOrderId } of page) {
       after = id;
       yield clientOrderId;
@@ -135,8 +144,19 @@ async function* succeededOrders(db: Db, between: { readonly from: Date; readonly
 
 type Difference = Omit<Mismatch, "clientOrderId">;
 
-function mismatchOf(theirs: BrokerResult, ours: BookedOrder | undefined, isSecond: boolean): Difference | undefined {
+interface Listed {
+  readonly adapter: string;
+  /** The broker lists another by this name. */
+  readonly isSecond: boolean;
+}
+
+function mismatchOf(
+  theirs: BrokerResult,
+  ours: BookedOrder | undefined,
+  { adapter, isSecond }: Listed,
+): Difference | undefined {
   if (!ours) return { kind: "not-ours", detail: `the broker calls it ${theirs.brokerOrderId}` };
+  if (ours.adapter !== adapter) return { kind: "different", detail: `we have it as sent to ${ours.adapter}` };
   if (isSecond) return { kind: "different", detail: `it was taken twice; the second is ${theirs.brokerOrderId}` };
   if (ours.status === "aborted") return { kind: "taken-though-ended", detail: "we have it as not carried out" };
   if (ours.status === "pending" || ours.status === "failed") {

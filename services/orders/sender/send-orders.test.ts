@@ -5,10 +5,13 @@ import { expect, test } from "vitest";
 import { type Fault, faultPlan } from "../brokers/faults.ts";
 import type { Broker } from "../brokers/index.ts";
 import { openPaperBroker } from "../brokers/paper/index.ts";
+import { cancelOrder } from "../commands/cancel-order.ts";
 import { resolveOrder } from "../commands/resolve-order.ts";
 import { clientOrderId } from "../order-request.ts";
 import { askBroker } from "./ask-broker.ts";
+import { cancelOrders } from "./cancel-orders.ts";
 import { startSender } from "./index.ts";
+import { reconcile } from "./reconcile.ts";
 import { type SenderSettings, sendOrders } from "./send-orders.ts";
 import { takeTurn } from "./store.ts";
 import { type Tell, tellNobody } from "./tell.ts";
@@ -432,4 +435,28 @@ test("an order that has to wait long for its turn goes back without an attempt",
 test("a sender cannot be started with a lease that its requests may outlast", async () => {
   await using s = await stage();
   expect(() => startSender({ ...s, settings: { ...quick, leaseMs: 10_000 } })).toThrow("twice as long");
+});
+
+test("an order of another broker is neither sent nor asked about, however long it waits: that one may have it", async () => {
+  const asked: string[] = [];
+  const find = async (id: string) => {
+    asked.push(id);
+    return { kind: "never" } as const;
+  };
+  await using s = await stage({ broker: { name: "http", find } });
+  await s.accept([1, 2, 3]);
+  const its = (n: number) => `where order_id = 'order-${n}'`;
+  const died = `update outbox_orders set status = 'sending', attempts = 1, lease_epoch = 1, lease_until = now(),
+                       in_doubt_since = now(), last_sent_at = now() - interval '1 hour'`;
+  for (const n of [2, 3]) await s.db.query(`${died} ${its(n)}`);
+  await s.db.query(
+    `update outbox_orders set status = 'unknown', lease_until = null, last_error_code = 'BROKER_TIMEOUT' ${its(3)}`,
+  );
+  const cancel = cancelOrder({ db: s.db, onAborted: () => {}, onRequested: () => {} });
+  await cancel({ caller: "shop", idempotencyKey: "key-3" });
+  const before = await s.rows(`select * from outbox_orders order by id`);
+  for (const each of [s.sender, s.asker, cancelOrders(s)]) expect(await each.runOnce()).toMatchObject({ claimed: 0 });
+  await reconcile(s);
+  expect(await s.rows(`select * from outbox_orders order by id`)).toEqual(before);
+  expect({ asked, sends: s.sends }).toEqual({ asked: [], sends: [] });
 });

@@ -154,6 +154,7 @@ export function sendOrders({ db, broker, settings, tell, onError, ...waking }: S
     name: "order sender",
     db,
     claims: ordersToSend,
+    queue: broker.name,
     run: (orders, lease) => orders.map((order) => work(order, lease)),
     // An order in doubt is never given up, so the count of attempts is ours to judge.
     settings: { concurrency, batchMax: concurrency, leaseMs, pollMs, attemptsMax: Number.MAX_SAFE_INTEGER },

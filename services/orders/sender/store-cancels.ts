@@ -21,6 +21,7 @@ export const cancelRequests = claims<CancelRow>({
   table: "cancel_requests",
   key: "order_row_id",
   keyType: "bigint",
+  queue: "adapter",
   states: { ready: "requested", claimed: "sending", done: "done", dead: "refused" },
   read: `c.order_row_id::text as "orderRowId", o.client_order_id as "clientOrderId", o.idempotency_key as "idempotencyKey",
     o.attempts, c.requested_by as "requestedBy", o.status as "orderStatus",

@@ -4,6 +4,8 @@ import type { OrderStatus } from "../order.ts";
 
 export interface BookedOrder {
   readonly clientOrderId: string;
+  /** The broker that it goes to. */
+  readonly adapter: string;
   readonly status: OrderStatus;
   readonly instrument: string;
   readonly side: string;
@@ -19,7 +21,7 @@ export async function selectBooked(
 ): Promise<ReadonlyMap<string, BookedOrder>> {
   const { rows } = await db.query<BookedOrder>({
     name: "select booked orders",
-    text: `select o.client_order_id as "clientOrderId", o.status, o.instrument, o.side,
+    text: `select o.client_order_id as "clientOrderId", o.adapter, o.status, o.instrument, o.side,
                   o.broker_order_id as "brokerOrderId", o.qty::text = i.qty or trim_scale(o.qty)::text = i.qty as "sameQty"
              from unnest($1::text[], $2::text[]) as i(id, qty)
              cross join lateral (select * from outbox_orders o where o.client_order_id = i.id limit 1) o`,
@@ -28,22 +30,24 @@ export async function selectBooked(
   return new Map(rows.map((row) => [row.clientOrderId, row]));
 }
 
-/** Orders that ended well within these times, a page at a time. */
+/** Orders of a broker that ended well before `to`, and neither were sent nor ended before `from`. */
+export interface Succeeded {
+  readonly adapter: string;
+  readonly from: Date;
+  readonly to: Date;
+}
+
+/** A page at a time. What was in doubt for longer than that, the broker took at a time that its list does not reach back to. */
 export async function selectSucceeded(
   db: Db,
-  {
-    from,
-    to,
-    after,
-    limit,
-  }: { readonly from: Date; readonly to: Date; readonly after: string; readonly limit: number },
+  { adapter, from, to, after, limit }: Succeeded & { readonly after: string; readonly limit: number },
 ): Promise<readonly { readonly id: string; readonly clientOrderId: string }[]> {
   const { rows } = await db.query<{ id: string; clientOrderId: string }>({
     name: "select succeeded orders",
     text: `select id::text as id, client_order_id as "clientOrderId" from outbox_orders
-            where status = 'succeeded' and done_at >= $1 and done_at < $2 and id > $3
-            order by id limit $4`,
-    values: [from.toISOString(), to.toISOString(), after, limit],
+            where status = 'succeeded' and done_at >= $1 and done_at < $2 and first_sent_at >= $1 and adapter = $3 and id > $4
+            order by id limit $5`,
+    values: [from.toISOString(), to.toISOString(), adapter, after, limit],
   });
   return rows;
 }

@@ -1,4 +1,7 @@
-/** The SQL of orders as work: how they are claimed, let go to the broker, and asked about while they are in doubt. */
+/**
+ * The SQL of orders as work: how they are claimed, let go to the broker, and asked about while they are in doubt. A worker
+ * claims the orders of its own broker alone: another, asked about one of them, would say in good faith that it never had it.
+ */
 import { type Claimed, type ClaimRequest, type Claims, claims } from "@todoke/kernel/claims";
 import { type Db, statement } from "@todoke/kernel/db";
 import type { ReasonCode } from "../order.ts";
@@ -35,6 +38,7 @@ const outboxOrders = claims<OrderRow>({
   table: "outbox_orders",
   key: "id",
   keyType: "bigint",
+  queue: "adapter",
   states: { ready: "pending", claimed: "sending", done: "succeeded", dead: "aborted" },
   columns: { attempts: "attempts", lastError: "last_error_msg" },
   read,
@@ -60,14 +64,14 @@ const doubtsOfTheDead = {
 /** Takes orders to ask about them: that is no attempt to send, and is not counted as one. */
 async function claimDoubts(
   db: Db,
-  { limit, leaseMs, worker }: ClaimRequest,
+  { limit, leaseMs, worker, queue }: ClaimRequest,
   { name, due, first }: { readonly name: string; readonly due: string; readonly first: string },
 ): Promise<HeldOrder[]> {
   const { rows } = await statement<OrderRow & { epoch: string; attempt: number }>(db, {
     name,
     text: `
 with due as materialized (
-  select id from outbox_orders where ${due}
+  select id from outbox_orders where adapter = $4 and ${due}
    order by ${first} limit $1 for update skip locked
 ),
 claimed as (
@@ -78,7 +82,7 @@ claimed as (
   returning *
 )
 select c.lease_epoch::text as epoch, c.attempts as attempt, ${read} from claimed c`,
-    values: [limit, worker, leaseMs],
+    values: [limit, worker, leaseMs, queue],
   });
   return rows.map(({ epoch, attempt, ...row }) => ({ ...row, claim: { key: row.id, epoch, attempt } }));
 }
@@ -215,14 +219,15 @@ export const ordersInDoubt: Claims<OrderRow> = {
   },
 };
 
-/** All orders in doubt are due now: for a reconciliation, which asks about every one. */
-export async function makeDoubtsDue(db: Db): Promise<void> {
+/** All orders in doubt at this broker are due now: for a reconciliation, which asks about every one. */
+export async function makeDoubtsDue(db: Db, adapter: string): Promise<void> {
   await statement(db, {
     name: "make doubts due",
     text: `update outbox_orders set next_retry_at = clock_timestamp()
             where id = any(array(select id from outbox_orders
-                                  where status = 'unknown' and next_retry_at > statement_timestamp()
+                                  where status = 'unknown' and adapter = $1 and next_retry_at > statement_timestamp()
                                   order by next_retry_at limit 10000 for update skip locked))`,
+    values: [adapter],
   });
 }
 

@@ -23,7 +23,8 @@ export interface OrderState {
   readonly last_error_code: string | null;
 }
 
-export async function setup() {
+/** Orders that are accepted go to the adapter. */
+export async function setup({ adapter = "paper" }: { readonly adapter?: string } = {}) {
   const t = await testDatabase({ schema: "orders", sets: [kernelMigrations, own] });
   const rows = async (text: string, ...values: unknown[]) => (await t.db.query(text, values)).rows;
   return {
@@ -39,7 +40,7 @@ export async function setup() {
         client_order_id: clientOrderId("shop", `key-${n}`),
         request: { time_in_force: "IOC" },
         request_digest: `sha256:${n}`,
-        adapter: "paper",
+        adapter,
         instrument,
         side: "BUY",
         qty: "1.50",

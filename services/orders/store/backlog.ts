@@ -9,29 +9,39 @@ export interface OrderBacklog {
   /** How long the order has been waiting that waits longest to be sent; 0 where none does. */
   readonly oldestPendingMs: number;
   readonly oldestUnresolvedMs: number;
-  /** What the two sides' books did not agree on at the last look, over all brokers. */
+  /** What our books and those of the broker in use did not agree on at the last look. */
   readonly mismatches: number;
-  /** How long ago the books were last compared; where they never were, how long there have been orders. */
+  /** How long ago they were last compared; where they never were, how long there have been orders. */
   readonly comparedAgoMs: number;
 }
 
-const oldest = (column: string, status: string, since = column) =>
-  `coalesce((select extract(epoch from clock_timestamp() - ${column}) * 1000 from outbox_orders
-              where status = '${status}' order by ${since} limit 1), 0)::float8`;
+const agoMs = (column: string) => `extract(epoch from clock_timestamp() - ${column}) * 1000`;
 
-export async function selectBacklog(db: Db): Promise<OrderBacklog> {
+export interface Brokers {
+  /** The one in use. */
+  readonly adapter: string;
+  /** All that there are: orders of one that is in use no more wait as well. */
+  readonly adapters: readonly string[];
+}
+
+export async function selectBacklog(db: Db, { adapter, adapters }: Brokers): Promise<OrderBacklog> {
   const { rows } = await db.query<OrderBacklog>({
     name: "select order backlog",
     text: `select (select count(*) from outbox_orders where status = 'pending')::int as pending,
                   (select count(*) from outbox_orders where status = 'sending')::int as sending,
                   (select count(*) from outbox_orders where status = 'failed')::int as failed,
                   (select count(*) from outbox_orders where status = 'unknown')::int as unknown,
-                  ${oldest("created_at", "pending", "next_retry_at")} as "oldestPendingMs",
-                  ${oldest("in_doubt_since", "unknown")} as "oldestUnresolvedMs",
-                  coalesce((select sum(mismatches) from reconciliations), 0)::int as mismatches,
-                  coalesce(extract(epoch from clock_timestamp() - coalesce(
-                    (select max(last_ok_at) from reconciliations),
-                    (select created_at from outbox_orders order by created_at limit 1))) * 1000, 0)::float8 as "comparedAgoMs"`,
+                  coalesce((select max(${agoMs("first.created_at")}) from unnest($2::text[]) as b(adapter)
+                             cross join lateral (select o.created_at from outbox_orders o
+                                                  where o.status = 'pending' and o.adapter = b.adapter
+                                                  order by o.next_retry_at limit 1) first), 0)::float8 as "oldestPendingMs",
+                  coalesce((select ${agoMs("in_doubt_since")} from outbox_orders
+                             where status = 'unknown' order by in_doubt_since limit 1), 0)::float8 as "oldestUnresolvedMs",
+                  coalesce((select mismatches from reconciliations where adapter = $1), 0)::int as mismatches,
+                  coalesce(${agoMs(`coalesce((select last_ok_at from reconciliations where adapter = $1),
+                                             (select created_at from outbox_orders order by created_at limit 1))`)},
+                           0)::float8 as "comparedAgoMs"`,
+    values: [adapter, adapters],
   });
   return rows[0] as OrderBacklog;
 }

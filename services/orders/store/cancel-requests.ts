@@ -5,7 +5,8 @@ import type { Tx } from "@todoke/kernel/db";
 export async function insertCancelRequest(tx: Tx, orderRowId: string, by: string): Promise<void> {
   await tx.query({
     name: "insert cancel request",
-    text: `insert into cancel_requests (order_row_id, requested_by) values ($1, $2) on conflict (order_row_id) do nothing`,
+    text: `insert into cancel_requests (order_row_id, adapter, requested_by)
+           select id, adapter, $2 from outbox_orders where id = $1 on conflict (order_row_id) do nothing`,
     values: [orderRowId, by],
   });
 }
