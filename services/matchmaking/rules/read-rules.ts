@@ -4,7 +4,6 @@
  * docs/guides/matchmaking-rules.md tells how such a file is written; built-in.yaml is one.
  */
 import { hash } from "node:crypto";
-import { modePattern } from "../ticket-id.ts";
 import {
   entriesOf,
   fieldsOf,
@@ -15,7 +14,8 @@ import {
   type Spot,
   textOf,
   wholeNumberOf,
-} from "./spots.ts";
+} from "@todoke/http/spots";
+import { modePattern } from "../ticket-id.ts";
 import type { ModeRules, Rules, Step } from "./types.ts";
 
 /** What is wrong with a rules file: "matchmaking.yaml:12: modes.ranked.teams should be …", a sentence each. */
@@ -56,7 +56,7 @@ export function readRules(text: string, file: string): Rules {
   const bytes = Buffer.byteLength(text);
   if (bytes > bounds.fileBytes)
     throw new RulesFaulty([`${file}:1: the file has ${bytes} bytes; ${bounds.fileBytes} is the most that is read`]);
-  const { root, faults } = openYaml(text, file);
+  const { root, faults } = openYaml({ text, file });
   // What is no YAML would only be told a second time, in odder words.
   const modes = faults.all().length === 0 ? modesIn(root) : new Map();
   if (faults.all().length > 0) throw new RulesFaulty(faults.all());

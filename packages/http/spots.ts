@@ -5,8 +5,8 @@
  * that a file is mended once. Aliases and tags are refused: a small file stays small, and a value is what it looks like.
  */
 
-import { nearest } from "@todoke/http/nearest";
 import { isAlias, isMap, isNode, isScalar, isSeq, LineCounter, type Node, parseDocument, visit } from "yaml";
+import { nearest } from "./nearest.ts";
 
 export interface Spot {
   /** "modes.ranked.skill.window[1].after"; empty for the whole file. */
@@ -44,14 +44,22 @@ function faultsOf(file: string, lines: LineCounter): Faults {
   };
 }
 
+export interface YamlFile {
+  readonly text: string;
+  /** What the faults call it. */
+  readonly file: string;
+  /** "texts": nothing is read as a number or a boolean, and every value is the text that stands there: 0.1 is a tenth. */
+  readonly as?: "values" | "texts";
+}
+
 /** The whole file as a spot, and what is wrong with it so far: all that is no YAML, or YAML of a kind not taken here. */
-export function openYaml(text: string, file: string): { readonly root: Spot; readonly faults: Faults } {
+export function openYaml({ text, file, as = "values" }: YamlFile): { readonly root: Spot; readonly faults: Faults } {
   const lines = new LineCounter();
   const faults = faultsOf(file, lines);
   const document = parseDocument(text, {
     lineCounter: lines,
     prettyErrors: false,
-    schema: "core",
+    schema: as === "texts" ? "failsafe" : "core",
     stringKeys: true,
     logLevel: "error",
   });
@@ -100,7 +108,8 @@ function spotOf({ path, node, from, faults }: Placed): Spot {
 }
 
 /** Nothing is written there: the name alone, or nothing at all. */
-export const isBlank = ({ node }: Spot): boolean => node === null || (isScalar(node) && node.value === null);
+export const isBlank = ({ node }: Spot): boolean =>
+  node === null || (isScalar(node) && (node.value === null || (node.type === "PLAIN" && node.source === "")));
 
 /** The values of a map by their names, in the order of the file; undefined where it is none. */
 export function entriesOf(spot: Spot): Map<string, Spot> | undefined {
@@ -160,10 +169,18 @@ export function wholeNumberOf(spot: Spot, { min, max, any }: Range): number | un
 }
 
 export function textOf(spot: Spot, { pattern, what }: { readonly pattern: RegExp; readonly what: string }) {
-  const value = isScalar(spot.node) ? spot.node.value : undefined;
-  if (typeof value === "string" && pattern.test(value)) return value;
-  spot.refuse(`should be ${what}${foundIn(spot)}`);
-  return undefined;
+  return readOf(spot, { read: (text) => (pattern.test(text) ? text : undefined), what });
+}
+
+/** What a text is read as; undefined, and told, where it cannot be. */
+export function readOf<Value>(
+  spot: Spot,
+  { read, what }: { readonly read: (text: string) => Value | undefined; readonly what: string },
+): Value | undefined {
+  const text = isScalar(spot.node) ? spot.node.value : undefined;
+  const value = typeof text === "string" ? read(text) : undefined;
+  if (value === undefined) spot.refuse(`should be ${what}${foundIn(spot)}`);
+  return value;
 }
 
 function foundIn({ node }: Spot): string {
