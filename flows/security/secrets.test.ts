@@ -94,12 +94,31 @@ async function failures(player: string): Promise<void> {
       headers: { "idempotency-key": randomUUID() },
       body: { user_id: "u_1", stock_keeping_unit: "item1", reason: "purchase", purchase_id: "p_1" },
     });
+  const order = () =>
+    tell(`${served.urlOf("orders")}/do/order`, {
+      method: "POST",
+      bearer: served.apiKey,
+      headers: { "idempotency-key": "k-1" },
+      body: { ...anOrder, idempotency_key: "k-1" },
+    });
   await away("account.users", async () => expect((await me()).status).toBeGreaterThanOrEqual(500));
   await away("gateway_bff.sessions", async () => expect((await me()).status).toBe(500));
   await away("entitlement.entitlements", async () => expect((await grant()).status).toBe(500));
+  await away("orders.idempo_ledger", async () => expect((await order()).status).toBe(500));
   expect((await me()).status).toBe(200);
   expect((await grant()).status).toBe(201);
+  expect((await order()).status).toBe(201);
+  await until("the broker was asked to take it", () => served.logged().includes("BROKER_DOWN"));
 }
+
+const anOrder = {
+  order_id: "o-1",
+  instrument: "BTC-USD",
+  side: "BUY",
+  qty: "0.5",
+  price: "60000",
+  requested_at: "2026-01-31T09:30:00Z",
+};
 
 /** A log-in that the provider refuses, for the code is not its own. */
 async function refusedLogIn(code: string): Promise<void> {
@@ -207,6 +226,7 @@ test("no secret is in any line, trace, metric, row or answer, whatever went well
     "API key": apiKey,
     "client secret": env.OIDC_CLIENT_SECRET ?? "",
     "secret of sessions": env.GATEWAY_BFF_SECRET ?? "",
+    "secret of the broker": env.ORDERS_BROKER_SECRET ?? "",
     "signing key": env.GATEWAY_BFF_TOKEN_KEY?.split("=")[1] ?? "",
   };
   // They are full: a search of nothing finds nothing.

@@ -13,7 +13,15 @@ import { startIdentityProvider } from "@todoke/identity";
 import { freePort, testDatabase, until } from "@todoke/kernel/testing";
 import { todoke } from "../serving.ts";
 
-export const names = ["account", "entitlement", "notification", "matchmaking", "points", "gateway-bff"] as const;
+export const names = [
+  "account",
+  "entitlement",
+  "notification",
+  "matchmaking",
+  "points",
+  "orders",
+  "gateway-bff",
+] as const;
 type Name = (typeof names)[number];
 
 export const variableOf = (name: string, what: string) => `${name.toUpperCase().replaceAll("-", "_")}_${what}`;
@@ -51,8 +59,12 @@ export async function startServed(more: Record<string, string> = {}) {
     ...Object.fromEntries(names.map((name) => [variableOf(name, "URL"), urlOf(name)])),
     DATABASE_URL: role.url,
     LOG_LEVEL: "debug",
-    TODOKE_API_KEYS: `shop=entitlements:write+points:write+read=${hash("sha256", apiKey, "hex")}`,
+    TODOKE_API_KEYS: `shop=entitlements:write+points:write+orders:write+read=${hash("sha256", apiKey, "hex")}`,
     TODOKE_TOKEN_KEYS: textOfVerifyingKey(publicPartOf("gateway-bff", key)),
+    // A broker elsewhere has a secret; this one is not there.
+    ORDERS_BROKER: "http",
+    ORDERS_BROKER_URL: "http://127.0.0.1:1",
+    ORDERS_BROKER_SECRET: newSecret(),
     ACCOUNT_ADMINS: `${provider.issuer} admin`,
     GATEWAY_BFF_TOKEN_KEY: textOfSigningKey(key),
     GATEWAY_BFF_SECRET: randomBytes(32).toString("base64url"),

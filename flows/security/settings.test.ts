@@ -59,6 +59,11 @@ test.each<[string, string, Record<string, string>]>([
       NOTIFICATION_WEBHOOK_SECRET: "SECRET",
     },
   ],
+  [
+    "a broker's secret where it does not belong",
+    "serve",
+    { ORDERS_BROKER: "http", ORDERS_BROKER_URL: "https://u:SECRET@x.example", ORDERS_BROKER_SECRET: "SECRET" },
+  ],
 ])("a process that ends because of %s does not print the secret in it", async (_what, command, wrong) => {
   const secret = canary("setting");
   const changed = Object.entries(wrong).map(([name, value]) => [name, value.replaceAll("SECRET", secret)]);
