@@ -46,6 +46,39 @@ test("every answer of the table: 201, 200, 409, 422, 429 and 503", long, async (
   expect((await place(at, orderOf("k-1"))).text).toBe(again.text);
 });
 
+test(
+  "where the books must have been compared, new orders get 503 while they cannot be; known keys are answered",
+  long,
+  async () => {
+    await using desk = await openDesk({ settings: { ORDERS_REQUIRE_RECONCILIATION: "true" } });
+    const at = await desk.serve({ ORDERS_ROLES: "api" });
+    // Each looks at the books as soon as it starts.
+    const reconciler = () => desk.launch({ ORDERS_ROLES: "reconciler" });
+    const look = async () => (await desk.db.query(`select last_ok_at, last_error from reconciliations`)).rows[0];
+    const isTaken = (key: string) => async () => (await place(at, orderOf(key))).status === 201;
+
+    const refused = await place(at, orderOf("k-1"));
+    expect(refused).toMatchObject({ status: 503, body: { code: "reconciliation-failing" } });
+    expect(refused.headers.get("retry-after")).toBe("30");
+    expect(await desk.statusOf("k-1")).toBeUndefined();
+    const first = await reconciler();
+    await until("the books were compared, and it is taken in", isTaken("k-1"), patient);
+
+    first.signal("SIGKILL");
+    await first.exited;
+    await desk.simulator.kill();
+    await desk.db.query(`update reconciliations set last_ok_at = last_ok_at - interval '4 minutes'`);
+    await reconciler();
+    await until("a look has failed", async () => (await look())?.last_error !== null, patient);
+    expect(await place(at, orderOf("k-2"))).toMatchObject({ status: 503, body: { code: "reconciliation-failing" } });
+    expect(await place(at, orderOf("k-1"))).toMatchObject({ status: 200, body: { status: "accepted" } });
+
+    await desk.simulator.start();
+    await reconciler();
+    await until("the books were compared again", isTaken("k-2"), patient);
+  },
+);
+
 test("every step of the diagram is in the history, and a restart of everything answers as before", long, async () => {
   await using desk = await openDesk();
   const at = await desk.serve();

@@ -7,7 +7,7 @@
  *
  *   POST   /orders                    201 the order; 409 ALREADY_PROCESSED; 422 REJECTED; 429 and 503 NOT_TAKEN
  *   GET    /orders/<client_order_id>  200 the order; 404 NOT_FOUND, with `at`, the broker's time
- *   DELETE /orders/<client_order_id>  200 the order, cancelled; 409 TOO_LATE; 404 NOT_FOUND
+ *   DELETE /orders/<client_order_id>  200 the order, cancelled, also if it was before; 409 TOO_LATE; 404 NOT_FOUND
  *   GET    /orders?since=…&after=…    200 {orders, next}
  */
 import { createHmac, timingSafeEqual } from "node:crypto";
