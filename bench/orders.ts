@@ -2,7 +2,7 @@
  * Orders: how many are taken in over HTTP, beside pgbench of the service's own statement with one order each; and how long
  * one takes from being accepted to being taken by the broker, at an even pace.
  */
-import { hash, randomUUIDv7 } from "node:crypto";
+import { randomUUIDv7 } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import type { Db } from "@todoke/kernel/db";
@@ -31,9 +31,7 @@ const files = { instruments: "./orders/instruments.yaml", counted: "./orders/cou
 const startOrders = (database: BenchDatabase, file: keyof typeof files, more: Record<string, string> = {}) =>
   startService("orders", {
     DATABASE_URL: database.url,
-    ORDERS_PORT: "0",
     ORDERS_INSTRUMENTS: fileURLToPath(new URL(files[file], import.meta.url)),
-    TODOKE_API_KEYS: `bench=orders:write=${hash("sha256", apiKey, "hex")}`,
     ...more,
   });
 

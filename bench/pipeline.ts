@@ -37,7 +37,7 @@ export type Kind =
   | "guarded";
 
 export async function startService(kind: Kind, more: Record<string, string>): Promise<Service> {
-  const services = ["ENTITLEMENT", "NOTIFICATION", "ACCOUNT", "MATCHMAKING", "GATEWAY_BFF", "POINTS"];
+  const services = ["ENTITLEMENT", "NOTIFICATION", "ACCOUNT", "MATCHMAKING", "GATEWAY_BFF", "POINTS", "ORDERS"];
   const ports = services.map((name) => [`${name}_PORT`, "0"]);
   const usual = { ...Object.fromEntries(ports), LOG_LEVEL: "warn" };
   const env = { ...usual, ...keys, ...more };
