@@ -7,12 +7,12 @@ import { askBroker } from "./ask-broker.ts";
 import { cancelOrders } from "./cancel-orders.ts";
 import { sendOrders } from "./send-orders.ts";
 import { type Tell, tellNobody } from "./tell.ts";
-import { quick, setup } from "./testing.ts";
+import { quick, setup, windowMs } from "./testing.ts";
 
 async function stage(more: Partial<Broker> = {}) {
   const t = await setup();
   const plan = faultPlan();
-  const broker = { ...(await openPaperBroker({ db: t.db, plan })), ...more };
+  const broker = { ...(await openPaperBroker({ db: t.db, plan, windowMs })), ...more };
   const ends: string[] = [];
   const ended: Tell["ended"] = ({ idempotencyKey }, { to, code }) => void ends.push(`${idempotencyKey} ${to} ${code}`);
   const parts = { db: t.db, broker, settings: quick, tell: { ...tellNobody, ended }, onError: () => {} };

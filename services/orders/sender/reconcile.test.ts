@@ -7,12 +7,12 @@ import { clientOrderId } from "../order-request.ts";
 import { reconcile, startReconciler } from "./reconcile.ts";
 import { sendOrders } from "./send-orders.ts";
 import { tellNobody } from "./tell.ts";
-import { quick, setup } from "./testing.ts";
+import { quick, setup, windowMs } from "./testing.ts";
 
 async function stage(more: Partial<Broker> = {}) {
   const t = await setup();
   const plan = faultPlan();
-  const paper = await openPaperBroker({ db: t.db, plan });
+  const paper = await openPaperBroker({ db: t.db, plan, windowMs });
   const errors: unknown[] = [];
   const parts = {
     db: t.db,
@@ -61,7 +61,7 @@ test("whatever the two books do not agree on is a mismatch, and nothing is mende
     `alter table outbox_orders disable trigger user; update outbox_orders set status = 'aborted', last_error_code = 'CANCELLED' where client_order_id = '${idOf(4)}'; alter table outbox_orders enable trigger user`,
   );
   const stranger = { instrument: "USDJPY", side: "SELL", qty: "1", price: null, timeInForce: "IOC" } as const;
-  const options = () => ({ stampedAt: s.paper.clock(), signal: AbortSignal.timeout(10_000) });
+  const options = () => ({ stampedAt: s.paper.clock(), signal: AbortSignal.timeout(60_000) });
   await s.paper.send({ ...stranger, clientOrderId: "tdk-nobody" }, options());
   await s.paper.send({ ...stranger, clientOrderId: "somebody-else" }, options());
   const told: unknown[] = [];

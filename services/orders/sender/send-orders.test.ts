@@ -15,13 +15,13 @@ import { reconcile } from "./reconcile.ts";
 import { type SenderSettings, sendOrders } from "./send-orders.ts";
 import { takeTurn } from "./store.ts";
 import { type Tell, tellNobody } from "./tell.ts";
-import { quick, setup } from "./testing.ts";
+import { quick, setup, windowMs } from "./testing.ts";
 
 /** A database, a broker on paper that does as told, and the workers, which run when they are asked to. */
 async function stage({ broker: more = {}, settings = {}, tell = {} }: Staged = {}) {
   const t = await setup();
   const plan = faultPlan();
-  const paper = await openPaperBroker({ db: t.db, plan, slowMs: 200 });
+  const paper = await openPaperBroker({ db: t.db, plan, slowMs: 200, windowMs });
   const sends: string[] = [];
   const broker: Broker = {
     ...paper,
@@ -102,13 +102,13 @@ test("a failure that is known waits as failed, is pending again after its wait, 
 });
 
 test("a broker that says when to come back is left alone until then", async () => {
-  await using s = await stage();
+  const refusal = { kind: "not-taken", code: "BROKER_RATE_LIMITED", why: "too many", retryAfterMs: 3_600_000 } as const;
+  await using s = await stage({ broker: { send: async () => refusal } });
   await s.accept([1]);
-  s.fault("rate-limited");
   await s.sender.runOnce();
   expect(
     await s.rows(
-      `select status, last_error_code, next_retry_at - updated_at > interval '900 ms' as waits from outbox_orders`,
+      `select status, last_error_code, next_retry_at > now() + interval '50 minutes' as waits from outbox_orders`,
     ),
   ).toEqual([{ status: "failed", last_error_code: "BROKER_RATE_LIMITED", waits: true }]);
 });
@@ -262,7 +262,7 @@ test("senders that die every time end the order, once it is proven that the brok
   await using s = await stage({ broker: { dedupes: false } });
   await s.accept([1]);
   for (let n = 0; n < 6; n++) await dies(s, { departed: true });
-  await s.db.query(`update outbox_orders set last_sent_at = now() - interval '1 minute'`);
+  await s.db.query(`update outbox_orders set last_sent_at = now() - interval '1 hour'`);
   await s.sender.runOnce();
   expect(await s.states()).toEqual([{ status: "aborted", attempts: 7, last_error_code: "INTERNAL_ERROR" }]);
   expect(s.sends).toEqual([]);
@@ -316,9 +316,8 @@ test("while all trading is halted nothing is claimed; halted in between, an orde
   await s.trade("cancel-only");
   expect(await s.sender.runOnce()).toMatchObject({ claimed: 0 });
   await s.trade("active");
-  const { round } = await waitingForItsTurn(s);
-  await s.trade("halt");
-  expect(await round).toMatchObject({ claimed: 1, release: 1 });
+  const round = await sentAfter(s, () => s.trade("halt"));
+  expect(round).toMatchObject({ claimed: 1, release: 1 });
   expect(await s.states()).toMatchObject([{ status: "pending", attempts: 0 }]);
   expect(s.sends).toEqual([]);
   await s.trade("active");
@@ -327,12 +326,21 @@ test("while all trading is halted nothing is claimed; halted in between, an orde
   expect(await s.states()).toMatchObject([{ status: "succeeded", attempts: 1 }]);
 });
 
-/** A round whose order is claimed, but has to wait a few seconds for its turn to be sent. */
-async function waitingForItsTurn(s: Awaited<ReturnType<typeof stage>>) {
-  await s.db.query(`insert into broker_turns values ('paper', clock_timestamp() + interval '4 s')`);
-  const round = sendOrders({ ...s, settings: { ...s.settings, perSecond: 10 } }).runOnce();
-  await until("it is claimed", async () => (await s.states())[0]?.status === "sending");
-  return { round };
+/** A round whose order is claimed, and has its turn to be sent only when something else has happened. */
+async function sentAfter(s: Awaited<ReturnType<typeof stage>>, happen: () => Promise<unknown>) {
+  const patient = { lockTimeoutMs: 120_000, statementTimeoutMs: 120_000, idleInTransactionTimeoutMs: 120_000 };
+  const db = s.open(patient);
+  const holder = await db.connect();
+  try {
+    await holder.query(`begin; lock table broker_turns`);
+    const round = sendOrders({ ...s, db, settings: { ...s.settings, perSecond: 10 } }).runOnce();
+    await until("it is claimed", async () => (await s.states())[0]?.status === "sending");
+    await happen();
+    await holder.query("commit");
+    return await round;
+  } finally {
+    holder.release(true);
+  }
 }
 
 test("an instrument that is halted waits without a trail, and holds nobody up", async () => {
@@ -360,6 +368,8 @@ test("a change of the trading state is heard at once", async () => {
     wakeups.signal("orders");
     return (await s.rows(`select from outbox_orders where next_retry_at > clock_timestamp()`)).length === 1;
   });
+  // For so long that nothing but the signal can bring it back.
+  await s.db.query(`update outbox_orders set next_retry_at = now() + interval '1 hour'`);
   await s.trade("active", "EURUSD");
   wakeups.signal("trading");
   await until("it is sent", async () => (await s.states())[0]?.status === "succeeded");
@@ -368,17 +378,20 @@ test("a change of the trading state is heard at once", async () => {
 test("a sender whose order another has taken over sends nothing and writes nothing", async () => {
   await using s = await stage();
   await s.accept([1]);
-  const { round } = await waitingForItsTurn(s);
-  await s.db.query(`update outbox_orders set lease_epoch = lease_epoch + 1, locked_by = 'another'`);
-  const [before] = await s.rows(`select * from outbox_orders`);
-  expect(await round).toMatchObject({ claimed: 1, leaseLost: 1 });
-  expect(await s.rows(`select * from outbox_orders`)).toEqual([before]);
+  let before: unknown[] = [];
+  const round = await sentAfter(s, async () => {
+    await s.db.query(`update outbox_orders set lease_epoch = lease_epoch + 1, locked_by = 'another'`);
+    before = await s.rows(`select * from outbox_orders`);
+  });
+  expect(round).toMatchObject({ claimed: 1, leaseLost: 1 });
+  expect(await s.rows(`select * from outbox_orders`)).toEqual(before);
   expect(s.sends).toEqual([]);
 });
 
 test("a sender that stands still between the last look and the first byte sends nothing", async () => {
   const departed = () => void Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 600);
-  await using s = await stage({ settings: { leaseMs: 1_000, timeoutMs: 500 }, tell: { departed } });
+  // By then the lease has less left than a request may take, and still so much that nobody else has the order.
+  await using s = await stage({ settings: { timeoutMs: quick.leaseMs - 500 }, tell: { departed } });
   await s.accept([1]);
   await s.sender.runOnce();
   expect(s.sends).toEqual([]);
