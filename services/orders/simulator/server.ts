@@ -136,11 +136,14 @@ export function simulator(options: SimulatorOptions): Server {
     return order ? { status: 200, said: order } : notFound();
   }
 
-  return createServer((request, response) => {
+  const server = createServer((request, response) => {
     reply(request)
       .then((answer) => tell(response, answer, new Date(now())))
       .catch(() => request.destroy());
   });
+  // It hangs up only when it is told to: a connection that ends just as it is used again would be a fault that nobody asked for.
+  server.keepAliveTimeout = 0;
+  return server;
 }
 
 function tell(response: ServerResponse, answer: Reply, at: Date): void {

@@ -3,14 +3,19 @@ import { createServer } from "node:http";
 import { type AddressInfo, createServer as createTcpServer } from "node:net";
 import { describe, expect, test } from "vitest";
 import { startSimulator } from "../../simulator/testing.ts";
-import { anOrder, brokerConformance } from "../conformance.ts";
+import { anOrder, brokerConformance, type StageOptions } from "../conformance.ts";
 import { openHttpBroker } from "./index.ts";
 import { headerNames, signatureOf } from "./protocol.ts";
 
 const windowMs = 30_000;
 
-async function open({ dedupes = true, args = [] as string[] } = {}) {
-  const simulator = await startSimulator("--slow-ms", "300", ...args);
+interface Wanted extends StageOptions {
+  readonly dedupes?: boolean;
+  readonly args?: readonly string[];
+}
+
+async function open({ dedupes = true, args = [], slowMs = 300 }: Wanted = {}) {
+  const simulator = await startSimulator("--slow-ms", String(slowMs), ...args);
   const { url, secret } = simulator;
   const drifts: number[] = [];
   const onDrift = (ms: number) => void drifts.push(ms);
@@ -27,10 +32,11 @@ async function open({ dedupes = true, args = [] as string[] } = {}) {
   };
 }
 
-describe("a broker that dedupes", () => brokerConformance(() => open()));
-describe("a broker that does not", () => brokerConformance(() => open({ dedupes: false, args: ["--no-dedupe"] })));
+describe("a broker that dedupes", () => brokerConformance(open));
+describe("a broker that does not", () =>
+  brokerConformance((options) => open({ ...options, dedupes: false, args: ["--no-dedupe"] })));
 
-const patient = () => AbortSignal.timeout(20_000);
+const patient = () => AbortSignal.timeout(60_000);
 
 test("a broker that nobody can connect to has taken nothing, and that is known", async () => {
   await using stage = await open();

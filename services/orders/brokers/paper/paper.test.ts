@@ -1,13 +1,13 @@
 import { testDatabase } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
-import { anOrder, brokerConformance } from "../conformance.ts";
+import { anOrder, brokerConformance, type StageOptions } from "../conformance.ts";
 import { type Fault, faultPlan } from "../faults.ts";
 import { openPaperBroker } from "./index.ts";
 
-async function open() {
+async function open({ slowMs = 300 }: StageOptions = {}) {
   const t = await testDatabase();
   const plan = faultPlan();
-  const broker = await openPaperBroker({ db: t.db, plan, slowMs: 300 });
+  const broker = await openPaperBroker({ db: t.db, plan, slowMs });
   return {
     ...t,
     broker,
@@ -23,7 +23,7 @@ test("a market order is filled at the market; a limit that the market does not m
   await using stage = await open();
   const { broker } = stage;
   const sent = async (more: Parameters<typeof anOrder>[0]) => {
-    const options = { stampedAt: broker.clock(), signal: AbortSignal.timeout(10_000) };
+    const options = { stampedAt: broker.clock(), signal: AbortSignal.timeout(60_000) };
     const outcome = await broker.send(anOrder(more), options);
     return outcome.kind === "taken" ? outcome.result : outcome;
   };
