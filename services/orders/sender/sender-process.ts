@@ -16,12 +16,14 @@ export interface SenderProcessOptions {
   readonly secret: string;
   readonly dedupes: boolean;
   readonly windowMs: number;
+  /** Short, unless told otherwise: what a dead one held is soon another's. */
+  readonly leaseMs?: number;
   readonly step?: Step;
   readonly signal?: "SIGKILL" | "SIGSTOP";
 }
 
 const options: SenderProcessOptions = JSON.parse(process.argv[2] ?? "{}");
-const { databaseUrl, secret, dedupes, windowMs, step, signal = "SIGKILL" } = options;
+const { databaseUrl, secret, dedupes, windowMs, leaseMs = 3_000, step, signal = "SIGKILL" } = options;
 
 let isOver = false;
 function reach(reached: Step): void {
@@ -51,7 +53,7 @@ startSender({
   broker,
   settings: {
     concurrency: 4,
-    leaseMs: 3_000,
+    leaseMs,
     pollMs: 100,
     timeoutMs: 1_000,
     perSecond: 0,
