@@ -6,7 +6,7 @@ import { until } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
 import { cancel, instrumentsIn, look, openDesk, orderOf, patient, place, stop } from "./orders.ts";
 
-const long = { timeout: 180_000 };
+const long = { timeout: 600_000 };
 
 test("every answer of the table: 201, 200, 409, 422, 429 and 503", long, async () => {
   await using desk = await openDesk();
@@ -32,12 +32,13 @@ test("every answer of the table: 201, 200, 409, 422, 429 and 503", long, async (
   expect(await refused(orderOf("k-2", { qty: "10.1" }))).toEqual([422, "limit-exceeded"]);
 
   const slow = await desk.serve({ ORDERS_ROLES: "api", ORDERS_INSTRUMENTS: instrumentsIn(desk.folder, 1) });
-  // They wait for each other and are carried out together, so most of them are of one second.
+  // A second that lies ahead holds still: all of them are of that one.
+  await desk.db.query(`update order_rate set counted_at = now() + interval '1 hour', taken = 0`);
   const many = await Promise.all(Array.from({ length: 20 }, (_, n) => place(slow, orderOf(`many-${n}`))));
   const tooMany = many.find(({ status }) => status === 429);
   expect(tooMany).toMatchObject({ body: { code: "order-rate-exceeded" } });
   expect(tooMany?.headers.get("retry-after")).toBe("1");
-  expect(new Set(many.map(({ status }) => status))).toEqual(new Set([201, 429]));
+  expect(many.map(({ status }) => status).sort()).toEqual([201, ...Array(19).fill(429)]);
 
   expect((await stop(at, "halt")).status).toBe(200);
   const halted = await place(at, orderOf("k-4"));
@@ -100,6 +101,10 @@ test("every step of the diagram is in the history, and a restart of everything a
   for (const [key, faults] of lives) {
     await desk.simulator.fault(...faults);
     expect((await place(at, orderOf(key))).status).toBe(201);
+    if (key === "request-lost") {
+      await desk.untilStatus(key, "unknown");
+      await desk.anHourPasses();
+    }
     await desk.untilAllEnded();
   }
   for (const [key, , steps] of lives) {
