@@ -20,6 +20,8 @@ async function setup() {
   };
   await migrate(env, { dryRun: false });
   const service = await start(env, { openBus: async () => memoryBus() });
+  const samples = async (name: string) =>
+    (await (await fetch(`${service.opsUrl}/metrics`)).text()).split("\n").filter((line) => line.startsWith(name));
   return {
     db: t.open({ schema: "orders" }),
     order: (key: string) =>
@@ -31,13 +33,27 @@ async function setup() {
     cancel: (key: string) =>
       fetch(`${service.url}/do/order/${key}/cancel`, { method: "POST", headers: { authorization: "Bearer tdk_desk" } }),
     /** Lines of /metrics that begin with this. */
-    samples: async (name: string) =>
-      (await (await fetch(`${service.opsUrl}/metrics`)).text()).split("\n").filter((line) => line.startsWith(name)),
+    samples,
+    /** The same lines with what was counted since: counters are those of the process, and go on from test to test. */
+    async counting() {
+      const before = new Map((await samples("o")).map(readSample));
+      return async (name: string) =>
+        (await samples(name))
+          .map(readSample)
+          .map(([series, value]) => [series, value - (before.get(series) ?? 0)] as const)
+          .filter(([, counted]) => counted !== 0)
+          .map(([series, counted]) => `${series} ${counted}`);
+    },
     async [Symbol.asyncDispose]() {
       await service[Symbol.asyncDispose]();
       await t[Symbol.asyncDispose]();
     },
   };
+}
+
+function readSample(line: string): readonly [series: string, value: number] {
+  const place = line.lastIndexOf(" ");
+  return [line.slice(0, place), Number(line.slice(place))];
 }
 
 function logOf() {
@@ -51,6 +67,7 @@ function logOf() {
 
 test("what a sender does is counted by the names of the seed, and every end is a line without the key", async () => {
   await using t = await setup();
+  const counted = await t.counting();
   const { lines, log } = logOf();
   const tell = senderTelling("paper", log);
   const order = { idempotencyKey: "my-key", attempts: 2 };
@@ -61,14 +78,14 @@ test("what a sender does is counted by the names of the seed, and every end is a
   tell.ended(order, { to: "unknown", code: "BROKER_TIMEOUT" });
   tell.departed(1_500);
   tell.called("send", "taken", performance.now());
-  expect(await t.samples("outbox_enqueued_total")).toEqual(["outbox_enqueued_total 3"]);
-  expect(await t.samples("outbox_sent_total")).toEqual(['outbox_sent_total{adapter="paper"} 1']);
-  expect(await t.samples("outbox_failed_total")).toEqual(['outbox_failed_total{adapter="paper",code="BROKER_DOWN"} 1']);
-  expect(await t.samples("outbox_aborted_total")).toEqual([
+  expect(await counted("outbox_enqueued_total")).toEqual(["outbox_enqueued_total 3"]);
+  expect(await counted("outbox_sent_total")).toEqual(['outbox_sent_total{adapter="paper"} 1']);
+  expect(await counted("outbox_failed_total")).toEqual(['outbox_failed_total{adapter="paper",code="BROKER_DOWN"} 1']);
+  expect(await counted("outbox_aborted_total")).toEqual([
     'outbox_aborted_total{adapter="paper",code="BROKER_REJECTED"} 1',
   ]);
-  expect(await t.samples("outbox_age_seconds_sum")).toEqual(['outbox_age_seconds_sum{adapter="paper"} 1.5']);
-  expect(await t.samples("orders_broker_duration_seconds_count")).toEqual([
+  expect(await counted("outbox_age_seconds_sum")).toEqual(['outbox_age_seconds_sum{adapter="paper"} 1.5']);
+  expect(await counted("orders_broker_duration_seconds_count")).toEqual([
     'orders_broker_duration_seconds_count{adapter="paper",call="send",result="taken"} 1',
   ]);
   const idempotency_key_hash = hash("sha256", "my-key", "hex");
@@ -83,13 +100,15 @@ test("what a sender does is counted by the names of the seed, and every end is a
 
 test("an order that its caller cancels before it was sent is counted as aborted, once however often it is wished", async () => {
   await using t = await setup();
+  const counted = await t.counting();
   expect((await t.order("k1")).status).toBe(201);
   for (const _ of [1, 2]) expect((await t.cancel("k1")).status).toBe(200);
-  expect(await t.samples("outbox_aborted_total")).toEqual(['outbox_aborted_total{adapter="paper",code="CANCELLED"} 1']);
+  expect(await counted("outbox_aborted_total")).toEqual(['outbox_aborted_total{adapter="paper",code="CANCELLED"} 1']);
 });
 
 test("requests are counted by what became of them, and conflicts once more by themselves", async () => {
   await using t = await setup();
+  const counted = await t.counting();
   const answer = { status: 201, contentType: "application/json", body: Buffer.from("{}"), replayed: false };
   // biome-ignore lint/suspicious/noExplicitAny: only its instrument is looked at.
   const request = { caller: "desk", body: bodyOf("k"), order: { instrument: "X" } as any };
@@ -97,10 +116,10 @@ test("requests are counted by what became of them, and conflicts once more by th
   await told(async () => ({ ...answer, replayed: true }))(request);
   const refused = told(() => Promise.reject(idempotencyConflict("other")))(request);
   await expect(refused).rejects.toMatchObject({ code: "idempotency-conflict" });
-  expect((await t.samples("orders_accept_total")).sort()).toEqual(
+  expect((await counted("orders_accept_total")).sort()).toEqual(
     ["applied", "conflict", "replayed"].map((result) => `orders_accept_total{result="${result}"} 1`),
   );
-  expect(await t.samples("orders_idempotency_conflict_total")).toEqual(["orders_idempotency_conflict_total 1"]);
+  expect(await counted("orders_idempotency_conflict_total")).toEqual(["orders_idempotency_conflict_total 1"]);
 });
 
 test("the state of orders, the broker's clock and differing books are gauges and lines", async () => {
