@@ -2,7 +2,7 @@
 import type { End } from "./ends.ts";
 
 /** What is told of an order beside its end. */
-export interface Ended {
+interface Ended {
   readonly idempotencyKey: string;
   readonly attempts: number;
 }
