@@ -59,6 +59,10 @@ test("a Redis that is emptied in the middle has lost who waited, and no end: the
       t.client.flushAll(),
     ]);
   }
+  // And one that had its answer before.
+  const last = await queue.join(wish());
+  told.set(last.ticketId, await queue.cancel(last.ticketId));
+  await t.client.flushAll();
   await t.settled();
   // Whatever a client was told holds. Of a ticket that is not there nothing was told: a recorder may have its end in hand.
   for (const [ticketId, status] of told)
