@@ -42,14 +42,14 @@ values ('${fixedId(1)}', '${fixedId(1)}', 'u_123', 'EntitlementGranted', '{}', 1
 function run(line: string, DATABASE_URL: string) {
   const bin = `"${process.execPath}" "${fileURLToPath(new URL("packages/cli/main.ts", root))}"`;
   const env = { PATH: process.env.PATH, DATABASE_URL };
-  return spawnSync("sh", ["-c", line.replace("npx todoke", bin)], { encoding: "utf8", timeout: 20_000, env });
+  return spawnSync("sh", ["-c", line.replace("npx todoke", bin)], { encoding: "utf8", timeout: 120_000, env });
 }
 
 /** What was given up at the service that the line names. */
 const eventTypeOf = (line: string) => (line.includes(" points") ? "PointReservationDue" : "EntitlementGranted");
 
 test("every `todoke dead` command of the runbook finds what it speaks of, and redrives one where it says so", {
-  timeout: 120_000,
+  timeout: 600_000, // Some twenty processes, one after the other.
 }, async () => {
   const setOf = (name: string) => ({ name, dir: new URL(`services/${name}/migrations/`, root) });
   await using t = await testDatabase({ schema: "entitlement", sets: [kernelMigrations, setOf("entitlement")] });
