@@ -1,21 +1,13 @@
 /** What the tests of this service share: the service on a database of its own, people, and ways to call it. */
 import { randomUUID } from "node:crypto";
 import { type Authenticate, buildHttpApp, type Principal, problems, type Role } from "@todoke/http";
-import type { Db, DbOptions } from "@todoke/kernel/db";
+import type { Db } from "@todoke/kernel/db";
 import { kernelMigrations } from "@todoke/kernel/migrations";
 import { openOutbox } from "@todoke/kernel/outbox";
-import { testDatabase } from "@todoke/kernel/testing";
+import { patient, testDatabase } from "@todoke/kernel/testing";
 import { openCommands } from "./commands/index.ts";
 import { accountRoutes } from "./routes/index.ts";
 import type { UserView } from "./store/users.ts";
-
-// How long the service waits for a connection or a lock is not what these tests are about, and a machine may be busy.
-const patience = {
-  connectTimeoutMs: 120_000,
-  statementTimeoutMs: 120_000,
-  lockTimeoutMs: 120_000,
-  idleInTransactionTimeoutMs: 120_000,
-};
 
 const own = { name: "account", dir: new URL("./migrations/", import.meta.url) };
 
@@ -48,9 +40,7 @@ export interface Call {
 }
 
 export async function setup() {
-  const database = await testDatabase({ schema: "account", sets: [kernelMigrations, own] });
-  const open = (more: Partial<DbOptions> = {}) => database.open({ ...patience, ...more });
-  const t = { ...database, open, db: open() };
+  const t = await testDatabase({ schema: "account", sets: [kernelMigrations, own], pools: patient });
   const apps: { close(): Promise<unknown> }[] = [];
 
   /** Another process of the service: it shares nothing with the others but the database. */
@@ -60,7 +50,7 @@ export async function setup() {
     accountRoutes(app, {
       db,
       authenticate,
-      ...openCommands({ db, outbox: openOutbox(), admins, onCommitted: () => {}, waitMs: patience.lockTimeoutMs }),
+      ...openCommands({ db, outbox: openOutbox(), admins, onCommitted: () => {}, waitMs: patient.lockTimeoutMs }),
     });
     apps.push(app);
 

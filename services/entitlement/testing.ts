@@ -1,23 +1,15 @@
 /** What the tests of this service share: the service on a database of its own, and ways to call it. */
 import { hash } from "node:crypto";
 import { bearerAuthentication, buildHttpApp, fixedKeys, tokenVerifier } from "@todoke/http";
-import { type Db, type DbOptions, transaction } from "@todoke/kernel/db";
+import { type Db, transaction } from "@todoke/kernel/db";
 import { kernelMigrations } from "@todoke/kernel/migrations";
-import { testDatabase } from "@todoke/kernel/testing";
+import { patient, testDatabase } from "@todoke/kernel/testing";
 import { changeEntitlement } from "./commands/change-entitlement.ts";
 import { checkEntitlement } from "./commands/check-entitlement.ts";
 import { batchRoute } from "./routes/batch.ts";
 import { entitlementRoutes } from "./routes/entitlements.ts";
 import { userEntitlementRoutes } from "./routes/user-entitlements.ts";
 import { makeAuditMonths } from "./store/audit-months.ts";
-
-// How long the service waits for a connection or a lock is not what these tests are about, and a machine may be busy.
-const patience = {
-  connectTimeoutMs: 120_000,
-  statementTimeoutMs: 120_000,
-  lockTimeoutMs: 120_000,
-  idleInTransactionTimeoutMs: 120_000,
-};
 
 const own = { name: "entitlement", dir: new URL("./migrations/", import.meta.url) };
 
@@ -30,9 +22,7 @@ const keys = ["shop", "game"].map((holder) => ({
 }));
 
 export async function setup() {
-  const database = await testDatabase({ schema: "entitlement", sets: [kernelMigrations, own] });
-  const open = (more: Partial<DbOptions> = {}) => database.open({ ...patience, ...more });
-  const t = { ...database, open, db: open() };
+  const t = await testDatabase({ schema: "entitlement", sets: [kernelMigrations, own], pools: patient });
   // Databases are cloned from a template, which on a server that lives long was made in another month.
   await transaction(t.db, (tx) => makeAuditMonths(tx, 2));
   const apps: { close(): Promise<unknown> }[] = [];

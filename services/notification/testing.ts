@@ -1,9 +1,9 @@
 /** What tests of this service, and of those around it, share: a database with its schema, events, a sender that fails. */
 import { encodeEvent } from "@todoke/contracts";
 import type { Delivery } from "@todoke/kernel/bus";
-import { type DbOptions, transaction } from "@todoke/kernel/db";
+import { transaction } from "@todoke/kernel/db";
 import { kernelMigrations } from "@todoke/kernel/migrations";
-import { fixedId, testDatabase } from "@todoke/kernel/testing";
+import { fixedId, patient, testDatabase } from "@todoke/kernel/testing";
 import { done } from "@todoke/kernel/worker";
 import type { Send } from "./senders/index.ts";
 import { insertNotifications, type NotificationRow } from "./store/notifications.ts";
@@ -12,20 +12,10 @@ import type { Data } from "./templates.ts";
 export { InboxClient } from "./live/testing.ts";
 export { notificationService } from "./main.ts";
 
-// How long the service waits for a connection or a lock is not what these tests are about, and a machine may be busy.
-const patience = {
-  connectTimeoutMs: 120_000,
-  statementTimeoutMs: 120_000,
-  lockTimeoutMs: 120_000,
-  idleInTransactionTimeoutMs: 120_000,
-};
-
 const own = { name: "notification", dir: new URL("./migrations/", import.meta.url) };
 
 export async function setup() {
-  const database = await testDatabase({ schema: "notification", sets: [kernelMigrations, own] });
-  const open = (more: Partial<DbOptions> = {}) => database.open({ ...patience, ...more });
-  const t = { ...database, open, db: open() };
+  const t = await testDatabase({ schema: "notification", sets: [kernelMigrations, own], pools: patient });
   const rows = async (what: string) => (await t.db.query(what)).rows;
   return {
     ...t,

@@ -2,25 +2,14 @@
 import { type Db, type Tx, transaction } from "@todoke/kernel/db";
 import { kernelMigrations } from "@todoke/kernel/migrations";
 import { openOutbox } from "@todoke/kernel/outbox";
-import { fixedId, type TestDatabase, testDatabase } from "@todoke/kernel/testing";
+import { fixedId, patient, testDatabase } from "@todoke/kernel/testing";
 import type { ExpiryReason, OpenTicket, TicketEnd } from "../tickets.ts";
 import { endingTickets, recordEnds } from "./ends.ts";
 
 const own = { name: "matchmaking", dir: new URL("../migrations/", import.meta.url) };
 
-/** No test here is about a server that is slow: nobody gives up on one before the test does. */
-const patience = {
-  connectTimeoutMs: 60_000,
-  lockTimeoutMs: 60_000,
-  statementTimeoutMs: 60_000,
-  idleInTransactionTimeoutMs: 60_000,
-};
-
-export async function freshDatabase(): Promise<TestDatabase> {
-  const t = await testDatabase({ schema: "matchmaking", sets: [kernelMigrations, own] });
-  const open: TestDatabase["open"] = (options) => t.open({ ...patience, ...options });
-  return { ...t, open, db: open() };
-}
+export const freshDatabase = () =>
+  testDatabase({ schema: "matchmaking", sets: [kernelMigrations, own], pools: patient });
 
 /** Half past, so that what is said about an hour is about one. */
 const joinedAt = Date.now() - 30 * 60_000;
