@@ -9,7 +9,7 @@ import type { Audited } from "./evidence.ts";
 import { auditor, type BusKind } from "./settings.ts";
 
 /** When so long nothing has come that was expected, or at all, the bus has no more. */
-const silenceMs = { missing: 10_000, complete: 500 };
+const silenceMs = { missing: 20_000, complete: 500 };
 
 export async function audit(
   kind: BusKind,
@@ -31,6 +31,7 @@ export async function audit(
       return deliveries.map(() => done);
     },
   });
+  heardAt = performance.now();
   const patience = () => (seen.size >= about.expected ? silenceMs.complete : silenceMs.missing);
   while (performance.now() - heardAt < patience()) await sleep(50);
   return found;

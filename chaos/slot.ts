@@ -172,7 +172,10 @@ export class Slot {
     await using wires = new AsyncDisposableStack();
     child.on("message", async (report: Report) => {
       if (!("url" in report)) return;
-      const http = wires.use(await openWire(report.url));
+      const http = await openWire(report.url);
+      // It told where it serves, and is gone by now.
+      if (wires.disposed) return http[Symbol.asyncDispose]();
+      wires.use(http);
       served = true;
       if (this.#wanted === "nothing" && child.exitCode === null) this.#http = http;
     });

@@ -70,6 +70,10 @@ export function settingsFor(databaseUrl: string): Record<string, string> {
       ["LOGIN", "READ", "WRITE", "BULK"].map((name) => [`GATEWAY_BFF_LIMIT_${name}`, "100000/60s"]),
     ),
     GATEWAY_BFF_LIMIT_ADDRESS: "1000000/60s",
+    // A machine that stalls for a moment is no service that is away.
+    GATEWAY_BFF_UPSTREAM_TIMEOUT_MS: "60000",
+    GATEWAY_BFF_LIMIT_WAIT_MS: "60000",
+    GATEWAY_BFF_PROFILE_TIMEOUT_MS: "60000",
     DATABASE_URL: databaseUrl,
     LOG_LEVEL: "silent",
     TODOKE_API_KEYS: scopes.map((scope) => `${holderOf(scope)}=${scope}=${hash("sha256", keyOf(scope), "hex")}`).join(),

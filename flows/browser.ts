@@ -23,7 +23,7 @@ export async function openBrowser(executablePath: string): Promise<OpenBrowser> 
   return {
     async person(language = "en-GB") {
       const context = await browser.newContext({ locale: language });
-      context.setDefaultTimeout(10_000);
+      context.setDefaultTimeout(60_000); // On a busy machine.
       return context;
     },
     [Symbol.asyncDispose]: () => browser.close(),

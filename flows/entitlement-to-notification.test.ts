@@ -142,8 +142,13 @@ async function openRoad(kind: BusKind, through: (bus: EventBus) => EventBus = (b
     },
     async untilTold(count: number, status: string): Promise<readonly Told[]> {
       const told = async () => (await inbox()).filter((each) => each.status === status).length >= count;
-      await until(`${count} notifications are ${status}`, told, { withinMs: 20_000 });
+      await until(`${count} notifications are ${status}`, told);
       return inbox();
+    },
+    /** The relay writes down that an event is published once the bus has it; its user may have been told by then. */
+    async untilPublished(): Promise<void> {
+      const open = `select from entitlement.outbox_events where status <> 'PUBLISHED'`;
+      await until("every event is published", async () => (await t.db.query(open)).rowCount === 0);
     },
     [Symbol.asyncDispose]: () => road.disposeAsync(),
   };
@@ -193,10 +198,10 @@ test.each(busKinds)("%s: an event that is published twice and delivered twice is
   await using road = await openRoad(kind, deliversTwice);
   await road.post("grants", "p_1");
   await road.untilTold(1, "SENT");
+  await road.untilPublished();
   // As if the relay had died between the bus' "stored" and its own settlement.
   await road.db.query(`update entitlement.outbox_events set status = 'PENDING', published_at = null`);
-  const open = `select from entitlement.outbox_events where status <> 'PUBLISHED'`;
-  await until("it is published again", async () => (await road.db.query(open)).rowCount === 0);
+  await road.untilPublished();
   // What comes after an event has come twice was published after both copies of it.
   for (const [what, key] of [
     ["revokes", "p_2"],
@@ -244,6 +249,7 @@ test.concurrent.each(busKinds)(
     await using road = await openRoad(kind, failsFirst);
     await road.post("grants", "p_1");
     await road.untilTold(1, "SENT");
+    await road.untilPublished();
     const published = await road.db.query(`select status, attempt_count, last_error from entitlement.outbox_events`);
     expect(published.rows).toEqual([{ status: "PUBLISHED", attempt_count: 2, last_error: "the bus did not say" }]);
     expect(road.sender.tried).toHaveLength(1);

@@ -3,7 +3,7 @@
  * process when the answer was lost or was "later". Every user is granted one product, so that who was told can be counted.
  */
 import { hash } from "node:crypto";
-import { setInterval as ticks } from "node:timers/promises";
+import { setTimeout as pause, setInterval as ticks } from "node:timers/promises";
 
 const apiKey = "tdk_flow";
 
@@ -17,8 +17,6 @@ export interface Answered {
   readonly user: string;
   readonly status: number;
   readonly tries: number;
-  /** From the first try to the answer. */
-  readonly ms: number;
 }
 
 export interface Granting {
@@ -27,19 +25,27 @@ export interface Granting {
   stop(): Promise<void>;
 }
 
-/** `urls` is asked at every try: a client's list of processes changes while they come and go. */
-export function startGranting(perSecond: number, urls: () => readonly string[]): Granting {
+/**
+ * `urls` is asked at every try: a client's list of processes changes while they come and go. Nothing new is sent while so much
+ * is unanswered as is sent in three seconds: a machine that cannot keep the pace is not buried.
+ */
+export function startGranting(
+  perSecond: number,
+  urls: () => readonly string[],
+  { answerMsMax = 5_000 }: { readonly answerMsMax?: number } = {},
+): Granting {
   const answered: Answered[] = [];
   const sent: Promise<void>[] = [];
   const stopping = new AbortController();
 
   async function grant(n: number): Promise<void> {
-    const startedAt = performance.now();
     for (let tries = 1; tries <= triesMax; tries++) {
-      const status = await tryGrant(urls(), n, tries);
-      if (status >= 500 || status === 0) continue;
-      answered.push({ user: `u_${n}`, status, tries, ms: performance.now() - startedAt });
-      return;
+      const status = await tryGrant(urls(), { n, tries, answerMsMax });
+      if (!isLater(status)) {
+        answered.push({ user: `u_${n}`, status, tries });
+        return;
+      }
+      await pause(100);
     }
     throw new Error(`grant ${n} was not answered in ${triesMax} tries`);
   }
@@ -48,6 +54,7 @@ export function startGranting(perSecond: number, urls: () => readonly string[]):
     let n = 0;
     try {
       for await (const _ of ticks(1_000 / perSecond, undefined, { signal: stopping.signal })) {
+        if (sent.length - answered.length >= 3 * perSecond) continue;
         const granted = grant(n++);
         granted.catch(() => {}); // `stop` tells of it.
         sent.push(granted);
@@ -68,10 +75,19 @@ export function startGranting(perSecond: number, urls: () => readonly string[]):
   };
 }
 
-const triesMax = 20;
+const triesMax = 100;
+
+/** No answer, one that was too late for whoever asked so slowly, or "later". */
+const isLater = (status: number) => status === 0 || status === 408 || status >= 500;
+
+interface Try {
+  readonly n: number;
+  readonly tries: number;
+  readonly answerMsMax: number;
+}
 
 /** The status of the answer, or 0 if there was none. */
-async function tryGrant(urls: readonly string[], n: number, tries: number): Promise<number> {
+async function tryGrant(urls: readonly string[], { n, tries, answerMsMax }: Try): Promise<number> {
   const url = urls[(n + tries) % urls.length];
   const body = { user_id: `u_${n}`, stock_keeping_unit: "item1", reason: "purchase", purchase_id: `p_${n}` };
   try {
@@ -79,7 +95,7 @@ async function tryGrant(urls: readonly string[], n: number, tries: number): Prom
       method: "POST",
       headers: { authorization: `Bearer ${apiKey}`, "idempotency-key": `key-${n}`, "content-type": "application/json" },
       body: JSON.stringify(body),
-      signal: AbortSignal.timeout(5_000),
+      signal: AbortSignal.timeout(answerMsMax),
     });
     await answer.arrayBuffer();
     return answer.status;

@@ -45,16 +45,16 @@ describe.each(["postgres", "redis"] as const)("tickets in %s", (store) => {
   let town: Town;
   beforeAll(async () => {
     town = await openTown(store);
-  });
+  }, 400_000);
   afterAll(() => town?.[Symbol.asyncDispose]());
 
-  test.each(steps[store])("killed at $name: what players were told holds", { timeout: 150_000 }, async (step) => {
+  test.each(steps[store])("killed at $name: what players were told holds", { timeout: 400_000 }, async (step) => {
     town.playing.start();
     await town.dieAt(step);
     expect(await town.faults({ mayForget: false })).toEqual([]);
   });
 
-  test.each(asleepAt[store])("asleep at $name: what players were told holds", { timeout: 150_000 }, async (step) => {
+  test.each(asleepAt[store])("asleep at $name: what players were told holds", { timeout: 400_000 }, async (step) => {
     town.playing.start();
     await using sleeper = await town.sleepAt(step);
     sleeper.signal("SIGCONT");

@@ -15,7 +15,11 @@ import { type Serving, serve } from "./serving.ts";
 const perSecond = 40;
 /** What every worker and every bus has by default. */
 const leaseMs = 30_000;
-const [resumedMsMax, handedOverMsMax] = [1.2 * leaseMs, 2_000];
+/**
+ * Work of the dead is done when its lease is over, and a busy machine has had its time. What is handed over is not waited for
+ * so long: of what a process or its bus kept to itself, nothing would come back before the lease is over.
+ */
+const [resumedMsMax, handedOverMsMax] = [4 * leaseMs, leaseMs / 2];
 
 /** The rows of `table` that a process holds. */
 interface Work {
@@ -39,13 +43,15 @@ async function heldBy({ pid }: Serving, { table, key }: Work, db: Db): Promise<r
 async function freezeHolding(doomed: Serving, work: Work, db: Db): Promise<readonly string[]> {
   let held: readonly string[] = [];
   const isCaught = async () => {
+    // Until it seems to hold something it is left to work: one that is stopped again and again gets nowhere.
+    if ((await heldBy(doomed, work, db)).length === 0) return false;
     doomed.signal("SIGSTOP");
     await untilStatementsEnd(db);
     held = await heldBy(doomed, work, db);
     if (held.length === 0) doomed.signal("SIGCONT");
     return held.length > 0;
   };
-  await until(`process ${doomed.pid} holds rows of ${work.table}`, isCaught, { withinMs: 20_000 });
+  await until(`process ${doomed.pid} holds rows of ${work.table}`, isCaught);
   return held;
 }
 
@@ -92,13 +98,13 @@ async function openTown(kind: BusKind, parts: AsyncDisposableStack) {
   parts.defer(() => grants.stop().catch(() => {})); // A test that has got so far has heard of it.
   const told = async () =>
     (await t.db.query(`select user_id, status from notification.notifications order by user_id collate "C"`)).rows;
-  await until("the road is open", async () => (await told()).length > perSecond, { withinMs: 20_000 });
+  await until("the road is open", async () => (await told()).length > perSecond);
   return { db: t.db, start, granters, tellers, grants, told };
 }
 
 test.concurrent.each(busKinds)(
   "%s: of two processes of each service one is killed and one is stopped, and every grant is told once",
-  { timeout: 120_000 },
+  { timeout: 600_000 },
   async (kind) => {
     await using parts = new AsyncDisposableStack();
     const { db, start, granters, tellers, grants, told } = await openTown(kind, parts);
@@ -106,7 +112,6 @@ test.concurrent.each(busKinds)(
 
     const heldEvents = await freezeHolding(granter, events, db);
     const heldNotifications = await freezeHolding(teller, notifications, db);
-    const killedAt = performance.now();
     for (const doomed of [granter, teller]) doomed.signal("SIGKILL");
     await Promise.all([granter.exited, teller.exited]);
     const killed = await nowIn(db);
@@ -120,6 +125,7 @@ test.concurrent.each(busKinds)(
       await freezeHolding(survivor, work, db); // So that it has something to finish, or to hand over.
       for (const signal of ["SIGTERM", "SIGCONT"] as const) survivor.signal(signal);
       expect(await survivor.exited).toBe(0);
+      expect(await heldBy(survivor, work, db)).toEqual([]);
       const span = [killed, await nowIn(db)] as const;
       const isHandedOver = async () => (await untoldBetween(db, span)) === 0;
       await until("its peers have done what it left", isHandedOver, { withinMs: handedOverMsMax });
@@ -127,13 +133,12 @@ test.concurrent.each(busKinds)(
 
     const isResumed = async () =>
       (await areDone(db, events, heldEvents)) && (await areDone(db, notifications, heldNotifications));
-    const leftMs = resumedMsMax - (performance.now() - killedAt);
-    await until("the work of the dead is done", isResumed, { withinMs: leftMs });
+    await until("the work of the dead is done", isResumed, { withinMs: resumedMsMax });
 
     await grants.stop();
     const users = grants.answered.map(({ user }) => user).sort();
     const sent = async () => (await told()).filter(({ status }) => status === "SENT").length;
-    await until("everybody has heard", async () => (await sent()) >= users.length, { withinMs: 20_000 });
+    await until("everybody has heard", async () => (await sent()) >= users.length);
     expect(await told()).toEqual(users.map((user_id) => ({ user_id, status: "SENT" })));
   },
 );

@@ -10,7 +10,7 @@ let town: Town;
 beforeAll(async () => {
   town = await openTown("redis");
   await town.start();
-});
+}, 400_000);
 afterAll(() => town?.[Symbol.asyncDispose]());
 
 type Redis = NonNullable<Town["redis"]>;
@@ -38,7 +38,7 @@ const faults: readonly (readonly [string, (redis: Redis) => Promise<unknown>, { 
   ],
 ];
 
-test.each(faults)("Redis %s: what players were told holds", { timeout: 120_000 }, async (_, inject, { mayForget }) => {
+test.each(faults)("Redis %s: what players were told holds", { timeout: 400_000 }, async (_, inject, { mayForget }) => {
   const { playing, redis } = town;
   if (!redis) expect.fail("there is no Redis");
   const before = playing.told.length;
@@ -52,7 +52,10 @@ test.each(faults)("Redis %s: what players were told holds", { timeout: 120_000 }
   const tickets = [...new Set(lost.map(({ ticketId }) => ticketId))];
   for (const ticketId of tickets.slice(0, 10)) {
     const { user } = lost.find((each) => each.ticketId === ticketId) ?? expect.fail("nobody was told");
-    expect(await playing.ask("look", { user, ticketId })).toMatchObject({ status: "EXPIRED", reason: "lost" });
+    // Asked until it is answered: on a busy machine it may be told "later".
+    await expect
+      .poll(() => playing.ask("look", { user, ticketId }))
+      .toMatchObject({ status: "EXPIRED", reason: "lost" });
     expect((await playing.joinAgain(ticketId)).ticketId).not.toBe(ticketId);
   }
   expect(await town.faults({ mayForget })).toEqual([]);

@@ -10,6 +10,7 @@ import { startEngine } from "@todoke/engines";
 import { until } from "@todoke/kernel/testing";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { startAll } from "./all-services.ts";
+import { untilAnswered } from "./player-client.ts";
 
 interface Body {
   readonly payload?: object;
@@ -19,7 +20,7 @@ interface Body {
 /** A player's client, as a game has one. */
 function clientOf(gateway: string, token: string) {
   async function call(method: string, path: string, { payload, key = randomUUID() }: Body = {}) {
-    const answer = await fetch(`${gateway}/v1${path}`, {
+    const answer = await untilAnswered(`${gateway}/v1${path}`, {
       method,
       headers: {
         authorization: `Bearer ${token}`,
@@ -47,7 +48,7 @@ function clientOf(gateway: string, token: string) {
     async follow() {
       const stopping = new AbortController();
       const headers = { authorization: `Bearer ${token}` };
-      const answer = await fetch(`${gateway}/v1/inbox/stream`, { headers, signal: stopping.signal });
+      const answer = await untilAnswered(`${gateway}/v1/inbox/stream`, { headers, signal: stopping.signal });
       let heard = "";
       const reading = (async () => {
         for await (const text of answer.body?.pipeThrough(new TextDecoderStream()) ?? []) heard += text;
@@ -161,7 +162,7 @@ describe.each(["postgres", "redis"] as const)("tickets in %s", (store) => {
     const player = await site.player();
     await using live = await player.follow();
     const id = (await player.join("brief")).body.ticket_id;
-    await until("its time is up", async () => (await player.show(id)).status === "EXPIRED", { withinMs: 15_000 });
+    await until("its time is up", async () => (await player.show(id)).status === "EXPIRED");
     await until("they are told", async () => (await player.told("TicketExpired")).length > 0);
     expect(await player.told("TicketExpired")).toMatchObject([{ ticket_id: id, mode: "brief" }]);
     await until("they hear of it live", () => live.of("TicketExpired").length > 0);

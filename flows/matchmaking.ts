@@ -102,15 +102,15 @@ export async function openTown(store: Store) {
       let isOver = false;
       doomed.exited.then(() => (isOver = true));
       welcome(doomed).catch(() => {}); // It may meet the step, and die, before it serves.
-      await until(`a process dies at ${step.name}`, () => isOver, { withinMs: 60_000 });
+      await until(`a process dies at ${step.name}`, () => isOver, { withinMs: 120_000 });
     },
     /** A second process, which no player calls, that falls asleep at this step, until others have done what it was at. */
     async sleepAt(step: Step): Promise<Serving> {
       const frozen = await launchOne({ ...told("stop", step), MATCHMAKING_ROLES: "matcher,recorder,relay" });
-      await until(`a process falls asleep at ${step.name}`, () => isStopped(frozen.pid), { withinMs: 60_000 });
+      await until(`a process falls asleep at ${step.name}`, () => isStopped(frozen.pid), { withinMs: 120_000 });
       const held = new Set(await underWay());
       const isTakenOver = async () => (await underWay()).every((each) => !held.has(each));
-      await until("others have taken over what it held", isTakenOver, { withinMs: 30_000 });
+      await until("others have taken over what it held", isTakenOver);
       return frozen;
     },
     /** Everybody goes home, all that is to be recorded and told has been, and everything fits. */
@@ -118,7 +118,7 @@ export async function openTown(store: Store) {
       await playing.goHome();
       // What a dead process had taken from Redis is taken again after ten seconds.
       const isQuiet = async () => (await (redis?.unrecorded() ?? 0)) === 0 && (await isAllTold(t.db));
-      await until("all is recorded and told", isQuiet, { withinMs: 60_000 });
+      await until("all is recorded and told", isQuiet, { withinMs: 120_000 });
       const { told } = playing;
       return faultsOf({ told, waiting: await waiting(), record: await readRecord(t.db), mayForget });
     },

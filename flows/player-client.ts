@@ -1,9 +1,22 @@
 /** A player's client at the gateway, as a game has one. */
 import { randomUUID } from "node:crypto";
+import { setTimeout as pause } from "node:timers/promises";
+
+const triesMax = 100;
+
+/** As a game asks: what is answered with "later" is sent again as it was, with the same key. */
+export async function untilAnswered(url: string, request: RequestInit): Promise<Response> {
+  for (let tries = 1; ; tries++) {
+    const answer = await fetch(url, request);
+    if (answer.status !== 503 || tries === triesMax) return answer;
+    await answer.body?.cancel();
+    await pause(100);
+  }
+}
 
 export function clientOf(gateway: string, token: string) {
   async function call(method: string, path: string, payload?: object) {
-    const answer = await fetch(`${gateway}${path}`, {
+    const answer = await untilAnswered(`${gateway}${path}`, {
       method,
       headers: {
         authorization: `Bearer ${token}`,
@@ -22,7 +35,7 @@ export function clientOf(gateway: string, token: string) {
     /** What comes live from now on. */
     async follow() {
       const stopping = new AbortController();
-      const answer = await fetch(`${gateway}/v1/inbox/stream`, {
+      const answer = await untilAnswered(`${gateway}/v1/inbox/stream`, {
         headers: { authorization: `Bearer ${token}` },
         signal: stopping.signal,
       });

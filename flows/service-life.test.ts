@@ -1,4 +1,4 @@
-import { hash } from "node:crypto";
+import { hash, randomBytes } from "node:crypto";
 import { decodeEvent } from "@todoke/contracts";
 import { migrate, start } from "@todoke/entitlement";
 import type { Delivery } from "@todoke/kernel/bus";
@@ -13,7 +13,7 @@ test.each(busKinds)(
   "%s: a service starts, answers, tells the bus, and stops when everything it accepted is done",
   async (kind) => {
     await using t = await testDatabase({ sets: [] });
-    const place = { kind, url: serverOf(kind, t.url), place: `life${Date.now().toString(36)}${kind}` };
+    const place = { kind, url: serverOf(kind, t.url), place: `life${randomBytes(4).toString("hex")}` };
     await using bus = await openBus(place);
     const heard: Delivery[] = [];
     await using _ = await bus.subscribe({
@@ -33,9 +33,9 @@ test.each(busKinds)(
     await migrate(env, { dryRun: false });
     const service = await start(env, { openBus: () => openBus(place) });
 
-    const ready = await fetch(`${service.url}/readyz`);
-    expect(ready.status).toBe(200);
-    expect(await ready.json()).toMatchObject({ status: "ready" });
+    // On a busy machine a check may be late, and says so; the next one is not.
+    const ready = async () => (await fetch(`${service.url}/readyz`)).json();
+    await expect.poll(ready).toMatchObject({ status: "ready" });
     const grants = Array.from({ length: 20 }, (_, n) =>
       fetch(`${service.url}/v1/entitlements/grants`, {
         method: "POST",
@@ -49,9 +49,10 @@ test.each(busKinds)(
       }),
     );
     expect((await Promise.all(grants)).map((answer) => answer.status)).toEqual(Array.from({ length: 20 }, () => 201));
-    await expect.poll(() => heard.length, { timeout: 10_000 }).toBe(20);
-    const users = heard.map((event) => decodeEvent("EntitlementGranted", event.payload).userId);
-    expect(new Set(users).size).toBe(20);
+    // A bus may bring an event twice, and does where an answer is late.
+    const users = () => new Set(heard.map((event) => decodeEvent("EntitlementGranted", event.payload).userId));
+    await expect.poll(() => users().size).toBe(20);
+    expect(new Set(heard.map((event) => event.eventId)).size).toBe(20);
 
     await service[Symbol.asyncDispose]();
     await service.stopped;

@@ -53,7 +53,7 @@ export async function launch(name: ServedName, env: Record<string, string>): Pro
     url,
     async serves() {
       const isUp = () => printed.includes(url) || isOver(child);
-      await until(`${name} serves`, isUp, { withinMs: 60_000 }); // On a busy machine.
+      await until(`${name} serves`, isUp, { withinMs: 150_000 }); // On a busy machine.
       if (isOver(child)) throw new Error(`${name} did not start:\n${printed}`);
     },
     signal: (signal) => void child.kill(signal),

@@ -3,7 +3,7 @@ import { until } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
 import { startAll } from "./all-services.ts";
 
-/** One request, with when it was sent and when it was answered. */
+/** One request, with when it was sent. */
 interface Asked {
   readonly sentAt: number;
   readonly status: number;
@@ -49,15 +49,14 @@ test("no request that a suspended user sends after the suspension was answered s
     const succeeded = () => asked.filter(({ status }) => status === 200).length;
     await until("the player is busy", () => succeeded() > 20);
     const suspendedAt = await act("suspend");
-    await until(
-      "the player has tried again and again",
-      () => asked.filter(({ sentAt }) => sentAt > suspendedAt).length > 30,
-    );
+    const after = () => asked.filter(({ sentAt }) => sentAt > suspendedAt);
+    const isRefused = ({ status }: Asked) => status === 401 || status === 403;
+    await until("the player has tried again and again", () => after().filter(isRefused).length > 30);
     over = true;
     await Promise.all(busy);
 
-    const after = asked.filter(({ sentAt }) => sentAt > suspendedAt);
-    expect(after.filter(({ status }) => status !== 401 && status !== 403)).toEqual([]);
+    // "Later" is no success: a busy machine may say so.
+    expect(after().filter((each) => !isRefused(each) && each.status < 500)).toEqual([]);
     await act("reinstate");
     const again = await fetch(`${all.gateways[1]}/v1/me`, {
       headers: { authorization: `Bearer ${await all.openSession(player)}` },

@@ -25,7 +25,6 @@ async function isMatched(client: Client, ticket: string) {
 
 test.each(["postgres", "redis"] as const)(
   "a player who waits and is suspended is matched with nobody, and joins again once reinstated (queue in %s)",
-  { timeout: 60_000 },
   async (store) => {
     await using parts = new AsyncDisposableStack();
     const redis = store === "redis" ? parts.use(await startEngine("redis")) : undefined;

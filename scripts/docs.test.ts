@@ -164,7 +164,7 @@ function helpOn(command: string): string | undefined {
   const { status, stdout } = spawnSync(process.execPath, ["packages/cli/main.ts", "help", command], {
     cwd: root,
     encoding: "utf8",
-    timeout: 20_000,
+    timeout: 60_000,
   });
   return status === 0 ? stdout : undefined;
 }

@@ -1,4 +1,5 @@
 /** The database of one contender in one round: new, and gone afterwards, so that nobody meets another's bloat. */
+import { randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Db, openDb } from "@todoke/kernel/db";
 
@@ -6,10 +7,8 @@ export interface PeerDatabase extends AsyncDisposable {
   readonly url: string;
 }
 
-let made = 0;
-
 export async function peerDatabase(serverUrl: string): Promise<PeerDatabase> {
-  const name = `peer_${process.pid}_${made++}`;
+  const name = `peer_${randomBytes(8).toString("hex")}`;
   const admin = openDb({ url: serverUrl, poolMax: 1, statementTimeoutMs: 60_000 });
   await admin.query(`create database ${name}`);
   return {
@@ -22,9 +21,9 @@ export async function peerDatabase(serverUrl: string): Promise<PeerDatabase> {
   };
 }
 
-/** Waits for a peer's own pool to close, for ten seconds at the most: some throw where nobody can catch it otherwise. */
+/** Waits for a peer's own pool to close, for a minute at the most: some throw where nobody can catch it otherwise. */
 async function left(admin: Db, name: string): Promise<void> {
-  for (let tries = 0; tries < 100; tries++) {
+  for (let tries = 0; tries < 600; tries++) {
     const { rowCount } = await admin.query("select from pg_stat_activity where datname = $1 limit 1", [name]);
     if (rowCount === 0) return;
     await sleep(100);

@@ -52,7 +52,7 @@ test.each(inTransactions)("%s has a job if and only if the caller's transaction 
 test("a contender's process answers with its figure, and one that fails says which it was", async () => {
   await using at = await site();
   const told = { contender: "Todoke, jobs table", site: at } as const;
-  const answer = await play({ ...told, role: "drain", options: { jobs: 100, atMostMs: 10_000 } });
+  const answer = await play({ ...told, role: "drain", options: { jobs: 100, atMostMs: 120_000 } });
   expect(Number(answer)).toBeGreaterThan(0);
   await using child = start({ ...told, role: "drain", options: {} });
   await expect(child.said("answer")).rejects.toThrow("Todoke, jobs table, drain: ended");

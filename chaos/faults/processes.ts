@@ -10,8 +10,9 @@ import { everyProcess, type Fault, lasting, type Plan, type Step, slotOf } from 
 
 /** On a busy machine a process is back after this long. */
 const restartMs = 2_500;
-/** So long a process may take to start, and then to reach its failpoint; if it does not, it is replaced. */
-const startMs = 15_000;
+/** So long a process may take to end and another to start, on a busy machine too. */
+const startMs = 60_000;
+/** So long one that serves may take to reach its failpoint; if it does not, it is replaced. */
 const reachMs = 5_000;
 
 const hourMs = 60 * 60 * 1_000;
@@ -108,14 +109,18 @@ async function injectFailpoint(stage: Stage, step: Step): Promise<boolean> {
   const isKilled = () =>
     stage.exits.slice(since).some(({ target, signal }) => target === slot.name && signal === "SIGKILL");
   const isReached = () => (action === "kill" ? isKilled() : slot.isPaused());
-  await waitFor(() => slot.pid !== undefined || isReached(), startMs);
-  if (name.startsWith("stop.")) slot.terminate();
-  await waitFor(isReached, reachMs);
+  const isUp = () => slot.pid !== undefined || isReached();
+  await waitFor(isUp, startMs);
+  const isTold = name.startsWith("stop.");
+  if (isTold) slot.terminate();
+  // One that was told to stop gets there, or is followed by another: told twice, it would end in a hurry, with code 1.
+  if (isTold) await waitFor(isUp, startMs);
+  else await waitFor(isReached, reachMs);
   const reached = isReached();
   if (reached && action === "stop") await sleep(step.forMs);
   // One that was not reached must not be reached later, when nobody waits for it any more.
   if (reached) slot.resume();
-  else slot.terminate();
+  else if (!isTold) slot.terminate();
   await slot.up();
   return reached;
 }

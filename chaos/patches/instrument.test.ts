@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
+import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { until } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
@@ -32,6 +33,9 @@ function run(env: Record<string, string>): Run {
   return { child, said: () => heard.stdout, complained: () => heard.stderr, ended };
 }
 
+/** As the system tells it: "T" is stopped, and stays so until it is continued. */
+const stateOf = ({ pid }: ChildProcess) => readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]?.[0];
+
 const at = (order: object) => ({ CHAOS_FAILPOINTS: JSON.stringify([{ name: "gather.carried", ...order }]) });
 
 test("without orders nothing is changed", async () => {
@@ -49,7 +53,9 @@ test("a process kills itself when it gets to the point for the n-th time, and te
 
 test("a process that stops itself goes on where it was when it is continued", async () => {
   const { child, ended, said, complained } = run(at({ action: "stop", hit: 2 }));
-  await until("it has stopped", () => complained().includes("chaos: stop at gather.carried"));
+  await until("it tells that it stops", () => complained().includes("chaos: stop at gather.carried"));
+  await until("it has stopped, a moment later", () => stateOf(child) === "T");
+  await until("all that it said before is heard", () => said() !== "");
   expect(said()).toBe("one\n");
   child.kill("SIGCONT");
   expect(await ended).toEqual({ code: 0, signal: null });

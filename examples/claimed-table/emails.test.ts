@@ -26,6 +26,7 @@ test("a mail is sent, a failed one waits for its next try, and one that never ca
     sent.push(messageId);
   };
   await using sender = emailSender(t.db, send);
+  const { rows: begun } = await t.db.query(`select now()::text as at`);
   expect(await sender.runOnce()).toMatchObject({ claimed: 3, done: 1, retry: 1, dead: 1 });
   expect(sent).toEqual(["email-1"]);
   expect(await t.rows()).toEqual([
@@ -33,6 +34,9 @@ test("a mail is sent, a failed one waits for its next try, and one that never ca
     { recipient: "bob", status: "QUEUED", attempt_count: 1, last_error: "Error: the mail server is busy" },
     { recipient: "nobody", status: "FAILED", attempt_count: 1, last_error: "no-such-address: there is no nobody" },
   ]);
+  const retried = `update emails set next_retry_at = next_retry_at + interval '1 hour'
+    where status = 'QUEUED' and next_retry_at >= $1::timestamptz + interval '5 seconds'`;
+  expect((await t.db.query(retried, [begun[0].at])).rowCount).toBe(1); // later still, so that it cannot come meanwhile
   expect(await sender.runOnce()).toMatchObject({ claimed: 0 });
 });
 

@@ -123,16 +123,18 @@ test("who begins log-ins without end is stopped, whatever he says of where he co
 });
 
 test("every server bounds how long headers may take, and says how long it keeps a connection", async () => {
+  // Seconds in which this process was awake: the servers are in it, and look for late requests once in each.
+  let seconds = 0;
+  const clock = setInterval(() => seconds++, 1_000);
   await Promise.all(
     all.running.map(async ({ name, url }) => {
-      const since = performance.now();
       const heard = await hear(url, "GET /livez HTTP/1.1\r\nHost: localhost\r\nX-Half: ");
       expect([name, statusOf(heard)]).toEqual([name, 408]);
-      expect(performance.now() - since).toBeLessThan(9_000);
+      expect(seconds).toBeLessThan(9); // Five for the headers; for a whole request it is ten.
       const kept = await askRaw(url, ["GET /livez HTTP/1.1", "Host: localhost", "X-Last: 1"], "GET / HTTP/9.9\r\n\r\n");
       expect(kept).toMatch(/keep-alive: timeout=72/i);
     }),
-  );
+  ).finally(() => clearInterval(clock));
 });
 
 test.each([

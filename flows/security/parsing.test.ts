@@ -227,7 +227,8 @@ test("no text makes a pattern run away: what fills every bound is answered like 
     "a;q=".repeat(1_700),
     `"${"\\".repeat(7_000)}`,
   ];
-  const since = performance.now();
+  // What this process, in which all services are, has worked; not how long it was kept from it.
+  const before = process.threadCpuUsage();
   for (const fill of fills) {
     expect((await patch({ display_name: fill })).status).toBe(400);
     expect((await patch({ locale: fill })).status).toBe(400);
@@ -244,5 +245,6 @@ test("no text makes a pattern run away: what fills every bound is answered like 
     ])
       await ask(`${gateway()}/v1/me`, { bearer, headers: { [name]: `x${value}x` } });
   // Fifty answers; a pattern that runs away would take longer over a single one.
-  expect(performance.now() - since).toBeLessThan(10_000);
+  const { user: workedUs } = process.threadCpuUsage(before);
+  expect(workedUs).toBeLessThan(10_000_000);
 });

@@ -72,6 +72,9 @@ export async function startServed(more: Record<string, string> = {}) {
     OIDC_ISSUER: provider.issuer,
     OIDC_CLIENT_ID: "todoke",
     OIDC_CLIENT_SECRET: clientSecret,
+    // A machine that stalls for a moment is no service that is away.
+    GATEWAY_BFF_UPSTREAM_TIMEOUT_MS: "60000",
+    GATEWAY_BFF_LIMIT_WAIT_MS: "60000",
     OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
     ...more,
   };
@@ -81,10 +84,11 @@ export async function startServed(more: Record<string, string> = {}) {
   });
   const printed = keepPrinted(child);
   parts.defer(() => stop(child));
-  const isUp = () => /^\s*gateway-bff\s+http/m.test(printed()) || isOver(child);
-  await until("all services serve", isUp, { withinMs: 45_000 });
+  // The last line that is no line of the log, to its end.
+  const lastOfTable = () => /^\s*gateway-bff\s+http\S+\n/m.exec(printed());
+  await until("all services serve", () => lastOfTable() !== null || isOver(child));
   if (isOver(child)) throw new Error(`todoke serve did not start:\n${printed()}`);
-  const startedAt = printed().length;
+  const [table, startedAt] = [lastOfTable()?.[0] ?? "", lastOfTable()?.index ?? 0];
   const all = parts.move();
   return {
     env,
@@ -97,8 +101,8 @@ export async function startServed(more: Record<string, string> = {}) {
     role,
     collected: collector.collected,
     printed,
-    /** What it has printed since it serves: the log, and nothing else. */
-    logged: () => printed().slice(startedAt),
+    /** What it has printed since it serves: the log, and nothing else. The last line may still be on its way. */
+    logged: () => printed().slice(startedAt + table.length, printed().lastIndexOf("\n") + 1),
     stop: () => stop(child),
     [Symbol.asyncDispose]: () => all.disposeAsync(),
   };
@@ -156,5 +160,5 @@ const isOver = ({ exitCode, signalCode }: ChildProcess) => exitCode !== null || 
 async function stop(child: ChildProcess): Promise<void> {
   if (isOver(child)) return;
   child.kill("SIGTERM");
-  await once(child, "exit");
+  await once(child, "close"); // All that it has printed is here by then.
 }

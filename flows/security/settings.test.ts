@@ -23,7 +23,7 @@ async function runToEnd(args: readonly string[], env: Record<string, string>): P
   const child = spawn(process.execPath, [todoke, ...args], {
     env: { PATH: process.env.PATH, ...env },
     stdio: ["ignore", "pipe", "pipe"],
-    timeout: 25_000,
+    timeout: 120_000,
   });
   const printed = keepPrinted(child);
   await once(child, "close");

@@ -11,7 +11,7 @@ const wires = new WeakMap<EventBus, Wire>();
 /** Through a wire of its own, which `crash` cuts. */
 async function openProcess(place: string, { ackWaitMs }: OpenOptions): Promise<EventBus> {
   const wire = await openWire(server.url);
-  const bus = await openNatsBus({ url: wire.url, name: "conformance", place, ackWaitMs });
+  const bus = await openNatsBus({ url: wire.url, name: "conformance", place, ackWaitMs, publishTimeoutMs: 30_000 });
   wires.set(bus, wire);
   return bus;
 }

@@ -11,7 +11,8 @@ test("a lost answer is not known: the event is retried, and is stored once all t
   await using wire = await openWire(server.url);
   const unlucky = await stage.open({ url: wire.url, publishTimeoutMs: 300 });
   const event = thing();
-  await unlucky.publish([thing({ subject: "things.warm-up" })]);
+  const warmUp = thing({ subject: "things.warm-up" });
+  await until("the stream is there", async () => (await unlucky.publish([warmUp]))[0]?.kind === "done");
   wire.deafen();
   expect(await unlucky.publish([event])).toMatchObject([{ kind: "retry", why: "no answer within 300 ms" }]);
 
@@ -58,7 +59,7 @@ test("a stream that is full gives events back, and takes them once there is room
 
 test("a call of any size is carried out, and answered in place", async () => {
   await using stage = await setStage(server);
-  const bus = await stage.open();
+  const bus = await stage.open({ publishTimeoutMs: 60_000 });
   const events = Array.from({ length: 9_000 }, (_, n) => thing({ subject: n === 8_500 ? "nowhere" : "things.events" }));
   const outcomes = await bus.publish(events);
   expect(outcomes.map(({ kind }) => kind).indexOf("dead")).toBe(8_500);

@@ -7,8 +7,8 @@ import { listen, setStage, sharedServer, thing } from "./testing.ts";
 
 const server = sharedServer();
 
-/** Told by the server, a repair is a matter of moments; left in the dark, it takes as long as a request. */
-const soonMs = 2_000;
+/** Told by the server, a repair is a matter of moments; left in the dark ("nothing"), it takes as long as a request. */
+const toldByServer = /answered "409 Consumer Deleted"; making sure of it$/;
 
 test("a stream is made so that it keeps what it was given", async () => {
   await using stage = await setStage(server);
@@ -92,24 +92,28 @@ test("a full stream refuses, and keeps what nobody has read", async () => {
 
 test("a stream deleted under a running service is made again, and publisher and consumer go on", async () => {
   await using stage = await setStage(server);
-  const bus = await stage.open();
+  const said: string[] = [];
+  const bus = await stage.open({ log: (message) => said.push(message) });
   const heard = await listen(bus);
   await bus.publish([thing()]);
   await until("it runs", () => heard.length === 1);
   await stage.manager.streams.delete(stage.stream);
   const event = thing();
   await until("it is stored", async () => (await bus.publish([event]))[0]?.kind === "done");
-  await until("it is heard", () => heard.some(({ eventId }) => eventId === event.eventId), { withinMs: soonMs });
+  await until("it is heard", () => heard.some(({ eventId }) => eventId === event.eventId));
+  expect(said).toContainEqual(expect.stringMatching(toldByServer));
 });
 
 test("a consumer deleted under a running service is made again, and misses nothing", async () => {
   await using stage = await setStage(server);
-  const bus = await stage.open();
+  const said: string[] = [];
+  const bus = await stage.open({ log: (message) => said.push(message) });
   const heard = await listen(bus);
   const info = () => stage.manager.consumers.info(stage.stream, "listener=events");
   await until("it waits for events", async () => (await info()).num_waiting === 1);
   await stage.manager.consumers.delete(stage.stream, "listener=events");
   const event = thing();
   await bus.publish([event]);
-  await until("it is heard", () => heard.some(({ eventId }) => eventId === event.eventId), { withinMs: soonMs });
+  await until("it is heard", () => heard.some(({ eventId }) => eventId === event.eventId));
+  expect(said).toContainEqual(expect.stringMatching(toldByServer));
 });

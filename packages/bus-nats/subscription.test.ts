@@ -71,7 +71,7 @@ test("what a handler does not answer comes again", async () => {
 
 test("a process holds no more than so many bytes, however large its batches may be", async () => {
   await using stage = await setStage(server);
-  const bus = await stage.open();
+  const bus = await stage.open({ publishTimeoutMs: 60_000 });
   const events = Array.from({ length: 60 }, () => thing({ payload: new Uint8Array(900_000) }));
   await bus.publish(events);
   const { promise: finished, resolve: finish } = Promise.withResolvers<void>();
@@ -83,8 +83,10 @@ test("a process holds no more than so many bytes, however large its batches may 
       return deliveries.map(() => done);
     },
   });
+  const info = () => stage.manager.consumers.info(stage.stream, "listener=events");
+  await until("it has had all that it asked for", async () => heard > 0 && (await info()).num_waiting === 0);
   await aWhile(bus, 500);
-  const { num_ack_pending, num_waiting } = await stage.manager.consumers.info(stage.stream, "listener=events");
+  const { num_ack_pending, num_waiting } = await info();
   expect(num_ack_pending).toBeLessThan(40);
   expect(num_waiting).toBe(0);
   finish();
@@ -112,9 +114,9 @@ test("a subscription goes on when the server's word was lost on the way", async 
   await publisher.publish([thing()]);
   const pending = async () => (await stage.manager.consumers.info(stage.stream, "listener=events")).num_ack_pending;
   await until("it was sent, and not heard", async () => (await pending()) === 1);
-  await until("the request is over", async () => (await waiting()) === 0, { withinMs: 15_000 });
+  await until("the request is over", async () => (await waiting()) === 0);
   wire.listenAgain();
-  await until("it is heard after all", () => heard.length === 1, { withinMs: 15_000 });
+  await until("it is heard after all", () => heard.length >= 1);
 
   async function waiting() {
     return (await stage.manager.consumers.info(stage.stream, "listener=events")).num_waiting;

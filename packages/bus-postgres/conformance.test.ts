@@ -23,7 +23,7 @@ afterAll(async () => {
 
 busConformance({
   name: "PostgreSQL",
-  test: (name, body, timeoutMs) => test(name, { timeout: timeoutMs ?? 30_000 }, body),
+  test,
   open: (place, { ackWaitMs }) => open(shared.url, place, ackWaitMs),
   crash: async (bus) => wires.get(bus)?.cut(),
   async ownBroker() {

@@ -47,7 +47,7 @@ test(
     let short: Engine | undefined;
     stack.defer(() => short?.[Symbol.asyncDispose]());
     const place = stack.use(placeOn(roomy.url));
-    const bus = await place.open({ consumers, newQueueRestMs: 1_500, publishTimeoutMs: 500 });
+    const bus = await place.open({ consumers, newQueueRestMs: 1_500, publishTimeoutMs: 5_000 });
     const events = things(5);
     expect(await bus.publish(events)).toEqual(events.map(() => done));
 

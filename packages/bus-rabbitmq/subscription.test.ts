@@ -93,7 +93,8 @@ test("a delay queue that somebody deletes is made again, and the retry that foun
   await until("the second is back", () => ear.heard.length === 4);
   await bus.publish([thing()]);
   await until("the third is back", () => ear.heard.length === 6);
-  expect(await place.countIn(queue)).toBe(0);
+  // The broker lets go of what waited there once its own queue has it.
+  await until("nothing is left there", async () => (await place.countIn(queue)) === 0);
 });
 
 test("a consumer whose queue is deleted makes it again and goes on", async () => {
@@ -104,7 +105,7 @@ test("a consumer whose queue is deleted makes it again and goes on", async () =>
   await until("the first is heard", () => ear.heard.length === 1);
   await behindTheBus(broker.url, (channel) => channel.queueDelete({ queue: place.queueOf("listener") }));
   await until("an event is taken again", async () => (await bus.publish([thing()]))[0]?.kind === "done");
-  await until("it is heard", () => ear.heard.length === 2);
+  await until("it is heard", () => ear.heard.length >= 2);
 });
 
 test("an answer that comes after its connection broke is dropped, and the event comes again", async () => {

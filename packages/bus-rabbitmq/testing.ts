@@ -10,7 +10,7 @@ import { defaultStepsMs } from "./delays.ts";
 import { openRabbitmqBus, type RabbitmqBusOptions } from "./index.ts";
 
 /** RabbitMQ starts in five seconds alone, and in many more beside all the other tests. */
-export const startMs = 120_000;
+export const startMs = 240_000;
 
 /** The broker of a test file: the one that the environment names, or a private one. Its URL is known once tests run. */
 export function sharedBroker(): { readonly url: string } {
@@ -65,7 +65,14 @@ export function placeOn(url: string, name = `t${randomBytes(6).toString("hex")}`
     queueOf,
     async open(options = {}) {
       // Nobody kills the broker here, so new queues need no rest.
-      const bus = await openRabbitmqBus({ url, name: "test", place: name, newQueueRestMs: 0, ...options });
+      const bus = await openRabbitmqBus({
+        url,
+        name: "test",
+        place: name,
+        newQueueRestMs: 0,
+        publishTimeoutMs: 30_000,
+        ...options,
+      });
       opened.push(bus);
       for (const consumer of Object.keys(options.consumers ?? {})) consumers.add(consumer);
       const subscribe: EventBus["subscribe"] = (wish) => {

@@ -18,7 +18,7 @@ function setup() {
   const run = (command: "check" | "generate") =>
     new Promise<{ code: unknown; output: string }>((resolve) => {
       const env = { PATH: `${binaries}${delimiter}${process.env.PATH}` };
-      const options = { cwd: folder, env, timeout: 20_000 };
+      const options = { cwd: folder, env, timeout: 120_000 };
       execFile(join(binaries, "node"), [join(here, "contract.ts"), command], options, (error, stdout, stderr) =>
         resolve({ code: error ? error.code : 0, output: stdout + stderr }),
       );

@@ -10,7 +10,7 @@ import { becomes, listeningAddresses, startOwner, temporaryFolder } from "./test
 import { exchange } from "./wire.ts";
 
 // RabbitMQ starts in five seconds alone, and in many more beside all the other tests.
-vi.setConfig({ testTimeout: 120_000 });
+vi.setConfig({ testTimeout: 360_000 });
 
 const recipes = { postgres, nats, redis, rabbitmq };
 

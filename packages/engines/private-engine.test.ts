@@ -1,13 +1,10 @@
 import { createServer } from "node:net";
-import { expect, test, vi } from "vitest";
+import { expect, test } from "vitest";
 import { NotFound, type Program, type Recipe } from "./engine.ts";
 import { startEngine } from "./index.ts";
 import { nats } from "./nats.ts";
 import { postgres } from "./postgres/index.ts";
 import { startPrivate } from "./private-engine.ts";
-
-// Each test starts servers: half a second alone, and many more beside all the other tests.
-vi.setConfig({ testTimeout: 120_000 });
 
 /** A recipe that first goes to `port`, whoever is there, as if it had been free a moment ago. */
 function lateFor(port: number, recipe: Recipe): Recipe {

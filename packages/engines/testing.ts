@@ -9,9 +9,9 @@ import { createInterface } from "node:readline";
 import { setTimeout as delay } from "node:timers/promises";
 import type { EngineName } from "./index.ts";
 
-/** Rejects, with `what` in the message, when it does not come true within ten seconds. */
+/** Rejects, with `what` in the message, when it does not come true within a minute. */
 export async function becomes(what: string, holds: () => boolean): Promise<void> {
-  const deadline = Date.now() + 10_000;
+  const deadline = Date.now() + 60_000;
   while (!holds()) {
     if (Date.now() > deadline) throw new Error(`never came true: ${what}`);
     await delay(10);

@@ -9,7 +9,9 @@ async function setup(checks: Record<string, Check>, options: Partial<ReadinessOp
   const log = { stream: { write: (line: string) => void lines.push(line) } };
   const app = await buildHttpApp({ title: "test", version: "1", log });
   const stop = new AbortController();
-  const readiness = new Readiness({ checks, stopping: stop.signal, log: app.log, ...options });
+  // However late this process runs on a busy machine, unless the test is about that.
+  const loopDelayMaxMs = 600_000;
+  const readiness = new Readiness({ checks, stopping: stop.signal, log: app.log, loopDelayMaxMs, ...options });
   serveHealth(app, readiness);
   return {
     stop: () => stop.abort(),

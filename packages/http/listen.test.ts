@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
 import { fileURLToPath } from "node:url";
 import { until } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
@@ -13,6 +14,7 @@ interface ChildOptions {
 /** The service of testing/service.ts, in a process that can be signalled. */
 class Child implements AsyncDisposable {
   readonly #process: ChildProcess;
+  readonly #ended: Promise<unknown>;
   #said = "";
 
   private constructor({ graceMs = 0, deadlineMs = 20_000, exitMs = 25_000 }: ChildOptions) {
@@ -22,11 +24,12 @@ class Child implements AsyncDisposable {
     this.#process.stdout?.setEncoding("utf8").on("data", (text: string) => {
       this.#said += text;
     });
+    this.#ended = once(this.#process, "close");
   }
 
   static async start(options: ChildOptions = {}): Promise<Child> {
     const child = new Child(options);
-    await until("the child listens", () => child.url !== "", { withinMs: 20_000 });
+    await until("the child listens", () => child.url !== "");
     return child;
   }
 
@@ -54,8 +57,9 @@ class Child implements AsyncDisposable {
     return RawConnection.open(this.url);
   }
 
+  /** And until all that it said has been heard. */
   async untilExit(): Promise<number | null> {
-    await until("the child exits", () => this.exitCode !== null, { withinMs: 15_000 });
+    await this.#ended;
     return this.exitCode;
   }
 
@@ -65,11 +69,13 @@ class Child implements AsyncDisposable {
 }
 
 const work = (ms: number) => post("/work", { ms });
+/** What is under way when the stop comes, whenever that is. */
+const workUntilStop = work(-200);
 
 test("SIGTERM in the middle of 50 requests: each is answered, nothing is accepted after, and the exit code is 0", async () => {
   await using child = await Child.start();
   const connections = await Promise.all(Array.from({ length: 50 }, () => child.open()));
-  for (const connection of connections) connection.send(work(500));
+  for (const connection of connections) connection.send(workUntilStop);
   await until("all are being carried out", () => child.begun === 50);
 
   child.signal("SIGTERM");
@@ -108,7 +114,7 @@ async function requestsUntilClosed(child: Child): Promise<number> {
 test("requests that came in one go are all answered, though the stop came during the first", async () => {
   await using child = await Child.start();
   await using connection = await child.open();
-  connection.send(work(500) + work(1) + work(600) + work(1));
+  connection.send(workUntilStop + work(1) + work(-300) + work(1));
   await until("all are being carried out", () => child.begun === 4);
 
   child.signal("SIGTERM");
@@ -119,7 +125,7 @@ test("requests that came in one go are all answered, though the stop came during
 });
 
 test("requests that come in one go during the grace are all answered too, and the last answer says that it is the last", async () => {
-  await using child = await Child.start({ graceMs: 3_000 });
+  await using child = await Child.start({ graceMs: 60_000, deadlineMs: 120_000, exitMs: 120_000 });
   await using connection = await child.open();
   child.signal("SIGTERM");
   await until("it is not ready", async () => (await fetch(`${child.url}/readyz`)).status === 503);
@@ -144,7 +150,7 @@ test("connections that owe nothing do not hold up the stop", async () => {
 });
 
 test("during the grace it is not ready but still serves, and asks callers to come elsewhere", async () => {
-  await using child = await Child.start({ graceMs: 3_000 });
+  await using child = await Child.start({ graceMs: 8_000 });
   expect((await fetch(`${child.url}/readyz`)).status).toBe(200);
 
   child.signal("SIGTERM");

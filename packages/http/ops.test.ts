@@ -4,7 +4,10 @@ import { Readiness } from "./readiness.ts";
 
 async function setup(options: Partial<OpsOptions> = {}) {
   const deaf = { info() {}, warn() {} };
-  const readiness = new Readiness({ checks: {}, stopping: new AbortController().signal, log: deaf });
+  // However late this process runs on a busy machine.
+  const loopDelayMaxMs = 600_000;
+  const stopping = new AbortController().signal;
+  const readiness = new Readiness({ checks: {}, stopping, log: deaf, loopDelayMaxMs });
   const log = { level: "silent" } as const;
   const app = await buildOpsApp({
     title: "ops",

@@ -62,9 +62,8 @@ test("one for the process: spans go to the collector, metrics to whoever asks, a
 
   await collector[Symbol.asyncDispose]();
   trace.getTracer("test").startSpan("lost").end();
-  const since = performance.now();
   await telemetry.flush();
-  expect(performance.now() - since).toBeLessThan(4_000);
-  await expect.poll(() => errors.map(({ message }) => message), { timeout: 15_000 }).toHaveLength(1);
+  expect(errors).toEqual([]); // It is over before the exporter has given up.
+  await expect.poll(() => errors.map(({ message }) => message)).toHaveLength(1);
   expect(errors[0]?.message).toBe(`traces do not reach ${collector.url}v1/traces (OTEL_EXPORTER_OTLP_ENDPOINT)`);
 });

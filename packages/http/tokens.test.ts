@@ -113,9 +113,9 @@ test("a token of another kind of key is refused", async () => {
 });
 
 test("a verified token is still refused once its time is over", async () => {
-  const token = forged({ seconds: 1 });
+  const token = forged({});
   expect(await verify(token)).toMatchObject({ userId: "alice" });
-  vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 10_000 });
+  vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 70_000 });
   try {
     await expect(async () => verify(token)).rejects.toMatchObject({ status: 401 });
   } finally {

@@ -23,15 +23,16 @@ export interface RedisLinkOptions {
   readonly url: string;
   /** Hears of connections that were lost or not to be had. They are tried again; nothing else needs doing. */
   readonly onError: (error: unknown) => void;
+  /** A server that takes longer is as good as away. */
+  readonly answerWithinMs?: number;
 }
 
-const answerWithinMs = 2_000;
 const againMaxMs = 1_000;
 
 /** Answers of a server that works, but not for us and not now. Any other error that it answers with is a fault of ours. */
 const notNow = /^(LOADING|READONLY|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|BUSY|OOM|MISCONF|NOREPLICAS) /;
 
-export function openRedisLink({ url, onError }: RedisLinkOptions): RedisLink {
+export function openRedisLink({ url, onError, answerWithinMs = 2_000 }: RedisLinkOptions): RedisLink {
   let connection = connect();
   let closed = false;
 

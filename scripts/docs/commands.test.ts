@@ -55,7 +55,7 @@ function run(line: string, DATABASE_URL: string) {
 const eventTypeOf = (line: string) => (line.includes(" points") ? "PointReservationDue" : "EntitlementGranted");
 
 test("every `todoke dead` command of the runbook finds what it speaks of, and redrives one where it says so", {
-  timeout: 120_000,
+  timeout: 600_000, // Some twenty processes, one after the other.
 }, async () => {
   const setOf = (name: string) => ({ name, dir: new URL(`services/${name}/migrations/`, root) });
   await using t = await testDatabase({ schema: "entitlement", sets: [kernelMigrations, setOf("entitlement")] });

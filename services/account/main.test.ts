@@ -73,7 +73,7 @@ test("from log-in to suspension and its end, by tokens of the gateway: each even
   expect(mine).toMatchObject({ status: 200, body: { status: "ACTIVE", version: 3 } });
   // What the database has, the process counts a moment later.
   await expect
-    .poll(async () => (await t.metrics()).split("\n"), { timeout: 20_000 })
+    .poll(async () => (await t.metrics()).split("\n"))
     .toEqual(
       expect.arrayContaining([
         'account_command_total{action="resolve",result="applied"} 2',

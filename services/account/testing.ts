@@ -4,7 +4,7 @@ import { type Authenticate, buildHttpApp, type Principal, problems, type Role } 
 import type { Db } from "@todoke/kernel/db";
 import { kernelMigrations } from "@todoke/kernel/migrations";
 import { openOutbox } from "@todoke/kernel/outbox";
-import { testDatabase } from "@todoke/kernel/testing";
+import { patient, testDatabase } from "@todoke/kernel/testing";
 import { openCommands } from "./commands/index.ts";
 import { accountRoutes } from "./routes/index.ts";
 import type { UserView } from "./store/users.ts";
@@ -40,7 +40,7 @@ export interface Call {
 }
 
 export async function setup() {
-  const t = await testDatabase({ schema: "account", sets: [kernelMigrations, own] });
+  const t = await testDatabase({ schema: "account", sets: [kernelMigrations, own], pools: patient });
   const apps: { close(): Promise<unknown> }[] = [];
 
   /** Another process of the service: it shares nothing with the others but the database. */
@@ -50,7 +50,7 @@ export async function setup() {
     accountRoutes(app, {
       db,
       authenticate,
-      ...openCommands({ db, outbox: openOutbox(), admins, onCommitted: () => {} }),
+      ...openCommands({ db, outbox: openOutbox(), admins, onCommitted: () => {}, waitMs: patient.lockTimeoutMs }),
     });
     apps.push(app);
 

@@ -22,6 +22,11 @@ const monthsFromNow = async (db: Db, ...places: number[]) =>
     )
   ).rows.map((row) => row.month);
 
+/** Those of the template too, which may have been made in another month. */
+const dropMonths = async (db: Db) => {
+  for (const month of await months(db)) await db.query(`drop table ${month}`);
+};
+
 const deaf = { onError: () => {}, onDropped: () => {} };
 
 test("a new database has this month and the next two, and no partition that takes what fits nowhere", async () => {
@@ -32,7 +37,7 @@ test("a new database has this month and the next two, and no partition that take
 
 test("a service that comes back after years makes its months before it serves, with many processes at once", async () => {
   await using t = await setup();
-  for (const month of await months(t.db)) await t.db.query(`drop table ${month}`);
+  await dropMonths(t.db);
   const { post } = await t.process();
   expect((await post("grants", "key-1")).statusCode).toBe(500); // and not a change that the audit does not know
   expect(await t.rows()).toEqual({ entitlements: 0, events: 0, audit: 0, keys: 0 });
@@ -46,7 +51,7 @@ test("a service that comes back after years makes its months before it serves, w
 
 test("months are UTC's, whatever the time zone of the session that makes them", async () => {
   await using t = await setup();
-  for (const month of await months(t.db)) await t.db.query(`drop table ${month}`);
+  await dropMonths(t.db);
   const zone = (name: string) => t.open({ url: `${t.url}?options=${encodeURIComponent(`-c timezone=${name}`)}` });
   await using _ = await keepAuditMonths(zone("America/New_York"), { keepMonths: 24, ...deaf });
   const { rows } = await zone("UTC").query<{ bounds: string }>(
@@ -60,6 +65,7 @@ test("months are UTC's, whatever the time zone of the session that makes them", 
 
 test("months go when all of them is older than the age, and are told", async () => {
   await using t = await setup();
+  await dropMonths(t.db);
   for (const age of [3, 4, 5]) {
     await t.db.query(`do $$ declare month timestamp := date_trunc('month', now() at time zone 'UTC') - interval '${age} months'; begin
       execute format('create table entitlement_audit_%s partition of entitlement_audit for values from (%L) to (%L)',

@@ -46,7 +46,7 @@ test("commands, requests and published events are counted on /metrics, beside th
   const lines = async () => (await t.metrics()).split("\n");
   // What the database has, the process counts a moment later.
   await expect
-    .poll(lines, { timeout: 20_000 })
+    .poll(lines)
     .toEqual(
       expect.arrayContaining([
         'entitlement_command_total{action="grant",result="applied"} 1',

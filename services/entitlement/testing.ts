@@ -3,7 +3,7 @@ import { hash } from "node:crypto";
 import { bearerAuthentication, buildHttpApp, fixedKeys, tokenVerifier } from "@todoke/http";
 import { type Db, transaction } from "@todoke/kernel/db";
 import { kernelMigrations } from "@todoke/kernel/migrations";
-import { testDatabase } from "@todoke/kernel/testing";
+import { patient, testDatabase } from "@todoke/kernel/testing";
 import { changeEntitlement } from "./commands/change-entitlement.ts";
 import { checkEntitlement } from "./commands/check-entitlement.ts";
 import { batchRoute } from "./routes/batch.ts";
@@ -22,7 +22,7 @@ const keys = ["shop", "game"].map((holder) => ({
 }));
 
 export async function setup() {
-  const t = await testDatabase({ schema: "entitlement", sets: [kernelMigrations, own] });
+  const t = await testDatabase({ schema: "entitlement", sets: [kernelMigrations, own], pools: patient });
   // Databases are cloned from a template, which on a server that lives long was made in another month.
   await transaction(t.db, (tx) => makeAuditMonths(tx, 2));
   const apps: { close(): Promise<unknown> }[] = [];

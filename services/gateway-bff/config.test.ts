@@ -28,6 +28,7 @@ test("what must be said is little; the rest is as usual", () => {
     sessions: { idleMs: 30 * 60_000, absoluteMs: 12 * 3_600_000, perUserMax: 10 },
     upstreams: { timeoutMs: 2_000, urls: { points: undefined, matchmaking: undefined } },
     profileTimeoutMs: 800,
+    waitMaxMs: 1_000,
   });
   expect(settings).not.toHaveProperty("redisUrl");
   expect(settings.sessions.secrets).toEqual([Buffer.from(secret, "base64url")]);
@@ -65,6 +66,7 @@ test.each([
   ["GATEWAY_BFF_UPSTREAM_TIMEOUT_MS", "soon"],
   ["GATEWAY_BFF_PROCESSED_KEEP_DAYS", "3"],
   ["GATEWAY_BFF_LIMIT_READ", "many"],
+  ["GATEWAY_BFF_LIMIT_WAIT_MS", "0"],
 ])("%s=%s is told by its name, and no secret is shown", (name, value) => {
   const { faults } = read({ [name]: value });
   expect(faults).toEqual([expect.stringContaining(name)]);

@@ -26,6 +26,8 @@ export interface Settings {
   /** Where sessions and limits are; in PostgreSQL, where it is not set. */
   readonly redisUrl?: string;
   readonly limits: Limits;
+  /** Of the limiter: where it takes longer, it is as good as away. */
+  readonly waitMaxMs: number;
   readonly upstreams: {
     readonly urls: UpstreamUrls;
     readonly timeoutMs: number;
@@ -56,6 +58,7 @@ export function readSettings(env: Env, faults: string[]): Settings {
     },
     ...(redisUrl !== undefined && { redisUrl }),
     limits: readLimits(env, faults),
+    waitMaxMs: whole("GATEWAY_BFF_LIMIT_WAIT_MS", 1_000, [10, 60_000]),
     upstreams: {
       urls: readUpstreams(env, faults),
       timeoutMs: whole("GATEWAY_BFF_UPSTREAM_TIMEOUT_MS", 2_000, [10, 60_000]),

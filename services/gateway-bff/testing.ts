@@ -25,7 +25,7 @@ import type { KnownUser, SessionStore, UserStatus } from "./sessions/index.ts";
 import { postgresSessions } from "./sessions/postgres.ts";
 import { openUpstream } from "./upstreams/client.ts";
 import { openUpstreams, type UpstreamName } from "./upstreams/index.ts";
-import { answering, fakeService, type Heard, type Manner } from "./upstreams/testing.ts";
+import { answering, fakeService, type Heard, longMs, type Manner } from "./upstreams/testing.ts";
 
 const own = { name: "gateway-bff", dir: new URL("./migrations/", import.meta.url) };
 const origin = "http://localhost:8080";
@@ -57,11 +57,12 @@ export function bearerOf(audience: UpstreamName, { headers }: Heard): Promise<Pr
   return Promise.resolve(verify(headers.authorization?.slice("Bearer ".length) ?? ""));
 }
 
+/** Nobody's time is ever over, unless the test says when. */
 export interface ProcessOptions {
   /** Services that are not deployed. */
   readonly without?: readonly UpstreamName[];
-  readonly timeoutMs?: number;
   readonly profileTimeoutMs?: number;
+  readonly streamTimeoutMs?: number;
   readonly underWayMax?: number;
   readonly waitingMax?: number;
   /** The store, with something done to it. */
@@ -84,11 +85,12 @@ export async function setup() {
   const store = openStore();
   const { tokenFor } = openSigner({ issuer: "gateway-bff", key: signingKey });
 
-  const account = parts.use(openUpstream({ name: "account", url: services.account.url, tokenFor, timeoutMs: 500 }));
+  const account = parts.use(openUpstream({ name: "account", url: services.account.url, tokenFor, timeoutMs: longMs }));
 
   /** Another process of the gateway: it shares nothing with the others but the database. */
   async function process(options: ProcessOptions = {}) {
-    const { without = [], sessions: changed = (store) => store, profileTimeoutMs = 200, ...more } = options;
+    const { without = [], sessions: changed = (store) => store, ...rest } = options;
+    const { profileTimeoutMs = longMs, streamTimeoutMs = longMs, ...more } = rest;
     const at = (name: UpstreamName) => (without.includes(name) ? undefined : services[name].url);
     const urls = {
       account: services.account.url,
@@ -97,7 +99,7 @@ export async function setup() {
       matchmaking: at("matchmaking"),
       points: at("points"),
     };
-    const upstreams = parts.use(openUpstreams({ urls, tokenFor, timeoutMs: 500, ...more }));
+    const upstreams = parts.use(openUpstreams({ urls, tokenFor, timeoutMs: longMs, ...more }));
     const sessions = changed(openStore());
     const onError = () => {};
     const app = await buildHttpApp({ title: "gateway", version: "0", log: { level: "silent" } });
@@ -109,6 +111,7 @@ export async function setup() {
       urls,
       tokenFor,
       profileTimeoutMs,
+      streamTimeoutMs,
       // Nobody logs in here: sessions are made by hand.
       provider: openProvider({ issuer: "http://127.0.0.1:1", clientId: "todoke", redirectUri: origin, onError }),
       resolveIdentity: resolveIdentity(upstreams.account),
@@ -117,6 +120,7 @@ export async function setup() {
       nativeRedirects: [],
       limiter: rememberRefusals(postgresLimiter(t.open())),
       limits: readLimits(generous, []),
+      waitMaxMs: longMs,
       onError,
     });
     return app;

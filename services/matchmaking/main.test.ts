@@ -48,6 +48,15 @@ async function setup(more: Record<string, string> = {}) {
     // biome-ignore lint/suspicious/noExplicitAny: whatever the service says.
     return { status: answer.status, body: (await answer.json()) as any };
   }
+  /** As a client asks: again, by the same key, where the service could not answer just now. */
+  async function asked(...request: Parameters<typeof call>) {
+    let answer = await call(...request);
+    await until("it is answered", async () => {
+      if (answer.status === 503) answer = await call(...request);
+      return answer.status !== 503;
+    });
+    return answer;
+  }
   async function checks() {
     const answer = await fetch(`${service.url}/readyz`);
     return ((await answer.json()) as { checks: { name: string; ok: boolean }[] }).checks;
@@ -60,8 +69,9 @@ async function setup(more: Record<string, string> = {}) {
     call,
     db: t.open({ schema: "matchmaking" }),
     as: (userId: string) => ({
-      join: async () => call("POST", `/queues/${mode}/tickets`, await tokenOf(userId), {}),
-      show: async (id: string) => (await call("GET", `/tickets/${id}`, await tokenOf(userId))).body,
+      join: async () => asked("POST", `/queues/${mode}/tickets`, await tokenOf(userId), {}),
+      joinOnce: async () => call("POST", `/queues/${mode}/tickets`, await tokenOf(userId), {}),
+      show: async (id: string) => (await asked("GET", `/tickets/${id}`, await tokenOf(userId))).body,
     }),
     ops: async (path: string) => fetch(`${service.opsUrl}${path}`),
     metrics: async () => (await (await fetch(`${service.opsUrl}/metrics`)).text()).split("\n"),
@@ -96,7 +106,7 @@ describe.each(["postgres", "redis"] as const)("the whole service, with the queue
     const { mode } = t;
     // What the database has, the process counts a moment later.
     await expect
-      .poll(t.metrics, { timeout: 20_000 })
+      .poll(t.metrics)
       .toEqual(
         expect.arrayContaining([
           `mm_match_total{mode="${mode}",result="made"} 1`,
@@ -134,7 +144,7 @@ describe.each(["postgres", "redis"] as const)("the whole service, with the queue
     const matching = await t.startOne("matcher");
     const depth = new RegExp(`^mm_queue_depth\\{mode="${t.mode}"\\} [01]$`, "m");
     const isMatched = async () => depth.test(await (await fetch(`${matching.opsUrl}/metrics`)).text());
-    await until("two are matched", isMatched, { withinMs: 20_000 });
+    await until("two are matched", isMatched);
     await matching[Symbol.asyncDispose]();
 
     writeFileSync(t.path, "modes:\n  another: {}\n");
@@ -143,8 +153,8 @@ describe.each(["postgres", "redis"] as const)("the whole service, with the queue
       const { rows } = await t.db.query<{ status: string }>(`select status from ticket_ends order by status`);
       return rows.map(({ status }) => status).join();
     };
-    await until("all have ended", async () => (await ends()) === "EXPIRED,MATCHED,MATCHED", { withinMs: 20_000 });
-  }, 60_000);
+    await until("all have ended", async () => (await ends()) === "EXPIRED,MATCHED,MATCHED");
+  });
 });
 
 test("while Redis is away joins are a 503, the service is not ready and it is counted; once it is back all goes on", async () => {
@@ -152,19 +162,18 @@ test("while Redis is away joins are a 503, the service is not ready and it is co
   await using t = await setup({ REDIS_URL: wire.url });
   const { body: waiting } = await t.as("u_1").join();
   wire.swallow();
-  const refused = await t.as("u_2").join();
+  const refused = await t.as("u_2").joinOnce();
   expect([refused.status, refused.body.code]).toEqual([503, "unavailable"]);
-  expect(await t.notReady()).toEqual(["redis"]);
+  // A busy machine may be late with other checks too; those pass again, and this one does not.
+  await expect.poll(t.notReady).toEqual(["redis"]);
   await until("it is counted", async () =>
     (await t.metrics()).some((line) => /^mm_dependency_error_total\{type="redis"\} [1-9]/.test(line)),
   );
   wire.listenAgain();
-  await until("somebody can join", async () => (await t.as("u_2").join()).status < 300, { withinMs: 20_000 });
-  await until("both are matched", async () => (await t.as("u_1").show(waiting.ticket_id)).status === "MATCHED", {
-    withinMs: 20_000,
-  });
-  expect(await t.notReady()).toEqual([]);
-}, 60_000);
+  expect((await t.as("u_2").join()).status).toBeLessThan(300);
+  await until("both are matched", async () => (await t.as("u_1").show(waiting.ticket_id)).status === "MATCHED");
+  await expect.poll(t.notReady).toEqual([]);
+});
 
 test("a change of the rules file counts without a restart, a bad one does not, and the rules that hold are shown", async () => {
   await using t = await setup();

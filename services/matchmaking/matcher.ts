@@ -7,12 +7,10 @@
  * less and less often, and holds up no other. A stop lets the look under way end.
  */
 import { backoffMs, latch, type Wakeups } from "@todoke/kernel/worker";
-import { idleMs, type MatcherQueue, type ModeWatch, watchMode } from "./mode-watch.ts";
-import type { Swept } from "./queue/index.ts";
+import { type ModeWatch, usualIdleMs, type WatchOptions, watchMode } from "./mode-watch.ts";
 import type { Rules } from "./rules/types.ts";
 
-export interface MatcherOptions {
-  readonly queue: MatcherQueue;
+export interface MatcherOptions extends WatchOptions {
   readonly rules: () => Rules;
   /** Those of the rules, and those that have left them and may still have somebody waiting. */
   readonly modes: () => readonly string[];
@@ -20,8 +18,6 @@ export interface MatcherOptions {
   /** What is signalled when somebody has joined a mode. */
   readonly topicOf: (mode: string) => string;
   readonly onError: (error: unknown) => void;
-  /** Hears how a mode stands whenever that was looked at. */
-  readonly onSwept?: (mode: string, swept: Swept) => void;
 }
 
 export interface Matcher extends AsyncDisposable {
@@ -30,7 +26,7 @@ export interface Matcher extends AsyncDisposable {
 }
 
 // A failure is tried again after this, then less often, down to every few seconds.
-const failureBackoff = { baseMs: 50, capMs: idleMs };
+const failureBackoff = { baseMs: 50, capMs: usualIdleMs };
 
 interface Watched extends ModeWatch {
   readonly forget: () => void;
@@ -71,7 +67,7 @@ export function keepMatching({ rules, modes, wakeups, topicOf, onError, ...about
       rung.close();
       for (const mode of modes()) if (!watched.has(mode)) watch(mode);
       for (const [mode, state] of watched) if (!stopping && dueAt(state) <= performance.now()) await look(mode, state);
-      const nextAt = Math.min(performance.now() + idleMs, ...[...watched.values()].map(dueAt));
+      const nextAt = Math.min(performance.now() + usualIdleMs, ...[...watched.values()].map(dueAt));
       if (!stopping) await rung.wait(Math.max(0, nextAt - performance.now()));
     }
   }

@@ -10,8 +10,8 @@ import type { Swept, TicketQueue } from "./queue/index.ts";
 import { isInOrder, type ModeRules } from "./rules/types.ts";
 import type { MatchTerms } from "./tickets.ts";
 
-/** What a mode that nobody joins waits at the most, and so what a lost wake-up costs. */
-export const idleMs = 5_000;
+/** What a mode that nobody joins waits, or a quarter more, and so what a lost wake-up costs; unless told otherwise. */
+export const usualIdleMs = 5_000;
 const inUseMs = 1_000;
 // Matches of one call: few enough that nobody waits long for the queue, many enough that the call pays.
 const matchesMax = 100;
@@ -27,7 +27,7 @@ const holdMs = 2_000;
 
 const never = Number.POSITIVE_INFINITY;
 
-export type MatcherQueue = Pick<TicketQueue, "matchInOrder" | "holdForming" | "snapshot" | "settle" | "sweep">;
+type MatcherQueue = Pick<TicketQueue, "matchInOrder" | "holdForming" | "snapshot" | "settle" | "sweep">;
 
 /** The mode's rules as they are now. */
 interface Current {
@@ -45,10 +45,14 @@ export interface ModeWatch {
   look(current: Current): Promise<void>;
 }
 
-export function watchMode(
-  mode: string,
-  { queue, onSwept }: { readonly queue: MatcherQueue; readonly onSwept?: (mode: string, swept: Swept) => void },
-): ModeWatch {
+export interface WatchOptions {
+  readonly queue: MatcherQueue;
+  /** Hears how a mode stands whenever that was looked at. */
+  readonly onSwept?: (mode: string, swept: Swept) => void;
+  readonly idleMs?: number;
+}
+
+export function watchMode(mode: string, { queue, onSwept, idleMs = usualIdleMs }: WatchOptions): ModeWatch {
   let lookAt = 0;
   let sweepAt = 0;
   let formAt = 0;

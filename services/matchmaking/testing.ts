@@ -2,9 +2,7 @@
 import { randomUUID } from "node:crypto";
 import { type Authenticate, buildHttpApp, problems } from "@todoke/http";
 import type { Db } from "@todoke/kernel/db";
-import { kernelMigrations } from "@todoke/kernel/migrations";
 import { openOutbox } from "@todoke/kernel/outbox";
-import { testDatabase } from "@todoke/kernel/testing";
 import { openRedisLink } from "@todoke/redis";
 import { openCommands } from "./commands/index.ts";
 import type { TicketQueue } from "./queue/index.ts";
@@ -12,8 +10,7 @@ import { openPostgresQueue } from "./queue/postgres/index.ts";
 import { keepRecording, openRedisQueue } from "./queue/redis/index.ts";
 import { matchmakingRoutes } from "./routes/index.ts";
 import { builtInRules, type ModeRules } from "./rules/index.ts";
-
-const own = { name: "matchmaking", dir: new URL("./migrations/", import.meta.url) };
+import { freshDatabase } from "./store/testing.ts";
 
 /** Stands for tokens and keys: the name of the caller as it is. */
 const authenticate: Authenticate = ({ headers }) => {
@@ -33,7 +30,7 @@ export interface Call {
 /** On Redis where its address is given; each test has a part of it for itself. */
 export async function setup({ redisUrl }: { readonly redisUrl?: string } = {}) {
   const parts = new AsyncDisposableStack();
-  const t = parts.use(await testDatabase({ schema: "matchmaking", sets: [kernelMigrations, own] }));
+  const t = parts.use(await freshDatabase());
   const place = `test:${randomUUID()}`;
   let current = await builtInRules();
   const rules = () => current;
@@ -43,7 +40,8 @@ export async function setup({ redisUrl }: { readonly redisUrl?: string } = {}) {
     const about = { db, outbox: openOutbox() };
     if (redisUrl === undefined) return parts.use(openPostgresQueue(about));
     const onError = () => {};
-    const link = parts.use(openRedisLink({ url: redisUrl, onError }));
+    // A server that is only slow is not away: no test here is about one that is silent.
+    const link = parts.use(openRedisLink({ url: redisUrl, onError, answerWithinMs: 60_000 }));
     const recorder = parts.use(
       keepRecording({ ...about, link, place, modes: () => [...current.modes.keys()], onError, pollMs: 10 }),
     );

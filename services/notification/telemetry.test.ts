@@ -36,7 +36,7 @@ test("what is sent, tried again and given up is counted on /metrics, with what i
   const lines = async () => (await (await fetch(`${service.opsUrl}/metrics`)).text()).split("\n");
   // What the database has, the process counts a moment later.
   await expect
-    .poll(lines, { timeout: 20_000 })
+    .poll(lines)
     .toEqual(
       expect.arrayContaining([
         'notification_delivery_total{result="sent"} 1',

@@ -3,7 +3,7 @@ import { encodeEvent } from "@todoke/contracts";
 import type { Delivery } from "@todoke/kernel/bus";
 import { transaction } from "@todoke/kernel/db";
 import { kernelMigrations } from "@todoke/kernel/migrations";
-import { fixedId, testDatabase } from "@todoke/kernel/testing";
+import { fixedId, patient, testDatabase } from "@todoke/kernel/testing";
 import { done } from "@todoke/kernel/worker";
 import type { Send } from "./senders/index.ts";
 import { insertNotifications, type NotificationRow } from "./store/notifications.ts";
@@ -15,7 +15,7 @@ export { notificationService } from "./main.ts";
 const own = { name: "notification", dir: new URL("./migrations/", import.meta.url) };
 
 export async function setup() {
-  const t = await testDatabase({ schema: "notification", sets: [kernelMigrations, own] });
+  const t = await testDatabase({ schema: "notification", sets: [kernelMigrations, own], pools: patient });
   const rows = async (what: string) => (await t.db.query(what)).rows;
   return {
     ...t,

@@ -130,9 +130,9 @@ test("a recurring grant that comes round is granted, and points run out, without
 
 test("writing takes the scope points:write or an admin; a user reads their own, and nobody else's", async () => {
   await using t = await setup("api");
-  const [player, admin] = [await t.tokenOf("u_1"), await t.tokenOf("u_9", "ADMIN")];
   const body = { user_id: "u_1", point_amount: 1 };
   const statuses = async (method: string, path: string, sent?: object) => {
+    const [player, admin] = [await t.tokenOf("u_1"), await t.tokenOf("u_9", "ADMIN")];
     const callers = ["tdk_shop", "tdk_books", "tdk_sales", admin, player, "tdk_nobody"];
     const answers = callers.map((token) => t.call(method, path, { token, ...(sent && { body: sent }) }));
     return (await Promise.all(answers)).map(({ status }) => status);
@@ -147,7 +147,7 @@ test("writing takes the scope points:write or an admin; a user reads their own, 
   );
   for (const path of [...own, "/users/u_1/reserved-points"]) {
     expect([path, await statuses("GET", path)]).toEqual([path, [200, 200, 403, 200, 200, 401]]);
-    const others = await t.call("GET", path.replace("u_1", "u_2"), { token: player });
+    const others = await t.call("GET", path.replace("u_1", "u_2"), { token: await t.tokenOf("u_1") });
     expect([path, others.status]).toEqual([path, 403]);
   }
 });

@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto";
 import type { Db } from "@todoke/kernel/db";
 import { type Answer, digestOf } from "@todoke/kernel/idempotency";
 import { kernelMigrations } from "@todoke/kernel/migrations";
-import { testDatabase } from "@todoke/kernel/testing";
+import { patient, testDatabase, until } from "@todoke/kernel/testing";
 import { expect } from "vitest";
 import { changePoints, type PointsChange } from "./commands/change-points.ts";
 import { auditLedger } from "./store/audit.ts";
@@ -11,7 +11,7 @@ import { auditLedger } from "./store/audit.ts";
 const own = { name: "points", dir: new URL("./migrations/", import.meta.url) };
 
 export async function setup() {
-  const t = await testDatabase({ schema: "points", sets: [kernelMigrations, own] });
+  const t = await testDatabase({ schema: "points", sets: [kernelMigrations, own], pools: patient });
   /** Another process: it shares nothing with the others but the database. */
   const process = (db: Db = t.open()) => commandsOn(db);
   const rows = async (query: string, values: unknown[] = []) => (await t.db.query(query, values)).rows;
@@ -59,8 +59,20 @@ const told = (answer: Answer): Told => ({
 const textual = (value: object): unknown =>
   JSON.parse(JSON.stringify(value, (_, each) => (typeof each === "bigint" ? each.toString() : each)));
 
+/** An id says its millisecond and nothing finer: of two that are to be told apart by their age, each has its own. */
+export async function nextMillisecond(): Promise<void> {
+  const at = Date.now();
+  await until("its millisecond is over", () => Date.now() > at);
+}
+
 /** RFC 3339, so many seconds from now. */
 export const inSeconds = (seconds: number): string => new Date(Date.now() + seconds * 1_000).toISOString();
+
+/** From now on the statistics are what the test makes of them: no autovacuum looks at the tables in the middle of it. */
+export async function keepStatistics(db: Db): Promise<void> {
+  const { rows } = await db.query(`select tablename from pg_tables where schemaname = current_schema()`);
+  for (const { tablename } of rows) await db.query(`alter table ${tablename} set (autovacuum_enabled = off)`);
+}
 
 /**
  * A statement finds its rows by these indexes and by nothing else, in the plan that is cached for whatever its parameters

@@ -164,7 +164,7 @@ export const claimDefects: readonly Planted[] = [
     broughtOutBy: { given: [{ name: "sender.sending", action: "throw", hit: 30, ms: 12_000 }] },
     patches: [
       { file: worker, find: "await woken.wait(pollMs * (0.5 + Math.random()));", replace: "await woken.wait();" },
-      { file: worker, find: "setTimeout(woken.open, inMs).unref();", replace: "{}" },
+      { file: worker, find: "setTimeout(woken.open, Math.ceil(inMs) + 1).unref();", replace: "{}" },
     ],
   },
   {

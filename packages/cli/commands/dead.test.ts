@@ -163,7 +163,7 @@ Nothing was done: add --yes and --reason to do it.\n`,
   expect((await t.dead(all)).out).toBe("Nothing to redrive: no row is dead that the filters leave.\n");
 });
 
-test("a service that runs takes up what was redriven", { timeout: 60_000 }, async () => {
+test("a service that runs takes up what was redriven", async () => {
   await using t = await setup();
   const env = { ...t.full, NOTIFICATION_PORT: String(await freePort()) };
   const serving = t.shell.start("serve notification", env);

@@ -142,7 +142,7 @@ async function whoIs(env: Record<string, string>) {
   return verifier(await openSigner({ issuer: "gateway-bff", key }).tokenFor("counter"));
 }
 
-test("with all services: who logs in as printed is a player or an admin", { timeout: 90_000 }, async () => {
+test("with all services: who logs in as printed is a player or an admin", async () => {
   await using shell = openShell("todoke");
   const { env } = await site();
   const ports = Object.fromEntries(

@@ -168,9 +168,7 @@ test("those who run are told of every key that is made or revoked", async () => 
   }
 });
 
-test("a service that runs takes a new key, and refuses a revoked one as soon as it is told", {
-  timeout: 60_000,
-}, async () => {
+test("a service that runs takes a new key, and refuses a revoked one as soon as it is told", async () => {
   await using t = await setup();
   const port = await freePort();
   const serving = t.shell.start("serve entitlement", { ...t.env, ENTITLEMENT_PORT: String(port) });

@@ -7,9 +7,6 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { until } from "@todoke/kernel/testing";
 
-/** PostgreSQL's first start takes about two seconds; on a busy machine it has been seen to take ten. */
-const waitMsMax = 25_000;
-
 export interface Shell extends AsyncDisposable {
   readonly folder: string;
   /** Starts the command and returns at once. */
@@ -57,7 +54,7 @@ export function openShell(program: keyof typeof programs = "counter"): Shell {
       for (const child of running) child.kill("SIGKILL");
       // The database of a killed `todoke dev` stops in its own time, and would write into what we remove.
       const postgres = join(folder, ".todoke/postgres/data/postmaster.pid");
-      await until("PostgreSQL has stopped", () => !existsSync(postgres), { withinMs: waitMsMax });
+      await until("PostgreSQL has stopped", () => !existsSync(postgres));
       rmSync(folder, { recursive: true });
     },
   };
@@ -77,7 +74,7 @@ function watch(child: ChildProcess): Screen {
       void ended.then(() => {
         over = true;
       });
-      await until("", () => over || all().includes(text), { withinMs: waitMsMax }).catch(() => {});
+      await until("", () => over || all().includes(text)).catch(() => {});
       if (!all().includes(text)) throw new Error(`"${text}" was not shown, but:\n${all()}`);
     },
   };

@@ -1,15 +1,12 @@
 import { chmod, cp, mkdir, readFile, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { expect, test, vi } from "vitest";
+import { expect, test } from "vitest";
 import { NotFound, startEngine } from "../index.ts";
 import { startPrivate } from "../private-engine.ts";
 import { startOwner, temporaryFolder } from "../testing.ts";
 import { findBinaries } from "./binaries.ts";
 import { query } from "./client.ts";
 import { postgres } from "./index.ts";
-
-// Each test starts servers: half a second alone, and many more beside all the other tests.
-vi.setConfig({ testTimeout: 120_000 });
 
 test("a folder that was kept opens again with its data and the same password", async () => {
   using tmp = await temporaryFolder();

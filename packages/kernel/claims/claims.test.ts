@@ -196,11 +196,12 @@ test("a claim of what is fresh leaves what came due before, and what a dead work
     return (await apart.claim(t.db, request)).map(({ claim }) => claim.key);
   };
   await t.db.query(`insert into errands (owner, next_retry_at) values
-    ('a', now() - interval '1 minute'), ('a', now()), ('a', now() + interval '1 minute'), ('b', now())`);
-  expect(await take("a", 5_000, 0)).toEqual(["2"]); // Its lease has lapsed as soon as it is given.
-  expect(await take("a", 5_000)).toEqual([]);
+    ('a', now() - interval '1 hour'), ('a', now()), ('a', now() + interval '1 hour'), ('b', now())`);
+  const freshMs = 600_000;
+  expect(await take("a", freshMs, 0)).toEqual(["2"]); // Its lease has lapsed as soon as it is given.
+  expect(await take("a", freshMs)).toEqual([]);
   expect((await take("a")).sort()).toEqual(["1", "2"]);
-  expect(await take("b", 5_000)).toEqual(["4"]);
+  expect(await take("b", freshMs)).toEqual(["4"]);
 });
 
 test("a table without a word for done loses what is done, keeps the rest, and a late worker can delete nothing", async () => {

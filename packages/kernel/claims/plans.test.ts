@@ -101,7 +101,9 @@ test("while a transaction stays open, a claim of what is fresh does not walk ove
     );
     const lines = rows.map((row) => String(row["QUERY PLAN"]));
     const ready = lines.findIndex((line) => line.includes("errands_ready"));
-    return Number(/shared hit=(\d+)/.exec(lines.slice(ready).join("\n"))?.[1]);
+    // Of the scan of that index itself; a page that another test has pushed out of the cache is read again.
+    const pages = /shared (?:hit=(\d+))?(?: ?read=(\d+))?/.exec(lines.slice(ready).join("\n")) ?? [];
+    return Number(pages[1] ?? 0) + Number(pages[2] ?? 0);
   };
   const table = describe(errands);
   const fresh = await pagesOf(claimFreshSql(table));

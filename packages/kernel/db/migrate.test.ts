@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { expect, test } from "vitest";
-import { testDatabase } from "../testing/index.ts";
+import { testDatabase, until } from "../testing/index.ts";
 import { migrate, Unmigratable } from "./index.ts";
 
 async function setup(files: Record<string, string>) {
@@ -80,12 +80,14 @@ test("a migration does not queue for its lock in front of everybody else", async
   await using t = await setup(first);
   await t.migrate();
   await t.write({ "0002_more.sql": "alter table things add column name text;" });
-  const reader = await t.open().connect();
+  const reader = await t.open({ idleInTransactionTimeoutMs: 120_000 }).connect();
   await reader.query(`begin; select from shop.things`);
   const migrating = t.migrate();
-  const others = await Promise.all(
-    Array.from({ length: 20 }, () => t.db.query(`set statement_timeout = 8000; select from shop.things`)),
-  );
+  const waits = `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
+  await until("it waits for the reader", async () => (await t.db.query(waits)).rowCount === 1);
+  // They wait behind it for two seconds at the most. Behind one that queues they would wait for the reader, who waits for them.
+  const patient = t.open({ connectTimeoutMs: 20_000, lockTimeoutMs: 20_000, statementTimeoutMs: 20_000 });
+  const others = await Promise.all(Array.from({ length: 20 }, () => patient.query(`select from shop.things`)));
   expect(others.length).toBe(20);
   await reader.query(`commit`);
   reader.release();

@@ -22,13 +22,16 @@ const create = (name: string) => async (tx: Tx) => {
   return { status: 201, body: { id: rows[0]?.id, name } };
 };
 
+/** For those who are to be answered: a machine that stands still for seconds must not make them give up. */
+const patient = { waitMs: 60_000 };
+
 const effects = async (db: Db) => Number((await db.query(`select count(*) from things`)).rows[0].count);
 
 test("64 requests with one key, in two processes at once: one effect, 64 answers equal to the byte", async () => {
   await using t = await setup();
   const processes = [t.open(), t.open()];
   const requests = Array.from({ length: 64 }, (_, i) =>
-    once(processes[i % 2] as Db, keyFor({ name: "a" }), create("a")),
+    once(processes[i % 2] as Db, keyFor({ name: "a" }), create("a"), patient),
   );
   const answers = await Promise.all(requests);
   expect(await effects(t.db)).toBe(1);
@@ -81,7 +84,7 @@ test("a duplicate waits for the first one and replays it, whichever process has 
       return create("a")(tx);
     });
     await started.promise;
-    const second = once(other, keyFor({}, { key }), create("never"));
+    const second = once(other, keyFor({}, { key }), create("never"), patient);
     finish.resolve();
     expect((await second).body).toEqual((await first).body);
     expect((await second).replayed).toBe(true);
@@ -118,12 +121,11 @@ test("a hundred duplicates of a slow request do not keep other requests from the
   await using t = await setup();
   const db = t.open({ poolMax: 2 });
   const finish = Promise.withResolvers<void>();
-  const slow = Array.from({ length: 100 }, () =>
-    once(db, keyFor({}), async (tx) => {
-      await finish.promise;
-      return create("slow")(tx);
-    }),
-  );
+  const work = async (tx: Tx) => {
+    await finish.promise;
+    return create("slow")(tx);
+  };
+  const slow = Array.from({ length: 100 }, () => once(db, keyFor({}), work, patient));
   const other = await once(db, keyFor({}, { key: "other" }), create("other"));
   expect(other.status).toBe(201);
   finish.resolve();
@@ -154,7 +156,7 @@ test("an expired key runs anew, once, however many come at that moment", async (
   );
   const processes = [t.open(), t.open()];
   const again = await Promise.all(
-    Array.from({ length: 16 }, (_, i) => once(processes[i % 2] as Db, keyFor({}), create("a"))),
+    Array.from({ length: 16 }, (_, i) => once(processes[i % 2] as Db, keyFor({}), create("a"), patient)),
   );
   expect(await effects(t.db)).toBe(2);
   expect(again.every((answer) => !answer.body.equals(first.body))).toBe(true);

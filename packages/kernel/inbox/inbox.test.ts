@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import type { Delivery, Envelope } from "../bus/index.ts";
 import { type Db, type Tx, transaction } from "../db/index.ts";
 import { problem } from "../problem/index.ts";
-import { fixedId, openWire, testDatabase } from "../testing/index.ts";
+import { fixedId, openWire, testDatabase, until } from "../testing/index.ts";
 import { deadEvents, type InboxOptions, openInbox, redriveDead } from "./index.ts";
 
 let ids = 1;
@@ -148,21 +148,24 @@ test("an event whose handler never lives to answer is given up at the limit", as
   await using t = await setup();
   const deadly = delivery("deadly");
   const atTheEnd = Promise.withResolvers<void>();
+  let begun = 0;
+  const endless = () => {
+    begun++;
+    return atTheEnd.promise;
+  };
   // Each try counts itself, and then its process is as good as gone: nothing of it is heard of any more.
   for (let i = 0; i < 3; i++) {
-    const gone = t.inboxFor("one", { attemptsMax: 3, effect: () => atTheEnd.promise });
+    const gone = t.inboxFor("one", { attemptsMax: 3, effect: endless });
     void gone.handle([again(deadly)], never);
-    await expect
-      .poll(async () => (await t.db.query(`select attempt_count from inbox_attempts`)).rows)
-      .toEqual([{ attempt_count: i + 1 }]);
-    await expect
-      .poll(async () => {
-        const killed = await t.db.query(
-          `select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and state = 'idle in transaction'`,
-        );
-        return killed.rowCount;
-      })
-      .toBe(1);
+    // In the middle of it: a statement that met the end of its connection would still say so.
+    await until("it has begun", () => begun === i + 1);
+    expect((await t.db.query(`select attempt_count from inbox_attempts`)).rows).toEqual([{ attempt_count: i + 1 }]);
+    await until("its connection is ended", async () => {
+      const killed = await t.db.query(
+        `select pg_terminate_backend(pid, 5000) from pg_stat_activity where datname = current_database() and state = 'idle in transaction'`,
+      );
+      return killed.rowCount === 1;
+    });
   }
   const { handle } = t.inboxFor("one", { attemptsMax: 3 });
   expect(kinds(await handle([again(deadly), delivery("fine")], never))).toEqual(["dead", "done"]);

@@ -22,11 +22,21 @@ export interface TestDatabase extends AsyncDisposable {
 export interface TestDatabaseOptions {
   readonly schema?: string;
   readonly sets?: readonly MigrationSet[];
+  /** What its pools are opened with, where nothing else is said. */
+  readonly pools?: Partial<DbOptions>;
 }
+
+/** For tests that are not about how long anybody waits for a connection, a statement or a lock: a machine may be busy. */
+export const patient = {
+  connectTimeoutMs: 120_000,
+  statementTimeoutMs: 120_000,
+  lockTimeoutMs: 120_000,
+  idleInTransactionTimeoutMs: 120_000,
+};
 
 /** A migrated database that only this test knows, cloned from a template. Disposing it drops it. */
 export async function testDatabase(options: TestDatabaseOptions = {}): Promise<TestDatabase> {
-  const { schema = "app", sets = [kernelMigrations] } = options;
+  const { schema = "app", sets = [kernelMigrations], pools: usual } = options;
   const server = serverUrl();
   const template = await migratedTemplate(server, schema, sets);
   const name = `test_${randomBytes(8).toString("hex")}`;
@@ -34,7 +44,8 @@ export async function testDatabase(options: TestDatabaseOptions = {}): Promise<T
   const url = withDatabase(server, name);
   const pools: Db[] = [];
   const open = (more: Partial<DbOptions> = {}) => {
-    const pool = openDb({ url, schema, ...more });
+    // A connection that is late on a busy machine is no failure.
+    const pool = openDb({ url, schema, connectTimeoutMs: 60_000, ...usual, ...more });
     pools.push(pool);
     return pool;
   };
@@ -63,7 +74,11 @@ async function migratedTemplate(server: string, schema: string, sets: readonly M
 
 const templates = new Map<string, Promise<string>>();
 
-async function makeTemplate(server: string, name: string, options: Required<TestDatabaseOptions>): Promise<void> {
+async function makeTemplate(
+  server: string,
+  name: string,
+  options: Pick<Required<TestDatabaseOptions>, "schema" | "sets">,
+): Promise<void> {
   await asAdmin(server, async (admin) => {
     await admin.query(`select pg_advisory_lock(hashtextextended('test template ${name}', 0))`);
     const { rowCount } = await admin.query(`select from pg_database where datname = $1`, [name]);

@@ -50,7 +50,8 @@ async function onRedis(): Promise<Stage> {
   const client = await operatorClient(url);
   stack.defer(() => client.destroy());
   return {
-    open: () => redisLimiter(stack.use(openRedisLink({ url, onError })), { place }),
+    // A server, or a machine, that stands still for a moment is not what these tests are about.
+    open: () => redisLimiter(stack.use(openRedisLink({ url, onError, answerWithinMs: 60_000 })), { place }),
     async age(key, ms) {
       const name = `{${place}}:${key}`;
       const until = Number(await client.get(name)) - ms * 1_000;
@@ -81,8 +82,11 @@ describe.each([
     const policy = policyOf(40, 250);
     const granted: { readonly askedAt: number; readonly answeredAt: number }[] = [];
     const endsAt = performance.now() + 6 * policy.windowMs;
+    // And they do get on: not in so many windows on a machine that stands still meanwhile, but in the end.
+    const isOver = () => performance.now() >= endsAt && granted.length > 2 * burstOf(policy);
     async function hammer(limiter: Limiter): Promise<void> {
-      for (let askedAt = performance.now(); askedAt < endsAt; askedAt = performance.now()) {
+      while (!isOver()) {
+        const askedAt = performance.now();
         if ((await limiter.take([of("one", policy)])).granted) granted.push({ askedAt, answeredAt: performance.now() });
       }
     }
@@ -93,7 +97,6 @@ describe.each([
     const inWindowFrom = (start: number) =>
       granted.filter(({ askedAt, answeredAt }) => askedAt >= start && answeredAt < start + policy.windowMs).length;
     expect(Math.max(...granted.map(({ askedAt }) => inWindowFrom(askedAt)))).toBeLessThanOrEqual(policy.quota);
-    expect(granted.length).toBeGreaterThan(2 * burstOf(policy)); // And they do get on.
   });
 
   test("whatever is asked in whatever order, it is granted as by one who counts with pen and paper", async () => {
@@ -163,14 +166,18 @@ describe.each([
   test("what was refused is granted when the wait it was told is over, and not before", async () => {
     await using stage = await stageOf();
     const limiter = stage.open();
-    const policy = policyOf(1, 400); // One, and the next after 400 ms.
-    const askedAt = performance.now();
-    expect((await limiter.take([of("one", policy)])).granted).toBe(true);
-    const refused = await limiter.take([of("one", policy)]);
+    const policy = policyOf(1, hour); // One, and the next after an hour.
+    const take = () => limiter.take([of("one", policy)]);
+    expect((await take()).granted).toBe(true);
+    const refused = await take();
     expect(refused.granted).toBe(false);
-    expect(refused.verdicts[0]?.waitMs).toBeLessThanOrEqual(400);
-    await until("it is granted again", async () => (await limiter.take([of("one", policy)])).granted);
-    expect(performance.now() - askedAt).toBeGreaterThanOrEqual(400);
+    const waitMs = refused.verdicts[0]?.waitMs ?? 0;
+    expect(waitMs).toBeLessThanOrEqual(hour);
+    const lastMs = 60_000; // More than the test itself takes.
+    await stage.age("one", waitMs - lastMs);
+    expect((await take()).granted).toBe(false);
+    await stage.age("one", lastMs);
+    expect((await take()).granted).toBe(true);
   });
 
   test("many processes that use new keys for the first time, in any order, neither fail nor get too much", async () => {

@@ -13,6 +13,8 @@ export interface DiscoveryOptions {
   readonly issuer: string;
   readonly clientId: string;
   readonly clientSecret?: string;
+  /** Milliseconds of a clock that never goes back. */
+  readonly now?: () => number;
 }
 
 export interface Discovery {
@@ -29,6 +31,7 @@ const restSeconds = 1;
 export const clockToleranceSeconds = 60;
 
 export function openDiscovery(options: DiscoveryOptions): Discovery {
+  const { now = () => performance.now() } = options;
   let known: { readonly config: client.Configuration; readonly at: number } | undefined;
   let reading: Promise<client.Configuration> | undefined;
   let restUntil = 0;
@@ -36,10 +39,10 @@ export function openDiscovery(options: DiscoveryOptions): Discovery {
   async function read(): Promise<client.Configuration> {
     try {
       const config = await discover(options);
-      known = { config, at: performance.now() };
+      known = { config, at: now() };
       return config;
     } catch (error) {
-      restUntil = performance.now() + restSeconds * 1_000;
+      restUntil = now() + restSeconds * 1_000;
       throw unavailable(restSeconds, wordsOf(error));
     } finally {
       reading = undefined;
@@ -47,8 +50,8 @@ export function openDiscovery(options: DiscoveryOptions): Discovery {
   }
 
   async function fresh(): Promise<client.Configuration> {
-    if (known && performance.now() - known.at < freshMs) return known.config;
-    if (performance.now() < restUntil) throw unavailable(restSeconds);
+    if (known && now() - known.at < freshMs) return known.config;
+    if (now() < restUntil) throw unavailable(restSeconds);
     reading ??= read();
     return reading;
   }

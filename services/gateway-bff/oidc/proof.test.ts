@@ -101,7 +101,7 @@ test.each<[string, () => LyingProvider["lies"]]>([
 });
 
 test.each<[string, () => LyingProvider["lies"]]>([
-  ["that ended 50 seconds ago by our clock", () => ({ claims: { exp: at(-50) } })],
+  ["that ended 40 seconds ago by our clock", () => ({ claims: { exp: at(-40) } })],
   ["that begins in 50 seconds by our clock", () => ({ claims: { nbf: at(50), iat: at(50) } })],
   ["for several clients, asked for by us", () => ({ claims: { aud: [clientId, "another"], azp: clientId } })],
   ["for a list of us alone", () => ({ claims: { aud: [clientId] } })],

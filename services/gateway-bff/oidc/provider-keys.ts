@@ -8,7 +8,7 @@ import { callTimeoutMs, providerFetch } from "./provider-fetch.ts";
 const lookAgainEveryMs = 10_000;
 const keepMs = 10 * 60_000;
 
-export function providerKeys(jwksUri: URL): JWTVerifyGetKey {
+export function providerKeys(jwksUri: URL, now = () => performance.now()): JWTVerifyGetKey {
   const kept = createRemoteJWKSet(jwksUri, {
     timeoutDuration: callTimeoutMs,
     cacheMaxAge: keepMs,
@@ -19,12 +19,12 @@ export function providerKeys(jwksUri: URL): JWTVerifyGetKey {
   let looked: { readonly at: number; readonly end: Promise<void> } | undefined;
 
   function lookAgain(): Promise<void> {
-    if (looked && performance.now() - looked.at < lookAgainEveryMs) return looked.end;
+    if (looked && now() - looked.at < lookAgainEveryMs) return looked.end;
     const end = kept.reload().catch((error) => {
       looked = undefined; // Nothing was seen: the next one may look.
       throw error;
     });
-    looked = { at: performance.now(), end };
+    looked = { at: now(), end };
     return end;
   }
 

@@ -46,7 +46,7 @@ export interface Provider {
 export function openProvider(options: ProviderOptions): Provider {
   const { clientId, redirectUri, scope = "openid profile email", onError } = options;
   const discovery = openDiscovery(options);
-  const keysAt = remembered((uri: string) => providerKeys(new URL(uri)));
+  const keysAt = remembered((uri: string) => providerKeys(new URL(uri), options.now));
 
   async function lastKnown(): Promise<Exchange> {
     const config = await discovery.lastKnown();

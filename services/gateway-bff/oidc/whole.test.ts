@@ -24,6 +24,9 @@ async function setup(more: Record<string, string> = {}) {
     OIDC_CLIENT_ID: clientId,
     OIDC_CLIENT_SECRET: clientSecret,
     ACCOUNT_URL: account.url.origin,
+    // A busy machine is not what these tests are about.
+    GATEWAY_BFF_UPSTREAM_TIMEOUT_MS: "60000",
+    GATEWAY_BFF_LIMIT_WAIT_MS: "60000",
     LOG_LEVEL: "silent",
     ...more,
   };

@@ -104,6 +104,7 @@ async function showMatch(at, stream) {
   const queue = queues.find(({ attributes, heartbeat_seconds }) => attributes.length === 0 && !heartbeat_seconds);
   if (!queue) return;
   let ticketId;
+  let overId;
   const line = element("p", {});
   const find = () => button("find-match", texts.findMatch, join);
 
@@ -115,7 +116,9 @@ async function showMatch(at, stream) {
   }
   async function showTicket(answered) {
     const ticket = await answered.json();
+    if (ticket.ticket_id && ticket.ticket_id === overId) return; // A look that was answered after its end was shown.
     ticketId = ticket.ticket_id ?? ticketId;
+    if (ticket.status !== "QUEUED") overId = ticket.ticket_id ?? overId;
     const says = element("span", { id: "ticket" }, texts[ticket.status] ?? ticket.detail, " ");
     if (ticket.status === "QUEUED") return line.replaceChildren(says, button("cancel-match", texts.cancel, cancel));
     if (ticket.match_id) says.append(element("code", {}, ticket.match_id), " ");

@@ -26,6 +26,8 @@ export interface InboxStreamDeps {
   readonly tokenFor: Signer["tokenFor"];
   /** How often the session is looked at. */
   readonly sessionCheckMs?: number;
+  /** How long notification may take to begin. */
+  readonly streamTimeoutMs?: number;
 }
 
 const EventId = Type.String({ pattern: "^[0-9a-f.-]{1,60}$", description: "The id of the last event that was seen." });
@@ -87,12 +89,13 @@ const headersIn = (language: Language) => ({
   "x-accel-buffering": "no", // Proxies that would collect events before they pass them on are told not to.
 });
 
-interface Opening extends Pick<InboxStreamDeps, "notificationUrl" | "tokenFor"> {
+interface Opening extends Pick<InboxStreamDeps, "notificationUrl" | "tokenFor" | "streamTimeoutMs"> {
   readonly lastEventId: string | undefined;
   readonly leave: AbortController;
 }
 
-async function openFor(request: FastifyRequest, { notificationUrl, tokenFor, lastEventId, leave }: Opening) {
+async function openFor(request: FastifyRequest, opening: Opening) {
+  const { notificationUrl, tokenFor, streamTimeoutMs, lastEventId, leave } = opening;
   if (!notificationUrl) throw upstreamProblems.notification.unavailable("notification is not deployed here");
   const user = userOf(request);
   return openEventStream({
@@ -100,6 +103,7 @@ async function openFor(request: FastifyRequest, { notificationUrl, tokenFor, las
     token: await tokenFor("notification", user),
     requestId: request.id,
     ...(lastEventId !== undefined && { lastEventId }),
+    ...(streamTimeoutMs !== undefined && { timeoutMs: streamTimeoutMs }),
     leave,
   });
 }

@@ -139,7 +139,7 @@ test("a stream ends with its session, by log-out and by suspension, and nothing 
   await until("the other user is told", () => others.heard.text.includes("item2"));
   expect(onPhone.heard.text).not.toContain("item1");
   expect(onLaptop.heard.text).not.toContain("item2");
-  expect(stream.open.size).toBe(1);
+  await until("notification is let go by all but the other user", () => stream.open.size === 1);
   others.leave();
 });
 
@@ -176,6 +176,7 @@ test("when notification ends, or breaks off in the middle of an event, the clien
   stream.end();
   await until("it has ended", () => ended.heard.over);
   expect(ended.heard.text).toMatch(/\n\nretry: \d+\n\n$/);
+  await until("notification is let go", () => stream.open.size === 0);
 
   const cut = await follow(t.url, headers);
   stream.say(`${frame(1)}id: 2.0\nevent: notif`);
@@ -200,16 +201,16 @@ test("a stop of the gateway ends its streams, and does not wait for them", async
 test("a stream that cannot be had is refused like any call: what the service says goes on, its failures by name", async () => {
   await using t = await serve();
   const { headers } = await t.logIn(alice);
-  const ask = async (manner: Manner) => {
+  const ask = async (manner: Manner, app = t.app) => {
     t.services.notification.behave(manner);
-    const answer = await t.app.inject({ url: "/v1/inbox/stream", headers });
+    const answer = await app.inject({ url: "/v1/inbox/stream", headers });
     return [answer.statusCode, answer.json().code];
   };
   expect(await ask(refusing(429, "too-many-streams"))).toEqual([429, "too-many-streams"]);
   expect(await ask(hangingUp)).toEqual([502, "NOTIFICATION_BAD_GATEWAY"]);
   expect(await ask(answering({}))).toEqual([502, "NOTIFICATION_BAD_GATEWAY"]);
   expect(await ask(refusing(503, "unavailable"))).toEqual([503, "NOTIFICATION_UNAVAILABLE"]);
-  expect(await ask(silent)).toEqual([504, "NOTIFICATION_TIMEOUT"]);
+  expect(await ask(silent, await t.process({ streamTimeoutMs: 50 }))).toEqual([504, "NOTIFICATION_TIMEOUT"]);
   expect((await t.app.inject({ url: "/v1/inbox/stream" })).statusCode).toBe(401);
   expect((await t.app.inject({ method: "HEAD", url: "/v1/inbox/stream", headers })).statusCode).toBe(405);
   const without = await t.process({ without: ["notification"] });

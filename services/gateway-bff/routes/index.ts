@@ -4,7 +4,7 @@ import type { Deps } from "../deps.ts";
 import { dropHearsay } from "../guard/edge.ts";
 import { knowSessions } from "../guard/session-guard.ts";
 import { languageOf } from "../language.ts";
-import { limitRequests } from "../limits/hook.ts";
+import { type LimitOptions, limitRequests } from "../limits/hook.ts";
 import type { RememberingLimiter } from "../limits/refusals.ts";
 import type { Limits } from "../limits/settings.ts";
 import type { OidcDeps } from "../oidc/deps.ts";
@@ -13,11 +13,15 @@ import { pageRoutes } from "../page/index.ts";
 import { speakTheirLanguage } from "../texts.ts";
 import type { UpstreamUrls } from "../upstreams/index.ts";
 import { inboxRoutes } from "./inbox.ts";
+import type { InboxStreamDeps } from "./inbox-stream.ts";
 import { profileRoute } from "./profile.ts";
 import { sessionRoutes } from "./sessions.ts";
 import { tableRoutes } from "./table.ts";
 
-export interface GatewayDeps extends Deps, OidcDeps {
+/** How long others may take; as usual, where nothing is said. */
+type Patience = Pick<LimitOptions, "waitMaxMs"> & Pick<InboxStreamDeps, "streamTimeoutMs">;
+
+export interface GatewayDeps extends Deps, OidcDeps, Patience {
   readonly limiter: RememberingLimiter;
   readonly limits: Limits;
   readonly urls: UpstreamUrls;

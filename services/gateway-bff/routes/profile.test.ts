@@ -1,7 +1,8 @@
 import type { ServerResponse } from "node:http";
+import { until } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
 import { alice, balanceView, bob, setup, ticketId, userView } from "../testing.ts";
-import { answering, hangingUp, refusing, silent } from "../upstreams/testing.ts";
+import { answering, hangingUp, holding, refusing, silent } from "../upstreams/testing.ts";
 
 const profile = `/v1/users/${alice}/profile`;
 
@@ -61,16 +62,15 @@ test("what is not deployed, or not asked for, is absent; what a service refuses 
 
 test("parts that are dead, slow or talk nonsense are marked with what is wrong, and the rest is there in time", async () => {
   await using t = await setup();
-  const [app, player] = [await t.process({ profileTimeoutMs: 200 }), await t.logIn(alice)];
+  // Nobody else ends the wait for the silent one; and the others have time enough, however busy the machine is.
+  const [app, player] = [await t.process({ profileTimeoutMs: 5_000 }), await t.logIn(alice)];
   t.services.entitlement.behave(silent);
   t.services.points.behave(hangingUp);
   t.services.matchmaking.behave((response) => void response.setHeader("content-type", "application/json").end("<p>"));
-  const before = performance.now();
   const answer = await app.inject({
     url: `${profile}?ticket_id=${ticketId}`,
     headers: { ...player.headers, "accept-language": "ja" },
   });
-  expect(performance.now() - before).toBeLessThan(1_000);
   expect([answer.statusCode, answer.json()]).toMatchObject([
     200,
     {
@@ -119,34 +119,43 @@ test("when no part can be had the answer is a 503 that names what failed", async
 
 test("a service that hangs slows nobody who does not need it", async () => {
   await using t = await setup();
-  const app = await t.process({ profileTimeoutMs: 1_000, timeoutMs: 1_000, underWayMax: 8, waitingMax: 8 });
+  const app = await t.process({ underWayMax: 8, waitingMax: 8 });
   const player = await t.logIn(alice);
-  t.services.entitlement.behave(silent);
-  const crowd = Array.from({ length: 100 }, () =>
-    app.inject({ url: `/v1/users/${alice}/entitlements`, headers: player.headers }),
-  );
-  const before = performance.now();
+  using hung = holding(answering({}));
+  t.services.entitlement.behave(hung.manner);
+  const codes: unknown[] = [];
+  const crowd = Array.from({ length: 100 }, async () => {
+    const answer = await app.inject({ url: `/v1/users/${alice}/entitlements`, headers: player.headers });
+    codes.push(answer.json().code);
+  });
+  const { heard } = t.services.entitlement;
+  await until("eight hang, eight wait, and the others were refused", () => codes.length === 84 && heard.length === 8);
+  expect(codes).toEqual(codes.map(() => "ENTITLEMENT_UNAVAILABLE"));
   const quick = await Promise.all(
     Array.from({ length: 16 }, () => app.inject({ url: "/v1/me", headers: player.headers })),
   );
-  const tookMs = performance.now() - before;
   expect(quick.map(({ statusCode }) => statusCode)).toEqual(quick.map(() => 200));
-  expect(tookMs).toBeLessThan(900); // the crowd's own time is not over
-  const answers = await Promise.all(crowd);
-  const codes = answers.map((answer) => answer.json().code);
-  expect(codes.filter((code) => code === "ENTITLEMENT_UNAVAILABLE").length).toBeGreaterThanOrEqual(84);
-  expect(t.services.entitlement.heard.length).toBeLessThanOrEqual(16);
+  expect([codes.length, heard.length]).toEqual([84, 8]); // All this while it hung.
+  hung.letGo();
+  await Promise.all(crowd);
+  expect(codes.slice(84)).toEqual(Array(16).fill(undefined));
+  expect(heard).toHaveLength(16);
 });
 
 test("the breaker opens, profiles answer at once with that part marked, and it closes when the service is back", async () => {
   await using t = await setup();
-  const [app, player] = [await t.process({ profileTimeoutMs: 100 }), await t.logIn(alice)];
-  t.services.points.behave(silent);
+  const [app, player] = [await t.process(), await t.logIn(alice)];
+  // What is no JSON is not asked for again.
+  t.services.points.behave((response) => void response.setHeader("content-type", "application/json").end("<p>"));
   const ask = async () => (await app.inject({ url: profile, headers: player.headers })).json().points;
-  for (let n = 0; n < 5; n++) expect(await ask()).toMatchObject({ code: "POINTS_TIMEOUT" });
-  const heard = t.services.points.heard.length;
-  expect(await ask()).toMatchObject({ status: "failed", code: "POINTS_UNAVAILABLE" });
-  expect(t.services.points.heard.length).toBe(heard);
+  for (let n = 0; n < 5; n++) expect(await ask()).toMatchObject({ code: "POINTS_BAD_GATEWAY" });
+  const { heard } = t.services.points;
+  const askUnheard = async () => {
+    const before = heard.length;
+    return { ...(await ask()), heard: heard.length - before };
+  };
+  // Again, where this machine stood still until the service was due to be tried anew.
+  await expect.poll(askUnheard).toMatchObject({ status: "failed", code: "POINTS_UNAVAILABLE", heard: 0 });
   t.services.points.behave(answering(balanceView));
-  await expect.poll(ask, { timeout: 10_000, interval: 200 }).toMatchObject({ status: "ok" });
+  await expect.poll(ask, { interval: 200 }).toMatchObject({ status: "ok" });
 });

@@ -43,10 +43,10 @@ test("however often a session is used, it is written as seen once in a twentieth
     await store[Symbol.asyncDispose](); // It waits for what `find` does not wait for.
     return seen();
   };
-  await t.pass(idleMs * 0.04);
+  await t.pass(idleMs * 0.02);
   const before = await seen();
   expect(await useMuch()).toBe(before);
-  await t.pass(idleMs * 0.02);
+  await t.pass(idleMs * 0.04);
   await store.find(token);
   await until("it is written as seen", async () => (await seen()) > before);
   const written = await seen();

@@ -68,9 +68,7 @@ test("whatever session there may be of a deleted user, it is not found", async (
   expect(await store.find(token)).toBeUndefined();
 });
 
-test("while Redis is down nobody is found and nobody is logged out; once it is back all is as it was, without a restart", {
-  timeout: 60_000,
-}, async () => {
+test("while Redis is down nobody is found and nobody is logged out; once it is back all is as it was, without a restart", async () => {
   await using engine = await startEngine("redis");
   await using t = await redisStage(engine);
   const store = t.open();

@@ -1,18 +1,21 @@
 import { once } from "node:events";
-import { type AddressInfo, createServer } from "node:net";
+import { createServer } from "node:net";
 import { circuitBreaker } from "@todoke/http";
 import { Problem } from "@todoke/kernel/problem";
-import { until } from "@todoke/kernel/testing";
+import { freePort, until } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
 import { type Call, openUpstream, type UpstreamOptions } from "./client.ts";
 import { answerMaxBytes } from "./exchange.ts";
-import { answering, fakeService, hangingUp, type Manner, refusing, silent } from "./testing.ts";
+import { answering, fakeService, hangingUp, holding, longMs, type Manner, refusing, silent } from "./testing.ts";
 
 const get: Call = { method: "GET", path: "/users/u_1" };
 const post: Call = { method: "POST", path: "/users/u_1:delete", body: "{}", idempotencyKey: "key-1" };
 const user = { userId: "u_1", roles: ["USER"] } as const;
 
-/** A service, and the gateway's way to it. Its breaker stays shut unless the test is about breakers. */
+/**
+ * A service, and the gateway's way to it. Its breaker stays shut unless the test is about breakers, and its time is never
+ * over: a call that is to end for want of an answer brings a time of its own.
+ */
 async function setup(manner: Manner, options: Partial<UpstreamOptions> = {}) {
   await using parts = new AsyncDisposableStack();
   const service = parts.use(await fakeService(manner));
@@ -21,7 +24,7 @@ async function setup(manner: Manner, options: Partial<UpstreamOptions> = {}) {
       name: "account",
       url: service.url,
       tokenFor: async (audience, user) => `${audience}/${user?.userId ?? "itself"}`,
-      timeoutMs: 300,
+      timeoutMs: longMs,
       breaker: circuitBreaker({ failuresMax: 1_000 }),
       ...options,
     }),
@@ -130,20 +133,23 @@ test.each<[string, Manner, string, number]>([
   ],
 ])("a service that %s is told by its name", async (_what, manner, code, status) => {
   await using t = await setup(manner);
-  const before = performance.now();
-  expect(await t.refusal()).toMatchObject({ code, status });
-  expect(performance.now() - before).toBeLessThan(1_000);
+  const patience = status === 504 ? { timeoutMs: 300 } : {};
+  expect(await t.refusal({ ...get, ...patience })).toMatchObject({ code, status });
   // Whether a command took effect is not known: the answer says how to learn it.
-  expect((await t.refusal(post)).message).toContain("same Idempotency-Key");
+  expect((await t.refusal({ ...post, ...patience })).message).toContain("same Idempotency-Key");
   // It is not broken for good.
   t.behave(answering({ fine: true }));
   expect(await t.call(get)).toMatchObject({ value: { fine: true } });
 });
 
 test("what speaks no HTTP at all, and what is not there, are told as well", async () => {
-  const server = createServer((socket) => void socket.resume().end("SSH-2.0-OpenSSH_9.2\r\n")).listen(0, "127.0.0.1");
+  const port = await freePort();
+  const server = createServer((socket) => void socket.resume().end("SSH-2.0-OpenSSH_9.2\r\n")).listen(
+    port,
+    "127.0.0.1",
+  );
   await once(server, "listening");
-  const url = new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+  const url = new URL(`http://127.0.0.1:${port}`);
   await using t = await setup(silent, { url });
   expect(await t.refusal()).toMatchObject({ code: "ACCOUNT_BAD_GATEWAY" });
   server.close();
@@ -176,16 +182,19 @@ test("however many calls fail, second tries are a tenth of them, and ten", async
 test("a service that fails again and again is left alone, then asked by one, then by all", async () => {
   const clock = { ms: 0 };
   const breaker = circuitBreaker({ failuresMax: 3, openMs: 5_000, now: () => clock.ms });
-  await using t = await setup(silent, { breaker, timeoutMs: 50 });
-  for (let n = 0; n < 3; n++) expect(await t.refusal(post)).toMatchObject({ code: "ACCOUNT_TIMEOUT" });
-  expect(await t.refusal(post)).toMatchObject({ code: "ACCOUNT_UNAVAILABLE", status: 503, retryAfterSeconds: 5 });
-  expect(t.heard).toHaveLength(3);
+  await using t = await setup(silent, { breaker });
+  const hasty = { ...post, timeoutMs: 50 };
+  for (let n = 0; n < 3; n++) expect(await t.refusal(hasty)).toMatchObject({ code: "ACCOUNT_TIMEOUT" });
+  const fourth = await t.refusal({ ...hasty, path: "/users/u_4:delete" });
+  expect(fourth).toMatchObject({ code: "ACCOUNT_UNAVAILABLE", status: 503, retryAfterSeconds: 5 });
 
   clock.ms = 5_000;
   t.behave(answering({ fine: true }));
   const answers = await Promise.allSettled([t.call(get), t.call(get), t.call(get)]);
   expect(answers.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "rejected"]);
   expect(await Promise.all([t.call(get), t.call(get)])).toMatchObject([{ status: 200 }, { status: 200 }]);
+  // Those whose time was over may have been heard or not; who came while it was left alone was not.
+  expect(t.heard.map(({ path }) => path)).not.toContain("/users/u_4:delete");
 });
 
 test("refusals and the bugs of one request do not open the circuit for everybody", async () => {
@@ -197,16 +206,24 @@ test("refusals and the bugs of one request do not open the circuit for everybody
 });
 
 test("a service that hangs holds its own places: who comes when all are taken is refused at once", async () => {
-  await using t = await setup(silent, { underWayMax: 2, waitingMax: 1, timeoutMs: 500 });
-  const early = [t.refusal(), t.refusal(), t.refusal()];
+  await using t = await setup(silent, { underWayMax: 2, waitingMax: 1 });
+  using hung = holding(answering({ fine: true }));
+  t.behave(hung.manner);
+  const early = [t.call(get), t.call(get)];
   await until("both places are taken", () => t.heard.length === 2);
-  const before = performance.now();
+  // Who waits for a place waits until its own time is over, and is in nobody's way after that.
+  expect(await t.refusal({ ...get, timeoutMs: 50 })).toMatchObject({ code: "ACCOUNT_UNAVAILABLE" });
+  const third = t.call(get);
+  // Nobody's time is over: who is refused now did not wait for it.
   expect(await t.refusal()).toMatchObject({ code: "ACCOUNT_UNAVAILABLE", retryAfterSeconds: 1 });
-  expect(performance.now() - before).toBeLessThan(200);
-  const codes = (await Promise.all(early)).map(({ code }) => code);
-  expect(codes.slice(0, 2)).toEqual(["ACCOUNT_TIMEOUT", "ACCOUNT_TIMEOUT"]);
-  // The third waited for a place until its own time was over, or had one for its last moment.
-  expect(["ACCOUNT_UNAVAILABLE", "ACCOUNT_TIMEOUT"]).toContain(codes[2]);
+  expect(t.heard).toHaveLength(2);
+  hung.letGo();
+  expect((await Promise.all([...early, third])).map(({ status }) => status)).toEqual([200, 200, 200]);
+
+  // Those who are never answered give their places back as well.
+  t.behave(silent);
+  const late = await Promise.all([1, 2].map(() => t.refusal({ ...get, timeoutMs: 50 })));
+  expect(late.map(({ code }) => code)).toEqual(["ACCOUNT_TIMEOUT", "ACCOUNT_TIMEOUT"]);
   t.behave(answering({ fine: true }));
   expect(await Promise.all([t.call(get), t.call(get), t.call(get)])).toHaveLength(3);
 });

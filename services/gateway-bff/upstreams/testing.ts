@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
+import { freePort } from "@todoke/kernel/testing";
 
 export interface Heard {
   readonly method: string;
@@ -30,10 +31,20 @@ export const refusing = (status: number, code: string, more: object = {}): Manne
     { status, headers: { "content-type": "application/problem+json; charset=utf-8" } },
   );
 
+/** Longer than any test: whoever waits for so long is found by the end of the test, and a machine that stands still is not. */
+export const longMs = 600_000;
+
 export const silent: Manner = () => {};
 export const hangingUp: Manner = (response) => void response.destroy();
 
-export async function fakeService(manner: Manner, port = 0) {
+/** Keeps whoever asks waiting until it is let go. */
+export function holding(answer: Manner) {
+  const released = Promise.withResolvers<void>();
+  const manner: Manner = (response, heard) => void released.promise.then(() => answer(response, heard));
+  return { manner, letGo: released.resolve, [Symbol.dispose]: released.resolve };
+}
+
+export async function fakeService(manner: Manner) {
   const heard: Heard[] = [];
   const state = { manner };
   const server = createServer(async (request, response) => {
@@ -42,7 +53,8 @@ export async function fakeService(manner: Manner, port = 0) {
     heard.push(one);
     state.manner(response, one);
   });
-  server.listen(port, "127.0.0.1");
+  // Nobody else is given it: once the service is gone, nobody answers there.
+  server.listen(await freePort(), "127.0.0.1");
   await once(server, "listening");
   const { port: at } = server.address() as AddressInfo;
   return {

@@ -25,12 +25,13 @@ test("whoever was told that the ticket is lost is in no match of it, though a re
 test("a ticket whose time runs out while its match is being committed is told as MATCHED, and never as EXPIRED before", async () => {
   await using t = await setup();
   const { show, queue } = await t.process();
-  const { ticketId } = await queue.join(wish({ userId: "u_1", ticketMs: 2_000 }));
   await queue.join(wish({ userId: "u_2" }));
   // While somebody holds the outbox, the match is written and cannot commit.
   const holder = await t.db.connect();
   using _ = { [Symbol.dispose]: () => holder.release(true) };
   await holder.query("begin; lock table outbox_events in exclusive mode");
+  // Nothing lies between the two but a few statements, which may take their time.
+  const { ticketId } = await queue.join(wish({ userId: "u_1", ticketMs: 6_000 }));
   const making = queue.matchInOrder("duel", duels);
   await until("its time is up", async () => (await queue.find(ticketId))?.status === "EXPIRED");
   let answer: { readonly status: string } | undefined;

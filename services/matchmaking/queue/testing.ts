@@ -62,23 +62,22 @@ export interface EventRow {
   };
 }
 
-/** What PostgreSQL has on record; events in the order in which they were written. */
+/** What PostgreSQL has on record at one moment, whoever writes meanwhile; events in the order in which they were written. */
 export async function recordOf(db: Db) {
-  const ends = await db.query<EndRow>(
-    `select ticket_id, user_id, status, reason, match_id,
-            ${utcText("ended_at")} as ended_at, ${utcText("expires_at")} as expires_at
-       from ticket_ends`,
+  const { rows } = await db.query<{ ends: EndRow[]; matches: string[]; events: EventRow[]; damaged: string[] }>(
+    `select array(select to_jsonb(e) from (
+                    select ticket_id, user_id, status, reason, match_id,
+                           ${utcText("ended_at")} as ended_at, ${utcText("expires_at")} as expires_at
+                      from ticket_ends) e) as ends,
+            array(select match_id::text from matches) as matches,
+            array(select jsonb_build_object('event_type', event_type, 'payload', payload)
+                    from outbox_events order by position) as events,
+            array(select ticket_id from damaged_tickets) as damaged`,
   );
-  const matches = await db.query<{ match_id: string }>(`select match_id from matches`);
-  const events = await db.query<EventRow>(`select event_type, payload from outbox_events order by position`);
-  const damaged = await db.query<{ ticket_id: string }>(`select ticket_id from damaged_tickets`);
-  return {
-    ends: ends.rows,
-    matches: matches.rows.map((row) => row.match_id),
-    events: events.rows,
-    damaged: damaged.rows.map((row) => row.ticket_id),
-    ended: (status: EndRow["status"]) => ends.rows.filter((row) => row.status === status).map((row) => row.ticket_id),
-  };
+  const record = rows[0] ?? { ends: [], matches: [], events: [], damaged: [] };
+  const ended = (status: EndRow["status"]) =>
+    record.ends.filter((row) => row.status === status).map((row) => row.ticket_id);
+  return { ...record, ended };
 }
 
 /** The tickets of each match, in the order in which the matches were made. */

@@ -2,13 +2,14 @@
 import { type Db, type Tx, transaction } from "@todoke/kernel/db";
 import { kernelMigrations } from "@todoke/kernel/migrations";
 import { openOutbox } from "@todoke/kernel/outbox";
-import { fixedId, testDatabase } from "@todoke/kernel/testing";
+import { fixedId, patient, testDatabase } from "@todoke/kernel/testing";
 import type { ExpiryReason, OpenTicket, TicketEnd } from "../tickets.ts";
 import { endingTickets, recordEnds } from "./ends.ts";
 
 const own = { name: "matchmaking", dir: new URL("../migrations/", import.meta.url) };
 
-export const freshDatabase = () => testDatabase({ schema: "matchmaking", sets: [kernelMigrations, own] });
+export const freshDatabase = () =>
+  testDatabase({ schema: "matchmaking", sets: [kernelMigrations, own], pools: patient });
 
 /** Half past, so that what is said about an hour is about one. */
 const joinedAt = Date.now() - 30 * 60_000;

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { openWire, until } from "@todoke/kernel/testing";
 import { expect, test, vi } from "vitest";
+import { nextMillisecond } from "../testing.ts";
 import { parseCron } from "./cron.ts";
 import { stepSchedules, toRun } from "./occurrences.ts";
 import {
@@ -21,18 +22,22 @@ async function setup() {
   const t = await setupReservations();
   return {
     ...t,
-    /** Daily at midnight in UTC, for as many users as said; it was to run first so many days ago. */
+    /**
+     * Daily, for as many users as said; it was to run first so many days ago. The hour is that of twelve hours ago: so none
+     * comes round while a test runs, whenever that is.
+     */
     async schedule({
       users = 1,
       daysAgo = 0,
       ...more
     }: Partial<NewSchedule> & { users?: number; daysAgo?: number } = {}) {
       const scheduleId = randomUUID();
-      const [{ first }] = await t.rows(
-        `select to_char((date_trunc('day', now() at time zone 'utc') - $1 * interval '1 day'), 'YYYY-MM-DD"T"HH24:MI:SSZ') as first`,
+      const [{ first, cron }] = await t.rows(
+        `select to_char(at - $1 * interval '1 day', 'YYYY-MM-DD"T"HH24:MI:SSZ') as first, to_char(at, '0 FMHH24 * * *') as cron
+           from date_trunc('hour', now() at time zone 'utc' - interval '12 hours') at`,
         [daysAgo],
       );
-      const usual = { cron: "0 0 * * *", timeZone: "UTC", amount: 10n, catchUp: "all" as const, nextRunAt: first };
+      const usual = { cron, timeZone: "UTC", amount: 10n, catchUp: "all" as const, nextRunAt: first };
       await insertSchedule(t.db, { scheduleId, name: scheduleId, ...usual, ...more });
       const ids = Array.from({ length: users }, (_, n) => `u_${n + 1}`);
       await insertScheduleUsers(t.db, scheduleId, ids);
@@ -132,6 +137,7 @@ test("who joins and who leaves counts from the next occurrence on; what is pause
   await stepSchedules(t.db, { onError });
   await insertScheduleUsers(t.db, id, ["u_2", "u_3"]);
   await deleteScheduleUsers(t.db, id, ["u_1"]);
+  await nextMillisecond();
   await stepSchedules(t.db, { onError });
   await updateScheduleStatus(t.db, id, "PAUSED");
   expect(await stepSchedules(t.db, { onError })).toBe(false);
@@ -163,7 +169,10 @@ test("schedules take turns: one that has a year to catch up keeps no other from 
             to_char(now() at time zone 'utc', 'FMMI FMHH24 * * *') as cron`,
   );
   const inTime = await t.schedule({ cron, nextRunAt: minute, catchUp: "none" });
-  for (let steps = 0; steps < 2; steps++) await stepSchedules(t.db, { onError });
+  for (let steps = 0; steps < 2; steps++) {
+    await stepSchedules(t.db, { onError });
+    await nextMillisecond();
+  }
   const [made] = await t.rows(`select array_agg(schedule_id order by id) as by from point_reservations`);
   expect(made.by).toEqual([behind, inTime]);
 });

@@ -1,4 +1,5 @@
 import { expect, test, vi } from "vitest";
+import { nextMillisecond } from "../testing.ts";
 import { utcOf } from "./instant.ts";
 import { selectPointsToCome, selectReservation, selectReservations } from "./store/reservations.ts";
 import { setup } from "./testing.ts";
@@ -54,7 +55,10 @@ test("a user's reservations are listed, newest first, and what is to come is sum
   await using t = await setup();
   const most = 2n ** 63n - 1n;
   const ids = [];
-  for (const amount of [most, most, 1n]) ids.unshift((await t.reserve({ amount, at: hourAhead() })).id);
+  for (const amount of [most, most, 1n]) {
+    ids.unshift((await t.reserve({ amount, at: hourAhead() })).id);
+    await nextMillisecond();
+  }
   const first = await selectReservations(t.db, { userId: "u_1", limit: 2 });
   const rest = await selectReservations(t.db, { userId: "u_1", limit: 2, before: ids[1], statuses: ["PENDING"] });
   expect([...first, ...rest].map(({ id }) => id)).toEqual(ids);

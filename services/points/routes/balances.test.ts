@@ -9,7 +9,7 @@ test("a balance is told as of now, or as of any time that has passed", async () 
   const add = (key: string, point_amount: number, more: object = {}) =>
     t.put("/point/add", { key, body: { user_id: "u_1", point_amount, ...more } });
   const { created_at } = (await add("k1", 100)).json;
-  await add("k2", 1, { expires_at: inSeconds(60) });
+  await add("k2", 1, { expires_at: inSeconds(600) });
   const balance = async (query = "") => (await t.get(`/v1/points/users/u_1/balance${query}`)).json;
   expect(await balance()).toEqual({
     user_id: "u_1",

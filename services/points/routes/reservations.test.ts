@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { inSeconds } from "../testing.ts";
+import { inSeconds, nextMillisecond } from "../testing.ts";
 import { most, setup } from "./testing.ts";
 
 const seed = { user_id: "testUser1", point_amount: 100, execute_at: "2026-01-15T10:00:00+09:00" };
@@ -46,8 +46,10 @@ test("a key means the same by either path; another body under it is refused; a s
 
 test("what a user is to get is told with its sum, page by page, however much it is", async () => {
   await using t = await setup();
-  for (const [key, amount] of Object.entries({ a: most, b: most, c: "5" }))
+  for (const [key, amount] of Object.entries({ a: most, b: most, c: "5" })) {
     await t.post("/point/reserve", { key, body: ahead({ point_amount: amount }) });
+    await nextMillisecond();
+  }
   const done = await t.post("/point/reserve", { key: "d", body: seed });
   await t.db.query(`update point_reservations set status = 'PROCESSING', sent_at = now() where point_amount = 5`);
   await t.db.query(`update point_reservations set status = 'CANCELLED' where id = $1`, [done.json.id]);

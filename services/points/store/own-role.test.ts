@@ -48,7 +48,7 @@ test("a role of its own adds, spends, holds, refunds, expires, reserves, recurs,
   await t.cancel((await t.reserve({ user: "u_1", at: "2999-01-01T00:00:00Z" })).id);
   await t.reserve({ user: "u_1", amount: 7n });
   const scheduleId = randomUUID();
-  const recurring = { scheduleId, name: "daily", cron: "0 0 * * *", timeZone: "UTC", amount: 3n };
+  const recurring = { scheduleId, name: "leap days", cron: "0 0 29 2 *", timeZone: "UTC", amount: 3n };
   await insertSchedule(t.db, { ...recurring, catchUp: "latest", nextRunAt: "2020-01-01T00:00:00Z" });
   await insertScheduleUsers(t.db, scheduleId, ["u_1"]);
   expect(await stepSchedules(t.db, { onError: thrown })).toBe(true);

@@ -1,5 +1,5 @@
 import { test } from "vitest";
-import { expectProbes, setup } from "../testing.ts";
+import { expectProbes, keepStatistics, setup } from "../testing.ts";
 import { asOfText, nowText } from "./balances.ts";
 import { knownText } from "./known-keys.ts";
 import { loadText } from "./load-accounts.ts";
@@ -43,6 +43,7 @@ const probes: readonly (readonly [string, readonly string[]])[] = [
 
 test("every statement keeps to its index on an empty ledger, on a full one and on stale statistics", async () => {
   await using t = await setup();
+  await keepStatistics(t.db);
   for (const state of ["", "analyze", ...filled(10_000), "analyze", ...filled(10_000, 20_000)]) {
     await t.db.query(state);
     for (const [sql, indexes] of probes) await expectProbes(t.db, sql, indexes);

@@ -93,9 +93,9 @@ test("a statement goes back page by page with the balance after each, and can be
 test("what runs out soon is listed in the order in which it does, page by page", async () => {
   await using t = await setup();
   for (const [amount, seconds] of [
-    [3n, 300],
-    [1n, 100],
-    [2n, 200],
+    [3n, 3_000],
+    [1n, 1_000],
+    [2n, 2_000],
     [9n, 9_000],
   ] as const)
     await t.add("u", amount, { expiresAt: inSeconds(seconds) });
@@ -106,7 +106,7 @@ test("what runs out soon is listed in the order in which it does, page by page",
   expect((await selectExpiring(t.db, { ...page, limit: 2, after: first[1] })).map((lot) => lot.remaining)).toEqual([
     3n,
   ]);
-  await t.age("150 seconds");
+  await t.age("1500 seconds");
   expect((await selectExpiring(t.db, { ...page, limit: 9 })).map((lot) => lot.remaining)).toEqual([2n, 3n]);
 });
 

@@ -7,9 +7,9 @@ import type { BusUnderTest } from "./index.ts";
 import { ids, listen, setStage, thing, things, within } from "./stage.ts";
 
 /** A caller that waits longer than this for an answer has been forgotten. */
-const answerWithinMs = 15_000;
+const answerWithinMs = 30_000;
 /** RabbitMQ takes its time to start. */
-const restartWithinMs = 60_000;
+const restartWithinMs = 120_000;
 
 export function faultsConform(bus: BusUnderTest): void {
   const { name, test } = bus;

@@ -27,26 +27,28 @@ export function orderConforms(bus: BusUnderTest): void {
   test(afterRetry, async () => {
     await using stage = setStage(bus);
     const finished: Delivery[] = [];
+    const others = things(4, () => ({ aggregateKey: "b" }));
+    let stumbles = 0;
     const ear = await listen(await stage.open(), {
       answer: (delivery) => {
-        const fails = delivery.eventType === "Stumbles" && !delivery.redelivered;
-        if (fails) return retry(300, "it stumbles once");
+        // Until all the others are through, whenever that is: were they held back too, it would be never.
+        if (delivery.eventType === "Stumbles" && byKey(finished, "b").length < others.length) {
+          stumbles += 1;
+          return retry(300, "it stumbles");
+        }
         finished.push(delivery);
         return done;
       },
     });
     const stumbling = things(4, (n) => ({ aggregateKey: "a", eventType: n === 0 ? "Stumbles" : "Walks" }));
-    const others = things(4, () => ({ aggregateKey: "b" }));
     const process = await stage.open();
     await storeInOrder(process, stumbling);
     await storeInOrder(process, others);
     await until("all are finished", () => finished.length === 8);
     assert.deepEqual(byKey(finished, "b"), ids(others));
-    if (promises.ordersAfterRetry) {
-      assert.deepEqual(byKey(finished, "a"), ids(stumbling));
-      assert.equal(finished.at(-1)?.aggregateKey, "a");
-    }
-    assert.equal(ear.heard.length, 9);
+    if (promises.ordersAfterRetry) assert.deepEqual(byKey(finished, "a"), ids(stumbling));
+    assert.ok(stumbles > 0);
+    assert.equal(ear.heard.length, 8 + stumbles);
   });
 
   const acrossProcesses = promises.ordersAcrossProcesses

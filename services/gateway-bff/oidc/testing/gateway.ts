@@ -23,6 +23,8 @@ export interface GatewayOptions {
   readonly origin?: string;
   readonly nativeRedirects?: readonly string[];
   readonly onRefreshDue?: (session: Session) => void;
+  /** The clock by which the provider is left alone after a failure, and its keys are looked for again. */
+  readonly now?: () => number;
   /** Another store around the usual one. */
   readonly around?: (sessions: SessionStore) => SessionStore;
 }
@@ -35,6 +37,7 @@ export async function startGateway(options: GatewayOptions) {
     client = { clientId, clientSecret },
     origin = "https://play.example",
     nativeRedirects = [],
+    now = () => performance.now(),
   } = options;
   await using started = new AsyncDisposableStack();
   const t = started.use(await testDatabase({ schema: "gateway_bff", sets: [kernelMigrations, own] }));
@@ -46,7 +49,7 @@ export async function startGateway(options: GatewayOptions) {
   const errors: unknown[] = [];
   const onError = (error: unknown) => void errors.push(error);
   const isLoopback = origin.startsWith("http:");
-  const provider = openProvider({ issuer, ...client, redirectUri: `${origin}/login/callback`, onError });
+  const provider = openProvider({ issuer, ...client, redirectUri: `${origin}/login/callback`, now, onError });
   const account = knownAccounts();
 
   async function process() {

@@ -5,8 +5,8 @@
 import { hash, randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
+import { freePort } from "@todoke/kernel/testing";
 import { type CryptoKey, exportJWK, generateKeyPair, type JWTPayload } from "jose";
 
 export interface Token {
@@ -154,7 +154,9 @@ export async function startLyingProvider(lies: Lies = {}) {
     if (route) await route(request, response, url);
     else response.writeHead(404).end();
   });
-  const listen = async (port: number) => {
+  // Nobody else is given it while the provider is down.
+  const port = await freePort();
+  const listen = async () => {
     server.listen(port, "127.0.0.1");
     await once(server, "listening");
   };
@@ -163,8 +165,7 @@ export async function startLyingProvider(lies: Lies = {}) {
     server.closeAllConnections();
     await once(server, "close");
   };
-  await listen(0);
-  const { port } = server.address() as AddressInfo;
+  await listen();
   const issuer = `http://127.0.0.1:${port}`;
 
   return Object.assign(self, {
@@ -185,7 +186,7 @@ export async function startLyingProvider(lies: Lies = {}) {
     forgetAll: () => refreshTokens.clear(),
     down: close,
     /** On the same port, with all it knew. */
-    up: () => listen(port),
+    up: listen,
     async [Symbol.asyncDispose]() {
       if (server.listening) await close();
     },

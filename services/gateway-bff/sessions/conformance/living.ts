@@ -59,7 +59,7 @@ export function livingConforms({ name, stage }: StoreUnderTest): void {
     }
     await t.pass(idleMs * 0.04);
     expect(await store.find(token)).toBeDefined(); // So soon again that it is not written.
-    await t.pass(idleMs * 0.95);
+    await t.pass(idleMs * 0.92);
     await use(store, token);
     await t.pass(idleMs);
     expect(await store.find(token)).toBeUndefined();

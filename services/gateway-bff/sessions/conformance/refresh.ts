@@ -15,13 +15,16 @@ const tokens = (generation: number, about: Partial<ProviderTokens> = {}): Provid
 /** A minute before the end of an access token of 300 s. */
 const dueMs = 240_000;
 
+/** How long a turn lasts here: longer than whatever a test does in it. */
+const holdMs = 60_000;
+
 async function loggedIn(store: SessionStore, about: Partial<ProviderTokens> = {}) {
   await store.know(known());
   return store.create(logIn({ tokens: tokens(1, about) }));
 }
 
 async function taken(store: SessionStore, sessionId: string): Promise<Refresh> {
-  const refresh = await store.takeRefresh(sessionId, 10_000);
+  const refresh = await store.takeRefresh(sessionId, holdMs);
   if (!refresh) throw new Error("the refresh was not to be had");
   return refresh;
 }
@@ -31,12 +34,12 @@ export function refreshConforms({ name, stage }: StoreUnderTest): void {
     await using t = await stage();
     const processes = [t.open(), t.open()] as const;
     const { token, sessionId } = await loggedIn(processes[0]);
-    expect(await processes[0].takeRefresh(sessionId, 10_000)).toBeUndefined();
+    expect(await processes[0].takeRefresh(sessionId, holdMs)).toBeUndefined();
     expect(await processes[0].find(token)).toMatchObject({ refreshDue: false });
     await t.pass(dueMs);
     expect(await processes[1].find(token)).toMatchObject({ refreshDue: true });
     const turns = await Promise.all(
-      Array.from({ length: 20 }, (_, n) => (n % 2 ? processes[1] : processes[0]).takeRefresh(sessionId, 10_000)),
+      Array.from({ length: 20 }, (_, n) => (n % 2 ? processes[1] : processes[0]).takeRefresh(sessionId, holdMs)),
     );
     const won = turns.filter((turn) => turn !== undefined);
     expect(won.length).toBe(1);
@@ -51,7 +54,7 @@ export function refreshConforms({ name, stage }: StoreUnderTest): void {
     await t.pass(dueMs);
     expect(await here.saveTokens(await taken(here, sessionId), tokens(2))).toBe(true);
     expect(await there.tokensOf(sessionId)).toEqual(tokens(2));
-    expect(await there.takeRefresh(sessionId, 10_000)).toBeUndefined();
+    expect(await there.takeRefresh(sessionId, holdMs)).toBeUndefined();
     await t.pass(dueMs);
     expect(await there.find(token)).toMatchObject({ refreshDue: true });
     expect((await taken(there, sessionId)).tokens).toEqual(tokens(2));
@@ -63,12 +66,12 @@ export function refreshConforms({ name, stage }: StoreUnderTest): void {
     const { sessionId } = await loggedIn(slow);
     await t.pass(dueMs);
     const late = await taken(slow, sessionId);
-    expect(await quick.takeRefresh(sessionId, 10_000)).toBeUndefined();
-    await t.pass(10_000);
+    expect(await quick.takeRefresh(sessionId, holdMs)).toBeUndefined();
+    await t.pass(holdMs);
     const next = await taken(quick, sessionId);
     expect(await slow.saveTokens(late, tokens(2))).toBe(false);
     await slow.giveUpRefresh(late, 0); // Nor can it end the other's turn.
-    expect(await slow.takeRefresh(sessionId, 10_000)).toBeUndefined();
+    expect(await slow.takeRefresh(sessionId, holdMs)).toBeUndefined();
     expect(await quick.saveTokens(next, tokens(3))).toBe(true);
     expect(await quick.saveTokens(next, tokens(4))).toBe(false);
     expect(await slow.tokensOf(sessionId)).toEqual(tokens(3));
@@ -80,7 +83,7 @@ export function refreshConforms({ name, stage }: StoreUnderTest): void {
     const { sessionId } = await loggedIn(store);
     await t.pass(dueMs);
     const late = await taken(store, sessionId);
-    await t.pass(20_000);
+    await t.pass(2 * holdMs);
     expect(await store.saveTokens(late, tokens(2))).toBe(true);
   });
 
@@ -90,11 +93,11 @@ export function refreshConforms({ name, stage }: StoreUnderTest): void {
     const { token, sessionId } = await loggedIn(store);
     await t.pass(dueMs);
     const refresh = await taken(store, sessionId);
-    await store.giveUpRefresh(refresh, 30_000);
+    await store.giveUpRefresh(refresh, 60_000);
     expect(await store.saveTokens(refresh, tokens(2))).toBe(false);
     await t.pass(20_000);
     expect(await store.find(token)).toMatchObject({ refreshDue: false });
-    await t.pass(10_000);
+    await t.pass(40_000);
     expect(await store.find(token)).toMatchObject({ refreshDue: true });
     expect((await taken(store, sessionId)).tokens).toEqual(tokens(1));
   });
@@ -111,7 +114,7 @@ export function refreshConforms({ name, stage }: StoreUnderTest): void {
 
     const over = await loggedIn(store);
     await t.pass(settings.idleMs);
-    expect(await store.takeRefresh(over.sessionId, 10_000)).toBeUndefined();
+    expect(await store.takeRefresh(over.sessionId, holdMs)).toBeUndefined();
     expect(await store.tokensOf(over.sessionId)).toBeUndefined();
   });
 
@@ -127,7 +130,7 @@ export function refreshConforms({ name, stage }: StoreUnderTest): void {
       const { token, sessionId } = await store.create(logIn({ tokens: some }));
       await t.pass(settings.idleMs / 2);
       expect(await store.find(token)).toMatchObject({ refreshDue: false });
-      expect(await store.takeRefresh(sessionId, 10_000)).toBeUndefined();
+      expect(await store.takeRefresh(sessionId, holdMs)).toBeUndefined();
       expect(await store.tokensOf(sessionId)).toEqual(some);
     }
   });

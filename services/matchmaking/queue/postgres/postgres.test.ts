@@ -12,11 +12,13 @@ const isAnybodyWaiting = async (db: Db) =>
   (await db.query(`select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`))
     .rowCount === 1;
 
-/** Whether somebody has rows of the table locked. */
+/** Whether somebody has rows of the table locked; in this database, for in its siblings the table has the same number. */
 const isHeld = async (db: Db, table: string) =>
   (
     await db.query(
-      `select from pg_locks where relation = $1::regclass and mode in ('RowShareLock', 'RowExclusiveLock') and granted`,
+      `select from pg_locks
+        where database = (select oid from pg_database where datname = current_database())
+          and relation = $1::regclass and mode in ('RowShareLock', 'RowExclusiveLock') and granted`,
       [table],
     )
   ).rowCount !== 0;

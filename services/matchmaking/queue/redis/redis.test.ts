@@ -59,9 +59,14 @@ test("a Redis that is emptied in the middle has lost who waited, and no end: the
       t.client.flushAll(),
     ]);
   }
+  // And one that had its answer before.
+  const last = await queue.join(wish());
+  told.set(last.ticketId, await queue.cancel(last.ticketId));
+  await t.client.flushAll();
   await t.settled();
-  // Whatever a client was told holds.
-  for (const [ticketId, status] of told) expect((await selectTicketEnd(t.db, ticketId))?.status).toBe(status);
+  // Whatever a client was told holds. Of a ticket that is not there nothing was told: a recorder may have its end in hand.
+  for (const [ticketId, status] of told)
+    if (status !== undefined) expect((await selectTicketEnd(t.db, ticketId))?.status).toBe(status);
   await expectSound(t.db);
 
   await t.client.flushAll();
@@ -106,9 +111,7 @@ async function forgetting(
   }
 }
 
-test("a Redis that comes back with an old file contradicts nothing that is on record, and whoever is free waits on", {
-  timeout: 60_000,
-}, async () => {
+test("a Redis that comes back with an old file contradicts nothing that is on record, and whoever is free waits on", async () => {
   await forgetting(async (engine, goBack, keep) => {
     await using t = await redisStage(engine);
     const queue = t.open();
@@ -249,7 +252,9 @@ test("a match whose makers all died is recorded by whoever comes next, and told 
 });
 
 test("what PostgreSQL could not take is held by the recorder and tried again, soon and without another's help", async () => {
-  await using t = await redisStage(redis);
+  await using t = await redisStage(redis, { recorders: 0 });
+  // Whoever else there was would take it within the hour: not before it is seen that nobody had to.
+  t.record(undefined, { takenAgainMs: 3_600_000 });
   const queue = t.open();
   await t.db.query("alter table ticket_ends rename to away");
   const ids = await joinInOrder(queue, 4);
@@ -258,8 +263,7 @@ test("what PostgreSQL could not take is held by the recorder and tried again, so
   expect(await t.client.xLen(t.key("ends"))).toBe(2);
   expect((await queue.find(ids[0] ?? ""))?.status).toBe("MATCHED");
   await t.db.query("alter table away rename to ticket_ends");
-  // Whoever else there was would take it after ten seconds.
-  await until("it is recorded", async () => (await recordOf(t.db)).matches.length === 2, { withinMs: 8_000 });
+  await until("it is recorded", async () => (await recordOf(t.db)).matches.length === 2);
   await t.settled();
   await expectSound(t.db);
 });

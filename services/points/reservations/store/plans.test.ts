@@ -1,5 +1,5 @@
 import { test } from "vitest";
-import { expectProbes } from "../../testing.ts";
+import { expectProbes, keepStatistics } from "../../testing.ts";
 import { setup } from "../testing.ts";
 import { resendText, takeText } from "./due.ts";
 import { cancelText, lockText as lockOneText, reserveText } from "./reserve.ts";
@@ -30,6 +30,7 @@ const probes: readonly (readonly [string, readonly string[]])[] = [
 
 test("every statement keeps to its index on empty tables, on full ones and on stale statistics", async () => {
   await using t = await setup();
+  await keepStatistics(t.db);
   const fill = [filled("PENDING", "null", 1), filled("PROCESSING", "now()", 10_001)];
   for (const state of ["", "analyze", ...fill, "analyze", filled("PENDING", "null", 20_001)]) {
     await t.db.query(state);
