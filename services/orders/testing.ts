@@ -3,7 +3,7 @@ import { hash } from "node:crypto";
 import { bearerAuthentication, buildHttpApp, fixedKeys, tokenVerifier } from "@todoke/http";
 import type { Db } from "@todoke/kernel/db";
 import { kernelMigrations } from "@todoke/kernel/migrations";
-import { testDatabase } from "@todoke/kernel/testing";
+import { patient, testDatabase } from "@todoke/kernel/testing";
 import { type AcceptOptions, acceptOrder } from "./commands/accept-order.ts";
 import { cancelOrder } from "./commands/cancel-order.ts";
 import { setTradingState } from "./commands/set-trading-state.ts";
@@ -43,7 +43,7 @@ const keys = [
 const hourMs = 60 * 60 * 1_000;
 
 export async function setup() {
-  const t = await testDatabase({ schema: "orders", sets: [kernelMigrations, own] });
+  const t = await testDatabase({ schema: "orders", sets: [kernelMigrations, own], pools: patient });
   const apps: { close(): Promise<unknown> }[] = [];
 
   /** Another process of the service: it shares nothing with the others but the database. */

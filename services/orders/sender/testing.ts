@@ -5,7 +5,7 @@
  */
 
 import { kernelMigrations } from "@todoke/kernel/migrations";
-import { fixedId, testDatabase } from "@todoke/kernel/testing";
+import { fixedId, patient, testDatabase } from "@todoke/kernel/testing";
 import { clientOrderId } from "../order-request.ts";
 import { acceptOrders } from "../store/accept-orders.ts";
 import type { SenderSettings } from "./send-orders.ts";
@@ -32,7 +32,7 @@ export interface OrderState {
 
 /** Orders that are accepted go to the adapter. */
 export async function setup({ adapter = "paper" }: { readonly adapter?: string } = {}) {
-  const t = await testDatabase({ schema: "orders", sets: [kernelMigrations, own] });
+  const t = await testDatabase({ schema: "orders", sets: [kernelMigrations, own], pools: patient });
   const rows = async (text: string, ...values: unknown[]) => (await t.db.query(text, values)).rows;
   return {
     ...t,
