@@ -9,8 +9,8 @@ export default defineConfig({
     // They mostly wait for engines: two at once are right for two cores too, where Vitest by itself would take one.
     maxWorkers: Math.max(2, availableParallelism() - 1),
     // What hangs is found all the same; what is slow on a busy machine is not what a test is for.
-    testTimeout: 180_000,
-    hookTimeout: 180_000,
+    testTimeout: 300_000,
+    hookTimeout: 300_000,
     expect: { poll: { timeout: 60_000 } },
     // A flake is a bug. Nothing is tried twice.
     retry: 0,

@@ -13,7 +13,6 @@ import { openTown, type Role, type Step, type Town, type TownOptions } from "./p
 import { type Booked, endOf, fullUser } from "./points-booking.ts";
 
 const hourMs = 3_600_000;
-const timeout = 120_000;
 
 const at = (role: Role, name: string, hit = 2): Step => ({ role, name, hit });
 
@@ -65,7 +64,7 @@ function useTown(options: TownOptions): () => Town {
   let town: Town;
   beforeAll(async () => {
     town = await openTown(options);
-  }, timeout);
+  });
   afterAll(() => town?.[Symbol.asyncDispose]());
   return () => town;
 }
@@ -76,7 +75,7 @@ describe.each([
 ] as const)("on %s", (kind, all) => {
   const theTown = useTown({ kind });
 
-  test.each(titled(all))("killed at %s: what was booked is granted once, in time", { timeout }, async (_, steps) => {
+  test.each(titled(all))("killed at %s: what was booked is granted once, in time", async (_, steps) => {
     const town = theTown();
     await town.fill();
     town.booking.start();
@@ -91,32 +90,28 @@ describe("where every process has a wrong clock", () => {
   test.each([
     { off: "an hour fast", byMs: hourMs },
     { off: "an hour slow", byMs: -hourMs },
-  ])(
-    "$off: only the database's clock says what is due and what runs out",
-    { timeout: 60_000 },
-    async ({ off, byMs }) => {
-      const town = theTown();
-      await using _ = await town.start(["api", "relay", "scheduler", "upkeep", "worker"], withClockOff(byMs));
-      const { client, db } = town;
-      const [user, laterUser] = [`u_${byMs}`, `u_later_${byMs}`];
-      const book = async (user_id: string, dueInMs: number, endsInMs: number) => {
-        const [execute_at, expires_at] = [dueInMs, endsInMs].map((ms) => new Date(Date.now() + ms).toISOString());
-        const body = { user_id, point_amount: 5, execute_at, expires_at, reason: `${off}, ${dueInMs}` };
-        return (await client.told<{ id: string }>({ method: "POST", path: "/point/reserve", body })).id;
-      };
-      const untilDone = (id: string) =>
-        until("it is granted", async () => (await client.reservation(id)).status === "DONE", { withinMs: 30_000 });
-      const later = await book(laterUser, hourMs / 2, hourMs);
-      for (const dueInMs of [-hourMs / 2, 300, 0]) await untilDone(await book(user, dueInMs, hourMs / 2));
+  ])("$off: only the database's clock says what is due and what runs out", async ({ off, byMs }) => {
+    const town = theTown();
+    await using _ = await town.start(["api", "relay", "scheduler", "upkeep", "worker"], withClockOff(byMs));
+    const { client, db } = town;
+    const [user, laterUser] = [`u_${byMs}`, `u_later_${byMs}`];
+    const book = async (user_id: string, dueInMs: number, endsInMs: number) => {
+      const [execute_at, expires_at] = [dueInMs, endsInMs].map((ms) => new Date(Date.now() + ms).toISOString());
+      const body = { user_id, point_amount: 5, execute_at, expires_at, reason: `${off}, ${dueInMs}` };
+      return (await client.told<{ id: string }>({ method: "POST", path: "/point/reserve", body })).id;
+    };
+    const untilDone = (id: string) =>
+      until("it is granted", async () => (await client.reservation(id)).status === "DONE");
+    const later = await book(laterUser, hourMs / 2, hourMs);
+    for (const dueInMs of [-hourMs / 2, 300, 0]) await untilDone(await book(user, dueInMs, hourMs / 2));
 
-      // What was booked behind it has been granted since.
-      expect((await client.reservation(later)).status).toBe("PENDING");
-      expect(await client.confirm(laterUser)).toMatchObject({ balance: 0, pending: 5 });
-      expect(await client.confirm(user)).toMatchObject({ balance: 15, pending: 0 });
-      const { rows } = await db.query(`select kind, moved from point_transactions where user_id = $1`, [user]);
-      expect(rows).toEqual(Array(3).fill({ kind: "GRANT", moved: 5n }));
-    },
-  );
+    // What was booked behind it has been granted since.
+    expect((await client.reservation(later)).status).toBe("PENDING");
+    expect(await client.confirm(laterUser)).toMatchObject({ balance: 0, pending: 5 });
+    expect(await client.confirm(user)).toMatchObject({ balance: 15, pending: 0 });
+    const { rows } = await db.query(`select kind, moved from point_transactions where user_id = $1`, [user]);
+    expect(rows).toEqual(Array(3).fill({ kind: "GRANT", moved: 5n }));
+  });
 });
 
 describe("on a PostgreSQL of its own", () => {
@@ -126,30 +121,26 @@ describe("on a PostgreSQL of its own", () => {
     postgres = await startEngine("postgres");
     town = await openTown({ kind: "postgres", postgres });
     await town.fill();
-  }, timeout);
+  });
   afterAll(async () => {
     await town?.[Symbol.asyncDispose]();
     await postgres?.[Symbol.asyncDispose]();
   });
 
-  test("a scheduler that falls asleep in its turn holds nobody up for good, and changes nothing when it wakes", {
-    timeout,
-  }, async () => {
+  test("a scheduler that falls asleep in its turn holds nobody up for good, and changes nothing when it wakes", async () => {
     town.booking.start();
     await using sleeper = await town.sleepAt(at("scheduler", "scheduler.taking", 1));
     await town.untilBooked(town.booking.booked.length + 1);
     const { id, user } = town.booking.booked.at(-1) as Booked;
     // The server ends a transaction whose process has been silent for ten seconds.
     const isEnded = async () => (await town.client.reservation(id)).status === endOf(user);
-    await until("others have ended what was booked since", isEnded, { withinMs: 60_000 });
+    await until("others have ended what was booked since", isEnded);
     sleeper.signal("SIGCONT");
     await town.untilBooked(town.booking.booked.length + 20);
     expect(await town.faults()).toEqual([]);
   });
 
-  test("it is killed and comes back in the middle of everything: what was booked is granted once", {
-    timeout,
-  }, async () => {
+  test("it is killed and comes back in the middle of everything: what was booked is granted once", async () => {
     town.booking.start();
     await town.untilBooked(town.booking.booked.length + 40);
     await postgres.kill();
@@ -160,16 +151,14 @@ describe("on a PostgreSQL of its own", () => {
   });
 });
 
-test("a reservation that failed is redriven, and the worker that grants it dies: it is granted once", {
-  timeout: 60_000,
-}, async () => {
+test("a reservation that failed is redriven, and the worker that grants it dies: it is granted once", async () => {
   await using town = await openTown({ kind: "postgres", processes: [["api", "relay", "scheduler"]] });
   await town.fill();
   const { client, db } = town;
   const body = { user_id: fullUser, point_amount: 7, execute_at: new Date().toISOString() };
   const { id } = await client.told<{ id: string }>({ method: "POST", path: "/point/reserve", body });
   const untilIs = (status: string) =>
-    until(`it is ${status}`, async () => (await client.reservation(id)).status === status, { withinMs: 30_000 });
+    until(`it is ${status}`, async () => (await client.reservation(id)).status === status);
   {
     await using _ = await town.start(["worker"]);
     await untilIs("FAILED");

@@ -93,17 +93,19 @@ function faultsOf({ key, user, change, answer }: Outcome, booked: readonly Booke
   return first ? [`${key} was refused, and is in the ledger`] : [];
 }
 
-test("kill -9 of those who answer: what was answered is in the ledger once", { timeout: 120_000 }, async () => {
+test("kill -9 of those who answer: what was answered is in the ledger once", async () => {
   await using town = await openTown({ kind: "postgres", processes: [["api", "relay"], ["api"]] });
   const asking = startClients(town);
   const steps = ["gather.carrying", "transaction.commit-sent", "gather.carried"];
   await town.dieAt(...steps.map((name) => ({ name, hit: 10, role: "api" }) as const));
   await using doomed = await town.start(["api"]);
   const before = asking.outcomes.length;
-  await until("everybody has called", () => asking.outcomes.length > before + 4 * clients, { withinMs: 30_000 });
+  await until("everybody has called", () => asking.outcomes.length > before + 4 * clients);
   doomed.signal("SIGKILL");
   await doomed.exited;
   await asking.stop();
+  // What the dead had sent may still be committing: their users are locked until it has.
+  await town.db.query(`select from point_root for update`);
 
   const ledger = await ledgerOf(town);
   const { outcomes } = asking;

@@ -35,7 +35,8 @@ export async function askOnce(url: string, { method, path, body, key }: Ask): Pr
         ...(body && { "content-type": "application/json" }),
       },
       ...(body && { body: JSON.stringify(body) }),
-      signal: AbortSignal.timeout(15_000),
+      // Whoever gives up sooner may be refused elsewhere while this one is still carried out.
+      signal: AbortSignal.timeout(60_000),
     });
     const isReplayed = answer.headers.get("idempotency-replayed") === "true";
     return { status: answer.status, text: await answer.text(), isReplayed };
@@ -45,7 +46,7 @@ export async function askOnce(url: string, { method, path, body, key }: Ask): Pr
 }
 
 /** An outage of a server and its start, on a busy machine. */
-const patienceMs = 60_000;
+const patienceMs = 120_000;
 
 /** `urls` is asked at every try: a client's list of processes changes while they come and go. */
 export function clientOf(urls: () => readonly string[]) {

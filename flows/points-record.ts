@@ -52,7 +52,7 @@ const waits: Readonly<Record<string, string>> = {
 /** Resolves when there is nothing left to be taken up, granted, published or told. */
 export async function untilAllDone(db: Db): Promise<void> {
   for (const [what, left] of Object.entries(waits))
-    await until(what, async () => (await db.query(left)).rowCount === 0, { withinMs: 60_000 });
+    await until(what, async () => (await db.query(left)).rowCount === 0, { withinMs: 120_000 });
 }
 
 /** Everything that was answered has happened once, and nothing else has. */

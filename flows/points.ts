@@ -85,7 +85,7 @@ export async function openTown({ kind, postgres, processes = apart }: TownOption
   async function untilThere(process: Launched, what: string, isThere: () => boolean): Promise<void> {
     let code: number | null | undefined;
     process.exited.then((exit) => (code = exit));
-    await until(what, () => code !== undefined || isThere(), { withinMs: 90_000 });
+    await until(what, () => code !== undefined || isThere(), { withinMs: 120_000 });
     // One that ended by itself, and not by a signal, could not start: it says why.
     if (typeof code === "number") await process.serves();
   }
@@ -142,8 +142,7 @@ export async function openTown({ kind, postgres, processes = apart }: TownOption
       return sleeper;
     },
     /** Resolves when so many are booked in all. */
-    untilBooked: (count: number) =>
-      until(`${count} are booked`, () => booking.booked.length >= count, { withinMs: 60_000 }),
+    untilBooked: (count: number) => until(`${count} are booked`, () => booking.booked.length >= count),
     /** No more is booked, all that was is granted and told, and everything fits. */
     async faults(): Promise<readonly string[]> {
       await booking.stop();
