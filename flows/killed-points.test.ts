@@ -7,10 +7,13 @@ import { type Engine, startEngine } from "@todoke/engines";
 import { deadInboxEvents } from "@todoke/kernel/inbox";
 import { until } from "@todoke/kernel/testing";
 import { auditLedger } from "@todoke/points/audit";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import { withClockOff } from "./doomed.ts";
 import { openTown, type Role, type Step, type Town, type TownOptions } from "./points.ts";
 import { type Booked, endOf, fullUser } from "./points-booking.ts";
+
+// Each starts and kills half a dozen processes: ten seconds at rest, and minutes where others want the machine too.
+vi.setConfig({ testTimeout: 600_000 });
 
 const hourMs = 3_600_000;
 
