@@ -246,5 +246,5 @@ test("no text makes a pattern run away: what fills every bound is answered like 
       await ask(`${gateway()}/v1/me`, { bearer, headers: { [name]: `x${value}x` } });
   // Fifty answers; a pattern that runs away would take longer over a single one.
   const { user: workedUs } = process.threadCpuUsage(before);
-  expect(workedUs).toBeLessThan(10_000_000);
+  expect(workedUs).toBeLessThan(5_000_000);
 });
