@@ -6,17 +6,16 @@
 import { callers } from "../callers.ts";
 import type { Dice } from "../dice.ts";
 import type { Command } from "../history.ts";
+import { answeredKeys } from "./answered-keys.ts";
 import type { Wish, Workload } from "./index.ts";
 
 const [users, products] = [40, 3];
 const batchMax = 12;
-const answeredMax = 20;
 
 export function entitlementWorkload(dice: Dice): Workload {
   const client = dice.between(0, 2 ** 32).toString(36);
   let made = 0;
-  /** The last ones that were answered with success: their keys are taken, each once. */
-  const answered: Command[] = [];
+  const answered = answeredKeys(dice);
 
   function command(more: Partial<Command> = {}): Command {
     const id = `${client}-${++made}`;
@@ -37,12 +36,6 @@ export function entitlementWorkload(dice: Dice): Workload {
         purchase_id: id,
       },
     };
-  }
-
-  /** A key is used again once only: the second use elsewhere would be the first one's conflict. */
-  function takeAnswered(): Command {
-    const [taken] = answered.splice(dice.between(0, answered.length - 1), 1);
-    return taken as Command;
   }
 
   const single = (): Wish => {
@@ -67,7 +60,7 @@ export function entitlementWorkload(dice: Dice): Workload {
   };
   /** The same key means another command to another caller, and for another route. */
   const sameKeyElsewhere = (): Wish => {
-    const first = takeAnswered();
+    const first = answered.take();
     const other = dice.chance(0.5)
       ? { caller: callers.find((caller) => caller !== first.caller) ?? first.caller, kind: first.kind }
       : { caller: first.caller, kind: first.kind === "grant" ? "revoke" : "grant" };
@@ -75,7 +68,7 @@ export function entitlementWorkload(dice: Dice): Workload {
   };
   /** The same key to the same caller and route, with another body, is a mistake that must do nothing. */
   const sameKeyOtherBody = (): Wish => {
-    const { caller, kind, key, path } = takeAnswered();
+    const { caller, kind, key, path } = answered.take();
     return { commands: [command({ caller, kind, key, path, wants: "refusal" })], by: "one" };
   };
   const malformed = (): Wish => ({
@@ -93,12 +86,8 @@ export function entitlementWorkload(dice: Dice): Workload {
     { weight: 2, make: malformed },
   ];
   return {
-    next: () => (answered.length === 0 ? single() : dice.weighted(mix).make()),
-    heard(one) {
-      if (one.key !== `key-${one.id}`) return;
-      answered.push(one);
-      if (answered.length > answeredMax) answered.shift();
-    },
+    next: () => (answered.isEmpty ? single() : dice.weighted(mix).make()),
+    heard: answered.heard,
   };
 }
 

@@ -5,15 +5,13 @@
 import { callers } from "../callers.ts";
 import type { Dice } from "../dice.ts";
 import type { Command } from "../history.ts";
+import { answeredKeys } from "./answered-keys.ts";
 import type { Wish, Workload } from "./index.ts";
-
-const answeredMax = 20;
 
 export function ordersWorkload(dice: Dice): Workload {
   const client = dice.between(0, 2 ** 32).toString(36);
   let made = 0;
-  /** The last ones that were answered with success: their keys are taken, each once. */
-  const answered: Command[] = [];
+  const answered = answeredKeys(dice);
 
   function command(more: Partial<Command> = {}): Command {
     const id = `o-${client}-${++made}`;
@@ -43,21 +41,15 @@ export function ordersWorkload(dice: Dice): Workload {
   const twice = (): Wish => ({ commands: [command()], by: "twice" });
   /** The same key means another order to another caller. */
   const sameKeyElsewhere = (): Wish => {
-    const { key, caller } = takeAnswered();
+    const { key, caller } = answered.take();
     const other = callers.find((each) => each !== caller) ?? caller;
     return { commands: [command({ key, caller: other })], by: "one" };
   };
   const sameKeyOtherOrder = (): Wish => {
-    const { key, caller } = takeAnswered();
+    const { key, caller } = answered.take();
     return { commands: [command({ key, caller, wants: "refusal" })], by: "one" };
   };
   const malformed = (): Wish => ({ commands: [command({ body: { qty: "0" }, wants: "refusal" })], by: "one" });
-
-  /** A key is used again once only: the second use elsewhere would be the first one's conflict. */
-  function takeAnswered(): Command {
-    const [taken] = answered.splice(dice.between(0, answered.length - 1), 1);
-    return taken as Command;
-  }
 
   const mix = [
     { weight: 80, make: single },
@@ -67,11 +59,7 @@ export function ordersWorkload(dice: Dice): Workload {
     { weight: 2, make: malformed },
   ];
   return {
-    next: () => (answered.length === 0 ? single() : dice.weighted(mix).make()),
-    heard(one) {
-      if (one.key !== `key-${one.id}`) return;
-      answered.push(one);
-      if (answered.length > answeredMax) answered.shift();
-    },
+    next: () => (answered.isEmpty ? single() : dice.weighted(mix).make()),
+    heard: answered.heard,
   };
 }

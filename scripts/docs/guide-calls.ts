@@ -1,9 +1,11 @@
 /**
- * Sends the calls of a guide as the page has them, one after the other, and holds every answer to the one that the page shows.
- * What stands in `<…>` is what an answer last said under that name.
+ * Sends the calls of a guide to its service as the page has them, one after the other, and holds every answer to the one that
+ * the page shows. What stands in `<…>` is what an answer last said under that name.
  */
+import { hash } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
-import { until } from "@todoke/kernel/testing";
+import { memoryBus } from "@todoke/kernel/bus";
+import { testDatabase, until } from "@todoke/kernel/testing";
 import { expect } from "vitest";
 import { readCurl, type ShownCall } from "./calls.ts";
 
@@ -12,6 +14,28 @@ export interface AnswersOptions {
   readonly words: Readonly<Record<string, string>>;
   /** Names of what is another each time: only that it is there, and of which type, is compared. */
   readonly unsteady: RegExp;
+}
+
+type Service = Pick<typeof import("@todoke/points"), "migrate" | "start">;
+
+/** The service, as `todoke` starts it, with the key of `todoke dev`. */
+export async function serveGuide(name: "orders" | "points", { migrate, start }: Service) {
+  const t = await testDatabase();
+  const env = {
+    DATABASE_URL: t.url,
+    [`${name.toUpperCase()}_PORT`]: "0",
+    LOG_LEVEL: "silent",
+    TODOKE_API_KEYS: `dev=${name}:write+read=${hash("sha256", "tdk_dev", "hex")}`,
+  };
+  await migrate(env, { dryRun: false });
+  const service = await start(env, { openBus: async () => memoryBus() });
+  return {
+    url: service.url,
+    async [Symbol.asyncDispose]() {
+      await service[Symbol.asyncDispose]();
+      await t[Symbol.asyncDispose]();
+    },
+  };
 }
 
 export async function expectAnswers(calls: readonly ShownCall[], { words, unsteady }: AnswersOptions): Promise<void> {

@@ -1,41 +1,18 @@
-import { hash } from "node:crypto";
 import { readFileSync } from "node:fs";
-import { memoryBus } from "@todoke/kernel/bus";
-import { testDatabase } from "@todoke/kernel/testing";
-import { migrate, start } from "@todoke/points";
+import * as points from "@todoke/points";
 import { expect, test } from "vitest";
 import { callsOf, readCurl } from "./calls.ts";
-import { expectAnswers } from "./guide-calls.ts";
+import { expectAnswers, serveGuide } from "./guide-calls.ts";
 import { blocksOf } from "./markdown.ts";
 
 const page = readFileSync(new URL("../../docs/guides/points.md", import.meta.url), "utf8");
 const calls = callsOf(page);
 
-/** The service, as `todoke` starts it, with the key of `todoke dev`. */
-async function setup() {
-  const t = await testDatabase();
-  const env = {
-    DATABASE_URL: t.url,
-    POINTS_PORT: "0",
-    LOG_LEVEL: "silent",
-    TODOKE_API_KEYS: `dev=points:write+read=${hash("sha256", "tdk_dev", "hex")}`,
-  };
-  await migrate(env, { dryRun: false });
-  const service = await start(env, { openBus: async () => memoryBus() });
-  return {
-    url: service.url,
-    async [Symbol.asyncDispose]() {
-      await service[Symbol.asyncDispose]();
-      await t[Symbol.asyncDispose]();
-    },
-  };
-}
-
 const unsteady =
   /^(id|transaction_id|hold_id|lot_id|schedule_id|refers_to|detail|instance|next_run_at|as_of|.*(created|updated|ends|expires)_at)$/;
 
 test("every call of the guide to points is answered as the page says", async () => {
-  await using t = await setup();
+  await using t = await serveGuide("points", points);
   expect(calls.length).toBeGreaterThan(15);
   const words = {
     $POINTS: t.url,
