@@ -1,11 +1,11 @@
 import { startEngine } from "@todoke/engines";
-import { type Db, transaction } from "@todoke/kernel/db";
+import type { Db } from "@todoke/kernel/db";
 import { until } from "@todoke/kernel/testing";
 import { RedisUnavailable } from "@todoke/redis";
 import { operatorClient, sharedRedis } from "@todoke/redis/testing";
 import { expect, test } from "vitest";
 import type { TicketQueue } from "../index.ts";
-import { duels, expectSound, joinInOrder, mode, recordOf, terms, wish } from "../testing.ts";
+import { bar, duels, expectSound, joinInOrder, mode, recordOf, terms, wish } from "../testing.ts";
 import { redisStage } from "./testing.ts";
 
 const redis = sharedRedis();
@@ -29,7 +29,7 @@ async function useAll(queue: TicketQueue, db: Db): Promise<void> {
   expect(await queue.settle(mode, [{ seats }], terms)).toEqual({ made: 1 });
   expect(await queue.cancel(e)).toBe("CANCELLED");
   await queue.join(wish({ userId: "u_barred" }));
-  await transaction(db, (tx) => queue.cancelAllOf(tx, { userIds: ["u_barred"], modes: [mode] }));
+  await bar({ queue, db }, ["u_barred"]);
   await until("its time is up", async () => (await queue.sweep(mode)).waiting === 2);
   expect(await queue.matchInOrder(mode, duels)).toEqual({ made: 1 });
   expect(await queue.cancel(c)).toBe("MATCHED");
