@@ -113,7 +113,8 @@ async function forgetting(
 
 test("a Redis that comes back with an old file contradicts nothing that is on record, and whoever is free waits on", async () => {
   await forgetting(async (engine, goBack, keep) => {
-    await using t = await redisStage(engine);
+    await using t = await redisStage(engine, { recorders: 0 });
+    const recorder = t.record();
     const queue = t.open();
     const answers = () => holds(t.client.ping());
     const isQueued = (id: string) => () => holds(queue.find(id).then((found) => found?.status === "QUEUED"));
@@ -127,9 +128,12 @@ test("a Redis that comes back with an old file contradicts nothing that is on re
     expect(await queue.cancel(c)).toBe("CANCELLED");
     await until("the operator is back", answers);
     await t.settled();
+    // It may have taken the cancel too, and not be done with it: it would then strike that ticket off the old file as well.
+    await recorder[Symbol.asyncDispose]();
     await goBack();
     await until("the queue is reached again", isQueued(a));
     await until("the operator is back", answers);
+    t.record();
 
     // Nobody is kept from joining by a ticket that has ended.
     const again = await queue.join(wish({ userId: "u_2" }));
