@@ -157,7 +157,13 @@ test("while Redis is away an event waits, and takes effect when Redis is back", 
       () => false,
     );
   await until("Redis answers", answers);
-  expect(await t.kinds({ ...told, redelivered: true })).toEqual(["done"]);
+  // Where a recorder was faster with the end, this try fails and is to be done again.
+  const answered: string[] = [];
+  await until("it takes effect", async () => {
+    answered.push(...(await t.kinds({ ...told, redelivered: true })));
+    return answered.at(-1) === "done";
+  });
+  expect(["done", "retry,done"]).toContain(answered.join());
   expect(await t.statusOf(ticket)).toBe("CANCELLED");
 });
 
