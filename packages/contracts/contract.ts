@@ -9,10 +9,27 @@ import { execFileSync } from "node:child_process";
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
+import { fileURLToPath } from "node:url";
 import { createFileRegistry, type DescMessage, type FileRegistry, fromBinary } from "@bufbuild/protobuf";
 import { FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
 
 const baseline = "proto/baseline.binpb";
+
+/** A program of tools/, which `npm test` fetches; by hand: `npm ci --prefix tools`. */
+const tool = (name: string): string => fileURLToPath(new URL(`../../tools/node_modules/.bin/${name}`, import.meta.url));
+
+const generation = {
+  version: "v2",
+  clean: true,
+  plugins: [
+    {
+      local: tool("protoc-gen-es"),
+      out: "gen",
+      // Node runs the generated files as they are, so nothing in them may need compiling.
+      opt: ["target=ts", "import_extension=ts", "erasable_syntax=true"],
+    },
+  ],
+};
 
 /** A fault of the contract, told in one sentence; buf has told its own already. */
 class ContractBroken extends Error {}
@@ -34,15 +51,17 @@ function main(command: string | undefined): void {
 
 function buf(...args: string[]): void {
   try {
-    execFileSync("buf", args, { stdio: "inherit", timeout: 60_000 });
+    execFileSync(tool("buf"), args, { stdio: "inherit", timeout: 60_000 });
   } catch (cause) {
+    if ((cause as NodeJS.ErrnoException).code === "ENOENT")
+      throw new ContractBroken("buf is not installed: run `npm ci --prefix tools`", { cause });
     throw new ContractBroken(`buf ${args[0]} refuses this contract`, { cause });
   }
 }
 
 function generateInto(folder: string): void {
   mkdirSync(join(folder, "proto"));
-  buf("generate", "--output", folder);
+  buf("generate", "--template", JSON.stringify(generation), "--output", folder);
   buf("build", "--exclude-source-info", "--output", join(folder, baseline));
 }
 

@@ -5,8 +5,11 @@
  * fails on a fresh clone. And it blocks the install scripts of packages that nobody has decided about.
  */
 
+export const lockFiles = ["package-lock.json", "tools/package-lock.json"] as const;
+
 /** An entry of the lock, as far as we read it. */
 interface Locked {
+  readonly engines?: unknown;
   readonly version?: string;
   readonly resolved?: string;
   readonly link?: boolean;
@@ -21,7 +24,7 @@ interface Locked {
 export type Lock = Readonly<Record<string, Locked>>;
 
 /** The part of a package.json that the lock repeats. */
-export type Manifest = Pick<Locked, "dependencies" | "devDependencies">;
+export type Manifest = Pick<Locked, "dependencies" | "devDependencies" | "optionalDependencies">;
 
 /** Whether a package may run its install script: true, or decidedly not. */
 export type AllowScripts = Readonly<Record<string, boolean>>;
@@ -54,6 +57,13 @@ export function unsealed(lock: Lock): string[] {
     .map(([place]) => `${place} has no checksum`);
 }
 
+/** Each would make npm warn about a Node that only installs. */
+export function withEngines(lock: Lock): string[] {
+  return Object.entries(lock)
+    .filter(([place, { engines }]) => place.includes("node_modules/") && engines !== undefined)
+    .map(([place]) => `${place} names its engines: run npm run lock`);
+}
+
 export function undecidedScripts(lock: Lock, allowScripts: AllowScripts): string[] {
   const withScript = Object.entries(lock).flatMap(([place, { hasInstallScript }]) =>
     hasInstallScript ? [place.slice(place.lastIndexOf("node_modules/") + "node_modules/".length)] : [],
@@ -70,10 +80,11 @@ export function undecidedScripts(lock: Lock, allowScripts: AllowScripts): string
 
 /** `npm ci` refuses a lock that does not repeat every package.json. */
 export function outOfStep(lock: Lock, manifests: Readonly<Record<string, Manifest>>): string[] {
-  const wanted = (of: Manifest | undefined) => JSON.stringify([sorted(of?.dependencies), sorted(of?.devDependencies)]);
+  const wanted = (of: Manifest | undefined) =>
+    JSON.stringify([of?.dependencies, of?.devDependencies, of?.optionalDependencies].map(sorted));
   return Object.entries(manifests)
     .filter(([place, manifest]) => wanted(lock[place]) !== wanted(manifest))
-    .map(([place]) => `${place || "the root"}'s package.json and the lock differ: run npm install`);
+    .map(([place]) => `${place || "the root"}'s package.json and the lock differ: run npm run lock`);
 }
 
-const sorted = (record: Readonly<Record<string, string>> = {}) => Object.entries(record).sort();
+const sorted = (record?: Readonly<Record<string, string>>) => Object.entries(record ?? {}).sort();

@@ -7,7 +7,7 @@ import { failed, passed, type Result } from "./result.ts";
 
 export const root = fileURLToPath(new URL("../..", import.meta.url));
 
-const path = `${join(root, "node_modules", ".bin")}${delimiter}${process.env.PATH}`;
+const path = [join(root, "node_modules/.bin"), join(root, "tools/node_modules/.bin"), process.env.PATH].join(delimiter);
 
 export interface RunOptions {
   readonly signal: AbortSignal;

@@ -5,6 +5,11 @@ import { failed, passed, type Result, skipped, sum } from "./result.ts";
 
 const names: readonly EngineName[] = ["postgres", "nats", "rabbitmq", "redis"];
 
+/** Tests kill servers, and never the machine: what PostgreSQL has handed to the system is safe there, and need not be flushed. */
+const settings: Partial<Record<EngineName, Readonly<Record<string, string>>>> = {
+  postgres: { fsync: "off", full_page_writes: "off" },
+};
+
 export interface Engines extends AsyncDisposable {
   find(): Promise<Result>;
   /** How the tests learn of them: TEST_POSTGRES_URL, TEST_NATS_URL, TEST_RABBITMQ_URL, TEST_REDIS_URL. */
@@ -16,7 +21,7 @@ export function findEngines(signal: AbortSignal): Engines {
 
   async function findOne(name: EngineName): Promise<Result> {
     try {
-      const engine = await findEngine(name, { say: (line) => console.log(`  ${line}`) });
+      const engine = await findEngine(name, { say: (line) => console.log(`  ${line}`), settings: settings[name] ?? {} });
       if (engine instanceof NotFound) {
         console.log(`  ${name}: not found`);
         return skipped(`The tests on ${name} were not run. ${engine.reason} ${engine.remedy}`);

@@ -1,8 +1,12 @@
-/** Runs the tests with their own progress on the screen, and counts them by Vitest's report. */
-import { chmod, mkdtemp, readFile, rm } from "node:fs/promises";
+/**
+ * Runs the tests with their own progress on the screen. A file that fails is run once more by itself: if it passes then, it
+ * is flaky, and the last lines say so; if it fails again, the run has failed.
+ */
+import { chmod, mkdir, mkdtemp, readFile, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { run } from "./command.ts";
+import { count, errorsOf, type FileReport, failedFiles, type Report, replaceFiles, slowestFiles } from "./report.ts";
 import type { Result } from "./result.ts";
 
 export interface TestRun {
@@ -12,59 +16,87 @@ export interface TestRun {
   readonly signal: AbortSignal;
 }
 
-/** What we read of the report of Vitest's json reporter. */
-export interface Report {
-  readonly testResults: readonly {
-    readonly name: string;
-    readonly status: string;
-    readonly assertionResults: readonly { readonly status: string; readonly fullName: string }[];
-  }[];
-}
-
-/** A name is worth a line at the end, as long as one can still read them all. */
-const namesMax = 20;
+/** Where more files fail than this, something is broken that a second run does not change. */
+const rerunMax = 8;
 
 export async function runTests({ args, env, signal }: TestRun): Promise<Result> {
   // The tests keep their temporary files here too, so that those of a test that was killed go with the rest.
   const folder = await mkdtemp(join(tmpdir(), "todoke-tests-"));
   await chmod(folder, 0o711); // PostgreSQL, which root runs under another account, must get through
+  const counts = join(folder, "counts");
+  await mkdir(counts);
+  const vitest = (more: readonly string[]) =>
+    runVitest(more, {
+      file: join(folder, "report.json"),
+      env: { ...env, TMPDIR: folder, TODOKE_TEST_COUNTS: counts },
+      signal,
+    });
   try {
-    const file = join(folder, "report.json");
-    const reporters = ["--reporter=default", "--reporter=json", `--outputFile.json=${file}`];
-    const code = await run(["vitest", "run", ...reporters, ...args], { env: { ...env, TMPDIR: folder }, signal });
-    const result = count(await readReport(file), code);
-    const only = args.length > 0 ? [`Of the tests, only those that match "${args.join(" ")}" were run.`] : [];
-    return { ...result, notes: [...only, ...result.notes] };
+    const first = await vitest(args);
+    const second = await runAgain(failedFiles(first), vitest);
+    const result = count(replaceFiles(first, second));
+    const made = `${await sizeOf(join(counts, "databases"))} databases and ${await sizeOf(join(counts, "processes"))} processes were made.`;
+    const notes = [...slowestFiles(first), made, ...result.notes, ...flakyNotes(first, second)];
+    return {
+      ...result,
+      notes: args.length > 0 ? [`Only tests that match "${args.join(" ")}" were run.`, ...notes] : notes,
+    };
   } finally {
     await rm(folder, { recursive: true, force: true, maxRetries: 10 });
   }
 }
 
-/** A run that was stopped, or broke down, leaves none. */
-async function readReport(file: string): Promise<Report> {
-  const text = await readFile(file, "utf8").catch(() => `{ "testResults": [] }`);
-  return JSON.parse(text);
+interface VitestRun {
+  /** Where the report goes. */
+  readonly file: string;
+  readonly env: Readonly<Record<string, string>>;
+  readonly signal: AbortSignal;
 }
 
-/**
- * A file that could not be loaded has no tests and counts as one failure. So does a run that failed for no test's fault,
- * and one that found nothing to test.
- */
-export function count(report: Report, exitCode: number): Result {
-  const tests = report.testResults.flatMap((file) => file.assertionResults);
-  const passed = tests.filter((test) => test.status === "passed").length;
-  const failedTests = tests.filter((test) => test.status === "failed").length;
-  const failedFiles = report.testResults.filter(
-    (file) => file.status === "failed" && file.assertionResults.length === 0,
-  );
-  const failed = failedTests + failedFiles.length;
-  const skipped = tests.filter((test) => test.status !== "passed" && test.status !== "failed");
-  const names = skipped.slice(0, namesMax).map((test) => `  ${test.fullName}`);
-  const more = skipped.length > namesMax ? [`  and ${skipped.length - namesMax} more`] : [];
-  return {
-    passed,
-    failed: failed === 0 && (exitCode !== 0 || tests.length === 0) ? 1 : failed,
-    skipped: skipped.length,
-    notes: skipped.length > 0 ? ["Skipped tests:", ...names, ...more] : [],
-  };
+async function runVitest(args: readonly string[], { file, env, signal }: VitestRun): Promise<Report> {
+  await rm(file, { force: true });
+  const reporters = ["--reporter=default", "--reporter=./scripts/test/reporter.ts"];
+  const code = await run(["vitest", "run", ...reporters, ...args], {
+    env: { ...env, TODOKE_TEST_REPORT: file },
+    signal,
+  });
+  return readFile(file, "utf8").then(JSON.parse, () => ({
+    files: [],
+    strayErrors: [`Vitest ended with ${code} and left no report.`],
+  }));
 }
+
+/** One after the other, each with the machine to itself. */
+async function runAgain(
+  failed: readonly FileReport[],
+  vitest: (args: readonly string[]) => Promise<Report>,
+): Promise<readonly FileReport[]> {
+  if (failed.length > rerunMax) {
+    console.log(`\n${failed.length} files failed: more than ${rerunMax} are not run again.`);
+    return [];
+  }
+  const second: FileReport[] = [];
+  for (const { name } of failed) {
+    console.log(`\n${name} failed, and is run once more by itself.`);
+    const { files, strayErrors } = await vitest([name]);
+    const file = files.find((each) => each.name === name);
+    if (file) second.push({ ...file, errors: [...file.errors, ...strayErrors] });
+  }
+  return second;
+}
+
+function flakyNotes(first: Report, second: readonly FileReport[]): readonly string[] {
+  const isStillFailing = new Set(failedFiles({ files: second, strayErrors: [] }).map(({ name }) => name));
+  const flaky = failedFiles(first).filter(
+    ({ name }) => second.some((file) => file.name === name) && !isStillFailing.has(name),
+  );
+  if (flaky.length === 0) return [];
+  return ["Flaky: failed at first, passed when run again (docs/guides/flaky-tests.md):", ...flaky.flatMap(errorsOf)];
+}
+
+/** How often something was counted: once per byte. */
+const sizeOf = (file: string): Promise<number> =>
+  stat(file).then(
+    ({ size }) => size,
+    () => 0,
+  );

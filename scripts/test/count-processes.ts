@@ -1,0 +1,5 @@
+/** Loaded into every test file: counts the processes that it starts. */
+import { subscribe } from "node:diagnostics_channel";
+import { countMade } from "@todoke/kernel/testing/count-made";
+
+subscribe("child_process", () => countMade("processes"));

@@ -1,0 +1,56 @@
+/**
+ * The test files of `npm run test:quick`: those that start no process of their own. A file that reaches an import of
+ * node:child_process, by way of whatever it imports, may start one.
+ */
+import { existsSync, globSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { root } from "./command.ts";
+
+const testFiles = "{packages,services,flows,scripts,bench,chaos,examples}/**/*.test.ts";
+/** `import type` loads nothing. */
+const imports = /^(?:import|export)\b(?!\s+type\b)[^;]*?from\s+"([^"]+)"|^import\s+"([^"]+)"|\bimport\("([^"]+)"\)/gm;
+
+export function quickTests(): readonly string[] {
+  const workspaces = readWorkspaces();
+  const known = new Map<string, boolean>();
+
+  function startsProcesses(file: string): boolean {
+    const before = known.get(file);
+    if (before !== undefined) return before;
+    known.set(file, false); // Imports may go in a circle.
+    const answer = importsOf(file).some((name) => {
+      if (name === "node:child_process" || name === "node:cluster" || name === "node:worker_threads") return true;
+      const target = resolve(file, name, workspaces);
+      return target !== undefined && startsProcesses(target);
+    });
+    known.set(file, answer);
+    return answer;
+  }
+
+  return globSync(testFiles, { cwd: root, exclude: (path) => path.includes("node_modules") })
+    .filter((file) => !startsProcesses(file))
+    .sort();
+}
+
+function importsOf(file: string): readonly string[] {
+  const text = readFileSync(join(root, file), "utf8");
+  return [...text.matchAll(imports)].map(([, from, bare, dynamic]) => from ?? bare ?? dynamic ?? "");
+}
+
+/** The file of a relative import or of an import of one of our packages; nothing for all others. */
+function resolve(from: string, name: string, workspaces: ReadonlyMap<string, string>): string | undefined {
+  const target = name.startsWith(".") ? join(dirname(from), name) : workspaces.get(name);
+  return target?.endsWith(".ts") && existsSync(join(root, target)) ? target : undefined;
+}
+
+/** What our packages export, by the name that others import. */
+function readWorkspaces(): ReadonlyMap<string, string> {
+  const exported = new Map<string, string>();
+  for (const file of globSync("{packages,services}/*/package.json", { cwd: root })) {
+    const { name, exports = {} }: { name: string; exports?: Record<string, string> } = JSON.parse(
+      readFileSync(join(root, file), "utf8"),
+    );
+    for (const [path, target] of Object.entries(exports)) exported.set(join(name, path), join(dirname(file), target));
+  }
+  return exported;
+}
