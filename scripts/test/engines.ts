@@ -21,7 +21,10 @@ export function findEngines(signal: AbortSignal): Engines {
 
   async function findOne(name: EngineName): Promise<Result> {
     try {
-      const engine = await findEngine(name, { say: (line) => console.log(`  ${line}`), settings: settings[name] ?? {} });
+      const engine = await findEngine(name, {
+        say: (line) => console.log(`  ${line}`),
+        settings: settings[name] ?? {},
+      });
       if (engine instanceof NotFound) {
         console.log(`  ${name}: not found`);
         return skipped(`The tests on ${name} were not run. ${engine.reason} ${engine.remedy}`);

@@ -28,7 +28,7 @@ export async function runTests({ args, env, signal }: TestRun): Promise<Result> 
   const vitest = (more: readonly string[]) =>
     runVitest(more, {
       file: join(folder, "report.json"),
-      env: { ...env, TMPDIR: folder, TODOKE_TEST_COUNTS: counts },
+      env: { ...env, TMPDIR: folder, TODOKE_TEST_COUNTS: counts, NODE_COMPILE_CACHE: join(folder, "compiled") },
       signal,
     });
   try {

@@ -30,7 +30,7 @@ export interface Screen {
 
 /** What can be run: the command itself, the same with the counter for a service, and a mere holder of the folder. */
 const programs = {
-  todoke: new URL("../main.ts", import.meta.url),
+  todoke: new URL("../todoke.js", import.meta.url),
   counter: new URL("./main.ts", import.meta.url),
   hold: new URL("./hold.ts", import.meta.url),
 };
@@ -41,7 +41,8 @@ export function openShell(program: keyof typeof programs = "counter"): Shell {
   const running = new Set<ChildProcess>();
   const start: Shell["start"] = (args, env = {}) => {
     const command = [fileURLToPath(programs[program]), ...args.split(" ").filter(Boolean)];
-    const child = spawn(process.execPath, command, { cwd: folder, env: { PATH: process.env.PATH, ...env } });
+    const { PATH, NODE_COMPILE_CACHE } = process.env;
+    const child = spawn(process.execPath, command, { cwd: folder, env: { PATH, NODE_COMPILE_CACHE, ...env } });
     running.add(child);
     child.once("exit", () => running.delete(child));
     return watch(child);
