@@ -6,8 +6,7 @@ import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { closeSync, openSync, readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
-import { openWire, until, type Wire } from "@todoke/kernel/testing";
+import { openWire, programOf, until, type Wire } from "@todoke/kernel/testing";
 import type { Exit } from "./evidence.ts";
 import type { FailpointOrder } from "./patches/orders.ts";
 import { couldNotStart, type ProcessOptions, type Report } from "./process-contract.ts";
@@ -38,7 +37,7 @@ const startMs = 60_000;
 /** A stack and the line before it. */
 const lastWordsMax = 3_000;
 
-const program = fileURLToPath(new URL("./process.ts", import.meta.url));
+const program = new URL("./process.ts", import.meta.url);
 const instrument = new URL("./patches/instrument.ts", import.meta.url).href;
 
 export class Slot {
@@ -158,7 +157,8 @@ export class Slot {
     const planted = env.CHAOS_PLANTED !== undefined;
     let served = false;
     this.#wanted = "nothing" as Exit["wanted"]; // Changed by others while the process runs.
-    const child = fork(program, [], {
+    // Failpoints and defects are patched into the sources.
+    const child = fork(armed || planted ? program : programOf(program), [], {
       execArgv: armed || planted ? ["--import", instrument] : [],
       env: {
         ...env,

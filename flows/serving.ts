@@ -2,9 +2,10 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
-import { freePort, until } from "@todoke/kernel/testing";
+import { freePort, programOf, until } from "@todoke/kernel/testing";
 
-export const todoke = fileURLToPath(new URL("../packages/cli/todoke.js", import.meta.url));
+const source = new URL("../packages/cli/todoke.js", import.meta.url);
+export const todoke = programOf(source);
 
 export interface Serving extends AsyncDisposable {
   readonly pid: number;
@@ -40,7 +41,9 @@ export async function serve(name: ServedName, env: Record<string, string>): Prom
 /** For one that may never come to serve, for it dies or stands still before. */
 export async function launch(name: ServedName, env: Record<string, string>): Promise<Launched> {
   const port = await freePort();
-  const child = spawn(process.execPath, [todoke, "serve", name], {
+  // Failpoints are patched into the sources.
+  const program = env.NODE_OPTIONS?.includes("--import") ? fileURLToPath(source) : todoke;
+  const child = spawn(process.execPath, [program, "serve", name], {
     env: { ...env, [portOf(name)]: String(port) },
     stdio: ["ignore", "pipe", "pipe"],
   });

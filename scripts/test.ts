@@ -10,6 +10,7 @@
  */
 import { check } from "./test/command.ts";
 import { findEngines } from "./test/engines.ts";
+import { openPrograms } from "./test/programs.ts";
 import { protobuf } from "./test/protobuf.ts";
 import { quickTests } from "./test/quick.ts";
 import { failed, lastLine, type Result, sum } from "./test/result.ts";
@@ -41,14 +42,16 @@ async function step(name: string, run: () => Promise<Result>): Promise<void> {
 async function main(): Promise<void> {
   const { signal } = interrupted;
   await using engines = findEngines(signal);
+  using programs = openPrograms();
   if (!isQuick) await step("tools", () => fetchTools(signal));
   await step("types", () => check(["tsc"], signal));
   await step("lint", () => check(["biome", "check", "."], signal));
   await step("unused code", () => check(["knip"], signal));
   if (!isQuick) await step("event contracts", () => protobuf(signal));
   await step("engines", () => engines.find());
+  if (!isQuick) await step("programs", () => programs.build());
   const only = isQuick && args.length === 0 ? quickTests() : args;
-  await step("tests", () => runTests({ args: only, env: engines.urls(), signal }));
+  await step("tests", () => runTests({ args: only, env: { ...engines.urls(), ...programs.env() }, signal }));
 }
 
 await main();

@@ -1,16 +1,31 @@
 /** How the command speaks: plain lines and aligned tables, in colour only where a person reads them. */
+import { AsyncLocalStorage } from "node:async_hooks";
 import { styleText } from "node:util";
 
 export type Style = "red" | "yellow" | "green" | "bold" | "dim";
 
+/** Where a command prints, if not to the process's own streams: a test runs commands in its own process. */
+export interface Screen {
+  out(text: string): void;
+  err(text: string): void;
+}
+
+const screens = new AsyncLocalStorage<Screen>();
+
+export const printingTo = <T>(screen: Screen, run: () => T): T => screens.run(screen, run);
+
 /** What was asked for. */
 export function say(text = ""): void {
-  process.stdout.write(`${text}\n`);
+  const screen = screens.getStore();
+  if (screen) screen.out(`${text}\n`);
+  else process.stdout.write(`${text}\n`);
 }
 
 /** What went wrong. */
 export function complain(text: string): void {
-  process.stderr.write(`${text}\n`);
+  const screen = screens.getStore();
+  if (screen) screen.err(`${text}\n`);
+  else process.stderr.write(`${text}\n`);
 }
 
 /** In colour on a terminal, unless NO_COLOR asks for none; as it is elsewhere. */

@@ -3,14 +3,12 @@ import { digestOf } from "@todoke/kernel/idempotency";
 import { testDatabase } from "@todoke/kernel/testing";
 import { changePoints, type PointsChange } from "@todoke/points/change-points";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { services } from "../services.ts";
-import { openShell } from "../testing/command.ts";
+import { runTodoke } from "../testing/command.ts";
+import { servicesDatabase } from "../testing/database.ts";
 
-/** A ledger with two users, a shell that knows its database, and no service that runs. */
+/** A ledger with two users, and no service that runs. */
 async function setup() {
-  const t = await testDatabase({ sets: [] });
-  const points = services.find(({ name }) => name === "points");
-  await (await points?.load())?.migrate({ DATABASE_URL: t.url }, { dryRun: false });
+  const t = await servicesDatabase(["points"]);
   const db = t.open({ schema: "points" });
   const change = changePoints(db, () => {});
   const ask = (wanted: PointsChange) =>
@@ -19,15 +17,11 @@ async function setup() {
     await ask({ kind: "ADD", userId, amount: 9223372036854775807n, expiresAt: null });
   await ask({ kind: "SUB", userId: "u_1", amount: 30n });
   await ask({ kind: "HOLD", userId: "u_1", amount: 5n, ttlSeconds: 900 });
-  const shell = openShell("todoke");
   return {
     db,
     url: t.url,
-    audit: (args = "points", url = t.url) => shell.run(`audit ${args}`, { DATABASE_URL: url }),
-    async [Symbol.asyncDispose]() {
-      await shell[Symbol.asyncDispose]();
-      await t[Symbol.asyncDispose]();
-    },
+    audit: (args = "points", url = t.url) => runTodoke(`audit ${args}`, { DATABASE_URL: url }),
+    [Symbol.asyncDispose]: () => t[Symbol.asyncDispose](),
   };
 }
 
@@ -129,13 +123,12 @@ test("what cannot be audited is said: another service, no schema yet, no databas
   expect((await t.audit("point")).err).toContain('There is no "point"; did you mean points?');
   expect((await t.audit("points u_1")).code).toBe(2);
   await using empty = await testDatabase({ sets: [] });
-  await using shell = openShell("todoke");
-  expect(await shell.run("audit points", { DATABASE_URL: empty.url })).toEqual({
+  expect(await runTodoke("audit points", { DATABASE_URL: empty.url })).toEqual({
     code: 1,
     out: "",
     err: "✗ The schema of points is not up to date: run `todoke migrate points`.\n",
   });
-  expect((await shell.run("audit points")).code).toBe(2);
+  expect((await runTodoke("audit points")).code).toBe(2);
 });
 
 test("a database that asks for a password is named, where its URL has none", async () => {

@@ -4,15 +4,14 @@ import type { Db } from "@todoke/kernel/db";
 import { fixedId, freePort, testDatabase, until } from "@todoke/kernel/testing";
 import { openWakeups } from "@todoke/kernel/worker";
 import { expect, test } from "vitest";
-import { services } from "../services.ts";
-import { openShell } from "../testing/command.ts";
+import { openShell, runTodoke } from "../testing/command.ts";
+import { servicesDatabase } from "../testing/database.ts";
 
 /** All services' schemas on a database of their own, a shell that knows it, and no service that runs. */
 async function setup() {
-  const t = await testDatabase({ sets: [] });
+  const t = await servicesDatabase();
   const keys = `shop=entitlements:write=${hash("sha256", "tdk_shop", "hex")}`;
   const full = { DATABASE_URL: t.url, TODOKE_API_KEYS: keys };
-  for (const entry of services) await (await entry.load()).migrate(full, { dryRun: false });
   const shell = openShell("todoke");
   const [entitlement, notification] = [t.open({ schema: "entitlement" }), t.open({ schema: "notification" })];
   return {
@@ -21,9 +20,9 @@ async function setup() {
     full,
     shell,
     // Words that hold spaces are written with _ for them: the shell of the tests splits at every space.
-    dead: (args: string) => shell.run(`dead ${args}`, { DATABASE_URL: t.url }),
+    dead: (args: string) => runTodoke(`dead ${args}`, { DATABASE_URL: t.url }),
     async json(args: string) {
-      const { code, out, err } = await shell.run(`dead ${args} --json`, { DATABASE_URL: t.url });
+      const { code, out, err } = await runTodoke(`dead ${args} --json`, { DATABASE_URL: t.url });
       expect({ code, err }).toEqual({ code: 0, err: "" });
       return JSON.parse(out);
     },
@@ -196,16 +195,14 @@ test.each([
   [`redrive entitlement 1 --reason b --by ${"x".repeat(129)}`, "--by with 1 to 128 characters."],
   ["redrive entitlement --all --table notifications --reason b", "Its tables with such rows: outbox_events."],
 ])('"dead %s" is refused with what to do', async (args, says) => {
-  await using shell = openShell("todoke");
-  const { code, out, err } = await shell.run(`dead ${args}`, { DATABASE_URL: "postgres://127.0.0.1:1/none" });
+  const { code, out, err } = await runTodoke(`dead ${args}`, { DATABASE_URL: "postgres://127.0.0.1:1/none" });
   expect({ code, out }).toEqual({ code: 2, out: "" });
   expect(err).toContain(says);
   expect(err).toContain("Usage: todoke dead ");
 });
 
 test("a database that is not named, away, or not migrated is told with what to do", async () => {
-  await using shell = openShell("todoke");
-  const list = (env: Record<string, string>) => shell.run("dead list entitlement", env);
+  const list = (env: Record<string, string>) => runTodoke("dead list entitlement", env);
   expect(await list({})).toEqual({
     code: 2,
     out: "",

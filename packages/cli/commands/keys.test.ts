@@ -1,25 +1,22 @@
 import { createHash } from "node:crypto";
 import { userInfo } from "node:os";
-import { migrate as migrateEntitlement } from "@todoke/entitlement";
 import { revokeKeys } from "@todoke/http";
-import { fixedId, freePort, testDatabase, until } from "@todoke/kernel/testing";
+import { fixedId, freePort, until } from "@todoke/kernel/testing";
 import { openWakeups, wakeOthers } from "@todoke/kernel/worker";
-import { migrate as migrateNotification } from "@todoke/notification";
 import { expect, test } from "vitest";
-import { openShell } from "../testing/command.ts";
+import { openShell, runTodoke } from "../testing/command.ts";
+import { servicesDatabase } from "../testing/database.ts";
 
 const both = "--services entitlement,notification";
 
 /** The schemas of two services, on one database or on one each, and no service that runs. */
 async function setup({ apart = false } = {}) {
-  const t = await testDatabase({ sets: [] });
-  const other = apart ? await testDatabase({ sets: [] }) : t;
+  const t = await servicesDatabase(["entitlement", "notification"]);
+  const other = apart ? await servicesDatabase(["entitlement", "notification"]) : t;
   const env = { DATABASE_URL: t.url, NOTIFICATION_DATABASE_URL: other.url };
-  await migrateEntitlement(env, { dryRun: false });
-  await migrateNotification(env, { dryRun: false });
   const shell = openShell("todoke");
   const [entitlement, notification] = [t.open({ schema: "entitlement" }), other.open({ schema: "notification" })];
-  const keys = (args: string, more: Record<string, string> = {}) => shell.run(`keys ${args}`, { ...env, ...more });
+  const keys = (args: string, more: Record<string, string> = {}) => runTodoke(`keys ${args}`, { ...env, ...more });
   return {
     env,
     shell,
@@ -199,13 +196,12 @@ test("a service that runs takes a new key, and refuses a revoked one as soon as 
 });
 
 test("a pair is printed as the settings take it, with the way to replace one", async () => {
-  await using shell = openShell("todoke");
-  const { code, out, err } = await shell.run("keys pair k2");
+  const { code, out, err } = await runTodoke("keys pair k2");
   expect({ code, err }).toEqual({ code: 0, err: "" });
   expect(out).toMatch(/\nGATEWAY_BFF_TOKEN_KEY=k2=[\w-]{43}\n/);
   expect(out).toMatch(/\nTODOKE_TOKEN_KEYS=gateway-bff\.k2=[\w-]{43}\n/);
   expect(out.match(/^ {2}[123]\. /gm)).toHaveLength(3);
-  expect((await shell.run("keys pair k2")).out).not.toBe(out);
+  expect((await runTodoke("keys pair k2")).out).not.toBe(out);
 });
 
 test.each([
@@ -231,8 +227,7 @@ test.each([
   ["pair", "Give the pair a name of its own"],
   ["pair K=2", "Give the pair a name of its own"],
 ])('"keys %s" is refused with what to do', async (args, says) => {
-  await using shell = openShell("todoke");
-  const { code, out, err } = await shell.run(`keys ${args}`, { DATABASE_URL: "postgres://127.0.0.1:1/none" });
+  const { code, out, err } = await runTodoke(`keys ${args}`, { DATABASE_URL: "postgres://127.0.0.1:1/none" });
   expect({ code, out }).toEqual({ code: 2, out: "" });
   expect(err).toContain(says);
   expect(err).toContain("Usage: todoke keys ");
@@ -244,7 +239,7 @@ test("a time that is over, a database that is not named, and one that is not mig
     code: 2,
     err: expect.stringContaining("--expires is a time that is over already."),
   });
-  expect(await t.shell.run(`keys list ${both}`)).toEqual({
+  expect(await runTodoke(`keys list ${both}`)).toEqual({
     code: 2,
     out: "",
     err: "✗ entitlement: set DATABASE_URL or ENTITLEMENT_DATABASE_URL to a PostgreSQL server\n✗ notification: set DATABASE_URL or NOTIFICATION_DATABASE_URL to a PostgreSQL server\n",

@@ -1,25 +1,23 @@
 import { userInfo } from "node:os";
 import type { Db } from "@todoke/kernel/db";
-import { testDatabase, until } from "@todoke/kernel/testing";
+import { until } from "@todoke/kernel/testing";
 import { openWakeups } from "@todoke/kernel/worker";
 import { expect, test } from "vitest";
-import { services } from "../services.ts";
-import { openShell } from "../testing/command.ts";
+import { openShell, runTodoke } from "../testing/command.ts";
+import { servicesDatabase } from "../testing/database.ts";
 
 /** The schema of orders on a database of its own, a shell that knows it, and no service that runs. */
 async function setup() {
-  const t = await testDatabase({ sets: [] });
-  const entry = services.find(({ name }) => name === "orders");
-  await (await entry?.load())?.migrate({ DATABASE_URL: t.url }, { dryRun: false });
+  const t = await servicesDatabase(["orders"]);
   const shell = openShell("todoke");
   return {
     db: t.open({ schema: "orders" }),
     url: t.url,
     shell,
     // Words that hold spaces are written with _ for them: the shell of the tests splits at every space.
-    orders: (args: string) => shell.run(`orders ${args}`, { DATABASE_URL: t.url }),
+    orders: (args: string) => runTodoke(`orders ${args}`, { DATABASE_URL: t.url }),
     async json(args: string) {
-      const { code, out, err } = await shell.run(`orders ${args} --json`, { DATABASE_URL: t.url });
+      const { code, out, err } = await runTodoke(`orders ${args} --json`, { DATABASE_URL: t.url });
       expect({ code, err }).toEqual({ code: 0, err: "" });
       return JSON.parse(out);
     },
@@ -202,8 +200,7 @@ test.each([
   ["halt A B --reason c", "One instrument at a time"],
   ["state A", "name none"],
 ])('"orders %s" is refused with what to do', async (args, says) => {
-  await using shell = openShell("todoke");
-  const { code, out, err } = await shell.run(`orders ${args}`, { DATABASE_URL: "postgres://127.0.0.1:1/none" });
+  const { code, out, err } = await runTodoke(`orders ${args}`, { DATABASE_URL: "postgres://127.0.0.1:1/none" });
   expect({ code, out }).toEqual({ code: 2, out: "" });
   expect(err).toContain(says);
   expect(err).toContain("Usage: todoke orders ");

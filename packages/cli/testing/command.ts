@@ -4,8 +4,10 @@ import { once } from "node:events";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
-import { until } from "@todoke/kernel/testing";
+import { programOf, until } from "@todoke/kernel/testing";
+import { todoke } from "../cli.ts";
+import { printingTo } from "../output.ts";
+import { services } from "../services.ts";
 
 export interface Shell extends AsyncDisposable {
   readonly folder: string;
@@ -28,6 +30,15 @@ export interface Screen {
   readonly ended: Promise<Ended>;
 }
 
+/** Runs the command in this process: for what it prints and does, where no process of its own matters. */
+export async function runTodoke(args: string, env: Record<string, string> = {}): Promise<Ended> {
+  const printed = { out: "", err: "" };
+  const screen = { out: (text: string) => (printed.out += text), err: (text: string) => (printed.err += text) };
+  const argv = args.split(" ").filter(Boolean);
+  const code = await printingTo(screen, () => todoke({ argv, env, services }));
+  return { code, ...printed };
+}
+
 /** What can be run: the command itself, the same with the counter for a service, and a mere holder of the folder. */
 const programs = {
   todoke: new URL("../todoke.js", import.meta.url),
@@ -40,7 +51,7 @@ export function openShell(program: keyof typeof programs = "counter"): Shell {
   const folder = mkdtempSync(join(tmpdir(), "todoke-cli-"));
   const running = new Set<ChildProcess>();
   const start: Shell["start"] = (args, env = {}) => {
-    const command = [fileURLToPath(programs[program]), ...args.split(" ").filter(Boolean)];
+    const command = [programOf(programs[program]), ...args.split(" ").filter(Boolean)];
     const { PATH, NODE_COMPILE_CACHE } = process.env;
     const child = spawn(process.execPath, command, { cwd: folder, env: { PATH, NODE_COMPILE_CACHE, ...env } });
     running.add(child);

@@ -6,6 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 
 export { patient, type TestDatabase, type TestDatabaseOptions, testDatabase } from "./database.ts";
 export { freePort } from "./free-port.ts";
+export { programOf } from "./program.ts";
 export { openWire, type Wire } from "./wire.ts";
 
 /** Ids that a reader of a failed test can tell apart: fixedId(1) is 00000000-0000-7000-8000-000000000001. */

@@ -2,7 +2,7 @@
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
-import { until } from "@todoke/kernel/testing";
+import { programOf, until } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
 import { seeded } from "../brokers/faults.ts";
 import { startSimulator } from "../simulator/testing.ts";
@@ -25,7 +25,7 @@ async function stage({ dedupes, args = [] }: { readonly dedupes: boolean; readon
   ): Promise<ChildProcess> {
     const { url, secret } = simulator;
     const about = { databaseUrl: t.url, brokerUrl: url.href, secret, dedupes, windowMs, ...more };
-    const program = new URL("./sender-process.ts", import.meta.url).pathname;
+    const program = programOf(new URL("./sender-process.ts", import.meta.url));
     const child = spawn(process.execPath, [program, JSON.stringify(about)], { stdio: ["ignore", "pipe", "ignore"] });
     parts.defer(() => kill(child));
     await once(child.stdout as NodeJS.ReadableStream, "data");
