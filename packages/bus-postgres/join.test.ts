@@ -162,6 +162,9 @@ test("a join gives way to a publisher that is slow to commit, and comes back", a
     `insert into bus_messages (event_id, event_type, subject, aggregate_key, occurred_at, headers, payload)
      values (gen_random_uuid(), 'T', '${subject}', 'a1', '', '{}', '')`,
   );
+  // It gives way by itself: this session would wait for the lock for ever, and publishers behind it.
+  await startJoin(t.db, "late", [subject]);
+  expect(await copyHistory(t.open({ lockTimeoutMs: 0 }), "late", 10)).toEqual({ state: "busy" });
   await using late = await record(t.bus); // It is on record, and so the event will come.
   expect(await t.bus.publish([event("a2")])).toEqual([done]);
   await publisher.query(`commit`);
