@@ -239,7 +239,8 @@ test("rows whose lease ended and rows that are ready come to no more than the li
       `truncate errands; insert into errands (owner) select 'owner ' || n from generate_series(1, 10) n`,
     );
     const { claim } = claims<{ owner: string }>(table);
-    const take = (limit: number, leaseMs: number) => claim(t.db, { limit, leaseMs, worker: "test" });
+    const db = t.open(); // Statements are prepared under the name of the table, so each description has its own sessions.
+    const take = (limit: number, leaseMs: number) => claim(db, { limit, leaseMs, worker: "test" });
     expect((await take(3, 0)).length).toBe(3);
     expect((await take(5, 60_000)).length).toBe(5);
     expect((await take(10, 60_000)).length).toBe(5);
@@ -272,9 +273,10 @@ test("a release with a delay puts off a row that nobody waits for, and never one
   const claimableAfterRelease = async (table: typeof errands) => {
     await t.db.query(`truncate errands; insert into errands default values`);
     const { claim, settle } = claims<{ owner: string }>(table);
-    const take = () => claim(t.db, { limit: 1, leaseMs: 60_000, worker: "test" });
+    const db = t.open();
+    const take = () => claim(db, { limit: 1, leaseMs: 60_000, worker: "test" });
     const settlements = (await take()).map((job) => ({ claim: job.claim, outcome: release("not now", 3_600_000) }));
-    expect(await settle(t.db, settlements)).toEqual([true]);
+    expect(await settle(db, settlements)).toEqual([true]);
     return (await take()).length;
   };
   expect(await claimableAfterRelease(errands)).toBe(0);

@@ -172,7 +172,13 @@ test("a connection on which an answer is still to come is closed, and nobody els
   ];
   const getsAnotherConnection = async (run: (typeof runs)[number]) => {
     await using wire = await openWire(t.url);
-    const db = t.open({ url: wire.url, schema: "public", statementTimeoutMs: 100, poolMax: 1 });
+    const db = t.open({
+      url: wire.url,
+      schema: "public",
+      statementTimeoutMs: 100,
+      idleInTransactionTimeoutMs: 0,
+      poolMax: 1,
+    });
     await until("it is connected", () => db.query(`select 1`).then(Boolean, () => false));
     wire.deafen();
     await expect(run(db, `select 'first' as told`)).rejects.toThrow(/timeout|connection was lost/i);
