@@ -134,6 +134,10 @@ function weaknesses(config: StreamConfig, wanted: StreamDefaults): string[] {
       `forgets events sooner than asked: ${edit} --max-age ${wanted.maxAgeMs}ms.`,
     ],
     [
+      config.max_age === 0 || config.max_age > nanos(wanted.maxAgeMs),
+      `keeps events longer than asked, when an inbox may have forgotten them: ${edit} --max-age ${wanted.maxAgeMs}ms.`,
+    ],
+    [
       isShorter(config.duplicate_window, wanted.duplicateWindowMs),
       `tells duplicates for less time than asked: ${edit} --dupe-window ${wanted.duplicateWindowMs}ms.`,
     ],

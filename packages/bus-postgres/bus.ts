@@ -10,6 +10,7 @@ import {
 import type { Claimed } from "@todoke/kernel/claims";
 import { CommitUnknown, isUnavailable, migrate, openDb } from "@todoke/kernel/db";
 import { keepClean } from "@todoke/kernel/retention";
+import { ErrorAbout, logFields } from "@todoke/kernel/telemetry";
 import {
   backoffMs,
   dead,
@@ -22,13 +23,14 @@ import {
   retry,
   worker,
 } from "@todoke/kernel/worker";
+import { joinSubjects } from "./join.ts";
 import {
   busMigrations,
   busRetention,
   deliveries,
   insertMessages,
-  insertSubscription,
   readDurability,
+  type StoredDelivery,
 } from "./store.ts";
 
 export interface PostgresBusOptions {
@@ -43,7 +45,11 @@ export interface PostgresBusOptions {
   /** How long messages stay after everybody had them: for dedupe, and for consumers to come. */
   readonly keepMs?: number;
   readonly poolMax?: number;
+  /** The most messages of the past that a new consumer is given in one transaction. */
+  readonly historyBatchMax?: number;
   readonly onError?: (error: unknown) => void;
+  /** Hears how far a new consumer is that is being given a long history. */
+  readonly onInfo?: (message: string) => void;
 }
 
 const dayMs = 24 * 60 * 60 * 1_000;
@@ -87,10 +93,20 @@ export async function openPostgresBus(options: PostgresBusOptions): Promise<Even
   }
 
   async function subscribe({ consumer, subjects, handle, batchMax = 100, concurrency = 1 }: Subscription) {
-    await insertSubscription(db, consumer, subjects);
+    const joining = await joinSubjects({
+      db,
+      consumer,
+      subjects,
+      batchMax: options.historyBatchMax ?? 500,
+      onCopied: () => consuming.wake(),
+      onInfo: options.onInfo ?? (() => {}),
+      onError: onError ?? (() => {}),
+    }).catch((error) => {
+      throw isUnavailable(error) ? unavailable(error) : error;
+    });
     const stopping = new AbortController();
     const handOver = joined(handle, { width: concurrency, batchMax }, stopping.signal);
-    const consuming = worker<Envelope>({
+    const consuming = worker<StoredDelivery>({
       name: `${name} ${consumer}`,
       db,
       claims: deliveries,
@@ -105,9 +121,17 @@ export async function openPostgresBus(options: PostgresBusOptions): Promise<Even
         attemptsMax: Number.MAX_SAFE_INTEGER, // The consumer decides when to give up.
       },
       run(jobs, lease) {
-        const outcomes = inWaves(jobs.map(delivery), async (wave) => (await handOver(wave)).map(putAway));
+        const present = jobs.filter(hasMessage);
+        if (present.length < jobs.length) onError?.(messagesGone(consumer, jobs.length - present.length));
+        if (present.length === 0) return jobs.map(() => Promise.resolve(done));
+        const outcomes = inWaves(present.map(delivery), async (wave) => (await handOver(wave)).map(putAway));
         void outcomes.then((all) => lease.rest(restMs(all)));
-        return jobs.map((_, place) => outcomes.then((all) => all[place] as Outcome));
+        let presentBefore = 0;
+        return jobs.map((job) => {
+          if (!hasMessage(job)) return Promise.resolve(done);
+          const index = presentBefore++;
+          return outcomes.then((all) => all[index] as Outcome);
+        });
       },
       ...(onError && { onError }),
     });
@@ -116,7 +140,7 @@ export async function openPostgresBus(options: PostgresBusOptions): Promise<Even
       async [Symbol.asyncDispose]() {
         subscriptions.delete(subscription);
         stopping.abort();
-        await consuming.stop();
+        await Promise.all([joining[Symbol.asyncDispose](), consuming.stop()]);
       },
     };
     subscriptions.add(subscription);
@@ -149,6 +173,14 @@ export async function openPostgresBus(options: PostgresBusOptions): Promise<Even
 }
 
 const unavailable = (cause: unknown) => new BusUnavailable("PostgreSQL cannot be reached", { cause });
+
+const hasMessage = (job: Claimed<StoredDelivery>): job is Claimed<Envelope> => job.eventId !== null;
+
+/** Builds before 0002_joins could delete a message that a joining consumer was just given. Nobody can deliver it any more. */
+const messagesGone = (consumer: string, count: number) =>
+  new ErrorAbout(`${count} deliveries to ${consumer} are settled without being delivered: their messages are gone`, {
+    about: { [logFields.consumer]: consumer },
+  });
 
 function delivery({ claim, ...event }: Claimed<Envelope>): Delivery {
   return { ...event, redelivered: claim.attempt > 1 };

@@ -1,13 +1,16 @@
 /** All the SQL of the PostgreSQL bus but the claims. */
 import type { Envelope } from "@todoke/kernel/bus";
 import { claims } from "@todoke/kernel/claims";
-import { type Db, type MigrationSet, statement, transaction } from "@todoke/kernel/db";
+import { type Db, type MigrationSet, sqlStateOf, statement, type Tx, transaction } from "@todoke/kernel/db";
 import type { RetentionPolicy } from "@todoke/kernel/retention";
 
 export const busMigrations: MigrationSet = { name: "bus-postgres", dir: new URL("./migrations/", import.meta.url) };
 
+/** A delivery with its message, as it is claimed. Without an event id, its message is gone. */
+export type StoredDelivery = Omit<Envelope, "eventId"> & { readonly eventId: string | null };
+
 /** `dead` is never used: a consumer that gives a message up has put it away itself, and later ones must not wait for it. */
-export const deliveries = claims<Envelope>({
+export const deliveries = claims<StoredDelivery>({
   table: "bus_deliveries",
   key: "delivery_id",
   keyType: "bigint",
@@ -16,7 +19,8 @@ export const deliveries = claims<Envelope>({
   order: { aggregate: "aggregate_key", position: "message_id" },
   read: `m.event_id as "eventId", m.event_type as "eventType", m.subject, m.aggregate_key as "aggregateKey",
     m.occurred_at as "occurredAt", m.headers, m.payload`,
-  join: "cross join lateral (select * from bus_messages m where m.message_id = c.message_id limit 1) m",
+  // A left join: a delivery without its message must be settled too, or it blocks its aggregate for ever.
+  join: "left join lateral (select * from bus_messages m where m.message_id = c.message_id limit 1) m on true",
 });
 
 /** Stores the messages and a delivery for everybody who subscribed, in one statement. An event stored before is left alone. */
@@ -56,29 +60,126 @@ function messageRow(event: Envelope) {
 }
 
 /**
- * Makes the consumer known, and gives it what was published before. The lock waits for every publish that may not see
- * the new subscription, and holds up those to come until they can: PostgreSQL takes a statement's locks before its
- * snapshot. So each message is either found here or delivered by its publisher; none by neither, none by both.
+ * Begins to give the consumer the history of those subjects that it has not subscribed to yet; false when there are none.
+ * One join at a time: where one is under way already, that one goes on.
+ *
+ * The lock waits for a retention statement that does not see the join and may be deleting messages. Later ones see it and
+ * delete none (`busRetention`). So no message disappears between being read and having its delivery.
  */
-export async function insertSubscription(db: Db, consumer: string, subjects: readonly string[]): Promise<void> {
-  const known = await db.query<{ subject: string }>(`select subject from bus_subscriptions where consumer = $1`, [
+export async function startJoin(db: Db, consumer: string, subjects: readonly string[]): Promise<boolean> {
+  const existing = await db.query<{ subject: string }>(`select subject from bus_subscriptions where consumer = $1`, [
     consumer,
   ]);
-  const missing = subjects.filter((subject) => !known.rows.some((row) => row.subject === subject));
-  if (missing.length === 0) return;
-  await transaction(db, async (tx) => {
-    await tx.query(`lock table bus_subscriptions in access exclusive mode`);
-    const { rows } = await tx.query<{ subject: string }>(
-      `insert into bus_subscriptions (consumer, subject) select $1, unnest($2::text[])
-       on conflict do nothing returning subject`,
-      [consumer, missing],
-    );
+  if (subjects.every((subject) => existing.rows.some((row) => row.subject === subject))) return false;
+  return await transaction(db, async (tx) => {
+    await tx.query(`lock table bus_joins in access exclusive mode`);
     await tx.query(
-      `insert into bus_deliveries (consumer, message_id, aggregate_key)
-       select $1, message_id, aggregate_key from bus_messages where subject = any($2::text[]) order by message_id`,
-      [consumer, rows.map((row) => row.subject)],
+      `insert into bus_joins (consumer, subjects)
+       select $1, array_agg(distinct w.subject) from unnest($2::text[]) w(subject)
+        where not exists (select from bus_subscriptions s where s.consumer = $1 and s.subject = w.subject)
+       having count(*) > 0
+       on conflict (consumer) do nothing`,
+      [consumer, subjects],
     );
+    const { rowCount } = await tx.query(`select from bus_joins where consumer = $1`, [consumer]);
+    return rowCount === 1;
   });
+}
+
+/** How far a join is: over; not to be had just now, because of another process or of publishers; or copied up to a message. */
+export type JoinState =
+  | { readonly state: "joined" }
+  | { readonly state: "busy" }
+  | { readonly state: "copying"; readonly copied: bigint; readonly copiedTo: bigint; readonly copyUntil: bigint };
+
+interface Join {
+  readonly consumer: string;
+  readonly subjects: readonly string[];
+  readonly copied_to: bigint;
+  readonly copy_until: bigint;
+  readonly copied: bigint;
+}
+
+/**
+ * Copies one batch of history, oldest first, and records how far it came in the same transaction: a process that dies has
+ * copied the whole batch or nothing of it, and the row lock lets one process copy at a time. Deliveries appear in the order
+ * of their messages, so the consumer may work on them while the copy goes on. Once all is copied, the consumer is entered.
+ */
+export async function copyHistory(db: Db, consumer: string, batchMax: number): Promise<JoinState> {
+  return await transaction(db, async (tx) => {
+    const { rows } = await tx.query<Join>(
+      `select consumer, subjects, copied_to, copy_until, copied from bus_joins where consumer = $1 for update skip locked`,
+      [consumer],
+    );
+    const join = rows[0];
+    if (join) return await (join.copied_to < join.copy_until ? copyBatch : finishOrExtend)(tx, join, batchMax);
+    const { rowCount } = await tx.query(`select from bus_joins where consumer = $1`, [consumer]);
+    return { state: rowCount === 0 ? "joined" : "busy" } as const;
+  }).catch((error) => {
+    if (sqlStateOf(error) !== "55P03") throw error;
+    return { state: "busy" };
+  });
+}
+
+/** $1 subjects, $2 after which message, $3 up to which, $4 how many. One index probe per subject, merged by message. */
+const historySql = `
+  select h.message_id, h.aggregate_key
+    from unnest($1::text[]) s(subject)
+   cross join lateral (
+     select m.message_id, m.aggregate_key from bus_messages m
+      where m.subject = s.subject and m.message_id > $2 and m.message_id <= $3
+      order by m.message_id limit $4
+   ) h
+   order by h.message_id limit $4`;
+
+async function copyBatch(tx: Tx, join: Join, batchMax: number): Promise<JoinState> {
+  const { rows } = await tx.query<{ copied: bigint; copied_to: bigint }>({
+    name: "bus copy history",
+    text: `with history as materialized (${historySql}),
+           insert_deliveries as (
+             insert into bus_deliveries (consumer, message_id, aggregate_key)
+             select $5, message_id, aggregate_key from history order by message_id
+           )
+           update bus_joins
+              set copied = copied + (select count(*) from history),
+                  copied_to = case when (select count(*) from history) < $4 then $3
+                                   else (select max(message_id) from history) end
+            where consumer = $5
+           returning copied, copied_to`,
+    values: [join.subjects, join.copied_to, join.copy_until, batchMax, join.consumer],
+  });
+  const { copied, copied_to: copiedTo } = rows[0] ?? join;
+  return { state: "copying", copied, copiedTo, copyUntil: join.copy_until };
+}
+
+/** Publishers queue behind the lock that waits for others: rather try again later than let them wait for longer. */
+const publishersWaitMaxMs = 100;
+
+/**
+ * Enters the consumer if no more than one batch is left to copy, else finds out how far the next batches may go.
+ *
+ * The lock waits for every publish that may not see the subscription, and holds up those to come until they can: PostgreSQL
+ * takes a statement's locks before its snapshot. Under it no message id is drawn and not yet committed. So each message is
+ * either copied or delivered by its publisher, none by both, and no copied one is later than one that a publisher delivers.
+ */
+async function finishOrExtend(tx: Tx, join: Join, batchMax: number): Promise<JoinState> {
+  const { consumer, subjects, copied_to: copiedTo, copied } = join;
+  await tx.query(`set local lock_timeout = ${publishersWaitMaxMs}`);
+  await tx.query(`lock table bus_subscriptions in access exclusive mode`);
+  const { rows } = await tx.query<{ last: bigint }>(`select coalesce(max(message_id), 0) as last from bus_messages`);
+  const copyUntil = rows[0]?.last ?? 0n;
+  const rest = await tx.query(`select from (${historySql}) h`, [subjects, copiedTo, copyUntil, batchMax + 1]);
+  if ((rest.rowCount ?? 0) > batchMax) {
+    await tx.query(`update bus_joins set copy_until = $2 where consumer = $1`, [consumer, copyUntil]);
+    return { state: "copying", copied, copiedTo, copyUntil };
+  }
+  await copyBatch(tx, { ...join, copy_until: copyUntil }, batchMax + 1);
+  await tx.query(
+    `insert into bus_subscriptions (consumer, subject) select $1, unnest($2::text[]) on conflict do nothing`,
+    [consumer, subjects],
+  );
+  await tx.query(`delete from bus_joins where consumer = $1`, [consumer]);
+  return { state: "joined" };
 }
 
 /** Settings of the server under which a message that was answered "stored" can be lost with the machine. */
@@ -96,7 +197,9 @@ export function busRetention(keepMs: number): RetentionPolicy[] {
     { table: "bus_deliveries", finished: "status = 'DONE'", since: "done_at", keepMs },
     {
       table: "bus_messages",
-      finished: "not exists (select from bus_deliveries d where d.message_id = bus_messages.message_id)",
+      // While a consumer joins, any message may be about to get a delivery: none is deleted (`startJoin`).
+      finished: `not exists (select from bus_joins)
+        and not exists (select from bus_deliveries d where d.message_id = bus_messages.message_id)`,
       since: "published_at",
       keepMs,
     },

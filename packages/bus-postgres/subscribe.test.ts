@@ -27,6 +27,8 @@ test("consumers that come while others publish get every event, each once", asyn
       subjects: ["thing.events"],
       handle: async () => [],
     });
+    const joining = () => t.db.query(`select from bus.bus_joins`);
+    await expect.poll(async () => (await joining()).rowCount, { timeout: 60_000 }).toBe(0);
     await subscription[Symbol.asyncDispose]();
   }
   publishing = false;

@@ -36,6 +36,32 @@ test("RabbitMQ keeps an event for a consumer that has never run yet", async () =
   await until("it has come", () => heard.includes(event.eventId));
 });
 
+test("a stream of NATS is made to keep events for as long as the bus is asked to", async () => {
+  await using engine = await startEngine("nats");
+  const dayMs = 86_400_000;
+  const openFor = (days: number) => openBus(engine.url, "test", { keepMs: days * dayMs });
+  await using bus = await openFor(3);
+  const event = {
+    eventId: randomUUID(),
+    eventType: "T",
+    subject: "s.events",
+    aggregateKey: "a",
+    occurredAt: "2026-01-08T07:10:00Z",
+    headers: {},
+    payload: new Uint8Array(),
+  };
+  await until("it is stored", async () => (await bus.publish([event]).catch(() => []))[0]?.kind === "done");
+  expect((await bus.check()).warnings).toEqual([]);
+  await using longer = await openFor(7);
+  await using shorter = await openFor(1);
+  const warningsOf = async (of: typeof bus) => {
+    await until("it is connected", () => of.check().then(Boolean, () => false));
+    return (await of.check()).warnings;
+  };
+  expect(await warningsOf(longer)).toEqual([expect.stringContaining("forgets events sooner than asked")]);
+  expect(await warningsOf(shorter)).toEqual([expect.stringContaining("keeps events longer than asked")]);
+});
+
 test("a scheme that no adapter has is a fault of the settings, told with those that have one", async () => {
   await expect(openBus("kafka://localhost", "test")).rejects.toThrow("EVENT_BUS_URL should begin with");
 });

@@ -1,14 +1,20 @@
 /** Opens the event bus that a URL names. Its scheme picks the adapter, and only that adapter's code is loaded. */
 import { consumers } from "@todoke/contracts";
-import type { EventBus } from "@todoke/kernel/bus";
+import type { BusLog, EventBus } from "@todoke/kernel/bus";
 import { Misconfigured } from "./faults.ts";
 
-export async function openBus(url: string, name: string): Promise<EventBus> {
+interface BusOptions extends Partial<BusLog> {
+  /** How long the bus keeps a message. Queues of RabbitMQ keep one until it is consumed. */
+  readonly keepMs?: number;
+}
+
+export async function openBus(url: string, name: string, options: BusOptions = {}): Promise<EventBus> {
+  const { keepMs, ...log } = options;
   switch (URL.parse(url)?.protocol) {
     case "nats:":
     case "tls:": {
       const { openNatsBus } = await import("@todoke/bus-nats");
-      return openNatsBus({ url, name });
+      return openNatsBus({ url, name, ...(keepMs !== undefined && { streams: { maxAgeMs: keepMs } }) });
     }
     case "amqp:":
     case "amqps:": {
@@ -19,7 +25,7 @@ export async function openBus(url: string, name: string): Promise<EventBus> {
     case "postgres:":
     case "postgresql:": {
       const { openPostgresBus } = await import("@todoke/bus-postgres");
-      return openPostgresBus({ url, name });
+      return openPostgresBus({ url, name, ...(keepMs !== undefined && { keepMs }), ...log });
     }
     default:
       throw new Misconfigured(["EVENT_BUS_URL should begin with nats://, amqp:// or postgres://"]);

@@ -2,11 +2,12 @@
  * Services at work in this process, from their start to the end of the last one. `todoke dev` and `todoke serve` differ
  * in what they set up before; this is what they share.
  */
+import type { BusLog } from "@todoke/kernel/bus";
 import { openBus } from "./bus.ts";
 import type { Loaded } from "./choice.ts";
 import { CommandFailed, reasonOf } from "./faults.ts";
 import type { Env, Running, ServiceEntry } from "./services.ts";
-import { busUrlOf } from "./settings.ts";
+import { busKeepMs, busUrlOf } from "./settings.ts";
 import type { Stop } from "./stop.ts";
 
 export interface AtWork extends AsyncDisposable {
@@ -19,7 +20,8 @@ export interface AtWork extends AsyncDisposable {
 export async function startServices(loaded: readonly Loaded[], env: Env, stop: Stop): Promise<AtWork> {
   const all: { entry: ServiceEntry; running: Running }[] = [];
   const drain = async () => void (await Promise.all(all.map(({ running }) => running[Symbol.asyncDispose]())));
-  const outside = { openBus: (name: string) => openBus(busUrlOf(env) ?? "", name) };
+  const keepMs = busKeepMs(env, []); // Its faults were refused before.
+  const outside = { openBus: (name: string, log: BusLog) => openBus(busUrlOf(env) ?? "", name, { keepMs, ...log }) };
   try {
     for (const { entry, service } of loaded) {
       stop.throwIfAsked();

@@ -1,7 +1,7 @@
 /**
  * The services that this command can run. Adding one is one entry in `services`; its code is loaded only when it runs.
  */
-import type { EventBus } from "@todoke/kernel/bus";
+import type { BusLog, EventBus } from "@todoke/kernel/bus";
 import type { DeadTable } from "@todoke/kernel/dead";
 import { devKey } from "./dev-env.ts";
 
@@ -36,7 +36,7 @@ export interface Service {
 /** What a service is handed because it must not choose it itself. */
 interface Outside {
   /** Opens the bus that EVENT_BUS_URL names. `name` is shown to the broker's operator. */
-  openBus(name: string): Promise<EventBus>;
+  openBus(name: string, log: BusLog): Promise<EventBus>;
 }
 
 /** One migration: the kernel's `Applied`. */

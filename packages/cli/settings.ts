@@ -41,6 +41,17 @@ export const databaseUrlOf = (entry: ServiceEntry, env: Env): string | undefined
  */
 export const busUrlOf = (env: Env): string | undefined => env.EVENT_BUS_URL || env.DATABASE_URL || undefined;
 
+const dayMs = 24 * 60 * 60 * 1_000;
+
+/** EVENT_BUS_KEEP_DAYS: how long the bus keeps a message. Services with an inbox must remember events for longer. */
+export function busKeepMs(env: Env, faults: string[]): number {
+  const days = Number(env.EVENT_BUS_KEEP_DAYS || 7);
+  if (Number.isInteger(days) && days >= 1 && days <= 3_650) return days * dayMs;
+  const value = JSON.stringify(env.EVENT_BUS_KEEP_DAYS);
+  faults.push(`EVENT_BUS_KEEP_DAYS is ${value} and should be a whole number from 1 to 3650`);
+  return 7 * dayMs;
+}
+
 const urlSchemes = {
   database: ["postgres:", "postgresql:"],
   bus: ["nats:", "tls:", "amqp:", "amqps:", "postgres:", "postgresql:"],
@@ -55,7 +66,10 @@ export function settingFaults(entries: readonly ServiceEntry[], env: Env): strin
     ["EVENT_BUS_URL", urlSchemes.bus] as const,
   ];
   const ports = entries.map((entry) => portsOf(entry, env)[0]);
+  const faults: string[] = [];
+  busKeepMs(env, faults);
   return [
+    ...faults,
     ...urls.flatMap(([name, schemes]) => urlFault(name, env[name], schemes)),
     ...[postgresPort(env), providerPort(env), ...ports].flatMap((port) => portFault(port, env)),
   ];

@@ -5,7 +5,7 @@
  * A stop goes backwards through all that was started: no new requests, those in flight are answered, workers drain and
  * give back what they hold, and only then connections close.
  */
-import type { EventBus } from "@todoke/kernel/bus";
+import type { BusLog, EventBus } from "@todoke/kernel/bus";
 import { type Applied, type Db, migrate, openDb } from "@todoke/kernel/db";
 import type { DeadTable } from "@todoke/kernel/dead";
 import { kernelMigrations } from "@todoke/kernel/migrations";
@@ -125,7 +125,7 @@ export function service<Settings, const Role extends string>(definition: Service
     },
 
     /** Resolves once it serves. */
-    async start(env: Env, outside: { openBus(name: string): Promise<EventBus> }) {
+    async start(env: Env, outside: { openBus(name: string, log: BusLog): Promise<EventBus> }) {
       const { common, settings } = readOrRefuse(env);
       await using started = new AsyncDisposableStack();
       // Told by way of the app's log, which is there before anything can be exported.
@@ -141,7 +141,7 @@ export function service<Settings, const Role extends string>(definition: Service
       const apiKeys = openApiKeys({ db, fixed: common.apiKeys });
       started.defer(wakeups.on(`${schema}.api_keys`, () => apiKeys.forget()));
       const tokenBearer = tokenVerifier({ audience: name, keys: common.tokenKeys });
-      const bus = started.use(await outside.openBus(name));
+      const bus = started.use(await outside.openBus(name, { onError, onInfo: (message) => app.log.info(message) }));
       const stopping = new AbortController();
       // Not the bus: while it is away commands are still answered, and their events wait in the outbox.
       const checks: Record<string, Check> = { database: () => db.query("select 1") };

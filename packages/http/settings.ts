@@ -21,7 +21,8 @@ const dayMs = 24 * 60 * 60 * 1_000;
 
 /**
  * How long a service with an inbox remembers which events it has seen: <NAME>_PROCESSED_KEEP_DAYS. That must be longer than
- * an event can come again: the buses keep a message for 7 days, and so does the outbox from which it is published anew.
+ * an event can come again: the buses keep a message for EVENT_BUS_KEEP_DAYS, and the outbox from which it is published anew
+ * keeps it for 7 days.
  */
 export function readProcessedKeepMs(service: string, env: Env, faults: string[]): number {
   const days = (name: string, usual: number) => wholeNumbers(env, faults)(name, usual, [1, 3_650]) * dayMs;

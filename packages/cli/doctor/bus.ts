@@ -2,7 +2,7 @@
 import { openBus } from "../bus.ts";
 import { reasonOf } from "../faults.ts";
 import type { Env } from "../services.ts";
-import { withoutSecrets } from "../settings.ts";
+import { busKeepMs, withoutSecrets } from "../settings.ts";
 import { checkDatabase } from "./database.ts";
 import { about, type Finding } from "./finding.ts";
 
@@ -13,7 +13,7 @@ export async function checkBus(env: Env): Promise<Finding[]> {
   // Opening the bus on PostgreSQL would create its tables; an examination changes nothing.
   if (/^postgres(ql)?:/.test(url)) return checkDatabase({ name: "bus", url, services: 0 });
   try {
-    await using bus = await openBus(url, "todoke doctor");
+    await using bus = await openBus(url, "todoke doctor", { keepMs: busKeepMs(env, []) });
     const { engine, warnings } = await bus.check();
     return [ok(`${engine} at ${withoutSecrets(url)}`), ...warnings.map((text) => warning(text))];
   } catch (error) {

@@ -75,6 +75,12 @@ export interface BusInfo {
   readonly warnings: readonly string[];
 }
 
+/** Where an adapter reports what no caller waits for. */
+export interface BusLog {
+  onError(error: unknown): void;
+  onInfo(message: string): void;
+}
+
 /** The broker could not be asked: nothing is wrong with the events, and no attempt should be counted against them. */
 export class BusUnavailable extends Error {
   override readonly name = "BusUnavailable";

@@ -229,3 +229,67 @@ test("a table without a word for done loses what is done, keeps the rest, and a 
   expect(await left()).toEqual(["b READY 2", "c DEAD 2", "d READY 1", "a READY 0"]);
   expect((await take(60_000)).map(({ owner }) => owner)).toEqual(["d", "a"]); // The first of a is gone, so the second may come.
 });
+
+test("rows whose lease ended and rows that are ready come to no more than the limit together", async () => {
+  await using t = await testDatabase();
+  await t.db.query(createErrands);
+  const inOrder = { ...errands, order: { aggregate: "owner", position: "errand_id" } };
+  for (const table of [errands, inOrder]) {
+    await t.db.query(
+      `truncate errands; insert into errands (owner) select 'owner ' || n from generate_series(1, 10) n`,
+    );
+    const { claim } = claims<{ owner: string }>(table);
+    const db = t.open(); // Statements are prepared under the name of the table, so each description has its own sessions.
+    const take = (limit: number, leaseMs: number) => claim(db, { limit, leaseMs, worker: "test" });
+    expect((await take(3, 0)).length).toBe(3);
+    expect((await take(5, 60_000)).length).toBe(5);
+    expect((await take(10, 60_000)).length).toBe(5);
+  }
+});
+
+test("a redrive changes dead rows only, gives them all their attempts, and is on record", async () => {
+  await using t = await testDatabase();
+  const ids = await append(t.db, "dead", "done", "held", "waiting");
+  const held = await claim(t.db, 4);
+  const outcomes = [dead("poison"), done, undefined, retry(60_000, "later")];
+  const settlements = held.flatMap(({ claim }, index) => {
+    const outcome = outcomes[index];
+    return outcome ? [{ claim, outcome }] : [];
+  });
+  await outboxEvents.settle(t.db, settlements);
+  const before = await statusOf(t.db);
+  expect(await outboxEvents.redrive(t.db, ids, { by: "aki", reason: "cured" })).toEqual([ids[0]]);
+  expect(await statusOf(t.db)).toEqual([{ ...before[0], status: "PENDING", attempt_count: 0 }, ...before.slice(1)]);
+  const { rows } = await t.db.query(`select of_key, redriven_by, reason, attempt_count, last_error from redrives`);
+  const record = { redriven_by: "aki", reason: "cured", attempt_count: 1, last_error: "poison" };
+  expect(rows).toEqual([{ of_key: ids[0], ...record }]);
+  expect(await outboxEvents.redrive(t.db, ids, { by: "aki", reason: "again" })).toEqual([]);
+});
+
+test("a release with a delay puts off a row that nobody waits for, and never one that others stand behind", async () => {
+  await using t = await testDatabase();
+  await t.db.query(createErrands);
+  const inOrder = { ...errands, order: { aggregate: "owner", position: "errand_id" } };
+  const claimableAfterRelease = async (table: typeof errands) => {
+    await t.db.query(`truncate errands; insert into errands default values`);
+    const { claim, settle } = claims<{ owner: string }>(table);
+    const db = t.open();
+    const take = () => claim(db, { limit: 1, leaseMs: 60_000, worker: "test" });
+    const settlements = (await take()).map((job) => ({ claim: job.claim, outcome: release("not now", 3_600_000) }));
+    expect(await settle(db, settlements)).toEqual([true]);
+    return (await take()).length;
+  };
+  expect(await claimableAfterRelease(errands)).toBe(0);
+  expect(await claimableAfterRelease(inOrder)).toBe(1);
+});
+
+test("a row that another worker is claiming at this moment holds back those behind it", async () => {
+  await using t = await testDatabase();
+  const ids = await append(t.db, "a", "a", "b");
+  const other = await t.db.connect();
+  // As a claim does it that has not committed yet: to others the row looks ready, and is locked.
+  await other.query(`begin`);
+  await other.query(`select from outbox_events where event_id = $1 for update`, [ids[0]]);
+  const claimed = await claim(t.db, 10).finally(() => other.release(true));
+  expect(claimed.map((job) => job.eventId)).toEqual([ids[2]]);
+});

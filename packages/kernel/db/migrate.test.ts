@@ -18,7 +18,8 @@ async function setup(files: Record<string, string>) {
     dir,
     write,
     remove: (name: string) => rm(join(dir, name)),
-    migrate: (db = t.db) => migrate(db, { schema: "shop", sets: [{ name: "shop", dir: pathToFileURL(`${dir}/`) }] }),
+    migrate: (db = t.db, more: { waitMs?: number; dryRun?: boolean } = {}) =>
+      migrate(db, { schema: "shop", sets: [{ name: "shop", dir: pathToFileURL(`${dir}/`) }], ...more }),
     async [Symbol.asyncDispose]() {
       await rm(dir, { recursive: true });
       await t[Symbol.asyncDispose]();
@@ -92,4 +93,41 @@ test("a migration does not queue for its lock in front of everybody else", async
   await reader.query(`commit`);
   reader.release();
   expect((await migrating).length).toBe(1);
+});
+
+const index = {
+  "0002_index.sql": "-- migrate: no transaction\ncreate index concurrently if not exists by_id on things (id, id);",
+};
+const isValid = `select indisvalid as valid, indisunique as unique from pg_index where indexrelid = to_regclass('shop.by_id')`;
+
+test("an index whose build was interrupted by a lock timeout is built again, and is valid when the migration is recorded", async () => {
+  await using t = await setup(first);
+  await t.migrate();
+  await t.write(index);
+  const writer = await t.open({ idleInTransactionTimeoutMs: 120_000 }).connect();
+  await writer.query(`begin; insert into shop.things values (1)`);
+  const migrating = t.migrate(t.open(), { waitMs: 200 }); // A build waits no longer than this for the writer.
+  const rows = async (sql: string) => (await t.db.query(sql)).rows;
+  const builds = `select from pg_stat_activity where datname = current_database() and query like '%concurrently%' and state = 'active' and pid <> pg_backend_pid()`;
+  await until("a build has failed and left its index", async () => {
+    return (await rows(isValid))[0]?.valid === false && (await rows(builds)).length === 0;
+  });
+  await writer.query(`commit`);
+  writer.release();
+  expect((await migrating).map((m) => m.version)).toEqual([2]);
+  expect(await rows(isValid)).toEqual([{ valid: true, unique: false }]);
+});
+
+test("a migration that an older build recorded with an invalid index is missing until the index is built again", async () => {
+  await using t = await setup({ ...first, ...index });
+  await t.migrate();
+  // The invalid index that a failed build leaves, under the same name.
+  await t.db.query(`drop index shop.by_id; create table shop.doubles as select 1 as id from generate_series(1, 2)`);
+  await expect(t.db.query(`create unique index concurrently by_id on shop.doubles (id)`)).rejects.toThrow("by_id");
+  expect((await t.db.query(isValid)).rows).toEqual([{ valid: false, unique: true }]);
+  const again = [{ set: "shop", version: 2, name: "index" }];
+  expect(await t.migrate(t.db, { dryRun: true })).toEqual(again);
+  expect(await t.migrate()).toEqual(again);
+  expect((await t.db.query(isValid)).rows).toEqual([{ valid: true, unique: false }]);
+  expect(await t.migrate()).toEqual([]);
 });

@@ -99,7 +99,9 @@ async function applyMissing(client: pg.PoolClient, migrations: Migration[], opti
   const schema = identifier(options.schema);
   await client.query(`set search_path to ${schema}`);
   const recorded = await readRecorded(client, schema);
-  const missing = missingFrom(migrations, recorded, options);
+  const unrecorded = new Set(missingFrom(migrations, recorded, options));
+  const invalid = await invalidIndexes(client);
+  const missing = migrations.filter((each) => unrecorded.has(each) || invalid.has(concurrentIndexOf(each) ?? ""));
   if (options.dryRun || missing.length === 0) return missing.map(applied);
   await createRecords(client, schema);
   for (const migration of missing) await applyOne(client, migration);
@@ -122,6 +124,23 @@ async function readRecorded(client: pg.PoolClient, schema: string): Promise<Reco
     `select set_name as set, version, name, checksum from schema_migrations order by set_name, version`,
   );
   return recorded.rows;
+}
+
+/** A build that was interrupted leaves its index behind: it costs writes, serves no query, and enforces nothing. */
+async function invalidIndexes(client: pg.PoolClient): Promise<Set<string>> {
+  const { rows } = await client.query<{ name: string }>(
+    `select c.relname as name from pg_index i join pg_class c on c.oid = i.indexrelid
+      where not i.indisvalid and c.relkind = 'i' and pg_table_is_visible(c.oid)`,
+  );
+  return new Set(rows.map((row) => row.name));
+}
+
+const concurrentIndex =
+  /^\s*create\s+(?:unique\s+)?index\s+concurrently\s+(?:if\s+not\s+exists\s+)?(?:\w+\.)?(\w+)\s/im;
+
+/** The index that a migration builds outside a transaction. */
+function concurrentIndexOf({ sql }: Migration): string | undefined {
+  return sql.startsWith(outsideTransaction) ? concurrentIndex.exec(sql)?.[1]?.toLowerCase() : undefined;
 }
 
 async function createRecords(client: pg.PoolClient, schema: string): Promise<void> {
@@ -194,17 +213,23 @@ async function runInTransaction(client: pg.PoolClient, migration: Migration): Pr
   }
 }
 
-/** For what PostgreSQL refuses inside a transaction (create index concurrently). One statement, safe to run twice. */
+/**
+ * For what PostgreSQL refuses inside a transaction (create index concurrently). One statement, safe to run twice. What an
+ * interrupted build left is dropped first: `if not exists` would take it for the index.
+ */
 async function runAlone(client: pg.PoolClient, migration: Migration): Promise<void> {
+  const index = concurrentIndexOf(migration);
+  if (index !== undefined && (await invalidIndexes(client)).has(index)) {
+    await client.query(`drop index concurrently ${identifier(index)}`);
+  }
   await client.query(migration.sql);
   await record(client, migration);
 }
 
 async function record(client: pg.PoolClient, { set, version, name, checksum }: Migration): Promise<void> {
-  await client.query(`insert into schema_migrations (set_name, version, name, checksum) values ($1, $2, $3, $4)`, [
-    set,
-    version,
-    name,
-    checksum,
-  ]);
+  await client.query(
+    `insert into schema_migrations (set_name, version, name, checksum) values ($1, $2, $3, $4)
+     on conflict (set_name, version) do nothing`,
+    [set, version, name, checksum],
+  );
 }

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { type AddressInfo, createServer } from "node:net";
 import { expect, test, vi } from "vitest";
 import { openWire, testDatabase, until } from "../testing/index.ts";
-import { afterCommit, CommitUnknown, isUnavailable, openDb, statement, transaction } from "./index.ts";
+import { afterCommit, CommitUnknown, type Db, isUnavailable, openDb, statement, transaction } from "./index.ts";
 
 async function setup() {
   const t = await testDatabase({ sets: [] });
@@ -162,4 +162,36 @@ test("no statement and no idle transaction lasts for ever", async () => {
     await tx.query(`insert into things values (9, 9)`);
   });
   expect(isUnavailable(await idle.catch((error) => error))).toBe(true);
+});
+
+test("a connection on which an answer is still to come is closed, and nobody else gets it", async () => {
+  await using t = await setup();
+  const runs = [
+    (db: Db, text: string) => transaction(db, (tx) => tx.query(text)),
+    (db: Db, text: string) => statement(db, { text }),
+  ];
+  const getsAnotherConnection = async (run: (typeof runs)[number]) => {
+    await using wire = await openWire(t.url);
+    const db = t.open({
+      url: wire.url,
+      schema: "public",
+      statementTimeoutMs: 100,
+      idleInTransactionTimeoutMs: 0,
+      poolMax: 1,
+    });
+    await until("it is connected", () => db.query(`select 1`).then(Boolean, () => false));
+    wire.deafen();
+    await expect(run(db, `select 'first' as told`)).rejects.toThrow(/timeout|connection was lost/i);
+    wire.listenAgain();
+    let told: unknown;
+    await until("the pool has a connection that answers", async () => {
+      told = await run(db, `select 'second' as told`).then(
+        ({ rows }) => rows[0]?.told,
+        () => undefined,
+      );
+      return told !== undefined;
+    });
+    expect(told).toBe("second");
+  };
+  await Promise.all(runs.map(getsAnotherConnection));
 });

@@ -1,0 +1,270 @@
+import { randomUUIDv7 } from "node:crypto";
+import { BusUnavailable, type EventBus } from "@todoke/kernel/bus";
+import type { Db } from "@todoke/kernel/db";
+import { removeFinished } from "@todoke/kernel/retention";
+import { openWire, patient, type TestDatabase, testDatabase, until } from "@todoke/kernel/testing";
+import { done } from "@todoke/kernel/worker";
+import { expect, test } from "vitest";
+import { openPostgresBus, type PostgresBusOptions } from "./index.ts";
+import { busRetention, copyHistory, startJoin } from "./store.ts";
+
+const subject = "thing.events";
+const weekMs = 7 * 24 * 3_600_000;
+
+const event = (aggregateKey: string, ofSubject = subject) => ({
+  eventId: randomUUIDv7(),
+  eventType: "T",
+  subject: ofSubject,
+  aggregateKey,
+  occurredAt: "",
+  headers: {},
+  payload: new Uint8Array(),
+});
+
+async function openTest() {
+  const t = await testDatabase({ sets: [], schema: "bus", pools: patient });
+  const stack = new AsyncDisposableStack();
+  stack.use(t);
+  // A bus removes nothing by itself here: tests say when retention runs.
+  const keepMs = 100 * 365 * 24 * 3_600_000;
+  const openBus = async (more: Partial<PostgresBusOptions> = {}) =>
+    stack.use(await openPostgresBus({ url: t.url, schema: "bus", pollMs: 50, keepMs, ...more }));
+  /** A session of its own, ended with the test: it leaves no lock behind, also when the test fails. */
+  const connect = async () => {
+    const client = await t.open().connect();
+    stack.defer(async () => client.release(true));
+    return client;
+  };
+  return { ...t, openBus, connect, bus: await openBus(), [Symbol.asyncDispose]: () => stack.disposeAsync() };
+}
+
+/** Messages of ten aggregates, as publishers stored them `age` ago, before anybody subscribed. */
+async function storeHistory(db: Db, count: number, age = "0 s"): Promise<void> {
+  await db.query(
+    `insert into bus_messages (event_id, event_type, subject, aggregate_key, occurred_at, headers, payload, published_at)
+     select gen_random_uuid(), 'T', '${subject}', 'a' || n % 10, '', '{}', '', now() - $2::interval
+       from generate_series(1, $1) n`,
+    [count, age],
+  );
+}
+
+const countOf = async (db: Db, from: string): Promise<number> =>
+  (await db.query(`select count(*)::int as count from ${from}`)).rows[0]?.count;
+
+const joined = (t: TestDatabase) => until("the join is over", async () => (await countOf(t.db, "bus_joins")) === 0);
+
+/** Subscribes and records what comes, in order. */
+async function record(bus: EventBus, consumer = "late", subjects = [subject]) {
+  const seen: string[] = [];
+  const subscription = await bus.subscribe({
+    consumer,
+    subjects,
+    handle: async (all) => {
+      seen.push(...all.map((each) => each.eventId));
+      return all.map(() => done);
+    },
+  });
+  return { seen, ...subscription, [Symbol.asyncDispose]: () => subscription[Symbol.asyncDispose]() };
+}
+
+/** Every message once, and those of one aggregate in the order of their ids. */
+async function expectAllInOrder(db: Db, seen: readonly string[]): Promise<void> {
+  const { rows } = await db.query<{ event_id: string; aggregate_key: string }>(
+    `select event_id, aggregate_key from bus_messages order by message_id`,
+  );
+  expect(seen.length).toBe(rows.length);
+  const aggregates = new Map(rows.map((row) => [row.event_id, row.aggregate_key]));
+  const split = (ids: readonly string[]) => Map.groupBy(ids, (id) => aggregates.get(id));
+  expect(split(seen)).toEqual(split(rows.map((row) => row.event_id)));
+}
+
+test("a consumer that joins while others publish gets history before what is new, each message once", async () => {
+  await using t = await openTest();
+  await storeHistory(t.db, 300);
+  let publishing = true;
+  const publishers = Array.from({ length: 4 }, async (_, n) => {
+    while (publishing) await t.bus.publish([event(`a${n}`)]);
+  });
+  const slowly = await t.openBus({ historyBatchMax: 20 });
+  await using late = await record(slowly);
+  await joined(t);
+  await until("it gets what is published after it joined", async () => late.seen.length > 320);
+  publishing = false;
+  await Promise.all(publishers);
+  await until("all has come", async () => (await countOf(t.db, "bus_deliveries where status <> 'DONE'")) === 0);
+  await expectAllInOrder(t.db, late.seen);
+});
+
+test("a consumer reads several subjects in the order in which they were published", async () => {
+  await using t = await openTest();
+  for (let n = 0; n < 30; n++) await t.bus.publish([event("a", n % 3 ? subject : "other.events")]);
+  const slowly = await t.openBus({ historyBatchMax: 4 });
+  await using late = await record(slowly, "late", [subject, "other.events", subject]);
+  await until("all has come", () => late.seen.length >= 30);
+  await joined(t);
+  await expectAllInOrder(t.db, late.seen);
+});
+
+test("a process that dies in the middle of the copy leaves it to the next, which leaves nothing out and doubles nothing", async () => {
+  await using t = await openTest();
+  await storeHistory(t.db, 200);
+  await startJoin(t.db, "late", [subject]);
+  for (let n = 0; n < 3; n++) await copyHistory(t.db, "late", 10);
+  expect(await countOf(t.db, "bus_deliveries")).toBe(20);
+  await using wire = await openWire(t.url);
+  const dying = await t.openBus({ url: wire.url, historyBatchMax: 10, ackWaitMs: 1_000 });
+  const cut = wire.cutNext("bus copy history", "answer").then(() => wire.cut());
+  await expect(record(dying)).rejects.toThrow(BusUnavailable);
+  await cut;
+  expect(await countOf(t.db, "bus_joins")).toBe(1);
+  await t.bus.publish([event("a1")]);
+  await using heir = await record(await t.openBus({ historyBatchMax: 10 }));
+  await joined(t);
+  await until("all is done", async () => (await countOf(t.db, "bus_deliveries where status <> 'DONE'")) === 0);
+  expect(await countOf(t.db, "bus_deliveries")).toBe(201);
+  expect(await countOf(t.db, "(select distinct message_id from bus_deliveries) d")).toBe(201);
+  expect(heir.seen.length).toBeGreaterThan(150);
+});
+
+test("processes that join at once under one name copy each message once", async () => {
+  await using t = await openTest();
+  await storeHistory(t.db, 200);
+  const buses = await Promise.all([1, 2, 3].map(() => t.openBus({ historyBatchMax: 10 })));
+  const all = await Promise.all(buses.map((bus) => record(bus)));
+  await t.bus.publish([event("a1")]);
+  await joined(t);
+  await until("all is done", async () => (await countOf(t.db, "bus_deliveries where status <> 'DONE'")) === 0);
+  const seen = all.flatMap((each) => each.seen);
+  expect(seen.length).toBe(201);
+  expect(new Set(seen).size).toBe(201);
+});
+
+test("a batch is copied whole or not at all, and publishers are not held up by it", async () => {
+  await using t = await openTest();
+  await storeHistory(t.db, 30);
+  expect(await startJoin(t.db, "late", [subject])).toBe(true);
+  expect(await copyHistory(t.db, "late", 10)).toEqual({ state: "copying", copied: 0n, copiedTo: 0n, copyUntil: 30n });
+  // A batch that another process has in hand, for as long as we like.
+  const copier = await t.connect();
+  await copier.query(`begin; select from bus_joins where consumer = 'late' for update`);
+  expect(await copyHistory(t.db, "late", 10)).toEqual({ state: "busy" });
+  expect(await t.bus.publish([event("a1")])).toEqual([done]);
+  await copier.query(`rollback`);
+  expect(await copyHistory(t.db, "late", 10)).toEqual({ state: "copying", copied: 10n, copiedTo: 10n, copyUntil: 30n });
+  expect(await countOf(t.db, "bus_deliveries")).toBe(10);
+  // Not the message that came meanwhile: one with a smaller id may still be uncommitted.
+  expect(await copyHistory(t.db, "late", 50)).toEqual({ state: "copying", copied: 30n, copiedTo: 30n, copyUntil: 30n });
+  expect(await countOf(t.db, "bus_deliveries")).toBe(30);
+});
+
+test("a join gives way to a publisher that is slow to commit, and comes back", async () => {
+  await using t = await openTest();
+  const publisher = await t.connect();
+  await publisher.query(`begin; select from bus_subscriptions`);
+  await publisher.query(
+    `insert into bus_messages (event_id, event_type, subject, aggregate_key, occurred_at, headers, payload)
+     values (gen_random_uuid(), 'T', '${subject}', 'a1', '', '{}', '')`,
+  );
+  // It gives way by itself: this session would wait for the lock for ever, and publishers behind it.
+  await startJoin(t.db, "late", [subject]);
+  expect(await copyHistory(t.open({ lockTimeoutMs: 0 }), "late", 10)).toEqual({ state: "busy" });
+  await using late = await record(t.bus); // It is on record, and so the event will come.
+  expect(await t.bus.publish([event("a2")])).toEqual([done]);
+  await publisher.query(`commit`);
+  await until("both have come", () => late.seen.length === 2);
+  await joined(t);
+});
+
+test("a consumer that adds a subject while its join is under way gets the history of both", async () => {
+  await using t = await openTest();
+  await storeHistory(t.db, 30);
+  await t.bus.publish([event("a", "other.events")]);
+  await startJoin(t.db, "late", [subject]);
+  await copyHistory(t.db, "late", 10);
+  await using late = await record(await t.openBus({ historyBatchMax: 10 }), "late", [subject, "other.events"]);
+  await until("all has come", () => late.seen.length >= 31);
+  await joined(t);
+  expect(await countOf(t.db, "bus_subscriptions where consumer = 'late'")).toBe(2);
+  expect(late.seen.length).toBe(31);
+});
+
+test("a long join says in the log that it began and that it is over", async () => {
+  await using t = await openTest();
+  await storeHistory(t.db, 30);
+  const infos: string[] = [];
+  await using _ = await record(await t.openBus({ historyBatchMax: 10, onInfo: (message) => infos.push(message) }));
+  await joined(t);
+  await until("it is told", () => infos.length >= 2);
+  expect(infos).toEqual([
+    "late joins: its history is copied in the background",
+    expect.stringMatching(/^late has joined after \d+ s$/),
+  ]);
+});
+
+const messages = busRetention(weekMs)[1] as ReturnType<typeof busRetention>[number];
+
+test("a consumer that joins while old messages are being removed gets no delivery without its message", async () => {
+  await using t = await openTest();
+  await storeHistory(t.db, 20, "8 days");
+  // Retention stands still in the middle of its statement, until the test lets it go on.
+  await t.db.query(`
+    create function hold() returns trigger language plpgsql as
+      $$begin perform pg_advisory_xact_lock_shared(16); return old; end$$;
+    create trigger hold before delete on bus_messages for each row execute function hold()`);
+  const gate = await t.connect();
+  await gate.query(`select pg_advisory_lock(16)`);
+  const waiting = async () =>
+    countOf(t.db, `pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`);
+  const removing = removeFinished(t.open(), messages);
+  await until("retention is under way", async () => (await waiting()) === 1);
+  let hasSubscribed = false;
+  const subscribing = record(t.bus).finally(() => {
+    hasSubscribed = true;
+  });
+  await until("the consumer has joined or waits", async () => hasSubscribed || (await waiting()) === 2);
+  await gate.query(`select pg_advisory_unlock(16)`);
+  expect(await removing).toBe(20);
+  await using late = await subscribing;
+  await t.bus.publish([event("a1")]);
+  await until("what is new comes", () => late.seen.length === 1);
+  expect(await countOf(t.db, "bus_deliveries d left join bus_messages m using (message_id) where m is null")).toBe(0);
+});
+
+test("no message is removed while a consumer joins, and old ones go once it has joined", async () => {
+  await using t = await openTest();
+  await storeHistory(t.db, 20, "8 days");
+  await startJoin(t.db, "late", ["another.subject"]);
+  expect(await removeFinished(t.db, messages)).toBe(0);
+  expect(await copyHistory(t.db, "late", 10)).toEqual({ state: "joined" });
+  expect(await removeFinished(t.db, messages)).toBe(20);
+});
+
+test("deliveries whose message is gone, as older builds could leave them, are settled, reported and block nobody", async () => {
+  await using t = await openTest();
+  const errors: unknown[] = [];
+  await t.db.query(`insert into bus_subscriptions values ('late', '${subject}')`);
+  for (const aggregate of ["a", "b", "a", "c"]) await t.bus.publish([event(aggregate)]);
+  await t.db.query(`delete from bus_messages where message_id in (1, 2)`);
+  await using late = await record(await t.openBus({ onError: (error) => errors.push(error) }));
+  await until("nothing is left", async () => (await countOf(t.db, "bus_deliveries where status <> 'DONE'")) === 0);
+  await expectAllInOrder(t.db, late.seen);
+  expect(late.seen.length).toBe(2);
+  expect(String(errors[0])).toContain("2 deliveries to late are settled without being delivered");
+});
+
+test("a message stays while anybody has a delivery of it, and a delivery that is not done stays however old it is", async () => {
+  await using t = await openTest();
+  await t.db.query(`insert into bus_subscriptions values ('late', '${subject}')`);
+  for (const aggregate of ["a", "b"]) await t.bus.publish([event(aggregate)]);
+  await t.db.query(`
+    update bus_messages set published_at = now() - interval '1 year';
+    update bus_deliveries set next_retry_at = now() - interval '1 year';
+    update bus_deliveries set status = 'DONE', done_at = now() - interval '1 year' where aggregate_key = 'a'`);
+  expect(await removeFinished(t.db, messages)).toBe(0);
+  const removed: number[] = [];
+  for (const policy of busRetention(weekMs)) removed.push(await removeFinished(t.db, policy));
+  expect(removed).toEqual([1, 1]);
+  await using late = await record(t.bus);
+  await until("the other has come", () => late.seen.length === 1);
+  await expectAllInOrder(t.db, late.seen);
+});

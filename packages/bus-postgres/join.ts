@@ -1,0 +1,89 @@
+/**
+ * Gives a new consumer the history of its subjects, in the background and in batches, while others publish. How far it came
+ * is in the database: when this process dies, the next one that subscribes goes on from there.
+ */
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Db } from "@todoke/kernel/db";
+import { backoffMs } from "@todoke/kernel/worker";
+import { copyHistory, type JoinState, startJoin } from "./store.ts";
+
+interface JoinOptions {
+  readonly db: Db;
+  readonly consumer: string;
+  readonly subjects: readonly string[];
+  /** The most messages that are copied in one transaction. */
+  readonly batchMax: number;
+  /** Called after every batch: there are new deliveries. */
+  readonly onCopied: () => void;
+  readonly onInfo: (message: string) => void;
+  readonly onError: (error: unknown) => void;
+}
+
+// So often does the log say how far a long copy is.
+const reportEveryMs = 10_000;
+// With so many batches left, a copy pauses after each for as long as it took: publishers need the disk and the processor too.
+// The last ones come without a pause, so that the copy catches up with publishers that are fast.
+const unpausedBatches = 100;
+// A copy that is held up by another process or by a backup is tried again soon at first, and then seldom.
+const retryBackoff = { baseMs: 50, capMs: 5_000 };
+
+/**
+ * Resolves once the join is on record, and a short history copied: from then on the consumer gets everything, whatever
+ * happens to this process. Disposing it stops the copy, which the next subscription takes up again.
+ */
+export async function joinSubjects(options: JoinOptions): Promise<AsyncDisposable> {
+  const { db, consumer, subjects, batchMax, onCopied, onInfo, onError } = options;
+  const stopping = new AbortController();
+  const { signal } = stopping;
+  const startedAt = performance.now();
+  let reportedAt = startedAt;
+
+  async function step(): Promise<JoinState> {
+    const join = await copyHistory(db, consumer, batchMax);
+    if (join.state !== "joined") return join;
+    // The join that is over may have been for fewer subjects: one that an older build had begun.
+    return (await startJoin(db, consumer, subjects)) ? step() : join;
+  }
+
+  function report({ copied, copiedTo, copyUntil }: JoinState & { state: "copying" }): void {
+    if (performance.now() - reportedAt < reportEveryMs) return;
+    reportedAt = performance.now();
+    onInfo(`${consumer} joins: ${copied} messages copied, up to message ${copiedTo} of ${copyUntil}`);
+  }
+
+  const pause = (ms: number) => sleep(ms, undefined, { signal }).catch(() => {});
+
+  async function copyRest(): Promise<void> {
+    onInfo(`${consumer} joins: its history is copied in the background`);
+    for (let failures = 0; !signal.aborted; ) {
+      try {
+        const stepAt = performance.now();
+        const join = await step();
+        onCopied();
+        if (join.state === "joined") {
+          onInfo(`${consumer} has joined after ${Math.round((performance.now() - startedAt) / 1_000)} s`);
+          return;
+        }
+        if (join.state === "copying") {
+          failures = 0;
+          report(join);
+          const isLong = join.copyUntil - join.copiedTo > BigInt(unpausedBatches * batchMax);
+          if (isLong) await pause(performance.now() - stepAt);
+          continue;
+        }
+      } catch (cause) {
+        onError(new Error(`copying history for ${consumer} failed; it goes on from where it was`, { cause }));
+      }
+      await pause(backoffMs(++failures, retryBackoff));
+    }
+  }
+
+  const isNew = await startJoin(db, consumer, subjects);
+  const copying = isNew && (await step()).state !== "joined" ? copyRest() : Promise.resolve();
+  return {
+    async [Symbol.asyncDispose]() {
+      stopping.abort();
+      await copying;
+    },
+  };
+}
