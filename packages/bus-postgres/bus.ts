@@ -104,9 +104,9 @@ export async function openPostgresBus(options: PostgresBusOptions): Promise<Even
         pollMs: options.pollMs ?? 1_000,
         attemptsMax: Number.MAX_SAFE_INTEGER, // The consumer decides when to give up.
       },
-      run(jobs, lease) {
+      run(jobs, leases) {
         const outcomes = inWaves(jobs.map(delivery), async (wave) => (await handOver(wave)).map(putAway));
-        void outcomes.then((all) => lease.rest(restMs(all)));
+        void outcomes.then((all) => leases.rest(restMs(all)));
         return jobs.map((_, place) => outcomes.then((all) => all[place] as Outcome));
       },
       ...(onError && { onError }),

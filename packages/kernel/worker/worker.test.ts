@@ -40,7 +40,7 @@ function workerOn(
     name: "test",
     db,
     claims: outboxEvents,
-    run: (jobs, { signal }) => jobs.map((job) => run(job, signal)),
+    run: (jobs, leases) => jobs.map((job) => run(job, leases.of(job).signal)),
     settings: { pollMs: 20, ...options.settings },
     ...(options.wakeups && { wakeups: options.wakeups }),
     ...(options.topic && { topic: options.topic }),
