@@ -332,6 +332,27 @@ test("a redriven event takes effect once, however often it is redriven or delive
   expect(await redriveDead(t.db, [id], asked)).toEqual([]);
 });
 
+test("redrives that take long leave half of the pool to others", async () => {
+  await using t = await setup();
+  const events = Array.from({ length: 6 }, () => delivery("refused"));
+  await t.inboxFor("one").handle(events, never);
+  const ids = (await deadEvents(t.db, { consumer: "one" })).map(({ dlqId }) => dlqId);
+  await redriveDead(t.db, ids, asked);
+  const db = t.open({ poolMax: 4 });
+  const go = Promise.withResolvers<void>();
+  let running = 0;
+  const effect = () => {
+    running++;
+    return go.promise;
+  };
+  const { redriver } = t.inboxFor("one", { db, effect });
+  const round = redriver.runOnce();
+  await until("they hold connections", () => running === 2);
+  await transaction(db, () => db.query(`select 1`)); // Two more are free.
+  go.resolve();
+  expect(await round).toMatchObject({ claimed: 2, done: 2 });
+});
+
 test("a redriven event that fails again is dead again, with the new reason", async () => {
   await using t = await setup();
   const inbox = t.inboxFor("one");

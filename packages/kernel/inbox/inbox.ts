@@ -51,6 +51,8 @@ export interface Inbox {
 
 export function openInbox<Event>(options: InboxOptions<Event>): Inbox {
   const { db, consumer, read, effect, attemptsMax = 10, backoff = defaultBackoff } = options;
+  // Each holds a connection while its effect runs: half of the pool is left to everybody else.
+  const redrivesMax = Math.max(1, Math.min(10, Math.floor((db.options.max ?? 10) / 2)));
   interface Item {
     readonly delivery: Arrival;
     readonly event: Event;
@@ -245,7 +247,7 @@ export function openInbox<Event>(options: InboxOptions<Event>): Inbox {
       claims: store.deadLetters,
       queue: consumer,
       run: (jobs) => jobs.map(redrive),
-      settings: { batchMax: 10, concurrency: 10, attemptsMax, backoff },
+      settings: { batchMax: redrivesMax, concurrency: redrivesMax, attemptsMax, backoff },
       ...(options.wakeups && { wakeups: options.wakeups }),
       ...(options.topic !== undefined && { topic: options.topic }),
       ...(options.onError && { onError: options.onError }),
