@@ -224,11 +224,8 @@ test("an event whose id is a UUID in capitals takes effect, once however it is w
   await using t = await setup();
   const { handle } = t.inboxFor("one");
   const event = delivery("a", { eventId: "0192ABCD-0000-7000-8000-0000000000AB" });
-  expect(kinds(await handle([event, { ...event, eventId: event.eventId.toLowerCase() }], never))).toEqual([
-    "done",
-    "done",
-  ]);
-  expect(kinds(await handle([again(event)], never))).toEqual(["done"]);
+  for (const each of [event, again(event), { ...event, eventId: event.eventId.toLowerCase() }])
+    expect(kinds(await handle([each], never))).toEqual(["done"]);
   expect(await effects(t.db)).toEqual(["a"]);
 });
 
@@ -347,9 +344,13 @@ test("redrives that take long leave half of the pool to others", async () => {
   };
   const { redriver } = t.inboxFor("one", { db, effect });
   const round = redriver.runOnce();
-  await until("they hold connections", () => running === 2);
-  await transaction(db, () => db.query(`select 1`)); // Two more are free.
-  go.resolve();
+  try {
+    await until("they hold connections", () => running >= 2);
+    expect(running).toBe(2);
+    await transaction(db, () => db.query(`select 1`)); // Two more are free.
+  } finally {
+    go.resolve();
+  }
   expect(await round).toMatchObject({ claimed: 2, done: 2 });
 });
 
