@@ -1,9 +1,9 @@
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { type Claimed, type Claims, claims } from "../claims/index.ts";
 import { createErrands, errands } from "../testing/errands.ts";
 import { testDatabase } from "../testing/index.ts";
 import { type HeldOptions, heldJobs } from "./held.ts";
-import { defaultSettings, done, type JobOutcome, retry } from "./index.ts";
+import { dead, defaultSettings, done, type JobOutcome, retry } from "./index.ts";
 
 interface Errand {
   readonly owner: string;
@@ -115,4 +115,43 @@ test("a settlement that still fails when the lease is over is left to the next w
   t.finish("a", done);
   expect(await t.ended.get("a")).toBe("leaseLost");
   expect(await t.rows()).toEqual([{ owner: "a", status: "RUNNING", attempts: 1 }]);
+});
+
+test("a renewed lease gives a failing settlement more time", async () => {
+  const now = performance.now.bind(performance);
+  let aheadMs = 0;
+  using _ = vi.spyOn(performance, "now").mockImplementation(() => now() + aheadMs);
+  const gone = Object.assign(new Error("gone"), { code: "ECONNRESET" });
+  await using t = await setup(["a"], { claims: failing(1, gone), leaseMs: 600_000 });
+  aheadMs = 500_000;
+  await t.held.renew();
+  aheadMs = 1_000_000; // Past the first lease, within the second.
+  t.finish("a", done);
+  expect(await t.ended.get("a")).toBe("done");
+});
+
+test("a job that the worker released on stopping can no longer settle", async () => {
+  let settlements = 0;
+  const counting: Claims<Errand> = {
+    ...described,
+    settle(db, all) {
+      settlements += all.length;
+      return described.settle(db, all);
+    },
+  };
+  await using t = await setup(["a"], { claims: counting });
+  await t.held.abandon(0);
+  t.finish("a", done);
+  expect(await t.ended.get("a")).toBe("leaseLost");
+  expect(settlements).toBe(1); // The release.
+  expect(await t.rows()).toEqual([{ owner: "a", status: "READY", attempts: 0 }]);
+});
+
+test("a job is reported as dead only if its worker still held it", async () => {
+  const died: string[] = [];
+  await using t = await setup(["mine", "lost"], { onDead: ({ owner }) => died.push(owner) });
+  await t.db.query(`update errands set lease_epoch = lease_epoch + 1 where owner = 'lost'`);
+  for (const owner of ["mine", "lost"]) t.finish(owner, dead("no"));
+  expect(await Promise.all(t.ended.values())).toEqual(["dead", "leaseLost"]);
+  expect(died).toEqual(["mine"]);
 });
