@@ -27,9 +27,9 @@ export function emailSender(db: Db, send: Send): Worker {
     name: "email sender",
     db,
     claims: emails,
-    run: (jobs, { signal }) =>
+    run: (jobs, leases) =>
       jobs.map(async (job) => {
-        await send(job, `email-${job.claim.key}`, signal);
+        await send(job, `email-${job.claim.key}`, leases.of(job).signal);
         return done;
       }),
     settings: { attemptsMax: 3, backoff: { baseMs: 5_000, capMs: 60_000 } },

@@ -120,12 +120,12 @@ export async function openPostgresBus(options: PostgresBusOptions): Promise<Even
         pollMs: options.pollMs ?? 1_000,
         attemptsMax: Number.MAX_SAFE_INTEGER, // The consumer decides when to give up.
       },
-      run(jobs, lease) {
+      run(jobs, leases) {
         const present = jobs.filter(hasMessage);
         if (present.length < jobs.length) onError?.(messagesGone(consumer, jobs.length - present.length));
         if (present.length === 0) return jobs.map(() => Promise.resolve(done));
         const outcomes = inWaves(present.map(delivery), async (wave) => (await handOver(wave)).map(putAway));
-        void outcomes.then((all) => lease.rest(restMs(all)));
+        void outcomes.then((all) => leases.rest(restMs(all)));
         let presentBefore = 0;
         return jobs.map((job) => {
           if (!hasMessage(job)) return Promise.resolve(done);

@@ -1,10 +1,15 @@
+import { randomBytes } from "node:crypto";
 import { encodeEvent } from "@todoke/contracts";
 import { type Envelope, MemoryBroker, memoryBus } from "@todoke/kernel/bus";
-import { keepSubscribed, openInbox } from "@todoke/kernel/inbox";
+import { transaction } from "@todoke/kernel/db";
+import { deadEvents, keepSubscribed, openInbox, redriveDead } from "@todoke/kernel/inbox";
 import { fixedId, until } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
 import { onAccountEvent, readEvent } from "./on-account-event.ts";
+import { postgresSessions } from "./sessions/postgres.ts";
 import { alice, bob, setup } from "./testing.ts";
+
+const never = new AbortController().signal;
 
 /** Event number n about alice, as the bus brings it. */
 function event(
@@ -109,6 +114,53 @@ test("a deleted user never comes back, and an event that comes late or twice cha
   await t.tell(event(6, "AccountDeleted", { status: "DELETED", roles: null }));
   expect(await t.me(player)).toBe(401);
   await expect(t.logIn(alice, { version: 5 })).rejects.toThrow();
+});
+
+test("events and redrives need no connection but that of their own transaction", async () => {
+  await using t = await setup();
+  const db = t.open({ poolMax: 1, connectTimeoutMs: 30_000 });
+  await using sessions = postgresSessions(db, {
+    idleMs: 60_000,
+    absoluteMs: 3_600_000,
+    perUserMax: 10,
+    secrets: [randomBytes(32)],
+  });
+  const users = [fixedId(100), fixedId(101), fixedId(102)];
+  const suspensions = users.map((user_id, n) => ({
+    ...event(100 + n, "AccountSuspended", { user_id, status: "SUSPENDED", reason: "cheating", version: 2 }),
+    redelivered: false,
+  }));
+  const players = await Promise.all(users.map((user) => t.logIn(user)));
+  const consumer = "gateway-bff";
+  const unreadable = () => {
+    throw new Error("an older build");
+  };
+  const older = openInbox({ db, consumer, read: unreadable, effect: async () => {} });
+  await older.handle(suspensions.slice(1), never);
+  const dead = await deadEvents(db, { consumer });
+  await redriveDead(
+    db,
+    dead.map(({ dlqId }) => dlqId),
+    { by: "aki", reason: "deployed" },
+  );
+  const inbox = openInbox({ db, consumer, read: readEvent, effect: onAccountEvent(sessions) });
+  for (const _ of dead) expect(await inbox.redriver.runOnce()).toMatchObject({ claimed: 1, done: 1 });
+  expect(await inbox.handle(suspensions.slice(0, 1), never)).toEqual([{ kind: "done" }]);
+  const found = players.map(({ headers }) => sessions.find(headers.authorization.slice("Bearer ".length)));
+  expect((await Promise.all(found)).filter(Boolean)).toEqual([]);
+});
+
+test("a change that account tells of is undone with the transaction that it came in", async () => {
+  await using t = await setup();
+  const player = await t.logIn(alice);
+  const suspended = { userId: alice, status: "SUSPENDED", roles: ["USER"], version: 2 } as const;
+  const undone = transaction(t.db, async (tx) => {
+    await onAccountEvent(t.sessions)(tx, [suspended]);
+    throw new Error("the mark could not be written");
+  });
+  await expect(undone).rejects.toThrow("the mark");
+  const token = player.headers.authorization.slice("Bearer ".length);
+  expect(await t.sessions.find(token)).toMatchObject({ status: "ACTIVE" });
 });
 
 test("what this build does not know is put away, not guessed at; of the roles it takes those that it knows", async () => {

@@ -3,12 +3,14 @@
  * that passed it on died before it had written it down (commands/spread-change.ts). Each event tells how the user stands, so
  * that nothing has to be asked.
  *
- * `know` runs outside the inbox' transaction, for sessions may be in Redis. It may so happen twice, or happen and not be
- * marked as processed: a version that is known already changes nothing.
+ * Sessions in PostgreSQL change in the inbox' transaction and on its connection: with a second one for each event, redrives that
+ * run at once could hold the whole pool and wait for more of it. Sessions in Redis may change twice, or change without the event
+ * being marked as processed: a version that is known already changes nothing.
  */
 import { decodeEvent, type EventType, isEventType } from "@todoke/contracts";
 import { roles as knownRoles, type Role } from "@todoke/http";
 import type { Envelope } from "@todoke/kernel/bus";
+import type { Tx } from "@todoke/kernel/db";
 import { type KnownUser, type SessionStore, type UserStatus, userStatuses } from "./sessions/index.ts";
 
 type AccountEvent = Extract<EventType, `Account${string}`>;
@@ -42,8 +44,9 @@ function timeOf({ seconds, nanos }: { readonly seconds: bigint; readonly nanos: 
   return `${upToSeconds}.${String(Math.floor(nanos / 1_000)).padStart(6, "0")}Z`;
 }
 
-/** The effect of a batch. In any order: the highest version wins. */
+/** The effect of a batch. The highest version of a user wins in any order; by user id, so that two batches cannot deadlock. */
 export const onAccountEvent =
   (sessions: Pick<SessionStore, "know">) =>
-  async (_tx: unknown, users: readonly KnownUser[]): Promise<void> =>
-    void (await Promise.all(users.map((user) => sessions.know(user))));
+  async (tx: Tx, users: readonly KnownUser[]): Promise<void> => {
+    for (const user of users.toSorted((a, b) => a.userId.localeCompare(b.userId))) await sessions.know(user, tx);
+  };

@@ -41,7 +41,7 @@ export function deliver({ send, ...options }: DeliverOptions): Worker {
     ...options,
     name: "notification sender",
     claims: counted(notifications),
-    run: (jobs, lease) => jobs.map((job) => sendOne(job, lease)),
+    run: (jobs, leases) => jobs.map((job) => sendOne(job, leases.of(job))),
   });
 }
 

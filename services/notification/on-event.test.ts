@@ -140,3 +140,15 @@ test("what cannot be read goes to the dead letters at once, with its bytes, and 
   ]);
   expect(await t.rows(`select event_id from notifications`)).toEqual([{ event_id: fixedId(2) }]);
 });
+
+test("events and redrives need no connection but that of their own transaction", async () => {
+  await using t = await setupInbox();
+  const inbox = t.inboxOn(t.open({ poolMax: 1, connectTimeoutMs: 30_000 }));
+  expect(await inbox.handle([delivery(1), delivery(2)], never)).toMatchObject([{ kind: "done" }, { kind: "done" }]);
+  const bytes = delivery(3).payload;
+  await inbox.handle([delivery(3, { payload: Buffer.from([0xff]) })], never);
+  await t.db.query(`update inbox_dlq set payload = $1`, [bytes]);
+  const [dead] = await deadEvents(t.db, { consumer: "notification" });
+  await redriveDead(t.db, [dead?.dlqId ?? 0n], { by: "aki", reason: "the bytes are whole again" });
+  expect(await inbox.redriver.runOnce()).toMatchObject({ done: 1 });
+});

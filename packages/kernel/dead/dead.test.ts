@@ -132,3 +132,15 @@ test("what cannot be an id of a table is told from what can", () => {
   for (const text of ["", "0", "1.5", `urn:uuid:${fixedId(1)}`, "9".repeat(19)])
     expect(canBe(text)).toEqual([false, false]);
 });
+
+test("rows that are not dead are not listed, and a row shows the redrives of its own table only", async () => {
+  await using t = await testDatabase();
+  await fail(t.db, "A", "A");
+  await t.db.query(`update outbox_events set status = 'PENDING' where event_id = $1`, [fixedId(1)]);
+  expect((await deadOutboxEvents.list(t.db, { limit: 10 })).map(({ id }) => id)).toEqual([fixedId(2)]);
+  await t.db.query(
+    `insert into redrives (of_table, of_key, redriven_by, reason, attempt_count) values ('notifications', $1, 'ben', 'why', 1)`,
+    [fixedId(2)],
+  );
+  expect(await deadOutboxEvents.show(t.db, fixedId(2))).toMatchObject({ redrives: [] });
+});

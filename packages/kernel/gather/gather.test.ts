@@ -137,3 +137,16 @@ test("past the bound of waiting callers the next is refused at once, with when t
   expect(lane.batches.length).toBe(2); // there is room again
   lane.batches[1]?.finish();
 });
+
+test("a batch that fails because the database is unavailable is not run again request by request", async () => {
+  let runs = 0;
+  const submit = gather<string, string>({
+    run: async () => {
+      runs++;
+      throw Object.assign(new Error("nobody there"), { code: "ECONNREFUSED" });
+    },
+  });
+  const results = await Promise.allSettled(["a", "b", "c"].map(submit));
+  expect(results.map(({ status }) => status)).toEqual(["rejected", "rejected", "rejected"]);
+  expect(runs).toBe(1);
+});

@@ -24,6 +24,7 @@ const read = (event: Envelope) => {
   if (name === "garbled") throw new Error("not a thing");
   return name;
 };
+const asked = { by: "aki", reason: "mended" };
 const refused = problem({ code: "refused", status: 422, title: "Refused" });
 
 async function setup() {
@@ -87,6 +88,25 @@ test("events of one aggregate take effect in their order, also when an early one
   expect(outcomes[1]).toMatchObject({ inMs: (outcomes[0] as { inMs: number }).inMs });
 });
 
+test("an event that is released holds back the later events of its aggregate, and no others", async () => {
+  await using t = await setup();
+  let isAway = true;
+  const { handle } = t.inboxFor("one", {
+    async effect(tx, names) {
+      if (isAway && names.includes("a1")) throw Object.assign(new Error("not there"), { code: "ECONNREFUSED" });
+      await insert(tx, "one", names);
+    },
+  });
+  const batch = [delivery("a1", { aggregateKey: "a" }), delivery("a2", { aggregateKey: "a" }), delivery("b1")];
+  const outcomes = await handle(batch, never);
+  expect(kinds(outcomes)).toEqual(["release", "release", "done"]);
+  expect(outcomes[1]).toMatchObject({ inMs: (outcomes[0] as { inMs: number }).inMs });
+  expect(await effects(t.db)).toEqual(["b1"]);
+  isAway = false;
+  expect(kinds(await handle(batch.slice(0, 2).map(again), never))).toEqual(["done", "done"]);
+  expect(await effects(t.db)).toEqual(["b1", "a1", "a2"]);
+});
+
 test("what can never succeed goes to the DLQ at once: whole, with its reason, and without effect", async () => {
   await using t = await setup();
   const { handle } = t.inboxFor("one");
@@ -127,7 +147,7 @@ test("a failing event is tried again with backoff, and given up at the limit", a
   ]);
 });
 
-test("what follows from giving up commits with the dead letter, once, or neither does", async () => {
+test("whenDead commits with the dead letter, once, or neither does", async () => {
   await using t = await setup();
   let isBroken = true;
   const whenDead = async (tx: Tx, { eventId }: Envelope, why: string) => {
@@ -136,12 +156,116 @@ test("what follows from giving up commits with the dead letter, once, or neither
   };
   const { handle } = t.inboxFor("one", { whenDead });
   const garbled = delivery("garbled");
-  expect(kinds(await handle([garbled], never))).toEqual(["release"]);
+  expect(kinds(await handle([garbled], never))).toEqual(["retry"]);
   expect(await effects(t.db)).toEqual([]);
   expect(await deadEvents(t.db, { consumer: "one" })).toEqual([]);
   isBroken = false;
   for (const expected of ["dead", "done"]) expect(kinds(await handle([again(garbled)], never))).toEqual([expected]);
   expect(await effects(t.db)).toEqual([`${garbled.eventId} Unreadable: cannot be read: Error: not a thing`]);
+});
+
+test("an event whose whenDead always fails is dead-lettered without it, with both reasons", async () => {
+  await using t = await setup();
+  const whenDead = async (tx: Tx) =>
+    void (await tx.query(`insert into effects (name) values ($1::uuid::text)`, ["no"]));
+  const { handle } = t.inboxFor("one", { whenDead, attemptsMax: 2 });
+  const broken = delivery("broken");
+  const seen: string[] = [];
+  for (let i = 0; i < 5; i++) seen.push(...kinds(await handle([again(broken)], never)));
+  // Two attempts of the effect; then as many of whenDead as the effect had.
+  expect(seen).toEqual(["retry", "retry", "retry", "dead", "done"]);
+  expect(await deadEvents(t.db, { consumer: "one" })).toMatchObject([
+    {
+      why: expect.stringMatching(
+        /^gave up after 2 attempts: Error: not today; whenDead failed and was left out: .*invalid input syntax/,
+      ),
+    },
+  ]);
+  expect((await t.db.query(`select from inbox_attempts`)).rowCount).toBe(0);
+});
+
+test("a database that is unavailable to whenDead is no reason to leave it out", async () => {
+  await using t = await setup();
+  let isAway = true;
+  const whenDead = async (tx: Tx) => {
+    if (isAway) throw Object.assign(new Error("shutting down"), { code: "57P01", severity: "FATAL" });
+    await insert(tx, "one", ["followed"]);
+  };
+  const { handle } = t.inboxFor("one", { whenDead, attemptsMax: 1 });
+  const garbled = delivery("garbled");
+  for (let i = 0; i < 4; i++) expect(kinds(await handle([again(garbled)], never))).toEqual(["release"]);
+  isAway = false;
+  expect(kinds(await handle([again(garbled)], never))).toEqual(["dead"]);
+  expect(await effects(t.db)).toEqual(["followed"]);
+});
+
+test("an event whose id is not a UUID is dead-lettered once, and takes effect when redriven", async () => {
+  await using t = await setup();
+  const inbox = t.inboxFor("one", {
+    whenDead: async (tx, { eventId }) => void (await tx.query(`select $1::uuid`, [eventId])),
+  });
+  const foreign = delivery("a", { eventId: "THINGS/7\0" });
+  const outcomes = await inbox.handle([delivery("b"), foreign, delivery("c")], never);
+  expect(kinds(outcomes)).toEqual(["done", "dead", "done"]);
+  expect(kinds(await inbox.handle([foreign, again(foreign)], never))).toEqual(["done", "done"]);
+  const [dead, ...others] = await deadEvents(t.db, { consumer: "one" });
+  expect(others).toEqual([]);
+  expect(dead).toMatchObject({
+    headers: { tenant: "t1", original_event_id: "THINGS/7\uFFFD" },
+    why: "Unreadable: its id is not a UUID: THINGS/7\uFFFD",
+  });
+  expect(await effects(t.db)).toEqual(["b", "c"]);
+  await redriveDead(t.db, [dead?.dlqId ?? 0n], asked);
+  expect(await inbox.redriver.runOnce()).toMatchObject({ done: 1 });
+  expect(await effects(t.db)).toEqual(["b", "c", "a"]);
+});
+
+test("an event whose id is a UUID in capitals takes effect, once however it is written", async () => {
+  await using t = await setup();
+  const { handle } = t.inboxFor("one");
+  const event = delivery("a", { eventId: "0192ABCD-0000-7000-8000-0000000000AB" });
+  for (const each of [event, again(event), { ...event, eventId: event.eventId.toLowerCase() }])
+    expect(kinds(await handle([each], never))).toEqual(["done"]);
+  expect(await effects(t.db)).toEqual(["a"]);
+});
+
+test("an event with text that PostgreSQL cannot store is dead-lettered, with that text replaced", async () => {
+  await using t = await setup();
+  const { handle } = t.inboxFor("one");
+  const texts = { eventType: "T\0", subject: "s\0", aggregateKey: "k\0\uD800", occurredAt: "o\0" };
+  const garbled = delivery("garbled", { ...texts, headers: { "n\0": "v\0\uDFFF", kept: "ü" } });
+  expect(kinds(await handle([garbled], never))).toEqual(["dead"]);
+  expect(await deadEvents(t.db, { consumer: "one" })).toMatchObject([
+    {
+      eventId: garbled.eventId,
+      eventType: "T\uFFFD",
+      subject: "s\uFFFD",
+      aggregateKey: "k\uFFFD\uFFFD",
+      occurredAt: "o\uFFFD",
+      headers: { "n\uFFFD": "v\uFFFD\uFFFD", kept: "ü" },
+      payload: Buffer.from("garbled"),
+    },
+  ]);
+});
+
+test("an event that comes again and fails after its dead letter was resolved and its mark removed is dead again", async () => {
+  await using t = await setup();
+  let isFixed = true;
+  const effect = async () => {
+    if (!isFixed) throw refused("no more");
+  };
+  const inbox = t.inboxFor("one", { effect });
+  isFixed = false;
+  const event = delivery("a");
+  await inbox.handle([event], never);
+  const [first] = await deadEvents(t.db, { consumer: "one" });
+  await redriveDead(t.db, [first?.dlqId ?? 0n], asked);
+  isFixed = true;
+  expect(await inbox.redriver.runOnce()).toMatchObject({ done: 1 });
+  await t.db.query(`delete from processed_events`); // As retention does, long before the dead letter's own age is reached.
+  isFixed = false;
+  expect(kinds(await inbox.handle([again(event)], never))).toEqual(["dead"]);
+  expect(await deadEvents(t.db, { consumer: "one" })).toMatchObject([{ dlqId: first?.dlqId, why: "Problem: no more" }]);
 });
 
 test("an event whose handler never lives to answer is given up at the limit", async () => {
@@ -175,8 +299,6 @@ test("an event whose handler never lives to answer is given up at the limit", as
   atTheEnd.reject(new Error("the test is over"));
 });
 
-const asked = { by: "aki", reason: "mended" };
-
 test("a redriven event takes effect once, however often it is redriven or delivered meanwhile", async () => {
   await using t = await setup();
   let mended = false;
@@ -205,6 +327,31 @@ test("a redriven event takes effect once, however often it is redriven or delive
   expect(await effects(t.db)).toEqual(["a"]);
   expect(await deadEvents(t.db, { consumer: "one" })).toEqual([]);
   expect(await redriveDead(t.db, [id], asked)).toEqual([]);
+});
+
+test("redrives that take long leave half of the pool to others", async () => {
+  await using t = await setup();
+  const events = Array.from({ length: 6 }, () => delivery("refused"));
+  await t.inboxFor("one").handle(events, never);
+  const ids = (await deadEvents(t.db, { consumer: "one" })).map(({ dlqId }) => dlqId);
+  await redriveDead(t.db, ids, asked);
+  const db = t.open({ poolMax: 4 });
+  const go = Promise.withResolvers<void>();
+  let running = 0;
+  const effect = () => {
+    running++;
+    return go.promise;
+  };
+  const { redriver } = t.inboxFor("one", { db, effect });
+  const round = redriver.runOnce();
+  try {
+    await until("they hold connections", () => running >= 2);
+    expect(running).toBe(2);
+    await transaction(db, () => db.query(`select 1`)); // Two more are free.
+  } finally {
+    go.resolve();
+  }
+  expect(await round).toMatchObject({ claimed: 2, done: 2 });
 });
 
 test("a redriven event that fails again is dead again, with the new reason", async () => {

@@ -18,6 +18,7 @@ import {
   type WorkerOptions,
   worker,
 } from "../worker/index.ts";
+import { type Arrival, storable, withStorableId } from "./storable.ts";
 import * as store from "./store.ts";
 
 export interface InboxOptions<Event> extends Pick<WorkerOptions<Envelope>, "wakeups" | "topic" | "onError"> {
@@ -27,12 +28,14 @@ export interface InboxOptions<Event> extends Pick<WorkerOptions<Envelope>, "wake
   readonly read: (delivery: Envelope) => Event;
   /**
    * What the events do, in the transaction that marks them processed. It sees only events that are new to this consumer,
-   * in their order, one or many. A Problem is final; any other error is tried again.
+   * in their order, one or many. A Problem is final; any other error is tried again. Use `tx` for every statement: an
+   * effect that takes a second connection from `db` can wait for one that other effects hold while they wait as well.
    */
   readonly effect: (tx: Tx, events: readonly Event[]) => Promise<void>;
   /**
-   * What follows from an event being given up, in the transaction that puts it away; once, though it may be redriven and
-   * fail again. It gets the event as it came, for it may have been given up because nobody can read it.
+   * What follows from an event being dead-lettered, in the same transaction; once, though it may be redriven and fail
+   * again. It gets the event as `inbox_dlq` stores it, because the event may be dead for being unreadable. It has as many
+   * attempts as the effect; if it fails in all of them, the event is dead-lettered without it.
    */
   readonly whenDead?: (tx: Tx, event: Envelope, why: string) => Promise<void>;
   readonly attemptsMax?: number;
@@ -48,13 +51,16 @@ export interface Inbox {
 
 export function openInbox<Event>(options: InboxOptions<Event>): Inbox {
   const { db, consumer, read, effect, attemptsMax = 10, backoff = defaultBackoff } = options;
+  // Each holds a connection while its effect runs: half of the pool is left to everybody else.
+  const redrivesMax = Math.max(1, Math.min(10, Math.floor((db.options.max ?? 10) / 2)));
   interface Item {
-    readonly delivery: Delivery;
+    readonly delivery: Arrival;
     readonly event: Event;
   }
 
-  const handle: Handle = async (deliveries) => {
-    const outcomes = new Map<Delivery, Outcome>();
+  const handle: Handle = async (delivered) => {
+    const deliveries = delivered.map(withStorableId);
+    const outcomes = new Map<Arrival, Outcome>();
     const fresh = straightforward(deliveries);
     if (await tookEffect(fresh)) for (const { delivery } of fresh) outcomes.set(delivery, done);
     const stuck = new Map<string, number>();
@@ -69,7 +75,7 @@ export function openInbox<Event>(options: InboxOptions<Event>): Inbox {
   };
 
   /** Those that can go in one batch: new, readable, and not behind one of the same aggregate that cannot. */
-  function straightforward(deliveries: readonly Delivery[]): Item[] {
+  function straightforward(deliveries: readonly Arrival[]): Item[] {
     const items: Item[] = [];
     const held = new Set<string>();
     for (const delivery of deliveries) {
@@ -80,9 +86,9 @@ export function openInbox<Event>(options: InboxOptions<Event>): Inbox {
     return items;
   }
 
-  function readable(delivery: Delivery): Item | undefined {
+  function readable(delivery: Arrival): Item | undefined {
     try {
-      return { delivery, event: read(delivery) };
+      return { delivery, event: readOrRefuse(delivery) };
     } catch {
       return undefined; // handleAlone meets the same error and deals with it.
     }
@@ -121,21 +127,21 @@ export function openInbox<Event>(options: InboxOptions<Event>): Inbox {
     return events.length;
   }
 
-  async function handleAlone(delivery: Delivery): Promise<Outcome> {
+  async function handleAlone(delivery: Arrival): Promise<Outcome> {
     try {
       const attempt = await store.countAttempt(db, consumer, delivery.eventId);
       if (attempt === undefined) {
         count("todoke.inbox.events", { consumer, result: "duplicate" });
         return done;
       }
-      if (attempt > attemptsMax) return await bury(delivery, gaveUp(attempt - 1));
+      if (attempt > attemptsMax) return await bury(delivery, attempt, await lastErrorOf(delivery, attempt));
       return await tryAlone(delivery, attempt);
     } catch (error) {
       return unavailable(error);
     }
   }
 
-  async function tryAlone(delivery: Delivery, attempt: number): Promise<Outcome> {
+  async function tryAlone(delivery: Arrival, attempt: number): Promise<Outcome> {
     const span = spanOf(delivery);
     try {
       const item = { delivery, event: readOrRefuse(delivery) };
@@ -154,7 +160,13 @@ export function openInbox<Event>(options: InboxOptions<Event>): Inbox {
     }
   }
 
-  function readOrRefuse(delivery: Delivery): Event {
+  /** The event was to be dead-lettered and was not, or nobody lived to say what it ended with. */
+  async function lastErrorOf({ eventId }: Arrival, attempt: number): Promise<string> {
+    return (await store.selectLastError(db, consumer, eventId)) ?? gaveUp(attempt - 1);
+  }
+
+  function readOrRefuse(delivery: Arrival): Event {
+    if (delivery.invalidId !== undefined) throw new Unreadable(`its id is not a UUID: ${delivery.invalidId}`);
     try {
       return read(delivery);
     } catch (error) {
@@ -162,7 +174,7 @@ export function openInbox<Event>(options: InboxOptions<Event>): Inbox {
     }
   }
 
-  async function failed(delivery: Delivery, attempt: number, error: unknown): Promise<Outcome> {
+  async function failed(delivery: Arrival, attempt: number, error: unknown): Promise<Outcome> {
     if (error instanceof CommitUnknown) return unavailable(error);
     if (isUnavailable(error)) {
       // Where the database itself is away this fails too, and the attempt stays counted: what brings it down comes to an end.
@@ -170,23 +182,47 @@ export function openInbox<Event>(options: InboxOptions<Event>): Inbox {
       return unavailable(error);
     }
     const why = describeError(error);
-    if (error instanceof Problem || error instanceof Unreadable) return await bury(delivery, why);
-    if (attempt >= attemptsMax) return await bury(delivery, `gave up after ${attempt} attempts: ${why}`);
+    if (error instanceof Problem || error instanceof Unreadable) return await bury(delivery, attempt, why);
+    if (attempt >= attemptsMax) return await bury(delivery, attempt, `gave up after ${attempt} attempts: ${why}`);
+    return retryLater(delivery, attempt, error);
+  }
+
+  function retryLater(delivery: Arrival, attempt: number, error: unknown): Outcome {
     count("todoke.inbox.events", { consumer, result: "retry" });
     const about = { ...aboutEvent(delivery), [logFields.consumer]: consumer, [logFields.attempt]: attempt };
     options.onError?.(
       new ErrorAbout(`${consumer}: event ${delivery.eventId}, attempt ${attempt}`, { cause: error, about }),
     );
-    return retry(backoffMs(attempt, backoff), why);
+    return retry(backoffMs(attempt, backoff), describeError(error));
   }
 
-  async function bury(delivery: Delivery, why: string): Promise<Outcome> {
-    await transaction(db, async (tx) => {
-      if (await store.insertDead(tx, consumer, delivery, why)) await options.whenDead?.(tx, delivery, why);
-      await store.deleteAttempts(tx, consumer, delivery.eventId);
-    });
+  /**
+   * A database that is unavailable ends this with a throw, and the event comes again. Any other error is a refusal, which no
+   * wait ends by itself: it is counted, and in the end the event is dead-lettered without `whenDead`.
+   */
+  async function bury(delivery: Arrival, attempt: number, why: string): Promise<Outcome> {
+    try {
+      await deadLetter(delivery, why, options.whenDead);
+    } catch (error) {
+      if (error instanceof CommitUnknown || isUnavailable(error)) throw error;
+      if (attempt < 2 * attemptsMax) {
+        await store.updateLastError(db, consumer, delivery.eventId, why);
+        return retryLater(delivery, attempt, new Error("the event could not be dead-lettered", { cause: error }));
+      }
+      const withoutWhenDead = `${why}; whenDead failed and was left out: ${describeError(error)}`;
+      options.onError?.(new Error(`${consumer}: event ${delivery.eventId}: ${withoutWhenDead}`, { cause: error }));
+      await deadLetter(delivery, withoutWhenDead);
+    }
     count("todoke.inbox.events", { consumer, result: "dead" });
     return dead(why);
+  }
+
+  async function deadLetter(delivery: Arrival, why: string, whenDead?: InboxOptions<Event>["whenDead"]): Promise<void> {
+    const event = storable(delivery);
+    await transaction(db, async (tx) => {
+      if (await store.insertDead(tx, consumer, event, why)) await whenDead?.(tx, event, why);
+      await store.deleteAttempts(tx, consumer, event.eventId);
+    });
   }
 
   /** Nothing is known to be wrong with the event: it comes again, and the inbox finds out what took effect. */
@@ -211,7 +247,7 @@ export function openInbox<Event>(options: InboxOptions<Event>): Inbox {
       claims: store.deadLetters,
       queue: consumer,
       run: (jobs) => jobs.map(redrive),
-      settings: { batchMax: 10, concurrency: 10, attemptsMax, backoff },
+      settings: { batchMax: redrivesMax, concurrency: redrivesMax, attemptsMax, backoff },
       ...(options.wakeups && { wakeups: options.wakeups }),
       ...(options.topic !== undefined && { topic: options.topic }),
       ...(options.onError && { onError: options.onError }),

@@ -1,9 +1,10 @@
 /** All the SQL of the inbox. */
 import pg from "pg";
-import type { Delivery, Envelope } from "../bus/index.ts";
+import type { Envelope } from "../bus/index.ts";
 import { claims, type RedriveRequest } from "../claims/index.ts";
 import { type Db, type Queryable, statement, type Tx } from "../db/index.ts";
 import { deadTable } from "../dead/index.ts";
+import { storableText } from "./storable.ts";
 
 /** Marks the events as processed; returns the ids of those that were not yet. */
 export async function insertProcessed(tx: Tx, consumer: string, eventIds: readonly string[]): Promise<Set<string>> {
@@ -44,17 +45,41 @@ export async function deleteAttempts(tx: Tx, consumer: string, eventId: string):
   await tx.query(`delete from inbox_attempts where consumer = $1 and event_id = $2`, [consumer, eventId]);
 }
 
-/** Puts the event away whole and marks it, so that it is not tried again when it comes again. False: dealt with already. */
-export async function insertDead(tx: Tx, consumer: string, event: Delivery, why: string): Promise<boolean> {
+/** Records why the event could not be dead-lettered yet. */
+export async function updateLastError(db: Db, consumer: string, eventId: string, why: string): Promise<void> {
+  const text = `update inbox_attempts set last_error = $3, updated_at = now() where consumer = $1 and event_id = $2`;
+  await statement(db, { name: "inbox last error", text, values: [consumer, eventId, lastErrorOf(why)] });
+}
+
+export async function selectLastError(db: Db, consumer: string, eventId: string): Promise<string | undefined> {
+  const { rows } = await db.query<{ last_error: string | null }>(
+    `select last_error from inbox_attempts where consumer = $1 and event_id = $2`,
+    [consumer, eventId],
+  );
+  return rows[0]?.last_error ?? undefined;
+}
+
+const lastErrorMax = 2_000;
+const lastErrorOf = (why: string) => storableText(why.slice(0, lastErrorMax));
+
+/**
+ * Copies the event to `inbox_dlq` and marks it processed, so that a redelivery is ignored. Returns false if it was processed
+ * before. A row that was redriven and resolved outlives its mark: an event that comes again after that is dead again.
+ */
+export async function insertDead(tx: Tx, consumer: string, event: Envelope, why: string): Promise<boolean> {
   const marked = await tx.query(
     `insert into processed_events (consumer, event_id, result) values ($1, $2, 'dead') on conflict do nothing`,
     [consumer, event.eventId],
   );
   if (marked.rowCount === 0) return false;
   await tx.query(
-    `insert into inbox_dlq
+    `insert into inbox_dlq as d
        (consumer, event_id, event_type, subject, aggregate_key, occurred_at, headers, payload, last_error)
-     values ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+     on conflict (consumer, event_id) do update
+        set status = 'DEAD', attempt_count = 0, dead_at = now(), resolved_at = null, headers = excluded.headers,
+            payload = excluded.payload, last_error = excluded.last_error
+      where d.status = 'RESOLVED'`,
     [
       consumer,
       event.eventId,
@@ -64,7 +89,7 @@ export async function insertDead(tx: Tx, consumer: string, event: Delivery, why:
       event.occurredAt,
       JSON.stringify(event.headers),
       event.payload,
-      why.replaceAll("\0", "\uFFFD").slice(0, 2_000),
+      lastErrorOf(why),
     ],
   );
   return true;

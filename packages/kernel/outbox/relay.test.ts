@@ -183,3 +183,46 @@ test("the backlog counts what is claimable apart from what waits behind a failed
   await append(t.db, event("b", 2));
   expect((await outboxBacklog(t.db)).oldestClaimableMs).toBeGreaterThan(0);
 });
+
+test("each event gets its own outcome, also beside one that cannot be encoded", async () => {
+  await using t = await testDatabase();
+  const { bus, published } = recordingBus((e) => (e.aggregateKey === "large" ? dead("too large") : done));
+  const encode = ({ payload }: { payload: string }) => {
+    if (payload.includes("garbled")) throw new Error("no such field");
+    return new TextEncoder().encode(payload);
+  };
+  await append(t.db, event("garbled"), event("fine"), event("large"), event("good"));
+  await relay({ db: t.db, bus, encode }).runOnce();
+  const { rows } = await t.db.query(`select aggregate_key, status, last_error from outbox_events order by position`);
+  expect(rows).toEqual([
+    { aggregate_key: "garbled", status: "FAILED", last_error: "cannot be encoded: Error: no such field" },
+    { aggregate_key: "fine", status: "PUBLISHED", last_error: null },
+    { aggregate_key: "large", status: "FAILED", last_error: "too large" },
+    { aggregate_key: "good", status: "PUBLISHED", last_error: null },
+  ]);
+  expect(published.map(({ aggregateKey }) => aggregateKey)).toEqual(["fine", "good"]);
+});
+
+test("an event whose publish fails is retried with backoff, and the attempt is counted", async () => {
+  await using t = await testDatabase();
+  const { bus } = recordingBus((e) => {
+    if (e.aggregateKey === "throws") throw new Error("a bug in the adapter");
+    return retry(0, "not stored");
+  });
+  for (const key of ["throws", "answers"]) {
+    await append(t.db, event(key));
+    const r = relay({ db: t.db, bus, settings: { backoff: { baseMs: 600_000, capMs: 600_000 } } });
+    expect(await r.runOnce()).toMatchObject({ claimed: 1, retry: 1 });
+    expect(await r.runOnce()).toMatchObject({ claimed: 0 });
+  }
+  const { rows } = await t.db.query(`select distinct status, attempt_count from outbox_events`);
+  expect(rows).toEqual([{ status: "PENDING", attempt_count: 1 }]);
+});
+
+test("the age of the backlog leaves out events that wait for a retry", async () => {
+  await using t = await testDatabase();
+  const { bus } = recordingBus(() => retry(0, "not stored"));
+  await append(t.db, event("a"));
+  await relay({ db: t.db, bus, settings: { backoff: { baseMs: 600_000, capMs: 600_000 } } }).runOnce();
+  expect(await outboxBacklog(t.db)).toEqual({ pending: 1, inFlight: 0, failed: 0, oldestClaimableMs: 0 });
+});

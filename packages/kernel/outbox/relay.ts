@@ -13,7 +13,7 @@ import {
   dead,
   describeError,
   inWaves,
-  type Lease,
+  type Leases,
   type Outcome,
   release,
   retry,
@@ -57,15 +57,15 @@ export function relay({
   let unavailable = 0;
 
   /** Publishes events of different aggregates at once; answers each in its place. */
-  async function publishWave(jobs: readonly Job[], lease: Lease): Promise<readonly Outcome[]> {
+  async function publishWave(jobs: readonly Job[], leases: Leases): Promise<readonly Outcome[]> {
     const encoded = jobs.map(encodeSafely);
     const ready = jobs.flatMap((job, place) => {
       const payload = encoded[place];
       return payload instanceof Uint8Array ? [{ job, payload }] : [];
     });
-    const outcomes = ready.length > 0 ? await publish(ready, lease) : [];
+    const outcomes = ready.length > 0 ? await publish(ready, leases) : [];
     // What the bus gives back untried (it is full, nobody has a queue) is not to be taken right back.
-    lease.rest(Math.max(0, ...outcomes.map((outcome) => (outcome.kind === "release" ? outcome.inMs : 0))));
+    leases.rest(Math.max(0, ...outcomes.map((outcome) => (outcome.kind === "release" ? outcome.inMs : 0))));
     const answers = outcomes.values();
     return jobs.map((job, place) => {
       const payload = encoded[place];
@@ -89,12 +89,12 @@ export function relay({
     }
   }
 
-  async function publish(ready: readonly Encoded[], lease: Lease): Promise<readonly Outcome[]> {
+  async function publish(ready: readonly Encoded[], leases: Leases): Promise<readonly Outcome[]> {
     const startedAt = performance.now();
     const spans = ready.map(({ job }) => spanOf(job));
     const outcomes = await askBus(
       ready.map(({ job, payload }, place) => envelope(job, payload, spans[place]?.headers)),
-      lease,
+      leases,
     );
     const tookMs = performance.now() - startedAt;
     ready.forEach(({ job }, place) => {
@@ -106,7 +106,7 @@ export function relay({
     return outcomes;
   }
 
-  async function askBus(envelopes: readonly Envelope[], lease: Lease): Promise<readonly Outcome[]> {
+  async function askBus(envelopes: readonly Envelope[], leases: Leases): Promise<readonly Outcome[]> {
     try {
       const outcomes = await bus.publish(envelopes);
       unavailable = 0;
@@ -114,7 +114,7 @@ export function relay({
     } catch (error) {
       if (!(error instanceof BusUnavailable)) return envelopes.map(() => retry(0, describeError(error)));
       count("todoke.outbox.unavailable", { worker: name });
-      lease.rest(backoffMs(++unavailable, restBackoff));
+      leases.rest(backoffMs(++unavailable, restBackoff));
       return envelopes.map(() => release(describeError(error)));
     }
   }
@@ -124,8 +124,8 @@ export function relay({
     name,
     claims: outboxEvents,
     settings: { batchMax: 500, concurrency: 1_500, ...options.settings },
-    run(jobs, lease) {
-      const outcomes = inWaves(jobs, (wave) => publishWave(wave, lease));
+    run(jobs, leases) {
+      const outcomes = inWaves(jobs, (wave) => publishWave(wave, leases));
       return jobs.map((_, place) => outcomes.then((all) => all[place] as Outcome));
     },
   });

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { transaction } from "../db/index.ts";
 import { testDatabase } from "../testing/index.ts";
 import { inboxForgetsTooSoon, removeFinished, retentionOf } from "./index.ts";
 
@@ -42,4 +43,42 @@ test("an inbox that forgets before the broker does is a fault, told with the num
   expect(inboxForgetsTooSoon({ inboxMs: 7 * dayMs, brokerMs: 7 * dayMs, redriveMs: 1 * dayMs })).toMatch(
     /kept for 7 days.*at least 8 days/,
   );
+});
+
+test("an idempotency key goes when it has expired, and not before, however old it is", async () => {
+  await using t = await testDatabase();
+  await t.db.query(
+    `insert into idempotency_keys (scope, idem_key, request_hash, created_at, expires_at)
+     select 's', key, sha256(''), now() - interval '1 year', now() + ends
+       from (values ('expired', interval '-1 second'), ('valid', interval '1 hour')) as k(key, ends)`,
+  );
+  expect(await removeFinished(t.db, retentionOf.idempotencyKeys())).toBe(1);
+  expect((await t.db.query(`select idem_key from idempotency_keys`)).rows).toEqual([{ idem_key: "valid" }]);
+});
+
+test("a dead letter goes by the age of its resolution, and stays while it is not resolved", async () => {
+  await using t = await testDatabase();
+  await t.db.query(
+    `insert into inbox_dlq (consumer, event_id, event_type, subject, aggregate_key, occurred_at, headers, payload, dead_at,
+                            status, resolved_at, lease_until)
+     select 'c', gen_random_uuid(), 'T', 's', name, 'never', '{}', '', now() - interval '1 year', status,
+            now() - resolved, case when status = 'PROCESSING' then now() end
+       from (values ('old', 'RESOLVED', interval '2 hours'), ('new', 'RESOLVED', interval '1 minute'),
+                    ('dead', 'DEAD', null), ('asked', 'PENDING', null), ('held', 'PROCESSING', null)) as d(name, status, resolved)`,
+  );
+  expect(await removeFinished(t.db, retentionOf.resolvedDeadLetters(hourMs))).toBe(1);
+  const { rows } = await t.db.query(`select aggregate_key as name from inbox_dlq order by 1`);
+  expect(rows.map(({ name }) => name)).toEqual(["asked", "dead", "held", "new"]);
+});
+
+test("rows that another transaction has locked are left to the next run", async () => {
+  await using t = await testDatabase();
+  await t.db.query(`insert into processed_events (consumer, event_id, processed_at)
+                    values ('c', gen_random_uuid(), now() - interval '1 year'), ('locked', gen_random_uuid(), now() - interval '1 year')`);
+  const removed = await transaction(t.db, async (tx) => {
+    await tx.query(`select from processed_events where consumer = 'locked' for update`);
+    return removeFinished(t.open(), retentionOf.processedEvents());
+  });
+  expect(removed).toBe(1);
+  expect(await removeFinished(t.db, retentionOf.processedEvents())).toBe(1);
 });

@@ -9,7 +9,7 @@ import { gather } from "../gather/index.ts";
 import { Problem } from "../problem/index.ts";
 import { count } from "../telemetry/index.ts";
 import { backoffMs } from "./backoff.ts";
-import type { Lease, WorkerSettings } from "./index.ts";
+import type { Leases, WorkerSettings } from "./index.ts";
 import { dead, type JobOutcome, type Outcome, release, retry } from "./outcome.ts";
 
 export type Ended = JobOutcome["kind"] | "leaseLost";
@@ -18,7 +18,7 @@ export interface HeldOptions<Row extends object> {
   readonly name: string;
   readonly db: Db;
   readonly claims: Claims<Row>;
-  readonly run: (jobs: readonly Claimed<Row>[], lease: Lease) => readonly Promise<JobOutcome>[];
+  readonly run: (jobs: readonly Claimed<Row>[], leases: Leases) => readonly Promise<JobOutcome>[];
   readonly settings: WorkerSettings;
   readonly onError: (step: string, error: unknown) => void;
   readonly onDead: (job: Claimed<Row>, why: string) => void;
@@ -62,21 +62,22 @@ export function heldJobs<Row extends object>(options: HeldOptions<Row>): Held<Ro
   });
 
   function begin(jobs: readonly Job[]): Promise<Ended>[] {
-    const abort = new AbortController();
+    const aborts = new Map<Claimed<object>, AbortController>(jobs.map((job) => [job, new AbortController()]));
+    const abortOf = (job: Claimed<object>) => aborts.get(job) as AbortController;
     const fit = jobs.filter((job) => job.claim.attempt <= settings.attemptsMax);
-    const running = start(fit, { signal: abort.signal, rest });
+    const running = start(fit, { of: (job) => ({ signal: abortOf(job).signal, rest }), rest });
     const outcomes = new Map(fit.map((job, place) => [job, running[place]]));
     return jobs.map((job) => {
       const ended = finish(job, outcomes.get(job) ?? Promise.resolve(gaveUp(job)));
-      held.set(job, { abort, leaseEndsAt: performance.now() + settings.leaseMs, ended });
+      held.set(job, { abort: abortOf(job), leaseEndsAt: performance.now() + settings.leaseMs, ended });
       return ended;
     });
   }
 
-  function start(jobs: readonly Job[], lease: Lease): readonly Promise<JobOutcome>[] {
+  function start(jobs: readonly Job[], leases: Leases): readonly Promise<JobOutcome>[] {
     if (jobs.length === 0) return [];
     try {
-      return run(jobs, lease);
+      return run(jobs, leases);
     } catch (error) {
       return jobs.map(() => Promise.reject(error));
     }
@@ -134,14 +135,13 @@ export function heldJobs<Row extends object>(options: HeldOptions<Row>): Held<Ro
   async function abandon(graceMs: number): Promise<void> {
     for (const { abort } of held.values()) abort.abort(new Error("the worker is stopping"));
     await drained(graceMs);
-    const rest = [...held.keys()];
-    for (const job of rest) held.delete(job); // From here on, what these jobs say no longer counts.
-    await claims
-      .settle(
-        db,
-        rest.map((job) => ({ claim: job.claim, outcome: release("the worker stopped before it was finished") })),
-      )
-      .catch((error) => onError("release", error));
+    const abandoned = [...held.keys()];
+    for (const job of abandoned) held.delete(job); // From here on, what these jobs say no longer counts.
+    const outcome = release("the worker stopped before it was finished");
+    // Together; and one by one where the table refuses one of them, so that only that one waits for its lease to expire.
+    const released = await Promise.allSettled(abandoned.map((job) => settleTogether({ job, outcome })));
+    const errors = new Set(released.flatMap((each) => (each.status === "rejected" ? [each.reason] : [])));
+    for (const error of errors) onError("release", error);
   }
 
   return {

@@ -57,6 +57,12 @@ export interface Lease {
   rest(ms: number): void;
 }
 
+/** The leases of jobs that were claimed together. Each is lost alone: another job's lease says nothing about this one's. */
+export interface Leases extends Pick<Lease, "rest"> {
+  /** The lease of one of the jobs that `run` was given. */
+  of(job: Claimed<object>): Lease;
+}
+
 export interface WorkerOptions<Row extends object> {
   /** For metrics, and for the operator who looks at locked_by. */
   readonly name: string;
@@ -64,7 +70,7 @@ export interface WorkerOptions<Row extends object> {
   readonly claims: Claims<Row>;
   readonly queue?: string;
   /** Starts the jobs and answers each in its place. A rejection is a retry, or the end of it when it is a Problem. */
-  readonly run: (jobs: readonly Claimed<Row>[], lease: Lease) => readonly Promise<JobOutcome>[];
+  readonly run: (jobs: readonly Claimed<Row>[], leases: Leases) => readonly Promise<JobOutcome>[];
   readonly settings?: Partial<WorkerSettings>;
   readonly wakeups?: Wakeups;
   /** The topic whose signals wake this worker. */

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { type Claimed, claims } from "../claims/index.ts";
 import { type Db, transaction } from "../db/index.ts";
 import { openOutbox, outboxEvents } from "../outbox/index.ts";
@@ -40,7 +40,7 @@ function workerOn(
     name: "test",
     db,
     claims: outboxEvents,
-    run: (jobs, { signal }) => jobs.map((job) => run(job, signal)),
+    run: (jobs, leases) => jobs.map((job) => run(job, leases.of(job).signal)),
     settings: { pollMs: 20, ...options.settings },
     ...(options.wakeups && { wakeups: options.wakeups }),
     ...(options.topic && { topic: options.topic }),
@@ -362,4 +362,57 @@ test("the backoff doubles from its base to its cap, and spreads by half either w
   const at = (attempt: number, random: number) => backoffMs(attempt, { baseMs: 1_000, capMs: 60_000 }, () => random);
   expect([1, 2, 3, 6, 50].map((attempt) => at(attempt, 0.5))).toEqual([2_000, 4_000, 8_000, 60_000, 60_000]);
   expect([at(1, 0), at(1, 1)]).toEqual([1_000, 3_000]);
+});
+
+test("a claim whose result takes longer than the lease is dropped: another worker may hold the rows by then", async () => {
+  await using t = await testDatabase();
+  await append(t.db, "a");
+  const now = performance.now.bind(performance);
+  let aheadMs = 0;
+  using _ = vi.spyOn(performance, "now").mockImplementation(() => now() + aheadMs);
+  const stalling: typeof outboxEvents = {
+    ...outboxEvents,
+    async claim(db, request) {
+      const jobs = await outboxEvents.claim(db, request);
+      aheadMs += 30_000;
+      return jobs;
+    },
+  };
+  let runs = 0;
+  const run = (jobs: readonly unknown[]) => {
+    runs += jobs.length;
+    return jobs.map(async () => done);
+  };
+  const w = worker({ name: "test", db: t.db, claims: stalling, run, settings: { leaseMs: 30_000 } });
+  expect(await w.runOnce()).toMatchObject({ claimed: 0 });
+  expect(runs).toBe(0);
+});
+
+test("leases are renewed while a stop waits for running jobs", async () => {
+  await using t = await testDatabase();
+  await append(t.db, "a");
+  let renewals = 0;
+  const counting: typeof outboxEvents = {
+    ...outboxEvents,
+    renew(db, held, leaseMs) {
+      if (held.length > 0) renewals++;
+      return outboxEvents.renew(db, held, leaseMs);
+    },
+  };
+  const begun = Promise.withResolvers<void>();
+  const finish = Promise.withResolvers<Outcome>();
+  const run = (jobs: readonly unknown[]) =>
+    jobs.map(() => {
+      begun.resolve();
+      return finish.promise;
+    });
+  const settings = { leaseMs: 300, drainMs: 60_000 };
+  const w = worker({ name: "test", db: t.db, claims: counting, run, settings });
+  w.start();
+  await begun.promise;
+  const stopped = w.stop();
+  const before = renewals;
+  await until("it is renewed during the stop", () => renewals > before);
+  finish.resolve(done);
+  await stopped;
 });

@@ -8,6 +8,7 @@
  *  - what is kept to be taken once is handed out once, to one taker, and not after its time.
  */
 import type { Role } from "@todoke/http";
+import type { Tx } from "@todoke/kernel/db";
 
 export const userStatuses = ["ACTIVE", "SUSPENDED", "DELETED"] as const;
 export type UserStatus = (typeof userStatuses)[number];
@@ -100,8 +101,11 @@ export interface SessionStore extends AsyncDisposable {
   /** The provider's tokens of a session, for its log-out. */
   tokensOf(sessionId: string): Promise<ProviderTokens | undefined>;
 
-  /** Takes over what account says of a user, unless something newer is known. Not ACTIVE ends the user's sessions too. */
-  know(user: KnownUser): Promise<void>;
+  /**
+   * Takes over what account says of a user, unless something newer is known. Not ACTIVE ends the user's sessions too. A
+   * store in PostgreSQL does so within `tx` where one is given, and takes no other connection; one in Redis ignores it.
+   */
+  know(user: KnownUser, tx?: Tx): Promise<void>;
 
   /** To one process at a time, for `holdMs`; undefined when another has it or nothing is due. */
   takeRefresh(sessionId: string, holdMs: number): Promise<Refresh | undefined>;

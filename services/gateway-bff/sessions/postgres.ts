@@ -5,7 +5,7 @@
  * A session is written as seen only when it was last seen a twentieth of the idle time ago or more, and nobody waits for
  * that. So a session that is not used ends after the idle time or up to a twentieth of it sooner, and never later.
  */
-import { type Db, transaction } from "@todoke/kernel/db";
+import { type Db, type Tx, transaction } from "@todoke/kernel/db";
 import { gather } from "@todoke/kernel/gather";
 import { type RetentionPolicy, removeFinished } from "@todoke/kernel/retention";
 import { openEncryption } from "./encryption.ts";
@@ -82,13 +82,14 @@ export function postgresSessions(db: Db, settings: SessionSettings): SessionStor
       return opened(await turns.selectTokens(db, sessionId, idleMs), sessionId) as ProviderTokens | undefined;
     },
 
-    async know(user) {
-      if (user.status === "ACTIVE") return void (await sql.upsertKnownUser(db, user));
+    async know(user, within) {
+      if (user.status === "ACTIVE") return void (await sql.upsertKnownUser(within ?? db, user));
       // Two statements: what the second one ends includes a session that was made while the first waited for its lock.
-      await transaction(db, async (tx) => {
+      const shutOut = async (tx: Tx) => {
         if (await sql.upsertKnownUser(tx, user))
           await tx.query(sql.deletionOf(endingOf("allOfUser", user.userId, null)));
-      });
+      };
+      await (within ? shutOut(within) : transaction(db, shutOut));
     },
 
     async takeRefresh(sessionId, holdMs) {

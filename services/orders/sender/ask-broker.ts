@@ -58,7 +58,7 @@ export function askBroker({ db, broker, settings, tell, onError, ...waking }: As
     db,
     claims: ordersInDoubt,
     queue: broker.name,
-    run: (orders, { signal }) => orders.map((order) => ask(order, signal)),
+    run: (orders, leases) => orders.map((order) => ask(order, leases.of(order).signal)),
     settings: { concurrency, batchMax: concurrency, leaseMs, pollMs, attemptsMax: Number.MAX_SAFE_INTEGER },
     onError,
     ...waking,

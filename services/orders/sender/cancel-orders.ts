@@ -59,7 +59,7 @@ export function cancelOrders({ db, broker, settings, tell, onError, ...waking }:
     db,
     claims: cancelRequests,
     queue: broker.name,
-    run: (requests, { signal }) => requests.map((request) => cancel(request, signal)),
+    run: (requests, leases) => requests.map((request) => cancel(request, leases.of(request).signal)),
     settings: { concurrency, batchMax: concurrency, leaseMs, pollMs, attemptsMax: Number.MAX_SAFE_INTEGER },
     onError,
     ...waking,

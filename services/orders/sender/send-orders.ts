@@ -155,7 +155,7 @@ export function sendOrders({ db, broker, settings, tell, onError, ...waking }: S
     db,
     claims: ordersToSend,
     queue: broker.name,
-    run: (orders, lease) => orders.map((order) => work(order, lease)),
+    run: (orders, leases) => orders.map((order) => work(order, leases.of(order))),
     // An order in doubt is never given up, so the count of attempts is ours to judge.
     settings: { concurrency, batchMax: concurrency, leaseMs, pollMs, attemptsMax: Number.MAX_SAFE_INTEGER },
     onError,

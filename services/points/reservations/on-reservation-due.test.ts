@@ -152,3 +152,17 @@ test.each(cuts)(
     expect(await t.dueEvents()).toHaveLength(2);
   },
 );
+
+test("grants, refusals and redrives need no connection but that of their own transaction", async () => {
+  await using t = await setup();
+  await t.add("u_1", 2n ** 63n - 1n);
+  await t.reserve();
+  await t.reserve({ user: "u_2" });
+  await t.scheduler().lookOnce();
+  const { work, redrive } = t.pieces(t.open({ poolMax: 1, connectTimeoutMs: 30_000 }));
+  expect((await work(await t.dueEvents())).sort()).toEqual(["dead", "done"]);
+  const [dead] = await deadEvents(t.db, { consumer: "points" });
+  await redriveDead(t.db, [dead?.dlqId ?? 0n], asked);
+  expect(await redrive()).toMatchObject({ dead: 1 });
+  expect(await t.statuses()).toEqual({ DONE: 1, FAILED: 1 });
+});
