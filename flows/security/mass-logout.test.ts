@@ -1,6 +1,6 @@
 /**
  * A provider that logs everybody out at once is heard to the last token, though strangers at its own address send forged
- * ones meanwhile; and strangers are limited as everybody is. With the limits as they are by default.
+ * ones meanwhile; and strangers are limited as everybody is.
  */
 import { generateKeyPairSync, type KeyObject, randomUUID, sign } from "node:crypto";
 import { once } from "node:events";
@@ -18,7 +18,7 @@ beforeAll(async () => {
     gateways: 2,
     settings: {
       OIDC_ISSUER: provider.issuer,
-      GATEWAY_BFF_LIMIT_WRITE: "120/60s",
+      GATEWAY_BFF_LIMIT_WRITE: "120/3600s",
       GATEWAY_BFF_LIMIT_ADDRESS: "6000/60s",
     },
   });
@@ -71,8 +71,8 @@ async function say(token: string, n: number): Promise<number> {
 
 const countOf = (statuses: readonly number[]) => Object.groupBy(statuses, (status) => status);
 
-test("five hundred genuine log-outs at once end five hundred sessions; as many forged ones are refused and held back", async () => {
-  const count = 500;
+test("two hundred genuine log-outs at once end two hundred sessions; as many forged ones are refused and held back", async () => {
+  const count = 200;
   const user = await all.makeUser("everybody");
   await all.openSession(user);
   await all.db.query(
@@ -91,8 +91,9 @@ test("five hundred genuine log-outs at once end five hundred sessions; as many f
   expect(Object.keys(countOf(heard))).toEqual(["200"]);
   const { 400: looked = [], 429: held = [], ...others } = countOf(refused);
   expect(others).toEqual({});
-  // A third of the quota of writes at once, and what comes back while this runs.
-  expect(looked.length).toBeLessThan(count / 2);
+  // A third of the quota of writes and one more at once, and one in half a minute while this runs.
+  expect(looked.length).toBeGreaterThan(0);
+  expect(looked.length).toBeLessThan(60);
   expect(held.length + looked.length).toBe(count);
   const { rows } = await all.db.query(`select count(*)::int from gateway_bff.sessions where issuer = $1`, [
     provider.issuer,

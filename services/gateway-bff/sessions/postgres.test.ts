@@ -183,3 +183,14 @@ test("a log-in waits for the log-out at the provider that is being recorded, and
     await t.db.query("delete from provider_logouts");
   }
 });
+
+test("what is written late of when a session was seen does not take it back", async () => {
+  await using t = await postgresStage();
+  const store = t.open();
+  await store.know(known());
+  const { sessionId } = await store.create(logIn());
+  const seen = async () => (await t.db.query(`select last_seen_at::text as at from sessions`)).rows[0]?.at;
+  const before = await seen();
+  await updateSeen(t.db, [{ sessionId, seenAt: new Date(Date.now() - idleMs / 2).toISOString() }], idleMs);
+  expect(await seen()).toBe(before);
+});
