@@ -158,8 +158,8 @@ export async function openSession(db: Db, { userId, roles, version }: User): Pro
   );
   await db.query(
     `insert into gateway_bff.sessions (session_id, token_sha256, user_id, client, issuer, subject, provider_tokens,
-                                       created_at, last_seen_at, ends_at)
-     values (gen_random_uuid(), $1, $2, 'native', 'i', 's', '', now(), now(), now() + interval '1 hour')`,
+                                       created_at, last_seen_at, ends_at, authenticated_at)
+     values (gen_random_uuid(), $1, $2, 'native', 'i', 's', '', now(), now(), now() + interval '1 hour', now())`,
     [hash("sha256", token, "buffer"), userId],
   );
   return token;

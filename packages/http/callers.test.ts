@@ -1,3 +1,4 @@
+import type { FastifyRequest } from "fastify";
 import { expect, test } from "vitest";
 import { buildHttpApp } from "./app.ts";
 import { bearerAuthentication, everybody, mayCall, type Principal, type Rule, requires } from "./callers.ts";
@@ -89,4 +90,25 @@ test("an app with a route that has no rule does not start, and says which", asyn
     scope.get("/forgotten", { schema: { operationId: "forgotten" } }, async () => ({}));
   });
   await expect(async () => app.ready()).rejects.toThrow("nobody says who may call GET /forgotten");
+});
+
+test("the log names who was refused and from where, and every request that only the role of an admin lets through", async () => {
+  const lines: string[] = [];
+  const log = { stream: { write: (line: string) => void lines.push(line) } };
+  await using app = await buildHttpApp({ title: "t", version: "0", log });
+  const principals: Record<string, Principal> = { alice, admin };
+  const authenticate = ({ headers }: FastifyRequest) => principals[String(headers["x-who"])] ?? alice;
+  const schema = { operationId: "see" };
+  app.get("/users/:user_id", { ...requires(authenticate, { user: "own", admin: true }), schema }, async () => ({}));
+  const logged = async (who: string, user: string) => {
+    lines.length = 0;
+    await app.inject({ url: `/users/${user}`, headers: { "x-who": who } });
+    return lines
+      .map((line) => JSON.parse(line))
+      .map(({ msg, address, caller, user_id }) => [msg, address, caller, user_id]);
+  };
+  expect(await logged("alice", "alice")).toEqual([]);
+  expect(await logged("alice", "bob")).toEqual([["refused", "127.0.0.1", "user:alice", undefined]]);
+  expect(await logged("admin", "root")).toEqual([]);
+  expect(await logged("admin", "bob")).toEqual([["admin", "127.0.0.1", "user:root", "bob"]]);
 });

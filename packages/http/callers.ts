@@ -6,6 +6,7 @@
  * Identity comes from two things only: an API key, or a short-lived token that another service has signed (tokens.ts). No
  * header that merely names a user is ever looked at.
  */
+import { logFields } from "@todoke/kernel/telemetry";
 import type { FastifyInstance, FastifyRequest, RouteOptions } from "fastify";
 import { forbidden, unauthenticated } from "./problems.ts";
 
@@ -80,9 +81,30 @@ export const requires = (authenticate: Authenticate, rule: Rule) => ({
 export const everybody = { config: { rule: { everybody: true } } } as const;
 
 function letIn(request: FastifyRequest, principal: Principal, rule: Rule): void {
-  if (!mayCall(principal, rule, request.params as { user_id?: string })) throw forbidden(refusalOf(principal, rule));
+  const params = request.params as { user_id?: string };
+  // Before the decision: the log names who was refused.
   request.principal = principal;
   request.caller = principal.name;
+  if (!mayCall(principal, rule, params)) throw forbidden(refusalOf(principal, rule));
+  if (isLetInAsAdmin(principal, rule, params)) {
+    request.log.info(
+      { req: request, ...whoAsks(request), ...(params.user_id && { user_id: params.user_id }) },
+      "admin",
+    );
+  }
+}
+
+/** Whether nothing but the role ADMIN lets this user in: it is about others, and is worth a line in the log. */
+export function isLetInAsAdmin(principal: Principal, rule: Rule, params: { readonly user_id?: string }): boolean {
+  if (principal.kind !== "user" || !rule.admin || !principal.roles.includes("ADMIN")) return false;
+  const { admin: _admin, ...others } = rule;
+  return !mayCall(principal, others, params);
+}
+
+/** Where a request comes from and who sent it, for the log. */
+export function whoAsks(request: FastifyRequest): Record<string, string> {
+  const { server, caller } = request;
+  return { [logFields.address]: server.sourceOf(request), ...(caller && { [logFields.caller]: caller }) };
 }
 
 export function mayCall(principal: Principal, rule: Rule, { user_id }: { readonly user_id?: string }): boolean {
@@ -109,6 +131,7 @@ function refusalOf(principal: Principal, rule: Rule): string {
 
 export function knowCallers(app: FastifyInstance): void {
   app.decorateRequest("caller", "");
+  app.decorate("sourceOf", ({ ip }) => ip);
   app.decorateRequest("principal", undefined);
 }
 
@@ -130,8 +153,12 @@ declare module "fastify" {
     /** Who may call; see `requires`. */
     rule?: Rule;
   }
+  interface FastifyInstance {
+    /** The address that a request comes from; a service behind proxies of ours knows better than the socket. */
+    sourceOf: (request: FastifyRequest) => string;
+  }
   interface FastifyRequest {
-    /** The name of who was let in by `requires`; empty on a route that lets everybody in. */
+    /** The name of who asked, once `requires` knows it; empty on a route that lets everybody in. */
     caller: string;
     principal: Principal | undefined;
   }

@@ -33,6 +33,8 @@ test("only the page's own script runs", async () => {
   expect(policy).toContain(`script-src 'self' 'sha256-${hash("sha256", inline, "base64")}'`);
   expect(policy).toContain("default-src 'none'");
   expect(policy).toContain("connect-src 'self'");
+  expect(policy).toContain("form-action 'none'");
+  expect(page.headers["referrer-policy"]).toBe("no-referrer");
   expect(policy).not.toMatch(/unsafe-eval|script-src[^;]*unsafe-inline|https?:/);
 });
 

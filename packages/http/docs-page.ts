@@ -5,6 +5,7 @@
 import { hash } from "node:crypto";
 import type { HttpApp } from "./app.ts";
 import { everybody } from "./callers.ts";
+import { pageHeaders } from "./page-headers.ts";
 
 export interface DocsPageOptions {
   readonly title?: string;
@@ -25,7 +26,7 @@ export async function docsPage(app: HttpApp, options: DocsPageOptions = {}): Pro
       // Scalar hands its copy of the document to every site; nothing here is for the scripts of others.
       for (const name of ["access-control-allow-origin", "access-control-allow-methods"]) reply.removeHeader(name);
       if (String(reply.getHeader("content-type")).startsWith("text/html")) {
-        reply.header("content-security-policy", policyFor(String(payload)));
+        reply.headers(headersFor(String(payload)));
       }
     });
     await page.register(scalar, {
@@ -51,17 +52,14 @@ const offline = {
 } as const;
 
 /** Only the scripts of the page as we made it run: those from here, and the one line inside it by its hash. */
-function policyFor(html: string): string {
+function headersFor(html: string): Record<string, string> {
   const inline = html.matchAll(/<script(?![^>]*\ssrc=)[^>]*>([\s\S]*?)<\/script>/g);
   const hashes = inline.map(([, script = ""]) => `'sha256-${hash("sha256", script, "base64")}'`).toArray();
-  return [
-    "default-src 'none'",
+  return pageHeaders([
     `script-src 'self' ${hashes.join(" ")}`,
     "style-src 'unsafe-inline'", // Scalar writes its styles into the page.
     "img-src 'self' data:",
     "font-src 'self' data:",
     "connect-src 'self'",
-    "frame-ancestors 'none'",
-    "base-uri 'none'",
-  ].join("; ");
+  ]);
 }

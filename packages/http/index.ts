@@ -21,6 +21,7 @@ export {
   type Authenticate,
   bearerAuthentication,
   everybody,
+  isLetInAsAdmin,
   mayCall,
   type Principal,
   type Proofs,
@@ -30,6 +31,7 @@ export {
   roles,
   type Scope,
   scopes,
+  whoAsks,
 } from "./callers.ts";
 export { type CircuitBreaker, type CircuitBreakerOptions, circuitBreaker } from "./circuit-breaker.ts";
 export { type DocsPageOptions, docsPage } from "./docs-page.ts";
@@ -42,6 +44,7 @@ export { ProblemView } from "./openapi.ts";
 export { buildOpsApp, type OpsOptions, opsPortOf } from "./ops.ts";
 export { type OutboxRoutesOptions, outboxRoutes } from "./outbox-routes.ts";
 export { cursorOf, NextCursor, PageQuery, page } from "./page.ts";
+export { pageHeaders } from "./page-headers.ts";
 export { problemOfFailure } from "./problem-handler.ts";
 export * as problems from "./problems.ts";
 export { prometheusName } from "./prometheus.ts";

@@ -8,6 +8,7 @@
 import { CommitUnknown, isUnavailable } from "@todoke/kernel/db";
 import { Problem } from "@todoke/kernel/problem";
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { whoAsks } from "./callers.ts";
 import * as problems from "./problems.ts";
 import { problemOfValidation } from "./validation.ts";
 
@@ -120,7 +121,7 @@ export function refuseUnknownRoute(app: FastifyInstance, request: FastifyRequest
 
 /** A refusal is worth a line; a failure is worth its causes. */
 function tellTheLog(problem: Problem, request: FastifyRequest): void {
-  const line = { req: request, status: problem.status, code: problem.code };
+  const line = { req: request, status: problem.status, code: problem.code, ...whoAsks(request) };
   const because = problem.cause !== undefined && { err: problem.cause };
   if (problem.status >= 500) request.log.error({ ...line, ...because }, "failed");
   else request.log.info(line, "refused");

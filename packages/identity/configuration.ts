@@ -91,6 +91,8 @@ function metadataOf(client: Client): ClientMetadata {
     redirect_uris: [...redirectUris],
     post_logout_redirect_uris: [...postLogoutRedirectUris],
     grant_types: ["authorization_code", "refresh_token"],
+    // When the user has logged in here is in every ID token, as with Keycloak.
+    require_auth_time: true,
     // The name of the session here (`sid`) is in the ID token, and in what is told of a log-out.
     ...(backchannelLogoutUri && {
       backchannel_logout_uri: backchannelLogoutUri,

@@ -21,6 +21,8 @@ export interface Settings {
   readonly isLoopback: boolean;
   /** Whole addresses and schemes at which log-ins of native clients may end. */
   readonly nativeRedirects: readonly string[];
+  /** How old a log-in may be for deleting an account, and for acts of admins. 0: that is not asked. */
+  readonly reauthenticateMs: number;
   readonly signingKey: SigningKey;
   readonly sessions: SessionSettings;
   /** Where sessions and limits are; in PostgreSQL, where it is not set. */
@@ -49,6 +51,7 @@ export function readSettings(env: Env, faults: string[]): Settings {
     origin: origin.origin,
     isLoopback: isLoopback(origin),
     nativeRedirects: readNativeRedirects(env, faults),
+    reauthenticateMs: whole("GATEWAY_BFF_REAUTHENTICATE_MINUTES", 15, [0, 24 * 60]) * minuteMs,
     signingKey: readSigningKey(env, "GATEWAY_BFF_TOKEN_KEY", faults) ?? newSigningKey("none"),
     sessions: {
       idleMs: whole("GATEWAY_BFF_SESSION_IDLE_MINUTES", 30, [1, 24 * 60]) * minuteMs,

@@ -8,6 +8,8 @@ export interface Deps {
   readonly authenticate: Authenticate;
   readonly sessions: SessionStore;
   readonly upstreams: Upstreams;
+  /** How long ago a user may have proven who they are, for what needs a fresh log-in. 0: that is not asked. */
+  readonly reauthenticateMs: number;
   /** How long each part of a profile may take. */
   readonly profileTimeoutMs: number;
 }

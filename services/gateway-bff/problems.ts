@@ -93,4 +93,10 @@ export const csrfRefused = problem({
   title: "The request does not come from this site",
 });
 
+export const reauthenticationRequired = problem({
+  code: "reauthentication-required",
+  status: 403,
+  title: "This needs a fresh log-in",
+});
+
 export const rateLimited = problem({ code: "rate-limited", status: 429, title: "Too many requests" });

@@ -118,6 +118,7 @@ export async function setup() {
       origin,
       isLoopback: true,
       nativeRedirects: [],
+      reauthenticateMs: 900_000,
       limiter: rememberRefusals(postgresLimiter(t.open())),
       limits: readLimits(generous, []),
       waitMaxMs: longMs,
@@ -130,11 +131,14 @@ export async function setup() {
   async function logIn(
     userId: string,
     more: Partial<KnownUser> & { roles?: readonly Role[]; status?: UserStatus } = {},
+    /** When they have proven who they are: now, unless said otherwise; null: the provider did not say. */
+    { authenticatedAtMs }: { readonly authenticatedAtMs?: number | null } = {},
   ) {
     await store.know({ userId, status: "ACTIVE", roles: ["USER"], version: 1, ...more });
     const tokens = { idToken: "id", accessToken: "access" };
     const who = { userId, client: "native", issuer: "http://127.0.0.1:1", subject: userId, tokens } as const;
-    const { token, sessionId } = await store.create(who);
+    const said = authenticatedAtMs === undefined ? await store.clock() : authenticatedAtMs;
+    const { token, sessionId } = await store.create({ ...who, ...(said !== null && { authenticatedAtMs: said }) });
     return { sessionId, headers: { authorization: `Bearer ${token}` } };
   }
 

@@ -57,6 +57,10 @@ const japanese: ReadonlyMap<string, Text> = new Map(
       title: "このサイトからのリクエストではありません",
       detail: "このサイトのページからもう一度お試しください。",
     },
+    "reauthentication-required": {
+      title: "もう一度ログインが必要です",
+      detail: "大切な操作のため、/login?reauthenticate=yes からもう一度ログインしてください。",
+    },
     "rate-limited": { title: "リクエストが多すぎます", detail: later },
     "identity-provider-unavailable": {
       title: "ログイン先に接続できません",

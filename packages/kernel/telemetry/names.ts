@@ -79,6 +79,10 @@ export const logFields = {
   worker: "worker",
   attempt: "attempt",
   outcome: "outcome",
+  /** Where a request comes from. */
+  address: "address",
+  /** Who sent it, once that is known. */
+  caller: "caller",
   /** SHA-256, never the key itself. */
   idempotencyKey: "idempotency_key_hash",
 } as const;

@@ -156,6 +156,15 @@ test("an admin cannot suspend themself, and the last admin can neither step down
   expect((await stepDown()).json().roles).toEqual(["USER"]);
 });
 
+test("an admin whose suspension has ended by its time is one who can take over, before that was told", async () => {
+  await using t = await people();
+  await t.act(t.admin, t.on("grant-role"), { reason: "helps out", role: "ADMIN" });
+  await t.act(t.admin, t.on("suspend"), { reason: "cheating", until: later });
+  await t.rows(`update users set suspended_until = now() where user_id = '${t.aki.user_id}'`);
+  const self = `/admin/users/${t.admin.user_id}:revoke-role`;
+  expect((await t.act(t.admin, self, { reason: "tired", role: "ADMIN" })).json().roles).toEqual(["USER"]);
+});
+
 test("of two admins who act on each other, or both step down, at the same time, one stays an admin", async () => {
   await using t = await people();
   const [one, two] = [await t.process(), await t.process()];
@@ -206,6 +215,29 @@ test("who was suspended or has lost the role can do nothing more, whatever an ea
   await t.act(t.admin, t.on("revoke-role"), { reason: "enough", role: "ADMIN" });
   expect([(await attempt()).statusCode, (await attempt()).json().code]).toEqual([403, "forbidden"]);
   expect(await t.read(bo)).toEqual(bo);
+});
+
+test("who has lost the role does not see again what was answered to them about another user", async () => {
+  await using t = await people();
+  const bo = await t.person("bo");
+  await t.act(t.admin, `/admin/users/${bo.user_id}:grant-role`, { reason: "helps out", role: "ADMIN" });
+  const admin2 = await t.read(bo);
+  const suspend = () => t.act(admin2, t.on("suspend"), { reason: "cheating" }, "key-1");
+  expect((await suspend()).statusCode).toBe(200);
+  expect((await suspend()).headers["idempotency-replayed"]).toBe("true");
+  await t.act(t.admin, `/admin/users/${bo.user_id}:revoke-role`, { reason: "enough", role: "ADMIN" });
+  const again = await suspend();
+  expect([again.statusCode, again.json().code]).toEqual([403, "forbidden"]);
+});
+
+test("a deletion also takes out of the audit what was only added, or only taken away", async () => {
+  await using t = await people();
+  const added = (await t.patch(t.aki, t.aki, { locale: "ja-JP" })).json();
+  expect((await t.patch(t.aki, added, { locale: null })).statusCode).toBe(200);
+  const personal = () => t.rows(`select version from audit_logs where before ? 'locale' or after ? 'locale'`);
+  expect(await personal()).toHaveLength(2);
+  expect((await t.act(t.aki, `/users/${t.aki.user_id}:delete`, { reason: "enough" })).statusCode).toBe(200);
+  expect(await personal()).toEqual([]);
 });
 
 test("bad input gets a 4xx that names the field, nobody is 404, and nothing is left behind", async () => {

@@ -80,6 +80,11 @@ test("what a provider says anew is taken over; what it says again, or not at all
   // The provider's name for somebody who has one here already changes nothing here.
   expect((await resolve("aki", { display_name: "A. Suzuki" })).json()).toEqual(told);
   expect(await t.rows(`select display_name from identities`)).toEqual([{ display_name: "A. Suzuki" }]);
+  // What it leaves out of its news stays as it was told before.
+  expect((await resolve("aki", { email_verified: false })).json()).toEqual(told);
+  expect(await t.rows(`select display_name, locale from identities`)).toEqual([
+    { display_name: "A. Suzuki", locale: "ja-JP" },
+  ]);
   expect(await t.rows(`select version::int, actor, action, before, after from audit_logs order by version`)).toEqual([
     {
       version: 1,

@@ -5,6 +5,7 @@
  * a journey a browser does not send a cookie that is SameSite=Strict: whoever has just logged in would arrive as a
  * stranger. A page that is here already begins a new journey, and that one is ours.
  */
+import { pageHeaders } from "@todoke/http";
 import type { FastifyReply } from "fastify";
 import { escaped } from "../page/html.ts";
 
@@ -14,11 +15,7 @@ export function sendLanding(reply: FastifyReply, path: string): FastifyReply {
   return reply
     .code(200)
     .header("content-type", "text/html; charset=utf-8")
-    .header(
-      "content-security-policy",
-      "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-    )
-    .header("referrer-policy", "no-referrer") // The address of this page holds the code of the log-in.
+    .headers(pageHeaders([])) // The address of this page holds the code of the log-in: it is told to nobody.
     .send(
       `<!doctype html><html lang="en"><meta charset="utf-8"><meta http-equiv="refresh" content="0; url=${href}">` +
         `<title>Todoke</title><p><a href="${href}">Continue</a></p></html>`,

@@ -15,7 +15,13 @@ const policy = (name: string, quota: number): Policy => ({ name, quota, windowMs
 
 /** Of six, three can be had at once; of the others more. */
 const usual: Limits = {
-  classes: { read: policy("read", 6), write: policy("write", 6), bulk: policy("bulk", 60), login: policy("login", 6) },
+  classes: {
+    read: policy("read", 6),
+    write: policy("write", 6),
+    bulk: policy("bulk", 60),
+    login: policy("login", 6),
+    logout: policy("logout", 60),
+  },
   address: policy("address", 300),
   trustedProxies: 0,
 };

@@ -67,7 +67,7 @@ export function limitRequests(app: HttpApp, options: LimitOptions): void {
   app.addHook("onRequest", (request, reply, done) => {
     const cost = costOf(request, limits);
     request.cost = cost;
-    const refused = cost.isTaken ? undefined : limiter.refused([cost.address]);
+    const refused = cost.isTaken || isCountedByRoute(request) ? undefined : limiter.refused([cost.address]);
     if (refused) {
       cost.isTaken = true;
       settle(refused, cost, reply);
@@ -78,7 +78,7 @@ export function limitRequests(app: HttpApp, options: LimitOptions): void {
   // After it is known who calls, and before anything of a body is read: all that a request takes is taken in one step.
   app.addHook("preParsing", (request, reply, _payload, done) => {
     const { cost } = request;
-    if (!cost || cost.isTaken) done();
+    if (!cost || cost.isTaken || isCountedByRoute(request)) done();
     else takeFor(request, reply, cost).then(() => done(), done);
   });
 
@@ -95,6 +95,9 @@ export function limitRequests(app: HttpApp, options: LimitOptions): void {
     );
   });
 }
+
+/** It is counted when it is answered, as any other, unless its route has counted it until then. */
+const isCountedByRoute = ({ routeOptions }: FastifyRequest): boolean => routeOptions.config?.countedByRoute === true;
 
 /** An answer that is on its way already becomes this one. */
 function insteadOf(request: FastifyRequest, reply: FastifyReply, problem: Problem): string {
@@ -158,6 +161,8 @@ declare module "fastify" {
     limit?: LimitClass;
     /** How many calls it counts as: more for what does more. */
     units?: number;
+    /** The route finds out first by whom it is to be counted; what it did not count is counted when it is answered. */
+    countedByRoute?: boolean;
   }
   interface FastifyRequest {
     /** What the request takes of its caller's limits; see limits/hook.ts. */

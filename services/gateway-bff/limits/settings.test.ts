@@ -12,6 +12,7 @@ test("without settings the limits are those that the README names", () => {
   expect(limits).toEqual({
     classes: {
       login: { name: "login", quota: 20, windowMs: 60_000 },
+      logout: { name: "logout", quota: 60_000, windowMs: 60_000 },
       read: { name: "read", quota: 600, windowMs: 60_000 },
       write: { name: "write", quota: 120, windowMs: 60_000 },
       bulk: { name: "bulk", quota: 30, windowMs: 60_000 },

@@ -3,7 +3,7 @@ import { type Env, wholeNumbers } from "@todoke/http";
 import type { Policy } from "./index.ts";
 
 /** What a call costs its caller: of which quota it takes. */
-export type LimitClass = "login" | "read" | "write" | "bulk";
+export type LimitClass = "login" | "logout" | "read" | "write" | "bulk";
 
 export interface Limits {
   /** Of each user; of each address where nobody is logged in. */
@@ -18,6 +18,8 @@ export function readLimits(env: Env, faults: string[]): Limits {
   return {
     classes: {
       login: policy("login", "20/60s"),
+      // Of each identity provider. A third of it at once: everybody who plays is logged out there in one go.
+      logout: policy("logout", "60000/60s"),
       read: policy("read", "600/60s"),
       write: policy("write", "120/60s"),
       bulk: policy("bulk", "30/60s"),

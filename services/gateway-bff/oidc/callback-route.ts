@@ -10,6 +10,8 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import { Type } from "typebox";
 import { sessionCookie } from "../guard/cookie.ts";
 import { sendLanding } from "../guard/landing.ts";
+import { logLogin, logSecurity } from "../security-log.ts";
+import { EndedAtProvider } from "../sessions/errors.ts";
 import type { NewSession } from "../sessions/index.ts";
 import { tellLogin } from "../telemetry.ts";
 import { bindingCookie } from "./binding-cookie.ts";
@@ -19,7 +21,7 @@ import { type NativeClient, nativeAddress } from "./native-client.ts";
 import { putNativeCode } from "./native-code.ts";
 import { wantsPage } from "./problem-page.ts";
 import { loginNotUnderWay, loginRefused } from "./problems.ts";
-import { sessionIn, tellRefused, type UnderWay } from "./under-way.ts";
+import { loggedOutMeanwhile, sessionIn, tellRefused, type UnderWay } from "./under-way.ts";
 
 // A provider may add what it likes to its answer; what it must say is read by openid-client.
 const CallbackQuery = Type.Object({ state: Type.String({ maxLength: 512 }) }, { additionalProperties: true });
@@ -57,11 +59,20 @@ export function callbackRoute(app: HttpApp, deps: OidcDeps): void {
     // A suspended user gets a session too: it is good for nothing but being told so.
     tellLogin(user.status === "SUSPENDED" ? "suspended" : "ok");
     const userAgent = request.headers["user-agent"];
-    return { ...who, userId, client: underWay.native ? "native" : "browser", ...(userAgent && { userAgent }) };
+    return {
+      ...who,
+      userId,
+      client: underWay.native ? "native" : "browser",
+      begunAtMs: underWay.begunAtMs,
+      ...(userAgent && { userAgent }),
+    };
   }
 
   async function openInBrowser({ request, reply, underWay, session }: Arrival) {
-    const { token } = await sessions.create(session);
+    const { token } = await sessions.create(session).catch((error: unknown) => {
+      throw error instanceof EndedAtProvider ? loginRefused(loggedOutMeanwhile, { cause: error }) : error;
+    });
+    logLogin(request, session);
     const before = [underWay.previous, await sessionIn(request, { cookie, sessions })];
     await Promise.all(before.map((old) => old && sessions.end(old.userId, old.sessionId)));
     cookie.set(reply, token);
@@ -74,12 +85,22 @@ export function callbackRoute(app: HttpApp, deps: OidcDeps): void {
     onError(new Error("the log-in of a native client failed", { cause }));
   }
 
-  async function answerNative(native: NativeClient, session: Promise<NewSession>): Promise<string> {
+  async function answerNative(
+    request: FastifyRequest,
+    native: NativeClient,
+    session: Promise<NewSession>,
+  ): Promise<string> {
     const outcome = await session
       .then((known) => putNativeCode(sessions, { challenge: native.challenge, session: known }))
       .then((code) => ({ code }))
       .catch((error: unknown) => ({ error }));
-    if ("error" in outcome) tellFault(outcome.error);
+    if ("error" in outcome) {
+      tellFault(outcome.error);
+      // It ends in a redirect, which is no refusal as far as the log can see.
+      logSecurity(request, "log-in refused", {
+        code: outcome.error instanceof Problem ? outcome.error.code : "failed",
+      });
+    }
     return nativeAddress(native, outcome);
   }
 
@@ -99,7 +120,7 @@ export function callbackRoute(app: HttpApp, deps: OidcDeps): void {
       const { state } = request.query;
       const underWay = await take(request, state).catch(tellRefused);
       const session = newcomer(request, { ...underWay, state }).catch(tellRefused);
-      if (underWay.native) return reply.redirect(await answerNative(underWay.native, session), 303);
+      if (underWay.native) return reply.redirect(await answerNative(request, underWay.native, session), 303);
       return openInBrowser({ request, reply, underWay, session: await session });
     },
   );

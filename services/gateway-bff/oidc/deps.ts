@@ -1,5 +1,6 @@
 /** What log-in and log-out are made from. */
 import type { Authenticate } from "@todoke/http";
+import type { FastifyReply, FastifyRequest } from "fastify";
 import type { SessionStore } from "../sessions/index.ts";
 import type { ResolveIdentity } from "./identity.ts";
 import { problemsAsPages } from "./problem-page.ts";
@@ -17,6 +18,10 @@ export interface OidcDeps {
   readonly isLoopback: boolean;
   /** Where native clients may be sent back to, beside their own machine: whole addresses, or schemes with their colon. */
   readonly nativeRedirects: readonly string[];
+  /** How old a log-in may be for an act that needs a fresh one (routes/forward.ts). */
+  readonly reauthenticateMs: number;
+  /** Counts a genuine back-channel log-out by its issuer; throws when that is one too many. */
+  readonly countLogout: (request: FastifyRequest, reply: FastifyReply, issuer: string) => Promise<void>;
   /** For what goes wrong without keeping anybody in or out. */
   readonly onError: (error: unknown) => void;
 }
@@ -25,8 +30,7 @@ export interface OidcDeps {
 export const toBegin = { config: { rule: { everybody: true }, limit: "login" } } as const;
 
 /**
- * Of one that ends what was begun. A log-in counts where it begins, and not again; all of a provider's log-outs come from one
- * address. What these take can be guessed by nobody.
+ * Of one that ends what was begun. A log-in counts where it begins, and not again. What these take can be guessed by nobody.
  */
 export const toEnd = { config: { rule: { everybody: true }, limit: "write" } } as const;
 

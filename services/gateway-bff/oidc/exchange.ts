@@ -11,6 +11,8 @@ export interface LoginChecks {
   readonly state: string;
   readonly nonce: string;
   readonly verifier: string;
+  /** The user must have proven who they are at the provider no longer ago than this. */
+  readonly maxAgeSeconds?: number;
 }
 
 /** Somebody who has proven who they are. */
@@ -18,6 +20,8 @@ export interface LoggedIn {
   readonly issuer: string;
   readonly subject: string;
   readonly providerSession?: string;
+  /** When they have proven it (`auth_time`), where the provider says so. */
+  readonly authenticatedAtMs?: number;
   readonly claims: Claims;
   readonly tokens: ProviderTokens;
 }
@@ -32,23 +36,25 @@ export interface Exchange {
 /** `answer` is our redirect address with what the provider sent the browser back with. */
 export async function exchangeCode(
   { config, proofs, onError }: Exchange,
-  { answer, state, nonce, verifier }: LoginChecks & { readonly answer: URL },
+  { answer, state, nonce, verifier, maxAgeSeconds }: LoginChecks & { readonly answer: URL },
 ): Promise<LoggedIn> {
   const given = await client.authorizationCodeGrant(config, answer, {
     expectedState: state,
     expectedNonce: nonce,
     pkceCodeVerifier: verifier,
     idTokenExpected: true,
+    ...(maxAgeSeconds !== undefined && { maxAge: maxAgeSeconds }),
   });
   const tokens = tokensOf(given);
   const { sub: subject, ...inToken } = await proofs.idToken(tokens.idToken);
   const more = saysWho(inToken) ? {} : await userInfo({ config, onError, accessToken: given.access_token, subject });
-  const { sid } = inToken;
+  const { sid, auth_time } = inToken;
   return {
     issuer: proofs.issuer,
     subject,
     claims: { ...inToken, ...more },
     tokens,
+    ...(typeof auth_time === "number" && { authenticatedAtMs: auth_time * 1_000 }),
     ...(typeof sid === "string" && sid.length <= 255 && { providerSession: sid }),
   };
 }
@@ -56,7 +62,9 @@ export async function exchangeCode(
 export async function exchangeRefreshToken(
   { config, proofs }: Exchange,
   before: ProviderTokens,
+  beforeCall: () => void,
 ): Promise<ProviderTokens> {
+  beforeCall();
   const given = await client.refreshTokenGrant(config, before.refreshToken ?? "");
   if (given.id_token) {
     const { sub } = await proofs.idToken(given.id_token);

@@ -83,8 +83,8 @@ function person(gatewaySide: Browser) {
     return providerSide.visit(new URL(action, page.url), { ...Object.fromEntries(known), ...fields });
   }
 
-  async function begin(): Promise<Arrival> {
-    const begun = await gatewaySide.get("/login?returnTo=/games");
+  async function begin(more = ""): Promise<Arrival> {
+    const begun = await gatewaySide.get(`/login?returnTo=/games${more}`);
     expect(begun.statusCode, begun.body).toBe(303);
     return providerSide.visit(String(begun.headers.location));
   }
@@ -167,4 +167,16 @@ test.skipIf(elsewhere)("log-ins go on while the provider changes its keys", asyn
   await embedded?.rotateKeys();
   expect((await arrive(await begin())).statusCode).toBe(303);
   expect((await gateway.rows()).sessions).toBe(1);
+});
+
+test("for a fresh log-in the password is asked for again, though the provider knows the browser", async () => {
+  const { gateway } = await setup();
+  const side = gateway.browser();
+  const { send, begin, isBack, arrive } = person(side);
+  await arrive(await send(await begin(), user));
+  const asked = await begin("&reauthenticate=yes");
+  expect(isBack(asked)).toBe(false);
+  expect((await arrive(await send(asked, user))).statusCode).toBe(303);
+  const session = await gateway.sessions.find(side.cookies.get("todoke") ?? "");
+  expect(session?.authenticatedAgoMs).toBeLessThan(900_000);
 });

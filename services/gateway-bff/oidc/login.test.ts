@@ -257,3 +257,24 @@ test("a log-in that takes longer than ten minutes opens nothing", async () => {
   await gateway.db.query("update one_time set expires_at = now()");
   expect((await browser.get(callback)).json()).toMatchObject({ code: "login-not-under-way" });
 });
+
+test("a fresh log-in has the provider ask, and counts only when it did so just now", async () => {
+  const { provider, gateway } = await setup();
+  const browser = gateway.browser();
+  const { searchParams } = new URL(String((await browser.get("/login?reauthenticate=yes")).headers.location));
+  expect([searchParams.get("prompt"), searchParams.get("max_age")]).toEqual(["login", "900"]);
+  const now = Math.floor(Date.now() / 1_000);
+  for (const auth_time of [undefined, now - 3_600]) {
+    provider.lies = { claims: { auth_time } };
+    expect((await browser.logIn("?reauthenticate=yes")).statusCode).toBe(502);
+  }
+  provider.lies = { claims: { auth_time: now } };
+  expect((await browser.logIn("?reauthenticate=yes")).statusCode).toBe(303);
+  const session = await gateway.sessions.find(browser.cookies.get("__Host-todoke") ?? "");
+  expect(session?.authenticatedAgoMs).toBeLessThan(900_000);
+  // In an ordinary log-in the provider need not say when it was, and then nobody believes that it was just now.
+  provider.lies = {};
+  await browser.logIn();
+  const unsaid = await gateway.sessions.find(browser.cookies.get("__Host-todoke") ?? "");
+  expect(unsaid).not.toHaveProperty("authenticatedAgoMs");
+});

@@ -7,7 +7,7 @@ import { hash, randomBytes, timingSafeEqual } from "node:crypto";
 import type { NewSession, SessionStore } from "../sessions/index.ts";
 import { nativeCodeRefused } from "./problems.ts";
 
-const lifeMs = 60_000;
+export const nativeCodeMs = 60_000;
 
 interface Kept {
   readonly challenge: string;
@@ -16,7 +16,7 @@ interface Kept {
 
 export async function putNativeCode(sessions: Pick<SessionStore, "put">, kept: Kept): Promise<string> {
   const code = randomBytes(32).toString("base64url");
-  await sessions.put("native-code", code, kept, lifeMs);
+  await sessions.put("native-code", code, kept, nativeCodeMs);
   return code;
 }
 

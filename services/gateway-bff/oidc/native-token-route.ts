@@ -1,8 +1,12 @@
 /** `POST /login/token`: a native client's code, once, for its session token. No cookie is set, and none is looked at. */
 import { type HttpApp, ProblemView } from "@todoke/http";
 import { Type } from "typebox";
+import { logLogin } from "../security-log.ts";
+import { EndedAtProvider } from "../sessions/errors.ts";
 import { type OidcDeps, toEnd } from "./deps.ts";
 import { takeNativeCode } from "./native-code.ts";
+import { nativeCodeRefused } from "./problems.ts";
+import { loggedOutMeanwhile } from "./under-way.ts";
 
 const TokenView = Type.Object({
   session_token: Type.String({ description: "Send it as Authorization: Bearer; it is shown this once" }),
@@ -28,9 +32,13 @@ export function nativeTokenRoute(app: HttpApp, { sessions }: OidcDeps): void {
         response: { 200: TokenView, 400: ProblemView },
       },
     },
-    async ({ body: { code, code_verifier } }) => {
+    async (request) => {
+      const { code, code_verifier } = request.body;
       const session = await takeNativeCode(sessions, { code, verifier: code_verifier });
-      const { token, sessionId } = await sessions.create(session);
+      const { token, sessionId } = await sessions.create(session).catch((error: unknown) => {
+        throw error instanceof EndedAtProvider ? nativeCodeRefused(loggedOutMeanwhile, { cause: error }) : error;
+      });
+      logLogin(request, session);
       const own = (await sessions.list(session.userId)).find((each) => each.sessionId === sessionId);
       if (!own) throw new Error("a session ended while it was made");
       return { session_token: token, token_type: "Bearer" as const, expires_at: own.endsAt };

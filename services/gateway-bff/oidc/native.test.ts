@@ -152,3 +152,18 @@ test.each([
   const { fetchToken } = await setup();
   expect((await fetchToken(body)).json()).toMatchObject({ status: 400, code: "invalid-request" });
 });
+
+test.each([
+  ["cross-site", "login"],
+  ["same-site", "login"],
+  [undefined, "login"],
+  ["none", null],
+  ["same-origin", null],
+])("a native log-in that a browser begins from %s has the provider ask: prompt=%s", async (site, prompt) => {
+  const { gateway } = await setup();
+  const browser = gateway.browser(site === undefined ? {} : { "sec-fetch-site": site });
+  const begun = await browser.get(`/login${queryFor(newVerifier())}`);
+  expect(endOf(begun).searchParams.get("prompt")).toBe(prompt);
+  // A browser that logs in for itself is asked only if the provider does not know it.
+  expect(endOf(await browser.get("/login")).searchParams.get("prompt")).toBeNull();
+});

@@ -1,4 +1,5 @@
 /** What a browser sees of a log-in that failed: why, in words, and a way to try again. Programs get problem+json. */
+import { pageHeaders } from "@todoke/http";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { languageOf } from "../language.ts";
 import { escaped } from "../page/html.ts";
@@ -10,10 +11,8 @@ const texts = {
 
 const headers = {
   "content-type": "text/html; charset=utf-8",
-  "content-security-policy":
-    "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-  // The address of this page may hold a code: it is told to nobody.
-  "referrer-policy": "no-referrer",
+  // The address of this page may hold a code: it is told to nobody, by the usual referrer policy.
+  ...pageHeaders(["style-src 'self'"]),
 };
 
 export const wantsPage = (request: FastifyRequest): boolean => /\btext\/html\b/.test(request.headers.accept ?? "");

@@ -29,12 +29,20 @@ type Refreshed =
   /** The provider will never take this refresh token again. */
   | { readonly kind: "over" };
 
+export interface BeginOptions {
+  /** The provider is to ask who it is, though it may know. */
+  readonly interactive?: boolean;
+  /** Refuses an answer by which the user has proven it longer ago than this. */
+  readonly maxAgeSeconds?: number;
+}
+
 export interface Provider {
   /** Where to send the browser, and what to remember. */
-  begin(): Promise<LoginChecks & { readonly url: string }>;
+  begin(options?: BeginOptions): Promise<LoginChecks & { readonly url: string }>;
   /** Takes the provider's answer, the query of our redirect address, for a log-in that was begun. */
   finish(query: URLSearchParams, checks: LoginChecks): Promise<LoggedIn>;
-  refresh(tokens: ProviderTokens): Promise<Refreshed>;
+  /** `beforeCall` runs just before the refresh token is sent; what it throws keeps it from being sent. */
+  refresh(tokens: ProviderTokens, beforeCall?: () => void): Promise<Refreshed>;
   /** Where a browser ends its session at the provider too; nothing when the provider has no such place. */
   logoutUrl(returnTo: string): Promise<string | undefined>;
   /** Has the provider forget the tokens of a session that has ended. */
@@ -56,7 +64,7 @@ export function openProvider(options: ProviderOptions): Provider {
   }
 
   return {
-    async begin() {
+    async begin({ interactive = false, maxAgeSeconds } = {}) {
       const config = await discovery.fresh();
       const [state, nonce, verifier] = [client.randomState(), client.randomNonce(), client.randomPKCECodeVerifier()];
       const { href: url } = client.buildAuthorizationUrl(config, {
@@ -66,8 +74,10 @@ export function openProvider(options: ProviderOptions): Provider {
         nonce,
         code_challenge: await client.calculatePKCECodeChallenge(verifier),
         code_challenge_method: "S256",
+        ...(interactive && { prompt: "login" }),
+        ...(maxAgeSeconds !== undefined && { max_age: String(maxAgeSeconds) }),
       });
-      return { url, state, nonce, verifier };
+      return { url, state, nonce, verifier, ...(maxAgeSeconds !== undefined && { maxAgeSeconds }) };
     },
 
     async finish(query, checks) {
@@ -79,10 +89,10 @@ export function openProvider(options: ProviderOptions): Provider {
       }
     },
 
-    async refresh(tokens) {
+    async refresh(tokens, beforeCall = () => undefined) {
       const exchange = await lastKnown();
       try {
-        return { kind: "refreshed", tokens: await exchangeRefreshToken(exchange, tokens) };
+        return { kind: "refreshed", tokens: await exchangeRefreshToken(exchange, tokens, beforeCall) };
       } catch (error) {
         if (isSpent(error)) return { kind: "over" };
         throw problemOfProvider(error);

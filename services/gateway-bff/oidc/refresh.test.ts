@@ -153,3 +153,77 @@ test("a store that is away is told of, and stops nothing", async () => {
   refresh(t.session);
   await until("it was told", () => t.errors.length > 0);
 });
+
+test("new tokens are stored though the store fails at first: the old ones are spent", async () => {
+  const t = await setup();
+  const before = await t.tokens();
+  let failures = 0;
+  const refresh = refreshTokens({
+    provider: t.gateway.provider,
+    sessions: {
+      ...t.gateway.sessions,
+      saveTokens: (...save) =>
+        failures++ < 3 ? Promise.reject(new Error("the store is away")) : t.gateway.sessions.saveTokens(...save),
+    },
+    onError: (error) => void t.errors.push(error),
+  });
+  refresh(t.session);
+  await refresh[Symbol.asyncDispose]();
+  expect(t.errors).toEqual([]);
+  expect((await t.tokens())?.refreshToken).not.toBe(before?.refreshToken);
+  // And they are good for the next time: had they been dropped, the provider would end the session now.
+  await t.makeDue();
+  const process = t.refresher();
+  process.refresh();
+  await process.done();
+  expect(await t.found()).toMatchObject({ status: "ACTIVE", refreshDue: false });
+});
+
+test("a process that stood still with its turn does not send the token that another may have used meanwhile", async () => {
+  const t = await setup();
+  let clock = 0;
+  const frozen = refreshTokens({
+    provider: t.gateway.provider,
+    sessions: {
+      ...t.gateway.sessions,
+      takeRefresh: async (...asked) => {
+        const turn = await t.gateway.sessions.takeRefresh(...asked);
+        clock += 30_000; // Frozen for so long, right after it got its turn.
+        return turn;
+      },
+    },
+    onError: (error) => void t.errors.push(error),
+    now: () => clock,
+  });
+  frozen(t.session);
+  await frozen[Symbol.asyncDispose]();
+  expect(t.provider.callsOf("/token")).toBe(1); // The log-in, and nothing after it.
+  expect(t.errors).toHaveLength(1);
+  expect(await t.found()).toMatchObject({ status: "ACTIVE" });
+});
+
+test("a refusal that comes after the turn was lost ends no session", async () => {
+  const t = await setup();
+  const [begun, goOn] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  t.provider.lies = {
+    instead: {
+      "/token": async () => {
+        begun.resolve();
+        await goOn.promise;
+        return false;
+      },
+    },
+  };
+  const slow = t.refresher();
+  slow.refresh();
+  await begun.promise;
+  // Its turn lapses, and another process refreshes: now the token that the first one has sent is spent.
+  t.provider.lies = {};
+  await t.makeDue();
+  const quick = t.refresher();
+  quick.refresh();
+  await quick.done();
+  goOn.resolve();
+  await slow.done();
+  expect(await t.found()).toMatchObject({ status: "ACTIVE", refreshDue: false });
+});

@@ -9,6 +9,9 @@ import type { NativeClient } from "./native-client.ts";
 export interface UnderWay {
   readonly nonce: string;
   readonly verifier: string;
+  readonly maxAgeSeconds?: number;
+  /** By the store's clock. */
+  readonly begunAtMs: number;
   /** Hash of the cookie of the browser in which it began. */
   readonly binding: string;
   readonly returnTo: string;
@@ -31,6 +34,9 @@ export async function sessionIn(
   const session = token !== undefined && more.length === 0 ? await sessions.find(token) : undefined;
   return session && { userId: session.userId, sessionId: session.sessionId };
 }
+
+/** Why a log-in opens no session although all else is right. */
+export const loggedOutMeanwhile = "it was ended by a log-out at the identity provider meanwhile; log in again";
 
 /** Counts a log-in that did not come about, and lets the refusal go on to whoever answers it. */
 export function tellRefused(error: unknown): never {

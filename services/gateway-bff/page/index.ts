@@ -5,7 +5,7 @@
  * service no more than whether it is ready, and where it is only to those who sit at the same machine.
  */
 import { readFileSync } from "node:fs";
-import { everybody, type HttpApp, problems } from "@todoke/http";
+import { everybody, type HttpApp, pageHeaders, problems } from "@todoke/http";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { Type } from "typebox";
 import { pageHtml, type ServiceState } from "./html.ts";
@@ -23,16 +23,9 @@ export interface PageDeps {
 
 const file = (name: string) => readFileSync(new URL(name, import.meta.url), "utf8");
 
-const policy = [
-  "default-src 'none'",
-  "script-src 'self'",
-  "style-src 'self'",
-  "connect-src 'self'",
-  "img-src 'self' data:",
-  "base-uri 'none'",
-  "form-action 'none'",
-  "frame-ancestors 'none'",
-].join("; ");
+const headers = pageHeaders(["script-src 'self'", "style-src 'self'", "connect-src 'self'", "img-src 'self' data:"], {
+  referrer: "same-origin",
+});
 
 /** The documents of the API reference: the gateway's own first. */
 export const documentsOf = (services: Readonly<Record<string, string>>) => [
@@ -62,9 +55,7 @@ export function pageRoutes(app: HttpApp, deps: PageDeps): void {
 }
 
 function asPage(reply: FastifyReply): FastifyReply {
-  return reply
-    .type("text/html; charset=utf-8")
-    .headers({ "content-security-policy": policy, "referrer-policy": "same-origin" });
+  return reply.type("text/html; charset=utf-8").headers(headers);
 }
 
 /** A service's own description, from here: the reference page may reach nothing else. */

@@ -2,12 +2,13 @@
  * A route that is answered by a service: the request is checked here, asked there for the user of the session, and the
  * answer goes back to the byte. The service hears of the request what the route names, and nothing else.
  */
-import { type HttpApp, IdempotencyHeaders, idempotencyKey, type Rule, requires } from "@todoke/http";
+import { type HttpApp, IdempotencyHeaders, idempotencyKey, isLetInAsAdmin, type Rule, requires } from "@todoke/http";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { type TObject, type TSchema, Type } from "typebox";
 import type { Deps } from "../deps.ts";
 import type { LimitClass } from "../limits/settings.ts";
-import { upstreamProblems } from "../problems.ts";
+import { reauthenticationRequired, upstreamProblems } from "../problems.ts";
+import type { Session } from "../sessions/index.ts";
 import type { Answer, Call, UpstreamName } from "../upstreams/index.ts";
 import { UserId } from "./schemas.ts";
 import { userOf } from "./user-of.ts";
@@ -37,6 +38,8 @@ export interface Forwarded {
   readonly repeatable?: true;
   /** It changes one version and no other. */
   readonly conditional?: true;
+  /** It cannot be undone: it needs a fresh log-in. What only an admin may do to others, and is no GET, needs one too. */
+  readonly fresh?: true;
   /** What has to be done here before the answer goes out. */
   readonly after?: (deps: Deps, value: unknown) => void | Promise<void>;
 }
@@ -79,10 +82,25 @@ function forwardTo(deps: Deps, route: Forwarded) {
   const upstream = deps.upstreams[route.upstream];
   return async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
     if (!upstream) throw upstreamProblems[route.upstream].unavailable(`${route.upstream} is not deployed here`);
+    if (needsFreshLogin(route, request)) refuseOldLogin(request.session, deps.reauthenticateMs);
     const answer = await upstream.call(callOf(route, request));
     await route.after?.(deps, answer.value);
     return sendOn(reply, answer);
   };
+}
+
+function needsFreshLogin({ fresh, method, rule }: Forwarded, { principal, params }: FastifyRequest): boolean {
+  if (fresh) return true;
+  return method !== "GET" && principal !== undefined && isLetInAsAdmin(principal, rule, params as { user_id?: string });
+}
+
+/** Whoever finds a session open must not be able to do the worst with it. */
+function refuseOldLogin(session: Session | undefined, reauthenticateMs: number): void {
+  const { authenticatedAgoMs = Number.POSITIVE_INFINITY } = session ?? {};
+  if (reauthenticateMs === 0 || authenticatedAgoMs <= reauthenticateMs) return;
+  throw reauthenticationRequired(
+    `log in again at /login?reauthenticate=yes, and send it within ${reauthenticateMs / 60_000} minutes`,
+  );
 }
 
 function callOf(route: Forwarded, request: FastifyRequest): Call {

@@ -3,8 +3,11 @@ import type { HttpApp, Signer } from "@todoke/http";
 import type { Deps } from "../deps.ts";
 import { dropHearsay } from "../guard/edge.ts";
 import { knowSessions } from "../guard/session-guard.ts";
+import { knowSources } from "../guard/source.ts";
+import { demandTls } from "../guard/tls.ts";
 import { languageOf } from "../language.ts";
 import { type LimitOptions, limitRequests } from "../limits/hook.ts";
+import { countByIssuer } from "../limits/issuer.ts";
 import type { RememberingLimiter } from "../limits/refusals.ts";
 import type { Limits } from "../limits/settings.ts";
 import type { OidcDeps } from "../oidc/deps.ts";
@@ -21,7 +24,7 @@ import { tableRoutes } from "./table.ts";
 /** How long others may take; as usual, where nothing is said. */
 type Patience = Pick<LimitOptions, "waitMaxMs"> & Pick<InboxStreamDeps, "streamTimeoutMs">;
 
-export interface GatewayDeps extends Deps, OidcDeps, Patience {
+export interface GatewayDeps extends Deps, Omit<OidcDeps, "countLogout">, Patience {
   readonly limiter: RememberingLimiter;
   readonly limits: Limits;
   readonly urls: UpstreamUrls;
@@ -29,12 +32,14 @@ export interface GatewayDeps extends Deps, OidcDeps, Patience {
 }
 
 export function gatewayRoutes(app: HttpApp, deps: GatewayDeps): void {
+  if (!deps.isLoopback) demandTls(app);
   dropHearsay(app);
+  knowSources(app, deps.limits);
   knowSessions(app);
   limitRequests(app, deps);
   // After the limits: their refusals are put into words too.
   speakTheirLanguage(app);
-  oidcRoutes(app, deps);
+  oidcRoutes(app, { ...deps, countLogout: countByIssuer(deps) });
   tableRoutes(app, deps);
   profileRoute(app, deps);
   sessionRoutes(app, deps);

@@ -3,6 +3,7 @@ import { type HttpApp, requires } from "@todoke/http";
 import { Type } from "typebox";
 import type { Deps } from "../deps.ts";
 import { sessionNotFound } from "../problems.ts";
+import { logSecurity } from "../security-log.ts";
 import type { ListedSession } from "../sessions/index.ts";
 import { Time } from "./schemas.ts";
 import { userOf } from "./user-of.ts";
@@ -52,6 +53,7 @@ export function sessionRoutes(app: HttpApp, { authenticate, sessions }: Pick<Dep
     async (request, reply) => {
       const ended = await sessions.end(userOf(request).userId, request.params.session_id);
       if (!ended) throw sessionNotFound("the user has no session of this name");
+      logSecurity(request, "session ended", { session_id: request.params.session_id });
       return reply.code(204).send(null);
     },
   );
@@ -69,6 +71,7 @@ export function sessionRoutes(app: HttpApp, { authenticate, sessions }: Pick<Dep
     async (request) => {
       const except = request.session?.sessionId;
       const ended = await sessions.endAll(userOf(request).userId, except === undefined ? {} : { except });
+      logSecurity(request, "session ended", { ended });
       return { ended };
     },
   );

@@ -196,3 +196,34 @@ test("a command needs one good key, and a service that is not deployed says so",
   const absent = await app.inject({ url: `/v1/users/${alice}/entitlements`, headers: player.headers });
   expect([absent.statusCode, absent.json().code]).toEqual([503, "ENTITLEMENT_UNAVAILABLE"]);
 });
+
+test.each([
+  ["deleting one's account", `/v1/users/${alice}:delete`, { reason: "enough" }, ["USER"]],
+  ["an act of an admin", `/v1/admin/users/${bob}:suspend`, { reason: "cheating" }, ["ADMIN"]],
+] as const)("%s needs a fresh log-in", async (_name, url, payload, roles) => {
+  await using t = await setup();
+  const app = await t.process();
+  t.services.account.behave(answering(userView(bob, { status: "SUSPENDED", version: 2 })));
+  const statusWith = async (about: { authenticatedAtMs: number | null }) => {
+    const { headers } = await t.logIn(alice, { roles }, about);
+    const answer = await app.inject({ method: "POST", url, headers: { ...headers, ...command("key-1") }, payload });
+    return [answer.statusCode, answer.json().code];
+  };
+  const now = await t.sessions.clock();
+  expect(await statusWith({ authenticatedAtMs: now - 3_600_000 })).toEqual([403, "reauthentication-required"]);
+  expect(await statusWith({ authenticatedAtMs: null })).toEqual([403, "reauthentication-required"]);
+  expect(t.services.account.heard).toEqual([]);
+  expect(await statusWith({ authenticatedAtMs: now })).toEqual([200, undefined]);
+});
+
+test("what an admin changes of another's profile needs a fresh log-in, what anybody changes of their own does not", async () => {
+  await using t = await setup();
+  const app = await t.process();
+  const { headers } = await t.logIn(alice, { roles: ["ADMIN"] }, { authenticatedAtMs: null });
+  const patch = async (userId: string) => {
+    const [url, payload] = [`/v1/users/${userId}`, { display_name: "A" }];
+    return (await app.inject({ method: "PATCH", url, headers: { ...headers, "if-match": '"1"' }, payload })).statusCode;
+  };
+  expect([await patch(alice), await patch(bob)]).toEqual([200, 403]);
+  expect((await app.inject({ url: `/v1/users/${bob}`, headers })).statusCode).toBe(200);
+});

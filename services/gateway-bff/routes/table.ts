@@ -118,6 +118,7 @@ const table: readonly Forwarded[] = [
       summary: "Removes a user's data for good and ends every session",
       body: Type.Object({ reason: Reason }),
     }),
+    fresh: true,
     path: verb("/v1/users", "delete"),
     upstreamPath: "/users/:user_id:delete",
     rule: own,

@@ -2,3 +2,8 @@
 export class UserNotKnown extends Error {
   override readonly name = "UserNotKnown";
 }
+
+/** The provider announced the log-out of this log-in before it became a session. */
+export class EndedAtProvider extends Error {
+  override readonly name = "EndedAtProvider";
+}

@@ -5,7 +5,9 @@
  *  - a token is 256 random bits, and only its SHA-256 is kept: whoever reads the store can impersonate nobody;
  *  - a session that was ended, or whose time is over by the store's own clock, is never found again;
  *  - a user who was made known as not ACTIVE is refused by every process from then on, whatever sessions there are;
- *  - what is kept to be taken once is handed out once, to one taker, and not after its time.
+ *  - what is kept to be taken once is handed out once, to one taker, and not after its time;
+ *  - a log-out at the provider takes effect with the id of its token or not at all, and also ends a log-in whose session is
+ *    created only after it.
  */
 import type { Role } from "@todoke/http";
 import type { Tx } from "@todoke/kernel/db";
@@ -44,6 +46,10 @@ export interface NewSession {
   /** The provider's own name for its session (`sid`), where it has one. */
   readonly providerSession?: string;
   readonly tokens: ProviderTokens;
+  /** When the log-in began, by `clock`: a log-out of the subject since then ends it before it becomes a session. */
+  readonly begunAtMs?: number;
+  /** When the user last proved who they are at the provider (`auth_time`), in milliseconds since 1970. */
+  readonly authenticatedAtMs?: number;
   /** As the user will recognise it in a list: what the User-Agent header said, cut to 200 characters. */
   readonly userAgent?: string;
 }
@@ -60,6 +66,19 @@ export interface Session {
   readonly suspendedUntil?: string;
   /** The provider's access token is about to end: somebody should take the refresh. */
   readonly refreshDue: boolean;
+  /** How long ago the user proved who they are at the provider; missing where it did not say. */
+  readonly authenticatedAgoMs?: number;
+}
+
+/** What a back-channel log-out token says: one session of the provider (`sid`) has ended, or all of a subject. */
+export interface ProviderLogout {
+  readonly issuer: string;
+  /** The token's own id (`jti`): each counts once. */
+  readonly tokenId: string;
+  readonly subject?: string;
+  readonly providerSession?: string;
+  /** How long the log-out is remembered: longer than a log-in takes, and longer than its token is valid. */
+  readonly rememberMs: number;
 }
 
 export interface ListedSession {
@@ -82,7 +101,9 @@ export interface Refresh {
 }
 
 export interface SessionStore extends AsyncDisposable {
-  /** The token is in no other answer, ever. */
+  /** Milliseconds since 1970, by the store's own clock. */
+  clock(): Promise<number>;
+  /** The token is in no other answer, ever. Throws EndedAtProvider when the log-in was ended there meanwhile. */
   create(session: NewSession): Promise<{ readonly token: string; readonly sessionId: string }>;
   /** One read: the session and its user. Being found is being used. */
   find(token: string): Promise<Session | undefined>;
@@ -92,12 +113,8 @@ export interface SessionStore extends AsyncDisposable {
   end(userId: string, sessionId: string): Promise<boolean>;
   /** All of a user's sessions but one, or all; how many. */
   endAll(userId: string, options?: { readonly except?: string }): Promise<number>;
-  /** By what the provider says in a back-channel log-out: one session of its own, or all of a subject. */
-  endByProvider(ended: {
-    readonly issuer: string;
-    readonly subject?: string;
-    readonly providerSession?: string;
-  }): Promise<number>;
+  /** How many sessions a back-channel log-out has ended; undefined when its token was used before. All of it or nothing. */
+  endByProvider(logout: ProviderLogout): Promise<number | undefined>;
   /** The provider's tokens of a session, for its log-out. */
   tokensOf(sessionId: string): Promise<ProviderTokens | undefined>;
 
@@ -113,6 +130,8 @@ export interface SessionStore extends AsyncDisposable {
   saveTokens(refresh: Refresh, tokens: ProviderTokens): Promise<boolean>;
   /** The refresh failed and may be tried again after `againMs`. */
   giveUpRefresh(refresh: Refresh, againMs: number): Promise<void>;
+  /** Ends the session whose refresh the provider refused. False when the turn was lost: then the refusal means nothing. */
+  endRefused(refresh: Refresh): Promise<boolean>;
 
   /** Something to be taken once: a log-in under way, a native client's code. False when the name is taken. */
   put(kind: OnceKind, name: string, value: unknown, ttlMs: number): Promise<boolean>;

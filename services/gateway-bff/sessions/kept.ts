@@ -1,7 +1,7 @@
 /** What every store makes of what it is given, before it keeps it: secrets are sealed, names hashed, texts cut. */
 import { hash, randomUUIDv7 } from "node:crypto";
 import type { Encryption } from "./encryption.ts";
-import type { ClientKind, KnownUser, NewSession, OnceKind, ProviderTokens } from "./index.ts";
+import type { ClientKind, KnownUser, NewSession, OnceKind, ProviderLogout, ProviderTokens } from "./index.ts";
 import { newToken, tokenHashOf } from "./token.ts";
 
 /** A new session as it is kept, and the token of which only the hash is. */
@@ -17,6 +17,10 @@ export interface Draft {
   readonly userAgent: string | null;
   readonly sealedTokens: Buffer;
   readonly refreshInMs: number | null;
+  readonly begunAtMs: number | null;
+  readonly authenticatedAtMs: number | null;
+  /** The log-outs that would end it. */
+  readonly logouts: LogoutNames;
 }
 
 const userAgentMax = 200;
@@ -35,7 +39,24 @@ export function draftOf(session: NewSession, encryption: Encryption): Draft {
     userAgent: session.userAgent?.slice(0, userAgentMax).toWellFormed() ?? null,
     sealedTokens: encryption.seal(session.tokens, sessionId),
     refreshInMs: refreshInMs(session.tokens),
+    begunAtMs: session.begunAtMs ?? null,
+    authenticatedAtMs: session.authenticatedAtMs ?? null,
+    logouts: logoutNamesOf(session),
   };
+}
+
+/** Under which names log-outs at the provider are remembered. */
+export interface LogoutNames {
+  readonly ofSession: Buffer | null;
+  readonly ofSubject: Buffer | null;
+}
+
+type NamedThere = Pick<ProviderLogout, "issuer" | "subject" | "providerSession">;
+
+export function logoutNamesOf({ issuer, subject, providerSession }: NamedThere): LogoutNames {
+  const named = (kind: string, name: string | undefined) =>
+    name === undefined ? null : hash("sha256", JSON.stringify([kind, issuer, name]), "buffer");
+  return { ofSession: named("sid", providerSession), ofSubject: named("sub", subject) };
 }
 
 const refreshInMaxMs = 365 * 24 * 60 * 60 * 1_000;

@@ -12,6 +12,8 @@ import { type Draft, untilOf } from "./kept.ts";
 const ms = (parameter: string) => `${parameter}::float8 * interval '1 millisecond'`;
 /** So many milliseconds from now. */
 export const after = (parameter: string): string => `statement_timestamp() + ${ms(parameter)}`;
+/** The time that so many milliseconds since 1970 are. */
+const timeOf = (parameter: string) => `to_timestamp(${parameter}::float8 / 1000)`;
 /** True of a session that has not ended. */
 export const living = (idleMs: string): string =>
   `(ends_at > statement_timestamp() and last_seen_at > statement_timestamp() - ${ms(idleMs)})`;
@@ -29,17 +31,19 @@ export interface FoundRow {
   readonly status: UserStatus;
   readonly roles: readonly Role[];
   readonly suspended_until: string | null;
+  readonly authenticated_ago_ms: number | null;
 }
 
 /** Two index probes for each token, whatever the planner believes of the tables. */
 export const findText = `
-select i.place::int, s.session_id, s.user_id, s.client, s.refresh_due, s.seen_long_ago,
+select i.place::int, s.session_id, s.user_id, s.client, s.refresh_due, s.seen_long_ago, s.authenticated_ago_ms,
        statement_timestamp()::text as seen_at, u.status, u.roles, u.suspended_until
   from unnest($1::bytea[]) with ordinality as i(token_sha256, place)
  cross join lateral (
          select session_id, user_id, client,
                 coalesce(refresh_due_at <= statement_timestamp(), false) as refresh_due,
-                last_seen_at <= statement_timestamp() - ${ms("$3")} as seen_long_ago
+                last_seen_at <= statement_timestamp() - ${ms("$3")} as seen_long_ago,
+                (extract(epoch from statement_timestamp() - authenticated_at) * 1000)::float8 as authenticated_ago_ms
            from sessions where token_sha256 = i.token_sha256 and ${living("$2")} limit 1) s
  cross join lateral (
          select case when suspended_until <= statement_timestamp() then 'ACTIVE' else k.status end as status, roles,
@@ -102,14 +106,49 @@ export async function insertSession(tx: Tx, draft: Draft, bounds: SessionBounds)
                 order by ${living("$11")} desc, created_at desc, session_id desc offset $13::int - 1))
            )
            insert into sessions (session_id, token_sha256, user_id, client, issuer, subject, provider_session, user_agent,
-                                 provider_tokens, refresh_due_at, created_at, last_seen_at, ends_at)
+                                 provider_tokens, refresh_due_at, created_at, last_seen_at, ends_at, authenticated_at)
            values ($1, $2, $3, $4, $5, $6, $7, $8, $9, ${after("$10")},
-                   statement_timestamp(), statement_timestamp(), ${after("$12")})`,
+                   statement_timestamp(), statement_timestamp(), ${after("$12")}, ${timeOf("$14")})`,
     values: [
       ...[draft.sessionId, draft.tokenHash, draft.userId, draft.client, draft.issuer, draft.subject],
       ...[draft.providerSession, draft.userAgent, draft.sealedTokens, draft.refreshInMs],
-      ...[bounds.idleMs, bounds.absoluteMs, bounds.perUserMax],
+      ...[bounds.idleMs, bounds.absoluteMs, bounds.perUserMax, draft.authenticatedAtMs],
     ],
+  });
+}
+
+/**
+ * A log-in and the log-out of it at the provider run one after the other: whichever is second sees what the first has done.
+ * A log-in asks before it locks any row, and a log-out for one name only, so that no two can wait for each other.
+ */
+export async function lockLogouts(tx: Tx, names: readonly Buffer[], mode: "shared" | "exclusive"): Promise<void> {
+  const lock = mode === "shared" ? "pg_advisory_xact_lock_shared" : "pg_advisory_xact_lock";
+  await tx.query({
+    name: `lock provider log-outs ${mode}`,
+    text: `select ${lock}(hashtextextended('provider log-out ' || current_schema() || ' ' || encode(name, 'hex'), 0))
+             from unnest($1::bytea[]) as name`,
+    values: [names],
+  });
+}
+
+/** Whether the provider has ended this log-in. Needs `lockLogouts` in a statement before this one. */
+export async function isEndedAtProvider(tx: Tx, { logouts, begunAtMs }: Draft): Promise<boolean> {
+  const { rows } = await tx.query<{ ended: boolean }>({
+    name: "is ended at provider",
+    text: `select exists (select from provider_logouts where expires_at > statement_timestamp() and (
+                    name_sha256 = $1 or (name_sha256 = $2 and ended_at >= ${timeOf("$3")}))) as ended`,
+    values: [logouts.ofSession, logouts.ofSubject, begunAtMs],
+  });
+  return rows[0]?.ended ?? false;
+}
+
+export async function upsertProviderLogout(tx: Tx, name: Buffer, rememberMs: number): Promise<void> {
+  await tx.query({
+    name: "remember provider log-out",
+    text: `insert into provider_logouts (name_sha256, ended_at, expires_at)
+           values ($1, statement_timestamp(), ${after("$2")})
+           on conflict (name_sha256) do update set ended_at = excluded.ended_at, expires_at = excluded.expires_at`,
+    values: [name, rememberMs],
   });
 }
 
@@ -132,6 +171,7 @@ const endings = {
   one: `user_id = $2 and session_id = $3::uuid`,
   allOfUser: `user_id = $2 and session_id is distinct from $3::uuid`,
   allOfSubject: `issuer = $2 and subject = $3`,
+  ofRefresh: `session_id = $2::uuid and refresh_epoch = $3::bigint`,
   ofProviderSession: `issuer = $2 and provider_session = $3 and subject = coalesce($4, subject)`,
 };
 
@@ -141,8 +181,7 @@ export interface Ending {
   readonly idleMs: number;
 }
 
-/** For a transaction of its own, or as a part of one. */
-export const deletionOf = ({ which, values, idleMs }: Ending) => ({
+const deletionOf = ({ which, values, idleMs }: Ending) => ({
   name: `end sessions ${which}`,
   text: `with ended as (
            delete from sessions where session_id = any(array(
@@ -156,6 +195,20 @@ export const deletionOf = ({ which, values, idleMs }: Ending) => ({
 export async function deleteSessions(db: Db, ending: Ending): Promise<number> {
   const { rows } = await statement<{ ended: number }>(db, deletionOf(ending));
   return rows[0]?.ended ?? 0;
+}
+
+/** The same, as a part of a transaction. */
+export async function deleteSessionsIn(tx: Tx, ending: Ending): Promise<number> {
+  const { rows } = await tx.query<{ ended: number }>(deletionOf(ending));
+  return rows[0]?.ended ?? 0;
+}
+
+export async function selectClock(db: Db): Promise<number> {
+  const { rows } = await db.query<{ ms: number }>({
+    name: "select clock",
+    text: `select (extract(epoch from clock_timestamp()) * 1000)::float8 as ms`,
+  });
+  return rows[0]?.ms ?? 0;
 }
 
 /** Whether it was news: a version that is not higher than what is known changes nothing. */

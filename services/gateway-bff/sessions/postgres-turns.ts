@@ -1,5 +1,5 @@
 /** The SQL of what one process at a time may have: the turn to refresh a session's tokens, and what is taken once. */
-import { type Db, statement } from "@todoke/kernel/db";
+import { type Db, statement, type Tx } from "@todoke/kernel/db";
 import type { OnceKind } from "./index.ts";
 import { after, living } from "./postgres-statements.ts";
 
@@ -65,17 +65,22 @@ export interface OnceRow {
   readonly ttlMs: number;
 }
 
-/** False when the name is taken. One whose time is over is free again. */
-export async function insertOnce(db: Db, { kind, nameHash, sealed, ttlMs }: OnceRow): Promise<boolean> {
-  const { rowCount } = await statement(db, {
-    name: "put once",
-    text: `insert into one_time as o (kind, name_sha256, value, expires_at) values ($1, $2, $3, ${after("$4")})
-           on conflict (kind, name_sha256) do update set value = excluded.value, expires_at = excluded.expires_at
-            where o.expires_at <= statement_timestamp()`,
-    values: [kind, nameHash, sealed, ttlMs],
-  });
-  return rowCount === 1;
-}
+/** Inserts nothing when the name is taken. One whose time is over is free again. */
+const insertionOf = ({ kind, nameHash, sealed, ttlMs }: OnceRow) => ({
+  name: "put once",
+  text: `insert into one_time as o (kind, name_sha256, value, expires_at) values ($1, $2, $3, ${after("$4")})
+         on conflict (kind, name_sha256) do update set value = excluded.value, expires_at = excluded.expires_at
+          where o.expires_at <= statement_timestamp()`,
+  values: [kind, nameHash, sealed, ttlMs],
+});
+
+/** False when the name is taken. */
+export const insertOnce = async (db: Db, row: OnceRow): Promise<boolean> =>
+  (await statement(db, insertionOf(row))).rowCount === 1;
+
+/** The same, as a part of a transaction. */
+export const insertOnceIn = async (tx: Tx, row: OnceRow): Promise<boolean> =>
+  (await tx.query(insertionOf(row))).rowCount === 1;
 
 /** Of many who try at once, the one whose delete it is gets it. */
 export async function deleteOnce(db: Db, kind: OnceKind, nameHash: Buffer): Promise<Buffer | undefined> {

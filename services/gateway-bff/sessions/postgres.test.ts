@@ -1,8 +1,12 @@
 import { inspect } from "node:util";
-import { isUnavailable, sqlStateOf } from "@todoke/kernel/db";
+import { type Db, isUnavailable, sqlStateOf, transaction } from "@todoke/kernel/db";
 import { openWire, until } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
+import { openEncryption } from "./encryption.ts";
+import { EndedAtProvider } from "./errors.ts";
+import { draftOf, logoutNamesOf } from "./kept.ts";
 import { postgresSessions } from "./postgres.ts";
+import * as sql from "./postgres-statements.ts";
 import { findText, seenText, updateSeen } from "./postgres-statements.ts";
 import { known, logIn, postgresStage, settings } from "./testing.ts";
 
@@ -108,4 +112,85 @@ test("while the database is away nobody is found and nobody is logged out, and t
   expect(isUnavailable(error)).toBe(true);
   expect(inspect(error, { depth: null, showHidden: true })).not.toContain(token);
   expect(await t.open().find(token)).toBeDefined();
+});
+
+/** Whether somebody waits for a lock that another backend of this database holds. */
+const isSomebodyWaiting = (db: Db) => async (): Promise<boolean> => {
+  const { rows } = await db.query(
+    `select from pg_stat_activity where datname = current_database() and cardinality(pg_blocking_pids(pid)) > 0`,
+  );
+  return rows.length > 0;
+};
+
+test("a suspension also ends the session that is created while it waits for the user's row", async () => {
+  await using t = await postgresStage();
+  const store = t.open();
+  await store.know(known());
+  const draft = draftOf(logIn(), openEncryption(settings.secrets));
+  const suspended = await transaction(t.db, async (tx) => {
+    await sql.lockKnownUser(tx, draft.userId);
+    await sql.insertSession(tx, draft, settings);
+    const knowing = store.know(known({ status: "SUSPENDED", version: 2 }));
+    await until("the suspension waits", isSomebodyWaiting(t.openDb()));
+    return { knowing };
+  });
+  await suspended.knowing;
+  expect((await t.db.query(`select from sessions`)).rowCount).toBe(0);
+});
+
+test("a log-out at the provider waits for the log-in that creates its session, and ends it", async () => {
+  await using t = await postgresStage();
+  const store = t.open();
+  await store.know(known());
+  for (const logout of [{ providerSession: "sid-1" }, { subject: "alice" }]) {
+    const draft = draftOf(logIn({ providerSession: "sid-1" }), openEncryption(settings.secrets));
+    const { ending } = await transaction(t.db, async (tx) => {
+      await sql.lockLogouts(
+        tx,
+        [draft.logouts.ofSession, draft.logouts.ofSubject].filter(Boolean) as Buffer[],
+        "shared",
+      );
+      await sql.insertSession(tx, draft, settings);
+      const ending = store.endByProvider({
+        issuer: draft.issuer,
+        tokenId: draft.sessionId,
+        rememberMs: 60_000,
+        ...logout,
+      });
+      await until("the log-out waits", isSomebodyWaiting(t.openDb()));
+      return { ending };
+    });
+    expect(await ending).toBe(1);
+    await t.db.query("delete from provider_logouts");
+  }
+});
+
+test("a log-in waits for the log-out at the provider that is being recorded, and opens no session", async () => {
+  await using t = await postgresStage();
+  const store = t.open();
+  await store.know(known());
+  const begunAtMs = await store.clock();
+  const { ofSession, ofSubject } = logoutNamesOf(logIn({ providerSession: "sid-1" }));
+  for (const name of [ofSession, ofSubject] as Buffer[]) {
+    const { creating } = await transaction(t.db, async (tx) => {
+      await sql.lockLogouts(tx, [name], "exclusive");
+      await sql.upsertProviderLogout(tx, name, 60_000);
+      const creating = store.create(logIn({ providerSession: "sid-1", begunAtMs })).catch((error: unknown) => error);
+      await until("the log-in waits", isSomebodyWaiting(t.openDb()));
+      return { creating };
+    });
+    expect(await creating).toBeInstanceOf(EndedAtProvider);
+    await t.db.query("delete from provider_logouts");
+  }
+});
+
+test("what is written late of when a session was seen does not take it back", async () => {
+  await using t = await postgresStage();
+  const store = t.open();
+  await store.know(known());
+  const { sessionId } = await store.create(logIn());
+  const seen = async () => (await t.db.query(`select last_seen_at::text as at from sessions`)).rows[0]?.at;
+  const before = await seen();
+  await updateSeen(t.db, [{ sessionId, seenAt: new Date(Date.now() - idleMs / 2).toISOString() }], idleMs);
+  expect(await seen()).toBe(before);
 });

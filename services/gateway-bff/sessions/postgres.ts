@@ -9,9 +9,9 @@ import { type Db, type Tx, transaction } from "@todoke/kernel/db";
 import { gather } from "@todoke/kernel/gather";
 import { type RetentionPolicy, removeFinished } from "@todoke/kernel/retention";
 import { openEncryption } from "./encryption.ts";
-import { UserNotKnown } from "./errors.ts";
-import type { ProviderTokens, Session, SessionSettings, SessionStore } from "./index.ts";
-import { draftOf, isSessionId, onceHashOf, onceName, refreshInMs } from "./kept.ts";
+import { EndedAtProvider, UserNotKnown } from "./errors.ts";
+import type { OnceKind, ProviderTokens, Session, SessionSettings, SessionStore } from "./index.ts";
+import { draftOf, isSessionId, logoutNamesOf, onceHashOf, onceName, refreshInMs } from "./kept.ts";
 import * as sql from "./postgres-statements.ts";
 import * as turns from "./postgres-turns.ts";
 import { tokenHashOf } from "./token.ts";
@@ -20,6 +20,7 @@ import { tokenHashOf } from "./token.ts";
 const over: readonly RetentionPolicy[] = [
   { table: "sessions", finished: "true", since: "ends_at", keepMs: 0 },
   { table: "one_time", finished: "true", since: "expires_at", keepMs: 0 },
+  { table: "provider_logouts", finished: "true", since: "expires_at", keepMs: 0 },
 ];
 
 export function postgresSessions(db: Db, settings: SessionSettings): SessionStore {
@@ -51,10 +52,27 @@ export function postgresSessions(db: Db, settings: SessionSettings): SessionStor
     },
   });
 
+  const onceRow = (
+    kind: OnceKind,
+    name: string,
+    { value, ttlMs }: { readonly value: unknown; readonly ttlMs: number },
+  ) => ({
+    kind,
+    nameHash: onceHashOf(kind, name),
+    sealed: encryption.seal(value, onceName(kind, name)),
+    ttlMs,
+  });
+
   return {
+    clock: () => sql.selectClock(db),
+
     async create(session) {
       const draft = draftOf(session, encryption);
+      const logouts = Object.values(draft.logouts).filter((name) => name !== null);
       await transaction(db, async (tx) => {
+        await sql.lockLogouts(tx, logouts, "shared");
+        if (await sql.isEndedAtProvider(tx, draft))
+          throw new EndedAtProvider("the provider ended this log-in before it became a session");
         if (!(await sql.lockKnownUser(tx, draft.userId)))
           throw new UserNotKnown(`user ${draft.userId} is not known, or was deleted`);
         await sql.insertSession(tx, draft, settings);
@@ -73,9 +91,21 @@ export function postgresSessions(db: Db, settings: SessionSettings): SessionStor
 
     endAll: (userId, { except } = {}) => end("allOfUser", userId, except ?? null),
 
-    async endByProvider({ issuer, subject, providerSession }) {
-      if (providerSession !== undefined) return end("ofProviderSession", issuer, providerSession, subject ?? null);
-      return subject === undefined ? 0 : end("allOfSubject", issuer, subject);
+    async endByProvider(logout) {
+      const { issuer, subject, providerSession, tokenId, rememberMs } = logout;
+      const { ofSession, ofSubject } = logoutNamesOf(logout);
+      const name = ofSession ?? ofSubject;
+      if (!name) return 0;
+      const ending = ofSession
+        ? endingOf("ofProviderSession", issuer, providerSession ?? null, subject ?? null)
+        : endingOf("allOfSubject", issuer, subject ?? null);
+      return transaction(db, async (tx) => {
+        const isNew = await turns.insertOnceIn(tx, onceRow("logout", tokenId, { value: true, ttlMs: rememberMs }));
+        if (!isNew) return undefined;
+        await sql.lockLogouts(tx, [name], "exclusive");
+        await sql.upsertProviderLogout(tx, name, rememberMs);
+        return sql.deleteSessionsIn(tx, ending);
+      });
     },
 
     async tokensOf(sessionId) {
@@ -87,7 +117,7 @@ export function postgresSessions(db: Db, settings: SessionSettings): SessionStor
       // Two statements: what the second one ends includes a session that was made while the first waited for its lock.
       const shutOut = async (tx: Tx) => {
         if (await sql.upsertKnownUser(tx, user))
-          await tx.query(sql.deletionOf(endingOf("allOfUser", user.userId, null)));
+          await sql.deleteSessionsIn(tx, endingOf("allOfUser", user.userId, null));
       };
       await (within ? shutOut(within) : transaction(db, shutOut));
     },
@@ -107,10 +137,9 @@ export function postgresSessions(db: Db, settings: SessionSettings): SessionStor
       await turns.endTurn(db, { sessionId, epoch, idleMs, sealed: null, dueInMs: againMs });
     },
 
-    async put(kind, name, value, ttlMs) {
-      const sealed = encryption.seal(value, onceName(kind, name));
-      return turns.insertOnce(db, { kind, nameHash: onceHashOf(kind, name), sealed, ttlMs });
-    },
+    endRefused: async ({ sessionId, epoch }) => (await end("ofRefresh", sessionId, String(epoch))) > 0,
+
+    put: (kind, name, value, ttlMs) => turns.insertOnce(db, onceRow(kind, name, { value, ttlMs })),
 
     async take(kind, name) {
       return opened(await turns.deleteOnce(db, kind, onceHashOf(kind, name)), onceName(kind, name));
@@ -138,5 +167,6 @@ function sessionOf(row: sql.FoundRow): Session {
     roles: row.roles,
     ...(row.suspended_until !== null && { suspendedUntil: row.suspended_until }),
     refreshDue: row.refresh_due,
+    ...(row.authenticated_ago_ms !== null && { authenticatedAgoMs: row.authenticated_ago_ms }),
   };
 }

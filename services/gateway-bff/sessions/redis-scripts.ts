@@ -77,9 +77,15 @@ end
 
 const script = (text: string): Script => scriptOf(words + text);
 
-/** The session, its secret, how long until a refresh is due or "", the absolute time, the most sessions of one user. */
+/**
+ * The session, its secret, how long until a refresh is due or "", the absolute time, the most sessions of one user, when
+ * the log-in began or "". KEYS[7] and KEYS[8] are where log-outs of its subject and of its session at the provider are.
+ */
 export const create = script(`
 local session = cjson.decode(ARGV[2])
+local subject_ended = tonumber(redis.call('GET', KEYS[7]) or -1)
+if subject_ended >= (tonumber(ARGV[7]) or math.huge) then return -1 end
+if KEYS[8] and redis.call('EXISTS', KEYS[8]) == 1 then return -1 end
 local user = redis.call('HGET', known, session.user)
 if not user or cjson.decode(user).status == 'DELETED' then return 0 end
 local living, over = {}, {}
@@ -135,17 +141,21 @@ for _, session in ipairs(all_under('u\\0' .. ARGV[2])) do
 end
 return finish_all(ending)`);
 
-/** Issuer, subject. */
-export const endAllOfSubject = script(`
-return finish_all(all_under('s\\0' .. ARGV[2] .. '\\0' .. ARGV[3]))`);
-
-/** Issuer, the provider's session, subject or "". */
-export const endProviderSession = script(`
+/**
+ * "p" and the provider's session or "s" and the subject, after the issuer; the subject or ""; what is kept of the token,
+ * and for how long. KEYS[7] is where tokens that were used are, KEYS[8] where the log-out is remembered.
+ */
+export const endByProvider = script(`
+if redis.call('EXISTS', KEYS[7]) == 1 then return -1 end
 local ending = {}
-for _, session in ipairs(all_under('p\\0' .. ARGV[2] .. '\\0' .. ARGV[3])) do
-  if ARGV[4] == '' or session.subject == ARGV[4] then ending[#ending + 1] = session end
+for _, session in ipairs(all_under(ARGV[3] .. '\\0' .. ARGV[2] .. '\\0' .. ARGV[4])) do
+  if ARGV[5] == '' or session.subject == ARGV[5] then ending[#ending + 1] = session end
 end
+redis.call('SET', KEYS[7], ARGV[6], 'PX', ARGV[7])
+redis.call('SET', KEYS[8], string.format('%.0f', now), 'PX', ARGV[7])
 return finish_all(ending)`);
+
+export const clock = script(`return now`);
 
 /** User id, version, status, all of it. */
 export const know = script(`
@@ -176,6 +186,12 @@ session.epoch, session.due = session.epoch + 1, ARGV[4] ~= '' and now + ARGV[4] 
 write(session)
 if ARGV[5] ~= '' then redis.call('HSET', secrets, session.id, ARGV[5]) end
 return 1`);
+
+/** Session id, epoch. */
+export const endRefused = script(`
+local session = kept(ARGV[2])
+if not session or session.epoch ~= tonumber(ARGV[3]) then return 0 end
+return finish_all({ session })`);
 
 /** How many to look at. One that lives after all, because the idle time was changed, gets its new end. */
 export const removeEnded = script(`

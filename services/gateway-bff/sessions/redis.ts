@@ -8,7 +8,7 @@
  */
 import { openRedisLink, type RedisLinkOptions, type Script } from "@todoke/redis";
 import { openEncryption } from "./encryption.ts";
-import { UserNotKnown } from "./errors.ts";
+import { EndedAtProvider, UserNotKnown } from "./errors.ts";
 import type {
   KnownUser,
   ListedSession,
@@ -18,7 +18,7 @@ import type {
   SessionSettings,
   SessionStore,
 } from "./index.ts";
-import { draftOf, onceHashOf, onceName, refreshInMs, untilOf } from "./kept.ts";
+import { draftOf, logoutNamesOf, onceHashOf, onceName, refreshInMs, untilOf } from "./kept.ts";
 import * as scripts from "./redis-scripts.ts";
 import { tokenHashOf } from "./token.ts";
 
@@ -38,6 +38,8 @@ interface SessionRecord {
   readonly seen: number;
   readonly ends: number;
   readonly due?: number;
+  /** When the user proved who they are at the provider, by its clock. */
+  readonly authenticated?: number;
 }
 
 /** Looked at by one script, which holds everybody up while it runs: about two milliseconds. */
@@ -49,20 +51,28 @@ export function redisSessions({ settings, place = "todoke:sessions", ...link }: 
   const redis = openRedisLink(link);
   const keys = scripts.keysOf(place);
 
-  /** Runs a script on the sessions. Nothing is written as "". */
-  const ask = (script: Script, ...args: readonly (string | number | null | undefined)[]) =>
-    redis.run(script, { keys: [...keys], arguments: [idleMs, ...args].map((arg) => String(arg ?? "")) });
+  /** Runs a script on the sessions, and on keys of its own. Nothing is written as "". */
+  const askWith = (script: Script, more: readonly string[], args: readonly (string | number | null | undefined)[]) =>
+    redis.run(script, { keys: [...keys, ...more], arguments: [idleMs, ...args].map((arg) => String(arg ?? "")) });
+  const ask = (script: Script, ...args: Parameters<typeof askWith>[2]) => askWith(script, [], args);
   const count = async (...asked: Parameters<typeof ask>) => Number(await ask(...asked));
+  const logoutKey = (name: Buffer) => `{${place}}:ended:${name.toString("hex")}`;
 
   const once = (kind: OnceKind, name: string) => [`{${place}}:${kind}:${onceHashOf(kind, name).toString("hex")}`];
   const opened = (sealed: unknown, name: string) =>
     typeof sealed === "string" ? encryption.open(Buffer.from(sealed, "base64"), name) : undefined;
 
   return {
+    clock: () => count(scripts.clock),
+
     async create(session) {
       const draft = draftOf(session, encryption);
       const sealed = draft.sealedTokens.toString("base64");
-      const made = await count(scripts.create, recordOf(draft), sealed, draft.refreshInMs, absoluteMs, perUserMax);
+      const { ofSubject, ofSession } = draft.logouts;
+      const logouts = [ofSubject, ofSession].filter((name) => name !== null).map(logoutKey);
+      const args = [recordOf(draft), sealed, draft.refreshInMs, absoluteMs, perUserMax, draft.begunAtMs];
+      const made = await askWith(scripts.create, logouts, args);
+      if (made === -1) throw new EndedAtProvider("the provider ended this log-in before it became a session");
       if (made === 0) throw new UserNotKnown(`user ${draft.userId} is not known, or was deleted`);
       return { token: draft.token, sessionId: draft.sessionId };
     },
@@ -82,9 +92,16 @@ export function redisSessions({ settings, place = "todoke:sessions", ...link }: 
 
     endAll: (userId, { except } = {}) => count(scripts.endAll, userId, except),
 
-    async endByProvider({ issuer, subject, providerSession }) {
-      if (providerSession !== undefined) return count(scripts.endProviderSession, issuer, providerSession, subject);
-      return subject === undefined ? 0 : count(scripts.endAllOfSubject, issuer, subject);
+    async endByProvider(logout) {
+      const { issuer, subject, providerSession, tokenId, rememberMs } = logout;
+      const { ofSession, ofSubject } = logoutNamesOf(logout);
+      const name = ofSession ?? ofSubject;
+      if (!name) return 0;
+      const sealed = encryption.seal(true, onceName("logout", tokenId)).toString("base64");
+      const which = ofSession ? ["p", providerSession] : ["s", subject];
+      const args = [issuer, ...which, subject, sealed, Math.ceil(rememberMs)];
+      const ended = await askWith(scripts.endByProvider, [...once("logout", tokenId), logoutKey(name)], args);
+      return ended === -1 ? undefined : Number(ended);
     },
 
     async tokensOf(sessionId) {
@@ -112,6 +129,8 @@ export function redisSessions({ settings, place = "todoke:sessions", ...link }: 
     async giveUpRefresh({ sessionId, epoch }, againMs) {
       await ask(scripts.endRefresh, sessionId, epoch, againMs, null);
     },
+
+    endRefused: async ({ sessionId, epoch }) => (await count(scripts.endRefused, sessionId, epoch)) > 0,
 
     async put(kind, name, value, ttlMs) {
       const sealed = encryption.seal(value, onceName(kind, name)).toString("base64");
@@ -148,11 +167,12 @@ function recordOf(draft: ReturnType<typeof draftOf>): string {
     subject: draft.subject,
     provider_session: draft.providerSession ?? undefined,
     user_agent: draft.userAgent ?? undefined,
+    authenticated: draft.authenticatedAtMs ?? undefined,
   });
 }
 
 function sessionOf([session, user, now]: readonly [string, string, number]): Session {
-  const { id, user: userId, client, due }: SessionRecord = JSON.parse(session);
+  const { id, user: userId, client, due, authenticated }: SessionRecord = JSON.parse(session);
   const { status, roles, until }: Known = JSON.parse(user);
   const isOver = until !== undefined && Date.parse(until) <= now;
   return {
@@ -163,6 +183,7 @@ function sessionOf([session, user, now]: readonly [string, string, number]): Ses
     roles,
     ...(until !== undefined && !isOver && { suspendedUntil: until }),
     refreshDue: due !== undefined && due <= now,
+    ...(authenticated !== undefined && { authenticatedAgoMs: now - authenticated }),
   };
 }
 

@@ -59,13 +59,14 @@ export async function postgresStage() {
     },
     async pass(ms: number) {
       const ago = (column: string) => `${column} = ${column} - ${ms} * interval '1 millisecond'`;
-      const times = ["created_at", "last_seen_at", "ends_at", "refresh_due_at"];
+      const times = ["created_at", "last_seen_at", "ends_at", "refresh_due_at", "authenticated_at"];
       await t.db.query(`update sessions set ${times.map(ago).join()}`);
       await t.db.query(`update known_users set ${ago("suspended_until")}`);
       await t.db.query(`update one_time set ${ago("expires_at")}`);
+      await t.db.query(`update provider_logouts set ${ago("ended_at")}, ${ago("expires_at")}`);
     },
     async dump() {
-      const tables = await Promise.all(["sessions", "known_users", "one_time"].map(rowsOf));
+      const tables = await Promise.all(["sessions", "known_users", "one_time", "provider_logouts"].map(rowsOf));
       return inspect(tables, { depth: null, maxArrayLength: null, maxStringLength: null });
     },
     async [Symbol.asyncDispose]() {
@@ -103,7 +104,7 @@ export async function redisStage({ url }: { readonly url: string }) {
     },
     async pass(ms: number): Promise<void> {
       await rewrite(sessions, (record) => {
-        const times = ["created", "seen", "ends", "due"].filter((name) => name in record);
+        const times = ["created", "seen", "ends", "due", "authenticated"].filter((name) => name in record);
         return { ...record, ...Object.fromEntries(times.map((name) => [name, Number(record[name]) - ms])) };
       });
       await rewrite(knownUsers, (user) => {

@@ -70,6 +70,8 @@ export async function startGateway(options: GatewayOptions) {
       origin,
       isLoopback,
       nativeRedirects,
+      reauthenticateMs: 900_000,
+      countLogout: async () => undefined,
       onError,
     });
     app.get("/whoami", { ...requires(authenticate, { user: "any" }), schema: { hide: true } }, async ({ caller }) => ({

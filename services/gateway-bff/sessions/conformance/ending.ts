@@ -1,8 +1,22 @@
 /** How sessions are listed and ended: by their user, and by the provider where the user logged in. */
+import { randomUUID } from "node:crypto";
 import { setImmediate as turn } from "node:timers/promises";
+import { until } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
 import type { StoreUnderTest } from "../conformance.ts";
+import { EndedAtProvider } from "../errors.ts";
+import type { ProviderLogout } from "../index.ts";
 import { known, logIn, settings } from "../testing.ts";
+
+const rememberMs = 900_000;
+
+/** Each with a token of its own, unless the test names one. */
+const logoutOf = (about: Partial<ProviderLogout>): ProviderLogout => ({
+  issuer: "https://id.example",
+  tokenId: randomUUID(),
+  rememberMs,
+  ...about,
+});
 
 export function endingConforms({ name, stage }: StoreUnderTest): void {
   test(`${name}: a user's sessions are listed newest first, as the user will recognise them, and nobody else's are`, async () => {
@@ -68,6 +82,7 @@ export function endingConforms({ name, stage }: StoreUnderTest): void {
     const store = t.open({ perUserMax: 20 });
     await store.know(known());
     const issuer = "https://id.example";
+    const endByProvider = (ended: Partial<ProviderLogout>) => store.endByProvider(logoutOf(ended));
     const make = (about: Parameters<typeof logIn>[0]) => store.create(logIn(about));
     const one = await make({ providerSession: "sid-1" });
     const two = await make({ providerSession: "sid-2" });
@@ -77,15 +92,88 @@ export function endingConforms({ name, stage }: StoreUnderTest): void {
     const isFound = async (...made: { token: string }[]) =>
       (await Promise.all(made.map(({ token }) => store.find(token)))).map((found) => found !== undefined);
 
-    expect(await store.endByProvider({ issuer })).toBe(0);
-    expect(await store.endByProvider({ issuer, providerSession: "sid-1", subject: "bob" })).toBe(0);
-    expect(await store.endByProvider({ issuer, providerSession: "sid" })).toBe(0);
-    expect(await store.endByProvider({ issuer, providerSession: "sid-1" })).toBe(1);
+    expect(await endByProvider({ issuer })).toBe(0);
+    expect(await endByProvider({ issuer, providerSession: "sid-1", subject: "bob" })).toBe(0);
+    expect(await endByProvider({ issuer, providerSession: "sid" })).toBe(0);
+    expect(await endByProvider({ issuer, providerSession: "sid-1" })).toBe(1);
     expect(await isFound(one, two, bob, elsewhere, without)).toEqual([false, true, true, true, true]);
-    expect(await store.endByProvider({ issuer, providerSession: "sid-3", subject: "bob" })).toBe(1);
-    expect(await store.endByProvider({ issuer, subject: "alice" })).toBe(2);
+    expect(await endByProvider({ issuer, providerSession: "sid-3", subject: "bob" })).toBe(1);
+    expect(await endByProvider({ issuer, subject: "alice" })).toBe(2);
     expect(await isFound(one, two, bob, elsewhere, without)).toEqual([false, false, false, true, false]);
-    expect(await store.endByProvider({ issuer, subject: "alice" })).toBe(0);
+    expect(await endByProvider({ issuer, subject: "alice" })).toBe(0);
+  });
+
+  test(`${name}: a log-out token counts once, at whichever process, until it is forgotten`, async () => {
+    await using t = await stage();
+    const [here, there] = [t.open(), t.open()];
+    await here.know(known());
+    const ofAlice = logoutOf({ subject: "alice", tokenId: "jti-1" });
+    const old = await here.create(logIn());
+    const answers = await Promise.all(
+      Array.from({ length: 10 }, (_, n) => (n % 2 ? here : there).endByProvider(ofAlice)),
+    );
+    expect(answers.filter((ended) => ended !== undefined)).toEqual([1]);
+    expect(await here.find(old.token)).toBeUndefined();
+
+    const { token } = await here.create(logIn());
+    expect(await there.endByProvider(ofAlice)).toBeUndefined();
+    expect(await here.find(token)).toBeDefined();
+    await t.pass(rememberMs);
+    expect(await there.endByProvider(ofAlice)).toBe(1);
+  });
+
+  test(`${name}: a log-in that the provider ended before its session was created opens none`, async () => {
+    await using t = await stage();
+    const [here, there] = [t.open(), t.open()];
+    await here.know(known());
+    const begunAtMs = await here.clock();
+    await there.endByProvider(logoutOf({ providerSession: "sid-1" }));
+    const ended = logIn({ providerSession: "sid-1", begunAtMs });
+    await expect(here.create(ended)).rejects.toThrow(EndedAtProvider);
+    // The provider gives no session the name of another: it stays ended for whoever comes with it later.
+    await expect(there.create({ ...ended, begunAtMs: await here.clock() })).rejects.toThrow(EndedAtProvider);
+    await here.create({ ...ended, providerSession: "sid-2" });
+    await here.create({ ...ended, issuer: "https://other.example" });
+    expect((await here.list("u_1")).length).toBe(2);
+    await t.pass(rememberMs);
+    await here.create(ended);
+  });
+
+  test(`${name}: a log-out of a subject ends the log-ins that began before it, and none that began after`, async () => {
+    await using t = await stage();
+    const [here, there] = [t.open(), t.open()];
+    await here.know(known());
+    const begunAtMs = await there.clock();
+    await there.endByProvider(logoutOf({ subject: "alice" }));
+    for (const about of [{}, { providerSession: "sid-1" }])
+      await expect(here.create(logIn({ begunAtMs, ...about }))).rejects.toThrow(EndedAtProvider);
+    await here.create(logIn({ begunAtMs, subject: "bob" }));
+    // Redis counts milliseconds.
+    await here.create(logIn({ begunAtMs: (await here.clock()) + 1 }));
+    expect((await here.list("u_1")).length).toBe(2);
+    // The next log-out counts as the first did.
+    const again = logIn({ begunAtMs: (await here.clock()) + 1 });
+    await until("a millisecond has passed", async () => (await here.clock()) > (again.begunAtMs ?? 0));
+    expect(await there.endByProvider(logoutOf({ subject: "alice" }))).toBe(1);
+    await expect(here.create(again)).rejects.toThrow(EndedAtProvider);
+  });
+
+  test(`${name}: whether the log-in or its log-out comes first, when both were answered no session lives`, async () => {
+    await using t = await stage();
+    const [here, there] = [t.open(), t.open()];
+    await here.know(known());
+    const begunAtMs = await here.clock();
+    const lived: unknown[] = [];
+    for (let round = 0; round < 40; round++) {
+      const logout = round % 2 ? { subject: `s-${round}` } : { providerSession: `sid-${round}` };
+      const [made] = await Promise.allSettled([
+        here.create(logIn({ begunAtMs, subject: `s-${round}`, providerSession: `sid-${round}` })),
+        there.endByProvider(logoutOf(logout)),
+      ]);
+      if (made.status === "fulfilled") lived.push(await here.find(made.value.token));
+      else expect(made.reason).toBeInstanceOf(EndedAtProvider);
+    }
+    expect(lived.filter((session) => session !== undefined)).toEqual([]);
   });
 
   test(`${name}: once an end was answered no process finds the session, however many are looking it up`, async () => {

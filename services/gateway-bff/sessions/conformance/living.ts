@@ -132,6 +132,20 @@ export function livingConforms({ name, stage }: StoreUnderTest): void {
     expect(await store.find(token)).toBeDefined();
     expect(await store.take("login", "state-2")).toBe("still here");
   });
+
+  test(`${name}: a session says how long ago its user proved who they are, where the provider said when`, async () => {
+    await using t = await stage();
+    const store = t.open();
+    await store.know(known());
+    const authenticatedAtMs = (await store.clock()) - 5_000;
+    const { token } = await store.create(logIn({ authenticatedAtMs }));
+    await t.pass(60_000);
+    const { authenticatedAgoMs = 0 } = (await store.find(token)) ?? {};
+    expect(authenticatedAgoMs).toBeGreaterThanOrEqual(65_000);
+    expect(authenticatedAgoMs).toBeLessThanOrEqual((await store.clock()) - authenticatedAtMs + 60_000);
+    const silent = await store.create(logIn());
+    expect(await store.find(silent.token)).not.toHaveProperty("authenticatedAgoMs");
+  });
 }
 
 /** Finds it, and waits until that is written down, for which `find` does not wait. */

@@ -118,6 +118,21 @@ export function refreshConforms({ name, stage }: StoreUnderTest): void {
     expect(await store.tokensOf(over.sessionId)).toBeUndefined();
   });
 
+  test(`${name}: a refusal ends the session while it is the turn of who heard it, and not after`, async () => {
+    await using t = await stage();
+    const [slow, quick] = [t.open(), t.open()];
+    const { token, sessionId } = await loggedIn(slow);
+    await t.pass(dueMs);
+    const late = await taken(slow, sessionId);
+    await t.pass(holdMs);
+    expect(await quick.saveTokens(await taken(quick, sessionId), tokens(2))).toBe(true);
+    expect(await slow.endRefused(late)).toBe(false);
+    expect(await quick.find(token)).toBeDefined();
+    await t.pass(dueMs);
+    expect(await quick.endRefused(await taken(quick, sessionId))).toBe(true);
+    expect(await slow.find(token)).toBeUndefined();
+  });
+
   test(`${name}: nothing is ever due where there is no refresh token, or no end`, async () => {
     await using t = await stage();
     const store = t.open();
