@@ -41,7 +41,7 @@ export { metricCatalogue } from "./names.ts";
 export { ProblemView } from "./openapi.ts";
 export { buildOpsApp, type OpsOptions, opsPortOf } from "./ops.ts";
 export { type OutboxRoutesOptions, outboxRoutes } from "./outbox-routes.ts";
-export { cursorOf, NextCursor, PageQuery, page } from "./page.ts";
+export { type CursorForm, cursorOf, NextCursor, PageQuery, page } from "./page.ts";
 export { problemOfFailure } from "./problem-handler.ts";
 export * as problems from "./problems.ts";
 export { prometheusName } from "./prometheus.ts";

@@ -38,7 +38,12 @@ test("a Problem is sent as it is, with the id of the request", async () => {
     errors: [{ field: "body.sku", detail: "is not sold" }],
     instance: "request-1",
   });
-  expect(last).toMatchObject({ msg: "refused", code: "sku-unknown", request_id: "request-1", req: { path: "/fails" } });
+  expect(last).toMatchObject({
+    msg: "refused",
+    code: "sku-unknown",
+    request_id: "request-1",
+    req: { route: "/fails" },
+  });
 });
 
 test("a bug is a 500 that tells the caller nothing and the log everything", async () => {

@@ -40,6 +40,14 @@ test("it starts on an empty folder, and what was stored survives a kill -9 and a
   const second = shell.start("dev", env);
   await second.shows(ready);
   expect(await ask("/count")).toBe("2");
+
+  // Another process may join the embedded database with its debug surfaces open, and only that database.
+  const { databaseUrl } = JSON.parse(readFileSync(join(shell.folder, ".todoke/dev.json"), "utf8"));
+  const joined = { COUNTER_PORT: String(await freePort()), DATABASE_URL: databaseUrl, TODOKE_DEV: "true" };
+  const other = shell.start("serve counter", joined);
+  await other.shows(`http://127.0.0.1:${joined.COUNTER_PORT}`);
+  await stop(other);
+
   const { code, out } = await stop(second);
   expect(code).toBe(0);
   expect(out).not.toContain("migration");
