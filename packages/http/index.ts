@@ -42,6 +42,7 @@ export { ProblemView } from "./openapi.ts";
 export { buildOpsApp, type OpsOptions, opsPortOf } from "./ops.ts";
 export { type OutboxRoutesOptions, outboxRoutes } from "./outbox-routes.ts";
 export { type CursorForm, cursorOf, NextCursor, PageQuery, page } from "./page.ts";
+export { perSecond } from "./per-second.ts";
 export { problemOfFailure } from "./problem-handler.ts";
 export * as problems from "./problems.ts";
 export { prometheusName } from "./prometheus.ts";

@@ -58,6 +58,7 @@ const japanese: ReadonlyMap<string, Text> = new Map(
       detail: "このサイトのページからもう一度お試しください。",
     },
     "rate-limited": { title: "リクエストが多すぎます", detail: later },
+    "too-many-in-flight": { title: "同時に処理できるリクエスト数を超えました", detail: later },
     "identity-provider-unavailable": {
       title: "ログイン先に接続できません",
       detail: `ログイン中の方はそのまま利用できます。${later}`,

@@ -253,6 +253,8 @@ test("with DATABASE_URL it uses that server and starts none, and lets in nobody 
   const screen = shell.start("dev", { ...env, DATABASE_URL: engine.url });
   await screen.shows(ready);
   expect(await ask("/add")).toBe("1");
+  const joined = { COUNTER_PORT: String(await freePort()), DATABASE_URL: engine.url, TODOKE_DEV: "true" };
+  expect((await shell.run("serve counter", joined)).code).toBe(2);
   expect(await isFree(postgres)).toBe(true);
   expect(await isFree(provider)).toBe(true);
   expect(await handed()).toMatchObject({ ACCOUNT_ADMINS: "", TODOKE_API_KEYS: "" });
