@@ -109,7 +109,7 @@ async function ask(url: string, method: string, bearer: string | undefined): Pro
 const rulesOf = (routes: Running["routes"]) =>
   Object.fromEntries(
     routes.map(({ method, route }) => {
-      const path = filled(route.url, (name) => `{${name}}`);
+      const path = filled(route.url, (name) => `{${name}}`).replace(/\.[0-9a-f]{16}\./, ".{hash}.");
       return [`${method} ${path}`, route.config?.rule];
     }),
   );

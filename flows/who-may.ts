@@ -22,7 +22,7 @@ const common = {
   "GET /openapi.json": everybody,
   "GET /docs": everybody,
   "GET /docs/": everybody,
-  "GET /docs/js/scalar.js": everybody,
+  "GET /docs/js/scalar.{hash}.js": everybody,
 };
 
 export const rules: Readonly<Record<ServiceName, Readonly<Record<string, Rule>>>> = {

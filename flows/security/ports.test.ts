@@ -8,7 +8,11 @@ let served: Awaited<ReturnType<typeof startServed>>;
 beforeAll(async () => {
   // Open to everybody, as behind a load balancer: what is on loopback only must stay there.
   const hosts = names.map((name) => [`${name.toUpperCase().replaceAll("-", "_")}_HOST`, "0.0.0.0"]);
-  served = await startServed({ ...Object.fromEntries(hosts), GATEWAY_BFF_ORIGIN: "https://play.example" });
+  served = await startServed({
+    ...Object.fromEntries(hosts),
+    GATEWAY_BFF_ORIGIN: "https://play.example",
+    TODOKE_ALLOWED_HOSTS: "account.prod.example",
+  });
 });
 afterAll(() => served[Symbol.asyncDispose]());
 
@@ -113,13 +117,42 @@ test("nobody outside learns where the services are, by the page, the documents o
 test("whatever a request says of the name that it came by, a log-in comes back to where players are", async () => {
   const heard = await hear(
     served.urlOf("gateway-bff"),
-    "GET /login HTTP/1.1\r\nHost: evil.example\r\nX-Forwarded-Host: evil.example\r\nForwarded: host=evil.example\r\n" +
+    "GET /login HTTP/1.1\r\nHost: play.example\r\nX-Forwarded-Host: evil.example\r\nForwarded: host=evil.example\r\n" +
       "X-Forwarded-Proto: http\r\nConnection: close\r\n\r\n",
   );
   expect(statusOf(heard)).toBe(303);
   expect(heard).toContain(encodeURIComponent("https://play.example/login/callback"));
   expect(heard).toMatch(/set-cookie: __Host-[^\r]+; Secure/i);
   expect(heard).not.toContain("evil");
+});
+
+test("a page that lets its own name point to us reaches nothing, on any port of any service", async () => {
+  const asked = (url: string, path: string, host: string) =>
+    hear(
+      url,
+      `GET ${path} HTTP/1.1\r\nHost: ${host}\r\nAuthorization: Bearer ${served.apiKey}\r\nConnection: close\r\n\r\n`,
+    );
+  for (const name of names) {
+    const doors = [
+      [served.urlOf(name), "/livez"],
+      [served.urlOf(name), "/openapi.json"],
+      [served.opsUrlOf(name), "/metrics"],
+      [served.opsUrlOf(name), "/livez"],
+    ] as const;
+    for (const [url, path] of doors) {
+      const { port } = new URL(url);
+      for (const host of [`evil.example:${port}`, `127.0.0.1.evil.example:${port}`, "play.example.evil.example"]) {
+        const heard = await asked(url, path, host);
+        expect([name, path, host, statusOf(heard)]).toEqual([name, path, host, 421]);
+        expect(heard).toContain('"code":"unknown-host"');
+      }
+      // Probes by address, and calls of containers by their short names.
+      for (const host of [`127.0.0.1:${port}`, `10.0.0.7:${port}`, `[::1]:${port}`, `localhost:${port}`, name])
+        expect([name, path, host, statusOf(await asked(url, path, host))]).toEqual([name, path, host, 200]);
+    }
+  }
+  expect(statusOf(await asked(served.urlOf("gateway-bff"), "/", "play.example"))).toBe(200);
+  expect(statusOf(await asked(served.urlOf("account"), "/livez", "account.prod.example"))).toBe(200);
 });
 
 test("no answer tells what it is made with", async () => {

@@ -59,6 +59,7 @@ async function refusals(secrets: Record<string, string>): Promise<void> {
       `/users/${randomUUID()}`,
       "/v1/entitlements/grants",
       "/login/token",
+      `/do/order/${key}`,
     ])
       for (const headers of [
         { authorization: `Bearer ${bearer}` },

@@ -59,6 +59,13 @@ export async function livingHolder(): Promise<Holder | undefined> {
   return lock ? undefined : holder;
 }
 
+/** Where the PostgreSQL is that a living `todoke dev` has started in this folder; undefined if it uses another server. */
+export async function embeddedDatabase(): Promise<URL | undefined> {
+  const holder = await livingHolder();
+  const url = URL.parse(holder?.databaseUrl ?? "");
+  return url && url.port === String(holder?.postgresPort) ? url : undefined;
+}
+
 const busy = 5; // SQLITE_BUSY
 
 /** Longer than `livingHolder` needs to look; a `todoke dev` holds on for much longer. */

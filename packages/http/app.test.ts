@@ -243,3 +243,19 @@ test("a schema whose parts would refuse each other's fields fails at the start, 
     "POST /both: the body uses allOf",
   );
 });
+
+test("a Host that is not ours is refused before anything is looked up, on every path", async () => {
+  const isOurHost = (host: string | undefined) => host === "ours.example";
+  await using app = await buildHttpApp({ title: "test", version: "1", log: { level: "silent" }, isOurHost });
+  app.get("/things", { schema: { operationId: "things" } }, async () => ({ ok: true }));
+  for (const url of ["/things", "/nothing", "/openapi.json"]) {
+    const refused = await app.inject({ url, headers: { host: "evil.example" } });
+    expect([url, refused.statusCode, refused.json().code]).toEqual([url, 421, "unknown-host"]);
+  }
+  expect((await app.inject({ url: "/things", headers: { host: "ours.example" } })).statusCode).toBe(200);
+});
+
+test("without a document to serve there is no /openapi.json", async () => {
+  await using app = await buildHttpApp({ title: "test", version: "1", log: { level: "silent" }, openapi: false });
+  expect((await app.inject("/openapi.json")).statusCode).toBe(404);
+});

@@ -14,11 +14,12 @@ import Fastify, {
 import { setAnswerHeaders } from "./answer-headers.ts";
 import { knowCallers, requireRules } from "./callers.ts";
 import { answerClientError } from "./client-error.ts";
-import { trackConnections } from "./connections.ts";
+import { type ConnectionBounds, trackConnections } from "./connections.ts";
+import type { IsOurHost } from "./hosts.ts";
 import { type LogOptions, openLog } from "./log.ts";
 import { describeRoutes } from "./openapi.ts";
 import { answerWithProblem, answerWithProblems, refuseUnknownRoute } from "./problem-handler.ts";
-import { unavailable } from "./problems.ts";
+import { unavailable, unknownHost } from "./problems.ts";
 import { requestIdOf } from "./request-id.ts";
 import { requestLogSettings, writeLog } from "./request-log.ts";
 import { tellOfRequests } from "./request-telemetry.ts";
@@ -44,6 +45,12 @@ export interface HttpAppOptions {
   readonly requestTimeoutMs?: number;
   /** How long an idle connection is kept for its next request. */
   readonly keepAliveMs?: number;
+  /** What connections may ask; see connections.ts for the defaults. */
+  readonly bounds?: Partial<ConnectionBounds>;
+  /** Which Host headers are answered: all, unless set. */
+  readonly isOurHost?: IsOurHost;
+  /** Whether /openapi.json is served: yes, unless set to false. */
+  readonly openapi?: boolean;
 }
 
 export type HttpApp = FastifyInstance<
@@ -58,18 +65,20 @@ export async function buildHttpApp(options: HttpAppOptions): Promise<HttpApp> {
   const log = openLog(options.log ?? {});
   const app = Fastify({ ...settings(options), ...requestLogSettings(log) }).withTypeProvider<TypeBoxTypeProvider>();
   writeLog(app, log);
-  trackConnections(app);
+  trackConnections(app, options.bounds);
   knowCallers(app);
   answerWithProblems(app);
   takeStrictJson(app);
   holdRoutesToTheirSchemas(app);
   if (options.rules) requireRules(app);
   const tellOf = (options.telemetry ?? true) ? tellOfRequests(app) : undefined;
+  const { isOurHost = () => true } = options;
   // One hook for all that happens at the door: each costs every request.
   app.addHook("onRequest", (request, reply, done) => {
     setAnswerHeaders(request, reply);
     tellOf?.(request, reply);
     if (!app.connections.began(reply.raw)) throw unavailable("the connection has closed; use another");
+    if (!isOurHost(request.headers.host)) throw unknownHost("use a host name of this service");
     refuseUnknownRoute(app, request, reply);
     refuseUnkeepableUrl(request);
     done();

@@ -1,8 +1,11 @@
 import { EventEmitter } from "node:events";
 import type { ServerResponse } from "node:http";
 import type { Socket } from "node:net";
+import { until } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
-import { Connections } from "./connections.ts";
+import { buildHttpApp } from "./app.ts";
+import { type ConnectionBounds, Connections } from "./connections.ts";
+import { RawConnection } from "./testing/raw-http.ts";
 
 test("what waits for the answers of a connection runs once, however often it is asked for", () => {
   const connections = new Connections();
@@ -30,4 +33,128 @@ test("a connection that is gone is forgotten", () => {
   socket.emit("close");
 
   expect(connections.owing).toBe(0);
+});
+
+/** A server whose requests wait until they are let go, and what it has begun and logged. */
+async function setup(bounds: Partial<ConnectionBounds>) {
+  const lines: { readonly msg: string; readonly count?: number }[] = [];
+  const stream = { write: (line: string) => void lines.push(JSON.parse(line)) };
+  const app = await buildHttpApp({ title: "test", version: "1", log: { stream }, bounds });
+  const held = Promise.withResolvers<void>();
+  const seen = { begun: 0, closed: 0 };
+  app.get("/held", { schema: { operationId: "held" } }, async (_request, reply) => {
+    seen.begun++;
+    reply.raw.on("close", () => seen.closed++);
+    await held.promise;
+    return {};
+  });
+  app.get("/livez", { schema: { operationId: "livez" } }, async () => {
+    seen.begun++;
+    return {};
+  });
+  const url = await app.listen({ port: 0, host: "127.0.0.1" });
+  return {
+    lines,
+    seen,
+    letGo: held.resolve,
+    open: () => RawConnection.open(url),
+    async [Symbol.asyncDispose]() {
+      held.resolve();
+      app.server.closeAllConnections();
+      await app.close();
+    },
+  };
+}
+
+const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`;
+
+test("a connection with too many requests in flight gets their answers, one refusal, and its end", async () => {
+  await using server = await setup({ inFlightMax: 5 });
+  await using connection = await server.open();
+  await using other = await server.open();
+
+  connection.send(get("/held").repeat(50));
+  await until("as many as may be have begun", () => server.seen.begun === 5);
+  other.send(get("/livez"));
+  expect(await other.untilAnswers(1)).toMatch(/^HTTP\/1\.1 200 /);
+  server.letGo();
+
+  const answers = await connection.untilClosed();
+  expect(connection.statuses).toEqual([200, 200, 200, 200, 200, 429]);
+  expect(answers).toMatch(/429 [\s\S]*connection: close[\s\S]*"code":"too-many-in-flight"/i);
+  expect(server.seen.begun).toBe(6); // The other connection's among them.
+  expect(server.lines.filter(({ msg }) => msg.startsWith("requests were refused")).length).toBe(1);
+});
+
+test("five connections that pipeline 5,000 requests are answered no more than their share", async () => {
+  await using server = await setup({});
+  const connections = await Promise.all(Array.from({ length: 5 }, () => server.open()));
+  for (const connection of connections) connection.send(get("/livez").repeat(5_000));
+  await Promise.all(connections.map((connection) => connection.untilClosed()));
+  // Each has had a thousand at the most, however its bytes were cut into pieces.
+  expect(server.seen.begun).toBeLessThanOrEqual(5 * 1_000);
+  await using after = await server.open();
+  after.send(get("/livez"));
+  expect(await after.untilAnswers(1)).toMatch(/^HTTP\/1\.1 200 /);
+});
+
+test("the last request that a connection may send is answered with its end; those behind it are not carried out", async () => {
+  await using server = await setup({ requestsMax: 3 });
+  await using connection = await server.open();
+
+  connection.send(get("/livez"));
+  expect(await connection.untilAnswers(1)).toMatch(/connection: keep-alive/i);
+  connection.send(get("/livez").repeat(4));
+
+  expect(await connection.untilClosed()).toMatch(/connection: close/i);
+  expect(connection.statuses).toEqual([200, 200, 200]);
+  expect(server.seen.begun).toBe(3);
+});
+
+test("requests one after the other are not in flight together, however many they are", async () => {
+  await using server = await setup({ inFlightMax: 2 });
+  await using connection = await server.open();
+  for (let n = 1; n <= 6; n++) {
+    connection.send(get("/livez"));
+    await connection.untilAnswers(n);
+  }
+  expect(connection.statuses).toEqual([200, 200, 200, 200, 200, 200]);
+});
+
+test("a client that goes on sending behind its refusal is cut off", async () => {
+  await using server = await setup({ inFlightMax: 1 });
+  await using connection = await server.open();
+
+  connection.send(get("/held").repeat(3_000));
+
+  expect(await connection.untilClosed()).toBe(""); // Its first request is still held.
+  expect(server.seen.begun).toBe(1);
+});
+
+test("more connections than may be are closed at once, and one line says how many", async () => {
+  await using server = await setup({ connectionsMax: 2 });
+  await using first = await server.open();
+  await using second = await server.open();
+  for (const each of [first, second]) each.send(get("/livez"));
+  for (const each of [first, second]) await each.untilAnswers(1);
+
+  const refused = await Promise.all(Array.from({ length: 10 }, () => server.open()));
+  for (const each of refused) expect(await each.untilClosed()).toBe("");
+
+  const told = () => server.lines.filter(({ msg }) => msg.startsWith("connections were refused"));
+  await until("all ten are counted", () => told().reduce((sum, { count = 0 }) => sum + count, 0) === 10);
+  expect(told().length).toBeLessThanOrEqual(2);
+});
+
+test("every request of a connection that is gone hears of it, also those that wait behind another", async () => {
+  await using server = await setup({});
+  const connection = await server.open();
+  connection.send(get("/held").repeat(3));
+  await until("all three have begun", () => server.seen.begun === 3);
+
+  await connection[Symbol.asyncDispose]();
+
+  await until("all three are over", () => server.seen.closed === 3);
+  server.letGo();
+  expect(server.seen.closed).toBe(3);
 });

@@ -5,9 +5,29 @@
  * saying when a caller sends requests one behind the other, or when the process stops. Answers leave a connection in the
  * order of its requests, so the newest one tells of all.
  */
-import type { ServerResponse } from "node:http";
+import type { RequestListener, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { FastifyInstance } from "fastify";
+import { answerHeaders } from "./answer-headers.ts";
+import { perSecond } from "./per-second.ts";
+import { bodyOf, problemType } from "./problem-handler.ts";
+import { tooManyInFlight } from "./problems.ts";
+import { newRequestId } from "./request-id.ts";
+
+/** What one connection, and all of them together, may ask of the process. */
+export interface ConnectionBounds {
+  /** Requests of one connection that are not answered yet. More than one only of a client that pipelines. */
+  readonly inFlightMax: number;
+  /** Requests of one connection; the last of them is answered with "Connection: close". */
+  readonly requestsMax: number;
+  /** Connections of the whole listener; one more is closed at once. */
+  readonly connectionsMax: number;
+}
+
+export const defaultBounds: ConnectionBounds = { inFlightMax: 100, requestsMax: 1_000, connectionsMax: 10_000 };
+
+/** Node reads up to 64 KB at once, about 2,000 of the smallest requests. A client that goes on sending is cut off. */
+const ignoredMax = 2_000;
 
 interface Pipeline {
   newest: ServerResponse | undefined;
@@ -16,15 +36,61 @@ interface Pipeline {
   /** The one that says "Connection: close": nothing can be answered after it. */
   last: ServerResponse | undefined;
   broken: boolean;
+  /** Admitted and not answered yet. */
+  readonly open: Set<ServerResponse>;
+  /** All requests so far. */
+  requests: number;
+  /** The connection has had what it may: it closes after the answers that it is owed. */
+  isFull: boolean;
 }
 
 export class Connections {
   readonly #pipelines = new Map<Socket, Pipeline>();
+  readonly #bounds: ConnectionBounds;
   #closing = false;
 
+  constructor(bounds: ConnectionBounds = defaultBounds) {
+    this.#bounds = bounds;
+  }
+
   opened(socket: Socket): void {
-    this.#pipelines.set(socket, { newest: undefined, previous: undefined, last: undefined, broken: false });
-    socket.once("close", () => this.#pipelines.delete(socket));
+    const pipeline: Pipeline = {
+      newest: undefined,
+      previous: undefined,
+      last: undefined,
+      broken: false,
+      open: new Set(),
+      requests: 0,
+      isFull: false,
+    };
+    this.#pipelines.set(socket, pipeline);
+    socket.once("close", () => {
+      this.#pipelines.delete(socket);
+      // Node tells only the response that was being sent that nobody is there any more, not those queued behind it.
+      for (const response of pipeline.open) if (!response.socket) response.emit("close");
+    });
+  }
+
+  /** "refuse" closes the connection with an answer; "ignore" is a request behind that one, which gets none. */
+  admit(response: ServerResponse): "handle" | "refuse" | "ignore" {
+    const pipeline = this.#pipelines.get(response.req.socket);
+    if (!pipeline) return "handle";
+    pipeline.requests++;
+    if (pipeline.isFull) {
+      if (pipeline.requests > this.#bounds.requestsMax + ignoredMax) response.req.socket.destroy();
+      return "ignore";
+    }
+    const { open } = pipeline;
+    open.add(response);
+    response.once("close", () => open.delete(response));
+    const isTooMuch = open.size > this.#bounds.inFlightMax;
+    if (!isTooMuch && pipeline.requests < this.#bounds.requestsMax) return "handle";
+    pipeline.isFull = true;
+    pipeline.requests = this.#bounds.requestsMax; // From here on only those that are ignored are counted.
+    response.setHeader("connection", "close");
+    if (!isTooMuch) return "handle";
+    this.began(response);
+    return "refuse";
   }
 
   /** False when the last answer is on its way: this request would get none, so it must not be carried out. */
@@ -90,8 +156,32 @@ declare module "fastify" {
 }
 
 /** Whoever takes a request has to ask `began`: a hook of our own would cost every request one more. */
-export function trackConnections(app: FastifyInstance): void {
-  const connections = new Connections();
+export function trackConnections(app: FastifyInstance, bounds: Partial<ConnectionBounds> = {}): void {
+  const all = { ...defaultBounds, ...bounds };
+  const connections = new Connections(all);
   app.decorate("connections", connections);
   app.server.on("connection", (socket) => connections.opened(socket));
+  app.server.maxConnections = all.connectionsMax;
+  const tell = perSecond<string>({ max: 1, write: (why, count) => app.log.warn({ count }, why) });
+  app.server.on("drop", () => tell("connections were refused: there are as many as may be"));
+  // Before the framework sees a request: what is too much must cost as little as possible.
+  const handlers = app.server.listeners("request") as RequestListener[];
+  app.server.removeAllListeners("request").on("request", (request, response) => {
+    switch (connections.admit(response)) {
+      case "handle":
+        for (const handle of handlers) handle.call(app.server, request, response);
+        break;
+      case "refuse":
+        tell("requests were refused: too many in flight on one connection");
+        refuse(response, all.inFlightMax);
+    }
+  });
+}
+
+function refuse(response: ServerResponse, inFlightMax: number): void {
+  const id = newRequestId();
+  const detail = `no more than ${inFlightMax} requests of one connection at a time; those behind this one are not read`;
+  const problem = tooManyInFlight(detail, { retryAfterSeconds: 1 });
+  const headers = { ...answerHeaders, "x-request-id": id, "content-type": problemType, "retry-after": "1" };
+  response.writeHead(problem.status, headers).end(bodyOf(problem, id));
 }

@@ -1,4 +1,5 @@
 import { hash } from "node:crypto";
+import { brotliDecompressSync, gunzipSync } from "node:zlib";
 import { expect, test } from "vitest";
 import { buildHttpApp } from "./app.ts";
 import { docsPage } from "./docs-page.ts";
@@ -12,7 +13,7 @@ test("the page works without the internet: all it needs comes from here, and its
   const [script] = sources;
 
   expect(page.statusCode).toBe(200);
-  expect(sources).toEqual(["js/scalar.js"]);
+  expect(sources).toEqual([expect.stringMatching(/^js\/scalar\.[0-9a-f]{16}\.js$/)]);
   expect(page.body).not.toMatch(/https?:\/\//);
   const answer = await app.inject(new URL(script ?? "", "http://localhost/docs/").pathname);
   expect(answer.headers["content-type"]).toMatch("application/javascript");
@@ -52,4 +53,29 @@ test("no other site may read what is served for the page", async () => {
     expect(statusCode).toBe(200);
     expect(Object.keys(headers).filter((name) => name.startsWith("access-control-"))).toEqual([]);
   }
+});
+
+test("the script is named by its hash, compressed, and kept by browsers", async () => {
+  await using app = await buildHttpApp({ title: "Points", version: "1", log: { level: "silent" } });
+  await docsPage(app);
+  const [, path = ""] = /src="([^"]*)"/.exec((await app.inject("/docs/")).body) ?? [];
+  const get = (headers: Record<string, string>) => app.inject({ url: `/docs/${path}`, headers });
+
+  const whole = await get({});
+  expect(whole.headers["cache-control"]).toBe("public, max-age=31536000, immutable");
+  expect(path).toContain(hash("sha256", whole.body, "hex").slice(0, 16));
+  const [br, gzip] = [await get({ "accept-encoding": "gzip, br" }), await get({ "accept-encoding": "gzip, br;q=0" })];
+  expect([br.headers["content-encoding"], gzip.headers["content-encoding"]]).toEqual(["br", "gzip"]);
+  for (const { headers, rawPayload } of [br, gzip]) {
+    expect(headers.vary).toBe("accept-encoding");
+    expect(rawPayload.length).toBeLessThan(whole.rawPayload.length / 3);
+  }
+  expect(brotliDecompressSync(br.rawPayload).equals(whole.rawPayload)).toBe(true);
+  expect(gunzipSync(gzip.rawPayload).equals(whole.rawPayload)).toBe(true);
+
+  const known = await get({ "if-none-match": String(whole.headers.etag) });
+  expect([known.statusCode, known.body]).toEqual([304, ""]);
+  // The page itself is made anew for everybody, and the script is nowhere else.
+  expect((await app.inject("/docs/")).headers["cache-control"]).toBe("no-store");
+  expect((await app.inject("/docs/js/scalar.js")).statusCode).toBe(404);
 });

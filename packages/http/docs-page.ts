@@ -3,9 +3,11 @@
  * security policy lets it reach nothing else.
  */
 import { hash } from "node:crypto";
+import type { RouteOptions } from "fastify";
 import type { HttpApp } from "./app.ts";
 import { everybody } from "./callers.ts";
 import { pageHeaders } from "./page-headers.ts";
+import { StaticText } from "./static-text.ts";
 
 export interface DocsPageOptions {
   readonly title?: string;
@@ -16,18 +18,22 @@ export interface DocsPageOptions {
 
 export async function docsPage(app: HttpApp, options: DocsPageOptions = {}): Promise<void> {
   const { title = "API reference", path = "/docs", sources } = options;
-  // Four megabytes, wanted only by those that show the page.
+  // Four megabytes, wanted only by those that show the page. Browsers get them compressed, and once.
   const { default: scalar } = await import("@scalar/fastify-api-reference");
   await app.register(async (page) => {
     page.addHook("onRoute", (route) => {
       route.config = { ...route.config, ...everybody.config };
+      if (route.url === `${path}/${scriptPath}`) serveByHash(route);
     });
     page.addHook("onSend", async (_request, reply, payload) => {
       // Scalar hands its copy of the document to every site; nothing here is for the scripts of others.
       for (const name of ["access-control-allow-origin", "access-control-allow-methods"]) reply.removeHeader(name);
       if (String(reply.getHeader("content-type")).startsWith("text/html")) {
-        reply.headers(headersFor(String(payload)));
+        const html = String(payload).replace(`"${scriptPath}"`, `"${hashedPath()}"`);
+        reply.headers(headersFor(html));
+        return html;
       }
+      return payload;
     });
     await page.register(scalar, {
       routePrefix: path,
@@ -38,6 +44,33 @@ export async function docsPage(app: HttpApp, options: DocsPageOptions = {}): Pro
       },
     });
   });
+}
+
+/** Where Scalar serves its script, and where the page finds it. */
+const scriptPath = "js/scalar.js";
+const hashedPath = () => scriptPath.replace(".js", `.${script?.hash}.js`);
+
+/** The same for every app of the process. */
+let script: StaticText | undefined;
+
+/** Scalar would send all of it with every visit: the route gets another path, and a handler that lets browsers keep it. */
+function serveByHash(route: RouteOptions): void {
+  script ??= new StaticText(textSentBy(route), "application/javascript; charset=utf-8");
+  route.url = route.url.replace(scriptPath, hashedPath());
+  route.handler = script.send.bind(script);
+}
+
+function textSentBy({ handler }: RouteOptions): string {
+  let sent: unknown;
+  const reply = {
+    header: () => reply,
+    send: (text: unknown) => {
+      sent = text;
+    },
+  };
+  (handler as unknown as (request: undefined, reply: object) => void)(undefined, reply);
+  if (typeof sent !== "string") throw new Error("the script of the API reference is not where Scalar had it");
+  return sent;
 }
 
 /** Everything that would reach for a service of Scalar's, or offer to. */

@@ -53,6 +53,25 @@ test("secrets in headers, bodies and queries reach no line of the log, at no lev
   expect(t.lines.join("")).not.toContain(canary);
 });
 
+test("a refused request is logged by its route: what the caller wrote into the path reaches no line", async () => {
+  await using t = await setup("debug");
+  for (const url of [`/fails/${canary}`, `/nothing/${canary}`, `/${canary}`, `/fails/${canary}%ff`])
+    for (const method of ["GET", "POST"] as const) await t.app.inject({ method, url });
+
+  const lines = t.lines.map((line) => JSON.parse(line));
+  expect(lines).toContainEqual(
+    expect.objectContaining({ msg: "answered", req: { method: "POST", route: "/fails/:name" } }),
+  );
+  expect(lines.filter(({ msg }) => msg === "refused").length).toBeGreaterThanOrEqual(6);
+  // The failing handler writes the name into its own error; no other line may have it.
+  expect(
+    lines
+      .filter(({ msg }) => msg !== "failed")
+      .map((line) => JSON.stringify(line))
+      .join(),
+  ).not.toContain(canary);
+});
+
 test("no text of a caller starts a line of its own or commands a terminal", async () => {
   await using t = await setup("debug");
   const nasty = '\r\n{"level":60,"msg":"fake"}\n\t\u007f\u009b31m\u2028\u2029\u202e';

@@ -2,7 +2,7 @@
  * What the log says of requests, and what it never says.
  *
  * One line for every refusal and every failure (problem-handler.ts writes them), none for what went well: metrics and
- * traces tell that, and the level "debug" adds a line for each. Never a body, a query string or a header; secrets that
+ * traces tell that, and the level "debug" adds a line for each. Never a body, a path, a query string or a header; secrets that
  * reach a line by mistake are blanked; no text of a caller can start a new line or command a terminal.
  */
 import { inspect } from "node:util";
@@ -40,9 +40,9 @@ export function tellOfError(log: Pick<FastifyBaseLogger, "error">, error: unknow
   log.error({ err: error, ...about }, error instanceof Error ? error.message : "failed");
 }
 
-/** The path without its query: log-in codes and tokens travel there. */
-function requestForLog({ method, url, routeOptions }: FastifyRequest) {
-  return { method, path: url.split("?", 1)[0] ?? "", route: routeOptions?.url };
+/** The template of the route and never the path: idempotency keys, user ids and log-in codes travel in URLs. */
+function requestForLog({ method, routeOptions }: FastifyRequest) {
+  return { method, route: routeOptions?.url };
 }
 
 const chainMax = 8;

@@ -34,6 +34,8 @@ interface About {
   readonly version: string;
   /** How users prove who they are here: by a session of their own, or by a token that the gateway signs for them. */
   readonly usersBy?: "session" | "token";
+  /** Whether the document is served: yes, unless set to false. */
+  readonly openapi?: boolean;
 }
 
 export async function describeRoutes(app: HttpApp, info: About): Promise<void> {
@@ -51,6 +53,7 @@ export async function describeRoutes(app: HttpApp, info: About): Promise<void> {
       url,
     }),
   });
+  if (info.openapi === false) return;
   let document: string | undefined;
   app.get("/openapi.json", { ...everybody, schema: { hide: true } }, (_request, reply) => {
     document ??= JSON.stringify(app.swagger());

@@ -18,9 +18,12 @@ export interface OpsOptions extends HttpAppOptions {
 /** Where the ops listener of a service is found: 8082 has its own at 9082. */
 export const opsPortOf = (port: number): number => (port === 0 ? 0 : port + 1_000);
 
+/** Probes, scrapes and operators: few. */
+const connectionsMax = 256;
+
 export async function buildOpsApp(options: OpsOptions): Promise<HttpApp> {
   // Probes and scrapes are not what the service is there for.
-  const app = await buildHttpApp({ ...options, telemetry: false });
+  const app = await buildHttpApp({ ...options, bounds: { connectionsMax }, telemetry: false });
   serveHealth(app, options.readiness);
   app.get("/metrics", { schema: { hide: true } }, async (_request, reply) => {
     return reply.type("text/plain; version=0.0.4; charset=utf-8").send(await options.metrics());

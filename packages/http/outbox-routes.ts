@@ -10,7 +10,7 @@ import { deadOutboxEvents, type FailedEvent, failedEvents } from "@todoke/kernel
 import { problem } from "@todoke/kernel/problem";
 import { Type } from "typebox";
 import type { HttpApp } from "./app.ts";
-import { invalidRequest } from "./problems.ts";
+import { cursorOf, NextCursor, PageQuery, page } from "./page.ts";
 import { RedriveBody, RedriveView, redriveRequest } from "./redrive.ts";
 
 export interface OutboxRoutesOptions {
@@ -59,8 +59,6 @@ export function outboxRoutes(app: HttpApp, options: OutboxRoutesOptions): void {
   redriveRoute(app, options);
 }
 
-const pageUsual = 100;
-
 function listRoute(app: HttpApp, db: Db): void {
   app.get(
     "/debug/outbox/failed",
@@ -68,33 +66,19 @@ function listRoute(app: HttpApp, db: Db): void {
       schema: {
         operationId: "listFailedEvents",
         summary: "Events that were given up, oldest first",
-        querystring: Type.Object({
-          limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000 })),
-          cursor: Type.Optional(Type.String({ minLength: 1, maxLength: 32 })),
-        }),
-        response: {
-          200: Type.Object({ events: Type.Array(EventSummary), next_cursor: Type.Optional(Type.String()) }),
-        },
+        querystring: Type.Object(PageQuery),
+        response: { 200: Type.Object({ events: Type.Array(EventSummary), next_cursor: NextCursor }) },
       },
     },
-    async ({ query: { limit = pageUsual, cursor } }) => {
-      const found = await failedEvents(db, { after: positionOf(cursor), limit: limit + 1 });
-      const events = found.slice(0, limit);
-      const last = events.at(-1);
-      const more = found.length > limit && last !== undefined;
-      return { events: events.map(summaryOf), ...(more && { next_cursor: cursorOf(last) }) };
+    async ({ query }) => {
+      const after = BigInt(cursorOf(query, { parts: ["bigint"] })?.[0] ?? 0);
+      const { rows, ...next } = await page(query, {
+        read: (limit) => failedEvents(db, { after, limit }),
+        name: ({ position }) => position.toString(),
+      });
+      return { events: rows.map(summaryOf), ...next };
     },
   );
-}
-
-const cursorOf = ({ position }: FailedEvent) => Buffer.from(position.toString()).toString("base64url");
-
-function positionOf(cursor: string | undefined): bigint {
-  if (cursor === undefined) return 0n;
-  const text = Buffer.from(cursor, "base64url").toString("latin1");
-  if (/^\d{1,18}$/.test(text)) return BigInt(text);
-  const detail = "must be the next_cursor of the page before, unchanged";
-  throw invalidRequest(`query.cursor ${detail}`, { fields: [{ field: "query.cursor", detail }] });
 }
 
 function summaryOf(event: FailedEvent) {

@@ -1,7 +1,7 @@
 import { CommitUnknown } from "@todoke/kernel/db";
 import { problem } from "@todoke/kernel/problem";
 import { Type } from "typebox";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { buildHttpApp } from "./app.ts";
 
 const skuUnknown = problem({ code: "sku-unknown", status: 404, title: "No such product" });
@@ -38,7 +38,12 @@ test("a Problem is sent as it is, with the id of the request", async () => {
     errors: [{ field: "body.sku", detail: "is not sold" }],
     instance: "request-1",
   });
-  expect(last).toMatchObject({ msg: "refused", code: "sku-unknown", request_id: "request-1", req: { path: "/fails" } });
+  expect(last).toMatchObject({
+    msg: "refused",
+    code: "sku-unknown",
+    request_id: "request-1",
+    req: { route: "/fails" },
+  });
 });
 
 test("a bug is a 500 that tells the caller nothing and the log everything", async () => {
@@ -122,4 +127,28 @@ test("an answer that breaks its own schema is a 500, not half an answer", async 
   const schema = { operationId: "odd", response: { 200: { type: "object", properties: { n: { type: "integer" } } } } };
   app.get("/odd", { schema }, async () => ({ n: Number.NaN }) as never);
   expect((await app.inject("/odd")).json()).toMatchObject({ status: 500, code: "internal" });
+});
+
+test("a flood of refusals is a few lines, which say how many requests they stand for", async () => {
+  const lines: { readonly status: number; readonly count?: number; readonly msg: string }[] = [];
+  const log = { stream: { write: (line: string) => void lines.push(JSON.parse(line)) } };
+  await using app = await buildHttpApp({ title: "test", version: "1", log });
+  const limited = problem({ code: "limited", status: 429, title: "Too many" });
+  app.get("/limited", { schema: { operationId: "limited" } }, async () => {
+    throw limited("wait");
+  });
+  await app.ready();
+  vi.useFakeTimers({ toFake: ["setTimeout"] });
+  try {
+    for (const url of ["/limited", "/nothing"]) await Promise.all(Array.from({ length: 300 }, () => app.inject(url)));
+  } finally {
+    vi.advanceTimersByTime(1_000);
+    vi.useRealTimers();
+  }
+
+  const told = (status: number) => lines.filter((line) => line.msg === "refused" && line.status === status);
+  // In one second one line of the first kind and a hundred of the second; then one each for the rest.
+  expect(told(429).map(({ count }) => count)).toEqual([undefined, 299]);
+  expect(told(404).length).toBe(101);
+  expect(told(404).at(-1)?.count).toBe(200);
 });

@@ -9,10 +9,12 @@ import { CommitUnknown, isUnavailable } from "@todoke/kernel/db";
 import { Problem } from "@todoke/kernel/problem";
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { whoAsks } from "./callers.ts";
+import { perSecond } from "./per-second.ts";
 import * as problems from "./problems.ts";
 import { problemOfValidation } from "./validation.ts";
 
 export function answerWithProblems(app: FastifyInstance): void {
+  app.decorate("refusalLog", openRefusalLog());
   app.setErrorHandler((error, request, reply) => {
     try {
       return answerWithProblem(error, request, reply);
@@ -124,5 +126,31 @@ function tellTheLog(problem: Problem, request: FastifyRequest): void {
   const line = { req: request, status: problem.status, code: problem.code, ...whoAsks(request) };
   const because = problem.cause !== undefined && { err: problem.cause };
   if (problem.status >= 500) request.log.error({ ...line, ...because }, "failed");
-  else request.log.info(line, "refused");
+  else request.server.refusalLog[problem.status === 429 ? "limited" : "refused"]({ request, line });
+}
+
+interface Refusal {
+  readonly request: FastifyRequest;
+  readonly line: object;
+}
+
+/** Lines about refusals, bounded: past the bound one line a second says how many it stands for (`count`). */
+interface RefusalLog {
+  refused(refusal: Refusal): void;
+  /** 429: they come by the thousand, and each says the same. */
+  limited(refusal: Refusal): void;
+}
+
+const refusedLinesMax = 100;
+
+function openRefusalLog(): RefusalLog {
+  const write = ({ request, line }: Refusal, count: number) =>
+    request.log.info(count > 1 ? { ...line, count } : line, "refused");
+  return { refused: perSecond({ max: refusedLinesMax, write }), limited: perSecond({ max: 1, write }) };
+}
+
+declare module "fastify" {
+  interface FastifyInstance {
+    readonly refusalLog: RefusalLog;
+  }
 }

@@ -35,6 +35,12 @@ export const unsupportedMediaType = problem({
   title: "The body is not of a type that is read here",
 });
 export const headersTooLarge = problem({ code: "headers-too-large", status: 431, title: "The headers are too large" });
+export const unknownHost = problem({ code: "unknown-host", status: 421, title: "The Host header names another host" });
+export const tooManyInFlight = problem({
+  code: "too-many-in-flight",
+  status: 429,
+  title: "Too many requests are in flight",
+});
 export const internal = problem({ code: "internal", status: 500, title: "Something went wrong here" });
 export const outcomeUnknown = problem({
   code: "outcome-unknown",

@@ -15,12 +15,13 @@ import { buildHttpApp, type HttpApp } from "./app.ts";
 import { type Authenticate, bearerAuthentication, everybody } from "./callers.ts";
 import { type DocsPageOptions, docsPage } from "./docs-page.ts";
 import { serveHealth } from "./health.ts";
+import { hostNameIn, type IsOurHost, ourHosts, readAllowedHosts } from "./hosts.ts";
 import { serve } from "./listen.ts";
 import { type LogOptions, tellOfError } from "./log.ts";
 import { buildOpsApp, opsPortOf } from "./ops.ts";
 import { watchProcess } from "./process-gauges.ts";
 import { type Check, Readiness } from "./readiness.ts";
-import { type Env, variableOf } from "./settings.ts";
+import { type Env, variableOf, wholeNumbers } from "./settings.ts";
 import { readTelemetrySettings, startTelemetry, type TelemetrySettings } from "./telemetry.ts";
 import { readVerifyingKeys, tokenVerifier, type VerifyingKey } from "./tokens.ts";
 import { readWorkerSettings, type WorkerChoices } from "./worker-settings.ts";
@@ -40,6 +41,8 @@ export interface ServiceDefinition<Settings, Role extends string> {
   readonly usersBy?: "session" | "token";
   /** What its API reference shows, when that is more than its own. */
   readonly docs?: (settings: Settings) => DocsPageOptions;
+  /** Host names that it is called by, besides those that every service has. */
+  readonly hosts?: (settings: Settings) => readonly string[];
   /** Puts the service together. Whatever it starts goes through `use`, and is stopped in the opposite order. */
   readonly build: (parts: ServiceParts<Settings, Role>) => Promise<void>;
 }
@@ -48,6 +51,8 @@ export interface ServiceParts<Settings, Role extends string> {
   readonly settings: Settings;
   /** What the environment says of the service's workers: lease, poll, batch, attempts, backoff. */
   readonly workerSettings: WorkerChoices;
+  /** Whether API documents are served. */
+  readonly apiDocs: boolean;
   /** Whether this process has the role. Health, metrics and the ops listener come with any. */
   does(role: Role): boolean;
   /** Who calls, by an API key or by a token that is for this service. */
@@ -73,6 +78,10 @@ interface Common {
   readonly databaseUrl: string;
   readonly host: string;
   readonly port: number;
+  readonly connectionsMax: number;
+  /** Names in the Host header that are this service's. */
+  readonly hostNames: readonly string[];
+  readonly apiDocs: boolean;
   readonly log: LogOptions;
   readonly telemetry: TelemetrySettings;
   readonly apiKeys: readonly ApiKey[];
@@ -134,9 +143,20 @@ export function service<Settings, const Role extends string>(definition: Service
       started.defer(() => telemetry.flush());
       const db = openDb({ url: common.databaseUrl, schema, applicationName: name });
       started.defer(() => db.end());
-      const about = { title: `Todoke ${name}`, version: "0.1.0", log: common.log, telemetry: common.telemetry.enabled };
+      const isOurHost: IsOurHost = ourHosts([...common.hostNames, ...(definition.hosts?.(settings) ?? [])]);
+      const { log, apiDocs } = common;
+      const telemetryOn = common.telemetry.enabled;
+      const about = {
+        title: `Todoke ${name}`,
+        version: "0.1.0",
+        log,
+        telemetry: telemetryOn,
+        isOurHost,
+        openapi: apiDocs,
+      };
       const { usersBy = "token" } = definition;
-      const app = await buildHttpApp({ ...about, rules: true, usersBy });
+      const bounds = { connectionsMax: common.connectionsMax };
+      const app = await buildHttpApp({ ...about, rules: true, usersBy, bounds });
       const wakeups = started.use(openWakeups({ url: common.databaseUrl, onError }));
       const apiKeys = openApiKeys({ db, fixed: common.apiKeys });
       started.defer(wakeups.on(`${schema}.api_keys`, () => apiKeys.forget()));
@@ -155,6 +175,7 @@ export function service<Settings, const Role extends string>(definition: Service
       await definition.build({
         settings,
         workerSettings: common.workers,
+        apiDocs,
         does: (role) => common.roles.has(role),
         authenticate: bearerAuthentication({ keyHolder: apiKeys.find, tokenBearer }),
         db,
@@ -172,7 +193,7 @@ export function service<Settings, const Role extends string>(definition: Service
 
       const debug = (on: HttpApp) => debugRoutes.forEach((routes) => void routes(on));
       if (common.isDev) await openToEverybody(app, debug);
-      await docsPage(app, definition.docs?.(settings));
+      if (apiDocs) await docsPage(app, definition.docs?.(settings));
       const ops = await buildOpsApp({ ...about, readiness: readiness.value, metrics: telemetry.metricsText, debug });
       const { host, port } = common;
       const serving = await serve(app, { host, port, stopping: stopping.signal });
@@ -232,6 +253,13 @@ function readRoles({ name, roles }: Named, env: Env, faults: string[]): Readonly
   return new Set(wanted);
 }
 
+/** TODOKE_API_DOCS=false: no /docs and no /openapi.json, for those who do not publish their API. */
+function readApiDocs(env: Env, faults: string[]): boolean {
+  const text = env.TODOKE_API_DOCS || "true";
+  if (text !== "true" && text !== "false") faults.push('TODOKE_API_DOCS should be "true" or "false"');
+  return text !== "false";
+}
+
 function readCommon(definition: Named, env: Env, faults: string[]): Common {
   const of = (what: string) => variableOf(definition.name, what);
   const databaseUrl = readDatabaseUrl(definition.name, env, faults);
@@ -240,12 +268,16 @@ function readCommon(definition: Named, env: Env, faults: string[]): Common {
     faults.push(`${of("PORT")} should be a port from 0 to 64535`);
   const level = logLevels.find((each) => each === (env.LOG_LEVEL || "info"));
   if (!level) faults.push(`LOG_LEVEL should be one of ${logLevels.join(", ")}`);
+  const host = env[of("HOST")] || "127.0.0.1";
   const { keys, faults: keyFaults } = readApiKeys(env);
   faults.push(...keyFaults);
   return {
     databaseUrl,
-    host: env[of("HOST")] || "127.0.0.1",
+    host,
     port,
+    connectionsMax: wholeNumbers(env, faults)(of("CONNECTIONS_MAX"), 10_000, [10, 1_000_000]),
+    hostNames: [host, ...hostNameIn(env[of("URL")]), ...readAllowedHosts(env, faults)],
+    apiDocs: readApiDocs(env, faults),
     log: { level: level ?? "info" },
     telemetry: readTelemetrySettings(env, faults),
     apiKeys: keys,

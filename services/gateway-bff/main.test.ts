@@ -80,6 +80,32 @@ test("what operators look at is not on the port of the players", async () => {
   expect((await fetch(`${service.opsUrl}/metrics`)).status).toBe(200);
 });
 
+test("TODOKE_API_DOCS=false takes the API reference and every document of it away", async () => {
+  await using t = await testDatabase({ sets: [] });
+  const here = { ...env, DATABASE_URL: t.url };
+  await migrate(here, { dryRun: false });
+  await using open = await start(here, { openBus });
+  await using shut = await start({ ...here, TODOKE_API_DOCS: "false" }, { openBus });
+  const statusOf = async (url: string) => (await fetch(url, { redirect: "manual" })).status;
+  for (const path of ["/docs", "/docs/", "/openapi.json", "/openapi/account.json"]) {
+    expect([path, await statusOf(open.url + path)]).not.toEqual([path, 404]);
+    expect([path, await statusOf(shut.url + path)]).toEqual([path, 404]);
+  }
+  expect(await statusOf(`${shut.opsUrl}/openapi.json`)).toBe(404);
+  expect(await (await fetch(open.url)).text()).toContain('href="/docs"');
+  expect(await (await fetch(shut.url)).text()).not.toContain("/docs");
+});
+
+test.each([
+  { TODOKE_API_DOCS: "no" },
+  { TODOKE_ALLOWED_HOSTS: "https://play.example" },
+  { GATEWAY_BFF_CONNECTIONS_MAX: "1" },
+  { GATEWAY_BFF_LIMIT_IN_FLIGHT: "0" },
+])("%o is a fault that names the setting", (wrong) => {
+  const faults = configFaults({ ...env, DATABASE_URL: "postgres://localhost", ...wrong });
+  expect(faults).toEqual([expect.stringContaining(Object.keys(wrong)[0] ?? "")]);
+});
+
 test("all that is wrong with the settings is told at once", () => {
   expect(configFaults({ ...env, DATABASE_URL: "postgres://localhost" })).toEqual([]);
   expect(configFaults({ GATEWAY_BFF_ROLES: "sleeper" }).length).toBeGreaterThanOrEqual(7);

@@ -27,8 +27,9 @@ export const { configFaults, dead, migrate, start } = service({
   settings: readSettings,
   dead: [deadInboxEvents(consumer)],
   usersBy: "session",
+  hosts: ({ origin }) => [new URL(origin).hostname],
   docs: ({ upstreams }) => ({ sources: documentsOf(addressesOf(upstreams.urls)) }),
-  async build({ settings, workerSettings, does, app, db, bus, wakeups, use, needs, onError, topicOf }) {
+  async build({ settings, workerSettings, apiDocs, does, app, db, bus, wakeups, use, needs, onError, topicOf }) {
     const { tokenFor } = openSigner({ issuer: name, key: settings.signingKey });
     const upstreams = use(openUpstreams({ ...settings.upstreams, tokenFor }));
     const { sessions, limiter } = openStores(settings, { db, use, needs, onError });
@@ -60,6 +61,7 @@ export const { configFaults, dead, migrate, start } = service({
       const onRefreshDue = use(refreshTokens({ sessions, provider, onError }));
       gatewayRoutes(app, {
         ...settings,
+        apiDocs,
         authenticate: sessionGuard({ sessions, origin, isLoopback, onRefreshDue }),
         sessions,
         upstreams,

@@ -12,6 +12,7 @@ const declared: readonly ProblemFactory[] = [
   ...Object.values(ofLogin),
   edge.unauthenticated,
   edge.forbidden,
+  edge.tooManyInFlight,
 ];
 
 test("everything that the gateway refuses by itself can be said in Japanese", () => {

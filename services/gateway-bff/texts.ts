@@ -62,6 +62,7 @@ const japanese: ReadonlyMap<string, Text> = new Map(
       detail: "大切な操作のため、/login?reauthenticate=yes からもう一度ログインしてください。",
     },
     "rate-limited": { title: "リクエストが多すぎます", detail: later },
+    "too-many-in-flight": { title: "同時に処理できるリクエスト数を超えました", detail: later },
     "identity-provider-unavailable": {
       title: "ログイン先に接続できません",
       detail: `ログイン中の方はそのまま利用できます。${later}`,

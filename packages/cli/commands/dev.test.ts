@@ -40,6 +40,14 @@ test("it starts on an empty folder, and what was stored survives a kill -9 and a
   const second = shell.start("dev", env);
   await second.shows(ready);
   expect(await ask("/count")).toBe("2");
+
+  // Another process may join the embedded database with its debug surfaces open, and only that database.
+  const { databaseUrl } = JSON.parse(readFileSync(join(shell.folder, ".todoke/dev.json"), "utf8"));
+  const joined = { COUNTER_PORT: String(await freePort()), DATABASE_URL: databaseUrl, TODOKE_DEV: "true" };
+  const other = shell.start("serve counter", joined);
+  await other.shows(`http://127.0.0.1:${joined.COUNTER_PORT}`);
+  await stop(other);
+
   const { code, out } = await stop(second);
   expect(code).toBe(0);
   expect(out).not.toContain("migration");
@@ -245,6 +253,8 @@ test("with DATABASE_URL it uses that server and starts none, and lets in nobody 
   const screen = shell.start("dev", { ...env, DATABASE_URL: engine.url });
   await screen.shows(ready);
   expect(await ask("/add")).toBe("1");
+  const joined = { COUNTER_PORT: String(await freePort()), DATABASE_URL: engine.url, TODOKE_DEV: "true" };
+  expect((await shell.run("serve counter", joined)).code).toBe(2);
   expect(await isFree(postgres)).toBe(true);
   expect(await isFree(provider)).toBe(true);
   expect(await handed()).toMatchObject({ ACCOUNT_ADMINS: "", TODOKE_API_KEYS: "" });

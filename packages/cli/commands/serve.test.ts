@@ -83,6 +83,17 @@ test("an older build still serves a database that a newer one has migrated, and 
   expect((await screen.ended).code).toBe(0);
 });
 
+test("TODOKE_DEV=true is refused: it would open /debug on a database that is not the embedded one", async () => {
+  await using shell = openShell();
+  const env = { DATABASE_URL: await database(), COUNTER_PORT: String(await freePort()), TODOKE_DEV: "true" };
+  const { code, out, err } = await shell.run("serve counter --migrate", env);
+  expect([code, out]).toEqual([2, ""]);
+  expect(err).toContain('TODOKE_DEV is "true", which opens /debug to everybody: unset it.');
+  expect(err).toContain("counter would use another");
+  const schemas = await onDatabase(env.DATABASE_URL, "select from pg_namespace where nspname = 'counter'");
+  expect(schemas.rowCount).toBe(0);
+});
+
 test("a port in use is told with its variable", async () => {
   await using shell = openShell();
   const env = { DATABASE_URL: await database(), COUNTER_PORT: String(await freePort()) };

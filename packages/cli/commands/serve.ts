@@ -2,12 +2,14 @@
 import { Unmigratable } from "@todoke/kernel/db";
 import { chosen, type Loaded, refuseMisconfigured } from "../choice.ts";
 import type { Call, Command } from "../command.ts";
-import { CommandFailed, Misused } from "../faults.ts";
+import { embeddedDatabase } from "../data-folder.ts";
+import { CommandFailed, Misconfigured, Misused } from "../faults.ts";
 import { migrateAll } from "../migrations.ts";
 import { complain, plural, say, styled, table } from "../output.ts";
 import { refuseBusy } from "../ports.ts";
 import { startServices } from "../run-services.ts";
-import { portsOf } from "../settings.ts";
+import type { Env } from "../services.ts";
+import { databaseUrlOf, portsOf } from "../settings.ts";
 import { hearStop } from "../stop.ts";
 
 export const serve: Command = {
@@ -36,6 +38,7 @@ A second one ends it at once.`,
     if (call.names.length === 0) throw new Misused("Say which services to run.");
     const stop = await hearStop();
     const loaded = await refuseMisconfigured(chosen(call.services, call.names), call.env);
+    await refuseOpenDebug(loaded, call.env);
     await refuseBusy(loaded.flatMap(({ entry }) => portsOf(entry, call.env)));
     await refuseUnmigrated(loaded, call);
     await using work = await startServices(loaded, call.env, stop);
@@ -44,6 +47,25 @@ A second one ends it at once.`,
     return 0;
   },
 };
+
+/**
+ * TODOKE_DEV=true opens /debug on the services' own ports to everybody. `todoke dev` sets it for itself; here it is refused
+ * unless the data is that of a `todoke dev` in this folder.
+ */
+async function refuseOpenDebug(loaded: readonly Loaded[], env: Env): Promise<void> {
+  if (env.TODOKE_DEV !== "true") return;
+  const embedded = await embeddedDatabase();
+  const others = loaded.filter(({ entry }) => {
+    const url = URL.parse(databaseUrlOf(entry, env) ?? "");
+    return !url || url.host !== embedded?.host;
+  });
+  if (others.length === 0) return;
+  const names = others.map(({ entry }) => entry.name).join(", ");
+  throw new Misconfigured([
+    `TODOKE_DEV is "true", which opens /debug to everybody: unset it. It is for the embedded database of \`todoke dev\` ` +
+      `only, and ${names} would use another. Operators find /debug on the ops listener.`,
+  ]);
+}
 
 /**
  * While a release is rolled out, copies of the old build meet schemas that the new one has migrated. They go on: every

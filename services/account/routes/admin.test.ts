@@ -106,6 +106,7 @@ test("half an identity, a cursor that is not ours and unknown questions are refu
     ["/admin/users?subject=s", "query.provider"],
     ["/admin/users?cursor=%21", "query.cursor"],
     [`/admin/users?cursor=${Buffer.from("not an id").toString("base64url")}`, "query.cursor"],
+    [`/admin/users?cursor=${Buffer.from("-".repeat(36)).toString("base64url")}`, "query.cursor"],
     ["/admin/users?email=", "query.email"],
     ["/admin/users?email=a%00b", "query.email"],
     ["/admin/users?email=a&email=b", "query.email"],

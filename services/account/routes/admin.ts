@@ -4,7 +4,7 @@ import { Type } from "typebox";
 import type { Deps } from "../deps.ts";
 import { selectAudit } from "../store/audit.ts";
 import { searchUsers, type UserSearch } from "../store/users.ts";
-import { anyAuditId, invalid } from "./request.ts";
+import { auditCursor, invalid } from "./request.ts";
 import { AuditView, SearchQuery, UserId, UserView } from "./schemas.ts";
 
 export function adminRoutes(app: HttpApp, deps: Deps): void {
@@ -26,7 +26,7 @@ function searchRoute(app: HttpApp, { authenticate, db }: Deps): void {
     },
     async ({ query }) => {
       const { user_id, email } = query;
-      const after = cursorOf(query, anyUserId) ?? "";
+      const after = cursorOf(query, { parts: ["uuid"] })?.[0] ?? "";
       const asked = { ...(user_id && { user_id }), ...(email && { email }), ...identityIn(query), after };
       const { rows, ...next } = await page(query, {
         read: (limit) => searchUsers(db, { ...asked, limit }),
@@ -36,8 +36,6 @@ function searchRoute(app: HttpApp, { authenticate, db }: Deps): void {
     },
   );
 }
-
-const anyUserId = /^[0-9a-f-]{36}$/;
 
 /** A subject means somebody only together with who says so. */
 function identityIn(query: { provider?: string; subject?: string }): Pick<UserSearch, "identity"> {
@@ -64,7 +62,7 @@ function auditRoute(app: HttpApp, { authenticate, db }: Deps): void {
       },
     },
     async ({ query }) => {
-      const before = cursorOf(query, anyAuditId);
+      const before = cursorOf(query, auditCursor)?.[0];
       const { rows, ...next } = await page(query, {
         read: (limit) => selectAudit(db, { user_id: query.user_id, actor: query.actor, before, limit }),
         name: (row) => String(row.audit_id),

@@ -17,5 +17,5 @@ export function invalid(field: string, detail: string) {
   return problems.invalidRequest(`${field} ${detail}`, { fields: [{ field, detail }] });
 }
 
-/** What a cursor over the audit holds. */
-export const anyAuditId = /^[1-9]\d{0,14}$/;
+/** A cursor over the audit: the audit_id. */
+export const auditCursor = { parts: ["bigint"] } as const;

@@ -17,7 +17,7 @@ import { ifMatchMissing, userNotFound } from "../problems.ts";
 import { canonicalLocale } from "../profile.ts";
 import { selectAudit } from "../store/audit.ts";
 import { selectExport } from "../store/export.ts";
-import { actorOf, actPath, anyAuditId, invalid } from "./request.ts";
+import { actorOf, actPath, auditCursor, invalid } from "./request.ts";
 import { ExportView, IfMatchHeaders, OneUser, type Profile, ProfileBody, ReasonBody, UserView } from "./schemas.ts";
 
 /** For oneself, or for an admin. */
@@ -115,7 +115,7 @@ function exportRoute(app: HttpApp, { authenticate, db }: Deps): void {
       },
     },
     async ({ params: { user_id }, query }) => {
-      const before = cursorOf(query, anyAuditId);
+      const before = cursorOf(query, auditCursor)?.[0];
       const kept = await selectExport(db, user_id);
       if (!kept) throw userNotFound("no user has this id");
       const { rows, ...next } = await page(query, {

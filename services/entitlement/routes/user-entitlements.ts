@@ -40,7 +40,7 @@ function listRoute(app: HttpApp, { authenticate, db }: Deps): void {
       },
     },
     async ({ params: { user_id }, query }) => {
-      const after = cursorOf(query, anyProduct) ?? "";
+      const after = cursorOf(query, { parts: ["text"] })?.[0] ?? "";
       const { rows, ...next } = await page(query, {
         read: (limit) => selectEntitlements(db, { userId: user_id, status: query.status, after, limit }),
         name: (row) => row.stock_keeping_unit,
@@ -49,8 +49,6 @@ function listRoute(app: HttpApp, { authenticate, db }: Deps): void {
     },
   );
 }
-
-const anyProduct = /^[^\0]{1,256}$/;
 
 function checkRoute(app: HttpApp, { authenticate, checkEntitlement }: Deps): void {
   app.get(
@@ -89,7 +87,7 @@ function historyRoute(app: HttpApp, { authenticate, db }: Deps): void {
     },
     async ({ params, query }) => {
       const name = { userId: params.user_id, stockKeepingUnit: params.stock_keeping_unit };
-      const before = cursorOf(query, anyVersion);
+      const before = cursorOf(query, { parts: ["bigint"] })?.[0];
       const { rows, ...next } = await page(query, {
         read: (limit) => selectHistory(db, { ...name, before, limit }),
         name: (row) => String(row.version),
@@ -98,5 +96,3 @@ function historyRoute(app: HttpApp, { authenticate, db }: Deps): void {
     },
   );
 }
-
-const anyVersion = /^[1-9]\d{0,15}$/;

@@ -4,17 +4,19 @@
  *
  * What a request counts as is said by the route that it matched, so that no way of writing a path counts as something
  * else; what matches no route counts as a read. Who is refused for another reason (401, 403, 404) is counted all the same.
- * While the limiter cannot be asked, log-ins and whatever could change something are refused with 503, and reads pass
- * uncounted: a player can look, and nobody can guess or flood.
+ * While the limiter cannot be asked, log-ins and whatever could change something are refused with 503, and reads pass as far
+ * as this process alone may grant them: a player can look, and nobody can guess or flood.
  */
-import { type HttpApp, problems } from "@todoke/http";
+import { type HttpApp, perSecond, problems } from "@todoke/http";
 import type { Problem } from "@todoke/kernel/problem";
 import type { FastifyReply, FastifyRequest, RouteOptions } from "fastify";
 import { isSafe } from "../guard/csrf.ts";
 import { tellLimited } from "../telemetry.ts";
 import { addressOf } from "./address.ts";
+import { FloodingUsers } from "./flooding-users.ts";
 import { burstOf } from "./gcra.ts";
 import { refusalOf, tellLimits } from "./headers.ts";
+import { InFlight } from "./in-flight.ts";
 import type { Item, Taken } from "./index.ts";
 import type { RememberingLimiter } from "./refusals.ts";
 import type { LimitClass, Limits } from "./settings.ts";
@@ -37,23 +39,51 @@ interface Cost {
   readonly address: Item;
   /** Whether it has been taken, or is being. */
   isTaken: boolean;
+  /** From now on it is not counted among the requests in flight. */
+  leave: () => void;
 }
 
 export function limitRequests(app: HttpApp, options: LimitOptions): void {
   const { limiter, limits, onLimited = tellLimited, onError, waitMaxMs = 1_000 } = options;
+  const inFlight = new InFlight(limits.inFlightMax);
+  const floodingUsers = new FloodingUsers();
+  // A limiter that is away fails every request alike: one line a second says so, and how many.
+  const tellUncounted = perSecond<unknown>({
+    max: 1,
+    write: (cause, count) => onError(new Error(`counting failed for ${count} requests`, { cause })),
+  });
   app.decorateRequest("cost", undefined);
   app.addHook("onRoute", (route) => refuseImpossible(route, limits));
 
   /** Throws when the request is refused. */
   async function takeFor(request: FastifyRequest, reply: FastifyReply, cost: Cost): Promise<void> {
     cost.isTaken = true;
-    const taken = await within(waitMaxMs, limiter.take(itemsOf(request, cost, limits))).catch((cause) => {
-      onError(new Error("counting a request failed", { cause }));
-      onLimited(cost.limit, "uncounted");
-      if (cost.limit !== "login" && isSafe(request.method)) return undefined;
-      throw problems.unavailable("requests cannot be counted just now; try again", { cause, retryAfterSeconds: 1 });
-    });
+    const taken = await within(waitMaxMs, limiter.take(itemsOf(request.session?.userId, cost, limits))).catch(
+      (cause) => {
+        tellUncounted(cause);
+        onLimited(cost.limit, "uncounted");
+        if (cost.limit !== "login" && isSafe(request.method)) return undefined;
+        throw problems.unavailable("requests cannot be counted just now; try again", { retryAfterSeconds: 1 });
+      },
+    );
+    if (taken && !taken.granted && request.session) floodingUsers.remember(request, request.session.userId);
     if (taken) settle(taken, cost, reply);
+    // A stream stays open for hours, and many players may share an address.
+    if (request.routeOptions.config?.longLived) cost.leave();
+  }
+
+  /** Throws when too many requests of the address are being answered already. */
+  function enter({ raw }: FastifyReply, cost: Cost): void {
+    const leave = inFlight.begin(cost.address.key);
+    if (!leave) {
+      cost.isTaken = true;
+      onLimited(cost.limit, "refused");
+      throw problems.tooManyInFlight(`no more than ${inFlight.max} requests of one address at a time`, {
+        retryAfterSeconds: 1,
+      });
+    }
+    cost.leave = leave;
+    raw.once("close", leave);
   }
 
   function settle(taken: Taken, { limit }: Cost, reply: FastifyReply): void {
@@ -63,15 +93,18 @@ export function limitRequests(app: HttpApp, options: LimitOptions): void {
     throw refusalOf(taken);
   }
 
-  // An address that has had enough gets no further: no session is looked for, no body is read.
+  // Whoever has had enough gets no further: no session is looked for, no body is read.
   app.addHook("onRequest", (request, reply, done) => {
     const cost = costOf(request, limits);
     request.cost = cost;
-    const refused = cost.isTaken || isCountedByRoute(request) ? undefined : limiter.refused([cost.address]);
+    const userId = floodingUsers.find(request);
+    const items = userId === undefined ? [cost.address] : itemsOf(userId, cost, limits);
+    const refused = cost.isTaken || isCountedByRoute(request) ? undefined : limiter.refused(items);
     if (refused) {
       cost.isTaken = true;
       settle(refused, cost, reply);
     }
+    if (!cost.isTaken && !isCountedByRoute(request)) enter(reply, cost);
     done();
   });
 
@@ -124,11 +157,11 @@ function costOf(request: FastifyRequest, limits: Limits): Cost {
     trustedProxies: limits.trustedProxies,
   });
   const ofAddress = { key: `address/${address}`, units, policy: limits.address };
-  return { limit, units, address: ofAddress, isTaken: probes.has(url) };
+  return { limit, units, address: ofAddress, isTaken: probes.has(url), leave: () => {} };
 }
 
-function itemsOf({ session }: FastifyRequest, { limit, units, address }: Cost, { classes }: Limits): readonly Item[] {
-  const whose = session ? `user/${session.userId}` : address.key;
+function itemsOf(userId: string | undefined, { limit, units, address }: Cost, { classes }: Limits): readonly Item[] {
+  const whose = userId === undefined ? address.key : `user/${userId}`;
   return [{ key: `${whose}/${limit}`, units, policy: classes[limit] }, address];
 }
 
@@ -163,6 +196,8 @@ declare module "fastify" {
     units?: number;
     /** The route finds out first by whom it is to be counted; what it did not count is counted when it is answered. */
     countedByRoute?: boolean;
+    /** A stream: once it is granted, it is not counted among the requests in flight of its address. */
+    longLived?: boolean;
   }
   interface FastifyRequest {
     /** What the request takes of its caller's limits; see limits/hook.ts. */

@@ -3,7 +3,7 @@ import { takenOf } from "./gcra.ts";
 import type { Item } from "./index.ts";
 import { rememberRefusals } from "./refusals.ts";
 
-const policy = { name: "read", quota: 2, windowMs: 60_000 };
+const policy = { name: "read", quota: 6, windowMs: 60_000 };
 const item = (key: string, units = 1): Item => ({ key, units, policy });
 
 /** A store that refuses everything for another hour, or as long as it is told to, and counts how often it is asked. */

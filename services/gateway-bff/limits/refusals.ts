@@ -1,10 +1,12 @@
 /**
- * Remembers what the store has refused, until it could be granted again: a flood past its limit costs the store nothing.
+ * Refuses in memory what this process has granted often enough, and what the store has refused, until it could be granted
+ * again: a flood past its limit costs the store nothing, and cannot make the store too slow to count it.
  *
- * It refuses nothing that the store would grant. A key only ever gets further ahead, so what did not fit does not fit
- * before its wait is over; and the wait is counted from before the store was asked.
+ * A remembered refusal refuses nothing that the store would grant. A key only ever gets further ahead, so what did not fit
+ * does not fit before its wait is over; and the wait is counted from before the store was asked.
  */
 import type { Item, Limiter, Taken, Verdict } from "./index.ts";
+import { LocalBuckets } from "./local-buckets.ts";
 
 export interface RememberingLimiter extends Limiter {
   /** The refusal that these items would meet, as far as it is known without asking the store. */
@@ -19,6 +21,7 @@ interface Refusal {
 
 export function rememberRefusals(limiter: Limiter, { refusalsMax = 10_000 } = {}): RememberingLimiter {
   const refusals = new Map<string, Refusal>();
+  const local = new LocalBuckets();
 
   function remember(verdict: Verdict, askedAtMs: number): void {
     const { key } = verdict.item;
@@ -40,7 +43,7 @@ export function rememberRefusals(limiter: Limiter, { refusalsMax = 10_000 } = {}
     return { ...verdict, item, waitMs, resetMs: verdict.resetMs - verdict.waitMs + waitMs };
   }
 
-  function refused(items: readonly Item[]): Taken | undefined {
+  function remembered(items: readonly Item[]): Taken | undefined {
     if (refusals.size === 0) return undefined;
     const nowMs = performance.now();
     const verdicts = items.map((item) => refusalOf(item, nowMs)).filter((verdict) => verdict !== undefined);
@@ -48,10 +51,13 @@ export function rememberRefusals(limiter: Limiter, { refusalsMax = 10_000 } = {}
   }
 
   return {
-    refused,
+    refused: (items) => remembered(items) ?? local.refusal(items),
     async take(items) {
-      const known = refused(items);
+      const known = remembered(items);
       if (known) return known;
+      // Before anything is waited for: what comes at once is counted at once.
+      const here = local.take(items);
+      if (!here.granted) return here;
       const askedAtMs = performance.now();
       const taken = await limiter.take(items);
       if (!taken.granted) for (const verdict of taken.verdicts) remember(verdict, askedAtMs);

@@ -19,14 +19,19 @@ test("without settings the limits are those that the README names", () => {
     },
     address: { name: "address", quota: 6_000, windowMs: 60_000 },
     trustedProxies: 0,
+    inFlightMax: 500,
   });
 });
 
 test("each limit and the number of proxies can be set", () => {
-  const { limits, faults } = read({ GATEWAY_BFF_LIMIT_LOGIN: "3/3600s", GATEWAY_BFF_TRUSTED_PROXIES: "2" });
+  const { limits, faults } = read({
+    GATEWAY_BFF_LIMIT_LOGIN: "3/3600s",
+    GATEWAY_BFF_TRUSTED_PROXIES: "2",
+    GATEWAY_BFF_LIMIT_IN_FLIGHT: "7",
+  });
   expect(faults).toEqual([]);
   expect(limits.classes.login).toEqual({ name: "login", quota: 3, windowMs: 3_600_000 });
-  expect(limits.trustedProxies).toBe(2);
+  expect([limits.trustedProxies, limits.inFlightMax]).toEqual([2, 7]);
 });
 
 test("what cannot be read is a fault, all of them at once, each with what is wanted", () => {

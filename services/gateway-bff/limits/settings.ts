@@ -11,6 +11,8 @@ export interface Limits {
   /** Of each address, over all that comes from there: many players may share one. */
   readonly address: Policy;
   readonly trustedProxies: number;
+  /** Requests of one address that may be in flight in one process. */
+  readonly inFlightMax: number;
 }
 
 export function readLimits(env: Env, faults: string[]): Limits {
@@ -26,6 +28,7 @@ export function readLimits(env: Env, faults: string[]): Limits {
     },
     address: policy("address", "6000/60s"),
     trustedProxies: wholeNumbers(env, faults)("GATEWAY_BFF_TRUSTED_PROXIES", 0, [0, 16]),
+    inFlightMax: wholeNumbers(env, faults)("GATEWAY_BFF_LIMIT_IN_FLIGHT", 500, [1, 100_000]),
   };
 }
 

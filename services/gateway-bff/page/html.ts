@@ -8,7 +8,13 @@ export interface ServiceState {
   readonly state: "ready" | "notReady" | "away";
 }
 
-export function pageHtml(services: readonly ServiceState[], language: Language): string {
+export interface PageOptions {
+  readonly language: Language;
+  /** Whether there is an API reference to link to. */
+  readonly apiDocs: boolean;
+}
+
+export function pageHtml(services: readonly ServiceState[], { language, apiDocs }: PageOptions): string {
   const t = texts[language];
   return `<!doctype html>
 <html lang="${language}">
@@ -30,7 +36,7 @@ export function pageHtml(services: readonly ServiceState[], language: Language):
 <tbody>
 ${services.map((service) => row(service, t)).join("\n")}
 </tbody></table>
-<p><a href="/docs">${t.reference}</a></p>
+${apiDocs ? `<p><a href="/docs">${t.reference}</a></p>` : ""}
 </section>
 </main>
 </body>

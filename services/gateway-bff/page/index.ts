@@ -18,6 +18,8 @@ export interface PageDeps {
   readonly origin: string;
   /** The gateway is reached on this machine only. */
   readonly isLoopback: boolean;
+  /** Whether API documents are served: yes, unless set to false. */
+  readonly apiDocs?: boolean;
   readonly languageOf: (request: FastifyRequest) => Language;
 }
 
@@ -34,6 +36,7 @@ export const documentsOf = (services: Readonly<Record<string, string>>) => [
 ];
 
 export function pageRoutes(app: HttpApp, deps: PageDeps): void {
+  const { apiDocs = true } = deps;
   const states = remembered(() => Promise.all(Object.entries(deps.services).map(stateOf)));
   const hidden = { ...everybody, schema: { hide: true } };
 
@@ -42,7 +45,7 @@ export function pageRoutes(app: HttpApp, deps: PageDeps): void {
     const language = deps.languageOf(request);
     reply.headers({ "content-language": language, vary: "Accept-Language" });
     const services = (await states()).map((service) => (deps.isLoopback ? service : { ...service, url: "" }));
-    return asPage(reply).send(pageHtml([gateway, ...services], language));
+    return asPage(reply).send(pageHtml([gateway, ...services], { language, apiDocs }));
   });
   for (const [path, type] of [
     ["/page.css", "text/css"],
@@ -51,7 +54,7 @@ export function pageRoutes(app: HttpApp, deps: PageDeps): void {
     const body = file(`.${path}`);
     app.get(path, hidden, (_request, reply) => reply.type(`${type}; charset=utf-8`).send(body));
   }
-  documentRoute(app, deps);
+  if (apiDocs) documentRoute(app, deps);
 }
 
 function asPage(reply: FastifyReply): FastifyReply {

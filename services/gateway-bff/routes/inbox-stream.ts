@@ -46,10 +46,12 @@ export function inboxStreamRoute(app: HttpApp, deps: InboxStreamDeps): void {
   app.addHook("preClose", async () => {
     for (const leave of open) leave.abort();
   });
+  const users = requires(deps.authenticate, { user: "any" });
   app.get(
     "/v1/inbox/stream",
     {
-      ...requires(deps.authenticate, { user: "any" }),
+      ...users,
+      config: { ...users.config, longLived: true },
       exposeHeadRoute: false, // It would open a stream that nobody reads.
       schema: {
         operationId: "followInbox",

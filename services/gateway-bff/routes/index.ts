@@ -29,6 +29,8 @@ export interface GatewayDeps extends Deps, Omit<OidcDeps, "countLogout">, Patien
   readonly limits: Limits;
   readonly urls: UpstreamUrls;
   readonly tokenFor: Signer["tokenFor"];
+  /** Whether the API documents of the services are served: yes, unless set to false. */
+  readonly apiDocs?: boolean;
 }
 
 export function gatewayRoutes(app: HttpApp, deps: GatewayDeps): void {

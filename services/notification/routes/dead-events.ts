@@ -1,5 +1,5 @@
 /** Events that the inbox gave up, whole: to look at, and to try again. For those who run the service. */
-import { type HttpApp, RedriveBody, redriveRequest } from "@todoke/http";
+import { cursorOf, type HttpApp, NextCursor, PageQuery, page, RedriveBody, redriveRequest } from "@todoke/http";
 import type { Db } from "@todoke/kernel/db";
 import { deadEvents, deadInboxEvents } from "@todoke/kernel/inbox";
 import { Type } from "typebox";
@@ -52,14 +52,17 @@ export function deadEventRoutes(app: HttpApp, { db, consumer, redriveEvent }: De
       schema: {
         operationId: "listDeadEvents",
         summary: "Events that the inbox gave up, oldest first",
-        querystring: Type.Object({ limit: Limit, cursor: Type.Optional(DlqId) }),
-        response: { 200: Type.Object({ events: Type.Array(DeadEventView), next_cursor: Type.Optional(DlqId) }) },
+        querystring: Type.Object({ ...PageQuery, limit: Limit }),
+        response: { 200: Type.Object({ events: Type.Array(DeadEventView), next_cursor: NextCursor }) },
       },
     },
-    async (request) => {
-      const { limit = usualLimit, cursor = "0" } = request.query;
-      const found = await deadEvents(db, { consumer, after: BigInt(cursor), limit: limit + 1 });
-      const shown = found.slice(0, limit).map((event) => ({
+    async ({ query }) => {
+      const after = BigInt(cursorOf(query, { parts: ["bigint"] })?.[0] ?? 0);
+      const { rows, ...next } = await page(
+        { limit: usualLimit, ...query },
+        { read: (limit) => deadEvents(db, { consumer, after, limit }), name: ({ dlqId }) => dlqId.toString() },
+      );
+      const events = rows.map((event) => ({
         dlq_id: event.dlqId.toString(),
         event_id: event.eventId,
         event_type: event.eventType,
@@ -68,8 +71,7 @@ export function deadEventRoutes(app: HttpApp, { db, consumer, redriveEvent }: De
         last_error: event.why,
         dead_at: event.deadAt.toISOString(),
       }));
-      const next = found.length > limit ? shown.at(-1)?.dlq_id : undefined;
-      return { events: shown, ...(next !== undefined && { next_cursor: next }) };
+      return { events, ...next };
     },
   );
 

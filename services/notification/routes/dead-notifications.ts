@@ -1,5 +1,5 @@
 /** What could not be sent: to look at, and to try again. For those who run the service. */
-import { type HttpApp, RedriveBody, redriveRequest } from "@todoke/http";
+import { cursorOf, type HttpApp, NextCursor, PageQuery, page, RedriveBody, redriveRequest } from "@todoke/http";
 import type { Db } from "@todoke/kernel/db";
 import { Type } from "typebox";
 import type { Redrive } from "../commands/redrive.ts";
@@ -54,21 +54,22 @@ export function deadNotificationRoutes(app: HttpApp, { db, redriveNotification }
       schema: {
         operationId: "listDeadNotifications",
         summary: "Notifications that were given up and wait for somebody to act, oldest first",
-        querystring: Type.Object({ limit: Limit, cursor: Type.Optional(DlqId) }),
+        querystring: Type.Object({ ...PageQuery, limit: Limit }),
         response: {
           200: Type.Object({
             notifications: Type.Array(DeadNotificationView),
-            next_cursor: Type.Optional(DlqId),
+            next_cursor: NextCursor,
           }),
         },
       },
     },
-    async (request) => {
-      const { limit = usualLimit, cursor = "0" } = request.query;
-      const found = await selectDeadNotifications(db, { after: cursor, limit: limit + 1 });
-      const shown = found.slice(0, limit);
-      const next = found.length > limit ? shown.at(-1)?.dlq_id : undefined;
-      return { notifications: shown, ...(next !== undefined && { next_cursor: next }) };
+    async ({ query }) => {
+      const after = cursorOf(query, { parts: ["bigint"] })?.[0] ?? "0";
+      const { rows, ...next } = await page(
+        { limit: usualLimit, ...query },
+        { read: (limit) => selectDeadNotifications(db, { after, limit }), name: ({ dlq_id }) => dlq_id },
+      );
+      return { notifications: rows, ...next };
     },
   );
 

@@ -1,9 +1,9 @@
 /** What a user was told, is being told, and could not be told: for those who run the service (seed 000). */
-import type { HttpApp } from "@todoke/http";
+import { cursorOf, type HttpApp, NextCursor, PageQuery, page } from "@todoke/http";
 import type { Db } from "@todoke/kernel/db";
 import { Type } from "typebox";
 import { type InboxEntry, selectInbox } from "../store/notifications.ts";
-import { Limit, NotificationStatus, ProgramData, TextView, Time, UserId, Uuid } from "./views.ts";
+import { inboxCursor, Limit, NotificationStatus, ProgramData, TextView, Time, UserId, Uuid } from "./views.ts";
 
 const InboxEntryView = Type.Object({
   notification_id: Uuid,
@@ -23,16 +23,10 @@ const InboxEntryView = Type.Object({
 const InboxView = Type.Object({
   user_id: UserId,
   notifications: Type.Array(InboxEntryView),
-  next_cursor: Type.Optional(Type.String()),
+  next_cursor: NextCursor,
 });
 
-const InboxQuery = Type.Object({
-  limit: Limit,
-  // Microseconds since 1970 and an id: checked here to the last digit, so that no cursor can fail in the database.
-  cursor: Type.Optional(
-    Type.String({ pattern: "^-?[0-9]{1,16}\\.[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$", maxLength: 60 }),
-  ),
-});
+const InboxQuery = Type.Object({ ...PageQuery, limit: Limit });
 
 const usualLimit = 50;
 
@@ -48,14 +42,16 @@ export function inboxRoutes(app: HttpApp, { db }: { readonly db: Db }): void {
         response: { 200: InboxView },
       },
     },
-    async (request) => {
-      const { user_id } = request.params;
-      const { limit = usualLimit, cursor } = request.query;
-      // One more than asked for: whether there is a next page is seen, not counted.
-      const entries = await selectInbox(db, { userId: user_id, limit: limit + 1, ...(cursor && { after: cursor }) });
-      const shown = entries.slice(0, limit);
-      const next = entries.length > limit ? shown.at(-1)?.cursor : undefined;
-      return { user_id, notifications: shown.map(view), ...(next !== undefined && { next_cursor: next }) };
+    async ({ params: { user_id }, query }) => {
+      const after = cursorOf(query, inboxCursor)?.join(inboxCursor.separator);
+      const { rows, ...next } = await page(
+        { limit: usualLimit, ...query },
+        {
+          read: (limit) => selectInbox(db, { userId: user_id, limit, ...(after !== undefined && { after }) }),
+          name: ({ cursor }) => cursor,
+        },
+      );
+      return { user_id, notifications: rows.map(view), ...next };
     },
   );
 }

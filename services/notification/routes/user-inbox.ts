@@ -21,7 +21,7 @@ import type { LiveInbox } from "../live/live-inbox.ts";
 import { positionPattern, selectStart } from "../store/inbox-news.ts";
 import { selectInbox } from "../store/notifications.ts";
 import { userView } from "../user-view.ts";
-import { ProgramData, TextView, Time, UserId, Uuid } from "./views.ts";
+import { inboxCursor, ProgramData, TextView, Time, UserId, Uuid } from "./views.ts";
 
 export interface UserInboxDeps {
   readonly authenticate: Authenticate;
@@ -72,7 +72,7 @@ function listRoute(app: HttpApp, { authenticate, db }: UserInboxDeps): void {
       },
     },
     async ({ params: { user_id }, query }) => {
-      const after = cursorOf(query, entryInTime);
+      const after = cursorOf(query, inboxCursor)?.join(inboxCursor.separator);
       // Before the list is read: what comes in between is in the list too, and nothing is in neither.
       const start = after === undefined ? { last_event_id: (await selectStart(db, user_id)).latest } : {};
       const { rows, ...next } = await page(query, {
@@ -83,9 +83,6 @@ function listRoute(app: HttpApp, { authenticate, db }: UserInboxDeps): void {
     },
   );
 }
-
-/** Microseconds since 1970 and an id, to the last digit, so that no cursor can fail in the database. */
-const entryInTime = /^-?\d{1,16}\.[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 function streamRoute(app: HttpApp, { authenticate, db, live }: UserInboxDeps): void {
   // Before the server waits for what it still owes: a stream would owe for ever.

@@ -24,6 +24,8 @@ export const NotificationStatus = Type.Union([
 export const Limit = Type.Optional(Type.Integer({ minimum: 1, maximum: 100 }));
 /** A row's place in a list that an operator reads: a number that fits a bigint. */
 export const DlqId = Type.String({ pattern: "^[1-9][0-9]{0,17}$", examples: ["17"] });
+/** A cursor over a user's inbox, as the store writes it: microseconds since 1970, a point, the id. */
+export const inboxCursor = { parts: ["epochMicros", "uuid"], separator: "." } as const;
 export const RedrivenView = Type.Object({
   redriven: Type.Boolean({ description: "False: somebody had done so before, and nothing was done now." }),
 });

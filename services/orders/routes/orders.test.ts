@@ -200,3 +200,16 @@ test("an order that ended after days in doubt is kept as long after that as any 
   );
   expect(rows).toEqual([{ days: 90, hours: 48 }]);
 });
+
+test.each([
+  "2026-02-30T00:00:00.000000Z 42",
+  "2026-13-01T00:00:00.000000Z 42",
+  "2026-01-01T00:00:00.000000Z 9223372036854775808",
+])("a cursor with an impossible time or id is refused with 400: %s", async (text) => {
+  await using t = await setup();
+  const { get } = await t.process();
+  for (const path of ["/v1/orders", "/v1/orders/unresolved"]) {
+    const answer = await get(`${path}?cursor=${Buffer.from(text).toString("base64url")}`);
+    expect([answer.statusCode, answer.json().errors?.[0]?.field]).toEqual([400, "query.cursor"]);
+  }
+});

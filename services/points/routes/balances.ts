@@ -5,7 +5,7 @@ import type { Deps } from "../deps.ts";
 import { selectPointsToCome, selectReservations } from "../reservations/store/reservations.ts";
 import { selectBalance, selectBalanceAsOf } from "../store/balances.ts";
 import { selectExpiring } from "../store/expiring.ts";
-import { anyId, ownReaders, readers, timeOf } from "./request.ts";
+import { idCursor, ownReaders, readers, timeOf } from "./request.ts";
 import {
   BalanceView,
   ConfirmedView,
@@ -88,7 +88,7 @@ function reservedPointsRoute(app: HttpApp, { authenticate, db }: Deps): void {
       },
     },
     async ({ params: { user_id }, query }) => {
-      const before = cursorOf(query, anyId);
+      const before = cursorOf(query, idCursor)?.[0];
       const reserved_points = await selectPointsToCome(db, user_id);
       const { rows, ...next } = await page(query, {
         read: (limit) => selectReservations(db, { userId: user_id, statuses: toCome, before, limit }),
@@ -115,7 +115,7 @@ function userReservationsRoute(app: HttpApp, { authenticate, db }: Deps): void {
       },
     },
     async ({ params: { user_id }, query }) => {
-      const [before, statuses] = [cursorOf(query, anyId), query.status && [query.status]];
+      const [before, statuses] = [cursorOf(query, idCursor)?.[0], query.status && [query.status]];
       const { rows, ...next } = await page(query, {
         read: (limit) => selectReservations(db, { userId: user_id, statuses, before, limit }),
         name: (row) => row.id,
@@ -146,7 +146,7 @@ function expiringRoute(app: HttpApp, { authenticate, db }: Deps): void {
       },
     },
     async ({ params: { user_id }, query }) => {
-      const after = lotOf(cursorOf(query, anyLot));
+      const after = lotOf(query);
       const withinSeconds = (query.within_days ?? daysUsual) * 86_400;
       const { rows, ...next } = await page(query, {
         read: (limit) => selectExpiring(db, { userId: user_id, withinSeconds, after, limit }),
@@ -164,11 +164,8 @@ const LotView = Type.Object({
   expires_at: time(),
 });
 
-const anyLot = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z [1-9]\d{0,17}$/;
-
-/** The lot that a cursor names. No cursor can fail in the database: it is a time, and a number that fits. */
-function lotOf(cursor: string | undefined) {
-  const [expiresAt, version] = cursor?.split(" ") ?? [];
-  if (expiresAt === undefined || version === undefined) return undefined;
-  return { expires_at: timeOf(expiresAt, "query.cursor", "millisecond"), version: BigInt(version) };
+/** The lot that a cursor names. */
+function lotOf(query: { readonly cursor?: string }) {
+  const [expires_at, version] = cursorOf(query, { parts: ["timeMillis", "bigint"] }) ?? [];
+  return expires_at === undefined || version === undefined ? undefined : { expires_at, version: BigInt(version) };
 }

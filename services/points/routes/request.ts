@@ -53,8 +53,8 @@ export function timeOf(text: string, field: string, precision: Precision): strin
   return utc;
 }
 
-/** What a cursor that names something by its id looks like. */
-export const anyId = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+/** A cursor that names something by its id. */
+export const idCursor = { parts: ["uuid"] } as const;
 
 const invalid = (field: string, detail: string) =>
   problems.invalidRequest(`${field} ${detail}`, { fields: [{ field, detail }] });

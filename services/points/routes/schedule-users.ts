@@ -69,7 +69,7 @@ function listRoute(app: HttpApp, { authenticate, db }: Deps): void {
       },
     },
     async ({ params: { schedule_id }, query }) => {
-      const after = cursorOf(query, anyUser) ?? "";
+      const after = cursorOf(query, { parts: ["text"] })?.[0] ?? "";
       await foundSchedule(db, schedule_id);
       const { rows, ...next } = await page(query, {
         read: (limit) => selectScheduleUsers(db, { scheduleId: schedule_id, after, limit }),
@@ -79,5 +79,3 @@ function listRoute(app: HttpApp, { authenticate, db }: Deps): void {
     },
   );
 }
-
-const anyUser = /^[^\0]{1,256}$/;

@@ -19,7 +19,7 @@ import {
   selectSchedule,
   selectSchedules,
 } from "../reservations/store/schedule-reads.ts";
-import { anyId, commandKey, readers, takesAmounts, writers } from "./request.ts";
+import { commandKey, idCursor, readers, takesAmounts, writers } from "./request.ts";
 import { PointAmount, points, Reason, time, Uuid } from "./schemas.ts";
 
 export function scheduleRoutes(app: HttpApp, deps: Deps): void {
@@ -112,7 +112,7 @@ function listRoute(app: HttpApp, { authenticate, db }: Deps): void {
       },
     },
     async ({ query }) => {
-      const before = cursorOf(query, anyId);
+      const before = cursorOf(query, idCursor)?.[0];
       const { rows, ...next } = await page(query, {
         read: (limit) => selectSchedules(db, { status: query.status, before, limit }),
         name: (row) => row.schedule_id,

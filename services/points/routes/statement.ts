@@ -41,7 +41,7 @@ function pagesRoute(app: HttpApp, { authenticate, db }: Deps): void {
       },
     },
     async ({ params: { user_id }, query }) => {
-      const asked = { ...filtersOf(user_id, query), before: cursorOf(query, anyVersion) };
+      const asked = { ...filtersOf(user_id, query), before: cursorOf(query, { parts: ["bigint"] })?.[0] };
       const { rows, ...next } = await page(query, {
         read: (limit) => selectStatement(db, { ...asked, limit }),
         name: (row) => String(row.version),
@@ -50,8 +50,6 @@ function pagesRoute(app: HttpApp, { authenticate, db }: Deps): void {
     },
   );
 }
-
-const anyVersion = /^[1-9]\d{0,17}$/;
 
 function filtersOf(userId: string, query: Static<typeof Filters>): Omit<StatementPage, "limit"> {
   const { kind, source, source_id: sourceId, from, to } = query;

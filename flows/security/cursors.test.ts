@@ -1,0 +1,107 @@
+/** No cursor that a caller makes up is a failure of ours: on every route of every service that takes one. */
+import { hash } from "node:crypto";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { keyOf, startAll, tokenFor } from "../all-services.ts";
+import { type OpenApi, routesOf } from "../good-requests.ts";
+import { ask } from "./asking.ts";
+
+type All = Awaited<ReturnType<typeof startAll>>;
+let all: All;
+beforeAll(async () => {
+  // The operator's routes are on the services' own ports too.
+  all = await startAll({ settings: { TODOKE_DEV: "true" } });
+});
+afterAll(() => all[Symbol.asyncDispose]());
+
+const uuid = "01890a5d-ac96-774b-bcce-b302099a8057";
+
+/** What cursors of ours are made of, and what spoils each. */
+const times = [
+  "2026-01-31T09:30:00.000000Z",
+  "2026-01-31T09:30:00.000Z",
+  "2026-02-30T09:30:00.000000Z",
+  "2026-02-30T09:30:00.000Z",
+  "2026-13-01T00:00:00.000000Z",
+  "2026-01-01T24:00:00.000000Z",
+  "2026-01-01T23:59:60.000000Z",
+  "0000-01-01T00:00:00.000000Z",
+  "0000-01-01T00:00:00.000Z",
+  "9999-99-99T99:99:99.999999Z",
+  "infinity",
+  "-infinity",
+  "now",
+];
+const numbers = [
+  "0",
+  "1",
+  "-1",
+  "01",
+  "1e9",
+  "2147483648",
+  "9223372036854775807",
+  "9223372036854775808",
+  "9".repeat(40),
+  "NaN",
+];
+const ids = [uuid, uuid.toUpperCase(), "-".repeat(36), uuid.slice(1), `urn:uuid:${uuid}`];
+const texts = ["", " ", "a\0b", "'; select 1 --", "%", "x".repeat(700), "\u{1f600}", "\ufffd", "null", "{}"];
+
+const plain = [
+  ...times,
+  ...numbers,
+  ...ids,
+  ...texts,
+  ...times.flatMap((time) => ["1", "0", "9223372036854775808", uuid, "x"].map((id) => `${time} ${id}`)),
+  ...numbers.flatMap((number) => [`${number}.${uuid}`, `${number} ${uuid}`, `${number}.${"-".repeat(36)}`]),
+];
+
+/** Bytes that are the same in every run. */
+const noise = Array.from({ length: 40 }, (_, n) => hash("sha256", `cursor ${n}`, "buffer").subarray(0, 1 + (n % 32)));
+
+const cursors = [
+  ...plain.map((text) => Buffer.from(text).toString("base64url")),
+  ...noise.map((bytes) => bytes.toString("base64url")),
+  ...plain.slice(0, 20), // Not encoded at all.
+  "=",
+  "YQ==",
+  "a".repeat(1_024),
+].filter(Boolean);
+
+async function bearerFor(name: string, admin: { userId: string }): Promise<string> {
+  const isForKeys = ["entitlement", "notification", "points", "orders"].includes(name);
+  if (isForKeys) return keyOf("read");
+  return tokenFor(name, { userId: admin.userId, roles: ["USER", "ADMIN"] });
+}
+
+test("every made-up cursor is answered with a page or with 400 that names it, on every route that takes one", async () => {
+  const admin = await all.makeUser("admin");
+  const failures: unknown[] = [];
+  let [routes, asked, refused] = [0, 0, 0];
+  for (const { name, url } of all.running) {
+    if (name === "gateway-bff") continue; // It passes them on, as they are.
+    const document = JSON.parse((await ask(`${url}/openapi.json`)).text) as OpenApi;
+    for (const { template } of routesOf(document).filter(({ inQuery }) =>
+      inQuery.some((each) => each.name === "cursor"),
+    )) {
+      routes++;
+      const path = template.replaceAll(/\{(\w+)\}/g, (_, parameter) => parameterFor(name, parameter, admin.userId));
+      const bearer = await bearerFor(name, admin);
+      for (const cursor of cursors) {
+        const answer = await ask(`${url}${path}?cursor=${encodeURIComponent(cursor)}`, { bearer });
+        asked++;
+        const isNamed = answer.status === 400 && answer.fields.includes("query.cursor");
+        if (isNamed) refused++;
+        else if (answer.status !== 200 && answer.status !== 404) failures.push([name, path, cursor, answer.status]);
+      }
+    }
+  }
+  expect(failures).toEqual([]);
+  expect(routes).toBeGreaterThanOrEqual(14);
+  expect(asked).toBeGreaterThan(routes * 150);
+  expect(refused).toBeGreaterThan(asked / 2);
+});
+
+function parameterFor(service: string, parameter: string, userId: string): string {
+  if (parameter === "user_id") return service === "account" ? userId : "u_1";
+  return parameter === "id" ? "1" : parameter === "schedule_id" ? uuid : "item1";
+}

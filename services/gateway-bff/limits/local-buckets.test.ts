@@ -1,0 +1,61 @@
+import fc from "fast-check";
+import { afterEach, expect, test, vi } from "vitest";
+import { burstOf } from "./gcra.ts";
+import type { Item, Policy } from "./index.ts";
+import { LocalBuckets } from "./local-buckets.ts";
+
+const policy = { name: "read", quota: 600, windowMs: 60_000 };
+const item = (key: string, units = 1, of: Policy = policy): Item => ({ key, units, policy: of });
+
+afterEach(() => void vi.restoreAllMocks());
+
+test("however many come at once, a key is granted its burst and no more", () => {
+  const buckets = new LocalBuckets();
+  const granted = Array.from({ length: 20_000 }, () => buckets.take([item("a")]).granted).filter(Boolean);
+  // What the loop itself takes gives back a unit every 150 ms.
+  expect(granted.length).toBeGreaterThanOrEqual(burstOf(policy));
+  expect(granted.length).toBeLessThanOrEqual(policy.quota);
+});
+
+test("in any window no more than the quota is granted, in whatever rhythm one asks", () => {
+  const clock = vi.spyOn(performance, "now");
+  const pattern = fc.array(fc.record({ afterMs: fc.nat({ max: 2_000 }), units: fc.integer({ min: 1, max: 3 }) }), {
+    minLength: 1,
+    maxLength: 200,
+  });
+  fc.assert(
+    fc.property(fc.integer({ min: 3, max: 60 }), pattern, (quota, asked) => {
+      const small = { name: "read", quota, windowMs: 1_000 };
+      const buckets = new LocalBuckets();
+      const times: number[] = [];
+      let now = 5_000;
+      for (const { afterMs, units } of asked) {
+        now += afterMs;
+        clock.mockReturnValue(now);
+        if (buckets.take([item("a", units, small)]).granted) times.push(...Array<number>(units).fill(now));
+      }
+      for (const start of times)
+        expect(times.filter((time) => time >= start && time < start + 1_000).length).toBeLessThanOrEqual(quota);
+    }),
+  );
+});
+
+test("a request is counted by all of its keys or by none, and looking counts nothing", () => {
+  const buckets = new LocalBuckets();
+  const tiny = { name: "login", quota: 1, windowMs: 60_000 };
+  for (let n = 0; n < 10; n++) expect(buckets.refusal([item("login", 1, tiny)])).toBeUndefined();
+  expect(buckets.take([item("login", 1, tiny), item("address")]).granted).toBe(true);
+  for (let n = 0; n < 1_000; n++) expect(buckets.take([item("login", 1, tiny), item("address")]).granted).toBe(false);
+  expect(buckets.refusal([item("login", 1, tiny)])).toMatchObject({ granted: false, verdicts: [{ remaining: 0 }] });
+  // The address was counted once, not a thousand times.
+  expect(buckets.take([item("address", burstOf(policy) - 1)]).granted).toBe(true);
+});
+
+test("past the number of keys that may be kept, the least recently used is forgotten", () => {
+  const buckets = new LocalBuckets({ keysMax: 2 });
+  const tiny = { name: "login", quota: 1, windowMs: 3_600_000 };
+  const take = (key: string) => buckets.take([item(key, 1, tiny)]).granted;
+  expect(["a", "b", "a", "c"].map(take)).toEqual([true, true, false, true]);
+  // "a" was refused, which does not count as a use; "b" and "c" are kept.
+  expect(["b", "c", "a"].map(take)).toEqual([false, false, true]);
+});
