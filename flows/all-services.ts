@@ -81,6 +81,7 @@ export function settingsFor(databaseUrl: string): Record<string, string> {
     ACCOUNT_ADMINS: `${provider} admin`,
     GATEWAY_BFF_TOKEN_KEY: textOfSigningKey(signingKey),
     GATEWAY_BFF_SECRET: randomBytes(32).toString("base64url"),
+    MATCHMAKING_TICKET_SECRET: randomBytes(32).toString("base64url"),
     OIDC_ISSUER: "http://127.0.0.1:1",
     OIDC_CLIENT_ID: "todoke",
   };

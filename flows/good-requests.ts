@@ -33,6 +33,7 @@ export interface Route {
   readonly template: string;
   readonly operationId: string;
   readonly inPath: readonly string[];
+  readonly pathSchemas: Readonly<Record<string, Schema>>;
   readonly inQuery: readonly { readonly name: string; readonly schema: Schema }[];
   readonly needsKey: boolean;
   readonly body?: Schema;
@@ -48,6 +49,7 @@ export function routesOf({ paths }: OpenApi): Route[] {
         template,
         operationId,
         inPath: placed("path").map(({ name }) => name),
+        pathSchemas: Object.fromEntries(placed("path").map(({ name, schema }) => [name, schema])),
         inQuery: placed("query"),
         needsKey: placed("header").some(({ name }) => name === "idempotency-key"),
         ...(body && { body }),

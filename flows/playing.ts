@@ -32,7 +32,7 @@ export interface Player {
   readonly mode: string;
   /** Whether it says now and then that it is still there. */
   readonly beats: boolean;
-  /** How often it looks. Whoever looks at a ticket whose time is up brings it to its end. */
+  /** How often it looks. */
   readonly lookMs: number;
 }
 
@@ -141,6 +141,8 @@ function openCalls(urls: () => readonly string[]) {
     const askedAt = now();
     const method = ({ look: "GET", beat: "POST", cancel: "DELETE" } as const)[by];
     const answer = await call(user, { method, path: `/tickets/${ticketId}${by === "beat" ? ":heartbeat" : ""}` });
+    // A look at a lost ticket settles nothing; a cancel does.
+    if (by === "look" && answer?.body.code === "ticket-lost") return ask("cancel", { user, ticketId });
     return answer && note({ by, user, ticketId, askedAt }, answer);
   };
 

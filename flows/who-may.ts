@@ -59,6 +59,7 @@ export const rules: Readonly<Record<ServiceName, Readonly<Record<string, Rule>>>
     "GET /v1/matchmaking/queues": usersOrKey,
     "GET /v1/matchmaking/queues/{mode}/stats": usersOrKey,
     "POST /v1/matchmaking/queues/{mode}/tickets": users,
+    "POST /v1/matchmaking/users/{user_id}/queues/{mode}/tickets": { key: "matchmaking:write" },
     "GET /v1/matchmaking/tickets/{ticket_id}": users,
     "DELETE /v1/matchmaking/tickets/{ticket_id}": users,
     "POST /v1/matchmaking/tickets/{ticket_id}:heartbeat": users,

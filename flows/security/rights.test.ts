@@ -2,7 +2,7 @@
  * Nobody gets at what is another's, whatever way they name it, nor at more of their own than is theirs to change. Over HTTP, at
  * a gateway with every service behind it (reference 5.5; who may call which route is flows/who-may.test.ts).
  */
-import { randomUUID } from "node:crypto";
+import { createHmac, hash, randomBytes, randomUUID } from "node:crypto";
 import { fixedId } from "@todoke/kernel/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { startAll, tokenFor, type User } from "../all-services.ts";
@@ -170,6 +170,42 @@ test("null takes a name away, and null for the whole is refused", async () => {
   expect((await patch(1, { display_name: "Aki" })).status).toBe(200);
   expect(JSON.parse((await patch(2, { display_name: null })).text)).not.toHaveProperty("display_name");
   for (const body of ["null", "[]", "7", '""']) expect((await patch(3, body)).status).toBe(400);
+});
+
+/** An ID of a ticket as a player can make one up: the proof in it is a hash of all that the player knows. */
+function forgedTicket(mode: string, userId: string, hashOf: (text: string) => Buffer): string {
+  const random = randomBytes(12);
+  const proof = hashOf(JSON.stringify([mode, userId, random.toString("hex")])).subarray(0, 9);
+  return `${mode}.${Buffer.concat([random, proof]).toString("base64url")}`;
+}
+
+test("no id of a ticket can be made up, and none that was leaves a row or hides an opponent", async () => {
+  const bearer = await sessionOf(alice);
+  const ends = async () => (await all.db.query(`select count(*)::int from matchmaking.ticket_ends`)).rows;
+  const before = await ends();
+  const guesses: ((text: string) => Buffer)[] = [
+    (text) => hash("sha256", text, "buffer"),
+    (text) => hash("sha512", text, "buffer"),
+    (text) => createHmac("sha256", "").update(text).digest(),
+    (text) => createHmac("sha256", idOf(alice)).update(text).digest(),
+    () => randomBytes(9),
+    () => Buffer.alloc(9),
+  ];
+  for (const mode of ["duel", "ranked", "nowhere"])
+    for (const hashOf of guesses) {
+      const id = forgedTicket(mode, idOf(alice), hashOf);
+      for (const [method, path] of [
+        ["GET", `/v1/matchmaking/tickets/${id}`],
+        ["POST", `/v1/matchmaking/tickets/${id}:heartbeat`],
+        ["DELETE", `/v1/matchmaking/tickets/${id}`],
+      ] as const) {
+        const { status, code } = await ask(gateway() + path, { method, bearer });
+        expect([method, id, status, code]).toEqual([method, id, 404, "ticket-not-found"]);
+      }
+      const { text } = await ask(`${gateway()}/v1/users/${idOf(alice)}/profile?ticket_id=${id}`, { bearer });
+      expect(JSON.parse(text)).toMatchObject({ matchmaking: { status: "failed", code: "ticket-not-found" } });
+    }
+  expect(await ends()).toEqual(before);
 });
 
 test("no GET changes anything", async () => {

@@ -227,6 +227,7 @@ test("no secret is in any line, trace, metric, row or answer, whatever went well
     "API key": apiKey,
     "client secret": env.OIDC_CLIENT_SECRET ?? "",
     "secret of sessions": env.GATEWAY_BFF_SECRET ?? "",
+    "secret of ticket ids": env.MATCHMAKING_TICKET_SECRET ?? "",
     "secret of the broker": env.ORDERS_BROKER_SECRET ?? "",
     "signing key": env.GATEWAY_BFF_TOKEN_KEY?.split("=")[1] ?? "",
   };

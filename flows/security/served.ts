@@ -59,7 +59,7 @@ export async function startServed(more: Record<string, string> = {}) {
     ...Object.fromEntries(names.map((name) => [variableOf(name, "URL"), urlOf(name)])),
     DATABASE_URL: role.url,
     LOG_LEVEL: "debug",
-    TODOKE_API_KEYS: `shop=entitlements:write+points:write+orders:write+read=${hash("sha256", apiKey, "hex")}`,
+    TODOKE_API_KEYS: `shop=entitlements:write+points:write+orders:write+matchmaking:write+read=${hash("sha256", apiKey, "hex")}`,
     TODOKE_TOKEN_KEYS: textOfVerifyingKey(publicPartOf("gateway-bff", key)),
     // A broker elsewhere has a secret; this one is not there.
     ORDERS_BROKER: "http",
@@ -68,6 +68,7 @@ export async function startServed(more: Record<string, string> = {}) {
     ACCOUNT_ADMINS: `${provider.issuer} admin`,
     GATEWAY_BFF_TOKEN_KEY: textOfSigningKey(key),
     GATEWAY_BFF_SECRET: randomBytes(32).toString("base64url"),
+    MATCHMAKING_TICKET_SECRET: randomBytes(32).toString("base64url"),
     GATEWAY_BFF_ORIGIN: origin,
     OIDC_ISSUER: provider.issuer,
     OIDC_CLIENT_ID: "todoke",

@@ -48,7 +48,12 @@ test.each<[string, string, Record<string, string>]>([
   [
     "keys that are none",
     "serve",
-    { TODOKE_TOKEN_KEYS: "SECRET", GATEWAY_BFF_TOKEN_KEY: "SECRET", GATEWAY_BFF_SECRET: "SECRET" },
+    {
+      TODOKE_TOKEN_KEYS: "SECRET",
+      GATEWAY_BFF_TOKEN_KEY: "SECRET",
+      GATEWAY_BFF_SECRET: "SECRET",
+      MATCHMAKING_TICKET_SECRET: "SECRET",
+    },
   ],
   [
     "a webhook's secret that is none",

@@ -10,7 +10,7 @@ import { portsOf, providerPort, variable } from "./settings.ts";
  */
 export const devKey = "tdk_dev";
 
-const devKeyEntry = `dev=entitlements:write+points:write+orders:write+read=${hash("sha256", devKey, "hex")}`;
+const devKeyEntry = `dev=entitlements:write+points:write+orders:write+matchmaking:write+read=${hash("sha256", devKey, "hex")}`;
 
 /**
  * Where the OpenID provider of `todoke dev` is. There is none where another is named, nor, as with the key, where the
@@ -35,9 +35,11 @@ export interface DevParts {
 /** TODOKE_DEV opens the debug surfaces. */
 export function devEnv(given: Env, { databaseUrl, issuer, secrets, services }: DevParts): Env {
   const { OIDC_CLIENT_SECRET, GATEWAY_BFF_SECRET, GATEWAY_BFF_TOKEN_KEY, TODOKE_TOKEN_KEYS } = secrets;
+  const { MATCHMAKING_TICKET_SECRET } = secrets;
   return {
     ...addressesOf(services, given),
     GATEWAY_BFF_SECRET,
+    MATCHMAKING_TICKET_SECRET,
     // The two halves of a pair: with either given, both are the giver's business.
     ...(given.GATEWAY_BFF_TOKEN_KEY || given.TODOKE_TOKEN_KEYS ? {} : { GATEWAY_BFF_TOKEN_KEY, TODOKE_TOKEN_KEYS }),
     ...(issuer && { OIDC_ISSUER: issuer, OIDC_CLIENT_ID: "todoke", OIDC_CLIENT_SECRET }),

@@ -7,18 +7,25 @@ import { keep, readKept } from "./data-folder.ts";
 
 /** By the names under which services read them. */
 export type DevSecrets = Readonly<
-  Record<"GATEWAY_BFF_SECRET" | "GATEWAY_BFF_TOKEN_KEY" | "OIDC_CLIENT_SECRET" | "TODOKE_TOKEN_KEYS", string>
+  Record<
+    | "GATEWAY_BFF_SECRET"
+    | "GATEWAY_BFF_TOKEN_KEY"
+    | "MATCHMAKING_TICKET_SECRET"
+    | "OIDC_CLIENT_SECRET"
+    | "TODOKE_TOKEN_KEYS",
+    string
+  >
 >;
 
 const file = "secrets.json";
 
-/** Those of the folder; the first time, new ones, which are then in the folder. */
+/** Those of the folder; one that is missing there, as after an upgrade, is made and kept. */
 export async function keptSecrets(): Promise<DevSecrets> {
-  const kept = await readKept<DevSecrets>(file);
-  if (kept) return kept;
+  const kept = await readKept<Partial<DevSecrets>>(file);
   const made = await newSecrets();
-  await keep(file, made);
-  return made;
+  const secrets = { ...made, ...kept };
+  if (Object.keys(made).some((name) => !kept || !(name in kept))) await keep(file, secrets);
+  return secrets;
 }
 
 export async function newSecrets(): Promise<DevSecrets> {
@@ -28,6 +35,7 @@ export async function newSecrets(): Promise<DevSecrets> {
   return {
     GATEWAY_BFF_SECRET: randomBytes(32).toString("base64url"),
     GATEWAY_BFF_TOKEN_KEY: textOfSigningKey(key),
+    MATCHMAKING_TICKET_SECRET: randomBytes(32).toString("base64url"),
     OIDC_CLIENT_SECRET: randomBytes(32).toString("base64url"),
     TODOKE_TOKEN_KEYS: textOfVerifyingKey(publicPartOf("gateway-bff", key)),
   };

@@ -10,7 +10,7 @@ import { logFields } from "@todoke/kernel/telemetry";
 import type { FastifyInstance, FastifyRequest, RouteOptions } from "fastify";
 import { forbidden, unauthenticated } from "./problems.ts";
 
-export const scopes = ["entitlements:write", "points:write", "orders:write", "read"] as const;
+export const scopes = ["entitlements:write", "points:write", "orders:write", "matchmaking:write", "read"] as const;
 export type Scope = (typeof scopes)[number];
 
 export const roles = ["USER", "ADMIN"] as const;

@@ -15,10 +15,25 @@ test("tickets wait in Redis where there is one, in PostgreSQL where there is non
   expect(urlOf({ REDIS_URL: shared, MATCHMAKING_STORE: "postgres" })).toBeUndefined();
   expect(read({ MATCHMAKING_STORE: "redis", REDIS_URL: shared }).faults).toEqual([]);
   expect(read({ MATCHMAKING_KEEP_DAYS: "7", MATCHMAKING_RULES: "rules.yaml" }).settings).toEqual({
+    ticketSecrets: [],
     rulesPath: "rules.yaml",
     keepMs: 7 * 24 * 3_600_000,
     processedKeepMs: 14 * 24 * 3_600_000,
   });
+});
+
+test("secrets of ticket ids are 32 bytes each, several during a rotation, and never shown in a fault", () => {
+  const [one, two] = ["A".repeat(43), "B".repeat(43)];
+  const secrets = read({ MATCHMAKING_TICKET_SECRET: `${one}, ${two}` }).settings.ticketSecrets;
+  expect(secrets.map((secret) => secret.toString("base64url"))).toEqual([
+    one,
+    Buffer.from(two, "base64url").toString("base64url"),
+  ]);
+  for (const bad of ["short", `${one},x`, `${one}=`]) {
+    const { faults } = read({ MATCHMAKING_TICKET_SECRET: bad });
+    expect(faults).toEqual([expect.stringMatching(/^MATCHMAKING_TICKET_SECRET should be 32 random bytes/)]);
+    expect(faults.join()).not.toContain(bad);
+  }
 });
 
 test("what cannot be meant is told, a sentence each", () => {

@@ -4,6 +4,8 @@ import { type Env, readProcessedKeepMs, wholeNumbers } from "@todoke/http";
 export interface Settings {
   /** Where tickets wait: in the Redis of this address, or in PostgreSQL where there is none. */
   readonly redisUrl?: string;
+  /** IDs of tickets are made with the first and recognized by any of them. */
+  readonly ticketSecrets: readonly Buffer[];
   /** The rules; without a file, those that come with the service. */
   readonly rulesPath?: string;
   /** How long matches and the ends of tickets are kept. */
@@ -18,10 +20,23 @@ export function readSettings(env: Env, faults: string[]): Settings {
   const redisUrl = readRedisUrl(env, faults);
   return {
     ...(redisUrl !== undefined && { redisUrl }),
+    ticketSecrets: readTicketSecrets(env, faults),
     ...(env.MATCHMAKING_RULES && { rulesPath: env.MATCHMAKING_RULES }),
     keepMs: wholeNumbers(env, faults)("MATCHMAKING_KEEP_DAYS", 30, [1, 3_650]) * dayMs,
     processedKeepMs: readProcessedKeepMs("matchmaking", env, faults),
   };
+}
+
+/** Several while one is being replaced. The value is never shown in a fault. */
+function readTicketSecrets(env: Env, faults: string[]): Buffer[] {
+  const texts = (env.MATCHMAKING_TICKET_SECRET || "").split(",").map((text) => text.trim());
+  const given = texts.filter(Boolean);
+  if (!given.every((text) => /^[\w-]{43}$/.test(text)))
+    faults.push(
+      "MATCHMAKING_TICKET_SECRET should be 32 random bytes in base64url, or several with commas between them: " +
+        "`openssl rand 32 | basenc --base64url | tr -d =` makes one",
+    );
+  return given.map((text) => Buffer.from(text, "base64url"));
 }
 
 /** Undefined where tickets wait in PostgreSQL. */

@@ -217,6 +217,17 @@ test("nobody gets in but by a token that the gateway has signed for this service
   expect((await t.call("GET", `/queues/${t.mode}/stats`, "tdk_shop")).status).toBe(200);
 });
 
+test.each([
+  [{ MATCHMAKING_TICKET_SECRET: "A".repeat(43) }, "ticket-lost"],
+  [{}, "ticket-not-found"],
+])("with the settings %o the owner of a lost ticket is answered %s", async (settings, code) => {
+  await using t = await setup(settings);
+  const { body } = await t.as("u_1").join();
+  await t.db.query(`delete from tickets`);
+  expect(await t.as("u_1").show(body.ticket_id)).toMatchObject({ status: 404, code });
+  expect(await t.as("u_2").show(body.ticket_id)).toMatchObject({ status: 404, code: "ticket-not-found" });
+});
+
 test("settings that cannot be meant are told before anything starts", () => {
   const env = { DATABASE_URL: "postgres://localhost/x" };
   expect(configFaults(env)).toEqual([]);

@@ -15,6 +15,7 @@ import { matchmakingRoutes } from "./routes/index.ts";
 import { openRules } from "./rules/index.ts";
 import { endsRetention } from "./store/retention.ts";
 import { countingFailures, queueGauges, tellDependencyError, tellPublished, watchOutbox } from "./telemetry.ts";
+import { openTicketIds } from "./ticket-id.ts";
 
 const name = "matchmaking";
 const consumer = name;
@@ -53,8 +54,10 @@ export const { configFaults, dead, migrate, start } = service({
     const rules = () => live.current();
     const known = use(await openKnownModes({ db, rules, onError }));
     const modes = () => known.all();
+    const ids = openTicketIds(settings.ticketSecrets);
     const queue = openQueue(settings.redisUrl, {
       ...parts,
+      ids,
       outbox: openOutbox({ wakeups, topic }),
       endsTopic: topicOf("ends"),
       records: does("recorder"),
@@ -88,7 +91,7 @@ export const { configFaults, dead, migrate, start } = service({
       matcher = use(keepMatching(about));
     }
     if (does("api")) {
-      const commands = openCommands({ db, queue, rules, onJoined });
+      const commands = openCommands({ db, queue, ids, rules, onJoined });
       matchmakingRoutes(app, { authenticate, ...countingFailures(commands) });
     }
     debug((on) => outboxRoutes(on, { db, onRedriven: () => wakeups.signal(topic) }));

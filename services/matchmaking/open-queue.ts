@@ -7,10 +7,12 @@ import type { TicketQueue } from "./queue/index.ts";
 import { openPostgresQueue } from "./queue/postgres/index.ts";
 import { keepRecording, openRedisQueue, type Recorder } from "./queue/redis/index.ts";
 import { tellDependencyError, tellRecorded, watchEnds } from "./telemetry.ts";
+import type { TicketIds } from "./ticket-id.ts";
 
 export interface Outside {
   readonly db: Db;
   readonly outbox: Outbox;
+  readonly ids: TicketIds;
   readonly wakeups: Wakeups;
   /** What is signalled when Redis has an end that is not on record yet. */
   readonly endsTopic: string;
@@ -27,8 +29,8 @@ export interface Outside {
 const nothing = scriptOf("return 1");
 
 export function openQueue(redisUrl: string | undefined, outside: Outside): TicketQueue {
-  const { db, outbox, use } = outside;
-  if (redisUrl === undefined) return use(openPostgresQueue({ db, outbox, onRecorded: tellRecorded }));
+  const { db, outbox, ids, use } = outside;
+  if (redisUrl === undefined) return use(openPostgresQueue({ db, outbox, ids, onRecorded: tellRecorded }));
   return openInRedis(redisUrl, outside);
 }
 
@@ -50,5 +52,5 @@ function openInRedis(url: string, outside: Outside): TicketQueue {
     recorder?.wake(mode);
     wakeups.signal(topic);
   };
-  return use(openRedisQueue({ ...about, onEnded }));
+  return use(openRedisQueue({ ...about, ids: outside.ids, onEnded }));
 }

@@ -5,6 +5,18 @@ export const unknownMode = problem({ code: "unknown-mode", status: 404, title: "
 
 export const ticketNotFound = problem({ code: "ticket-not-found", status: 404, title: "There is no such ticket" });
 
+export const ticketLost = problem({
+  code: "ticket-lost",
+  status: 404,
+  title: "Nothing is known of this ticket any more",
+});
+
+export const setByBackend = problem({
+  code: "set-by-backend",
+  status: 403,
+  title: "In this mode only a back-end may set this",
+});
+
 export const ticketOpen = problem({
   code: "ticket-open",
   status: 409,

@@ -1,5 +1,5 @@
 /** What the tests of this service share: processes of it on one database and one queue, and players who call it. */
-import { randomUUID } from "node:crypto";
+import { hash, randomBytes, randomUUID } from "node:crypto";
 import { type Authenticate, buildHttpApp, problems } from "@todoke/http";
 import type { Db } from "@todoke/kernel/db";
 import { openOutbox } from "@todoke/kernel/outbox";
@@ -8,6 +8,7 @@ import { openCommands } from "./commands/index.ts";
 import type { TicketQueue } from "./queue/index.ts";
 import { openPostgresQueue } from "./queue/postgres/index.ts";
 import { keepRecording, openRedisQueue } from "./queue/redis/index.ts";
+import { ticketIds } from "./queue/testing.ts";
 import { matchmakingRoutes } from "./routes/index.ts";
 import { builtInRules, type ModeRules } from "./rules/index.ts";
 import { freshDatabase } from "./store/testing.ts";
@@ -16,10 +17,17 @@ import { freshDatabase } from "./store/testing.ts";
 const authenticate: Authenticate = ({ headers }) => {
   const [, kind, id = ""] = /^Bearer (user|key|service):(\S+)$/.exec(headers.authorization ?? "") ?? [];
   if (kind === "user") return { kind, name: `user:${id}`, userId: id, roles: ["USER"] };
-  if (kind === "key") return { kind, name: id, scopes: ["read"] };
+  if (kind === "key") return { kind, name: id, scopes: id === "game" ? ["matchmaking:write"] : ["read"] };
   if (kind === "service") return { kind, name: `service:${id}` };
   throw problems.unauthenticated("who is calling?");
 };
+
+/** An ID as everybody could make one until the proof in it had a key. */
+export function unkeyedId(mode: string, userId: string): string {
+  const random = randomBytes(12);
+  const proof = hash("sha256", JSON.stringify([mode, userId, random.toString("hex")]), "buffer").subarray(0, 9);
+  return `${mode}.${Buffer.concat([random, proof]).toString("base64url")}`;
+}
 
 export interface Call {
   readonly as?: string;
@@ -37,7 +45,7 @@ export async function setup({ redisUrl }: { readonly redisUrl?: string } = {}) {
 
   /** The queue as another process has it. */
   function openQueue(db: Db = t.open()): TicketQueue {
-    const about = { db, outbox: openOutbox() };
+    const about = { db, outbox: openOutbox(), ids: ticketIds };
     if (redisUrl === undefined) return parts.use(openPostgresQueue(about));
     const onError = () => {};
     // A server that is only slow is not away: no test here is about one that is silent.
@@ -55,7 +63,7 @@ export async function setup({ redisUrl }: { readonly redisUrl?: string } = {}) {
     parts.defer(async () => void (await app.close()));
     const joins: string[] = [];
     const onJoined = (mode: string) => void joins.push(mode);
-    matchmakingRoutes(app, { authenticate, ...openCommands({ db: t.open(), queue, rules, onJoined }) });
+    matchmakingRoutes(app, { authenticate, ...openCommands({ db: t.open(), queue, ids: ticketIds, rules, onJoined }) });
 
     const call = (method: "GET" | "POST" | "DELETE", url: string, { as, headers, payload }: Call = {}) =>
       app.inject({

@@ -127,6 +127,7 @@ test("it brings an OpenID provider and keys that services trust each other by, a
     COUNTER_URL: `http://127.0.0.1:${counter}`,
     GATEWAY_BFF_SECRET: expect.stringMatching(/^[\w-]{43}$/),
     OIDC_CLIENT_SECRET: expect.stringMatching(/^[\w-]{43}$/),
+    MATCHMAKING_TICKET_SECRET: expect.stringMatching(/^[\w-]{43}$/),
   });
   expect(await whoIs(before)).toMatchObject({ name: "service:gateway-bff" });
   for (const file of ["secrets.json", "provider-keys.json"])
@@ -138,7 +139,7 @@ test("it brings an OpenID provider and keys that services trust each other by, a
   expect(await handed()).toEqual(before);
   expect(await keysThere()).toBe(keysBefore);
   const { out, err } = await stop(second);
-  for (const name of ["GATEWAY_BFF_SECRET", "GATEWAY_BFF_TOKEN_KEY", "OIDC_CLIENT_SECRET"])
+  for (const name of ["GATEWAY_BFF_SECRET", "GATEWAY_BFF_TOKEN_KEY", "OIDC_CLIENT_SECRET", "MATCHMAKING_TICKET_SECRET"])
     expect(out + err).not.toContain(before[name]);
 });
 

@@ -151,6 +151,33 @@ test("a revocation is done wherever it can be, and says where it could not", asy
   expect((await t.json(`list ${both}`)).keys).toEqual([]);
 });
 
+test("a key ends after 90 days unless another end is given, and never only with --never", async () => {
+  await using t = await setup();
+  const daysOf = async (args: string) => {
+    const { key_id, expires_at } = await t.json(`create shop --scopes read ${args} --services entitlement`);
+    const { rows } = await t.entitlement.query(
+      `select expires_at, extract(day from expires_at - created_at)::int as days from api_keys where key_id = $1`,
+      [key_id],
+    );
+    expect(rows[0].expires_at?.toISOString().slice(0, 19)).toBe(expires_at?.slice(0, 19));
+    return rows[0].days;
+  };
+  // The time is fixed a moment before the row is written.
+  expect([89, 90]).toContain(await daysOf(""));
+  expect([6, 7]).toContain(await daysOf("--expires 7d"));
+  expect(await daysOf("--never")).toBeNull();
+});
+
+test("a key is made for every service only when all are asked for", async () => {
+  await using t = await setup();
+  const few = await t.keys("create shop --scopes read");
+  expect(few).toMatchObject({ code: 2, out: "" });
+  expect((await t.entitlement.query(`select from api_keys`)).rowCount).toBe(0);
+  // The other services have no tables here, so that it shows which were asked.
+  const all = await t.keys("create shop --scopes read --services all");
+  expect(all.err).toContain("The schema of points is not up to date");
+});
+
 test("those who run are told of every key that is made or revoked", async () => {
   await using t = await setup();
   const woken: string[] = [];
@@ -211,7 +238,11 @@ test.each([
   ["create --scopes read", "Say whose key it is"],
   ["create Shop --scopes read", "Say whose key it is"],
   ["create user:1 --scopes read", "Say whose key it is"],
-  ["create shop", "--scopes with one or more of entitlements:write,points:write,orders:write,read."],
+  ["create shop", "--scopes with one or more of entitlements:write,points:write,orders:write,matchmaking:write,read."],
+  ["create shop --scopes read", "Say which services take it: --services with their names, or --services all."],
+  ["create shop --scopes read --services all,points", "There is no"],
+  ["create shop --scopes read --services all --expires 90d --never", "--expires and --never contradict each other"],
+  ["list --never", "--never means nothing to list."],
   ["create shop --scopes read,fly", "--scopes with one or more of"],
   ["create shop --scopes read --expires 0d", "--expires is 1d to 3650d"],
   ["create shop --scopes read --expires soon", "--expires is 1d to 3650d"],

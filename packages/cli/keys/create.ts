@@ -23,7 +23,9 @@ import { type Answers, codeOf, onEachService, type Refused, type Target, targetO
 
 export async function create(call: Call): Promise<number> {
   const { secret, ...wish } = wishOf(call);
-  const expires = expiryOf(call.values.expires);
+  const expires = expiryOf(call);
+  if (call.values.services === undefined)
+    throw new Misused("Say which services take it: --services with their names, or --services all.");
   const target = await targetOf(call);
   const expiresAt = await timeWhenAllAreReady(target, expires);
   const key: NewKey = { ...wish, ...(expiresAt !== undefined && { expiresAt }) };
@@ -77,8 +79,16 @@ const instant = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z$/;
 
 type Expiry = { readonly inDays: number } | { readonly at: string };
 
-function expiryOf(given: string | undefined): Expiry | undefined {
-  if (given === undefined) return undefined;
+/** Of a key whose command names no end. Long enough for a quarterly rotation, and a forgotten key does not live for ever. */
+const defaultDays = 90;
+
+/** Undefined: never, which has to be asked for. */
+function expiryOf({ values: { expires: given }, switches }: Call): Expiry | undefined {
+  if (switches.has("never")) {
+    if (given !== undefined) throw new Misused("--expires and --never contradict each other: give one of them.");
+    return undefined;
+  }
+  if (given === undefined) return { inDays: defaultDays };
   const days = Number(/^(\d{1,4})d$/.exec(given)?.[1]);
   if (days >= 1 && days <= daysMax) return { inDays: days };
   if (instant.test(given)) return { at: given };
@@ -149,7 +159,7 @@ function repeat(key: NewKey, refused: readonly Refused[]): string {
     ["--services", refused.map(({ service }) => service).join(",")],
     ["--id", key.keyId],
     ["--sha256", key.sha256],
-    ...(key.expiresAt ? [["--expires", key.expiresAt]] : []),
+    key.expiresAt ? ["--expires", key.expiresAt] : ["--never"],
   ];
   return words.flat().join(" ");
 }

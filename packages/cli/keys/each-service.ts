@@ -28,7 +28,7 @@ export interface Answers<T> {
 export async function targetOf({ services, values, env }: Call): Promise<Target> {
   const names = values.services?.split(",").map((name) => name.trim()) ?? [];
   if (names.some((name) => name === "")) throw new Misused("--services names services, with commas between them.");
-  const entries = chosen(services, names);
+  const entries = chosen(services, names.join() === "all" ? [] : names);
   await refuseUnnamedDatabases(entries, env);
   return { entries, env };
 }

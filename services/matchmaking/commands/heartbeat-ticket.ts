@@ -2,7 +2,7 @@
 import type { ModeRules } from "../rules/types.ts";
 import { modeOf } from "../ticket-id.ts";
 import { type TicketView, viewOfEnded, viewOfOpen } from "../ticket-view.ts";
-import { ownTicketEnd, showTicket, type TicketDeps, type TicketName } from "./show-ticket.ts";
+import { ownTicket, settleTicket, type TicketDeps, type TicketName } from "./show-ticket.ts";
 
 export type HeartbeatTicket = (name: TicketName) => Promise<TicketView>;
 
@@ -11,11 +11,10 @@ export interface HeartbeatDeps extends TicketDeps {
 }
 
 export function heartbeatTicket(deps: HeartbeatDeps): HeartbeatTicket {
-  const show = showTicket(deps);
   return async (name) => {
-    const end = await ownTicketEnd(deps.db, name);
+    const { end } = await ownTicket(deps, name);
     if (end) return viewOfEnded(end);
     const ticket = await deps.queue.beat(name.ticketId, deps.heartbeatMs(modeOf(name.ticketId) ?? ""));
-    return ticket ? viewOfOpen(ticket, await deps.estimate(ticket)) : show(name);
+    return ticket ? viewOfOpen(ticket, await deps.estimate(ticket)) : settleTicket(deps, name);
   };
 }

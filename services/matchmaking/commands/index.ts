@@ -4,6 +4,7 @@ import { unknownMode } from "../problems.ts";
 import type { TicketQueue } from "../queue/index.ts";
 import type { ModeRules, Rules } from "../rules/index.ts";
 import { toldJoin } from "../telemetry.ts";
+import type { TicketIds } from "../ticket-id.ts";
 import { cancelTicket } from "./cancel-ticket.ts";
 import { heartbeatTicket } from "./heartbeat-ticket.ts";
 import { joinQueue } from "./join-queue.ts";
@@ -14,15 +15,16 @@ import { showTicket } from "./show-ticket.ts";
 export interface CommandDeps {
   readonly db: Db;
   readonly queue: TicketQueue;
+  readonly ids: TicketIds;
   readonly rules: () => Rules;
   /** Hears of every new ticket: the matcher's wake-up. */
   readonly onJoined: (mode: string) => void;
 }
 
-export function openCommands({ db, queue, rules, onJoined }: CommandDeps) {
+export function openCommands({ db, queue, ids, rules, onJoined }: CommandDeps) {
   const { showQueueStats, estimate } = openQueueStats({ db, queue });
   const heartbeatMs = (mode: string) => rules().modes.get(mode)?.heartbeatMs;
-  const deps = { db, queue, estimate, heartbeatMs };
+  const deps = { db, queue, ids, estimate, heartbeatMs };
 
   function rulesOf(mode: string): ModeRules {
     const { modes } = rules();

@@ -4,9 +4,10 @@
  */
 import type { Db } from "@todoke/kernel/db";
 import type { Answer, IdempotencyKey } from "@todoke/kernel/idempotency";
-import { attributesUnfit, partyTooLarge } from "../problems.ts";
+import type { FieldFault } from "@todoke/kernel/problem";
+import { attributesUnfit, partyTooLarge, setByBackend } from "../problems.ts";
 import type { Joined, TicketQueue } from "../queue/index.ts";
-import { faultsOfTicket, type ModeRules } from "../rules/index.ts";
+import { faultsOfPlayer, faultsOfTicket, type ModeRules } from "../rules/index.ts";
 import { selectLastOpponents } from "../store/ends.ts";
 import type { Attributes } from "../tickets.ts";
 
@@ -14,6 +15,8 @@ interface JoinRequest {
   readonly key: IdempotencyKey;
   readonly mode: string;
   readonly userId: string;
+  /** Who sets party size and attributes: the player, or a back-end that acts for the player. */
+  readonly setBy: "player" | "backend";
   readonly partySize: number;
   readonly attributes: Attributes;
 }
@@ -46,11 +49,16 @@ export function joinQueue({ db, queue, rulesOf, onJoined }: JoinDeps): JoinQueue
 }
 
 function refuseUnfit(rules: ModeRules, request: JoinRequest): void {
+  const reserved = request.setBy === "player" ? faultsOfPlayer(rules, request) : [];
+  if (reserved.length > 0) throw setByBackend(sentencesOf(reserved), { fields: reserved });
   const fields = faultsOfTicket(rules, request);
   if (fields.length === 0) return;
   const refuse = fields.every(({ field }) => field === "body.party_size") ? partyTooLarge : attributesUnfit;
-  throw refuse(fields.map(({ field, detail }) => `${field} ${detail}`).join("; "), { fields });
+  throw refuse(sentencesOf(fields), { fields });
 }
+
+const sentencesOf = (fields: readonly FieldFault[]) =>
+  fields.map(({ field, detail }) => `${field} ${detail}`).join("; ");
 
 /** Made of nothing but what the queue keeps with the key: so a replay is the same to the byte. */
 function answerOf({ kind, ticketId, expiresAt, replayed }: Joined): Answer {

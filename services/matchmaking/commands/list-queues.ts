@@ -8,6 +8,8 @@ export interface QueueView {
   readonly party_max: number;
   readonly ticket_seconds: number;
   readonly heartbeat_seconds?: number;
+  /** Attributes, and `party_size`, that only a back-end may set. */
+  readonly set_by_backend?: string[];
   /** What a ticket has to say of itself. */
   readonly attributes: { readonly name: string; readonly is: "number" | "regions" | "latencies" }[];
 }
@@ -15,7 +17,8 @@ export interface QueueView {
 export const listQueues = (rules: () => Rules) => async (): Promise<QueueView[]> =>
   [...rules().modes.values()].map(viewOf);
 
-function viewOf({ mode, teams, teamSize, partyMax, ticketMs, heartbeatMs, skill, regions, latency }: ModeRules) {
+function viewOf(rules: ModeRules): QueueView {
+  const { mode, teams, teamSize, partyMax, ticketMs, heartbeatMs, skill, regions, latency, setByBackend } = rules;
   return {
     mode,
     teams,
@@ -23,6 +26,7 @@ function viewOf({ mode, teams, teamSize, partyMax, ticketMs, heartbeatMs, skill,
     party_max: partyMax,
     ticket_seconds: ticketMs / 1_000,
     ...(heartbeatMs !== undefined && { heartbeat_seconds: heartbeatMs / 1_000 }),
+    ...(setByBackend && { set_by_backend: [...setByBackend] }),
     attributes: [
       ...(skill ? [{ name: skill.attribute, is: "number" as const }] : []),
       ...(regions ? [{ name: regions.attribute, is: "regions" as const }] : []),

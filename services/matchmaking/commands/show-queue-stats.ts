@@ -20,9 +20,9 @@ export interface QueueStats {
 
 const keptMs = 1_000;
 
-export function openQueueStats({ db, queue }: { readonly db: Db; readonly queue: Pick<TicketQueue, "sweep"> }) {
+export function openQueueStats({ db, queue }: { readonly db: Db; readonly queue: Pick<TicketQueue, "standing"> }) {
   const waitsOf = oncePerMode((mode) => selectWaits(db, mode));
-  const standingOf = oncePerMode((mode) => queue.sweep(mode));
+  const standingOf = oncePerMode((mode) => queue.standing(mode));
   return {
     async showQueueStats(mode: string): Promise<QueueStats> {
       const [{ waiting, oldestMs }, waits] = await Promise.all([standingOf(mode), waitsOf(mode)]);

@@ -1,30 +1,52 @@
 import { until } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
-import { duels, wish } from "../queue/testing.ts";
+import { duels, ticketIds, wish } from "../queue/testing.ts";
 import { match, record, ticket } from "../store/testing.ts";
-import { setup } from "../testing.ts";
-import { newTicketId } from "../ticket-id.ts";
+import { setup, unkeyedId } from "../testing.ts";
 
-test("whoever was told that the ticket is lost is in no match of it, though a recorder held one in its hands", async () => {
+test("a ticket that was cancelled as lost is in no match, though a recorder still held one of it", async () => {
   await using t = await setup();
-  const { show } = await t.process();
-  const [mine, theirs] = [newTicketId("duel", "u_1"), newTicketId("duel", "u_2")];
+  const { show, call } = await t.process();
+  const cancel = async (as: string, id: string) => (await call("DELETE", `/tickets/${id}`, { as })).json();
+  const [mine, theirs] = [ticketIds.create("duel", "u_1"), ticketIds.create("duel", "u_2")];
   const { match: made } = match(1, ["u_1", "u_2"]);
   const tickets = [ticket("u_1", { ticketId: mine }), ticket("u_2", { ticketId: theirs })];
   const seats = tickets.map((each, place) => ({ ticket: each, team: place + 1 }));
 
-  expect(await show("u_1", mine)).toMatchObject({ status: "EXPIRED", reason: "lost" });
+  expect(await cancel("u_1", mine)).toMatchObject({ status: "EXPIRED", reason: "lost" });
   expect(await record(t.db, { kind: "match", match: { ...made, seats } })).toMatchObject([{ kind: "void" }]);
-  for (const [user, id] of [
-    ["u_1", mine],
-    ["u_2", theirs],
-  ] as const)
-    expect(await show(user, id)).toEqual({ ticket_id: id, mode: "duel", status: "EXPIRED", reason: "lost" });
+  expect(await show("u_1", mine)).toEqual({ ticket_id: mine, mode: "duel", status: "EXPIRED", reason: "lost" });
+  expect(await show("u_2", theirs)).toMatchObject({ code: "ticket-lost" });
 });
 
-test("a ticket whose time runs out while its match is being committed is told as MATCHED, and never as EXPIRED before", async () => {
+test("a stored ticket is shown to its user by an id from before the proof had a key, and to nobody else", async () => {
   await using t = await setup();
-  const { show, queue } = await t.process();
+  const { show, call } = await t.process();
+  const [open, ended] = [unkeyedId("duel", "u_1"), unkeyedId("duel", "u_2")];
+  await t.db.query(
+    `insert into tickets (ticket_id, mode, user_id, party_size, attributes, avoid, joined_at, expires_at, alive_until)
+     values ($1, 'duel', 'u_1', 1, '{}', '{}', now(), now() + interval '1 h', now() + interval '1 h')`,
+    [open],
+  );
+  await record(t.db, { kind: "cancelled", ticket: ticket("u_2", { ticketId: ended }), endedAt: Date.now() });
+  for (const [id, owner, status] of [
+    [open, "u_1", "QUEUED"],
+    [ended, "u_2", "CANCELLED"],
+  ] as const) {
+    expect(await show(owner, id)).toMatchObject({ ticket_id: id, status });
+    for (const [method, path] of [
+      ["GET", `/tickets/${id}`],
+      ["DELETE", `/tickets/${id}`],
+      ["POST", `/tickets/${id}:heartbeat`],
+    ] as const)
+      expect((await call(method, path, { as: "u_3" })).json().code).toBe("ticket-not-found");
+  }
+  expect((await call("DELETE", `/tickets/${open}`, { as: "u_1" })).json()).toMatchObject({ status: "CANCELLED" });
+});
+
+test("a heartbeat for a ticket that expires while its match is being committed is answered with the match", async () => {
+  await using t = await setup();
+  const { show, call, queue } = await t.process();
   await queue.join(wish({ userId: "u_2" }));
   // While somebody holds the outbox, the match is written and cannot commit.
   const holder = await t.db.connect();
@@ -35,7 +57,10 @@ test("a ticket whose time runs out while its match is being committed is told as
   const making = queue.matchInOrder("duel", duels);
   await until("its time is up", async () => (await queue.find(ticketId))?.status === "EXPIRED");
   let answer: { readonly status: string } | undefined;
-  const asked = show("u_1", ticketId).then((shown) => (answer = shown));
+  // To show it neither waits nor writes: nothing of the match is recorded yet.
+  expect(await show("u_1", ticketId)).toMatchObject({ status: "QUEUED" });
+  const beat = call("POST", `/tickets/${ticketId}:heartbeat`, { as: "u_1" });
+  const asked = beat.then((shown) => (answer = shown.json() as { readonly status: string }));
   await until("whoever asks waits for the match, or is answered", async () => {
     const { rows } = await t.db.query(
       `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,

@@ -53,12 +53,15 @@ export interface Snapshot {
   readonly now: number;
 }
 
-export interface Swept {
+export interface Standing {
+  readonly waiting: number;
+  /** How long the oldest ticket has waited. */
+  readonly oldestMs?: number;
+}
+
+export interface Swept extends Standing {
   readonly expired: number;
   readonly damaged: number;
-  readonly waiting: number;
-  /** How long the one has waited that waits longest. */
-  readonly oldestMs?: number;
   /** In how long the next ticket will be over unless its client is heard of. */
   readonly nextEndMs?: number;
 }
@@ -96,6 +99,8 @@ export interface TicketQueue extends AsyncDisposable {
   /** Whether this process may form matches in the mode for so long. Spares work; nothing depends on it. */
   holdForming(mode: string, forMs: number): Promise<boolean>;
 
+  /** How the queue stands. Writes nothing. */
+  standing(mode: string): Promise<Standing>;
   /** Ends what is over, up to a bound, and tells how the queue stands. */
   sweep(mode: string): Promise<Swept>;
 }

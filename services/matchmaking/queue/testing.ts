@@ -4,6 +4,7 @@ import { type Db, utcText } from "@todoke/kernel/db";
 import { digestOf } from "@todoke/kernel/idempotency";
 import { expect } from "vitest";
 import { endingTickets } from "../store/ends.ts";
+import { openTicketIds } from "../ticket-id.ts";
 import type { InOrder, JoinWish, TicketQueue } from "./index.ts";
 
 /** Tickets that only one test has. */
@@ -18,6 +19,9 @@ export interface Stage extends AsyncDisposable {
 }
 
 export const mode = "duel";
+
+/** One secret for all processes of all tests. */
+export const ticketIds = openTicketIds([randomBytes(32)]);
 
 /** Somebody who wants to play; by another key every time unless told. */
 export function wish(about: Partial<Omit<JoinWish, "key">> & { readonly key?: string } = {}): JoinWish {

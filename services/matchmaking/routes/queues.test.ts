@@ -43,6 +43,43 @@ describe.each(["postgres", "redis"] as const)("joining, with the queue in %s", (
     expect(stats).toMatchObject({ mode: "duel", waiting: 2, oldest_wait_seconds: expect.any(Number) });
   });
 
+  test("a back-end joins for a user with what it knows, once per key; the ticket is the user's", async () => {
+    await using t = await stage();
+    t.changeRules((modes) => {
+      const ranked = modes.get("ranked");
+      if (ranked) modes.set("ranked", { ...ranked, setByBackend: ["skill", "party_size"] });
+    });
+    const { call, join, show, joins } = await t.process();
+    const joinFor = (user: string, skill: number, key: string) =>
+      call("POST", `/users/${user}/queues/ranked/tickets`, {
+        as: "key:game",
+        payload: { attributes: { skill } },
+        headers: { "idempotency-key": key },
+      });
+    for (const payload of [{ attributes: { skill: 9_000 } }, {}]) {
+      const refused = await join("u_1", "ranked", payload, "own");
+      expect([refused.statusCode, refused.json()]).toMatchObject([
+        403,
+        { code: "set-by-backend", errors: [{ field: "body.attributes.skill" }] },
+      ]);
+    }
+    const first = await joinFor("u_1", 1_500, "k1");
+    expect(first.statusCode).toBe(201);
+    const { ticket_id: id } = first.json();
+    expect(await show("u_1", id)).toMatchObject({ status: "QUEUED", attributes: { skill: 1_500 } });
+    const again = await joinFor("u_1", 1_500, "k1");
+    expect([again.statusCode, again.body, again.headers["idempotency-replayed"]]).toEqual([201, first.body, "true"]);
+    // The same key for another user is another request, and must not answer with the first user's ticket.
+    expect((await joinFor("u_2", 1_500, "k1")).json().code).toBe("idempotency-conflict");
+    expect((await joinFor("u_2", 1_500, "k2")).statusCode).toBe(201);
+    expect(joins).toEqual(["ranked", "ranked"]);
+    const { queues } = (await call("GET", "/queues", { as: "u_1" })).json();
+    expect(queues.find(({ mode }: { mode: string }) => mode === "ranked").set_by_backend).toEqual([
+      "skill",
+      "party_size",
+    ]);
+  });
+
   test("figures come of those who were matched lately, and say how long somebody may have to wait yet", async () => {
     await using t = await stage();
     const { ticketOf, queue, call, show } = await t.process();

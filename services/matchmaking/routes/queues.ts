@@ -9,10 +9,11 @@ import {
   sendAnswer,
 } from "@todoke/http";
 import { digestOf, type IdempotencyKey } from "@todoke/kernel/idempotency";
+import type { Static } from "typebox";
 import type { Deps } from "../deps.ts";
 import type { Attributes } from "../tickets.ts";
 import { playerOf } from "./request.ts";
-import { JoinBody, JoinedView, OneQueue, QueueStatsView, QueuesView } from "./schemas.ts";
+import { JoinBody, JoinedView, OneQueue, QueueOfUser, QueueStatsView, QueuesView } from "./schemas.ts";
 
 /** A ticket is kept whole by the queue, and written down whole when it ends. */
 const attributesMaxBytes = 4_096;
@@ -23,6 +24,7 @@ export function queueRoutes(app: HttpApp, deps: Deps): void {
   listRoute(app, deps);
   statsRoute(app, deps);
   joinRoute(app, deps);
+  joinForUserRoute(app, deps);
 }
 
 function listRoute(app: HttpApp, { authenticate, listQueues }: Deps): void {
@@ -67,16 +69,52 @@ function joinRoute(app: HttpApp, { authenticate, joinQueue }: Deps): void {
         params: OneQueue,
         headers: IdempotencyHeaders,
         body: JoinBody,
+        response: {
+          200: JoinedView,
+          201: JoinedView,
+          403: ProblemView,
+          404: ProblemView,
+          409: ProblemView,
+          422: ProblemView,
+        },
+      },
+    },
+    async (request, reply) => {
+      const wish = wishOf(request.params.mode, request.body);
+      const who = { userId: playerOf(request), setBy: "player" } as const;
+      return sendAnswer(reply, await joinQueue({ key: keyOf(request, wish), ...who, ...wish }));
+    },
+  );
+}
+
+function joinForUserRoute(app: HttpApp, { authenticate, joinQueue }: Deps): void {
+  app.post(
+    "/v1/matchmaking/users/:user_id/queues/:mode/tickets",
+    {
+      ...requires(authenticate, { key: "matchmaking:write" }),
+      schema: {
+        operationId: "joinQueueForUser",
+        summary: "Join a queue for a user, with the party size and attributes that the back-end knows",
+        description:
+          "The ticket belongs to the user, who shows, cancels and keeps it alive through the gateway. " +
+          "Whether the user may play is for the back-end to know: accounts are not asked.",
+        params: QueueOfUser,
+        headers: IdempotencyHeaders,
+        body: JoinBody,
         response: { 200: JoinedView, 201: JoinedView, 404: ProblemView, 409: ProblemView, 422: ProblemView },
       },
     },
     async (request, reply) => {
-      const { party_size: partySize = 1, attributes = {} } = request.body;
-      refuseTooLarge(attributes);
-      const wish = { mode: request.params.mode, partySize, attributes };
-      return sendAnswer(reply, await joinQueue({ key: keyOf(request, wish), userId: playerOf(request), ...wish }));
+      const { mode, user_id: userId } = request.params;
+      const wish = { userId, ...wishOf(mode, request.body) };
+      return sendAnswer(reply, await joinQueue({ key: keyOf(request, wish), setBy: "backend", ...wish }));
     },
   );
+}
+
+function wishOf(mode: string, { party_size: partySize = 1, attributes = {} }: Static<typeof JoinBody>) {
+  refuseTooLarge(attributes);
+  return { mode, partySize, attributes };
 }
 
 type Request = Parameters<typeof idempotencyKey>[0];

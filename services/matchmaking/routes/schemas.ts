@@ -10,6 +10,8 @@ const Mode = Type.String({
   examples: ["duel"],
 });
 
+const UserId = Type.String({ minLength: 1, maxLength: 128, examples: ["u_1"] });
+
 const TicketId = Type.String({
   maxLength: 61,
   pattern: `^${ticketIdPattern}$`,
@@ -17,6 +19,7 @@ const TicketId = Type.String({
 });
 
 export const OneQueue = Type.Object({ mode: Mode });
+export const QueueOfUser = Type.Object({ user_id: UserId, mode: Mode });
 export const OneTicket = Type.Object({ ticket_id: TicketId });
 
 const time = Type.String({ format: "date-time" });
@@ -132,6 +135,11 @@ export const QueuesView = Type.Object({
       party_max: Type.Integer(),
       ticket_seconds: Type.Number(),
       heartbeat_seconds: Type.Optional(Type.Number({ description: "How often the client has to be heard of." })),
+      set_by_backend: Type.Optional(
+        Type.Array(Type.String(), {
+          description: "Attributes, and `party_size`, that a player may not set: a back-end joins for the player.",
+        }),
+      ),
       attributes: Type.Array(
         Type.Object({
           name: Type.String(),

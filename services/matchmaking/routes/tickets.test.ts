@@ -1,9 +1,10 @@
+import { randomBytes } from "node:crypto";
 import { until } from "@todoke/kernel/testing";
 import { sharedRedis } from "@todoke/redis/testing";
 import { describe, expect, test } from "vitest";
-import { duels, expectSound, recordOf, wish } from "../queue/testing.ts";
-import { setup } from "../testing.ts";
-import { newTicketId } from "../ticket-id.ts";
+import { duels, expectSound, recordOf, ticketIds, wish } from "../queue/testing.ts";
+import { setup, unkeyedId } from "../testing.ts";
+import { openTicketIds } from "../ticket-id.ts";
 
 const redis = sharedRedis();
 const time = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
@@ -67,11 +68,12 @@ describe.each(["postgres", "redis"] as const)("a ticket, with the queue in %s", 
     expect((await recordOf(t.db)).ended("CANCELLED")).toEqual([id]);
   });
 
-  test("whose time is up is shown as EXPIRED at once, told once, and cancelling it changes nothing", async () => {
+  test("whose time is up is QUEUED until it is swept, is then EXPIRED, and cancelling it changes nothing", async () => {
     await using t = await stage();
     const { queue, show, call } = await t.process();
     const { ticketId } = await queue.join(wish({ userId: "u_1", ticketMs: 30 }));
-    await until("it is over", async () => (await show("u_1", ticketId)).status === "EXPIRED");
+    await until("it is over", async () => (await queue.find(ticketId))?.status === "EXPIRED");
+    expect((await show("u_1", ticketId)).status).toBe("QUEUED");
     await queue.sweep("duel");
     await until("it is on record", async () => (await show("u_1", ticketId)).reason === "timeout");
     const cancelled = await call("DELETE", `/tickets/${ticketId}`, { as: "u_1" });
@@ -94,7 +96,7 @@ describe.each(["postgres", "redis"] as const)("a ticket, with the queue in %s", 
     const { ticketId } = await queue.join(
       wish({ mode: "ranked", userId: "u_2", attributes: { skill: 1 }, heartbeatMs: 30 }),
     );
-    await until("it is over", async () => (await show("u_2", ticketId)).status === "EXPIRED");
+    await until("it is over", async () => (await queue.find(ticketId))?.status === "EXPIRED");
     await queue.sweep("ranked");
     await until("it is on record", async () => (await show("u_2", ticketId)).reason === "heartbeat");
     expect((await call("POST", `/tickets/${ticketId}:heartbeat`, { as: "u_2" })).json().status).toBe("EXPIRED");
@@ -104,7 +106,7 @@ describe.each(["postgres", "redis"] as const)("a ticket, with the queue in %s", 
     await using t = await stage();
     const { ticketOf, call, show } = await t.process();
     const id = await ticketOf("u_1", "duel");
-    for (const id_ of [id, newTicketId("duel", "u_1")])
+    for (const id_ of [id, ticketIds.create("duel", "u_1")])
       for (const [method, path] of [
         ["GET", `/tickets/${id_}`],
         ["DELETE", `/tickets/${id_}`],
@@ -116,15 +118,50 @@ describe.each(["postgres", "redis"] as const)("a ticket, with the queue in %s", 
     expect(await show("u_1", id)).toMatchObject({ status: "QUEUED" });
   });
 
-  test("that nobody knows any more is told as lost, cannot be taken back, and the same call joins again", async () => {
+  test("that nothing knows any more is 404 ticket-lost, and EXPIRED as lost once it was cancelled or heard of", async () => {
     await using t = await stage();
     const { show, call, join } = await t.process();
-    const gone = newTicketId("duel", "u_1");
-    const lost = { ticket_id: gone, mode: "duel", status: "EXPIRED", reason: "lost" };
-    expect(await show("u_1", gone)).toEqual(lost);
-    expect((await call("DELETE", `/tickets/${gone}`, { as: "u_1" })).json()).toEqual(lost);
-    expect((await call("POST", `/tickets/${gone}:heartbeat`, { as: "u_1" })).json()).toEqual(lost);
+    for (const [method, act] of [
+      ["DELETE", ""],
+      ["POST", ":heartbeat"],
+    ] as const) {
+      const gone = ticketIds.create("duel", "u_1");
+      const shown = await call("GET", `/tickets/${gone}`, { as: "u_1" });
+      expect([shown.statusCode, shown.json().code]).toEqual([404, "ticket-lost"]);
+      const lost = { ticket_id: gone, mode: "duel", status: "EXPIRED", reason: "lost" };
+      expect((await call(method, `/tickets/${gone}${act}`, { as: "u_1" })).json()).toEqual(lost);
+      expect(await show("u_1", gone)).toEqual(lost);
+    }
     expect((await join("u_1", "duel")).statusCode).toBe(201);
+  });
+
+  test("whose id was made up does not exist, and no request about it leaves a row", async () => {
+    await using t = await stage();
+    const { call } = await t.process();
+    for (const id of [unkeyedId("duel", "u_1"), openTicketIds([randomBytes(32)]).create("duel", "u_1")])
+      for (const [method, path] of [
+        ["GET", `/tickets/${id}`],
+        ["DELETE", `/tickets/${id}`],
+        ["POST", `/tickets/${id}:heartbeat`],
+      ] as const) {
+        const answer = await call(method, path, { as: "u_1" });
+        expect([path, answer.statusCode, answer.json().code]).toEqual([path, 404, "ticket-not-found"]);
+      }
+    expect((await recordOf(t.db)).ends).toEqual([]);
+  });
+
+  test("is not changed by any read: neither one that is over, nor one that is lost, nor the queue's figures", async () => {
+    await using t = await stage();
+    const { queue, call, ticketOf } = await t.process();
+    await ticketOf("u_2", "duel");
+    const { ticketId } = await queue.join(wish({ userId: "u_1", ticketMs: 30 }));
+    await until("it is over", async () => (await queue.find(ticketId))?.status === "EXPIRED");
+    for (const path of [`/tickets/${ticketId}`, `/tickets/${ticketIds.create("duel", "u_1")}`, "/queues"])
+      await call("GET", path, { as: "u_1" });
+    expect((await call("GET", "/queues/duel/stats", { as: "u_1" })).json()).toMatchObject({ waiting: 1 });
+    expect((await recordOf(t.db)).ends).toEqual([]);
+    // In Redis an end is recorded later: that it still waits for a sweep is the proof.
+    expect(await queue.sweep("duel")).toMatchObject({ expired: 1, waiting: 1 });
   });
 
   test("of a mode that has left the rules still comes to its end", async () => {
@@ -132,7 +169,8 @@ describe.each(["postgres", "redis"] as const)("a ticket, with the queue in %s", 
     const { queue, show } = await t.process();
     const { ticketId } = await queue.join(wish({ userId: "u_1", ticketMs: 100 }));
     t.changeRules((modes) => void modes.delete("duel"));
-    // Nobody sweeps there: it is whoever asks.
+    await until("it is over", async () => (await queue.find(ticketId))?.status === "EXPIRED");
+    await queue.sweep("duel");
     await until("it has ended", async () => (await show("u_1", ticketId)).reason === "timeout");
     expect((await recordOf(t.db)).ended("EXPIRED")).toEqual([ticketId]);
   });
@@ -159,16 +197,18 @@ test("every route lets in whom it names, and refuses everybody else", async () =
   const id = await ticketOf("u_1", "duel");
   const players: readonly string[] = ["user:u_1"];
   const readers = [...players, "key:shop"];
+  const backends: readonly string[] = ["key:game"];
   const routes = [
     ["GET", "/queues", readers],
     ["GET", "/queues/duel/stats", readers],
     ["POST", "/queues/duel/tickets", players],
+    ["POST", "/users/u_1/queues/duel/tickets", backends],
     ["GET", `/tickets/${id}`, players],
     ["POST", `/tickets/${id}:heartbeat`, players],
     ["DELETE", `/tickets/${id}`, players],
   ] as const;
   for (const [method, path, who] of routes)
-    for (const as of ["user:u_1", "key:shop", "service:gateway-bff", ""]) {
+    for (const as of ["user:u_1", "key:shop", "key:game", "service:gateway-bff", ""]) {
       const { statusCode } = await call(method, path, { ...(as && { as }), headers: { "x-user-id": "u_1" } });
       const found = statusCode === 401 || statusCode === 403 ? statusCode : "in";
       const expected = who.includes(as) ? "in" : as ? 403 : 401;

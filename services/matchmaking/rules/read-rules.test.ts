@@ -56,6 +56,7 @@ test("everything that can be said is read, from YAML and from JSON", () => {
           ],
         },
         avoid_last_opponent_seconds: 60,
+        set_by_backend: ["elo", "party_size"],
         session,
       },
     },
@@ -78,6 +79,7 @@ test("everything that can be said is read, from YAML and from JSON", () => {
       ],
     },
     avoidLastOpponentMs: 60_000,
+    setByBackend: ["elo", "party_size"],
     session,
   });
 });
@@ -149,6 +151,8 @@ test.each([
   ["a ticket for no time", mode("ticket_seconds: 4"), "ticket_seconds should be a whole number from 5 to 86400"],
   ["half a second", mode("ticket_seconds: 5.5"), "ticket_seconds should be a whole number from 5 to 86400, and is 5.5"],
   ["an attribute that is no name", mode("regions: { attribute: 7 }"), "regions.attribute should be the name of an"],
+  ["a back-end that sets nothing", mode("set_by_backend: []"), "set_by_backend should be a list of 1 to 32 names"],
+  ["a back-end that sets no name", mode("set_by_backend: [Skill]"), "set_by_backend[0] should be the name of an"],
   ["a latency of nothing", mode("latency: { max_ms: [{ after: 0, ms: 0 }] }"), "ms should be a whole number from 1 to"],
   ["a session that JSON cannot tell", mode("session: { x: .inf }"), "session has a number that JSON cannot tell"],
   [

@@ -42,6 +42,7 @@ const bounds = {
   gap: { min: 0, max: 1_000_000_000, any: "any" },
   latencyMs: { min: 1, max: 60_000, any: "any" },
   avoidSeconds: { min: 1, max: 604_800 },
+  setByBackend: 32,
   sessionBytes: 4096,
 } as const;
 
@@ -50,6 +51,7 @@ const defaults = { teams: 2, teamSize: 1, partyMax: 1, ticketSeconds: 600 };
 const modeName = new RegExp(`^${modePattern}$`);
 /** As a join takes them. */
 const attributeName = /^[a-z][a-z0-9_]{0,63}$/;
+const attributeWords = "the name of an attribute: a letter, then letters, digits and _, all small, at most 64";
 
 /** Throws `RulesFaulty`. `file` is what the faults call it. */
 export function readRules(text: string, file: string): Rules {
@@ -81,6 +83,7 @@ const modeFields = [
   "regions",
   "latency",
   "avoid_last_opponent_seconds",
+  "set_by_backend",
   "session",
 ] as const;
 
@@ -102,6 +105,7 @@ function modeOf(mode: string, spot: Spot): ModeRules {
     ...(fields.regions && { regions: { attribute: attributeOf(fieldsOf(fields.regions, ["attribute"]), "regions") } }),
     ...(fields.latency && { latency: latencyOf(fields.latency, ticketSeconds) }),
     ...(avoidLastOpponentMs !== undefined && { avoidLastOpponentMs }),
+    ...(fields.set_by_backend && { setByBackend: setByBackendOf(fields.set_by_backend) }),
     session: fields.session ? sessionOf(fields.session) : {},
   };
 }
@@ -175,10 +179,15 @@ function sessionOf(spot: Spot): ModeRules["session"] {
   return JSON.parse(text);
 }
 
+/** Names of attributes, and `party_size`. */
+function setByBackendOf(spot: Spot): string[] {
+  const items = itemsOf(spot, { max: bounds.setByBackend, of: "names: of attributes, or party_size" });
+  return items.flatMap((item) => textOf(item, { pattern: attributeName, what: attributeWords }) ?? []);
+}
+
 function attributeOf({ attribute }: { attribute?: Spot }, usual: string): string {
   if (!attribute) return usual;
-  const what = "the name of an attribute: a letter, then letters, digits and _, all small, at most 64";
-  return textOf(attribute, { pattern: attributeName, what }) ?? usual;
+  return textOf(attribute, { pattern: attributeName, what: attributeWords }) ?? usual;
 }
 
 /** Where it is not said, and where it is wrong (which is told), the usual one. */

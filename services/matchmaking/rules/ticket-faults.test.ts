@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { Attributes } from "../tickets.ts";
 import { readRules } from "./read-rules.ts";
-import { faultsOfTicket } from "./ticket-faults.ts";
+import { faultsOfPlayer, faultsOfTicket } from "./ticket-faults.ts";
 
 const { modes } = readRules(
   `modes:
@@ -51,6 +51,27 @@ test.each<[string, Attributes]>([
 ])("what %s cannot be is refused: %j", (attribute, wrong) => {
   const attributes = { elo: 1, where: "eu", ping: { eu: 1 }, ...wrong };
   expect(fieldsOf("all", 1, attributes)).toEqual([`body.attributes.${attribute}`]);
+});
+
+test("a player may not set what a back-end sets, nor join where that is required", () => {
+  const rules = readRules(
+    `modes:
+  strict: { team_size: 2, party_max: 2, skill: { window: [{ after: 0, gap: any }] }, set_by_backend: [skill, party_size, rank] }
+  open: { team_size: 2, party_max: 2 }`,
+    "x",
+  ).modes;
+  const fields = (mode: string, partySize: number, attributes: Attributes) => {
+    const of = rules.get(mode);
+    if (!of) throw new Error(`there is no ${mode}`);
+    return faultsOfPlayer(of, { partySize, attributes }).map(({ field }) => field);
+  };
+  expect(fields("strict", 1, {})).toEqual(["body.attributes.skill"]);
+  expect(fields("strict", 2, { skill: 1, rank: 3, map: "ice" })).toEqual([
+    "body.attributes.skill",
+    "body.party_size",
+    "body.attributes.rank",
+  ]);
+  expect(fields("open", 2, { skill: 1 })).toEqual([]);
 });
 
 test("a name that every object has is no attribute", () => {

@@ -26,6 +26,22 @@ export function faultsOfTicket(
   return faults;
 }
 
+/**
+ * What a player's own join may not set in this mode. An attribute that the mode requires and a back-end sets is a fault even if
+ * it is missing: the player cannot join without a back-end.
+ */
+export function faultsOfPlayer(
+  { mode, setByBackend = [], skill, regions, latency }: ModeRules,
+  { partySize, attributes }: Pick<OpenTicket, "partySize" | "attributes">,
+): readonly FieldFault[] {
+  const required = [skill, regions, latency].map((rule) => rule?.attribute);
+  const fields = setByBackend.flatMap((name) => [
+    ...(name === "party_size" && partySize > 1 ? ["body.party_size"] : []),
+    ...(Object.hasOwn(attributes, name) || required.includes(name) ? [`body.attributes.${name}`] : []),
+  ]);
+  return fields.map((field) => ({ field, detail: `is set by a back-end in ${mode}` }));
+}
+
 const isSkill = (value: AttributeValue): boolean => typeof value === "number" && Math.abs(value) <= skillMax;
 
 const isRegions = (value: AttributeValue): boolean =>

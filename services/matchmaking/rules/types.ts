@@ -25,6 +25,8 @@ export interface ModeRules {
   readonly latency?: { readonly attribute: string; readonly steps: readonly Step[] };
   /** For so long after a match nobody meets those again whom they met in it. */
   readonly avoidLastOpponentMs?: number;
+  /** Attributes, and `party_size`, that a player's own join may not set: a back-end joins for the player instead. */
+  readonly setByBackend?: readonly string[];
   /** Told to the players of every match, as it is. */
   readonly session: Readonly<Record<string, unknown>>;
 }

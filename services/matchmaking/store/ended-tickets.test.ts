@@ -1,7 +1,7 @@
 import { fixedId } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
 import { selectLastOpponents, selectWaits } from "./ends.ts";
-import { cancelled, freshDatabase, match, record } from "./testing.ts";
+import { cancelled, freshDatabase, match, record, ticket } from "./testing.ts";
 
 test("the waits of a mode are those of the last thousand who were matched, of the last hour, and of nobody else", async () => {
   await using t = await freshDatabase();
@@ -33,4 +33,16 @@ test("whom a user met is everybody of their matches in the mode within the time"
     [fixedId(1)],
   );
   expect(await met("u_1")).toEqual([]);
+});
+
+test("tickets that were joined and cancelled since do not hide whom a user met", async () => {
+  await using t = await freshDatabase();
+  await record(t.db, match(1, ["u_1", "u_2"]));
+  const since = Array.from({ length: 150 }, (_, n) => ({
+    kind: "cancelled" as const,
+    ticket: ticket("u_1", { ticketId: `duel.c${n}` }),
+    endedAt: Date.now(),
+  }));
+  await record(t.db, ...since);
+  expect(await selectLastOpponents(t.db, { mode: "duel", userId: "u_1", withinMs: 3_600_000 })).toEqual(["u_2"]);
 });

@@ -71,11 +71,14 @@ export interface Met {
 // Whoever meets more than this within the time cannot be spared all of them.
 const opponentsMax = 100;
 
-/** Among the last so many tickets of the user, however they ended and in whatever mode; and see the note on peers. */
+/**
+ * Among the user's last matches, in whatever mode. Tickets that ended otherwise do not count: a player could push real opponents
+ * out with tickets that are joined and cancelled. See also the note on peers.
+ */
 export const opponentsText = `
 select distinct p.user_id as "userId"
   from (select e.match_id, e.mode, e.ended_at from ticket_ends e
-         where e.user_id = $1 order by e.ended_at desc limit ${opponentsMax}) e
+         where e.user_id = $1 and e.match_id is not null order by e.ended_at desc limit ${opponentsMax}) e
  cross join lateral (select p.user_id from ticket_ends p where p.match_id between e.match_id and e.match_id
                       order by p.match_id, p.user_id limit ${opponentsMax}) p
  where e.mode = $2 and e.ended_at > now() - $3::float8 * interval '1 millisecond' and p.user_id <> $1

@@ -2,9 +2,9 @@
 import { idempotencyConflict } from "@todoke/kernel/idempotency";
 import { expect, test } from "vitest";
 import { ticketOpen } from "../../problems.ts";
-import { isOwnTicket, modeOf } from "../../ticket-id.ts";
+import { modeOf } from "../../ticket-id.ts";
 import type { QueueUnderTest } from "../conformance.ts";
-import { duels, joinInOrder, mode, wish } from "../testing.ts";
+import { duels, joinInOrder, mode, ticketIds, wish } from "../testing.ts";
 
 export function joiningConforms({ name, stage }: QueueUnderTest): void {
   test(`${name}: who joins has a ticket that is theirs and waits as they wished`, async () => {
@@ -24,7 +24,7 @@ export function joiningConforms({ name, stage }: QueueUnderTest): void {
     const joined = await queue.join(wanted);
     expect(joined).toMatchObject({ kind: "new", replayed: false });
     expect(modeOf(joined.ticketId)).toBe(mode);
-    expect(isOwnTicket(joined.ticketId, "u 1/é")).toBe(true);
+    expect(ticketIds.isOwn(joined.ticketId, "u 1/é")).toBe(true);
     const found = await t.open().find(joined.ticketId);
     expect(found?.status).toBe("QUEUED");
     const { joinedAt = 0, expiresAt = 0, aliveUntil = 0, ...said } = found?.ticket ?? {};

@@ -8,6 +8,7 @@ import { randomUUID } from "node:crypto";
 import { afterCommit, type Db, type Tx } from "@todoke/kernel/db";
 import type { Outbox } from "@todoke/kernel/outbox";
 import { endingTickets, endsMax, type RecordedEnd, recordEnds, selectTicketEnd } from "../../store/ends.ts";
+import { openTicketIds, type TicketIds } from "../../ticket-id.ts";
 import type { TicketEnd } from "../../tickets.ts";
 import type { Swept, TicketQueue } from "../index.ts";
 import { joinByBatches } from "./join.ts";
@@ -19,6 +20,8 @@ import * as sql from "./statements.ts";
 export interface PostgresQueueOptions {
   readonly db: Db;
   readonly outbox: Outbox;
+  /** Without it, IDs prove nothing. */
+  readonly ids?: Pick<TicketIds, "create">;
   /** Hears of every end once it has committed. */
   readonly onRecorded?: (ends: readonly RecordedEnd[]) => void;
 }
@@ -26,7 +29,8 @@ export interface PostgresQueueOptions {
 // Transactions of one sweep, with up to `endsMax` tickets each; the next sweep goes on.
 const roundsMax = 50;
 
-export function openPostgresQueue({ db, outbox, onRecorded }: PostgresQueueOptions): TicketQueue {
+export function openPostgresQueue(options: PostgresQueueOptions): TicketQueue {
+  const { db, outbox, ids = openTicketIds([]), onRecorded } = options;
   const self = randomUUID();
 
   /** Puts the ends on record, and takes out of the queue what has ended by now, by these ends or before. */
@@ -71,9 +75,14 @@ export function openPostgresQueue({ db, outbox, onRecorded }: PostgresQueueOptio
   }
 
   return {
-    join: joinByBatches({ db, endIfOver: async (ticketId) => void (await endUnfit([ticketId])) }),
+    join: joinByBatches({ db, ids, endIfOver: async (ticketId) => void (await endUnfit([ticketId])) }),
     cancel,
     sweep,
+
+    async standing(mode) {
+      const { waiting, oldestMs } = await sql.selectStanding(db, mode);
+      return { waiting, ...(oldestMs !== null && { oldestMs }) };
+    },
 
     async cancelAllOf(tx, users) {
       await end(tx, (await sql.lockTicketsOf(tx, users)).map(endOfCancelled));

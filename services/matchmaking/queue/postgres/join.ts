@@ -9,7 +9,7 @@ import { gather } from "@todoke/kernel/gather";
 import { idempotencyConflict } from "@todoke/kernel/idempotency";
 import { count } from "@todoke/kernel/telemetry";
 import { ticketOpen } from "../../problems.ts";
-import { newTicketId } from "../../ticket-id.ts";
+import type { TicketIds } from "../../ticket-id.ts";
 import type { Joined, JoinWish, TicketQueue } from "../index.ts";
 import { type JoinResult, type JoinRow, joinTickets } from "./join-tickets.ts";
 
@@ -20,11 +20,12 @@ const triesMax = 3;
 
 export interface JoinOptions {
   readonly db: Db;
+  readonly ids: Pick<TicketIds, "create">;
   /** Ends the ticket if its time is up. */
   readonly endIfOver: (ticketId: string) => Promise<void>;
 }
 
-export function joinByBatches({ db, endIfOver }: JoinOptions): TicketQueue["join"] {
+export function joinByBatches({ db, ids, endIfOver }: JoinOptions): TicketQueue["join"] {
   const submit = gather<JoinRow, JoinResult>({
     lanes,
     touches: (row) => [`key ${row.scope}\n${row.idem_key}`, `user ${row.mode}\n${row.user_id}`],
@@ -32,7 +33,7 @@ export function joinByBatches({ db, endIfOver }: JoinOptions): TicketQueue["join
   });
   return async (wish) => {
     for (let tries = 1; ; tries++) {
-      const result = await submit(joinRow(wish));
+      const result = await submit(joinRow(wish, ids.create(wish.mode, wish.userId)));
       if (result.result !== "over") return toldOf(result);
       if (tries === triesMax) throw ticketOpen(`ticket ${result.ticket_id} is coming to its end; join again`);
       await endIfOver(result.ticket_id);
@@ -52,16 +53,16 @@ function toldOf(result: Exclude<JoinResult, { result: "over" }>): Joined {
   return { kind, ticketId, expiresAt, replayed };
 }
 
-const joinRow = ({ key, mode, userId, partySize, attributes, avoid, ticketMs, heartbeatMs }: JoinWish): JoinRow => ({
+const joinRow = ({ key, heartbeatMs, ...wish }: JoinWish, ticketId: string): JoinRow => ({
   scope: key.scope,
   idem_key: key.key,
   request_hash: key.requestHash.toString("hex"),
-  ticket_id: newTicketId(mode, userId),
-  mode,
-  user_id: userId,
-  party_size: partySize,
-  attributes,
-  avoid,
-  ticket_ms: Math.ceil(ticketMs),
+  ticket_id: ticketId,
+  mode: wish.mode,
+  user_id: wish.userId,
+  party_size: wish.partySize,
+  attributes: wish.attributes,
+  avoid: wish.avoid,
+  ticket_ms: Math.ceil(wish.ticketMs),
   heartbeat_ms: heartbeatMs === undefined ? null : Math.ceil(heartbeatMs),
 });

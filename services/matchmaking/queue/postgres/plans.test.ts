@@ -35,7 +35,7 @@ const probes: readonly (readonly [string, readonly string[]])[] = [
   [joinText, ["idempotency_keys_pkey", "ticket_of_a_user_once_in_a_mode"]],
   [knownText, ["ticket_ends_pkey"]],
   [endText, ["matches_pkey", "ticket_end_of_a_user_once_in_a_match", "ticket_ends_pkey"]],
-  [opponentsText, ["ticket_end_of_a_user_once_in_a_match", "ticket_ends_of_user"]],
+  [opponentsText, ["ticket_end_of_a_user_once_in_a_match", "ticket_ends_met"]],
   [waitsText, ["ticket_ends_waits"]],
   [longestText, ["tickets_waiting"]],
   [lockText, ["tickets_pkey"]],

@@ -3,7 +3,7 @@ import { openOutbox } from "@todoke/kernel/outbox";
 import { openWire, until } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
 import { recordEnds } from "../../store/ends.ts";
-import { newTicketId } from "../../ticket-id.ts";
+import { openTicketIds } from "../../ticket-id.ts";
 import { duels, expectSound, joinInOrder, mode, pairsOf, recordOf, terms, wish } from "../testing.ts";
 import { openPostgresQueue } from "./index.ts";
 import { postgresStage } from "./testing.ts";
@@ -179,7 +179,8 @@ test("the database refuses a second open ticket of a user in a mode, and an id o
         [ticketId, of],
       )
       .then(() => "taken", sqlStateOf);
-  expect(await insert(newTicketId("duel", "u_1"), "duel")).toBe("taken");
-  expect(await insert(newTicketId("duel", "u_1"), "duel")).toBe("23505");
-  expect(await insert(newTicketId("duel", "u_1"), "ranked")).toBe("23514");
+  const newId = () => openTicketIds([]).create("duel", "u_1");
+  expect(await insert(newId(), "duel")).toBe("taken");
+  expect(await insert(newId(), "duel")).toBe("23505");
+  expect(await insert(newId(), "ranked")).toBe("23514");
 });

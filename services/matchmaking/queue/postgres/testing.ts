@@ -3,7 +3,7 @@ import type { DbOptions } from "@todoke/kernel/db";
 import { openOutbox } from "@todoke/kernel/outbox";
 import type { RecordedEnd } from "../../store/ends.ts";
 import { freshDatabase } from "../../store/testing.ts";
-import type { Stage } from "../testing.ts";
+import { type Stage, ticketIds } from "../testing.ts";
 import { openPostgresQueue } from "./index.ts";
 
 export async function postgresStage() {
@@ -15,7 +15,12 @@ export async function postgresStage() {
     recorded,
     open(options: Partial<DbOptions> = {}) {
       const db = t.open({ poolMax: 4, ...options });
-      return openPostgresQueue({ db, outbox: openOutbox(), onRecorded: (ends) => recorded.push(...ends) });
+      return openPostgresQueue({
+        db,
+        outbox: openOutbox(),
+        ids: ticketIds,
+        onRecorded: (ends) => recorded.push(...ends),
+      });
     },
     // Whatever ends is on record in the same commit.
     async settled() {},

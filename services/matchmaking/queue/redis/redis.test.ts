@@ -7,7 +7,11 @@ import { RedisUnavailable } from "@todoke/redis";
 import { sharedRedis } from "@todoke/redis/testing";
 import { expect, test } from "vitest";
 import { selectTicketEnd } from "../../store/ends.ts";
+import { record } from "../../store/testing.ts";
 import { duels, expectSound, joinInOrder, mode, pairsOf, recordOf, terms, wish } from "../testing.ts";
+import { entryOf, type RawEntry } from "./kept.ts";
+import { recordEntries } from "./record.ts";
+import { takeEnds } from "./recorder-scripts.ts";
 import { openRecords } from "./records.ts";
 import { redisStage } from "./testing.ts";
 
@@ -284,6 +288,34 @@ test("while PostgreSQL is away no more matches are made than can be kept, and on
   expect([...(await recorder.backlog()).keys()]).toEqual([mode, "ranked"]);
   await matchAll(t, ids);
   await expectSound(t.db);
+});
+
+test("a late verdict on a void match leaves its freed ticket alone once that is in another match", async () => {
+  await using t = await redisStage(redis, { recorders: 0 });
+  const queue = t.open();
+  const [a = "", b = ""] = await joinInOrder(queue, 2);
+  const lost = (await queue.find(b))?.ticket ?? expect.fail("it does not wait");
+  await queue.matchInOrder(mode, duels);
+  // Cancelled as PostgreSQL has it, though Redis has forgotten that: the match of both is void.
+  await record(t.db, { kind: "cancelled", ticket: lost, endedAt: Date.now() });
+  const recorder = t.process();
+  const input = { keys: t.keysOfMode(), arguments: ["10", "0"] };
+  const taken = (await recorder.link.run(takeEnds, input)) as RawEntry[];
+  const batch = { mode, entries: taken.map((raw) => entryOf(mode, raw)) };
+  expect(await recordEntries(recorder, batch)).toMatchObject({
+    recorded: [{ recorded: { kind: "void" } }],
+    givenBack: 1,
+  });
+  expect((await queue.find(a))?.status).toBe("QUEUED");
+
+  const [c = ""] = await joinInOrder(queue, 1);
+  expect(await queue.matchInOrder(mode, duels)).toEqual({ made: 1 });
+  // A second process took the same end before it was struck off, and is only now done with it.
+  expect(await recordEntries(recorder, batch)).toMatchObject({ givenBack: 0 });
+  expect((await queue.find(a))?.status).toBe("MATCHED");
+  t.record();
+  await t.settled();
+  expect(await pairsOf(t.db)).toEqual([[a, c]]);
 });
 
 test("where Redis forgets nothing, PostgreSQL has nothing to refuse: a cancel that was too late ends no match", async () => {

@@ -11,7 +11,7 @@ import { digestOf, idempotencyConflict } from "@todoke/kernel/idempotency";
 import type { Script } from "@todoke/redis";
 import { ticketOpen } from "../../problems.ts";
 import { selectTicketEnd } from "../../store/ends.ts";
-import { modeOf, newTicketId } from "../../ticket-id.ts";
+import { modeOf, openTicketIds, type TicketIds } from "../../ticket-id.ts";
 import type { OpenTicket } from "../../tickets.ts";
 import type { Found, Joined, JoinWish, Proposal, Snapshot, TicketQueue } from "../index.ts";
 import { cancelAllOf } from "./cancel-all-of.ts";
@@ -25,6 +25,8 @@ export interface RedisQueueOptions extends RecordOptions {
   readonly onError: (error: unknown) => void;
   /** Hears that ends were written to a mode's stream: the recorder's wake-up. */
   readonly onEnded: (mode: string) => void;
+  /** Without it, IDs prove nothing. */
+  readonly ids?: Pick<TicketIds, "create">;
   /** So many ends may wait to be recorded; then no more matches are made: PostgreSQL is away. */
   readonly backlogMax?: number;
 }
@@ -41,6 +43,7 @@ const triesMax = 5;
 
 export function openRedisQueue(options: RedisQueueOptions): TicketQueue {
   const { link, db, place = defaultPlace, onError, onEnded, backlogMax = 10_000 } = options;
+  const { ids = openTicketIds([]) } = options;
   const self = randomUUID();
 
   const ask = (mode: string, script: Script, ...args: readonly (string | number)[]) =>
@@ -52,7 +55,8 @@ export function openRedisQueue(options: RedisQueueOptions): TicketQueue {
   async function join(wish: JoinWish): Promise<Joined> {
     let sure = "";
     for (let tries = 1; tries <= triesMax; tries++) {
-      const [said, ...rest] = (await ask(wish.mode, scripts.join, ...joinWords(wish, sure))) as JoinAnswer;
+      const words = joinWords(wish, ids.create(wish.mode, wish.userId), sure);
+      const [said, ...rest] = (await ask(wish.mode, scripts.join, ...words)) as JoinAnswer;
       if (said === "conflict") throw conflict();
       if (said !== "open" && said !== "other") return joinedOf(said, rest);
       const [open = ""] = rest as string[];
@@ -152,6 +156,11 @@ export function openRedisQueue(options: RedisQueueOptions): TicketQueue {
 
     holdForming: async (mode, forMs) => (await ask(mode, scripts.hold, self, Math.ceil(forMs))) === 1,
 
+    async standing(mode) {
+      const [waiting, oldestMs] = (await ask(mode, scripts.standing)) as [number, number];
+      return { waiting, ...(oldestMs >= 0 && { oldestMs }) };
+    },
+
     async sweep(mode) {
       const all = { expired: 0, damaged: 0 };
       for (let rounds = 1; ; rounds++) {
@@ -178,12 +187,12 @@ const isWaiting = ({ ticket, status }: Found, now: number) =>
   status === "QUEUED" && ticket.expiresAt > now && ticket.aliveUntil > now;
 
 /** In the order in which the script takes them. */
-function joinWords(wish: JoinWish, sure: string): (string | number)[] {
-  const { key, mode, userId, partySize, attributes, ticketMs, heartbeatMs } = wish;
+function joinWords(wish: JoinWish, ticketId: string, sure: string): (string | number)[] {
+  const { key, partySize, attributes, ticketMs, heartbeatMs } = wish;
   return [
     hash("sha256", JSON.stringify([key.scope, key.key]), "base64url"),
     key.requestHash.toString("base64url"),
-    newTicketId(mode, userId),
+    ticketId,
     digestOf({ partySize, attributes }).toString("base64url"),
     recordOf(wish),
     Math.ceil(ticketMs),

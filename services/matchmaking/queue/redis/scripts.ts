@@ -199,6 +199,12 @@ if holder and holder ~= ARGV[1] then return 0 end
 redis.call('SET', forming, ARGV[1], 'PX', ARGV[2])
 return 1`);
 
+/** How many wait, and how long the oldest has waited, or -1. */
+export const standing = script(`
+local oldest = redis.call('ZRANGE', queue, 0, 0, 'WITHSCORES')[2]
+local waiting = redis.call('ZCOUNT', deadlines, '(' .. string.format('%.0f', now), '+inf')
+return { waiting, oldest and waiting > 0 and math.max(0, now - math.floor(oldest / 1000)) or -1 }`);
+
 /**
  * The most tickets to look at, and the most keys to forget. How many were looked at, expired and damaged; how many wait;
  * how long the oldest has waited, and in how long the next is over, or -1.

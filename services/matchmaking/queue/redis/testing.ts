@@ -8,7 +8,7 @@ import type { RecordedEnd } from "../../store/ends.ts";
 import { freshDatabase } from "../../store/testing.ts";
 import { modeOf } from "../../ticket-id.ts";
 import type { TicketQueue } from "../index.ts";
-import { mode } from "../testing.ts";
+import { mode, ticketIds } from "../testing.ts";
 import { keepRecording, openRedisQueue, type Recorder, type RecorderOptions } from "./index.ts";
 import { keysOf } from "./words.ts";
 
@@ -34,7 +34,7 @@ export async function redisStage({ url }: { readonly url: string }, options: Red
     // A server that is only slow is not away: what is cut or answered in these tests is so at once.
     const link = openRedisLink({ url: at, onError, answerWithinMs: 60_000 });
     opened.push(link);
-    return { link, db: t.open({ poolMax: 4 }), outbox: openOutbox(), place, onError, onRecorded };
+    return { link, db: t.open({ poolMax: 4 }), outbox: openOutbox(), ids: ticketIds, place, onError, onRecorded };
   }
 
   function record(at = url, more: Partial<RecorderOptions> = {}): Recorder {
