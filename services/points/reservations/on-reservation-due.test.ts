@@ -26,6 +26,21 @@ test("granted at its time, once, with the lot's end and where it comes from; and
   expect(event_type).toBe("PointsGranted");
 });
 
+test("when the database's clock goes back between hand-over and grant, the grant is booked at the reservation's time", async () => {
+  await using t = await setup();
+  const many = await Promise.all([t.reserve(), t.reserve(), t.reserve({ user: "u_2" })]);
+  await t.scheduler().lookOnce();
+  // As by the clock of a server that was an hour ahead, and has failed since; each for a time of its own.
+  for (const [place, { id }] of many.entries())
+    await t.db.query(
+      `update point_reservations set execute_at = now() + $2 * interval '20 min', sent_at = now() + interval '1 hour' where id = $1`,
+      [id, place + 1],
+    );
+  await t.work(await t.dueEvents());
+  expect(await t.statuses()).toEqual({ DONE: 3 });
+  expect(await t.audit()).toEqual([]);
+});
+
 test("the same message ten times, in one batch, one after the other and in many processes at once, is one grant", async () => {
   await using t = await setup();
   await t.reserve();
