@@ -11,7 +11,7 @@ import { clientOrderId } from "../order-request.ts";
 import { askBroker } from "./ask-broker.ts";
 import { cancelOrders } from "./cancel-orders.ts";
 import { startSender } from "./index.ts";
-import { reconcile } from "./reconcile.ts";
+import { askAboutDoubts, reconcile } from "./reconcile.ts";
 import { type SenderSettings, sendOrders } from "./send-orders.ts";
 import { takeTurn } from "./store.ts";
 import { type Tell, tellNobody } from "./tell.ts";
@@ -79,6 +79,18 @@ test("a refusal for good ends the order at once", async () => {
   expect(await s.states()).toEqual([{ status: "aborted", attempts: 1, last_error_code: "BROKER_REJECTED" }]);
   expect(await s.rows(`select status from idempo_ledger`)).toEqual([{ status: "failed" }]);
   expect(await s.events()).toEqual(["OrderAccepted", "OrderFailed"]);
+});
+
+test("an order is held to the max_slippage_bps that it was accepted with", async () => {
+  await using s = await stage();
+  await s.accept([1, 2]);
+  const limits = `jsonb_build_object('risk_constraints', jsonb_build_object('max_slippage_bps', case id when 1 then 4 else 5 end))`;
+  await s.db.query(`update outbox_orders set order_request_json = order_request_json || ${limits}`);
+  await s.sender.runOnce();
+  expect(await s.states()).toMatchObject([
+    { status: "aborted", last_error_code: "BROKER_REJECTED" },
+    { status: "succeeded" },
+  ]);
 });
 
 test("a failure that is known waits as failed, is pending again after its wait, and the sixth ends the order", async () => {
@@ -279,6 +291,62 @@ test("the stamp of a clock that was wrong is forgotten once its request is known
   ]);
 });
 
+test("while a request is in doubt, the stamp of a later one by a clock that has gone back does not replace its own", async () => {
+  await using s = await stage();
+  await s.accept([1]);
+  await dies(s, { departed: true });
+  await s.db.query(`update outbox_orders set last_sent_at = now() + interval '5 minutes'`);
+  s.fault("lost-before");
+  await s.sender.runOnce();
+  expect(s.sends).toHaveLength(1);
+  expect(await s.rows(`select status, last_sent_at > now() + interval '4 minutes' as kept from outbox_orders`)).toEqual([
+    { status: "unknown", kept: true },
+  ]);
+});
+
+test("nobody can say that an order was not taken while the broker may still take its last request", async () => {
+  await using s = await stage({ broker: { dedupes: false } });
+  await s.accept([1]);
+  s.fault("lost-before");
+  await s.sender.runOnce();
+  const resolving = { id: "1", reason: "not in their books", by: "aki" } as const;
+  const refused = resolveOrder(s.db, { ...resolving, as: "not-taken" });
+  await expect(refused).rejects.toMatchObject({ code: "order-window-open", status: 409 });
+  const { retryAfterSeconds } = (await refused.catch((error) => error)) as { retryAfterSeconds: number };
+  expect(retryAfterSeconds).toBeGreaterThan(1);
+  expect(retryAfterSeconds).toBeLessThanOrEqual(s.broker.windowMs / 1_000);
+  expect(await s.rows(`select status from outbox_orders union all select "as" from order_resolutions`)).toEqual([
+    { status: "unknown" },
+  ]);
+  await s.db.query(`update outbox_orders set window_ends_at = clock_timestamp()`);
+  expect(await resolveOrder(s.db, { ...resolving, as: "not-taken" })).toMatchObject({ status: "pending" });
+});
+
+test("that an order was taken can be said at once, and of a broker that promises no window both can", async () => {
+  await using s = await stage({ broker: { dedupes: false } });
+  const unpromising = sendOrders({ ...s, broker: { ...s.broker, windowMs: 0 } });
+  const said = { reason: "their books", by: "aki" };
+  await s.accept([1]);
+  s.fault("lost-after", "lost-before");
+  await s.sender.runOnce();
+  expect(await resolveOrder(s.db, { ...said, id: "1", as: "taken" })).toMatchObject({ status: "succeeded" });
+  await s.accept([2]);
+  await unpromising.runOnce();
+  expect(await resolveOrder(s.db, { ...said, id: "2", as: "not-taken" })).toMatchObject({ status: "pending" });
+});
+
+test("the window of a request in doubt is not cut short by one that was sent after it", async () => {
+  await using s = await stage();
+  await s.accept([1]);
+  await dies(s, { departed: true });
+  await s.db.query(`update outbox_orders set window_ends_at = now() + interval '1 hour'`);
+  s.fault("lost-before");
+  await s.sender.runOnce();
+  expect(s.sends).toHaveLength(1);
+  const [{ kept }] = await s.rows(`select window_ends_at > now() + interval '50 minutes' as kept from outbox_orders`);
+  expect(kept).toBe(true);
+});
+
 test("an order that a person says was not taken is sent, also when its attempts were used up", async () => {
   await using s = await stage({ broker: { dedupes: false } });
   await s.accept([1]);
@@ -294,7 +362,7 @@ test("an order that a person says was not taken is sent, also when its attempts 
 test("while all trading is halted, what a dead sender may have sent is asked about, and not sent again", async () => {
   await using s = await stage({ broker: { dedupes: false } });
   await s.accept([1, 2]);
-  const order = { instrument: "USDJPY", side: "BUY", qty: "1.50", price: null, timeInForce: "IOC" } as const;
+  const order = { instrument: "USDJPY", side: "BUY", qty: "1.50", price: null, timeInForce: "IOC", maxSlippageBps: null } as const;
   const about = { stampedAt: s.paper.clock(), signal: AbortSignal.timeout(60_000) };
   await s.paper.send({ ...order, clientOrderId: clientOrderId("shop", "key-1") }, about);
   await dies(s, { departed: true });
@@ -469,6 +537,7 @@ test("an order of another broker is neither sent nor asked about, however long i
   await cancel({ caller: "shop", idempotencyKey: "key-3" });
   const before = await s.rows(`select * from outbox_orders order by id`);
   for (const each of [s.sender, s.asker, cancelOrders(s)]) expect(await each.runOnce()).toMatchObject({ claimed: 0 });
+  await askAboutDoubts(s);
   await reconcile(s);
   expect(await s.rows(`select * from outbox_orders order by id`)).toEqual(before);
   expect({ asked, sends: s.sends }).toEqual({ asked: [], sends: [] });
