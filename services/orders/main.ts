@@ -74,7 +74,9 @@ export const { configFaults, dead, migrate, start } = service({
       orderRoutes(app, {
         db,
         authenticate,
-        acceptOrder: told(acceptOrder({ db, instruments, ...target, ledgerMs, keepMs, reconciledWithinMs, onAccepted })),
+        acceptOrder: told(
+          acceptOrder({ db, instruments, ...target, ledgerMs, keepMs, reconciledWithinMs, onAccepted }),
+        ),
         cancelOrder: cancelOrder({
           db,
           onAborted: after(cancelTelling(app.log), wakeRelay),

@@ -215,7 +215,10 @@ test.each([
   ["create --scopes read", "Say whose key it is"],
   ["create Shop --scopes read", "Say whose key it is"],
   ["create user:1 --scopes read", "Say whose key it is"],
-  ["create shop", "--scopes with one or more of entitlements:write,points:write,orders:write,orders:read-all,orders:resume,read."],
+  [
+    "create shop",
+    "--scopes with one or more of entitlements:write,points:write,orders:write,orders:read-all,orders:resume,read.",
+  ],
   ["create shop --scopes read,fly", "--scopes with one or more of"],
   ["create shop --scopes read --expires 0d", "--expires is 1d to 3650d"],
   ["create shop --scopes read --expires soon", "--expires is 1d to 3650d"],

@@ -327,7 +327,11 @@ test("a halt that another caller sets at the same moment is seen by whoever lets
   await holder.query(`begin; lock table trading_state_audit in exclusive mode`);
   const halted = halt("halt", undefined, "desk");
   const waiting = async (waiters: number) =>
-    (await t.db.query(`select from pg_locks where not granted and database = (select oid from pg_database where datname = current_database())`)).rowCount === waiters;
+    (
+      await t.db.query(
+        `select from pg_locks where not granted and database = (select oid from pg_database where datname = current_database())`,
+      )
+    ).rowCount === waiters;
   await until("the halt is under way", () => waiting(1));
   const resumed = halt("active", undefined, "bot");
   await until("both wait", () => waiting(2));

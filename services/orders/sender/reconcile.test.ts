@@ -51,9 +51,7 @@ test("every order in doubt is asked about, whenever its turn would have been", a
 /** So many orders, of which the broker could not tell so far; ten of them came into doubt at one moment each. */
 async function doubt(s: Awaited<ReturnType<typeof stage>>, orders: number): Promise<void> {
   await s.accept(Array.from({ length: orders }, (_, n) => n + 1));
-  await s.db.query(
-    `update outbox_orders set status = 'sending', lease_until = now(), attempts = 1`,
-  );
+  await s.db.query(`update outbox_orders set status = 'sending', lease_until = now(), attempts = 1`);
   await s.db.query(
     `update outbox_orders set status = 'unknown', lease_until = null, last_error_code = 'BROKER_TIMEOUT', last_sent_at = now(),
             in_doubt_since = now() - (1000 - id / 10) * interval '1 microsecond'`,
@@ -128,7 +126,14 @@ test("whatever the two books do not agree on is a mismatch, and nothing is mende
   await s.db.query(
     `alter table outbox_orders disable trigger user; update outbox_orders set status = 'aborted', last_error_code = 'CANCELLED' where client_order_id = '${idOf(4)}'; alter table outbox_orders enable trigger user`,
   );
-  const stranger = { instrument: "USDJPY", side: "SELL", qty: "1", price: null, timeInForce: "IOC", maxSlippageBps: null } as const;
+  const stranger = {
+    instrument: "USDJPY",
+    side: "SELL",
+    qty: "1",
+    price: null,
+    timeInForce: "IOC",
+    maxSlippageBps: null,
+  } as const;
   const options = () => ({ stampedAt: s.paper.clock(), signal: AbortSignal.timeout(60_000) });
   await s.paper.send({ ...stranger, clientOrderId: "tdk-nobody" }, options());
   await s.paper.send({ ...stranger, clientOrderId: "somebody-else" }, options());

@@ -299,9 +299,9 @@ test("while a request is in doubt, the stamp of a later one by a clock that has 
   s.fault("lost-before");
   await s.sender.runOnce();
   expect(s.sends).toHaveLength(1);
-  expect(await s.rows(`select status, last_sent_at > now() + interval '4 minutes' as kept from outbox_orders`)).toEqual([
-    { status: "unknown", kept: true },
-  ]);
+  expect(await s.rows(`select status, last_sent_at > now() + interval '4 minutes' as kept from outbox_orders`)).toEqual(
+    [{ status: "unknown", kept: true }],
+  );
 });
 
 test("nobody can say that an order was not taken while the broker may still take its last request", async () => {
@@ -362,7 +362,14 @@ test("an order that a person says was not taken is sent, also when its attempts 
 test("while all trading is halted, what a dead sender may have sent is asked about, and not sent again", async () => {
   await using s = await stage({ broker: { dedupes: false } });
   await s.accept([1, 2]);
-  const order = { instrument: "USDJPY", side: "BUY", qty: "1.50", price: null, timeInForce: "IOC", maxSlippageBps: null } as const;
+  const order = {
+    instrument: "USDJPY",
+    side: "BUY",
+    qty: "1.50",
+    price: null,
+    timeInForce: "IOC",
+    maxSlippageBps: null,
+  } as const;
   const about = { stampedAt: s.paper.clock(), signal: AbortSignal.timeout(60_000) };
   await s.paper.send({ ...order, clientOrderId: clientOrderId("shop", "key-1") }, about);
   await dies(s, { departed: true });

@@ -22,10 +22,7 @@ export interface HistoryPage {
 }
 
 /** Oldest first. */
-export async function selectHistory(
-  db: Queryable,
-  { id, caller, after, limit }: HistoryPage,
-): Promise<OrderStep[]> {
+export async function selectHistory(db: Queryable, { id, caller, after, limit }: HistoryPage): Promise<OrderStep[]> {
   const { rows } = await db.query<OrderStep>({
     name: "select order history",
     text: `select place, from_status as "from", to_status as "to", attempt, code, detail, ${utcText("at")} as at, by

@@ -42,9 +42,10 @@ export async function lockTradingState(
   tx: Tx,
   { scope, set_by }: Pick<NewTradingState, "scope" | "set_by">,
 ): Promise<LockedTradingState> {
-  await tx.query(`select pg_advisory_xact_lock(hashtextextended('trading state ' || current_schema() || ' ' || $1, 0))`, [
-    scope,
-  ]);
+  await tx.query(
+    `select pg_advisory_xact_lock(hashtextextended('trading state ' || current_schema() || ' ' || $1, 0))`,
+    [scope],
+  );
   const { rows } = await tx.query<LockedTradingState>(
     `select coalesce((select mode from trading_state where scope = $1), 'active') as mode,
             (select a.set_by from trading_state_audit a

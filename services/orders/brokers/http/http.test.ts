@@ -125,7 +125,10 @@ test("a broker that does not limit slippage is not even sent an order at the mar
   await using careless = openHttpBroker({ url, secret, dedupes: true, windowMs, limitsSlippage: false });
   const send = (more: Parameters<typeof anOrder>[0]) =>
     careless.send(anOrder(more), { stampedAt: careless.clock(), signal: patient() });
-  expect(await send({ maxSlippageBps: 10_000 })).toMatchObject({ kind: "rejected", why: expect.stringMatching(/^not sent: /) });
+  expect(await send({ maxSlippageBps: 10_000 })).toMatchObject({
+    kind: "rejected",
+    why: expect.stringMatching(/^not sent: /),
+  });
   expect(stage.simulator.entries()).toEqual([]);
   expect(await send({ maxSlippageBps: 0, price: "100" })).toMatchObject({ kind: "taken" });
   expect(await send({})).toMatchObject({ kind: "taken" });
