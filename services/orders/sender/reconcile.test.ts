@@ -163,6 +163,28 @@ test("an order that is under way, or taken while the look goes on, is no mismatc
   expect((await s.states()).map(({ status }) => status).toSorted()).toEqual(["succeeded", "unknown"]);
 });
 
+test("an order that the broker takes after its list was read is not missed in it", async () => {
+  await using s = await stage({
+    async *list(since, signal) {
+      yield* s.paper.list(since, signal);
+      await s.sender.runOnce();
+    },
+  });
+  await s.accept([1]);
+  expect(await reconcile(s)).toEqual([]);
+  expect(await s.states()).toMatchObject([{ status: "succeeded" }]);
+});
+
+test("an order that the broker's clock has an hour further back than ours is not missed", async () => {
+  await using s = await stage();
+  await s.accept([1]);
+  await s.sender.runOnce();
+  await s.db.query(`update paper_broker.orders set taken_at = now() - interval '24 hours 30 minutes'`);
+  expect(await reconcile(s)).toEqual([]);
+  await s.db.query(`update paper_broker.orders set taken_at = now() - interval '26 hours'`);
+  expect(await reconcile(s)).toMatchObject([{ kind: "missing" }]);
+});
+
 test("a look that fails is told, and the time of the last good one stays", async () => {
   // biome-ignore lint/correctness/useYield: it fails before there is anything to list.
   async function* list(): AsyncIterable<never> {

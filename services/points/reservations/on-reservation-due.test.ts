@@ -59,6 +59,20 @@ test("the same message ten times, in one batch, one after the other and in many 
   expect(await t.statuses()).toEqual({ DONE: 1 });
 });
 
+test("of a reservation that was cancelled, or that nobody has taken up, nothing is granted", async () => {
+  await using t = await setup();
+  await t.reserve();
+  await t.scheduler().lookOnce();
+  const [event] = await t.dueEvents();
+  if (!event) throw new Error("nothing was due");
+  for (const status of ["CANCELLED", "PENDING"]) {
+    await t.db.query(`update point_reservations set status = $1, sent_at = null`, [status]);
+    await t.db.query(`delete from processed_events`);
+    expect(await t.work([event])).toEqual(["done"]);
+    expect([await t.balanceOf("u_1"), await t.statuses()]).toEqual([0n, { [status]: 1 }]);
+  }
+});
+
 test("what would overflow is FAILED with the reason and told once; redriven when there is room, it is granted", async () => {
   await using t = await setup();
   await t.add("u_1", 2n ** 63n - 1n);
