@@ -17,7 +17,7 @@ import {
 } from "../store/trading-state.ts";
 
 /** What the one who asks may do besides. */
-export interface Lifting {
+interface Lifting {
   readonly mayLiftAny: boolean;
 }
 
