@@ -10,7 +10,9 @@ import { portsOf, providerPort, variable } from "./settings.ts";
  */
 export const devKey = "tdk_dev";
 
-const devKeyEntry = `dev=entitlements:write+points:write+orders:write+matchmaking:write+read=${hash("sha256", devKey, "hex")}`;
+const devScopes =
+  "entitlements:write+points:write+orders:write+orders:read-all+orders:resume+matchmaking:write+read";
+const devKeyEntry = `dev=${devScopes}=${hash("sha256", devKey, "hex")}`;
 
 /**
  * Where the OpenID provider of `todoke dev` is. There is none where another is named, nor, as with the key, where the

@@ -131,7 +131,7 @@ async function noteUses(db: Db, keys: readonly LiveKey[]): Promise<void> {
 /** Without : and space, so that no holder can pass for a user or a service. */
 export const holderName = /^[a-z0-9][a-z0-9_-]{0,62}$/;
 
-const entry = /^([a-z0-9][a-z0-9_-]{0,62})=([a-z:+]+)=([0-9a-f]{64})$/;
+const entry = /^([a-z0-9][a-z0-9_-]{0,62})=([a-z:+-]+)=([0-9a-f]{64})$/;
 
 /** TODOKE_API_KEYS: `holder=scope+scope=sha256` of each key, separated by commas. */
 export function readApiKeys(env: Readonly<Record<string, string | undefined>>): { keys: ApiKey[]; faults: string[] } {

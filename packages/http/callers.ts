@@ -10,7 +10,15 @@ import { logFields } from "@todoke/kernel/telemetry";
 import type { FastifyInstance, FastifyRequest, RouteOptions } from "fastify";
 import { forbidden, unauthenticated } from "./problems.ts";
 
-export const scopes = ["entitlements:write", "points:write", "orders:write", "matchmaking:write", "read"] as const;
+export const scopes = [
+  "entitlements:write",
+  "points:write",
+  "orders:write",
+  "orders:read-all",
+  "orders:resume",
+  "matchmaking:write",
+  "read",
+] as const;
 export type Scope = (typeof scopes)[number];
 
 export const roles = ["USER", "ADMIN"] as const;

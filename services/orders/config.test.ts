@@ -25,6 +25,7 @@ test("all that can be said is read", () => {
     ORDERS_BROKER_SECRET: "a secret of 24 characters",
     ORDERS_BROKER_DEDUPES: "true",
     ORDERS_BROKER_WINDOW_MS: "5000",
+    ORDERS_BROKER_LIMITS_SLIPPAGE: "true",
     ORDERS_BROKER_TIMEOUT_MS: "2000",
     ORDERS_BROKER_RATE: "50",
     ORDERS_SENDER_CONCURRENCY: "8",
@@ -36,7 +37,7 @@ test("all that can be said is read", () => {
   });
   expect(faults).toEqual([]);
   expect(settings).toMatchObject({
-    broker: { kind: "http", dedupes: true, windowMs: 5_000, secret: "a secret of 24 characters" },
+    broker: { kind: "http", dedupes: true, windowMs: 5_000, limitsSlippage: true, secret: "a secret of 24 characters" },
     instrumentsPath: "/etc/instruments.yaml",
     sender: { concurrency: 8, timeoutMs: 2_000, perSecond: 50, waitsMs: [100, 2_000] },
     reconciledWithinMs: 180_000,

@@ -82,7 +82,8 @@ function readHttpBroker(env: Env, faults: string[]): BrokerSettings {
   if (secret.length < secretMin) faults.push(`ORDERS_BROKER_SECRET should have ${secretMin} characters or more`);
   const windowMs = wholeNumbers(env, faults)("ORDERS_BROKER_WINDOW_MS", 30_000, [0, hourMs]);
   const dedupes = yes(env, faults)("ORDERS_BROKER_DEDUPES");
-  return { kind: "http", url: url ?? new URL("http://invalid/"), secret, dedupes, windowMs };
+  const limitsSlippage = yes(env, faults)("ORDERS_BROKER_LIMITS_SLIPPAGE");
+  return { kind: "http", url: url ?? new URL("http://invalid/"), secret, dedupes, windowMs, limitsSlippage };
 }
 
 /** "lost-after=0.1,slow=0.05": what goes wrong with the paper broker, and how often. */

@@ -3,7 +3,7 @@ import { encodeOutboxEvent } from "@todoke/contracts";
 import { outboxRoutes, service } from "@todoke/http";
 import { deadOutboxEvents, relay } from "@todoke/kernel/outbox";
 import { keepClean, retentionOf } from "@todoke/kernel/retention";
-import { openBroker } from "./brokers/index.ts";
+import { limitsSlippage, openBroker } from "./brokers/index.ts";
 import { acceptOrder } from "./commands/accept-order.ts";
 import { cancelOrder } from "./commands/cancel-order.ts";
 import { setTradingState } from "./commands/set-trading-state.ts";
@@ -70,10 +70,13 @@ export const { configFaults, dead, migrate, start } = service({
         wakeups.signal(topics.orders);
         wakeRelay();
       };
+      const target = { adapter, limitsSlippage: limitsSlippage(settings.broker) };
       orderRoutes(app, {
         db,
         authenticate,
-        acceptOrder: told(acceptOrder({ db, instruments, adapter, ledgerMs, keepMs, reconciledWithinMs, onAccepted })),
+        acceptOrder: told(
+          acceptOrder({ db, instruments, ...target, ledgerMs, keepMs, reconciledWithinMs, onAccepted }),
+        ),
         cancelOrder: cancelOrder({
           db,
           onAborted: after(cancelTelling(app.log), wakeRelay),

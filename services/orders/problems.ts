@@ -71,6 +71,24 @@ export const orderNotUnresolved = problem({
   title: "The order is not in doubt",
 });
 
+export const orderWindowOpen = problem({
+  code: "order-window-open",
+  status: 409,
+  title: "The broker may still take the order",
+});
+
+export const slippageNotLimited = problem({
+  code: "slippage-not-limited",
+  status: 422,
+  title: "The broker does not limit slippage",
+});
+
+export const haltOfAnother = problem({
+  code: "halt-of-another",
+  status: 403,
+  title: "Another caller has stopped trading",
+});
+
 export const orderInHand = problem({
   code: "order-in-hand",
   status: 409,

@@ -38,6 +38,8 @@ const keys = [
   { holder: "desk", scopes: ["orders:write", "read"] as const },
   { holder: "bot", scopes: ["orders:write", "read"] as const },
   { holder: "eyes", scopes: ["read"] as const },
+  { holder: "auditor", scopes: ["read", "orders:read-all"] as const },
+  { holder: "officer", scopes: ["orders:write", "orders:resume"] as const },
 ].map((key) => ({ ...key, sha256: hash("sha256", `tdk_${key.holder}`, "hex") }));
 
 const hourMs = 60 * 60 * 1_000;
@@ -55,7 +57,7 @@ export async function setup() {
     orderRoutes(app, {
       db,
       authenticate: bearerAuthentication({ keyHolder: fixedKeys(keys), tokenBearer }),
-      acceptOrder: acceptOrder({ ...settings, adapter: "paper", onAccepted: () => {}, ...about }),
+      acceptOrder: acceptOrder({ ...settings, adapter: "paper", limitsSlippage: true, onAccepted: () => {}, ...about }),
       cancelOrder: cancelOrder({ db, onAborted: () => {}, onRequested: () => {} }),
       setTradingState: setTradingState({ ...about, onChanged: () => {} }),
     });

@@ -14,7 +14,7 @@ export const orderDefects: readonly Planted[] = [
     patches: [
       {
         file: sender,
-        find: "const left = await letGo(db, { order, stampedAt, leaseMs }).catch(onError);",
+        find: "const left = await letGo(db, { order, stampedAt, windowMs: broker.windowMs, leaseMs }).catch(onError);",
         replace: 'const left = "gone" as Awaited<ReturnType<typeof letGo>>;',
       },
     ],

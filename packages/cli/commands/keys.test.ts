@@ -238,7 +238,10 @@ test.each([
   ["create --scopes read", "Say whose key it is"],
   ["create Shop --scopes read", "Say whose key it is"],
   ["create user:1 --scopes read", "Say whose key it is"],
-  ["create shop", "--scopes with one or more of entitlements:write,points:write,orders:write,matchmaking:write,read."],
+  [
+    "create shop",
+    "--scopes with one or more of entitlements:write,points:write,orders:write,orders:read-all,orders:resume,matchmaking:write,read.",
+  ],
   ["create shop --scopes read", "Say which services take it: --services with their names, or --services all."],
   ["create shop --scopes read --services all,points", "There is no"],
   ["create shop --scopes read --services all --expires 90d --never", "--expires and --never contradict each other"],

@@ -19,7 +19,10 @@ export async function setTrading(mode: TradingMode, call: Call): Promise<number>
   const { reason, by: set_by } = saidOf(call.values);
   const instruments = instrumentsOf(call.env.ORDERS_INSTRUMENTS);
   const states = await onOrders(call, async ({ db, wake }) => {
-    await setTradingState({ db, instruments, onChanged: () => {} })({ scope, mode, reason, set_by });
+    await setTradingState({ db, instruments, onChanged: () => {} })(
+      { scope, mode, reason, set_by },
+      { mayLiftAny: true },
+    );
     await wake("trading_state").catch(() => {}); // It holds all the same: it is read before every send.
     return selectTradingState(db);
   });

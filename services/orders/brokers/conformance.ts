@@ -19,7 +19,8 @@ let last = 0;
 
 export function anOrder(more: Partial<BrokerOrder> = {}): BrokerOrder {
   const clientOrderId = `tdk-${process.pid}-${++last}`;
-  return { clientOrderId, instrument: "USDJPY", side: "BUY", qty: "1.50", price: null, timeInForce: "IOC", ...more };
+  const plain = { instrument: "USDJPY", side: "BUY", qty: "1.50", price: null, timeInForce: "IOC" } as const;
+  return { clientOrderId, ...plain, maxSlippageBps: null, ...more };
 }
 
 export function brokerConformance(open: (options?: StageOptions) => Promise<Stage>): void {
@@ -101,6 +102,20 @@ export function brokerConformance(open: (options?: StageOptions) => Promise<Stag
     expect(await send(stage, order)).toMatchObject({ kind: "rejected", why: "it was told to reject this one" });
     expect(await find(stage, order)).toMatchObject({ kind: "rejected" });
   });
+
+  test.each(["BUY", "SELL"] as const)(
+    "%s at the market's price: filled within its max_slippage_bps, and rejected where the market is further away",
+    async (side) => {
+      await using stage = await open();
+      const [near, far] = [anOrder({ side, maxSlippageBps: 5 }), anOrder({ side, maxSlippageBps: 4 })];
+      expect(await send(stage, near)).toMatchObject({ kind: "taken", result: { status: "filled" } });
+      const why = "the market is further away than max_slippage_bps";
+      expect(await send(stage, far)).toMatchObject({ kind: "rejected", why });
+      expect(await find(stage, far)).toMatchObject({ kind: "rejected", why });
+      const limited = anOrder({ side, price: side === "BUY" ? "10000" : "0.01", maxSlippageBps: 0 });
+      expect(await send(stage, limited)).toMatchObject({ kind: "taken", result: { status: "filled" } });
+    },
+  );
 
   test("a refusal for now says that nothing was taken, and when to come back", async () => {
     await using stage = await open();

@@ -22,6 +22,11 @@ export interface BrokerOrder {
   /** Null: at the market's price. */
   readonly price: string | null;
   readonly timeInForce: "IOC" | "FOK" | "GTC";
+  /**
+   * Of an order at the market's price: by how many basis points the price that it is filled at may be worse than the middle
+   * of the market when it is taken; null: by any. An order with a price is filled at that price or better.
+   */
+  readonly maxSlippageBps: number | null;
 }
 
 /** What a broker has made of an order that it has taken. */
@@ -80,9 +85,14 @@ export interface Broker extends AsyncDisposable {
   readonly name: string;
   /** It takes an order once per client order id, however often it is sent. */
   readonly dedupes: boolean;
+  /** For so long after its timestamp a request may still be taken, with a margin; 0 where the broker promises no end. */
+  readonly windowMs: number;
   /** The broker's time, as far as we know it: what the next request is to be stamped with. */
   clock(): Date;
-  /** Never rejects. `stampedAt` goes with the request and is kept before: after the window the broker refuses it. */
+  /**
+   * Never rejects. `stampedAt` goes with the request and is kept before: after the window the broker refuses it. An order that
+   * the broker cannot hold to its `maxSlippageBps` is rejected unsent.
+   */
   send(order: BrokerOrder, options: { readonly stampedAt: Date; readonly signal: AbortSignal }): Promise<SendOutcome>;
   /** What it knows of the order, the last request for which was stamped `lastSentAt`. Never rejects. */
   find(
@@ -111,7 +121,13 @@ export type BrokerSettings =
       readonly dedupes: boolean;
       /** For so long after its timestamp the broker may take an order; 0 where it promises nothing. */
       readonly windowMs: number;
+      /** It fills no order at a price that is further away than the order's max_slippage_bps. */
+      readonly limitsSlippage: boolean;
     };
+
+/** Whether the broker holds orders at the market's price to their max_slippage_bps. */
+export const limitsSlippage = (settings: BrokerSettings): boolean =>
+  settings.kind === "paper" || settings.limitsSlippage;
 
 export interface BrokerParts {
   /** The service's own pool; the paper broker makes its schema beside the service's. */

@@ -19,6 +19,8 @@ export interface AcceptOptions extends Omit<AcceptSettings, "ordersPerSecond"> {
   readonly instruments: Instruments;
   /** The broker that new orders go to. */
   readonly adapter: string;
+  /** Whether that broker holds orders at the market's price to their max_slippage_bps. */
+  readonly limitsSlippage: boolean;
   /** Hears of every batch that took orders in, with how many they were: the wake-up of sender and relay. */
   readonly onAccepted: (orders: number) => void;
 }
@@ -35,7 +37,8 @@ export type AcceptOrder = (order: OrderToAccept) => Promise<Answer>;
 // One batch is carried out while another waits for the disk.
 const lanes = 3;
 
-export function acceptOrder({ db, instruments, adapter, onAccepted, ...settings }: AcceptOptions): AcceptOrder {
+export function acceptOrder(options: AcceptOptions): AcceptOrder {
+  const { db, instruments, adapter, limitsSlippage, onAccepted, ...settings } = options;
   const ordersPerSecond = instruments.ordersPerSecond ?? null;
   const submit = gather<AcceptRow, Answer>({
     lanes,
@@ -48,7 +51,7 @@ export function acceptOrder({ db, instruments, adapter, onAccepted, ...settings 
     },
   });
   return async ({ caller, body, order }) => {
-    const refused = refuseOrder(order, instruments);
+    const refused = refuseOrder(order, { ...instruments, limitsSlippage });
     // What was taken in is answered as it was, also when the list of instruments has changed since.
     if (refused && !(await knowsKey(db, { caller, idempotencyKey: body.idempotency_key }))) throw refused;
     return submit(rowOf({ caller, body, order }, adapter));

@@ -3,10 +3,12 @@
  * and is sent again, however often it was before. Who said so, and why, is kept in the same transaction.
  *
  * Nobody's word goes before the broker's: while an order is being sent, or asked about, its answer may be on its way, and to
- * send the order again then could double it. That is over within the time that the broker has for an answer.
+ * send the order again then could double it. That is over within the time that the broker has for an answer. Nor does it go
+ * before the broker's window: a request that the network holds back may be taken until that is over, and the order that is
+ * sent again then is the second one. Only a broker that promises no window leaves this to the person.
  */
 import { type Db, transaction } from "@todoke/kernel/db";
-import { orderInHand, orderNotFound, orderNotUnresolved } from "../problems.ts";
+import { orderInHand, orderNotFound, orderNotUnresolved, orderWindowOpen } from "../problems.ts";
 import { moveOrder } from "../store/move-order.ts";
 import { type LockedOrder, lockOrder, type OrderRow, selectOrder } from "../store/orders.ts";
 import { insertResolution, type Resolution } from "../store/resolutions.ts";
@@ -23,6 +25,7 @@ export async function resolveOrder(db: Db, resolving: Resolving): Promise<OrderR
   return transaction(db, async (tx) => {
     const order = await lockOrder(tx, id);
     if (!order) throw orderNotFound(`there is no order ${id}`);
+    if (as === "not-taken") refuseWithinWindow(order);
     const step = { id, epoch: null, from: ["unknown"], by } as const;
     const moved =
       as === "taken"
@@ -36,6 +39,15 @@ export async function resolveOrder(db: Db, resolving: Resolving): Promise<OrderR
 
 // As long as most answers take.
 const retryAfterSeconds = 5;
+
+function refuseWithinWindow({ id, status, window_left_ms }: LockedOrder): void {
+  if (status !== "unknown" || window_left_ms === null || window_left_ms <= 0) return;
+  const seconds = Math.ceil(window_left_ms / 1_000);
+  throw orderWindowOpen(
+    `the broker may still take a request for order ${id}; in ${seconds} s it no longer can, and until then nobody can know`,
+    { retryAfterSeconds: seconds },
+  );
+}
 
 /** The row is locked: an order in doubt that could not be moved is held by whoever asks about it. */
 function refusalOf({ id, status }: LockedOrder) {

@@ -23,10 +23,10 @@ const body = {
   requested_at: "2026-01-01T00:00:00Z",
 };
 
-const refusal = (text: string, more: Partial<OrderBody>) => {
+const refusal = (text: string, more: Partial<OrderBody>, limitsSlippage = false) => {
   const order = orderRequest({ ...body, qty: 1, price: 1, ...more } as OrderBody);
   if ("notDecimal" in order) throw new Error(order.notDecimal);
-  return refuseOrder(order, readInstruments(text, "i.yaml"))?.code;
+  return refuseOrder(order, { ...readInstruments(text, "i.yaml"), limitsSlippage })?.code;
 };
 
 test("the built-in instruments can be read", () => {
@@ -99,4 +99,12 @@ test("an order without a price counts by the reference price, and is refused whe
   expect(refusal(known, { price: null, qty: 2 })).toBeUndefined();
   expect(refusal(known, { price: null, qty: "2.1" })).toBe("limit-exceeded");
   expect(refusal(known, { price: null, risk_constraints: { max_notional: 499 } })).toBe("limit-exceeded");
+});
+
+test("an order at the market's price is not taken in with a max_slippage_bps that its broker cannot hold it to", () => {
+  const known = file(...good, "reference_price: 500");
+  const limited = { price: null, risk_constraints: { max_slippage_bps: 0 } };
+  expect(refusal(known, limited)).toBe("slippage-not-limited");
+  expect(refusal(known, limited, true)).toBeUndefined();
+  expect(refusal(known, { ...limited, price: 500 })).toBeUndefined();
 });

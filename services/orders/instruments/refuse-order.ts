@@ -8,15 +8,35 @@ import {
   priceNotAllowed,
   priceRequired,
   quantityNotAllowed,
+  slippageNotLimited,
 } from "../problems.ts";
 import type { Instrument, Instruments } from "./types.ts";
 
+/** What may be ordered, at the broker that it goes to. */
+interface Allowed extends Pick<Instruments, "byName"> {
+  readonly limitsSlippage: boolean;
+}
+
 /** The refusal; undefined where there is none. */
-export function refuseOrder(order: OrderRequest, { byName }: Instruments): Problem | undefined {
+export function refuseOrder(order: OrderRequest, { byName, limitsSlippage }: Allowed): Problem | undefined {
   const instrument = byName.get(order.instrument);
   if (!instrument)
     return instrumentNotAllowed(`${order.instrument} cannot be ordered here`, at("instrument", "is not on the list"));
-  return refusedQuantity(order, instrument) ?? refusedPrice(order, instrument) ?? refusedNotional(order, instrument);
+  return (
+    refusedQuantity(order, instrument) ??
+    refusedPrice(order, instrument) ??
+    refusedNotional(order, instrument) ??
+    (limitsSlippage ? undefined : refusedSlippage(order))
+  );
+}
+
+/** An order with a price is held to it: filled there or better, whatever the broker makes of max_slippage_bps. */
+function refusedSlippage({ price, max_slippage_bps }: OrderRequest): Problem | undefined {
+  if (price || max_slippage_bps === undefined) return undefined;
+  return slippageNotLimited(
+    "the broker cannot hold an order at the market's price to max_slippage_bps; order it at a price",
+    at("risk_constraints.max_slippage_bps", "cannot be held to by the broker"),
+  );
 }
 
 function refusedQuantity({ qty }: OrderRequest, { min_qty, step, max_qty }: Instrument): Problem | undefined {

@@ -1,5 +1,5 @@
 import { decodeEvent, encodeEvent } from "@todoke/contracts";
-import { openWire } from "@todoke/kernel/testing";
+import { openWire, until } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
 import { readInstruments } from "../instruments/index.ts";
 import { clientOrderId, requestDigest } from "../order-request.ts";
@@ -157,6 +157,20 @@ test("422: keys that differ, an instrument that is not on the list, quantities a
   expect(await t.rows()).toEqual(written(0));
 });
 
+test("422: a max_slippage_bps that the broker cannot hold an order at the market's price to; known keys are answered all the same", async () => {
+  await using t = await setup();
+  const limited = (key: string) => bodyOf(key, { price: null, risk_constraints: { max_slippage_bps: 10 } });
+  const before = await t.process();
+  expect((await before.order(limited("k1"))).statusCode).toBe(201);
+  const { order } = await t.process(t.open(), { limitsSlippage: false });
+  const refused = await order(limited("k2"));
+  expect([refused.statusCode, refused.json().code]).toEqual([422, "slippage-not-limited"]);
+  expect(refused.json().errors[0].field).toBe("body.risk_constraints.max_slippage_bps");
+  expect((await order(limited("k1"))).statusCode).toBe(200);
+  expect((await order({ ...limited("k3"), price: "30000.5" })).statusCode).toBe(201);
+  expect(await t.rows()).toEqual(written(2));
+});
+
 test("400: what the schema does not take, naming the field; nothing of it is kept", async () => {
   await using t = await setup();
   const { order, app } = await t.process();
@@ -279,6 +293,51 @@ test("503 while trading is halted, over all or for the instrument; known keys ar
   ]);
   const typo = await before.halt("halt", "ETHUSD");
   expect([typo.statusCode, typo.json().code]).toEqual([422, "instrument-not-allowed"]);
+});
+
+test("who stopped trading can let it go on; another caller cannot without orders:resume, not even by stopping it too", async () => {
+  await using t = await setup();
+  const { halt } = await t.process();
+  const set = async (mode: string, holder: string, instrument?: string) =>
+    (await halt(mode, instrument, holder)).statusCode;
+  for (const instrument of [undefined, "ETH-USD"]) {
+    expect(await set("halt", "desk", instrument)).toBe(200);
+    const refused = await halt("active", instrument, "bot");
+    expect([refused.statusCode, refused.json().code]).toEqual([403, "halt-of-another"]);
+    expect(refused.json().detail).toContain("orders:resume");
+    expect(await set("cancel-only", "bot", instrument)).toBe(403);
+    // Once more, and stricter, is allowed to everybody; and it does not become theirs by that.
+    expect(await set("halt", "bot", instrument)).toBe(200);
+    expect(await set("active", "bot", instrument)).toBe(403);
+    expect(await set("active", "desk", instrument)).toBe(403);
+    expect(await set("active", "officer", instrument)).toBe(200);
+    // What was lifted is over: the next halt is its caller's own.
+    expect(await set("cancel-only", "bot", instrument)).toBe(200);
+    expect(await set("active", "bot", instrument)).toBe(200);
+    expect(await set("active", "desk", instrument)).toBe(200);
+  }
+  const { rows } = await t.db.query(`select count(*)::int as changes from trading_state_audit`);
+  expect(rows).toEqual([{ changes: 12 }]);
+});
+
+test("a halt that another caller sets at the same moment is seen by whoever lets trading go on", async () => {
+  await using t = await setup();
+  const { halt } = await t.process();
+  const holder = await t.db.connect();
+  await holder.query(`begin; lock table trading_state_audit in exclusive mode`);
+  const halted = halt("halt", undefined, "desk");
+  const waiting = async (waiters: number) =>
+    (
+      await t.db.query(
+        `select from pg_locks where not granted and database = (select oid from pg_database where datname = current_database())`,
+      )
+    ).rowCount === waiters;
+  await until("the halt is under way", () => waiting(1));
+  const resumed = halt("active", undefined, "bot");
+  await until("both wait", () => waiting(2));
+  await holder.query("commit");
+  holder.release();
+  expect([(await halted).statusCode, (await resumed).statusCode]).toEqual([200, 403]);
 });
 
 test("503 while the broker's books have not been compared of late, where that is asked for", async () => {

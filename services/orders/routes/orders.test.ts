@@ -4,6 +4,7 @@ import { resolveOrder } from "../commands/resolve-order.ts";
 import { moveOrder } from "../store/move-order.ts";
 import { endedLedger, endedOrders } from "../store/retention.ts";
 import { bodyOf, setup, written } from "../testing.ts";
+import { mayLiftAnyHalt, visibleTo } from "./rules.ts";
 
 type Setup = Awaited<ReturnType<typeof setup>>;
 
@@ -59,6 +60,42 @@ test("orders are listed newest first, by pages, and narrowed by status, instrume
     const answer = await get(path);
     expect([answer.statusCode, answer.json().code]).toEqual([404, "order-not-found"]);
   }
+});
+
+test("a key sees the orders of its holder and no others; one for orders:read-all sees those of all callers", async () => {
+  await using t = await setup();
+  const { order, get } = await t.process();
+  for (const key of ["d1", "d2"]) await order(bodyOf(key));
+  await order(bodyOf("b1"), { holder: "bot" });
+  for (const key of ["d1", "d2", "b1"]) await inDoubt(t, key);
+  const keys = async (url: string, holder: string) =>
+    (await get(url, holder)).json().orders.map((each: { idempotency_key: string }) => each.idempotency_key);
+  for (const url of ["/v1/orders", "/v1/orders?status=unknown", "/v1/orders/unresolved"]) {
+    expect((await keys(url, "desk")).toSorted()).toEqual(["d1", "d2"]);
+    expect(await keys(url, "bot")).toEqual(["b1"]);
+    expect(await keys(url, "eyes")).toEqual([]);
+    expect((await keys(url, "auditor")).toSorted()).toEqual(["b1", "d1", "d2"]);
+  }
+  // A page that ends where another's order follows does not lead on to it.
+  for (const url of ["/v1/orders?limit=2", "/v1/orders/unresolved?limit=2"])
+    expect((await get(url, "desk")).json()).not.toHaveProperty("next_cursor");
+  const { id } = (await get("/do/order/b1", "bot")).json();
+  for (const path of [`/v1/orders/${id}`, `/v1/orders/${id}/history`]) {
+    expect((await get(path, "bot")).statusCode).toBe(200);
+    expect((await get(path, "auditor")).statusCode).toBe(200);
+    for (const holder of ["desk", "eyes"]) {
+      const answer = await get(path, holder);
+      expect([answer.statusCode, answer.json().detail]).toEqual([404, `there is no order ${id}`]);
+    }
+  }
+});
+
+test("of the users only admins are let in, and they see the orders of all callers and may lift any halt", () => {
+  const admin = { kind: "user", name: "user:1", userId: "1", roles: ["ADMIN"] } as const;
+  expect(visibleTo({ caller: "user:1", principal: admin })).toBeUndefined();
+  expect(mayLiftAnyHalt({ caller: "user:1", principal: admin })).toBe(true);
+  expect(visibleTo({ caller: "x", principal: undefined })).toBe("x");
+  expect(mayLiftAnyHalt({ caller: "x", principal: undefined })).toBe(false);
 });
 
 test("a cancel of what was not sent ends it at once; again it answers the same, and nobody can send it any more", async () => {

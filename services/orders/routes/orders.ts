@@ -1,11 +1,11 @@
-/** The orders of all callers, for whoever may read: by pages, one by one, and step by step. */
+/** Orders, by pages, one by one, and step by step: a reader's own, or those of all callers for who may see them. */
 import { cursorOf, type HttpApp, NextCursor, PageQuery, ProblemView, page, requires } from "@todoke/http";
 import { Type } from "typebox";
 import type { Deps } from "../deps.ts";
 import { orderNotFound } from "../problems.ts";
 import { selectHistory } from "../store/history.ts";
 import { type Listed, type OrderRow, selectOrder, selectOrders, selectUnresolved } from "../store/orders.ts";
-import { readers } from "./rules.ts";
+import { readers, visibleTo } from "./rules.ts";
 import { ListQuery, OrderView, RowId, StepView } from "./schemas.ts";
 
 const OneOrder = Type.Object({ id: RowId });
@@ -34,15 +34,16 @@ function listRoute(app: HttpApp, { authenticate, db }: Deps): void {
       ...requires(authenticate, readers),
       schema: {
         operationId: "listOrders",
-        summary: "Orders, newest first",
+        summary: "Your orders, newest first; those of all callers with the scope orders:read-all",
         querystring: Type.Object({ ...ListQuery, ...PageQuery }),
         response: { 200: Page },
       },
     },
-    async ({ query }) => {
-      const after = placeOf(query);
+    async (request) => {
+      const { query } = request;
+      const [after, caller] = [placeOf(query), visibleTo(request)];
       const { rows, ...next } = await page(query, {
-        read: (limit) => selectOrders(db, { ...query, after, limit }),
+        read: (limit) => selectOrders(db, { ...query, caller, after, limit }),
         name: (row: OrderRow) => placeText(row.created_at, row.id),
       });
       return { orders: rows, ...next };
@@ -62,10 +63,11 @@ function unresolvedRoute(app: HttpApp, { authenticate, db }: Deps): void {
         response: { 200: Page },
       },
     },
-    async ({ query }) => {
-      const after = placeOf(query);
+    async (request) => {
+      const { query } = request;
+      const [after, caller] = [placeOf(query), visibleTo(request)];
       const { rows, ...next } = await page(query, {
-        read: (limit) => selectUnresolved(db, { after, limit }),
+        read: (limit) => selectUnresolved(db, { caller, after, limit }),
         name: (row: OrderRow) => placeText(row.in_doubt_since as string, row.id),
       });
       return { orders: rows, ...next };
@@ -85,13 +87,17 @@ function getRoute(app: HttpApp, { authenticate, db }: Deps): void {
         response: { 200: OrderView, 404: ProblemView },
       },
     },
-    async ({ params: { id } }) => {
-      const order = await selectOrder(db, id);
-      if (!order) throw orderNotFound(`there is no order ${id}`);
+    async (request) => {
+      const { id } = request.params;
+      const order = await selectOrder(db, id, visibleTo(request));
+      if (!order) throw orderNotFound(noOrder(id));
       return order;
     },
   );
 }
+
+/** The same of one that is another caller's: who may not see it does not learn that it exists. */
+const noOrder = (id: string) => `there is no order ${id}`;
 
 function historyRoute(app: HttpApp, { authenticate, db }: Deps): void {
   app.get(
@@ -109,13 +115,15 @@ function historyRoute(app: HttpApp, { authenticate, db }: Deps): void {
         },
       },
     },
-    async ({ params: { id }, query }) => {
+    async (request) => {
+      const { params, query } = request;
+      const [{ id }, caller] = [params, visibleTo(request)];
       const after = Number(cursorOf(query, { parts: ["int"] })?.[0] ?? 0);
       const { rows, ...next } = await page(query, {
-        read: (limit) => selectHistory(db, { id, after, limit }),
+        read: (limit) => selectHistory(db, { id, caller, after, limit }),
         name: (row) => String(row.place),
       });
-      if (rows.length === 0 && after === 0) throw orderNotFound(`there is no order ${id}`);
+      if (rows.length === 0 && after === 0) throw orderNotFound(noOrder(id));
       return { id, history: rows, ...next };
     },
   );

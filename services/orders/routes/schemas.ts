@@ -61,7 +61,15 @@ export const OrderBody = Type.Object({
   risk_constraints: Type.Optional(
     Type.Object({
       max_notional: Type.Optional(Positive("What qty times price may be at the most.")),
-      max_slippage_bps: Type.Optional(Type.Integer({ minimum: 0, maximum: 10_000 })),
+      max_slippage_bps: Type.Optional(
+        Type.Integer({
+          minimum: 0,
+          maximum: 10_000,
+          description:
+            "Of an order at the market's price: by how many basis points the price may be worse than the middle of the market. " +
+            "The broker rejects what it cannot fill within it. An order with a price is filled at that price or better.",
+        }),
+      ),
     }),
   ),
   trace_id: Type.Optional(

@@ -3,7 +3,7 @@ import { type HttpApp, ProblemView, requires } from "@todoke/http";
 import { Type } from "typebox";
 import type { Deps } from "../deps.ts";
 import { everything, selectTradingState } from "../store/trading-state.ts";
-import { readers, writers } from "./rules.ts";
+import { mayLiftAnyHalt, readers, writers } from "./rules.ts";
 import { Instrument, TradingStateBody, TradingStateView } from "./schemas.ts";
 
 export function tradingStateRoutes(app: HttpApp, { authenticate, db, setTradingState }: Deps): void {
@@ -25,12 +25,18 @@ export function tradingStateRoutes(app: HttpApp, { authenticate, db, setTradingS
       ...requires(authenticate, writers),
       schema: {
         operationId: "setTradingState",
-        summary: "Stops trading, or lets it go on; it holds from the next send on",
+        summary:
+          "Stops trading, or lets it go on; it holds from the next send on. What another caller has stopped goes on only with " +
+          "the scope orders:resume",
         body: TradingStateBody,
-        response: { 200: TradingStateView },
+        response: { 200: TradingStateView, 403: ProblemView },
       },
     },
-    async ({ body, caller }) => setTradingState({ scope: everything, ...body, set_by: caller }),
+    async (request) =>
+      setTradingState(
+        { scope: everything, ...request.body, set_by: request.caller },
+        { mayLiftAny: mayLiftAnyHalt(request) },
+      ),
   );
   app.put(
     "/v1/orders/trading-state/:instrument",
@@ -41,9 +47,13 @@ export function tradingStateRoutes(app: HttpApp, { authenticate, db, setTradingS
         summary: "The same for one instrument; the stricter of both holds",
         params: Type.Object({ instrument: Instrument }),
         body: TradingStateBody,
-        response: { 200: TradingStateView, 422: ProblemView },
+        response: { 200: TradingStateView, 403: ProblemView, 422: ProblemView },
       },
     },
-    async ({ params: { instrument }, body, caller }) => setTradingState({ scope: instrument, ...body, set_by: caller }),
+    async (request) =>
+      setTradingState(
+        { scope: request.params.instrument, ...request.body, set_by: request.caller },
+        { mayLiftAny: mayLiftAnyHalt(request) },
+      ),
   );
 }

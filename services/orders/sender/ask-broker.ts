@@ -2,6 +2,7 @@
  * Asks the broker about orders in doubt until it is known what became of them: soon at first, then every minute, for as
  * long as it takes. An order is never given up for want of an answer; a person can say what became of it meanwhile.
  */
+import type { Claims } from "@todoke/kernel/claims";
 import type { Db } from "@todoke/kernel/db";
 import { type Settled, type Worker, type WorkerOptions, worker } from "@todoke/kernel/worker";
 import type { Broker } from "../brokers/index.ts";
@@ -14,11 +15,21 @@ export interface AskOptions extends Pick<WorkerOptions<OrderRow>, "wakeups" | "t
   readonly db: Db;
   readonly broker: Broker;
   readonly settings: SenderSettings;
+  /** Which orders; those that are due, if not given. */
+  readonly claims?: Claims<OrderRow>;
   readonly tell: Tell;
   readonly onError: (error: unknown) => void;
 }
 
-export function askBroker({ db, broker, settings, tell, onError, ...waking }: AskOptions): Worker {
+export function askBroker({
+  db,
+  broker,
+  settings,
+  claims = ordersInDoubt,
+  tell,
+  onError,
+  ...waking
+}: AskOptions): Worker {
   const { concurrency, leaseMs, pollMs, timeoutMs, backoff } = settings;
   const { waitsMs } = backoff;
   const end = endsOf("unknown", { db, tell, leaseMs, onError });
@@ -56,7 +67,7 @@ export function askBroker({ db, broker, settings, tell, onError, ...waking }: As
   return worker<OrderRow>({
     name: "order asker",
     db,
-    claims: ordersInDoubt,
+    claims,
     queue: broker.name,
     run: (orders, leases) => orders.map((order) => ask(order, leases.of(order).signal)),
     settings: { concurrency, batchMax: concurrency, leaseMs, pollMs, attemptsMax: Number.MAX_SAFE_INTEGER },

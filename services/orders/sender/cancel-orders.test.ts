@@ -93,6 +93,20 @@ test("cancel-only lets cancels through, and a halt does not", async () => {
   expect(await s.requests()).toMatchObject([{ status: "refused" }]);
 });
 
+test("a canceller whose request another has taken over says nothing of how it ended", async () => {
+  await using s = await stage({
+    async cancel() {
+      await s.db.query(`update cancel_requests set lease_epoch = lease_epoch + 1`);
+      return { kind: "cancelled", why: "yes" };
+    },
+  });
+  await s.accept([1]);
+  await s.sender.runOnce();
+  await s.cancel(1);
+  expect(await s.canceller.runOnce()).toMatchObject({ claimed: 1, leaseLost: 1 });
+  expect(await s.requests()).toEqual([{ status: "sending", why: null }]);
+});
+
 test("a cancel to which the broker does not answer is asked for again", async () => {
   let calls = 0;
   const cancel = async () =>

@@ -4,7 +4,7 @@ import { faultPlan } from "../brokers/faults.ts";
 import type { Broker } from "../brokers/index.ts";
 import { openPaperBroker } from "../brokers/paper/index.ts";
 import { clientOrderId } from "../order-request.ts";
-import { reconcile, startReconciler } from "./reconcile.ts";
+import { askAboutDoubts, reconcile, startReconciler } from "./reconcile.ts";
 import { sendOrders } from "./send-orders.ts";
 import { tellNobody } from "./tell.ts";
 import { quick, setup, windowMs } from "./testing.ts";
@@ -43,8 +43,74 @@ test("every order in doubt is asked about, whenever its turn would have been", a
   await s.sender.runOnce();
   await s.sender.runOnce();
   await s.db.query(`update outbox_orders set next_retry_at = now() + interval '1 hour' where status = 'unknown'`);
+  await askAboutDoubts(s);
   expect(await reconcile(s)).toEqual([]);
   expect((await s.states()).every(({ status }) => status === "succeeded")).toBe(true);
+});
+
+/** So many orders, of which the broker could not tell so far; ten of them came into doubt at one moment each. */
+async function doubt(s: Awaited<ReturnType<typeof stage>>, orders: number): Promise<void> {
+  await s.accept(Array.from({ length: orders }, (_, n) => n + 1));
+  await s.db.query(`update outbox_orders set status = 'sending', lease_until = now(), attempts = 1`);
+  await s.db.query(
+    `update outbox_orders set status = 'unknown', lease_until = null, last_error_code = 'BROKER_TIMEOUT', last_sent_at = now(),
+            in_doubt_since = now() - (1000 - id / 10) * interval '1 microsecond'`,
+  );
+}
+
+test("a pass asks about each order in doubt once, also when those that it began with are due again before it ends", async () => {
+  const asked: string[] = [];
+  await using s = await stage({
+    async find(id) {
+      asked.push(id);
+      // As at a broker so slow that more than a minute passes with every few answers.
+      await s.db.query(`update outbox_orders set next_retry_at = now() - interval '1 minute' where status = 'unknown'`);
+      if (asked.length > 200) throw new Error("it never ends");
+      return { kind: "unknown", why: "no answer" };
+    },
+  });
+  await doubt(s, 50);
+  await askAboutDoubts(s);
+  expect(asked.toSorted()).toEqual(Array.from({ length: 50 }, (_, n) => idOf(n + 1)).toSorted());
+  expect(s.errors).toEqual([]);
+  await askAboutDoubts(s);
+  expect(asked).toHaveLength(100);
+});
+
+test("a pass leaves to the next what comes into doubt after it began, and to another what that one asks about", async () => {
+  const asked: string[] = [];
+  await using s = await stage({
+    async find(id) {
+      asked.push(id);
+      if (asked.length > 20) throw new Error("it never ends");
+      await s.db.query(
+        `insert into outbox_orders (caller, idempotency_key, order_id, client_order_id, order_request_json, request_digest,
+           adapter, instrument, side, qty, changed_by, expires_at, status, in_doubt_since, last_error_code)
+         select 'shop', $1, $1, $1, '{}', 'd', 'paper', 'X', 'BUY', 1, 'shop', now(), 'unknown', clock_timestamp(), 'BROKER_TIMEOUT'`,
+        [`new-${asked.length}`],
+      );
+      return { kind: "unknown", why: "no answer" };
+    },
+  });
+  await doubt(s, 3);
+  await s.db.query(`update outbox_orders set lease_until = now() + interval '1 hour' where id = 2`);
+  await askAboutDoubts(s);
+  expect(asked.toSorted()).toEqual([idOf(1), idOf(3)].toSorted());
+});
+
+test("a broker that answers no question about orders in doubt does not hold up the comparison of the books", async () => {
+  const asking = Promise.withResolvers<void>();
+  const find = async () => {
+    await asking.promise;
+    return { kind: "unknown", why: "no answer" } as const;
+  };
+  await using s = await stage({ find });
+  await doubt(s, 1);
+  await using running = new AsyncDisposableStack();
+  let compared = 0;
+  running.use(startReconciler({ ...s, everyMs: 10, onMismatches: () => void compared++ }));
+  running.defer(asking.resolve);
+  await until("the books are compared twice", () => compared >= 2);
 });
 
 test("whatever the two books do not agree on is a mismatch, and nothing is mended", async () => {
@@ -60,7 +126,14 @@ test("whatever the two books do not agree on is a mismatch, and nothing is mende
   await s.db.query(
     `alter table outbox_orders disable trigger user; update outbox_orders set status = 'aborted', last_error_code = 'CANCELLED' where client_order_id = '${idOf(4)}'; alter table outbox_orders enable trigger user`,
   );
-  const stranger = { instrument: "USDJPY", side: "SELL", qty: "1", price: null, timeInForce: "IOC" } as const;
+  const stranger = {
+    instrument: "USDJPY",
+    side: "SELL",
+    qty: "1",
+    price: null,
+    timeInForce: "IOC",
+    maxSlippageBps: null,
+  } as const;
   const options = () => ({ stampedAt: s.paper.clock(), signal: AbortSignal.timeout(60_000) });
   await s.paper.send({ ...stranger, clientOrderId: "tdk-nobody" }, options());
   await s.paper.send({ ...stranger, clientOrderId: "somebody-else" }, options());
@@ -86,9 +159,30 @@ test("an order that is under way, or taken while the look goes on, is no mismatc
   await s.accept([1, 2]);
   s.plan.queue("lost-after");
   await s.sender.runOnce();
-  const find = async () => ({ kind: "unknown", why: "no answer" }) as const;
-  expect(await reconcile({ ...s, broker: { ...s.broker, find } })).toEqual([]);
+  expect(await reconcile(s)).toEqual([]);
   expect((await s.states()).map(({ status }) => status).toSorted()).toEqual(["succeeded", "unknown"]);
+});
+
+test("an order that the broker takes after its list was read is not missed in it", async () => {
+  await using s = await stage({
+    async *list(since, signal) {
+      yield* s.paper.list(since, signal);
+      await s.sender.runOnce();
+    },
+  });
+  await s.accept([1]);
+  expect(await reconcile(s)).toEqual([]);
+  expect(await s.states()).toMatchObject([{ status: "succeeded" }]);
+});
+
+test("an order that the broker's clock has an hour further back than ours is not missed", async () => {
+  await using s = await stage();
+  await s.accept([1]);
+  await s.sender.runOnce();
+  await s.db.query(`update paper_broker.orders set taken_at = now() - interval '24 hours 30 minutes'`);
+  expect(await reconcile(s)).toEqual([]);
+  await s.db.query(`update paper_broker.orders set taken_at = now() - interval '26 hours'`);
+  expect(await reconcile(s)).toMatchObject([{ kind: "missing" }]);
 });
 
 test("a look that fails is told, and the time of the last good one stays", async () => {

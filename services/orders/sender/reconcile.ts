@@ -1,15 +1,15 @@
 /**
- * Compares our books with the broker's, at the start and every minute: asks about every order in doubt, and looks at all
- * that was taken within a day. What the two sides do not agree on is a mismatch: counted, told and kept, and left to a
- * person, for a machine that mends books hides what broke them.
+ * Compares our books with the broker's, at the start and every minute: looks at all that was taken within a day. What the
+ * two sides do not agree on is a mismatch: counted, told and kept, and left to a person, for a machine that mends books hides
+ * what broke them. Beside the comparison, and without holding it up, the broker is asked about every order in doubt.
  */
 import type { Db } from "@todoke/kernel/db";
-import { describeError, periodically, type Worker } from "@todoke/kernel/worker";
+import { describeError, periodically } from "@todoke/kernel/worker";
 import type { Broker, BrokerResult } from "../brokers/index.ts";
 import { clientOrderIdPrefix } from "../order-request.ts";
 import { askBroker } from "./ask-broker.ts";
 import type { SenderSettings } from "./send-orders.ts";
-import { makeDoubtsDue } from "./store.ts";
+import { doubtsOfOnePass } from "./store.ts";
 import {
   type BookedOrder,
   failReconciliation,
@@ -46,24 +46,35 @@ const lookMaxMs = 10 * 60 * 1_000;
 const ordersMax = 1_000_000;
 const detailsMax = 100;
 
+/**
+ * Two loops, for a comparison must not wait until every order in doubt has been asked about: at a slow broker that can take
+ * longer than new orders may be taken without one (ORDERS_REQUIRE_RECONCILIATION).
+ */
 export function startReconciler(options: ReconcilerOptions): AsyncDisposable {
   const { everyMs = 60_000, onError } = options;
-  return periodically((stopping) => reconcile(options, stopping), {
+  const comparing = periodically((stopping) => reconcile(options, stopping), {
     everyMs,
     what: "reconciling with the broker",
     onError,
   });
+  const asking = periodically((stopping) => askAboutDoubts(options, stopping), {
+    everyMs,
+    what: "asking about the orders in doubt",
+    onError,
+  });
+  return {
+    async [Symbol.asyncDispose]() {
+      await Promise.all([comparing, asking].map((each) => each[Symbol.asyncDispose]()));
+    },
+  };
 }
 
-/** One look. Rejects where it could not be finished; `reconciliations` says so too. */
+/** One comparison. Rejects where it could not be finished; `reconciliations` says so too. */
 export async function reconcile(options: ReconcilerOptions, stopping?: AbortSignal): Promise<readonly Mismatch[]> {
-  const { db, broker, settings, tell = tellNobody, onMismatches, onError } = options;
+  const { db, broker, onMismatches, onError } = options;
   const startedAt = await startReconciliation(db, broker.name);
-  const asker = askBroker({ db, broker, settings, tell, onError });
   const signal = AbortSignal.any([AbortSignal.timeout(lookMaxMs), ...(stopping ? [stopping] : [])]);
   try {
-    await makeDoubtsDue(db, broker.name);
-    await askAboutAll(asker, signal);
     const { seen, mismatches } = await compare({ db, broker, startedAt, signal });
     const details = mismatches.slice(0, detailsMax);
     await finishReconciliation(db, broker.name, { seen, mismatches: mismatches.length, details });
@@ -72,14 +83,18 @@ export async function reconcile(options: ReconcilerOptions, stopping?: AbortSign
   } catch (error) {
     await failReconciliation(db, broker.name, describeError(error)).catch(onError);
     throw error;
-  } finally {
-    await asker.stop();
   }
 }
 
-async function askAboutAll(asker: Worker, signal: AbortSignal): Promise<void> {
-  // Each that was asked about is due again later: it ends when all have had their turn.
-  for (let more = true; more && !signal.aborted; ) more = (await asker.runOnce()).claimed > 0;
+/** One pass: asks once about every order that is in doubt when it begins, whenever the order would be due. */
+export async function askAboutDoubts(options: ReconcilerOptions, stopping?: AbortSignal): Promise<void> {
+  const { db, broker, settings, tell = tellNobody, onError } = options;
+  const asker = askBroker({ db, broker, settings, tell, onError, claims: await doubtsOfOnePass(db) });
+  try {
+    for (let more = true; more && !stopping?.aborted; ) more = (await asker.runOnce()).claimed > 0;
+  } finally {
+    await asker.stop();
+  }
 }
 
 interface Comparison {

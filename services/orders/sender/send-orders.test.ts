@@ -11,7 +11,7 @@ import { clientOrderId } from "../order-request.ts";
 import { askBroker } from "./ask-broker.ts";
 import { cancelOrders } from "./cancel-orders.ts";
 import { startSender } from "./index.ts";
-import { reconcile } from "./reconcile.ts";
+import { askAboutDoubts, reconcile } from "./reconcile.ts";
 import { type SenderSettings, sendOrders } from "./send-orders.ts";
 import { takeTurn } from "./store.ts";
 import { type Tell, tellNobody } from "./tell.ts";
@@ -79,6 +79,18 @@ test("a refusal for good ends the order at once", async () => {
   expect(await s.states()).toEqual([{ status: "aborted", attempts: 1, last_error_code: "BROKER_REJECTED" }]);
   expect(await s.rows(`select status from idempo_ledger`)).toEqual([{ status: "failed" }]);
   expect(await s.events()).toEqual(["OrderAccepted", "OrderFailed"]);
+});
+
+test("an order is held to the max_slippage_bps that it was accepted with", async () => {
+  await using s = await stage();
+  await s.accept([1, 2]);
+  const limits = `jsonb_build_object('risk_constraints', jsonb_build_object('max_slippage_bps', case id when 1 then 4 else 5 end))`;
+  await s.db.query(`update outbox_orders set order_request_json = order_request_json || ${limits}`);
+  await s.sender.runOnce();
+  expect(await s.states()).toMatchObject([
+    { status: "aborted", last_error_code: "BROKER_REJECTED" },
+    { status: "succeeded" },
+  ]);
 });
 
 test("a failure that is known waits as failed, is pending again after its wait, and the sixth ends the order", async () => {
@@ -279,6 +291,62 @@ test("the stamp of a clock that was wrong is forgotten once its request is known
   ]);
 });
 
+test("while a request is in doubt, the stamp of a later one by a clock that has gone back does not replace its own", async () => {
+  await using s = await stage();
+  await s.accept([1]);
+  await dies(s, { departed: true });
+  await s.db.query(`update outbox_orders set last_sent_at = now() + interval '5 minutes'`);
+  s.fault("lost-before");
+  await s.sender.runOnce();
+  expect(s.sends).toHaveLength(1);
+  expect(await s.rows(`select status, last_sent_at > now() + interval '4 minutes' as kept from outbox_orders`)).toEqual(
+    [{ status: "unknown", kept: true }],
+  );
+});
+
+test("nobody can say that an order was not taken while the broker may still take its last request", async () => {
+  await using s = await stage({ broker: { dedupes: false } });
+  await s.accept([1]);
+  s.fault("lost-before");
+  await s.sender.runOnce();
+  const resolving = { id: "1", reason: "not in their books", by: "aki" } as const;
+  const refused = resolveOrder(s.db, { ...resolving, as: "not-taken" });
+  await expect(refused).rejects.toMatchObject({ code: "order-window-open", status: 409 });
+  const { retryAfterSeconds } = (await refused.catch((error) => error)) as { retryAfterSeconds: number };
+  expect(retryAfterSeconds).toBeGreaterThan(1);
+  expect(retryAfterSeconds).toBeLessThanOrEqual(s.broker.windowMs / 1_000);
+  expect(await s.rows(`select status from outbox_orders union all select "as" from order_resolutions`)).toEqual([
+    { status: "unknown" },
+  ]);
+  await s.db.query(`update outbox_orders set window_ends_at = clock_timestamp()`);
+  expect(await resolveOrder(s.db, { ...resolving, as: "not-taken" })).toMatchObject({ status: "pending" });
+});
+
+test("that an order was taken can be said at once, and of a broker that promises no window both can", async () => {
+  await using s = await stage({ broker: { dedupes: false } });
+  const unpromising = sendOrders({ ...s, broker: { ...s.broker, windowMs: 0 } });
+  const said = { reason: "their books", by: "aki" };
+  await s.accept([1]);
+  s.fault("lost-after", "lost-before");
+  await s.sender.runOnce();
+  expect(await resolveOrder(s.db, { ...said, id: "1", as: "taken" })).toMatchObject({ status: "succeeded" });
+  await s.accept([2]);
+  await unpromising.runOnce();
+  expect(await resolveOrder(s.db, { ...said, id: "2", as: "not-taken" })).toMatchObject({ status: "pending" });
+});
+
+test("the window of a request in doubt is not cut short by one that was sent after it", async () => {
+  await using s = await stage();
+  await s.accept([1]);
+  await dies(s, { departed: true });
+  await s.db.query(`update outbox_orders set window_ends_at = now() + interval '1 hour'`);
+  s.fault("lost-before");
+  await s.sender.runOnce();
+  expect(s.sends).toHaveLength(1);
+  const [{ kept }] = await s.rows(`select window_ends_at > now() + interval '50 minutes' as kept from outbox_orders`);
+  expect(kept).toBe(true);
+});
+
 test("an order that a person says was not taken is sent, also when its attempts were used up", async () => {
   await using s = await stage({ broker: { dedupes: false } });
   await s.accept([1]);
@@ -294,7 +362,14 @@ test("an order that a person says was not taken is sent, also when its attempts 
 test("while all trading is halted, what a dead sender may have sent is asked about, and not sent again", async () => {
   await using s = await stage({ broker: { dedupes: false } });
   await s.accept([1, 2]);
-  const order = { instrument: "USDJPY", side: "BUY", qty: "1.50", price: null, timeInForce: "IOC" } as const;
+  const order = {
+    instrument: "USDJPY",
+    side: "BUY",
+    qty: "1.50",
+    price: null,
+    timeInForce: "IOC",
+    maxSlippageBps: null,
+  } as const;
   const about = { stampedAt: s.paper.clock(), signal: AbortSignal.timeout(60_000) };
   await s.paper.send({ ...order, clientOrderId: clientOrderId("shop", "key-1") }, about);
   await dies(s, { departed: true });
@@ -388,6 +463,150 @@ test("a sender whose order another has taken over sends nothing and writes nothi
   expect(s.sends).toEqual([]);
 });
 
+test("a sender whose lease has lapsed sends nothing, also when nobody has taken the order over yet", async () => {
+  await using s = await stage();
+  await s.accept([1]);
+  const round = await sentAfter(s, () => s.db.query(`update outbox_orders set lease_until = clock_timestamp()`));
+  expect(round).toMatchObject({ claimed: 1, leaseLost: 1 });
+  expect(s.sends).toEqual([]);
+});
+
+test("the lease begins anew with the request, however much of it had passed", async () => {
+  let left: unknown;
+  await using s = await stage({
+    broker: {
+      async send(order, options) {
+        [left] = await s.rows(
+          `select lease_until > clock_timestamp() + interval '1 minute' as whole from outbox_orders`,
+        );
+        return s.paper.send(order, options);
+      },
+    },
+  });
+  await s.accept([1]);
+  await sentAfter(s, () => s.db.query(`update outbox_orders set lease_until = clock_timestamp() + interval '50 s'`));
+  expect(left).toEqual({ whole: true });
+});
+
+test("since when an order is in doubt, and when it was first sent, stay as they are while it is asked about and sent again", async () => {
+  await using s = await stage();
+  await s.accept([1]);
+  s.fault("lost-before", "lost-before");
+  await s.sender.runOnce();
+  const since = `select in_doubt_since, first_sent_at from outbox_orders`;
+  await s.db.query(
+    `update outbox_orders set in_doubt_since = in_doubt_since - interval '1 hour', first_sent_at = first_sent_at - interval '1 hour'`,
+  );
+  const before = await s.rows(since);
+  await s.makeDue();
+  await s.asker.runOnce();
+  await s.sender.runOnce();
+  expect(s.sends).toHaveLength(2);
+  expect(await s.rows(since)).toEqual(before);
+  const find = async () => ({ kind: "unknown", why: "no idea" }) as const;
+  await s.makeDue();
+  await askBroker({ ...s, broker: { ...s.broker, find } }).runOnce();
+  expect(await s.rows(`select status, asked from outbox_orders`)).toEqual([{ status: "unknown", asked: 3 }]);
+  expect(await s.rows(since)).toEqual(before);
+});
+
+test("a broker that dedupes is not sent an order again before its wait is over", async () => {
+  await using s = await stage({ settings: { backoff: { waitsMs: [3_600_000, 1] } } });
+  await s.accept([1]);
+  s.fault("lost-before");
+  await s.sender.runOnce();
+  await s.makeDue();
+  await s.asker.runOnce();
+  expect(await s.steps()).toBe("pending>sending>unknown");
+});
+
+test("an order that somebody asks about is asked about by nobody else, and one who lost it changes nothing", async () => {
+  const taken = { kind: "not-yet" } as const;
+  await using s = await stage({
+    broker: {
+      async find() {
+        expect(await s.asker.runOnce()).toMatchObject({ claimed: 0 });
+        await s.db.query(`update outbox_orders set lease_epoch = lease_epoch + 1, locked_by = 'another'`);
+        return taken;
+      },
+    },
+  });
+  await s.accept([1]);
+  s.fault("lost-before");
+  await s.sender.runOnce();
+  await s.makeDue();
+  expect(await s.asker.runOnce()).toMatchObject({ claimed: 1, leaseLost: 1 });
+  expect(await s.rows(`select status, locked_by, lease_until is not null as held from outbox_orders`)).toEqual([
+    { status: "unknown", locked_by: "another", held: true },
+  ]);
+});
+
+test("a question that fails for a reason of ours frees no lease but its own", async () => {
+  await using s = await stage({
+    broker: {
+      async find() {
+        await s.db.query(`update outbox_orders set lease_epoch = lease_epoch + 1, locked_by = 'another'`);
+        throw new Error("a defect");
+      },
+    },
+  });
+  await s.accept([1]);
+  s.fault("lost-before");
+  await s.sender.runOnce();
+  await s.makeDue();
+  expect(await s.asker.runOnce()).toMatchObject({ claimed: 1, leaseLost: 1 });
+  expect(await s.rows(`select locked_by, lease_until is not null as held from outbox_orders`)).toEqual([
+    { locked_by: "another", held: true },
+  ]);
+});
+
+test("whatever goes wrong with an order in doubt leaves it in doubt", async () => {
+  const find = async () => {
+    throw new Error("a defect");
+  };
+  await using s = await stage({ broker: { find } });
+  await s.accept([1]);
+  await dies(s, { departed: true });
+  await s.sender.runOnce();
+  expect(await s.states()).toMatchObject([{ status: "unknown", last_error_code: "INTERNAL_ERROR" }]);
+});
+
+test("halted, or cancelled, before it is sent again: what may be at the broker from before stays in doubt", async () => {
+  await using s = await stage();
+  await s.accept([1]);
+  await dies(s, { departed: true });
+  await s.trade("halt");
+  await s.sender.runOnce();
+  expect(await s.states()).toMatchObject([{ status: "unknown" }]);
+  await s.trade("active");
+  await s.db.query(`update outbox_orders set status = 'sending', lease_until = now()`);
+  await cancelOrder({ db: s.db, onAborted: () => {}, onRequested: () => {} })({
+    caller: "shop",
+    idempotencyKey: "key-1",
+  });
+  await s.db.query(`update cancel_requests set status = 'sending', lease_until = now() + interval '1 hour'`);
+  await s.sender.runOnce();
+  expect(await s.states()).toMatchObject([{ status: "unknown" }]);
+  expect(s.sends).toEqual([]);
+});
+
+test("a person's word waits for whoever has the order in hand, and then counts by what that one has left", async () => {
+  await using s = await stage({ broker: { dedupes: false } });
+  await s.accept([1]);
+  s.fault("lost-before");
+  await s.sender.runOnce();
+  await s.db.query(`update outbox_orders set window_ends_at = now()`);
+  const sender = await s.db.connect();
+  await sender.query(`begin; update outbox_orders set window_ends_at = now() + interval '1 hour'`);
+  const resolved = resolveOrder(s.db, { id: "1", as: "not-taken", reason: "not in their books", by: "aki" });
+  resolved.catch(() => {});
+  const waits = `select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`;
+  await until("it waits", async () => (await s.rows(waits)).length === 1);
+  await sender.query("commit");
+  sender.release();
+  await expect(resolved).rejects.toMatchObject({ code: "order-window-open" });
+});
+
 test("a sender that stands still between the last look and the first byte sends nothing", async () => {
   const departed = () => void Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 600);
   // By then the lease has less left than a request may take, and still so much that nobody else has the order.
@@ -469,6 +688,7 @@ test("an order of another broker is neither sent nor asked about, however long i
   await cancel({ caller: "shop", idempotencyKey: "key-3" });
   const before = await s.rows(`select * from outbox_orders order by id`);
   for (const each of [s.sender, s.asker, cancelOrders(s)]) expect(await each.runOnce()).toMatchObject({ claimed: 0 });
+  await askAboutDoubts(s);
   await reconcile(s);
   expect(await s.rows(`select * from outbox_orders order by id`)).toEqual(before);
   expect({ asked, sends: s.sends }).toEqual({ asked: [], sends: [] });

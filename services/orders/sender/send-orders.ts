@@ -97,7 +97,7 @@ export function sendOrders({ db, broker, settings, tell, onError, ...waking }: S
     const askedAt = performance.now();
     // From here on the database may say that it is in doubt. As long as nothing is sent, we know better.
     const after = doubt === "none" ? "cleared" : doubt;
-    const left = await letGo(db, { order, stampedAt, leaseMs }).catch(onError);
+    const left = await letGo(db, { order, stampedAt, windowMs: broker.windowMs, leaseMs }).catch(onError);
     if (!left) return unsent({ order, doubt: after }, "the database did not answer before it was sent", pollMs);
     if (left === "lost") return { kind: "settled", won: false };
     if (left === "halted") return unsent({ order, doubt }, "trading is halted", haltedMs);
@@ -190,11 +190,7 @@ const givenUp = ({ claim, lastErrorCode }: HeldOrder): End => ({
   why: `given up after ${claim.attempt - 1} attempts; the broker has not taken it`,
 });
 
-const brokerOrder = ({ clientOrderId, instrument, side, qty, price, timeInForce }: HeldOrder): BrokerOrder => ({
-  clientOrderId,
-  instrument,
-  side,
-  qty,
-  price,
-  timeInForce,
-});
+const brokerOrder = (order: HeldOrder): BrokerOrder => {
+  const { clientOrderId, instrument, side, qty, price, timeInForce, maxSlippageBps } = order;
+  return { clientOrderId, instrument, side, qty, price, timeInForce, maxSlippageBps };
+};

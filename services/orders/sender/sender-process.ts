@@ -32,7 +32,8 @@ function reach(reached: Step): void {
   process.kill(process.pid, signal);
 }
 
-const http = openHttpBroker({ url: new URL(options.brokerUrl), secret, dedupes, windowMs, marginMs: 200 });
+const url = new URL(options.brokerUrl);
+const http = openHttpBroker({ url, secret, dedupes, windowMs, limitsSlippage: false, marginMs: 200 });
 const broker: Broker = {
   ...http,
   clock() {

@@ -16,8 +16,11 @@ export interface OrderRow {
   readonly qty: string;
   readonly price: string | null;
   readonly timeInForce: "IOC" | "FOK" | "GTC";
+  readonly maxSlippageBps: number | null;
   /** Bytes may be out, and what the broker made of them is not known. */
   readonly inDoubt: boolean;
+  /** Since when, to the microsecond: a Date would round it. */
+  readonly inDoubtSince: string | null;
   /** The timestamp of the last request, by the broker's clock. */
   readonly lastSentAt: Date | null;
   readonly lastErrorCode: ReasonCode | null;
@@ -31,8 +34,10 @@ export type HeldOrder = Claimed<OrderRow>;
 
 const read = `c.id::text as id, c.client_order_id as "clientOrderId", c.idempotency_key as "idempotencyKey", c.instrument,
   c.side, c.qty::text as qty, c.price::text as price, c.order_request_json ->> 'time_in_force' as "timeInForce",
-  c.in_doubt_since is not null as "inDoubt", c.last_sent_at as "lastSentAt", c.last_error_code as "lastErrorCode",
-  c.asked, c.headers, (extract(epoch from clock_timestamp() - c.created_at) * 1000)::float8 as "ageMs"`;
+  (c.order_request_json -> 'risk_constraints' ->> 'max_slippage_bps')::int as "maxSlippageBps",
+  c.in_doubt_since is not null as "inDoubt", c.in_doubt_since::text as "inDoubtSince", c.last_sent_at as "lastSentAt",
+  c.last_error_code as "lastErrorCode", c.asked, c.headers,
+  (extract(epoch from clock_timestamp() - c.created_at) * 1000)::float8 as "ageMs"`;
 
 const outboxOrders = claims<OrderRow>({
   table: "outbox_orders",
@@ -61,11 +66,20 @@ const doubtsOfTheDead = {
   first: "lease_until",
 };
 
-/** Takes orders to ask about them: that is no attempt to send, and is not counted as one. */
+interface Doubts {
+  /** Of the statement. */
+  readonly name: string;
+  readonly due: string;
+  readonly first: string;
+  /** What `due` names as $5 and on. */
+  readonly values?: readonly unknown[];
+}
+
+/** Takes orders to ask about them, the longest in doubt first: that is no attempt to send, and is not counted as one. */
 async function claimDoubts(
   db: Db,
   { limit, leaseMs, worker, queue }: ClaimRequest,
-  { name, due, first }: { readonly name: string; readonly due: string; readonly first: string },
+  { name, due, first, values = [] }: Doubts,
 ): Promise<HeldOrder[]> {
   const { rows } = await statement<OrderRow & { epoch: string; attempt: number }>(db, {
     name,
@@ -81,8 +95,8 @@ claimed as (
    where id = any(array(select id from due))
   returning *
 )
-select c.lease_epoch::text as epoch, c.attempts as attempt, ${read} from claimed c`,
-    values: [limit, worker, leaseMs, queue],
+select c.lease_epoch::text as epoch, c.attempts as attempt, ${read} from claimed c order by c.in_doubt_since, c.id`,
+    values: [limit, worker, leaseMs, queue, ...values],
   });
   return rows.map(({ epoch, attempt, ...row }) => ({ ...row, claim: { key: row.id, epoch, attempt } }));
 }
@@ -128,6 +142,8 @@ export interface Departure {
   readonly order: HeldOrder;
   /** What the request will be stamped with. */
   readonly stampedAt: Date;
+  /** For so long from now on the broker may take it; 0 where it promises no end. */
+  readonly windowMs: number;
   readonly leaseMs: number;
 }
 
@@ -135,7 +151,7 @@ export interface Departure {
  * The last step before the bytes: writes down that they may be out, and when. Only where the order is still ours, nothing
  * halts it and nobody wants it cancelled; the lease begins anew, so that it outlasts the request.
  */
-export async function letGo(db: Db, { order, stampedAt, leaseMs }: Departure): Promise<Leave> {
+export async function letGo(db: Db, { order, stampedAt, windowMs, leaseMs }: Departure): Promise<Leave> {
   const { key, epoch } = order.claim;
   const { rows } = await statement<{ left: boolean; halted: boolean; cancelled: boolean }>(db, {
     name: "let order go",
@@ -150,13 +166,16 @@ gone as (
          first_sent_at = coalesce(o.first_sent_at, $3),
          -- What went before and is in doubt no more counts no more: its stamp may be that of a clock that was wrong.
          last_sent_at = case when o.in_doubt_since is null then $3::timestamptz else greatest(o.last_sent_at, $3) end,
+         window_ends_at = case when $6::float8 > 0
+           then greatest(case when o.in_doubt_since is not null then o.window_ends_at end,
+                         clock_timestamp() + $6::float8 * interval '1 millisecond') end,
          lease_until = clock_timestamp() + $4::float8 * interval '1 millisecond'
    where o.id = $1 and o.status = 'sending' and o.lease_epoch = $2 and o.lease_until > clock_timestamp()
      and not (select halted or cancelled from stop)
   returning o.id
 )
 select exists (select from gone) as left, halted, cancelled from stop`,
-    values: [key, epoch, stampedAt.toISOString(), leaseMs, order.instrument],
+    values: [key, epoch, stampedAt.toISOString(), leaseMs, order.instrument, windowMs],
   });
   const [said] = rows;
   if (said?.left) return "gone";
@@ -219,18 +238,31 @@ export const ordersInDoubt: Claims<OrderRow> = {
   },
 };
 
-/** All orders in doubt at this broker are due now: for a reconciliation, which asks about every one. */
-export async function makeDoubtsDue(db: Db, adapter: string): Promise<void> {
-  await statement(db, {
-    name: "make doubts due",
-    text: `update outbox_orders set next_retry_at = clock_timestamp()
-            where id = any(array(select id from outbox_orders
-                                  where status = 'unknown' and adapter = $1 and next_retry_at > statement_timestamp()
-                                  order by next_retry_at limit 10000 for update skip locked))`,
-    values: [adapter],
-  });
+/**
+ * The orders that are in doubt now, as work of one pass: each is claimed once, whenever it would be due, the longest in doubt
+ * first. What comes into doubt meanwhile is left to the next pass, so that this one ends.
+ */
+export async function doubtsOfOnePass(db: Db): Promise<Claims<OrderRow>> {
+  const { rows } = await db.query<{ at: string }>(`select clock_timestamp()::text as at`);
+  const startedAt = rows[0]?.at;
+  // The last one that was claimed. Its place in this order stays the same for as long as it is in doubt.
+  let last = { since: "-infinity", id: "0" };
+  return {
+    ...ordersInDoubt,
+    async claim(db, request) {
+      const claimed = await claimDoubts(db, request, {
+        name: "claim doubts of one pass",
+        due: `status = 'unknown' and (in_doubt_since, id) > ($5::timestamptz, $6::bigint) and in_doubt_since <= $7::timestamptz
+     and (lease_until is null or lease_until <= statement_timestamp())`,
+        first: "in_doubt_since, id",
+        values: [last.since, last.id, startedAt],
+      });
+      const latest = claimed.at(-1);
+      if (latest) last = { since: latest.inDoubtSince as string, id: latest.id };
+      return claimed;
+    },
+  };
 }
-
 /**
  * Gives an order in doubt to the senders, as if the one who had it had died: the next claim takes it, counts the attempt, and
  * asks once more before it sends. For brokers that dedupe, and only for those.

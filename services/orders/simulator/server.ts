@@ -69,7 +69,7 @@ export function simulator(options: SimulatorOptions): Server {
     if (isStale(timestamp)) return { status: 401, said: { code: "STALE" } };
     const before = dedupes ? book.find(sent.client_order_id) : undefined;
     if (before) return { status: 409, said: { code: "ALREADY_PROCESSED" } };
-    const order = orderOf(sent, fault === "reject");
+    const order = orderOf(sent, fault === "reject" ? "it was told to reject this one" : slippageRefusal(sent));
     book.take(order);
     return answerAfterTaking(order, fault);
   }
@@ -84,7 +84,8 @@ export function simulator(options: SimulatorOptions): Server {
       : { status: 201, said: order };
   }
 
-  function orderOf(sent: Record<string, string>, isRejected: boolean): WireOrder {
+  function orderOf(sent: Record<string, string>, rejectedFor: string | undefined): WireOrder {
+    const isRejected = rejectedFor !== undefined;
     const { client_order_id = "", instrument = "", side = "", qty = "0", price = null, time_in_force } = sent;
     const isOpen = price !== null && time_in_force === "GTC";
     return {
@@ -97,7 +98,7 @@ export function simulator(options: SimulatorOptions): Server {
       price: isOpen || isRejected ? null : (price ?? "100"),
       status: isRejected ? "rejected" : isOpen ? "open" : "filled",
       taken_at: new Date(now()).toISOString(),
-      ...(isRejected && { why: "it was told to reject this one" }),
+      ...(isRejected && { why: rejectedFor }),
     };
   }
 
@@ -145,6 +146,12 @@ export function simulator(options: SimulatorOptions): Server {
   server.keepAliveTimeout = 0;
   return server;
 }
+
+// What it fills orders at the market's price at is so far from the middle of its market.
+const slippageBps = 5;
+
+const slippageRefusal = ({ max_slippage_bps: max }: { readonly max_slippage_bps?: unknown }): string | undefined =>
+  typeof max === "number" && max < slippageBps ? "the market is further away than max_slippage_bps" : undefined;
 
 function tell(response: ServerResponse, answer: Reply, at: Date): void {
   if (!answer) {

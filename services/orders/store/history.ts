@@ -13,16 +13,24 @@ export interface OrderStep {
   readonly by: string;
 }
 
+export interface HistoryPage {
+  readonly id: string;
+  /** Only if the order is this caller's. */
+  readonly caller?: string | undefined;
+  readonly after: number;
+  readonly limit: number;
+}
+
 /** Oldest first. */
-export async function selectHistory(
-  db: Queryable,
-  { id, after, limit }: { readonly id: string; readonly after: number; readonly limit: number },
-): Promise<OrderStep[]> {
+export async function selectHistory(db: Queryable, { id, caller, after, limit }: HistoryPage): Promise<OrderStep[]> {
   const { rows } = await db.query<OrderStep>({
     name: "select order history",
     text: `select place, from_status as "from", to_status as "to", attempt, code, detail, ${utcText("at")} as at, by
-             from order_status_history where order_row_id = $1 and place > $2 order by place limit $3`,
-    values: [id, after, limit],
+             from order_status_history
+            where order_row_id = $1 and place > $2
+              and ($4::text is null or exists (select from outbox_orders o where o.id = $1 and o.caller = $4))
+            order by place limit $3`,
+    values: [id, after, limit, caller ?? null],
   });
   return rows;
 }

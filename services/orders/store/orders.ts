@@ -71,9 +71,12 @@ export interface LockedOrder {
   readonly id: string;
   readonly status: OrderStatus;
   readonly reason_code: ReasonCode | null;
+  /** For so long the broker may still take the last request; null where it promises no end, or nothing was sent. */
+  readonly window_left_ms: number | null;
 }
 
-const decisive = "id::text as id, status, last_error_code as reason_code";
+const decisive = `id::text as id, status, last_error_code as reason_code,
+  (extract(epoch from window_ends_at - clock_timestamp()) * 1000)::float8 as window_left_ms`;
 
 export async function lockOrderOfKey(
   tx: Tx,
@@ -96,11 +99,12 @@ export async function lockOrder(tx: Tx, id: string): Promise<LockedOrder | undef
   return rows[0];
 }
 
-export async function selectOrder(db: Queryable, id: string): Promise<OrderRow | undefined> {
+/** Only if it is the caller's, where one is named. */
+export async function selectOrder(db: Queryable, id: string, caller?: string): Promise<OrderRow | undefined> {
   const { rows } = await db.query<OrderRow>({
     name: "select order",
-    text: `select ${shownOrder} from outbox_orders o where o.id = $1`,
-    values: [id],
+    text: `select ${shownOrder} from outbox_orders o where o.id = $1 and ($2::text is null or o.caller = $2)`,
+    values: [id, caller ?? null],
   });
   return rows[0];
 }
@@ -112,6 +116,7 @@ export interface Listed {
 }
 
 export interface OrderFilter {
+  readonly caller?: string | undefined;
   readonly status?: OrderStatus;
   readonly instrument?: string;
   readonly order_id?: string;
@@ -124,10 +129,11 @@ export interface OrderFilter {
 
 /** Newest first. Only what is asked for stands in the statement, so that each has an index that fits it. */
 export async function selectOrders(db: Queryable, filter: OrderFilter): Promise<OrderRow[]> {
-  const { status, instrument, order_id, from, to, after, limit } = filter;
+  const { caller, status, instrument, order_id, from, to, after, limit } = filter;
   const values: unknown[] = [];
   const value = (given: unknown) => `$${values.push(given)}`;
   const where = [
+    ...(caller === undefined ? [] : [`o.caller = ${value(caller)}`]),
     // One of six words, each its own statement: a partial index is found only by the word itself.
     ...(status === undefined ? [] : [`o.status = '${status}'`]),
     ...(instrument === undefined ? [] : [`o.instrument = ${value(instrument)}`]),
@@ -147,14 +153,15 @@ export async function selectOrders(db: Queryable, filter: OrderFilter): Promise<
 /** What waits for an answer of the broker, or for a person; the longest in doubt first. */
 export async function selectUnresolved(
   db: Queryable,
-  { after, limit }: { readonly after: Listed | undefined; readonly limit: number },
+  { caller, after, limit }: Pick<OrderFilter, "caller" | "after" | "limit">,
 ): Promise<OrderRow[]> {
   const { rows } = await db.query<OrderRow>({
     name: "select unresolved",
     text: `select ${shownOrder} from outbox_orders o
             where o.status = 'unknown' and (o.in_doubt_since, o.id) > ($1::timestamptz, $2::bigint)
+              and ($4::text is null or o.caller = $4)
             order by o.in_doubt_since, o.id limit $3`,
-    values: [after?.created_at ?? "-infinity", after?.id ?? "0", limit],
+    values: [after?.created_at ?? "-infinity", after?.id ?? "0", limit, caller ?? null],
   });
   return rows;
 }

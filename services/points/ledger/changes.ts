@@ -22,6 +22,8 @@ export interface Grant extends Asked {
   readonly amount: bigint;
   /** Null: never. */
   readonly expiresAt: Time | null;
+  /** It is booked at this time or later, whatever the clock says: the clock of a server that failed since may have been ahead. */
+  readonly notBefore?: Time | undefined;
 }
 
 export interface Spend extends Asked {

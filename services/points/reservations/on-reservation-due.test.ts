@@ -26,6 +26,21 @@ test("granted at its time, once, with the lot's end and where it comes from; and
   expect(event_type).toBe("PointsGranted");
 });
 
+test("when the database's clock goes back between hand-over and grant, the grant is booked at the reservation's time", async () => {
+  await using t = await setup();
+  const many = await Promise.all([t.reserve(), t.reserve(), t.reserve({ user: "u_2" })]);
+  await t.scheduler().lookOnce();
+  // As by the clock of a server that was an hour ahead, and has failed since; each for a time of its own.
+  for (const [place, { id }] of many.entries())
+    await t.db.query(
+      `update point_reservations set execute_at = now() + $2 * interval '20 min', sent_at = now() + interval '1 hour' where id = $1`,
+      [id, place + 1],
+    );
+  await t.work(await t.dueEvents());
+  expect(await t.statuses()).toEqual({ DONE: 3 });
+  expect(await t.audit()).toEqual([]);
+});
+
 test("the same message ten times, in one batch, one after the other and in many processes at once, is one grant", async () => {
   await using t = await setup();
   await t.reserve();
@@ -42,6 +57,20 @@ test("the same message ten times, in one batch, one after the other and in many 
   expect(await t.work([event])).toEqual(["done"]);
   expect(await t.balanceOf("u_1")).toBe(100n);
   expect(await t.statuses()).toEqual({ DONE: 1 });
+});
+
+test("of a reservation that was cancelled, or that nobody has taken up, nothing is granted", async () => {
+  await using t = await setup();
+  await t.reserve();
+  await t.scheduler().lookOnce();
+  const [event] = await t.dueEvents();
+  if (!event) throw new Error("nothing was due");
+  for (const status of ["CANCELLED", "PENDING"]) {
+    await t.db.query(`update point_reservations set status = $1, sent_at = null`, [status]);
+    await t.db.query(`delete from processed_events`);
+    expect(await t.work([event])).toEqual(["done"]);
+    expect([await t.balanceOf("u_1"), await t.statuses()]).toEqual([0n, { [status]: 1 }]);
+  }
 });
 
 test("what would overflow is FAILED with the reason and told once; redriven when there is room, it is granted", async () => {

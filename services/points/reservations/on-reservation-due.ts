@@ -68,7 +68,8 @@ function found(locked: ReadonlyMap<string, DueReservation>, id: string): DueRese
   return reservation;
 }
 
-const entryOf = ({ id, userId, amount, expiresAt, reason }: DueReservation): Entry => ({
+/** Whoever handed it over has seen by the database's clock that its time had come. */
+const entryOf = ({ id, userId, amount, executeAt, expiresAt, reason }: DueReservation): Entry => ({
   change: {
     kind: "GRANT",
     id: randomUUIDv7(),
@@ -76,6 +77,7 @@ const entryOf = ({ id, userId, amount, expiresAt, reason }: DueReservation): Ent
     userId,
     amount,
     expiresAt,
+    notBefore: executeAt,
     reason: reason ?? undefined,
     source: "reservation",
     sourceId: id,

@@ -132,6 +132,12 @@ test("what the worker has not ended within an hour it is told again, by the same
   expect(await one.lookOnce()).toBe(1);
   expect(await events()).toEqual([{ ...told, status: "IN_FLIGHT" }]);
   await t.db.query(`update outbox_events set status = 'PENDING', lease_until = null`);
+  // Given up by the relay: an operator's to redrive.
+  await t.db.query(`update outbox_events set status = 'FAILED', attempt_count = 10`);
+  await hourPasses();
+  expect(await one.lookOnce()).toBe(1);
+  expect(await events()).toEqual([{ ...told, status: "FAILED" }]);
+  await t.db.query(`update outbox_events set status = 'PENDING', attempt_count = 0`);
   // Published, and never heard of.
   await t.db.query(`update outbox_events set status = 'PUBLISHED', published_at = now()`);
   await hourPasses();
@@ -147,7 +153,7 @@ test("what the worker has not ended within an hour it is told again, by the same
   await hourPasses();
   expect(await one.lookOnce()).toBe(0);
   expect(await t.balanceOf("u_1")).toBe(100n);
-  expect(await t.rows(`select attempt_count from point_reservations`)).toEqual([{ attempt_count: 5 }]);
+  expect(await t.rows(`select attempt_count from point_reservations`)).toEqual([{ attempt_count: 6 }]);
 });
 
 test("a scheduler outlives a database that goes away, and goes on when it is back", async () => {

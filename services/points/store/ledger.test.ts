@@ -146,6 +146,18 @@ async function lotsRead(db: Db): Promise<bigint> {
   return rows[0].idx_tup_fetch;
 }
 
+test("points that a hold gives back are spent in the same breath, together with those that it never had", async () => {
+  await using t = await setup();
+  await t.add("u", 8n);
+  await t.add("u", 2n);
+  await t.hold("u", 8n);
+  await t.age("1 hour");
+  // The hold has ended and nobody has booked that yet: the balance is 2.
+  expect(await t.rows(`select balance, held from point_root`)).toEqual([{ balance: 2n, held: 8n }]);
+  expect((await t.sub("u", 10n)).json).toMatchObject({ balance: "0" });
+  expect(await t.audit()).toEqual([]);
+});
+
 test("more lots than are booked at once may run out together: none of it is spent, and all of it is booked in the end", async () => {
   await using t = await setup();
   await Promise.all(Array.from({ length: 250 }, () => t.add("u", 1n, { expiresAt: inSeconds(600) })));

@@ -40,7 +40,8 @@ export type Booked =
  * second finds the first. Keep it to some hundreds at once: their users wait meanwhile.
  */
 export async function book(tx: Tx, entries: readonly Entry[]): Promise<readonly Booked[]> {
-  const roots = await lockRoots(tx, await usersConcerned(tx, changesOf(entries)));
+  const wanted = changesOf(entries);
+  const roots = await lockRoots(tx, await usersConcerned(tx, wanted), wanted);
   const known = await selectKnown(tx, entries);
   const fresh = firstOfEachKey(entries.filter((_, place) => known[place] === undefined));
   const changes = changesOf([...fresh.values()]);

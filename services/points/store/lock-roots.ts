@@ -48,20 +48,40 @@ export const transactionsNamed = (changes: readonly Change[]): string[] =>
 const inOrder = (names: readonly string[]): string[] => [...new Set(names)].sort();
 
 /** A user's row while it is locked, and the time from then on: by the database's clock, should that step back never before
- * the last change. */
+ * the last change, nor before the time that a grant was promised for. */
 export interface LockedRoot extends Omit<Root, "updatedAt"> {
   readonly at: Time;
 }
 
 export const lockText = `
 select r.user_id as "userId", r.balance, r.held, r.version,
-       ${timeText("greatest(date_trunc('milliseconds', clock_timestamp()), r.updated_at)")} as at
-  from unnest($1::text[]) as i(user_id)
+       ${timeText("greatest(date_trunc('milliseconds', clock_timestamp()), r.updated_at, i.not_before)")} as at
+  from unnest($1::text[], $2::timestamptz[]) as i(user_id, not_before)
  cross join lateral (select r.user_id, r.balance, r.held, r.version, r.updated_at from point_root r
                       where r.user_id = i.user_id limit 1 for update) r`;
 
-/** Those who have a row, in the order given. */
-export async function lockRoots(tx: Tx, userIds: readonly string[]): Promise<LockedRoot[]> {
-  const { rows } = await tx.query<LockedRoot>({ name: "lock point roots", text: lockText, values: [userIds] });
+/** Those who have a row, in the order given; with the time that the changes can be booked at. */
+export async function lockRoots(
+  tx: Tx,
+  userIds: readonly string[],
+  changes: readonly Change[] = [],
+): Promise<LockedRoot[]> {
+  const earliest = notBeforeByUser(changes);
+  const { rows } = await tx.query<LockedRoot>({
+    name: "lock point roots",
+    text: lockText,
+    values: [userIds, userIds.map((userId) => earliest.get(userId) ?? null)],
+  });
   return rows;
+}
+
+/** The latest of each user's. */
+function notBeforeByUser(changes: readonly Change[]): ReadonlyMap<string, Time> {
+  const earliest = new Map<string, Time>();
+  for (const change of changes) {
+    if (!("notBefore" in change) || change.notBefore === undefined) continue;
+    const before = earliest.get(change.userId);
+    if (before === undefined || before < change.notBefore) earliest.set(change.userId, change.notBefore);
+  }
+  return earliest;
 }

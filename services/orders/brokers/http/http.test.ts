@@ -19,7 +19,7 @@ async function open({ dedupes = true, args = [], slowMs = 300 }: Wanted = {}) {
   const { url, secret } = simulator;
   const drifts: number[] = [];
   const onDrift = (ms: number) => void drifts.push(ms);
-  const broker = openHttpBroker({ url, secret, dedupes, windowMs, onDrift });
+  const broker = openHttpBroker({ url, secret, dedupes, windowMs, limitsSlippage: true, onDrift });
   return {
     simulator,
     broker,
@@ -64,7 +64,7 @@ test("a connection that is cut after the bytes have left is unknown", async () =
   await once(server, "listening");
   stage.defer(() => void server.close());
   const url = new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
-  const broker = stage.use(openHttpBroker({ url, secret: "s", dedupes: true, windowMs }));
+  const broker = stage.use(openHttpBroker({ url, secret: "s", dedupes: true, windowMs, limitsSlippage: true }));
   const outcome = await broker.send(anOrder(), { stampedAt: new Date(), signal: patient() });
   expect(outcome).toMatchObject({ kind: "unknown", code: "BROKER_TIMEOUT" });
 });
@@ -84,7 +84,7 @@ test.each([
   await once(server, "listening");
   stage.defer(() => void server.close());
   const url = new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
-  const broker = stage.use(openHttpBroker({ url, secret: "s", dedupes: true, windowMs }));
+  const broker = stage.use(openHttpBroker({ url, secret: "s", dedupes: true, windowMs, limitsSlippage: true }));
   const order = anOrder();
   expect((await broker.send(order, { stampedAt: new Date(), signal: patient() })).kind).toBe("unknown");
   const longAgo = new Date(0);
@@ -106,7 +106,7 @@ test("an answer without end is cut off, and is unknown", async () => {
   await once(server, "listening");
   stage.defer(() => void server.close());
   const url = new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
-  const broker = stage.use(openHttpBroker({ url, secret: "s", dedupes: true, windowMs }));
+  const broker = stage.use(openHttpBroker({ url, secret: "s", dedupes: true, windowMs, limitsSlippage: true }));
   const outcome = await broker.send(anOrder(), { stampedAt: new Date(), signal: patient() });
   expect(outcome).toMatchObject({ kind: "unknown", why: expect.stringContaining("longer than") });
 });
@@ -114,9 +114,24 @@ test("an answer without end is cut off, and is unknown", async () => {
 test("a broker that promises no window is never believed not to have an order", async () => {
   await using stage = await open({ dedupes: false });
   const { url, secret } = stage.simulator;
-  await using careless = openHttpBroker({ url, secret, dedupes: false, windowMs: 0 });
+  await using careless = openHttpBroker({ url, secret, dedupes: false, windowMs: 0, limitsSlippage: true });
   const longAgo = { lastSentAt: new Date(0), signal: patient() };
   expect(await careless.find("tdk-nobody", longAgo)).toMatchObject({ kind: "unknown" });
+});
+
+test("a broker that does not limit slippage is not even sent an order at the market's price that is to be limited", async () => {
+  await using stage = await open();
+  const { url, secret } = stage.simulator;
+  await using careless = openHttpBroker({ url, secret, dedupes: true, windowMs, limitsSlippage: false });
+  const send = (more: Parameters<typeof anOrder>[0]) =>
+    careless.send(anOrder(more), { stampedAt: careless.clock(), signal: patient() });
+  expect(await send({ maxSlippageBps: 10_000 })).toMatchObject({
+    kind: "rejected",
+    why: expect.stringMatching(/^not sent: /),
+  });
+  expect(stage.simulator.entries()).toEqual([]);
+  expect(await send({ maxSlippageBps: 0, price: "100" })).toMatchObject({ kind: "taken" });
+  expect(await send({})).toMatchObject({ kind: "taken" });
 });
 
 test("a broker's clock that is hours ahead is noticed at the first answer and allowed for", async () => {

@@ -4,7 +4,7 @@
  */
 import { randomUUID } from "node:crypto";
 import { describeError } from "@todoke/kernel/worker";
-import type { Broker, BrokerResult } from "../index.ts";
+import type { Broker, BrokerResult, SendOutcome } from "../index.ts";
 import { neverOrNotYet, outcomeOfOrder, resultOf } from "../wire.ts";
 import { notFoundAt, orderIn, outcomeOfFailedSend, outcomeOfSend, saidIn, unread } from "./answers.ts";
 import { measureDrift } from "./drift.ts";
@@ -17,10 +17,19 @@ export interface HttpBrokerOptions {
   readonly dedupes: boolean;
   /** For so long after its timestamp the broker may take an order; 0 where it promises nothing. */
   readonly windowMs: number;
+  /** Whether it holds orders to their max_slippage_bps. */
+  readonly limitsSlippage: boolean;
   readonly marginMs?: number;
   /** Told after every answer: the broker's clock minus ours. */
   readonly onDrift?: (driftMs: number) => void;
 }
+
+/** Orders are refused for this when they come in; one that was taken in under other settings ends here, unsent. */
+const slippageNotLimited: SendOutcome = {
+  kind: "rejected",
+  why: "not sent: the broker does not hold orders to max_slippage_bps (ORDERS_BROKER_LIMITS_SLIPPAGE)",
+  evidence: "",
+};
 
 interface Call {
   readonly method: string;
@@ -32,7 +41,7 @@ interface Call {
 }
 
 export function openHttpBroker(options: HttpBrokerOptions): Broker {
-  const { url, secret, dedupes, windowMs, marginMs = 1_000 } = options;
+  const { url, secret, dedupes, windowMs, limitsSlippage, marginMs = 1_000 } = options;
   const connections = openConnections(url.protocol);
   const base = url.pathname.replace(/\/$/, "");
   const drift = measureDrift(options.onDrift);
@@ -64,11 +73,15 @@ export function openHttpBroker(options: HttpBrokerOptions): Broker {
   return {
     name: "http",
     dedupes,
+    windowMs: windowMs > 0 ? windowMs + marginMs : 0,
     clock: drift.clock,
 
     async send(order, { stampedAt, signal }) {
-      const { clientOrderId, timeInForce, ...rest } = order;
-      const body = JSON.stringify({ client_order_id: clientOrderId, time_in_force: timeInForce, ...rest });
+      const { clientOrderId, timeInForce, maxSlippageBps, ...rest } = order;
+      const isLimited = maxSlippageBps !== null && order.price === null;
+      if (isLimited && !limitsSlippage) return slippageNotLimited;
+      const limit = isLimited ? { max_slippage_bps: maxSlippageBps } : {};
+      const body = JSON.stringify({ client_order_id: clientOrderId, time_in_force: timeInForce, ...rest, ...limit });
       const headers = { "idempotency-key": clientOrderId };
       try {
         const answer = await call({ method: "POST", path: "/orders", body, headers, stampedAt, signal });

@@ -9,6 +9,10 @@
  *   GET    /orders/<client_order_id>  200 the order; 404 NOT_FOUND, with `at`, the broker's time
  *   DELETE /orders/<client_order_id>  200 the order, cancelled, also if it was before; 409 TOO_LATE; 404 NOT_FOUND
  *   GET    /orders?since=…&after=…    200 {orders, next}
+ *
+ * The body of POST is {client_order_id, instrument, side, qty, price, time_in_force}, with max_slippage_bps where an order at
+ * the market's price (price null) has one: a broker for which ORDERS_BROKER_LIMITS_SLIPPAGE is set answers 422 REJECTED
+ * rather than fill it at a price that is worse than the middle of its market by more than so many basis points.
  */
 import { createHmac, timingSafeEqual } from "node:crypto";
 

@@ -64,6 +64,7 @@ export async function openPaperBroker(options: PaperBrokerOptions): Promise<Brok
   return {
     name: "paper",
     dedupes: true,
+    windowMs: windowMs + marginMs,
     clock: () => new Date(Date.now() + driftMs),
     send,
 

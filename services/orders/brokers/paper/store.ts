@@ -10,8 +10,8 @@ const columns = (o: string) => `
   ${utcText(`${o}.taken_at`)} as taken_at`;
 
 /** Every instrument has one price, from 100 to 999, that never moves; whoever buys pays 5 basis points more, who sells gets 5 less. */
-const marketPrice = (o: string) =>
-  `(100 + abs(hashtext(${o}.instrument)::bigint) % 900) * case ${o}.side when 'BUY' then 1.0005 else 0.9995 end`;
+const middlePrice = (o: string) => `(100 + abs(hashtext(${o}.instrument)::bigint) % 900)`;
+const marketPrice = (o: string) => `${middlePrice(o)} * case ${o}.side when 'BUY' then 1.0005 else 0.9995 end`;
 
 export interface Entry {
   readonly order: BrokerOrder;
@@ -32,9 +32,12 @@ with sent as (
   select $1::text as client_order_id, $2::text as instrument, $3::text as side, $4::numeric as qty, $5::numeric as price,
          $6::text as time_in_force
 ),
-priced as (select s.*, ${marketPrice("s")} as market from sent s),
+priced as (
+  select s.*, ${marketPrice("s")} as market, abs(${marketPrice("s")} - ${middlePrice("s")}) * 10000 / ${middlePrice("s")} as slippage_bps
+    from sent s
+),
 filled as (
-  select p.*, case when $9::boolean then 'rejected'
+  select p.*, case when $9::boolean or p.price is null and p.slippage_bps > $10::int then 'rejected'
                    when p.price is null or case p.side when 'BUY' then p.price >= p.market else p.price <= p.market end then 'filled'
                    when p.time_in_force = 'GTC' then 'open' else 'expired' end as status
     from priced p
@@ -43,7 +46,8 @@ entered as (
   insert into paper_broker.orders (client_order_id, instrument, side, qty, filled_qty, price, status, why)
   select f.client_order_id, f.instrument, f.side, f.qty, case f.status when 'filled' then f.qty else 0 end,
          case f.status when 'filled' then f.market end, f.status,
-         case f.status when 'rejected' then 'it was told to reject this one' end
+         case when f.status <> 'rejected' then null when $9::boolean then 'it was told to reject this one'
+              else 'the market is further away than max_slippage_bps' end
     from filled f
    where clock_timestamp() <= $7::timestamptz + $8::float8 * interval '1 millisecond'
      and clock_timestamp() >= $7::timestamptz - $8::float8 * interval '1 millisecond'
@@ -56,8 +60,9 @@ select false, ${columns("o")} from paper_broker.orders o
  where o.client_order_id = $1 and not exists (select from entered)`;
 
 export async function enterOrder(db: Db, { order, stampedAt, windowMs, reject }: Entry): Promise<Entered> {
-  const { clientOrderId, instrument, side, qty, price, timeInForce } = order;
-  const values = [clientOrderId, instrument, side, qty, price, timeInForce, stampedAt.toISOString(), windowMs, reject];
+  const { clientOrderId, instrument, side, qty, price, timeInForce, maxSlippageBps } = order;
+  const asked = [clientOrderId, instrument, side, qty, price, timeInForce];
+  const values = [...asked, stampedAt.toISOString(), windowMs, reject, maxSlippageBps];
   const { rows } = await db.query<WireOrder & { is_new: boolean }>({ name: "paper enter", text: enterSql, values });
   const [row] = rows;
   // Neither entered nor seen: it was too late, or another request for it was entered a moment ago, which a new look shows.

@@ -1,6 +1,7 @@
 /** What the worker asks and writes. */
 import { randomUUIDv7 } from "node:crypto";
 import type { Tx } from "@todoke/kernel/db";
+import type { Time } from "../../ledger/account.ts";
 import { timeText } from "../../store/time.ts";
 import type { ReservationStatus } from "./reservations.ts";
 
@@ -8,13 +9,14 @@ export interface DueReservation {
   readonly id: string;
   readonly userId: string;
   readonly amount: bigint;
+  readonly executeAt: Time;
   readonly status: ReservationStatus;
   readonly expiresAt: string | null;
   readonly reason: string | null;
 }
 
 export const lockText = `
-select r.id, r.user_id as "userId", r.point_amount as amount, r.status,
+select r.id, r.user_id as "userId", r.point_amount as amount, ${timeText("r.execute_at")} as "executeAt", r.status,
        ${timeText("r.lot_expires_at")} as "expiresAt", r.reason
   from (select distinct id from unnest($1::uuid[]) as i(id) order by id) i
  cross join lateral (select * from point_reservations r where r.id = i.id limit 1 for update) r`;
