@@ -10,8 +10,7 @@ import { portsOf, providerPort, variable } from "./settings.ts";
  */
 export const devKey = "tdk_dev";
 
-const devScopes =
-  "entitlements:write+points:write+orders:write+orders:read-all+orders:resume+matchmaking:write+read";
+const devScopes = "entitlements:write+points:write+orders:write+orders:read-all+orders:resume+matchmaking:write+read";
 const devKeyEntry = `dev=${devScopes}=${hash("sha256", devKey, "hex")}`;
 
 /**

@@ -24,7 +24,7 @@ export interface ConnectionBounds {
   readonly connectionsMax: number;
 }
 
-export const defaultBounds: ConnectionBounds = { inFlightMax: 100, requestsMax: 1_000, connectionsMax: 10_000 };
+const defaultBounds: ConnectionBounds = { inFlightMax: 100, requestsMax: 1_000, connectionsMax: 10_000 };
 
 /** Node reads up to 64 KB at once, about 2,000 of the smallest requests. A client that goes on sending is cut off. */
 const ignoredMax = 2_000;

@@ -46,7 +46,7 @@ const isPart = {
   text: (text: string) => /^[^\0]{1,256}$/.test(text),
 };
 
-export type CursorPart = keyof typeof isPart;
+type CursorPart = keyof typeof isPart;
 
 /** A pattern alone would let the 30th of February pass, which the database refuses. */
 function isTime(text: string, fractionalSecondDigits: 3 | 6): boolean {

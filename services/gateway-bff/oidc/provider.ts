@@ -29,7 +29,7 @@ type Refreshed =
   /** The provider will never take this refresh token again. */
   | { readonly kind: "over" };
 
-export interface BeginOptions {
+interface BeginOptions {
   /** The provider is to ask who it is, though it may know. */
   readonly interactive?: boolean;
   /** Refuses an answer by which the user has proven it longer ago than this. */

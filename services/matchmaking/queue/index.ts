@@ -53,7 +53,7 @@ export interface Snapshot {
   readonly now: number;
 }
 
-export interface Standing {
+interface Standing {
   readonly waiting: number;
   /** How long the oldest ticket has waited. */
   readonly oldestMs?: number;
