@@ -35,9 +35,9 @@ export const keys: Command = {
 Keys are kept by each service in its own schema. It needs the databases only (DATABASE_URL or
 <SERVICE>_DATABASE_URL, else that of the \`todoke dev\` in this folder), so it works while services are down.
 
-Scopes: entitlements:write, points:write, orders:write, orders:read-all, orders:resume, matchmaking:write, read.
-The holder is the caller in every idempotency scope, so a key is replaced by a second one of the same holder:
-create, hand over, revoke the first by its id.
+Scopes: entitlements:write, points:write, orders:write, orders:read-all, orders:resume,
+matchmaking:write, read. The holder is the caller in every idempotency scope, so a key is replaced by
+a second one of the same holder: create, hand over, revoke the first by its id.
 Twice is once: where a service could not be reached, the same command again does the rest.`,
   values: {
     scopes: ["<scope,…>", "create: what the key may do"],
