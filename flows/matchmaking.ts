@@ -93,10 +93,12 @@ export async function openTown(store: Store) {
 
   async function dieAtOne(step: Step): Promise<void> {
     const doomed = await launchOne(told("kill", step));
-    let isOver = false;
-    doomed.exited.then(() => (isOver = true));
+    let code: number | null | undefined;
+    doomed.exited.then((exit) => (code = exit));
     welcome(doomed).catch(() => {}); // It may meet the step, and die, before it serves.
-    await until(`a process dies at ${step.name}`, () => isOver, { withinMs: 120_000 });
+    await until(`a process dies at ${step.name}`, () => code !== undefined, { withinMs: 120_000 });
+    // One that ended by itself, and not by a signal, could not start: it says why.
+    if (typeof code === "number") await doomed.serves();
   }
 
   const all = parts.move();

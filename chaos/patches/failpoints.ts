@@ -233,7 +233,7 @@ const matchmakingPoints: readonly Failpoint[] = [
   point(
     "cancel.made",
     "a ticket that was taken back is on record, and its player has not been answered",
-    before(`${matchmaking}/commands/cancel-ticket.ts`, "return show(name);"),
+    before(`${matchmaking}/commands/cancel-ticket.ts`, "return end ? viewOfEnded(end) : settleTicket(deps, name);"),
   ),
   point(
     "sweep.writing",

@@ -1,10 +1,12 @@
 import { EventEmitter } from "node:events";
 import type { ServerResponse } from "node:http";
 import type { Socket } from "node:net";
+import { setImmediate } from "node:timers/promises";
 import { until } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
 import { buildHttpApp } from "./app.ts";
 import { type ConnectionBounds, Connections } from "./connections.ts";
+import { notFound } from "./problems.ts";
 import { RawConnection } from "./testing/raw-http.ts";
 
 test("what waits for the answers of a connection runs once, however often it is asked for", () => {
@@ -47,6 +49,10 @@ async function setup(bounds: Partial<ConnectionBounds>) {
     reply.raw.on("close", () => seen.closed++);
     await held.promise;
     return {};
+  });
+  app.get("/refused", { schema: { operationId: "refused" } }, async () => {
+    await setImmediate();
+    throw notFound("not here");
   });
   app.get("/livez", { schema: { operationId: "livez" } }, async () => {
     seen.begun++;
@@ -109,6 +115,17 @@ test("the last request that a connection may send is answered with its end; thos
   expect(await connection.untilClosed()).toMatch(/connection: close/i);
   expect(connection.statuses).toEqual([200, 200, 200]);
   expect(server.seen.begun).toBe(3);
+});
+
+test("the last request that a connection may send is answered with its end, also when it is refused late", async () => {
+  await using server = await setup({ requestsMax: 2 });
+  await using connection = await server.open();
+
+  connection.send(get("/livez"));
+  await connection.untilAnswers(1);
+  connection.send(get("/refused"));
+
+  expect(await connection.untilClosed()).toMatch(/HTTP\/1\.1 404 [\s\S]*connection: close/i);
 });
 
 test("requests one after the other are not in flight together, however many they are", async () => {

@@ -64,11 +64,7 @@ export class Connections {
       isFull: false,
     };
     this.#pipelines.set(socket, pipeline);
-    socket.once("close", () => {
-      this.#pipelines.delete(socket);
-      // Node tells only the response that was being sent that nobody is there any more, not those queued behind it.
-      for (const response of pipeline.open) if (!response.socket) response.emit("close");
-    });
+    socket.once("close", () => this.#pipelines.delete(socket));
   }
 
   /** "refuse" closes the connection with an answer; "ignore" is a request behind that one, which gets none. */
@@ -88,6 +84,8 @@ export class Connections {
     pipeline.isFull = true;
     pipeline.requests = this.#bounds.requestsMax; // From here on only those that are ignored are counted.
     response.setHeader("connection", "close");
+    // Also where a route has put another header in its place: a request behind this one would wait for ever.
+    response.once("finish", () => response.req.socket.end());
     if (!isTooMuch) return "handle";
     this.began(response);
     return "refuse";
@@ -111,8 +109,9 @@ export class Connections {
     for (const pipeline of this.#pipelines.values()) sayLast(pipeline);
   }
 
-  get closing(): boolean {
-    return this.#closing;
+  /** Whether the answer has to say "Connection: close": the process stops, or the connection has had what it may. */
+  closesAfter(response: ServerResponse): boolean {
+    return this.#closing || this.#pipelines.get(response.req.socket)?.isFull === true;
   }
 
   /** Runs `then` once every request that was read in full is answered. Asking twice runs it once. */

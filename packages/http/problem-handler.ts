@@ -30,7 +30,7 @@ export function answerWithProblem(error: unknown, request: FastifyRequest, reply
   tellTheLog(problem, request);
   // Fastify closes the connection after any body it could not take, in case more of it comes. When it has come in full,
   // that would only cost the requests behind it their answers.
-  if (request.raw.complete && !request.server.connections.closing) reply.removeHeader("connection");
+  if (request.raw.complete && !request.server.connections.closesAfter(reply.raw)) reply.removeHeader("connection");
   if (problem.retryAfterSeconds !== undefined) reply.header("retry-after", problem.retryAfterSeconds);
   if (problem.status === 401) reply.header("www-authenticate", "Bearer");
   return reply.code(problem.status).header("content-type", problemType).send(bodyOf(problem, request.id));

@@ -25,7 +25,7 @@ export const keys: Command = {
   name: "keys",
   summary: "create, list and revoke API keys; make a pair that signs calls between services",
   usage:
-    "todoke keys create <holder> --scopes <scope,…> --services <service,…|all> | list [holder] | revoke <key id|holder> | pair <name>",
+    "todoke keys create <holder> --scopes <…> --services <…|all> | list [holder] | revoke <id|holder> | pair <name>",
   details: `
   create    a key for a back-end, shown this once; only its SHA-256 is kept
   list      the keys that are live, with their services and last use; --all: also those that are not

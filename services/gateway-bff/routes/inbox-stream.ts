@@ -73,6 +73,7 @@ export function inboxStreamRoute(app: HttpApp, deps: InboxStreamDeps): void {
         const events = await openFor(request, { ...deps, lastEventId, leave });
         reply.headers(headersIn(language)).hijack();
         const response = reply.raw.writeHead(200, reply.getHeaders() as OutgoingHttpHeaders);
+        response.flushHeaders(); // With the first event, a quiet inbox would leave its client in doubt for 15 s.
         const isLiving = () => sessionLives(request, deps.sessions);
         using _ = endingWith(isLiving, { ...deps, leave });
         await pass(events, { response, language, isLiving, leave });
