@@ -182,8 +182,8 @@ async function changeThenPublish(db: Db, rows: readonly ChangeRow[]) {
     patches: [
       {
         file: commandSql,
-        find: "where refusal is not null\norder by ordinal`;",
-        replace: "where refusal is not null`;",
+        find: 'refusedSql : ""}\norder by ordinal`;',
+        replace: 'refusedSql : ""}`;',
       },
     ],
   },

@@ -10,16 +10,16 @@ import { type Db, recordsSql, statement } from "../db/index.ts";
 import { type EventsSql, insertEventsSql } from "../outbox/index.ts";
 import type { Answer, IdempotencyKey } from "./once.ts";
 
-export interface CommandSpec {
+export interface CommandSpec<Refusal extends string = never> {
   /** The name of the prepared statement. */
   readonly name: string;
   /** A request besides its key: column name to SQL type. */
   readonly columns: Readonly<Record<string, string>>;
   /** What is read of every new request `r`, from what `join` adds to it. */
   readonly lookup?: { readonly select: string; readonly join: string };
-  /** Why a new request is not carried out, as a text; null for one that is. Over `r` and the look-up. */
-  readonly refusal?: string;
-  /** What `CommandResult.detail` says of a refused request. */
+  /** Why a new request is not carried out: refusal to condition, over the columns of the request and of the look-up. */
+  readonly refusals?: Readonly<Record<Refusal, string>>;
+  /** What `CommandResult.detail` says of a refused request: a text. */
   readonly refusalDetail?: string;
   /**
    * The service's own CTEs. They read `accepted` (the requests to carry out, with `ordinal`), and the last one is
@@ -41,7 +41,8 @@ export interface Command<Request extends object, Refusal extends string = never>
 export type CommandResult<Refusal extends string = never> =
   | (Answer & { readonly result: "first" | "replayed" })
   | { readonly result: "conflict" }
-  | (Refusal extends string ? { readonly result: Refusal; readonly detail: string | null } : never);
+  /** `detail` is there if the command has a `refusalDetail`. */
+  | (Refusal extends string ? { readonly result: Refusal; readonly detail?: string } : never);
 
 export interface KeyColumns {
   readonly scope: string;
@@ -61,7 +62,7 @@ const contentType = "application/json; charset=utf-8";
 const keptFor = "interval '24 hours'";
 
 export function command<Request extends object, Refusal extends string = never>(
-  spec: CommandSpec,
+  spec: CommandSpec<Refusal>,
 ): Command<Request, Refusal> {
   const sql = commandSql(spec);
   return {
@@ -77,7 +78,17 @@ export function command<Request extends object, Refusal extends string = never>(
   };
 }
 
-function commandSql({ columns, lookup, refusal = "null::text", refusalDetail, change, events }: CommandSpec): string {
+function commandSql(spec: CommandSpec<string>): string {
+  const { columns, lookup, refusals = {}, refusalDetail, change, events } = spec;
+  const conditions = Object.values(refusals);
+  // Inside `coalesce` the planner believes that half are refused. Of a bare condition it may believe that all are, and would
+  // then join a batch with what became of it row by row.
+  const isRefused = `coalesce(${conditions.join(" or ") || "null"}, false)`;
+  const names = Object.entries(refusals).map(([name, condition]) => `when ${condition} then '${name}'`);
+  const detail = (value: string) => (refusalDetail === undefined ? "" : `, ${value} as detail`);
+  const refusedSql = `union all
+select ordinal::int, case ${names.join(" ")} end, null, null, null, false${detail(refusalDetail ?? "")}
+  from new_requests where ${isRefused}`;
   return `
 with requests as materialized (select * from ${recordsSql("$1", { ...keyTypes, ...columns })}),
 existing_keys as materialized (
@@ -88,10 +99,10 @@ existing_keys as materialized (
              from idempotency_keys k where k.scope = r.scope and k.idem_key = r.idem_key limit 1) k
 ),
 new_requests as materialized (
-  select r.*, ${lookup ? `${lookup.select}, ` : ""}${refusal} as refusal from requests r ${lookup?.join ?? ""}
+  select r.*${lookup ? `, ${lookup.select}` : ""} from requests r ${lookup?.join ?? ""}
    where r.ordinal not in (select ordinal from existing_keys where not expired)
 ),
-accepted as materialized (select * from new_requests where refusal is null),
+accepted as not materialized (select * from new_requests where not ${isRefused}),
 delete_expired_keys as (
   delete from idempotency_keys where ctid = any(array(select key_row from existing_keys where expired)) returning scope
 ),
@@ -107,14 +118,13 @@ insert_responses as (
   })}
 )
 select ordinal::int, 'first' as result, response_status as status, '${contentType}' as "contentType",
-       response_body as body, false as replayed, null as detail
+       response_body as body, false as replayed${detail("null::text")}
   from results
 union all
 select ordinal::int, case when same_request then 'replayed' else 'conflict' end,
-       response_status, response_content_type, response_body, true, null
+       response_status, response_content_type, response_body, true${detail("null")}
   from existing_keys where not expired
-union all
-select ordinal::int, refusal, null, null, null, false, ${refusalDetail ?? "null"} from new_requests where refusal is not null
+${conditions.length > 0 ? refusedSql : ""}
 order by ordinal`;
 }
 

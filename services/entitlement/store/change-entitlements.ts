@@ -1,7 +1,7 @@
 /** The one statement behind every grant and revoke. */
 import { type Db, utcText } from "@todoke/kernel/db";
 import { type CommandResult, command, type KeyColumns } from "@todoke/kernel/idempotency";
-import { entitlementEvent } from "./events.ts";
+import { entitlementEventSql } from "./events.ts";
 
 export interface ChangeRow extends KeyColumns {
   readonly caller: string;
@@ -33,7 +33,7 @@ const change = command<ChangeRow, "too_late">({
     event_type: "text",
     headers: "jsonb",
   },
-  refusal: "case when expires_at <= now() then 'too_late' end",
+  refusals: { too_late: "expires_at <= now()" },
   change: `
 changed as (
   insert into entitlements as e (user_id, stock_keeping_unit, status, source, source_id, expires_at)
@@ -59,7 +59,7 @@ insert_audit as (
          source, source_id, caller, event_id
     from results
 )`,
-  events: { ...entitlementEvent, eventType: "event_type", headers: "headers" },
+  events: { ...entitlementEventSql, eventType: "event_type", headers: "headers" },
 });
 
 export const changeEntitlementsSql = change.sql;

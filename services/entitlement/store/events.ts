@@ -1,5 +1,5 @@
 /** What every event of an entitlement says, in SQL over a changed row with its `event_id`. */
-export const entitlementEvent = {
+export const entitlementEventSql = {
   subject: "entitlement.events",
   eventId: "event_id",
   aggregateKey: "user_id || '/' || stock_keeping_unit",

@@ -2,7 +2,7 @@
 import { randomUUIDv7 } from "node:crypto";
 import { type Db, statement } from "@todoke/kernel/db";
 import { insertEventsSql } from "@todoke/kernel/outbox";
-import { entitlementEvent } from "./events.ts";
+import { entitlementEventSql } from "./events.ts";
 
 /** In the audit, where a holder of an API key stands otherwise; no holder's name has a colon. */
 const caller = "todoke:expiry";
@@ -22,10 +22,10 @@ with expired as (
 results as materialized (select *, ($1::uuid[])[row_number() over ()] as event_id from expired),
 insert_events as (
   ${insertEventsSql({
-    ...entitlementEvent,
+    ...entitlementEventSql,
     from: "results",
     eventType: "'EntitlementExpired'",
-    fields: { ...entitlementEvent.fields, expires_at: "expires_at" },
+    fields: { ...entitlementEventSql.fields, expires_at: "expires_at" },
   })}
 ),
 insert_audit as (

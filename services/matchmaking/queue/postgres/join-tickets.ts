@@ -44,13 +44,13 @@ const join = command<JoinRow, "other" | "over">({
     heartbeat_ms: "float8",
   },
   lookup: {
-    select: "date_trunc('milliseconds', statement_timestamp()) as joined_at, t.open_id, t.open_until",
+    select: "date_trunc('milliseconds', statement_timestamp()) as joined_at, t.*",
     join: `left join lateral (
            select t.ticket_id as open_id, t.expires_at as open_until, t.alive_until <= statement_timestamp() as is_over,
                   t.party_size = r.party_size and t.attributes = r.attributes as same_wish
              from tickets t where t.user_id = r.user_id and t.mode || '' = r.mode limit 1) t on true`,
   },
-  refusal: "case when t.is_over then 'over' when not t.same_wish then 'other' end",
+  refusals: { over: "is_over", other: "not same_wish" },
   refusalDetail: "open_id",
   change: `
 queued as (
@@ -59,18 +59,13 @@ queued as (
          joined_at + ticket_ms * interval '1 millisecond',
          joined_at + least(ticket_ms, heartbeat_ms) * interval '1 millisecond'
     from accepted where open_id is null order by ordinal
-  returning ticket_id, expires_at
-),
-given as (
-  select a.ordinal, a.scope, a.idem_key, a.request_hash, 201 as response_status, q.ticket_id, q.expires_at
-    from accepted a join queued q on q.ticket_id = a.ticket_id
-   union all
-  select ordinal, scope, idem_key, request_hash, 200, open_id, open_until from accepted where open_id is not null
 ),
 results as materialized (
-  select *, convert_to(jsonb_build_object('ticket_id', ticket_id,
-                         'expires_at', (extract(epoch from expires_at) * 1000)::float8)::text, 'utf8') as response_body
-    from given
+  select *, case when open_id is null then 201 else 200 end as response_status,
+         convert_to(jsonb_build_object('ticket_id', coalesce(open_id, ticket_id), 'expires_at', (extract(epoch from
+           coalesce(open_until, joined_at + ticket_ms * interval '1 millisecond')) * 1000)::float8)::text, 'utf8')
+           as response_body
+    from accepted
 )`,
 });
 

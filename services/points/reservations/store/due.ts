@@ -5,7 +5,7 @@
  */
 import type { Queryable, Tx } from "@todoke/kernel/db";
 import { insertEventsSql } from "@todoke/kernel/outbox";
-import { reservationEvent } from "./events.ts";
+import { reservationEventSql } from "./events.ts";
 
 /** False when another scheduler has its turn: two that count at once would together let too many through. */
 export async function takeTurn(tx: Tx): Promise<boolean> {
@@ -18,7 +18,7 @@ export async function takeTurn(tx: Tx): Promise<boolean> {
 /** An event of each row of `from`, under the reservation's own id: sent again, it is the same event. */
 const dueEvents = (from: string, { republish = false } = {}) =>
   insertEventsSql({
-    ...reservationEvent,
+    ...reservationEventSql,
     from: `${from} r order by r.execute_at, r.id`,
     subject: "points.reservations",
     eventId: "id",

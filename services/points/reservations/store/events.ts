@@ -1,5 +1,5 @@
 /** What every event of a reservation says, in SQL over its row. The first version is that it is due. */
-export const reservationEvent = {
+export const reservationEventSql = {
   aggregateKey: "id::text",
   fields: {
     user_id: "user_id",

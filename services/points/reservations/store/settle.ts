@@ -3,7 +3,7 @@ import { randomUUIDv7 } from "node:crypto";
 import type { Tx } from "@todoke/kernel/db";
 import { insertEventsSql } from "@todoke/kernel/outbox";
 import { timeText } from "../../store/time.ts";
-import { reservationEvent } from "./events.ts";
+import { reservationEventSql } from "./events.ts";
 import type { ReservationStatus } from "./reservations.ts";
 
 export interface DueReservation {
@@ -67,14 +67,14 @@ with failed as (
   returning id, user_id, point_amount, execute_at, updated_at
 )
 ${insertEventsSql({
-  ...reservationEvent,
+  ...reservationEventSql,
   from: "failed",
   subject: "points.events",
   eventId: "$3::uuid",
   eventType: "'PointReservationFailed'",
   version: "2",
   occurredAt: "updated_at",
-  fields: { ...reservationEvent.fields, reason: "$2::text" },
+  fields: { ...reservationEventSql.fields, reason: "$2::text" },
 })}`;
 
 /** FAILED, and its event, unless it has ended already. */
