@@ -15,5 +15,6 @@ export {
   failedEvents,
   outboxBacklog,
   outboxEvents,
+  outboxTable,
   redriveEvents,
 } from "./store.ts";

@@ -25,6 +25,9 @@ export const outboxEvents = claims<OutboxEvent>({
     (extract(epoch from clock_timestamp() - c.created_at) * 1000)::float8 as "ageMs"`,
 });
 
+/** The topic of a relay's wake-ups is named after it. */
+export const outboxTable = outboxEvents.table.table;
+
 export interface FailedEvent {
   readonly eventId: string;
   readonly eventType: string;
