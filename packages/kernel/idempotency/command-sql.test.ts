@@ -12,7 +12,7 @@ interface Deposit {
 /** A command as a service would write it: add to an account, unless the amount is too much. */
 const deposit = command<Deposit, "too_much">({
   name: "deposit",
-  columns: { account: "text", amount: "int", event_id: "uuid" },
+  columns: "account text, amount int, event_id uuid",
   lookup: {
     select: "a.balance as balance_before",
     join: "left join lateral (select a.balance from accounts a where a.account = r.account limit 1) a on true",

@@ -13,8 +13,8 @@ import type { Answer, IdempotencyKey } from "./once.ts";
 export interface CommandSpec<Refusal extends string = never> {
   /** The name of the prepared statement. */
   readonly name: string;
-  /** A request besides its key: column name to SQL type. */
-  readonly columns: Readonly<Record<string, string>>;
+  /** A request besides its key: "user_id text, amount bigint". */
+  readonly columns: string;
   /** What is read of every new request `r`, from what `join` adds to it. */
   readonly lookup?: { readonly select: string; readonly join: string };
   /** Why a new request is not carried out: refusal to condition, over the columns of the request and of the look-up. */
@@ -57,7 +57,7 @@ export const keyColumns = ({ scope, key, requestHash }: IdempotencyKey): KeyColu
   request_hash: requestHash.toString("hex"),
 });
 
-const keyTypes = { scope: "text", idem_key: "text", request_hash: "text" };
+const keyTypes = "scope text, idem_key text, request_hash text";
 const contentType = "application/json; charset=utf-8";
 const keptFor = "interval '24 hours'";
 
@@ -90,7 +90,7 @@ function commandSql(spec: CommandSpec<string>): string {
 select ordinal::int, case ${names.join(" ")} end, null, null, null, false${detail(refusalDetail ?? "")}
   from new_requests where ${isRefused}`;
   return `
-with requests as materialized (select * from ${recordsSql("$1", { ...keyTypes, ...columns })}),
+with requests as materialized (select * from ${recordsSql("$1", `${keyTypes}, ${columns}`)}),
 existing_keys as materialized (
   select r.ordinal, k.*, k.request_hash = decode(r.request_hash, 'hex') as same_request
     from requests r cross join lateral (
@@ -160,12 +160,7 @@ export const insertResponseRowsSql = (parameter: string): string =>
     requestHash: "decode(request_hash, 'hex')",
     contentType: "content_type",
     body: "convert_to(response_body, 'utf8')",
-    from: recordsSql(parameter, {
-      ...keyTypes,
-      response_status: "smallint",
-      content_type: "text",
-      response_body: "text",
-    }),
+    from: recordsSql(parameter, `${keyTypes}, response_status smallint, content_type text, response_body text`),
   });
 
 /** The parameter of `insertResponseRowsSql`. */

@@ -81,20 +81,14 @@ export interface NewEvent {
   readonly occurredAt?: string;
 }
 
+const rowColumns = `event_id uuid, event_type text, subject text, aggregate_key text, version bigint, payload jsonb,
+  headers jsonb, occurred_at timestamptz`;
+
 /** The text of an INSERT of the events that `parameter` holds as `eventRows` writes them, in their order. */
 export const insertEventRowsSql = (parameter: string): string => `
   insert into outbox_events (event_id, event_type, subject, aggregate_key, version, payload, headers, occurred_at)
   select event_id, event_type, subject, aggregate_key, version, payload, headers, coalesce(occurred_at, now())
-    from ${recordsSql(parameter, {
-      event_id: "uuid",
-      event_type: "text",
-      subject: "text",
-      aggregate_key: "text",
-      version: "bigint",
-      payload: "jsonb",
-      headers: "jsonb",
-      occurred_at: "timestamptz",
-    })}
+    from ${recordsSql(parameter, rowColumns)}
    order by ordinal`;
 
 /** The parameter of `insertEventRowsSql`. `trace` is the trace context of all of them; their own headers win. */

@@ -21,18 +21,8 @@ export type ChangeResult = CommandResult<"too_late">;
 
 const change = command<ChangeRow, "too_late">({
   name: "change entitlements",
-  columns: {
-    caller: "text",
-    user_id: "text",
-    stock_keeping_unit: "text",
-    status: "text",
-    source: "text",
-    source_id: "text",
-    expires_at: "timestamptz",
-    event_id: "uuid",
-    event_type: "text",
-    headers: "jsonb",
-  },
+  columns: `caller text, user_id text, stock_keeping_unit text, status text, source text, source_id text,
+    expires_at timestamptz, event_id uuid, event_type text, headers jsonb`,
   refusals: { too_late: "expires_at <= now()" },
   change: `
 changed as (

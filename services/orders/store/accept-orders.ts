@@ -44,21 +44,8 @@ const takenBefore = `case when date_trunc('second', r.counted_at)
                          then r.taken else 0 end`;
 const grantedNow = `greatest(0, least((select count(*) from willing), $4::int - (${takenBefore})))::int`;
 
-const columns = {
-  caller: "text",
-  idempotency_key: "text",
-  order_id: "text",
-  client_order_id: "text",
-  request: "jsonb",
-  request_digest: "text",
-  adapter: "text",
-  instrument: "text",
-  side: "text",
-  qty: "numeric",
-  price: "numeric",
-  headers: "jsonb",
-  event_id: "uuid",
-};
+const columns = `caller text, idempotency_key text, order_id text, client_order_id text, request jsonb, request_digest text,
+  adapter text, instrument text, side text, qty numeric, price numeric, headers jsonb, event_id uuid`;
 
 /**
  * `known` are keys that have an order; they are answered whatever the state of trading is. Of the `unseen`, those that may

@@ -33,16 +33,8 @@ export interface JoinedBody {
  */
 const join = command<JoinRow, "other" | "over">({
   name: "join tickets",
-  columns: {
-    ticket_id: "text",
-    mode: "text",
-    user_id: "text",
-    party_size: "int",
-    attributes: "jsonb",
-    avoid: "text[]",
-    ticket_ms: "float8",
-    heartbeat_ms: "float8",
-  },
+  columns: `ticket_id text, mode text, user_id text, party_size int, attributes jsonb, avoid text[], ticket_ms float8,
+    heartbeat_ms float8`,
   lookup: {
     select: "date_trunc('milliseconds', statement_timestamp()) as joined_at, t.*",
     join: `left join lateral (
