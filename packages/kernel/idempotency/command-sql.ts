@@ -22,7 +22,7 @@ export interface CommandSpec<Refusal extends string = never> {
   /** What `CommandResult.detail` says of a refused request: a text. */
   readonly refusalDetail?: string;
   /**
-   * The service's own CTEs. They read `accepted` (the requests to carry out, with `ordinal`), and the last one is
+   * The service's own CTEs. They read `accepted` (the requests to carry out, with `ordinal`), and one of them is
    * `results as materialized`: all columns of `accepted`, and `response_status` and `response_body` (bytea) for each.
    */
   readonly change: string;
