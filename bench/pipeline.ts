@@ -6,7 +6,7 @@ import { fork } from "node:child_process";
 import { randomUUIDv7 } from "node:crypto";
 import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
-import { text as changeSql } from "@todoke/entitlement/change-entitlements";
+import { changeEntitlementsSql } from "@todoke/entitlement/change-entitlements";
 import { apiKey, type BenchDatabase, clearUp, env as keys } from "./databases.ts";
 import { crowd, oneByOne, steadily } from "./load.ts";
 import { type Contender, type Figure, median, percentile, race } from "./measure.ts";
@@ -148,7 +148,7 @@ function pgbenchGrants(file: string, { url }: BenchDatabase, clients: number, se
     'scope', 'pgbench POST /v1/entitlements/grants', 'idem_key', 'k' || :k, 'request_hash', repeat('ab', 32),
     'caller', 'pgbench', 'user_id', 'u_' || :k, 'stock_keeping_unit', 'item1', 'status', 'ACTIVE', 'source', 'purchase',
     'source_id', 'p_1', 'event_id', uuidv7(), 'event_type', 'EntitlementGranted', 'headers', jsonb_build_object()))`;
-  const statement = changeSql
+  const statement = changeEntitlementsSql
     .replace("$1::jsonb", grant)
     .replaceAll(/--.*$/gm, "")
     // pgbench would take a colon in a text for the beginning of a variable.

@@ -2,7 +2,9 @@ import { globSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
+import { allKernelNamesIn, exceptions, unknownClaimedTables } from "./boundaries/kernel-tables.ts";
 import { breachesIn, type Package, type SourceFile } from "./boundaries/rules.ts";
+import { reachOf, textsOfSql } from "./boundaries/source.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const read = (path: string) => readFileSync(join(root, path), "utf8");
@@ -16,7 +18,7 @@ function packagesHere(): Package[] {
 }
 
 function sourcesHere(): SourceFile[] {
-  return globSync("{packages,services,scripts,bench,chaos,flows,examples}/**/*.ts", {
+  return globSync("{packages,services,scripts,bench,chaos,flows,examples}/**/*.{ts,sql}", {
     cwd: root,
     exclude: (path) => path.includes("node_modules"),
   }).map((path) => ({ path, text: read(path) }));
@@ -27,6 +29,22 @@ test("every file of this repository keeps to the boundaries", () => {
   expect(packages.length).toBeGreaterThan(5);
   expect(sources.length).toBeGreaterThan(50);
   expect(sources.flatMap((file) => breachesIn(file, packages))).toEqual([]);
+});
+
+test("every exception to the kernel's tables is still needed", () => {
+  for (const { path, names } of exceptions) {
+    const text = read(path);
+    const texts = path.endsWith(".sql") ? textsOfSql(text) : reachOf(path, text).texts;
+    const found = allKernelNamesIn(path, texts).map(({ name }) => name);
+    expect(new Set(found), path).toEqual(new Set(names));
+  }
+});
+
+test("the rule about claim columns knows every claimed table", () => {
+  const production = sourcesHere().filter(({ path }) => /^(packages|services)\//.test(path) && !/test/.test(path));
+  expect(production.flatMap(({ path, text }) => unknownClaimedTables(path, text))).toEqual([]);
+  const sixth = 'claims({ table: "parcels",\n  key: "parcel_id", keyType: "uuid" })';
+  expect(unknownClaimedTables("services/points/store/parcels.ts", sixth)).toEqual(["parcels"]);
 });
 
 const packages: readonly Package[] = [
@@ -110,6 +128,36 @@ test.each([
 });
 
 test.each([
+  ["services/points/store/a.ts", "const sql = `insert into outbox_events (event_id) values ($1)`;", "outbox_events"],
+  ["services/points/store/a.ts", 'const sql = "select from idempotency_keys";', "idempotency_keys"],
+  ["services/points/store/a.ts", "const sql = `delete from processed_events`;", "processed_events"],
+  ["services/points/store/a.ts", "const sql = `select * from redrives`;", "redrives"],
+  ["services/points/main.ts", 'topicOf("inbox_dlq");', "inbox_dlq"],
+  ["packages/cli/a.ts", "db.query(`select count(*) from inbox_attempts`);", "inbox_attempts"],
+  ["packages/http/a.ts", "const sql = `where id = $1 and lease_epoch = $2`;", "lease_epoch"],
+  ["services/orders/sender/a.ts", "const set = `lease_until = null`;", "lease_until"],
+  ["services/orders/sender/a.ts", `const set = \`locked_by = null, x = \${1}\`;`, "locked_by"],
+  ["services/orders/sender/a.ts", `const set = \`\${1} locked_at = null\`;`, "locked_at"],
+  ["services/orders/sender/a.ts", "db.query(`update t set next_retry_at = now()`);", "next_retry_at"],
+  ["services/points/a.ts", "const sql = `select attempt_count from notifications n`;", "attempt_count"],
+  ["services/points/a.ts", "const sql = `update cancel_requests set last_error = ''`;", "last_error"],
+  ["services/points/migrations/0009_a.sql", "alter table outbox_events add column a int;", "outbox_events"],
+  ["packages/bus-postgres/a.ts", "const sql = `select from outbox_events`;", "outbox_events"],
+])("%s may not say %s", (path, text, name) => {
+  expect(breaches(path, text)).toEqual([`${path}:1 names ${name}: only the kernel names its tables and claim columns`]);
+});
+
+test.each([
+  ["packages/kernel/claims/a.ts", "const sql = `select lease_epoch from outbox_events`;"],
+  ["packages/bus-postgres/a.ts", "const sql = `update bus_deliveries set lease_until = null`;"],
+  ["services/points/a.test.ts", "const sql = `select from outbox_events where lease_until is null`;"],
+  ["services/points/testing.ts", "const sql = `select from outbox_events`;"],
+  ["bench/a.ts", "const sql = `truncate outbox_events`;"],
+  ["services/orders/migrations/0002_a.sql", "create table a (lease_epoch bigint, next_retry_at timestamptz);"],
+  ["services/points/migrations/0002_a.sql", "-- as outbox_events does"],
+  ["services/points/store/a.ts", "// outbox_events\nconst sql = `select attempt_count from point_reservations`;"],
+  ["services/notification/routes/a.ts", "const view = { next_retry_at: 1, redrives: [] };"],
+  ["services/notification/routes/a.ts", 'const summary = "An event with its redrives";'],
   ["services/points/main.ts", "process.env;"],
   ["services/points/config.ts", "process.env;"],
   ["packages/cli/main.ts", "process.env;"],

@@ -5,7 +5,8 @@
  *   cli, scripts, bench, chaos, flows → all
  */
 import { posix } from "node:path";
-import { type Mention, reachOf } from "./source.ts";
+import { kernelNamesIn } from "./kernel-tables.ts";
+import { type Mention, reachOf, type Text, textsOfSql } from "./source.ts";
 
 export interface SourceFile {
   /** From the root of the repository, with slashes: "packages/kernel/db/pool.ts". */
@@ -160,8 +161,9 @@ const rules: readonly Rule[] = [
 
 /** Every breach in one file, each a line that names the file, the line, the import and the rule. */
 export function breachesIn(file: SourceFile, packages: readonly Package[]): string[] {
+  if (file.path.endsWith(".sql")) return namesOfTheKernel(file.path, textsOfSql(file.text));
   const place = placeOf(file.path);
-  const { imports, environment } = reachOf(file.path, file.text);
+  const { imports, environment, texts } = reachOf(file.path, file.text);
   const breach = ({ line, module }: Mention) =>
     rules
       .map((rule) => rule(place, module, packages))
@@ -171,8 +173,13 @@ export function breachesIn(file: SourceFile, packages: readonly Package[]): stri
     mayReadEnvironment.test(file.path) || testCode.test(file.path)
       ? []
       : environment.map((line) => `${file.path}:${line} reads process.env: only main.ts and config.ts do`);
-  return [...imports.flatMap(breach), ...reads];
+  return [...imports.flatMap(breach), ...reads, ...(place.test ? [] : namesOfTheKernel(file.path, texts))];
 }
+
+const namesOfTheKernel = (path: string, texts: readonly Text[]): string[] =>
+  kernelNamesIn(path, texts).map(
+    ({ line, name }) => `${path}:${line} names ${name}: only the kernel names its tables and claim columns`,
+  );
 
 function placeOf(path: string): Place {
   const [top = "", name = ""] = path.split("/");

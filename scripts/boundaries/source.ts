@@ -11,6 +11,13 @@ export interface Reach {
   readonly imports: readonly Mention[];
   /** The lines that read process.env. */
   readonly environment: readonly number[];
+  /** Its strings and templates; a template without what is put into it. */
+  readonly texts: readonly Text[];
+}
+
+export interface Text {
+  readonly line: number;
+  readonly text: string;
 }
 
 /** A node of the syntax tree; which fields it has depends on its type. */
@@ -32,6 +39,10 @@ export function reachOf(path: string, text: string): Reach {
       return module === undefined ? [] : [{ line: lineOf(node), module }];
     }),
     environment: nodes.filter(readsEnvironment).map(lineOf),
+    texts: nodes.flatMap((node) => {
+      const said = textOf(node);
+      return said === undefined ? [] : [{ line: lineOf(node), text: said }];
+    }),
   };
 }
 
@@ -40,6 +51,16 @@ function* nodesIn(value: unknown): Generator<Node> {
   if (isNode(value)) yield value;
   for (const inner of Object.values(value)) yield* nodesIn(inner);
 }
+
+function textOf(node: Node): string | undefined {
+  if (node.type === "Literal") return typeof node.value === "string" ? node.value : undefined;
+  if (node.type !== "TemplateLiteral" || !Array.isArray(node.quasis)) return undefined;
+  return node.quasis.map(({ value }: { value: { raw: string } }) => value.raw).join("?");
+}
+
+/** A migration is one text. */
+export const textsOfSql = (sql: string): readonly Text[] =>
+  sql.split("\n").map((text, index) => ({ line: index + 1, text: text.replace(/--.*$/, "") }));
 
 function isNode(value: unknown): value is Node {
   return typeof value === "object" && value !== null && "type" in value && typeof value.type === "string";

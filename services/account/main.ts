@@ -1,7 +1,7 @@
 /** Puts the service together: the only file here that starts anything. */
 import { encodeOutboxEvent } from "@todoke/contracts";
 import { outboxRoutes, service } from "@todoke/http";
-import { deadOutboxEvents, openOutbox, relay } from "@todoke/kernel/outbox";
+import { deadOutboxEvents, openOutbox, outboxTable, relay } from "@todoke/kernel/outbox";
 import { keepClean, retentionOf } from "@todoke/kernel/retention";
 import { openCommands } from "./commands/index.ts";
 import { readSettings } from "./config.ts";
@@ -17,7 +17,7 @@ export const { configFaults, dead, migrate, start } = service({
   settings: readSettings,
   dead: [deadOutboxEvents],
   async build({ settings, workerSettings, does, app, db, bus, wakeups, authenticate, use, debug, onError, topicOf }) {
-    const topic = topicOf("outbox_events");
+    const topic = topicOf(outboxTable);
     const wakeRelay = () => wakeups.signal(topic);
     if (does("upkeep")) {
       use(keepClean(db, [retentionOf.publishedEvents(), retentionOf.idempotencyKeys()], { onError }));

@@ -1,7 +1,7 @@
 /** Puts the service together: the only file here that starts anything. */
 import { encodeOutboxEvent } from "@todoke/contracts";
 import { type Env, outboxRoutes, service, wholeNumbers } from "@todoke/http";
-import { deadOutboxEvents, relay } from "@todoke/kernel/outbox";
+import { deadOutboxEvents, outboxTable, relay } from "@todoke/kernel/outbox";
 import { keepClean, retentionOf } from "@todoke/kernel/retention";
 import { changeEntitlement } from "./commands/change-entitlement.ts";
 import { checkEntitlement } from "./commands/check-entitlement.ts";
@@ -20,7 +20,7 @@ export const { configFaults, dead, migrate, start } = service({
   settings: readSettings,
   dead: [deadOutboxEvents],
   async build({ settings, workerSettings, does, app, db, bus, wakeups, authenticate, use, debug, onError, topicOf }) {
-    const topic = topicOf("outbox_events");
+    const topic = topicOf(outboxTable);
     const wakeRelay = () => wakeups.signal(topic);
     if (does("upkeep")) {
       use(

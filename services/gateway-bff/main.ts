@@ -1,7 +1,7 @@
 /** Puts the service together: the only file here that starts anything. */
 import { consumers } from "@todoke/contracts";
 import { openSigner, service } from "@todoke/http";
-import { deadInboxEvents, keepSubscribed, openInbox, watchDeadEvents } from "@todoke/kernel/inbox";
+import { deadInboxEvents, inboxDlqTable, keepSubscribed, openInbox, watchDeadEvents } from "@todoke/kernel/inbox";
 import { keepClean, retentionOf } from "@todoke/kernel/retention";
 import { periodically } from "@todoke/kernel/worker";
 import { resolveIdentity } from "./commands/resolve-identity.ts";
@@ -49,7 +49,7 @@ export const { configFaults, dead, migrate, start } = service({
         read: readEvent,
         effect: onAccountEvent(sessions),
         wakeups,
-        topic: topicOf("inbox_dlq"),
+        topic: topicOf(inboxDlqTable),
         onError,
       });
       use(inbox.redriver).start();

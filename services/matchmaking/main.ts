@@ -1,8 +1,8 @@
 /** Puts the service together: the only file here that starts anything. */
 import { consumers, encodeOutboxEvent } from "@todoke/contracts";
 import { outboxRoutes, service } from "@todoke/http";
-import { deadInboxEvents, keepSubscribed, openInbox, watchDeadEvents } from "@todoke/kernel/inbox";
-import { deadOutboxEvents, openOutbox, relay } from "@todoke/kernel/outbox";
+import { deadInboxEvents, inboxDlqTable, keepSubscribed, openInbox, watchDeadEvents } from "@todoke/kernel/inbox";
+import { deadOutboxEvents, openOutbox, outboxTable, relay } from "@todoke/kernel/outbox";
 import { keepClean, retentionOf } from "@todoke/kernel/retention";
 import { openCommands } from "./commands/index.ts";
 import { readSettings } from "./config.ts";
@@ -29,7 +29,7 @@ export const { configFaults, dead, migrate, start } = service({
   dead: [deadOutboxEvents, deadInboxEvents(consumer)],
   async build(parts) {
     const { settings, workerSettings, does, app, db, bus, wakeups, authenticate, use, debug, onError, topicOf } = parts;
-    const topic = topicOf("outbox_events");
+    const topic = topicOf(outboxTable);
     const joinedTopic = (mode: string) => `${topicOf("tickets")}.${mode}`;
     const onJoined = (mode: string) => wakeups.signal(joinedTopic(mode));
     if (does("upkeep")) {
@@ -78,7 +78,7 @@ export const { configFaults, dead, migrate, start } = service({
         read: readEvent,
         effect: onAccountEvent({ queue, modes }),
         wakeups,
-        topic: topicOf("inbox_dlq"),
+        topic: topicOf(inboxDlqTable),
         onError: tell,
       });
       use(inbox.redriver).start();

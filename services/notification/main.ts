@@ -1,7 +1,7 @@
 /** Puts the service together: the only file here that starts anything. */
 import { consumers } from "@todoke/contracts";
 import { type HttpApp, service, type WorkerChoices } from "@todoke/http";
-import { deadInboxEvents, keepSubscribed, openInbox, watchDeadEvents } from "@todoke/kernel/inbox";
+import { deadInboxEvents, inboxDlqTable, keepSubscribed, openInbox, watchDeadEvents } from "@todoke/kernel/inbox";
 import { keepClean, retentionOf } from "@todoke/kernel/retention";
 import { defaultSettings } from "@todoke/kernel/worker";
 import { redrive } from "./commands/redrive.ts";
@@ -34,7 +34,7 @@ export const notificationService = (sender = senderOf) =>
     dead: [deadNotifications, deadEvents],
     async build({ settings, workerSettings, does, app, authenticate, debug, db, bus, wakeups, use, onError, topicOf }) {
       const { keep, streamsMax } = settings;
-      const [topic, redriveTopic] = [topicOf("notifications"), topicOf("inbox_dlq")];
+      const [topic, redriveTopic] = [topicOf("notifications"), topicOf(inboxDlqTable)];
       const wakeSender = () => wakeups.signal(topic);
       const wakeRedriver = () => wakeups.signal(redriveTopic);
       if (does("upkeep")) {

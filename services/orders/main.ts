@@ -1,7 +1,7 @@
 /** Puts the service together: the only file here that starts anything. */
 import { encodeOutboxEvent } from "@todoke/contracts";
 import { outboxRoutes, service } from "@todoke/http";
-import { deadOutboxEvents, relay } from "@todoke/kernel/outbox";
+import { deadOutboxEvents, outboxTable, relay } from "@todoke/kernel/outbox";
 import { keepClean, retentionOf } from "@todoke/kernel/retention";
 import { limitsSlippage, openBroker } from "./brokers/index.ts";
 import { acceptOrder } from "./commands/accept-order.ts";
@@ -31,7 +31,7 @@ export const { configFaults, dead, migrate, start } = service({
   settings: readSettings,
   dead: [deadOutboxEvents],
   async build({ settings, workerSettings, does, app, db, bus, wakeups, authenticate, use, debug, onError, topicOf }) {
-    const eventsTopic = topicOf("outbox_events");
+    const eventsTopic = topicOf(outboxTable);
     const topics = {
       orders: topicOf("outbox_orders"),
       cancels: topicOf("cancel_requests"),

@@ -1,8 +1,8 @@
 /** Puts the service together: the only file here that starts anything. */
 import { consumers, encodeOutboxEvent } from "@todoke/contracts";
 import { outboxRoutes, service } from "@todoke/http";
-import { deadInboxEvents, keepSubscribed, openInbox, watchDeadEvents } from "@todoke/kernel/inbox";
-import { deadOutboxEvents, relay } from "@todoke/kernel/outbox";
+import { deadInboxEvents, inboxDlqTable, keepSubscribed, openInbox, watchDeadEvents } from "@todoke/kernel/inbox";
+import { deadOutboxEvents, outboxTable, relay } from "@todoke/kernel/outbox";
 import { keepClean, retentionOf } from "@todoke/kernel/retention";
 import { changePoints } from "./commands/change-points.ts";
 import { changeSchedule } from "./commands/change-schedule.ts";
@@ -22,7 +22,7 @@ export const { configFaults, dead, migrate, start } = service({
   settings: readSettings,
   dead: [deadOutboxEvents, deadInboxEvents(consumer)],
   async build({ settings, workerSettings, does, app, db, bus, wakeups, authenticate, use, debug, onError, topicOf }) {
-    const topic = topicOf("outbox_events");
+    const topic = topicOf(outboxTable);
     const wakeRelay = () => wakeups.signal(topic);
     const soonTopic = topicOf("point_reservations");
     const wakeScheduler = () => wakeups.signal(soonTopic);
@@ -57,7 +57,7 @@ export const { configFaults, dead, migrate, start } = service({
         backoff,
         db,
         wakeups,
-        topic: topicOf("inbox_dlq"),
+        topic: topicOf(inboxDlqTable),
         onError,
       });
       use(inbox.redriver).start();

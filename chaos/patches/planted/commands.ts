@@ -6,9 +6,11 @@ const edge = "packages/http/idempotency.ts";
 const batch = "services/entitlement/routes/batch.ts";
 const command = "services/entitlement/commands/change-entitlement.ts";
 const store = "services/entitlement/store/change-entitlements.ts";
+const commandSql = "packages/kernel/idempotency/command-sql.ts";
 const main = "services/entitlement/main.ts";
 
-const answers = "return results.map(({ place: _, ...result }) => result);";
+const results = "return rows.map(({ ordinal: _, ...result }) => result as CommandResult<Refusal>);";
+const runChange = "  change.run(db, rows);";
 
 export const commandDefects: readonly Planted[] = [
   {
@@ -34,7 +36,7 @@ export const commandDefects: readonly Planted[] = [
     what: "A key that is known is answered from the store, whatever the body.",
     caughtBy: ["other-body-is-refused"],
     patches: [
-      { file: store, find: "case when s.same_request then 'replayed' else 'conflict' end", replace: "'replayed'" },
+      { file: commandSql, find: "case when same_request then 'replayed' else 'conflict' end", replace: "'replayed'" },
     ],
   },
   {
@@ -44,16 +46,16 @@ export const commandDefects: readonly Planted[] = [
     broughtOutBy: { given: [deadly("planted.gap")] },
     patches: [
       {
-        file: store,
-        find: "from told where (select count(*) from expired) >= 0",
-        replace: "from told where (select count(*) from expired) < 0",
+        file: commandSql,
+        find: "results where (select count(*) from delete_expired_keys) >= 0",
+        replace: "results where (select count(*) from delete_expired_keys) < 0",
       },
       {
-        file: store,
-        find: answers,
+        file: commandSql,
+        find: results,
         replace: `await reach("planted.gap");
-  for (const { place, result, status, contentType, body } of results) {
-    const row = rows[place - 1];
+  for (const { ordinal, result, status, contentType, body } of rows as never as (Answer & { ordinal: number; result: string })[]) {
+    const row = requests[ordinal - 1];
     if (!row || result !== "first") continue;
     await db.query(
       \`insert into idempotency_keys
@@ -62,7 +64,7 @@ export const commandDefects: readonly Planted[] = [
       [row.scope, row.idem_key, row.request_hash, status, contentType, body],
     );
   }
-  ${answers}`,
+  ${results}`,
       },
     ],
   },
@@ -72,11 +74,19 @@ export const commandDefects: readonly Planted[] = [
     caughtBy: ["event-per-change"],
     broughtOutBy: { given: [deadly("planted.gap")] },
     patches: [
-      { file: store, find: "from told order by place\n)", replace: "from told where false order by place\n)" },
+      {
+        file: commandSql,
+        find: 'from: "results order by ordinal"',
+        replace: 'from: "results where false order by ordinal"',
+      },
       {
         file: store,
-        find: answers,
-        replace: `await reach("planted.gap");
+        find: `Promise<readonly ChangeResult[]> =>\n${runChange}`,
+        replace: `Promise<readonly ChangeResult[]> => changeThenPublish(db, rows);
+
+async function changeThenPublish(db: Db, rows: readonly ChangeRow[]) {
+  const results = await change.run(db, rows);
+  await reach("planted.gap");
   await db.query(
     \`insert into outbox_events (event_id, event_type, subject, aggregate_key, version, payload)
      select event_id, event_type, 'entitlement.events', user_id || '/' || stock_keeping_unit, version,
@@ -88,7 +98,8 @@ export const commandDefects: readonly Planted[] = [
       where event_id = any($1::uuid[])\`,
     [rows.map(({ event_id }) => event_id)],
   );
-  ${answers}`,
+  return results;
+}`,
       },
     ],
   },
@@ -114,20 +125,15 @@ export const commandDefects: readonly Planted[] = [
       { file: command, find: "changeEntitlements(db, rows);", replace: "changeEntitlements(db, rows, publish);" },
       {
         file: store,
-        find: "import { type Db, statement, utcText }",
+        find: "import { type Db, utcText }",
         replace: "import { type Db, transaction, utcText }",
       },
       {
         file: store,
-        find: "changeEntitlements(db: Db, rows: readonly ChangeRow[])",
-        replace:
-          "changeEntitlements(db: Db, rows: readonly ChangeRow[], publish: (events: unknown[]) => Promise<unknown>)",
-      },
-      {
-        file: store,
-        find: "await statement<ChangeResult & { place: number }>(db, {",
-        replace: `await transaction(db, async (tx) => {
-    const changed = await tx.query(query);
+        find: `(db: Db, rows: readonly ChangeRow[]): Promise<readonly ChangeResult[]> =>\n${runChange}`,
+        replace: `(db: Db, rows: readonly ChangeRow[], publish: (events: unknown[]) => Promise<unknown>) =>
+  transaction(db, async (tx) => {
+    const { rows: changed } = await tx.query(change.sql, [JSON.stringify(rows)]);
     const { rows: events } = await tx.query(
       \`select event_id as "eventId", event_type as "eventType", subject, aggregate_key as "aggregateKey",
               \${utcText("occurred_at")} as "occurredAt", headers, payload::text as payload
@@ -136,18 +142,8 @@ export const commandDefects: readonly Planted[] = [
     );
     await publish(events);
     await reach("planted.gap");
-    return changed;
+    return changed as ChangeResult[];
   });`,
-      },
-      {
-        file: store,
-        find: '    name: "change entitlements",\n    text,\n    values: [JSON.stringify(rows)],\n  });\n',
-        replace: "",
-      },
-      {
-        file: store,
-        find: "  const { rows: results } =",
-        replace: "  const query = { text, values: [JSON.stringify(rows)] };\n  const { rows: results } =",
       },
     ],
   },
@@ -183,7 +179,13 @@ export const commandDefects: readonly Planted[] = [
     what: "The answers of a batch are taken in the order in which the database gives them.",
     caughtBy: ["answered-is-done", "same-answer"],
     broughtOutBy: { rate: 250, given: [slow("gather.carrying", 50)] }, // A batch of one cannot be misplaced.
-    patches: [{ file: store, find: "where u.too_late\norder by place`;", replace: "where u.too_late`;" }],
+    patches: [
+      {
+        file: commandSql,
+        find: 'refusedSql : ""}\norder by ordinal`;',
+        replace: 'refusedSql : ""}`;',
+      },
+    ],
   },
   {
     name: "read-from-cache",

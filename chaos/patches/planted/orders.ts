@@ -1,4 +1,5 @@
 /** Defects in how orders are sent, asked about and written down. The broker of a run dedupes nothing. */
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: a patch finds templates as text.
 import { deadly, type Planted, slow } from "./defect.ts";
 
 const sender = "services/orders/sender/send-orders.ts";
@@ -84,9 +85,9 @@ export const orderDefects: readonly Planted[] = [
     },
     patches: [
       {
-        file: moveOrder,
-        find: "else o.lease_until is not null and o.lease_epoch = $2::bigint end",
-        replace: "else o.lease_until is not null end",
+        file: "packages/kernel/claims/table-sql.ts",
+        find: "else ${held} end",
+        replace: "else t.${c.leaseUntil} is not null end",
       },
     ],
   },

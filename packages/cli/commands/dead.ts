@@ -1,4 +1,6 @@
 /** `todoke dead`: what was given up, seen and tried again by the database alone. The verbs are in dead/. */
+import { inboxDlqTable } from "@todoke/kernel/inbox";
+import { outboxTable } from "@todoke/kernel/outbox";
 import type { Command } from "../command.ts";
 import { list } from "../dead/list.ts";
 import { redrive } from "../dead/redrive.ts";
@@ -25,8 +27,8 @@ export const dead: Command = {
 It needs the database only (DATABASE_URL or <SERVICE>_DATABASE_URL, else that of the \`todoke dev\` in this
 folder), so it works while the service is down; a service that runs is woken.
 
-  outbox_events    FAILED: could not be published; later events of the same aggregate wait behind it
-  inbox_dlq        DEAD: a consumer could not take it
+  ${outboxTable.padEnd(15)}  FAILED: could not be published; later events of the same aggregate wait behind it
+  ${inboxDlqTable.padEnd(15)}  DEAD: a consumer could not take it
   notifications    FAILED: could not be sent
 
 Remove the cause first. A redrive keeps who asked for it and why. Twice is once: what is not dead any more is

@@ -3,6 +3,7 @@
  * a wrong word here is an order lost, or taken twice.
  */
 import { createInterface } from "node:readline/promises";
+import { outboxTable } from "@todoke/kernel/outbox";
 import { type OrderRow, resolveOrder, selectOrder } from "@todoke/orders/operator";
 import type { Call } from "../command.ts";
 import { Misused } from "../faults.ts";
@@ -65,5 +66,5 @@ const harm: Readonly<Record<As, string>> = { taken: "lost", "not-taken": "taken 
 
 /** The poll finds it as well; a wake-up that fails is no reason to say that the command has. */
 async function tell({ wake }: ServiceDatabase): Promise<void> {
-  for (const table of ["outbox_orders", "outbox_events"]) await wake(table).catch(() => {});
+  for (const table of ["outbox_orders", outboxTable]) await wake(table).catch(() => {});
 }

@@ -9,10 +9,12 @@
 import type { Db, Queryable } from "../db/index.ts";
 import { statement } from "../db/index.ts";
 import type { Outcome } from "../worker/outcome.ts";
-import { claimFreshSql, claimSql, redriveSql, renewSql, settleSql } from "./statements.ts";
+import { claimFreshSql, claimSql, hasFresh, redriveSql, renewSql, settleSql } from "./statements.ts";
 import { type ClaimTable, describe } from "./table.ts";
 
-export type { ClaimColumns, ClaimTable } from "./table.ts";
+export { type Backlog, readBacklog, readByColumn, readOldestDue, type WorkRow } from "./reads.ts";
+export type { ClaimColumns, ClaimedTable, ClaimRules, ClaimTable } from "./table.ts";
+export { type HeldRowUpdate, type TableSql, tableSql, type WaitingRowsUpdate } from "./table-sql.ts";
 
 /** A row as its worker holds it. */
 export type Claimed<Row> = Row & {
@@ -36,7 +38,7 @@ export interface ClaimRequest {
   /**
    * Only what came due within so many ms, for a worker that has had all before; not what dead workers held. What is
    * committed late, or given back, comes due in the past: every now and then ask for everything. A table with order
-   * always gives everything.
+   * always gives everything, and so does one whose rows keep their state while they are claimed.
    */
   readonly freshMs?: number;
 }
@@ -70,9 +72,9 @@ export interface Claims<Row> {
 /** The row type is what `table.read` selects. */
 export function claims<Row extends object>(table: ClaimTable): Claims<Row> {
   const t = describe(table);
-  const name = `${t.table} ${t.key}`;
+  const name = t.name ?? `${t.table} ${t.key}`;
   const claimText = claimSql(t);
-  const claimFreshText = t.order ? undefined : claimFreshSql(t);
+  const claimFreshText = hasFresh(t) ? claimFreshSql(t) : undefined;
   const settleText = settleSql(t);
   const renewText = renewSql(t);
   const redriveText = redriveSql(t);

@@ -9,7 +9,7 @@
  * compares all with all, and keeps that plan when the table has grown. `key = any(array)` and a scalar subquery with a
  * limit can only be probes (docs/adr/0003).
  */
-import type { DescribedTable } from "./table.ts";
+import type { ClaimColumns, DescribedTable } from "./table.ts";
 
 // statement_timestamp() does not move while a statement runs, so an index can be searched by it; a lease is counted from
 // clock_timestamp(), the moment at which it is given.
@@ -17,15 +17,35 @@ const now = "statement_timestamp()";
 
 /** $1 limit, $2 worker, $3 lease in ms, $4 queue. Whatever is due, and what dead workers held. */
 export function claimSql(t: DescribedTable): string {
-  const c = t.columns;
+  if (t.claim?.expiredOnly) return `\nwith ${expiredLeases(t, "due")},\n${taken(t)}`;
+  if (keepsState(t)) return `\nwith ${dueAndFree(t)},\n${taken(t)}`;
   return `
-with lapsed as materialized (
-  ${pick(t, `t.${c.status} = '${t.states.claimed}' and t.${c.leaseUntil} <= ${now}`)}
-  order by t.${c.leaseUntil} limit $1 for update skip locked
-),
+with ${expiredLeases(t, "lapsed")},
 ${t.order ? orderedDue(t) : unorderedDue(t)},
 ${taken(t)}`;
 }
+
+function expiredLeases(t: DescribedTable, name: string): string {
+  const c = t.columns;
+  return `${name} as materialized (
+  ${pick(t, `t.${c.status} = '${t.states.claimed}' and t.${c.leaseUntil} <= ${now}`)}
+  order by t.${c.leaseUntil} limit $1 for update skip locked
+)`;
+}
+
+/** Rows keep their state while they are claimed, so ready ones and expired leases are one scan. */
+const keepsState = (t: DescribedTable) => t.states.ready === t.states.claimed;
+
+function dueAndFree(t: DescribedTable): string {
+  const c = t.columns;
+  return `due as materialized (
+  ${pick(t, `${isReady(t)} and t.${c.dueAt} <= ${now} and (t.${c.leaseUntil} is null or t.${c.leaseUntil} <= ${now})`)}
+  order by t.${c.dueAt} limit $1 for update skip locked
+)`;
+}
+
+/** Whether `claimFreshSql` can claim from this table. */
+export const hasFresh = (t: DescribedTable) => !t.order && !keepsState(t) && !t.claim?.expiredOnly;
 
 /**
  * As the claim, but only of what came due within the last ms: $4, or $5 in a table with queues. For a worker that has had
@@ -49,7 +69,7 @@ function taken(t: DescribedTable): string {
   return `claimed as (
   update ${t.table} t
      set ${c.status} = '${t.states.claimed}',
-         ${c.attempts} = t.${c.attempts} + 1,
+         ${t.claim?.uncounted ? "" : `${c.attempts} = t.${c.attempts} + 1,`}
          ${c.epoch} = t.${c.epoch} + 1,
          ${c.lockedBy} = $2,
          ${c.lockedAt} = clock_timestamp(),
@@ -111,6 +131,7 @@ due as materialized (
  * pays nothing for the others. A row whose epoch has moved on is left alone and not returned.
  */
 export function settleSql(t: DescribedTable): string {
+  if (t.settledByJobsOnly) return endLeaseSql(t);
   const c = t.columns;
   const { ready, done, dead, waiting = ready } = t.states;
   const isDone = `not $3::jsonb ? t.${t.key}::text`;
@@ -130,14 +151,24 @@ with settled as (
                            then clock_timestamp() + (${said("in_ms")})::float8 * interval '1 millisecond'
                            else t.${c.dueAt} end,
          ${c.lastError} = coalesce(${said("why")}, t.${c.lastError}),
-         ${c.lockedBy} = null,
-         ${c.lockedAt} = null,
-         ${c.leaseUntil} = null
+         ${endOfLease(c)}
    where ${isHeld(t)} ${done ? "" : `and not (${isDone})`}
   returning t.*
 )${t.whenDead ? buried : ""}${done ? "" : removed}
 select ${t.key}::text as key from settled ${done ? "" : `union all select ${t.key}::text from removed`}`;
 }
+
+/** As `settleSql`; what the outcomes are, makes no difference. */
+function endLeaseSql(t: DescribedTable): string {
+  return `
+update ${t.table} t
+   set ${endOfLease(t.columns)}
+ where ${isHeld(t)} and t.${t.columns.status} = '${t.states.claimed}' and $3::jsonb is not null
+returning t.${t.key}::text as key`;
+}
+
+/** A set list. */
+export const endOfLease = (c: ClaimColumns) => `${c.lockedBy} = null, ${c.lockedAt} = null, ${c.leaseUntil} = null`;
 
 /** $1 the keys, $2 a JSON object {key: epoch}, $3 lease in ms. */
 export function renewSql(t: DescribedTable): string {
@@ -174,7 +205,8 @@ returning t.${t.key}::text as key`;
 
 function pick(t: DescribedTable, where: string): string {
   const order = t.order ? `, t.${t.order.aggregate}, t.${t.order.position}` : "";
-  return `select t.${t.key} as key${order} from ${t.table} t where ${inQueue(t)}${where}`;
+  const further = t.claim?.where ? ` and ${t.claim.where}` : "";
+  return `select t.${t.key} as key${order} from ${t.table} t where ${inQueue(t)}${where}${further}`;
 }
 
 /** In a table whose finished rows are deleted, every row is unfinished. */

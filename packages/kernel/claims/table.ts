@@ -1,13 +1,15 @@
 /** How a table that is worked by claims describes itself. A sixth such table is a description, not a copy. */
 import { identifier } from "../db/pool.ts";
 
-export interface ClaimTable {
+/** The columns and states of a claimed table: all that `tableSql` needs. */
+export interface ClaimedTable {
   readonly table: string;
   readonly key: string;
   readonly keyType: "uuid" | "bigint" | "text";
   /**
    * The table's own words for the states. Without a word for `done`, a row that is done is deleted. `waiting` is for rows
-   * between two tries, where they have a state of their own.
+   * between two tries, where they have a state of their own. Where `claimed` is the same as `ready`, the lease alone says
+   * that a worker has the row.
    */
   readonly states: {
     readonly ready: string;
@@ -20,6 +22,15 @@ export interface ClaimTable {
   readonly columns?: Partial<ClaimColumns>;
   /** A column whose value splits the table into queues that are claimed apart. */
   readonly queue?: string;
+}
+
+export interface ClaimTable extends ClaimedTable {
+  /** The name of the statements, where one table is described more than once. */
+  readonly name?: string;
+  /** How rows are claimed, where that differs. */
+  readonly claim?: ClaimRules;
+  /** Only jobs settle their rows (docs/adr/0033): what the worker settles loses its lease, and nothing else changes. */
+  readonly settledByJobsOnly?: boolean;
   /**
    * Rows of one `aggregate` are worked in the order of `position`; a dead one parks those behind it, and no others.
    * The position must be drawn while the aggregate's row is locked, or it is not the order of the commits. A row of an
@@ -31,6 +42,15 @@ export interface ClaimTable {
   readonly join?: string;
   /** SQL that runs in the statement that makes rows dead; `died` holds those rows. */
   readonly whenDead?: string;
+}
+
+export interface ClaimRules {
+  /** A further condition on the row `t`. */
+  readonly where?: string;
+  /** The claim counts no attempt. */
+  readonly uncounted?: boolean;
+  /** Only rows whose lease has expired. */
+  readonly expiredOnly?: boolean;
 }
 
 export interface ClaimColumns {
@@ -63,11 +83,20 @@ export interface DescribedTable extends ClaimTable {
 }
 
 export function describe(table: ClaimTable): DescribedTable {
-  const columns = { ...usualColumns, ...table.columns };
-  const names = [table.table, table.key, table.queue, table.order?.aggregate, table.order?.position];
-  for (const name of [...names, ...Object.values(columns)]) if (name !== undefined) identifier(name);
-  for (const state of Object.values(table.states)) {
-    if (!/^[A-Za-z_]+$/.test(state)) throw new Error(`${table.table}: "${state}" cannot be a state: use letters and _`);
-  }
+  const columns = columnsOf(table);
+  for (const name of [table.order?.aggregate, table.order?.position]) if (name !== undefined) identifier(name);
   return { ...table, columns };
+}
+
+/** The columns' names. All names and states of the description are checked. */
+export function columnsOf(table: ClaimedTable): ClaimColumns {
+  const columns = { ...usualColumns, ...table.columns };
+  const names = [table.table, table.key, table.queue, ...Object.values(columns)];
+  for (const name of names) if (name !== undefined) identifier(name);
+  Object.values(table.states).forEach(checkState);
+  return columns;
+}
+
+export function checkState(state: string): void {
+  if (!/^[A-Za-z_]+$/.test(state)) throw new Error(`"${state}" cannot be a state: use letters and _`);
 }

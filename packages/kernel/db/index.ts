@@ -8,5 +8,6 @@
 export { CommitUnknown, isUnavailable, sqlStateOf } from "./errors.ts";
 export { type Applied, type MigrationSet, migrate, migrationsOf, Unmigratable } from "./migrate.ts";
 export { type Db, type DbOptions, openDb, type Queryable } from "./pool.ts";
+export { recordsSql } from "./records-sql.ts";
 export { afterCommit, statement, type Tx, transaction } from "./transaction.ts";
 export { utcText } from "./utc-text.ts";

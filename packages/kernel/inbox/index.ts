@@ -10,5 +10,5 @@
 
 export { type Inbox, type InboxOptions, openInbox } from "./inbox.ts";
 export { type KeepSubscribedOptions, keepSubscribed } from "./keep-subscribed.ts";
-export { type DeadEvent, deadEvents, deadInboxEvents, redriveDead } from "./store.ts";
+export { type DeadEvent, deadEvents, deadInboxEvents, inboxDlqTable, redriveDead } from "./store.ts";
 export { watchDeadEvents } from "./watch.ts";

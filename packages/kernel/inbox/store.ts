@@ -119,6 +119,9 @@ export const deadLetters = claims<Envelope>({
   read: deadEventColumns,
 });
 
+/** The topic of a redriver's wake-ups is named after it. */
+export const inboxDlqTable = deadLetters.table.table;
+
 export interface DeadEvent extends Envelope {
   readonly dlqId: bigint;
   readonly consumer: string;

@@ -1,24 +1,8 @@
 /** Writes events beside the state that they tell of. */
-import { randomUUIDv7 } from "node:crypto";
 import { afterCommit, type Tx } from "../db/index.ts";
 import { traceHeaders } from "../telemetry/index.ts";
 import type { Wakeups } from "../worker/index.ts";
-import { insertEvents } from "./store.ts";
-
-export interface NewEvent {
-  /** UUID v7; made here if not given. */
-  readonly eventId?: string;
-  readonly eventType: string;
-  readonly subject: string;
-  readonly aggregateKey: string;
-  /** The aggregate's, after the change. */
-  readonly version: bigint | number;
-  /** JSON; 64-bit numbers as strings. */
-  readonly payload: object;
-  readonly headers?: Readonly<Record<string, string>>;
-  /** RFC 3339; the transaction's time if not given. */
-  readonly occurredAt?: string;
-}
+import { eventRows, insertEventRowsSql, type NewEvent } from "./insert-events-sql.ts";
 
 export interface Outbox {
   /**
@@ -38,21 +22,10 @@ export function openOutbox({ wakeups, topic }: OutboxOptions = {}): Outbox {
   return {
     async append(tx, ...events) {
       if (events.length === 0) return;
-      const trace = traceHeaders();
-      await insertEvents(
-        tx,
-        events.map((event) => ({
-          event_id: event.eventId ?? randomUUIDv7(),
-          event_type: event.eventType,
-          subject: event.subject,
-          aggregate_key: event.aggregateKey,
-          version: event.version.toString(),
-          payload: event.payload,
-          headers: { ...trace, ...event.headers },
-          occurred_at: event.occurredAt ?? null,
-        })),
-      );
+      await tx.query({ name: "outbox append", text: appendSql, values: [eventRows(events, traceHeaders())] });
       if (wakeups && topic) afterCommit(tx, () => wakeups.signal(topic));
     },
   };
 }
+
+const appendSql = insertEventRowsSql("$1");

@@ -1,7 +1,7 @@
-/** All the SQL of the outbox but the claims. */
+/** The outbox as work for the relay, and what operators read of it. */
 import type { Envelope } from "../bus/index.ts";
 import { claims, type RedriveRequest } from "../claims/index.ts";
-import { type Queryable, type Tx, utcText } from "../db/index.ts";
+import { type Queryable, utcText } from "../db/index.ts";
 import { deadTable } from "../dead/index.ts";
 
 /** What the relay sees of an event. */
@@ -25,33 +25,8 @@ export const outboxEvents = claims<OutboxEvent>({
     (extract(epoch from clock_timestamp() - c.created_at) * 1000)::float8 as "ageMs"`,
 });
 
-export interface EventRow {
-  readonly event_id: string;
-  readonly event_type: string;
-  readonly subject: string;
-  readonly aggregate_key: string;
-  readonly version: string;
-  readonly payload: unknown;
-  readonly headers: unknown;
-  readonly occurred_at: string | null;
-}
-
-/** In the order given: `position` is drawn row by row. */
-export async function insertEvents(tx: Tx, rows: readonly EventRow[]): Promise<void> {
-  await tx.query({
-    name: "outbox append",
-    text: `insert into outbox_events
-             (event_id, event_type, subject, aggregate_key, version, payload, headers, occurred_at)
-           select event_id, event_type, subject, aggregate_key, version, payload, headers, coalesce(occurred_at, now())
-             from rows from (jsonb_to_recordset($1::jsonb) as (
-                    event_id uuid, event_type text, subject text, aggregate_key text, version bigint,
-                    payload jsonb, headers jsonb, occurred_at timestamptz))
-                  with ordinality as e(event_id, event_type, subject, aggregate_key, version,
-                                       payload, headers, occurred_at, place)
-            order by place`,
-    values: [JSON.stringify(rows)],
-  });
-}
+/** The topic of a relay's wake-ups is named after it. */
+export const outboxTable = outboxEvents.table.table;
 
 export interface FailedEvent {
   readonly eventId: string;

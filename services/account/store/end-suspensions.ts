@@ -1,6 +1,8 @@
 /** What ends the suspensions whose time is up. */
 import { randomUUIDv7 } from "node:crypto";
 import { type Db, transaction, utcText } from "@todoke/kernel/db";
+import { insertEventsSql } from "@todoke/kernel/outbox";
+import { accountEventSql } from "./events.ts";
 
 /** In the audit, where whoever acts stands otherwise. */
 const actor = "todoke:expiry";
@@ -10,7 +12,7 @@ const reason = "the time of the suspension was up";
  * State, event and audit in one commit. Users whom somebody holds at this moment are left to them: a suspension that is
  * prolonged wins, and what is still due afterwards is found by the next run.
  */
-const rolesOf = `(select string_agg(a.role, ',' order by a.role) from account_roles a where a.user_id = told.user_id)`;
+const rolesOf = `(select string_agg(a.role, ',' order by a.role) from account_roles a where a.user_id = results.user_id)`;
 
 const text = `
 with due as materialized (select user_id, suspended_until, suspended_reason from users where user_id = any($2::text[])),
@@ -20,25 +22,28 @@ reinstated as (
    where user_id = any(array(select user_id from due))
   returning user_id, version, updated_at
 ),
-told as materialized (
+results as materialized (
   select r.*, d.suspended_until, d.suspended_reason, ($1::uuid[])[row_number() over ()] as event_id
     from reinstated r join due d on d.user_id = r.user_id
 ),
-published as (
-  insert into outbox_events (event_id, event_type, subject, aggregate_key, version, payload)
-  select event_id, 'AccountReinstated', 'account.events', user_id, version,
-         jsonb_build_object('event_id', event_id, 'event_type', 'AccountReinstated', 'occurred_at', ${utcText("updated_at")},
-           'version', version::text, 'user_id', user_id, 'status', 'ACTIVE', 'roles', ${rolesOf}, 'reason', '${reason}')
-    from told
+insert_events as (
+  ${insertEventsSql({
+    ...accountEventSql,
+    from: "results",
+    eventId: "event_id",
+    eventType: "'AccountReinstated'",
+    occurredAt: utcText("updated_at"),
+    fields: { user_id: "user_id", status: "'ACTIVE'", roles: rolesOf, reason: `'${reason}'` },
+  })}
 ),
-audited as (
+insert_audit as (
   insert into audit_logs (user_id, version, actor, action, reason, before, after)
   select user_id, version, '${actor}', 'REINSTATE', '${reason}',
          jsonb_build_object('status', 'SUSPENDED', 'suspended_until', ${utcText("suspended_until")},
            'suspended_reason', suspended_reason), '{"status": "ACTIVE"}'
-    from told
+    from results
 )
-select from told`;
+select from results`;
 
 const lockText = `
 select user_id from users where status = 'SUSPENDED' and suspended_until <= now()

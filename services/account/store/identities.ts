@@ -1,5 +1,7 @@
 /** Identities: whom a provider names, and what it last said of them. */
 import { type Db, type Queryable, statement, type Tx, utcText } from "@todoke/kernel/db";
+import { insertEventsSql } from "@todoke/kernel/outbox";
+import { accountEventSql } from "./events.ts";
 import { shown, type UserView, userColumns } from "./users.ts";
 
 export interface IdentityName {
@@ -72,13 +74,16 @@ audited as (
   insert into audit_logs (user_id, version, actor, action, before, after)
   select user_id, version, $6, 'CREATE', '{}', '{"status": "ACTIVE", "roles": ["USER"]}' from made
 ),
-published as (
-  insert into outbox_events (event_id, event_type, subject, aggregate_key, version, headers, payload)
-  select $7::uuid, 'AccountCreated', 'account.events', user_id, version, $8::jsonb,
-         jsonb_build_object('event_id', $7::uuid, 'event_type', 'AccountCreated', 'occurred_at', ${utcText("created_at")},
-           'version', version::text, 'user_id', user_id, 'status', 'ACTIVE', 'roles', 'USER',
-           'trace_id', $8::jsonb ->> 'trace_id')
-    from made
+insert_events as (
+  ${insertEventsSql({
+    ...accountEventSql,
+    from: "made",
+    eventId: "$7::uuid",
+    eventType: "'AccountCreated'",
+    occurredAt: utcText("created_at"),
+    headers: "$8::jsonb",
+    fields: { user_id: "user_id", status: "'ACTIVE'", roles: "'USER'" },
+  })}
 )
 select from made`;
 

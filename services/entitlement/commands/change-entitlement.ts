@@ -1,13 +1,13 @@
 /**
  * Grants and revokes: state, event, audit and answer commit together, for every request of a batch in one statement.
  *
- * What runs twice is answered from idempotency_keys; two commands for one entitlement, or with one key, never share a
+ * A repeated key is answered with the stored response; two commands for one entitlement, or with one key, never share a
  * batch and keep their order.
  */
 import { randomUUIDv7 } from "node:crypto";
 import type { Db } from "@todoke/kernel/db";
 import { gather } from "@todoke/kernel/gather";
-import { type Answer, type IdempotencyKey, idempotencyConflict } from "@todoke/kernel/idempotency";
+import { type Answer, type IdempotencyKey, idempotencyConflict, keyColumns } from "@todoke/kernel/idempotency";
 import { count, traceHeaders } from "@todoke/kernel/telemetry";
 import { expiryInThePast } from "../problems.ts";
 import { type ChangeResult, type ChangeRow, changeEntitlements } from "../store/change-entitlements.ts";
@@ -42,10 +42,10 @@ export function changeEntitlement(db: Db, onCommitted: () => void): ChangeEntitl
   return (change) => submit(changeRow(change));
 }
 
-function toldOf({ result, ...answer }: ChangeResult): Answer | Error {
-  if (result === "too_late") return expiryInThePast("expires_at has passed already; nothing was granted");
-  count("todoke.idempotency.requests", { result });
-  if (result !== "conflict") return answer;
+function toldOf(changed: ChangeResult): Answer | Error {
+  if (changed.result === "too_late") return expiryInThePast("expires_at has passed already; nothing was granted");
+  count("todoke.idempotency.requests", { result: changed.result });
+  if (changed.result !== "conflict") return changed;
   return idempotencyConflict("this Idempotency-Key was first sent with another body; use a new key for a new command");
 }
 
@@ -54,9 +54,7 @@ const eventTypes = { ACTIVE: "EntitlementGranted", REVOKED: "EntitlementRevoked"
 function changeRow(change: EntitlementChange): ChangeRow {
   const { key, status, user_id, stock_keeping_unit, reason, purchase_id, expires_at } = change;
   return {
-    scope: key.scope,
-    idem_key: key.key,
-    request_hash: key.requestHash.toString("hex"),
+    ...keyColumns(key),
     caller: callerOf(key),
     user_id,
     stock_keeping_unit,

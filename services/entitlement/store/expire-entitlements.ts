@@ -1,6 +1,8 @@
 /** The one statement that ends what has run out. */
 import { randomUUIDv7 } from "node:crypto";
 import { type Db, statement } from "@todoke/kernel/db";
+import { insertEventsSql } from "@todoke/kernel/outbox";
+import { entitlementEventSql } from "./events.ts";
 
 /** In the audit, where a holder of an API key stands otherwise; no holder's name has a colon. */
 const caller = "todoke:expiry";
@@ -17,20 +19,20 @@ with expired as (
             order by expires_at limit $2 for update skip locked))
   returning user_id, stock_keeping_unit, version, source, source_id, updated_at, expires_at
 ),
-told as materialized (select *, ($1::uuid[])[row_number() over ()] as event_id from expired),
-published as (
-  insert into outbox_events (event_id, event_type, subject, aggregate_key, version, payload)
-  select event_id, 'EntitlementExpired', 'entitlement.events', user_id || '/' || stock_keeping_unit, version,
-         jsonb_build_object('event_id', event_id, 'event_type', 'EntitlementExpired', 'occurred_at', updated_at,
-           'version', version::text, 'user_id', user_id, 'stock_keeping_unit', stock_keeping_unit,
-           'source', source, 'source_id', source_id, 'expires_at', expires_at)
-    from told
+results as materialized (select *, ($1::uuid[])[row_number() over ()] as event_id from expired),
+insert_events as (
+  ${insertEventsSql({
+    ...entitlementEventSql,
+    from: "results",
+    eventType: "'EntitlementExpired'",
+    fields: { ...entitlementEventSql.fields, expires_at: "expires_at" },
+  })}
 ),
-audited as (
+insert_audit as (
   insert into entitlement_audit (user_id, stock_keeping_unit, version, action, source, source_id, caller, event_id)
-  select user_id, stock_keeping_unit, version, 'EXPIRE', source, source_id, '${caller}', event_id from told
+  select user_id, stock_keeping_unit, version, 'EXPIRE', source, source_id, '${caller}', event_id from results
 )
-select count(*)::int as expired from told`;
+select count(*)::int as expired from results`;
 
 /** Ends up to `limit` of what has run out by the database's clock, and returns how many that were. */
 export async function expireEntitlements(db: Db, limit: number): Promise<number> {

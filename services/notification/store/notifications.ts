@@ -1,5 +1,5 @@
 /** All the SQL of notifications: as work for the sender, as what an event leaves behind, and as a user's inbox. */
-import { claims } from "@todoke/kernel/claims";
+import { claims, tableSql } from "@todoke/kernel/claims";
 import { type Db, type Tx, utcText } from "@todoke/kernel/db";
 import type { RetentionPolicy } from "@todoke/kernel/retention";
 import type { Data, Text } from "../templates.ts";
@@ -36,6 +36,8 @@ export const notifications = claims<Notification>({
        set attempt_count = excluded.attempt_count, last_error = excluded.last_error,
            failed_at = now(), redriven_at = null`,
 });
+
+export const notificationSql = tableSql(notifications.table);
 
 export interface NotificationRow {
   readonly notification_id: string;
@@ -95,12 +97,11 @@ export async function selectInbox(db: Db, { userId, limit, after }: InboxPage): 
   const [micros, id] = after?.split(".") ?? [];
   const { rows } = await db.query<InboxEntry>({
     name: `select inbox${after ? " after" : ""}`,
-    text: `select notification_id, event_id, event_type, text, data, status, attempt_count,
+    text: `select notification_id, event_id, event_type, text, data, status, ${notificationSql.workColumns("n")},
                   ${utcText("occurred_at")} as occurred_at, ${utcText("created_at")} as created_at,
-                  case when status = 'PENDING' then ${utcText("next_retry_at")} end as next_retry_at,
-                  ${utcText("sent_at")} as sent_at, last_error,
+                  ${utcText("sent_at")} as sent_at,
                   (extract(epoch from occurred_at) * 1000000)::bigint || '.' || notification_id as cursor
-             from notifications
+             from notifications n
             where user_id = $1
               ${after ? `and (occurred_at, notification_id) < ('epoch'::timestamptz + $3 * interval '1 microsecond', $4::uuid)` : ""}
             order by occurred_at desc, notification_id desc

@@ -1,5 +1,5 @@
 /** The SQL of cancel requests as work. */
-import { type Claimed, claims } from "@todoke/kernel/claims";
+import { type Claimed, claims, tableSql } from "@todoke/kernel/claims";
 import { type Db, statement } from "@todoke/kernel/db";
 import type { OrderStatus } from "../order.ts";
 
@@ -39,10 +39,11 @@ export interface CancelEnd {
 export async function endCancel(db: Db, { claim }: HeldCancel, { status, why }: CancelEnd): Promise<boolean> {
   const { rowCount } = await statement(db, {
     name: "end cancel",
-    text: `update cancel_requests
-              set status = $3, result = jsonb_build_object('why', $4::text), done_at = clock_timestamp(),
-                  locked_by = null, locked_at = null, lease_until = null
-            where order_row_id = $1 and status = 'sending' and lease_epoch = $2`,
+    text: tableSql(cancelRequests.table).updateHeldRow({
+      set: "status = $3, result = jsonb_build_object('why', $4::text), done_at = clock_timestamp()",
+      where: "t.status = 'sending'",
+      lease: "end",
+    }),
     values: [claim.key, claim.epoch, status, why],
   });
   return rowCount === 1;

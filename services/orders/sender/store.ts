@@ -5,6 +5,7 @@
 import { type Claimed, type ClaimRequest, type Claims, claims } from "@todoke/kernel/claims";
 import { type Db, statement } from "@todoke/kernel/db";
 import type { ReasonCode } from "../order.ts";
+import { ordersSql, outboxOrdersTable } from "../store/outbox-orders.ts";
 
 /** What a worker gets to see of an order. */
 export interface OrderRow {
@@ -39,15 +40,7 @@ const read = `c.id::text as id, c.client_order_id as "clientOrderId", c.idempote
   c.last_error_code as "lastErrorCode", c.asked, c.headers,
   (extract(epoch from clock_timestamp() - c.created_at) * 1000)::float8 as "ageMs"`;
 
-const outboxOrders = claims<OrderRow>({
-  table: "outbox_orders",
-  key: "id",
-  keyType: "bigint",
-  queue: "adapter",
-  states: { ready: "pending", claimed: "sending", done: "succeeded", dead: "aborted" },
-  columns: { attempts: "attempts", lastError: "last_error_msg" },
-  read,
-});
+const outboxOrders = claims<OrderRow>({ ...outboxOrdersTable, read });
 
 /**
  * Orders to be sent. Before each claim those whose backoff is over are pending again; halted ones are left where they are. What
@@ -55,51 +48,16 @@ const outboxOrders = claims<OrderRow>({
  */
 export const ordersToSend: Claims<OrderRow> = {
   ...outboxOrders,
-  async claim(db, request) {
-    return (await makeReady(db)) ? outboxOrders.claim(db, request) : claimDoubts(db, request, doubtsOfTheDead);
-  },
+  claim: async (db, request) => ((await makeReady(db)) ? outboxOrders : doubtsOfTheDead).claim(db, request),
 };
 
-const doubtsOfTheDead = {
-  name: "claim doubts of the dead",
-  due: `status = 'sending' and lease_until <= statement_timestamp() and in_doubt_since is not null`,
-  first: "lease_until",
-};
-
-interface Doubts {
-  /** Of the statement. */
-  readonly name: string;
-  readonly due: string;
-  readonly first: string;
-  /** What `due` names as $5 and on. */
-  readonly values?: readonly unknown[];
-}
-
-/** Takes orders to ask about them, the longest in doubt first: that is no attempt to send, and is not counted as one. */
-async function claimDoubts(
-  db: Db,
-  { limit, leaseMs, worker, queue }: ClaimRequest,
-  { name, due, first, values = [] }: Doubts,
-): Promise<HeldOrder[]> {
-  const { rows } = await statement<OrderRow & { epoch: string; attempt: number }>(db, {
-    name,
-    text: `
-with due as materialized (
-  select id from outbox_orders where adapter = $4 and ${due}
-   order by ${first} limit $1 for update skip locked
-),
-claimed as (
-  update outbox_orders
-     set lease_epoch = lease_epoch + 1, locked_by = $2, locked_at = clock_timestamp(),
-         lease_until = clock_timestamp() + $3::float8 * interval '1 millisecond'
-   where id = any(array(select id from due))
-  returning *
-)
-select c.lease_epoch::text as epoch, c.attempts as attempt, ${read} from claimed c order by c.in_doubt_since, c.id`,
-    values: [limit, worker, leaseMs, queue, ...values],
-  });
-  return rows.map(({ epoch, attempt, ...row }) => ({ ...row, claim: { key: row.id, epoch, attempt } }));
-}
+/** To ask about an order is no attempt to send it, and is not counted as one. */
+const doubtsOfTheDead = claims<OrderRow>({
+  ...outboxOrdersTable,
+  name: "doubts of the dead",
+  read,
+  claim: { where: "t.in_doubt_since is not null", expiredOnly: true, uncounted: true },
+});
 
 /** What is halted is not claimed, so that a halt of hours leaves no trail of tries; it is looked at again so often. */
 export const haltedMs = 5_000;
@@ -111,16 +69,16 @@ async function makeReady(db: Db): Promise<boolean> {
     text: `
 with halted as materialized (select scope from trading_state where mode <> 'active'),
 again as (
-  update outbox_orders set status = 'pending'
-   where id = any(array(select id from outbox_orders where status = 'failed' and next_retry_at <= statement_timestamp()
-                         order by next_retry_at limit 200 for update skip locked))
+  ${ordersSql.updateWaitingRows({ state: "failed", due: "now", set: "status = 'pending'", limit: "200" })}
 ),
 put_off as (
-  update outbox_orders set next_retry_at = clock_timestamp() + ${haltedMs} * interval '1 millisecond'
-   where id = any(array(select id from outbox_orders where status = 'pending' and next_retry_at <= statement_timestamp()
-                           and instrument = any(array(select scope from halted))
-                         order by next_retry_at limit (select case when count(*) > 0 then 200 else 0 end from halted)
-                         for update skip locked))
+  ${ordersSql.updateWaitingRows({
+    state: "pending",
+    due: "now",
+    where: "t.instrument = any(array(select scope from halted))",
+    dueInMs: `${haltedMs}`,
+    limit: "(select case when count(*) > 0 then 200 else 0 end from halted)",
+  })}
 )
 select exists (select from halted where scope = '*') as all_halted`,
   });
@@ -131,10 +89,7 @@ select exists (select from halted where scope = '*') as all_halted`,
 export async function freePutOff(db: Db): Promise<void> {
   await statement(db, {
     name: "free orders put off",
-    text: `update outbox_orders set next_retry_at = clock_timestamp()
-            where id = any(array(select id from outbox_orders
-                                  where status = 'pending' and next_retry_at > statement_timestamp()
-                                  order by next_retry_at limit 10000 for update skip locked))`,
+    text: ordersSql.updateWaitingRows({ state: "pending", due: "later", dueInMs: "0", limit: "10000" }),
   });
 }
 
@@ -161,18 +116,17 @@ with stop as materialized (
          exists (select from cancel_requests c where c.order_row_id = $1 and c.status in ('requested', 'sending')) as cancelled
 ),
 gone as (
-  update outbox_orders o
-     set in_doubt_since = coalesce(o.in_doubt_since, clock_timestamp()),
-         first_sent_at = coalesce(o.first_sent_at, $3),
+  ${ordersSql.updateHeldRow({
+    where: "t.status = 'sending' and not (select halted or cancelled from stop)",
+    set: `in_doubt_since = coalesce(t.in_doubt_since, clock_timestamp()),
+         first_sent_at = coalesce(t.first_sent_at, $3),
          -- What went before and is in doubt no more counts no more: its stamp may be that of a clock that was wrong.
-         last_sent_at = case when o.in_doubt_since is null then $3::timestamptz else greatest(o.last_sent_at, $3) end,
+         last_sent_at = case when t.in_doubt_since is null then $3::timestamptz else greatest(t.last_sent_at, $3) end,
          window_ends_at = case when $6::float8 > 0
-           then greatest(case when o.in_doubt_since is not null then o.window_ends_at end,
-                         clock_timestamp() + $6::float8 * interval '1 millisecond') end,
-         lease_until = clock_timestamp() + $4::float8 * interval '1 millisecond'
-   where o.id = $1 and o.status = 'sending' and o.lease_epoch = $2 and o.lease_until > clock_timestamp()
-     and not (select halted or cancelled from stop)
-  returning o.id
+           then greatest(case when t.in_doubt_since is not null then t.window_ends_at end,
+                         clock_timestamp() + $6::float8 * interval '1 millisecond') end`,
+    lease: { renewMs: "$4::float8" },
+  })}
 )
 select exists (select from gone) as left, halted, cancelled from stop`,
     values: [key, epoch, stampedAt.toISOString(), leaseMs, order.instrument, windowMs],
@@ -213,30 +167,15 @@ returning (extract(epoch from next_at - clock_timestamp()) * 1000)::float8 - $2:
 }
 
 /** Orders in doubt as work. They keep their status while they are asked about; the lease is what another worker respects. */
-export const ordersInDoubt: Claims<OrderRow> = {
-  ...outboxOrders,
-  claim: (db, request) =>
-    claimDoubts(db, request, {
-      name: "claim orders in doubt",
-      due: `status = 'unknown' and next_retry_at <= statement_timestamp()
-     and (lease_until is null or lease_until <= statement_timestamp())`,
-      first: "next_retry_at",
-    }),
-  /** Whatever the outcome is, a worker that could not say what became of them only lets go of them. */
-  async settle(db, settlements) {
-    const held = settlements.map(({ claim }) => claim);
-    const { rows } = await db.query<{ id: string }>({
-      name: "let go of doubts",
-      text: `update outbox_orders o set lease_until = null, locked_by = null, locked_at = null
-               from unnest($1::bigint[], $2::bigint[]) as h(id, epoch)
-              where o.id = h.id and o.lease_epoch = h.epoch and o.status = 'unknown' and o.lease_until is not null
-             returning o.id::text as id`,
-      values: [held.map(({ key }) => key), held.map(({ epoch }) => epoch)],
-    });
-    const free = new Set(rows.map(({ id }) => id));
-    return held.map(({ key }) => free.has(key));
-  },
-};
+export const ordersInDoubt = claims<OrderRow>({
+  ...outboxOrdersTable,
+  name: "orders in doubt",
+  states: { ...outboxOrdersTable.states, ready: "unknown", claimed: "unknown" },
+  read,
+  claim: { uncounted: true },
+  // A worker that could not say what became of an order only lets go of it.
+  settledByJobsOnly: true,
+});
 
 /**
  * The orders that are in doubt now, as work of one pass: each is claimed once, whenever it would be due, the longest in doubt
@@ -250,19 +189,43 @@ export async function doubtsOfOnePass(db: Db): Promise<Claims<OrderRow>> {
   return {
     ...ordersInDoubt,
     async claim(db, request) {
-      const claimed = await claimDoubts(db, request, {
-        name: "claim doubts of one pass",
-        due: `status = 'unknown' and (in_doubt_since, id) > ($5::timestamptz, $6::bigint) and in_doubt_since <= $7::timestamptz
-     and (lease_until is null or lease_until <= statement_timestamp())`,
-        first: "in_doubt_since, id",
-        values: [last.since, last.id, startedAt],
-      });
+      const claimed = await claimDoubts(db, request, [last.since, last.id, startedAt]);
       const latest = claimed.at(-1);
       if (latest) last = { since: latest.inDoubtSince as string, id: latest.id };
       return claimed;
     },
   };
 }
+
+/** Orders in doubt behind a position, in the order of a pass: the kernel's claims know due times, and no positions. */
+async function claimDoubts(
+  db: Db,
+  { limit, leaseMs, worker, queue }: ClaimRequest,
+  position: readonly unknown[],
+): Promise<HeldOrder[]> {
+  const { rows } = await statement<OrderRow & { epoch: string; attempt: number }>(db, {
+    name: "claim doubts of one pass",
+    text: `
+with due as materialized (
+  select id from outbox_orders
+   where adapter = $4 and status = 'unknown'
+     and (in_doubt_since, id) > ($5::timestamptz, $6::bigint) and in_doubt_since <= $7::timestamptz
+     and (lease_until is null or lease_until <= statement_timestamp())
+   order by in_doubt_since, id limit $1 for update skip locked
+),
+claimed as (
+  update outbox_orders
+     set lease_epoch = lease_epoch + 1, locked_by = $2, locked_at = clock_timestamp(),
+         lease_until = clock_timestamp() + $3::float8 * interval '1 millisecond'
+   where id = any(array(select id from due))
+  returning *
+)
+select c.lease_epoch::text as epoch, c.attempts as attempt, ${read} from claimed c order by c.in_doubt_since, c.id`,
+    values: [limit, worker, leaseMs, queue, ...position],
+  });
+  return rows.map(({ epoch, attempt, ...row }) => ({ ...row, claim: { key: row.id, epoch, attempt } }));
+}
+
 /**
  * Gives an order in doubt to the senders, as if the one who had it had died: the next claim takes it, counts the attempt, and
  * asks once more before it sends. For brokers that dedupe, and only for those.
@@ -270,8 +233,7 @@ export async function doubtsOfOnePass(db: Db): Promise<Claims<OrderRow>> {
 export async function giveToSenders(db: Db, { key, epoch }: HeldOrder["claim"]): Promise<boolean> {
   const { rowCount } = await statement(db, {
     name: "give doubt to senders",
-    text: `update outbox_orders set status = 'sending', lease_until = clock_timestamp()
-            where id = $1 and status = 'unknown' and lease_epoch = $2 and lease_until is not null`,
+    text: ordersSql.updateHeldRow({ set: "status = 'sending'", where: "t.status = 'unknown'", lease: "expire" }),
     values: [key, epoch],
   });
   return rowCount === 1;

@@ -1,7 +1,8 @@
 /** The one statement by which orders are taken in. */
-import { type Db, statement } from "@todoke/kernel/db";
+import { type Db, recordsSql, statement } from "@todoke/kernel/db";
 import { answerSql } from "./answer.ts";
-import { eventColumns, eventSql } from "./events.ts";
+import { insertOrderEventsSql } from "./events.ts";
+import { ordersSql } from "./outbox-orders.ts";
 
 export interface AcceptRow {
   readonly caller: string;
@@ -43,6 +44,9 @@ const takenBefore = `case when date_trunc('second', r.counted_at)
                          then r.taken else 0 end`;
 const grantedNow = `greatest(0, least((select count(*) from willing), $4::int - (${takenBefore})))::int`;
 
+const columns = `caller text, idempotency_key text, order_id text, client_order_id text, request jsonb, request_digest text,
+  adapter text, instrument text, side text, qty numeric, price numeric, headers jsonb, event_id uuid`;
+
 /**
  * `known` are keys that have an order; they are answered whatever the state of trading is. Of the `unseen`, those that may
  * not be taken now are refused, and the rest is written down: order, history (by a trigger), ledger and event.
@@ -53,15 +57,9 @@ const grantedNow = `greatest(0, least((select count(*) from willing), $4::int - 
  * scalar, so that they stay index probes whatever the planner believes of the tables.
  */
 export const text = `
-with input as materialized (
-  select * from rows from (jsonb_to_recordset($1::jsonb) as (
-           caller text, idempotency_key text, order_id text, client_order_id text, request jsonb, request_digest text,
-           adapter text, instrument text, side text, qty numeric, price numeric, headers jsonb, event_id uuid))
-         with ordinality as i(caller, idempotency_key, order_id, client_order_id, request, request_digest,
-                              adapter, instrument, side, qty, price, headers, event_id, place)
-),
+with input as materialized (select * from ${recordsSql("$1", columns)}),
 known as materialized (
-  select i.place, o.id, o.request_digest = i.request_digest as same_request, coalesce(l.answer, o.answer) as answer
+  select i.ordinal, o.id, o.request_digest = i.request_digest as same_request, coalesce(l.answer, o.answer) as answer
     from input i
    cross join lateral (
            select o.id, o.request_digest, ${answerSql("o")} as answer
@@ -80,10 +78,10 @@ unseen as materialized (
          $5::float8 is not null and coalesce(
            (select r.last_ok_at from reconciliations r where r.adapter = i.adapter limit 1)
              < statement_timestamp() - $5::float8 * interval '1 millisecond', true) as not_reconciled
-    from input i where i.place not in (select place from known)
+    from input i where i.ordinal not in (select ordinal from known)
 ),
 willing as materialized (
-  select u.*, row_number() over (order by u.place) as turn from unseen u
+  select u.*, row_number() over (order by u.ordinal) as turn from unseen u
    where u.halted is null and u.order_id_used is null and not u.not_reconciled
 ),
 moment as materialized (select clock_timestamp() as at),
@@ -100,7 +98,7 @@ accepted as materialized (
     from willing w where $4::int is null or w.turn <= (select granted from counted)
 ),
 ordered as (
-  insert into outbox_orders (created_at, updated_at, next_retry_at, caller, idempotency_key, order_id, client_order_id,
+  insert into outbox_orders (created_at, updated_at, ${ordersSql.dueAt}, caller, idempotency_key, order_id, client_order_id,
     order_request_json, request_digest, adapter, instrument, side, qty, price, headers, changed_by, expires_at)
   select at, at, at, caller, idempotency_key, order_id, client_order_id, request, request_digest, adapter, instrument,
          side, qty, price, headers, caller, at + $3::float8 * interval '1 millisecond'
@@ -108,7 +106,7 @@ ordered as (
   returning *
 ),
 told as materialized (
-  select a.place, a.event_id, o.*, ${answerSql("o")} as answer
+  select a.ordinal, a.event_id, o.*, ${answerSql("o")} as answer
     from accepted a join ordered o on o.client_order_id = a.client_order_id
 ),
 noted as (
@@ -118,18 +116,17 @@ noted as (
          t.created_at + $2::float8 * interval '1 millisecond'
     from told t order by t.caller, t.idempotency_key
 ),
-published as (
-  insert into outbox_events (${eventColumns})
-  select ${eventSql("t", { id: "t.event_id", type: "'OrderAccepted'" })} from told t order by t.place
+insert_events as (
+  ${insertOrderEventsSql({ id: "o.event_id", type: "'OrderAccepted'", from: "told o order by o.ordinal" })}
 )
-select t.place::int, 'first' as result, t.answer, null as detail from told t
+select t.ordinal::int, 'first' as result, t.answer, null as detail from told t
 union all
-select k.place::int, case when k.same_request then 'replayed' else 'conflict' end, k.answer, null from known k
+select k.ordinal::int, case when k.same_request then 'replayed' else 'conflict' end, k.answer, null from known k
 union all
-select u.place::int, case when u.order_id_used then 'order_id_used' when u.halted is not null then 'halted'
+select u.ordinal::int, case when u.order_id_used then 'order_id_used' when u.halted is not null then 'halted'
                           when u.not_reconciled then 'not_reconciled' else 'rate' end, null, u.halted
-  from unseen u where u.place not in (select place from accepted)
-order by place`;
+  from unseen u where u.ordinal not in (select ordinal from accepted)
+order by ordinal`;
 
 /** Carries the requests out and answers each in its place. No two may share a key or an order_id of a caller. */
 export async function acceptOrders(
@@ -137,10 +134,10 @@ export async function acceptOrders(
   rows: readonly AcceptRow[],
   { ledgerMs, keepMs, ordersPerSecond, reconciledWithinMs }: AcceptSettings,
 ): Promise<readonly AcceptResult[]> {
-  const { rows: results } = await statement<AcceptResult & { place: number }>(db, {
+  const { rows: results } = await statement<AcceptResult & { ordinal: number }>(db, {
     name: "accept orders",
     text,
     values: [JSON.stringify(rows), ledgerMs, keepMs, ordersPerSecond, reconciledWithinMs],
   });
-  return results.map(({ place: _, ...result }) => result);
+  return results.map(({ ordinal: _, ...result }) => result);
 }

@@ -1,5 +1,6 @@
 /** What is left to do, read by the partial indexes that the work itself uses: what has ended costs nothing. */
 import type { Db } from "@todoke/kernel/db";
+import { ordersSql } from "./outbox-orders.ts";
 
 export interface OrderBacklog {
   readonly pending: number;
@@ -27,14 +28,12 @@ export interface Brokers {
 export async function selectBacklog(db: Db, { adapter, adapters }: Brokers): Promise<OrderBacklog> {
   const { rows } = await db.query<OrderBacklog>({
     name: "select order backlog",
-    text: `select (select count(*) from outbox_orders where status = 'pending')::int as pending,
-                  (select count(*) from outbox_orders where status = 'sending')::int as sending,
-                  (select count(*) from outbox_orders where status = 'failed')::int as failed,
-                  (select count(*) from outbox_orders where status = 'unknown')::int as unknown,
+    text: `select ${ordersSql.count("pending")} as pending, ${ordersSql.count("sending")} as sending,
+                  ${ordersSql.count("failed")} as failed, ${ordersSql.count("unknown")} as unknown,
                   coalesce((select max(${agoMs("first.created_at")}) from unnest($2::text[]) as b(adapter)
                              cross join lateral (select o.created_at from outbox_orders o
                                                   where o.status = 'pending' and o.adapter = b.adapter
-                                                  order by o.next_retry_at limit 1) first), 0)::float8 as "oldestPendingMs",
+                                                  order by o.${ordersSql.dueAt} limit 1) first), 0)::float8 as "oldestPendingMs",
                   coalesce((select ${agoMs("in_doubt_since")} from outbox_orders
                              where status = 'unknown' order by in_doubt_since limit 1), 0)::float8 as "oldestUnresolvedMs",
                   coalesce((select mismatches from reconciliations where adapter = $1), 0)::int as mismatches,

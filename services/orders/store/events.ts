@@ -1,17 +1,38 @@
-/** The events of orders, as SQL over a row `o` of outbox_orders. All of one order keep the order of its versions. */
+/** The events of orders. All of one order keep the order of its versions. */
 import { utcText } from "@todoke/kernel/db";
+import { insertEventsSql } from "@todoke/kernel/outbox";
 
-/** A select list for outbox_events, for whoever has the event's id and type as SQL. */
-export const eventColumns = "event_id, event_type, subject, aggregate_key, version, headers, payload";
+/** `id` and `type` of the event, as SQL over a row `o` of outbox_orders. */
+export interface OrderEventsSql {
+  readonly id: string;
+  readonly type: string;
+  /** The rows, as `o`. */
+  readonly from: string;
+}
 
-export const eventSql = (o: string, { id, type }: { readonly id: string; readonly type: string }): string => `
-  ${id}, ${type}, 'orders.events', ${o}.client_order_id, ${o}.version, ${o}.headers,
-  jsonb_strip_nulls(jsonb_build_object(
-    'event_id', ${id}, 'event_type', ${type}, 'occurred_at', ${utcText(`${o}.updated_at`)}, 'version', ${o}.version::text,
-    'trace_id', ${o}.headers -> 'trace_id',
-    'user_id', ${o}.caller, 'order_id', ${o}.order_id, 'client_order_id', ${o}.client_order_id,
-    'instrument', ${o}.instrument, 'side', ${o}.side, 'qty', ${o}.qty::text, 'price', ${o}.price::text)
-    || case ${type}
-         when 'OrderSucceeded' then jsonb_build_object('broker_order_id', ${o}.broker_order_id)
-         when 'OrderAccepted' then '{}'::jsonb
-         else jsonb_build_object('reason_code', ${o}.last_error_code, 'reason', ${o}.last_error_msg) end)`;
+/** The text of an INSERT. */
+export const insertOrderEventsSql = ({ id, type, from }: OrderEventsSql): string =>
+  insertEventsSql({
+    from,
+    subject: "orders.events",
+    eventId: id,
+    eventType: type,
+    aggregateKey: "o.client_order_id",
+    version: "o.version",
+    occurredAt: utcText("o.updated_at"),
+    headers: "o.headers",
+    fields: {
+      user_id: "o.caller",
+      order_id: "o.order_id",
+      client_order_id: "o.client_order_id",
+      instrument: "o.instrument",
+      side: "o.side",
+      qty: "o.qty::text",
+    },
+    optionalFields: {
+      price: "o.price::text",
+      broker_order_id: `case when ${type} = 'OrderSucceeded' then o.broker_order_id end`,
+      reason_code: `case when ${type} in ('OrderFailed', 'OrderUnresolved') then o.last_error_code end`,
+      reason: `case when ${type} in ('OrderFailed', 'OrderUnresolved') then o.last_error_msg end`,
+    },
+  });

@@ -6,7 +6,8 @@ import { hash, randomUUIDv7 } from "node:crypto";
 import { type Db, statement, type Tx } from "@todoke/kernel/db";
 import type { OrderStatus, ReasonCode } from "../order.ts";
 import { answerSql, ledgerStatusSql } from "./answer.ts";
-import { eventColumns, eventSql } from "./events.ts";
+import { insertOrderEventsSql } from "./events.ts";
+import { ordersSql } from "./outbox-orders.ts";
 
 export interface Move {
   /** outbox_orders.id */
@@ -31,32 +32,31 @@ export interface Move {
   readonly evidence?: string;
 }
 
-export const text = `
-with moved as materialized (
-  update outbox_orders o
-     set status = $3,
-         changed_by = coalesce($5::jsonb ->> 'by', o.changed_by),
-         attempts = case when $5::jsonb ? 'anew' then 0 else o.attempts end,
-         last_error_code = case when $3 = 'succeeded' then null else coalesce($5::jsonb ->> 'code', o.last_error_code) end,
+const movedSql = ordersSql.updateHeldRow({
+  orUnclaimed: true,
+  where: "t.status = any($4::text[])",
+  set: `status = $3,
+         changed_by = coalesce($5::jsonb ->> 'by', t.changed_by),
+         attempts = case when $5::jsonb ? 'anew' then 0 else t.attempts end,
+         last_error_code = case when $3 = 'succeeded' then null else coalesce($5::jsonb ->> 'code', t.last_error_code) end,
          last_error_msg = case when $3 = 'succeeded' then null
-                               when $5::jsonb ? 'code' then $5::jsonb ->> 'why' else o.last_error_msg end,
-         next_retry_at = clock_timestamp() + ($5::jsonb ->> 'in_ms')::float8 * interval '1 millisecond',
-         asked = case when $3 = 'unknown' then o.asked + 1 else 0 end,
-         in_doubt_since = case when $3 = 'unknown' then coalesce(o.in_doubt_since, clock_timestamp()) end,
-         broker_order_id = coalesce($5::jsonb ->> 'broker_order_id', o.broker_order_id),
-         broker_result = coalesce($5::jsonb -> 'result', o.broker_result),
-         evidence = coalesce($5::jsonb -> 'evidence', o.evidence),
-         evidence_digest = coalesce($5::jsonb ->> 'evidence_digest', o.evidence_digest),
+                               when $5::jsonb ? 'code' then $5::jsonb ->> 'why' else t.last_error_msg end,
+         asked = case when $3 = 'unknown' then t.asked + 1 else 0 end,
+         in_doubt_since = case when $3 = 'unknown' then coalesce(t.in_doubt_since, clock_timestamp()) end,
+         broker_order_id = coalesce($5::jsonb ->> 'broker_order_id', t.broker_order_id),
+         broker_result = coalesce($5::jsonb -> 'result', t.broker_result),
+         evidence = coalesce($5::jsonb -> 'evidence', t.evidence),
+         evidence_digest = coalesce($5::jsonb ->> 'evidence_digest', t.evidence_digest),
          done_at = case when $3 in ('succeeded', 'aborted') then clock_timestamp() end,
          -- Kept as long after its end as any other, however late that is: who asks again must not order a second time.
-         expires_at = case when $3 in ('succeeded', 'aborted') then clock_timestamp() + (o.expires_at - o.created_at)
-                           else o.expires_at end,
-         locked_by = null, locked_at = null, lease_until = null
-   where o.id = $1 and o.status = any($4::text[])
-     and case when $2::bigint is null then o.lease_until is null or o.lease_until <= clock_timestamp()
-              else o.lease_until is not null and o.lease_epoch = $2::bigint end
-  returning o.*
-),
+         expires_at = case when $3 in ('succeeded', 'aborted') then clock_timestamp() + (t.expires_at - t.created_at)
+                           else t.expires_at end`,
+  dueInMs: "($5::jsonb ->> 'in_ms')::float8",
+  lease: "end",
+});
+
+export const text = `
+with moved as materialized (${movedSql}),
 told as materialized (select ${answerSql("m")} as answer from moved m),
 noted as (
   update idempo_ledger l
@@ -68,14 +68,12 @@ noted as (
                            else l.expires_at end
    where l.order_row_id = $1 and (select count(*) from moved) > 0
 ),
-published as (
-  insert into outbox_events (${eventColumns})
-  select ${eventSql("m", {
+insert_events as (
+  ${insertOrderEventsSql({
     id: "$6::uuid",
-    type: "case m.status when 'succeeded' then 'OrderSucceeded' when 'aborted' then 'OrderFailed' else 'OrderUnresolved' end",
+    type: "case o.status when 'succeeded' then 'OrderSucceeded' when 'aborted' then 'OrderFailed' else 'OrderUnresolved' end",
+    from: "moved o where o.status in ('succeeded', 'aborted') or o.status = 'unknown' and o.asked = 1",
   })}
-    from moved m
-   where m.status in ('succeeded', 'aborted') or m.status = 'unknown' and m.asked = 1
 )
 select m.version from moved m`;
 

@@ -2,6 +2,7 @@
 import { type Queryable, type Tx, utcText } from "@todoke/kernel/db";
 import type { OrderStatus, ReasonCode } from "../order.ts";
 import type { Side, TimeInForce } from "../order-request.ts";
+import { ordersSql } from "./outbox-orders.ts";
 
 export interface OrderRow {
   /** Ours; order_id is the caller's. */
@@ -40,7 +41,7 @@ const shownOrder = `o.id::text as id, o.caller, o.order_id, o.idempotency_key, o
   o.last_error_msg as reason, o.broker_order_id, o.broker_result as result,
   ${utcText("o.in_doubt_since")} as in_doubt_since,
   (select c.status from cancel_requests c where c.order_row_id = o.id) as cancel,
-  case when o.status in ('pending', 'failed', 'unknown') then ${utcText("o.next_retry_at")} end as next_attempt_at,
+  ${ordersSql.dueAtText("o", ["pending", "failed", "unknown"])} as next_attempt_at,
   ${utcText("o.created_at")} as created_at, ${utcText("o.updated_at")} as updated_at, ${utcText("o.done_at")} as ended_at`;
 
 export interface KeyOfCaller {

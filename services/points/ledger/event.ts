@@ -1,5 +1,6 @@
 /** What others are told of a transaction. Points set aside, or back from there, are nobody's news: neither came nor went. */
 import { randomUUIDv7 } from "node:crypto";
+import type { NewEvent } from "@todoke/kernel/outbox";
 import type { Kind, Time } from "./account.ts";
 import type { Transaction } from "./changes.ts";
 
@@ -12,33 +13,24 @@ const eventTypes: Partial<Record<Kind, string>> = {
   EXPIRE: "PointsExpired",
 };
 
-/** A row of outbox_events. */
-export interface EventRow {
-  readonly event_id: string;
-  readonly event_type: string;
-  readonly aggregate_key: string;
-  readonly version: string;
-  readonly headers: Readonly<Record<string, string>>;
-  readonly payload: object;
-}
-
 export interface EventContext {
   readonly headers: Readonly<Record<string, string>>;
   /** When the points of a grant run out. */
   readonly expiresAt: Time | null;
 }
 
-export function eventOf(transaction: Transaction, { headers, expiresAt }: EventContext): EventRow | undefined {
+export function eventOf(transaction: Transaction, { headers, expiresAt }: EventContext): NewEvent | undefined {
   const { id, kind, userId, moved, balanceAfter, version, reason, source, sourceId, createdAt } = transaction;
   const eventType = eventTypes[kind];
   if (eventType === undefined) return undefined;
   const eventId = randomUUIDv7();
   const { trace_id } = headers;
   return {
-    event_id: eventId,
-    event_type: eventType,
-    aggregate_key: userId,
-    version: version.toString(),
+    eventId,
+    eventType,
+    subject: "points.events",
+    aggregateKey: userId,
+    version,
     headers,
     payload: {
       event_id: eventId,

@@ -1,6 +1,6 @@
 /** What was carried out before, by its key. */
 import type { Tx } from "@todoke/kernel/db";
-import type { Answer } from "@todoke/kernel/idempotency";
+import { type Answer, storedResponseSql } from "@todoke/kernel/idempotency";
 import type { Entry } from "./ledger.ts";
 
 export interface Known {
@@ -13,21 +13,18 @@ interface KnownRow {
   readonly place: number;
   readonly transaction_id: string;
   readonly request_hash: Buffer | null;
-  readonly response_status: number;
-  readonly response_content_type: string;
-  readonly response_body: Buffer;
+  readonly status: number;
+  readonly content_type: string;
+  readonly body: Buffer;
 }
 
 /** No answer is kept without its transaction, so the transaction is looked for first: one probe for what is new. */
 export const knownText = `
-select i.place::int, t.transaction_id, k.request_hash, k.response_status, k.response_content_type, k.response_body
+select i.place::int, t.transaction_id, k.*
   from unnest($1::text[], $2::text[], $3::text[]) with ordinality as i(idempotency_key, scope, idem_key, place)
  cross join lateral (select t.id as transaction_id from point_transactions t
                       where t.idempotency_key = i.idempotency_key limit 1) t
-  left join lateral (select k.request_hash, k.response_status, k.response_content_type, k.response_body
-                       from idempotency_keys k
-                      where k.scope = i.scope and k.idem_key = i.idem_key and k.expires_at > statement_timestamp()
-                      limit 1) k on true`;
+  left join lateral (${storedResponseSql({ scope: "i.scope", key: "i.idem_key" })}) k on true`;
 
 /** Each in its place; undefined where nothing has happened yet. */
 export async function selectKnown(tx: Tx, entries: readonly Entry[]): Promise<(Known | undefined)[]> {
@@ -44,16 +41,8 @@ export async function selectKnown(tx: Tx, entries: readonly Entry[]): Promise<(K
   return entries.map((_, index) => found.get(index + 1));
 }
 
-function knownOf({ transaction_id, request_hash, ...kept }: KnownRow): Known {
-  if (request_hash === null) return { transactionId: transaction_id, answer: null };
-  return {
-    transactionId: transaction_id,
-    answer: {
-      status: kept.response_status,
-      contentType: kept.response_content_type,
-      body: kept.response_body,
-      requestHash: request_hash,
-      replayed: true,
-    },
-  };
+function knownOf({ transaction_id: transactionId, request_hash: requestHash, ...stored }: KnownRow): Known {
+  if (requestHash === null) return { transactionId, answer: null };
+  const { status, content_type: contentType, body } = stored;
+  return { transactionId, answer: { status, contentType, body, requestHash, replayed: true } };
 }

@@ -6,7 +6,7 @@
  * looked up behind these locks; the rules (ledger/) decide; and one statement writes all of it.
  */
 import type { Tx } from "@todoke/kernel/db";
-import type { Answer, IdempotencyKey } from "@todoke/kernel/idempotency";
+import type { Answer, IdempotencyKey, KeyedResponse } from "@todoke/kernel/idempotency";
 import { Problem } from "@todoke/kernel/problem";
 import { answerOf } from "../ledger/answer.ts";
 import { applyChanges } from "../ledger/apply-changes.ts";
@@ -14,7 +14,7 @@ import type { Applied, Change, Result, Transaction } from "../ledger/changes.ts"
 import { type Known, selectKnown } from "./known-keys.ts";
 import { loadAccounts } from "./load-accounts.ts";
 import { lockRoots, usersConcerned } from "./lock-roots.ts";
-import { type KeptAnswer, writeLedger } from "./write-ledger.ts";
+import { writeLedger } from "./write-ledger.ts";
 
 /** A change, and what is to be kept with it. */
 export interface Entry {
@@ -80,7 +80,7 @@ function bookedOf({ change, key }: Entry, result: Result): Booked {
   return { result: "booked", applied: result, answer: { ...answerOf(change, result), replayed: false } };
 }
 
-function answersOf(booked: ReadonlyMap<Entry, Booked>): KeptAnswer[] {
+function answersOf(booked: ReadonlyMap<Entry, Booked>): KeyedResponse[] {
   return [...booked].flatMap(([{ key }, each]) =>
     key && each.result === "booked" && each.answer ? [{ key, ...each.answer }] : [],
   );

@@ -1,18 +1,13 @@
 /** The one statement that writes the ledger: rows, events and answers, all or nothing. */
 import type { Tx } from "@todoke/kernel/db";
-import type { IdempotencyKey } from "@todoke/kernel/idempotency";
-import type { AnswerBytes } from "../ledger/answer.ts";
+import { insertResponseRowsSql, type KeyedResponse, responseRows } from "@todoke/kernel/idempotency";
+import { eventRows, insertEventRowsSql, type NewEvent } from "@todoke/kernel/outbox";
 import type { LedgerRows, Transaction } from "../ledger/changes.ts";
-import { type EventRow, eventOf } from "../ledger/event.ts";
-
-/** An answer that is kept under its key. */
-export interface KeptAnswer extends AnswerBytes {
-  readonly key: IdempotencyKey;
-}
+import { eventOf } from "../ledger/event.ts";
 
 export interface LedgerWrite {
   readonly rows: LedgerRows;
-  readonly answers: readonly KeptAnswer[];
+  readonly answers: readonly KeyedResponse[];
   /** Trace context for the event of a transaction. */
   readonly headersOf: (transaction: Transaction) => Readonly<Record<string, string>>;
 }
@@ -20,7 +15,7 @@ export interface LedgerWrite {
 /**
  * Rows that are there are met by their key, never by a join that the planner may turn round. What could meet the same key
  * of another batch (transactions, answers) goes in the order of the keys, so that two batches cannot deadlock; events go in
- * the order of the versions, which is that of their positions. A key that another process wrote a moment ago fails the
+ * the order of the transactions, which for one user is that of the versions. A key that another process wrote a moment ago fails the
  * whole statement with 23505; run again, the batch finds it.
  */
 export const writeText = `
@@ -63,20 +58,8 @@ holds as (
   on conflict (hold_id) do update
      set captured = excluded.captured, released = excluded.released, status = excluded.status, updated_at = excluded.updated_at
 ),
-events as (
-  insert into outbox_events (event_id, event_type, subject, aggregate_key, version, headers, payload)
-  select event_id, event_type, 'points.events', aggregate_key, version, headers, payload
-    from jsonb_to_recordset($6::jsonb) as (event_id uuid, event_type text, aggregate_key text, version bigint,
-                                           headers jsonb, payload jsonb)
-   order by version
-)
-insert into idempotency_keys
-  (scope, idem_key, request_hash, response_status, response_content_type, response_body, expires_at)
-select scope, idem_key, decode(request_hash, 'hex'), status, content_type, convert_to(body, 'utf8'),
-       now() + interval '24 hours'
-  from jsonb_to_recordset($7::jsonb) as (scope text, idem_key text, request_hash text, status smallint,
-                                         content_type text, body text)
- order by scope, idem_key`;
+events as (${insertEventRowsSql("$6")})
+${insertResponseRowsSql("$7")}`;
 
 /** Its users are locked. Returns whether there were events among it: the relay is then to be woken. */
 export async function writeLedger(tx: Tx, { rows, answers, headersOf }: LedgerWrite): Promise<boolean> {
@@ -91,14 +74,14 @@ export async function writeLedger(tx: Tx, { rows, answers, headersOf }: LedgerWr
       json(rows.lots),
       json(rows.uses),
       json(rows.holds),
-      JSON.stringify(events),
-      JSON.stringify(answers.map(keptRow)),
+      eventRows(events),
+      responseRows(answers),
     ],
   });
   return events.length > 0;
 }
 
-function eventsOf({ transactions, lots }: LedgerRows, headersOf: LedgerWrite["headersOf"]): EventRow[] {
+function eventsOf({ transactions, lots }: LedgerRows, headersOf: LedgerWrite["headersOf"]): NewEvent[] {
   const ends = new Map(lots.map((lot) => [lot.lotId, lot.expiresAt]));
   return transactions.flatMap((transaction) => {
     const event = eventOf(transaction, {
@@ -108,15 +91,6 @@ function eventsOf({ transactions, lots }: LedgerRows, headersOf: LedgerWrite["he
     return event ? [event] : [];
   });
 }
-
-const keptRow = ({ key, status, contentType, body }: KeptAnswer) => ({
-  scope: key.scope,
-  idem_key: key.key,
-  request_hash: key.requestHash.toString("hex"),
-  status,
-  content_type: contentType,
-  body: body.toString(),
-});
 
 /** 64-bit numbers as text: PostgreSQL reads them whole. */
 const json = (rows: readonly object[]): string =>

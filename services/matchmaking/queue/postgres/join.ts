@@ -6,12 +6,12 @@
  */
 import type { Db } from "@todoke/kernel/db";
 import { gather } from "@todoke/kernel/gather";
-import { idempotencyConflict } from "@todoke/kernel/idempotency";
+import { idempotencyConflict, keyColumns } from "@todoke/kernel/idempotency";
 import { count } from "@todoke/kernel/telemetry";
 import { ticketOpen } from "../../problems.ts";
 import type { TicketIds } from "../../ticket-id.ts";
 import type { Joined, JoinWish, TicketQueue } from "../index.ts";
-import { type JoinResult, type JoinRow, joinTickets } from "./join-tickets.ts";
+import { type JoinedBody, type JoinResult, type JoinRow, joinTickets } from "./join-tickets.ts";
 
 // One batch is carried out while another waits for the disk.
 const lanes = 3;
@@ -35,28 +35,27 @@ export function joinByBatches({ db, ids, endIfOver }: JoinOptions): TicketQueue[
     for (let tries = 1; ; tries++) {
       const result = await submit(joinRow(wish, ids.create(wish.mode, wish.userId)));
       if (result.result !== "over") return toldOf(result);
-      if (tries === triesMax) throw ticketOpen(`ticket ${result.ticket_id} is coming to its end; join again`);
-      await endIfOver(result.ticket_id);
+      if (tries === triesMax) throw ticketOpen(`ticket ${result.detail} is coming to its end; join again`);
+      await endIfOver(result.detail as string);
     }
   };
 }
 
 function toldOf(result: Exclude<JoinResult, { result: "over" }>): Joined {
   if (result.result === "other")
-    throw ticketOpen(`ticket ${result.ticket_id} waits with another wish; cancel it to join with this one`);
+    throw ticketOpen(`ticket ${result.detail} waits with another wish; cancel it to join with this one`);
   if (result.result === "conflict") {
     count("todoke.idempotency.requests", { result: "conflict" });
     throw idempotencyConflict("this Idempotency-Key was first sent with another wish; use a new key for a new ticket");
   }
-  const { result: kind, ticket_id: ticketId, expires_at: expiresAt, replayed } = result;
-  count("todoke.idempotency.requests", { result: replayed ? "replayed" : "first" });
-  return { kind, ticketId, expiresAt, replayed };
+  count("todoke.idempotency.requests", { result: result.result });
+  const { status, body, replayed } = result;
+  const { ticket_id: ticketId, expires_at: expiresAt }: JoinedBody = JSON.parse(body.toString());
+  return { kind: status === 201 ? "new" : "open", ticketId, expiresAt, replayed };
 }
 
 const joinRow = ({ key, heartbeatMs, ...wish }: JoinWish, ticketId: string): JoinRow => ({
-  scope: key.scope,
-  idem_key: key.key,
-  request_hash: key.requestHash.toString("hex"),
+  ...keyColumns(key),
   ticket_id: ticketId,
   mode: wish.mode,
   user_id: wish.userId,

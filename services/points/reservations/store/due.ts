@@ -4,6 +4,8 @@
  * by nothing besides: more conditions would let the planner look for it by another index, read from end to end.
  */
 import type { Queryable, Tx } from "@todoke/kernel/db";
+import { insertEventsSql } from "@todoke/kernel/outbox";
+import { reservationEventSql } from "./events.ts";
 
 /** False when another scheduler has its turn: two that count at once would together let too many through. */
 export async function takeTurn(tx: Tx): Promise<boolean> {
@@ -14,12 +16,17 @@ export async function takeTurn(tx: Tx): Promise<boolean> {
 }
 
 /** An event of each row of `from`, under the reservation's own id: sent again, it is the same event. */
-const dueEvents = (from: string) => `
-  insert into outbox_events as o (event_id, event_type, subject, aggregate_key, version, payload)
-  select id, 'PointReservationDue', 'points.reservations', id::text, 1,
-         jsonb_build_object('event_id', id, 'event_type', 'PointReservationDue', 'occurred_at', sent_at, 'version', 1,
-           'user_id', user_id, 'reservation_id', id, 'point_amount', point_amount::text, 'execute_at', execute_at)
-    from ${from} r order by r.execute_at, r.id`;
+const dueEvents = (from: string, { republish = false } = {}) =>
+  insertEventsSql({
+    ...reservationEventSql,
+    from: `${from} r order by r.execute_at, r.id`,
+    subject: "points.reservations",
+    eventId: "id",
+    eventType: "'PointReservationDue'",
+    version: "1",
+    occurredAt: "sent_at",
+    republish,
+  });
 
 export const takeText = `
 with room as materialized (
@@ -36,7 +43,7 @@ taken as (
    where ctid = any(array(select row from due))
   returning id, user_id, point_amount, execute_at, sent_at
 ),
-told as (${dueEvents("taken")})
+insert_events as (${dueEvents("taken")})
 select (select count(*) from taken)::int as taken, room from room`;
 
 export interface Taken {
@@ -67,11 +74,7 @@ again as (
    where ctid = any(array(select row from late))
   returning id, user_id, point_amount, execute_at, sent_at
 ),
-told as (${dueEvents("again")}
-  on conflict (event_id) do update
-     set status = 'PENDING', published_at = null, attempt_count = 0, next_retry_at = now()
-   where o.status = 'PUBLISHED'
-)
+insert_events as (${dueEvents("again", { republish: true })})
 select count(*)::int as again from again`;
 
 /** Has the worker told again of what it should have ended long ago; returns how many that were. */

@@ -1,8 +1,10 @@
 /** What the worker asks and writes. */
 import { randomUUIDv7 } from "node:crypto";
 import type { Tx } from "@todoke/kernel/db";
+import { insertEventsSql } from "@todoke/kernel/outbox";
 import type { Time } from "../../ledger/account.ts";
 import { timeText } from "../../store/time.ts";
+import { reservationEventSql } from "./events.ts";
 import type { ReservationStatus } from "./reservations.ts";
 
 export interface DueReservation {
@@ -57,7 +59,7 @@ export async function settleGranted(tx: Tx, granted: readonly Granted[]): Promis
   return rows.map((row) => row.delay_ms);
 }
 
-// As much as inbox_dlq keeps of it.
+// As much as the inbox keeps of an error.
 const errorMax = 2_000;
 
 export const failedText = `
@@ -66,12 +68,16 @@ with failed as (
    where id = $1 and status = 'PROCESSING'
   returning id, user_id, point_amount, execute_at, updated_at
 )
-insert into outbox_events (event_id, event_type, subject, aggregate_key, version, payload)
-select $3::uuid, 'PointReservationFailed', 'points.events', id::text, 2,
-       jsonb_build_object('event_id', $3::uuid, 'event_type', 'PointReservationFailed', 'occurred_at', updated_at,
-         'version', 2, 'user_id', user_id, 'reservation_id', id, 'point_amount', point_amount::text,
-         'execute_at', execute_at, 'reason', $2::text)
-  from failed`;
+${insertEventsSql({
+  ...reservationEventSql,
+  from: "failed",
+  subject: "points.events",
+  eventId: "$3::uuid",
+  eventType: "'PointReservationFailed'",
+  version: "2",
+  occurredAt: "updated_at",
+  fields: { ...reservationEventSql.fields, reason: "$2::text" },
+})}`;
 
 /** FAILED, and its event, unless it has ended already. */
 export async function settleFailed(tx: Tx, id: string, why: string): Promise<boolean> {

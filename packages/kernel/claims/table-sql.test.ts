@@ -1,0 +1,135 @@
+import { expect, test } from "vitest";
+import type { Db } from "../db/index.ts";
+import { createErrands, errands } from "../testing/errands.ts";
+import { testDatabase } from "../testing/index.ts";
+import { done, retry } from "../worker/index.ts";
+import { type ClaimRequest, type Claims, claims, readBacklog, readByColumn, readOldestDue, tableSql } from "./index.ts";
+
+const work = claims<{ owner: string }>(errands);
+const sql = tableSql(errands);
+const request = { limit: 10, leaseMs: 60_000, worker: "test" };
+
+async function setup(...owners: readonly string[]) {
+  const t = await testDatabase();
+  await t.db.query(createErrands);
+  for (const owner of owners) await t.db.query(`insert into errands (owner) values ($1)`, [owner]);
+  return t;
+}
+
+async function claimOne(db: Db, from: Claims<{ owner: string }>, asked: ClaimRequest) {
+  const [row] = await from.claim(db, asked);
+  if (!row) throw new Error("there was nothing to claim");
+  return row;
+}
+
+const update = async (db: Db, text: string, { key, epoch }: { key: string; epoch: string | null }) =>
+  (await db.query(text, [key, epoch])).rows;
+
+const statuses = async (db: Db) =>
+  (await db.query(`select owner, status from errands order by errand_id`)).rows.map(
+    (row) => `${row.owner} ${row.status}`,
+  );
+
+test("a row is settled by the worker that holds it, and by nobody whose lease was lost", async () => {
+  await using t = await setup("a");
+  const settle = sql.updateHeldRow({ set: "status = 'DEAD', owner = t.owner || '!'", lease: "end" });
+  const stale = await claimOne(t.db, work, { ...request, leaseMs: 0 });
+  const current = await claimOne(t.db, work, request);
+  expect(await update(t.db, settle, stale.claim)).toEqual([]);
+  expect(await statuses(t.db)).toEqual(["a RUNNING"]);
+  expect(await update(t.db, settle, current.claim)).toMatchObject([{ status: "DEAD", owner: "a!", lease_until: null }]);
+  expect(await update(t.db, settle, current.claim)).toEqual([]); // The claim is over.
+});
+
+test("without an epoch only a row that no worker holds is updated", async () => {
+  await using t = await setup("a");
+  const end = sql.updateHeldRow({ set: "status = 'DEAD'", lease: "end", orUnclaimed: true });
+  const held = await claimOne(t.db, work, request);
+  expect(await update(t.db, end, { key: held.claim.key, epoch: null })).toEqual([]);
+  await work.settle(t.db, [{ claim: held.claim, outcome: retry(0, "later") }]);
+  expect(await update(t.db, end, held.claim)).toEqual([]);
+  expect(await update(t.db, end, { key: held.claim.key, epoch: null })).toHaveLength(1);
+});
+
+test("a lease is renewed while it lasts, and an expired one gives the row to the next claim", async () => {
+  await using t = await setup("a");
+  const renew = sql.updateHeldRow({ set: "owner = 'b'", lease: { renewMs: "60000::float8" } });
+  const expire = sql.updateHeldRow({ set: "owner = 'c'", lease: "expire" });
+  const late = await claimOne(t.db, work, { ...request, leaseMs: 0 });
+  expect(await update(t.db, renew, late.claim)).toEqual([]);
+  const held = await claimOne(t.db, work, request);
+  expect(await update(t.db, renew, held.claim)).toHaveLength(1);
+  expect(await work.claim(t.db, request)).toEqual([]);
+  expect(await update(t.db, expire, held.claim)).toHaveLength(1);
+  expect(await work.claim(t.db, request)).toMatchObject([{ owner: "c", claim: { attempt: 3 } }]);
+});
+
+test("rows that wait are put off and made due, as many as asked for", async () => {
+  await using t = await setup("a", "b", "c");
+  const putOff = sql.updateWaitingRows({
+    state: "READY",
+    due: "now",
+    where: "t.owner <> 'c'",
+    dueInMs: "60000",
+    limit: "10",
+  });
+  await t.db.query(putOff);
+  expect(await readBacklog(t.db, errands)).toMatchObject({ ready: 3, claimed: 0, waiting: 0 });
+  expect(await work.claim(t.db, request)).toMatchObject([{ owner: "c" }]);
+  await t.db.query(sql.updateWaitingRows({ state: "READY", due: "later", dueInMs: "0", limit: "1" }));
+  expect(await work.claim(t.db, request)).toHaveLength(1);
+});
+
+test("operators see what is due, who has it, and the rows of one owner", async () => {
+  await using t = await setup("a", "b");
+  expect(await readOldestDue(t.db, errands, 1)).toMatchObject([
+    { key: "1", status: "READY", attempts: 0, lockedBy: null },
+  ]);
+  const held = await claimOne(t.db, work, { ...request, limit: 1 });
+  expect(await readByColumn(t.db, errands, { column: "owner", value: "a", limit: 10 })).toMatchObject([
+    { key: "1", status: "RUNNING", attempts: 1, lockedBy: "test" },
+  ]);
+  const backlog = await readBacklog(t.db, errands);
+  expect(backlog).toMatchObject({ ready: 1, claimed: 1 });
+  expect(backlog.oldestDueMs).toBeGreaterThan(0);
+  await work.settle(t.db, [{ claim: held.claim, outcome: done }]);
+  expect(await readByColumn(t.db, errands, { column: "owner", value: "a", limit: 10 })).toEqual([]);
+});
+
+/** Orders in doubt are worked so: a claim is no attempt, and only the job says what became of its row. */
+const questions = claims<{ owner: string }>({
+  ...errands,
+  name: "questions",
+  states: { ready: "DOUBT", claimed: "DOUBT", dead: "DEAD" },
+  claim: { where: "t.owner <> 'nobody'", uncounted: true },
+  settledByJobsOnly: true,
+});
+
+test("a table can be claimed under a condition, without a change of state and without counting", async () => {
+  await using t = await setup("a", "nobody");
+  await t.db.query(`update errands set status = 'DOUBT'`);
+  const first = await claimOne(t.db, questions, request);
+  expect(first).toMatchObject({ owner: "a", claim: { attempt: 0 } });
+  expect(await statuses(t.db)).toEqual(["a DOUBT", "nobody DOUBT"]);
+  expect(await questions.claim(t.db, { ...request, freshMs: 60_000 })).toEqual([]);
+  expect(await questions.settle(t.db, [{ claim: first.claim, outcome: { kind: "dead", why: "no" } }])).toEqual([true]);
+  expect(await statuses(t.db)).toEqual(["a DOUBT", "nobody DOUBT"]);
+  const second = await claimOne(t.db, questions, { ...request, leaseMs: 0 });
+  const third = await claimOne(t.db, questions, request);
+  expect(await questions.settle(t.db, [{ claim: second.claim, outcome: done }])).toEqual([false]);
+  expect(await questions.settle(t.db, [{ claim: third.claim, outcome: done }])).toEqual([true]);
+});
+
+test("only expired leases are claimed where that is asked for", async () => {
+  await using t = await setup("a", "b");
+  const expired = claims<{ owner: string }>({
+    ...errands,
+    name: "expired",
+    claim: { expiredOnly: true, uncounted: true },
+  });
+  await work.claim(t.db, { ...request, limit: 1, leaseMs: 0 });
+  expect(await expired.claim(t.db, { ...request, freshMs: 60_000 })).toMatchObject([
+    { owner: "a", claim: { attempt: 1 } },
+  ]);
+  expect(await expired.claim(t.db, request)).toEqual([]);
+});
