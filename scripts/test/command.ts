@@ -12,14 +12,16 @@ const path = [join(root, "node_modules/.bin"), join(root, "tools/node_modules/.b
 export interface RunOptions {
   readonly signal: AbortSignal;
   readonly env?: Readonly<Record<string, string>>;
+  /** Where its output goes: to ours, unless said otherwise. */
+  readonly output?: "inherit" | "ignore";
 }
 
-/** Resolves with the exit code; the output goes straight to ours. When the signal aborts, the program is told to end. */
+/** Resolves with the exit code; When the signal aborts, the program is told to end. */
 export async function run([program = "", ...args]: readonly string[], options: RunOptions): Promise<number> {
   options.signal.throwIfAborted();
   const child = spawn(program, args, {
     cwd: root,
-    stdio: "inherit",
+    stdio: options.output ?? "inherit",
     env: { ...process.env, ...options.env, PATH: path },
   });
   const stop = () => child.kill("SIGTERM");

@@ -14,12 +14,13 @@ export interface TestRun {
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
   readonly signal: AbortSignal;
+  readonly output?: "inherit" | "ignore";
 }
 
 /** Where more files fail than this, something is broken that a second run does not change. */
 const rerunMax = 8;
 
-export async function runTests({ args, env, signal }: TestRun): Promise<Result> {
+export async function runTests({ args, env, signal, output = "inherit" }: TestRun): Promise<Result> {
   // The tests keep their temporary files here too, so that those of a test that was killed go with the rest.
   const folder = await mkdtemp(join(tmpdir(), "todoke-tests-"));
   await chmod(folder, 0o711); // PostgreSQL, which root runs under another account, must get through
@@ -30,10 +31,13 @@ export async function runTests({ args, env, signal }: TestRun): Promise<Result> 
       file: join(folder, "report.json"),
       env: { ...env, TMPDIR: folder, TODOKE_TEST_COUNTS: counts, NODE_COMPILE_CACHE: join(folder, "compiled") },
       signal,
+      output,
     });
+  // The second run of a file is configured as the first was.
+  const options = args.filter((arg) => arg.startsWith("--") && arg.includes("="));
   try {
     const first = await vitest(args);
-    const second = await runAgain(failedFiles(first), vitest);
+    const second = await runAgain(failedFiles(first), (file) => vitest([...options, file]));
     const result = count(replaceFiles(first, second));
     const made = `${await sizeOf(join(counts, "databases"))} databases and ${await sizeOf(join(counts, "processes"))} processes were made.`;
     const notes = [...slowestFiles(first), made, ...result.notes, ...flakyNotes(first, second)];
@@ -51,14 +55,16 @@ interface VitestRun {
   readonly file: string;
   readonly env: Readonly<Record<string, string>>;
   readonly signal: AbortSignal;
+  readonly output: "inherit" | "ignore";
 }
 
-async function runVitest(args: readonly string[], { file, env, signal }: VitestRun): Promise<Report> {
+async function runVitest(args: readonly string[], { file, env, signal, output }: VitestRun): Promise<Report> {
   await rm(file, { force: true });
   const reporters = ["--reporter=default", "--reporter=./scripts/test/reporter.ts"];
   const code = await run(["vitest", "run", ...reporters, ...args], {
     env: { ...env, TODOKE_TEST_REPORT: file },
     signal,
+    output,
   });
   return readFile(file, "utf8").then(JSON.parse, () => ({
     files: [],
@@ -69,7 +75,7 @@ async function runVitest(args: readonly string[], { file, env, signal }: VitestR
 /** One after the other, each with the machine to itself. */
 async function runAgain(
   failed: readonly FileReport[],
-  vitest: (args: readonly string[]) => Promise<Report>,
+  runFile: (name: string) => Promise<Report>,
 ): Promise<readonly FileReport[]> {
   if (failed.length > rerunMax) {
     console.log(`\n${failed.length} files failed: more than ${rerunMax} are not run again.`);
@@ -78,7 +84,7 @@ async function runAgain(
   const second: FileReport[] = [];
   for (const { name } of failed) {
     console.log(`\n${name} failed, and is run once more by itself.`);
-    const { files, strayErrors } = await vitest([name]);
+    const { files, strayErrors } = await runFile(name);
     const file = files.find((each) => each.name === name);
     if (file) second.push({ ...file, errors: [...file.errors, ...strayErrors] });
   }
