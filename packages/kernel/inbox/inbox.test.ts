@@ -82,6 +82,11 @@ test("attempts are counted by consumer, and until the event takes effect", async
     throw new Error("not today");
   };
   for (const consumer of ["one", "two"]) await t.inboxFor(consumer, { effect: failing }).handle([again(a)], never);
+  const away = async () => {
+    throw Object.assign(new Error("not there"), { code: "ECONNREFUSED" });
+  };
+  await t.inboxFor("one", { effect: away }).handle([again(a)], never);
+  expect(await attempts()).toEqual(expect.arrayContaining(["one", "two"].map((consumer) => ({ consumer, count: 1 }))));
   await t.inboxFor("one").handle([again(a)], never);
   expect(await attempts()).toEqual([{ consumer: "two", count: 1 }]);
   await t.inboxFor("two").handle([again(a)], never);
@@ -396,6 +401,23 @@ test("redrives that take long leave half of the pool to others", async () => {
     go.resolve();
   }
   expect(await round).toMatchObject({ claimed: 2, done: 2 });
+});
+
+test("an event that is dead for two consumers takes effect for the one that redrives it, and then for the other", async () => {
+  await using t = await setup();
+  const event = delivery("a");
+  for (const consumer of ["one", "two"]) {
+    const effect = async () => {
+      throw refused("not yet");
+    };
+    await t.inboxFor(consumer, { effect }).handle([event], never);
+  }
+  for (const [place, consumer] of ["one", "two"].entries()) {
+    const [dead] = await deadEvents(t.db, { consumer });
+    await redriveDead(t.db, [dead?.dlqId ?? 0n], asked);
+    expect(await t.inboxFor(consumer).redriver.runOnce()).toMatchObject({ done: 1 });
+    expect((await effects(t.db)).length).toBe(place + 1);
+  }
 });
 
 test("a redriven event that fails again is dead again, with the new reason", async () => {
