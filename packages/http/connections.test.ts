@@ -63,6 +63,7 @@ async function setup(bounds: Partial<ConnectionBounds>) {
     lines,
     seen,
     letGo: held.resolve,
+    closeAfterAnswers: () => app.connections.closeAfterAnswers(),
     open: () => RawConnection.open(url),
     async [Symbol.asyncDispose]() {
       held.resolve();
@@ -123,6 +124,16 @@ test("the last request that a connection may send is answered with its end, also
 
   connection.send(get("/livez"));
   await connection.untilAnswers(1);
+  connection.send(get("/refused"));
+
+  expect(await connection.untilClosed()).toMatch(/HTTP\/1\.1 404 [\s\S]*connection: close/i);
+});
+
+test("while the process stops, also a request that is refused late is answered with the end of its connection", async () => {
+  await using server = await setup({});
+  await using connection = await server.open();
+
+  server.closeAfterAnswers();
   connection.send(get("/refused"));
 
   expect(await connection.untilClosed()).toMatch(/HTTP\/1\.1 404 [\s\S]*connection: close/i);

@@ -45,9 +45,9 @@ test.each([
   "127.0.0.1:8082:evil.example",
   "a b",
   "",
-])("Host %s is not ours", (header) => {
+])("Host %s is not ours, however often it is sent", (header) => {
   expect(isOurs("play.example.com")).toBe(true);
-  expect(isOurs(header)).toBe(false);
+  for (let n = 0; n < 2; n++) expect(isOurs(header)).toBe(false);
 });
 
 test("additional hosts are names with a dot, without a port; anything else is a fault", () => {

@@ -52,7 +52,11 @@ test.each<[string, CursorForm["parts"], readonly string[]]>([
   ["numbers past a bigint", ["bigint"], ["0", "-1", "9223372036854775808", "99999999999999999999", "0x1"]],
   ["ids that are none", ["uuid"], ["-".repeat(36), uuid.toUpperCase(), `${uuid}0`, uuid.replaceAll("-", ""), ""]],
   ["texts that cannot be stored", ["text"], ["a\0b", "", "x".repeat(257)]],
-  ["too few and too many parts", ["timeMicros", "bigint"], ["2026-01-01T00:00:00.000000Z", "1 1 1", " ", "1"]],
+  [
+    "too few and too many parts",
+    ["timeMicros", "bigint"],
+    ["2026-01-01T00:00:00.000000Z", "2026-01-01T00:00:00.000000Z 1 1", " ", "1"],
+  ],
 ])("%s are refused with 400", (_what, parts, texts) => {
   for (const text of texts) expect([text, read(encoded(text), { parts })]).toEqual([text, 400]);
 });

@@ -95,7 +95,7 @@ test("a duplicate whose first one takes too long is told to come back, whichever
   await using t = await setup();
   for (const [other, key] of [
     [t.db, "here"],
-    [t.open(), "elsewhere"],
+    [t.open({ lockTimeoutMs: 0 }), "elsewhere"], // Its connections have no bound of their own: only `waitMs` ends the wait.
   ] as const) {
     const finish = Promise.withResolvers<void>();
     const started = Promise.withResolvers<void>();
@@ -160,6 +160,14 @@ test("an expired key runs anew, once, however many come at that moment", async (
   );
   expect(await effects(t.db)).toBe(2);
   expect(again.every((answer) => !answer.body.equals(first.body))).toBe(true);
+});
+
+test("a duplicate that waited runs by itself when the answer has expired meanwhile", async () => {
+  await using t = await setup();
+  const expiresAtOnce = { ...patient, ttlMs: 0 };
+  const answers = await Promise.all([1, 2].map(() => once(t.db, keyFor({}), create("a"), expiresAtOnce)));
+  expect(answers.map(({ replayed }) => replayed)).toEqual([false, false]);
+  expect(await effects(t.db)).toBe(2);
 });
 
 test("nobody ever sees a key without its answer", async () => {

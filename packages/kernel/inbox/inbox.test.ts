@@ -66,6 +66,33 @@ test("an event takes effect once per consumer, however often it arrives", async 
   expect(await effects(t.db)).toEqual(["a", "b", "a"]);
 });
 
+test("an event that one consumer has processed still takes effect for another that gets it again", async () => {
+  await using t = await setup();
+  const a = delivery("a");
+  for (const consumer of ["one", "two"])
+    expect(kinds(await t.inboxFor(consumer).handle([again(a)], never))).toEqual(["done"]);
+  expect(await effects(t.db)).toEqual(["a", "a"]);
+});
+
+test("attempts are counted by consumer, and until the event takes effect", async () => {
+  await using t = await setup();
+  const a = delivery("a");
+  const attempts = async () => (await t.db.query(`select consumer, attempt_count as count from inbox_attempts`)).rows;
+  const failing = async () => {
+    throw new Error("not today");
+  };
+  for (const consumer of ["one", "two"]) await t.inboxFor(consumer, { effect: failing }).handle([again(a)], never);
+  const away = async () => {
+    throw Object.assign(new Error("not there"), { code: "ECONNREFUSED" });
+  };
+  await t.inboxFor("one", { effect: away }).handle([again(a)], never);
+  expect(await attempts()).toEqual(expect.arrayContaining(["one", "two"].map((consumer) => ({ consumer, count: 1 }))));
+  await t.inboxFor("one").handle([again(a)], never);
+  expect(await attempts()).toEqual([{ consumer: "two", count: 1 }]);
+  await t.inboxFor("two").handle([again(a)], never);
+  expect(await attempts()).toEqual([]);
+});
+
 test("one bad event in a batch fails alone, and the others take effect in their order", async () => {
   await using t = await setup();
   const { handle } = t.inboxFor("one");
@@ -162,6 +189,28 @@ test("whenDead commits with the dead letter, once, or neither does", async () =>
   isBroken = false;
   for (const expected of ["dead", "done"]) expect(kinds(await handle([again(garbled)], never))).toEqual([expected]);
   expect(await effects(t.db)).toEqual([`${garbled.eventId} Unreadable: cannot be read: Error: not a thing`]);
+});
+
+test("whenDead follows once when two processes dead-letter the same event at the same time", async () => {
+  await using t = await setup();
+  const go = Promise.withResolvers<void>();
+  let begun = 0;
+  const whenDead = async (tx: Tx, { eventId }: Envelope) => {
+    begun++;
+    await insert(tx, "one", [eventId]);
+    await go.promise;
+  };
+  const garbled = delivery("garbled");
+  const first = t.inboxFor("one", { whenDead }).handle([garbled], never);
+  await until("the first is about to commit", () => begun === 1);
+  const second = t.inboxFor("one", { whenDead, db: t.open() }).handle([again(garbled)], never);
+  await until("the second waits for the first", async () => {
+    const text = `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
+    return (await t.db.query(text)).rowCount === 1;
+  });
+  go.resolve();
+  expect([...kinds(await first), ...kinds(await second)]).toEqual(["dead", "dead"]);
+  expect(await effects(t.db)).toEqual([garbled.eventId]);
 });
 
 test("an event whose whenDead always fails is dead-lettered without it, with both reasons", async () => {
@@ -354,6 +403,23 @@ test("redrives that take long leave half of the pool to others", async () => {
   expect(await round).toMatchObject({ claimed: 2, done: 2 });
 });
 
+test("an event that is dead for two consumers takes effect for the one that redrives it, and then for the other", async () => {
+  await using t = await setup();
+  const event = delivery("a");
+  for (const consumer of ["one", "two"]) {
+    const effect = async () => {
+      throw refused("not yet");
+    };
+    await t.inboxFor(consumer, { effect }).handle([event], never);
+  }
+  for (const [place, consumer] of ["one", "two"].entries()) {
+    const [dead] = await deadEvents(t.db, { consumer });
+    await redriveDead(t.db, [dead?.dlqId ?? 0n], asked);
+    expect(await t.inboxFor(consumer).redriver.runOnce()).toMatchObject({ done: 1 });
+    expect((await effects(t.db)).length).toBe(place + 1);
+  }
+});
+
 test("a redriven event that fails again is dead again, with the new reason", async () => {
   await using t = await setup();
   const inbox = t.inboxFor("one");
@@ -380,6 +446,16 @@ test.each(["request", "answer"] as const)(
     expect(await effects(t.db)).toEqual(["warm-up", "a"]);
   },
 );
+
+test("an attempt whose COMMIT is lost stays counted, so that an event that breaks every connection comes to an end", async () => {
+  await using t = await setup();
+  await using wire = await openWire(t.url);
+  const { handle } = t.inboxFor("one", { db: t.open({ url: wire.url }) });
+  await handle([delivery("warm-up")], never);
+  wire.cutNext("commit", "request");
+  expect(kinds(await handle([again(delivery("a"))], never))).toEqual(["release"]);
+  expect((await t.db.query(`select attempt_count from inbox_attempts`)).rows).toEqual([{ attempt_count: 1 }]);
+});
 
 test("a database that is away is nothing against the event", async () => {
   await using t = await setup();

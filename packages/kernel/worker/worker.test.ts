@@ -131,6 +131,25 @@ test("a started worker drains what is there and what comes later, several jobs a
   expect(most).toBeLessThanOrEqual(40);
 });
 
+test("a worker whose jobs take long claims no more of them than it has room for", async () => {
+  await using t = await testDatabase();
+  await append(t.db, ...Array.from({ length: 60 }, (_, i) => `a${i}`));
+  const finish = Promise.withResolvers<Outcome>();
+  let running = 0;
+  const run = () => {
+    running++;
+    return finish.promise;
+  };
+  await using w = workerOn(t.db, run, { settings: { batchMax: 20, concurrency: 30, pollMs: 10 } });
+  w.start();
+  try {
+    await until("it has claimed twice", () => running > 20);
+    expect(running).toBe(30);
+  } finally {
+    finish.resolve(done);
+  }
+});
+
 test("a signal after the commit, of this process or another, is heard long before the poll", async () => {
   await using t = await testDatabase();
   await using here = openWakeups({ url: t.url });
@@ -388,7 +407,7 @@ test("a claim whose result takes longer than the lease is dropped: another worke
   expect(runs).toBe(0);
 });
 
-test("leases are renewed while a stop waits for running jobs", async () => {
+test("while a stop waits for running jobs their leases are renewed, and nobody aborts them", async () => {
   await using t = await testDatabase();
   await append(t.db, "a");
   let renewals = 0;
@@ -401,18 +420,27 @@ test("leases are renewed while a stop waits for running jobs", async () => {
   };
   const begun = Promise.withResolvers<void>();
   const finish = Promise.withResolvers<Outcome>();
-  const run = (jobs: readonly unknown[]) =>
-    jobs.map(() => {
-      begun.resolve();
-      return finish.promise;
-    });
-  const settings = { leaseMs: 300, drainMs: 60_000 };
-  const w = worker({ name: "test", db: t.db, claims: counting, run, settings });
+  let signal: AbortSignal | undefined;
+  const settings = { leaseMs: 1_500, pollMs: 10, drainMs: 60_000 };
+  const w = worker({
+    name: "test",
+    db: t.db,
+    claims: counting,
+    run: (jobs, leases) =>
+      jobs.map((job) => {
+        signal = leases.of(job).signal;
+        begun.resolve();
+        return finish.promise;
+      }),
+    settings,
+  });
   w.start();
   await begun.promise;
   const stopped = w.stop();
   const before = renewals;
   await until("it is renewed during the stop", () => renewals > before);
+  expect(signal?.aborted).toBe(false);
   finish.resolve(done);
   await stopped;
+  expect(await statuses(t.db)).toEqual(["PUBLISHED"]);
 });

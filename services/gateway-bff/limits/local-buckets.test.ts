@@ -59,3 +59,17 @@ test("past the number of keys that may be kept, the least recently used is forgo
   // "a" was refused, which does not count as a use; "b" and "c" are kept.
   expect(["b", "c", "a"].map(take)).toEqual([false, false, true]);
 });
+
+test("a key that is granted again counts as used, and is not the one that is forgotten", () => {
+  const buckets = new LocalBuckets({ keysMax: 2 });
+  const small = { name: "login", quota: 6, windowMs: 3_600_000 };
+  const units = burstOf(small) - 1;
+  for (const [key, taken] of [
+    ["a", units],
+    ["b", 1],
+    ["a", 1],
+    ["c", 1],
+  ] as const)
+    expect(buckets.take([item(key, taken, small)]).granted).toBe(true);
+  expect(buckets.take([item("a", 1, small)]).granted).toBe(false);
+});

@@ -59,6 +59,33 @@ test("when its wait is over the store is asked again, and not before", async () 
   now.mockRestore();
 });
 
+test("the wait counts from before the store was asked, however long its answer takes", async () => {
+  using now = vi.spyOn(performance, "now").mockReturnValue(5_000);
+  const store = fullStore();
+  store.aheadUs = 31_000_000; // To wait for 1 s.
+  const take = (items: readonly Item[]) => {
+    now.mockReturnValue(5_900);
+    return store.take(items);
+  };
+  const limiter = rememberRefusals({ take });
+  await limiter.take([item("a")]);
+  expect(limiter.refused([item("a")])?.granted).toBe(false);
+  now.mockReturnValue(6_000);
+  expect(limiter.refused([item("a")])).toBeUndefined();
+});
+
+test("what is refused from memory is not counted for the address that it comes from", async () => {
+  const isFull = ({ key }: Item) => key === "user";
+  const take = async (items: readonly Item[]) =>
+    takenOf(
+      items,
+      items.map((each) => (isFull(each) ? 3_630_000_000 : 0)),
+    );
+  const limiter = rememberRefusals({ take });
+  for (let n = 0; n < 100; n++) await limiter.take([item("user"), item("address")]);
+  expect(limiter.refused([item("address")])).toBeUndefined();
+});
+
 test("no more refusals are kept than may be: the oldest is forgotten", async () => {
   const store = fullStore();
   const limiter = rememberRefusals(store, { refusalsMax: 2 });
