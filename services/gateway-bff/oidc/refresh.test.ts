@@ -227,3 +227,49 @@ test("a refusal that comes after the turn was lost ends no session", async () =>
   await slow.done();
   expect(await t.found()).toMatchObject({ status: "ACTIVE", refreshDue: false });
 });
+
+/** New tokens come at once, and the store fails to keep them; by the process's clock each failure takes so long. */
+function unableToSave({ failureMs }: { readonly failureMs: number }) {
+  const [seen, errors] = [{ turns: 0, saves: 0 }, [] as unknown[]];
+  const session = { sessionId: "s_1", userId: "u_1" };
+  const tokens = { idToken: "id-1", accessToken: "access-1", refreshToken: "refresh-1" };
+  let clock = 0;
+  const refresh = refreshTokens({
+    provider: { refresh: async () => ({ kind: "refreshed", tokens }) },
+    sessions: {
+      takeRefresh: async () => ({ sessionId: "s_1", issuer: "https://id.example", tokens, epoch: ++seen.turns }),
+      saveTokens: async () => {
+        seen.saves++;
+        clock += failureMs;
+        throw new Error("the store is away");
+      },
+      giveUpRefresh: async () => {},
+      endRefused: async () => false,
+    },
+    onError: (error) => void errors.push(error),
+    now: () => clock,
+  });
+  return { refresh, session, seen, errors };
+}
+
+test("new tokens that cannot be stored are given up when the turn is over: from then on it is another's", async () => {
+  const { refresh, session, seen, errors } = unableToSave({ failureMs: 50_000 });
+  refresh(session);
+  await until("it is given up", () => errors.length > 0 || seen.saves > 3);
+  expect([seen.saves, errors.length]).toEqual([3, 1]);
+});
+
+test("a process that stops tries for ten seconds to store new tokens, and no longer", async () => {
+  const { refresh, session, seen, errors } = unableToSave({ failureMs: 6_000 });
+  refresh(session);
+  await refresh[Symbol.asyncDispose]();
+  expect([seen.saves, errors.length]).toEqual([2, 1]);
+});
+
+test("a session whose refresh is under way is not refreshed a second time by the same process", async () => {
+  const { refresh, session, seen } = unableToSave({ failureMs: 120_000 });
+  refresh(session);
+  refresh(session);
+  await refresh[Symbol.asyncDispose]();
+  expect(seen.turns).toBe(1);
+});

@@ -86,6 +86,14 @@ test("a match that needs a ticket which has ended is void, says which, and leave
   expect(await counts(t.db)).toEqual(before);
 });
 
+test("a match that is on record without one of its tickets is void for that ticket, not known", async () => {
+  await using t = await freshDatabase();
+  await record(t.db, match(1, ["u_1", "u_2"]));
+  const before = await counts(t.db);
+  expect(await record(t.db, match(1, ["u_1", "u_2", "u_3"]))).toEqual([{ kind: "void", ended: new Map() }]);
+  expect(await counts(t.db)).toEqual(before);
+});
+
 test("of two ends of one ticket in a batch the earlier one holds", async () => {
   await using t = await freshDatabase();
   const results = await record(

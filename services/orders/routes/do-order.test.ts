@@ -100,6 +100,8 @@ test("the same key with another body is refused with 409, also when that body co
     expect([answer.statusCode, answer.json().code]).toEqual([409, "idempotency-conflict"]);
   }
   expect(await t.rows()).toEqual(written(1));
+  // A refused request is not a repeat.
+  expect((await t.db.query(`select seen_count::int from idempo_ledger`)).rows).toEqual([{ seen_count: 1 }]);
 });
 
 test("another key for an order_id that was used is refused with 409, also when both come at once", async () => {

@@ -1,4 +1,5 @@
 import { removeFinished } from "@todoke/kernel/retention";
+import { until } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
 import { resolveOrder } from "../commands/resolve-order.ts";
 import { moveOrder } from "../store/move-order.ts";
@@ -111,6 +112,23 @@ test("a cancel of what was not sent ends it at once; again it answers the same, 
   const { rows } = await t.db.query(`select event_type from outbox_events order by position`);
   expect(rows.map((row) => row.event_type)).toEqual(["OrderAccepted", "OrderFailed"]);
   await expect(claim(t, "k1")).rejects.toThrow("an order cannot go from aborted to sending");
+});
+
+test("two cancels at once of what was not sent both find it cancelled: one event, and nothing to ask the broker", async () => {
+  await using t = await setup();
+  const { order, cancel } = await t.process();
+  await order(bodyOf("k1"));
+  const holder = await t.db.connect();
+  await holder.query("begin; select from outbox_orders for update");
+  const cancels = [cancel("k1"), cancel("k1")];
+  const waits = `select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`;
+  await until("both wait for the order", async () => (await t.db.query(waits)).rowCount === 2);
+  await holder.query("commit");
+  holder.release();
+  for (const answer of await Promise.all(cancels))
+    expect([answer.statusCode, answer.json().status]).toEqual([200, "aborted"]);
+  expect((await t.db.query(`select from cancel_requests`)).rowCount).toBe(0);
+  expect((await t.db.query(`select from outbox_events where event_type = 'OrderFailed'`)).rowCount).toBe(1);
 });
 
 test("a cancel of what waits for its next try ends it too; what was given up otherwise cannot be cancelled", async () => {

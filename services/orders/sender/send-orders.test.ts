@@ -100,6 +100,8 @@ test("a failure that is known waits as failed, is pending again after its wait, 
   await s.sender.runOnce();
   expect(await s.states()).toEqual([{ status: "failed", attempts: 1, last_error_code: "BROKER_DOWN" }]);
   expect(await s.sender.runOnce()).toMatchObject({ claimed: 0 });
+  // Not pending yet: when trading resumes, every pending order is due at once.
+  expect(await s.states()).toMatchObject([{ status: "failed" }]);
   expect(await s.rows(`select next_retry_at - updated_at > interval '50 s' as waits from outbox_orders`)).toEqual([
     { waits: true },
   ]);
@@ -383,6 +385,18 @@ test("while all trading is halted, what a dead sender may have sent is asked abo
   expect(s.sends).toEqual([]);
 });
 
+test("while all trading is halted, an order that never left its dead sender is not claimed, and is sent afterwards", async () => {
+  await using s = await stage();
+  await s.accept([1]);
+  await dies(s, { departed: false });
+  await s.trade("halt");
+  expect(await s.sender.runOnce()).toMatchObject({ claimed: 0 });
+  expect(await s.states()).toMatchObject([{ status: "sending", attempts: 1 }]);
+  await s.trade("active");
+  await s.sender.runOnce();
+  expect(await s.states()).toMatchObject([{ status: "succeeded", attempts: 2 }]);
+});
+
 test("while all trading is halted nothing is claimed; halted in between, an order goes back without an attempt", async () => {
   await using s = await stage();
   await s.accept([1]);
@@ -429,6 +443,18 @@ test("an instrument that is halted waits without a trail, and holds nobody up", 
   }
   expect(await s.states()).toMatchObject([{ status: "pending", attempts: 0 }, { status: "succeeded" }]);
   expect(await s.steps()).toBe("pending");
+});
+
+test("an order whose instrument is halted after the claim is not sent; the halt of another instrument does not stop it", async () => {
+  await using s = await stage();
+  await s.accept([1], "EURUSD");
+  expect(await sentAfter(s, () => s.trade("halt", "EURUSD"))).toMatchObject({ claimed: 1, release: 1 });
+  expect(await s.states()).toMatchObject([{ status: "pending", attempts: 0 }]);
+  expect(s.sends).toEqual([]);
+  await s.trade("active", "EURUSD");
+  await s.makeDue();
+  await sentAfter(s, () => s.trade("halt", "USDJPY"));
+  expect(await s.states()).toMatchObject([{ status: "succeeded", attempts: 1 }]);
 });
 
 test("a change of the trading state is heard at once", async () => {

@@ -53,6 +53,15 @@ export function settlingConforms({ name, stage }: QueueUnderTest): void {
     expect((await queue.sweep(mode)).waiting).toBe(2);
   });
 
+  test(`${name}: a ticket of another mode is in no match of this one`, async () => {
+    await using t = await stage();
+    const queue = t.open();
+    const [a] = await joinInOrder(queue, 1);
+    const { ticketId: other } = await queue.join(wish({ userId: "u_other", mode: "another" }));
+    expect(await queue.settle(mode, [proposal(a, other)], terms)).toEqual({ made: 0 });
+    for (const ticketId of [a ?? "", other]) expect((await queue.find(ticketId))?.status).toBe("QUEUED");
+  });
+
   test(`${name}: two processes that settle the same proposals at once make each match once`, async () => {
     await using t = await stage();
     const processes = [t.open(), t.open()];
