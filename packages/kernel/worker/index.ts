@@ -183,7 +183,8 @@ export function worker<Row extends object>(options: WorkerOptions<Row>): Worker 
         const jobs = stopping ? [] : await claim(Math.min(batchMax, room));
         failures = 0;
         held.begin(jobs);
-        if (jobs.length === 0) await woken.wait(pollMs * (0.5 + Math.random()));
+        // A stop that came just before `woken.close` is not waited out.
+        if (jobs.length === 0 && !stopping) await woken.wait(pollMs * (0.5 + Math.random()));
       } catch (error) {
         failed("claim", error);
         await stopped.wait(Math.min(5_000, 100 * 2 ** failures++) * (0.5 + Math.random()));

@@ -255,6 +255,13 @@ test("the wake-up connection comes back by itself, and wakes everybody for what 
   await until("it has reconnected", () => woken > before);
 });
 
+test("a worker that is told to stop as it starts does not wait for its next poll", async () => {
+  await using t = await testDatabase();
+  const worker = workerOn(t.db, async () => done, { settings: { pollMs: 600_000 } });
+  worker.start();
+  await worker[Symbol.asyncDispose]();
+});
+
 test("work that takes longer than its lease keeps it by renewal", async () => {
   await using t = await testDatabase();
   await append(t.db, "a");
