@@ -50,8 +50,17 @@ async function main(): Promise<void> {
   if (!isQuick) await step("event contracts", () => protobuf(signal));
   await step("engines", () => engines.find());
   if (!isQuick) await step("programs", () => programs.build());
-  const only = isQuick && args.length === 0 ? quickTests() : args;
-  await step("tests", () => runTests({ args: only, env: { ...engines.urls(), ...programs.env() }, signal }));
+  const env = { ...engines.urls(), ...programs.env() };
+  if (!isQuick || args.length > 0) {
+    await step("tests", () => runTests({ args, env, signal }));
+    return;
+  }
+  const { shared, apart } = quickTests();
+  // They mostly wait: more of them at once than cores.
+  await step("tests that share processes", () =>
+    runTests({ args: ["--isolate=false", "--maxWorkers=6", ...shared], env, signal }),
+  );
+  await step("tests with a process each", () => runTests({ args: apart, env, signal }));
 }
 
 await main();

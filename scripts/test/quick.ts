@@ -10,7 +10,30 @@ const testFiles = "{packages,services,flows,scripts,bench,chaos,examples}/**/*.t
 /** `import type` loads nothing. */
 const imports = /^(?:import|export)\b(?!\s+type\b)[^;]*?from\s+"([^"]+)"|^import\s+"([^"]+)"|\bimport\("([^"]+)"\)/gm;
 
-export function quickTests(): readonly string[] {
+/**
+ * Metrics, traces and settings are once per process: files that look at them, or that draw every port, get a process each. All
+ * others share a few, which load the code once instead of once per file.
+ */
+const onceInProcess = /metrics|telemetry|gauge|diagnostics|process\.env|Array\.from\(.*freePort/i;
+const needOwnProcess = new Set([
+  "services/account/main.test.ts",
+  "services/gateway-bff/oidc/whole.test.ts",
+  "services/orders/routes/do-order.test.ts",
+]);
+
+export interface QuickTests {
+  readonly shared: readonly string[];
+  readonly apart: readonly string[];
+}
+
+export function quickTests(): QuickTests {
+  const files = filesWithoutProcesses();
+  const isApart = (file: string) =>
+    needOwnProcess.has(file) || onceInProcess.test(readFileSync(join(root, file), "utf8"));
+  return { shared: files.filter((file) => !isApart(file)), apart: files.filter(isApart) };
+}
+
+function filesWithoutProcesses(): readonly string[] {
   const workspaces = readWorkspaces();
   const known = new Map<string, boolean>();
 

@@ -43,7 +43,7 @@ export async function runTests({ args, env, signal, output = "inherit" }: TestRu
     const notes = [...slowestFiles(first), made, ...result.notes, ...flakyNotes(first, second)];
     return {
       ...result,
-      notes: args.length > 0 ? [`Only tests that match "${args.join(" ")}" were run.`, ...notes] : notes,
+      notes: args.length > 0 ? [`Not all tests were run: ${shortened(args.join(" "))}`, ...notes] : notes,
     };
   } finally {
     await rm(folder, { recursive: true, force: true, maxRetries: 10 });
@@ -99,6 +99,8 @@ function flakyNotes(first: Report, second: readonly FileReport[]): readonly stri
   if (flaky.length === 0) return [];
   return ["Flaky: failed at first, passed when run again (docs/guides/flaky-tests.md):", ...flaky.flatMap(errorsOf)];
 }
+
+const shortened = (text: string): string => (text.length > 100 ? `${text.slice(0, 100)}…` : text);
 
 /** How often something was counted: once per byte. */
 const sizeOf = (file: string): Promise<number> =>
