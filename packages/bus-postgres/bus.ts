@@ -97,7 +97,8 @@ export async function openPostgresBus(options: PostgresBusOptions): Promise<Even
       db,
       consumer,
       subjects,
-      batchMax: options.historyBatchMax ?? 500,
+      // Small: every publisher waits for the log of a whole batch (with 500, its p99 rose from 2.8 to 42 ms).
+      batchMax: options.historyBatchMax ?? 25,
       onCopied: () => consuming.wake(),
       onInfo: options.onInfo ?? (() => {}),
       onError: onError ?? (() => {}),
