@@ -7,12 +7,12 @@ import { join } from "node:path";
 import { freePort, until } from "@todoke/kernel/testing";
 import { todoke } from "./serving.ts";
 
-export interface Site extends AsyncDisposable {
+export interface LocalSetup extends AsyncDisposable {
   /** Where players come in. */
   readonly origin: string;
   /** Of a service, or of its ops listener. */
-  urlOf(name: SiteService): string;
-  opsUrlOf(name: SiteService): string;
+  urlOf(name: LocalService): string;
+  opsUrlOf(name: LocalService): string;
   /** All that it has printed: its logs are there too. */
   printed(): string;
   signal(name: NodeJS.Signals): void;
@@ -20,11 +20,11 @@ export interface Site extends AsyncDisposable {
 }
 
 const names = ["gateway-bff", "account", "entitlement", "notification", "matchmaking", "points", "orders"] as const;
-export type SiteService = (typeof names)[number];
+export type LocalService = (typeof names)[number];
 
 const portOf = (name: string) => `${name.toUpperCase().replaceAll("-", "_")}_PORT`;
 
-export async function startSite(more: Record<string, string> = {}): Promise<Site> {
+export async function startLocalSetup(more: Record<string, string> = {}): Promise<LocalSetup> {
   const folder = mkdtempSync(join(tmpdir(), "todoke-site-"));
   const ports = Object.fromEntries(await Promise.all(names.map(async (name) => [name, await freePort()] as const)));
   const child = spawn(process.execPath, [todoke, "dev"], {

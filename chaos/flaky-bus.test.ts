@@ -2,7 +2,7 @@ import { type Delivery, memoryBus } from "@todoke/kernel/bus";
 import { until } from "@todoke/kernel/testing";
 import { done } from "@todoke/kernel/worker";
 import { expect, test } from "vitest";
-import { shakyBus, steady } from "./shaky-bus.ts";
+import { flakyBus, steady } from "./flaky-bus.ts";
 
 const event = (n: number) => ({
   eventId: `00000000-0000-7000-8000-00000000000${n}`,
@@ -14,9 +14,9 @@ const event = (n: number) => ({
   payload: new Uint8Array(),
 });
 
-async function heardOf(shakes: Parameters<typeof shakyBus>[1]): Promise<Delivery[]> {
+async function heardOf(faults: Parameters<typeof flakyBus>[1]): Promise<Delivery[]> {
   await using inner = memoryBus();
-  await using bus = shakyBus(inner, shakes);
+  await using bus = flakyBus(inner, faults);
   const heard: Delivery[] = [];
   await bus.publish([event(1), event(2)]);
   await using _ = await bus.subscribe({
@@ -41,11 +41,11 @@ test("a delivery comes twice, and the second says that it may have come before",
   expect(heard.filter(({ redelivered }) => redelivered)).toHaveLength(2);
 });
 
-test("it shakes for as many batches as it was told, and not longer", async () => {
-  const shakes = { ...steady(), publishTwice: 1 };
+test("it faults for as many batches as it was told, and not longer", async () => {
+  const faults = { ...steady(), publishTwice: 1 };
   await using inner = memoryBus();
-  await using bus = shakyBus(inner, shakes);
+  await using bus = flakyBus(inner, faults);
   await bus.publish([event(1)]);
   await bus.publish([event(2)]);
-  expect(shakes.publishTwice).toBe(0);
+  expect(faults.publishTwice).toBe(0);
 });

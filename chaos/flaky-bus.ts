@@ -4,7 +4,7 @@
  */
 import type { Delivery, EventBus, Handle } from "@todoke/kernel/bus";
 
-export interface Shakes {
+export interface BusFaults {
   /** Batches that are published once more after they were stored. */
   publishTwice: number;
   /** Batches whose deliveries the handler sees twice. */
@@ -13,25 +13,25 @@ export interface Shakes {
   reverse: number;
 }
 
-export const steady = (): Shakes => ({ publishTwice: 0, deliverTwice: 0, reverse: 0 });
+export const steady = (): BusFaults => ({ publishTwice: 0, deliverTwice: 0, reverse: 0 });
 
-export function shakyBus(bus: EventBus, shakes: Shakes): EventBus {
+export function flakyBus(bus: EventBus, faults: BusFaults): EventBus {
   return {
     async publish(events) {
       const outcomes = await bus.publish(events);
-      if (took(shakes, "publishTwice")) await bus.publish(events).catch(() => {});
+      if (took(faults, "publishTwice")) await bus.publish(events).catch(() => {});
       return outcomes;
     },
-    subscribe: (subscription) => bus.subscribe({ ...subscription, handle: shakyHandle(subscription.handle, shakes) }),
+    subscribe: (subscription) => bus.subscribe({ ...subscription, handle: shakyHandle(subscription.handle, faults) }),
     check: () => bus.check(),
     [Symbol.asyncDispose]: () => bus[Symbol.asyncDispose](),
   };
 }
 
-function shakyHandle(handle: Handle, shakes: Shakes): Handle {
+function shakyHandle(handle: Handle, faults: BusFaults): Handle {
   return async (deliveries, stopping) => {
-    const order = took(shakes, "reverse") ? deliveries.toReversed() : deliveries;
-    const seen = took(shakes, "deliverTwice") ? [...order, ...order.map(again)] : order;
+    const order = took(faults, "reverse") ? deliveries.toReversed() : deliveries;
+    const seen = took(faults, "deliverTwice") ? [...order, ...order.map(again)] : order;
     const outcomes = await handle(seen, stopping);
     // Each is answered as its last copy was: only then is all that was made of it over.
     return deliveries.map((delivery) => {
@@ -43,8 +43,8 @@ function shakyHandle(handle: Handle, shakes: Shakes): Handle {
 
 const again = (delivery: Delivery): Delivery => ({ ...delivery, redelivered: true });
 
-function took(shakes: Shakes, what: keyof Shakes): boolean {
-  if (shakes[what] === 0) return false;
-  shakes[what]--;
+function took(faults: BusFaults, what: keyof BusFaults): boolean {
+  if (faults[what] === 0) return false;
+  faults[what]--;
   return true;
 }

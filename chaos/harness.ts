@@ -11,63 +11,63 @@ import { openWire, type Wire } from "@todoke/kernel/testing";
 import { openBus } from "./bus.ts";
 import { apiKeys } from "./callers.ts";
 import { watchedTables } from "./checks/claims.ts";
-import { diceOf } from "./dice.ts";
 import { type Arrival, type Exit, files } from "./evidence.ts";
 import { openLines } from "./history.ts";
-import { type Market, openMarket } from "./market.ts";
+import { type OrderBroker, openOrderBroker } from "./order-broker.ts";
+import { seededRandom } from "./random.ts";
 import { openReceiver, type Receiver } from "./receiver.ts";
 import { type ServiceUnderTest, services } from "./services/index.ts";
 import { type BusKind, backoff, workerSettings } from "./settings.ts";
 import { Slot } from "./slot.ts";
 import { prepareWatch, watch } from "./watch.ts";
 
-export interface Stage extends AsyncDisposable {
+export interface Harness extends AsyncDisposable {
   readonly bus: BusKind;
   readonly slots: readonly Slot[];
   readonly postgres: Engine;
   /** The broker; on the PostgreSQL bus it is `postgres`. */
-  readonly broker: Engine;
+  readonly messageBroker: Engine;
   /** Straight to the database, past all wires: for the checker and the nemesis. */
   readonly admin: Db;
   /** Between the senders and the receiver. */
   readonly webhook: Wire;
   readonly receiver: Receiver;
   /** The broker of orders, and the wire between it and the senders. */
-  readonly market: Market;
-  readonly marketWire: Wire;
+  readonly orderBroker: OrderBroker;
+  readonly orderBrokerProxy: Wire;
   readonly exits: readonly Exit[];
   /** How many things are still to be done; undefined while the database cannot be asked. */
   unfinished(): Promise<number | undefined>;
 }
 
-export interface StageOptions {
+export interface HarnessOptions {
   readonly bus: BusKind;
   readonly folder: string;
   /** A defect that the processes are to have. */
   readonly planted?: string;
 }
 
-export async function setStage({ bus, folder, planted }: StageOptions): Promise<Stage> {
+export async function createHarness({ bus, folder, planted }: HarnessOptions): Promise<Harness> {
   await using up = new AsyncDisposableStack();
   mkdirSync(join(folder, "logs"), { recursive: true });
   const postgres = up.use(await startEngine("postgres"));
-  const broker = bus === "postgres" ? postgres : up.use(await startEngine(bus));
+  const messageBroker = bus === "postgres" ? postgres : up.use(await startEngine(bus));
   const admin = openDb({ url: postgres.url, poolMax: 4, statementTimeoutMs: 120_000, schema: "public" });
   up.defer(() => admin.end());
   await prepareDatabase({ admin, url: postgres.url, bus });
   const receiver = up.use(
-    await openReceiver(up.use(openLines<Arrival>(join(folder, files.arrivals))), diceOf("receiver")),
+    await openReceiver(up.use(openLines<Arrival>(join(folder, files.arrivals))), seededRandom("receiver")),
   );
   const webhook = up.use(await openWire(receiver.url));
-  const market = up.use(await openMarket());
-  const marketWire = up.use(await openWire(market.url.href));
+  const orderBroker = up.use(await openOrderBroker());
+  const orderBrokerProxy = up.use(await openWire(orderBroker.url.href));
   const exits: Exit[] = [];
 
   async function slotOf(service: ServiceUnderTest, copy: number): Promise<Slot> {
     const name = `${service.name}_${copy}`;
     await admin.query(`create role ${name} login superuser password 'chaos'`);
     const database = up.use(await openWire(withRole(postgres.url, name)));
-    const busWire = up.use(await openWire(bus === "postgres" ? withRole(postgres.url, name) : broker.url));
+    const busWire = up.use(await openWire(bus === "postgres" ? withRole(postgres.url, name) : messageBroker.url));
     return new Slot({
       name,
       service: service.name,
@@ -84,7 +84,7 @@ export async function setStage({ bus, folder, planted }: StageOptions): Promise<
         TODOKE_API_KEYS: apiKeys,
         ...(planted !== undefined && { CHAOS_PLANTED: planted }),
         ...workerEnv(service.name),
-        ...service.env({ webhookUrl: webhook.url, marketUrl: marketWire.url }),
+        ...service.env({ webhookUrl: webhook.url, orderBrokerUrl: orderBrokerProxy.url }),
       },
     });
   }
@@ -101,12 +101,12 @@ export async function setStage({ bus, folder, planted }: StageOptions): Promise<
     bus,
     slots,
     postgres,
-    broker,
+    messageBroker,
     admin,
     webhook,
     receiver,
-    market,
-    marketWire,
+    orderBroker,
+    orderBrokerProxy,
     exits,
     unfinished: () => unfinished(admin, bus),
     [Symbol.asyncDispose]: () => rest.disposeAsync(),
@@ -136,7 +136,7 @@ async function prepareDatabase({ admin, url, bus }: { admin: Db; url: string; bu
   for (const service of services) {
     const { migrate } = await service.load();
     const nowhere = "http://127.0.0.1:1/";
-    const own = service.env({ webhookUrl: nowhere, marketUrl: nowhere });
+    const own = service.env({ webhookUrl: nowhere, orderBrokerUrl: nowhere });
     await migrate({ DATABASE_URL: url, TODOKE_API_KEYS: apiKeys, ...own }, { dryRun: false });
   }
   // The bus on PostgreSQL makes its tables when it is opened.

@@ -1,6 +1,6 @@
 /** Chance that can be repeated: the same seed throws the same numbers, on every machine. */
 
-export interface Dice {
+export interface Random {
   /** From 0 to 1, without 1. */
   next(): number;
   /** A whole number from `min` to `max`, both among them. */
@@ -11,11 +11,11 @@ export interface Dice {
   weighted<T extends { readonly weight: number }>(of: readonly T[]): T;
   shuffled<T>(of: readonly T[]): T[];
   /** Dice of their own for somebody named: what they throw does not depend on how often others threw. */
-  for(name: string): Dice;
+  for(name: string): Random;
 }
 
 /** Numbers by mulberry32: 32 bits of state are enough, for nothing here is secret. */
-export function diceOf(seed: string): Dice {
+export function seededRandom(seed: string): Random {
   let state = hashOf(seed);
   function next(): number {
     state = (state + 0x6d2b79f5) | 0;
@@ -49,7 +49,7 @@ export function diceOf(seed: string): Dice {
       }
       return all;
     },
-    for: (name) => diceOf(`${seed}/${name}`),
+    for: (name) => seededRandom(`${seed}/${name}`),
   };
 }
 

@@ -20,7 +20,7 @@ export interface Process {
   readonly exited: Promise<unknown>;
 }
 
-export async function setStage(kind: BusKind) {
+export async function createHarness(kind: BusKind) {
   const t = await testDatabase();
   // No unique constraint: an effect that happens twice must be seen, not prevented.
   await t.db.query(`create table effects (

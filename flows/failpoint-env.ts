@@ -11,12 +11,12 @@ export interface Step {
   readonly hit: number;
 }
 
-export const told = (action: "kill" | "stop", { name, hit }: Step) => ({
+export const failpointEnv = (action: "kill" | "stop", { name, hit }: Step) => ({
   ...instrumented,
   CHAOS_FAILPOINTS: JSON.stringify([{ name, action, hit }]),
 });
 
-export const withClockOff = (byMs: number) => ({ ...instrumented, CHAOS_SKEW_MS: String(byMs) });
+export const clockSkewEnv = (byMs: number) => ({ ...instrumented, CHAOS_SKEW_MS: String(byMs) });
 
 /** Whether it sleeps. One that is gone does not. */
 export function isStopped(pid: number): boolean {
