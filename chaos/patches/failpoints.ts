@@ -380,12 +380,12 @@ const upkeepPoints: readonly Failpoint[] = [
   point(
     "stop.begun",
     "the process was told to stop and has begun to drain",
-    before("packages/http/service.ts", "await started.disposeAsync();"),
+    before("packages/service/service.ts", "await started.disposeAsync();"),
   ),
   point(
     "stop.drained",
     "everything is given back and closed, the process is still there",
-    after("packages/http/service.ts", "await started.disposeAsync();"),
+    after("packages/service/service.ts", "await started.disposeAsync();"),
   ),
 ];
 

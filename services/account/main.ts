@@ -1,8 +1,8 @@
 /** Puts the service together: the only file here that starts anything. */
 import { encodeOutboxEvent } from "@todoke/contracts";
-import { outboxRoutes, service } from "@todoke/http";
 import { deadOutboxEvents, openOutbox, outboxTable, relay } from "@todoke/kernel/outbox";
 import { keepClean, retentionOf } from "@todoke/kernel/retention";
+import { outboxRoutes, service } from "@todoke/service";
 import { openCommands } from "./commands/index.ts";
 import { readSettings } from "./config.ts";
 import { keepEndingSuspensions } from "./expiry.ts";

@@ -1,8 +1,8 @@
 /** Puts the service together: the only file here that starts anything. */
 import { encodeOutboxEvent } from "@todoke/contracts";
-import { type Env, outboxRoutes, service, wholeNumbers } from "@todoke/http";
 import { deadOutboxEvents, outboxTable, relay } from "@todoke/kernel/outbox";
 import { keepClean, retentionOf } from "@todoke/kernel/retention";
+import { type Env, outboxRoutes, service, wholeNumbers } from "@todoke/service";
 import { changeEntitlement } from "./commands/change-entitlement.ts";
 import { checkEntitlement } from "./commands/check-entitlement.ts";
 import { keepExpiring } from "./expiry.ts";

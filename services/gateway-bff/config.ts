@@ -1,12 +1,6 @@
 /** What only this service takes from the environment. Every fault is a sentence; nothing is guessed, no secret is shown. */
-import {
-  type Env,
-  newSigningKey,
-  readProcessedKeepMs,
-  readSigningKey,
-  type SigningKey,
-  wholeNumbers,
-} from "@todoke/http";
+import { newSigningKey, readSigningKey, type SigningKey } from "@todoke/http";
+import { type Env, readProcessedKeepMs, wholeNumbers } from "@todoke/service";
 import { type Limits, readLimits } from "./limits/settings.ts";
 import { isNativeRedirect } from "./oidc/native-client.ts";
 import { isLoopback } from "./oidc/provider-fetch.ts";

@@ -1,9 +1,10 @@
 /** Puts the service together: the only file here that starts anything. */
 import { consumers } from "@todoke/contracts";
-import { openSigner, service } from "@todoke/http";
+import { openSigner } from "@todoke/http";
 import { deadInboxEvents, inboxDlqTable, keepSubscribed, openInbox, watchDeadEvents } from "@todoke/kernel/inbox";
 import { keepClean, retentionOf } from "@todoke/kernel/retention";
 import { periodically } from "@todoke/kernel/worker";
+import { service } from "@todoke/service";
 import { resolveIdentity } from "./commands/resolve-identity.ts";
 import { readSettings } from "./config.ts";
 import { sessionGuard } from "./guard/session-guard.ts";

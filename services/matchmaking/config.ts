@@ -1,5 +1,5 @@
 /** What only this service takes from the environment. */
-import { type Env, readProcessedKeepMs, wholeNumbers } from "@todoke/http";
+import { type Env, readProcessedKeepMs, wholeNumbers } from "@todoke/service";
 
 export interface Settings {
   /** Where tickets wait: in the Redis of this address, or in PostgreSQL where there is none. */

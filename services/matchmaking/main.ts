@@ -1,9 +1,9 @@
 /** Puts the service together: the only file here that starts anything. */
 import { consumers, encodeOutboxEvent } from "@todoke/contracts";
-import { outboxRoutes, service } from "@todoke/http";
 import { deadInboxEvents, inboxDlqTable, keepSubscribed, openInbox, watchDeadEvents } from "@todoke/kernel/inbox";
 import { deadOutboxEvents, openOutbox, outboxTable, relay } from "@todoke/kernel/outbox";
 import { keepClean, retentionOf } from "@todoke/kernel/retention";
+import { outboxRoutes, service } from "@todoke/service";
 import { openCommands } from "./commands/index.ts";
 import { readSettings } from "./config.ts";
 import { openKnownModes } from "./known-modes.ts";

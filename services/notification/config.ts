@@ -1,7 +1,7 @@
 /** What only this service takes from the environment. Every fault is a sentence; nothing is guessed. */
 import { isIP } from "node:net";
 import { events, isEventType } from "@todoke/contracts";
-import { type Env, readProcessedKeepMs, wholeNumbers } from "@todoke/http";
+import { type Env, readProcessedKeepMs, wholeNumbers } from "@todoke/service";
 import { isPublicAddress } from "./senders/public-address.ts";
 import { readSecret } from "./senders/signature.ts";
 

@@ -1,9 +1,10 @@
 /** Puts the service together: the only file here that starts anything. */
 import { consumers } from "@todoke/contracts";
-import { type HttpApp, service, type WorkerChoices } from "@todoke/http";
+import type { HttpApp } from "@todoke/http";
 import { deadInboxEvents, inboxDlqTable, keepSubscribed, openInbox, watchDeadEvents } from "@todoke/kernel/inbox";
 import { keepClean, retentionOf } from "@todoke/kernel/retention";
 import { defaultSettings } from "@todoke/kernel/worker";
+import { service, type WorkerChoices } from "@todoke/service";
 import { redrive } from "./commands/redrive.ts";
 import { readSettings, type Settings } from "./config.ts";
 import { deliver } from "./deliver.ts";

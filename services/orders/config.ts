@@ -1,5 +1,5 @@
 /** What only this service takes from the environment. Every fault is a sentence; nothing is guessed. */
-import { type Env, wholeNumbers } from "@todoke/http";
+import { type Env, wholeNumbers } from "@todoke/service";
 import { type Fault, faults as faultNames, isFault } from "./brokers/faults.ts";
 import type { BrokerSettings } from "./brokers/index.ts";
 import { usualWaitsMs } from "./sender/index.ts";

@@ -1,8 +1,8 @@
 /** Puts the service together: the only file here that starts anything. */
 import { encodeOutboxEvent } from "@todoke/contracts";
-import { outboxRoutes, service } from "@todoke/http";
 import { deadOutboxEvents, outboxTable, relay } from "@todoke/kernel/outbox";
 import { keepClean, retentionOf } from "@todoke/kernel/retention";
+import { outboxRoutes, service } from "@todoke/service";
 import { limitsSlippage, openBroker } from "./brokers/index.ts";
 import { acceptOrder } from "./commands/accept-order.ts";
 import { cancelOrder } from "./commands/cancel-order.ts";

@@ -1,5 +1,5 @@
 /** What only this service takes from the environment. */
-import { type Env, readProcessedKeepMs, wholeNumbers } from "@todoke/http";
+import { type Env, readProcessedKeepMs, wholeNumbers } from "@todoke/service";
 
 export interface Settings {
   /** How often the scheduler looks for what is due, besides being woken for it. */

@@ -1,5 +1,5 @@
 /** What each kind of call may be made how often: the settings, a policy for each, and what they are where nothing is said. */
-import { type Env, wholeNumbers } from "@todoke/http";
+import { type Env, wholeNumbers } from "@todoke/service";
 import type { Policy } from "./index.ts";
 
 /** What a call costs its caller: of which quota it takes. */

@@ -1,6 +1,7 @@
 /** What could not be sent: to look at, and to try again. For those who run the service. */
-import { cursorOf, type HttpApp, NextCursor, PageQuery, page, RedriveBody, redriveRequest } from "@todoke/http";
+import { cursorOf, type HttpApp, NextCursor, PageQuery, page } from "@todoke/http";
 import type { Db } from "@todoke/kernel/db";
+import { RedriveBody, redriveRequest } from "@todoke/service";
 import { Type } from "typebox";
 import type { Redrive } from "../commands/redrive.ts";
 import { deadLetterNotFound } from "../problems.ts";

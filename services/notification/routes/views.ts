@@ -1,5 +1,5 @@
 /** The shapes that the answers of this service have in common. */
-import { RedriveView } from "@todoke/http";
+import { RedriveView } from "@todoke/service";
 import { type TSchema, Type } from "typebox";
 import type { Data } from "../templates.ts";
 

@@ -19,7 +19,7 @@ export function watchProcess({ service, db, loopDelayMs }: ProcessGauges): Async
       attributes: { ...pool, "db.client.connection.state": state },
     }) as const;
   return watch({
-    scope: "@todoke/http",
+    scope: "@todoke/service",
     catalogue: metricCatalogue,
     gauges: ["db.client.connection.count", "db.client.connection.pending_requests", "nodejs.eventloop.delay.p99"],
     everyMs: 0, // Nothing is asked for these: they are at hand.

@@ -1,9 +1,16 @@
+import { recordTelemetry } from "@todoke/http/testing";
 import { watch } from "@todoke/kernel/telemetry";
 import { expect, test } from "vitest";
 import { watchProcess } from "./process-gauges.ts";
-import { recordTelemetry } from "./testing/recorded.ts";
+import { prometheusText } from "./prometheus.ts";
 
-const told = recordTelemetry();
+const { metrics } = recordTelemetry();
+
+/** Lines of /metrics that begin with this. */
+const samples = async (name: string) =>
+  prometheusText(await metrics())
+    .split("\n")
+    .filter((line) => line.startsWith(name));
 
 const catalogue = {
   "test.backlog": { kind: "gauge", unit: "{row}", description: "Rows", attributes: [] },
@@ -23,8 +30,8 @@ const backlog = (read: () => Promise<number>, everyMs?: number, onError?: (error
 test("however often gauges are asked for, the state is read once in five seconds", async () => {
   let reads = 0;
   await using _ = backlog(async () => ++reads);
-  await Promise.all(Array.from({ length: 20 }, () => told.samples("test_backlog")));
-  expect(await told.samples("test_backlog")).toEqual(["test_backlog 1"]);
+  await Promise.all(Array.from({ length: 20 }, () => samples("test_backlog")));
+  expect(await samples("test_backlog")).toEqual(["test_backlog 1"]);
   expect(reads).toBe(1);
 });
 
@@ -32,10 +39,10 @@ test("after that it is read anew, and not any more once the watch has ended", as
   let reads = 0;
   {
     await using _ = backlog(async () => ++reads, 0);
-    await told.samples("test_backlog");
-    expect(await told.samples("test_backlog")).toEqual(["test_backlog 2"]);
+    await samples("test_backlog");
+    expect(await samples("test_backlog")).toEqual(["test_backlog 2"]);
   }
-  await told.samples("test_backlog");
+  await samples("test_backlog");
   expect(reads).toBe(2);
 });
 
@@ -52,7 +59,7 @@ test("a reading that fails is told, and the other gauges are there all the same"
     gauges: ["test.age"],
     read: () => [{ name: "test.age", value: 1.5 }],
   });
-  expect(await told.samples("test_age")).toEqual(["test_age_seconds 1.5"]);
+  expect(await samples("test_age")).toEqual(["test_age_seconds 1.5"]);
   expect(String(errors[0])).toBe("Error: reading test.backlog failed");
   await fine[Symbol.asyncDispose]();
 });
@@ -60,7 +67,7 @@ test("a reading that fails is told, and the other gauges are there all the same"
 test("a process shows its pool and how late its event loop runs", async () => {
   const db = { totalCount: 5, idleCount: 2, waitingCount: 7 };
   await using _ = watchProcess({ service: "points", db, loopDelayMs: () => 12 });
-  expect([...(await told.samples("db_client")), ...(await told.samples("nodejs"))]).toEqual([
+  expect([...(await samples("db_client")), ...(await samples("nodejs"))]).toEqual([
     'db_client_connection_count{db_client_connection_pool_name="points",db_client_connection_state="idle"} 2',
     'db_client_connection_count{db_client_connection_pool_name="points",db_client_connection_state="used"} 3',
     'db_client_connection_pending_requests{db_client_connection_pool_name="points"} 7',

@@ -1,7 +1,6 @@
 /** Settings from the environment. A fault is a sentence that is pushed, never thrown: all of them are told at once. */
+import type { Env } from "@todoke/http";
 import { inboxForgetsTooSoon } from "@todoke/kernel/retention";
-
-export type Env = Readonly<Record<string, string | undefined>>;
 
 /** The variable of one service: GATEWAY_BFF_PORT. */
 export const variableOf = (service: string, what: string): string =>

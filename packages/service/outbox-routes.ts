@@ -5,12 +5,11 @@
  * A redrive and the record of who asked for it are one commit. Of two people who redrive one event at once, one does, and
  * the other is told that it is not FAILED any more.
  */
+import { cursorOf, type HttpApp, NextCursor, PageQuery, page } from "@todoke/http";
 import type { Db } from "@todoke/kernel/db";
 import { deadOutboxEvents, type FailedEvent, failedEvents } from "@todoke/kernel/outbox";
 import { problem } from "@todoke/kernel/problem";
 import { Type } from "typebox";
-import type { HttpApp } from "./app.ts";
-import { cursorOf, NextCursor, PageQuery, page } from "./page.ts";
 import { RedriveBody, RedriveView, redriveRequest } from "./redrive.ts";
 
 export interface OutboxRoutesOptions {

@@ -5,7 +5,7 @@
  * and when the event loop runs so late that leases and timeouts can no longer be trusted. However many ask at once, the
  * checks run once. Which check failed is told to whoever asks; what exactly failed is told to the log, once.
  */
-import type { FastifyBaseLogger } from "fastify";
+import type { HttpApp } from "@todoke/http";
 import { LoopDelay } from "./loop-delay.ts";
 
 /** Resolves when all is well. It should give up at the deadline; it is given up then in any case. */
@@ -14,7 +14,7 @@ export type Check = (deadline: AbortSignal) => Promise<unknown>;
 export interface ReadinessOptions {
   readonly checks: Readonly<Record<string, Check>>;
   readonly stopping: AbortSignal;
-  readonly log: Pick<FastifyBaseLogger, "info" | "warn">;
+  readonly log: Pick<HttpApp["log"], "info" | "warn">;
   readonly checkMaxMs?: number;
   /** The highest bearable 99th percentile of how late the event loop runs. */
   readonly loopDelayMaxMs?: number;

@@ -2,8 +2,7 @@
  * The listener for those who run a service: metrics, health and debugging, on loopback and a port of its own, so that
  * no gateway can ever pass a player through to it.
  */
-import type { FastifyInstance } from "fastify";
-import { buildHttpApp, type HttpApp, type HttpAppOptions } from "./app.ts";
+import { buildHttpApp, type HttpApp, type HttpAppOptions } from "@todoke/http";
 import { serveHealth } from "./health.ts";
 import type { Readiness } from "./readiness.ts";
 
@@ -31,14 +30,15 @@ export async function buildOpsApp(options: OpsOptions): Promise<HttpApp> {
   const { debug } = options;
   if (debug) {
     await app.register(async (scope) => {
-      keepUnderDebug(scope);
-      await debug(scope.withTypeProvider());
+      const own: HttpApp = scope.withTypeProvider();
+      keepUnderDebug(own);
+      await debug(own);
     });
   }
   return app;
 }
 
-function keepUnderDebug(app: FastifyInstance): void {
+function keepUnderDebug(app: Pick<HttpApp, "addHook">): void {
   app.addHook("onRoute", ({ url }) => {
     if (!url.startsWith("/debug/"))
       throw new Error(`${url} is not under /debug/: it belongs on the service's own port`);

@@ -4,8 +4,12 @@
  */
 import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
+import { buildHttpApp } from "@todoke/http";
 import { Type } from "typebox";
-import { buildHttpApp, onStopSignals, Readiness, serve, serveHealth } from "../index.ts";
+import { serveHealth } from "../health.ts";
+import { serve } from "../listen.ts";
+import { Readiness } from "../readiness.ts";
+import { onStopSignals } from "../stop-signals.ts";
 
 const [graceMs = 0, deadlineMs = 10_000, exitMs = 20_000] = process.argv.slice(2).map(Number);
 

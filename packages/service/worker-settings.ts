@@ -1,6 +1,8 @@
 /** What an operator may say of the workers of a service: ENTITLEMENT_LEASE_MS, NOTIFICATION_BATCH_MAX and their kin. */
+
+import type { Env } from "@todoke/http";
 import { defaultSettings, type WorkerSettings } from "@todoke/kernel/worker";
-import { type Env, variableOf, wholeNumbers } from "./settings.ts";
+import { variableOf, wholeNumbers } from "./settings.ts";
 
 const dayMs = 24 * 60 * 60 * 1_000;
 

@@ -1,6 +1,6 @@
+import { buildHttpApp } from "@todoke/http";
 import { until } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
-import { buildHttpApp } from "./app.ts";
 import { serveHealth } from "./health.ts";
 import { type Check, Readiness, type ReadinessOptions } from "./readiness.ts";
 

@@ -7,7 +7,7 @@
  */
 import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { HttpApp } from "./app.ts";
+import type { HttpApp } from "@todoke/http";
 
 export interface ServeOptions {
   /** 0: any free one. */

@@ -17,8 +17,8 @@ import {
   TraceIdRatioBasedSampler,
   TracerProvider,
 } from "@opentelemetry/sdk-trace";
+import type { Env } from "@todoke/http";
 import { prometheusText } from "./prometheus.ts";
-import type { Env } from "./settings.ts";
 import { unrecordedTraces } from "./trace-ids.ts";
 
 export interface TelemetrySettings {

@@ -1,8 +1,8 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
+import { post, RawConnection } from "@todoke/http/testing";
 import { programOf, until } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
-import { post, RawConnection } from "./testing/raw-http.ts";
 
 interface ChildOptions {
   readonly graceMs?: number;

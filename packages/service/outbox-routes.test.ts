@@ -1,6 +1,6 @@
+import { buildHttpApp } from "@todoke/http";
 import { fixedId, testDatabase, until } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
-import { buildHttpApp } from "./app.ts";
 import { outboxRoutes } from "./outbox-routes.ts";
 
 const by = { redriven_by: "aki", reason: "the schema is deployed now" };

@@ -5,25 +5,40 @@
  * A stop goes backwards through all that was started: no new requests, those in flight are answered, workers drain and
  * give back what they hold, and only then connections close.
  */
+import {
+  type ApiKey,
+  type Authenticate,
+  bearerAuthentication,
+  buildHttpApp,
+  type DocsPageOptions,
+  docsPage,
+  type Env,
+  everybody,
+  type HttpApp,
+  hostNameIn,
+  httpMigrations,
+  type LogOptions,
+  logError,
+  openApiKeys,
+  ourHosts,
+  readAllowedHosts,
+  readApiKeys,
+  readVerifyingKeys,
+  tokenVerifier,
+  type VerifyingKey,
+} from "@todoke/http";
 import type { BusLog, EventBus } from "@todoke/kernel/bus";
 import { type Applied, type Db, migrate, openDb } from "@todoke/kernel/db";
 import type { DeadTable } from "@todoke/kernel/dead";
 import { kernelMigrations } from "@todoke/kernel/migrations";
 import { openWakeups, type Wakeups } from "@todoke/kernel/worker";
-import { type ApiKey, openApiKeys, readApiKeys } from "./api-keys.ts";
-import { buildHttpApp, type HttpApp } from "./app.ts";
-import { type Authenticate, bearerAuthentication, everybody } from "./callers.ts";
-import { type DocsPageOptions, docsPage } from "./docs-page.ts";
 import { serveHealth } from "./health.ts";
-import { hostNameIn, type IsOurHost, ourHosts, readAllowedHosts } from "./hosts.ts";
 import { serve } from "./listen.ts";
-import { type LogOptions, tellOfError } from "./log.ts";
 import { buildOpsApp, opsPortOf } from "./ops.ts";
 import { watchProcess } from "./process-gauges.ts";
 import { type Check, Readiness } from "./readiness.ts";
-import { type Env, variableOf, wholeNumbers } from "./settings.ts";
+import { variableOf, wholeNumbers } from "./settings.ts";
 import { readTelemetrySettings, startTelemetry, type TelemetrySettings } from "./telemetry.ts";
-import { readVerifyingKeys, tokenVerifier, type VerifyingKey } from "./tokens.ts";
 import { readWorkerSettings, type WorkerChoices } from "./worker-settings.ts";
 
 export interface ServiceDefinition<Settings, Role extends string> {
@@ -91,8 +106,6 @@ interface Common {
   readonly workers: WorkerChoices;
 }
 
-const httpMigrations = { name: "http", dir: new URL("./migrations/", import.meta.url) };
-
 const logLevels = ["debug", "error", "fatal", "info", "silent", "trace", "warn"] as const;
 
 export function service<Settings, const Role extends string>(definition: ServiceDefinition<Settings, Role>) {
@@ -138,12 +151,12 @@ export function service<Settings, const Role extends string>(definition: Service
       const { common, settings } = readOrRefuse(env);
       await using started = new AsyncDisposableStack();
       // Told by way of the app's log, which is there before anything can be exported.
-      const onError = (error: unknown) => tellOfError(app.log, error);
+      const onError = (error: unknown) => logError(app.log, error);
       const telemetry = startTelemetry(common.telemetry, onError);
       started.defer(() => telemetry.flush());
       const db = openDb({ url: common.databaseUrl, schema, applicationName: name });
       started.defer(() => db.end());
-      const isOurHost: IsOurHost = ourHosts([...common.hostNames, ...(definition.hosts?.(settings) ?? [])]);
+      const isOurHost = ourHosts([...common.hostNames, ...(definition.hosts?.(settings) ?? [])]);
       const { log, apiDocs } = common;
       const telemetryOn = common.telemetry.enabled;
       const about = {

@@ -1,6 +1,5 @@
 /** /livez: the process answers. /readyz: it can do its work; 503 and each check's result when it cannot. Never cached. */
-import type { HttpApp } from "./app.ts";
-import { everybody } from "./callers.ts";
+import { everybody, type HttpApp } from "@todoke/http";
 import type { Readiness } from "./readiness.ts";
 
 export function serveHealth(app: HttpApp, readiness: Readiness): void {
