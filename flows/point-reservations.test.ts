@@ -18,7 +18,7 @@ const inTokyo = (ms: number) => new Date(Date.now() + ms + 9 * hourMs).toISOStri
 
 async function openScene(kind: BusKind) {
   await using parts = new AsyncDisposableStack();
-  const town: Town = parts.use(await openTown({ kind, processes: [["api"], ["scheduler", "relay", "upkeep"]] }));
+  const town: Town = parts.use(await openTown({ kind, processes: [["api"], ["scheduler", "relay", "maintenance"]] }));
   const { client, db } = town;
   let worker: Serving = await town.start(["worker"]);
 

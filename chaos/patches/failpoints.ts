@@ -356,7 +356,7 @@ const orderPoints: readonly Failpoint[] = [
   ),
 ];
 
-const upkeepPoints: readonly Failpoint[] = [
+const maintenancePoints: readonly Failpoint[] = [
   point(
     "retention.removing",
     "old rows are about to be removed",
@@ -432,7 +432,7 @@ export const failpoints: readonly Failpoint[] = [
   ...matchmakingPoints,
   ...pointsPoints,
   ...orderPoints,
-  ...upkeepPoints,
+  ...maintenancePoints,
   ...workerPoints,
   plantedPoint,
 ];

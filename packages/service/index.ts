@@ -3,12 +3,15 @@
  * it emits and consumes.
  */
 export type { Env } from "@todoke/http";
+export type { EventHandler } from "./consumes.ts";
 export { serve } from "./listen.ts";
-export { type OutboxRoutesOptions, outboxRoutes } from "./outbox-routes.ts";
+export { deadLetterNotFound } from "./problems.ts";
 export { prometheusName } from "./prometheus.ts";
 export type { Check } from "./readiness.ts";
-export { RedriveBody, RedriveView, redriveRequest } from "./redrive.ts";
+export { type RedriveDeadLetter, redriveDeadLetter } from "./redrive-dead-letter.ts";
+export { RedriveBody, RedrivenView, RedrivesView, redriveRequest } from "./redrive-views.ts";
 export { type ServiceDefinition, type ServiceParts, service } from "./service.ts";
-export { readProcessedKeepMs, wholeNumbers } from "./settings.ts";
+export { integerReader } from "./settings.ts";
 export { onStopSignals, type StopOptions } from "./stop-signals.ts";
-export type { WorkerChoices } from "./worker-settings.ts";
+export { type DeadLetterDeps, tableGauges } from "./tables.ts";
+export type { WorkerOverrides } from "./worker-settings.ts";

@@ -1,30 +1,23 @@
 /**
- * FAILED outbox events for the operator: list them, look at one, let one be tried again. The same for every service that
- * emits; registered through `debug`, so that it answers on the ops listener only.
+ * The FAILED events of the outbox, for operators: list, get, redrive. The same for every service that emits.
  *
- * A redrive and the record of who asked for it are one commit. Of two people who redrive one event at once, one does, and
- * the other is told that it is not FAILED any more.
+ * A redrive and the record of who requested it are one commit. If two operators redrive the same event, one succeeds and the
+ * other learns that it is no longer FAILED.
  */
 import { cursorOf, type HttpApp, NextCursor, PageQuery, page } from "@todoke/http";
 import type { Db } from "@todoke/kernel/db";
 import { deadOutboxEvents, type FailedEvent, failedEvents } from "@todoke/kernel/outbox";
-import { problem } from "@todoke/kernel/problem";
 import { Type } from "typebox";
-import { RedriveBody, RedriveView, redriveRequest } from "./redrive.ts";
+import { failedEventNotFound } from "./problems.ts";
+import { RedriveBody, RedrivesView, redriveRequest } from "./redrive-views.ts";
 
 export interface OutboxRoutesOptions {
   readonly db: Db;
-  /** The relay's wake-up. */
+  /** Wakes the relay. */
   readonly onRedriven: () => void;
 }
 
-const failedEventNotFound = problem({
-  code: "failed-event-not-found",
-  status: 404,
-  title: "No FAILED event has this id",
-});
-
-// Not the format "uuid", which also takes "urn:uuid:…".
+// Not the format "uuid", which also accepts "urn:uuid:…".
 const EventId = Type.String({ pattern: "^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$" });
 const EventParams = Type.Object({ event_id: EventId });
 
@@ -36,7 +29,7 @@ const EventSummary = Type.Object({
   attempt_count: Type.Integer(),
   last_error: Type.Union([Type.String(), Type.Null()]),
   created_at: Type.String({ format: "date-time" }),
-  parked: Type.Integer({ description: "Later events of the same aggregate that wait behind it." }),
+  parked: Type.Integer({ description: "Later events of the same aggregate, which wait for this one." }),
 });
 
 const EventDetail = Type.Object({
@@ -49,12 +42,12 @@ const EventDetail = Type.Object({
   ]),
   subject: Type.String(),
   payload: Type.Unknown({ description: "The event as JSON, before it is encoded." }),
-  redrives: Type.Array(RedriveView, { description: "Who let it be tried again, newest first; the last 20." }),
+  redrives: RedrivesView,
 });
 
 export function outboxRoutes(app: HttpApp, options: OutboxRoutesOptions): void {
   listRoute(app, options.db);
-  showRoute(app, options.db);
+  getRoute(app, options.db);
   redriveRoute(app, options);
 }
 
@@ -64,7 +57,7 @@ function listRoute(app: HttpApp, db: Db): void {
     {
       schema: {
         operationId: "listFailedEvents",
-        summary: "Events that were given up, oldest first",
+        summary: "List FAILED events of the outbox, oldest first.",
         querystring: Type.Object(PageQuery),
         response: { 200: Type.Object({ events: Type.Array(EventSummary), next_cursor: NextCursor }) },
       },
@@ -75,31 +68,29 @@ function listRoute(app: HttpApp, db: Db): void {
         read: (limit) => failedEvents(db, { after, limit }),
         name: ({ position }) => position.toString(),
       });
-      return { events: rows.map(summaryOf), ...next };
+      return { events: rows.map(toSummary), ...next };
     },
   );
 }
 
-function summaryOf(event: FailedEvent) {
-  return {
-    event_id: event.eventId,
-    event_type: event.eventType,
-    aggregate_key: event.aggregateKey,
-    version: Number(event.version),
-    attempt_count: event.attempts,
-    last_error: event.lastError,
-    created_at: event.createdAt.toISOString(),
-    parked: event.parked,
-  };
-}
+const toSummary = (event: FailedEvent) => ({
+  event_id: event.eventId,
+  event_type: event.eventType,
+  aggregate_key: event.aggregateKey,
+  version: Number(event.version),
+  attempt_count: event.attempts,
+  last_error: event.lastError,
+  created_at: event.createdAt.toISOString(),
+  parked: event.parked,
+});
 
-function showRoute(app: HttpApp, db: Db): void {
+function getRoute(app: HttpApp, db: Db): void {
   app.get(
     "/debug/outbox/failed/:event_id",
     {
       schema: {
-        operationId: "showFailedEvent",
-        summary: "One event that was given up, with its payload and its redrives, whatever became of it since",
+        operationId: "getFailedEvent",
+        summary: "Get an event that is FAILED or was redriven, with its payload and its redrives.",
         params: EventParams,
         response: { 200: EventDetail },
       },
@@ -107,7 +98,7 @@ function showRoute(app: HttpApp, db: Db): void {
     async ({ params: { event_id } }) => {
       const event = await deadOutboxEvents.show(db, event_id);
       if (event?.status !== "FAILED" && !event?.redrives.length)
-        throw failedEventNotFound("no event with this id is FAILED, and none was redriven");
+        throw failedEventNotFound("no event with this id is FAILED or was redriven");
       const { about: aggregate_key, since: created_at, version } = event;
       return { ...event, event_id: event.id, aggregate_key, version: Number(version), created_at };
     },
@@ -120,17 +111,16 @@ function redriveRoute(app: HttpApp, { db, onRedriven }: OutboxRoutesOptions): vo
     {
       schema: {
         operationId: "redriveFailedEvent",
-        summary: "Lets an event be tried again with all its attempts; those behind it follow",
+        summary: "Redrive a FAILED event with all its attempts. Events parked behind it follow.",
         params: EventParams,
         body: RedriveBody,
         response: { 200: Type.Object({ event_id: EventId, status: Type.Literal("PENDING") }) },
       },
     },
     async ({ params, body }) => {
-      // Whoever comes second finds nothing FAILED: the row's lock decides.
       const [event_id] = await deadOutboxEvents.redrive(db, [params.event_id], redriveRequest(body));
       if (event_id === undefined)
-        throw failedEventNotFound("no event with this id is FAILED; perhaps somebody has redriven it already");
+        throw failedEventNotFound("no event with this id is FAILED; it may have been redriven already");
       onRedriven();
       return { event_id, status: "PENDING" as const };
     },

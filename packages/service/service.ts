@@ -1,12 +1,12 @@
 /**
- * What all services have in common, from their settings to their end: a schema of their own, a bus, an HTTP face with
- * health, and an ops listener. A service says what is particular to it in `build`; `todoke` runs what `service` returns.
+ * Everything that services have in common, from reading their settings to stopping: a schema of their own, a bus, an HTTP
+ * API with health checks, an ops listener, and the events that they emit and consume. A service declares what it has, and
+ * puts its own parts together in `build`; `todoke` runs what `service` returns.
  *
- * A stop goes backwards through all that was started: no new requests, those in flight are answered, workers drain and
- * give back what they hold, and only then connections close.
+ * A stop goes backwards through everything that was started: no new requests, requests in flight get their response,
+ * workers finish or release their jobs, and only then connections close.
  */
 import {
-  type ApiKey,
   type Authenticate,
   bearerAuthentication,
   buildHttpApp,
@@ -15,129 +15,157 @@ import {
   type Env,
   everybody,
   type HttpApp,
-  hostNameIn,
   httpMigrations,
-  type LogOptions,
   logError,
   openApiKeys,
   ourHosts,
-  readAllowedHosts,
-  readApiKeys,
-  readVerifyingKeys,
   tokenVerifier,
-  type VerifyingKey,
 } from "@todoke/http";
 import type { BusLog, EventBus } from "@todoke/kernel/bus";
-import { type Applied, type Db, migrate, openDb } from "@todoke/kernel/db";
+import { type Applied, migrate, openDb } from "@todoke/kernel/db";
 import type { DeadTable } from "@todoke/kernel/dead";
 import { kernelMigrations } from "@todoke/kernel/migrations";
-import { openWakeups, type Wakeups } from "@todoke/kernel/worker";
+import { type Outbox, openOutbox, outboxTable } from "@todoke/kernel/outbox";
+import { keepClean, type RetentionPolicy } from "@todoke/kernel/retention";
+import { openWakeups } from "@todoke/kernel/worker";
+import { type CommonSettings, readCommonSettings, readDatabaseUrl } from "./common-settings.ts";
+import {
+  type Consumes,
+  type EventHandler,
+  inboxDeadLetters,
+  inboxRetention,
+  startConsumer,
+  watchInbox,
+} from "./consumes.ts";
+import { outboxDeadLetters, outboxRetention, type Subject, startOutbox, wakeRelay } from "./emits.ts";
 import { serveHealth } from "./health.ts";
 import { serve } from "./listen.ts";
 import { buildOpsApp, opsPortOf } from "./ops.ts";
 import { watchProcess } from "./process-gauges.ts";
 import { type Check, Readiness } from "./readiness.ts";
-import { variableOf, wholeNumbers } from "./settings.ts";
-import { readTelemetrySettings, startTelemetry, type TelemetrySettings } from "./telemetry.ts";
-import { readWorkerSettings, type WorkerChoices } from "./worker-settings.ts";
+import type { Runtime } from "./runtime.ts";
+import { type DeclaredTable, startTable } from "./tables.ts";
+import { startTelemetry } from "./telemetry.ts";
+import type { WorkerOverrides } from "./worker-settings.ts";
 
-export interface ServiceDefinition<Settings, Role extends string> {
-  /** Kebab-case; its variables begin with it: GATEWAY_BFF_PORT. Its schema is named after it, with _ for -. */
+export interface ServiceDefinition<Settings, Role extends string, Worker extends string, Event> {
+  /** Kebab-case. Its variables begin with it: GATEWAY_BFF_PORT. Its schema has the same name, with _ for -. */
   readonly name: string;
   readonly port: number;
   readonly migrations: URL;
-  /** What a process of it can do. Each does all of it, unless its variable names some: ENTITLEMENT_ROLES=relay,upkeep. */
-  readonly roles: readonly Role[];
-  /** What only this service takes from the environment. A fault is pushed, a sentence each, never thrown. */
-  readonly settings: (env: Env, faults: string[]) => Settings;
-  /** Its tables with rows that may be given up, for `todoke dead`. */
-  readonly dead?: readonly DeadTable[];
-  /** How users prove who they are here: by a token of the gateway, unless said otherwise. */
-  readonly usersBy?: "session" | "token";
-  /** What its API reference shows, when that is more than its own. */
+  /** Reads the settings that only this service has. An error is pushed, a sentence each, never thrown. */
+  readonly settings: (env: Env, errors: string[]) => Settings;
+  /**
+   * Its roles besides "api", "maintenance", "relay" (if it emits) and "consumer" (if it consumes). A process has all roles
+   * unless <NAME>_ROLES names some.
+   */
+  readonly roles?: readonly Role[];
+  /** Its own workers, besides "relay" and "inbox". Each can be set apart: NOTIFICATION_SENDER_LEASE_MS. */
+  readonly workers?: readonly Worker[];
+  /** The subjects on which it emits events, through its outbox. */
+  readonly emits?: readonly Subject[];
+  /** The events that it consumes, through its inbox. `build` returns their handler. */
+  readonly consumes?: Consumes;
+  /** Its claimed tables, besides outbox and inbox. */
+  readonly tables?: readonly DeclaredTable[];
+  /** What it deletes by age, besides rows of outbox, inbox and idempotency keys. */
+  readonly retention?: (settings: Settings) => readonly RetentionPolicy[];
+  /** How users authenticate; by a token of the gateway by default. */
+  readonly userAuth?: "session" | "token";
+  /** The sources of its API reference, if it shows more than its own. */
   readonly docs?: (settings: Settings) => DocsPageOptions;
-  /** Host names that it is called by, besides those that every service has. */
+  /** Its host names, besides those that every service has. */
   readonly hosts?: (settings: Settings) => readonly string[];
-  /** Puts the service together. Whatever it starts goes through `use`, and is stopped in the opposite order. */
-  readonly build: (parts: ServiceParts<Settings, Role>) => Promise<void>;
+  /** Puts the service together, and returns the handler of the events that it consumes. */
+  // biome-ignore lint/suspicious/noConfusingVoidType: a service that consumes nothing returns nothing.
+  readonly build: (parts: ServiceParts<Settings, Role, Worker>) => Promise<EventHandler<Event> | void>;
 }
 
-export interface ServiceParts<Settings, Role extends string> {
+export interface ServiceParts<Settings, Role extends string, Worker extends string>
+  extends Pick<Runtime, "db" | "wakeups" | "debug" | "use" | "onError" | "topicOf"> {
   readonly settings: Settings;
-  /** What the environment says of the service's workers: lease, poll, batch, attempts, backoff. */
-  readonly workerSettings: WorkerChoices;
+  /** The settings of its own workers. */
+  readonly workers: Readonly<Record<Worker, WorkerOverrides>>;
   /** Whether API documents are served. */
   readonly apiDocs: boolean;
-  /** Whether this process has the role. Health, metrics and the ops listener come with any. */
-  does(role: Role): boolean;
-  /** Who calls, by an API key or by a token that is for this service. */
+  hasRole(role: Role | "api" | "maintenance"): boolean;
+  /** Authenticates the caller by an API key, or by a token that was issued for this service. */
   readonly authenticate: Authenticate;
-  readonly db: Db;
-  readonly bus: EventBus;
-  readonly wakeups: Wakeups;
-  /** Each route says who may call it (`requires`); /debug/ routes go to `debug`. */
+  /** Its events are relayed as soon as they are committed. */
+  readonly outbox: Outbox;
+  /** For events that are not appended by `outbox`. */
+  wakeRelay(): void;
+  /** Every route declares who may call it (`requires`); /debug/ routes go to `debug`. */
   readonly app: HttpApp;
-  /** Registers /debug/ routes: on the ops listener, and under `todoke dev` on the service's own port too. */
-  debug(routes: (app: HttpApp) => void): void;
-  /** What the service cannot work without, besides its database: as long as it fails, /readyz says so. */
-  needs(name: string, check: Check): void;
-  /** For what goes wrong where nobody waits for an answer. */
-  onError(error: unknown): void;
-  use<T extends AsyncDisposable>(part: T): T;
-  /** The topic that wakes the workers of one of the service's tables. */
-  topicOf(table: string): string;
+  /** While the check fails, /readyz responds with 503. The database is always checked. */
+  addReadinessCheck(name: string, check: Check): void;
 }
 
-/** What every service takes from the environment. */
-interface Common {
-  readonly databaseUrl: string;
-  readonly host: string;
-  readonly port: number;
-  readonly connectionsMax: number;
-  /** Names in the Host header that are this service's. */
-  readonly hostNames: readonly string[];
-  readonly apiDocs: boolean;
-  readonly log: LogOptions;
-  readonly telemetry: TelemetrySettings;
-  readonly apiKeys: readonly ApiKey[];
-  readonly tokenKeys: readonly VerifyingKey[];
-  readonly isDev: boolean;
-  readonly roles: ReadonlySet<string>;
-  readonly workers: WorkerChoices;
-}
-
-const logLevels = ["debug", "error", "fatal", "info", "silent", "trace", "warn"] as const;
-
-export function service<Settings, const Role extends string>(definition: ServiceDefinition<Settings, Role>) {
-  const { name, migrations } = definition;
+export function service<
+  Settings,
+  const Role extends string = never,
+  const Worker extends string = never,
+  Event = never,
+>(definition: ServiceDefinition<Settings, Role, Worker, Event>) {
+  const { name, port, migrations, emits, consumes, tables = [] } = definition;
   const schema = name.replaceAll("-", "_");
   const sets = [kernelMigrations, httpMigrations, { name, dir: migrations }];
+  const consumerRole = consumes?.role ?? "consumer";
+  const roles: readonly string[] = [
+    "api",
+    "maintenance",
+    ...(emits ? ["relay"] : []),
+    ...(consumes ? [consumerRole] : []),
+    ...(definition.roles ?? []),
+  ].sort();
+  const workers = [...(emits ? ["relay"] : []), ...(consumes ? ["inbox"] : []), ...(definition.workers ?? [])];
+  const deadLetters: readonly DeadTable[] = [
+    ...(emits ? [outboxDeadLetters] : []),
+    ...tables.flatMap((table) => table.deadLetters ?? []),
+    ...(consumes ? [inboxDeadLetters(name)] : []),
+  ];
 
-  function read(env: Env): { common: Common; settings: Settings; faults: string[] } {
-    const faults: string[] = [];
-    const common = readCommon(definition, env, faults);
-    return { common, settings: definition.settings(env, faults), faults };
+  function read(env: Env): { common: CommonSettings; settings: Settings; errors: string[] } {
+    const errors: string[] = [];
+    const common = readCommonSettings({ name, port, roles, workers, consumes: consumes !== undefined }, env, errors);
+    return { common, settings: definition.settings(env, errors), errors };
   }
 
-  function readOrRefuse(env: Env): { common: Common; settings: Settings } {
-    const { faults, ...config } = read(env);
-    if (faults.length > 0) throw new Error(faults.join("\n"));
+  function readOrThrow(env: Env): { common: CommonSettings; settings: Settings } {
+    const { errors, ...config } = read(env);
+    if (errors.length > 0) throw new Error(errors.join("\n"));
     return config;
   }
 
+  /** Starts what the declarations ask for, except the consumer: its handler comes from `build`. */
+  function startDeclared(runtime: Runtime, { common, settings }: { common: CommonSettings; settings: Settings }): void {
+    const policies = [
+      ...(definition.retention?.(settings) ?? []),
+      ...(emits ? outboxRetention() : []),
+      ...(consumes ? inboxRetention(common.processedKeepMs) : []),
+    ];
+    if (runtime.hasRole("maintenance")) runtime.use(keepClean(runtime.db, policies, { onError: runtime.onError }));
+    if (emits) startOutbox(runtime);
+    if (consumes) watchInbox(runtime);
+    for (const table of tables) startTable(table, runtime);
+  }
+
   return {
-    /** All that is wrong with its settings, a sentence each. */
-    configFaults: (env: Env): readonly string[] => read(env).faults,
+    /** Every error in its settings, a sentence each. */
+    configFaults: (env: Env): readonly string[] => read(env).errors,
 
-    /** Where its dead rows are, for whoever has the database and no running copy of the service. */
-    dead: { schema, tables: definition.dead ?? [] },
+    /** Its dead letters, for callers that have the database and no running copy of the service. */
+    dead: { schema, tables: deadLetters },
 
-    /** Brings its schema up to date and says what it ran; with `dryRun`, what it would run. */
+    /** What it emits and consumes. */
+    events: { emits: emits ?? [], consumes: consumes?.subjects ?? [] },
+
+    /** Brings its schema up to date and returns what was run; with `dryRun`, what would be run. */
     async migrate(env: Env, { dryRun }: { readonly dryRun: boolean }): Promise<readonly Applied[]> {
-      // Nothing but the database has to be known for it.
-      const faults: string[] = [];
-      const url = readDatabaseUrl(name, env, faults);
-      if (faults.length > 0) throw new Error(faults.join("\n"));
+      // Only the setting of the database is needed.
+      const errors: string[] = [];
+      const url = readDatabaseUrl(name, env, errors);
+      if (errors.length > 0) throw new Error(errors.join("\n"));
       const db = openDb({ url, poolMax: 1 });
       try {
         return await migrate(db, { schema, sets, dryRun });
@@ -146,71 +174,84 @@ export function service<Settings, const Role extends string>(definition: Service
       }
     },
 
-    /** Resolves once it serves. */
+    /** Resolves when it serves. */
     async start(env: Env, outside: { openBus(name: string, log: BusLog): Promise<EventBus> }) {
-      const { common, settings } = readOrRefuse(env);
+      const { common, settings } = readOrThrow(env);
       await using started = new AsyncDisposableStack();
-      // Told by way of the app's log, which is there before anything can be exported.
+      // The app and its log exist before the first error can occur.
       const onError = (error: unknown) => logError(app.log, error);
       const telemetry = startTelemetry(common.telemetry, onError);
       started.defer(() => telemetry.flush());
       const db = openDb({ url: common.databaseUrl, schema, applicationName: name });
       started.defer(() => db.end());
-      const isOurHost = ourHosts([...common.hostNames, ...(definition.hosts?.(settings) ?? [])]);
-      const { log, apiDocs } = common;
-      const telemetryOn = common.telemetry.enabled;
-      const about = {
+      const appOptions = {
         title: `Todoke ${name}`,
         version: "0.1.0",
-        log,
-        telemetry: telemetryOn,
-        isOurHost,
-        openapi: apiDocs,
+        log: common.log,
+        telemetry: common.telemetry.enabled,
+        isOurHost: ourHosts([...common.hostNames, ...(definition.hosts?.(settings) ?? [])]),
+        openapi: common.apiDocs,
       };
-      const { usersBy = "token" } = definition;
-      const bounds = { connectionsMax: common.connectionsMax };
-      const app = await buildHttpApp({ ...about, rules: true, usersBy, bounds });
+      const app = await buildHttpApp({
+        ...appOptions,
+        rules: true,
+        usersBy: definition.userAuth ?? "token",
+        bounds: { connectionsMax: common.connectionsMax },
+      });
       const wakeups = started.use(openWakeups({ url: common.databaseUrl, onError }));
       const apiKeys = openApiKeys({ db, fixed: common.apiKeys });
       started.defer(wakeups.on(`${schema}.api_keys`, () => apiKeys.forget()));
-      const tokenBearer = tokenVerifier({ audience: name, keys: common.tokenKeys });
       const bus = started.use(await outside.openBus(name, { onError, onInfo: (message) => app.log.info(message) }));
       const stopping = new AbortController();
-      // Not the bus: while it is away commands are still answered, and their events wait in the outbox.
+      // The bus is not checked: without it commands still succeed, and their events wait in the outbox.
       const checks: Record<string, Check> = { database: () => db.query("select 1") };
-      const readiness = started.use(
-        asyncDisposable(new Readiness({ checks, stopping: stopping.signal, log: app.log })),
-      );
-      started.use(watchProcess({ service: name, db, loopDelayMs: () => readiness.value.loopDelayMs }));
-      const debugRoutes: ((app: HttpApp) => void)[] = [];
-      serveHealth(app, readiness.value);
+      const readiness = new Readiness({ checks, stopping: stopping.signal, log: app.log });
+      started.defer(() => readiness[Symbol.dispose]());
+      started.use(watchProcess({ service: name, db, loopDelayMs: () => readiness.loopDelayMs }));
+      serveHealth(app, readiness);
 
-      await definition.build({
-        settings,
-        workerSettings: common.workers,
-        apiDocs,
-        does: (role) => common.roles.has(role),
-        authenticate: bearerAuthentication({ keyHolder: apiKeys.find, tokenBearer }),
+      const debugRoutes: ((app: HttpApp) => void)[] = [];
+      const topicOf = (table: string) => `${schema}.${table}`;
+      const runtime: Runtime = {
+        name,
         db,
         bus,
         wakeups,
-        app,
+        workers: common.workers,
+        hasRole: (role) => common.roles.has(role),
         debug: (routes) => debugRoutes.push(routes),
-        needs: (what, check) => {
+        use: (part) => started.use(part),
+        onError,
+        topicOf,
+      };
+      startDeclared(runtime, { common, settings });
+      const handler = await definition.build({
+        ...runtime,
+        settings,
+        workers: common.workers as Record<Worker, WorkerOverrides>,
+        apiDocs: common.apiDocs,
+        authenticate: bearerAuthentication({
+          keyHolder: apiKeys.find,
+          tokenBearer: tokenVerifier({ audience: name, keys: common.tokenKeys }),
+        }),
+        outbox: openOutbox({ wakeups, topic: topicOf(outboxTable) }),
+        wakeRelay: () => wakeRelay(runtime),
+        app,
+        addReadinessCheck: (what, check) => {
           checks[what] = check;
         },
-        onError,
-        use: (part) => started.use(part),
-        topicOf: (table) => `${schema}.${table}`,
       });
+      if (consumes && runtime.hasRole(consumerRole)) {
+        if (!handler) throw new Error(`${name} consumes events, but its build returns no handler`);
+        startConsumer(runtime, consumes, handler);
+      }
 
       const debug = (on: HttpApp) => debugRoutes.forEach((routes) => void routes(on));
-      if (common.isDev) await openToEverybody(app, debug);
-      if (apiDocs) await docsPage(app, definition.docs?.(settings));
-      const ops = await buildOpsApp({ ...about, readiness: readiness.value, metrics: telemetry.metricsText, debug });
-      const { host, port } = common;
-      const serving = await serve(app, { host, port, stopping: stopping.signal });
-      const opsServing = await serve(ops, { port: opsPortOf(port), stopping: stopping.signal });
+      if (common.isDev) await servePublicly(app, debug);
+      if (common.apiDocs) await docsPage(app, definition.docs?.(settings));
+      const ops = await buildOpsApp({ ...appOptions, readiness, metrics: telemetry.metricsText, debug });
+      const serving = await serve(app, { host: common.host, port: common.port, stopping: stopping.signal });
+      const opsServing = await serve(ops, { port: opsPortOf(common.port), stopping: stopping.signal });
       started.defer(async () => {
         stopping.abort();
         await Promise.all([serving.closed, opsServing.closed]);
@@ -220,8 +261,8 @@ export function service<Settings, const Role extends string>(definition: Service
   };
 }
 
-/** The ops listener's routes on a service's own port, as `todoke dev` has them: there they need a rule. */
-async function openToEverybody(app: HttpApp, routes: (app: HttpApp) => void): Promise<void> {
+/** Serves the routes of the ops listener on the service's own port too, as `todoke dev` does. */
+async function servePublicly(app: HttpApp, routes: (app: HttpApp) => void): Promise<void> {
   await app.register(async (scope) => {
     scope.addHook("onRoute", (route) => {
       route.config = { ...route.config, ...everybody.config };
@@ -240,63 +281,5 @@ function running(started: AsyncDisposableStack, url: string, opsUrl: string) {
       await started.disposeAsync();
       stopped.resolve();
     },
-  };
-}
-
-const asyncDisposable = <T extends Disposable>(value: T) => ({
-  value,
-  async [Symbol.asyncDispose]() {
-    value[Symbol.dispose]();
-  },
-});
-
-type Named = Pick<ServiceDefinition<unknown, string>, "name" | "port" | "roles">;
-
-function readDatabaseUrl(name: string, env: Env, faults: string[]): string {
-  const databaseUrl = env[variableOf(name, "DATABASE_URL")] || env.DATABASE_URL || "";
-  if (!databaseUrl) faults.push("DATABASE_URL is not set: it should name a PostgreSQL database");
-  return databaseUrl;
-}
-
-function readRoles({ name, roles }: Named, env: Env, faults: string[]): ReadonlySet<string> {
-  const variable = variableOf(name, "ROLES");
-  const wanted = (env[variable] || roles.join()).split(",").map((role) => role.trim());
-  if (!wanted.every((role) => roles.includes(role)))
-    faults.push(`${variable} should name one or more of ${roles.join(", ")}, with commas between them`);
-  return new Set(wanted);
-}
-
-/** TODOKE_API_DOCS=false: no /docs and no /openapi.json, for those who do not publish their API. */
-function readApiDocs(env: Env, faults: string[]): boolean {
-  const text = env.TODOKE_API_DOCS || "true";
-  if (text !== "true" && text !== "false") faults.push('TODOKE_API_DOCS should be "true" or "false"');
-  return text !== "false";
-}
-
-function readCommon(definition: Named, env: Env, faults: string[]): Common {
-  const of = (what: string) => variableOf(definition.name, what);
-  const databaseUrl = readDatabaseUrl(definition.name, env, faults);
-  const port = Number(env[of("PORT")] || definition.port);
-  if (!Number.isInteger(port) || port < 0 || port > 64_535)
-    faults.push(`${of("PORT")} should be a port from 0 to 64535`);
-  const level = logLevels.find((each) => each === (env.LOG_LEVEL || "info"));
-  if (!level) faults.push(`LOG_LEVEL should be one of ${logLevels.join(", ")}`);
-  const host = env[of("HOST")] || "127.0.0.1";
-  const { keys, faults: keyFaults } = readApiKeys(env);
-  faults.push(...keyFaults);
-  return {
-    databaseUrl,
-    host,
-    port,
-    connectionsMax: wholeNumbers(env, faults)(of("CONNECTIONS_MAX"), 10_000, [10, 1_000_000]),
-    hostNames: [host, ...hostNameIn(env[of("URL")]), ...readAllowedHosts(env, faults)],
-    apiDocs: readApiDocs(env, faults),
-    log: { level: level ?? "info" },
-    telemetry: readTelemetrySettings(env, faults),
-    apiKeys: keys,
-    tokenKeys: readVerifyingKeys(env, faults),
-    isDev: env.TODOKE_DEV === "true",
-    roles: readRoles(definition, env, faults),
-    workers: readWorkerSettings(definition.name, env, faults),
   };
 }
