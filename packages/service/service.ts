@@ -37,7 +37,7 @@ import {
   startConsumer,
   watchInbox,
 } from "./consumes.ts";
-import { outboxDeadLetters, outboxRetention, type Subject, startOutbox, wakeRelay } from "./emits.ts";
+import { outboxDeadLetters, outboxRetention, outboxWork, type Subject, startOutbox, wakeRelay } from "./emits.ts";
 import { serveHealth } from "./health.ts";
 import { serve } from "./listen.ts";
 import { buildOpsApp, opsPortOf } from "./ops.ts";
@@ -46,6 +46,7 @@ import { type Check, Readiness } from "./readiness.ts";
 import type { Runtime } from "./runtime.ts";
 import { type DeclaredTable, startTable } from "./tables.ts";
 import { startTelemetry } from "./telemetry.ts";
+import { workRoutes } from "./work-routes.ts";
 import type { WorkerOverrides } from "./worker-settings.ts";
 
 export interface ServiceDefinition<Settings, Role extends string, Worker extends string, Event> {
@@ -148,6 +149,8 @@ export function service<
     if (emits) startOutbox(runtime);
     if (consumes) watchInbox(runtime);
     for (const table of tables) startTable(table, runtime);
+    const work = [...(emits ? [outboxWork] : []), ...tables];
+    if (work.length > 0) runtime.debug((app) => workRoutes(app, { db: runtime.db, tables: work }));
   }
 
   return {

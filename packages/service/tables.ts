@@ -1,14 +1,14 @@
 /** The claimed tables of a service, besides outbox and inbox: gauges, dead letters and routes. */
 import type { HttpApp } from "@todoke/http";
-import { type ClaimedTable, readBacklog } from "@todoke/kernel/claims";
+import { readBacklog } from "@todoke/kernel/claims";
 import type { Db } from "@todoke/kernel/db";
 import type { DeadTable } from "@todoke/kernel/dead";
 import { type Metric, type Reading, watch } from "@todoke/kernel/telemetry";
 import { type RedriveDeadLetter, redriveDeadLetter } from "./redrive-dead-letter.ts";
 import type { Runtime } from "./runtime.ts";
+import type { WorkTable } from "./work-routes.ts";
 
-export interface DeclaredTable {
-  readonly table: ClaimedTable;
+export interface DeclaredTable extends WorkTable {
   /** Its backlog and age; a table whose service has gauges of its own needs none. */
   readonly gauges?: TableGauges<string>;
   readonly deadLetters?: DeadTable;

@@ -30,6 +30,7 @@ export const notificationService = (openSender = senderFor) =>
     tables: [
       {
         table: notifications.table,
+        lookup: ["user_id"],
         gauges: notificationGauges,
         deadLetters: deadNotifications,
         deadLetterRoutes: deadNotificationRoutes,

@@ -8,6 +8,8 @@ import { readSettings } from "./config.ts";
 import { openInstruments } from "./instruments/index.ts";
 import { orderRoutes } from "./routes/index.ts";
 import { startReconciler, startSender } from "./sender/index.ts";
+import { cancelRequests } from "./sender/store-cancels.ts";
+import { outboxOrdersTable } from "./store/outbox-orders.ts";
 import { endedLedger, endedOrders } from "./store/retention.ts";
 import {
   cancelTelling,
@@ -27,6 +29,10 @@ export const { configFaults, dead, events, migrate, start } = service({
   roles: ["reconciler", "sender"],
   workers: ["reconciler", "sender"],
   emits: ["orders.events"],
+  tables: [
+    { table: outboxOrdersTable, lookup: ["idempotency_key", "order_id", "client_order_id"] },
+    { table: cancelRequests.table, lookup: ["order_row_id"] },
+  ],
   retention: () => [endedOrders, endedLedger],
   async build({ settings, workers, hasRole, app, db, wakeups, wakeRelay, authenticate, use, onError, topicOf }) {
     const topics = {
