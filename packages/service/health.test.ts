@@ -17,7 +17,7 @@ async function setup(checks: Record<string, Check>, options: Partial<ReadinessOp
     stop: () => stop.abort(),
     live: () => app.inject("/livez"),
     ready: () => app.inject("/readyz"),
-    told: () => lines.map((line) => JSON.parse(line)),
+    logged: () => lines.map((line) => JSON.parse(line)),
     async [Symbol.asyncDispose]() {
       readiness[Symbol.dispose]();
       await app.close();
@@ -28,38 +28,38 @@ async function setup(checks: Record<string, Check>, options: Partial<ReadinessOp
 const fine: Check = async () => {};
 const never: Check = () => new Promise(() => {});
 
-test("a process whose checks pass is ready, and says so of each", async () => {
+test("a process is ready if every check passes, and lists each", async () => {
   await using t = await setup({ database: fine, bus: fine });
-  const answer = await t.ready();
-  expect(answer.statusCode).toBe(200);
-  expect(answer.headers["cache-control"]).toBe("no-store");
-  expect(answer.json()).toEqual({
+  const response = await t.ready();
+  expect(response.statusCode).toBe(200);
+  expect(response.headers["cache-control"]).toBe("no-store");
+  expect(response.json()).toEqual({
     status: "ready",
     checks: ["event-loop", "database", "bus"].map((name) => ({ name, ok: true, ms: expect.any(Number) })),
   });
 });
 
-test("one failed check is enough not to be ready; what failed is told to the log only", async () => {
+test("one failed check makes a process not ready; only the log has the error", async () => {
   const broken: Check = async () => {
     throw new Error("password authentication failed for user todoke");
   };
   await using t = await setup({ database: broken, bus: fine });
 
-  const answer = await t.ready();
+  const response = await t.ready();
 
-  expect(answer.statusCode).toBe(503);
-  expect(answer.json()).toMatchObject({
+  expect(response.statusCode).toBe(503);
+  expect(response.json()).toMatchObject({
     status: "not-ready",
     checks: [{}, { name: "database", ok: false }, { name: "bus", ok: true }],
   });
-  expect(answer.body).not.toContain("password");
-  expect(t.told()).toMatchObject([
+  expect(response.body).not.toContain("password");
+  expect(t.logged()).toMatchObject([
     { check: "database", msg: "not ready", err: { message: expect.stringContaining("password") } },
   ]);
   expect((await t.live()).statusCode).toBe(200);
 });
 
-test("the log hears of a change, not of every probe", async () => {
+test("a change of readiness is logged once, not at every probe", async () => {
   let broken = true;
   const check: Check = async () => {
     if (broken) throw new Error("down");
@@ -70,10 +70,10 @@ test("the log hears of a change, not of every probe", async () => {
   broken = false;
   for (let probe = 0; probe < 3; probe++) await t.ready();
 
-  expect(t.told().map(({ msg }) => msg)).toEqual(["not ready", "ready again"]);
+  expect(t.logged().map(({ msg }) => msg)).toEqual(["not ready", "ready again"]);
 });
 
-test("a check that does not answer is given up in time, and all are asked side by side", async () => {
+test("a check that hangs fails in time, and checks run in parallel", async () => {
   let deadline: AbortSignal | undefined;
   const late: Check = (signal) => {
     deadline = signal;
@@ -95,7 +95,7 @@ test("a check that throws at once is a failed check, not a 500", async () => {
   expect((await t.ready()).json()).toMatchObject({ status: "not-ready" });
 });
 
-test("however many ask at once, the checks run once", async () => {
+test("parallel probes run the checks once", async () => {
   let runs = 0;
   const counted: Check = async () => {
     runs++;
@@ -104,15 +104,15 @@ test("however many ask at once, the checks run once", async () => {
   await using t = await setup({ database: counted });
   await t.live(); // The app has started, so that all arrive in one go.
 
-  const answers = await Promise.all(Array.from({ length: 100 }, () => t.ready()));
+  const responses = await Promise.all(Array.from({ length: 100 }, () => t.ready()));
 
-  expect(answers.every(({ statusCode }) => statusCode === 200)).toBe(true);
+  expect(responses.every(({ statusCode }) => statusCode === 200)).toBe(true);
   expect(runs).toBe(1);
   await t.ready();
   expect(runs).toBe(2);
 });
 
-test("a process that stops is live but not ready", async () => {
+test("a stopping process is live but not ready", async () => {
   await using t = await setup({ database: fine });
   t.stop();
   expect((await t.ready()).statusCode).toBe(503);
@@ -120,7 +120,7 @@ test("a process that stops is live but not ready", async () => {
   expect((await t.live()).statusCode).toBe(200);
 });
 
-test("a process whose event loop is held up is not ready", async () => {
+test("a process with a blocked event loop is not ready", async () => {
   await using t = await setup({}, { loopDelayMaxMs: 300 });
   await until("it is ready", async () => (await t.ready()).statusCode === 200);
 

@@ -1,4 +1,4 @@
-/** /livez: the process answers. /readyz: it can do its work; 503 and each check's result when it cannot. Never cached. */
+/** /livez: the process responds. /readyz: it can do its work; otherwise 503 with the result of each check. Never cached. */
 import { everybody, type HttpApp } from "@todoke/http";
 import type { Readiness } from "./readiness.ts";
 

@@ -40,8 +40,8 @@ class Child implements AsyncDisposable {
     return this.#said.split("begun\n").length - 1;
   }
 
-  get carriedOut(): number {
-    return Number(this.#said.match(/carried out (\d+)/)?.[1]);
+  get completed(): number {
+    return Number(this.#said.match(/completed (\d+)/)?.[1]);
   }
 
   get exitCode(): number | null {
@@ -71,7 +71,7 @@ const work = (ms: number) => post("/work", { ms });
 /** What is under way when the stop comes, whenever that is. */
 const workUntilStop = work(-200);
 
-test("SIGTERM in the middle of 50 requests: each is answered, nothing is accepted after, and the exit code is 0", async () => {
+test("SIGTERM during 50 requests: each gets a response, no new one is accepted, the exit code is 0", async () => {
   await using child = await Child.start();
   const connections = await Promise.all(Array.from({ length: 50 }, () => child.open()));
   for (const connection of connections) connection.send(workUntilStop);
@@ -83,34 +83,34 @@ test("SIGTERM in the middle of 50 requests: each is answered, nothing is accepte
     expect(await connection.untilClosed()).toMatch(/^HTTP\/1\.1 200 OK\r\n[\s\S]*connection: close\r\n/i);
   }
   expect(await child.untilExit()).toBe(0);
-  expect(child.carriedOut).toBe(50);
+  expect(child.completed).toBe(50);
   await expect(child.open()).rejects.toThrow("ECONNREFUSED");
 });
 
-test("a stop under load: exactly as many requests are answered as were carried out", async () => {
+test("a stop under load: every completed request got its response", async () => {
   await using child = await Child.start();
   const load = Array.from({ length: 16 }, () => requestsUntilClosed(child));
   await until("the load is on", () => child.begun > 200);
 
   child.signal("SIGTERM");
 
-  const answered = (await Promise.all(load)).reduce((sum, count) => sum + count, 0);
+  const responses = (await Promise.all(load)).reduce((sum, count) => sum + count, 0);
   expect(await child.untilExit()).toBe(0);
-  expect(answered).toBe(child.carriedOut);
+  expect(responses).toBe(child.completed);
 });
 
-/** One connection that asks again as soon as it is answered; how many answers it got in all. */
+/** One connection that sends the next request after each response; returns the number of responses. */
 async function requestsUntilClosed(child: Child): Promise<number> {
   await using connection = await child.open();
   for (let sent = 0; !connection.closed; sent++) {
     connection.send(work(sent % 5));
-    await until("an answer or the end", () => connection.statuses.length > sent || connection.closed);
+    await until("a response or the end", () => connection.statuses.length > sent || connection.closed);
   }
   expect(connection.statuses.every((status) => status === 200)).toBe(true);
   return connection.statuses.length;
 }
 
-test("requests that came in one go are all answered, though the stop came during the first", async () => {
+test("pipelined requests all get a response when the stop comes during the first", async () => {
   await using child = await Child.start();
   await using connection = await child.open();
   connection.send(workUntilStop + work(1) + work(-300) + work(1));
@@ -123,7 +123,7 @@ test("requests that came in one go are all answered, though the stop came during
   expect(await child.untilExit()).toBe(0);
 });
 
-test("requests that come in one go during the grace are all answered too, and the last answer says that it is the last", async () => {
+test("requests pipelined during the grace period all get a response; the last says close", async () => {
   await using child = await Child.start({ graceMs: 60_000, deadlineMs: 120_000, exitMs: 120_000 });
   await using connection = await child.open();
   child.signal("SIGTERM");
@@ -131,11 +131,11 @@ test("requests that come in one go during the grace are all answered too, and th
 
   connection.send(work(200) + work(1) + work(100));
 
-  const answers = (await connection.untilClosed()).split("HTTP/1.1 200 ").slice(1);
-  expect(answers.map((answer) => /connection: close/i.test(answer))).toEqual([false, false, true]);
+  const responses = (await connection.untilClosed()).split("HTTP/1.1 200 ").slice(1);
+  expect(responses.map((response) => /connection: close/i.test(response))).toEqual([false, false, true]);
 });
 
-test("connections that owe nothing do not hold up the stop", async () => {
+test("idle connections do not delay the stop", async () => {
   await using child = await Child.start();
   const [silent, kept, halfway] = await Promise.all([child.open(), child.open(), child.open()]);
   kept.send(work(0));
@@ -148,24 +148,24 @@ test("connections that owe nothing do not hold up the stop", async () => {
   for (const connection of [silent, kept, halfway]) await connection.untilClosed();
 });
 
-test("during the grace it is not ready but still serves, and asks callers to come elsewhere", async () => {
+test("during the grace period it is not ready, serves, and asks clients to close", async () => {
   await using child = await Child.start({ graceMs: 8_000 });
   expect((await fetch(`${child.url}/readyz`)).status).toBe(200);
 
   child.signal("SIGTERM");
 
   await until("it is not ready", async () => (await fetch(`${child.url}/readyz`)).status === 503);
-  const answer = await fetch(`${child.url}/work`, {
+  const response = await fetch(`${child.url}/work`, {
     method: "POST",
     headers: { "content-type": "application/json" },
     body: JSON.stringify({ ms: 0 }),
   });
-  expect(answer.status).toBe(200);
-  expect(answer.headers.get("connection")).toBe("close");
+  expect(response.status).toBe(200);
+  expect(response.headers.get("connection")).toBe("close");
   expect(await child.untilExit()).toBe(0);
 });
 
-test("a request that outlives the deadline is cut, and a process that cannot end says so with code 1", async () => {
+test("a request that exceeds the deadline is cut; a process that cannot stop exits with code 1", async () => {
   await using child = await Child.start({ deadlineMs: 200, exitMs: 800 });
   await using connection = await child.open();
   connection.send(work(60_000));
@@ -177,7 +177,7 @@ test("a request that outlives the deadline is cut, and a process that cannot end
   expect(await child.untilExit()).toBe(1);
 });
 
-test("a second signal, from somebody who will not wait, ends the process with code 1", async () => {
+test("a second signal ends the process with code 1", async () => {
   await using child = await Child.start();
   await using connection = await child.open();
   connection.send(work(60_000));
@@ -191,7 +191,7 @@ test("a second signal, from somebody who will not wait, ends the process with co
   expect(child.exitCode).toBe(1);
 });
 
-test("the echo of a Ctrl-C is not a second wish", async () => {
+test("a signal repeated by npm does not count as a second one", async () => {
   await using child = await Child.start();
   await using connection = await child.open();
   connection.send(work(300));

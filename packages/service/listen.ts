@@ -1,23 +1,23 @@
 /**
- * Opens the door, and closes it in order: what was accepted is answered, nobody is kept waiting for ever.
+ * Listens, and stops in order: every accepted request gets its response, within a deadline.
  *
- * On `stopping`: readiness says no (readiness.ts), answers carry "Connection: close", and after a grace in which load
- * balancers look elsewhere no connection is accepted any more. Connections that owe no answer are closed, the others
- * when they have given it; at the deadline they are cut.
+ * On `stopping`: /readyz fails (readiness.ts), responses carry "Connection: close", and after a grace period for load balancers
+ * no connection is accepted. Connections without a request in flight are closed at once, the others after their
+ * last response; at the deadline they are cut.
  */
 import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { HttpApp } from "@todoke/http";
 
 export interface ServeOptions {
-  /** 0: any free one. */
+  /** 0: any free port. */
   readonly port: number;
-  /** Loopback unless said otherwise: to be reachable from elsewhere is a decision. */
+  /** Loopback by default: other machines reach the service only if an operator decides so. */
   readonly host?: string;
   readonly stopping: AbortSignal;
-  /** How long load balancers take to notice that this process is not ready. */
+  /** How long load balancers need to notice that this process is not ready. */
   readonly graceMs?: number;
-  /** How long, after that, requests in flight may take. */
+  /** How long requests in flight may take after that. */
   readonly deadlineMs?: number;
 }
 
@@ -42,7 +42,7 @@ async function close(app: HttpApp, { graceMs = 0, deadlineMs = 10_000 }: ServeOp
   await sleep(graceMs);
   const sweep = setInterval(() => app.connections.closeIdle(), sweepMs);
   const deadline = setTimeout(() => {
-    app.log.warn({ connections: app.connections.owing }, "requests were cut: they took longer than the stop may take");
+    app.log.warn({ connections: app.connections.owing }, "requests in flight were cut at the deadline of the stop");
     app.server.closeAllConnections();
   }, deadlineMs);
   try {

@@ -1,4 +1,4 @@
-/** How late the event loop runs: the 99th percentile of the last few seconds, so that a slow start is forgotten. */
+/** The event loop delay: the 99th percentile of the last few seconds, so that a slow start does not count for long. */
 import { monitorEventLoopDelay } from "node:perf_hooks";
 
 const windowMs = 5_000;
@@ -6,12 +6,12 @@ const resolutionMs = 10;
 
 export class LoopDelay implements Disposable {
   readonly #histogram = monitorEventLoopDelay({ resolution: resolutionMs });
-  readonly #turn: NodeJS.Timeout;
+  readonly #timer: NodeJS.Timeout;
   #lastWindowMs = 0;
 
   constructor() {
     this.#histogram.enable();
-    this.#turn = setInterval(() => {
+    this.#timer = setInterval(() => {
       this.#lastWindowMs = this.#thisWindowMs();
       this.#histogram.reset();
     }, windowMs).unref();
@@ -26,7 +26,7 @@ export class LoopDelay implements Disposable {
   }
 
   [Symbol.dispose](): void {
-    clearInterval(this.#turn);
+    clearInterval(this.#timer);
     this.#histogram.disable();
   }
 }

@@ -11,13 +11,13 @@ export const metricCatalogue = {
   "db.client.connection.pending_requests": {
     kind: "gauge",
     unit: "{request}",
-    description: "Those who wait for a connection of the pool",
+    description: "Requests that wait for a connection of the pool",
     attributes: ["db.client.connection.pool.name"],
   },
   "nodejs.eventloop.delay.p99": {
     kind: "gauge",
     unit: "s",
-    description: "How late the event loop runs, 99th percentile of the last seconds",
+    description: "Event loop delay, 99th percentile of the last seconds",
     attributes: [],
   },
 } as const satisfies MetricCatalogue;

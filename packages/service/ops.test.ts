@@ -26,7 +26,7 @@ async function setup(options: Partial<OpsOptions> = {}) {
   };
 }
 
-test("the ops listener serves metrics, health and what the service gives it to debug", async () => {
+test("the ops listener serves metrics, health and the debug routes of the service", async () => {
   await using t = await setup({
     debug: (app) => {
       app.get("/debug/outbox", { schema: { operationId: "debugOutbox" } }, async () => ({ pending: 3 }));
@@ -41,20 +41,20 @@ test("the ops listener serves metrics, health and what the service gives it to d
   expect((await t.app.inject("/debug/nothing")).json().code).toBe("not-found");
 });
 
-test("metrics that cannot be made are a 500, and the listener lives on", async () => {
+test("an error in /metrics is a 500, and the listener keeps serving", async () => {
   await using t = await setup({ metrics: async () => Promise.reject(new Error("no registry")) });
   expect((await t.app.inject("/metrics")).json()).toMatchObject({ code: "internal" });
   expect((await t.app.inject("/livez")).statusCode).toBe(200);
 });
 
-test("only debugging goes to the ops listener: a route outside /debug/ does not start", async () => {
+test("a route outside /debug/ keeps the ops listener from starting", async () => {
   const misplaced: OpsOptions["debug"] = (app) => {
     app.get("/v1/users", { schema: { operationId: "users" } }, async () => ({}));
   };
   await expect(setup({ debug: misplaced })).rejects.toThrow("/v1/users is not under /debug/");
 });
 
-test("the ops port is a thousand above the service's, and any for any", () => {
+test("the ops port is 1000 above the service port; port 0 stays 0", () => {
   expect(opsPortOf(8082)).toBe(9082);
   expect(opsPortOf(0)).toBe(0);
 });

@@ -1,6 +1,6 @@
 /**
- * The listener for those who run a service: metrics, health and debugging, on loopback and a port of its own, so that
- * no gateway can ever pass a player through to it.
+ * The listener for operators: metrics, health and debugging. It is on loopback and has its own port, so that no gateway can
+ * route a player to it.
  */
 import { buildHttpApp, type HttpApp, type HttpAppOptions } from "@todoke/http";
 import { serveHealth } from "./health.ts";
@@ -14,14 +14,14 @@ export interface OpsOptions extends HttpAppOptions {
   readonly debug?: (app: HttpApp) => void | Promise<void>;
 }
 
-/** Where the ops listener of a service is found: 8082 has its own at 9082. */
+/** The port of the ops listener: 9082 for a service on 8082. */
 export const opsPortOf = (port: number): number => (port === 0 ? 0 : port + 1_000);
 
-/** Probes, scrapes and operators: few. */
+/** Few clients: probes, scrapes and operators. */
 const connectionsMax = 256;
 
 export async function buildOpsApp(options: OpsOptions): Promise<HttpApp> {
-  // Probes and scrapes are not what the service is there for.
+  // Probes and scrapes are not measured as requests of the service.
   const app = await buildHttpApp({ ...options, bounds: { connectionsMax }, telemetry: false });
   serveHealth(app, options.readiness);
   app.get("/metrics", { schema: { hide: true } }, async (_request, reply) => {

@@ -10,9 +10,9 @@ async function setup() {
   const t = await testDatabase();
   await t.db.query(
     `insert into outbox_events (event_id, event_type, subject, aggregate_key, version, payload, status, attempt_count, last_error)
-     select id, 'ThingHappened', 'thing.events', key, version, jsonb_build_object('version', version::text), status, tries, error
+     select id, 'ThingHappened', 'thing.events', key, version, jsonb_build_object('version', version::text), status, attempts, error
        from unnest($1::uuid[], array['a', 'a', 'b', 'c'], array[1, 2, 1, 1], array['FAILED', 'PENDING', 'FAILED', 'PENDING'],
-                   array[10, 0, 1, 0], array['no answer', null, null, null]) as e(id, key, version, status, tries, error)`,
+                   array[10, 0, 1, 0], array['no response', null, null, null]) as e(id, key, version, status, attempts, error)`,
     [[1, 2, 3, 4].map(fixedId)],
   );
   const app = await buildHttpApp({ title: "outbox", version: "0", log: { level: "silent" } });
@@ -33,7 +33,7 @@ async function setup() {
   };
 }
 
-test("FAILED events are listed oldest first, by pages, with how many wait behind each", async () => {
+test("FAILED events are listed oldest first, by pages, with the number of parked events", async () => {
   await using t = await setup();
   const all = (await t.get("")).json();
   expect(all).toEqual({
@@ -44,7 +44,7 @@ test("FAILED events are listed oldest first, by pages, with how many wait behind
         aggregate_key: "a",
         version: 1,
         attempt_count: 10,
-        last_error: "no answer",
+        last_error: "no response",
         created_at: expect.stringMatching(/^\d{4}-.*Z$/),
         parked: 1,
       },
@@ -57,7 +57,7 @@ test("FAILED events are listed oldest first, by pages, with how many wait behind
   expect(second).not.toHaveProperty("next_cursor");
 });
 
-test("one event is shown with its payload; one that is not FAILED, or not there, is a 404", async () => {
+test("a FAILED event is shown with its payload; any other id is a 404", async () => {
   await using t = await setup();
   expect((await t.get(`/${fixedId(1)}`)).json()).toMatchObject({
     event_id: fixedId(1),
@@ -66,21 +66,21 @@ test("one event is shown with its payload; one that is not FAILED, or not there,
     payload: { version: "1" },
     redrives: [],
     attempt_count: 10,
-    last_error: "no answer",
+    last_error: "no response",
   });
   for (const id of [fixedId(4), fixedId(99)]) {
-    const answer = await t.get(`/${id}`);
-    expect([answer.statusCode, answer.json().code]).toEqual([404, "failed-event-not-found"]);
+    const response = await t.get(`/${id}`);
+    expect([response.statusCode, response.json().code]).toEqual([404, "failed-event-not-found"]);
     expect((await t.redrive(id)).json().code).toBe("failed-event-not-found");
   }
   expect(await t.redrives()).toEqual([]);
 });
 
-test("a redrive starts the event anew and keeps who asked, why, and what it had come to", async () => {
+test("a redrive resets the attempts and records who, why, and the last error", async () => {
   await using t = await setup();
-  const answer = await t.redrive(fixedId(1));
-  expect([answer.statusCode, answer.json()]).toEqual([200, { event_id: fixedId(1), status: "PENDING" }]);
-  const record = { ...by, attempt_count: 10, last_error: "no answer" };
+  const response = await t.redrive(fixedId(1));
+  expect([response.statusCode, response.json()]).toEqual([200, { event_id: fixedId(1), status: "PENDING" }]);
+  const record = { ...by, attempt_count: 10, last_error: "no response" };
   expect(await t.redrives()).toEqual([{ of_table: "outbox_events", of_key: fixedId(1), ...record }]);
   expect((await t.get(`/${fixedId(1)}`)).json()).toMatchObject({
     status: "PENDING",
@@ -95,10 +95,10 @@ test("a redrive starts the event anew and keeps who asked, why, and what it had 
   expect(t.woken()).toBe(1);
 });
 
-test("of ten who redrive one event at once, one does; a redrive that cannot be recorded does not happen", async () => {
+test("ten parallel redrives of an event take effect once; an unrecorded one does not happen", async () => {
   await using t = await setup();
-  const answers = await Promise.all(Array.from({ length: 10 }, () => t.redrive(fixedId(1))));
-  expect(answers.map((answer) => answer.statusCode).sort()).toEqual([200, ...Array(9).fill(404)]);
+  const responses = await Promise.all(Array.from({ length: 10 }, () => t.redrive(fixedId(1))));
+  expect(responses.map((response) => response.statusCode).sort()).toEqual([200, ...Array(9).fill(404)]);
   expect((await t.redrives()).length).toBe(1);
   await t.db.query("drop table redrives");
   expect((await t.redrive(fixedId(3))).statusCode).toBe(500);
@@ -106,7 +106,7 @@ test("of ten who redrive one event at once, one does; a redrive that cannot be r
   expect(t.woken()).toBe(1);
 });
 
-test("who finds an event FAILED and loses it to another a moment later is told so", async () => {
+test("a redrive that loses the race for an event is a 404", async () => {
   await using t = await setup();
   const other = await t.db.connect();
   await other.query("begin");
@@ -124,10 +124,10 @@ test("who finds an event FAILED and loses it to another a moment later is told s
   expect(await t.redrives()).toEqual([]);
 });
 
-test("bad input is refused by name", async () => {
+test("bad input is rejected by the name of the field", async () => {
   await using t = await setup();
-  const fieldsOf = (answer: { json(): { errors: { field: string }[] } }) =>
-    answer.json().errors.map(({ field }) => field);
+  const fieldsOf = (response: { json(): { errors: { field: string }[] } }) =>
+    response.json().errors.map(({ field }) => field);
   expect(fieldsOf(await t.get(`/urn:uuid:${fixedId(1)}`))).toEqual(["path.event_id"]);
   expect(fieldsOf(await t.get("?cursor=AA"))).toEqual(["query.cursor"]);
   expect(fieldsOf(await t.get("?limit=1001"))).toEqual(["query.limit"]);

@@ -27,7 +27,7 @@ const backlog = (read: () => Promise<number>, everyMs?: number, onError?: (error
     ...(onError && { onError }),
   });
 
-test("however often gauges are asked for, the state is read once in five seconds", async () => {
+test("gauges are read at most once in five seconds", async () => {
   let reads = 0;
   await using _ = backlog(async () => ++reads);
   await Promise.all(Array.from({ length: 20 }, () => samples("test_backlog")));
@@ -35,7 +35,7 @@ test("however often gauges are asked for, the state is read once in five seconds
   expect(reads).toBe(1);
 });
 
-test("after that it is read anew, and not any more once the watch has ended", async () => {
+test("a gauge is read again after its interval, and not after it is disposed", async () => {
   let reads = 0;
   {
     await using _ = backlog(async () => ++reads, 0);
@@ -46,7 +46,7 @@ test("after that it is read anew, and not any more once the watch has ended", as
   expect(reads).toBe(2);
 });
 
-test("a reading that fails is told, and the other gauges are there all the same", async () => {
+test("an error in one gauge is reported, and the others are still there", async () => {
   const errors: unknown[] = [];
   await using _ = backlog(
     () => Promise.reject(new Error("no database")),
@@ -64,7 +64,7 @@ test("a reading that fails is told, and the other gauges are there all the same"
   await fine[Symbol.asyncDispose]();
 });
 
-test("a process shows its pool and how late its event loop runs", async () => {
+test("a process has gauges of its pool and its event loop delay", async () => {
   const db = { totalCount: 5, idleCount: 2, waitingCount: 7 };
   await using _ = watchProcess({ service: "points", db, loopDelayMs: () => 12 });
   expect([...(await samples("db_client")), ...(await samples("nodejs"))]).toEqual([

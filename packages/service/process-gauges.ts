@@ -1,4 +1,4 @@
-/** What every process of a service shows of its own state: its pool to PostgreSQL, and how late its event loop runs. */
+/** Gauges of every process: its connection pool and its event loop delay. */
 import type { Db } from "@todoke/kernel/db";
 import { watch } from "@todoke/kernel/telemetry";
 import { metricCatalogue } from "./names.ts";
@@ -22,7 +22,7 @@ export function watchProcess({ service, db, loopDelayMs }: ProcessGauges): Async
     scope: "@todoke/service",
     catalogue: metricCatalogue,
     gauges: ["db.client.connection.count", "db.client.connection.pending_requests", "nodejs.eventloop.delay.p99"],
-    everyMs: 0, // Nothing is asked for these: they are at hand.
+    everyMs: 0, // Reading these costs nothing.
     read: () => [
       connections("idle", db.idleCount),
       connections("used", db.totalCount - db.idleCount),

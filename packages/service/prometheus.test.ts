@@ -27,7 +27,7 @@ test("names follow OpenTelemetry's rule for Prometheus", () => {
   );
 });
 
-test("counters, gauges and histograms are written as Prometheus reads them", async () => {
+test("counters, gauges and histograms are written in the text exposition format", async () => {
   const { meter, text } = setup();
   meter.createCounter("jobs", { description: "Jobs\nof all \\ kinds" }).add(3, { "what.for": 'a"b\\c\nd' });
   meter.createObservableGauge("age", { unit: "s" }).addCallback((result) => result.observe(Number.POSITIVE_INFINITY));

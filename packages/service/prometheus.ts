@@ -1,7 +1,7 @@
 /**
- * Metrics as Prometheus reads them: the text exposition format, and OpenTelemetry's rule for names.
+ * Metrics in Prometheus' text exposition format, with names by OpenTelemetry's rule.
  *
- * Names come from our catalogues and are only made to fit; values of attributes may come from anywhere and are escaped.
+ * Names come from our catalogues; attribute values may come from anywhere and are escaped.
  */
 import {
   type CollectionResult,

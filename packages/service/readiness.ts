@@ -1,14 +1,14 @@
 /**
- * Whether the process can do its work just now, and if not, why.
+ * Whether the process can do its work now, and if not, why.
  *
- * The checks that the service gives are asked side by side, each within a second. It is also not ready while it stops,
- * and when the event loop runs so late that leases and timeouts can no longer be trusted. However many ask at once, the
- * checks run once. Which check failed is told to whoever asks; what exactly failed is told to the log, once.
+ * The checks of the service run in parallel, each within a second. A process is also not ready while it stops, and when its
+ * event loop is so late that leases and timeouts cannot be trusted. Parallel probes share one run of the checks. A probe
+ * learns which check failed; the log gets the error, once.
  */
 import type { HttpApp } from "@todoke/http";
 import { LoopDelay } from "./loop-delay.ts";
 
-/** Resolves when all is well. It should give up at the deadline; it is given up then in any case. */
+/** Resolves when the dependency works. At the deadline the check has failed, whether it stops or not. */
 export type Check = (deadline: AbortSignal) => Promise<unknown>;
 
 export interface ReadinessOptions {
@@ -16,7 +16,7 @@ export interface ReadinessOptions {
   readonly stopping: AbortSignal;
   readonly log: Pick<HttpApp["log"], "info" | "warn">;
   readonly checkMaxMs?: number;
-  /** The highest bearable 99th percentile of how late the event loop runs. */
+  /** The bound on the 99th percentile of the event loop delay. */
   readonly loopDelayMaxMs?: number;
 }
 
@@ -35,47 +35,47 @@ export class Readiness implements Disposable {
   readonly #options: Required<ReadinessOptions>;
   readonly #loopDelay = new LoopDelay();
   readonly #failing = new Set<string>();
-  #asking: Promise<readonly CheckResult[]> | undefined;
+  #running: Promise<readonly CheckResult[]> | undefined;
 
   constructor(options: ReadinessOptions) {
     this.#options = { checkMaxMs: 1_000, loopDelayMaxMs: 1_000, ...options };
   }
 
-  /** How late the event loop runs. */
+  /** The event loop delay. */
   get loopDelayMs(): number {
     return this.#loopDelay.p99Ms;
   }
 
   async report(): Promise<ReadinessReport> {
-    this.#asking ??= this.#askAll().finally(() => {
-      this.#asking = undefined;
+    this.#running ??= this.#runAll().finally(() => {
+      this.#running = undefined;
     });
-    const checks = await this.#asking;
+    const checks = await this.#running;
     const status = checks.every(({ ok }) => ok) ? "ready" : "not-ready";
     return { status: this.#options.stopping.aborted ? "stopping" : status, checks };
   }
 
-  async #askAll(): Promise<readonly CheckResult[]> {
+  async #runAll(): Promise<readonly CheckResult[]> {
     const { checks, loopDelayMaxMs } = this.#options;
     const late = Math.round(this.#loopDelay.p99Ms);
     const loop = { name: "event-loop", ok: late <= loopDelayMaxMs, ms: late };
-    return [loop, ...(await Promise.all(Object.entries(checks).map(([name, check]) => this.#ask(name, check))))];
+    return [loop, ...(await Promise.all(Object.entries(checks).map(([name, check]) => this.#run(name, check))))];
   }
 
-  async #ask(name: string, check: Check): Promise<CheckResult> {
+  async #run(name: string, check: Check): Promise<CheckResult> {
     const since = performance.now();
-    const fault = await faultOf(check, this.#options.checkMaxMs);
-    this.#tell(name, fault);
-    return { name, ok: fault === undefined, ms: Math.round(performance.now() - since) };
+    const error = await errorOf(check, this.#options.checkMaxMs);
+    this.#logChange(name, error);
+    return { name, ok: error === undefined, ms: Math.round(performance.now() - since) };
   }
 
-  /** Probes come every few seconds; only a change is news. */
-  #tell(name: string, fault: unknown): void {
+  /** Probes come every few seconds; only changes are logged. */
+  #logChange(name: string, error: unknown): void {
     const { log } = this.#options;
-    if (fault === undefined && this.#failing.delete(name)) log.info({ check: name }, "ready again");
-    if (fault === undefined || this.#failing.has(name)) return;
+    if (error === undefined && this.#failing.delete(name)) log.info({ check: name }, "ready again");
+    if (error === undefined || this.#failing.has(name)) return;
     this.#failing.add(name);
-    log.warn({ check: name, err: fault }, "not ready");
+    log.warn({ check: name, err: error }, "not ready");
   }
 
   [Symbol.dispose](): void {
@@ -83,12 +83,12 @@ export class Readiness implements Disposable {
   }
 }
 
-/** Undefined when the check passes in time. */
-async function faultOf(check: Check, maxMs: number): Promise<unknown> {
+/** Undefined if the check passes in time. */
+async function errorOf(check: Check, maxMs: number): Promise<unknown> {
   const deadline = new AbortController();
   const { promise: late, resolve } = Promise.withResolvers<unknown>();
   const timer = setTimeout(() => {
-    resolve(new Error(`no answer within ${maxMs} ms`));
+    resolve(new Error(`no response within ${maxMs} ms`));
     deadline.abort();
   }, maxMs);
   const passed = Promise.try(check, deadline.signal).then(

@@ -1,28 +1,28 @@
 /**
- * SIGTERM and SIGINT begin an orderly stop, once. A second one, from somebody who will not wait, ends the process with
- * code 1, and so does the deadline: a process that cannot stop must not look as if it had.
+ * SIGTERM and SIGINT begin an orderly stop, once. A second signal exits with code 1 at once, and so does the deadline: a
+ * process that cannot stop in order must not look as if it had.
  */
 
 export interface StopOptions {
-  /** Shorter than the orchestrator's patience (30 s is usual), or it kills us first. */
+  /** Shorter than the orchestrator's own deadline, usually 30 s, after which it kills the process. */
   readonly deadlineMs?: number;
 }
 
-// Ctrl-C reaches every process of the terminal, and npm passes it on as well: the echo is not a second wish.
+// Ctrl-C reaches every process of the terminal, and npm forwards it too: a signal this soon is the same one.
 const echoMs = 500;
 
-/** The process ends by itself, with code 0, when `stop` has closed everything that kept it alive. */
+/** The process exits with code 0 when `stop` has closed everything that keeps it alive. */
 export function onStopSignals(stop: () => Promise<unknown>, { deadlineMs = 25_000 }: StopOptions = {}): void {
-  let askedAt: number | undefined;
-  const hear = () => {
-    if (askedAt === undefined) {
-      askedAt = performance.now();
+  let stoppedAt: number | undefined;
+  const onSignal = () => {
+    if (stoppedAt === undefined) {
+      stoppedAt = performance.now();
       setTimeout(() => process.exit(1), deadlineMs).unref();
       void stop(); // A rejection ends the process as any unhandled one does: with its stack and code 1.
-    } else if (performance.now() - askedAt > echoMs) {
+    } else if (performance.now() - stoppedAt > echoMs) {
       process.exit(1);
     }
   };
-  process.on("SIGTERM", hear);
-  process.on("SIGINT", hear);
+  process.on("SIGTERM", onSignal);
+  process.on("SIGINT", onSignal);
 }

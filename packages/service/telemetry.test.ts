@@ -7,8 +7,8 @@ import { expect, test } from "vitest";
 import { readTelemetrySettings, startTelemetry } from "./telemetry.ts";
 
 const read = (env: Record<string, string>) => {
-  const faults: string[] = [];
-  return { settings: readTelemetrySettings(env, faults), faults };
+  const errors: string[] = [];
+  return { settings: readTelemetrySettings(env, errors), errors };
 };
 
 /** The far side of the exporter. */
@@ -29,22 +29,22 @@ async function openCollector() {
   };
 }
 
-test("settings that cannot work are told, a sentence each", () => {
+test("wrong settings are reported, a sentence each", () => {
   expect(read({}).settings).toEqual({ enabled: true, serviceName: "todoke", sampleRatio: 1 });
-  expect(read({}).faults).toEqual([]);
-  expect(read({ OTEL_EXPORTER_OTLP_ENDPOINT: "collector:4318", OTEL_TRACES_SAMPLER_ARG: "2" }).faults).toEqual([
+  expect(read({}).errors).toEqual([]);
+  expect(read({ OTEL_EXPORTER_OTLP_ENDPOINT: "collector:4318", OTEL_TRACES_SAMPLER_ARG: "2" }).errors).toEqual([
     expect.stringContaining("OTEL_EXPORTER_OTLP_ENDPOINT should be"),
     expect.stringContaining("OTEL_TRACES_SAMPLER_ARG should be"),
   ]);
 });
 
-test("disabled, nothing is set up", async () => {
+test("a disabled SDK sets up nothing", async () => {
   const telemetry = startTelemetry(read({ OTEL_SDK_DISABLED: "true" }).settings, () => {});
   expect(await telemetry.metricsText()).toBe("");
   expect(trace.getTracer("test").startSpan("x").spanContext().traceId).toBe("0".repeat(32));
 });
 
-test("one for the process: spans go to the collector, metrics to whoever asks, and a flush waits for no dead one", async () => {
+test("spans go to the collector, and a flush does not wait for a dead one", async () => {
   await using collector = await openCollector();
   const { settings } = read({ OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, OTEL_SERVICE_NAME: "shop" });
   const errors: Error[] = [];

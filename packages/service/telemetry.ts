@@ -1,10 +1,9 @@
 /**
- * What a process tells of itself: one OpenTelemetry SDK for all its services and for the whole of its life.
+ * Starts OpenTelemetry: one SDK per process, for all its services.
  *
- * Metrics are read on /metrics. Traces leave the process only when it is told where to
- * (OTEL_EXPORTER_OTLP_ENDPOINT); otherwise each request still has a trace id, in logs and events, and costs no recording.
- * Whoever has set up an SDK before keeps it. Telemetry that fails never fails the work: spans are dropped beyond a bound,
- * and a stop waits for a collector for two seconds only.
+ * Metrics are served at /metrics. Traces are exported only if OTEL_EXPORTER_OTLP_ENDPOINT is set; otherwise each request
+ * still has a trace id, in logs and events, and nothing is recorded. An SDK that was set up before stays in use. An error in
+ * telemetry never fails the work: spans beyond a bound are dropped, and a stop waits two seconds for a collector.
  */
 import { context, metrics, trace } from "@opentelemetry/api";
 import { AsyncLocalStorageContextManager } from "@opentelemetry/context-async-hooks";
@@ -24,29 +23,29 @@ import { unrecordedTraces } from "./trace-ids.ts";
 export interface TelemetrySettings {
   /** False with OTEL_SDK_DISABLED=true: no traces, no metrics. */
   readonly enabled: boolean;
-  /** As traces show where they come from. */
+  /** The service name in traces. */
   readonly serviceName: string;
   /** The collector, without /v1/traces. */
   readonly otlpEndpoint?: string;
-  /** The share of traces that are recorded, of those that begin here. */
+  /** The share of recorded traces, of those that begin here. */
   readonly sampleRatio: number;
 }
 
 export interface Telemetry {
   /** The text of /metrics. */
   metricsText(): Promise<string>;
-  /** Sends what is still here, as far as that can be done soon. */
+  /** Exports pending spans, within a bound. */
   flush(): Promise<void>;
 }
 
-/** The names of these variables, and what they mean, are OpenTelemetry's. A fault is pushed, a sentence each. */
-export function readTelemetrySettings(env: Env, faults: string[]): TelemetrySettings {
+/** The variables and their meaning are OpenTelemetry's. An error is pushed, a sentence each. */
+export function readTelemetrySettings(env: Env, errors: string[]): TelemetrySettings {
   const otlpEndpoint = env.OTEL_EXPORTER_OTLP_ENDPOINT || "";
   if (otlpEndpoint && !/^https?:$/.test(URL.parse(otlpEndpoint)?.protocol ?? ""))
-    faults.push("OTEL_EXPORTER_OTLP_ENDPOINT should be the http or https URL of a collector, as http://127.0.0.1:4318");
+    errors.push("OTEL_EXPORTER_OTLP_ENDPOINT should be the http or https URL of a collector, as http://127.0.0.1:4318");
   const sampleRatio = Number(env.OTEL_TRACES_SAMPLER_ARG || 1);
   if (!(sampleRatio >= 0 && sampleRatio <= 1))
-    faults.push("OTEL_TRACES_SAMPLER_ARG should be the share of traces that are recorded, from 0 to 1");
+    errors.push("OTEL_TRACES_SAMPLER_ARG should be the share of traces that are recorded, from 0 to 1");
   return {
     enabled: env.OTEL_SDK_DISABLED !== "true",
     serviceName: env.OTEL_SERVICE_NAME || "todoke",
@@ -59,26 +58,26 @@ const off: Telemetry = { metricsText: async () => "", flush: async () => {} };
 
 let running: Telemetry | undefined;
 
-/** The first call decides for the process; later ones get what it has started. `onError` hears of a collector that is away. */
+/** The first call decides for the process; later calls get the same. `onError` is called while the collector is unavailable. */
 export function startTelemetry(settings: TelemetrySettings, onError: (error: Error) => void): Telemetry {
   if (!settings.enabled) return off;
   running ??= start(settings, onError);
   return running;
 }
 
-// So long may a reading of gauges, or a collector at the end, keep somebody waiting.
-const patienceMs = 2_000;
+// The bound on reading gauges, and on the last export.
+const timeoutMs = 2_000;
 
 function start(settings: TelemetrySettings, onError: (error: Error) => void): Telemetry {
   const resource = resourceFromAttributes({ "service.name": settings.serviceName });
-  const reader = new Pulled();
+  const reader = new PullReader();
   const recorded = recordedTraces(settings, { resource, onError });
   context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
   trace.setGlobalTracerProvider(recorded ?? unrecordedTraces);
   metrics.setGlobalMeterProvider(new MeterProvider({ resource, readers: [reader] }));
   return {
-    metricsText: async () => prometheusText(await reader.collect({ timeoutMillis: patienceMs })),
-    flush: async () => recorded?.forceFlush({ timeoutMillis: patienceMs }).catch(() => {}),
+    metricsText: async () => prometheusText(await reader.collect({ timeoutMillis: timeoutMs })),
+    flush: async () => recorded?.forceFlush({ timeoutMillis: timeoutMs }).catch(() => {}),
   };
 }
 
@@ -88,23 +87,23 @@ function recordedTraces(
 ) {
   if (otlpEndpoint === undefined) return undefined;
   const url = `${otlpEndpoint.replace(/\/+$/, "")}/v1/traces`;
-  const exporter = new TellingExporter(url, (cause) => {
-    onError(new Error(`traces do not reach ${url} (OTEL_EXPORTER_OTLP_ENDPOINT)`, { cause }));
+  const exporter = new LoggingExporter(url, (cause) => {
+    onError(new Error(`traces cannot be exported to ${url} (OTEL_EXPORTER_OTLP_ENDPOINT)`, { cause }));
   });
   return new TracerProvider({
     resource,
     sampler: new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(sampleRatio) }),
-    // A second of the busiest service; what a slow collector cannot take beyond that is dropped.
+    // The spans of one busy second; a slow collector loses the rest.
     spanProcessors: [new BatchSpanProcessor({ exporter, maxQueueSize: 20_000, maxExportBatchSize: 2_000 })],
   });
 }
 
-const tellEveryMs = 60_000;
+const reportEveryMs = 60_000;
 
-/** Tells of exports that fail, once a minute: a collector that is away must not fill the log. */
-class TellingExporter extends OTLPTraceExporter {
+/** Reports failed exports once a minute: an unavailable collector must not fill the log. */
+class LoggingExporter extends OTLPTraceExporter {
   readonly #onError: (error: Error) => void;
-  #toldAt = Number.NEGATIVE_INFINITY;
+  #reportedAt = Number.NEGATIVE_INFINITY;
 
   constructor(url: string, onError: (error: Error) => void) {
     super({ url });
@@ -113,8 +112,8 @@ class TellingExporter extends OTLPTraceExporter {
 
   override export(...[spans, done]: Parameters<OTLPTraceExporter["export"]>): void {
     super.export(spans, (result) => {
-      if (result.error && performance.now() - this.#toldAt >= tellEveryMs) {
-        this.#toldAt = performance.now();
+      if (result.error && performance.now() - this.#reportedAt >= reportEveryMs) {
+        this.#reportedAt = performance.now();
         this.#onError(result.error);
       }
       done(result);
@@ -122,8 +121,8 @@ class TellingExporter extends OTLPTraceExporter {
   }
 }
 
-/** Collects when asked, and only then. */
-class Pulled extends MetricReader {
+/** Collects on request only. */
+class PullReader extends MetricReader {
   protected async onForceFlush(): Promise<void> {}
   protected async onShutdown(): Promise<void> {}
 }

@@ -5,7 +5,7 @@ import { unrecordedTraces } from "./trace-ids.ts";
 
 const tracer = unrecordedTraces.getTracer("test");
 
-test("every trace has an id of its own, and says that nobody records it", () => {
+test("every trace has its own id and is marked as not recorded", () => {
   const spans = Array.from({ length: 1_000 }, () => tracer.startSpan("x", {}, ROOT_CONTEXT));
   expect(new Set(spans.map((span) => span.spanContext().traceId)).size).toBe(1_000);
   expect(new Set(spans.map((span) => span.spanContext().spanId)).size).toBe(1_000);

@@ -1,7 +1,7 @@
 /**
- * Traces where nobody records them: every request has a trace id, which logs and events carry, and nothing else is made.
+ * Traces that are not recorded: every request has a trace id, which logs and events carry, and nothing else.
  *
- * An SDK whose sampler says no does the same at several times the price: it draws limits, asks the sampler and counts.
+ * An SDK whose sampler rejects every span does the same at several times the cost.
  */
 import { randomFillSync } from "node:crypto";
 import {

@@ -1,6 +1,6 @@
 /**
- * For tests of stopping: a service in a process of its own. It says its URL, "begun" for every request that it begins to
- * carry out, and at the end how many it has carried out. Work of less than no time ends a moment after the stop has begun.
+ * For tests of stopping: a service in a process of its own. It prints its URL, "begun" for every request that it starts, and
+ * at the end how many it has completed. A request with a negative time completes that long after the stop has begun.
  */
 import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -16,17 +16,17 @@ const [graceMs = 0, deadlineMs = 10_000, exitMs = 20_000] = process.argv.slice(2
 const stop = new AbortController();
 const stopBegun = once(stop.signal, "abort");
 const app = await buildHttpApp({ title: "child", version: "1", log: { level: "silent" } });
-// However late this process runs on a busy machine.
+// A busy machine must not make it unready.
 const loopDelayMaxMs = 600_000;
 using readiness = new Readiness({ checks: {}, stopping: stop.signal, log: app.log, loopDelayMaxMs });
 serveHealth(app, readiness);
 
-let carriedOut = 0;
+let completed = 0;
 app.post("/work", { schema: { operationId: "work", body: Type.Object({ ms: Type.Integer() }) } }, async (request) => {
   console.log("begun");
   if (request.body.ms < 0) await stopBegun;
   await sleep(Math.abs(request.body.ms));
-  return { number: ++carriedOut };
+  return { number: ++completed };
 });
 
 const serving = await serve(app, { port: 0, stopping: stop.signal, graceMs, deadlineMs });
@@ -34,4 +34,4 @@ onStopSignals(async () => stop.abort(), { deadlineMs: exitMs });
 console.log(serving.url);
 
 await serving.closed;
-console.log(`carried out ${carriedOut}`);
+console.log(`completed ${completed}`);
