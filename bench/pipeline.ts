@@ -73,7 +73,7 @@ const pgbenchSeconds = 4;
 /** Grants over HTTP beside pgbench of the same statement and beside a plain handler; and one client alone. */
 export async function grantsOverHttp({ empty, old }: PipelineSetup): Promise<Result[]> {
   await using started = new AsyncDisposableStack();
-  const start = async (kind: Kind, database: BenchDatabase, roles = "api,relay,upkeep") =>
+  const start = async (kind: Kind, database: BenchDatabase, roles = "api,maintenance,relay") =>
     started.use(await startService(kind, { DATABASE_URL: database.url, ENTITLEMENT_ROLES: roles }));
   const another = async () => started.use(await empty.another());
   // A database each: what one leaves in its outbox is not for the relay of another.

@@ -2,8 +2,9 @@
  * One process of one service, as `todoke serve` would run it, with the times of a run, a bus that can be told to shake,
  * and a clock that can be wrong. It tells its owner where it serves, and dies when it is told to.
  */
-import { onStopSignals } from "@todoke/http";
+
 import { defaultBackoff } from "@todoke/kernel/worker";
+import { onStopSignals } from "@todoke/service";
 import { openBus } from "./bus.ts";
 import { type BusFaults, flakyBus, steady } from "./flaky-bus.ts";
 import { skewClock } from "./patches/skewed-clock.ts";

@@ -48,7 +48,7 @@ test.each([true, false])("a broker that dedupes (%s) takes every order once", { 
       ORDERS_RETRY_SECONDS: [...Array(10).fill("0.2"), ...Array(10).fill("5")].join(),
     },
   });
-  const at = await setup.serve({ ORDERS_ROLES: "api,relay,upkeep" });
+  const at = await setup.serve({ ORDERS_ROLES: "api,maintenance,relay" });
   for (const step of steps) await dieAt(setup, at, step);
 
   const senders = await Promise.all([1, 2, 3, 4].map(() => setup.serve({ ORDERS_ROLES: "sender,reconciler" })));

@@ -95,7 +95,7 @@ describe("where every process has a wrong clock", () => {
     { off: "an hour slow", byMs: -hourMs },
   ])("$off: only the database's clock says what is due and what runs out", async ({ off, byMs }) => {
     const setup = theTown();
-    await using _ = await setup.start(["api", "relay", "scheduler", "upkeep", "worker"], clockSkewEnv(byMs));
+    await using _ = await setup.start(["api", "relay", "scheduler", "maintenance", "worker"], clockSkewEnv(byMs));
     const { client, db } = setup;
     const [user, laterUser] = [`u_${byMs}`, `u_later_${byMs}`];
     const book = async (user_id: string, dueInMs: number, endsInMs: number) => {

@@ -19,7 +19,7 @@ const inTokyo = (ms: number) => new Date(Date.now() + ms + 9 * hourMs).toISOStri
 async function openScene(kind: BusKind) {
   await using parts = new AsyncDisposableStack();
   const setup: PointsSetup = parts.use(
-    await openPoints({ kind, processes: [["api"], ["scheduler", "relay", "upkeep"]] }),
+    await openPoints({ kind, processes: [["api"], ["scheduler", "relay", "maintenance"]] }),
   );
   const { client, db } = setup;
   let worker: Serving = await setup.start(["worker"]);

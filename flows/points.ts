@@ -14,7 +14,7 @@ import { apiKeys, clientOf, inParallel } from "./points-client.ts";
 import { recordFaults, untilAllDone } from "./points-record.ts";
 import { type Launched, launch, type Serving } from "./serving.ts";
 
-export type Role = "api" | "relay" | "scheduler" | "upkeep" | "worker";
+export type Role = "api" | "relay" | "scheduler" | "maintenance" | "worker";
 
 export interface Step extends Place {
   /** All that the process does. */
@@ -31,7 +31,7 @@ export interface PointsOptions {
 
 export type PointsSetup = Awaited<ReturnType<typeof openPoints>>;
 
-const apart: readonly (readonly Role[])[] = [["api", "relay", "upkeep"], ["scheduler"], ["worker"]];
+const apart: readonly (readonly Role[])[] = [["api", "relay", "maintenance"], ["scheduler"], ["worker"]];
 
 export async function openPoints({ kind, postgres, processes = apart }: PointsOptions) {
   await using parts = new AsyncDisposableStack();

@@ -101,9 +101,8 @@ const layerOf = (path: string): number => layers.findIndex((kinds) => kinds.incl
 
 const isTestCode = (path: string): boolean => /\.test\.ts$|(^|\/)(testing|conformance)(\/|\.ts$)/.test(path);
 
-export const camelCase = (kebab: string): string =>
+const camelCase = (kebab: string): string =>
   kebab.replace(/-(\w)/g, (_, letter: string) => letter.toUpperCase());
-export const kebabCase = (camel: string): string => camel.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 
-export const exportsFunction = (text: string, name: string): boolean =>
+const exportsFunction = (text: string, name: string): boolean =>
   new RegExp(`^export (async )?(function\\*? ${name}\\b|const ${name} =)`, "m").test(text);
