@@ -32,7 +32,7 @@ export {
   scopes,
   whoAsks,
 } from "./callers.ts";
-export { type CircuitBreaker, type CircuitBreakerOptions, circuitBreaker } from "./circuit-breaker.ts";
+export { type CircuitBreaker, circuitBreaker } from "./circuit-breaker.ts";
 export { type DocsPageOptions, docsPage } from "./docs-page.ts";
 export type { Env } from "./env.ts";
 export { hostNameIn, ourHosts, readAllowedHosts } from "./hosts.ts";
@@ -41,12 +41,10 @@ export { type LogOptions, logError } from "./log.ts";
 export { httpMigrations } from "./migrations/index.ts";
 export { metricCatalogue } from "./names.ts";
 export { ProblemView } from "./openapi.ts";
-export { type CursorForm, cursorOf, NextCursor, PageQuery, page } from "./page.ts";
+export { cursorOf, NextCursor, PageQuery, page } from "./page.ts";
 export { pageHeaders } from "./page-headers.ts";
 export { perSecond } from "./per-second.ts";
-export { toProblemOrInternal as problemOfFailure } from "./problem-handler.ts";
 export * as problems from "./problems.ts";
-export { parseStrictJson } from "./strict-json.ts";
 export {
   newSigningKey,
   openSigner,
