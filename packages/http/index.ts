@@ -1,9 +1,8 @@
 /**
- * The edge of every service: Fastify, with its promises built in.
+ * The edge of every service, on Fastify: requests, responses, schemas, limits, problem+json, OpenAPI and authentication.
  *
- * Bodies are read strictly and refused with the name of the field; every answer that is not a success is problem+json;
- * every request has an id; a command with an Idempotency-Key is answered the same to the byte; and a stop answers all
- * that was accepted.
+ * Bodies are read strictly and rejected by the name of the field; every response that is not a success is problem+json; every
+ * request has an id; and a command with an Idempotency-Key gets the same response, byte for byte, each time.
  */
 export { type ApiKey, fixedKeys, hashOfKey, holderName, newApiKey, openApiKeys, readApiKeys } from "./api-keys.ts";
 export {
@@ -33,7 +32,7 @@ export {
   scopes,
   whoAsks,
 } from "./callers.ts";
-export { type CircuitBreaker, type CircuitBreakerOptions, circuitBreaker } from "./circuit-breaker.ts";
+export { type CircuitBreaker, circuitBreaker } from "./circuit-breaker.ts";
 export { type DocsPageOptions, docsPage } from "./docs-page.ts";
 export type { Env } from "./env.ts";
 export { hostNameIn, ourHosts, readAllowedHosts } from "./hosts.ts";
@@ -42,12 +41,10 @@ export { type LogOptions, logError } from "./log.ts";
 export { httpMigrations } from "./migrations/index.ts";
 export { metricCatalogue } from "./names.ts";
 export { ProblemView } from "./openapi.ts";
-export { type CursorForm, cursorOf, NextCursor, PageQuery, page } from "./page.ts";
+export { cursorOf, NextCursor, PageQuery, page } from "./page.ts";
 export { pageHeaders } from "./page-headers.ts";
 export { perSecond } from "./per-second.ts";
-export { problemOfFailure } from "./problem-handler.ts";
 export * as problems from "./problems.ts";
-export { parseStrictJson } from "./strict-json.ts";
 export {
   newSigningKey,
   openSigner,

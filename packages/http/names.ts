@@ -5,7 +5,7 @@ export const metricCatalogue = {
   "http.server.request.duration": {
     kind: "histogram",
     unit: "s",
-    description: "From the request's headers being read to its answer being sent; 499: the caller had hung up",
+    description: "From reading the headers to sending the response; 499 if the client closed the connection",
     attributes: ["http.request.method", "http.route", "http.response.status_code"],
   },
 } as const satisfies MetricCatalogue;

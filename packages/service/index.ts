@@ -3,15 +3,14 @@
  * it emits and consumes.
  */
 export type { Env } from "@todoke/http";
-export type { EventHandler } from "./consumes.ts";
 export { serve } from "./listen.ts";
 export { deadLetterNotFound } from "./problems.ts";
 export { prometheusName } from "./prometheus.ts";
 export type { Check } from "./readiness.ts";
-export { type RedriveDeadLetter, redriveDeadLetter } from "./redrive-dead-letter.ts";
+export { redriveDeadLetter } from "./redrive-dead-letter.ts";
 export { RedriveBody, RedrivenView, RedrivesView, redriveRequest } from "./redrive-views.ts";
-export { type ServiceDefinition, type ServiceParts, service } from "./service.ts";
+export { service } from "./service.ts";
 export { integerReader } from "./settings.ts";
-export { onStopSignals, type StopOptions } from "./stop-signals.ts";
+export { onStopSignals } from "./stop-signals.ts";
 export { type DeadLetterDeps, tableGauges } from "./tables.ts";
 export type { WorkerOverrides } from "./worker-settings.ts";

@@ -38,11 +38,11 @@ export async function serve(app: HttpApp, options: ServeOptions): Promise<Servin
 const sweepMs = 50;
 
 async function close(app: HttpApp, { graceMs = 0, deadlineMs = 10_000 }: ServeOptions): Promise<void> {
-  app.connections.closeAfterAnswers();
+  app.connections.closeAfterResponses();
   await sleep(graceMs);
   const sweep = setInterval(() => app.connections.closeIdle(), sweepMs);
   const deadline = setTimeout(() => {
-    app.log.warn({ connections: app.connections.owing }, "requests in flight were cut at the deadline of the stop");
+    app.log.warn({ connections: app.connections.pending }, "requests in flight were cut at the deadline of the stop");
     app.server.closeAllConnections();
   }, deadlineMs);
   try {

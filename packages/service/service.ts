@@ -82,7 +82,7 @@ export interface ServiceDefinition<Settings, Role extends string, Worker extends
   readonly build: (parts: ServiceParts<Settings, Role, Worker>) => Promise<EventHandler<Event> | void>;
 }
 
-export interface ServiceParts<Settings, Role extends string, Worker extends string>
+interface ServiceParts<Settings, Role extends string, Worker extends string>
   extends Pick<Runtime, "db" | "wakeups" | "debug" | "use" | "onError" | "topicOf"> {
   readonly settings: Settings;
   /** The settings of its own workers. */
@@ -198,12 +198,12 @@ export function service<
       const app = await buildHttpApp({
         ...appOptions,
         rules: true,
-        usersBy: definition.userAuth ?? "token",
+        userAuth: definition.userAuth ?? "token",
         bounds: { connectionsMax: common.connectionsMax },
       });
       const wakeups = started.use(openWakeups({ url: common.databaseUrl, onError }));
       const apiKeys = openApiKeys({ db, fixed: common.apiKeys });
-      started.defer(wakeups.on(`${schema}.api_keys`, () => apiKeys.forget()));
+      started.defer(wakeups.on(`${schema}.api_keys`, () => apiKeys.clearCache()));
       const bus = started.use(await outside.openBus(name, { onError, onInfo: (message) => app.log.info(message) }));
       const stopping = new AbortController();
       // The bus is not checked: without it commands still succeed, and their events wait in the outbox.

@@ -65,5 +65,7 @@ test("spans go to the collector, and a flush does not wait for a dead one", asyn
   await telemetry.flush();
   expect(errors).toEqual([]); // It is over before the exporter has given up.
   await expect.poll(() => errors.map(({ message }) => message)).toHaveLength(1);
-  expect(errors[0]?.message).toBe(`traces do not reach ${collector.url}v1/traces (OTEL_EXPORTER_OTLP_ENDPOINT)`);
+  expect(errors[0]?.message).toBe(
+    `traces cannot be exported to ${collector.url}v1/traces (OTEL_EXPORTER_OTLP_ENDPOINT)`,
+  );
 });

@@ -1,46 +1,46 @@
 /**
- * Finds the first thing wrong with a JSON text and says where it is, in words a caller can act on.
+ * Finds the first error in a JSON text and describes it so that a caller can fix it.
  *
- * This is the slow and exact reader. strict-json.ts asks it only when JSON.parse refused the text, or when its own quick
- * look at the bytes could not clear it: whoever sends plain JSON never meets it.
+ * This is the slow and exact reader. strict-json.ts uses it only if JSON.parse rejected the text, or if its quick pass over
+ * the bytes found something suspicious. Plain JSON never gets here.
  */
 import { isLongInteger, lossOf } from "./exact-number.ts";
 import { type Path, readablePath } from "./field-path.ts";
-import { unkeepable } from "./keepable-text.ts";
 import { quoted } from "./printable.ts";
+import { storageError } from "./storable-text.ts";
 
 export const depthMax = 32; // Deeper than any contract here, shallow enough for every recursion that follows.
-export const itemsMax = 10_000; // Fields and elements together: more than an honest body has, too few to tie up a core.
+export const itemsMax = 10_000; // Fields and elements together: more than any honest body has, and cheap to read.
 
-export interface JsonFault {
-  /** False: the text is not JSON at all. True: it is, but says something that could not be kept as it was meant. */
+export interface JsonError {
+  /** False if the text is not JSON; true if it is JSON with a value that could not be stored unchanged. */
   readonly wellFormed: boolean;
   /** "body.items[2].price" */
   readonly field: string;
   readonly detail: string;
 }
 
-export interface Reading {
-  /** Whole numbers that a double would round are no fault: whoever asks hands them on as text. */
+export interface ReadOptions {
+  /** Accept integers that a double would round: the caller passes them on as text. */
   readonly longIntegers?: boolean;
 }
 
-export function findJsonFault(text: string, reading: Reading = {}): JsonFault | undefined {
+export function findJsonError(text: string, options: ReadOptions = {}): JsonError | undefined {
   try {
-    new Reader(text, reading).document();
+    new Reader(text, options).document();
     return undefined;
   } catch (error) {
-    if (error instanceof Found) return error.fault;
+    if (error instanceof Found) return error.error;
     throw error;
   }
 }
 
-/** Leaves the recursion at the first fault; never leaves this file. */
+/** Leaves the recursion at the first error; caught in this file. */
 class Found extends Error {
-  readonly fault: JsonFault;
-  constructor(fault: JsonFault) {
-    super(fault.detail);
-    this.fault = fault;
+  readonly error: JsonError;
+  constructor(error: JsonError) {
+    super(error.detail);
+    this.error = error;
   }
 }
 
@@ -50,14 +50,14 @@ const wordLiteral = /true|false|null/y;
 
 class Reader {
   readonly #text: string;
-  readonly #reading: Reading;
+  readonly #options: ReadOptions;
   readonly #path: Path = [];
   #at = 0;
   #items = 0;
 
-  constructor(text: string, reading: Reading) {
+  constructor(text: string, options: ReadOptions) {
     this.#text = text;
-    this.#reading = reading;
+    this.#options = options;
   }
 
   document(): void {
@@ -83,11 +83,11 @@ class Reader {
       if (this.#peek() !== '"') this.#expected("a field name in double quotes");
       const key = this.#string();
       this.#path.push(key);
-      if (seen.has(key)) this.#refused("is given twice");
+      if (seen.has(key)) this.#rejected("is given twice");
       seen.add(key);
       this.#take(":");
-      // Names by which an object poisons others when a program copies it carelessly.
-      if (key === "__proto__" || (key === "constructor" && this.#peek() === "{")) this.#refused("is not a field name");
+      // These names can pollute prototypes when a program copies the object.
+      if (key === "__proto__" || (key === "constructor" && this.#peek() === "{")) this.#rejected("is not a field name");
       this.#item();
     }
     this.#at++;
@@ -104,13 +104,13 @@ class Reader {
   }
 
   #open(): void {
-    if (this.#path.length >= depthMax) this.#refused(`is nested deeper than ${depthMax} levels`);
+    if (this.#path.length >= depthMax) this.#rejected(`is nested deeper than ${depthMax} levels`);
     this.#at++;
   }
 
   /** The value that #path now names. */
   #item(): void {
-    if (++this.#items > itemsMax) this.#refused(`is past the ${itemsMax} fields and elements that a body may have`);
+    if (++this.#items > itemsMax) this.#rejected(`is past the ${itemsMax} fields and elements that a body may have`);
     this.#value();
     this.#path.pop();
   }
@@ -120,12 +120,12 @@ class Reader {
     const value = literal.includes("\\") ? parsedOrUndefined(literal) : literal.slice(1, -1);
     if (value === undefined) return this.#malformed(`has a broken escape in the string that starts ${this.#where()}`);
     this.#at += literal.length;
-    const why = unkeepable(value);
-    if (why) this.#refused(why);
+    const error = storageError(value);
+    if (error) this.#rejected(error);
     return value;
   }
 
-  /** From quote to quote. What an escape means is left to JSON.parse; here it only must not end the string. */
+  /** From quote to quote. JSON.parse interprets escapes; here they only must not end the string. */
   #stringLiteral(): string {
     for (let end = this.#at + 1; ; end++) {
       const code = this.#text.charCodeAt(end);
@@ -138,12 +138,12 @@ class Reader {
 
   #number(): void {
     const literal = this.#match(numberLiteral) ?? this.#expected("a value");
-    if (this.#reading.longIntegers && isLongInteger(literal)) return;
+    if (this.#options.longIntegers && isLongInteger(literal)) return;
     const loss = lossOf(literal);
-    if (loss) this.#refused(loss);
+    if (loss) this.#rejected(loss);
   }
 
-  /** The next character that means something; undefined at the end. */
+  /** The next character that is not white space; undefined at the end. */
   #peek(): string | undefined {
     if (this.#text.charCodeAt(this.#at) <= 0x20) this.#match(space);
     return this.#text[this.#at];
@@ -176,7 +176,7 @@ class Reader {
     throw new Found({ wellFormed: false, field: readablePath("body", this.#path), detail });
   }
 
-  #refused(detail: string): never {
+  #rejected(detail: string): never {
     throw new Found({ wellFormed: true, field: readablePath("body", this.#path), detail });
   }
 }

@@ -1,8 +1,8 @@
-/** What a fault of a JSON schema means, in the words of someone who has never read one. */
+/** Errors of JSON Schema in words for readers who do not know JSON Schema. */
 import type { FastifySchemaValidationError } from "fastify";
 import { quoted } from "./printable.ts";
 
-/** As Ajv tells it with `verbose` on: also the value, and the part of the schema that it broke. */
+/** As Ajv reports it with `verbose`: with the value and the part of the schema. */
 export interface SchemaFault extends FastifySchemaValidationError {
   readonly schema?: unknown;
   readonly data?: unknown;
@@ -10,7 +10,7 @@ export interface SchemaFault extends FastifySchemaValidationError {
 
 /** Follows the name of the field: "body.amount" + "must be 1 or more". */
 export function sentenceOf(fault: SchemaFault): string {
-  return sentences[fault.keyword]?.(fault) ?? "is not accepted as it is";
+  return sentences[fault.keyword]?.(fault) ?? "is not accepted";
 }
 
 const sentences: Record<string, (fault: SchemaFault) => string> = {
@@ -72,7 +72,7 @@ function kindOf({ data, instancePath }: SchemaFault): string {
 function alternatives(schema: unknown): string {
   const all = schema as readonly { const?: unknown }[];
   if (all.every((one) => "const" in one)) return oneOf(all.map((one) => one.const));
-  return "has none of the forms that are known here";
+  return "matches none of the accepted forms";
 }
 
 const oneOf = (values: readonly unknown[]) => `must be one of ${values.map(shown).join(", ")}`;
