@@ -1,4 +1,4 @@
-/** All that the routes reach outside themselves. */
+/** What the routes need from outside. */
 import type { Authenticate } from "@todoke/http";
 import type { Db } from "@todoke/kernel/db";
 import type { Commands } from "./commands/index.ts";

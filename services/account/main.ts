@@ -1,13 +1,13 @@
-/** Puts the service together: the only file here that starts anything. */
+/** Wires the service. Nothing else in this folder starts anything. */
 import { encodeOutboxEvent } from "@todoke/contracts";
 import { outboxRoutes, service } from "@todoke/http";
 import { deadOutboxEvents, openOutbox, outboxTable, relay } from "@todoke/kernel/outbox";
 import { keepClean, retentionOf } from "@todoke/kernel/retention";
-import { openCommands } from "./commands/index.ts";
+import { createCommands } from "./commands/index.ts";
 import { readSettings } from "./config.ts";
-import { keepEndingSuspensions } from "./expiry.ts";
 import { accountRoutes } from "./routes/index.ts";
 import { outboxTelemetry } from "./telemetry.ts";
+import { startExpiry } from "./workers/expiry.ts";
 
 export const { configFaults, dead, migrate, start } = service({
   name: "account",
@@ -19,9 +19,10 @@ export const { configFaults, dead, migrate, start } = service({
   async build({ settings, workerSettings, does, app, db, bus, wakeups, authenticate, use, debug, onError, topicOf }) {
     const topic = topicOf(outboxTable);
     const wakeRelay = () => wakeups.signal(topic);
+    const outbox = openOutbox({ wakeups, topic });
     if (does("upkeep")) {
       use(keepClean(db, [retentionOf.publishedEvents(), retentionOf.idempotencyKeys()], { onError }));
-      use(keepEndingSuspensions(db, { onCommitted: wakeRelay, onError }));
+      use(startExpiry({ db, outbox, onError }));
       use(outboxTelemetry.watch(db, onError));
     }
     if (does("relay")) {
@@ -29,8 +30,7 @@ export const { configFaults, dead, migrate, start } = service({
       use(relay({ ...about, wakeups, topic, onError, onPublished: outboxTelemetry.tellPublished })).start();
     }
     if (does("api")) {
-      const outbox = openOutbox({ wakeups, topic });
-      const commands = openCommands({ db, outbox, admins: settings.admins, onCommitted: wakeRelay });
+      const commands = createCommands({ db, outbox, admins: settings.admins, onCommitted: wakeRelay });
       accountRoutes(app, { db, authenticate, ...commands });
     }
     debug((on) => outboxRoutes(on, { db, onRedriven: wakeRelay }));

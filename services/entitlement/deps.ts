@@ -1,12 +1,16 @@
-/** All that the service reaches outside itself. */
+/** What the routes need from outside. */
 import type { Authenticate } from "@todoke/http";
 import type { Db } from "@todoke/kernel/db";
-import type { ChangeEntitlement } from "./commands/change-entitlement.ts";
+import type { ChangeEntitlements } from "./commands/change-entitlements.ts";
 import type { CheckEntitlement } from "./commands/check-entitlement.ts";
+import type { GrantEntitlement } from "./commands/grant-entitlement.ts";
+import type { RevokeEntitlement } from "./commands/revoke-entitlement.ts";
 
 export interface Deps {
   readonly db: Db;
   readonly authenticate: Authenticate;
-  readonly changeEntitlement: ChangeEntitlement;
+  readonly grantEntitlement: GrantEntitlement;
+  readonly revokeEntitlement: RevokeEntitlement;
+  readonly changeEntitlements: ChangeEntitlements;
   readonly checkEntitlement: CheckEntitlement;
 }

@@ -1,16 +1,20 @@
-/** Puts the service together: the only file here that starts anything. */
+/** Wires the service. Nothing else in this folder starts anything. */
 import { encodeOutboxEvent } from "@todoke/contracts";
-import { type Env, outboxRoutes, service, wholeNumbers } from "@todoke/http";
+import { outboxRoutes, service } from "@todoke/http";
 import { deadOutboxEvents, outboxTable, relay } from "@todoke/kernel/outbox";
 import { keepClean, retentionOf } from "@todoke/kernel/retention";
-import { changeEntitlement } from "./commands/change-entitlement.ts";
+import { createChangeBatcher } from "./commands/change-batcher.ts";
+import { changeEntitlements } from "./commands/change-entitlements.ts";
 import { checkEntitlement } from "./commands/check-entitlement.ts";
-import { keepExpiring } from "./expiry.ts";
-import { keepAuditMonths } from "./partitions.ts";
+import { grantEntitlement } from "./commands/grant-entitlement.ts";
+import { revokeEntitlement } from "./commands/revoke-entitlement.ts";
+import { readSettings } from "./config.ts";
 import { batchRoute } from "./routes/batch.ts";
 import { entitlementRoutes } from "./routes/entitlements.ts";
 import { userEntitlementRoutes } from "./routes/user-entitlements.ts";
-import { outboxTelemetry, told } from "./telemetry.ts";
+import { countCommands, outboxTelemetry } from "./telemetry.ts";
+import { startExpiry } from "./workers/expiry.ts";
+import { startPartitionMaintenance } from "./workers/partition-maintenance.ts";
 
 export const { configFaults, dead, migrate, start } = service({
   name: "entitlement",
@@ -24,14 +28,14 @@ export const { configFaults, dead, migrate, start } = service({
     const wakeRelay = () => wakeups.signal(topic);
     if (does("upkeep")) {
       use(
-        await keepAuditMonths(db, {
+        await startPartitionMaintenance(db, {
           keepMonths: settings.auditKeepMonths,
           onError,
-          onDropped: (partitions) => app.log.info({ partitions }, "months of the audit were dropped by age"),
+          onDropped: (partitions) => app.log.info({ partitions }, "old partitions of entitlement_audit were dropped"),
         }),
       );
       use(keepClean(db, [retentionOf.publishedEvents(), retentionOf.idempotencyKeys()], { onError }));
-      use(keepExpiring(db, { onCommitted: wakeRelay, onError }));
+      use(startExpiry(db, { onCommitted: wakeRelay, onError }));
       use(outboxTelemetry.watch(db, onError));
     }
     if (does("relay")) {
@@ -39,10 +43,16 @@ export const { configFaults, dead, migrate, start } = service({
       use(relay({ ...about, wakeups, topic, onError, onPublished: outboxTelemetry.tellPublished })).start();
     }
     if (does("api")) {
+      const submit = createChangeBatcher(db, wakeRelay);
+      const commands = {
+        grantEntitlement: countCommands("grant", grantEntitlement(submit)),
+        revokeEntitlement: countCommands("revoke", revokeEntitlement(submit)),
+      };
       const deps = {
         db,
         authenticate,
-        changeEntitlement: told(changeEntitlement(db, wakeRelay)),
+        ...commands,
+        changeEntitlements: changeEntitlements(commands),
         checkEntitlement: checkEntitlement(db),
       };
       entitlementRoutes(app, deps);
@@ -52,7 +62,3 @@ export const { configFaults, dead, migrate, start } = service({
     debug((on) => outboxRoutes(on, { db, onRedriven: wakeRelay }));
   },
 });
-
-function readSettings(env: Env, faults: string[]): { auditKeepMonths: number } {
-  return { auditKeepMonths: wholeNumbers(env, faults)("ENTITLEMENT_AUDIT_KEEP_MONTHS", 24, [1, 1_200]) };
-}

@@ -2,8 +2,8 @@ import { hash } from "node:crypto";
 import { BusUnavailable, type EventBus, MemoryBroker, memoryBus } from "@todoke/kernel/bus";
 import { until } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
-import { InboxClient } from "./live/testing.ts";
 import { configFaults, start } from "./main.ts";
+import { InboxClient } from "./stream/testing.ts";
 import { delivery, setup } from "./testing.ts";
 
 const env = {

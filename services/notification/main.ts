@@ -6,12 +6,10 @@ import { keepClean, retentionOf } from "@todoke/kernel/retention";
 import { defaultSettings } from "@todoke/kernel/worker";
 import { redrive } from "./commands/redrive.ts";
 import { readSettings, type Settings } from "./config.ts";
-import { deliver } from "./deliver.ts";
-import { openLiveInbox } from "./live/live-inbox.ts";
-import { notify, readEvent } from "./on-event.ts";
+import { notify, readEvent } from "./events/on-event.ts";
 import { deadEventRoutes } from "./routes/dead-events.ts";
 import { deadNotificationRoutes } from "./routes/dead-notifications.ts";
-import { inboxRoutes } from "./routes/inbox.ts";
+import { debugInboxRoutes } from "./routes/debug-inbox.ts";
 import { userInboxRoutes } from "./routes/user-inbox.ts";
 import type { Send } from "./senders/index.ts";
 import { logSender } from "./senders/log.ts";
@@ -19,6 +17,8 @@ import { webhookSenders } from "./senders/webhook.ts";
 import { deadNotifications, redrivenNotifications } from "./store/dead-notifications.ts";
 import { sentNotifications } from "./store/notifications.ts";
 import { watchBacklog, watchStreams } from "./telemetry.ts";
+import { openInboxStreams } from "./workers/inbox-streams.ts";
+import { notificationSender } from "./workers/notification-sender.ts";
 
 const consumer = "notification";
 const deadEvents = deadInboxEvents(consumer);
@@ -51,15 +51,15 @@ export const notificationService = (sender = senderOf) =>
       }
       if (does("sender")) {
         const send = sender({ ...settings, ...workerSettings }, app);
-        use(deliver({ db, send, wakeups, topic, onError, settings: workerSettings })).start();
+        use(notificationSender({ db, send, wakeups, topic, onError, settings: workerSettings })).start();
       }
       if (does("api")) {
-        const live = use(openLiveInbox({ db, wakeups, topic, streamsMax, onError }));
+        const live = use(openInboxStreams({ db, wakeups, topic, streamsMax, onError }));
         use(watchStreams(live));
         userInboxRoutes(app, { authenticate, db, live });
       }
       debug((on) => {
-        inboxRoutes(on, { db });
+        debugInboxRoutes(on, { db });
         const redriveNotification = redrive({ db, dead: deadNotifications, wake: wakeSender });
         deadNotificationRoutes(on, { db, redriveNotification });
         const redriveEvent = redrive({ db, dead: deadEvents, wake: wakeRedriver });

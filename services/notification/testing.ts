@@ -7,10 +7,10 @@ import { fixedId, patient, testDatabase } from "@todoke/kernel/testing";
 import { done } from "@todoke/kernel/worker";
 import type { Send } from "./senders/index.ts";
 import { insertNotifications, type NotificationRow } from "./store/notifications.ts";
-import type { Data } from "./templates.ts";
+import type { Data } from "./templates/templates.ts";
 
-export { InboxClient } from "./live/testing.ts";
 export { notificationService } from "./main.ts";
+export { InboxClient } from "./stream/testing.ts";
 
 const own = { name: "notification", dir: new URL("./migrations/", import.meta.url) };
 

@@ -4,7 +4,7 @@ import { deadly, type Planted, repeatedly, slow } from "./defect.ts";
 
 const edge = "packages/http/idempotency.ts";
 const batch = "services/entitlement/routes/batch.ts";
-const command = "services/entitlement/commands/change-entitlement.ts";
+const batcher = "services/entitlement/commands/change-batcher.ts";
 const store = "services/entitlement/store/change-entitlements.ts";
 const commandSql = "packages/kernel/idempotency/command-sql.ts";
 const main = "services/entitlement/main.ts";
@@ -116,13 +116,17 @@ async function changeThenPublish(db: Db, rows: readonly ChangeRow[]) {
     const publish = (events: { eventType: string; payload: string }[]) =>
       bus.publish(events.map((event) => ({ ...event, payload: encodeOutboxEvent(event) })) as never);`,
       },
-      { file: main, find: "changeEntitlement(db, wakeRelay)", replace: "changeEntitlement(db, wakeRelay, publish)" },
       {
-        file: command,
-        find: "onCommitted: () => void): ChangeEntitlement {",
-        replace: "onCommitted: () => void, publish: unknown): ChangeEntitlement {",
+        file: main,
+        find: "createChangeBatcher(db, wakeRelay)",
+        replace: "createChangeBatcher(db, wakeRelay, publish)",
       },
-      { file: command, find: "changeEntitlements(db, rows);", replace: "changeEntitlements(db, rows, publish);" },
+      {
+        file: batcher,
+        find: "onCommitted: () => void): SubmitChange {",
+        replace: "onCommitted: () => void, publish: unknown): SubmitChange {",
+      },
+      { file: batcher, find: "changeEntitlements(db, rows);", replace: "changeEntitlements(db, rows, publish);" },
       {
         file: store,
         find: "import { type Db, utcText }",
@@ -197,7 +201,7 @@ async function changeThenPublish(db: Db, rows: readonly ChangeRow[]) {
         file: "services/entitlement/commands/check-entitlement.ts",
         find: "export const checkEntitlement = (db: Db): CheckEntitlement =>\n  gather",
         replace: `export const checkEntitlement = (db: Db): CheckEntitlement => {
-  const known = new Map<string, EntitlementRow | null>();
+  const known = new Map<string, Entitlement | null>();
   const ask = asking(db);
   return async (name) => {
     const key = \`\${name.userId}/\${name.stockKeepingUnit}\`;

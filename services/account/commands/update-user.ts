@@ -1,32 +1,29 @@
-/**
- * A user's own words about themself. Of two who change the same version, one does, and the other is told that it is not
- * the latest any more.
- */
+/** Changes a user's profile. Of two changes of the same version one succeeds; the other gets a version mismatch. */
 import { transaction } from "@todoke/kernel/db";
 import { versionMismatch } from "../problems.ts";
 import { type ProfileChange, updateProfile } from "../store/change-users.ts";
 import type { UserView } from "../store/users.ts";
-import type { ActDeps } from "./act-once.ts";
-import { carryOut } from "./carry-out.ts";
+import { applyUserAction, type UserActionDeps } from "./user-actions.ts";
 
-export interface UpdateUser {
+export interface UpdateUserRequest {
   readonly actorId: string;
   readonly userId: string;
-  /** The version that was seen when this was decided. */
+  /** The version that the caller has read. */
   readonly version: number;
   readonly profile: ProfileChange;
 }
 
 export const updateUser =
-  ({ db, outbox }: ActDeps) =>
-  ({ actorId, userId, version, profile }: UpdateUser): Promise<UserView> =>
+  ({ db, outbox }: UserActionDeps) =>
+  ({ actorId, userId, version, profile }: UpdateUserRequest): Promise<UserView> =>
     transaction(db, (tx) =>
-      carryOut(tx, {
-        outbox,
-        act: { actorId, userId, for: "oneself" },
+      applyUserAction(tx, outbox, {
+        actorId,
+        userId,
+        allowed: "self-and-admins",
         async change(_, user) {
           if (user.version !== version)
-            throw versionMismatch(`the user is at version ${user.version}; read it again, and then decide`);
+            throw versionMismatch(`the user is at version ${user.version}; read it again, then retry`);
           await updateProfile(tx, userId, profile);
           return { action: "UPDATE" };
         },

@@ -1,7 +1,7 @@
 import { decodeEvent, encodeEvent } from "@todoke/contracts";
 import { openWire } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
-import { adminSubject, intact, provider, setup } from "../testing.ts";
+import { adminSubject, consistent, provider, setup } from "../testing.ts";
 
 const uuidV7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 const time = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/;
@@ -40,7 +40,7 @@ test("50 parallel first log-ins of one identity, at two processes: one user, one
     expect(answers[0]?.statusCode).toBe(200);
   }
   expect(await t.counts()).toMatchObject({ users: 2, identities: 2, roles: 3, audit: 3, events: 3 });
-  expect(await t.broken()).toEqual(intact);
+  expect(await t.violations()).toEqual(consistent);
 });
 
 test("the event tells of the user, and fits the contract", async () => {
@@ -119,7 +119,7 @@ test("parallel log-ins with news, at two processes, take them over once", async 
   const answers = await Promise.all(Array.from({ length: 20 }, (_, i) => processes[i % 2]?.resolve("aki", news)));
   expect(new Set(answers.map((answer) => answer?.body)).size).toBe(1);
   expect(answers[0]?.json()).toMatchObject({ email: "new@example.com", version: 2 });
-  expect(await t.broken()).toEqual(intact);
+  expect(await t.violations()).toEqual(consistent);
 });
 
 test("a name or language that no user could choose stays with the identity, and lets its bearer in", async () => {
@@ -147,7 +147,7 @@ test("an identity that the settings name is an admin whenever it comes, and that
   expect(await t.rows(`select actor, reason from audit_logs where action = 'GRANT_ROLE'`)).toEqual([
     { actor: "todoke:settings", reason: "named in ACCOUNT_ADMINS" },
   ]);
-  expect(await t.broken()).toEqual(intact);
+  expect(await t.violations()).toEqual(consistent);
 });
 
 test.each(["request", "answer"] as const)(
@@ -162,7 +162,7 @@ test.each(["request", "answer"] as const)(
     expect([unknown.statusCode, unknown.json().code]).toEqual([503, "outcome-unknown"]);
     expect((await resolve("aki")).json()).toMatchObject({ version: 1 });
     expect(await t.counts()).toMatchObject({ users: 2, identities: 2, events: 2 });
-    expect(await t.broken()).toEqual(intact);
+    expect(await t.violations()).toEqual(consistent);
   },
 );
 

@@ -1,7 +1,7 @@
 import { fixedId, openWire } from "@todoke/kernel/testing";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { adminSubject, intact, setup } from "../testing.ts";
+import { adminSubject, consistent, setup } from "../testing.ts";
 
 const claims = { email: "aki@example.com", display_name: "Aki" };
 
@@ -54,7 +54,7 @@ test("of 20 changes of one version, at two processes, one is made; every change 
   const again = await processes[1]?.patch(aki, { ...aki, version: 2 }, { locale: "ja" });
   expect(again?.json().version).toBe(3);
   expect((await processes[0]?.patch(aki, { ...aki, version: 3 }, { locale: "ja" }))?.json().version).toBe(4);
-  expect(await t.broken()).toEqual(intact);
+  expect(await t.violations()).toEqual(consistent);
 });
 
 test("an admin's change of somebody else is in the audit under the admin's name, with what was and what is", async () => {
@@ -71,7 +71,7 @@ test("an admin's change of somebody else is in the audit under the admin's name,
     before: { display_name: "Aki" },
     after: { display_name: "Renamed" },
   });
-  expect(await t.broken()).toEqual(intact);
+  expect(await t.violations()).toEqual(consistent);
 });
 
 test("what is not a user's to change, and names that deceive, are refused by name and change nothing", async () => {
@@ -187,7 +187,7 @@ test("a deletion leaves a tombstone without a word about the person, and is told
   expect(anew).toMatchObject({ version: 1, status: "ACTIVE" });
   expect(anew.user_id).not.toBe(aki.user_id);
   expect((await call("GET", `/users/${aki.user_id}`, { as: admin })).json()).toEqual(gone.json());
-  expect(await t.broken()).toEqual(intact);
+  expect(await t.violations()).toEqual(consistent);
 });
 
 test("nothing can be done to a user who was deleted, nor by one", async () => {
@@ -216,7 +216,7 @@ test("a log-in that meets a deletion ends as the old user or as a new one, and l
     ]);
     for (const login of logins) expect([login.statusCode, login.json().status]).toEqual([200, "ACTIVE"]);
   }
-  expect(await t.broken()).toEqual(intact);
+  expect(await t.violations()).toEqual(consistent);
 });
 
 test.each(["request", "answer"] as const)(
@@ -234,6 +234,6 @@ test.each(["request", "answer"] as const)(
     expect([retried.statusCode, retried.json().version]).toEqual([200, 2]);
     expect(retried.headers["idempotency-replayed"]).toBe(lost === "answer" ? "true" : undefined);
     expect(await t.counts()).toEqual({ users: 1, identities: 0, roles: 0, audit: 2, events: 2, keys: 1 });
-    expect(await t.broken()).toEqual(intact);
+    expect(await t.violations()).toEqual(consistent);
   },
 );

@@ -4,13 +4,13 @@ import { fixedId } from "@todoke/kernel/testing";
 import { dead } from "@todoke/kernel/worker";
 import { expect, test } from "vitest";
 import { redrive } from "../commands/redrive.ts";
-import { deliver } from "../deliver.ts";
-import { notify, readEvent } from "../on-event.ts";
+import { notify, readEvent } from "../events/on-event.ts";
 import { deadNotifications } from "../store/dead-notifications.ts";
 import { delivery, setup } from "../testing.ts";
+import { notificationSender } from "../workers/notification-sender.ts";
 import { deadEventRoutes } from "./dead-events.ts";
 import { deadNotificationRoutes } from "./dead-notifications.ts";
-import { inboxRoutes } from "./inbox.ts";
+import { debugInboxRoutes } from "./debug-inbox.ts";
 
 const consumer = "notification";
 const by = { redriven_by: "aki", reason: "the receiver is mended" };
@@ -20,7 +20,7 @@ async function serve() {
   const { db } = t;
   const app = await buildHttpApp({ title: "notification", version: "0", log: { level: "silent" } });
   const wake = () => {};
-  inboxRoutes(app, { db });
+  debugInboxRoutes(app, { db });
   deadNotificationRoutes(app, { db, redriveNotification: redrive({ db, dead: deadNotifications, wake }) });
   deadEventRoutes(app, { db, consumer, redriveEvent: redrive({ db, dead: deadInboxEvents(consumer), wake }) });
   const ask = async (url: string, payload?: object) => {
@@ -93,7 +93,7 @@ test("questions that cannot be are refused by name", async () => {
 test("a notification that was given up is listed, shown and redriven once; then the list is empty", async () => {
   await using t = await serve();
   await t.write(1, 2);
-  await using sender = deliver({ db: t.db, send: async () => dead("gone") });
+  await using sender = notificationSender({ db: t.db, send: async () => dead("gone") });
   await sender.runOnce();
   const first = await t.ask("/debug/notification/dlq?limit=1");
   expect(first.notifications).toMatchObject([{ last_error: "gone", attempt_count: 1 }]);

@@ -9,7 +9,7 @@ import {
   tokenFor,
   untilSettled,
   writingKey,
-} from "../live/testing.ts";
+} from "../stream/testing.ts";
 import { setup } from "../testing.ts";
 
 async function serve(more: Parameters<typeof inboxProcess>[1] = {}) {

@@ -17,16 +17,16 @@ import {
 } from "@todoke/http";
 import type { Db } from "@todoke/kernel/db";
 import { Type } from "typebox";
-import type { LiveInbox } from "../live/live-inbox.ts";
-import { positionPattern, selectStart } from "../store/inbox-news.ts";
+import { positionPattern, selectStart } from "../store/new-notifications.ts";
 import { selectInbox } from "../store/notifications.ts";
-import { userView } from "../user-view.ts";
+import { toUserNotification } from "../stream/user-notification.ts";
+import type { InboxStreams } from "../workers/inbox-streams.ts";
 import { inboxCursor, ProgramData, TextView, Time, UserId, Uuid } from "./views.ts";
 
 export interface UserInboxDeps {
   readonly authenticate: Authenticate;
   readonly db: Db;
-  readonly live: LiveInbox;
+  readonly live: InboxStreams;
 }
 
 const rule = { user: "own", admin: true, key: "read" } as const;
@@ -79,7 +79,7 @@ function listRoute(app: HttpApp, { authenticate, db }: UserInboxDeps): void {
         read: (limit) => selectInbox(db, { userId: user_id, limit, ...(after !== undefined && { after }) }),
         name: ({ cursor }) => cursor,
       });
-      return { user_id, notifications: rows.map(userView), ...start, ...next };
+      return { user_id, notifications: rows.map(toUserNotification), ...start, ...next };
     },
   );
 }

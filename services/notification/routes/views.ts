@@ -1,7 +1,7 @@
 /** The shapes that the answers of this service have in common. */
 import { RedriveView } from "@todoke/http";
 import { type TSchema, Type } from "typebox";
-import type { Data } from "../templates.ts";
+import type { Data } from "../templates/templates.ts";
 
 export const UserId = Type.String({ minLength: 1, maxLength: 128, examples: ["u_123"] });
 // Not the format "uuid", which also takes "urn:uuid:…".

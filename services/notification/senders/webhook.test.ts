@@ -6,8 +6,8 @@ import { createServer as createTlsServer } from "node:tls";
 import { circuitBreaker } from "@todoke/http";
 import { fixedId, until } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
-import { deliver } from "../deliver.ts";
 import { setup } from "../testing.ts";
+import { notificationSender } from "../workers/notification-sender.ts";
 import { readSecret, signatureHeaders } from "./signature.ts";
 import { retryAfterMs, type WebhookOptions, webhookSender, webhookSenders } from "./webhook.ts";
 
@@ -61,7 +61,7 @@ test("the receiver gets what a notification has for programs beside its words", 
   const data = { ticket_id: "t_1", match_id: "m_1", mode: "ranked", team: 2 };
   await t.writeWithData(1, data);
   await using to = await receiver(answers(204));
-  await using sender = deliver({ db: t.db, send: to.sender() });
+  await using sender = notificationSender({ db: t.db, send: to.sender() });
   await sender.runOnce();
   expect(to.got.map(({ body }) => JSON.parse(body).data)).toMatchObject([{ notification_id: fixedId(1), data }]);
 });
@@ -71,7 +71,7 @@ test("the receiver gets the notification signed, under the same id at every try"
   await t.write(1);
   let tries = 0;
   await using to = await receiver((response) => answers(++tries < 3 ? 500 : 204)(response));
-  await using sender = deliver({ db: t.db, send: to.sender(), settings: { backoff } });
+  await using sender = notificationSender({ db: t.db, send: to.sender(), settings: { backoff } });
   for (let n = 1; n <= 3; n++) await sender.runOnce();
   expect(await t.statuses()).toMatchObject([{ status: "SENT", attempt_count: 3 }]);
   expect(to.got.map(({ headers }) => headers["webhook-id"])).toEqual([1, 1, 1].map(fixedId));

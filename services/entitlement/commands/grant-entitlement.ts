@@ -1,0 +1,20 @@
+/** Lets a user use a product, until `expires_at` or without an end. */
+import type { Answer } from "@todoke/kernel/idempotency";
+import type { ChangeRequest, SubmitChange } from "./change-batcher.ts";
+
+export interface GrantRequest extends ChangeRequest {
+  /** RFC 3339, stored to the millisecond. Without it the grant does not expire. */
+  readonly expires_at?: string;
+}
+
+export type GrantEntitlement = (request: GrantRequest) => Promise<Answer>;
+
+export function grantEntitlement(submit: SubmitChange): GrantEntitlement {
+  return (request) =>
+    submit(request, {
+      status: "ACTIVE",
+      event_type: "EntitlementGranted",
+      // In UTC, because RFC 3339 allows offsets that PostgreSQL does not.
+      expires_at: request.expires_at === undefined ? null : new Date(request.expires_at).toISOString(),
+    });
+}
