@@ -185,9 +185,9 @@ const senderPoints: readonly Failpoint[] = [
   point(
     "sender.posted",
     "the request is sent to the receiver, its answer not read",
-    before("services/notification/senders/http-post.ts", "const response = await answer;"),
+    before("services/notification/senders/http-post.ts", "const response = await responding;"),
   ),
-  point("sender.sent", "the receiver has answered, nothing is settled", before(sender, 'span?.end("why" in outcome')),
+  point("sender.sent", "the receiver has answered, nothing is settled", before(sender, "span?.end(outcome.kind")),
 ];
 
 /** The end of a transaction that makes matches, `find`, is preceded by the point once everything is written. */

@@ -1,4 +1,4 @@
-/** Puts the service together: the only file here that starts anything. */
+/** Wires the service. Nothing else in this folder starts anything. */
 import { consumers } from "@todoke/contracts";
 import { type HttpApp, service, type WorkerChoices } from "@todoke/http";
 import { deadInboxEvents, inboxDlqTable, keepSubscribed, openInbox, watchDeadEvents } from "@todoke/kernel/inbox";
@@ -16,15 +16,15 @@ import { logSender } from "./senders/log.ts";
 import { webhookSenders } from "./senders/webhook.ts";
 import { deadNotifications, redrivenNotifications } from "./store/dead-notifications.ts";
 import { sentNotifications } from "./store/notifications.ts";
-import { watchBacklog, watchStreams } from "./telemetry.ts";
+import { observeBacklog, observeStreams } from "./telemetry.ts";
 import { openInboxStreams } from "./workers/inbox-streams.ts";
 import { notificationSender } from "./workers/notification-sender.ts";
 
 const consumer = "notification";
 const deadEvents = deadInboxEvents(consumer);
 
-/** With a sender of one's own, which is for tests; without, the one that the settings name. */
-export const notificationService = (sender = senderOf) =>
+/** Tests pass a sender of their own. */
+export const notificationService = (sender = createSender) =>
   service({
     name: "notification",
     port: 8083,
@@ -46,7 +46,7 @@ export const notificationService = (sender = senderOf) =>
           retentionOf.resolvedDeadLetters(),
         ];
         use(keepClean(db, policies, { onError }));
-        use(watchBacklog(db, onError));
+        use(observeBacklog(db, onError));
         use(watchDeadEvents({ db, consumer, onError }));
       }
       if (does("sender")) {
@@ -54,9 +54,9 @@ export const notificationService = (sender = senderOf) =>
         use(notificationSender({ db, send, wakeups, topic, onError, settings: workerSettings })).start();
       }
       if (does("api")) {
-        const live = use(openInboxStreams({ db, wakeups, topic, streamsMax, onError }));
-        use(watchStreams(live));
-        userInboxRoutes(app, { authenticate, db, live });
+        const streams = use(openInboxStreams({ db, wakeups, topic, streamsMax, onError }));
+        use(observeStreams(streams));
+        userInboxRoutes(app, { authenticate, db, streams });
       }
       debug((on) => {
         debugInboxRoutes(on, { db });
@@ -86,7 +86,7 @@ export const notificationService = (sender = senderOf) =>
 
 export const { configFaults, dead, migrate, start } = notificationService();
 
-function senderOf({ sender, ...workers }: Settings & WorkerChoices, { log }: HttpApp): Send {
+function createSender({ sender, ...workers }: Settings & WorkerChoices, { log }: HttpApp): Send {
   const { backoff, concurrency = defaultSettings.concurrency } = workers;
   return sender.kind === "webhook" ? webhookSenders({ ...sender, backoff, concurrency }) : logSender(log);
 }

@@ -15,10 +15,10 @@ async function setupInbox() {
   return { ...t, woken, inboxOn, ...inboxOn() };
 }
 
-test("an event becomes one notification with its words, its time and its trace, and the sender is woken", async () => {
+test("an event becomes one notification with its text, time and trace, and wakes the sender", async () => {
   await using t = await setupInbox();
   const traceparent = `00-${"1".repeat(32)}-${"2".repeat(16)}-01`;
-  const headers = { traceparent, trace_id: "1".repeat(32), other: "stays behind" };
+  const headers = { traceparent, trace_id: "1".repeat(32), other: "not copied" };
   expect(await t.handle([delivery(1, { headers }), delivery(2)], never)).toMatchObject([
     { kind: "done" },
     { kind: "done" },
@@ -43,7 +43,7 @@ test("an event becomes one notification with its words, its time and its trace, 
   expect(exact).toEqual({ yes: true });
 });
 
-test("an event with nothing to tell is marked and makes no notification, alone and among others", async () => {
+test("an event without a template is marked processed and creates no notification", async () => {
   await using t = await setupInbox();
   const changed = accountDelivery(1, "AccountRolesChanged", { roles: "ADMIN,USER" });
   expect(await t.handle([changed], never)).toMatchObject([{ kind: "done" }]);
@@ -58,7 +58,7 @@ test("an event with nothing to tell is marked and makes no notification, alone a
   expect(await t.rows(`select event_id from processed_events order by 1`)).toHaveLength(4);
 });
 
-test("an event of several users becomes one notification for each, with what their program needs, in one commit", async () => {
+test("an event of several users creates one notification each, in one commit", async () => {
   await using t = await setupInbox();
   const match = matchDelivery(1, ["u_1", "u_2"]);
   expect(await t.handle([match, delivery(2), match], never)).toMatchObject([
@@ -66,7 +66,7 @@ test("an event of several users becomes one notification for each, with what the
     { kind: "done" },
     { kind: "done" },
   ]);
-  await t.db.query(`delete from processed_events`); // Whatever lets it through once more, nobody is told twice.
+  await t.db.query(`delete from processed_events`); // The unique key holds even without the inbox.
   await t.handle([{ ...match, redelivered: true }], never);
   expect(t.woken.times).toBe(2);
   const rows = await t.rows(`select event_id, user_id, data, xid from notifications order by event_id, user_id`);
@@ -79,7 +79,7 @@ test("an event of several users becomes one notification for each, with what the
   expect(new Set(rows.map(({ xid }) => xid)).size).toBe(1);
 });
 
-test("a user whom an event lists twice is told once", async () => {
+test("a user whom an event lists twice gets one notification", async () => {
   await using t = await setupInbox();
   await t.handle([matchDelivery(1, ["u_1", "u_2", "u_1"])], never);
   expect(await t.rows(`select user_id, data->>'ticket_id' as ticket from notifications order by user_id`)).toEqual([
@@ -88,7 +88,7 @@ test("a user whom an event lists twice is told once", async () => {
   ]);
 });
 
-test("an event that comes many times, in one batch, again, and at two processes at once, is one notification", async () => {
+test("an event delivered many times, also at two processes at once, is one notification", async () => {
   await using t = await setupInbox();
   const other = t.inboxOn(t.open());
   await Promise.all([
@@ -100,7 +100,7 @@ test("an event that comes many times, in one batch, again, and at two processes 
   expect(await t.rows(`select event_id from notifications`)).toEqual([{ event_id: fixedId(1) }]);
 });
 
-test("an event that comes again after its mark was removed is still one notification", async () => {
+test("an event redelivered after its inbox row was deleted is still one notification", async () => {
   await using t = await setupInbox();
   await t.handle([delivery(1)], never);
   await t.db.query(`delete from processed_events`);
@@ -108,19 +108,19 @@ test("an event that comes again after its mark was removed is still one notifica
   expect(await t.rows(`select event_id from notifications order by 1`)).toHaveLength(2);
 });
 
-test("a type that only a newer build knows is put away whole, holds up nobody, and is told once that build is there", async () => {
+test("an unknown event type is dead-lettered and can be redriven after an upgrade", async () => {
   await using t = await setupInbox();
   const newer = delivery(1, { eventType: "EntitlementGifted" });
   expect(await t.handle([newer, delivery(2)], never)).toMatchObject([{ kind: "dead" }, { kind: "done" }]);
   expect(await t.rows(`select event_id from notifications`)).toEqual([{ event_id: fixedId(2) }]);
   const [dead] = await deadEvents(t.db, { consumer: "notification" });
-  expect(dead?.why).toMatch(/EntitlementGifted is not a type of event that this build knows; deploy one that does/);
+  expect(dead?.why).toMatch(/this build does not know the event type EntitlementGifted; deploy one that does/);
   expect(Buffer.from(dead?.payload ?? [])).toEqual(Buffer.from(newer.payload));
 
   // As the newer build reads it.
   const read = (event: Envelope) => readEvent({ ...event, eventType: "EntitlementGranted" });
   const { redriver } = openInbox({ db: t.db, consumer: "notification", read, effect: notify(() => {}) });
-  await redriveDead(t.db, [dead?.dlqId ?? 0n], { by: "aki", reason: "the build is there" });
+  await redriveDead(t.db, [dead?.dlqId ?? 0n], { by: "aki", reason: "upgraded" });
   expect(await redriver.runOnce()).toMatchObject({ done: 1 });
   expect(await t.rows(`select event_id from notifications order by 1`)).toEqual([
     { event_id: fixedId(1) },
@@ -128,7 +128,7 @@ test("a type that only a newer build knows is put away whole, holds up nobody, a
   ]);
 });
 
-test("what cannot be read goes to the dead letters at once, with its bytes, and keeps nothing else from its way", async () => {
+test("an unreadable event is dead-lettered with its bytes and does not block others", async () => {
   await using t = await setupInbox();
   const bytes = Buffer.from([0xff, 0x00, 0x01]);
   expect(await t.handle([delivery(1, { payload: bytes }), delivery(2)], never)).toMatchObject([
@@ -141,7 +141,7 @@ test("what cannot be read goes to the dead letters at once, with its bytes, and 
   expect(await t.rows(`select event_id from notifications`)).toEqual([{ event_id: fixedId(2) }]);
 });
 
-test("events and redrives need no connection but that of their own transaction", async () => {
+test("handling and redriving an event needs one database connection", async () => {
   await using t = await setupInbox();
   const inbox = t.inboxOn(t.open({ poolMax: 1, connectTimeoutMs: 30_000 }));
   expect(await inbox.handle([delivery(1), delivery(2)], never)).toMatchObject([{ kind: "done" }, { kind: "done" }]);
@@ -149,6 +149,6 @@ test("events and redrives need no connection but that of their own transaction",
   await inbox.handle([delivery(3, { payload: Buffer.from([0xff]) })], never);
   await t.db.query(`update inbox_dlq set payload = $1`, [bytes]);
   const [dead] = await deadEvents(t.db, { consumer: "notification" });
-  await redriveDead(t.db, [dead?.dlqId ?? 0n], { by: "aki", reason: "the bytes are whole again" });
+  await redriveDead(t.db, [dead?.dlqId ?? 0n], { by: "aki", reason: "the payload was repaired" });
   expect(await inbox.redriver.runOnce()).toMatchObject({ done: 1 });
 });

@@ -1,16 +1,16 @@
-/** What a user was told, is being told, and could not be told: for those who run the service (seed 000). */
+/** A user inbox with the state of every notification, for operators (seed 000). */
 import { cursorOf, type HttpApp, NextCursor, PageQuery, page } from "@todoke/http";
 import type { Db } from "@todoke/kernel/db";
 import { Type } from "typebox";
 import { type InboxEntry, selectInbox } from "../store/notifications.ts";
-import { inboxCursor, Limit, NotificationStatus, ProgramData, TextView, Time, UserId, Uuid } from "./views.ts";
+import { inboxCursor, Limit, NotificationData, NotificationStatus, TextView, Time, UserId, Uuid } from "./views.ts";
 
 const InboxEntryView = Type.Object({
   notification_id: Uuid,
   event_id: Uuid,
   event_type: Type.String({ examples: ["EntitlementGranted"] }),
   text: TextView,
-  data: Type.Optional(ProgramData),
+  data: Type.Optional(NotificationData),
   status: NotificationStatus,
   attempt_count: Type.Integer({ minimum: 0 }),
   occurred_at: Time,
@@ -28,15 +28,16 @@ const InboxView = Type.Object({
 
 const InboxQuery = Type.Object({ ...PageQuery, limit: Limit });
 
-const usualLimit = 50;
+const defaultLimit = 50;
 
 export function debugInboxRoutes(app: HttpApp, { db }: { readonly db: Db }): void {
   app.get(
     "/debug/notification/inbox/:user_id",
     {
       schema: {
-        operationId: "showInbox",
-        summary: "A user's notifications, newest first",
+        operationId: "getInbox",
+        summary: "List the notifications of a user with their status.",
+        description: "Newest first.",
         params: Type.Object({ user_id: UserId }),
         querystring: InboxQuery,
         response: { 200: InboxView },
@@ -45,19 +46,19 @@ export function debugInboxRoutes(app: HttpApp, { db }: { readonly db: Db }): voi
     async ({ params: { user_id }, query }) => {
       const after = cursorOf(query, inboxCursor)?.join(inboxCursor.separator);
       const { rows, ...next } = await page(
-        { limit: usualLimit, ...query },
+        { limit: defaultLimit, ...query },
         {
           read: (limit) => selectInbox(db, { userId: user_id, limit, ...(after !== undefined && { after }) }),
           name: ({ cursor }) => cursor,
         },
       );
-      return { user_id, notifications: rows.map(view), ...next };
+      return { user_id, notifications: rows.map(toEntryView), ...next };
     },
   );
 }
 
-/** What is not known yet is left out. */
-function view({ cursor: _, data, next_retry_at, sent_at, last_error, ...entry }: InboxEntry) {
+/** Leaves out fields that are not set. */
+function toEntryView({ cursor: _, data, next_retry_at, sent_at, last_error, ...entry }: InboxEntry) {
   return {
     ...entry,
     ...(data !== null && { data }),

@@ -7,7 +7,7 @@ import {
   openTransaction,
   readingKey,
   tokenFor,
-  untilSettled,
+  untilStable,
   writingKey,
 } from "../stream/testing.ts";
 import { setup } from "../testing.ts";
@@ -35,7 +35,7 @@ const ids = (page: object) =>
 test("a user's inbox is listed newest first, page by page, with nothing of how it is sent", async () => {
   await using t = await serve();
   await t.write(2, 1, 3);
-  await untilSettled(t.db);
+  await untilStable(t.db);
   const first = await t.get("/v1/users/u_123/inbox?limit=2");
   expect(ids(first)).toEqual([fixedId(3), fixedId(2)]);
   expect(first.last_event_id).toMatch(new RegExp(`^[1-9]\\d*\\.${fixedId(3)}$`));
@@ -73,7 +73,7 @@ test("what a notification has for programs is in the list and live, as it was wr
 test("between a list and the stream that goes on from it nothing is lost, not even what was held back", async () => {
   await using t = await serve();
   await t.write(1, 2);
-  await untilSettled(t.db);
+  await untilStable(t.db);
   await using open = await openTransaction(t.db);
   await open.query(`select pg_current_xact_id()`); // From here on nothing counts that others commit.
   await t.write(3);
@@ -140,7 +140,7 @@ test("what cannot be asked is refused by name, and a HEAD opens no stream", asyn
     errors: [{ field: "header.last-event-id" }],
   });
   const head = await fetch(`${t.process.url}${stream}`, { method: "HEAD", headers: readingKey });
-  expect([head.status, t.process.live.size]).toEqual([405, 0]);
+  expect([head.status, t.process.streams.size]).toEqual([405, 0]);
 });
 
 test("a user has five streams and a process as many as it may; whoever leaves makes room", async () => {
@@ -156,6 +156,6 @@ test("a user has five streams and a process as many as it may; whoever leaves ma
   expect((await follow("u_12")).status).toBe(200);
   expect(await t.get("/v1/users/u_1/inbox/stream")).toMatchObject({ status: 503, code: "unavailable" });
   five[0]?.client.cut();
-  await until("it is let go", () => t.process.live.size === 5);
+  await until("it is let go", () => t.process.streams.size === 5);
   expect((await follow("u_123")).status).toBe(200);
 });

@@ -1,16 +1,16 @@
-/** How a notification leaves the house. */
+/** The port of a notification channel. */
 import type { Outcome } from "@todoke/kernel/worker";
 import type { Notification } from "../store/notifications.ts";
 
-interface Try {
+interface Attempt {
   /** 1 for the first. */
   readonly attempt: number;
-  /** Fires when the outcome no longer counts: the lease is lost, or the service stops. */
+  /** Aborts when the lease is lost or the service stops: the outcome no longer matters. */
   readonly signal: AbortSignal;
 }
 
 /**
- * Answers what became of it: "done" once the receiver has it, "dead" when it never will, "release" when none can be sent
- * just now. A throw is a retry with backoff. It may be called twice for one notification; the id is the same then.
+ * Returns "done" once the receiver has the notification, "dead" if it never will, and "release" if nothing can be sent now.
+ * An error is retried with backoff. It may be called more than once for one notification, with the same id.
  */
-export type Send = (notification: Notification, about: Try) => Promise<Outcome>;
+export type Send = (notification: Notification, attempt: Attempt) => Promise<Outcome>;

@@ -1,4 +1,4 @@
-/** Sends to the log: ids only, never the words, so that a log can be read by those who may not read a user's mail. */
+/** Sends to the log: ids only and never the text, so that readers of the log cannot read users' notifications. */
 import { logFields } from "@todoke/kernel/telemetry";
 import { done } from "@todoke/kernel/worker";
 import type { Send } from "./index.ts";

@@ -1,76 +1,75 @@
 /**
  * One client's stream of server-sent events (https://html.spec.whatwg.org/multipage/server-sent-events.html).
  *
- * Every event carries its position as `id`, and the first thing sent is where the stream begins: a client that comes back
- * with the last id it saw goes on exactly there, also when nothing had come yet. What waits for a slow client is bounded:
- * nothing more is read for it until there is room, and one that takes nothing at all is cut.
+ * Every event has its position as `id`, and the stream starts with one, so a client that reconnects with the last id misses
+ * nothing, even if it has received no event. The buffer for a slow client is bounded: while it is full nothing is read for
+ * the stream, and a client that reads nothing at all is disconnected.
  */
 import type { ServerResponse } from "node:http";
-import type { NewNotification, Position } from "../store/new-notifications.ts";
+import type { Position, StreamedNotification } from "../store/new-notifications.ts";
 import { toUserNotification } from "./user-notification.ts";
 
 export interface StreamStart {
   readonly userId: string;
   readonly position: Position;
-  /** The client came with a position that is not of this database: it has to list the inbox anew. */
+  /** The client's position is not from this database: it has to list the user inbox again. */
   readonly isReset: boolean;
 }
 
-// A page of notifications fits; more than this never waits for one client, but for the page that was on its way.
-const waitingMaxBytes = 64 * 1_024;
+// Fits a page of notifications. The buffer exceeds it by at most the page that was being read.
+const bufferMaxBytes = 64 * 1_024;
 
 export class InboxStream {
   readonly userId: string;
-  /** Resolves when it is over, whoever ended it. */
+  /** Resolves when the connection is closed by either side. */
   readonly closed: Promise<void>;
   readonly #response: ServerResponse;
   readonly #openedAt = performance.now();
   #position: Position;
-  #givenBytes = 0;
-  #takenBytes = -1;
+  #writtenBytes = 0;
+  #flushedBytes = -1;
 
   constructor({ userId, position, isReset }: StreamStart, response: ServerResponse) {
     this.userId = userId;
     this.#position = position;
     this.#response = response;
     this.closed = new Promise((resolve) => response.once("close", resolve));
-    this.#give(`${retryLine()}id: ${position}\n${isReset ? "event: reset\ndata: {}\n" : ""}\n`);
+    this.#write(`${retryLine()}id: ${position}\n${isReset ? "event: reset\ndata: {}\n" : ""}\n`);
   }
 
-  /** What the client has been given, to the last row. */
+  /** The position of the last notification that was written. */
   get position(): Position {
     return this.#position;
   }
 
-  /** Whether more may be read for it. */
   get hasRoom(): boolean {
-    return this.#response.writableLength < waitingMaxBytes;
+    return this.#response.writableLength < bufferMaxBytes;
   }
 
-  send(news: NewNotification): void {
-    const { position } = news;
-    this.#give(`id: ${position}\nevent: notification\ndata: ${JSON.stringify(toUserNotification(news))}\n\n`);
+  send(notification: StreamedNotification): void {
+    const { position } = notification;
+    this.#write(`id: ${position}\nevent: notification\ndata: ${JSON.stringify(toUserNotification(notification))}\n\n`);
     this.#position = position;
   }
 
-  /** Now and then: shows the client, and whatever stands between, that the stream lives; ends what should not go on. */
-  beat({ ageMaxMs }: { readonly ageMaxMs: number }): void {
-    const waitingBytes = this.#response.writableLength;
-    const takenBytes = this.#givenBytes - waitingBytes;
-    const isStuck = waitingBytes > 0 && takenBytes <= this.#takenBytes;
-    this.#takenBytes = takenBytes;
-    if (isStuck) this.cut();
+  /** Sends a comment to an idle client, ends a stream that is too old, and disconnects a client that reads nothing. */
+  heartbeat({ ageMaxMs }: { readonly ageMaxMs: number }): void {
+    const bufferedBytes = this.#response.writableLength;
+    const flushedBytes = this.#writtenBytes - bufferedBytes;
+    const isStuck = bufferedBytes > 0 && flushedBytes <= this.#flushedBytes;
+    this.#flushedBytes = flushedBytes;
+    if (isStuck) this.disconnect();
     else if (performance.now() - this.#openedAt > ageMaxMs) void this.end();
-    else if (waitingBytes === 0) this.#give(":\n\n");
+    else if (bufferedBytes === 0) this.#write(":\n\n");
   }
 
-  /** In order: the client gets all that it was given, and when to come back. */
+  /** Ends the stream after the buffer, with the delay before the client should reconnect. */
   end(): Promise<void> {
     if (this.#isOpen) this.#response.end(`${retryLine()}\n`);
     return this.closed;
   }
 
-  cut(): void {
+  disconnect(): void {
     this.#response.destroy();
   }
 
@@ -78,13 +77,13 @@ export class InboxStream {
     return !this.#response.destroyed && !this.#response.writableEnded;
   }
 
-  #give(text: string): void {
+  #write(text: string): void {
     if (!this.#isOpen) return;
-    const bytes = Buffer.from(text); // Of text, Node would count the characters that wait, not the bytes.
-    this.#givenBytes += bytes.length;
+    const bytes = Buffer.from(text); // `writableLength` counts the characters of a string, but the bytes of a buffer.
+    this.#writtenBytes += bytes.length;
     this.#response.write(bytes);
   }
 }
 
-/** When to come back: not all at once, for they may all have been sent away at once. */
+/** Random, so that clients of a stopped process do not reconnect all at once. */
 const retryLine = () => `retry: ${Math.round(500 + Math.random() * 2_000)}\n`;

@@ -1,5 +1,4 @@
-/** For tests: processes that serve live inboxes, and clients that lose their connection and come back. */
-
+/** For tests: processes that serve user inboxes, and clients that are disconnected and reconnect. */
 import { hash } from "node:crypto";
 import {
   bearerAuthentication,
@@ -24,23 +23,23 @@ const topic = "notification.notifications";
 const gatewayKey = newSigningKey("k1");
 export const { tokenFor } = openSigner({ issuer: "gateway-bff", key: gatewayKey });
 
-const keyOf = (holder: string, scope: Scope) => ({
+const apiKey = (holder: string, scope: Scope) => ({
   holder,
   scopes: [scope],
   sha256: hash("sha256", `tdk_${holder}`, "hex"),
 });
 export const readingKey = { authorization: "Bearer tdk_reader" };
 export const writingKey = { authorization: "Bearer tdk_writer" };
-const keys = [keyOf("reader", "read"), keyOf("writer", "entitlements:write")];
+const keys = [apiKey("reader", "read"), apiKey("writer", "entitlements:write")];
 
 export interface InboxProcess extends AsyncDisposable {
   readonly url: string;
-  readonly live: { readonly size: number };
-  /** As the inbox does after its commit. */
+  readonly streams: { readonly size: number };
+  /** Wakes the streams, as the consumer does after its commit. */
   signal(): void;
 }
 
-/** A process of the service, as far as inboxes go: it shares nothing with others but the database. */
+/** A process that serves user inboxes. Processes share only the database. */
 export async function inboxProcess(
   { url, db }: { readonly url: string; readonly db: Db },
   more: Partial<InboxStreamsOptions> = {},
@@ -50,13 +49,13 @@ export async function inboxProcess(
   const authenticate = bearerAuthentication({ keyHolder: fixedKeys(keys), tokenBearer });
   const wakeups = openWakeups({ url, onError: () => {} });
   await wakeups.listening;
-  const live = openInboxStreams({ db, wakeups, topic, onError: () => {}, ...more });
-  userInboxRoutes(app, { authenticate, db, live });
+  const streams = openInboxStreams({ db, wakeups, topic, onError: () => {}, ...more });
+  userInboxRoutes(app, { authenticate, db, streams });
   const stopping = new AbortController();
   const serving = await serve(app, { port: 0, stopping: stopping.signal });
   return {
     url: serving.url,
-    live,
+    streams,
     signal: () => wakeups.signal(topic),
     async [Symbol.asyncDispose]() {
       stopping.abort();
@@ -73,40 +72,40 @@ interface Frame {
   readonly retry?: string;
 }
 
-/** A client as the standard describes one: it remembers the last id, and comes back with it. */
+/** A client as the standard describes it: it reconnects with the last id. */
 export class InboxClient implements AsyncDisposable {
-  /** All that it was ever told, in that order. */
+  /** All notifications received, in order. */
   readonly told: (Omit<UserNotification, "text"> & { readonly text: unknown })[] = [];
   readonly frames: Frame[] = [];
   lastEventId: string | undefined;
-  #leave = new AbortController();
+  #abort = new AbortController();
   #ended: Promise<"ended" | "cut"> = Promise.resolve("cut");
   #bytes = "";
 
-  /** The status of the answer. Events are read from now on, until it is cut or `pleaseCut` says so. */
-  async connect(url: string, headers: Record<string, string> = {}, pleaseCut = () => false): Promise<number> {
-    this.#leave = new AbortController();
+  /** Returns the status of the response, and reads events until `shouldCut` returns true or the connection ends. */
+  async connect(url: string, headers: Record<string, string> = {}, shouldCut = () => false): Promise<number> {
+    this.#abort = new AbortController();
     const resume = this.lastEventId === undefined ? {} : { "last-event-id": this.lastEventId };
-    const answer = await fetch(url, { headers: { ...headers, ...resume }, signal: this.#leave.signal });
-    if (answer.status === 200) this.#ended = this.#read(answer, pleaseCut);
-    else await answer.body?.cancel();
-    return answer.status;
+    const response = await fetch(url, { headers: { ...headers, ...resume }, signal: this.#abort.signal });
+    if (response.status === 200) this.#ended = this.#read(response, shouldCut);
+    else await response.body?.cancel();
+    return response.status;
   }
 
   get ids(): string[] {
     return this.told.map(({ notification_id }) => notification_id);
   }
 
-  /** Resolves when the connection is over: `ended` when the server has ended it in order. */
+  /** Resolves when the connection is closed: `ended` if the server has ended the stream. */
   get over(): Promise<"ended" | "cut"> {
     return this.#ended;
   }
 
   cut(): void {
-    this.#leave.abort();
+    this.#abort.abort();
   }
 
-  async #read({ body }: Response, pleaseCut: () => boolean): Promise<"ended" | "cut"> {
+  async #read({ body }: Response, shouldCut: () => boolean): Promise<"ended" | "cut"> {
     const decoder = new TextDecoder();
     this.#bytes = "";
     try {
@@ -115,7 +114,7 @@ export class InboxClient implements AsyncDisposable {
         this.#bytes = frames.pop() ?? "";
         for (const frame of frames) {
           this.#take(frame);
-          if (pleaseCut()) return "cut"; // What has come with it is lost on the way.
+          if (shouldCut()) return "cut"; // The other frames of the chunk are lost.
         }
       }
       return "ended";
@@ -143,14 +142,14 @@ export class InboxClient implements AsyncDisposable {
   }
 }
 
-/** Resolves when every row counts: others on this server may be writing, and hold it back for a moment. */
-export const untilSettled = (db: Db) =>
-  until("nothing is held back", async () => {
-    const held = `select from notifications where xid >= pg_snapshot_xmin(pg_current_snapshot()) limit 1`;
-    return (await db.query(held)).rowCount === 0;
+/** Waits until every row is stable: open transactions of other tests on the server delay that. */
+export const untilStable = (db: Db) =>
+  until("every row is stable", async () => {
+    const unstable = `select from notifications where xid >= pg_snapshot_xmin(pg_current_snapshot()) limit 1`;
+    return (await db.query(unstable)).rowCount === 0;
   });
 
-/** A transaction that writes, and stays open until it is told to commit, or the test ends. */
+/** A transaction that stays open until it is committed or the test ends. */
 export async function openTransaction(db: Db) {
   const client = await db.connect();
   await client.query("begin");

@@ -1,4 +1,4 @@
-/** What a user gets to see of a notification, in the list and live alike: nothing of how it is sent. */
+/** A notification as its user sees it, in the list and in the stream: without the state of its sending. */
 import type { UserNotification } from "../store/new-notifications.ts";
 
 export const toUserNotification = ({ notification_id, event_type, text, data, occurred_at }: UserNotification) => ({

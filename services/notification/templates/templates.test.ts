@@ -9,7 +9,7 @@ const time = "2026-01-08T07:00:00Z";
 const points = { user_id: "u_123", transaction_id: "x_1", point_amount: "9223372036854775807", balance: 0 };
 const reservation = { user_id: "u_123", reservation_id: "r_1", point_amount: 100, execute_at: time };
 const order = {
-  user_id: "desk",
+  user_id: "u_123",
   order_id: "o_1",
   client_order_id: "tdk-1",
   instrument: "BTC-USD",
@@ -17,8 +17,8 @@ const order = {
   qty: "0.5",
 };
 
-/** What each type of event says besides its head. */
-const said: Record<EventType, object> = {
+/** The fields of each event type besides the envelope. */
+const fields: Record<EventType, object> = {
   EntitlementGranted: entitlement,
   EntitlementRevoked: entitlement,
   EntitlementExpired: { ...entitlement, expires_at: time },
@@ -47,83 +47,83 @@ const said: Record<EventType, object> = {
   OrderUnresolved: { ...order, reason_code: "BROKER_TIMEOUT" },
 };
 
-function tellings<Type extends EventType>(event_type: Type, more: object = {}) {
+function draftsOf<Type extends EventType>(event_type: Type, more: object = {}) {
   const head = { event_id: fixedId(1), event_type, occurred_at: "2026-01-08T07:10:00Z", version: 1 };
   return draftsFor(
     event_type,
-    decodeEvent(event_type, encodeEvent(event_type, { ...head, ...said[event_type], ...more })),
+    decodeEvent(event_type, encodeEvent(event_type, { ...head, ...fields[event_type], ...more })),
   );
 }
 
-const told = (event_type: EventType, more: object = {}) => tellings(event_type, more)[0]?.text;
+const textOf = (event_type: EventType, more: object = {}) => draftsOf(event_type, more)[0]?.text;
 
-const silent: readonly EventType[] = ["AccountRolesChanged", "AccountDeleted", "PointReservationDue"];
+const withoutNotification: readonly EventType[] = ["AccountRolesChanged", "AccountDeleted", "PointReservationDue"];
 
-test("every event that concerns its user has words of its own, in English and in Japanese", () => {
-  const types = (Object.keys(events) as EventType[]).filter((type) => !silent.includes(type));
-  const texts = types.map((type) => told(type));
+test("every event that notifies users has its own text in English and in Japanese", () => {
+  const types = (Object.keys(events) as EventType[]).filter((type) => !withoutNotification.includes(type));
+  const texts = types.map((type) => textOf(type));
   for (const text of texts) {
     expect(text?.en).toMatch(/^[\x20-\x7e]+$/);
     expect(text?.ja).toMatch(/[\u3040-\u30ff]/);
   }
   expect(new Set(texts.map((text) => text?.en)).size).toBe(types.length);
   expect(new Set(texts.map((text) => text?.ja)).size).toBe(types.length);
-  for (const type of silent) expect(tellings(type)).toEqual([]);
+  for (const type of withoutNotification) expect(draftsOf(type)).toEqual([]);
 });
 
-test("a product is named, and a suspension says why, and until when if it ends", () => {
+test("texts name the product, and the reason and end of a suspension", () => {
   for (const type of ["EntitlementGranted", "EntitlementRevoked", "EntitlementExpired"] as const) {
-    expect(told(type)).toEqual({ en: expect.stringContaining("item1"), ja: expect.stringContaining("item1") });
+    expect(textOf(type)).toEqual({ en: expect.stringContaining("item1"), ja: expect.stringContaining("item1") });
   }
-  expect(told("AccountSuspended")).toEqual({
+  expect(textOf("AccountSuspended")).toEqual({
     en: "Your account is suspended until 2026-01-08 07:00 UTC. Reason: cheating",
     ja: "アカウントが 2026-01-08 07:00 UTC まで停止されました。理由: cheating",
   });
-  expect(told("AccountSuspended", { suspended_until: null })).toEqual({
+  expect(textOf("AccountSuspended", { suspended_until: null })).toEqual({
     en: "Your account is suspended. Reason: cheating",
     ja: "アカウントが停止されました。理由: cheating",
   });
 });
 
-test("of matchmaking, a program gets the ids, and everybody their own", () => {
-  expect(tellings("MatchMade").map(({ user_id, data }) => ({ user_id, data }))).toEqual([
+test("matchmaking notifications have the ids of the user's own ticket", () => {
+  expect(draftsOf("MatchMade").map(({ user_id, data }) => ({ user_id, data }))).toEqual([
     { user_id: "u_123", data: { ticket_id: "t_1", match_id: "m_1", mode: "ranked", team: 1 } },
     { user_id: "u_456", data: { ticket_id: "t_2", match_id: "m_1", mode: "ranked", team: 2 } },
   ]);
-  const [expired] = tellings("TicketExpired");
+  const [expired] = draftsOf("TicketExpired");
   expect(expired?.data).toEqual({ ticket_id: "t_1", mode: "ranked", reason: "heartbeat" });
-  expect(tellings("EntitlementGranted")[0]).not.toHaveProperty("data");
+  expect(draftsOf("EntitlementGranted")[0]).not.toHaveProperty("data");
 });
 
-test("points are told to the last one, with when they run out, and why a grant failed is not for its user", () => {
-  expect(told("PointsGranted", { point_amount: 1, balance: 5, expires_at: time })).toEqual({
+test("point amounts are exact, and the reason of a failed grant is hidden from the user", () => {
+  expect(textOf("PointsGranted", { point_amount: 1, balance: 5, expires_at: time })).toEqual({
     en: "You got 1 point, to be used by 2026-01-08 07:00 UTC. You now have 5 points.",
     ja: "1 ポイントを獲得しました（有効期限 2026-01-08 07:00 UTC）。残高は 5 ポイントです。",
   });
   for (const type of ["PointsGranted", "PointsSpent", "PointsExpired"] as const) {
-    const [{ text, data } = {}] = tellings(type);
+    const [{ text, data } = {}] = draftsOf(type);
     expect(text).toEqual({
       en: expect.stringContaining("9223372036854775807"),
       ja: expect.stringContaining("9223372036854775807"),
     });
     expect(data).toEqual({ transaction_id: "x_1", point_amount: "9223372036854775807", balance: "0" });
   }
-  const [failed] = tellings("PointReservationFailed");
+  const [failed] = draftsOf("PointReservationFailed");
   expect(failed?.data).toEqual({ reservation_id: "r_1", point_amount: "100" });
   expect(JSON.stringify(failed)).not.toContain("fire");
 });
 
-test("of an order its caller is told the code, and not what the broker said", () => {
-  const [failed] = tellings("OrderFailed");
-  expect(failed?.user_id).toBe("desk");
+test("an order notifies its user with the reason code, without the broker's words", () => {
+  const [failed] = draftsOf("OrderFailed");
+  expect(failed?.user_id).toBe("u_123");
   expect(failed?.data).toEqual({ order_id: "o_1", client_order_id: "tdk-1", reason_code: "BROKER_REJECTED" });
   expect(JSON.stringify(failed)).not.toContain("fire");
-  expect(tellings("OrderAccepted")[0]?.data).not.toHaveProperty("reason_code");
+  expect(draftsOf("OrderAccepted")[0]?.data).not.toHaveProperty("reason_code");
 });
 
-test("whoever an event lists twice is told once", () => {
+test("a user whom an event lists twice gets one notification", () => {
   const players = [1, 2, 3].map((n) => ({ user_id: `u_${n % 2}`, ticket_id: `t_${n}`, team: n, party_size: 1 }));
-  expect(tellings("MatchMade", { players }).map(({ user_id, data }) => [user_id, data?.ticket_id])).toEqual([
+  expect(draftsOf("MatchMade", { players }).map(({ user_id, data }) => [user_id, data?.ticket_id])).toEqual([
     ["u_1", "t_1"],
     ["u_0", "t_2"],
   ]);

@@ -1,7 +1,4 @@
-/**
- * Whom an event concerns, and what each of them is told: one template per type of event, made from the event alone, so
- * that nothing has to be looked up.
- */
+/** The notifications of each event type: which users get one, and its text. Templates use nothing but the event. */
 import type { Event, EventType } from "@todoke/contracts";
 
 export interface Text {
@@ -9,7 +6,7 @@ export interface Text {
   readonly ja: string;
 }
 
-/** What a program needs beside the words, which are for people and may be put in other words tomorrow. */
+/** Values for programs. The text is for people, and its wording may change. */
 export type Data = Readonly<Record<string, string | number>>;
 
 export interface NotificationDraft {
@@ -18,155 +15,159 @@ export interface NotificationDraft {
   readonly data?: Data;
 }
 
-/** Nobody is told of an event with no tellings: it is dealt with, and no notification is made. */
+/** An event without drafts is marked processed and notifies nobody. */
 type Templates = { readonly [Type in EventType]: (event: Event<Type>) => readonly NotificationDraft[] };
 
 const templates: Templates = {
   EntitlementGranted: ({ userId, stockKeepingUnit }) =>
-    tell(userId, {
+    draft(userId, {
       en: `You can now use ${stockKeepingUnit}.`,
       ja: `${stockKeepingUnit} をご利用いただけるようになりました。`,
     }),
   EntitlementRevoked: ({ userId, stockKeepingUnit }) =>
-    tell(userId, {
+    draft(userId, {
       en: `You can no longer use ${stockKeepingUnit}.`,
       ja: `${stockKeepingUnit} はご利用いただけなくなりました。`,
     }),
   EntitlementExpired: ({ userId, stockKeepingUnit }) =>
-    tell(userId, {
-      en: `Your time with ${stockKeepingUnit} is over.`,
+    draft(userId, {
+      en: `Your access to ${stockKeepingUnit} has expired.`,
       ja: `${stockKeepingUnit} のご利用期間が終了しました。`,
     }),
   AccountCreated: ({ userId }) =>
-    tell(userId, {
+    draft(userId, {
       en: "Welcome! Your account is ready.",
       ja: "ようこそ。アカウントの準備ができました。",
     }),
   AccountSuspended: ({ userId, reason, suspendedUntil }) => {
-    const until = suspendedUntil && minuteOf(suspendedUntil);
-    return tell(userId, {
+    const until = suspendedUntil && formatMinute(suspendedUntil);
+    return draft(userId, {
       en: `Your account is suspended${until ? ` until ${until}` : ""}. Reason: ${reason}`,
       ja: `アカウントが${until ? ` ${until} まで` : ""}停止されました。理由: ${reason}`,
     });
   },
   AccountReinstated: ({ userId }) =>
-    tell(userId, {
+    draft(userId, {
       en: "Your account can be used again.",
       ja: "アカウントを再びご利用いただけます。",
     }),
-  // Who may do what is between admins, and who is gone reads nothing any more.
+  // Roles concern admins only, and a deleted user has no inbox to read.
   AccountRolesChanged: () => [],
   AccountDeleted: () => [],
   MatchMade: ({ matchId, mode, players }) => {
     const text = { en: `Your match in ${mode} is ready.`, ja: `${mode} のマッチが成立しました。` };
-    return players.map(({ userId, ticketId, team }) => ({
-      user_id: userId,
-      text,
-      data: { ticket_id: ticketId, match_id: matchId, mode, team: Number(team) },
-    }));
+    return players.flatMap(({ userId, ticketId, team }) =>
+      draft(userId, text, { ticket_id: ticketId, match_id: matchId, mode, team: Number(team) }),
+    );
   },
   TicketExpired: ({ userId, ticketId, mode, reason }) => {
     const text = {
       en: `No match was found in ${mode}. You can queue again.`,
       ja: `${mode} のマッチは成立しませんでした。もう一度お並びいただけます。`,
     };
-    return [{ user_id: userId, text, data: { ticket_id: ticketId, mode, reason } }];
+    return draft(userId, text, { ticket_id: ticketId, mode, reason });
   },
-  PointsGranted: ({ userId, transactionId, pointAmount, balance, expiresAt }) => {
-    const [points, has, until] = [pointAmount, balance, expiresAt && minuteOf(expiresAt)];
+  PointsGranted: (event) => {
+    const { userId, pointAmount, balance, expiresAt } = event;
+    const until = expiresAt && formatMinute(expiresAt);
     const text = {
-      en: `You got ${pointsOf(points)}${until ? `, to be used by ${until}` : ""}. You now have ${pointsOf(has)}.`,
-      ja: `${points} ポイントを獲得しました${until ? `（有効期限 ${until}）` : ""}。残高は ${has} ポイントです。`,
+      en: `You got ${formatPoints(pointAmount)}${until ? `, to be used by ${until}` : ""}. You now have ${formatPoints(balance)}.`,
+      ja: `${pointAmount} ポイントを獲得しました${until ? `（有効期限 ${until}）` : ""}。残高は ${balance} ポイントです。`,
     };
-    return [{ user_id: userId, text, data: pointsData({ transactionId, pointAmount, balance }) }];
+    return draft(userId, text, pointsData(event));
   },
-  PointsSpent: ({ userId, transactionId, pointAmount, balance }) => {
+  PointsSpent: (event) => {
+    const { userId, pointAmount, balance } = event;
     const text = {
-      en: `You spent ${pointsOf(pointAmount)}. You now have ${pointsOf(balance)}.`,
+      en: `You spent ${formatPoints(pointAmount)}. You now have ${formatPoints(balance)}.`,
       ja: `${pointAmount} ポイントを使用しました。残高は ${balance} ポイントです。`,
     };
-    return [{ user_id: userId, text, data: pointsData({ transactionId, pointAmount, balance }) }];
+    return draft(userId, text, pointsData(event));
   },
-  PointsExpired: ({ userId, transactionId, pointAmount, balance }) => {
+  PointsExpired: (event) => {
+    const { userId, pointAmount, balance } = event;
     const text = {
-      en: `${pointsOf(pointAmount)} of yours ran out. You now have ${pointsOf(balance)}.`,
+      en: `${formatPoints(pointAmount)} of yours expired. You now have ${formatPoints(balance)}.`,
       ja: `${pointAmount} ポイントの有効期限が切れました。残高は ${balance} ポイントです。`,
     };
-    return [{ user_id: userId, text, data: pointsData({ transactionId, pointAmount, balance }) }];
+    return draft(userId, text, pointsData(event));
   },
-  // Why is between those who run the service: the user learns that the points are late, and that somebody knows.
+  // The reason is for operators. The user learns that the points are late and that we know.
   PointReservationFailed: ({ userId, reservationId, pointAmount }) => {
     const text = {
-      en: `${pointsOf(pointAmount)} that you were to get could not be granted. We are looking into it.`,
+      en: `${formatPoints(pointAmount)} that you were due could not be granted. We are looking into it.`,
       ja: `付与予定の ${pointAmount} ポイントを付与できませんでした。確認しております。`,
     };
-    return [{ user_id: userId, text, data: { reservation_id: reservationId, point_amount: String(pointAmount) } }];
+    return draft(userId, text, { reservation_id: reservationId, point_amount: String(pointAmount) });
   },
-  // Nothing has happened yet: the grant that follows is told.
+  // Nothing has happened yet; the grant that follows has a notification.
   PointReservationDue: () => [],
   OrderAccepted: (order) =>
-    tellOrder(order, {
-      en: `Your order ${order.orderId} is written down and will be sent.`,
+    orderDraft(order, {
+      en: `Your order ${order.orderId} was accepted and will be sent.`,
       ja: `ご注文 ${order.orderId} を受け付けました。`,
     }),
   OrderSucceeded: (order) =>
-    tellOrder(order, {
-      en: `Your order ${order.orderId} has been taken by the broker.`,
+    orderDraft(order, {
+      en: `The broker has taken your order ${order.orderId}.`,
       ja: `ご注文 ${order.orderId} が取引先に受理されました。`,
     }),
   OrderFailed: (order) =>
-    tellOrder(order, {
-      en: `Your order ${order.orderId} was given up (${order.reasonCode}). It will not be sent again.`,
+    orderDraft(order, {
+      en: `Your order ${order.orderId} failed (${order.reasonCode}). It will not be sent again.`,
       ja: `ご注文 ${order.orderId} は成立しませんでした（${order.reasonCode}）。再送はされません。`,
     }),
   OrderUnresolved: (order) =>
-    tellOrder(order, {
-      en: `It is not known yet whether your order ${order.orderId} was taken. We are asking; do not order it again.`,
+    orderDraft(order, {
+      en: `We do not know yet whether the broker has taken your order ${order.orderId}. We are checking; do not order it again.`,
       ja: `ご注文 ${order.orderId} が受理されたか確認中です。重ねてのご注文はお控えください。`,
     }),
 };
 
-interface OrderTold {
-  readonly userId: string;
+const draft = (userId: string, text: Text, data?: Data): readonly NotificationDraft[] => [
+  { user_id: userId, text, ...(data && { data }) },
+];
+
+interface OrderEvent {
+  readonly userId?: string | undefined;
   readonly orderId: string;
   readonly clientOrderId: string;
   readonly reasonCode?: string;
 }
 
-/** What the broker said in words stays between those who run the service; the code is the caller's to act on. */
-const tellOrder = (
-  { userId, orderId, clientOrderId, reasonCode }: OrderTold,
-  text: Text,
-): readonly NotificationDraft[] => {
-  const data = { order_id: orderId, client_order_id: clientOrderId, ...(reasonCode && { reason_code: reasonCode }) };
-  return [{ user_id: userId, text, data }];
-};
+/** An order that names no user notifies nobody. The broker's reason in words is for operators; users get the code. */
+const orderDraft = ({ userId, orderId, clientOrderId, reasonCode }: OrderEvent, text: Text) =>
+  userId === undefined
+    ? []
+    : draft(userId, text, {
+        order_id: orderId,
+        client_order_id: clientOrderId,
+        ...(reasonCode && { reason_code: reasonCode }),
+      });
 
-const pointsOf = (amount: bigint) => (amount === 1n ? "1 point" : `${amount} points`);
-
-interface PointsTold {
+interface PointsEvent {
   readonly transactionId: string;
   readonly pointAmount: bigint;
   readonly balance: bigint;
 }
 
-/** Amounts as decimals in strings: they may be past what a JSON number keeps exactly. */
-const pointsData = ({ transactionId, pointAmount, balance }: PointsTold): Data => ({
+/** Amounts are strings, because they may exceed 2^53. */
+const pointsData = ({ transactionId, pointAmount, balance }: PointsEvent): Data => ({
   transaction_id: transactionId,
   point_amount: String(pointAmount),
   balance: String(balance),
 });
 
-const tell = (userId: string, text: Text): readonly NotificationDraft[] => [{ user_id: userId, text }];
+const formatPoints = (amount: bigint) => (amount === 1n ? "1 point" : `${amount} points`);
 
-/** One for each user, whatever the event lists twice. */
-export function draftsFor<Type extends EventType>(eventType: Type, event: Event<Type>): readonly NotificationDraft[] {
-  const byUser = Map.groupBy(templates[eventType](event), ({ user_id }) => user_id);
-  return [...byUser.values()].flatMap((tellings) => tellings.slice(0, 1));
-}
-
-/** A reader has a clock, but not the server's zone: 2026-01-31 09:30 UTC. */
-function minuteOf({ seconds }: { readonly seconds: bigint }): string {
+/** Names the time zone: 2026-01-31 09:30 UTC. */
+function formatMinute({ seconds }: { readonly seconds: bigint }): string {
   const time = new Date(Number(seconds) * 1_000).toISOString();
   return `${time.slice(0, 10)} ${time.slice(11, 16)} UTC`;
+}
+
+/** One draft per user, even if the event lists a user twice. */
+export function draftsFor<Type extends EventType>(eventType: Type, event: Event<Type>): readonly NotificationDraft[] {
+  const byUser = Map.groupBy(templates[eventType](event), ({ user_id }) => user_id);
+  return [...byUser.values()].flatMap((drafts) => drafts.slice(0, 1));
 }

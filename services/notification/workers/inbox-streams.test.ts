@@ -3,27 +3,27 @@ import type { Db } from "@todoke/kernel/db";
 import { fixedId, until } from "@todoke/kernel/testing";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { NewNotification } from "../store/new-notifications.ts";
+import type { StreamedNotification } from "../store/new-notifications.ts";
 import {
   InboxClient,
   type InboxProcess,
   inboxProcess,
   openTransaction,
   readingKey,
-  untilSettled,
+  untilStable,
 } from "../stream/testing.ts";
 import { setup } from "../testing.ts";
 
 const streamOf = ({ url }: { url: string }, userId = "u_123") => `${url}/v1/users/${userId}/inbox/stream`;
 
-const insert = (by: Pick<Db, "query">, userId: string, text = "told") =>
+const insert = (by: Pick<Db, "query">, userId: string, text = "text") =>
   by.query(
     `insert into notifications (notification_id, event_id, user_id, event_type, text, occurred_at)
      values (gen_random_uuid(), gen_random_uuid(), $1, 'EntitlementGranted', $2, now()) returning notification_id`,
     [userId, { en: text, ja: text }],
   );
 
-/** Transactions that begin and write one after the other, and commit in another order: `order` says who when. */
+/** Transactions that insert one after the other and commit in the given order. */
 async function writeOvertaking(db: Db, userId: string, order: readonly number[]): Promise<void> {
   await using open = new AsyncDisposableStack();
   const transactions = [];
@@ -32,21 +32,21 @@ async function writeOvertaking(db: Db, userId: string, order: readonly number[])
     await insert(transaction, userId);
     transactions.push(transaction);
   }
-  for (const place of order) await transactions[place]?.commit();
+  for (const index of order) await transactions[index]?.commit();
 }
 
-/** The statements of the live inbox, counted, with the rows that they brought. */
-function counted(db: Db) {
-  const statements: Pick<NewNotification, "isSettled" | "text">[][] = [];
-  const query = async (wish: { name?: string }) => {
-    const result = await db.query(wish as never);
-    if (wish.name === "select inbox news") statements.push((result as unknown as { rows: never[] }).rows);
+/** Records the rows of every statement that reads for streams. */
+function recordStatements(db: Db) {
+  const statements: Pick<StreamedNotification, "isStable" | "text">[][] = [];
+  const query = async (request: { name?: string }) => {
+    const result = await db.query(request as never);
+    if (request.name === "select new notifications") statements.push((result as unknown as { rows: never[] }).rows);
     return result;
   };
   return { statements, db: { query } as unknown as Db };
 }
 
-test("whatever is cut, and in whatever order transactions commit, a client is told every notification once", async () => {
+test("a client that reconnects gets every notification once, in any order of commits", async () => {
   await using t = await setup();
   await using one = await inboxProcess({ url: t.url, db: t.open() });
   await using other = await inboxProcess({ url: t.url, db: t.open() });
@@ -59,26 +59,26 @@ test("whatever is cut, and in whatever order transactions commit, a client is to
       const userId = `u_${runs++}`;
       await using client = new InboxClient();
       expect(await client.connect(streamOf(one, userId), readingKey)).toBe(200);
-      // One that comes back without an id begins with what is new then, and has missed what was written before.
-      await until("it knows where it is", () => client.lastEventId !== undefined);
+      // A client that reconnects without an id gets new notifications only.
+      await until("it has a position", () => client.lastEventId !== undefined);
       const writing = Promise.all(
         writers.map(async (db, writer) => {
-          for (const order of orders.filter((_, place) => place % writers.length === writer)) {
+          for (const order of orders.filter((_, index) => index % writers.length === writer)) {
             await writeOvertaking(db, userId, order);
             one.signal();
           }
         }),
       );
       const rows = orders.length * 4;
-      const isTold = () => client.told.length >= rows;
-      // It comes back to one process and the other by turns, each time for as many events as the property says.
-      for (let turn = 0; !isTold(); turn++) {
+      const isComplete = () => client.told.length >= rows;
+      // It reconnects to the two processes in turn, each time for a random number of events.
+      for (let turn = 0; !isComplete(); turn++) {
         client.cut();
         await client.over;
         const enough = client.told.length + 1 + (cutAfter.next().value ?? 0);
         const isCut = () => client.told.length >= enough;
         await client.connect(streamOf(turn % 2 ? one : other, userId), readingKey, isCut);
-        await until("the next are told", () => isCut() || isTold());
+        await until("the next are received", () => isCut() || isComplete());
       }
       await writing;
       const { rows: written } = await t.db.query(`select notification_id from notifications where user_id = $1`, [
@@ -90,9 +90,9 @@ test("whatever is cut, and in whatever order transactions commit, a client is to
   );
 });
 
-test("what is committed behind a transaction that is still open is told after it, and both once", async () => {
+test("a notification committed after an open transaction began is streamed after it", async () => {
   await using t = await setup();
-  const { statements, db } = counted(t.db);
+  const { statements, db } = recordStatements(t.db);
   await using process = await inboxProcess({ url: t.url, db });
   await using client = new InboxClient();
   await client.connect(streamOf(process), readingKey);
@@ -100,16 +100,16 @@ test("what is committed behind a transaction that is still open is told after it
   const first = await insert(slow, "u_123");
   const second = await insert(t.db, "u_123");
   process.signal();
-  await until("the second was seen and kept back", () => statements.some((rows) => rows.some((row) => !row.isSettled)));
+  await until("the second was read and not sent", () => statements.some((rows) => rows.some((row) => !row.isStable)));
   expect(client.told).toEqual([]);
   await slow.commit();
-  await until("both are told", () => client.told.length >= 2);
+  await until("both are received", () => client.told.length >= 2);
   expect(client.ids).toEqual([first, second].map(({ rows }) => rows[0].notification_id));
 });
 
-test("a thousand clients are read for by one statement, and hold no connection to the database", async () => {
+test("a thousand streams share one statement and hold no database connection", async () => {
   await using t = await setup();
-  const { statements, db } = counted(t.db);
+  const { statements, db } = recordStatements(t.db);
   await using process = await inboxProcess({ url: t.url, db });
   const users = Array.from({ length: 250 }, (_, n) => `u_${n}`);
   const clients = users.flatMap((userId) => [0, 1, 2, 3].map(() => ({ userId, client: new InboxClient() })));
@@ -118,7 +118,7 @@ test("a thousand clients are read for by one statement, and hold no connection t
     opened.use(client);
     expect(await client.connect(streamOf(process, userId), readingKey)).toBe(200);
   }
-  expect(process.live.size).toBe(1_000);
+  expect(process.streams.size).toBe(1_000);
   await until("no connection is in use", () => t.db.idleCount === t.db.totalCount);
   const before = statements.length;
   const sinceMs = performance.now();
@@ -128,75 +128,75 @@ test("a thousand clients are read for by one statement, and hold no connection t
     [users],
   );
   process.signal();
-  await until("every client is told", () => clients.every(({ client }) => client.told.length === 1));
+  await until("every client has its notification", () => clients.every(({ client }) => client.told.length === 1));
   const after = statements.slice(before);
-  const bringing = after.filter((rows) => rows.some(({ isSettled }) => isSettled));
+  const bringing = after.filter((rows) => rows.some(({ isStable }) => isStable));
   expect(bringing.map((rows) => rows.length)).toEqual([1_000]);
   expect(after.length).toBeLessThanOrEqual(2 + (performance.now() - sinceMs) / 100);
 });
 
-const fromTheFirst = `0.${fixedId(0)}`;
+const firstPosition = `0.${fixedId(0)}`;
 
-/** More than the machine keeps for a connection that nobody reads from. */
-const much = 1_500;
-const writeMuch = (db: Db) =>
+/** More than the socket buffers hold. */
+const manyRows = 1_500;
+const writeMany = (db: Db) =>
   db.query(
     `insert into notifications (notification_id, event_id, user_id, event_type, text, occurred_at)
      select gen_random_uuid(), gen_random_uuid(), 'u_123', 'T', jsonb_build_object('en', repeat('x', 20000), 'ja', ''), now()
        from generate_series(1, $1)`,
-    [much],
+    [manyRows],
   );
 
-/** A client that asks for all of it, and reads nothing. */
-async function deafClient(process: InboxProcess): Promise<Disposable> {
+/** A client that requests everything and reads nothing. */
+async function connectStuckClient(process: InboxProcess): Promise<Disposable> {
   const { hostname, port, pathname } = new URL(streamOf(process));
   const socket = connect(Number(port), hostname);
   socket.on("error", () => {});
   socket.pause();
-  const head = { host: "test", "last-event-id": fromTheFirst, ...readingKey };
+  const head = { host: "test", "last-event-id": firstPosition, ...readingKey };
   const lines = Object.entries(head).map(([name, value]) => `${name}: ${value}\r\n`);
   socket.write(`GET ${pathname} HTTP/1.1\r\n${lines.join("")}\r\n`);
-  await until("it is followed", () => process.live.size > 0);
+  await until("the stream is open", () => process.streams.size > 0);
   return { [Symbol.dispose]: () => socket.destroy() };
 }
 
-test("for a client that does not read nothing more is read, and others are told as ever", async () => {
+test("nothing more is read for a stuck client, and others are not delayed", async () => {
   await using t = await setup();
-  const { statements, db } = counted(t.db);
+  const { statements, db } = recordStatements(t.db);
   await using process = await inboxProcess({ url: t.url, db });
-  await writeMuch(t.db);
-  await untilSettled(t.db); // What is held back is read again in every round.
-  using _ = await deafClient(process);
+  await writeMany(t.db);
+  await untilStable(t.db); // Unstable rows are read again in every pass.
+  using _ = await connectStuckClient(process);
   await using other = new InboxClient();
   await other.connect(streamOf(process, "u_other"), readingKey);
-  // So many rounds would bring all of it, a hundred at a time.
-  for (let round = 1; round <= much / 100 + 5; round++) {
+  // Enough passes to read everything, a hundred rows at a time.
+  for (let pass = 1; pass <= manyRows / 100 + 5; pass++) {
     await insert(t.db, "u_other");
     process.signal();
-    await until("the other is told", () => other.told.length >= round);
+    await until("the other client has it", () => other.told.length >= pass);
   }
   const big = statements.flat().filter(({ text }) => text.en.length > 1_000);
   expect(big.length).toBeGreaterThan(0);
-  expect(big.length).toBeLessThan(much);
+  expect(big.length).toBeLessThan(manyRows);
 });
 
-test("a client that takes nothing is cut, and whoever comes back in its place is told everything once", async () => {
+test("a stuck client is disconnected, and gets everything once after it reconnects", async () => {
   await using t = await setup();
-  await writeMuch(t.db);
+  await writeMany(t.db);
   {
-    await using process = await inboxProcess({ url: t.url, db: t.open() }, { beatMs: 200 });
-    using _ = await deafClient(process);
-    await until("it is cut", () => process.live.size === 0);
+    await using process = await inboxProcess({ url: t.url, db: t.open() }, { heartbeatMs: 200 });
+    using _ = await connectStuckClient(process);
+    await until("it is disconnected", () => process.streams.size === 0);
   }
   await using process = await inboxProcess({ url: t.url, db: t.db });
   await using client = new InboxClient();
-  client.lastEventId = fromTheFirst;
+  client.lastEventId = firstPosition;
   await client.connect(streamOf(process), readingKey);
-  await until("it has caught up", () => client.told.length >= much);
-  expect(new Set(client.ids).size).toBe(much);
+  await until("it has caught up", () => client.told.length >= manyRows);
+  expect(new Set(client.ids).size).toBe(manyRows);
 });
 
-test("a stop ends streams in order and says when to come back; nothing is lost to whoever does", async () => {
+test("a stop ends streams with a retry delay, and clients that reconnect lose nothing", async () => {
   await using t = await setup();
   await using client = new InboxClient();
   {
@@ -204,69 +204,69 @@ test("a stop ends streams in order and says when to come back; nothing is lost t
     await client.connect(streamOf(process), readingKey);
     await t.write(1);
     process.signal();
-    await until("the first is told", () => client.told.length === 1);
+    await until("the first is received", () => client.told.length === 1);
   }
   expect(await client.over).toBe("ended");
   expect(client.frames.at(-1)?.retry).toMatch(/^\d{3,4}$/);
   await t.write(2, 3);
   await using process = await inboxProcess({ url: t.url, db: t.db });
   await client.connect(streamOf(process), readingKey);
-  await until("the others are told", () => client.told.length >= 3);
+  await until("the others are received", () => client.told.length >= 3);
   expect(client.ids).toEqual([fixedId(1), fixedId(2), fixedId(3)]);
 });
 
-test("a client that was cut before it was told anything misses nothing either", async () => {
+test("a client that is disconnected before its first notification misses nothing", async () => {
   await using t = await setup();
   await using process = await inboxProcess({ url: t.url, db: t.db });
   await t.write(1);
-  await untilSettled(t.db);
+  await untilStable(t.db);
   await using client = new InboxClient();
-  await client.connect(streamOf(process), readingKey, () => true); // The first frame says where the stream begins.
+  await client.connect(streamOf(process), readingKey, () => true); // The first frame has the position.
   await client.over;
   await t.write(2);
   await client.connect(streamOf(process), readingKey);
-  await until("it is told", () => client.told.length > 0);
+  await until("it is received", () => client.told.length > 0);
   expect(client.ids).toEqual([fixedId(2)]);
 });
 
-test("streams that are idle show that they live, and old ones have to come back", async () => {
+test("an idle stream gets heartbeats, and an old stream ends", async () => {
   await using t = await setup();
-  await using young = await inboxProcess({ url: t.url, db: t.db }, { beatMs: 20 });
+  await using young = await inboxProcess({ url: t.url, db: t.db }, { heartbeatMs: 20 });
   await using client = new InboxClient();
   await client.connect(streamOf(young), readingKey);
   await until(
-    "three beats have come",
+    "three heartbeats have arrived",
     () => client.frames.filter((frame) => Object.keys(frame).length === 0).length >= 3,
   );
 
-  await using old = await inboxProcess({ url: t.url, db: t.db }, { beatMs: 20, ageMaxMs: 0 });
+  await using old = await inboxProcess({ url: t.url, db: t.db }, { heartbeatMs: 20, ageMaxMs: 0 });
   await using another = new InboxClient();
   await another.connect(streamOf(old), readingKey);
   expect(await another.over).toBe("ended");
 });
 
-test("a lost wake-up costs a poll, and a database that is away for a while costs no stream", async () => {
+test("streams survive lost wake-ups and an unavailable database", async () => {
   await using t = await setup();
-  let away = false;
+  let unavailable = false;
   const db = {
-    query: (wish: never) => (away ? Promise.reject(new Error("away")) : t.db.query(wish)),
+    query: (request: never) => (unavailable ? Promise.reject(new Error("unavailable")) : t.db.query(request)),
   } as unknown as Db;
   const errors: unknown[] = [];
   await using process = await inboxProcess({ url: t.url, db }, { pollMs: 50, onError: (error) => errors.push(error) });
   await using client = new InboxClient();
   await client.connect(streamOf(process), readingKey);
-  away = true;
+  unavailable = true;
   await t.write(1);
   await until("reading has failed", () => errors.length > 0);
-  away = false;
-  await until("it is told without a signal", () => client.told.length === 1);
+  unavailable = false;
+  await until("it is received without a signal", () => client.told.length === 1);
 });
 
-test("a position that another database gave resets the client; after a restore from a dump nothing comes twice", async () => {
+test("a position of another database resets the client, as after a restore from a dump", async () => {
   await using t = await setup();
   await using process = await inboxProcess({ url: t.url, db: t.db });
   await t.write(1, 2);
-  // As a dump of a database that has seen many more transactions leaves them.
+  // As in a dump of a database with many more transactions.
   await t.db.query(`update notifications set xid = '999999999999'`);
   await using client = new InboxClient();
   client.lastEventId = `999999999999.${fixedId(1)}`;
@@ -279,10 +279,10 @@ test("a position that another database gave resets the client; after a restore f
   await t.db.query(`update notifications set xid = '0' where xid >= pg_snapshot_xmin(pg_current_snapshot())`);
   await using again = new InboxClient();
   await again.connect(streamOf(process), readingKey);
-  await until("it knows where it is", () => again.lastEventId !== undefined);
+  await until("it has a position", () => again.lastEventId !== undefined);
   expect(again.lastEventId).toBe(`0.${fixedId(2)}`);
   await t.write(3);
   process.signal();
-  await until("what is new is told", () => again.told.length > 0);
+  await until("the new one is received", () => again.told.length > 0);
   expect(again.ids).toEqual([fixedId(3)]);
 });

@@ -11,7 +11,7 @@ import { notificationSender } from "./notification-sender.ts";
 
 const settings = { attemptsMax: 3, backoff: { baseMs: 0, capMs: 0 } };
 
-test("a notification is sent, a failed one waits for its next try, and one that never can be sent is FAILED at once", async () => {
+test("a sent notification is SENT, a failed one is retried, and a dead one is FAILED at once", async () => {
   await using t = await setup();
   await t.write(1, 2, 3);
   const send: Send = async ({ notificationId }) => {
@@ -30,7 +30,7 @@ test("a notification is sent, a failed one waits for its next try, and one that 
   ]);
 });
 
-test("after the last attempt it is FAILED and in the DLQ; the two are one statement, or neither is", async () => {
+test("after the last attempt a notification is FAILED and in the DLQ, by one statement", async () => {
   await using t = await setup();
   await t.write(1);
   const failing = failingSender();
@@ -52,7 +52,7 @@ test("after the last attempt it is FAILED and in the DLQ; the two are one statem
   expect((await t.statuses())[1]).toMatchObject({ status: "PROCESSING" });
 });
 
-test("a redrive gives all attempts back under the same id, once; failing again opens the same dead letter", async () => {
+test("a redrive resets the attempts once, and another failure reopens the dead letter", async () => {
   await using t = await setup();
   await t.write(1);
   const failing = failingSender();
@@ -60,7 +60,7 @@ test("a redrive gives all attempts back under the same id, once; failing again o
   await using sender = notificationSender({ db: t.db, send: failing.send, settings });
   const woken: string[] = [];
   const again = redrive({ db: t.db, dead: deadNotifications, wake: () => woken.push("woken") });
-  const redriven = (n: number) => again(fixedId(n), { by: "aki", reason: "mended" });
+  const redriven = (n: number) => again(fixedId(n), { by: "aki", reason: "fixed" });
   for (let n = 1; n <= 3; n++) await sender.runOnce();
   const both = await Promise.all([redriven(1), redriven(1)]);
   expect(both.filter(({ redriven }) => redriven)).toHaveLength(1);
@@ -77,34 +77,34 @@ test("a redrive gives all attempts back under the same id, once; failing again o
   await expect(redriven(2)).rejects.toMatchObject({ code: "dead-letter-not-found" });
 });
 
-test("a notification whose process died is sent by another, under the same id", async () => {
+test("a notification of a crashed process is sent by another under the same id", async () => {
   await using t = await setup();
   await t.write(1);
-  await notifications.claim(t.db, { limit: 1, leaseMs: 0, worker: "a process that died" });
+  await notifications.claim(t.db, { limit: 1, leaseMs: 0, worker: "crashed" });
   const { send, tried } = failingSender();
   await using sender = notificationSender({ db: t.db, send });
   expect(await sender.runOnce()).toMatchObject({ claimed: 1, done: 1 });
   expect(tried).toEqual([fixedId(1)]);
 });
 
-test("while the receiver takes nothing, no attempt is counted and it is asked again only after a while", async () => {
+test("a released notification is sent after the delay, and no attempt is counted", async () => {
   await using t = await setup();
   await t.write(1);
-  const restMs = 300;
-  const askedAt: number[] = [];
-  const send: Send = async () => (askedAt.push(performance.now()) === 1 ? release("closed for now", restMs) : done);
+  const delayMs = 300;
+  const sentAt: number[] = [];
+  const send: Send = async () => (sentAt.push(performance.now()) === 1 ? release("closed for now", delayMs) : done);
   await using sender = notificationSender({ db: t.db, send, settings: { pollMs: 1 } });
   sender.start();
   const isSent = async () => (await t.statuses())[0]?.status === "SENT";
   await until("it is sent", isSent);
   expect(await t.statuses()).toMatchObject([{ attempt_count: 1 }]);
-  const [first = 0, second = 0, ...more] = askedAt;
-  // The rest is counted by another clock than ours; without one it would be asked at the next poll.
-  expect(second - first).toBeGreaterThan(restMs / 2);
+  const [first = 0, second = 0, ...more] = sentAt;
+  // The database's clock measures the delay; without a delay the next poll would send it.
+  expect(second - first).toBeGreaterThan(delayMs / 2);
   expect(more).toEqual([]);
 });
 
-test("one receiver that takes nothing does not keep the others from being told", async () => {
+test("notifications of an unavailable receiver do not block others", async () => {
   await using t = await setup();
   await t.write(1, 2, 3, 4);
   const isClosed = (id: string) => id === fixedId(1) || id === fixedId(2);
@@ -112,20 +112,20 @@ test("one receiver that takes nothing does not keep the others from being told",
     isClosed(notificationId) ? release("closed for an hour", 3_600_000) : done;
   await using sender = notificationSender({ db: t.db, send, settings: { batchMax: 1, concurrency: 1 } });
   sender.start();
-  const states = `select status, attempt_count, next_retry_at > now() + interval '30 minutes' as put_off
+  const states = `select status, attempt_count, next_retry_at > now() + interval '30 minutes' as delayed
     from notifications order by notification_id`;
-  const [waits, isSent] = [{ status: "PENDING", attempt_count: 0, put_off: true }, { status: "SENT" }];
-  // All four at once: whoever's turn comes last is still held for a moment when the others are done.
+  const [waits, isSent] = [{ status: "PENDING", attempt_count: 0, delayed: true }, { status: "SENT" }];
+  // All four in one poll: the last one may still be claimed when the others are settled.
   await expect.poll(() => t.rows(states)).toMatchObject([waits, waits, isSent, isSent]);
 });
 
-test("old SENT ones and redriven dead letters are removed; what is not finished stays, however old", async () => {
+test("retention deletes old SENT notifications and redriven dead letters, and nothing unfinished", async () => {
   await using t = await setup();
   await t.write(1, 2, 3);
   const send: Send = async ({ notificationId }) => (notificationId === fixedId(1) ? done : dead("gone"));
   await using sender = notificationSender({ db: t.db, send });
   await sender.runOnce();
-  await deadNotifications.redrive(t.db, [fixedId(3)], { by: "aki", reason: "mended" });
+  await deadNotifications.redrive(t.db, [fixedId(3)], { by: "aki", reason: "fixed" });
   await t.db.query(`update notifications set sent_at = now() - interval '31 days' where status = 'SENT'`);
   await t.db.query(`update notifications set next_retry_at = 'epoch', created_at = 'epoch'`);
   await t.db.query(`update notification_dlq set failed_at = 'epoch'`);

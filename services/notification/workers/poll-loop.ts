@@ -1,35 +1,34 @@
 /**
- * Does something again and again: at once when asked, and at the latest after `pollMs`. Two rounds never overlap, and each
- * is followed by a rest, so that however often it is asked for it takes a bounded part of everybody's time.
+ * Runs a pass at every wake-up, and at least every `pollMs`. Passes never overlap, and each is followed by a pause, so that
+ * frequent wake-ups cost a bounded share of the time.
  */
 export interface PollLoopOptions {
-  /** True when the next round is to follow without being asked for. */
-  readonly round: () => Promise<boolean>;
+  /** Returns true if the next pass should follow without a wake-up. */
+  readonly pass: () => Promise<boolean>;
   readonly pollMs: number;
   readonly onError: (error: unknown) => void;
 }
 
-const restMs = 100;
-/** What takes long, for there is much to do or the database is busy, is done the less often. */
-const restPerTime = 4;
+const pauseMinMs = 100;
+/** A pass that takes long, because of much work or a busy database, is followed by a longer pause. */
+const pausePerPass = 4;
 
 export interface PollLoop {
-  /** There may be something to do. */
-  ask(): void;
-  /** Resolves when the last round is over. */
+  wake(): void;
+  /** Resolves after the last pass. */
   stop(): Promise<void>;
 }
 
-export function startPollLoop({ round, pollMs, onError }: PollLoopOptions): PollLoop {
-  let asked = false;
+export function startPollLoop({ pass, pollMs, onError }: PollLoopOptions): PollLoop {
+  let woken = false;
   let idle = false;
   let stopping = false;
-  let wake = () => {};
+  let interrupt = () => {};
 
   const pause = (ms: number) =>
     new Promise<void>((resolve) => {
       const timer = setTimeout(resolve, ms);
-      wake = () => {
+      interrupt = () => {
         clearTimeout(timer);
         resolve();
       };
@@ -37,30 +36,30 @@ export function startPollLoop({ round, pollMs, onError }: PollLoopOptions): Poll
 
   async function run(): Promise<void> {
     while (!stopping) {
-      asked = false;
-      const sinceMs = performance.now();
-      const hasMore = await round().catch((error) => {
+      woken = false;
+      const startedAt = performance.now();
+      const hasMore = await pass().catch((error) => {
         onError(error);
         return false;
       });
-      if (!stopping) await pause(Math.max(restMs, restPerTime * (performance.now() - sinceMs)));
-      if (hasMore || asked || stopping) continue;
+      if (!stopping) await pause(Math.max(pauseMinMs, pausePerPass * (performance.now() - startedAt)));
+      if (hasMore || woken || stopping) continue;
       idle = true;
       await pause(pollMs);
       idle = false;
     }
   }
 
-  const over = run();
+  const stopped = run();
   return {
-    ask() {
-      asked = true;
-      if (idle) wake();
+    wake() {
+      woken = true;
+      if (idle) interrupt();
     },
     stop() {
       stopping = true;
-      wake();
-      return over;
+      interrupt();
+      return stopped;
     },
   };
 }
