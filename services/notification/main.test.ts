@@ -35,8 +35,8 @@ test("the service starts while the message broker is unavailable, and consumes e
   await expect.poll(async () => (await fetch(`${service.url}/readyz`)).status).toBe(200);
   bus.recover();
   const inbox = async () => {
-    const answer = await fetch(`${service.opsUrl}/debug/notification/inbox/u_123`);
-    return ((await answer.json()) as { notifications: { status: string }[] }).notifications;
+    const response = await fetch(`${service.opsUrl}/debug/notification/inbox/u_123`);
+    return ((await response.json()) as { notifications: { status: string }[] }).notifications;
   };
   await until("an event is sent", async () => {
     await bus.publish([delivery(1)]); // the memory bus keeps events from the first subscription on

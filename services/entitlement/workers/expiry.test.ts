@@ -9,11 +9,11 @@ import { startExpiry } from "./expiry.ts";
 
 const later = { ...body, expires_at: "2999-12-31T23:59:59.5+09:00" };
 
-/** Time passes: what would run out in 2999 has run out an hour ago. */
+/** Moves every end time to an hour ago. */
 const passTime = (db: Db) =>
   db.query(`update entitlements set expires_at = now() - interval '1 hour' where expires_at is not null`);
 
-test("a grant until a time shows it, and the others look as ever", async () => {
+test("a grant with an end shows expires_at, and others do not", async () => {
   await using t = await setup();
   const { post, get } = await t.process();
   const granted = await post("grants", "key-1", later);
@@ -25,14 +25,14 @@ test("a grant until a time shows it, and the others look as ever", async () => {
   expect((await get("/v1/users/u_123/entitlements")).json().entitlements[0]).toMatchObject({
     expires_at: granted.json().expires_at,
   });
-  const forEver = (await post("grants", "key-2")).json();
-  expect(forEver).not.toHaveProperty("expires_at");
-  expect((await get("/v1/users/u_123/entitlements/item1")).json()).toEqual(forEver);
+  const unlimited = (await post("grants", "key-2")).json();
+  expect(unlimited).not.toHaveProperty("expires_at");
+  expect((await get("/v1/users/u_123/entitlements/item1")).json()).toEqual(unlimited);
   await post("grants", "key-3", later);
   expect((await post("revokes", "key-4")).json()).not.toHaveProperty("expires_at");
 });
 
-test("from its time on a grant reads as EXPIRED, whether or not that was told", async () => {
+test("an entitlement reads as EXPIRED from its end time on, before the expiry worker runs", async () => {
   await using t = await setup();
   const { post, get } = await t.process();
   await post("grants", "key-1", later);
@@ -50,7 +50,7 @@ test("from its time on a grant reads as EXPIRED, whether or not that was told", 
   expect([await named("ACTIVE"), await named("EXPIRED")]).toEqual([["item2"], ["item1"]]);
 });
 
-test("the end is told once, by an event that fits the contract, and is in the history", async () => {
+test("an expiry emits one event that fits the contract and is in the history", async () => {
   await using t = await setup();
   const { post, get } = await t.process();
   await post("grants", "key-1", later);
@@ -67,31 +67,31 @@ test("the end is told once, by an event that fits the contract, and is in the hi
   expect(await expireEntitlements(t.db, 10)).toBe(0);
 });
 
-test("a thousand that run out, at four processes: each is told once, batch after batch", async () => {
+test("four processes expire a thousand entitlements, each with one event", async () => {
   await using t = await setup();
   await t.db.query(
     `insert into entitlements (user_id, stock_keeping_unit, status, source, source_id, expires_at)
      select 'u_' || i, 'item1', 'ACTIVE', 'purchase', 'p', now() - i * interval '1 second' from generate_series(1, 1000) i`,
   );
-  let woken = 0;
-  const options = { everyMs: 5, onCommitted: () => void woken++, onError: () => {} };
+  let batches = 0;
+  const options = { intervalMs: 5, onCommitted: () => void batches++, onError: () => {} };
   const processes = Array.from({ length: 4 }, () => startExpiry(t.open({ poolMax: 1 }), options));
   await until("all are EXPIRED", async () => (await t.rows()).events >= 1_000);
   for (const each of processes) await each[Symbol.asyncDispose]();
   const { rows } = await t.db.query(`select status, version::int, count(*)::int from entitlements group by 1, 2`);
   expect(rows).toEqual([{ status: "EXPIRED", version: 2, count: 1_000 }]);
   expect(await t.rows()).toMatchObject({ events: 1_000, audit: 1_000 });
-  expect(woken).toBeGreaterThanOrEqual(5);
+  expect(batches).toBeGreaterThanOrEqual(5);
 });
 
-test("a grant that renews before the end is told wins, also one that is not committed yet", async () => {
+test("a renewing grant wins over the expiry, even before it commits", async () => {
   await using t = await setup();
   const { post, get } = await t.process();
   await post("grants", "key-1", later);
   await passTime(t.db);
   const renewing = await t.db.connect();
   await renewing.query(`begin; update entitlements set expires_at = now() + interval '1 day', version = version + 1`);
-  expect(await expireEntitlements(t.db, 10)).toBe(0); // and does not wait for it
+  expect(await expireEntitlements(t.db, 10)).toBe(0); // without waiting for the lock
   await renewing.query("commit");
   renewing.release();
   expect(await expireEntitlements(t.db, 10)).toBe(0);
@@ -99,7 +99,7 @@ test("a grant that renews before the end is told wins, also one that is not comm
   expect((await t.rows()).events).toBe(1);
 });
 
-test("what has passed cannot be granted, but its replay is answered as it was", async () => {
+test("a grant with an end in the past is rejected, but its replay is not", async () => {
   await using t = await setup();
   const { post, batch } = await t.process();
   const past = { ...body, expires_at: "2020-01-01T00:00:00Z" };
@@ -111,7 +111,7 @@ test("what has passed cannot be granted, but its replay is answered as it was", 
     { status: 201, body: { version: 1 } },
   ]);
   expect(await t.rows()).toEqual({ entitlements: 1, events: 1, audit: 1, keys: 1 });
-  // The same request, stored when its time was still to come.
+  // The same request, stored before its end time.
   await t.db.query(
     `insert into idempotency_keys select scope, 'key-1', $1, response_status, response_content_type, response_body, created_at, expires_at
        from idempotency_keys`,
@@ -121,14 +121,14 @@ test("what has passed cannot be granted, but its replay is answered as it was", 
   expect([replayed.statusCode, replayed.headers["idempotency-replayed"]]).toEqual([201, "true"]);
 });
 
-test("times that cannot be kept are refused by name, and every offset is understood", async () => {
+test("times that cannot be stored are rejected, and all offsets are accepted", async () => {
   await using t = await setup();
   const { post } = await t.process();
   const bad = ["tomorrow", "2999-02-30T00:00:00Z", "0000-01-01T00:00:00Z", "9999-12-31T23:59:59Z", "2999-12-31", 7, ""];
   for (const expires_at of [...bad, "2999-12-31T23:59:60Z", "2999-01-01T00:00:00", "2999-01-01 00:00:00Z"]) {
-    const answer = await post("grants", "key-1", { ...body, expires_at });
-    expect([expires_at, answer.statusCode]).toEqual([expires_at, 400]);
-    expect(answer.json().errors[0].field).toBe("body.expires_at");
+    const response = await post("grants", "key-1", { ...body, expires_at });
+    expect([expires_at, response.statusCode]).toEqual([expires_at, 400]);
+    expect(response.json().errors[0].field).toBe("body.expires_at");
   }
   expect((await post("revokes", "key-1", later)).statusCode).toBe(400);
   expect(await t.rows()).toEqual({ entitlements: 0, events: 0, audit: 0, keys: 0 });
@@ -136,7 +136,7 @@ test("times that cannot be kept are refused by name, and every offset is underst
   expect(farOff.json().expires_at).toBe("2998-12-31T00:01:00.123000Z");
 });
 
-test("the search for what has run out is an index probe", async () => {
+test("the search for expired entitlements is an index scan", async () => {
   await using t = await setup();
   const { rows } = await t.db.query(
     `explain select ctid from entitlements where status = 'ACTIVE' and expires_at <= now() order by expires_at limit 9 for update skip locked`,

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { parseSecret, signatureHeaders } from "./signature.ts";
 
-test("the signature is the specification's own, to the letter", () => {
+test("the signature matches the example of the specification", () => {
   const secret = parseSecret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw");
   if (!secret) throw new Error("the specification's secret was refused");
   const signed = { id: "msg_p5jXN8AQM9LWM0D4loKWxJek", timestamp: 1_614_265_330, body: '{"test": 2432232314}' };
