@@ -1,5 +1,5 @@
 /**
- * Actions of one user on another, or on themself. The actor's permission is checked inside the transaction. The change, its
+ * Actions of one user on another, or on themselves. The actor's permission is checked inside the transaction. The change, its
  * audit row and its event commit together; an action that changes nothing writes nothing.
  */
 import { problems } from "@todoke/http";

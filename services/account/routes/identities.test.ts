@@ -52,10 +52,10 @@ test("AccountCreated fits the contract", async () => {
   expect(row).toMatchObject({ event_type: "AccountCreated", subject: "account.events", aggregate_key: user_id });
   const event = decodeEvent("AccountCreated", encodeEvent("AccountCreated", row.payload));
   expect(event).toMatchObject({ userId: user_id, version: 1n, eventId: row.event_id });
-  expect(JSON.stringify(row.payload)).not.toMatch(/aki/i); // nothing about the person
+  expect(JSON.stringify(row.payload)).not.toMatch(/aki/i); // no personal data
 });
 
-test("the same subject of another provider is somebody else, and so is somebody with the same e-mail", async () => {
+test("another provider, or another subject with the same e-mail, is another user", async () => {
   await using t = await setup();
   const { resolve } = await t.process();
   const ids = [
@@ -69,21 +69,21 @@ test("the same subject of another provider is somebody else, and so is somebody 
   ).toEqual([]);
 });
 
-test("what a provider says anew is taken over; what it says again, or not at all, writes nothing", async () => {
+test("changed claims are saved, and unchanged or missing ones write nothing", async () => {
   await using t = await setup();
   const { resolve } = await t.process();
   await resolve("aki", { email: "aki@example.com" });
-  const told = (await resolve("aki", { ...claims, email: "AKI@new.example" })).json();
-  expect(told).toMatchObject({ email: "AKI@new.example", display_name: "Aki", locale: "ja-JP", version: 2 });
+  const updated = (await resolve("aki", { ...claims, email: "AKI@new.example" })).json();
+  expect(updated).toMatchObject({ email: "AKI@new.example", display_name: "Aki", locale: "ja-JP", version: 2 });
   const before = await t.rows(`select u.xmin::text, i.xmin::text as of_identity from users u, identities i`);
-  expect((await resolve("aki", { email: "AKI@new.example" })).json()).toEqual(told);
-  expect((await resolve("aki")).json()).toEqual(told);
+  expect((await resolve("aki", { email: "AKI@new.example" })).json()).toEqual(updated);
+  expect((await resolve("aki")).json()).toEqual(updated);
   expect(await t.rows(`select u.xmin::text, i.xmin::text as of_identity from users u, identities i`)).toEqual(before);
-  // The provider's name for somebody who has one here already changes nothing here.
-  expect((await resolve("aki", { display_name: "A. Suzuki" })).json()).toEqual(told);
+  // A name from the provider does not replace the user's own.
+  expect((await resolve("aki", { display_name: "A. Suzuki" })).json()).toEqual(updated);
   expect(await t.rows(`select display_name from identities`)).toEqual([{ display_name: "A. Suzuki" }]);
-  // What it leaves out of its news stays as it was told before.
-  expect((await resolve("aki", { email_verified: false })).json()).toEqual(told);
+  // A claim that is missing stays as it is.
+  expect((await resolve("aki", { email_verified: false })).json()).toEqual(updated);
   expect(await t.rows(`select display_name, locale from identities`)).toEqual([
     { display_name: "A. Suzuki", locale: "ja-JP" },
   ]);
