@@ -3,16 +3,12 @@ import { encodeOutboxEvent } from "@todoke/contracts";
 import { outboxRoutes, service } from "@todoke/http";
 import { deadOutboxEvents, outboxTable, relay } from "@todoke/kernel/outbox";
 import { keepClean, retentionOf } from "@todoke/kernel/retention";
-import { createChangeBatcher } from "./commands/change-batcher.ts";
-import { changeEntitlements } from "./commands/change-entitlements.ts";
-import { checkEntitlement } from "./commands/check-entitlement.ts";
-import { grantEntitlement } from "./commands/grant-entitlement.ts";
-import { revokeEntitlement } from "./commands/revoke-entitlement.ts";
+import { createCommands } from "./commands/index.ts";
 import { readSettings } from "./config.ts";
 import { batchRoute } from "./routes/batch.ts";
 import { entitlementRoutes } from "./routes/entitlements.ts";
 import { userEntitlementRoutes } from "./routes/user-entitlements.ts";
-import { countCommands, outboxTelemetry } from "./telemetry.ts";
+import { outboxTelemetry } from "./telemetry.ts";
 import { startExpiry } from "./workers/expiry.ts";
 import { startPartitionMaintenance } from "./workers/partition-maintenance.ts";
 
@@ -43,18 +39,7 @@ export const { configFaults, dead, migrate, start } = service({
       use(relay({ ...about, wakeups, topic, onError, onPublished: outboxTelemetry.tellPublished })).start();
     }
     if (does("api")) {
-      const submit = createChangeBatcher(db, wakeRelay);
-      const commands = {
-        grantEntitlement: countCommands("grant", grantEntitlement(submit)),
-        revokeEntitlement: countCommands("revoke", revokeEntitlement(submit)),
-      };
-      const deps = {
-        db,
-        authenticate,
-        ...commands,
-        changeEntitlements: changeEntitlements(commands),
-        checkEntitlement: checkEntitlement(db),
-      };
+      const deps = { db, authenticate, ...createCommands(db, wakeRelay) };
       entitlementRoutes(app, deps);
       batchRoute(app, deps);
       userEntitlementRoutes(app, deps);

@@ -4,11 +4,7 @@ import { bearerAuthentication, buildHttpApp, fixedKeys, tokenVerifier } from "@t
 import { type Db, transaction } from "@todoke/kernel/db";
 import { kernelMigrations } from "@todoke/kernel/migrations";
 import { patient, testDatabase } from "@todoke/kernel/testing";
-import { createChangeBatcher } from "./commands/change-batcher.ts";
-import { changeEntitlements } from "./commands/change-entitlements.ts";
-import { checkEntitlement } from "./commands/check-entitlement.ts";
-import { grantEntitlement } from "./commands/grant-entitlement.ts";
-import { revokeEntitlement } from "./commands/revoke-entitlement.ts";
+import { createCommands } from "./commands/index.ts";
 import { batchRoute } from "./routes/batch.ts";
 import { entitlementRoutes } from "./routes/entitlements.ts";
 import { userEntitlementRoutes } from "./routes/user-entitlements.ts";
@@ -35,15 +31,7 @@ export async function setup() {
     const app = await buildHttpApp({ title: "entitlement", version: "0", log: { level: "silent" } });
     const tokenBearer = tokenVerifier({ audience: "entitlement", keys: [] });
     const authenticate = bearerAuthentication({ keyHolder: fixedKeys(keys), tokenBearer });
-    const submit = createChangeBatcher(db, () => {});
-    const commands = { grantEntitlement: grantEntitlement(submit), revokeEntitlement: revokeEntitlement(submit) };
-    const deps = {
-      db,
-      authenticate,
-      ...commands,
-      changeEntitlements: changeEntitlements(commands),
-      checkEntitlement: checkEntitlement(db),
-    };
+    const deps = { db, authenticate, ...createCommands(db, () => {}) };
     entitlementRoutes(app, deps);
     batchRoute(app, deps);
     userEntitlementRoutes(app, deps);

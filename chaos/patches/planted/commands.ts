@@ -8,6 +8,7 @@ const batcher = "services/entitlement/commands/change-batcher.ts";
 const store = "services/entitlement/store/change-entitlements.ts";
 const commandSql = "packages/kernel/idempotency/command-sql.ts";
 const main = "services/entitlement/main.ts";
+const commandsIndex = "services/entitlement/commands/index.ts";
 
 const results = "return rows.map(({ ordinal: _, ...result }) => result as CommandResult<Refusal>);";
 const runChange = "  change.run(db, rows);";
@@ -116,10 +117,16 @@ async function changeThenPublish(db: Db, rows: readonly ChangeRow[]) {
     const publish = (events: { eventType: string; payload: string }[]) =>
       bus.publish(events.map((event) => ({ ...event, payload: encodeOutboxEvent(event) })) as never);`,
       },
+      { file: main, find: "createCommands(db, wakeRelay)", replace: "createCommands(db, wakeRelay, publish)" },
       {
-        file: main,
-        find: "createChangeBatcher(db, wakeRelay)",
-        replace: "createChangeBatcher(db, wakeRelay, publish)",
+        file: commandsIndex,
+        find: "createCommands(db: Db, onCommitted: () => void) {",
+        replace: "createCommands(db: Db, onCommitted: () => void, publish: unknown) {",
+      },
+      {
+        file: commandsIndex,
+        find: "createChangeBatcher(db, onCommitted)",
+        replace: "createChangeBatcher(db, onCommitted, publish)",
       },
       {
         file: batcher,

@@ -1,11 +1,8 @@
 /** Parts of requests that several routes read. */
 import { type Principal, problems } from "@todoke/http";
 
-/**
- * The path of an action on a user: /admin/users/{user_id}:suspend. The pattern ends the id before the colon; without it
- * the router would read the id and the action as one parameter.
- */
-export const actionPath = (prefix: string, action: string): string => `${prefix}/:user_id([^/:]+)::${action}`;
+/** The access rule of routes for the user and for admins. */
+export const ownOrAdmin = { user: "own", admin: true } as const;
 
 /** The id of the calling user. Access rules already require a user; a route without such a rule is rejected here. */
 export function requireActorId({ principal }: { readonly principal: Principal | undefined }): string {

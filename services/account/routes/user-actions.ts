@@ -1,9 +1,9 @@
-/** Actions of admins on users. Each is applied once per key; the audit has its reason. */
+/** Actions on users: deletion by the user or an admin, all others by admins. Each is applied once per key and audited. */
 import { type HttpApp, IdempotencyHeaders, idempotencyKey, ProblemView, requires, sendAnswer } from "@todoke/http";
 import type { Answer } from "@todoke/kernel/idempotency";
 import type { UserActionRequest } from "../commands/user-actions.ts";
 import type { Deps } from "../deps.ts";
-import { actionPath, requireActorId } from "./request.ts";
+import { ownOrAdmin, requireActorId } from "./request.ts";
 import { OneUser, ReasonBody, RoleBody, SuspendBody, UserView } from "./schemas.ts";
 
 interface UserActionRoute {
@@ -12,14 +12,18 @@ interface UserActionRoute {
   readonly description: string;
   readonly body: typeof SuspendBody | typeof ReasonBody | typeof RoleBody;
   readonly command: (request: UserActionRequest) => Promise<Answer>;
+  readonly allowed?: typeof ownOrAdmin;
 }
 
+// The pattern ends the id before the colon; without it the router would read the id and the action as one parameter.
+const user = "/:user_id([^/:]+)";
+
 export function userActionRoutes(app: HttpApp, deps: Deps): void {
-  const route = (action: string, { body, command, ...texts }: UserActionRoute) =>
+  const route = (path: string, { body, command, allowed, ...texts }: UserActionRoute) =>
     app.post(
-      actionPath("/admin/users", action),
+      path,
       {
-        ...requires(deps.authenticate, { admin: true }),
+        ...requires(deps.authenticate, allowed ?? { admin: true }),
         schema: {
           ...texts,
           params: OneUser,
@@ -38,7 +42,15 @@ export function userActionRoutes(app: HttpApp, deps: Deps): void {
         return sendAnswer(reply, response);
       },
     );
-  route("suspend", {
+  route(`/users${user}::delete`, {
+    operationId: "deleteUser",
+    summary: "Delete a user.",
+    description: "Erases all personal data. The id remains and is not used again.",
+    body: ReasonBody,
+    command: deps.deleteUser,
+    allowed: ownOrAdmin,
+  });
+  route(`/admin/users${user}::suspend`, {
     operationId: "suspendUser",
     summary: "Suspend a user.",
     description:
@@ -46,21 +58,21 @@ export function userActionRoutes(app: HttpApp, deps: Deps): void {
     body: SuspendBody,
     command: deps.suspendUser,
   });
-  route("reinstate", {
+  route(`/admin/users${user}::reinstate`, {
     operationId: "reinstateUser",
     summary: "Reinstate a user.",
     description: "Ends the suspension. A user who is not suspended stays unchanged.",
     body: ReasonBody,
     command: deps.reinstateUser,
   });
-  route("grant-role", {
+  route(`/admin/users${user}::grant-role`, {
     operationId: "grantRole",
     summary: "Make a user an admin.",
     description: "A user who is an admin already stays unchanged.",
     body: RoleBody,
     command: deps.grantRole,
   });
-  route("revoke-role", {
+  route(`/admin/users${user}::revoke-role`, {
     operationId: "revokeRole",
     summary: "Revoke the admin role of a user.",
     description: "The last active admin cannot give up the role.",

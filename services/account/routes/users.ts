@@ -1,32 +1,18 @@
-/** One user: read, update, export, delete. For the user and for admins. */
-import {
-  cursorOf,
-  type HttpApp,
-  IdempotencyHeaders,
-  idempotencyKey,
-  NextCursor,
-  PageQuery,
-  ProblemView,
-  page,
-  requires,
-  sendAnswer,
-} from "@todoke/http";
+/** One user: read, update, export. For the user and for admins. */
+import { cursorOf, type HttpApp, NextCursor, PageQuery, ProblemView, page, requires } from "@todoke/http";
 import { Type } from "typebox";
 import type { Deps } from "../deps.ts";
 import { ifMatchMissing, userNotFound } from "../problems.ts";
 import { canonicalLocale } from "../profile/profile.ts";
 import { selectAudit } from "../store/audit.ts";
 import { selectExport } from "../store/export.ts";
-import { actionPath, auditCursor, invalidField, requireActorId } from "./request.ts";
-import { ExportView, IfMatchHeaders, OneUser, type Profile, ProfileBody, ReasonBody, UserView } from "./schemas.ts";
-
-const ownOrAdmin = { user: "own", admin: true } as const;
+import { auditCursor, invalidField, ownOrAdmin, requireActorId } from "./request.ts";
+import { ExportView, IfMatchHeaders, OneUser, type Profile, ProfileBody, UserView } from "./schemas.ts";
 
 export function userRoutes(app: HttpApp, deps: Deps): void {
   getRoute(app, deps);
   updateRoute(app, deps);
   exportRoute(app, deps);
-  deleteRoute(app, deps);
 }
 
 const formatEtag = ({ version }: { readonly version: number }) => `"${version}"`;
@@ -125,33 +111,6 @@ function exportRoute(app: HttpApp, { authenticate, db }: Deps): void {
         name: (row) => String(row.audit_id),
       });
       return { ...exported, audit: rows, ...next };
-    },
-  );
-}
-
-function deleteRoute(app: HttpApp, { authenticate, deleteUser }: Deps): void {
-  app.post(
-    actionPath("/users", "delete"),
-    {
-      ...requires(authenticate, ownOrAdmin),
-      schema: {
-        operationId: "deleteUser",
-        summary: "Delete a user.",
-        description: "Erases all personal data. The id remains and is not used again.",
-        params: OneUser,
-        headers: IdempotencyHeaders,
-        body: ReasonBody,
-        response: { 200: UserView, 404: ProblemView },
-      },
-    },
-    async (request, reply) => {
-      const response = await deleteUser({
-        key: idempotencyKey(request, request.caller),
-        actorId: requireActorId(request),
-        userId: request.params.user_id,
-        ...request.body,
-      });
-      return sendAnswer(reply, response);
     },
   );
 }

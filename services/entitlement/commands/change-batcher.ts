@@ -28,7 +28,6 @@ export type SubmitChange = (request: ChangeRequest, change: Change) => Promise<A
 // One batch runs while another waits for the disk: a sixth more throughput than with one.
 const concurrency = 3;
 
-/** `onCommitted` is called after every batch that wrote events; it wakes the relay. */
 export function createChangeBatcher(db: Db, onCommitted: () => void): SubmitChange {
   const submit = gather<ChangeRow, Answer>({
     lanes: concurrency,

@@ -1,5 +1,4 @@
 /** Lets a user use a product, until `expires_at` or without an end. */
-import type { Answer } from "@todoke/kernel/idempotency";
 import type { ChangeRequest, SubmitChange } from "./change-batcher.ts";
 
 export interface GrantRequest extends ChangeRequest {
@@ -7,10 +6,8 @@ export interface GrantRequest extends ChangeRequest {
   readonly expires_at?: string;
 }
 
-export type GrantEntitlement = (request: GrantRequest) => Promise<Answer>;
-
-export function grantEntitlement(submit: SubmitChange): GrantEntitlement {
-  return (request) =>
+export function grantEntitlement(submit: SubmitChange) {
+  return (request: GrantRequest) =>
     submit(request, {
       status: "ACTIVE",
       event_type: "EntitlementGranted",
