@@ -35,7 +35,7 @@ const point = (name: string, meaning: string, ...places: readonly ((name: string
   return { name, where: patches.map((patch) => patch.file).join(", "), meaning, patches };
 };
 
-const command = "services/entitlement/commands/change-batcher.ts";
+const command = "services/entitlement/commands/create-change-batcher.ts";
 const transaction = "packages/kernel/db/transaction.ts";
 const gather = "packages/kernel/gather/index.ts";
 const worker = "packages/kernel/worker/index.ts";

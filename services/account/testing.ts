@@ -5,7 +5,7 @@ import type { Db } from "@todoke/kernel/db";
 import { kernelMigrations } from "@todoke/kernel/migrations";
 import { openOutbox } from "@todoke/kernel/outbox";
 import { patient, testDatabase } from "@todoke/kernel/testing";
-import { createCommands } from "./commands/index.ts";
+import { createCommands } from "./deps.ts";
 import { accountRoutes } from "./routes/index.ts";
 import type { UserView } from "./store/users.ts";
 

@@ -1,9 +1,24 @@
 /** What the routes need from outside. */
 import type { Authenticate } from "@todoke/http";
 import type { Db } from "@todoke/kernel/db";
-import type { Commands } from "./commands/index.ts";
+import { changeEntitlements } from "./commands/change-entitlements.ts";
+import { checkEntitlement } from "./commands/check-entitlement.ts";
+import { createChangeBatcher } from "./commands/create-change-batcher.ts";
+import { grantEntitlement } from "./commands/grant-entitlement.ts";
+import { revokeEntitlement } from "./commands/revoke-entitlement.ts";
+import { countCommands } from "./telemetry.ts";
 
-export interface Deps extends Commands {
+/** `onCommitted` is called after every batch that wrote events; it wakes the relay. */
+export function createCommands(db: Db, onCommitted: () => void) {
+  const submit = createChangeBatcher(db, onCommitted);
+  const commands = {
+    grantEntitlement: countCommands("grant", grantEntitlement(submit)),
+    revokeEntitlement: countCommands("revoke", revokeEntitlement(submit)),
+  };
+  return { ...commands, changeEntitlements: changeEntitlements(commands), checkEntitlement: checkEntitlement(db) };
+}
+
+export interface Deps extends ReturnType<typeof createCommands> {
   readonly db: Db;
   readonly authenticate: Authenticate;
 }

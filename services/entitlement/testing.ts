@@ -4,7 +4,7 @@ import { bearerAuthentication, buildHttpApp, fixedKeys, tokenVerifier } from "@t
 import { type Db, transaction } from "@todoke/kernel/db";
 import { kernelMigrations } from "@todoke/kernel/migrations";
 import { patient, testDatabase } from "@todoke/kernel/testing";
-import { createCommands } from "./commands/index.ts";
+import { createCommands } from "./deps.ts";
 import { batchRoute } from "./routes/batch.ts";
 import { entitlementRoutes } from "./routes/entitlements.ts";
 import { userEntitlementRoutes } from "./routes/user-entitlements.ts";

@@ -4,11 +4,11 @@ import { deadly, type Planted, repeatedly, slow } from "./defect.ts";
 
 const edge = "packages/http/idempotency.ts";
 const batch = "services/entitlement/routes/batch.ts";
-const batcher = "services/entitlement/commands/change-batcher.ts";
+const batcher = "services/entitlement/commands/create-change-batcher.ts";
 const store = "services/entitlement/store/change-entitlements.ts";
 const commandSql = "packages/kernel/idempotency/command-sql.ts";
 const main = "services/entitlement/main.ts";
-const commandsIndex = "services/entitlement/commands/index.ts";
+const deps = "services/entitlement/deps.ts";
 
 const results = "return rows.map(({ ordinal: _, ...result }) => result as CommandResult<Refusal>);";
 const runChange = "  change.run(db, rows);";
@@ -119,12 +119,12 @@ async function changeThenPublish(db: Db, rows: readonly ChangeRow[]) {
       },
       { file: main, find: "createCommands(db, wakeRelay)", replace: "createCommands(db, wakeRelay, publish)" },
       {
-        file: commandsIndex,
+        file: deps,
         find: "createCommands(db: Db, onCommitted: () => void) {",
         replace: "createCommands(db: Db, onCommitted: () => void, publish: unknown) {",
       },
       {
-        file: commandsIndex,
+        file: deps,
         find: "createChangeBatcher(db, onCommitted)",
         replace: "createChangeBatcher(db, onCommitted, publish)",
       },

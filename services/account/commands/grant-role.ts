@@ -1,6 +1,6 @@
 /** Makes a user an admin. The role USER cannot be granted: every account has it. */
 import { insertAdminRole } from "../store/change-users.ts";
-import { runUserAction, type UserActionDeps, type UserActionRequest } from "./user-actions.ts";
+import { runUserAction, type UserActionDeps, type UserActionRequest } from "./run-user-action.ts";
 
 export const grantRole = (deps: UserActionDeps) => (request: UserActionRequest) =>
   runUserAction(deps, request, {

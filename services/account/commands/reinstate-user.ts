@@ -1,6 +1,6 @@
 /** Ends a suspension. */
 import { reinstate } from "../store/change-users.ts";
-import { runUserAction, type UserActionDeps, type UserActionRequest } from "./user-actions.ts";
+import { runUserAction, type UserActionDeps, type UserActionRequest } from "./run-user-action.ts";
 
 export const reinstateUser = (deps: UserActionDeps) => (request: UserActionRequest) =>
   runUserAction(deps, request, {

@@ -20,7 +20,7 @@ import {
 } from "../store/identities.ts";
 import { lockUsers, type UserView } from "../store/users.ts";
 import { recordChange } from "./record-change.ts";
-import type { UserActionDeps } from "./user-actions.ts";
+import type { UserActionDeps } from "./run-user-action.ts";
 
 export interface ResolveRequest extends IdentityName {
   readonly claims: Claims;

@@ -2,7 +2,7 @@
 import { lastAdmin } from "../problems.ts";
 import { deleteAdminRole } from "../store/change-users.ts";
 import { isLastAdmin } from "../store/users.ts";
-import { runUserAction, type UserActionDeps, type UserActionRequest } from "./user-actions.ts";
+import { runUserAction, type UserActionDeps, type UserActionRequest } from "./run-user-action.ts";
 
 export const revokeRole = (deps: UserActionDeps) => (request: UserActionRequest) =>
   runUserAction(deps, request, {

@@ -1,7 +1,7 @@
 /** Suspends a user until a time, or until an admin reinstates them. Suspending again replaces the reason and the end. */
 import { ownSuspension, suspensionEndInThePast } from "../problems.ts";
 import { suspend } from "../store/change-users.ts";
-import { runUserAction, type UserActionDeps, type UserActionRequest } from "./user-actions.ts";
+import { runUserAction, type UserActionDeps, type UserActionRequest } from "./run-user-action.ts";
 
 export interface SuspendUserRequest extends UserActionRequest {
   /** RFC 3339. */

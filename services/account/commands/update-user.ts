@@ -3,7 +3,7 @@ import { transaction } from "@todoke/kernel/db";
 import { versionMismatch } from "../problems.ts";
 import { type ProfileChange, updateProfile } from "../store/change-users.ts";
 import type { UserView } from "../store/users.ts";
-import { applyUserAction, type UserActionDeps } from "./user-actions.ts";
+import { applyUserAction, type UserActionDeps } from "./run-user-action.ts";
 
 export interface UpdateUserRequest {
   readonly actorId: string;

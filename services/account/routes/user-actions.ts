@@ -1,7 +1,7 @@
 /** Actions on users: deletion by the user or an admin, all others by admins. Each is applied once per key and audited. */
 import { type HttpApp, IdempotencyHeaders, idempotencyKey, ProblemView, requires, sendAnswer } from "@todoke/http";
 import type { Answer } from "@todoke/kernel/idempotency";
-import type { UserActionRequest } from "../commands/user-actions.ts";
+import type { UserActionRequest } from "../commands/run-user-action.ts";
 import type { Deps } from "../deps.ts";
 import { ownOrAdmin, requireActorId } from "./request.ts";
 import { OneUser, ReasonBody, RoleBody, SuspendBody, UserView } from "./schemas.ts";

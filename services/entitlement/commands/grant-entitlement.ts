@@ -1,5 +1,5 @@
 /** Lets a user use a product, until `expires_at` or without an end. */
-import type { ChangeRequest, SubmitChange } from "./change-batcher.ts";
+import type { ChangeRequest, SubmitChange } from "./create-change-batcher.ts";
 
 export interface GrantRequest extends ChangeRequest {
   /** RFC 3339, stored to the millisecond. Without it the grant does not expire. */

@@ -1,5 +1,5 @@
 /** Takes a product back from a user. */
-import type { ChangeRequest, SubmitChange } from "./change-batcher.ts";
+import type { ChangeRequest, SubmitChange } from "./create-change-batcher.ts";
 
 export function revokeEntitlement(submit: SubmitChange) {
   return (request: ChangeRequest) =>
