@@ -1,5 +1,5 @@
 /** The settings that only this service has. */
-import type { Env } from "@todoke/http";
+import type { Env } from "@todoke/service";
 import type { IdentityName } from "./store/identities.ts";
 
 export interface Settings {

@@ -2,8 +2,6 @@
 import { outboxMetrics } from "@todoke/kernel/outbox";
 import { inSpan, type MetricCatalogue, metersOf, resultOf } from "@todoke/kernel/telemetry";
 
-export const outboxTelemetry = outboxMetrics("entitlement");
-
 export const metricCatalogue = {
   "entitlement.command.total": {
     kind: "counter",
@@ -12,7 +10,7 @@ export const metricCatalogue = {
       "Commands by result: applied, replayed, conflict, refused (a retry cannot succeed), unknown (the COMMIT was lost), failed",
     attributes: ["action", "result"],
   },
-  ...outboxTelemetry.catalogue,
+  ...outboxMetrics("entitlement").catalogue,
 } as const satisfies MetricCatalogue;
 
 export const spanNames = {

@@ -7,18 +7,15 @@ test("deerrors: log sender, 30 days for sent notifications, 14 for processed eve
   const errors: string[] = [];
   expect(readSettings({}, errors)).toMatchObject({
     sender: { kind: "log" },
-    keep: { sentMs: 30 * dayMs, processedMs: 14 * dayMs },
+    sentKeepMs: 30 * dayMs,
   });
   expect(errors).toEqual([]);
 });
 
-test("inbox retention that is too short is reported with all other errors", () => {
+test("a retention that is not a number of days is a settings error", () => {
   const errors: string[] = [];
-  readSettings({ NOTIFICATION_PROCESSED_KEEP_DAYS: "13", NOTIFICATION_KEEP_DAYS: "0" }, errors);
-  expect(errors).toEqual([
-    'NOTIFICATION_KEEP_DAYS is "0" and should be a whole number from 1 to 3650',
-    expect.stringMatching(/^NOTIFICATION_PROCESSED_KEEP_DAYS is too small: .* keep them at least 14 days$/),
-  ]);
+  readSettings({ NOTIFICATION_KEEP_DAYS: "0" }, errors);
+  expect(errors).toEqual(['NOTIFICATION_KEEP_DAYS is "0" and should be a whole number from 1 to 3650']);
 });
 
 const secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";

@@ -1,11 +1,11 @@
 /** The settings that only this service has. */
 import { isIP } from "node:net";
 import { events, isEventType } from "@todoke/contracts";
-import { type Env, readProcessedKeepMs, wholeNumbers } from "@todoke/http";
+import { type Env, integerReader } from "@todoke/service";
 import { isPublicAddress } from "./senders/public-address.ts";
 import { parseSecret } from "./senders/signature.ts";
 
-type SenderSettings =
+export type SenderSettings =
   | { readonly kind: "log" }
   | {
       readonly kind: "webhook";
@@ -20,22 +20,19 @@ export interface Settings {
   readonly sender: SenderSettings;
   /** The largest number of open streams in this process. */
   readonly streamsMax: number;
-  readonly keep: {
-    readonly sentMs: number;
-    readonly processedMs: number;
-  };
+  /** How long SENT notifications and redriven dead letters are kept. */
+  readonly sentKeepMs: number;
 }
 
 const eventTypes = Object.keys(events);
 const dayMs = 24 * 60 * 60 * 1_000;
 
 export function readSettings(env: Env, errors: string[]): Settings {
-  const integer = wholeNumbers(env, errors);
-  const sentMs = integer("NOTIFICATION_KEEP_DAYS", 30, [1, 3_650]) * dayMs;
-  const processedMs = readProcessedKeepMs("notification", env, errors);
+  const integer = integerReader(env, errors);
+  const sentKeepMs = integer("NOTIFICATION_KEEP_DAYS", 30, [1, 3_650]) * dayMs;
   const sender = readSender(env, errors);
   const streamsMax = integer("NOTIFICATION_STREAMS_MAX", 2_000, [1, 100_000]);
-  return { sender, streamsMax, keep: { sentMs, processedMs } };
+  return { sender, streamsMax, sentKeepMs };
 }
 
 function readSender(env: Env, errors: string[]): SenderSettings {

@@ -1,8 +1,9 @@
 /** The metrics and spans that only this service has; docs/telemetry.md lists them. */
 import type { Claims, Settlement } from "@todoke/kernel/claims";
-import type { Db } from "@todoke/kernel/db";
 import { type MetricCatalogue, metersOf, watch } from "@todoke/kernel/telemetry";
-import { selectBacklog } from "./store/backlog.ts";
+import { tableGauges } from "@todoke/service";
+
+export const notificationGauges = tableGauges("notification", "notification");
 
 export const metricCatalogue = {
   "notification.delivery.total": {
@@ -23,24 +24,7 @@ export const metricCatalogue = {
     description: "Notifications dead-lettered to notification_dlq",
     attributes: [],
   },
-  "notification.dlq.current": {
-    kind: "gauge",
-    unit: "{notification}",
-    description: "FAILED notifications that are not redriven",
-    attributes: [],
-  },
-  "notification.backlog.current": {
-    kind: "gauge",
-    unit: "{notification}",
-    description: "Unsent notifications: pending, or processing (claimed by a sender)",
-    attributes: ["status"],
-  },
-  "notification.backlog.age": {
-    kind: "gauge",
-    unit: "s",
-    description: "How long the oldest due notification has been due; 0 if there is none",
-    attributes: [],
-  },
+  ...notificationGauges.catalogue,
   "notification.streams.current": {
     kind: "gauge",
     unit: "{stream}",
@@ -78,24 +62,6 @@ function countSettlement({ outcome }: Settlement): void {
 
 export function recordSent(delaySeconds: number): void {
   observeValue("notification.delivery.e2e.delay", delaySeconds, {});
-}
-
-export function observeBacklog(db: Db, onError: (error: unknown) => void): AsyncDisposable {
-  return watch({
-    scope,
-    catalogue: metricCatalogue,
-    gauges: ["notification.backlog.current", "notification.backlog.age", "notification.dlq.current"],
-    onError,
-    async read() {
-      const { pending, processing, dead, oldestDueMs } = await selectBacklog(db);
-      return [
-        { name: "notification.backlog.current", value: pending, attributes: { status: "pending" } },
-        { name: "notification.backlog.current", value: processing, attributes: { status: "processing" } },
-        { name: "notification.backlog.age", value: oldestDueMs / 1_000 },
-        { name: "notification.dlq.current", value: dead },
-      ] as const;
-    },
-  });
 }
 
 export function observeStreams(streams: { readonly size: number }): AsyncDisposable {

@@ -5,7 +5,7 @@ import { transaction } from "@todoke/kernel/db";
 import { kernelMigrations } from "@todoke/kernel/migrations";
 import { fixedId, patient, testDatabase } from "@todoke/kernel/testing";
 import { done } from "@todoke/kernel/worker";
-import type { Send } from "./senders/index.ts";
+import type { Send } from "./senders/send.ts";
 import { insertNotifications, type NotificationRow } from "./store/notifications.ts";
 import type { Data } from "./templates/templates.ts";
 

@@ -1,5 +1,4 @@
 /** Schemas that several routes share. */
-import { RedriveView } from "@todoke/http";
 import { type TSchema, Type } from "typebox";
 import type { Data } from "../templates/templates.ts";
 
@@ -25,8 +24,4 @@ export const Limit = Type.Optional(Type.Integer({ minimum: 1, maximum: 100 }));
 export const DlqId = Type.String({ pattern: "^[1-9][0-9]{0,17}$", examples: ["17"] });
 /** The cursor of a user inbox, as the store writes it: microseconds since 1970, a point, the id. */
 export const inboxCursor = { parts: ["epochMicros", "uuid"], separator: "." } as const;
-export const RedrivenView = Type.Object({
-  redriven: Type.Boolean({ description: "False: somebody had done so before, and nothing was done now." }),
-});
-export const Redrives = Type.Array(RedriveView, { description: "Who had it tried again, newest first; the last 20." });
 export const Nullable = <View extends TSchema>(view: View) => Type.Union([view, Type.Null()]);

@@ -1,16 +1,20 @@
-/** The port of a notification channel. */
-import type { Outcome } from "@todoke/kernel/worker";
-import type { Notification } from "../store/notifications.ts";
+/** Chooses the notification channel that the settings name. A new channel is a file here and a kind of `SenderSettings`. */
+import { type Backoff, defaultSettings } from "@todoke/kernel/worker";
+import type { SenderSettings } from "../config.ts";
+import { type Log, logSender } from "./log.ts";
+import type { Send } from "./send.ts";
+import { webhookSenders } from "./webhook.ts";
 
-interface Attempt {
-  /** 1 for the first. */
-  readonly attempt: number;
-  /** Aborts when the lease is lost or the service stops: the outcome no longer matters. */
-  readonly signal: AbortSignal;
+export interface SenderContext {
+  readonly log: Log;
+  readonly backoff: Backoff;
+  /** How many notifications the worker sends at once. */
+  readonly concurrency?: number;
 }
 
-/**
- * Returns "done" once the receiver has the notification, "dead" if it never will, and "release" if nothing can be sent now.
- * An error is retried with backoff. It may be called more than once for one notification, with the same id.
- */
-export type Send = (notification: Notification, attempt: Attempt) => Promise<Outcome>;
+export function createSender(
+  sender: SenderSettings,
+  { log, backoff, concurrency = defaultSettings.concurrency }: SenderContext,
+): Send {
+  return sender.kind === "webhook" ? webhookSenders({ ...sender, backoff, concurrency }) : logSender(log);
+}

@@ -6,7 +6,7 @@ import { type CircuitBreaker, circuitBreaker } from "@todoke/http";
 import { type Backoff, backoffMs, dead, done, type Outcome, release, retry } from "@todoke/kernel/worker";
 import type { Notification } from "../store/notifications.ts";
 import { httpPost, type PostResponse, type Resolve } from "./http-post.ts";
-import type { Send } from "./index.ts";
+import type { Send } from "./send.ts";
 import { signatureHeaders } from "./signature.ts";
 
 /** The options of one receiver. */

@@ -1,9 +1,9 @@
 import { removeFinished } from "@todoke/kernel/retention";
 import { fixedId, until } from "@todoke/kernel/testing";
 import { dead, done, release } from "@todoke/kernel/worker";
+import { redriveDeadLetter } from "@todoke/service";
 import { expect, test } from "vitest";
-import { redrive } from "../commands/redrive.ts";
-import type { Send } from "../senders/index.ts";
+import type { Send } from "../senders/send.ts";
 import { deadNotifications, redrivenNotifications } from "../store/dead-notifications.ts";
 import { notifications, sentNotifications } from "../store/notifications.ts";
 import { failingSender, setup } from "../testing.ts";
@@ -59,8 +59,12 @@ test("a redrive resets the attempts once, and another failure reopens the dead l
   failing.fail(6);
   await using sender = notificationSender({ db: t.db, send: failing.send, settings });
   const woken: string[] = [];
-  const again = redrive({ db: t.db, dead: deadNotifications, wake: () => woken.push("woken") });
-  const redriven = (n: number) => again(fixedId(n), { by: "aki", reason: "fixed" });
+  const redrive = redriveDeadLetter({
+    db: t.db,
+    deadLetters: deadNotifications,
+    onRedriven: () => woken.push("woken"),
+  });
+  const redriven = (n: number) => redrive(fixedId(n), { by: "aki", reason: "fixed" });
   for (let n = 1; n <= 3; n++) await sender.runOnce();
   const both = await Promise.all([redriven(1), redriven(1)]);
   expect(both.filter(({ redriven }) => redriven)).toHaveLength(1);

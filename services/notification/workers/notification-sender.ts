@@ -12,7 +12,7 @@ import {
   type WorkerOptions,
   worker,
 } from "@todoke/kernel/worker";
-import type { Send } from "../senders/index.ts";
+import type { Send } from "../senders/send.ts";
 import { type Notification, notifications } from "../store/notifications.ts";
 import { countSettlements, recordSent, spanNames } from "../telemetry.ts";
 
