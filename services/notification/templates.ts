@@ -127,7 +127,7 @@ const templates: Templates = {
 };
 
 interface OrderTold {
-  readonly userId: string;
+  readonly userId?: string | undefined;
   readonly orderId: string;
   readonly clientOrderId: string;
   readonly reasonCode?: string;
@@ -135,6 +135,7 @@ interface OrderTold {
 
 /** What the broker said in words stays between those who run the service; the code is the caller's to act on. */
 const tellOrder = ({ userId, orderId, clientOrderId, reasonCode }: OrderTold, text: Text): readonly Telling[] => {
+  if (userId === undefined) return [];
   const data = { order_id: orderId, client_order_id: clientOrderId, ...(reasonCode && { reason_code: reasonCode }) };
   return [{ user_id: userId, text, data }];
 };
