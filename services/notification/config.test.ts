@@ -3,7 +3,7 @@ import { readSettings } from "./config.ts";
 
 const dayMs = 24 * 60 * 60 * 1_000;
 
-test("deerrors: log sender, 30 days for sent notifications, 14 for processed events", () => {
+test("defaults: log sender, 30 days for sent notifications", () => {
   const errors: string[] = [];
   expect(readSettings({}, errors)).toMatchObject({
     sender: { kind: "log" },

@@ -87,6 +87,23 @@ export function accountDelivery(n: number, eventType: string, fields: object = {
   };
 }
 
+/** The delivery of an order that the API-key holder "desk" placed, for a user if one is given. */
+export function orderDelivery(n: number, user_id?: string): Delivery {
+  const [eventId, occurredAt] = [fixedId(n), "2026-01-08T07:10:00.123456Z"];
+  const head = { event_id: eventId, event_type: "OrderAccepted", occurred_at: occurredAt, version: 1 };
+  const order = { order_id: `o_${n}`, client_order_id: `tdk-${n}`, instrument: "BTC-USD", side: "BUY", qty: "0.5" };
+  return {
+    eventId,
+    eventType: "OrderAccepted",
+    subject: "orders.events",
+    aggregateKey: order.client_order_id,
+    occurredAt,
+    headers: {},
+    payload: encodeEvent("OrderAccepted", { ...head, ...order, caller: "desk", ...(user_id && { user_id }) }),
+    redelivered: false,
+  };
+}
+
 /** The delivery of a match; tickets and teams are numbered in the order of the users. */
 export function matchDelivery(n: number, userIds: readonly string[]): Delivery {
   const [eventId, occurredAt] = [fixedId(n), "2026-01-08T07:10:00.123456Z"];

@@ -2,7 +2,7 @@ import type { Envelope } from "@todoke/kernel/bus";
 import { deadEvents, openInbox, redriveDead } from "@todoke/kernel/inbox";
 import { fixedId } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
-import { accountDelivery, delivery, matchDelivery, setup } from "../testing.ts";
+import { accountDelivery, delivery, matchDelivery, orderDelivery, setup } from "../testing.ts";
 import { notify, readEvent } from "./on-event.ts";
 
 const never = new AbortController().signal;
@@ -77,6 +77,16 @@ test("an event of several users creates one notification each, in one commit", a
     { event_id: fixedId(2), user_id: "u_123", data: null },
   ]);
   expect(new Set(rows.map(({ xid }) => xid)).size).toBe(1);
+});
+
+test("an order notifies the user it names, and an order without user_id creates no notification", async () => {
+  await using t = await setupInbox();
+  const outcomes = await t.handle([orderDelivery(1), orderDelivery(2, "u_123")], never);
+  expect(outcomes).toMatchObject([{ kind: "done" }, { kind: "done" }]);
+  expect(await t.rows(`select event_id, user_id, data from notifications`)).toEqual([
+    { event_id: fixedId(2), user_id: "u_123", data: { order_id: "o_2", client_order_id: "tdk-2" } },
+  ]);
+  expect(await t.rows(`select event_id from processed_events`)).toHaveLength(2);
 });
 
 test("a user whom an event lists twice gets one notification", async () => {

@@ -113,6 +113,14 @@ test("point amounts are exact, and the reason of a failed grant is hidden from t
   expect(JSON.stringify(failed)).not.toContain("fire");
 });
 
+test("an order that names no user_id creates no notification for its caller", () => {
+  const types = ["OrderAccepted", "OrderSucceeded", "OrderFailed", "OrderUnresolved"] as const;
+  for (const type of types) {
+    expect(draftsOf(type, { user_id: undefined, caller: "desk" })).toEqual([]);
+    expect(draftsOf(type, { caller: "desk" }).map(({ user_id }) => user_id)).toEqual(["u_123"]);
+  }
+});
+
 test("an order notifies its user with the reason code, without the broker's words", () => {
   const [failed] = draftsOf("OrderFailed");
   expect(failed?.user_id).toBe("u_123");
