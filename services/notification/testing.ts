@@ -5,9 +5,9 @@ import { transaction } from "@todoke/kernel/db";
 import { kernelMigrations } from "@todoke/kernel/migrations";
 import { fixedId, patient, testDatabase } from "@todoke/kernel/testing";
 import { done } from "@todoke/kernel/worker";
+import type { Data } from "./events/templates.ts";
 import type { Send } from "./senders/send.ts";
 import { insertNotifications, type NotificationRow } from "./store/notifications.ts";
-import type { Data } from "./templates/templates.ts";
 
 export { notificationService } from "./main.ts";
 export { InboxClient } from "./stream/testing.ts";

@@ -8,7 +8,6 @@ import { randomUUIDv7 } from "node:crypto";
 import { problems } from "@todoke/http";
 import { type Tx, transaction } from "@todoke/kernel/db";
 import { traceHeaders } from "@todoke/kernel/telemetry";
-import { canonicalLocale, isDisplayName } from "../profile/profile.ts";
 import { insertAdminRole, type ProfileChange, updateProfile } from "../store/change-users.ts";
 import {
   type Claims,
@@ -21,6 +20,7 @@ import {
 import { lockUsers, type UserView } from "../store/users.ts";
 import { recordChange } from "./record-change.ts";
 import type { UserActionDeps } from "./run-user-action.ts";
+import { canonicalLocale, displayNamePattern } from "./update-user.ts";
 
 export interface ResolveRequest extends IdentityName {
   readonly claims: Claims;
@@ -113,13 +113,15 @@ function changedClaims(received: Claims, stored: Claims): Claims {
   );
 }
 
-/** The claims that are valid in a profile. Invalid ones are stored with the identity only. */
+const displayName = new RegExp(displayNamePattern, "u");
+
+/** The claims that a user could set in an update. Others are stored with the identity only. */
 function toProfile({ email, display_name = "", locale = "" }: Claims): Claims {
   // Some providers send en_US.
   const tag = canonicalLocale(locale.replaceAll("_", "-"));
   return {
     ...(email !== undefined && { email }),
-    ...(isDisplayName(display_name) && { display_name }),
+    ...(displayName.test(display_name) && { display_name }),
     ...(tag !== undefined && { locale: tag }),
   };
 }

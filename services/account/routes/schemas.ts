@@ -1,6 +1,6 @@
 /** The schemas of requests and responses; they are the contract. */
 import { type Static, Type } from "typebox";
-import { displayNamePattern } from "../profile/profile.ts";
+import { displayNamePattern } from "../commands/update-user.ts";
 
 export const UserId = Type.String({
   minLength: 1,

@@ -1,9 +1,9 @@
 /** One user: read, update, export. For the user and for admins. */
 import { cursorOf, type HttpApp, NextCursor, PageQuery, ProblemView, page, requires } from "@todoke/http";
 import { Type } from "typebox";
+import { canonicalLocale } from "../commands/update-user.ts";
 import type { Deps } from "../deps.ts";
 import { ifMatchMissing, userNotFound } from "../problems.ts";
-import { canonicalLocale } from "../profile/profile.ts";
 import { selectAudit } from "../store/audit.ts";
 import { selectExport } from "../store/export.ts";
 import { auditCursor, invalidField, ownOrAdmin, requireActorId } from "./request.ts";

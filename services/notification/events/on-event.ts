@@ -8,7 +8,7 @@ import type { Envelope } from "@todoke/kernel/bus";
 import { afterCommit, type Tx } from "@todoke/kernel/db";
 import { traceHeaders } from "@todoke/kernel/telemetry";
 import { insertNotifications, type NotificationRow } from "../store/notifications.ts";
-import { draftsFor } from "../templates/templates.ts";
+import { draftsFor } from "./templates.ts";
 
 export type NewNotification = Omit<NotificationRow, "notification_id">;
 

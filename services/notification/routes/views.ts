@@ -1,6 +1,6 @@
 /** Schemas that several routes share. */
 import { type TSchema, Type } from "typebox";
-import type { Data } from "../templates/templates.ts";
+import type { Data } from "../events/templates.ts";
 
 export const UserId = Type.String({ minLength: 1, maxLength: 128, examples: ["u_123"] });
 // Not the format "uuid", which also allows "urn:uuid:…".

@@ -2,7 +2,7 @@
 import { type Db, type Tx, utcText } from "@todoke/kernel/db";
 import { deadTable } from "@todoke/kernel/dead";
 import type { RetentionPolicy } from "@todoke/kernel/retention";
-import type { Text } from "../templates/templates.ts";
+import type { Text } from "../events/templates.ts";
 import { type InboxEntry, notifications } from "./notifications.ts";
 
 export interface DeadNotification {

@@ -6,7 +6,7 @@
  * inserted before it. The price is that an open transaction that writes, anywhere on the server, delays streams.
  */
 import { type Db, utcText } from "@todoke/kernel/db";
-import type { Data, Text } from "../templates/templates.ts";
+import type { Data, Text } from "../events/templates.ts";
 
 export type Position = string;
 

@@ -2,7 +2,7 @@
 import { claims, tableSql } from "@todoke/kernel/claims";
 import { type Db, type Tx, utcText } from "@todoke/kernel/db";
 import type { RetentionPolicy } from "@todoke/kernel/retention";
-import type { Data, Text } from "../templates/templates.ts";
+import type { Data, Text } from "../events/templates.ts";
 
 /** A notification as a sender gets it. */
 export interface Notification {
