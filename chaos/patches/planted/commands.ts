@@ -207,7 +207,7 @@ async function changeThenPublish(db: Db, rows: readonly ChangeRow[]) {
     patches: [
       {
         file: "services/entitlement/commands/check-entitlement.ts",
-        find: "export const checkEntitlement = (db: Db): CheckEntitlement =>\n  gather",
+        find: "export const checkEntitlement = (db: Db): CheckEntitlement =>",
         replace: `export const checkEntitlement = (db: Db): CheckEntitlement => {
   const known = new Map<string, Entitlement | null>();
   const ask = asking(db);
@@ -220,8 +220,7 @@ async function changeThenPublish(db: Db, rows: readonly ChangeRow[]) {
   };
 };
 
-const asking = (db: Db): CheckEntitlement =>
-  gather`,
+const asking = (db: Db): CheckEntitlement =>`,
       },
     ],
   },
