@@ -15,7 +15,7 @@ export interface NotificationDraft {
   readonly data?: Data;
 }
 
-/** An event without drafts is marked processed and notifies nobody. */
+/** An event without drafts is marked processed and creates no notification. */
 type Templates = { readonly [Type in EventType]: (event: Event<Type>) => readonly NotificationDraft[] };
 
 const templates: Templates = {
@@ -135,7 +135,7 @@ interface OrderEvent {
   readonly reasonCode?: string;
 }
 
-/** An order that names no user notifies nobody. The broker's reason in words is for operators; users get the code. */
+/** An order that names no user creates no notification. The broker's reason in words is for operators; users get the code. */
 const orderDraft = ({ userId, orderId, clientOrderId, reasonCode }: OrderEvent, text: Text) =>
   userId === undefined
     ? []
