@@ -35,13 +35,13 @@ const point = (name: string, meaning: string, ...places: readonly ((name: string
   return { name, where: patches.map((patch) => patch.file).join(", "), meaning, patches };
 };
 
-const command = "services/entitlement/commands/change-entitlement.ts";
+const command = "services/entitlement/commands/create-change-batcher.ts";
 const transaction = "packages/kernel/db/transaction.ts";
 const gather = "packages/kernel/gather/index.ts";
 const worker = "packages/kernel/worker/index.ts";
 const relay = "packages/kernel/outbox/relay.ts";
 const inbox = "packages/kernel/inbox/inbox.ts";
-const deliver = "services/notification/deliver.ts";
+const sender = "services/notification/workers/notification-sender.ts";
 const matchmaking = "services/matchmaking";
 const reservations = "services/points/reservations";
 const [redisQueue, postgresQueue] = [`${matchmaking}/queue/redis`, `${matchmaking}/queue/postgres`];
@@ -86,12 +86,12 @@ const commandPoints: readonly Failpoint[] = [
   point(
     "expiry.ending",
     "what has run out is about to be ended",
-    before("services/entitlement/expiry.ts", "const expired = await expireEntitlements("),
+    before("services/entitlement/workers/expiry.ts", "expired = await expireEntitlements("),
   ),
   point(
     "expiry.ended",
     "the ends are committed with their events; the relay has not been woken",
-    before("services/entitlement/expiry.ts", "if (expired > 0) onCommitted();"),
+    before("services/entitlement/workers/expiry.ts", "if (expired > 0) onCommitted();"),
   ),
 ];
 
@@ -180,14 +180,14 @@ const senderPoints: readonly Failpoint[] = [
   point(
     "sender.sending",
     "a notification is claimed, nothing is sent",
-    before(deliver, "const outcome = await (span ?"),
+    before(sender, "const outcome = await (span ?"),
   ),
   point(
     "sender.posted",
     "the request is sent to the receiver, its answer not read",
-    before("services/notification/senders/http-post.ts", "const response = await answer;"),
+    before("services/notification/senders/http-post.ts", "const response = await responding;"),
   ),
-  point("sender.sent", "the receiver has answered, nothing is settled", before(deliver, 'span?.end("why" in outcome')),
+  point("sender.sent", "the receiver has answered, nothing is settled", before(sender, "span?.end(outcome.kind")),
 ];
 
 /** The end of a transaction that makes matches, `find`, is preceded by the point once everything is written. */

@@ -1,9 +1,9 @@
-/** What the account service is put together from. */
+/** Declares the account service and wires its parts. */
 import { service } from "@todoke/service";
-import { openCommands } from "./commands/index.ts";
 import { readSettings } from "./config.ts";
-import { keepEndingSuspensions } from "./expiry.ts";
+import { createCommands } from "./deps.ts";
 import { accountRoutes } from "./routes/index.ts";
+import { startExpiry } from "./workers/expiry.ts";
 
 export const { configFaults, dead, events, migrate, start } = service({
   name: "account",
@@ -12,9 +12,9 @@ export const { configFaults, dead, events, migrate, start } = service({
   settings: readSettings,
   emits: ["account.events"],
   async build({ settings, hasRole, app, db, outbox, wakeRelay, authenticate, use, onError }) {
-    if (hasRole("maintenance")) use(keepEndingSuspensions(db, { onCommitted: wakeRelay, onError }));
+    if (hasRole("maintenance")) use(startExpiry({ db, outbox, onError }));
     if (hasRole("api")) {
-      const commands = openCommands({ db, outbox, admins: settings.admins, onCommitted: wakeRelay });
+      const commands = createCommands({ db, outbox, admins: settings.admins, onCommitted: wakeRelay });
       accountRoutes(app, { db, authenticate, ...commands });
     }
   },

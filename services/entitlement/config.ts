@@ -2,7 +2,7 @@
 import { type Env, integerReader } from "@todoke/service";
 
 export interface Settings {
-  /** Months of the audit table that are kept. */
+  /** Full months for which the audit is kept. */
   readonly auditKeepMonths: number;
 }
 

@@ -1,14 +1,12 @@
-/** What the entitlement service is put together from. */
+/** Declares the entitlement service and wires its parts. */
 import { service } from "@todoke/service";
-import { changeEntitlement } from "./commands/change-entitlement.ts";
-import { checkEntitlement } from "./commands/check-entitlement.ts";
 import { readSettings } from "./config.ts";
-import { keepExpiring } from "./expiry.ts";
-import { keepAuditMonths } from "./partitions.ts";
+import { createCommands } from "./deps.ts";
 import { batchRoute } from "./routes/batch.ts";
 import { entitlementRoutes } from "./routes/entitlements.ts";
 import { userEntitlementRoutes } from "./routes/user-entitlements.ts";
-import { told } from "./telemetry.ts";
+import { startExpiry } from "./workers/expiry.ts";
+import { startPartitionMaintenance } from "./workers/partition-maintenance.ts";
 
 export const { configFaults, dead, events, migrate, start } = service({
   name: "entitlement",
@@ -20,16 +18,11 @@ export const { configFaults, dead, events, migrate, start } = service({
     if (hasRole("maintenance")) {
       const onDropped = (partitions: readonly string[]) =>
         app.log.info({ partitions }, "old audit partitions were dropped");
-      use(await keepAuditMonths(db, { keepMonths: settings.auditKeepMonths, onError, onDropped }));
-      use(keepExpiring(db, { onCommitted: wakeRelay, onError }));
+      use(await startPartitionMaintenance(db, { keepMonths: settings.auditKeepMonths, onError, onDropped }));
+      use(startExpiry(db, { onCommitted: wakeRelay, onError }));
     }
     if (hasRole("api")) {
-      const deps = {
-        db,
-        authenticate,
-        changeEntitlement: told(changeEntitlement(db, wakeRelay)),
-        checkEntitlement: checkEntitlement(db),
-      };
+      const deps = { db, authenticate, ...createCommands(db, wakeRelay) };
       entitlementRoutes(app, deps);
       batchRoute(app, deps);
       userEntitlementRoutes(app, deps);

@@ -1,24 +1,20 @@
-/** What the notification service is put together from. */
+/** Declares the notification service and wires its parts. */
 import { consumers } from "@todoke/contracts";
-import type { HttpApp } from "@todoke/http";
-import { defaultSettings } from "@todoke/kernel/worker";
-import { service, type WorkerOverrides } from "@todoke/service";
-import { readSettings, type Settings } from "./config.ts";
-import { deliver } from "./deliver.ts";
-import { openLiveInbox } from "./live/live-inbox.ts";
-import { notify, readEvent } from "./on-event.ts";
+import { service } from "@todoke/service";
+import { readSettings } from "./config.ts";
+import { notify, readEvent } from "./events/on-event.ts";
 import { deadNotificationRoutes } from "./routes/dead-notifications.ts";
-import { inboxRoutes } from "./routes/inbox.ts";
+import { debugInboxRoutes } from "./routes/debug-inbox.ts";
 import { userInboxRoutes } from "./routes/user-inbox.ts";
-import type { Send } from "./senders/index.ts";
-import { logSender } from "./senders/log.ts";
-import { webhookSenders } from "./senders/webhook.ts";
+import { createSender } from "./senders/index.ts";
 import { deadNotifications, redrivenNotifications } from "./store/dead-notifications.ts";
 import { notifications, sentNotifications } from "./store/notifications.ts";
-import { notificationGauges, watchStreams } from "./telemetry.ts";
+import { notificationGauges, observeStreams } from "./telemetry.ts";
+import { openInboxStreams } from "./workers/inbox-streams.ts";
+import { notificationSender } from "./workers/notification-sender.ts";
 
-/** Tests pass a sender of their own; the settings choose it otherwise. */
-export const notificationService = (openSender = senderFor) =>
+/** Tests pass a sender of their own. */
+export const notificationService = (openSender = createSender) =>
   service({
     name: "notification",
     port: 8083,
@@ -40,22 +36,17 @@ export const notificationService = (openSender = senderFor) =>
     async build({ settings, workers, hasRole, app, authenticate, debug, db, wakeups, use, onError, topicOf }) {
       const topic = topicOf(notifications.table.table);
       if (hasRole("sender")) {
-        const send = openSender({ ...settings, ...workers.sender }, app);
-        use(deliver({ db, send, wakeups, topic, onError, settings: workers.sender })).start();
+        const send = openSender(settings.sender, { ...workers.sender, log: app.log });
+        use(notificationSender({ db, send, wakeups, topic, onError, settings: workers.sender })).start();
       }
       if (hasRole("api")) {
-        const live = use(openLiveInbox({ db, wakeups, topic, streamsMax: settings.streamsMax, onError }));
-        use(watchStreams(live));
-        userInboxRoutes(app, { authenticate, db, live });
+        const streams = use(openInboxStreams({ db, wakeups, topic, streamsMax: settings.streamsMax, onError }));
+        use(observeStreams(streams));
+        userInboxRoutes(app, { authenticate, db, streams });
       }
-      debug((on) => inboxRoutes(on, { db }));
+      debug((on) => debugInboxRoutes(on, { db }));
       return { read: readEvent, effect: notify(() => wakeups.signal(topic)) };
     },
   });
 
 export const { configFaults, dead, events, migrate, start } = notificationService();
-
-function senderFor({ sender, ...worker }: Settings & WorkerOverrides, { log }: HttpApp): Send {
-  const { backoff, concurrency = defaultSettings.concurrency } = worker;
-  return sender.kind === "webhook" ? webhookSenders({ ...sender, backoff, concurrency }) : logSender(log);
-}

@@ -1,4 +1,4 @@
-/** What this service refuses. docs/errors.md lists the same (checked by a test). */
+/** The problems that only this service returns. Clients depend on the codes: they never change. docs/errors.md lists them. */
 import { problem } from "@todoke/kernel/problem";
 
 export const tooManyStreams = problem({

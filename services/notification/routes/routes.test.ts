@@ -3,24 +3,24 @@ import { fixedId } from "@todoke/kernel/testing";
 import { dead } from "@todoke/kernel/worker";
 import { redriveDeadLetter } from "@todoke/service";
 import { expect, test } from "vitest";
-import { deliver } from "../deliver.ts";
 import { deadNotifications } from "../store/dead-notifications.ts";
 import { setup } from "../testing.ts";
+import { notificationSender } from "../workers/notification-sender.ts";
 import { deadNotificationRoutes } from "./dead-notifications.ts";
-import { inboxRoutes } from "./inbox.ts";
+import { debugInboxRoutes } from "./debug-inbox.ts";
 
-const by = { redriven_by: "aki", reason: "the receiver is mended" };
+const by = { redriven_by: "aki", reason: "the receiver is up again" };
 
 async function serve() {
   const t = await setup();
   const { db } = t;
   const app = await buildHttpApp({ title: "notification", version: "0", log: { level: "silent" } });
-  inboxRoutes(app, { db });
+  debugInboxRoutes(app, { db });
   const redrive = redriveDeadLetter({ db, deadLetters: deadNotifications, onRedriven: () => {} });
   deadNotificationRoutes(app, { db, redrive });
   const ask = async (url: string, payload?: object) => {
-    const answer = await app.inject(payload ? { method: "POST", url, payload } : { url });
-    return { status: answer.statusCode, ...answer.json() };
+    const response = await app.inject(payload ? { method: "POST", url, payload } : { url });
+    return { status: response.statusCode, ...response.json() };
   };
   return {
     ...t,
@@ -32,11 +32,11 @@ async function serve() {
   };
 }
 
-test("the inbox shows a user's notifications, newest first, page by page, and nobody else's", async () => {
+test("the debug inbox lists the notifications of one user, newest first, in pages", async () => {
   await using t = await serve();
   await t.write(2, 1, 3);
   await t.db.query(`update notifications set occurred_at = '2026-01-08T07:00:02Z' where notification_id = $1`, [
-    fixedId(1), // as young as number 2 but for a microsecond
+    fixedId(1), // a microsecond older than number 2
   ]);
   const ids = (page: { notifications: { notification_id: string }[] }) =>
     page.notifications.map(({ notification_id }) => notification_id);
@@ -59,14 +59,14 @@ test("the inbox shows a user's notifications, newest first, page by page, and no
   expect(await t.ask("/debug/notification/inbox/u_12")).toEqual({ status: 200, user_id: "u_12", notifications: [] });
 });
 
-test("the inbox shows what a notification has for programs, where it has something", async () => {
+test("the debug inbox shows data", async () => {
   await using t = await serve();
   await t.writeWithData(1, { match_id: "m_1", team: 2 });
   const { notifications } = await t.ask("/debug/notification/inbox/u_123");
   expect(notifications).toMatchObject([{ notification_id: fixedId(1), data: { match_id: "m_1", team: 2 } }]);
 });
 
-test("questions that cannot be are refused by name", async () => {
+test("invalid requests are rejected by name", async () => {
   await using t = await serve();
   for (const [query, field] of [
     ["limit=101", "query.limit"],
@@ -77,15 +77,15 @@ test("questions that cannot be are refused by name", async () => {
     const refused = await t.ask(`/debug/notification/inbox/u_123?${query}`);
     expect([refused.status, refused.errors[0].field]).toEqual([400, field]);
   }
-  const refused = await t.ask(`/debug/notification/dlq/${fixedId(1)}/redrive`, {});
-  expect(refused.errors.map(({ field }: { field: string }) => field)).toEqual(["body.redriven_by", "body.reason"]);
+  const rejected = await t.ask(`/debug/notification/dlq/${fixedId(1)}/redrive`, {});
+  expect(rejected.errors.map(({ field }: { field: string }) => field)).toEqual(["body.redriven_by", "body.reason"]);
   expect((await t.ask("/debug/notification/dlq/nonsense")).status).toBe(400);
 });
 
-test("a notification that was given up is listed, shown and redriven once; then the list is empty", async () => {
+test("a dead-lettered notification is listed, shown and redriven once", async () => {
   await using t = await serve();
   await t.write(1, 2);
-  await using sender = deliver({ db: t.db, send: async () => dead("gone") });
+  await using sender = notificationSender({ db: t.db, send: async () => dead("gone") });
   await sender.runOnce();
   const first = await t.ask("/debug/notification/dlq?limit=1");
   expect(first.notifications).toMatchObject([{ last_error: "gone", attempt_count: 1 }]);
