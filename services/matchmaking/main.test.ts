@@ -109,13 +109,13 @@ describe.each(["postgres", "redis"] as const)("the whole service, with the queue
       .poll(t.metrics)
       .toEqual(
         expect.arrayContaining([
-          `mm_match_total{mode="${mode}",result="made"} 1`,
-          `mm_ticket_total{mode="${mode}",result="joined"} 2`,
-          `mm_time_to_match_seconds_count{mode="${mode}"} 2`,
-          expect.stringContaining(`mm_queue_depth{mode="${mode}"}`),
-          expect.stringContaining(`mm_queue_oldest_age_seconds{mode="${mode}"}`),
+          `matchmaking_match_total{mode="${mode}",result="made"} 1`,
+          `matchmaking_ticket_total{mode="${mode}",result="joined"} 2`,
+          `matchmaking_time_to_match_seconds_count{mode="${mode}"} 2`,
+          expect.stringContaining(`matchmaking_queue_depth{mode="${mode}"}`),
+          expect.stringContaining(`matchmaking_queue_oldest_age_seconds{mode="${mode}"}`),
           'matchmaking_outbox_backlog{status="pending"} 0',
-          ...(store === "redis" ? [`mm_ends_backlog{mode="${mode}"} 0`] : []),
+          ...(store === "redis" ? [`matchmaking_ends_backlog{mode="${mode}"} 0`] : []),
         ]),
       );
     const redisToo = store === "redis" ? ["redis"] : [];
@@ -142,7 +142,7 @@ describe.each(["postgres", "redis"] as const)("the whole service, with the queue
     // Made by a process that records nothing, where the queue is in Redis. It begins when all have joined, so the depth it
     // tells falls and never rises: two or three before the match, one or none after it.
     const matching = await t.startOne("matcher");
-    const depth = new RegExp(`^mm_queue_depth\\{mode="${t.mode}"\\} [01]$`, "m");
+    const depth = new RegExp(`^matchmaking_queue_depth\\{mode="${t.mode}"\\} [01]$`, "m");
     const isMatched = async () => depth.test(await (await fetch(`${matching.opsUrl}/metrics`)).text());
     await until("two are matched", isMatched);
     await matching[Symbol.asyncDispose]();
@@ -167,7 +167,7 @@ test("while Redis is away joins are a 503, the service is not ready and it is co
   // A busy machine may be late with other checks too; those pass again, and this one does not.
   await expect.poll(t.notReady).toEqual(["redis"]);
   await until("it is counted", async () =>
-    (await t.metrics()).some((line) => /^mm_dependency_error_total\{type="redis"\} [1-9]/.test(line)),
+    (await t.metrics()).some((line) => /^matchmaking_dependency_error_total\{type="redis"\} [1-9]/.test(line)),
   );
   wire.listenAgain();
   expect((await t.as("u_2").join()).status).toBeLessThan(300);

@@ -4,18 +4,17 @@ import { outboxRoutes, service } from "@todoke/http";
 import { deadInboxEvents, inboxDlqTable, keepSubscribed, openInbox, watchDeadEvents } from "@todoke/kernel/inbox";
 import { deadOutboxEvents, openOutbox, outboxTable, relay } from "@todoke/kernel/outbox";
 import { keepClean, retentionOf } from "@todoke/kernel/retention";
-import { openCommands } from "./commands/index.ts";
 import { readSettings } from "./config.ts";
-import { openKnownModes } from "./known-modes.ts";
-import { keepMatching, type Matcher } from "./matcher.ts";
-import { onAccountEvent, readEvent } from "./on-account-event.ts";
-import { openQueue } from "./open-queue.ts";
+import { createCommands, openQueue } from "./deps.ts";
+import { onAccountEvent, readEvent } from "./events/on-account-event.ts";
 import { debugRoutes } from "./routes/debug.ts";
 import { matchmakingRoutes } from "./routes/index.ts";
-import { openRules } from "./rules/index.ts";
 import { endsRetention } from "./store/retention.ts";
-import { countingFailures, queueGauges, tellDependencyError, tellPublished, watchOutbox } from "./telemetry.ts";
-import { openTicketIds } from "./ticket-id.ts";
+import { countCommandErrors, countDependencyError, queueGauges, tellPublished, watchOutbox } from "./telemetry.ts";
+import { openTicketIds } from "./tickets/ticket-id.ts";
+import { openKnownModes } from "./workers/known-modes.ts";
+import { openLiveRules } from "./workers/live-rules.ts";
+import { type Matcher, startMatcher } from "./workers/matcher.ts";
 
 const name = "matchmaking";
 const consumer = name;
@@ -50,7 +49,7 @@ export const { configFaults, dead, migrate, start } = service({
       use(relay({ ...about, wakeups, topic, onError, onPublished: tellPublished })).start();
     }
     let matcher: Matcher | undefined;
-    const live = use(await openRules({ path: settings.rulesPath, onChange: () => matcher?.wake(), onError }));
+    const live = use(await openLiveRules({ path: settings.rulesPath, onChange: () => matcher?.wake(), onError }));
     const rules = () => live.current();
     const known = use(await openKnownModes({ db, rules, onError }));
     const modes = () => known.all();
@@ -62,10 +61,10 @@ export const { configFaults, dead, migrate, start } = service({
       endsTopic: topicOf("ends"),
       records: does("recorder"),
       modes,
-      onGivenBack: onJoined,
+      onRequeued: onJoined,
     });
-    const tell = (error: unknown) => {
-      tellDependencyError(error);
+    const countAndReport = (error: unknown) => {
+      countDependencyError(error);
       onError(error);
     };
     if (does("consumer")) {
@@ -79,20 +78,28 @@ export const { configFaults, dead, migrate, start } = service({
         effect: onAccountEvent({ queue, modes }),
         wakeups,
         topic: topicOf(inboxDlqTable),
-        onError: tell,
+        onError: countAndReport,
       });
       use(inbox.redriver).start();
       use(keepSubscribed({ bus, consumer, subjects: consumers[consumer], handle: inbox.handle, onError }));
     }
     if (does("matcher")) {
       const gauges = queueGauges();
-      use(gauges.watch());
-      const about = { queue, rules, modes, wakeups, topicOf: joinedTopic, onError: tell, onSwept: gauges.tellSwept };
-      matcher = use(keepMatching(about));
+      use(gauges.observe());
+      const about = {
+        queue,
+        rules,
+        modes,
+        wakeups,
+        topicOf: joinedTopic,
+        onError: countAndReport,
+        onSwept: gauges.record,
+      };
+      matcher = use(startMatcher(about));
     }
     if (does("api")) {
-      const commands = openCommands({ db, queue, ids, rules, onJoined });
-      matchmakingRoutes(app, { authenticate, ...countingFailures(commands) });
+      const commands = createCommands({ db, queue, ids, rules, onJoined });
+      matchmakingRoutes(app, { authenticate, ...countCommandErrors(commands) });
     }
     debug((on) => outboxRoutes(on, { db, onRedriven: () => wakeups.signal(topic) }));
     debug((on) => debugRoutes(on, { db, rules }));

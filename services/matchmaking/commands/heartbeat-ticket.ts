@@ -1,20 +1,19 @@
-/** The client is still there. Of a ticket that has ended it hears how. */
+/** Keeps a ticket alive. An ended ticket is returned as it is. */
 import type { ModeRules } from "../rules/types.ts";
-import { modeOf } from "../ticket-id.ts";
-import { type TicketView, viewOfEnded, viewOfOpen } from "../ticket-view.ts";
-import { ownTicket, settleTicket, type TicketDeps, type TicketName } from "./show-ticket.ts";
-
-export type HeartbeatTicket = (name: TicketName) => Promise<TicketView>;
+import { parseMode } from "../tickets/ticket-id.ts";
+import { endedTicketView, openTicketView, type TicketView } from "../tickets/ticket-view.ts";
+import { endIfExpired } from "./end-if-expired.ts";
+import { findOwnTicket, type OwnTicketId, type TicketDeps } from "./find-own-ticket.ts";
 
 export interface HeartbeatDeps extends TicketDeps {
   readonly heartbeatMs: (mode: string) => ModeRules["heartbeatMs"];
 }
 
-export function heartbeatTicket(deps: HeartbeatDeps): HeartbeatTicket {
-  return async (name) => {
-    const { end } = await ownTicket(deps, name);
-    if (end) return viewOfEnded(end);
-    const ticket = await deps.queue.beat(name.ticketId, deps.heartbeatMs(modeOf(name.ticketId) ?? ""));
-    return ticket ? viewOfOpen(ticket, await deps.estimate(ticket)) : settleTicket(deps, name);
+export function heartbeatTicket(deps: HeartbeatDeps) {
+  return async (own: OwnTicketId): Promise<TicketView> => {
+    const { end } = await findOwnTicket(deps, own);
+    if (end) return endedTicketView(end);
+    const ticket = await deps.queue.heartbeat(own.ticketId, deps.heartbeatMs(parseMode(own.ticketId) ?? ""));
+    return ticket ? openTicketView(ticket, await deps.estimateWait(ticket)) : endIfExpired(deps, own);
   };
 }

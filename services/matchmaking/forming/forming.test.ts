@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import type { ModeRules } from "../rules/index.ts";
-import type { OpenTicket } from "../tickets.ts";
+import type { OpenTicket } from "../tickets/ticket.ts";
 import { formMatches } from "./index.ts";
-import { modeRules, now, openTicket, type TicketAbout } from "./testing.ts";
+import { modeRules, now, openTicket, type TicketOverrides } from "./testing.ts";
 
 const skill = {
   attribute: "skill",
@@ -14,12 +14,15 @@ const skill = {
 };
 
 /** Tickets in the order of waiting, one second apart unless they say otherwise. */
-const queue = (...abouts: readonly TicketAbout[]) =>
+const queue = (...abouts: readonly TicketOverrides[]) =>
   abouts
     .map((about, at) => openTicket(at, { waitedMs: (abouts.length - at) * 1000, ...about }))
     .sort((a, b) => a.joinedAt - b.joinedAt);
 
-const skilled = (value: number, about: TicketAbout = {}): TicketAbout => ({ attributes: { skill: value }, ...about });
+const skilled = (value: number, about: TicketOverrides = {}): TicketOverrides => ({
+  attributes: { skill: value },
+  ...about,
+});
 
 /** Matches as "0 1 | 2 3": the numbers of tickets, in teams. */
 function matches(rules: ModeRules, tickets: readonly OpenTicket[]): string[] {
@@ -61,7 +64,7 @@ test("whoever has waited longest has the first choice, and one who finds nobody 
 
 test("a match is played where all would play, and where the one likes best who has waited longest", () => {
   const rules = modeRules({ regions: { attribute: "where" } });
-  const where = (...regions: string[]): TicketAbout => ({ attributes: { where: regions } });
+  const where = (...regions: string[]): TicketOverrides => ({ attributes: { where: regions } });
   expect(matches(rules, queue(where("eu"), where("us"), where("asia", "us"), where("us", "eu")))).toEqual([
     "0 | 3 in eu",
     "1 | 2 in us",
@@ -79,7 +82,10 @@ test("nobody is further from the region than they accept by now, each by their o
     { afterMs: 20_000, limit: 120 },
   ];
   const rules = modeRules({ latency: { attribute: "ping", steps } });
-  const ping = (ms: Record<string, number>, waitedMs = 1000): TicketAbout => ({ attributes: { ping: ms }, waitedMs });
+  const ping = (ms: Record<string, number>, waitedMs = 1000): TicketOverrides => ({
+    attributes: { ping: ms },
+    waitedMs,
+  });
   expect(matches(rules, queue(ping({ eu: 60, us: 20 }), ping({ eu: 10, us: 61 })))).toEqual(["0 | 1 in eu"]);
   expect(matches(rules, queue(ping({ eu: 100 }, 20_000), ping({ eu: 60 })))).toEqual(["0 | 1 in eu"]);
   expect(matches(rules, queue(ping({ eu: 10 }, 20_000), ping({ eu: 100 })))).toEqual([]);

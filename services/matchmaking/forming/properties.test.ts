@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { Proposal } from "../queue/index.ts";
 import type { ModeRules } from "../rules/index.ts";
-import type { OpenTicket } from "../tickets.ts";
+import type { OpenTicket } from "../tickets/ticket.ts";
 import { limitAfter } from "./candidates.ts";
 import { formMatches } from "./index.ts";
 import { modeRules, now, openTicket } from "./testing.ts";

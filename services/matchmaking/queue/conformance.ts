@@ -10,11 +10,11 @@ import { joiningConforms } from "./conformance/joining.ts";
 import { matchingConforms } from "./conformance/matching.ts";
 import { settlingConforms } from "./conformance/settling.ts";
 import { togetherConforms } from "./conformance/together.ts";
-import type { Stage } from "./testing.ts";
+import type { Harness } from "./testing.ts";
 
 export interface QueueUnderTest {
   readonly name: string;
-  stage(): Promise<Stage>;
+  createHarness(): Promise<Harness>;
 }
 
 export function queueConformance(queue: QueueUnderTest): void {

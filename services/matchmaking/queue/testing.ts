@@ -3,16 +3,16 @@ import { randomBytes, randomUUID } from "node:crypto";
 import { type Db, utcText } from "@todoke/kernel/db";
 import { digestOf } from "@todoke/kernel/idempotency";
 import { expect } from "vitest";
-import { endingTickets } from "../store/ends.ts";
-import { openTicketIds } from "../ticket-id.ts";
-import type { InOrder, JoinWish, TicketQueue } from "./index.ts";
+import { openTicketIds } from "../tickets/ticket-id.ts";
+import type { FifoRound, TicketQueue, TicketRequest } from "./index.ts";
+import { ticketEndTransaction } from "./record-ends.ts";
 
 /** Tickets that only one test has. */
-export interface Stage extends AsyncDisposable {
+export interface Harness extends AsyncDisposable {
   /** Another process of the service, as far as the queue can tell. */
   open(): TicketQueue;
   /** Resolves when every end that the queue made is on record. */
-  settled(): Promise<void>;
+  allRecorded(): Promise<void>;
   /** Makes of a ticket that waits something that is none. */
   damage(ticketId: string): Promise<void>;
   readonly db: Db;
@@ -24,7 +24,9 @@ export const mode = "duel";
 export const ticketIds = openTicketIds([randomBytes(32)]);
 
 /** Somebody who wants to play; by another key every time unless told. */
-export function wish(about: Partial<Omit<JoinWish, "key">> & { readonly key?: string } = {}): JoinWish {
+export function ticketRequest(
+  about: Partial<Omit<TicketRequest, "key">> & { readonly key?: string } = {},
+): TicketRequest {
   const { key = randomUUID(), userId = `u_${randomBytes(6).toString("hex")}`, ...more } = about;
   const said = { mode, userId, partySize: 1, attributes: {}, avoid: [], ticketMs: 600_000, ...more };
   const { partySize, attributes } = said;
@@ -33,18 +35,20 @@ export function wish(about: Partial<Omit<JoinWish, "key">> & { readonly key?: st
 }
 
 export const terms = { rulesVersion: "v1", session: { server: "eu-1" } };
-export const duels: InOrder = { ...terms, players: 2, matchesMax: 50 };
+export const duels: FifoRound = { ...terms, players: 2, matchesMax: 50 };
 
 /** So many who join one after the other. */
-export async function joinInOrder(queue: TicketQueue, count: number, about: Parameters<typeof wish>[0] = {}) {
+export async function joinInOrder(queue: TicketQueue, count: number, about: Parameters<typeof ticketRequest>[0] = {}) {
   const ids: string[] = [];
-  for (let n = 0; n < count; n++) ids.push((await queue.join(wish(about))).ticketId);
+  for (let n = 0; n < count; n++) ids.push((await queue.join(ticketRequest(about))).ticketId);
   return ids;
 }
 
 /** These users may not play any more: as the inbox does it, but run again at once where another ends the same ticket. */
-export const bar = ({ queue, db }: { readonly queue: TicketQueue; readonly db: Db }, userIds: readonly string[]) =>
-  endingTickets(db, (tx) => queue.cancelAllOf(tx, { userIds, modes: [mode, "ranked"] }));
+export const cancelUsers = (
+  { queue, db }: { readonly queue: TicketQueue; readonly db: Db },
+  userIds: readonly string[],
+) => ticketEndTransaction(db, (tx) => queue.cancelForUsers(tx, { userIds, modes: [mode, "ranked"] }));
 
 export interface EndRow {
   readonly ticket_id: string;
@@ -67,7 +71,7 @@ export interface EventRow {
 }
 
 /** What PostgreSQL has on record at one moment, whoever writes meanwhile; events in the order in which they were written. */
-export async function recordOf(db: Db) {
+export async function readStored(db: Db) {
   const { rows } = await db.query<{ ends: EndRow[]; matches: string[]; events: EventRow[]; damaged: string[] }>(
     `select array(select to_jsonb(e) from (
                     select ticket_id, user_id, status, reason, match_id,
@@ -85,8 +89,8 @@ export async function recordOf(db: Db) {
 }
 
 /** The tickets of each match, in the order in which the matches were made. */
-export async function pairsOf(db: Db): Promise<string[][]> {
-  const { events } = await recordOf(db);
+export async function matchedTicketIds(db: Db): Promise<string[][]> {
+  const { events } = await readStored(db);
   const made = events.filter((event) => event.event_type === "MatchMade");
   return made.map(({ payload }) => (payload.players ?? []).map((player) => player.ticket_id));
 }
@@ -95,8 +99,8 @@ export async function pairsOf(db: Db): Promise<string[][]> {
  * What must hold of every record, whatever happened (M1, M2, M4, M7): a match has its row, its event and all of its
  * tickets, of different users; who expired is told once; nobody was matched after their time.
  */
-export async function expectSound(db: Db): Promise<void> {
-  const { ends, matches, events, ended } = await recordOf(db);
+export async function expectConsistent(db: Db): Promise<void> {
+  const { ends, matches, events, ended } = await readStored(db);
   const told = (type: string) => events.filter((event) => event.event_type === type).map((event) => event.payload);
   const made = told("MatchMade");
   expect(made.map((payload) => payload.match_id).sort()).toEqual([...matches].sort());

@@ -1,15 +1,15 @@
 import { sharedRedis } from "@todoke/redis/testing";
 import { describe, expect, test } from "vitest";
-import { duels, recordOf } from "../queue/testing.ts";
-import { setup } from "../testing.ts";
+import { duels, readStored } from "../queue/testing.ts";
+import { createHarness } from "../testing.ts";
 
 const redis = sharedRedis();
 
 describe.each(["postgres", "redis"] as const)("joining, with the queue in %s", (store) => {
-  const stage = () => setup(store === "redis" ? { redisUrl: redis.url } : {});
+  const openHarness = () => createHarness(store === "redis" ? { redisUrl: redis.url } : {});
 
   test("a wish is one ticket: the same key is answered the same to the byte, and another key finds the open one", async () => {
-    await using t = await stage();
+    await using t = await openHarness();
     const [one, other] = [await t.process(), await t.process()];
     const first = await one.join("u_1", "duel", {}, "key-1");
     expect([first.statusCode, first.headers["idempotency-replayed"]]).toEqual([201, undefined]);
@@ -27,7 +27,7 @@ describe.each(["postgres", "redis"] as const)("joining, with the queue in %s", (
   });
 
   test("one open ticket in a mode: another wish is refused with its id, another mode is another queue", async () => {
-    await using t = await stage();
+    await using t = await openHarness();
     const { join, call, joins } = await t.process();
     const { ticket_id } = (await join("u_1", "duel", {}, "key-1")).json();
     const conflict = await join("u_1", "duel", { attributes: { map: "ice" } }, "key-1");
@@ -44,7 +44,7 @@ describe.each(["postgres", "redis"] as const)("joining, with the queue in %s", (
   });
 
   test("a back-end joins for a user with what it knows, once per key; the ticket is the user's", async () => {
-    await using t = await stage();
+    await using t = await openHarness();
     t.changeRules((modes) => {
       const ranked = modes.get("ranked");
       if (ranked) modes.set("ranked", { ...ranked, setByBackend: ["skill", "party_size"] });
@@ -81,11 +81,11 @@ describe.each(["postgres", "redis"] as const)("joining, with the queue in %s", (
   });
 
   test("figures come of those who were matched lately, and say how long somebody may have to wait yet", async () => {
-    await using t = await stage();
+    await using t = await openHarness();
     const { ticketOf, queue, call, show } = await t.process();
     for (const user of ["u_1", "u_2"]) await ticketOf(user, "duel");
     await queue.matchInOrder("duel", duels);
-    const ended = async () => (await recordOf(t.db)).ended("MATCHED").length === 2;
+    const ended = async () => (await readStored(t.db)).ended("MATCHED").length === 2;
     await expect.poll(ended).toBe(true);
     await t.db.query(`update ticket_ends set joined_at = ended_at - interval '40 seconds'`);
     const before = Date.now();
@@ -109,7 +109,7 @@ describe.each(["postgres", "redis"] as const)("joining, with the queue in %s", (
 });
 
 test("the modes and what each asks for are told, and a mode that there is not names those that there are", async () => {
-  await using t = await setup();
+  await using t = await createHarness();
   const { call, join } = await t.process();
   const { queues } = (await call("GET", "/queues", { as: "u_1" })).json();
   expect(queues).toMatchObject([
@@ -124,7 +124,7 @@ test("the modes and what each asks for are told, and a mode that there is not na
 });
 
 test("a change of rules counts for the next who joins", async () => {
-  await using t = await setup();
+  await using t = await createHarness();
   const { join, call } = await t.process();
   t.changeRules((modes) => {
     const duel = modes.get("duel");
@@ -138,7 +138,7 @@ test("a change of rules counts for the next who joins", async () => {
 });
 
 test("whom a player met lately they are not to meet again, where the mode says so", async () => {
-  await using t = await setup();
+  await using t = await createHarness();
   const { ticketOf, queue } = await t.process();
   const met = async (mode: string, attributes: object) => {
     const ids = [await ticketOf("u_1", mode, { attributes }), await ticketOf("u_2", mode, { attributes })];
@@ -184,7 +184,7 @@ const bad: readonly (readonly [why: string, payload: unknown, status: number, fi
 ];
 
 test("what cannot be a ticket is refused with the name of the field, and nothing of it is kept", async () => {
-  await using t = await setup();
+  await using t = await createHarness();
   const { join, call, joins } = await t.process();
   for (const [why, payload, status, field] of bad) {
     const answer = await join("u_1", "ranked", payload, "key-1");

@@ -2,11 +2,11 @@
 import { transaction } from "@todoke/kernel/db";
 import { expect, test } from "vitest";
 import type { QueueUnderTest } from "../conformance.ts";
-import { bar, duels, expectSound, joinInOrder, mode, recordOf, wish } from "../testing.ts";
+import { cancelUsers, duels, expectConsistent, joinInOrder, mode, readStored, ticketRequest } from "../testing.ts";
 
-export function barringConforms({ name, stage }: QueueUnderTest): void {
+export function barringConforms({ name, createHarness }: QueueUnderTest): void {
   test(`${name}: who may not play any more leaves every mode, on record by the commit; the others wait on`, async () => {
-    await using t = await stage();
+    await using t = await createHarness();
     const queue = t.open();
     const [barred, friend, other] = ["u_barred", "u_friend", "u_other"];
     const ofBarred = [
@@ -15,67 +15,67 @@ export function barringConforms({ name, stage }: QueueUnderTest): void {
     ];
     const [ofFriend = ""] = await joinInOrder(queue, 1, { userId: friend });
     const [ofOther = ""] = await joinInOrder(queue, 1, { userId: other, mode: "ranked" });
-    await bar({ queue, db: t.db }, [barred, friend, "u_nobody"]);
-    const { ended, events } = await recordOf(t.db);
+    await cancelUsers({ queue, db: t.db }, [barred, friend, "u_nobody"]);
+    const { ended, events } = await readStored(t.db);
     expect(ended("CANCELLED").sort()).toEqual([...ofBarred, ofFriend].sort());
     expect(events).toEqual([]);
     expect(await queue.cancel(ofFriend)).toBe("CANCELLED");
     expect(await queue.find(ofOther)).toMatchObject({ status: "QUEUED" });
-    await t.settled();
+    await t.allRecorded();
     expect((await queue.sweep(mode)).waiting).toBe(0);
     expect((await queue.sweep("ranked")).waiting).toBe(1);
-    expect(await queue.join(wish({ userId: barred }))).toMatchObject({ kind: "new" });
-    await expectSound(t.db);
+    expect(await queue.join(ticketRequest({ userId: barred }))).toMatchObject({ kind: "new" });
+    await expectConsistent(t.db);
   });
 
   test(`${name}: a match that was made before stands, and what is over by then has expired`, async () => {
-    await using t = await stage();
+    await using t = await createHarness();
     const queue = t.open();
     await joinInOrder(queue, 1, { userId: "u_1" });
     await joinInOrder(queue, 1, { userId: "u_2" });
     expect(await queue.matchInOrder(mode, duels)).toEqual({ made: 1 });
     const [late = ""] = await joinInOrder(queue, 1, { userId: "u_late", ticketMs: 1 });
     await expect.poll(() => queue.find(late)).toMatchObject({ status: "EXPIRED" });
-    await bar({ queue, db: t.db }, ["u_1", "u_2", "u_late"]);
-    await t.settled();
-    const { ended } = await recordOf(t.db);
+    await cancelUsers({ queue, db: t.db }, ["u_1", "u_2", "u_late"]);
+    await t.allRecorded();
+    const { ended } = await readStored(t.db);
     expect([ended("MATCHED").length, ended("EXPIRED"), ended("CANCELLED")]).toEqual([2, [late], []]);
-    await expectSound(t.db);
+    await expectConsistent(t.db);
   });
 
   test(`${name}: a transaction that comes to nothing leaves no ticket without an end once it is run again`, async () => {
-    await using t = await stage();
+    await using t = await createHarness();
     const queue = t.open();
     const [id = ""] = await joinInOrder(queue, 1, { userId: "u_1" });
     const dies = transaction(t.db, async (tx) => {
-      await queue.cancelAllOf(tx, { userIds: ["u_1"], modes: [mode, "ranked"] });
+      await queue.cancelForUsers(tx, { userIds: ["u_1"], modes: [mode, "ranked"] });
       throw new Error("it dies here");
     });
     // Of this, or because a recorder was faster.
     await expect(dies).rejects.toThrow();
-    await bar({ queue, db: t.db }, ["u_1"]);
-    await t.settled();
-    expect((await recordOf(t.db)).ended("CANCELLED")).toEqual([id]);
+    await cancelUsers({ queue, db: t.db }, ["u_1"]);
+    await t.allRecorded();
+    expect((await readStored(t.db)).ended("CANCELLED")).toEqual([id]);
     expect((await queue.sweep(mode)).waiting).toBe(0);
   });
 
   test(`${name}: of a match and the end of who may not play any more at the same moment exactly one wins`, async () => {
-    await using t = await stage();
+    await using t = await createHarness();
     const [players, matchmakers] = [t.open(), [t.open(), t.open()]];
     for (let round = 0; round < 20; round++) {
       const users = Array.from({ length: 6 }, (_, n) => `u_${round}_${n}`);
-      await Promise.all(users.map((userId) => players.join(wish({ userId }))));
+      await Promise.all(users.map((userId) => players.join(ticketRequest({ userId }))));
       await Promise.all([
         ...matchmakers.map((queue) => queue.matchInOrder(mode, duels)),
-        bar({ queue: players, db: t.db }, users.slice(0, 3)),
-        bar({ queue: players, db: t.db }, users.slice(2, 4)),
+        cancelUsers({ queue: players, db: t.db }, users.slice(0, 3)),
+        cancelUsers({ queue: players, db: t.db }, users.slice(2, 4)),
         ...matchmakers.map((queue) => queue.matchInOrder(mode, duels)),
       ]);
     }
-    await t.settled();
-    const { ended } = await recordOf(t.db);
+    await t.allRecorded();
+    const { ended } = await readStored(t.db);
     const waiting = (await players.sweep(mode)).waiting;
     expect(ended("CANCELLED").length + ended("MATCHED").length + waiting).toBe(120);
-    await expectSound(t.db);
+    await expectConsistent(t.db);
   });
 }

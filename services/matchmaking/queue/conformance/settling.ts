@@ -1,17 +1,17 @@
 /** How matches that were worked out from a snapshot are made of tickets that have gone on living since. */
 import { expect, test } from "vitest";
-import { selectTicketEnd } from "../../store/ends.ts";
+import { selectTicketEnd } from "../../store/ended-tickets.ts";
 import type { QueueUnderTest } from "../conformance.ts";
 import type { Proposal } from "../index.ts";
-import { expectSound, joinInOrder, mode, recordOf, terms, wish } from "../testing.ts";
+import { expectConsistent, joinInOrder, mode, readStored, terms, ticketRequest } from "../testing.ts";
 
 const proposal = (...ids: (string | undefined)[]): Proposal => ({
   seats: ids.map((ticketId = "", place) => ({ ticketId, team: place + 1 })),
 });
 
-export function settlingConforms({ name, stage }: QueueUnderTest): void {
+export function settlingConforms({ name, createHarness }: QueueUnderTest): void {
   test(`${name}: a proposal becomes a match with its teams and its region`, async () => {
-    await using t = await stage();
+    await using t = await createHarness();
     const queue = t.open();
     const [a = "", b = "", c = ""] = await joinInOrder(queue, 3, { partySize: 2 });
     const seats = [
@@ -20,18 +20,18 @@ export function settlingConforms({ name, stage }: QueueUnderTest): void {
       { ticketId: b, team: 2 },
     ];
     expect(await queue.settle(mode, [{ seats, region: "eu" }], terms)).toEqual({ made: 1 });
-    await t.settled();
+    await t.allRecorded();
     const end = await selectTicketEnd(t.db, c);
     expect(end).toMatchObject({ status: "MATCHED", match: { team: 1, region: "eu", session: terms.session } });
     expect(end?.match?.peers.map(({ team, partySize }) => [team, partySize]).sort()).toEqual([
       [1, 2],
       [2, 2],
     ]);
-    await expectSound(t.db);
+    await expectConsistent(t.db);
   });
 
   test(`${name}: a match is made whole or not at all, when one of its tickets is gone, and when two proposals want the same`, async () => {
-    await using t = await stage();
+    await using t = await createHarness();
     const queue = t.open();
     const [a, b, c, d, e, f] = await joinInOrder(queue, 6);
     await queue.cancel(b ?? "");
@@ -39,14 +39,14 @@ export function settlingConforms({ name, stage }: QueueUnderTest): void {
     expect(await queue.settle(mode, [...proposals, proposal(e, f)], terms)).toEqual({ made: 2 });
     expect(await queue.settle(mode, [proposal(c, d)], terms)).toEqual({ made: 0 });
     expect(await queue.settle(mode, [], terms)).toEqual({ made: 0 });
-    await t.settled();
-    expect((await recordOf(t.db)).ended("MATCHED").sort()).toEqual([c, d, e, f].sort());
+    await t.allRecorded();
+    expect((await readStored(t.db)).ended("MATCHED").sort()).toEqual([c, d, e, f].sort());
     expect((await queue.find(a ?? ""))?.status).toBe("QUEUED");
-    await expectSound(t.db);
+    await expectConsistent(t.db);
   });
 
   test(`${name}: a ticket, and a user, are in a match once, whatever was proposed`, async () => {
-    await using t = await stage();
+    await using t = await createHarness();
     const queue = t.open();
     const [a, b] = await joinInOrder(queue, 2);
     expect(await queue.settle(mode, [proposal(a, a), proposal(b, a, b)], terms)).toEqual({ made: 0 });
@@ -54,16 +54,16 @@ export function settlingConforms({ name, stage }: QueueUnderTest): void {
   });
 
   test(`${name}: a ticket of another mode is in no match of this one`, async () => {
-    await using t = await stage();
+    await using t = await createHarness();
     const queue = t.open();
     const [a] = await joinInOrder(queue, 1);
-    const { ticketId: other } = await queue.join(wish({ userId: "u_other", mode: "another" }));
+    const { ticketId: other } = await queue.join(ticketRequest({ userId: "u_other", mode: "another" }));
     expect(await queue.settle(mode, [proposal(a, other)], terms)).toEqual({ made: 0 });
     for (const ticketId of [a ?? "", other]) expect((await queue.find(ticketId))?.status).toBe("QUEUED");
   });
 
   test(`${name}: two processes that settle the same proposals at once make each match once`, async () => {
-    await using t = await stage();
+    await using t = await createHarness();
     const processes = [t.open(), t.open()];
     const ids = await joinInOrder(processes[0] as (typeof processes)[0], 60);
     const pairs = (shift: number) =>
@@ -71,21 +71,23 @@ export function settlingConforms({ name, stage }: QueueUnderTest): void {
     const made = await Promise.all(
       processes.flatMap((queue, n) => [queue.settle(mode, pairs(0), terms), queue.settle(mode, pairs(n), terms)]),
     );
-    await t.settled();
-    const { matches, ended } = await recordOf(t.db);
+    await t.allRecorded();
+    const { matches, ended } = await readStored(t.db);
     expect(made.reduce((all, round) => all + round.made, 0)).toBe(matches.length);
     expect(ended("MATCHED")).toHaveLength(2 * matches.length);
     expect((await processes[0]?.sweep(mode))?.waiting).toBe(60 - 2 * matches.length);
-    await expectSound(t.db);
+    await expectConsistent(t.db);
   });
 
   test(`${name}: more proposals than are made at once are all made`, async () => {
-    await using t = await stage();
+    await using t = await createHarness();
     const queue = t.open();
-    const ids = await Promise.all(Array.from({ length: 260 }, async () => (await queue.join(wish())).ticketId));
+    const ids = await Promise.all(
+      Array.from({ length: 260 }, async () => (await queue.join(ticketRequest())).ticketId),
+    );
     const proposals = Array.from({ length: 130 }, (_, n) => proposal(ids[2 * n], ids[2 * n + 1]));
     expect(await queue.settle(mode, proposals, terms)).toEqual({ made: 130 });
-    await t.settled();
-    await expectSound(t.db);
+    await t.allRecorded();
+    await expectConsistent(t.db);
   });
 }

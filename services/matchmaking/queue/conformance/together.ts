@@ -6,7 +6,16 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { QueueUnderTest } from "../conformance.ts";
 import type { TicketQueue } from "../index.ts";
-import { bar, duels, expectSound, mode, recordOf, type Stage, terms, wish } from "../testing.ts";
+import {
+  cancelUsers,
+  duels,
+  expectConsistent,
+  type Harness,
+  mode,
+  readStored,
+  terms,
+  ticketRequest,
+} from "../testing.ts";
 
 type Act =
   | { readonly kind: "join"; readonly user: number; readonly ticketMs: number; readonly skill: number }
@@ -40,13 +49,13 @@ interface History {
   readonly cancelAnswers: Map<string, Set<string>>;
 }
 
-export function togetherConforms({ name, stage }: QueueUnderTest): void {
+export function togetherConforms({ name, createHarness }: QueueUnderTest): void {
   test(`${name}: whatever four processes do at once, every ticket that was given out waits or has one end, as its client was told`, {
     timeout: 180_000,
   }, async () => {
     await fc.assert(
       fc.asyncProperty(lanes, async (all) => {
-        await using t = await stage();
+        await using t = await createHarness();
         const history: History = { joined: new Set(), cancelAnswers: new Map() };
         await Promise.all(all.map((acts) => live({ queue: t.open(), db: t.db, history }, acts)));
         await expectKept(t, history);
@@ -71,9 +80,9 @@ async function live({ queue, db, history }: Process, acts: readonly Act[]): Prom
     else if (each.kind === "match") await queue.matchInOrder(mode, { ...duels, matchesMax: each.matchesMax });
     else if (each.kind === "form") await form(queue);
     else if (each.kind === "sweep") await queue.sweep(mode);
-    else if (each.kind === "bar") await bar({ queue, db }, each.users.map(userOf));
+    else if (each.kind === "bar") await cancelUsers({ queue, db }, each.users.map(userOf));
     else if (ticketId === "") continue;
-    else if (each.kind === "beat") await queue.beat(ticketId, 600_000);
+    else if (each.kind === "beat") await queue.heartbeat(ticketId, 600_000);
     else noted(history, ticketId, await queue.cancel(ticketId));
   }
 }
@@ -82,7 +91,7 @@ const userOf = (user: number) => `u_${user}`;
 
 async function join(queue: TicketQueue, { user, ticketMs, skill }: Extract<Act, { kind: "join" }>, history: History) {
   try {
-    const { ticketId } = await queue.join(wish({ userId: userOf(user), ticketMs, attributes: { skill } }));
+    const { ticketId } = await queue.join(ticketRequest({ userId: userOf(user), ticketMs, attributes: { skill } }));
     history.joined.add(ticketId);
   } catch (error) {
     if (!(error instanceof Problem && error.code === "ticket-open")) throw error;
@@ -103,24 +112,24 @@ function noted(history: History, ticketId: string, answer: string | undefined): 
   history.cancelAnswers.set(ticketId, answers.add(String(answer)));
 }
 
-async function expectKept(t: Stage, { joined, cancelAnswers }: History): Promise<void> {
+async function expectKept(t: Harness, { joined, cancelAnswers }: History): Promise<void> {
   const queue = t.open();
   await until("all is swept that is over soon", async () => ((await queue.sweep(mode)).nextEndMs ?? 1_000) >= 1_000);
-  await t.settled();
+  await t.allRecorded();
   const waiting = (await queue.snapshot(mode, 1_000)).tickets;
-  const { ends } = await recordOf(t.db);
+  const { ends } = await readStored(t.db);
   const accounted = [...waiting.map(({ ticketId }) => ticketId), ...ends.map((row) => row.ticket_id)];
   expect(accounted.sort(), "joined = waiting + ended (M5)").toEqual([...joined].sort());
   expect(new Set(waiting.map(({ userId }) => userId)).size, "one open ticket for a user (M1)").toBe(waiting.length);
   const ended = new Map(ends.map((row) => [row.ticket_id, row.status]));
   for (const [ticketId, answers] of cancelAnswers)
     expect([...answers], `a client was told of ${ticketId} what is on record (M3)`).toEqual([ended.get(ticketId)]);
-  await expectSound(t.db);
+  await expectConsistent(t.db);
   await until("whoever can be matched is", async () => {
     await queue.sweep(mode);
     return (await queue.matchInOrder(mode, duels)).made === 0;
   });
   expect((await queue.sweep(mode)).waiting).toBeLessThanOrEqual(1);
-  await t.settled();
-  await expectSound(t.db);
+  await t.allRecorded();
+  await expectConsistent(t.db);
 }
