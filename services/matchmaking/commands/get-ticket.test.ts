@@ -4,14 +4,14 @@ import { duels, ticketIds, ticketRequest } from "../queue/testing.ts";
 import { match, record, ticket } from "../store/testing.ts";
 import { createHarness, unkeyedId } from "../testing.ts";
 
-test("a ticket that was cancelled as lost is in no match, though a recorder still held one of it", async () => {
+test("a ticket that was cancelled as lost makes a match that a recorder still held void", async () => {
   await using t = await createHarness();
   const { show, call } = await t.process();
   const cancel = async (as: string, id: string) => (await call("DELETE", `/tickets/${id}`, { as })).json();
   const [mine, theirs] = [ticketIds.create("duel", "u_1"), ticketIds.create("duel", "u_2")];
   const { match: made } = match(1, ["u_1", "u_2"]);
   const tickets = [ticket("u_1", { ticketId: mine }), ticket("u_2", { ticketId: theirs })];
-  const seats = tickets.map((each, place) => ({ ticket: each, team: place + 1 }));
+  const seats = tickets.map((each, index) => ({ ticket: each, team: index + 1 }));
 
   expect(await cancel("u_1", mine)).toMatchObject({ status: "EXPIRED", reason: "lost" });
   expect(await record(t.db, { kind: "match", match: { ...made, seats } })).toMatchObject([{ kind: "void" }]);
@@ -19,7 +19,7 @@ test("a ticket that was cancelled as lost is in no match, though a recorder stil
   expect(await show("u_2", theirs)).toMatchObject({ code: "ticket-lost" });
 });
 
-test("a stored ticket is shown to its user by an id from before the proof had a key, and to nobody else", async () => {
+test("a stored ticket with an ID of an earlier version is visible to its owner only", async () => {
   await using t = await createHarness();
   const { show, call } = await t.process();
   const [open, ended] = [unkeyedId("duel", "u_1"), unkeyedId("duel", "u_2")];
@@ -44,30 +44,30 @@ test("a stored ticket is shown to its user by an id from before the proof had a 
   expect((await call("DELETE", `/tickets/${open}`, { as: "u_1" })).json()).toMatchObject({ status: "CANCELLED" });
 });
 
-test("a heartbeat for a ticket that expires while its match is being committed is answered with the match", async () => {
+test("a heartbeat of a ticket that expires during the commit of its match returns the match", async () => {
   await using t = await createHarness();
   const { show, call, queue } = await t.process();
   await queue.join(ticketRequest({ userId: "u_2" }));
-  // While somebody holds the outbox, the match is written and cannot commit.
+  // The lock on the outbox keeps the match from committing.
   const holder = await t.db.connect();
   using _ = { [Symbol.dispose]: () => holder.release(true) };
   await holder.query("begin; lock table outbox_events in exclusive mode");
-  // Nothing lies between the two but a few statements, which may take their time.
+  // Long enough for the few statements until the match is written, on a slow machine too.
   const { ticketId } = await queue.join(ticketRequest({ userId: "u_1", ticketMs: 6_000 }));
   const making = queue.matchInOrder("duel", duels);
-  await until("its time is up", async () => (await queue.find(ticketId))?.status === "EXPIRED");
+  await until("the ticket is expired", async () => (await queue.find(ticketId))?.status === "EXPIRED");
   let answer: { readonly status: string } | undefined;
-  // To show it neither waits nor writes: nothing of the match is recorded yet.
+  // A read neither waits nor writes; nothing of the match is recorded yet.
   expect(await show("u_1", ticketId)).toMatchObject({ status: "QUEUED" });
-  const beat = call("POST", `/tickets/${ticketId}:heartbeat`, { as: "u_1" });
-  const asked = beat.then((shown) => (answer = shown.json() as { readonly status: string }));
-  await until("whoever asks waits for the match, or is answered", async () => {
+  const response = call("POST", `/tickets/${ticketId}:heartbeat`, { as: "u_1" });
+  const heartbeat = response.then((shown) => (answer = shown.json() as { readonly status: string }));
+  await until("the heartbeat waits for the match, or has returned", async () => {
     const { rows } = await t.db.query(
       `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
     );
     return rows.length === 2 || answer !== undefined;
   });
   await holder.query("commit");
-  expect((await asked).status).toBe("MATCHED");
+  expect((await heartbeat).status).toBe("MATCHED");
   expect(await making).toEqual({ made: 1 });
 });

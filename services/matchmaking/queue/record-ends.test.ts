@@ -21,7 +21,7 @@ import { endsMax } from "./record-ends.ts";
 const recorded = { kind: "recorded" };
 const duplicate = { kind: "duplicate" };
 
-test("every end is on record with its event, whole, and as its owner may see it", async () => {
+test("every end is recorded with its event", async () => {
   await using t = await openTestDatabase();
   const made = match(1, ["u_1", "u_2"]);
   const regional = { ...made, match: { ...made.match, region: "eu" } };
@@ -45,7 +45,7 @@ test("every end is on record with its event, whole, and as its owner may see it"
   expect(await selectTicketEnd(t.db, "duel.u_5")).toBeUndefined();
 });
 
-test("the events are those of the contract, and say who plays whom and who has waited in vain", async () => {
+test("MatchMade and TicketExpired follow the contract", async () => {
   await using t = await openTestDatabase();
   await record(t.db, match(1, ["u_1", "u_2"]), expired("u_4"));
   const { rows } = await t.db.query(
@@ -69,7 +69,7 @@ test("the events are those of the contract, and say who plays whom and who has w
   ]);
 });
 
-test("ends that are recorded again are known, and nothing is written", async () => {
+test("recording an end again is a duplicate and writes nothing", async () => {
   await using t = await openTestDatabase();
   const ends = [match(1, ["u_1", "u_2"]), cancelled("u_3"), expired("u_4")];
   await record(t.db, ...ends);
@@ -78,7 +78,7 @@ test("ends that are recorded again are known, and nothing is written", async () 
   expect(await counts(t.db)).toEqual(before);
 });
 
-test("a match that needs a ticket which has ended is void, says which, and leaves no trace", async () => {
+test("a match with an ended ticket is void and writes nothing", async () => {
   await using t = await openTestDatabase();
   await record(t.db, cancelled("u_1"), match(1, ["u_2", "u_3"]));
   const before = await counts(t.db);
@@ -97,7 +97,7 @@ test("a match that needs a ticket which has ended is void, says which, and leave
   expect(await counts(t.db)).toEqual(before);
 });
 
-test("a match that is on record without one of its tickets is void for that ticket, not known", async () => {
+test("a match that is recorded without one of its tickets is void, not a duplicate", async () => {
   await using t = await openTestDatabase();
   await record(t.db, match(1, ["u_1", "u_2"]));
   const before = await counts(t.db);
@@ -105,7 +105,7 @@ test("a match that is on record without one of its tickets is void for that tick
   expect(await counts(t.db)).toEqual(before);
 });
 
-test("of two ends of one ticket in a batch the earlier one holds", async () => {
+test("of two ends of one ticket in a batch, the first one counts", async () => {
   await using t = await openTestDatabase();
   const results = await record(
     t.db,
@@ -118,7 +118,7 @@ test("of two ends of one ticket in a batch the earlier one holds", async () => {
   expect(await counts(t.db)).toEqual({ matches: 1, ends: 3, damaged: 0, events: 1 });
 });
 
-test("of two processes that end one ticket at the same moment one does, and the other hears how it ended", async () => {
+test("of two processes that end one ticket at once, the second one gets the recorded status", async () => {
   await using t = await openTestDatabase();
   const other = t.open();
   const isWaiting = async () =>
@@ -132,7 +132,7 @@ test("of two processes that end one ticket at the same moment one does, and the 
         ([result]) => result,
         (error) => sqlStateOf(error),
       );
-      await until("the other waits for this one", isWaiting);
+      await until("the other transaction waits", isWaiting);
       return { racing };
     });
     const voided = { kind: "void", ended: new Map([[`duel.${mine}`, "CANCELLED"]]) };
@@ -141,7 +141,7 @@ test("of two processes that end one ticket at the same moment one does, and the 
   }
 });
 
-test("what is damaged is set aside as far as it can be kept, once, whatever is in it", async () => {
+test("a damaged ticket is quarantined once, with unstorable characters replaced", async () => {
   await using t = await openTestDatabase();
   const raw = `{"user":"\0\ud800${"x".repeat(20_000)}`;
   const damaged = {
@@ -162,7 +162,7 @@ test("what is damaged is set aside as far as it can be kept, once, whatever is i
   expect(await counts(t.db)).toMatchObject({ ends: 1, events: 0 });
 });
 
-test("five hundred ends are three statements, and more are refused", async () => {
+test("500 ends take three statements; more are rejected", async () => {
   await using t = await openTestDatabase();
   const ends = Array.from({ length: endsMax }, (_, n) => match(n, [`u_${n}a`, `u_${n}b`]));
   let statements = 0;
@@ -183,22 +183,22 @@ test("five hundred ends are three statements, and more are refused", async () =>
   await expect(record(t.db, ...ends, cancelled("u_1"))).rejects.toThrow(RangeError);
 });
 
-test("the database refuses a user twice in a match, a match after a ticket's time, and an end that is half one", async () => {
+test("the database rejects a user twice in a match, a late match and an incomplete end", async () => {
   await using t = await openTestDatabase();
   const late = match(2, ["u_3"], 3_600_001);
   const [seat] = match(3, ["u_4"]).match.seats;
   const twice = match(1, ["u_1", "u_1"]);
   const other = { ...twice.match.seats[1], ticket: ticket("u_1", { ticketId: "duel.other" }) };
   const doubled = { ...twice, match: { ...twice.match, seats: [twice.match.seats[0], other] } } as typeof twice;
-  const stateOf = (...ends: Parameters<typeof recordOnce>) => recordOnce(...ends).then(() => "taken", sqlStateOf);
+  const stateOf = (...ends: Parameters<typeof recordOnce>) => recordOnce(...ends).then(() => "inserted", sqlStateOf);
   expect(await stateOf(t.db, doubled)).toBe("23505");
   expect(await stateOf(t.db, late)).toBe("23514");
   expect(await stateOf(t.db, { ...expired("u_5"), reason: null } as never)).toBe("23514");
-  expect(seat && (await stateOf(t.db, match(3, ["u_4"])))).toBe("taken");
+  expect(seat && (await stateOf(t.db, match(3, ["u_4"])))).toBe("inserted");
   expect(await counts(t.db)).toEqual({ matches: 1, ends: 1, damaged: 0, events: 1 });
 });
 
-test("a match is removed by age with the ends of its tickets; younger ones, and the events, stay", async () => {
+test("retention deletes an old match with the ends of its tickets, and nothing else", async () => {
   await using t = await openTestDatabase();
   const damaged = { kind: "damaged", mode: "duel", ticketId: "duel.x", raw: "", why: "", endedAt: 0 } as const;
   await record(t.db, match(1, ["u_1", "u_2"]), match(2, ["u_3", "u_4"]), cancelled("u_5"), cancelled("u_6"), damaged);

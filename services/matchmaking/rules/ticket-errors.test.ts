@@ -21,12 +21,12 @@ function fieldsOf(mode: string, partySize: number, attributes: Attributes): read
   return faultsOfTicket(rules, { partySize, attributes }).map(({ field }) => field);
 }
 
-test("a mode that asks for nothing takes what it is given, but no party", () => {
+test("a mode without conditions accepts any attributes but no party", () => {
   expect(fieldsOf("duel", 1, { anything: ["goes"] })).toEqual([]);
   expect(fieldsOf("duel", 2, {})).toEqual(["body.party_size"]);
 });
 
-test("all that is missing is told at once, by the name that the rules give it", () => {
+test("all missing attributes are reported at once, under the names of the rules", () => {
   expect(fieldsOf("all", 3, {})).toEqual([
     "body.party_size",
     "body.attributes.elo",
@@ -48,12 +48,12 @@ test.each<[string, Attributes]>([
   ["ping", { ping: { eu: -1 } }],
   ["ping", { ping: ["eu"] }],
   ["ping", { ping: { "": 5 } }],
-])("what %s cannot be is refused: %j", (attribute, wrong) => {
+])("an invalid %s is an error: %j", (attribute, wrong) => {
   const attributes = { elo: 1, where: "eu", ping: { eu: 1 }, ...wrong };
   expect(fieldsOf("all", 1, attributes)).toEqual([`body.attributes.${attribute}`]);
 });
 
-test("a player may not set what a back-end sets, nor join where that is required", () => {
+test("a player may not set reserved attributes, nor join where they are required", () => {
   const rules = readRules(
     `modes:
   strict: { team_size: 2, party_max: 2, skill: { window: [{ after: 0, gap: any }] }, set_by_backend: [skill, party_size, rank] }
@@ -74,7 +74,7 @@ test("a player may not set what a back-end sets, nor join where that is required
   expect(fields("open", 2, { skill: 1 })).toEqual([]);
 });
 
-test("a name that every object has is no attribute", () => {
+test("an inherited property name is not an attribute", () => {
   const rules = readRules("modes: { m: { regions: { attribute: constructor } } }", "x").modes.get("m");
   if (!rules) throw new Error("there is no m");
   expect(faultsOfTicket(rules, { partySize: 1, attributes: {} })).toHaveLength(1);

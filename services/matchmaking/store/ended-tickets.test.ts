@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { selectLastOpponents, selectWaits } from "./ended-tickets.ts";
 import { cancelled, match, openTestDatabase, record, ticket } from "./testing.ts";
 
-test("the waits of a mode are those of the last thousand who were matched, of the last hour, and of nobody else", async () => {
+test("the waits of a mode are from the last thousand tickets matched within the last hour", async () => {
   await using t = await openTestDatabase();
   expect(await selectWaits(t.db, "duel")).toEqual({ matched: 0 });
   await record(t.db, ...Array.from({ length: 50 }, (_, n) => match(n, [`u_${n}a`, `u_${n}b`], (n + 1) * 1_000)));
@@ -18,7 +18,7 @@ test("the waits of a mode are those of the last thousand who were matched, of th
   expect(waits).toMatchObject({ matched: 1_000, p50Ms: 60_000 });
 });
 
-test("whom a user met is everybody of their matches in the mode within the time", async () => {
+test("last opponents are all users of the user's matches in the mode within the time", async () => {
   await using t = await openTestDatabase();
   await record(t.db, match(1, ["u_1", "u_2", "u_3"]), match(2, ["u_4", "u_5"]));
   const met = async (userId: string, withinMs = 3_600_000, mode = "duel") =>
@@ -35,7 +35,7 @@ test("whom a user met is everybody of their matches in the mode within the time"
   expect(await met("u_1")).toEqual([]);
 });
 
-test("tickets that were joined and cancelled since do not hide whom a user met", async () => {
+test("cancelled tickets do not hide last opponents", async () => {
   await using t = await openTestDatabase();
   await record(t.db, match(1, ["u_1", "u_2"]));
   const since = Array.from({ length: 150 }, (_, n) => ({

@@ -9,7 +9,7 @@ const users = fc.string({ minLength: 1, maxLength: 128 });
 const [secret, other] = [randomBytes(32), randomBytes(32)];
 const ids = openTicketIds([secret]);
 
-test("an id names its mode, is its user's and nobody else's, and is never made twice", () => {
+test("an ID contains its mode, belongs to one user and is unique", () => {
   fc.assert(
     fc.property(modes, users, users, (mode, user, another) => {
       const id = ids.create(mode, user);
@@ -22,7 +22,7 @@ test("an id names its mode, is its user's and nobody else's, and is never made t
   );
 });
 
-test("an id that was changed anywhere is nobody's", () => {
+test("a modified ID belongs to no user", () => {
   const id = ids.create("duel", "u_1");
   for (let at = 0; at < id.length; at++) {
     const letter = id[at] === "a" ? "b" : "a";
@@ -32,13 +32,13 @@ test("an id that was changed anywhere is nobody's", () => {
     expect([parseMode(no), ids.isOwn(no, "u_1")]).toEqual([undefined, false]);
 });
 
-test("nobody can make an id without the secret", () => {
+test("an ID cannot be made without the secret", () => {
   expect(ids.isOwn(unkeyedId("duel", "u_1"), "u_1")).toBe(false);
   expect(ids.isOwn(openTicketIds([other]).create("duel", "u_1"), "u_1")).toBe(false);
   expect(ids.isOwn(openTicketIds([]).create("duel", "u_1"), "u_1")).toBe(false);
 });
 
-test("during a rotation processes with the old and the new secret recognize each other's ids", () => {
+test("during a rotation, processes with the old and the new secret accept each other's IDs", () => {
   const [before, both, after] = [ids, openTicketIds([other, secret]), openTicketIds([other])];
   const [old, fresh] = [before.create("duel", "u_1"), both.create("duel", "u_1")];
   expect([both.isOwn(old, "u_1"), both.isOwn(fresh, "u_1")]).toEqual([true, true]);
@@ -46,7 +46,7 @@ test("during a rotation processes with the old and the new secret recognize each
   expect(openTicketIds([secret, other]).isOwn(fresh, "u_1")).toBe(true);
 });
 
-test("without a secret ids are made and none is recognized", () => {
+test("without a secret, IDs are made and none is recognized", () => {
   const none = openTicketIds([]);
   const id = none.create("duel", "u_1");
   expect(id).toMatch(new RegExp(`^${ticketIdPattern}$`));

@@ -13,7 +13,7 @@ const folderOf = () => {
 
 const withModes = (...names: string[]) => `modes: { ${names.map((name) => `${name}: {}`).join(", ")} }\n`;
 
-/** Rules that are looked at often, and what was heard of them. */
+/** Rules with a short poll interval, and the reported changes and errors. */
 async function open(path: string) {
   const changes: Rules[] = [];
   const errors: unknown[] = [];
@@ -27,12 +27,12 @@ async function open(path: string) {
   return { rules, changes, errors, modes, [Symbol.asyncDispose]: () => rules[Symbol.asyncDispose]() };
 }
 
-test("without a file the built-in rules hold", async () => {
+test("without a file the built-in rules apply", async () => {
   await using rules = await openLiveRules({});
   expect([...rules.current().modes.keys()]).toEqual(["duel", "ranked", "squad"]);
 });
 
-test("a bad file keeps from starting, with all its faults; so does one that is not there", async () => {
+test("an invalid or missing file throws at the start, with all errors", async () => {
   using folder = folderOf();
   writeFileSync(folder.at("rules.yaml"), "modes:\n  a: { teams: 1 }\n  b: { teem_size: 1 }\n");
   await expect(openLiveRules({ path: folder.at("rules.yaml") })).rejects.toMatchObject({
@@ -44,7 +44,7 @@ test("a bad file keeps from starting, with all its faults; so does one that is n
   await expect(openLiveRules({ path: folder.at("none.yaml") })).rejects.toThrow(/ENOENT.*none.yaml/);
 });
 
-test("a change holds without a restart: written over, replaced by an editor, or a ConfigMap's link turned round", async () => {
+test("a file that is overwritten, replaced, or behind a changed symbolic link takes effect", async () => {
   using folder = folderOf();
   const path = folder.at("rules.yaml");
   writeFileSync(path, withModes("a"));
@@ -62,7 +62,7 @@ test("a change holds without a restart: written over, replaced by an editor, or 
   expect(t.changes.map(({ modes }) => [...modes.keys()].join())).toEqual(["a,b", "a,c", "d"]);
 });
 
-test("a bad change is refused and told once, with its lines; the rules before it stay until a good one comes", async () => {
+test("an invalid change is reported once, and the current rules stay until a valid one", async () => {
   using folder = folderOf();
   const path = folder.at("rules.yaml");
   writeFileSync(path, withModes("a"));
@@ -88,7 +88,7 @@ test("a bad change is refused and told once, with its lines; the rules before it
   expect(t.errors).toHaveLength(2);
 });
 
-test("a second change with the same fault is told as well: whoever made it waits to hear of it", async () => {
+test("a second change with the same error is reported again", async () => {
   using folder = folderOf();
   const path = folder.at("rules.yaml");
   writeFileSync(path, withModes("a"));
@@ -100,7 +100,7 @@ test("a second change with the same fault is told as well: whoever made it waits
   }
 });
 
-test("a file that was touched and says the same is no change", async () => {
+test("a touched file with the same content is not a change", async () => {
   using folder = folderOf();
   const path = folder.at("rules.yaml");
   writeFileSync(path, withModes("a"));
@@ -108,7 +108,7 @@ test("a file that was touched and says the same is no change", async () => {
   writeFileSync(folder.at("same"), withModes("a"));
   renameSync(folder.at("same"), path);
   await t.rules.reload();
-  // Of another size, for the two may be of the same moment.
+  // Of another size, because both may have the same modification time.
   writeFileSync(path, withModes("next"));
   await until("the next is read", () => t.modes() === "next");
   expect(t.changes).toHaveLength(1);

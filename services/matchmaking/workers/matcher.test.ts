@@ -9,26 +9,26 @@ import { type MatcherOptions, startMatcher } from "./matcher.ts";
 
 const topicOf = (of: string) => `matchmaking.tickets.${of}`;
 
-interface MatcherAbout extends Partial<Pick<MatcherOptions, "idleMs" | "wakeups">> {
-  readonly over?: (queue: TicketQueue) => TicketQueue;
+interface TestMatcherOptions extends Partial<Pick<MatcherOptions, "idleMs" | "wakeups">> {
+  readonly wrap?: (queue: TicketQueue) => TicketQueue;
   readonly db?: Db;
 }
 
-/** Longer than any test: what is done before then was done for another reason. */
+/** Longer than any test, so that no run is due to the idle interval. */
 const neverIdle = { idleMs: 3_600_000 };
 
-/** Matchers as processes have them: each with a queue and a wake-up connection of its own. */
+/** Each matcher has a queue and a wake-up connection of its own, like a process. */
 async function openHarness() {
   const t = await createHarness();
   const parts = new AsyncDisposableStack();
   parts.use(t);
   const errors: unknown[] = [];
 
-  /** `seen` has how many waited in the mode, of each look at it. */
-  async function matcher({ over = (queue) => queue, db = t.open(), ...more }: MatcherAbout = {}) {
+  /** `seen` has the number of waiting tickets at each sweep of the mode. */
+  async function matcher({ wrap = (queue) => queue, db = t.open(), ...more }: TestMatcherOptions = {}) {
     const wakeups = parts.use(openWakeups({ url: t.url }));
     await wakeups.listening;
-    const queue = over(t.openQueue(db));
+    const queue = wrap(t.openQueue(db));
     const onError = (error: unknown) => void errors.push(error);
     const seen: number[] = [];
     const onSwept = (of: string, { waiting }: SweepResult) => void (of === mode && seen.push(waiting));
@@ -44,30 +44,30 @@ async function openHarness() {
 
 interface Call {
   /** "sweep duel". */
-  readonly what: string;
+  readonly name: string;
   readonly at: number;
-  /** Statements that had been sent by then. */
+  /** Statements sent before the call. */
   readonly sent: number;
 }
 
-/** The same queue; every call is noted when it is made. */
-function noted(queue: TicketQueue, calls: Call[], sent = { count: 0 }): TicketQueue {
+/** The same queue, with its calls recorded. */
+function recordCalls(queue: TicketQueue, calls: Call[], sent = { count: 0 }): TicketQueue {
   return new Proxy(queue, {
     get(target, name: keyof TicketQueue) {
       const method = target[name] as (...args: unknown[]) => unknown;
       return (...args: unknown[]) => {
-        calls.push({ what: `${String(name)} ${String(args[0])}`, at: performance.now(), sent: sent.count });
+        calls.push({ name: `${String(name)} ${String(args[0])}`, at: performance.now(), sent: sent.count });
         return method.apply(target, args);
       };
     },
   });
 }
 
-test("two matchers at once make every match once, in the order of waiting, the moment that somebody joins", async () => {
+test("two matchers make every match once, in join order, right after a join", async () => {
   await using t = await openHarness();
-  // Without a wake-up nobody would be looked at after the first look.
+  // After the first run, only a wake-up causes another one.
   const [one, other] = [await t.matcher(neverIdle), await t.matcher(neverIdle)];
-  await until("both have had their first look", () => [one, other].every(({ seen }) => seen.length > 0));
+  await until("both have run once", () => [one, other].every(({ seen }) => seen.length > 0));
   const queue = t.openQueue();
   const ids: string[] = [];
   for (let round = 0; round < 20; round++) {
@@ -80,8 +80,8 @@ test("two matchers at once make every match once, in the order of waiting, the m
   expect(t.errors).toEqual([]);
 });
 
-/** Counts every statement that goes to PostgreSQL by this pool. */
-function statementsOf(db: Db): { count: number } {
+/** Counts the statements of this pool. */
+function countStatements(db: Db): { count: number } {
   const sent = { count: 0 };
   db.on("connect", (client) => {
     const query = client.query.bind(client) as (...args: unknown[]) => unknown;
@@ -95,22 +95,22 @@ function statementsOf(db: Db): { count: number } {
   return sent;
 }
 
-test("an idle matcher asks each queue once in a few seconds, by a statement or two, and nothing else", async () => {
+test("an idle matcher only sweeps each queue, every few seconds, with one or two statements", async () => {
   await using t = await openHarness();
   const calls: Call[] = [];
   const db = t.open();
-  const sent = statementsOf(db);
-  await t.matcher({ over: (queue) => noted(queue, calls, sent), db, wakeups: { on: () => () => {} } });
+  const sent = countStatements(db);
+  await t.matcher({ wrap: (queue) => recordCalls(queue, calls, sent), db, wakeups: { on: () => () => {} } });
   const modes = [...t.rules().modes.keys()];
-  const sweepsOf = (of: string) => calls.filter(({ what }) => what === `sweep ${of}`);
+  const sweepsOf = (of: string) => calls.filter(({ name }) => name === `sweep ${of}`);
   const swept = (times: number) => () => modes.every((of) => sweepsOf(of).length >= times);
-  // The first look of a mode asks for more than a sweep, and its calls come one after the other: it is over by the second.
-  await until("each mode was looked at twice", swept(2));
+  // The first run of a mode does more than a sweep; it has ended when the second run begins.
+  await until("each mode ran twice", swept(2));
   const before = calls.length;
-  await until("each mode was looked at again", swept(3));
+  await until("each mode ran again", swept(3));
   const since = calls.slice(before);
-  expect(since.filter(({ what }) => !what.startsWith("sweep "))).toEqual([]);
-  // A call is over by the next one, whichever mode that is for.
+  expect(since.filter(({ name }) => !name.startsWith("sweep "))).toEqual([]);
+  // A call has ended when the next one begins.
   for (const [n, next] of since.slice(1).entries()) expect(next.sent - (since[n]?.sent ?? 0)).toBeOneOf([1, 2]);
   for (const of of modes) {
     const times = sweepsOf(of).map(({ at }) => at);
@@ -118,16 +118,16 @@ test("an idle matcher asks each queue once in a few seconds, by a statement or t
   }
 });
 
-test("a wake-up that was lost costs a few seconds and no match", async () => {
+test("a lost wake-up costs a few seconds and no match", async () => {
   await using t = await openHarness();
   await t.matcher();
   const ids = await joinInOrder(t.openQueue(), 2);
   await until("they are matched", async () => (await t.ended("MATCHED")).length === ids.length);
 });
 
-test("a window that widens is seen while nobody joins, and a change of rules counts at once", async () => {
+test("a widening skill window is applied without a join, and a change of rules at once", async () => {
   await using t = await openHarness();
-  // What is in use is looked at every second, and not only when something else is due: here nothing is.
+  // A mode with waiting tickets runs every second, even if nothing else is due.
   const matcher = await t.matcher(neverIdle);
   const queue = t.openQueue();
   const narrow = (limit: number) => [{ afterMs: 0, limit }];
@@ -155,67 +155,67 @@ test("a window that widens is seen while nobody joins, and a change of rules cou
   expect(rules_version).toBe(t.rules().version);
 });
 
-test("who waits in a mode that has left the rules is matched no more, and ends when their time is up", async () => {
+test("tickets of a mode that has left the rules are not matched and expire", async () => {
   await using t = await openHarness();
   const matcher = await t.matcher({ idleMs: 50 });
   const queue = t.openQueue();
   await joinInOrder(queue, 1);
-  await until("one is seen to wait", () => matcher.seen.includes(1));
+  await until("one ticket is seen", () => matcher.seen.includes(1));
   t.changeRules((modes) => void modes.delete(mode));
-  // A look that had begun by then goes by the rules that it began with. The second one from now on does not.
-  const looks = matcher.seen.length;
-  await until("the rules as they are now hold", () => matcher.seen.length >= looks + 2);
+  // A run in progress uses the rules that it began with; the second run from now uses the new ones.
+  const runs = matcher.seen.length;
+  await until("the new rules apply", () => matcher.seen.length >= runs + 2);
   await joinInOrder(queue, 1);
   matcher.wake();
   const sawBoth = () => matcher.seen.filter((waiting) => waiting === 2).length;
-  await until("both are seen to wait, and that look is over, for there was another", () => sawBoth() > 1);
-  await t.db.query(`update tickets set expires_at = over.at, alive_until = over.at
-                      from (select date_trunc('milliseconds', now()) as at) over`);
+  await until("both tickets are seen, in a run that has ended", () => sawBoth() > 1);
+  await t.db.query(`update tickets set expires_at = expiry.at, alive_until = expiry.at
+                      from (select date_trunc('milliseconds', now()) as at) expiry`);
   await until("both have expired", async () => (await t.ended("EXPIRED")).length === 2);
   expect(await t.ended("MATCHED")).toEqual([]);
   await expectConsistent(t.db);
 });
 
-test("what fails in one mode is told and tried again, and holds up no other", async () => {
+test("an error in one mode is reported and retried, and delays no other mode", async () => {
   await using t = await openHarness();
   let broken = true;
-  const tries: number[] = [];
+  const attempts: number[] = [];
   const failing = (queue: TicketQueue): TicketQueue => ({
     ...queue,
     sweep(of) {
       if (!broken || of !== "ranked") return queue.sweep(of);
-      tries.push(performance.now());
+      attempts.push(performance.now());
       return Promise.reject(new Error("no"));
     },
   });
-  const { wakeups } = await t.matcher({ over: failing });
+  const { wakeups } = await t.matcher({ wrap: failing });
   const ids = await joinInOrder(t.openQueue(), 2);
   wakeups.signal(topicOf(mode));
   await until("they are matched", async () => (await t.ended("MATCHED")).length === ids.length);
-  await until("it was tried again and again", () => tries.length > 3);
-  // With a pause that grows, and not as fast as it can.
-  for (const [n, at] of tries.slice(1).entries())
-    expect(at - (tries[n] ?? at)).toBeGreaterThanOrEqual(Math.min(2_500, 50 * 2 ** n));
+  await until("it was retried several times", () => attempts.length > 3);
+  // With growing backoff.
+  for (const [n, at] of attempts.slice(1).entries())
+    expect(at - (attempts[n] ?? at)).toBeGreaterThanOrEqual(Math.min(2_500, 50 * 2 ** n));
   expect(t.errors.map(String)).toContain("Error: making matches in ranked failed");
   broken = false;
   const [one, other] = [1_000, 1_000].map((skill) => ticketRequest({ mode: "ranked", attributes: { skill } }));
   for (const each of [one, other]) if (each) await t.openQueue().join(each);
-  await until("ranked goes on", async () => (await t.ended("MATCHED")).length === 4);
+  await until("ranked continues", async () => (await t.ended("MATCHED")).length === 4);
 });
 
-test("a stop waits for the look under way, and no other follows", async () => {
+test("a stop waits for the run in progress, and no other follows", async () => {
   await using t = await openHarness();
   const calls: Call[] = [];
   const [reached, release] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   const held = (queue: TicketQueue): TicketQueue => ({
-    ...noted(queue, calls),
+    ...recordCalls(queue, calls),
     async matchInOrder(of, round) {
       reached.resolve();
       await release.promise;
       return queue.matchInOrder(of, round);
     },
   });
-  const matcher = await t.matcher({ over: held });
+  const matcher = await t.matcher({ wrap: held });
   const ids = await joinInOrder(t.openQueue(), 2);
   await reached.promise;
   let isStopped = false;

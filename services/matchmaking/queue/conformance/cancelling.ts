@@ -1,11 +1,11 @@
-/** How a ticket is given back, against everything else that may happen to it at that moment. */
+/** Cancelling, also at the same time as a match. */
 import { expect, test } from "vitest";
 import { selectTicketEnd } from "../../store/ended-tickets.ts";
 import type { QueueUnderTest } from "../conformance.ts";
 import { duels, expectConsistent, joinInOrder, mode, readStored, ticketRequest } from "../testing.ts";
 
 export function cancellingConforms({ name, createHarness }: QueueUnderTest): void {
-  test(`${name}: who cancels is never matched, and hears so only when it is on record`, async () => {
+  test(`${name}: a cancelled ticket is recorded before the call returns and is never matched`, async () => {
     await using t = await createHarness();
     const queue = t.open();
     const [a = "", b = "", c = ""] = await joinInOrder(queue, 3);
@@ -24,7 +24,7 @@ export function cancellingConforms({ name, createHarness }: QueueUnderTest): voi
     await expectConsistent(t.db);
   });
 
-  test(`${name}: of a cancel and a match at the same moment exactly one wins, and both sides hear who`, async () => {
+  test(`${name}: of a cancel and a match at the same time, exactly one takes effect`, async () => {
     await using t = await createHarness();
     const [players, matchmakers] = [t.open(), [t.open(), t.open()]];
     const heard = new Map<string, string | undefined>();
@@ -47,7 +47,7 @@ export function cancellingConforms({ name, createHarness }: QueueUnderTest): voi
     await expectConsistent(t.db);
   });
 
-  test(`${name}: twenty cancels of one ticket at once are one end`, async () => {
+  test(`${name}: twenty concurrent cancels of one ticket record one end`, async () => {
     await using t = await createHarness();
     const processes = [t.open(), t.open()] as const;
     const [id = ""] = await joinInOrder(processes[0], 1);

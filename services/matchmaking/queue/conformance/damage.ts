@@ -1,11 +1,11 @@
-/** What lies in the queue and is no ticket is set aside, and blocks nobody. */
+/** Damaged tickets are quarantined and block no others. */
 import { until } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
 import type { QueueUnderTest } from "../conformance.ts";
 import { duels, expectConsistent, joinInOrder, matchedTicketIds, mode, readStored, terms } from "../testing.ts";
 
 export function damageConforms({ name, createHarness }: QueueUnderTest): void {
-  test(`${name}: a damaged ticket at the head is set aside once, and those behind it are matched in their order`, async () => {
+  test(`${name}: a damaged oldest ticket is quarantined, and the others are matched in join order`, async () => {
     await using t = await createHarness();
     const queue = t.open();
     const [bad = "", ...ids] = await joinInOrder(queue, 5);
@@ -24,7 +24,7 @@ export function damageConforms({ name, createHarness }: QueueUnderTest): void {
     await expectConsistent(t.db);
   });
 
-  test(`${name}: a damaged ticket is in no snapshot and in no match, and is set aside once`, async () => {
+  test(`${name}: a damaged ticket is in no snapshot and no match, and is quarantined once`, async () => {
     await using t = await createHarness();
     const queue = t.open();
     const [a = "", bad = "", b = ""] = await joinInOrder(queue, 3);

@@ -1,11 +1,11 @@
-/** How a ticket runs out, by the queue's own clock. */
+/** Expiry, by the queue's own clock. */
 import { until } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
 import type { QueueUnderTest } from "../conformance.ts";
 import { duels, expectConsistent, joinInOrder, mode, readStored, terms, ticketRequest } from "../testing.ts";
 
 export function expiryConforms({ name, createHarness }: QueueUnderTest): void {
-  test(`${name}: a ticket whose time is up is never matched, and ends as EXPIRED, told once`, async () => {
+  test(`${name}: an expired ticket is never matched and ends as EXPIRED with one event`, async () => {
     await using t = await createHarness();
     const queue = t.open();
     const [short = ""] = await joinInOrder(queue, 1, { ticketMs: 30 });
@@ -24,7 +24,7 @@ export function expiryConforms({ name, createHarness }: QueueUnderTest): void {
     await expectConsistent(t.db);
   });
 
-  test(`${name}: an overdue ticket that nobody has swept is not matched, not settled, not beaten to life, and ends all the same`, async () => {
+  test(`${name}: an expired ticket that was not swept yet cannot be matched or kept alive`, async () => {
     await using t = await createHarness();
     const queue = t.open();
     const ids = await joinInOrder(queue, 4, { ticketMs: 25 });
@@ -44,7 +44,7 @@ export function expiryConforms({ name, createHarness }: QueueUnderTest): void {
     await expectConsistent(t.db);
   });
 
-  test(`${name}: whoever is heard of in time stays, and whoever is not ends as EXPIRED for it`, async () => {
+  test(`${name}: a heartbeat keeps a ticket; without one it ends as EXPIRED with reason heartbeat`, async () => {
     await using t = await createHarness();
     const queue = t.open();
     const heard = await queue.join(ticketRequest({ heartbeatMs: 600_000, ticketMs: 900_000 }));
@@ -62,7 +62,7 @@ export function expiryConforms({ name, createHarness }: QueueUnderTest): void {
     await expectConsistent(t.db);
   });
 
-  test(`${name}: an overdue ticket is not in the way of its user's next one`, async () => {
+  test(`${name}: an expired ticket does not block its user's next one`, async () => {
     await using t = await createHarness();
     const queue = t.open();
     const old = await queue.join(ticketRequest({ userId: "u_1", ticketMs: 20 }));
@@ -79,7 +79,7 @@ export function expiryConforms({ name, createHarness }: QueueUnderTest): void {
     await expectConsistent(t.db);
   });
 
-  test(`${name}: a sweep tells how the queue stands`, async () => {
+  test(`${name}: a sweep returns the status of the queue`, async () => {
     await using t = await createHarness();
     const queue = t.open();
     const empty = await queue.sweep(mode);
@@ -94,7 +94,7 @@ export function expiryConforms({ name, createHarness }: QueueUnderTest): void {
     expect(two.nextEndMs).toBeLessThanOrEqual(300_000);
   });
 
-  test(`${name}: everything that is over is swept, however much it is, by many at once, each once`, async () => {
+  test(`${name}: two concurrent sweeps end 250 expired tickets once each`, async () => {
     await using t = await createHarness();
     const processes = [t.open(), t.open()] as const;
     await Promise.all(Array.from({ length: 250 }, () => processes[0].join(ticketRequest({ ticketMs: 1 }))));

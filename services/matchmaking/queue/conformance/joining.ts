@@ -1,4 +1,4 @@
-/** How tickets are given out: one for a user and mode, and one for a key. */
+/** Joining: one open ticket per user and mode, one ticket per key. */
 import { idempotencyConflict } from "@todoke/kernel/idempotency";
 import { expect, test } from "vitest";
 import { ticketOpen } from "../../problems.ts";
@@ -7,7 +7,7 @@ import type { QueueUnderTest } from "../conformance.ts";
 import { duels, joinInOrder, mode, ticketIds, ticketRequest } from "../testing.ts";
 
 export function joiningConforms({ name, createHarness }: QueueUnderTest): void {
-  test(`${name}: who joins has a ticket that is theirs and waits as they wished`, async () => {
+  test(`${name}: a join creates a ticket with the owner, attributes and times of the request`, async () => {
     await using t = await createHarness();
     const queue = t.open();
     const attributes = {
@@ -20,15 +20,15 @@ export function joiningConforms({ name, createHarness }: QueueUnderTest): void {
       flag: false,
       empty: {},
     };
-    const wanted = ticketRequest({ userId: "u 1/é", partySize: 3, attributes, avoid: ["u_9"], heartbeatMs: 30_000 });
-    const joined = await queue.join(wanted);
+    const request = ticketRequest({ userId: "u 1/é", partySize: 3, attributes, avoid: ["u_9"], heartbeatMs: 30_000 });
+    const joined = await queue.join(request);
     expect(joined).toMatchObject({ kind: "new", replayed: false });
     expect(parseMode(joined.ticketId)).toBe(mode);
     expect(ticketIds.isOwn(joined.ticketId, "u 1/é")).toBe(true);
     const found = await t.open().find(joined.ticketId);
     expect(found?.status).toBe("QUEUED");
-    const { joinedAt = 0, expiresAt = 0, aliveUntil = 0, ...said } = found?.ticket ?? {};
-    expect(said).toEqual({
+    const { joinedAt = 0, expiresAt = 0, aliveUntil = 0, ...fields } = found?.ticket ?? {};
+    expect(fields).toEqual({
       ticketId: joined.ticketId,
       mode,
       userId: "u 1/é",
@@ -42,7 +42,7 @@ export function joiningConforms({ name, createHarness }: QueueUnderTest): void {
     expect(await queue.find(`${mode}.${"x".repeat(28)}`)).toBeUndefined();
   });
 
-  test(`${name}: a user who joins fifty times at once, at two processes, has one ticket`, async () => {
+  test(`${name}: fifty concurrent joins of one user at two processes create one ticket`, async () => {
     await using t = await createHarness();
     const processes = [t.open(), t.open()] as const;
     const all = await Promise.all(
@@ -54,7 +54,7 @@ export function joiningConforms({ name, createHarness }: QueueUnderTest): void {
     expect((await processes[0].sweep(mode)).waiting).toBe(1);
   });
 
-  test(`${name}: the same key is the same ticket and answer, fifty times at once and after the ticket's end too`, async () => {
+  test(`${name}: a repeated key returns the same result, concurrently and after the ticket has ended`, async () => {
     await using t = await createHarness();
     const processes = [t.open(), t.open()] as const;
     const one = ticketRequest({ userId: "u_1" });
@@ -69,7 +69,7 @@ export function joiningConforms({ name, createHarness }: QueueUnderTest): void {
     expect((await queue.sweep(mode)).waiting).toBe(0);
   });
 
-  test(`${name}: a key that found the open ticket goes on saying so, whatever became of it`, async () => {
+  test(`${name}: a key that returned the open ticket replays it after the ticket has ended`, async () => {
     await using t = await createHarness();
     const queue = t.open();
     const made = await queue.join(ticketRequest({ userId: "u_1" }));
@@ -80,7 +80,7 @@ export function joiningConforms({ name, createHarness }: QueueUnderTest): void {
     expect(await queue.join(again)).toEqual({ ...open, replayed: true });
   });
 
-  test(`${name}: another wish under the same key, and another wish beside an open ticket, are refused and leave no trace`, async () => {
+  test(`${name}: a different request with the same key or beside an open ticket is rejected`, async () => {
     await using t = await createHarness();
     const queue = t.open();
     const { ticketId } = await queue.join(ticketRequest({ userId: "u_1", key: "k1", attributes: { skill: 1 } }));
@@ -94,11 +94,11 @@ export function joiningConforms({ name, createHarness }: QueueUnderTest): void {
     ).rejects.toMatchObject(ticketOpen.kind);
     expect((await queue.find(ticketId))?.ticket.attributes).toEqual({ skill: 1 });
     await queue.cancel(ticketId);
-    // A refusal was not kept: with the same key the wish is granted now.
+    // A rejection is not stored: the same key succeeds now.
     expect(await queue.join(ticketRequest({ ...other, key: "k2" }))).toMatchObject({ kind: "new", replayed: false });
   });
 
-  test(`${name}: one user's key and ticket are in nobody else's way, nor in another mode's`, async () => {
+  test(`${name}: keys and tickets of different users and modes are independent`, async () => {
     await using t = await createHarness();
     const queue = t.open();
     const all = [
@@ -111,7 +111,7 @@ export function joiningConforms({ name, createHarness }: QueueUnderTest): void {
     expect((await queue.sweep("ranked")).waiting).toBe(1);
   });
 
-  test(`${name}: who was matched, and who cancelled, may join again at once`, async () => {
+  test(`${name}: a user can join again right after a match or a cancel`, async () => {
     await using t = await createHarness();
     const queue = t.open();
     const [first = "", second = ""] = [
@@ -127,7 +127,7 @@ export function joiningConforms({ name, createHarness }: QueueUnderTest): void {
     await t.allRecorded();
   });
 
-  test(`${name}: the snapshot has all who wait, in their order; of more than asked for, the oldest, the newest and some between`, async () => {
+  test(`${name}: a snapshot has all tickets in join order, or the oldest, the newest and some between`, async () => {
     await using t = await createHarness();
     const queue = t.open();
     const ids = await joinInOrder(queue, 40);

@@ -1,4 +1,4 @@
-/** How those who have waited longest are matched. */
+/** Matching in join order. */
 import { expect, test } from "vitest";
 import { selectTicketEnd } from "../../store/ended-tickets.ts";
 import type { QueueUnderTest } from "../conformance.ts";
@@ -14,7 +14,7 @@ import {
 } from "../testing.ts";
 
 export function matchingConforms({ name, createHarness }: QueueUnderTest): void {
-  test(`${name}: who joined in an order is matched in that order, and the one without a partner waits on`, async () => {
+  test(`${name}: tickets are matched in join order, and an odd one waits`, async () => {
     await using t = await createHarness();
     const queue = t.open();
     const ids = await joinInOrder(queue, 21);
@@ -24,7 +24,7 @@ export function matchingConforms({ name, createHarness }: QueueUnderTest): void 
     expect(await queue.matchInOrder(mode, duels)).toEqual({ made: 0 });
     await t.allRecorded();
     const pairs = (await matchedTicketIds(t.db)).map((pair) => [...pair].sort());
-    // One script or statement makes many matches: the order among those is not the order of their events.
+    // The events of one batch are in no particular order.
     const expected = Array.from({ length: 10 }, (_, n) => ids.slice(2 * n, 2 * n + 2).sort());
     expect(pairs.slice(0, 4).sort()).toEqual(expected.slice(0, 4).sort());
     expect(pairs.slice(4).sort()).toEqual(expected.slice(4).sort());
@@ -32,7 +32,7 @@ export function matchingConforms({ name, createHarness }: QueueUnderTest): void 
     await expectConsistent(t.db);
   });
 
-  test(`${name}: parties that waited before the mode took none are passed over, and are in nobody's way`, async () => {
+  test(`${name}: parties are skipped and block no single player`, async () => {
     await using t = await createHarness();
     const queue = t.open();
     const singles = await joinInOrder(queue, 3);
@@ -49,7 +49,7 @@ export function matchingConforms({ name, createHarness }: QueueUnderTest): void 
     await expectConsistent(t.db);
   });
 
-  test(`${name}: a match is on record whole: its seats, its terms, and what each player may know of the others`, async () => {
+  test(`${name}: a match is recorded with its seats, terms and peers`, async () => {
     await using t = await createHarness();
     const queue = t.open();
     const attributes = { skill: 0.1234567890123456, latency: { eu: 12 } };
@@ -72,7 +72,7 @@ export function matchingConforms({ name, createHarness }: QueueUnderTest): void 
     await expectConsistent(t.db);
   });
 
-  test(`${name}: four matchmakers at once match two hundred in their order, each once`, async () => {
+  test(`${name}: four concurrent matchers match 200 tickets in join order, each once`, async () => {
     await using t = await createHarness();
     const processes = [t.open(), t.open(), t.open(), t.open()];
     const ids = await joinInOrder(processes[0] as (typeof processes)[0], 200);
@@ -87,16 +87,16 @@ export function matchingConforms({ name, createHarness }: QueueUnderTest): void 
     );
     expect(made.reduce((a, b) => a + b)).toBe(100);
     await t.allRecorded();
-    const places = new Map(ids.map((id, place) => [id, place]));
+    const positions = new Map(ids.map((id, index) => [id, index]));
     for (const pair of await matchedTicketIds(t.db)) {
-      const [a = 0, b = 0] = pair.map((id) => places.get(id) ?? -1).sort((x, y) => x - y);
+      const [a = 0, b = 0] = pair.map((id) => positions.get(id) ?? -1).sort((x, y) => x - y);
       expect([a % 2, b - a]).toEqual([0, 1]);
     }
     expect((await readStored(t.db)).ended("MATCHED").sort()).toEqual([...ids].sort());
     await expectConsistent(t.db);
   });
 
-  test(`${name}: of many processes one may form the matches of a mode, for as long as it said`, async () => {
+  test(`${name}: one process at a time has the forming lease of a mode, until it expires`, async () => {
     await using t = await createHarness();
     const [here, there] = [t.open(), t.open()];
     expect(await here.acquireFormingLease(mode, 60_000)).toBe(true);

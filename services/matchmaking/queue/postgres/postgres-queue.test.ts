@@ -17,12 +17,12 @@ import {
 import { openPostgresQueue } from "./index.ts";
 import { createPostgresHarness } from "./testing.ts";
 
-const isAnybodyWaiting = async (db: Db) =>
+const isBlocked = async (db: Db) =>
   (await db.query(`select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`))
     .rowCount === 1;
 
-/** Whether somebody has rows of the table locked; in this database, for in its siblings the table has the same number. */
-const isHeld = async (db: Db, table: string) =>
+/** Whether rows of the table are locked, in this database: cloned databases have the same table OIDs. */
+const isLocked = async (db: Db, table: string) =>
   (
     await db.query(
       `select from pg_locks
@@ -33,7 +33,7 @@ const isHeld = async (db: Db, table: string) =>
   ).rowCount !== 0;
 
 test.each(["request", "answer"] as const)(
-  "a join whose %s is lost is told as unknown, and the same wish finds out what became of it",
+  "a join whose %s is lost is unknown, and repeating it returns the actual result",
   async (lost) => {
     await using t = await createPostgresHarness();
     await using wire = await openWire(t.url);
@@ -49,7 +49,7 @@ test.each(["request", "answer"] as const)(
 );
 
 test.each(["request", "answer"] as const)(
-  "a match whose COMMIT's %s is lost is made whole or not at all, and once",
+  "a match whose COMMIT %s is lost is made once or not at all",
   async (lost) => {
     await using t = await createPostgresHarness();
     await using wire = await openWire(t.url);
@@ -57,7 +57,7 @@ test.each(["request", "answer"] as const)(
     const ids = await joinInOrder(queue, 4);
     wire.cutNext("commit", lost);
     await expect(queue.matchInOrder(mode, duels)).rejects.toBeInstanceOf(CommitUnknown);
-    expect(t.recorded).toEqual([]); // What may not be so is not told.
+    expect(t.recorded).toEqual([]); // An unknown commit is not reported.
     expect(await queue.matchInOrder(mode, duels)).toEqual({ made: lost === "answer" ? 0 : 2 });
     expect((await readStored(t.db)).ended("MATCHED").sort()).toEqual([...ids].sort());
     await expectConsistent(t.db);
@@ -68,12 +68,12 @@ test.each(["request", "answer"] as const)(
   },
 );
 
-test("a process that dies between any two statements of a match leaves everything as it was", async () => {
+test("a crash between any two statements of a match changes nothing", async () => {
   await using t = await createPostgresHarness();
   await using wire = await openWire(t.url);
   const queue = t.open({ url: wire.url });
   const ids = await joinInOrder(queue, 2);
-  for (const step of ["lock mode", "lock longest", "known ends", "insert ends", "outbox append", "delete tickets"]) {
+  for (const step of ["lock mode", "lock oldest", "recorded ends", "insert ends", "outbox append", "delete tickets"]) {
     const cut = wire.cutNext(step, "answer");
     await expect(queue.matchInOrder(mode, duels), step).rejects.toThrow();
     await cut;
@@ -85,12 +85,12 @@ test("a process that dies between any two statements of a match leaves everythin
   await expectConsistent(t.db);
 });
 
-test("a ticket that has an end on record is taken out of the queue, and who would have met it waits on, in its place", async () => {
+test("a ticket with a recorded end leaves the queue and is not matched", async () => {
   await using t = await createPostgresHarness();
   const queue = t.open();
   const [a = "", b = "", c = ""] = await joinInOrder(queue, 3);
   const ticket = (await queue.find(a))?.ticket;
-  if (!ticket) throw new Error("it should wait");
+  if (!ticket) throw new Error("the ticket should be open");
   const ends = [{ kind: "cancelled", ticket, endedAt: ticket.joinedAt }] as const;
   await transaction(t.db, (tx) => recordEnds(tx, ends, { outbox: openOutbox() }));
   expect(await queue.matchInOrder(mode, duels)).toEqual({ made: 1 });
@@ -101,7 +101,7 @@ test("a ticket that has an end on record is taken out of the queue, and who woul
   await expectConsistent(t.db);
 });
 
-test("what ended is told once it has committed, and nothing else is", async () => {
+test("ends are reported after their commit, and not if it fails", async () => {
   await using t = await createPostgresHarness();
   const queue = t.open();
   const [a = "", b = "", c = ""] = await joinInOrder(queue, 3);
@@ -111,16 +111,16 @@ test("what ended is told once it has committed, and nothing else is", async () =
   expect(t.recorded.map(({ end }) => end.kind)).toEqual(["match", "cancelled"]);
   const broken = openPostgresQueue({
     db: t.db,
-    outbox: { append: () => Promise.reject(new Error("no events today")) },
+    outbox: { append: () => Promise.reject(new Error("append failed")) },
     onRecorded: (ends) => t.recorded.push(...ends),
   });
   const [d = ""] = await joinInOrder(queue, 2);
-  await expect(broken.matchInOrder(mode, duels)).rejects.toThrow("no events today");
+  await expect(broken.matchInOrder(mode, duels)).rejects.toThrow("append failed");
   expect(t.recorded).toHaveLength(2);
   expect((await queue.find(d))?.status).toBe("QUEUED");
 });
 
-test("a matchmaker that had to wait for another matches those too who have joined meanwhile", async () => {
+test("a matcher that waited for another one also sees tickets that joined in between", async () => {
   await using t = await createPostgresHarness();
   const [queue, other] = [t.open(), t.open()];
   const outbox = openOutbox();
@@ -136,9 +136,9 @@ test("a matchmaker that had to wait for another matches those too who have joine
   });
   const ids = await joinInOrder(queue, 3);
   const first = slow.matchInOrder(mode, duels);
-  await until("the first one holds tickets", () => isHeld(t.db, "tickets"));
+  await until("the first one holds its tickets", () => isLocked(t.db, "tickets"));
   const second = other.matchInOrder(mode, duels);
-  await until("the second one waits", () => isAnybodyWaiting(t.db));
+  await until("the second one waits", () => isBlocked(t.db));
   ids.push(...(await joinInOrder(queue, 1)));
   gate.resolve();
   expect([await first, await second]).toEqual([{ made: 1 }, { made: 1 }]);
@@ -148,7 +148,7 @@ test("a matchmaker that had to wait for another matches those too who have joine
   ]);
 });
 
-test("whoever is heard of while matches are made keeps their place", async () => {
+test("a heartbeat during matching does not change the join order", async () => {
   await using t = await createPostgresHarness();
   const queue = t.open();
   const [first = "", second = ""] = await joinInOrder(queue, 4, { heartbeatMs: 60_000 });
@@ -156,7 +156,7 @@ test("whoever is heard of while matches are made keeps their place", async () =>
   await other.query("begin");
   await other.query(`update tickets set alive_until = expires_at where ticket_id = $1`, [first]);
   const matching = queue.matchInOrder(mode, { ...duels, matchesMax: 1 });
-  await until("the match waits for it", () => isAnybodyWaiting(t.db));
+  await until("the match waits for it", () => isBlocked(t.db));
   await other.query("commit");
   other.release();
   expect(await matching).toEqual({ made: 1 });
@@ -164,7 +164,7 @@ test("whoever is heard of while matches are made keeps their place", async () =>
   await expectConsistent(t.db);
 });
 
-test("a transaction that is stuck with a ticket which is over holds up no sweep of the others", async () => {
+test("a locked expired ticket does not block the sweep of others", async () => {
   await using t = await createPostgresHarness();
   const queue = t.open();
   const [stuck = "", free = ""] = await joinInOrder(queue, 2, { ticketMs: 1 });
@@ -181,7 +181,7 @@ test("a transaction that is stuck with a ticket which is over holds up no sweep 
   await expectConsistent(t.db);
 });
 
-test("the database refuses a second open ticket of a user in a mode, and an id of another mode", async () => {
+test("the database rejects a second open ticket of a user and an ID of another mode", async () => {
   await using t = await createPostgresHarness();
   const insert = (ticketId: string, of: string) =>
     t.db

@@ -1,4 +1,4 @@
-/** What the tests of this queue share: tickets on a database of their own. */
+/** Test harness of the queue in PostgreSQL. */
 import type { DbOptions } from "@todoke/kernel/db";
 import { openOutbox } from "@todoke/kernel/outbox";
 import { openTestDatabase } from "../../store/testing.ts";
@@ -9,9 +9,9 @@ import { openPostgresQueue } from "./index.ts";
 export async function createPostgresHarness() {
   const t = await openTestDatabase();
   const recorded: RecordedEnd[] = [];
-  const stage = {
+  const harness = {
     ...t,
-    /** What the queues told of. */
+    /** All reported ends. */
     recorded,
     open(options: Partial<DbOptions> = {}) {
       const db = t.open({ poolMax: 4, ...options });
@@ -22,11 +22,11 @@ export async function createPostgresHarness() {
         onRecorded: (ends) => recorded.push(...ends),
       });
     },
-    // Whatever ends is on record in the same commit.
+    // Ends are recorded in the same commit.
     async allRecorded() {},
     async damage(ticketId: string) {
       await t.db.query(`update tickets set attributes = '{"skill": null}' where ticket_id = $1`, [ticketId]);
     },
   };
-  return stage satisfies Harness;
+  return harness satisfies Harness;
 }

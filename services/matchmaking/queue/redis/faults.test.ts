@@ -21,12 +21,12 @@ const redis = sharedRedis();
 
 type RedisStage = Awaited<ReturnType<typeof createRedisHarness>>;
 
-/** All that lies in a mode's keys, to the byte. */
+/** The exact content of all keys of a mode. */
 async function contentOf({ client, keysOfMode }: RedisStage): Promise<unknown[]> {
   return Promise.all(keysOfMode().map((key) => client.sendCommand(["DUMP", key])));
 }
 
-/** Everything that can be asked of a queue, once. */
+/** Calls every operation of a queue once. */
 async function useAll(queue: TicketQueue, db: Db): Promise<void> {
   const [a = "", b = "", c = "", d = "", e = ""] = await joinInOrder(queue, 5, { heartbeatMs: 60_000 });
   await queue.join(ticketRequest({ ticketMs: 1 }));
@@ -37,15 +37,15 @@ async function useAll(queue: TicketQueue, db: Db): Promise<void> {
   const seats = [a, b].map((ticketId, n) => ({ ticketId, team: n + 1 }));
   expect(await queue.settle(mode, [{ seats }], terms)).toEqual({ made: 1 });
   expect(await queue.cancel(e)).toBe("CANCELLED");
-  await queue.join(ticketRequest({ userId: "u_barred" }));
-  await cancelUsers({ queue, db }, ["u_barred"]);
-  await until("its time is up", async () => (await queue.sweep(mode)).waiting === 2);
+  await queue.join(ticketRequest({ userId: "u_cancelled" }));
+  await cancelUsers({ queue, db }, ["u_cancelled"]);
+  await until("the ticket is expired", async () => (await queue.sweep(mode)).waiting === 2);
   expect(await queue.matchInOrder(mode, duels)).toEqual({ made: 1 });
   expect(await queue.cancel(c)).toBe("MATCHED");
   expect(await queue.cancel(d)).toBe("MATCHED");
 }
 
-test("all that a mode has lies in one slot of a cluster", async () => {
+test("all keys of a mode are in one slot of a Redis cluster", async () => {
   await using engine = await startEngine("redis", { settings: { "cluster-enabled": "yes" } });
   await using t = await createRedisHarness(engine);
   await t.client.sendCommand(["CLUSTER", "ADDSLOTSRANGE", "0", "16383"]);
@@ -63,7 +63,7 @@ test("all that a mode has lies in one slot of a cluster", async () => {
   expect(new Set(await Promise.all(slots)).size).toBe(1);
 });
 
-test("a user of Redis who may touch a queue's keys and run its commands, and nothing else, is enough", async () => {
+test("a Redis user limited to the queue's keys and commands can run everything", async () => {
   await using engine = await startEngine("redis");
   await using t = await createRedisHarness(engine, { recorders: 0 });
   const commands =
@@ -89,7 +89,7 @@ test("a user of Redis who may touch a queue's keys and run its commands, and not
   await expectConsistent(t.db);
 });
 
-test("a server that is full refuses what needs room and keeps nothing half; ends are still put on record and struck off", async () => {
+test("a full Redis rejects writes without partial effects; ends are still recorded and acked", async () => {
   await using engine = await startEngine("redis", { settings: { "maxmemory-policy": "noeviction" } });
   await using t = await createRedisHarness(engine, { recorders: 0 });
   const queue = t.open();
@@ -99,19 +99,19 @@ test("a server that is full refuses what needs room and keeps nothing half; ends
   await queue.heartbeat(c, 60_000);
   const before = await contentOf(t);
   await t.client.configSet("maxmemory", "1");
-  const tries = [
+  const attempts = [
     () => queue.join(ticketRequest()),
     () => queue.matchInOrder(mode, duels),
     () => queue.settle(mode, [{ seats: [{ ticketId: c, team: 1 }] }], terms),
     () => queue.cancel(c),
     () => queue.heartbeat(c, 60_000),
   ];
-  for (const attempt of tries) await expect(attempt()).rejects.toBeInstanceOf(RedisUnavailable);
+  for (const attempt of attempts) await expect(attempt()).rejects.toBeInstanceOf(RedisUnavailable);
   expect(await contentOf(t)).toEqual(before);
   t.record();
-  // The recorder makes its group where there is room again.
+  // The recorder creates its consumer group once there is memory.
   await t.client.configSet("maxmemory", "0");
-  await until("the group is there", async () => (await readStored(t.db)).matches.length === 1);
+  await until("the match is recorded", async () => (await readStored(t.db)).matches.length === 1);
   await t.allRecorded();
   await queue.matchInOrder(mode, { ...duels, matchesMax: 1 });
   await t.client.configSet("maxmemory", "1");
@@ -122,7 +122,7 @@ test("a server that is full refuses what needs room and keeps nothing half; ends
   await expectConsistent(t.db);
 });
 
-test("a server that is busy with somebody's endless script is one that cannot be asked now, and nothing is half done", async () => {
+test("a Redis that is busy with an endless script is unavailable, and nothing is half done", async () => {
   await using engine = await startEngine("redis", { settings: { "busy-reply-threshold": "50" } });
   await using t = await createRedisHarness(engine);
   const queue = t.open();
@@ -130,7 +130,7 @@ test("a server that is busy with somebody's endless script is one that cannot be
   const busy = await operatorClient(engine.url);
   using _busy = { [Symbol.dispose]: () => busy.destroy() };
   const endless = busy.eval("while true do end").catch(() => "killed");
-  await until("it is busy", () =>
+  await until("Redis is busy", () =>
     t.client.ping().then(
       () => false,
       (error) => String(error).includes("BUSY"),
@@ -148,7 +148,7 @@ test("a server that is busy with somebody's endless script is one that cannot be
   await expectConsistent(t.db);
 });
 
-test("a key that is not what it should be stops every script before its first write", async () => {
+test("a key of the wrong type stops every script before its first write", async () => {
   await using t = await createRedisHarness(redis, { recorders: 0 });
   const queue = t.open();
   const [a = "", b = ""] = await joinInOrder(queue, 4);
@@ -156,16 +156,16 @@ test("a key that is not what it should be stops every script before its first wr
   for (const key of t.keysOfMode()) {
     const kept = await t.client.sendCommand(["COPY", key, `${key}-kept`]);
     await t.client.del(key);
-    await (key.endsWith(":forming") ? t.client.hSet(key, "what", "?") : t.client.set(key, "what?"));
+    await (key.endsWith(":forming") ? t.client.hSet(key, "field", "?") : t.client.set(key, "text"));
     const before = await contentOf(t);
-    const tries = [
+    const attempts = [
       () => queue.join(ticketRequest()),
       () => queue.matchInOrder(mode, duels),
       () => queue.settle(mode, [{ seats }], terms),
       () => queue.cancel(a),
       () => queue.sweep(mode),
     ];
-    for (const attempt of tries) await expect(attempt(), key).rejects.toThrow("WRONGTYPE");
+    for (const attempt of attempts) await expect(attempt(), key).rejects.toThrow("WRONGTYPE");
     expect(await contentOf(t), key).toEqual(before);
     await t.client.del(key);
     if (Number(kept) === 1) await t.client.rename(`${key}-kept`, key);
@@ -173,12 +173,12 @@ test("a key that is not what it should be stops every script before its first wr
   expect(await queue.matchInOrder(mode, duels)).toEqual({ made: 2 });
 });
 
-test("an end that cannot be read, or that PostgreSQL cannot keep, is set aside and holds up none behind it", async () => {
+test("an end that cannot be parsed or stored is quarantined and blocks no other end", async () => {
   await using t = await createRedisHarness(redis, { recorders: 0 });
   const queue = t.open();
   await t.client.xAdd(t.key("ends"), "*", { kind: "match", id: "duel.what", ticket: "{" });
   await t.client.xAdd(t.key("ends"), "*", { nothing: "of use" });
-  // The edge lets no NUL pass; what came in by another way must not stop the rest.
+  // The API rejects NUL; data from another source must not stop the rest.
   const poison = await queue.join(ticketRequest({ attributes: { name: "\0" } }));
   const ids = await joinInOrder(queue, 3);
   expect(await queue.matchInOrder(mode, duels)).toEqual({ made: 2 });
@@ -191,7 +191,7 @@ test("an end that cannot be read, or that PostgreSQL cannot keep, is set aside a
   await expectConsistent(t.db);
 });
 
-test("keys are forgotten after their day, and not before", async () => {
+test("idempotency keys are deleted after a day, not before", async () => {
   await using t = await createRedisHarness(redis);
   const queue = t.open();
   const [one, other] = [ticketRequest({ userId: "u_1" }), ticketRequest({ userId: "u_2" })];
@@ -201,7 +201,7 @@ test("keys are forgotten after their day, and not before", async () => {
   const kept = JSON.parse((await t.client.hGet(t.key("keys"), hash)) ?? "");
   await t.client.hSet(t.key("keys"), hash, JSON.stringify({ ...kept, keep: 1 }));
   await t.client.zAdd(t.key("keys_until"), { value: hash, score: 1 });
-  // Its time is over, though nobody has swept: it is a new request.
+  // The key is expired but not swept yet: this is a new request.
   expect(await queue.join(one)).toMatchObject({ kind: "open", ticketId: first.ticketId, replayed: false });
   await t.client.zAdd(t.key("keys_until"), { value: hash, score: 1 });
   await queue.sweep(mode);
@@ -210,7 +210,7 @@ test("keys are forgotten after their day, and not before", async () => {
   expect((await queue.join(other)).replayed).toBe(true);
 });
 
-test("a clock that is set back by less than a second changes nobody's place", async () => {
+test("a clock set back by less than a second does not change the join order", async () => {
   await using t = await createRedisHarness(redis);
   const queue = t.open();
   const [early = ""] = await joinInOrder(queue, 1);

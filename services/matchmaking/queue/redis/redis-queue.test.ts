@@ -26,12 +26,12 @@ import { parseEntry, type RawEntry } from "./ticket-record.ts";
 
 const redis = sharedRedis();
 
-/** Whether it comes about, and is so. */
+/** False if the promise rejects or its value is falsy. */
 const holds = (asked: Promise<unknown>) => asked.then(Boolean, () => false);
 
 type RedisStage = Awaited<ReturnType<typeof createRedisHarness>>;
 
-/** Matches until all of these are on record as MATCHED. */
+/** Matches until all of these are recorded as MATCHED. */
 async function matchAll(t: RedisStage, ids: readonly string[]): Promise<void> {
   const queue = t.open();
   await until("all are matched", async () => {
@@ -42,7 +42,7 @@ async function matchAll(t: RedisStage, ids: readonly string[]): Promise<void> {
   await t.allRecorded();
 }
 
-test("a server that has forgotten all scripts goes on as if it had not", async () => {
+test("scripts are loaded again after the server has lost them", async () => {
   await using engine = await startEngine("redis");
   await using t = await createRedisHarness(engine);
   const queue = t.open();
@@ -57,14 +57,14 @@ test("a server that has forgotten all scripts goes on as if it had not", async (
   await expectConsistent(t.db);
 });
 
-test("a Redis that is emptied in the middle has lost who waited, and no end: the same calls join again, and are matched", async () => {
+test("an emptied Redis loses waiting tickets but no ends; users join again and are matched", async () => {
   await using engine = await startEngine("redis");
   await using t = await createRedisHarness(engine, { recorders: 2 });
   const queue = t.open();
-  const wishes = Array.from({ length: 12 }, (_, n) => ticketRequest({ userId: `u_${n}`, key: `k${n}` }));
+  const requests = Array.from({ length: 12 }, (_, n) => ticketRequest({ userId: `u_${n}`, key: `k${n}` }));
   const told = new Map<string, string | undefined>();
   for (let round = 0; round < 3; round++) {
-    const joined = await Promise.all(wishes.map((each) => queue.join(each)));
+    const joined = await Promise.all(requests.map((each) => queue.join(each)));
     const [first] = joined;
     await Promise.all([
       queue.matchInOrder(mode, { ...duels, matchesMax: 3 }),
@@ -72,19 +72,19 @@ test("a Redis that is emptied in the middle has lost who waited, and no end: the
       t.client.flushAll(),
     ]);
   }
-  // And one that had its answer before.
+  // And a cancel that was acknowledged before.
   const last = await queue.join(ticketRequest());
   told.set(last.ticketId, await queue.cancel(last.ticketId));
   await t.client.flushAll();
   await t.allRecorded();
-  // Whatever a client was told holds. Of a ticket that is not there nothing was told: a recorder may have its end in hand.
+  // Every status that a client received is recorded. For an unknown ticket there is none: a recorder may still hold its end.
   for (const [ticketId, status] of told)
     if (status !== undefined) expect((await selectTicketEnd(t.db, ticketId))?.status).toBe(status);
   await expectConsistent(t.db);
 
   await t.client.flushAll();
   const [before] = [await readStored(t.db)];
-  const again = await Promise.all(wishes.map((each) => queue.join(each)));
+  const again = await Promise.all(requests.map((each) => queue.join(each)));
   for (const { ticketId, kind, replayed } of again) {
     expect([kind, replayed]).toEqual(["new", false]);
     expect(before.ends.map((row) => row.ticket_id)).not.toContain(ticketId);
@@ -98,14 +98,14 @@ test("a Redis that is emptied in the middle has lost who waited, and no end: the
   await expectConsistent(t.db);
 });
 
-/** Runs `meanwhile` on a Redis, and then has it start again from what it had on its disk before. */
+/** Runs `meanwhile` on a Redis, then restarts it from its earlier files. */
 async function forgetting(
   meanwhile: (engine: Engine, goBack: () => Promise<void>, keep: () => Promise<void>) => Promise<void>,
 ) {
   const folder = await mkdtemp(pathJoin(tmpdir(), "matchmaking-redis-"));
   try {
     const [dir, copy] = [pathJoin(folder, "data"), pathJoin(folder, "copy")];
-    // What it keeps of a moment is all of that moment: by the second, a busy disk would choose.
+    // With fsync once a second, a busy disk would decide what the copy contains.
     await using engine = await startEngine("redis", { dir, settings: { appendfsync: "always" } });
     const keep = async () => {
       await engine.kill();
@@ -124,7 +124,7 @@ async function forgetting(
   }
 }
 
-test("a Redis that comes back with an old file contradicts nothing that is on record, and whoever is free waits on", async () => {
+test("a Redis restored from an old file contradicts no recorded end", async () => {
   await forgetting(async (engine, goBack, keep) => {
     await using t = await createRedisHarness(engine, { recorders: 0 });
     const recorder = t.record();
@@ -141,18 +141,18 @@ test("a Redis that comes back with an old file contradicts nothing that is on re
     expect(await queue.cancel(c)).toBe("CANCELLED");
     await until("the operator is back", answers);
     await t.allRecorded();
-    // It may have taken the cancel too, and not be done with it: it would then strike that ticket off the old file as well.
+    // It may have claimed the cancel too, and would then ack that ticket in the restored Redis.
     await recorder[Symbol.asyncDispose]();
     await goBack();
     await until("the queue is reached again", isQueued(a));
     await until("the operator is back", answers);
     t.record();
 
-    // Nobody is kept from joining by a ticket that has ended.
+    // An ended ticket does not block a join.
     const again = await queue.join(ticketRequest({ userId: "u_2" }));
     expect(again.kind).toBe("new");
     expect(await queue.cancel(a)).toBe("MATCHED");
-    // The cancelled one is at the head: its match does not come about, and who was to play it is the first again.
+    // The cancelled ticket is the oldest: its match is void, and the other ticket of the match becomes the oldest.
     expect((await queue.find(c))?.status).toBe("QUEUED");
     for (let round = 0; round < 2; round++) {
       expect(await queue.matchInOrder(mode, { ...duels, matchesMax: 1 })).toEqual({ made: 1 });
@@ -169,7 +169,7 @@ test("a Redis that comes back with an old file contradicts nothing that is on re
   });
 });
 
-test("who is given back keeps their place, and who has a newer ticket by then ends as EXPIRED for it", async () => {
+test("a requeued ticket keeps its join order, or expires if its user has a newer one", async () => {
   await using t = await createRedisHarness(redis, { recorders: 0 });
   const queue = t.open();
   const users = ["u_1", "u_2", "u_3"];
@@ -177,7 +177,7 @@ test("who is given back keeps their place, and who has a newer ticket by then en
   for (const userId of users) joined.push(await queue.join(ticketRequest({ userId })));
   const [a = "", b = "", c = ""] = joined.map(({ ticketId }) => ticketId);
   const seats = [a, b, c].map((ticketId, n) => ({ ticketId, team: n + 1 }));
-  // PostgreSQL has an end of the first that Redis knows nothing of.
+  // PostgreSQL has an end of the first ticket that Redis does not have.
   await queue.cancel(a);
   await queue.join(ticketRequest({ userId: "u_1" }));
   const record = await t.client.hGet(t.key("tickets"), b);
@@ -199,11 +199,11 @@ test("who is given back keeps their place, and who has a newer ticket by then en
   await expectConsistent(t.db);
 });
 
-test("an answer that was lost after the script ran costs nothing: a join, a match, a cancel, each asked again", async () => {
+test("a join, match or cancel whose reply was lost can be repeated", async () => {
   await using wire = await openWire(redis.url);
   await using t = await createRedisHarness(redis);
   const queue = t.open(wire.url);
-  // So that the scripts are known to the server: what is cut is their answer.
+  // Loads the scripts, so that the reply that is cut is that of the script.
   await queue.cancel((await queue.join(ticketRequest())).ticketId);
   await queue.matchInOrder(mode, duels);
 
@@ -233,15 +233,15 @@ test("an answer that was lost after the script ran costs nothing: a join, a matc
   await expectConsistent(t.db);
 });
 
-test("a recorder that dies between PostgreSQL and Redis leaves ends that another strikes off, told once", async () => {
+test("ends of a recorder that crashed before the ack are acked by another, with one event each", async () => {
   await using wire = await openWire(redis.url);
   await using t = await createRedisHarness(redis, { recorders: 0 });
   const queue = t.open();
   const ids = await joinInOrder(queue, 4);
   await queue.matchInOrder(mode, duels);
-  const dying = openEndBatches({ ...t.process(wire.url), modes: () => [mode] });
-  const cut = wire.cutNext('"over":', "request");
-  await expect(dying.recordMode(mode)).rejects.toBeInstanceOf(RedisUnavailable);
+  const crashing = openEndBatches({ ...t.process(wire.url), modes: () => [mode] });
+  const cut = wire.cutNext('"ended":', "request");
+  await expect(crashing.recordMode(mode)).rejects.toBeInstanceOf(RedisUnavailable);
   await cut;
   expect((await readStored(t.db)).matches).toHaveLength(2);
   expect(await t.client.xLen(t.key("ends"))).toBe(2);
@@ -254,38 +254,38 @@ test("a recorder that dies between PostgreSQL and Redis leaves ends that another
   await expectConsistent(t.db);
 });
 
-test("a match whose makers all died is recorded by whoever comes next, and told as QUEUED until then", async () => {
+test("a match is recorded by a later process if all processes crashed after it was made", async () => {
   await using t = await createRedisHarness(redis, { recorders: 0 });
   const queue = t.open();
   const [a = "", b = ""] = await joinInOrder(queue, 2);
   expect(await queue.matchInOrder(mode, duels)).toEqual({ made: 1 });
   expect(await queue.find(a)).toMatchObject({ status: "MATCHED", ticket: { ticketId: a } });
   expect(await selectTicketEnd(t.db, a)).toBeUndefined();
-  // Who asks to cancel hears the truth, and so has it recorded.
+  // A cancel returns MATCHED and records the match.
   expect(await queue.cancel(b)).toBe("MATCHED");
   expect((await selectTicketEnd(t.db, a))?.status).toBe("MATCHED");
   expect(await t.client.xLen(t.key("ends"))).toBe(0);
   await expectConsistent(t.db);
 });
 
-test("what PostgreSQL could not take is held by the recorder and tried again, soon and without another's help", async () => {
+test("a recorder retries the ends that PostgreSQL could not store", async () => {
   await using t = await createRedisHarness(redis, { recorders: 0 });
-  // Whoever else there was would take it within the hour: not before it is seen that nobody had to.
+  // Another recorder would claim the ends after an hour, long after this test.
   t.record(undefined, { reclaimMs: 3_600_000 });
   const queue = t.open();
-  await t.db.query("alter table ticket_ends rename to away");
+  await t.db.query("alter table ticket_ends rename to renamed");
   const ids = await joinInOrder(queue, 4);
   await queue.matchInOrder(mode, duels);
   await until("it failed", () => t.errors.length > 0);
   expect(await t.client.xLen(t.key("ends"))).toBe(2);
   expect((await queue.find(ids[0] ?? ""))?.status).toBe("MATCHED");
-  await t.db.query("alter table away rename to ticket_ends");
+  await t.db.query("alter table renamed rename to ticket_ends");
   await until("it is recorded", async () => (await readStored(t.db)).matches.length === 2);
   await t.allRecorded();
   await expectConsistent(t.db);
 });
 
-test("while PostgreSQL is away no more matches are made than can be kept, and once it is back all go on", async () => {
+test("while PostgreSQL is unavailable, unrecorded ends are bounded; then matching continues", async () => {
   await using t = await createRedisHarness(redis, { recorders: 0, backlogMax: 3 });
   const queue = t.open();
   const ids = await joinInOrder(queue, 10);
@@ -299,35 +299,35 @@ test("while PostgreSQL is away no more matches are made than can be kept, and on
   await expectConsistent(t.db);
 });
 
-test("a late verdict on a void match leaves its freed ticket alone once that is in another match", async () => {
+test("a late ack of a void match does not change a ticket that is in another match", async () => {
   await using t = await createRedisHarness(redis, { recorders: 0 });
   const queue = t.open();
   const [a = "", b = ""] = await joinInOrder(queue, 2);
-  const lost = (await queue.find(b))?.ticket ?? expect.fail("it does not wait");
+  const lost = (await queue.find(b))?.ticket ?? expect.fail("the ticket is not open");
   await queue.matchInOrder(mode, duels);
-  // Cancelled as PostgreSQL has it, though Redis has forgotten that: the match of both is void.
+  // PostgreSQL has a cancel that Redis has lost, so the match of both is void.
   await record(t.db, { kind: "cancelled", ticket: lost, endedAt: Date.now() });
   const recorder = t.process();
   const input = { keys: t.keysOfMode(), arguments: ["10", "0"] };
-  const taken = (await recorder.link.run(claimEnds, input)) as RawEntry[];
-  const batch = { mode, entries: taken.map((raw) => parseEntry(mode, raw)) };
+  const claimed = (await recorder.link.run(claimEnds, input)) as RawEntry[];
+  const batch = { mode, entries: claimed.map((raw) => parseEntry(mode, raw)) };
   expect(await recordEntries(recorder, batch)).toMatchObject({
     recorded: [{ result: { kind: "void" } }],
-    givenBack: 1,
+    requeued: 1,
   });
   expect((await queue.find(a))?.status).toBe("QUEUED");
 
   const [c = ""] = await joinInOrder(queue, 1);
   expect(await queue.matchInOrder(mode, duels)).toEqual({ made: 1 });
-  // A second process took the same end before it was struck off, and is only now done with it.
-  expect(await recordEntries(recorder, batch)).toMatchObject({ givenBack: 0 });
+  // A second process claimed the same end before it was acked, and finishes only now.
+  expect(await recordEntries(recorder, batch)).toMatchObject({ requeued: 0 });
   expect((await queue.find(a))?.status).toBe("MATCHED");
   t.record();
   await t.allRecorded();
   expect(await matchedTicketIds(t.db)).toEqual([[a, c]]);
 });
 
-test("where Redis forgets nothing, PostgreSQL has nothing to refuse: a cancel that was too late ends no match", async () => {
+test("without data loss in Redis, a late cancel makes no match void", async () => {
   await using t = await createRedisHarness(redis, { recorders: 2 });
   const [players, matchmaker] = [t.open(), t.open()];
   for (let round = 0; round < 20; round++) {
@@ -347,7 +347,7 @@ test("where Redis forgets nothing, PostgreSQL has nothing to refuse: a cancel th
   await expectConsistent(t.db);
 });
 
-test("who was matched by an end that was lost is told that the ticket was, and can join again", async () => {
+test("a ticket whose match was lost in Redis is unknown, and its user can join again", async () => {
   await using t = await createRedisHarness(redis, { recorders: 0 });
   const queue = t.open();
   const [a = "", b = ""] = await joinInOrder(queue, 2);

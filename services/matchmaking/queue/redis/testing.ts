@@ -1,4 +1,4 @@
-/** What the tests of this queue share: tickets in a corner of a real Redis, and processes that work them. */
+/** Test harness of the queue in Redis. */
 import { randomBytes } from "node:crypto";
 import { openOutbox } from "@todoke/kernel/outbox";
 import { until } from "@todoke/kernel/testing";
@@ -14,12 +14,12 @@ import { openRedisQueue } from "./index.ts";
 import { keysFor } from "./prelude.ts";
 
 export interface RedisHarnessOptions {
-  /** Without a recorder ends stay in the stream until a test records them. */
+  /** With 0, ends stay in the stream until a test records them. */
   readonly recorders?: number;
   readonly backlogMax?: number;
 }
 
-/** Tickets in a corner of a Redis that only this test uses, and a database of its own. */
+/** Each test has a key prefix and a database of its own. */
 export async function createRedisHarness({ url }: { readonly url: string }, options: RedisHarnessOptions = {}) {
   const keyPrefix = `t${randomBytes(6).toString("hex")}`;
   const t = await openTestDatabase();
@@ -32,7 +32,7 @@ export async function createRedisHarness({ url }: { readonly url: string }, opti
   const onRecorded = (ends: readonly RecordedEnd[]) => void recorded.push(...ends);
 
   function process(at = url) {
-    // A server that is only slow is not away: what is cut or answered in these tests is so at once.
+    // A slow server must not count as unavailable in these tests.
     const link = openRedisLink({ url: at, onError, answerWithinMs: 60_000 });
     opened.push(link);
     return { link, db: t.open({ poolMax: 4 }), outbox: openOutbox(), ids: ticketIds, keyPrefix, onError, onRecorded };
@@ -46,13 +46,13 @@ export async function createRedisHarness({ url }: { readonly url: string }, opti
 
   const keysOfMode = (of = mode) => keysFor(keyPrefix, of);
   const key = (name: string, of = mode) => keysOfMode(of).find((each) => each.endsWith(`:${name}`)) ?? "";
-  const stage = {
+  const harness = {
     db: t.db,
     keyPrefix,
     client,
     key,
     keysOfMode,
-    /** What the queues and recorders told of, beside their answers. */
+    /** All reported errors and ends. */
     errors,
     recorded,
     process,
@@ -64,7 +64,7 @@ export async function createRedisHarness({ url }: { readonly url: string }, opti
     },
     async allRecorded(): Promise<void> {
       const lengths = () => Promise.all([mode, "ranked"].map((of) => client.xLen(key("ends", of))));
-      await until("every end is on record", async () => (await lengths()).every((length) => length === 0));
+      await until("every end is recorded", async () => (await lengths()).every((length) => length === 0));
     },
     async damage(ticketId: string): Promise<void> {
       await client.hSet(key("tickets", parseMode(ticketId)), ticketId, '{"user": "half a rec');
@@ -78,5 +78,5 @@ export async function createRedisHarness({ url }: { readonly url: string }, opti
     },
   };
   for (let n = 0; n < (options.recorders ?? 1); n++) record();
-  return stage;
+  return harness;
 }

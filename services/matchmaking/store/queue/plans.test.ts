@@ -18,7 +18,7 @@ import {
   queueStatusSql,
 } from "./tickets.ts";
 
-/** Tickets of a mode, which wait for an hour yet, or have waited in vain. */
+/** Inserts tickets that live for an hour, or are expired. */
 const tickets = (n: number, of = mode, left = "1 h") => `
   insert into tickets (ticket_id, mode, user_id, party_size, attributes, avoid, joined_at, expires_at, alive_until)
   select '${of}.' || i, '${of}', 'w' || i, 1, '{"skill": 1}', '{}',
@@ -29,16 +29,16 @@ const ends = (n: number) => `
   insert into ticket_ends (ticket_id, mode, user_id, status, party_size, attributes, joined_at, expires_at, ended_at)
   select 'duel.e' || i, 'duel', 'e' || i, 'CANCELLED', 1, '{}', now(), now(), now() from generate_series(1, ${n}) i`;
 
-/** Tens of thousands of rows take a busy machine a while. */
-const patient = { statementTimeoutMs: 120_000 };
+/** Tens of thousands of rows take a while on a busy machine. */
+const longTimeout = { statementTimeoutMs: 120_000 };
 
-/** The plan that a cached statement has, whatever its parameters turn out to be. */
+/** The plan of a cached statement, for any parameters. */
 async function genericPlan(db: Db, sql: string): Promise<string> {
   const { rows } = await db.query(`explain (generic_plan) ${sql}`);
   return rows.map((row) => row["QUERY PLAN"]).join("\n");
 }
 
-/** By which index each statement finds its rows, and by nothing else. */
+/** The only indexes that each statement may use. */
 const probes: readonly (readonly [string, readonly string[]])[] = [
   [joinSql, ["idempotency_keys_pkey", "ticket_of_a_user_once_in_a_mode"]],
   [recordedEndsSql, ["ticket_ends_pkey"]],
@@ -57,9 +57,9 @@ const probes: readonly (readonly [string, readonly string[]])[] = [
   [queueStatusSql, ["tickets_by_end", "tickets_waiting"]],
 ];
 
-test("every statement keeps to its index on an empty table, on a full one and on stale statistics", async () => {
+test("every statement uses its index on empty and full tables and with stale statistics", async () => {
   await using t = await openTestDatabase();
-  const db = t.open(patient);
+  const db = t.open(longTimeout);
   const waiting = [tickets(20_000), ends(20_000), "analyze", tickets(20_000, "ranked"), "delete from tickets"];
   const over = ["vacuum analyze tickets", tickets(20_000, mode, "-1 s"), "analyze", tickets(20_000, "ranked")];
   const states = ["", "analyze", ...waiting, ...over];
@@ -67,34 +67,33 @@ test("every statement keeps to its index on an empty table, on a full one and on
     await db.query(state);
     for (const [sql, indexes] of probes) {
       const plan = await genericPlan(db, sql);
-      const told = `after "${state.trim().slice(0, 40)}"\n${sql}\n${plan}`;
-      expect(plan, told).not.toMatch(/Seq Scan on (tickets|ticket_ends|matches|idempotency_keys)|Bitmap/);
+      const message = `after "${state.trim().slice(0, 40)}"\n${sql}\n${plan}`;
+      expect(plan, message).not.toMatch(/Seq Scan on (tickets|ticket_ends|matches|idempotency_keys)|Bitmap/);
       const used = [...plan.matchAll(/Index (?:Only )?Scan (?:Backward )?using (\w+)/g)].map((found) => found[1]);
-      expect([...new Set(used)].sort(), told).toEqual([...indexes].sort());
+      expect([...new Set(used)].sort(), message).toEqual([...indexes].sort());
     }
-    // In the order of waiting, as the index has it: a sort would read all who wait.
+    // The index has the order; a sort would read all waiting tickets.
     for (const sql of [lockOldestSql, oldestSql, newestSql, lockExpiredSql, waitsSql])
       expect(await genericPlan(db, sql)).not.toMatch(/Sort/);
   }
 });
 
-/** What it takes when the machine does nothing else: the best tenth of the samples. */
+/** The best tenth of the samples: the time on an idle machine. */
 const undisturbed = (times: readonly number[]) =>
   times.toSorted((a, b) => a - b)[Math.floor(times.length / 10)] ?? Number.NaN;
 
-test("a match beside a hundred thousand who wait takes at most twice as long as beside a thousand", async () => {
+test("a match among 100,000 waiting tickets takes at most twice as long as among 1,000", async () => {
   await using few = await openTestDatabase();
   await using many = await openTestDatabase();
   await few.db.query(tickets(1_000));
-  await many.open(patient).query(tickets(100_000));
+  await many.open(longTimeout).query(tickets(100_000));
   const times = { few: [] as number[], many: [] as number[] };
   const queues = {
     few: openPostgresQueue({ db: few.db, outbox: openOutbox() }),
     many: openPostgresQueue({ db: many.db, outbox: openOutbox() }),
   };
   const ratio = () => undisturbed(times.many) / undisturbed(times.few);
-  // By turns, so that whatever else this machine is doing meets both. What it does can only make a match slower, so more
-  // samples come nearer to what is asked for: on a busy machine it takes more of them.
+  // In turns, so that other load affects both. Load only makes a match slower, so a busy machine needs more samples.
   for (let n = 0; n < 60 || (n < 240 && ratio() >= 2); n++) {
     for (const which of ["few", "many"] as const) {
       const queue = queues[which];
@@ -105,6 +104,6 @@ test("a match beside a hundred thousand who wait takes at most twice as long as 
     }
   }
   const [ofFew, ofMany] = [undisturbed(times.few), undisturbed(times.many)];
-  const told = `${ofFew.toFixed(2)} ms beside a thousand, ${ofMany.toFixed(2)} ms beside a hundred thousand`;
-  expect(ratio(), told).toBeLessThan(2);
+  const message = `${ofFew.toFixed(2)} ms beside a thousand, ${ofMany.toFixed(2)} ms beside a hundred thousand`;
+  expect(ratio(), message).toBeLessThan(2);
 });

@@ -1,34 +1,34 @@
-/** How the tickets of users end who may not play any more, as part of somebody else's transaction. */
+/** Cancelling all tickets of users, as part of the caller's transaction. */
 import { transaction } from "@todoke/kernel/db";
 import { expect, test } from "vitest";
 import type { QueueUnderTest } from "../conformance.ts";
 import { cancelUsers, duels, expectConsistent, joinInOrder, mode, readStored, ticketRequest } from "../testing.ts";
 
-export function barringConforms({ name, createHarness }: QueueUnderTest): void {
-  test(`${name}: who may not play any more leaves every mode, on record by the commit; the others wait on`, async () => {
+export function cancelForUsersConforms({ name, createHarness }: QueueUnderTest): void {
+  test(`${name}: tickets of the users are cancelled in every mode when the transaction commits`, async () => {
     await using t = await createHarness();
     const queue = t.open();
-    const [barred, friend, other] = ["u_barred", "u_friend", "u_other"];
-    const ofBarred = [
-      ...(await joinInOrder(queue, 1, { userId: barred })),
-      ...(await joinInOrder(queue, 1, { userId: barred, mode: "ranked" })),
+    const [suspended, friend, other] = ["u_suspended", "u_friend", "u_other"];
+    const ofSuspended = [
+      ...(await joinInOrder(queue, 1, { userId: suspended })),
+      ...(await joinInOrder(queue, 1, { userId: suspended, mode: "ranked" })),
     ];
     const [ofFriend = ""] = await joinInOrder(queue, 1, { userId: friend });
     const [ofOther = ""] = await joinInOrder(queue, 1, { userId: other, mode: "ranked" });
-    await cancelUsers({ queue, db: t.db }, [barred, friend, "u_nobody"]);
+    await cancelUsers({ queue, db: t.db }, [suspended, friend, "u_unknown"]);
     const { ended, events } = await readStored(t.db);
-    expect(ended("CANCELLED").sort()).toEqual([...ofBarred, ofFriend].sort());
+    expect(ended("CANCELLED").sort()).toEqual([...ofSuspended, ofFriend].sort());
     expect(events).toEqual([]);
     expect(await queue.cancel(ofFriend)).toBe("CANCELLED");
     expect(await queue.find(ofOther)).toMatchObject({ status: "QUEUED" });
     await t.allRecorded();
     expect((await queue.sweep(mode)).waiting).toBe(0);
     expect((await queue.sweep("ranked")).waiting).toBe(1);
-    expect(await queue.join(ticketRequest({ userId: barred }))).toMatchObject({ kind: "new" });
+    expect(await queue.join(ticketRequest({ userId: suspended }))).toMatchObject({ kind: "new" });
     await expectConsistent(t.db);
   });
 
-  test(`${name}: a match that was made before stands, and what is over by then has expired`, async () => {
+  test(`${name}: earlier matches stand, and expired tickets end as EXPIRED`, async () => {
     await using t = await createHarness();
     const queue = t.open();
     await joinInOrder(queue, 1, { userId: "u_1" });
@@ -43,23 +43,23 @@ export function barringConforms({ name, createHarness }: QueueUnderTest): void {
     await expectConsistent(t.db);
   });
 
-  test(`${name}: a transaction that comes to nothing leaves no ticket without an end once it is run again`, async () => {
+  test(`${name}: after a rollback, repeating the transaction leaves no ticket without an end`, async () => {
     await using t = await createHarness();
     const queue = t.open();
     const [id = ""] = await joinInOrder(queue, 1, { userId: "u_1" });
-    const dies = transaction(t.db, async (tx) => {
+    const crashed = transaction(t.db, async (tx) => {
       await queue.cancelForUsers(tx, { userIds: ["u_1"], modes: [mode, "ranked"] });
-      throw new Error("it dies here");
+      throw new Error("crash");
     });
-    // Of this, or because a recorder was faster.
-    await expect(dies).rejects.toThrow();
+    // It fails with this error, or because a recorder was first.
+    await expect(crashed).rejects.toThrow();
     await cancelUsers({ queue, db: t.db }, ["u_1"]);
     await t.allRecorded();
     expect((await readStored(t.db)).ended("CANCELLED")).toEqual([id]);
     expect((await queue.sweep(mode)).waiting).toBe(0);
   });
 
-  test(`${name}: of a match and the end of who may not play any more at the same moment exactly one wins`, async () => {
+  test(`${name}: of a match and a cancel of its users at the same time, exactly one takes effect`, async () => {
     await using t = await createHarness();
     const [players, matchmakers] = [t.open(), [t.open(), t.open()]];
     for (let round = 0; round < 20; round++) {

@@ -1,4 +1,4 @@
-/** How matches that were worked out from a snapshot are made of tickets that have gone on living since. */
+/** Committing proposals, which were formed from a snapshot that may be outdated. */
 import { expect, test } from "vitest";
 import { selectTicketEnd } from "../../store/ended-tickets.ts";
 import type { QueueUnderTest } from "../conformance.ts";
@@ -6,10 +6,10 @@ import type { Proposal } from "../index.ts";
 import { expectConsistent, joinInOrder, mode, readStored, terms, ticketRequest } from "../testing.ts";
 
 const proposal = (...ids: (string | undefined)[]): Proposal => ({
-  seats: ids.map((ticketId = "", place) => ({ ticketId, team: place + 1 })),
+  seats: ids.map((ticketId = "", index) => ({ ticketId, team: index + 1 })),
 });
 
-export function settlingConforms({ name, createHarness }: QueueUnderTest): void {
+export function proposalsConform({ name, createHarness }: QueueUnderTest): void {
   test(`${name}: a proposal becomes a match with its teams and its region`, async () => {
     await using t = await createHarness();
     const queue = t.open();
@@ -30,7 +30,7 @@ export function settlingConforms({ name, createHarness }: QueueUnderTest): void 
     await expectConsistent(t.db);
   });
 
-  test(`${name}: a match is made whole or not at all, when one of its tickets is gone, and when two proposals want the same`, async () => {
+  test(`${name}: a proposal with an ended or already matched ticket makes no match`, async () => {
     await using t = await createHarness();
     const queue = t.open();
     const [a, b, c, d, e, f] = await joinInOrder(queue, 6);
@@ -45,7 +45,7 @@ export function settlingConforms({ name, createHarness }: QueueUnderTest): void 
     await expectConsistent(t.db);
   });
 
-  test(`${name}: a ticket, and a user, are in a match once, whatever was proposed`, async () => {
+  test(`${name}: a proposal that names a ticket twice makes no match`, async () => {
     await using t = await createHarness();
     const queue = t.open();
     const [a, b] = await joinInOrder(queue, 2);
@@ -53,7 +53,7 @@ export function settlingConforms({ name, createHarness }: QueueUnderTest): void 
     expect((await queue.sweep(mode)).waiting).toBe(2);
   });
 
-  test(`${name}: a ticket of another mode is in no match of this one`, async () => {
+  test(`${name}: a proposal with a ticket of another mode makes no match`, async () => {
     await using t = await createHarness();
     const queue = t.open();
     const [a] = await joinInOrder(queue, 1);
@@ -62,7 +62,7 @@ export function settlingConforms({ name, createHarness }: QueueUnderTest): void 
     for (const ticketId of [a ?? "", other]) expect((await queue.find(ticketId))?.status).toBe("QUEUED");
   });
 
-  test(`${name}: two processes that settle the same proposals at once make each match once`, async () => {
+  test(`${name}: two processes that commit the same proposals at once make each match once`, async () => {
     await using t = await createHarness();
     const processes = [t.open(), t.open()];
     const ids = await joinInOrder(processes[0] as (typeof processes)[0], 60);
@@ -79,7 +79,7 @@ export function settlingConforms({ name, createHarness }: QueueUnderTest): void 
     await expectConsistent(t.db);
   });
 
-  test(`${name}: more proposals than are made at once are all made`, async () => {
+  test(`${name}: proposals beyond the size of a batch are all committed`, async () => {
     await using t = await createHarness();
     const queue = t.open();
     const ids = await Promise.all(
