@@ -125,7 +125,7 @@ function parseSizes(spot: Spot, fields: { teams?: Spot; team_size?: Spot; party_
 function parseSkill(spot: Spot, ticketSeconds: number): NonNullable<ModeRules["skill"]> {
   const fields = fieldsOf(spot, ["attribute", "window"]);
   const attribute = parseAttribute(fields, "skill");
-  if (!fields.window) spot.refuse("lacks window: how far apart two may be");
+  if (!fields.window) spot.refuse("lacks window: the accepted differences in skill");
   const steps = fields.window ? parseSteps(fields.window, { limit: "gap", range: bounds.gap, ticketSeconds }) : [];
   return { attribute, steps };
 }
@@ -133,7 +133,7 @@ function parseSkill(spot: Spot, ticketSeconds: number): NonNullable<ModeRules["s
 function parseLatency(spot: Spot, ticketSeconds: number): NonNullable<ModeRules["latency"]> {
   const fields = fieldsOf(spot, ["attribute", "max_ms"]);
   const attribute = parseAttribute(fields, "latency");
-  if (!fields.max_ms) spot.refuse("lacks max_ms: how far from a region a player may be");
+  if (!fields.max_ms) spot.refuse("lacks max_ms: the accepted latencies");
   const steps = fields.max_ms ? parseSteps(fields.max_ms, { limit: "ms", range: bounds.latencyMs, ticketSeconds }) : [];
   return { attribute, steps };
 }
