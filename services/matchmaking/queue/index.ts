@@ -103,7 +103,7 @@ export interface TicketQueue extends AsyncDisposable {
   sweep(mode: string): Promise<SweepResult>;
 }
 
-export interface UsersInModes {
+interface UsersInModes {
   readonly userIds: readonly string[];
   readonly modes: readonly string[];
 }
