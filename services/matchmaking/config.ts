@@ -1,5 +1,5 @@
 /** The settings of this service. */
-import { type Env, readProcessedKeepMs, wholeNumbers } from "@todoke/http";
+import { type Env, integerReader } from "@todoke/service";
 
 export interface Settings {
   /** The Redis with the queue; undefined if the queue is in PostgreSQL. */
@@ -10,8 +10,6 @@ export interface Settings {
   readonly rulesPath?: string;
   /** Retention of matches, ended tickets and damaged tickets. */
   readonly keepMs: number;
-  /** Retention of processed event IDs. */
-  readonly processedKeepMs: number;
 }
 
 const dayMs = 24 * 60 * 60 * 1_000;
@@ -22,8 +20,7 @@ export function readSettings(env: Env, errors: string[]): Settings {
     ...(redisUrl !== undefined && { redisUrl }),
     ticketSecrets: readTicketSecrets(env, errors),
     ...(env.MATCHMAKING_RULES && { rulesPath: env.MATCHMAKING_RULES }),
-    keepMs: wholeNumbers(env, errors)("MATCHMAKING_KEEP_DAYS", 30, [1, 3_650]) * dayMs,
-    processedKeepMs: readProcessedKeepMs("matchmaking", env, errors),
+    keepMs: integerReader(env, errors)("MATCHMAKING_KEEP_DAYS", 30, [1, 3_650]) * dayMs,
   };
 }
 

@@ -5,7 +5,7 @@ import type { Outbox } from "@todoke/kernel/outbox";
 import type { Wakeups } from "@todoke/kernel/worker";
 import { openRedisLink, scriptOf } from "@todoke/redis";
 import { cancelTicket } from "./commands/cancel-ticket.ts";
-import { createQueueStats } from "./commands/get-queue-stats.ts";
+import { getQueueStats } from "./commands/get-queue-stats.ts";
 import { getTicket } from "./commands/get-ticket.ts";
 import { heartbeatTicket } from "./commands/heartbeat-ticket.ts";
 import { joinQueue } from "./commands/join-queue.ts";
@@ -15,10 +15,11 @@ import { unknownMode } from "./problems.ts";
 import { countEnds } from "./queue/count-ends.ts";
 import type { TicketQueue } from "./queue/index.ts";
 import { openPostgresQueue } from "./queue/postgres/index.ts";
+import { createQueueFigures } from "./queue/queue-figures.ts";
 import { openRedisQueue } from "./queue/redis/index.ts";
+import type { TicketIds } from "./queue/ticket-id.ts";
 import type { ModeRules, Rules } from "./rules/index.ts";
 import { countDependencyError, observeEndsBacklog } from "./telemetry.ts";
-import type { TicketIds } from "./tickets/ticket-id.ts";
 import { type Recorder, startRecorder } from "./workers/recorder.ts";
 
 export interface Deps extends Commands {
@@ -37,9 +38,9 @@ export interface CommandDeps {
 }
 
 export function createCommands({ db, queue, ids, rules, onJoined }: CommandDeps) {
-  const { getQueueStats, estimateWait } = createQueueStats({ db, queue });
+  const figures = createQueueFigures({ db, queue });
   const heartbeatMs = (mode: string) => rules().modes.get(mode)?.heartbeatMs;
-  const ticketDeps = { db, queue, ids, estimateWait, heartbeatMs };
+  const ticketDeps = { db, queue, ids, estimateWait: figures.estimateWait, heartbeatMs };
 
   function rulesOf(mode: string): ModeRules {
     const { modes } = rules();
@@ -55,7 +56,7 @@ export function createCommands({ db, queue, ids, rules, onJoined }: CommandDeps)
     getTicket: getTicket(ticketDeps),
     cancelTicket: cancelTicket(ticketDeps),
     heartbeatTicket: heartbeatTicket(ticketDeps),
-    getQueueStats: async (mode: string) => getQueueStats(rulesOf(mode).mode),
+    getQueueStats: getQueueStats({ figures, rulesOf }),
     listQueues: listQueues(rules),
   };
 }
@@ -73,7 +74,7 @@ export interface QueueDeps {
   /** Called when tickets of a void match wait again. */
   readonly onRequeued: (mode: string) => void;
   use<T extends AsyncDisposable>(part: T): T;
-  needs(name: string, check: () => Promise<unknown>): void;
+  addReadinessCheck(name: string, check: () => Promise<unknown>): void;
   onError(error: unknown): void;
 }
 
@@ -87,13 +88,13 @@ export function openQueue(redisUrl: string | undefined, deps: QueueDeps): Ticket
 const ping = scriptOf("return 1");
 
 function openQueueInRedis(url: string, deps: QueueDeps): TicketQueue {
-  const { db, outbox, ids, wakeups, endsTopic: topic, records, modes, onRequeued, use, needs } = deps;
+  const { db, outbox, ids, wakeups, endsTopic: topic, records, modes, onRequeued, use, addReadinessCheck } = deps;
   const onError = (error: unknown) => {
     countDependencyError(error);
     deps.onError(error);
   };
   const link = use(openRedisLink({ url, onError: deps.onError }));
-  needs("redis", () => link.run(ping, { keys: [], arguments: [] }));
+  addReadinessCheck("redis", () => link.run(ping, { keys: [], arguments: [] }));
   const shared = { link, db, outbox, onError, onRecorded: countEnds };
   let recorder: Recorder | undefined;
   if (records) {

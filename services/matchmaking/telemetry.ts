@@ -4,10 +4,8 @@ import { outboxMetrics } from "@todoke/kernel/outbox";
 import { type MetricCatalogue, metersOf, watch } from "@todoke/kernel/telemetry";
 import { RedisUnavailable } from "@todoke/redis";
 
-const outbox = outboxMetrics("matchmaking");
-
 export const metricCatalogue = {
-  ...outbox.catalogue,
+  ...outboxMetrics("matchmaking").catalogue,
   "matchmaking.time_to_match": {
     kind: "histogram",
     unit: "s",
@@ -50,8 +48,6 @@ export const metricCatalogue = {
 
 const scope = "@todoke/matchmaking";
 const { count, observeValue } = metersOf(scope, metricCatalogue);
-
-export const { tellPublished, watch: watchOutbox } = outbox;
 
 export const countTicket = (mode: string, result: string): void => count("matchmaking.ticket.total", { mode, result });
 

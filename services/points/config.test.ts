@@ -6,16 +6,14 @@ function read(env: Record<string, string>) {
   return { settings: readSettings(env, faults), faults };
 }
 
-const dayMs = 24 * 3_600_000;
-
 test("without a word the scheduler looks every ten seconds and keeps 20,000 under way, and each can be said otherwise", () => {
   expect(read({})).toEqual({
-    settings: { schedulerMs: 10_000, inFlightMax: 20_000, processedKeepMs: 14 * dayMs },
+    settings: { schedulerMs: 10_000, inFlightMax: 20_000 },
     faults: [],
   });
-  const env = { POINTS_SCHEDULER_SECONDS: "1", POINTS_IN_FLIGHT_MAX: "500", POINTS_PROCESSED_KEEP_DAYS: "30" };
+  const env = { POINTS_SCHEDULER_SECONDS: "1", POINTS_IN_FLIGHT_MAX: "500" };
   expect(read(env)).toEqual({
-    settings: { schedulerMs: 1_000, inFlightMax: 500, processedKeepMs: 30 * dayMs },
+    settings: { schedulerMs: 1_000, inFlightMax: 500 },
     faults: [],
   });
 });
@@ -24,8 +22,5 @@ test("what cannot be meant is told, a sentence each", () => {
   expect(read({ POINTS_SCHEDULER_SECONDS: "0.5", POINTS_IN_FLIGHT_MAX: "none" }).faults).toEqual([
     'POINTS_SCHEDULER_SECONDS is "0.5" and should be a whole number from 1 to 3600',
     'POINTS_IN_FLIGHT_MAX is "none" and should be a whole number from 1 to 1000000',
-  ]);
-  expect(read({ POINTS_PROCESSED_KEEP_DAYS: "13" }).faults).toEqual([
-    expect.stringMatching(/^POINTS_PROCESSED_KEEP_DAYS is too small: .* keep them at least 14 days$/),
   ]);
 });

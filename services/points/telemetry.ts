@@ -7,10 +7,8 @@ import type { ChangePoints } from "./commands/change-points.ts";
 import type { Cancel, Reserve } from "./reservations/index.ts";
 import { selectBacklog } from "./reservations/store/due.ts";
 
-export const outboxTelemetry = outboxMetrics("points");
-
 export const metricCatalogue = {
-  ...outboxTelemetry.catalogue,
+  ...outboxMetrics("points").catalogue,
   "points.change.total": {
     kind: "counter",
     unit: "{command}",

@@ -1,6 +1,6 @@
 /** Cancels a ticket. Of a cancel and a match at the same time, exactly one takes effect. */
 import { ticketMatched } from "../problems.ts";
-import { endedTicketView, type TicketView } from "../tickets/ticket-view.ts";
+import { endedTicketView, type TicketView } from "../queue/ticket-view.ts";
 import { endIfExpired } from "./end-if-expired.ts";
 import { findOwnTicket, type OwnTicketId, type TicketDeps } from "./find-own-ticket.ts";
 

@@ -1,9 +1,9 @@
 /** Ends the caller's ticket if it is expired, and records it as lost if it is unknown. Returns it as it is afterwards. */
 
+import { parseMode } from "../queue/ticket-id.ts";
+import { endedTicketView, openTicketView, type TicketView } from "../queue/ticket-view.ts";
 import { selectTicketEnd } from "../store/ended-tickets.ts";
 import { insertLost } from "../store/ends.ts";
-import { parseMode } from "../tickets/ticket-id.ts";
-import { endedTicketView, openTicketView, type TicketView } from "../tickets/ticket-view.ts";
 import type { OwnTicketId, TicketDeps } from "./find-own-ticket.ts";
 
 export async function endIfExpired(deps: TicketDeps, { ticketId, userId }: OwnTicketId): Promise<TicketView> {

@@ -2,9 +2,9 @@
 import type { Db } from "@todoke/kernel/db";
 import { ticketNotFound } from "../problems.ts";
 import type { FoundTicket, TicketQueue } from "../queue/index.ts";
+import type { OpenTicket } from "../queue/ticket.ts";
+import type { TicketIds } from "../queue/ticket-id.ts";
 import { type EndedTicket, selectTicketEnd } from "../store/ended-tickets.ts";
-import type { OpenTicket } from "../tickets/ticket.ts";
-import type { TicketIds } from "../tickets/ticket-id.ts";
 
 export interface OwnTicketId {
   readonly ticketId: string;

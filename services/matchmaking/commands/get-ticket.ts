@@ -3,7 +3,7 @@
  * a heartbeat records that it is lost.
  */
 import { ticketLost } from "../problems.ts";
-import { endedTicketView, openTicketView, type TicketView } from "../tickets/ticket-view.ts";
+import { endedTicketView, openTicketView, type TicketView } from "../queue/ticket-view.ts";
 import { findOwnTicket, type OwnTicketId, type TicketDeps } from "./find-own-ticket.ts";
 
 export function getTicket(deps: TicketDeps) {

@@ -1,7 +1,8 @@
 /** Keeps a ticket alive. An ended ticket is returned as it is. */
+
+import { parseMode } from "../queue/ticket-id.ts";
+import { endedTicketView, openTicketView, type TicketView } from "../queue/ticket-view.ts";
 import type { ModeRules } from "../rules/types.ts";
-import { parseMode } from "../tickets/ticket-id.ts";
-import { endedTicketView, openTicketView, type TicketView } from "../tickets/ticket-view.ts";
 import { endIfExpired } from "./end-if-expired.ts";
 import { findOwnTicket, type OwnTicketId, type TicketDeps } from "./find-own-ticket.ts";
 

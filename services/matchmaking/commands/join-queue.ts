@@ -4,10 +4,10 @@ import type { Answer, IdempotencyKey } from "@todoke/kernel/idempotency";
 import type { FieldFault } from "@todoke/kernel/problem";
 import { attributesUnfit, partyTooLarge, setByBackend } from "../problems.ts";
 import type { JoinedTicket, TicketQueue } from "../queue/index.ts";
+import type { Attributes } from "../queue/ticket.ts";
 import { faultsOfTicket, type ModeRules, playerErrors } from "../rules/index.ts";
 import { selectLastOpponents } from "../store/ended-tickets.ts";
 import { countTicket } from "../telemetry.ts";
-import type { Attributes } from "../tickets/ticket.ts";
 
 export interface JoinRequest {
   readonly key: IdempotencyKey;

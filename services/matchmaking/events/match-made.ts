@@ -1,6 +1,6 @@
 /** Builds `MatchMade`: one event per match. */
 import type { NewEvent } from "@todoke/kernel/outbox";
-import type { Match } from "../tickets/ticket.ts";
+import type { Match } from "../queue/ticket.ts";
 import { newEvent } from "./new-event.ts";
 
 export function matchMade({ matchId, mode, region, matchedAt, seats }: Match): NewEvent {

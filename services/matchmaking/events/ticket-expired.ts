@@ -1,6 +1,6 @@
 /** Builds `TicketExpired`: one event per expired ticket. */
 import type { NewEvent } from "@todoke/kernel/outbox";
-import type { TicketEnd } from "../tickets/ticket.ts";
+import type { TicketEnd } from "../queue/ticket.ts";
 import { newEvent } from "./new-event.ts";
 
 export function ticketExpired({ ticket, reason, endedAt }: Extract<TicketEnd, { kind: "expired" }>): NewEvent {

@@ -1,7 +1,8 @@
 /** The tickets that can be matched now, with the values that the rules compare. */
+
+import type { OpenTicket } from "../queue/ticket.ts";
 import { faultsOfTicket } from "../rules/ticket-errors.ts";
 import type { ModeRules, Step } from "../rules/types.ts";
-import type { OpenTicket } from "../tickets/ticket.ts";
 
 export interface Candidate {
   readonly ticket: OpenTicket;

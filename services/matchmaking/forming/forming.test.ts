@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
+import type { OpenTicket } from "../queue/ticket.ts";
 import type { ModeRules } from "../rules/index.ts";
-import type { OpenTicket } from "../tickets/ticket.ts";
 import { formMatches } from "./index.ts";
 import { modeRules, now, openTicket, type TicketOverrides } from "./testing.ts";
 

@@ -11,8 +11,8 @@
  * list of the oldest ticket in which a match is possible. In a mode without conditions the result is the join order.
  */
 import type { Proposal } from "../queue/index.ts";
+import type { OpenTicket } from "../queue/ticket.ts";
 import type { ModeRules } from "../rules/types.ts";
-import type { OpenTicket } from "../tickets/ticket.ts";
 import { balancedTeams, type Team } from "./balance.ts";
 import { anywhere, type Candidate, toCandidates } from "./candidates.ts";
 import { findLobby, type SkillIndexBySize } from "./lobby.ts";

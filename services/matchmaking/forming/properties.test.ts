@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { Proposal } from "../queue/index.ts";
+import type { OpenTicket } from "../queue/ticket.ts";
 import type { ModeRules } from "../rules/index.ts";
-import type { OpenTicket } from "../tickets/ticket.ts";
 import { limitAfter } from "./candidates.ts";
 import { formMatches } from "./index.ts";
 import { modeRules, now, openTicket } from "./testing.ts";

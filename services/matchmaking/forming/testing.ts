@@ -1,6 +1,7 @@
 /** Tickets and rules with defaults, for tests of forming. */
+
+import type { OpenTicket } from "../queue/ticket.ts";
 import type { ModeRules } from "../rules/index.ts";
-import type { OpenTicket } from "../tickets/ticket.ts";
 
 /** The time of the tests. */
 export const now = 1_000_000;

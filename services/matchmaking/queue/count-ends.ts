@@ -1,7 +1,7 @@
 /** Counts recorded ends. A duplicate was counted when it was recorded. */
 import { countMatch, countTicket, observeTimeToMatch } from "../telemetry.ts";
-import type { TicketEnd } from "../tickets/ticket.ts";
 import type { RecordedEnd } from "./record-ends.ts";
+import type { TicketEnd } from "./ticket.ts";
 
 export function countEnds(ends: readonly RecordedEnd[]): void {
   for (const { end, result } of ends) {

@@ -10,7 +10,7 @@
  */
 import type { Tx } from "@todoke/kernel/db";
 import type { IdempotencyKey } from "@todoke/kernel/idempotency";
-import type { Attributes, MatchTerms, OpenTicket } from "../tickets/ticket.ts";
+import type { Attributes, MatchTerms, OpenTicket } from "./ticket.ts";
 
 export interface TicketRequest {
   /** Stored with the ticket's data for 24 hours. */

@@ -16,7 +16,7 @@ import {
   selectRecordedEnds,
   toEndRows,
 } from "../store/ends.ts";
-import type { TicketEnd } from "../tickets/ticket.ts";
+import type { TicketEnd } from "./ticket.ts";
 
 export type RecordResult =
   | { readonly kind: "recorded" }

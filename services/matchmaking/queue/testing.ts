@@ -3,9 +3,9 @@ import { randomBytes, randomUUID } from "node:crypto";
 import { type Db, utcText } from "@todoke/kernel/db";
 import { digestOf } from "@todoke/kernel/idempotency";
 import { expect } from "vitest";
-import { openTicketIds } from "../tickets/ticket-id.ts";
 import type { FifoRound, TicketQueue, TicketRequest } from "./index.ts";
 import { ticketEndTransaction } from "./record-ends.ts";
+import { openTicketIds } from "./ticket-id.ts";
 
 /** A queue that only one test uses. */
 export interface Harness extends AsyncDisposable {

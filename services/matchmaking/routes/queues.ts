@@ -11,7 +11,7 @@ import {
 import { digestOf, type IdempotencyKey } from "@todoke/kernel/idempotency";
 import type { Static } from "typebox";
 import type { Deps } from "../deps.ts";
-import type { Attributes } from "../tickets/ticket.ts";
+import type { Attributes } from "../queue/ticket.ts";
 import { callingUser } from "./request.ts";
 import { JoinBody, JoinedView, OneQueue, QueueOfUser, QueueStatsView, QueuesView } from "./schemas.ts";
 

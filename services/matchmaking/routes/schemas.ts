@@ -1,7 +1,7 @@
 /** The schemas of requests and responses. They are the contract. */
 import { Type } from "typebox";
-import type { Attributes as AttributesOf } from "../tickets/ticket.ts";
-import { modePattern, ticketIdPattern } from "../tickets/ticket-id.ts";
+import type { Attributes as AttributesOf } from "../queue/ticket.ts";
+import { modePattern, ticketIdPattern } from "../queue/ticket-id.ts";
 
 const Mode = Type.String({
   maxLength: 32,

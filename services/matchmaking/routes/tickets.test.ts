@@ -3,8 +3,8 @@ import { until } from "@todoke/kernel/testing";
 import { sharedRedis } from "@todoke/redis/testing";
 import { describe, expect, test } from "vitest";
 import { duels, expectConsistent, readStored, ticketIds, ticketRequest } from "../queue/testing.ts";
+import { openTicketIds } from "../queue/ticket-id.ts";
 import { createHarness, unkeyedId } from "../testing.ts";
-import { openTicketIds } from "../tickets/ticket-id.ts";
 
 const redis = sharedRedis();
 const time = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);

@@ -15,7 +15,7 @@ import {
   textOf,
   wholeNumberOf,
 } from "@todoke/http/spots";
-import { modePattern } from "../tickets/ticket-id.ts";
+import { modePattern } from "../queue/ticket-id.ts";
 import type { ModeRules, Rules, Step } from "./types.ts";
 
 /** The errors of a rules file, such as "matchmaking.yaml:12: modes.ranked.teams should be …". */

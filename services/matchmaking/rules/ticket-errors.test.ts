@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { Attributes } from "../tickets/ticket.ts";
+import type { Attributes } from "../queue/ticket.ts";
 import { readRules } from "./read-rules.ts";
 import { faultsOfTicket, playerErrors } from "./ticket-errors.ts";
 

@@ -1,6 +1,6 @@
 /** Checks a ticket against the rules of its mode. Errors name the fields of the request, for the problem response. */
 import type { FieldFault } from "@todoke/kernel/problem";
-import type { AttributeValue, OpenTicket } from "../tickets/ticket.ts";
+import type { AttributeValue, OpenTicket } from "../queue/ticket.ts";
 import type { ModeRules } from "./types.ts";
 
 /** Far above any rating system. */

@@ -1,6 +1,6 @@
 /** Reads of ended tickets. */
 import type { Queryable } from "@todoke/kernel/db";
-import type { Attributes, ExpiryReason } from "../tickets/ticket.ts";
+import type { Attributes, ExpiryReason } from "../queue/ticket.ts";
 import type { EndStatus } from "./ends.ts";
 
 /** Times are milliseconds since 1970. */

@@ -1,6 +1,6 @@
 /** The statements that record how tickets ended: `matches`, `ticket_ends` and `damaged_tickets`. */
 import { type Db, statement, type Tx } from "@todoke/kernel/db";
-import type { ExpiryReason, Match, OpenTicket, TicketEnd } from "../tickets/ticket.ts";
+import type { ExpiryReason, Match, OpenTicket, TicketEnd } from "../queue/ticket.ts";
 
 export type EndStatus = "MATCHED" | "CANCELLED" | "EXPIRED";
 

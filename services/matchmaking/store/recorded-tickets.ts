@@ -1,6 +1,6 @@
 /** Ended tickets, page by page, for `todoke match export`. */
 import { type Queryable, utcText } from "@todoke/kernel/db";
-import type { Attributes, ExpiryReason } from "../tickets/ticket.ts";
+import type { Attributes, ExpiryReason } from "../queue/ticket.ts";
 import type { EndStatus } from "./ends.ts";
 
 export interface RecordedTicket {

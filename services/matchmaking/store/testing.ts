@@ -4,7 +4,7 @@ import { kernelMigrations } from "@todoke/kernel/migrations";
 import { openOutbox } from "@todoke/kernel/outbox";
 import { fixedId, patient, testDatabase } from "@todoke/kernel/testing";
 import { recordEnds, ticketEndTransaction } from "../queue/record-ends.ts";
-import type { ExpiryReason, OpenTicket, TicketEnd } from "../tickets/ticket.ts";
+import type { ExpiryReason, OpenTicket, TicketEnd } from "../queue/ticket.ts";
 
 const own = { name: "matchmaking", dir: new URL("../migrations/", import.meta.url) };
 

@@ -7,8 +7,8 @@
  */
 import { formMatches } from "../forming/index.ts";
 import type { SweepResult, TicketQueue } from "../queue/index.ts";
+import type { MatchTerms } from "../queue/ticket.ts";
 import { isInOrder, type ModeRules } from "../rules/types.ts";
-import type { MatchTerms } from "../tickets/ticket.ts";
 
 /** The pause of an idle mode, plus or minus a quarter. This is what a lost wake-up costs. */
 export const defaultIdleMs = 5_000;

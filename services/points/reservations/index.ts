@@ -6,6 +6,6 @@
  */
 export { type Cancel, cancel } from "./cancel.ts";
 export { type Cron, CronFault, parseCron } from "./cron.ts";
-export { consumer, onReservationDue } from "./on-reservation-due.ts";
+export { onReservationDue } from "./on-reservation-due.ts";
 export { type Reservation, type Reserve, reserve } from "./reserve.ts";
 export { scheduler } from "./scheduler.ts";

@@ -16,7 +16,7 @@ import { type Booked, book, type Entry } from "../store/ledger.ts";
 import { reservationNotFound } from "./problems.ts";
 import { type DueReservation, lockReservations, settleFailed, settleGranted } from "./store/settle.ts";
 
-export const consumer = "points" satisfies keyof typeof consumers;
+const consumer = "points" satisfies keyof typeof consumers;
 
 type Effect = Required<Pick<InboxOptions<string>, "consumer" | "read" | "effect" | "whenDead">>;
 

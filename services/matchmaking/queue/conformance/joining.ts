@@ -2,9 +2,9 @@
 import { idempotencyConflict } from "@todoke/kernel/idempotency";
 import { expect, test } from "vitest";
 import { ticketOpen } from "../../problems.ts";
-import { parseMode } from "../../tickets/ticket-id.ts";
 import type { QueueUnderTest } from "../conformance.ts";
 import { duels, joinInOrder, mode, ticketIds, ticketRequest } from "../testing.ts";
+import { parseMode } from "../ticket-id.ts";
 
 export function joiningConforms({ name, createHarness }: QueueUnderTest): void {
   test(`${name}: a join creates a ticket with the owner, attributes and times of the request`, async () => {

@@ -11,10 +11,10 @@ import { selectTicketEnd } from "../../store/ended-tickets.ts";
 import { selectSnapshot } from "../../store/queue/snapshot.ts";
 import { isDamaged, isTicket, parseRow, type TicketRow } from "../../store/queue/ticket-rows.ts";
 import * as sql from "../../store/queue/tickets.ts";
-import type { OpenTicket, TicketEnd } from "../../tickets/ticket.ts";
-import { openTicketIds, type TicketIds } from "../../tickets/ticket-id.ts";
 import type { SweepResult, TicketQueue } from "../index.ts";
 import { endsMax, type RecordedEnd, recordEnds, ticketEndTransaction } from "../record-ends.ts";
+import type { OpenTicket, TicketEnd } from "../ticket.ts";
+import { openTicketIds, type TicketIds } from "../ticket-id.ts";
 import { createBatchedJoin } from "./join.ts";
 import { commitProposals, matchFifo } from "./matching.ts";
 

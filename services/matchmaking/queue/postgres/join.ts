@@ -10,9 +10,9 @@ import { keyColumns } from "@todoke/kernel/idempotency";
 import { count } from "@todoke/kernel/telemetry";
 import { ticketOpen } from "../../problems.ts";
 import { type JoinedBody, type JoinResult, type JoinRow, joinTickets } from "../../store/queue/join-tickets.ts";
-import type { TicketIds } from "../../tickets/ticket-id.ts";
 import type { JoinedTicket, TicketQueue, TicketRequest } from "../index.ts";
 import { differentRequest, keyConflict } from "../refusals.ts";
+import type { TicketIds } from "../ticket-id.ts";
 
 // Statements in flight: some run while others wait for the disk.
 const concurrency = 3;

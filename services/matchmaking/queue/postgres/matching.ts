@@ -3,9 +3,9 @@ import { randomUUIDv7 } from "node:crypto";
 import type { Db, Tx } from "@todoke/kernel/db";
 import { type Damaged, isDamaged, isTicket, parseRow, type TicketRow } from "../../store/queue/ticket-rows.ts";
 import * as sql from "../../store/queue/tickets.ts";
-import type { MatchTerms, OpenTicket, Seat, TicketEnd } from "../../tickets/ticket.ts";
 import type { FifoRound, Proposal } from "../index.ts";
 import { type RecordedEnd, ticketEndTransaction } from "../record-ends.ts";
+import type { MatchTerms, OpenTicket, Seat, TicketEnd } from "../ticket.ts";
 
 export interface MatchingDeps {
   readonly db: Db;

@@ -2,7 +2,6 @@ import { CommitUnknown, type Db, sqlStateOf, transaction } from "@todoke/kernel/
 import { openOutbox } from "@todoke/kernel/outbox";
 import { openWire, until } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
-import { openTicketIds } from "../../tickets/ticket-id.ts";
 import { recordEnds } from "../record-ends.ts";
 import {
   duels,
@@ -14,6 +13,7 @@ import {
   terms,
   ticketRequest,
 } from "../testing.ts";
+import { openTicketIds } from "../ticket-id.ts";
 import { openPostgresQueue } from "./index.ts";
 import { createPostgresHarness } from "./testing.ts";
 

@@ -8,8 +8,8 @@
 import { type Db, sqlStateOf } from "@todoke/kernel/db";
 import type { Outbox } from "@todoke/kernel/outbox";
 import type { RedisLink } from "@todoke/redis";
-import type { TicketEnd } from "../../tickets/ticket.ts";
 import { type RecordedEnd, type RecordResult, recordEnds, ticketEndTransaction } from "../record-ends.ts";
+import type { TicketEnd } from "../ticket.ts";
 import { keysFor } from "./prelude.ts";
 import { ackEnds } from "./recorder-scripts.ts";
 import { damagedEntry, type EndEntry } from "./ticket-record.ts";

@@ -5,11 +5,11 @@ import { until } from "@todoke/kernel/testing";
 import { openRedisLink } from "@todoke/redis";
 import { operatorClient } from "@todoke/redis/testing";
 import { openTestDatabase } from "../../store/testing.ts";
-import { parseMode } from "../../tickets/ticket-id.ts";
 import { type Recorder, type RecorderOptions, startRecorder } from "../../workers/recorder.ts";
 import type { TicketQueue } from "../index.ts";
 import type { RecordedEnd } from "../record-ends.ts";
 import { mode, ticketIds } from "../testing.ts";
+import { parseMode } from "../ticket-id.ts";
 import { openRedisQueue } from "./index.ts";
 import { keysFor } from "./prelude.ts";
 

@@ -1,6 +1,7 @@
 /** Parses what Redis stores: ticket records, and the ends in the stream. Unreadable data is reported as damaged. */
-import type { Attributes, ExpiryReason, MatchTerms, OpenTicket, TicketEnd } from "../../tickets/ticket.ts";
+
 import type { FoundTicket, TicketRequest } from "../index.ts";
+import type { Attributes, ExpiryReason, MatchTerms, OpenTicket, TicketEnd } from "../ticket.ts";
 
 /** As the scripts write it. Times are milliseconds of Redis' clock, except `joined`, which is microseconds. */
 interface TicketRecord {

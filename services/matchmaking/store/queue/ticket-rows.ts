@@ -1,5 +1,5 @@
 /** Rows of `tickets`. A row that is not a valid ticket is reported as damaged. */
-import type { Attributes, AttributeValue, OpenTicket, TicketEnd } from "../../tickets/ticket.ts";
+import type { Attributes, AttributeValue, OpenTicket, TicketEnd } from "../../queue/ticket.ts";
 
 /** Times are milliseconds since 1970. */
 export interface TicketRow {
