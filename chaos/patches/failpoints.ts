@@ -209,17 +209,17 @@ const matchmakingPoints: readonly Failpoint[] = [
   point(
     "match.writing",
     "PostgreSQL: tickets have left the queue, their match and its event are written, uncommitted",
-    writing("return end(tx, [...damaged, ...tables.map((seats) => matchOf({ mode, seats, terms, rows }))]);"),
+    writing("return end(tx, [...damaged, ...groups.map((seats) => toMatch({ mode, seats, terms, rows }))]);"),
     writing("return end(tx, [...damaged, ...matches]);"),
   ),
   point(
     "match.made",
     "matches are made: in Redis, with nothing on record, or in PostgreSQL, committed; nobody has been woken",
-    made(`${redisQueue}/redis.ts`, "all += made ?? 0;", "made"),
-    made(`${redisQueue}/redis.ts`, "if (all > 0) onEnded(mode);", "all > 0"),
+    made(`${redisQueue}/redis-queue.ts`, "all += made;", "made"),
+    made(`${redisQueue}/redis-queue.ts`, "if (all > 0) onEnded(mode);", "all > 0"),
     made(
       `${postgresQueue}/matching.ts`,
-      "// What was no ticket, or had ended, is out of the way now: those behind it may be matched.\n    if (ended",
+      "// A damaged or ended ticket is gone from the queue now, so the tickets behind it may match.\n    if (ended",
       "made > 0",
     ),
     made(`${postgresQueue}/matching.ts`, "return { made };\n}\n\nconst isMade", "made > 0"),
@@ -227,21 +227,21 @@ const matchmakingPoints: readonly Failpoint[] = [
   point(
     "cancel.writing",
     "a ticket is taken back: in Redis, with nothing on record, or in PostgreSQL, uncommitted",
-    before(`${redisQueue}/redis.ts`, "const { recorded } = await record(mode, raw);"),
+    before(`${redisQueue}/redis-queue.ts`, "const { result } = await record(mode, raw);"),
     before(`${postgresQueue}/index.ts`, "return (await selectTicketEnd(tx, ticketId))?.status;"),
   ),
   point(
     "cancel.made",
     "a ticket that was taken back is on record, and its player has not been answered",
-    before(`${matchmaking}/commands/cancel-ticket.ts`, "return end ? viewOfEnded(end) : settleTicket(deps, name);"),
+    before(`${matchmaking}/commands/cancel-ticket.ts`, "return end ? endedTicketView(end) : endIfExpired(deps, own);"),
   ),
   point(
     "sweep.writing",
     "PostgreSQL: what is over has left the queue, its end and its event are written, uncommitted",
     (name) => ({
       file: `${postgresQueue}/index.ts`,
-      find: "end(tx, (await sql.lockOver(tx, mode, endsMax)).flatMap(unfitEnd)),",
-      replace: `end(tx, (await sql.lockOver(tx, mode, endsMax)).flatMap(unfitEnd)).then(async (ended) => {
+      find: "end(tx, (await sql.lockExpired(tx, mode, endsMax)).flatMap(unmatchableEnd)),",
+      replace: `end(tx, (await sql.lockExpired(tx, mode, endsMax)).flatMap(unmatchableEnd)).then(async (ended) => {
           if (ended.length > 0) await reach("${name}");
           return ended;
         }),`,
@@ -250,28 +250,28 @@ const matchmakingPoints: readonly Failpoint[] = [
   point(
     "sweep.made",
     "what is over has ended: in Redis, with nothing on record, or in PostgreSQL, committed; nobody has been woken",
-    made(`${redisQueue}/redis.ts`, "if (expired + damaged > 0) onEnded(mode);", "expired > 0"),
+    made(`${redisQueue}/redis-queue.ts`, "if (expired + damaged > 0) onEnded(mode);", "expired > 0"),
     made(`${postgresQueue}/index.ts`, "for (const { end: how", "ended.length > 0"),
   ),
   point(
     "recorder.taken",
     "ends are taken from Redis, and nothing of them is on record",
-    before(`${redisQueue}/records.ts`, "const { givenBack } = await recordEntries("),
+    before(`${redisQueue}/end-batches.ts`, "const { requeued } = await recordEntries("),
   ),
   point("recorder.writing", "ends from Redis and their events are written, uncommitted", (name) => ({
-    file: `${redisQueue}/record.ts`,
+    file: `${redisQueue}/record-entries.ts`,
     find: "(tx) => recordEnds(tx, ends, { outbox }));",
     replace: `(tx) => recordEnds(tx, ends, { outbox }).then(async (all) => (await reach("${name}"), all)));`,
   })),
   point(
     "recorder.recorded",
     "ends from Redis are on record, and Redis has not been told",
-    before(`${redisQueue}/record.ts`, "onRecorded?.(recorded);"),
+    before(`${redisQueue}/record-entries.ts`, "onRecorded?.(recorded);"),
   ),
   point(
     "recorder.struck-off",
     "ends are on record and struck off in Redis; nobody has been woken",
-    before(`${redisQueue}/records.ts`, "if (givenBack > 0) onGivenBack?.(mode);"),
+    before(`${redisQueue}/end-batches.ts`, "if (requeued > 0) onRequeued?.(mode);"),
   ),
 ];
 

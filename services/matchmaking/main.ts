@@ -1,18 +1,17 @@
 /** What the matchmaking service is put together from. */
 import { consumers } from "@todoke/contracts";
 import { service } from "@todoke/service";
-import { openCommands } from "./commands/index.ts";
 import { readSettings } from "./config.ts";
-import { openKnownModes } from "./known-modes.ts";
-import { keepMatching, type Matcher } from "./matcher.ts";
-import { onAccountEvent, readEvent } from "./on-account-event.ts";
-import { openQueue } from "./open-queue.ts";
+import { createCommands, openQueue } from "./deps.ts";
+import { onAccountEvent, readEvent } from "./events/on-account-event.ts";
+import { openTicketIds } from "./queue/ticket-id.ts";
 import { debugRoutes } from "./routes/debug.ts";
 import { matchmakingRoutes } from "./routes/index.ts";
-import { openRules } from "./rules/index.ts";
 import { endsRetention } from "./store/retention.ts";
-import { countingFailures, queueGauges, tellDependencyError } from "./telemetry.ts";
-import { openTicketIds } from "./ticket-id.ts";
+import { countCommandErrors, countDependencyError, queueGauges } from "./telemetry.ts";
+import { openKnownModes } from "./workers/known-modes.ts";
+import { openLiveRules } from "./workers/live-rules.ts";
+import { type Matcher, startMatcher } from "./workers/matcher.ts";
 
 export const { configFaults, dead, events, migrate, start } = service({
   name: "matchmaking",
@@ -40,11 +39,11 @@ export const { configFaults, dead, events, migrate, start } = service({
     const topicOfMode = (mode: string) => `${topicOf("tickets")}.${mode}`;
     const onJoined = (mode: string) => wakeups.signal(topicOfMode(mode));
     const onDependencyError = (error: unknown) => {
-      tellDependencyError(error);
+      countDependencyError(error);
       onError(error);
     };
     let matcher: Matcher | undefined;
-    const live = use(await openRules({ path: settings.rulesPath, onChange: () => matcher?.wake(), onError }));
+    const live = use(await openLiveRules({ path: settings.rulesPath, onChange: () => matcher?.wake(), onError }));
     const rules = () => live.current();
     const known = use(await openKnownModes({ db, rules, onError }));
     const modes = () => known.all();
@@ -60,17 +59,17 @@ export const { configFaults, dead, events, migrate, start } = service({
       endsTopic: topicOf("ends"),
       records: hasRole("recorder"),
       modes,
-      onGivenBack: onJoined,
+      onRequeued: onJoined,
     });
     if (hasRole("matcher")) {
       const gauges = queueGauges();
-      use(gauges.watch());
-      const options = { queue, rules, modes, wakeups, topicOf: topicOfMode, onSwept: gauges.tellSwept };
-      matcher = use(keepMatching({ ...options, onError: onDependencyError }));
+      use(gauges.observe());
+      const options = { queue, rules, modes, wakeups, topicOf: topicOfMode, onSwept: gauges.record };
+      matcher = use(startMatcher({ ...options, onError: onDependencyError }));
     }
     if (hasRole("api")) {
-      const commands = openCommands({ db, queue, ids, rules, onJoined });
-      matchmakingRoutes(app, { authenticate, ...countingFailures(commands) });
+      const commands = createCommands({ db, queue, ids, rules, onJoined });
+      matchmakingRoutes(app, { authenticate, ...countCommandErrors(commands) });
     }
     debug((on) => debugRoutes(on, { db, rules }));
     return { read: readEvent, effect: onAccountEvent({ queue, modes }), onError: onDependencyError };
