@@ -1,18 +1,17 @@
-/** Puts the service together: the only file here that starts anything. */
+/** Wires the service together. */
 import { consumers, encodeOutboxEvent } from "@todoke/contracts";
 import { outboxRoutes, service } from "@todoke/http";
 import { deadInboxEvents, inboxDlqTable, keepSubscribed, openInbox, watchDeadEvents } from "@todoke/kernel/inbox";
 import { deadOutboxEvents, outboxTable, relay } from "@todoke/kernel/outbox";
 import { keepClean, retentionOf } from "@todoke/kernel/retention";
-import { changePoints } from "./commands/change-points.ts";
-import { changeSchedule } from "./commands/change-schedule.ts";
-import { changeScheduleUsers } from "./commands/change-schedule-users.ts";
-import { createSchedule } from "./commands/create-schedule.ts";
+import { createCommands } from "./commands/index.ts";
 import { readSettings } from "./config.ts";
-import { keepExpiring } from "./expiry.ts";
-import { cancel, consumer, onReservationDue, reserve, scheduler } from "./reservations/index.ts";
+import { consumer, onPointReservationDue } from "./events/on-point-reservation-due.ts";
 import { pointsRoutes } from "./routes/index.ts";
-import { outboxTelemetry, tellGranted, toldCancel, toldChange, toldReserve, watchReservations } from "./telemetry.ts";
+import { selectBacklog } from "./store/dispatch-reservations.ts";
+import { observeReservations, outboxTelemetry, recordGrantDelays } from "./telemetry.ts";
+import { startExpiry } from "./workers/expiry.ts";
+import { createScheduler } from "./workers/scheduler.ts";
 
 export const { configFaults, dead, migrate, start } = service({
   name: "points",
@@ -24,8 +23,8 @@ export const { configFaults, dead, migrate, start } = service({
   async build({ settings, workerSettings, does, app, db, bus, wakeups, authenticate, use, debug, onError, topicOf }) {
     const topic = topicOf(outboxTable);
     const wakeRelay = () => wakeups.signal(topic);
-    const soonTopic = topicOf("point_reservations");
-    const wakeScheduler = () => wakeups.signal(soonTopic);
+    const schedulerTopic = topicOf("point_reservations");
+    const wakeScheduler = () => wakeups.signal(schedulerTopic);
     if (does("upkeep")) {
       const policies = [
         retentionOf.publishedEvents(),
@@ -35,9 +34,9 @@ export const { configFaults, dead, migrate, start } = service({
         retentionOf.resolvedDeadLetters(),
       ];
       use(keepClean(db, policies, { onError }));
-      use(keepExpiring(db, { onCommitted: wakeRelay, onError }));
+      use(startExpiry(db, { onCommitted: wakeRelay, onError }));
       use(outboxTelemetry.watch(db, onError));
-      use(watchReservations(db, onError));
+      use(observeReservations(() => selectBacklog(db), onError));
       use(watchDeadEvents({ db, consumer, onError }));
     }
     if (does("relay")) {
@@ -45,14 +44,14 @@ export const { configFaults, dead, migrate, start } = service({
       use(relay({ ...about, wakeups, topic, onError, onPublished: outboxTelemetry.tellPublished })).start();
     }
     if (does("scheduler")) {
-      const { schedulerMs: everyMs, inFlightMax } = settings;
-      const about = { db, wakeups, topic: soonTopic, everyMs, inFlightMax };
-      use(scheduler({ ...about, onSent: wakeRelay, onError })).start();
+      const { schedulerMs: intervalMs, inFlightMax } = settings;
+      const options = { db, wakeups, topic: schedulerTopic, intervalMs, inFlightMax };
+      use(createScheduler({ ...options, onSent: wakeRelay, onError })).start();
     }
     if (does("worker")) {
       const { attemptsMax, backoff } = workerSettings;
       const inbox = openInbox({
-        ...onReservationDue({ wake: wakeRelay, onGranted: tellGranted }),
+        ...onPointReservationDue({ wake: wakeRelay, onGranted: recordGrantDelays }),
         attemptsMax,
         backoff,
         db,
@@ -64,16 +63,8 @@ export const { configFaults, dead, migrate, start } = service({
       use(keepSubscribed({ bus, consumer, subjects: consumers[consumer], handle: inbox.handle, onError }));
     }
     if (does("api")) {
-      pointsRoutes(app, {
-        db,
-        authenticate,
-        changePoints: toldChange(changePoints(db, wakeRelay)),
-        reserve: toldReserve(reserve({ db, onSoon: wakeScheduler, soonMs: settings.schedulerMs })),
-        cancel: toldCancel(cancel(db)),
-        createSchedule: createSchedule(db, wakeScheduler),
-        changeSchedule: changeSchedule(db, wakeScheduler),
-        changeScheduleUsers: changeScheduleUsers(db),
-      });
+      const commands = createCommands({ db, wakeRelay, wakeScheduler, soonMs: settings.schedulerMs });
+      pointsRoutes(app, { db, authenticate, ...commands });
     }
     debug((on) => outboxRoutes(on, { db, onRedriven: wakeRelay }));
   },

@@ -84,7 +84,7 @@ const base = {
   uses: [],
   referred: [],
 };
-const empty = { ...base, lotsLeftOut: false };
+const empty = { ...base, hasMoreLots: false };
 const add = (id: string, points: bigint) =>
   ({ kind: "ADD", id, idempotencyKey: id, userId: user, amount: points, expiresAt: null }) as const;
 

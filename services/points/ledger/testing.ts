@@ -2,8 +2,8 @@
  * A ledger so naive that it can be believed: every point is a coin that lies somewhere. What the real one computes with lots,
  * uses and sums must come out as it does here by moving coins one by one.
  */
-import type { Account, Hold, Lot, LotUse, Referred, Root, Time } from "./account.ts";
-import type { LedgerRows, Transaction } from "./changes.ts";
+import type { Account, Hold, Lot, LotUse, ReferredTransaction, Root, Time } from "./account.ts";
+import type { LedgerRows, PointTransaction } from "./changes.ts";
 
 interface Coin {
   readonly lotId: string;
@@ -73,7 +73,7 @@ function soonestFirst(a: Coin, b: Coin): number {
 
 /** The tables, in memory: what the rules leave to be written, and the accounts read from it again. */
 export class Tables {
-  readonly transactions: Transaction[] = [];
+  readonly transactions: PointTransaction[] = [];
   readonly lots = new Map<string, Lot>();
   readonly #uses = new Map<string, LotUse>();
   readonly holds = new Map<string, Hold>();
@@ -90,12 +90,12 @@ export class Tables {
   account(userId: string, at: Time): Account {
     const { balance, held, version } = this.#roots.get(userId) ?? { balance: 0n, held: 0n, version: 0n };
     const isTheirs = (row: { readonly userId: string }) => row.userId === userId;
-    const referred: Referred[] = this.transactions
+    const referred: ReferredTransaction[] = this.transactions
       .filter(isTheirs)
       .map(({ id, kind, refersTo }) => ({ transactionId: id, kind, refersTo }));
     const lots = [...this.lots.values()].filter(isTheirs);
     const uses = [...this.#uses.values()].filter(({ lotId }) => this.lots.get(lotId)?.userId === userId);
     const holds = [...this.holds.values()].filter(isTheirs);
-    return { userId, balance, held, version, at, lots, uses, holds, referred, lotsLeftOut: false };
+    return { userId, balance, held, version, at, lots, uses, holds, referred, hasMoreLots: false };
   }
 }

@@ -117,7 +117,7 @@ test("a time that has passed is due at once, and granted points run out as was s
   await using t = await setup();
   const expires_at = inSeconds(3_600);
   const { id } = (await t.post("/point/reserve", { body: { ...seed, expires_at, reason: "welcome" } })).json;
-  expect(await t.scheduler().lookOnce()).toBe(1);
+  expect(await t.scheduler().runOnce()).toBe(1);
   expect((await t.get(`/v1/points/reservations/${id}`)).json.status).toBe("PROCESSING");
   await t.work(await t.dueEvents());
   const done = (await t.get(`/v1/points/reservations/${id}`)).json;
@@ -146,5 +146,5 @@ test("a pending reservation is cancelled, again under its key with the same answ
   // The key was another reservation's: what the path names is part of what was asked for.
   const { id: other } = (await t.post("/point/reserve", { body: ahead({ point_amount: 7 }) })).json;
   expect((await cancel("k", other)).json.code).toBe("idempotency-conflict");
-  expect(await t.scheduler().lookOnce()).toBe(0);
+  expect(await t.scheduler().runOnce()).toBe(0);
 });

@@ -94,9 +94,9 @@ test("every occurrence becomes a reservation for each user, and none while it is
   await t.comesRound();
   expect((await t.act("pause")).json.status).toBe("PAUSED");
   expect((await t.act("pause")).status).toBe(200);
-  expect(await t.scheduler().lookOnce()).toBe(0);
+  expect(await t.scheduler().runOnce()).toBe(0);
   expect((await t.act("resume")).json.status).toBe("ACTIVE");
-  expect(await t.scheduler().lookOnce()).toBe(2);
+  expect(await t.scheduler().runOnce()).toBe(2);
   await t.work(await t.dueEvents());
   const { reservations } = (await t.get("/v1/points/users/u_2/reservations")).json;
   expect(reservations).toMatchObject([{ status: "DONE", point_amount: 10, schedule_id: t.made.json.schedule_id }]);
@@ -104,7 +104,7 @@ test("every occurrence becomes a reservation for each user, and none while it is
   await t.comesRound();
   expect((await t.act("end")).json.status).toBe("ENDED");
   expect((await t.act("end")).status).toBe(200);
-  expect(await t.scheduler().lookOnce()).toBe(0);
+  expect(await t.scheduler().runOnce()).toBe(0);
   for (const answer of [await t.act("resume"), await t.act("pause"), await t.users("put", ["u_3"])])
     expect([answer.status, answer.json.code]).toEqual([409, "schedule-ended"]);
   expect((await t.users("del", ["u_1"])).json.changed).toBe(1);

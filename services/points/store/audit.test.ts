@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { longAgo, setup } from "../reservations/testing.ts";
-import { inSeconds } from "../testing.ts";
+import { inSeconds, longAgo, setup } from "../testing.ts";
 import { type AuditFinding, audit, perRuleMax } from "./audit.ts";
 
 let t: Awaited<ReturnType<typeof ledger>>;
@@ -23,7 +22,7 @@ async function ledger() {
   await t.release(released.json.hold_id ?? "");
   await t.hold("u_1", 7n);
   const done = await t.reserve({ user: "u_2", amount: 20n, at: longAgo });
-  await t.scheduler().lookOnce();
+  await t.scheduler().runOnce();
   await t.work(await t.dueEvents());
   await t.reserve({ user: "u_2", at: "2999-01-01T00:00:00Z" });
   return { ...t, doneId: done.id };

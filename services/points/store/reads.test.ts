@@ -2,7 +2,7 @@ import { until } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
 import { inSeconds, setup } from "../testing.ts";
 import { selectBalance, selectBalanceAsOf } from "./balances.ts";
-import { selectExpiring } from "./expiring.ts";
+import { selectExpiringLots } from "./expiring-lots.ts";
 import { selectHold } from "./holds.ts";
 import { selectStatement } from "./statement.ts";
 
@@ -101,13 +101,13 @@ test("what runs out soon is listed in the order in which it does, page by page",
     await t.add("u", amount, { expiresAt: inSeconds(seconds) });
   await t.add("u", 50n);
   const page = { userId: "u", withinSeconds: 3_600 };
-  const first = await selectExpiring(t.db, { ...page, limit: 2 });
+  const first = await selectExpiringLots(t.db, { ...page, limit: 2 });
   expect(first.map((lot) => lot.remaining)).toEqual([1n, 2n]);
-  expect((await selectExpiring(t.db, { ...page, limit: 2, after: first[1] })).map((lot) => lot.remaining)).toEqual([
+  expect((await selectExpiringLots(t.db, { ...page, limit: 2, after: first[1] })).map((lot) => lot.remaining)).toEqual([
     3n,
   ]);
   await t.age("1500 seconds");
-  expect((await selectExpiring(t.db, { ...page, limit: 9 })).map((lot) => lot.remaining)).toEqual([2n, 3n]);
+  expect((await selectExpiringLots(t.db, { ...page, limit: 9 })).map((lot) => lot.remaining)).toEqual([2n, 3n]);
 });
 
 test("a hold whose time is up reads as EXPIRED, whether or not it is booked yet", async () => {
