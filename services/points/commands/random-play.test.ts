@@ -7,7 +7,7 @@ import { selectBalance } from "../store/balances.ts";
 import { inSeconds, setup } from "../testing.ts";
 import { postChanges, postExpirations } from "./post-changes.ts";
 
-// A unit of the play is an hour, and what ends does so at half past: so nothing depends on how long the test itself takes.
+// A unit of time is an hour, and lots and holds end at half past, so the duration of the test does not matter.
 const [hour, half] = [3_600, 1_800];
 const clock = {
   expiresAt: (units: number) => inSeconds(units * hour + half),
@@ -16,7 +16,7 @@ const clock = {
   modelEnd: (units: number) => new Date((units * hour + half) * 1_000).toISOString(),
 };
 
-test("what is played on the tables ends as it does with coins: what is read, what is booked, and every lot", async () => {
+test("random changes give the same balances and lots in the database as in the model", async () => {
   await using t = await setup();
   await fc.assert(
     fc.asyncProperty(plays(25), async (batches) => {
@@ -27,13 +27,13 @@ test("what is played on the tables ends as it does with coins: what is read, wha
         play.units += batch.wait;
         await t.age(`${batch.wait} hours`);
         const [done, expected] = await play.check(batch, async (changes) => {
-          const booked = await transaction(t.db, (tx) =>
+          const posted = await transaction(t.db, (tx) =>
             postChanges(
               tx,
               changes.map((change) => ({ change })),
             ),
           );
-          return booked.map(({ result }) => result === "posted");
+          return posted.map(({ result }) => result === "posted");
         });
         expect(done).toEqual(expected);
         for (const user of users) {
@@ -49,7 +49,7 @@ test("what is played on the tables ends as it does with coins: what is read, wha
       for (const { user_id, lot_id, remaining } of lots)
         expect(remaining).toBe(play.coinsOf(user_id).count("user", lot_id));
     }),
-    // What is found is found by its seed: to make it smaller would take minutes here, and is quick in memory.
+    // Shrinking would take minutes here; use the seed in the test in memory.
     { numRuns: 25, endOnFailure: true },
   );
   expect(await t.audit()).toEqual([]);

@@ -1,8 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { openWire, until } from "@todoke/kernel/testing";
 import { expect, test, vi } from "vitest";
-import { type CatchUp, nextOccurrence } from "../schedules/catch-up.ts";
-import { parseCron } from "../schedules/cron.ts";
+import type { CatchUp } from "../schedules/catch-up.ts";
 import {
   deleteScheduleUsers,
   insertSchedule,
@@ -17,10 +16,7 @@ async function setup() {
   const t = await setupService();
   return {
     ...t,
-    /**
-     * Daily, for as many users as said; it was to run first so many days ago. The hour is that of twelve hours ago: so none
-     * comes round while a test runs, whenever that is.
-     */
+    /** A daily schedule, first due `daysAgo`. Its hour is that of twelve hours ago, so that it is not due during a test. */
     async schedule({
       users = 1,
       daysAgo = 0,
@@ -32,8 +28,8 @@ async function setup() {
            from date_trunc('hour', now() at time zone 'utc' - interval '12 hours') at`,
         [daysAgo],
       );
-      const usual = { cron, timeZone: "UTC", amount: 10n, catchUp: "all" as const, nextRunAt: first };
-      await insertSchedule(t.db, { scheduleId, name: scheduleId, ...usual, ...more });
+      const defaults = { cron, timeZone: "UTC", amount: 10n, catchUp: "all" as const, nextRunAt: first };
+      await insertSchedule(t.db, { scheduleId, name: scheduleId, ...defaults, ...more });
       const ids = Array.from({ length: users }, (_, n) => `u_${n + 1}`);
       await insertScheduleUsers(t.db, scheduleId, ids);
       return scheduleId;
@@ -51,11 +47,11 @@ async function setup() {
   };
 }
 
-test("an occurrence gives each user one reservation, in batches, whoever carries them out and however they overlap", async () => {
+test("an occurrence gives each user one reservation, also with concurrent processes", async () => {
   await using t = await setup();
   const id = await t.schedule({ users: 250 });
   const processes = [t.open(), t.open(), t.open()];
-  await until("the schedule is ahead again", async () => {
+  await until("the occurrence is complete", async () => {
     await Promise.all(processes.map((db) => runDueSchedule(db, { onError, batchMax: 40 })));
     return (await t.row(id)).is_ahead;
   });
@@ -67,36 +63,39 @@ const cuts = (["request", "answer"] as const).flatMap((lose) =>
   ["lock due schedule", "insert occurrence", "update schedule progress", "commit"].map((step) => [step, lose] as const),
 );
 
-test.each(cuts)("a process that dies at %s, its %s lost, is followed by one that goes on there", async (step, lose) => {
-  await using t = await setup();
-  const id = await t.schedule({ users: 25 });
-  await runDueSchedule(t.db, { onError, batchMax: 10 });
-  await using wire = await openWire(t.url);
-  const dying = t.open({ url: wire.url });
-  const cut = wire.cutNext(step, lose);
-  await expect(runDueSchedule(dying, { onError, batchMax: 10 })).rejects.toThrow();
-  await cut;
-  await until("the schedule is ahead again", async () => {
+test.each(cuts)(
+  "after a crash at %s with its %s lost, another process completes the occurrence",
+  async (step, lose) => {
+    await using t = await setup();
+    const id = await t.schedule({ users: 25 });
     await runDueSchedule(t.db, { onError, batchMax: 10 });
-    return (await t.row(id)).is_ahead;
-  });
-  expect(await t.occurrences()).toMatchObject([{ users: 25, distinct_users: 25 }]);
-});
+    await using wire = await openWire(t.url);
+    const dying = t.open({ url: wire.url });
+    const cut = wire.cutNext(step, lose);
+    await expect(runDueSchedule(dying, { onError, batchMax: 10 })).rejects.toThrow();
+    await cut;
+    await until("the occurrence is complete", async () => {
+      await runDueSchedule(t.db, { onError, batchMax: 10 });
+      return (await t.row(id)).is_ahead;
+    });
+    expect(await t.occurrences()).toMatchObject([{ users: 25, distinct_users: 25 }]);
+  },
+);
 
 test.each<[CatchUp, number]>([
   ["all", 4],
   ["latest", 1],
   ["none", 0],
-])("after three days of downtime, %s gives each user exactly %i grants", async (catchUp, grants) => {
+])("after three days of downtime, catch_up %s gives each user %i grants", async (catchUp, grants) => {
   await using t = await setup();
-  // Daily at the minute of an hour ago: the latest was missed by more than five minutes, whenever this runs.
+  // Daily, last due an hour ago, so the latest occurrence was missed by more than five minutes.
   const [{ first, now }] = await t.rows(
     `select to_char((now() - interval '3 days 1 hour') at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:00Z') as first,
             extract(minute from (now() - interval '3 days 1 hour') at time zone 'utc') || ' ' ||
             extract(hour from (now() - interval '3 days 1 hour') at time zone 'utc') || ' * * *' as now`,
   );
   const id = await t.schedule({ users: 3, catchUp, cron: now, nextRunAt: first, lotTtlSeconds: 40 * 86_400 });
-  await until("all is granted", async () => {
+  await until("all are granted", async () => {
     await t.scheduler().runOnce();
     await t.work(await t.dueEvents());
     return (await t.row(id)).is_ahead;
@@ -106,27 +105,7 @@ test.each<[CatchUp, number]>([
   expect((await t.occurrences()).map(({ users }) => users)).toEqual(Array(grants).fill(3));
 });
 
-test.each<[string, CatchUp, string, string | undefined]>([
-  ["what is due now is run by every policy: all", "all", "2026-01-10T00:01:00Z", "2026-01-10T00:00:00Z"],
-  ["latest", "latest", "2026-01-10T00:01:00Z", "2026-01-10T00:00:00Z"],
-  ["none", "none", "2026-01-10T00:01:00Z", "2026-01-10T00:00:00Z"],
-  ["a year late, all begins where it was", "all", "2027-01-10T12:00:00Z", "2026-01-10T00:00:00Z"],
-  ["a year late, latest is the last midnight", "latest", "2027-01-10T12:00:00Z", "2027-01-10T00:00:00Z"],
-  ["a year late, none is the next midnight", "none", "2027-01-10T12:00:00Z", "2027-01-11T00:00:00Z"],
-  [
-    "a year late and two minutes after midnight, none is that midnight",
-    "none",
-    "2027-01-10T00:02:00Z",
-    "2027-01-10T00:00:00Z",
-  ],
-  ["past the last occurrence, latest is that", "latest", "+010000-01-05T00:00:00Z", "9999-12-31T00:00:00Z"],
-  ["past the last occurrence, none is nothing", "none", "+010000-01-05T00:00:00Z", undefined],
-])("%s", (_, catchUp, now, expected) => {
-  const run = nextOccurrence({ nextRunAt: "2026-01-10T00:00:00Z", now, catchUp }, parseCron("0 0 * * *", "UTC"));
-  expect(run?.toString()).toBe(expected);
-});
-
-test("who joins and who leaves counts from the next occurrence on; what is paused or ended makes none", async () => {
+test("changes of users count from the next occurrence; a paused schedule has none", async () => {
   await using t = await setup();
   const id = await t.schedule({ users: 2, daysAgo: 2 });
   await runDueSchedule(t.db, { onError });
@@ -145,18 +124,18 @@ test("who joins and who leaves counts from the next occurrence on; what is pause
   expect(await updateScheduleStatus(t.db, id, "ACTIVE")).toBe(false);
 });
 
-test("a schedule that this build cannot read is paused and told, and holds up no other", async () => {
+test("a schedule that cannot be parsed is paused and reported, and blocks no other", async () => {
   await using t = await setup();
   const broken = await t.schedule({ cron: "never", daysAgo: 1 });
   await t.schedule();
-  const told = vi.fn();
-  await t.scheduler({ onError: told }).runOnce();
-  expect(String(told.mock.calls[0]?.[0])).toContain(broken);
+  const onError = vi.fn();
+  await t.scheduler({ onError }).runOnce();
+  expect(String(onError.mock.calls[0]?.[0])).toContain(broken);
   expect(await t.row(broken)).toMatchObject({ status: "PAUSED" });
   expect(await t.statuses()).toEqual({ PROCESSING: 1 });
 });
 
-test("schedules take turns: one that has a year to catch up keeps no other from being in time", async () => {
+test("a schedule with a year to catch up does not delay the others", async () => {
   await using t = await setup();
   const behind = await t.schedule({ daysAgo: 365 });
   const [{ minute, cron }] = await t.rows(
@@ -168,27 +147,27 @@ test("schedules take turns: one that has a year to catch up keeps no other from 
     await runDueSchedule(t.db, { onError });
     await nextMillisecond();
   }
-  const [made] = await t.rows(`select array_agg(schedule_id order by id) as by from point_reservations`);
-  expect(made.by).toEqual([behind, inTime]);
+  const [reservations] = await t.rows(`select array_agg(schedule_id order by id) as by from point_reservations`);
+  expect(reservations.by).toEqual([behind, inTime]);
 });
 
-test("a schedule that fails holds up neither the other schedules nor what was booked one by one, and is told", async () => {
+test("a schedule that fails is reported and blocks neither schedules nor reservations", async () => {
   await using t = await setup();
   await t.db.query(`alter table point_reservations add constraint no_poison check (reason <> 'poison')`);
   const poison = await t.schedule({ reason: "poison", daysAgo: 3 });
   const sound = await t.schedule({ daysAgo: 1 });
   await t.reserve();
-  const told = vi.fn();
-  const one = t.scheduler({ intervalMs: 600_000, onError: told });
+  const onError = vi.fn();
+  const one = t.scheduler({ intervalMs: 600_000, onError });
   await one.runOnce();
   await one.runOnce();
-  expect(told.mock.calls.map(([error]) => String(error))).toEqual([expect.stringContaining(poison)]);
+  expect(onError.mock.calls.map(([error]) => String(error))).toEqual([expect.stringContaining(poison)]);
   expect(await t.statuses()).toEqual({ PROCESSING: 3 });
   expect(await t.row(sound)).toMatchObject({ is_ahead: true });
   expect(await t.row(poison)).toMatchObject({ status: "ACTIVE", is_ahead: false });
 });
 
-test("points may be made to last longer than time does: they end with the year 9999", async () => {
+test("a lot_ttl_seconds beyond the year 9999 ends with that year", async () => {
   await using t = await setup();
   await t.schedule({ lotTtlSeconds: Number.MAX_SAFE_INTEGER });
   await runDueSchedule(t.db, { onError });

@@ -15,27 +15,27 @@ async function batches() {
   return { ...t, batch };
 }
 
-test("each is booked and answered in its place, as its own route would; by either way a key is the same", async () => {
+test("a batch returns a result per item, and keys mean the same as on the single route", async () => {
   await using t = await batches();
   const { idempotency_key: key, ...body } = item("a");
   const single = await t.post("/point/reserve", { key, body });
   const answer = await t.batch([item("b", { point_amount: most }), item("a"), item("a", { point_amount: "100" })]);
   expect([answer.status, answer.headers["content-type"]]).toEqual([200, "application/json; charset=utf-8"]);
   expect(answer.text).toContain(`"point_amount":${most},`);
-  const [booked, again, third] = answer.json.results;
-  expect(booked).toMatchObject({ status: 201, body: { user_id: "u_1", status: "PENDING" } });
-  expect(booked).not.toHaveProperty("replayed");
+  const [created, again, third] = answer.json.results;
+  expect(created).toMatchObject({ status: 201, body: { user_id: "u_1", status: "PENDING" } });
+  expect(created).not.toHaveProperty("replayed");
   for (const each of [again, third]) expect(each).toEqual({ status: 201, body: single.json, replayed: true });
   const { idempotency_key: other, ...rest } = item("b", { point_amount: most });
-  expect((await t.post("/v1/points/reservations", { key: other, body: rest })).json.id).toBe(booked.body.id);
+  expect((await t.post("/v1/points/reservations", { key: other, body: rest })).json.id).toBe(created.body.id);
 });
 
-test("a thousand of the longest, twice at once from two processes, have a result each and are booked once; a bad one fails alone", async () => {
+test("two concurrent batches of 1,000 items reserve each once; a bad item fails alone", async () => {
   await using t = await batches();
   const long = (i: number) => ({ user_id: `${i}`.padEnd(128, "届"), reason: "届".repeat(128) });
   const items = Array.from({ length: 1_000 }, (_, i) => item(`${i}`.padEnd(255, "k"), long(i)));
   items[7] = item("bad", { expires_at: "2999-01-15T00:59:59Z" });
-  items[8] = item(items[9]?.idempotency_key as string, { point_amount: 5 }); // the key's first body, so the ninth is the other
+  items[8] = item(items[9]?.idempotency_key as string, { point_amount: 5 }); // the key's first body, so item 9 conflicts
   const other = await t.serve();
   const answers = await Promise.all([t.batch(items), other.post("/v1/points/reservations/batch", { body: { items } })]);
   for (const { json } of answers) {
@@ -49,7 +49,7 @@ test("a thousand of the longest, twice at once from two processes, have a result
   expect(await t.statuses()).toEqual({ PENDING: 998 });
 });
 
-test("a call that is not valid is refused as a whole, and names the field of the item", async () => {
+test("an invalid batch is refused as a whole with the field of the item", async () => {
   await using t = await batches();
   const cases = [
     [[], "body.items"],

@@ -11,13 +11,13 @@ import { insertSchedule, insertScheduleUsers } from "./change-schedules.ts";
 
 const grants = readFileSync(new URL("../../../deploy/postgres/points-role.sql", import.meta.url), "utf8");
 
-/** A pool of the role. Roles belong to the whole server, so each test has one of its own. */
+/** Roles are shared by the whole server, so each test has its own. */
 async function setup() {
   const t = await setupService();
   const [role, password] = [`points_${randomBytes(8).toString("hex")}`, randomBytes(16).toString("hex")];
   await t.db.query(`create role ${role} login password '${password}'`);
   await t.db.query(grants.replaceAll("todoke_points", role));
-  await t.db.query(grants.replaceAll("todoke_points", role)); // As after another migration.
+  await t.db.query(grants.replaceAll("todoke_points", role)); // The grants can be applied again.
   const url = Object.assign(new URL(t.url), { username: role, password });
   const db = openDb({ url: url.href, schema: "points" });
   return {
@@ -32,7 +32,7 @@ async function setup() {
   };
 }
 
-test("a role of its own adds, spends, holds, refunds, expires, reserves, recurs, grants and cleans up", async () => {
+test("the database role of the service can do everything that the service does", async () => {
   await using t = await setup();
   await t.add("u_1", 50n, { expiresAt: inSeconds(600) });
   await t.add("u_1", 100n);
@@ -59,7 +59,7 @@ test("a role of its own adds, spends, holds, refunds, expires, reserves, recurs,
   expect(await t.audit()).toEqual([]);
 });
 
-test("it can change or remove nothing that was booked, nor take the trigger away, nor migrate", async () => {
+test("the database role cannot change transactions, drop the trigger or migrate", async () => {
   await using t = await setup();
   await t.add("u_1", 100n);
   for (const forbidden of [

@@ -4,7 +4,7 @@ import { selectBalance } from "../store/balances.ts";
 import { inSeconds, rethrow as onError, setup } from "../testing.ts";
 import { startExpiry } from "./expiry.ts";
 
-test("what has run out is booked once per lot and told once, from two processes at the same time", async () => {
+test("two processes post each expired lot once and emit one event for it", async () => {
   await using t = await setup();
   const users = Array.from({ length: 120 }, (_, i) => `u_${i}`);
   await Promise.all(users.map((user) => t.add(user, 5n, { expiresAt: inSeconds(600) })));
@@ -16,20 +16,20 @@ test("what has run out is booked once per lot and told once, from two processes 
   await using _first = startExpiry(t.db, options);
   await using _second = startExpiry(t.open(), options);
   await until(
-    "all is booked",
+    "all are posted",
     async () => (await t.rows(`select from point_lots where is_open and expires_at < now()`)).length === 0,
   );
-  const booked = await t.rows(
+  const expirations = await t.rows(
     `select count(*)::int as n, sum(moved)::int as points, bool_and(effective_at < created_at) as late
        from point_transactions where kind = 'EXPIRE'`,
   );
-  expect(booked).toEqual([{ n: 120, points: 599, late: true }]);
+  expect(expirations).toEqual([{ n: 120, points: 599, late: true }]);
   expect((await t.rows(`select from outbox_events where event_type = 'PointsExpired'`)).length).toBe(120);
   expect(wakeups).toBeGreaterThan(0);
   expect(await t.audit()).toEqual([]);
 });
 
-test("a hold that nobody ended gives its points back, to lots that have run out as well, and those end at once", async () => {
+test("an expired hold returns its points, which expire at once if their lot has", async () => {
   await using t = await setup();
   await t.add("u", 5n, { expiresAt: inSeconds(600) });
   await t.add("u", 10n);
@@ -38,7 +38,7 @@ test("a hold that nobody ended gives its points back, to lots that have run out 
   expect(await selectBalance(t.db, "u")).toMatchObject({ balance: 10n, held: 0n });
   await using _ = startExpiry(t.db, { intervalMs: 10, onCommitted: () => {}, onError });
   await until(
-    "it is over",
+    "the hold is expired",
     async () => (await t.rows(`select from point_holds where status = 'EXPIRED'`)).length === 1,
   );
   expect(
@@ -54,7 +54,7 @@ test("a hold that nobody ended gives its points back, to lots that have run out 
   expect(await t.audit()).toEqual([]);
 });
 
-test("what has run out is never spent, though nobody has booked it: the spend books it first", async () => {
+test("expired points are never spent: a spend posts the expiry first", async () => {
   await using t = await setup();
   await t.add("u", 5n, { expiresAt: inSeconds(600) });
   await t.add("u", 3n);
@@ -64,7 +64,7 @@ test("what has run out is never spent, though nobody has booked it: the spend bo
   expect(await t.audit()).toEqual([]);
 });
 
-test("a refund into a lot that has run out meanwhile is booked, and its end right after it", async () => {
+test("a refund to an expired lot is posted, and its expiry right after it", async () => {
   await using t = await setup();
   await t.add("u", 5n, { expiresAt: inSeconds(600) });
   const { transaction_id = "" } = (await t.sub("u", 5n)).json;
@@ -77,16 +77,16 @@ test("a refund into a lot that has run out meanwhile is booked, and its end righ
   expect(await t.audit()).toEqual([]);
 });
 
-test("a user whose points cannot be booked is told, and keeps nobody else's from it", async () => {
+test("a user whose expiry fails is reported and does not block the others", async () => {
   await using t = await setup();
   for (const user of ["broken", "u_1", "u_2"]) await t.add(user, 5n, { expiresAt: inSeconds(600) });
   await t.age("1 hour");
   await t.db.query(`update point_root set balance = 0 where user_id = 'broken'`);
-  const told: unknown[] = [];
-  await using _ = startExpiry(t.db, { intervalMs: 10, onCommitted: () => {}, onError: (error) => told.push(error) });
+  const errors: unknown[] = [];
+  await using _ = startExpiry(t.db, { intervalMs: 10, onCommitted: () => {}, onError: (error) => errors.push(error) });
   await until(
-    "the others are booked",
+    "the others are posted",
     async () => (await t.rows(`select from point_transactions where kind = 'EXPIRE'`)).length === 2,
   );
-  await until("it is told", async () => told.some((error) => String(error).includes("broken")));
+  await until("the error is reported", async () => errors.some((error) => String(error).includes("broken")));
 });
