@@ -279,8 +279,8 @@ const matchmakingPoints: readonly Failpoint[] = [
 const pointsPoints: readonly Failpoint[] = [
   point("scheduler.taking", "due reservations are PROCESSING and their events are written, uncommitted", (name) => ({
     file: `${points}/commands/dispatch-reservations.ts`,
-    find: "return { redispatched, ...(await dispatchDue(tx, options)) };",
-    replace: `const due = await dispatchDue(tx, options);
+    find: "return { redispatched, ...(await dispatchDue(tx, limits)) };",
+    replace: `const due = await dispatchDue(tx, limits);
       if (due.dispatched > 0) await reach("${name}");
       return { redispatched, ...due };`,
   })),

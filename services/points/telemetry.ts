@@ -69,13 +69,10 @@ export function recordGrantDelays(delaysMs: readonly number[]): void {
   for (const delayMs of delaysMs) observeValue("points.reservation.delay", delayMs / 1_000, {});
 }
 
-interface Backlog {
-  readonly due: number;
-  readonly processing: number;
-  readonly oldestMs: number;
-}
-
-export const observeReservations = (read: () => Promise<Backlog>, onError: (error: unknown) => void): AsyncDisposable =>
+export const observeReservations = (
+  read: () => Promise<Readonly<Record<"due" | "processing" | "oldestMs", number>>>,
+  onError: (error: unknown) => void,
+): AsyncDisposable =>
   watch({
     scope,
     catalogue: metricCatalogue,

@@ -118,7 +118,7 @@ function reservationsOn(db: Db) {
   };
 }
 
-export interface WantedReservation {
+interface WantedReservation {
   readonly user?: string;
   readonly amount?: bigint;
   /** RFC 3339. */

@@ -7,10 +7,8 @@ import {
   trySchedulerLock,
 } from "../store/dispatch-reservations.ts";
 
-export interface DispatchOptions extends DispatchLimits {
-  /** A reservation that has been PROCESSING for longer is dispatched again. */
-  readonly overdueMs: number;
-}
+/** A reservation that has been PROCESSING for longer is dispatched again. */
+const overdueMs = 3_600_000;
 
 export interface DispatchSummary {
   /** How many events were written. */
@@ -19,12 +17,11 @@ export interface DispatchSummary {
   readonly isBlocked: boolean;
 }
 
-export async function dispatchReservations(db: Db, options: DispatchOptions): Promise<DispatchSummary> {
-  const { overdueMs, batchMax } = options;
+export async function dispatchReservations(db: Db, limits: DispatchLimits): Promise<DispatchSummary> {
   const { dispatched, redispatched, slots } = await transaction(db, async (tx) => {
     if (!(await trySchedulerLock(tx))) return { dispatched: 0, redispatched: 0, slots: 0 };
-    const redispatched = await redispatchOverdue(tx, { overdueMs, limit: batchMax });
-    return { redispatched, ...(await dispatchDue(tx, options)) };
+    const redispatched = await redispatchOverdue(tx, { overdueMs, limit: limits.batchMax });
+    return { redispatched, ...(await dispatchDue(tx, limits)) };
   });
   return { sent: dispatched + redispatched, isBlocked: dispatched === slots };
 }

@@ -63,6 +63,8 @@ export interface Refund extends ChangeFields {
 
 export type Change = Grant | Spend | PlaceHold | Capture | Release | Refund;
 
+export const isGrant = (change: Change): change is Grant => change.kind === "ADD" || change.kind === "GRANT";
+
 export interface ChangeRequest {
   readonly change: Change;
   /** The caller's key: the response is stored under it and replayed. */

@@ -1,6 +1,5 @@
 /** The HTTP response of a change. It is built once and stored; replays send the stored bytes. */
-import type { Hold } from "./account.ts";
-import type { Applied, Change, PointTransaction } from "./changes.ts";
+import type { Applied, Change } from "./changes.ts";
 
 declare global {
   interface JSON {
@@ -9,59 +8,47 @@ declare global {
   }
 }
 
-/** 201 for changes that create something with an id of its own. */
-const statuses: Record<Change["kind"], number> = {
-  ADD: 200,
-  GRANT: 200,
-  SUB: 200,
-  HOLD: 201,
-  CAPTURE: 200,
-  RELEASE: 200,
-  REFUND: 201,
-};
-
 export interface ResponseBytes {
   readonly status: number;
   readonly contentType: string;
   readonly body: Buffer;
 }
 
-export function toResponse({ kind }: Change, { transaction, hold, balance, held, version }: Applied): ResponseBytes {
-  const body = { ...transactionView(transaction), balance, held, version, ...(hold && holdView(hold)) };
+/** 201 for changes that create something with an id of its own. */
+export function toResponse({ kind }: Change, applied: Applied): ResponseBytes {
   return {
-    status: statuses[kind],
+    status: kind === "HOLD" || kind === "REFUND" ? 201 : 200,
     contentType: "application/json; charset=utf-8",
-    body: Buffer.from(exactJson(body)),
+    body: Buffer.from(exactJson(toBody(applied))),
   };
 }
 
-function transactionView(transaction: PointTransaction) {
-  const { id, userId, kind, pointAmount, moved, reason, source, sourceId, refersTo } = transaction;
+function toBody({ transaction, hold, balance, held, version }: Applied) {
+  const { id, userId, kind, pointAmount, moved, reason, source, sourceId, refersTo, createdAt } = transaction;
   return {
     transaction_id: id,
     user_id: userId,
     kind,
     point_amount: pointAmount,
     moved,
-    balance: transaction.balanceAfter,
-    held: transaction.heldAfter,
-    version: transaction.version,
+    balance,
+    held,
+    version,
     ...(reason !== null && { reason }),
     ...(source !== null && { source }),
     ...(sourceId !== null && { source_id: sourceId }),
     ...(refersTo !== null && { refers_to: refersTo }),
-    created_at: transaction.createdAt,
+    created_at: createdAt,
+    ...(hold && {
+      hold_id: hold.holdId,
+      amount: hold.amount,
+      captured: hold.captured,
+      released: hold.released,
+      status: hold.status,
+      ends_at: hold.endsAt,
+    }),
   };
 }
-
-const holdView = ({ holdId, amount, captured, released, status, endsAt }: Hold) => ({
-  hold_id: holdId,
-  amount,
-  captured,
-  released,
-  status,
-  ends_at: endsAt,
-});
 
 const exactJson = (value: unknown): string =>
   JSON.stringify(value, (_, each) => (typeof each === "bigint" ? exactInteger(each) : each));

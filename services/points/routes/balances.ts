@@ -1,10 +1,11 @@
 /** A user's balance, reservations and expiring lots. */
 import { cursorOf, type HttpApp, NextCursor, PageQuery, page, requires } from "@todoke/http";
+import type { Db } from "@todoke/kernel/db";
 import { Type } from "typebox";
 import type { Deps } from "../deps.ts";
 import { selectBalance, selectBalanceAsOf } from "../store/balances.ts";
 import { selectExpiringLots } from "../store/expiring-lots.ts";
-import { selectReservations, selectReservedPoints } from "../store/reservations.ts";
+import { type ReservationsPage, selectReservations, selectReservedPoints } from "../store/reservations.ts";
 import { idCursor, ownReaders, parseTime, readers } from "./request.ts";
 import {
   BalanceView,
@@ -89,13 +90,8 @@ function reservedPointsRoute(app: HttpApp, { authenticate, db }: Deps): void {
       },
     },
     async ({ params: { user_id }, query }) => {
-      const before = cursorOf(query, idCursor)?.[0];
-      const reserved_points = await selectReservedPoints(db, user_id);
-      const { rows, ...next } = await page(query, {
-        read: (limit) => selectReservations(db, { userId: user_id, statuses: notGranted, before, limit }),
-        name: (row) => row.id,
-      });
-      return { user_id, reserved_points, reservations: rows, ...next };
+      const reservations = await readReservations(db, { user_id, query, statuses: notGranted });
+      return { ...reservations, reserved_points: await selectReservedPoints(db, user_id) };
     },
   );
 }
@@ -115,15 +111,24 @@ function userReservationsRoute(app: HttpApp, { authenticate, db }: Deps): void {
         },
       },
     },
-    async ({ params: { user_id }, query }) => {
-      const [before, statuses] = [cursorOf(query, idCursor)?.[0], query.status && [query.status]];
-      const { rows, ...next } = await page(query, {
-        read: (limit) => selectReservations(db, { userId: user_id, statuses, before, limit }),
-        name: (row) => row.id,
-      });
-      return { user_id, reservations: rows, ...next };
-    },
+    async ({ params: { user_id }, query }) =>
+      readReservations(db, { user_id, query, statuses: query.status && [query.status] }),
   );
+}
+
+interface ReservationsQuery {
+  readonly user_id: string;
+  readonly query: { readonly limit?: number; readonly cursor?: string };
+  readonly statuses: ReservationsPage["statuses"];
+}
+
+async function readReservations(db: Db, { user_id, query, statuses }: ReservationsQuery) {
+  const before = cursorOf(query, idCursor)?.[0];
+  const { rows: reservations, ...next } = await page(query, {
+    read: (limit) => selectReservations(db, { userId: user_id, statuses, before, limit }),
+    name: (row) => row.id,
+  });
+  return { user_id, reservations, ...next };
 }
 
 const daysDefault = 30;

@@ -1,7 +1,6 @@
 /** The users of a schedule. */
 import { cursorOf, type HttpApp, NextCursor, PageQuery, ProblemView, page, requires } from "@todoke/http";
 import { Type } from "typebox";
-import type { ChangeScheduleUsers } from "../commands/add-schedule-users.ts";
 import type { Deps } from "../deps.ts";
 import { selectScheduleUsers } from "../store/schedules.ts";
 import { readers, writers } from "./request.ts";
@@ -20,34 +19,31 @@ export function scheduleUserRoutes(app: HttpApp, deps: Deps): void {
     operationId: "addScheduleUsers",
     summary: "Add users to a schedule.",
     description: "They get every following occurrence.",
-    command: deps.addScheduleUsers,
   });
   changeRoute(app, deps, {
     method: "DELETE",
     operationId: "removeScheduleUsers",
     summary: "Remove users from a schedule.",
     description: "Their reservations stay.",
-    command: deps.removeScheduleUsers,
   });
 }
 
 interface UsersRoute {
   readonly method: "DELETE" | "PUT";
-  readonly operationId: string;
+  readonly operationId: "addScheduleUsers" | "removeScheduleUsers";
   readonly summary: string;
   readonly description: string;
-  readonly command: ChangeScheduleUsers;
 }
 
-function changeRoute(app: HttpApp, { authenticate }: Deps, route: UsersRoute): void {
-  const { method, command, description, ...operation } = route;
+function changeRoute(app: HttpApp, deps: Deps, { method, operationId, summary, description }: UsersRoute): void {
   app.route({
     method,
     url: path,
-    ...requires(authenticate, writers),
+    ...requires(deps.authenticate, writers),
     bodyLimit: bodyMaxBytes,
     schema: {
-      ...operation,
+      operationId,
+      summary,
       description: `${description} ${idempotentDescription}`,
       params: ScheduleParams,
       body: Type.Object({ user_ids: Type.Array(UserId, { minItems: 1, maxItems: 1_000 }) }),
@@ -62,7 +58,7 @@ function changeRoute(app: HttpApp, { authenticate }: Deps, route: UsersRoute): v
     },
     handler: async ({ params: { schedule_id }, body: { user_ids } }) => ({
       schedule_id,
-      changed: await command(schedule_id, user_ids),
+      changed: await deps[operationId](schedule_id, user_ids),
     }),
   });
 }

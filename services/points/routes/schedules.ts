@@ -12,7 +12,6 @@ import {
 } from "@todoke/http";
 import type { Db } from "@todoke/kernel/db";
 import { Type } from "typebox";
-import type { ChangeSchedule } from "../commands/change-schedule-status.ts";
 import type { Deps } from "../deps.ts";
 import { scheduleNotFound } from "../problems.ts";
 import { type ScheduleView as ScheduleRow, selectSchedule, selectSchedules } from "../store/schedules.ts";
@@ -23,27 +22,13 @@ export function scheduleRoutes(app: HttpApp, deps: Deps): void {
   createRoute(app, deps);
   listRoute(app, deps);
   getRoute(app, deps);
-  statusRoute(app, deps, {
-    action: "pause",
-    operationId: "pauseSchedule",
-    summary: "Pause a schedule.",
-    description: "Its reservations stay.",
-    command: deps.pauseSchedule,
-  });
+  statusRoute(app, deps, { action: "pause", summary: "Pause a schedule.", description: "Its reservations stay." });
   statusRoute(app, deps, {
     action: "resume",
-    operationId: "resumeSchedule",
     summary: "Resume a schedule.",
     description: "Missed occurrences are caught up according to `catch_up`.",
-    command: deps.resumeSchedule,
   });
-  statusRoute(app, deps, {
-    action: "end",
-    operationId: "endSchedule",
-    summary: "End a schedule permanently.",
-    description: "Its reservations stay.",
-    command: deps.endSchedule,
-  });
+  statusRoute(app, deps, { action: "end", summary: "End a schedule.", description: "Its reservations stay." });
 }
 
 const CatchUp = Type.Union([Type.Literal("all"), Type.Literal("latest"), Type.Literal("none")], {
@@ -175,26 +160,25 @@ export async function findSchedule(db: Db, scheduleId: string): Promise<Schedule
 export const idempotentDescription = "This operation is idempotent and takes no Idempotency-Key.";
 
 interface StatusRoute {
-  readonly action: string;
-  readonly operationId: string;
+  readonly action: "pause" | "resume" | "end";
   readonly summary: string;
   readonly description: string;
-  readonly command: ChangeSchedule;
 }
 
-function statusRoute(app: HttpApp, { authenticate }: Deps, route: StatusRoute): void {
-  const { action, command, description, ...operation } = route;
+function statusRoute(app: HttpApp, deps: Deps, { action, summary, description }: StatusRoute): void {
+  const operationId = `${action}Schedule` as const;
   app.post(
     `/v1/points/schedules/:schedule_id/${action}`,
     {
-      ...requires(authenticate, writers),
+      ...requires(deps.authenticate, writers),
       schema: {
-        ...operation,
+        operationId,
+        summary,
         description: `${description} ${idempotentDescription}`,
         params: ScheduleParams,
         response: { 200: ScheduleView, 404: ProblemView, 409: ProblemView },
       },
     },
-    async (request) => command((request.params as { schedule_id: string }).schedule_id),
+    async (request) => deps[operationId]((request.params as { schedule_id: string }).schedule_id),
   );
 }

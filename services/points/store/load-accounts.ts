@@ -8,7 +8,7 @@ import {
   pointsMax,
   type ReferredTransaction,
 } from "../ledger/account.ts";
-import type { Change } from "../ledger/changes.ts";
+import { type Change, isGrant } from "../ledger/changes.ts";
 import { holdIds, type LockedRoot, refundedIds } from "./lock-roots.ts";
 import { timeSql } from "./time.ts";
 
@@ -97,13 +97,13 @@ export async function loadAccounts(
   roots: readonly LockedRoot[],
   changes: readonly Change[],
 ): Promise<Account[]> {
-  const spends = spendsByUser(changes);
+  const spends = Map.groupBy(changes.filter(isSpend), userIdOf);
   const spendableMax = spendableMaxDuring(changes);
-  const input = roots.map((root) => ({
-    user_id: root.userId,
-    at: root.at,
-    wanted: sum((spends.get(root.userId) ?? []).filter((amount) => amount <= spendableMax(root))).toString(),
-  }));
+  const input = roots.map((root) => {
+    const max = spendableMax(root);
+    const wanted = sum((spends.get(root.userId) ?? []).filter(({ amount }) => amount <= max));
+    return { user_id: root.userId, at: root.at, wanted: wanted.toString() };
+  });
   const { rows } = await tx.query<Loaded>({
     name: "load point accounts",
     text: loadAccountsSql,
@@ -112,36 +112,28 @@ export async function loadAccounts(
   return toAccounts(roots, rows[0] as Loaded);
 }
 
-function spendsByUser(changes: readonly Change[]): Map<string, bigint[]> {
-  const spends = new Map<string, bigint[]>();
-  for (const change of changes) {
-    if (change.kind !== "SUB" && change.kind !== "HOLD") continue;
-    const amounts = spends.get(change.userId) ?? [];
-    amounts.push(change.amount);
-    spends.set(change.userId, amounts);
-  }
-  return spends;
-}
+const isSpend = (change: Change) => change.kind === "SUB" || change.kind === "HOLD";
+const userIdOf = ({ userId }: { readonly userId: string }) => userId;
 
 /** The most a user can have during these changes. Lots are not loaded for a larger spend, which is refused. */
 function spendableMaxDuring(changes: readonly Change[]): (root: LockedRoot) => bigint {
   if (changes.some((change) => change.kind === "REFUND")) return () => pointsMax;
-  const added = new Map<string, bigint>();
-  for (const change of changes) {
-    if (change.kind === "ADD" || change.kind === "GRANT")
-      added.set(change.userId, (added.get(change.userId) ?? 0n) + change.amount);
-  }
-  return ({ userId, balance, held }) => balance + held + (added.get(userId) ?? 0n);
+  const grants = Map.groupBy(changes.filter(isGrant), userIdOf);
+  return ({ userId, balance, held }) => balance + held + sum(grants.get(userId) ?? []);
 }
 
-const sum = (amounts: readonly bigint[]): bigint => amounts.reduce((total, amount) => total + amount, 0n);
+const sum = (changes: readonly { readonly amount: bigint }[]): bigint =>
+  changes.reduce((total, { amount }) => total + amount, 0n);
 
 function toAccounts(roots: readonly LockedRoot[], loaded: Loaded): Account[] {
-  const lots = groupByUser((loaded.lots ?? []).map(toLot));
+  const lots = Map.groupBy((loaded.lots ?? []).map(toLot), userIdOf);
   const owners = new Map((loaded.lots ?? []).map((lot) => [lot.lotId, lot.userId]));
-  const uses = groupByUser((loaded.uses ?? []).map((use) => ({ ...toUse(use), userId: owners.get(use.lotId) ?? "" })));
-  const holds = groupByUser((loaded.holds ?? []).map(toHold));
-  const referred = groupByUser(loaded.referred ?? []);
+  const uses = Map.groupBy(
+    (loaded.uses ?? []).map((use) => ({ ...toUse(use), userId: owners.get(use.lotId) ?? "" })),
+    userIdOf,
+  );
+  const holds = Map.groupBy((loaded.holds ?? []).map(toHold), userIdOf);
+  const referred = Map.groupBy(loaded.referred ?? [], userIdOf);
   return roots.map((root) => ({
     ...root,
     lots: lots.get(root.userId) ?? [],
@@ -150,10 +142,6 @@ function toAccounts(roots: readonly LockedRoot[], loaded: Loaded): Account[] {
     uses: uses.get(root.userId) ?? [],
     referred: referred.get(root.userId) ?? [],
   }));
-}
-
-function groupByUser<Row extends { readonly userId: string }>(rows: readonly Row[]): Map<string, Row[]> {
-  return Map.groupBy(rows, (row) => row.userId);
 }
 
 const toLot = (lot: JsonRow<Lot>): Lot => ({

@@ -1,7 +1,7 @@
 /** Locks the users that changes affect. Every batch locks in the same order, by user id, so batches cannot deadlock. */
 import type { Tx } from "@todoke/kernel/db";
 import type { Root, Time } from "../ledger/account.ts";
-import type { Change } from "../ledger/changes.ts";
+import { type Change, isGrant } from "../ledger/changes.ts";
 import { timeSql } from "./time.ts";
 
 /**
@@ -25,9 +25,7 @@ select t.user_id from unnest($3::uuid[]) as i(id)
 /** The users that the changes affect. Users with a grant have a row afterwards. */
 export async function selectAffectedUsers(tx: Tx, changes: readonly Change[]): Promise<string[]> {
   const userIds = changes.flatMap((change) => ("userId" in change ? [change.userId] : []));
-  const granted = changes.flatMap((change) =>
-    change.kind === "ADD" || change.kind === "GRANT" ? [change.userId] : [],
-  );
+  const granted = changes.filter(isGrant).map(({ userId }) => userId);
   const [holds, refunded] = [holdIds(changes), refundedIds(changes)];
   if (granted.length + holds.length + refunded.length === 0) return userIds;
   const { rows } = await tx.query<{ user_id: string }>({

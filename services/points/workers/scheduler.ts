@@ -20,7 +20,6 @@ export interface SchedulerOptions {
   readonly intervalMs?: number;
   readonly inFlightMax?: number;
   readonly batchMax?: number;
-  readonly overdueMs?: number;
   /** Called after a commit that wrote events. */
   readonly onSent: () => void;
   readonly onError: (error: unknown) => void;
@@ -32,7 +31,6 @@ export interface Scheduler extends AsyncDisposable {
   start(): void;
 }
 
-const hourMs = 3_600_000;
 const defaultIntervalMs = 10_000;
 
 // Reservations that become due within this pause share a batch: a thousand a second are forty batches, not a thousand.
@@ -44,7 +42,7 @@ const failureBackoff = { baseMs: 100, capMs: 5_000 };
 
 export function createScheduler(options: SchedulerOptions): Scheduler {
   const { db, wakeups, topic, intervalMs = defaultIntervalMs, onSent, onError } = options;
-  const { inFlightMax = 20_000, batchMax = 500, overdueMs = hourMs } = options;
+  const { inFlightMax = 20_000, batchMax = 500 } = options;
   const woken = latch();
   const stopped = latch();
   let stopping = false;
@@ -58,7 +56,7 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
   const recentlyFailed = () => [...failedAt].flatMap(([id, at]) => (performance.now() - at < intervalMs ? [id] : []));
 
   async function dispatch(): Promise<DispatchSummary> {
-    const summary = await dispatchReservations(db, { inFlightMax, batchMax, overdueMs });
+    const summary = await dispatchReservations(db, { inFlightMax, batchMax });
     if (summary.sent > 0) onSent();
     return summary;
   }
