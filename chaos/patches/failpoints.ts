@@ -360,7 +360,7 @@ const orderPoints: readonly Failpoint[] = [
   ),
 ];
 
-const upkeepPoints: readonly Failpoint[] = [
+const maintenancePoints: readonly Failpoint[] = [
   point(
     "retention.removing",
     "old rows are about to be removed",
@@ -384,12 +384,12 @@ const upkeepPoints: readonly Failpoint[] = [
   point(
     "stop.begun",
     "the process was told to stop and has begun to drain",
-    before("packages/http/service.ts", "await started.disposeAsync();"),
+    before("packages/service/service.ts", "await started.disposeAsync();"),
   ),
   point(
     "stop.drained",
     "everything is given back and closed, the process is still there",
-    after("packages/http/service.ts", "await started.disposeAsync();"),
+    after("packages/service/service.ts", "await started.disposeAsync();"),
   ),
 ];
 
@@ -436,7 +436,7 @@ export const failpoints: readonly Failpoint[] = [
   ...matchmakingPoints,
   ...pointsPoints,
   ...orderPoints,
-  ...upkeepPoints,
+  ...maintenancePoints,
   ...workerPoints,
   plantedPoint,
 ];

@@ -8,7 +8,7 @@
  */
 import { isIP } from "node:net";
 import { hostname } from "node:os";
-import type { Env } from "./settings.ts";
+import type { Env } from "./env.ts";
 
 export type IsOurHost = (header: string | undefined) => boolean;
 

@@ -3,7 +3,7 @@ import { aboutEvent, ErrorAbout } from "@todoke/kernel/telemetry";
 import { Type } from "typebox";
 import { expect, test } from "vitest";
 import { buildHttpApp } from "./app.ts";
-import { tellOfError } from "./log.ts";
+import { logError } from "./log.ts";
 import { recordTelemetry } from "./testing/recorded.ts";
 
 recordTelemetry();
@@ -131,7 +131,7 @@ test("a line about a request has its id, its trace and the hash of its idempoten
 test("a line about an event has its id and its trace", async () => {
   await using t = await setup("info");
   const event = { eventId: "e-1", eventType: "Happened", headers: { trace_id: traceId }, payload: canary };
-  tellOfError(t.app.log, new ErrorAbout("relay: gave up e-1", { about: { ...aboutEvent(event), attempt: 3 } }));
+  logError(t.app.log, new ErrorAbout("relay: gave up e-1", { about: { ...aboutEvent(event), attempt: 3 } }));
   expect(t.lines.map((line) => JSON.parse(line))).toMatchObject([
     { msg: "relay: gave up e-1", event_id: "e-1", event_type: "Happened", trace_id: traceId, attempt: 3 },
   ]);

@@ -35,7 +35,7 @@ export function openLog({ level = "info", stream }: LogOptions): Logger {
 }
 
 /** A failure where nobody waits for an answer, with the event, trace or worker that it is about. */
-export function tellOfError(log: Pick<FastifyBaseLogger, "error">, error: unknown): void {
+export function logError(log: Pick<FastifyBaseLogger, "error">, error: unknown): void {
   const about = error instanceof ErrorAbout ? error.about : {};
   log.error({ err: error, ...about }, error instanceof Error ? error.message : "failed");
 }

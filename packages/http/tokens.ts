@@ -8,9 +8,9 @@
 import { createPrivateKey, createPublicKey, type KeyObject, randomBytes, randomUUID } from "node:crypto";
 import { type JWTPayload, jwtVerify, SignJWT } from "jose";
 import { type Principal, type Role, roles } from "./callers.ts";
+import type { Env } from "./env.ts";
 import { unkeepable } from "./keepable-text.ts";
 import { unauthenticated } from "./problems.ts";
-import type { Env } from "./settings.ts";
 
 /** What an issuer signs with. */
 export interface SigningKey {

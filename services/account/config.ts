@@ -1,5 +1,5 @@
 /** What only this service takes from the environment. */
-import type { Env } from "@todoke/http";
+import type { Env } from "@todoke/service";
 import type { IdentityName } from "./store/identities.ts";
 
 export interface Settings {

@@ -2,8 +2,6 @@
 import { outboxMetrics } from "@todoke/kernel/outbox";
 import { inSpan, type MetricCatalogue, metersOf, resultOf } from "@todoke/kernel/telemetry";
 
-export const outboxTelemetry = outboxMetrics("account");
-
 export const metricCatalogue = {
   "account.command.total": {
     kind: "counter",
@@ -12,7 +10,7 @@ export const metricCatalogue = {
       "Commands by what became of them: applied, replayed, conflict, refused (it can never be), unknown (the COMMIT was lost), failed",
     attributes: ["action", "result"],
   },
-  ...outboxTelemetry.catalogue,
+  ...outboxMetrics("account").catalogue,
 } as const satisfies MetricCatalogue;
 
 export const spanNames = {

@@ -77,7 +77,7 @@ test("what runs out is published without anybody asking", async () => {
 });
 
 test("a process does only what its roles say, and the relay may run apart", async () => {
-  await using t = await setup({ ENTITLEMENT_ROLES: "api, upkeep" });
+  await using t = await setup({ ENTITLEMENT_ROLES: "api, maintenance" });
   expect((await t.call("/v1/entitlements/grants", body)).status).toBe(201);
   await using relay = await t.startAnother("relay");
   await t.published("EntitlementGranted");
@@ -92,7 +92,7 @@ test("a role that does not exist is refused, and so are workers that could not w
   const env = envOf("postgres://localhost/x");
   expect(configFaults({ ...env, ENTITLEMENT_ROLES: "relay,api", ENTITLEMENT_LEASE_MS: "5000" })).toEqual([]);
   expect(configFaults({ ...env, ENTITLEMENT_ROLES: "relay,sender", ENTITLEMENT_LEASE_MS: "10" })).toEqual([
-    "ENTITLEMENT_ROLES should name one or more of api, relay, upkeep, with commas between them",
+    "ENTITLEMENT_ROLES should name one or more of api, maintenance, relay, with commas between them",
     'ENTITLEMENT_LEASE_MS is "10" and should be a whole number from 1000 to 86400000',
   ]);
 });

@@ -3,8 +3,6 @@ import { outboxMetrics } from "@todoke/kernel/outbox";
 import { inSpan, type MetricCatalogue, metersOf, resultOf } from "@todoke/kernel/telemetry";
 import type { ChangeEntitlement } from "./commands/change-entitlement.ts";
 
-export const outboxTelemetry = outboxMetrics("entitlement");
-
 export const metricCatalogue = {
   "entitlement.command.total": {
     kind: "counter",
@@ -13,7 +11,7 @@ export const metricCatalogue = {
       "Commands by what became of them: applied, replayed, conflict, refused (it can never be), unknown (the COMMIT was lost), failed",
     attributes: ["action", "result"],
   },
-  ...outboxTelemetry.catalogue,
+  ...outboxMetrics("entitlement").catalogue,
 } as const satisfies MetricCatalogue;
 
 export const spanNames = {

@@ -1,5 +1,5 @@
 /** What only this service takes from the environment. */
-import { type Env, readProcessedKeepMs, wholeNumbers } from "@todoke/http";
+import { type Env, integerReader } from "@todoke/service";
 
 export interface Settings {
   /** Where tickets wait: in the Redis of this address, or in PostgreSQL where there is none. */
@@ -10,8 +10,6 @@ export interface Settings {
   readonly rulesPath?: string;
   /** How long matches and the ends of tickets are kept. */
   readonly keepMs: number;
-  /** How long it is remembered which events were seen. */
-  readonly processedKeepMs: number;
 }
 
 const dayMs = 24 * 60 * 60 * 1_000;
@@ -22,8 +20,7 @@ export function readSettings(env: Env, faults: string[]): Settings {
     ...(redisUrl !== undefined && { redisUrl }),
     ticketSecrets: readTicketSecrets(env, faults),
     ...(env.MATCHMAKING_RULES && { rulesPath: env.MATCHMAKING_RULES }),
-    keepMs: wholeNumbers(env, faults)("MATCHMAKING_KEEP_DAYS", 30, [1, 3_650]) * dayMs,
-    processedKeepMs: readProcessedKeepMs("matchmaking", env, faults),
+    keepMs: integerReader(env, faults)("MATCHMAKING_KEEP_DAYS", 30, [1, 3_650]) * dayMs,
   };
 }
 

@@ -232,7 +232,7 @@ test("settings that cannot be meant are told before anything starts", () => {
   const env = { DATABASE_URL: "postgres://localhost/x" };
   expect(configFaults(env)).toEqual([]);
   expect(configFaults({ ...env, MATCHMAKING_ROLES: "api,sender", MATCHMAKING_STORE: "disk" })).toEqual([
-    "MATCHMAKING_ROLES should name one or more of api, consumer, matcher, recorder, relay, upkeep, with commas between them",
+    "MATCHMAKING_ROLES should name one or more of api, consumer, maintenance, matcher, recorder, relay, with commas between them",
     "MATCHMAKING_STORE should be postgres or redis",
   ]);
 });

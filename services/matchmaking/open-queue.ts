@@ -22,7 +22,7 @@ export interface Outside {
   /** Hears that tickets wait again, because a match of theirs did not come about. */
   readonly onGivenBack: (mode: string) => void;
   use<T extends AsyncDisposable>(part: T): T;
-  needs(name: string, check: () => Promise<unknown>): void;
+  addReadinessCheck(name: string, check: () => Promise<unknown>): void;
   onError(error: unknown): void;
 }
 
@@ -35,13 +35,13 @@ export function openQueue(redisUrl: string | undefined, outside: Outside): Ticke
 }
 
 function openInRedis(url: string, outside: Outside): TicketQueue {
-  const { db, outbox, wakeups, endsTopic: topic, records, modes, onGivenBack, use, needs } = outside;
+  const { db, outbox, wakeups, endsTopic: topic, records, modes, onGivenBack, use, addReadinessCheck } = outside;
   const onError = (error: unknown) => {
     tellDependencyError(error);
     outside.onError(error);
   };
   const link = use(openRedisLink({ url, onError: outside.onError }));
-  needs("redis", () => link.run(nothing, { keys: [], arguments: [] }));
+  addReadinessCheck("redis", () => link.run(nothing, { keys: [], arguments: [] }));
   const about = { link, db, outbox, onError, onRecorded: tellRecorded };
   let recorder: Recorder | undefined;
   if (records) {

@@ -9,10 +9,8 @@ import type { Swept } from "./queue/index.ts";
 import type { RecordedEnd } from "./store/ends.ts";
 import type { TicketEnd } from "./tickets.ts";
 
-const outbox = outboxMetrics("matchmaking");
-
 export const metricCatalogue = {
-  ...outbox.catalogue,
+  ...outboxMetrics("matchmaking").catalogue,
   "mm.time_to_match": {
     kind: "histogram",
     unit: "s",
@@ -55,8 +53,6 @@ export const metricCatalogue = {
 
 const scope = "@todoke/matchmaking";
 const { count, observeValue } = metersOf(scope, metricCatalogue);
-
-export const { tellPublished, watch: watchOutbox } = outbox;
 
 /** The same command, with its end counted. */
 export function toldJoin(join: JoinQueue): JoinQueue {

@@ -7,18 +7,15 @@ test("without settings all is as the seeds say", () => {
   const faults: string[] = [];
   expect(readSettings({}, faults)).toMatchObject({
     sender: { kind: "log" },
-    keep: { sentMs: 30 * dayMs, processedMs: 14 * dayMs },
+    sentKeepMs: 30 * dayMs,
   });
   expect(faults).toEqual([]);
 });
 
-test("an inbox that forgets before the last duplicate can come is refused, and every other fault is told with it", () => {
+test("a retention that is not a number of days is a settings error", () => {
   const faults: string[] = [];
-  readSettings({ NOTIFICATION_PROCESSED_KEEP_DAYS: "13", NOTIFICATION_KEEP_DAYS: "0" }, faults);
-  expect(faults).toEqual([
-    'NOTIFICATION_KEEP_DAYS is "0" and should be a whole number from 1 to 3650',
-    expect.stringMatching(/^NOTIFICATION_PROCESSED_KEEP_DAYS is too small: .* keep them at least 14 days$/),
-  ]);
+  readSettings({ NOTIFICATION_KEEP_DAYS: "0" }, faults);
+  expect(faults).toEqual(['NOTIFICATION_KEEP_DAYS is "0" and should be a whole number from 1 to 3650']);
 });
 
 const secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";

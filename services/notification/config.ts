@@ -1,7 +1,7 @@
 /** What only this service takes from the environment. Every fault is a sentence; nothing is guessed. */
 import { isIP } from "node:net";
 import { events, isEventType } from "@todoke/contracts";
-import { type Env, readProcessedKeepMs, wholeNumbers } from "@todoke/http";
+import { type Env, integerReader } from "@todoke/service";
 import { isPublicAddress } from "./senders/public-address.ts";
 import { readSecret } from "./senders/signature.ts";
 
@@ -20,22 +20,19 @@ export interface Settings {
   readonly sender: SenderSettings;
   /** Clients that may follow an inbox live at this process. */
   readonly streamsMax: number;
-  readonly keep: {
-    readonly sentMs: number;
-    readonly processedMs: number;
-  };
+  /** How long SENT notifications are kept. */
+  readonly sentKeepMs: number;
 }
 
 const eventTypes = Object.keys(events);
 const dayMs = 24 * 60 * 60 * 1_000;
 
 export function readSettings(env: Env, faults: string[]): Settings {
-  const whole = wholeNumbers(env, faults);
-  const sentMs = whole("NOTIFICATION_KEEP_DAYS", 30, [1, 3_650]) * dayMs;
-  const processedMs = readProcessedKeepMs("notification", env, faults);
+  const whole = integerReader(env, faults);
+  const sentKeepMs = whole("NOTIFICATION_KEEP_DAYS", 30, [1, 3_650]) * dayMs;
   const sender = readSender(env, faults);
   const streamsMax = whole("NOTIFICATION_STREAMS_MAX", 2_000, [1, 100_000]);
-  return { sender, streamsMax, keep: { sentMs, processedMs } };
+  return { sender, streamsMax, sentKeepMs };
 }
 
 function readSender(env: Env, faults: string[]): SenderSettings {

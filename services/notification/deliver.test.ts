@@ -1,8 +1,8 @@
 import { removeFinished } from "@todoke/kernel/retention";
 import { fixedId, until } from "@todoke/kernel/testing";
 import { dead, done, release } from "@todoke/kernel/worker";
+import { redriveDeadLetter } from "@todoke/service";
 import { expect, test } from "vitest";
-import { redrive } from "./commands/redrive.ts";
 import { deliver } from "./deliver.ts";
 import type { Send } from "./senders/index.ts";
 import { deadNotifications, redrivenNotifications } from "./store/dead-notifications.ts";
@@ -59,7 +59,11 @@ test("a redrive gives all attempts back under the same id, once; failing again o
   failing.fail(6);
   await using sender = deliver({ db: t.db, send: failing.send, settings });
   const woken: string[] = [];
-  const again = redrive({ db: t.db, dead: deadNotifications, wake: () => woken.push("woken") });
+  const again = redriveDeadLetter({
+    db: t.db,
+    deadLetters: deadNotifications,
+    onRedriven: () => woken.push("woken"),
+  });
   const redriven = (n: number) => again(fixedId(n), { by: "aki", reason: "mended" });
   for (let n = 1; n <= 3; n++) await sender.runOnce();
   const both = await Promise.all([redriven(1), redriven(1)]);

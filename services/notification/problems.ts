@@ -1,12 +1,6 @@
 /** What this service refuses. docs/errors.md lists the same (checked by a test). */
 import { problem } from "@todoke/kernel/problem";
 
-export const deadLetterNotFound = problem({
-  code: "dead-letter-not-found",
-  status: 404,
-  title: "There is no such dead letter",
-});
-
 export const tooManyStreams = problem({
   code: "too-many-streams",
   status: 429,

@@ -1,8 +1,10 @@
 import { hash } from "node:crypto";
 import { MemoryBroker, memoryBus } from "@todoke/kernel/bus";
+import { readBacklog } from "@todoke/kernel/claims";
 import { fixedId, until } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
-import { selectBacklog } from "./store/backlog.ts";
+import { deadNotifications } from "./store/dead-notifications.ts";
+import { notifications } from "./store/notifications.ts";
 import { failingSender, notificationService, setup } from "./testing.ts";
 
 test("what is sent, tried again and given up is counted on /metrics, with what is left to do", async () => {
@@ -59,8 +61,10 @@ test("the backlog has an age while something is due, and none when all of it wai
   await using t = await setup();
   await t.write(1, 2);
   await t.db.query(`update notifications set next_retry_at = now() - interval '90 seconds'`);
-  expect(await selectBacklog(t.db)).toMatchObject({ pending: 2, processing: 0, dead: 0 });
-  expect((await selectBacklog(t.db)).oldestDueMs).toBeGreaterThanOrEqual(90_000);
+  const backlog = () => readBacklog(t.db, notifications.table);
+  expect(await backlog()).toMatchObject({ ready: 2, claimed: 0 });
+  expect(await deadNotifications.count(t.db)).toBe(0);
+  expect((await backlog()).oldestDueMs).toBeGreaterThanOrEqual(90_000);
   await t.db.query(`update notifications set next_retry_at = now() + interval '90 seconds'`);
-  expect((await selectBacklog(t.db)).oldestDueMs).toBe(0);
+  expect((await backlog()).oldestDueMs).toBe(0);
 });

@@ -1,8 +1,9 @@
 /** What only this service tells of itself. Every name it adds is here; docs/telemetry.md lists the same. */
 import type { Claims, Settlement } from "@todoke/kernel/claims";
-import type { Db } from "@todoke/kernel/db";
 import { type MetricCatalogue, metersOf, watch } from "@todoke/kernel/telemetry";
-import { selectBacklog } from "./store/backlog.ts";
+import { tableGauges } from "@todoke/service";
+
+export const notificationGauges = tableGauges("notification", "notification");
 
 export const metricCatalogue = {
   "notification.delivery.total": {
@@ -23,24 +24,7 @@ export const metricCatalogue = {
     description: "Notifications put into notification_dlq",
     attributes: [],
   },
-  "notification.dlq.current": {
-    kind: "gauge",
-    unit: "{notification}",
-    description: "Notifications that are FAILED and wait for somebody to redrive them",
-    attributes: [],
-  },
-  "notification.backlog.current": {
-    kind: "gauge",
-    unit: "{notification}",
-    description: "Notifications that are not sent yet: pending, or processing with a sender",
-    attributes: ["status"],
-  },
-  "notification.backlog.age": {
-    kind: "gauge",
-    unit: "s",
-    description: "How long the longest-waiting notification that a sender could take now has been due",
-    attributes: [],
-  },
+  ...notificationGauges.catalogue,
   "notification.streams.current": {
     kind: "gauge",
     unit: "{stream}",
@@ -78,24 +62,6 @@ function tellSettled({ outcome }: Settlement): void {
 
 export function tellSent(delaySeconds: number): void {
   observeValue("notification.delivery.e2e.delay", delaySeconds, {});
-}
-
-export function watchBacklog(db: Db, onError: (error: unknown) => void): AsyncDisposable {
-  return watch({
-    scope,
-    catalogue: metricCatalogue,
-    gauges: ["notification.backlog.current", "notification.backlog.age", "notification.dlq.current"],
-    onError,
-    async read() {
-      const { pending, processing, dead, oldestDueMs } = await selectBacklog(db);
-      return [
-        { name: "notification.backlog.current", value: pending, attributes: { status: "pending" } },
-        { name: "notification.backlog.current", value: processing, attributes: { status: "processing" } },
-        { name: "notification.backlog.age", value: oldestDueMs / 1_000 },
-        { name: "notification.dlq.current", value: dead },
-      ] as const;
-    },
-  });
 }
 
 export function watchStreams(live: { readonly size: number }): AsyncDisposable {

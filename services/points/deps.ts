@@ -1,7 +1,7 @@
 /** What the routes depend on. */
 import type { Authenticate } from "@todoke/http";
 import type { Db } from "@todoke/kernel/db";
-import type { Commands } from "./commands/index.ts";
+import type { Commands } from "./commands/create-commands.ts";
 
 export interface Deps extends Commands {
   /** For reads. */

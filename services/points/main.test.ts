@@ -175,7 +175,7 @@ test("invalid settings are reported before anything starts", () => {
   const env = { DATABASE_URL: "postgres://localhost/x" };
   expect(configFaults(env)).toEqual([]);
   expect(configFaults({ ...env, POINTS_ROLES: "api,sender", POINTS_SCHEDULER_SECONDS: "0" })).toEqual([
-    "POINTS_ROLES should name one or more of api, relay, scheduler, upkeep, worker, with commas between them",
+    "POINTS_ROLES should name one or more of api, maintenance, relay, scheduler, worker, with commas between them",
     'POINTS_SCHEDULER_SECONDS is "0" and should be a whole number from 1 to 3600',
   ]);
 });

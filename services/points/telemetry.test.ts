@@ -16,7 +16,7 @@ async function setup() {
   return {
     db: t.open({ schema: "points" }),
     /** The service, as `todoke` starts it. */
-    start: (roles = "api,relay,scheduler,upkeep,worker") =>
+    start: (roles = "api,maintenance,relay,scheduler,worker") =>
       start({ ...env, POINTS_ROLES: roles }, { openBus: async () => memoryBus() }),
     [Symbol.asyncDispose]: () => t[Symbol.asyncDispose](),
   };
@@ -88,7 +88,7 @@ test("/metrics shows the number and age of reservations that are due and not gra
                    ('4', interval '3 hours', 'PROCESSING', interval '10 minutes', interval '4 hours')
            ) r(key, at, status, sent, age)`;
   await t.db.query(insert);
-  await using service = await t.start("upkeep");
+  await using service = await t.start("maintenance");
   const lines = await readMetrics(service);
   expect(lines).toContain('points_reservation_backlog{status="due"} 2');
   expect(lines).toContain('points_reservation_backlog{status="processing"} 1');

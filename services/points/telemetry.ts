@@ -1,12 +1,12 @@
 /** The metrics of this service; docs/telemetry.md lists the same. */
+import type { Db } from "@todoke/kernel/db";
 import type { Answer } from "@todoke/kernel/idempotency";
 import { outboxMetrics } from "@todoke/kernel/outbox";
 import { type MetricCatalogue, metersOf, resultOf, watch } from "@todoke/kernel/telemetry";
-
-export const outboxTelemetry = outboxMetrics("points");
+import { selectBacklog } from "./store/dispatch-reservations.ts";
 
 export const metricCatalogue = {
-  ...outboxTelemetry.catalogue,
+  ...outboxMetrics("points").catalogue,
   "points.change.total": {
     kind: "counter",
     unit: "{command}",
@@ -69,17 +69,14 @@ export function recordGrantDelays(delaysMs: readonly number[]): void {
   for (const delayMs of delaysMs) observeValue("points.reservation.delay", delayMs / 1_000, {});
 }
 
-export const observeReservations = (
-  read: () => Promise<Readonly<Record<"due" | "processing" | "oldestMs", number>>>,
-  onError: (error: unknown) => void,
-): AsyncDisposable =>
+export const observeReservations = (db: Db, onError: (error: unknown) => void): AsyncDisposable =>
   watch({
     scope,
     catalogue: metricCatalogue,
     gauges: ["points.reservation.backlog", "points.reservation.backlog.age"],
     onError,
     read: async () => {
-      const { due, processing, oldestMs } = await read();
+      const { due, processing, oldestMs } = await selectBacklog(db);
       return [
         { name: "points.reservation.backlog", value: due, attributes: { status: "due" } },
         { name: "points.reservation.backlog", value: processing, attributes: { status: "processing" } },

@@ -111,10 +111,11 @@ async function changeThenPublish(db: Db, rows: readonly ChangeRow[]) {
     patches: [
       {
         file: main,
-        find: "const wakeRelay = () => wakeups.signal(topic);",
-        replace: `const wakeRelay = () => wakeups.signal(topic);
+        find: "authenticate, use, onError }) {",
+        replace: `authenticate, use, onError, ...runtime }) {
+    const { encodeOutboxEvent } = await import("@todoke/contracts");
     const publish = (events: { eventType: string; payload: string }[]) =>
-      bus.publish(events.map((event) => ({ ...event, payload: encodeOutboxEvent(event) })) as never);`,
+      (runtime as never as { bus: EventBus }).bus.publish(events.map((event) => ({ ...event, payload: encodeOutboxEvent(event) })) as never);`,
       },
       { file: main, find: "changeEntitlement(db, wakeRelay)", replace: "changeEntitlement(db, wakeRelay, publish)" },
       {

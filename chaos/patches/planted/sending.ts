@@ -18,8 +18,8 @@ export const sendingDefects: readonly Planted[] = [
       // The first try is the last one, so that something is given up in the run.
       {
         file: "services/notification/main.ts",
-        find: "topic, onError, settings: workerSettings })",
-        replace: "topic, onError, settings: { ...workerSettings, attemptsMax: 1 } })",
+        find: "topic, onError, settings: workers.sender })",
+        replace: "topic, onError, settings: { ...workers.sender, attemptsMax: 1 } })",
       },
       {
         file: notifications,

@@ -9,12 +9,12 @@ import {
   openSigner,
   publicPartOf,
   type Scope,
-  serve,
   tokenVerifier,
 } from "@todoke/http";
 import type { Db } from "@todoke/kernel/db";
 import { until } from "@todoke/kernel/testing";
 import { openWakeups } from "@todoke/kernel/worker";
+import { serve } from "@todoke/service";
 import { userInboxRoutes } from "../routes/user-inbox.ts";
 import type { UserNotification } from "../store/inbox-news.ts";
 import { type LiveInboxOptions, openLiveInbox } from "./live-inbox.ts";

@@ -1,22 +1,16 @@
 /** What could not be sent: to look at, and to try again. For those who run the service. */
-import { cursorOf, type HttpApp, NextCursor, PageQuery, page, RedriveBody, redriveRequest } from "@todoke/http";
-import type { Db } from "@todoke/kernel/db";
-import { Type } from "typebox";
-import type { Redrive } from "../commands/redrive.ts";
-import { deadLetterNotFound } from "../problems.ts";
-import { deadNotifications, selectDeadNotifications } from "../store/dead-notifications.ts";
+import { cursorOf, type HttpApp, NextCursor, PageQuery, page } from "@todoke/http";
 import {
-  DlqId,
-  Limit,
-  NotificationStatus,
-  Nullable,
+  type DeadLetterDeps,
+  deadLetterNotFound,
+  RedriveBody,
   RedrivenView,
-  Redrives,
-  TextView,
-  Time,
-  UserId,
-  Uuid,
-} from "./views.ts";
+  RedrivesView,
+  redriveRequest,
+} from "@todoke/service";
+import { Type } from "typebox";
+import { deadNotifications, selectDeadNotifications } from "../store/dead-notifications.ts";
+import { DlqId, Limit, NotificationStatus, Nullable, TextView, Time, UserId, Uuid } from "./views.ts";
 
 const DeadNotificationView = Type.Object({
   dlq_id: DlqId,
@@ -34,17 +28,12 @@ const DeadNotificationWholeView = Type.Object({
   text: TextView,
   redriven_at: Nullable(Time),
   status: Nullable(NotificationStatus),
-  redrives: Redrives,
+  redrives: RedrivesView,
 });
 
 const usualLimit = 50;
 
-export interface DeadNotificationDeps {
-  readonly db: Db;
-  readonly redriveNotification: Redrive;
-}
-
-export function deadNotificationRoutes(app: HttpApp, { db, redriveNotification }: DeadNotificationDeps): void {
+export function deadNotificationRoutes(app: HttpApp, { db, redrive }: DeadLetterDeps): void {
   const params = Type.Object({ notification_id: Uuid });
   const path = "/debug/notification/dlq";
 
@@ -102,6 +91,6 @@ export function deadNotificationRoutes(app: HttpApp, { db, redriveNotification }
         response: { 200: RedrivenView },
       },
     },
-    ({ params: { notification_id }, body }) => redriveNotification(notification_id, redriveRequest(body)),
+    ({ params: { notification_id }, body }) => redrive(notification_id, redriveRequest(body)),
   );
 }

@@ -1,5 +1,4 @@
 /** The shapes that the answers of this service have in common. */
-import { RedriveView } from "@todoke/http";
 import { type TSchema, Type } from "typebox";
 import type { Data } from "../templates.ts";
 
@@ -26,8 +25,4 @@ export const Limit = Type.Optional(Type.Integer({ minimum: 1, maximum: 100 }));
 export const DlqId = Type.String({ pattern: "^[1-9][0-9]{0,17}$", examples: ["17"] });
 /** A cursor over a user's inbox, as the store writes it: microseconds since 1970, a point, the id. */
 export const inboxCursor = { parts: ["epochMicros", "uuid"], separator: "." } as const;
-export const RedrivenView = Type.Object({
-  redriven: Type.Boolean({ description: "False: somebody had done so before, and nothing was done now." }),
-});
-export const Redrives = Type.Array(RedriveView, { description: "Who had it tried again, newest first; the last 20." });
 export const Nullable = <View extends TSchema>(view: View) => Type.Union([view, Type.Null()]);

@@ -37,7 +37,7 @@ export const notifications = claims<Notification>({
            failed_at = now(), redriven_at = null`,
 });
 
-export const notificationSql = tableSql(notifications.table);
+const notificationSql = tableSql(notifications.table);
 
 export interface NotificationRow {
   readonly notification_id: string;

@@ -11,7 +11,7 @@ import type { InboxOptions } from "@todoke/kernel/inbox";
 import { grantReservations } from "../commands/grant-reservations.ts";
 import { markFailed } from "../store/settle-reservations.ts";
 
-export const consumer = "points" satisfies keyof typeof consumers;
+const consumer = "points" satisfies keyof typeof consumers;
 
 type Handler = Required<Pick<InboxOptions<string>, "consumer" | "read" | "effect" | "whenDead">>;
 

@@ -2,7 +2,7 @@
 import { hash } from "node:crypto";
 import { bearerAuthentication, buildHttpApp, fixedKeys, tokenVerifier } from "@todoke/http";
 import type { Db } from "@todoke/kernel/db";
-import { createCommands } from "../commands/index.ts";
+import { createCommands } from "../commands/create-commands.ts";
 import { setup as setupService } from "../testing.ts";
 import { pointsRoutes } from "./index.ts";
 

@@ -1,0 +1,17 @@
+/**
+ * The runtime of a service: its settings and roles, how it starts and stops, its health, its listeners, and the events that
+ * it emits and consumes.
+ */
+export type { Env } from "@todoke/http";
+export type { EventHandler } from "./consumes.ts";
+export { serve } from "./listen.ts";
+export { deadLetterNotFound } from "./problems.ts";
+export { prometheusName } from "./prometheus.ts";
+export type { Check } from "./readiness.ts";
+export { type RedriveDeadLetter, redriveDeadLetter } from "./redrive-dead-letter.ts";
+export { RedriveBody, RedrivenView, RedrivesView, redriveRequest } from "./redrive-views.ts";
+export { type ServiceDefinition, type ServiceParts, service } from "./service.ts";
+export { integerReader } from "./settings.ts";
+export { onStopSignals, type StopOptions } from "./stop-signals.ts";
+export { type DeadLetterDeps, tableGauges } from "./tables.ts";
+export type { WorkerOverrides } from "./worker-settings.ts";
