@@ -152,13 +152,16 @@ test("every route has the access rule of the table, and rejects every other call
   expect(asked).toBeGreaterThan(500);
 }, 300_000);
 
-/** `grantEntitlement` is in commands/grant-entitlement.ts of its service, which exports a function of that name. */
+/**
+ * `grantEntitlement` is in commands/grant-entitlement.ts of its service, which exports a function of that name. The second path
+ * of a command has the suffix V1.
+ */
 function isCommand(service: ServiceName, operationId: string): boolean {
-  const file = `${operationId.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}.ts`;
+  const name = operationId.replace(/V1$/, "");
+  const file = `${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}.ts`;
   const path = new URL(`../services/${service}/commands/${file}`, import.meta.url);
   return (
-    existsSync(path) &&
-    new RegExp(`^export (async )?(function|const) ${operationId}\\b`, "m").test(readFileSync(path, "utf8"))
+    existsSync(path) && new RegExp(`^export (async )?(function|const) ${name}\\b`, "m").test(readFileSync(path, "utf8"))
   );
 }
 

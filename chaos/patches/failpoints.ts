@@ -43,7 +43,7 @@ const relay = "packages/kernel/outbox/relay.ts";
 const inbox = "packages/kernel/inbox/inbox.ts";
 const sender = "services/notification/workers/notification-sender.ts";
 const matchmaking = "services/matchmaking";
-const reservations = "services/points/reservations";
+const points = "services/points";
 const [redisQueue, postgresQueue] = [`${matchmaking}/queue/redis`, `${matchmaking}/queue/postgres`];
 
 /** One statement that is a transaction of its own; who sent it is told by its name. */
@@ -278,36 +278,40 @@ const matchmakingPoints: readonly Failpoint[] = [
 /** The scheduler and the worker of points; the rest of a reservation's way is that of every command and event. */
 const pointsPoints: readonly Failpoint[] = [
   point("scheduler.taking", "due reservations are PROCESSING and their events are written, uncommitted", (name) => ({
-    file: `${reservations}/scheduler.ts`,
-    find: "return { again, ...(await takeDue(tx, { inFlightMax, batchMax })) };",
-    replace: `const due = await takeDue(tx, { inFlightMax, batchMax });
-      if (due.taken > 0) await reach("${name}");
-      return { again, ...due };`,
+    file: `${points}/commands/dispatch-reservations.ts`,
+    find: "return { redispatched, ...(await dispatchDue(tx, limits)) };",
+    replace: `const due = await dispatchDue(tx, limits);
+      if (due.dispatched > 0) await reach("${name}");
+      return { redispatched, ...due };`,
   })),
   point(
     "scheduler.taken",
     "due reservations are PROCESSING, committed; the relay has not been woken",
-    made(`${reservations}/scheduler.ts`, "if (sent > 0) onSent();", "taken > 0"),
+    made(`${points}/workers/scheduler.ts`, "if (summary.sent > 0) onSent();", "summary.sent > 0"),
   ),
   point(
     "occurrence.writing",
     "a recurring grant has made the reservations of a batch of users; how far it has come is not written, uncommitted",
-    made(`${reservations}/occurrences.ts`, "await updateProgress(tx, { scheduleId, ...progress });", "users > 0"),
+    made(
+      `${points}/commands/run-due-schedule.ts`,
+      "await updateProgress(tx, { scheduleId, ...progress });",
+      "users > 0",
+    ),
   ),
   point(
     "occurrence.written",
     "a batch of users of a recurring grant is committed, the next is not begun",
-    made(`${reservations}/scheduler.ts`, "const taken = await take();", "hasStepped"),
+    made(`${points}/workers/scheduler.ts`, "const batch = await dispatch();", "hasRun"),
   ),
   point(
     "grant.booked",
     "points of reservations are booked, and the reservations are not DONE, uncommitted",
-    before(`${reservations}/on-reservation-due.ts`, "const granted = due.map("),
+    before(`${points}/commands/grant-reservations.ts`, "const granted = due.map("),
   ),
   point("grant.failing", "a reservation is FAILED and its event is a dead letter, uncommitted", (name) => ({
-    file: `${reservations}/on-reservation-due.ts`,
-    find: "if (await settleFailed(tx, eventId, why)) afterCommit(tx, wake);",
-    replace: `if (await settleFailed(tx, eventId, why)) { await reach("${name}"); afterCommit(tx, wake); }`,
+    file: `${points}/events/on-point-reservation-due.ts`,
+    find: "if (await markFailed(tx, eventId, reason)) afterCommit(tx, wake);",
+    replace: `if (await markFailed(tx, eventId, reason)) { await reach("${name}"); afterCommit(tx, wake); }`,
   })),
 ];
 

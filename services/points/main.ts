@@ -1,15 +1,13 @@
-/** What the points service is put together from. */
+/** Wires the service together. */
 import { consumers } from "@todoke/contracts";
 import { service } from "@todoke/service";
-import { changePoints } from "./commands/change-points.ts";
-import { changeSchedule } from "./commands/change-schedule.ts";
-import { changeScheduleUsers } from "./commands/change-schedule-users.ts";
-import { createSchedule } from "./commands/create-schedule.ts";
+import { createCommands } from "./commands/create-commands.ts";
 import { readSettings } from "./config.ts";
-import { keepExpiring } from "./expiry.ts";
-import { cancel, onReservationDue, reserve, scheduler } from "./reservations/index.ts";
+import { onPointReservationDue } from "./events/on-point-reservation-due.ts";
 import { pointsRoutes } from "./routes/index.ts";
-import { tellGranted, toldCancel, toldChange, toldReserve, watchReservations } from "./telemetry.ts";
+import { observeReservations, recordGrantDelays } from "./telemetry.ts";
+import { startExpiry } from "./workers/expiry.ts";
+import { createScheduler } from "./workers/scheduler.ts";
 
 export const { configFaults, dead, events, migrate, start } = service({
   name: "points",
@@ -24,22 +22,17 @@ export const { configFaults, dead, events, migrate, start } = service({
     const topic = topicOf("point_reservations");
     const wakeScheduler = () => wakeups.signal(topic);
     if (hasRole("maintenance")) {
-      use(keepExpiring(db, { onCommitted: wakeRelay, onError }));
-      use(watchReservations(db, onError));
+      use(startExpiry(db, { onCommitted: wakeRelay, onError }));
+      use(observeReservations(db, onError));
     }
-    if (hasRole("scheduler"))
-      use(scheduler({ db, wakeups, topic, everyMs: schedulerMs, inFlightMax, onSent: wakeRelay, onError })).start();
-    if (hasRole("api"))
-      pointsRoutes(app, {
-        db,
-        authenticate,
-        changePoints: toldChange(changePoints(db, wakeRelay)),
-        reserve: toldReserve(reserve({ db, onSoon: wakeScheduler, soonMs: schedulerMs })),
-        cancel: toldCancel(cancel(db)),
-        createSchedule: createSchedule(db, wakeScheduler),
-        changeSchedule: changeSchedule(db, wakeScheduler),
-        changeScheduleUsers: changeScheduleUsers(db),
-      });
-    return onReservationDue({ wake: wakeRelay, onGranted: tellGranted });
+    if (hasRole("scheduler")) {
+      const options = { db, wakeups, topic, intervalMs: schedulerMs, inFlightMax };
+      use(createScheduler({ ...options, onSent: wakeRelay, onError })).start();
+    }
+    if (hasRole("api")) {
+      const commands = createCommands({ db, wakeRelay, wakeScheduler, soonMs: schedulerMs });
+      pointsRoutes(app, { db, authenticate, ...commands });
+    }
+    return onPointReservationDue({ wake: wakeRelay, onGranted: recordGrantDelays });
   },
 });
