@@ -164,7 +164,7 @@ test("while Redis is unavailable, joins return 503, the service is not ready and
   wire.swallow();
   const refused = await t.as("u_2").joinOnce();
   expect([refused.status, refused.body.code]).toEqual([503, "unavailable"]);
-  // On a busy machine other checks may fail for a moment; this one fails for good.
+  // On a busy machine other checks may fail for a moment; this one keeps failing.
   await expect.poll(t.notReady).toEqual(["redis"]);
   await until("it is counted", async () =>
     (await t.metrics()).some((line) => /^matchmaking_dependency_error_total\{type="redis"\} [1-9]/.test(line)),

@@ -53,8 +53,8 @@ const anyTickets: fc.Arbitrary<readonly OpenTicket[]> = fc
     }),
     { maxLength: 60 },
   )
-  .map((wishes) =>
-    wishes
+  .map((tickets) =>
+    tickets
       .map(({ waitedMs, partySize, skill, where, ping, avoid, isOver }, at) =>
         openTicket(at, {
           waitedMs,

@@ -1,4 +1,4 @@
-/** Routes of one ticket. Only its owner sees it; for everybody else it does not exist. */
+/** Routes of one ticket. Only its owner sees it; for other callers it does not exist. */
 import { type HttpApp, ProblemView, requires } from "@todoke/http";
 import type { Deps } from "../deps.ts";
 import { callingUser } from "./request.ts";

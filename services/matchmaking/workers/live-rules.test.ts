@@ -53,7 +53,7 @@ test("a file that is overwritten, replaced, or behind a changed symbolic link ta
   await until("the file written over is read", () => t.modes() === "a,b");
   writeFileSync(folder.at("rules.yaml~"), withModes("a", "c"));
   renameSync(folder.at("rules.yaml~"), path);
-  await until("the file put in its place is read", () => t.modes() === "a,c");
+  await until("the replacement is read", () => t.modes() === "a,c");
   writeFileSync(folder.at("data"), withModes("d"));
   symlinkSync("data", folder.at("link"));
   renameSync(folder.at("link"), path);
@@ -69,10 +69,10 @@ test("an invalid change is reported once, and the current rules stay until a val
   await using t = await open(path);
   writeFileSync(folder.at("bad"), "modes: { a: { teams: 1 } }");
   renameSync(folder.at("bad"), path);
-  await until("it is told", () => t.errors.length > 0);
+  await until("the error is reported", () => t.errors.length > 0);
   for (let look = 0; look < 5; look++) await t.rules.reload();
   rmSync(path);
-  await until("that it is gone is told", () => t.errors.length > 1);
+  await until("the missing file is reported", () => t.errors.length > 1);
   for (let look = 0; look < 5; look++) await t.rules.reload();
   expect(t.modes()).toBe("a");
   expect(t.errors).toMatchObject([
@@ -96,7 +96,7 @@ test("a second change with the same error is reported again", async () => {
   for (const [at, comment] of ["# once", "# and once more"].entries()) {
     writeFileSync(folder.at("bad"), `modes: { a: { teams: 1 } } ${comment}`);
     renameSync(folder.at("bad"), path);
-    await until("it is told", () => t.errors.length === at + 1);
+    await until("the error is reported", () => t.errors.length === at + 1);
   }
 });
 

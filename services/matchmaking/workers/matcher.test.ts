@@ -135,10 +135,10 @@ test("a widening skill window is applied without a join, and a change of rules a
   if (!ranked?.skill) expect.fail("there is no ranked mode");
   const { skill, ...rest } = ranked;
   t.changeRules((modes) => void modes.set("ranked", { ...rest, skill: { ...skill, steps: narrow(10) } }));
-  const wishes = [1_000, 1_200].map((value) =>
+  const requests = [1_000, 1_200].map((value) =>
     ticketRequest({ mode: "ranked", attributes: { [skill.attribute]: value } }),
   );
-  for (const each of wishes) await queue.join(each);
+  for (const each of requests) await queue.join(each);
   matcher.wakeups.signal(topicOf("ranked"));
   t.changeRules((modes) => {
     modes.set("ranked", { ...rest, skill: { ...skill, steps: [...narrow(10), { afterMs: 2_500, limit: 500 }] } });

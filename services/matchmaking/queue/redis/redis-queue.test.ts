@@ -62,23 +62,23 @@ test("an emptied Redis loses waiting tickets but no ends; users join again and a
   await using t = await createRedisHarness(engine, { recorders: 2 });
   const queue = t.open();
   const requests = Array.from({ length: 12 }, (_, n) => ticketRequest({ userId: `u_${n}`, key: `k${n}` }));
-  const told = new Map<string, string | undefined>();
+  const cancelled = new Map<string, string | undefined>();
   for (let round = 0; round < 3; round++) {
     const joined = await Promise.all(requests.map((each) => queue.join(each)));
     const [first] = joined;
     await Promise.all([
       queue.matchInOrder(mode, { ...duels, matchesMax: 3 }),
-      queue.cancel(first?.ticketId ?? "").then((status) => told.set(first?.ticketId ?? "", status)),
+      queue.cancel(first?.ticketId ?? "").then((status) => cancelled.set(first?.ticketId ?? "", status)),
       t.client.flushAll(),
     ]);
   }
   // And a cancel that was acknowledged before.
   const last = await queue.join(ticketRequest());
-  told.set(last.ticketId, await queue.cancel(last.ticketId));
+  cancelled.set(last.ticketId, await queue.cancel(last.ticketId));
   await t.client.flushAll();
   await t.allRecorded();
   // Every status that a client received is recorded. For an unknown ticket there is none: a recorder may still hold its end.
-  for (const [ticketId, status] of told)
+  for (const [ticketId, status] of cancelled)
     if (status !== undefined) expect((await selectTicketEnd(t.db, ticketId))?.status).toBe(status);
   await expectConsistent(t.db);
 
@@ -98,9 +98,9 @@ test("an emptied Redis loses waiting tickets but no ends; users join again and a
   await expectConsistent(t.db);
 });
 
-/** Runs `meanwhile` on a Redis, then restarts it from its earlier files. */
+/** Runs `scenario` on a Redis, then restarts it from its earlier files. */
 async function forgetting(
-  meanwhile: (engine: Engine, goBack: () => Promise<void>, keep: () => Promise<void>) => Promise<void>,
+  scenario: (engine: Engine, goBack: () => Promise<void>, keep: () => Promise<void>) => Promise<void>,
 ) {
   const folder = await mkdtemp(pathJoin(tmpdir(), "matchmaking-redis-"));
   try {
@@ -118,7 +118,7 @@ async function forgetting(
       await cp(copy, dir, { recursive: true });
       await engine.start();
     };
-    await meanwhile(engine, goBack, keep);
+    await scenario(engine, goBack, keep);
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
