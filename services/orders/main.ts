@@ -1,4 +1,4 @@
-/** Puts the service together: the only file here that starts anything. */
+/** Puts the service together. Only this file starts anything. */
 import { encodeOutboxEvent } from "@todoke/contracts";
 import { outboxRoutes, service } from "@todoke/http";
 import { deadOutboxEvents, outboxTable, relay } from "@todoke/kernel/outbox";
@@ -7,21 +7,23 @@ import { limitsSlippage, openBroker } from "./brokers/index.ts";
 import { acceptOrder } from "./commands/accept-order.ts";
 import { cancelOrder } from "./commands/cancel-order.ts";
 import { setTradingState } from "./commands/set-trading-state.ts";
+import { setTradingStateOfInstrument } from "./commands/set-trading-state-of-instrument.ts";
 import { readSettings } from "./config.ts";
 import { openInstruments } from "./instruments/index.ts";
 import { orderRoutes } from "./routes/index.ts";
-import { startReconciler, startSender } from "./sender/index.ts";
 import { endedLedger, endedOrders } from "./store/retention.ts";
 import {
-  cancelTelling,
-  mismatchTelling,
+  countAccepted,
+  countCommands,
+  logMismatches,
+  observeClockDrift,
+  observeOrders,
   outboxTelemetry,
-  senderTelling,
-  tellAccepted,
-  told,
-  watchDrift,
-  watchOrders,
+  recordCancelled,
+  senderTelemetry,
 } from "./telemetry.ts";
+import { startReconciler } from "./workers/reconcile.ts";
+import { startSender } from "./workers/start-sender.ts";
 
 export const { configFaults, dead, migrate, start } = service({
   name: "orders",
@@ -43,7 +45,7 @@ export const { configFaults, dead, migrate, start } = service({
       const policies = [endedOrders, endedLedger, retentionOf.publishedEvents()];
       use(keepClean(db, policies, { onError }));
       use(outboxTelemetry.watch(db, onError));
-      use(watchOrders({ db, adapter, onError }));
+      use(observeOrders({ db, adapter, onError }));
     }
     if (does("relay")) {
       const about = { name: "orders relay", db, bus, encode: encodeOutboxEvent, settings: workerSettings };
@@ -52,44 +54,45 @@ export const { configFaults, dead, migrate, start } = service({
       ).start();
     }
     if (does("sender") || does("reconciler")) {
-      const drift = use(watchDrift(adapter));
-      const broker = use(await openBroker(settings.broker, { db, onDrift: drift.tell }));
-      const { waitsMs, ...sending } = settings.sender;
+      const drift = use(observeClockDrift(adapter));
+      const broker = use(await openBroker(settings.broker, { db, onDrift: drift.record }));
       const { leaseMs, pollMs } = workerSettings;
-      const telling = senderTelling(adapter, app.log);
-      const tell = { ...telling, ended: after(telling.ended, wakeRelay) };
-      const about = { db, broker, settings: { ...sending, leaseMs, pollMs, backoff: { waitsMs } }, tell, onError };
-      if (does("sender")) use(startSender({ ...about, wakeups, topics }));
-      if (does("reconciler")) use(startReconciler({ ...about, onMismatches: mismatchTelling(adapter, app.log) }));
+      const recorded = senderTelemetry(adapter, app.log);
+      const telemetry = { ...recorded, transitioned: after(recorded.transitioned, wakeRelay) };
+      const options = { db, broker, settings: { ...settings.sender, leaseMs, pollMs }, telemetry, onError };
+      if (does("sender")) use(startSender({ ...options, wakeups, topics }));
+      if (does("reconciler")) use(startReconciler({ ...options, onMismatches: logMismatches(adapter, app.log) }));
     }
     if (does("api")) {
       const instruments = openInstruments(settings.instrumentsPath);
       const { ledgerMs, keepMs, reconciledWithinMs } = settings;
       const onAccepted = (orders: number) => {
-        tellAccepted(orders);
+        countAccepted(orders);
         wakeups.signal(topics.orders);
         wakeRelay();
       };
       const target = { adapter, limitsSlippage: limitsSlippage(settings.broker) };
+      const trading = { db, onChanged: () => wakeups.signal(topics.trading) };
       orderRoutes(app, {
         db,
         authenticate,
-        acceptOrder: told(
+        acceptOrder: countCommands(
           acceptOrder({ db, instruments, ...target, ledgerMs, keepMs, reconciledWithinMs, onAccepted }),
         ),
         cancelOrder: cancelOrder({
           db,
-          onAborted: after(cancelTelling(app.log), wakeRelay),
+          onAborted: after(recordCancelled(app.log), wakeRelay),
           onRequested: () => wakeups.signal(topics.cancels),
         }),
-        setTradingState: setTradingState({ db, instruments, onChanged: () => wakeups.signal(topics.trading) }),
+        setTradingState: setTradingState(trading),
+        setTradingStateOfInstrument: setTradingStateOfInstrument({ ...trading, instruments }),
       });
     }
     debug((on) => outboxRoutes(on, { db, onRedriven: wakeRelay }));
   },
 });
 
-/** The same, and then something that takes no heed of what it was called with. */
+/** Calls one function after the other. */
 const after =
   <Args extends readonly unknown[]>(first: (...args: Args) => void, then: () => void) =>
   (...args: Args): void => {

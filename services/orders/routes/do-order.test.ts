@@ -2,13 +2,13 @@ import { decodeEvent, encodeEvent } from "@todoke/contracts";
 import { openWire, until } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
 import { readInstruments } from "../instruments/index.ts";
-import { clientOrderId, requestDigest } from "../order-request.ts";
-import { moveOrder } from "../store/move-order.ts";
+import { clientOrderId, requestDigest } from "../order/order-request.ts";
 import type { OrderRow } from "../store/orders.ts";
-import { bodyOf, setup, written } from "../testing.ts";
+import { transitionOrder } from "../store/transition-order.ts";
+import { bodyOf, createHarness, rowCounts } from "../testing.ts";
 
 test("the first request is taken in and answered 201; the same again gets 200 and the same bytes", async () => {
-  await using t = await setup();
+  await using t = await createHarness();
   const { order } = await t.process();
   const first = await order(bodyOf("k1"));
   expect([first.statusCode, first.headers["content-type"]]).toEqual([201, "application/json; charset=utf-8"]);
@@ -22,7 +22,7 @@ test("the first request is taken in and answered 201; the same again gets 200 an
   });
   const again = await order({ ...bodyOf("k1"), trace_id: "another" });
   expect([again.statusCode, again.headers["idempotency-replayed"], again.body]).toEqual([200, "true", first.body]);
-  expect(await t.rows()).toEqual(written(1));
+  expect(await t.rows()).toEqual(rowCounts(1));
   const { rows } =
     await t.db.query(`select status, seen_count::int, http_status, extract(epoch from expires_at - first_seen_at)::int / 3600 as hours,
     convert_from(answer, 'utf8') as answer from idempo_ledger`);
@@ -38,7 +38,7 @@ test("the first request is taken in and answered 201; the same again gets 200 an
 });
 
 test("what is taken in is kept exactly as it was sent, and told as an event that can be read", async () => {
-  await using t = await setup();
+  await using t = await createHarness();
   const { order, get } = await t.process();
   await order(bodyOf("k1", { qty: "0.3", price: "0.5", tags: ["Cafe\u0301"], trace_id: "t-1" }));
   const shown = (await get("/do/order/k1")).json();
@@ -71,7 +71,7 @@ test("what is taken in is kept exactly as it was sent, and told as an event that
 });
 
 test("an order that names a user_id returns it from every read and carries it in its events", async () => {
-  await using t = await setup();
+  await using t = await createHarness();
   const { order, get, cancel } = await t.process();
   const [without, with_] = [bodyOf("without"), bodyOf("with", { user_id: "u_1" })];
   for (const body of [without, with_]) expect((await order(body)).statusCode).toBe(201);
@@ -93,53 +93,53 @@ test("an order that names a user_id returns it from every read and carries it in
 });
 
 test("64 parallel repeats of one key, at two processes: one order, one 201, and 64 answers equal to the byte", async () => {
-  await using t = await setup();
+  await using t = await createHarness();
   const processes = [await t.process(), await t.process()];
   const answers = await Promise.all(Array.from({ length: 64 }, (_, i) => processes[i % 2]?.order(bodyOf("one"))));
   expect(answers.map((answer) => answer?.statusCode).sort()).toEqual([...Array(63).fill(200), 201]);
   expect(new Set(answers.map((answer) => answer?.body)).size).toBe(1);
-  expect(await t.rows()).toEqual(written(1));
+  expect(await t.rows()).toEqual(rowCounts(1));
   const { rows } = await t.db.query(`select seen_count::int from idempo_ledger`);
   expect(rows).toEqual([{ seen_count: 64 }]);
 });
 
 test("200 different orders at two processes at once are all taken in, each once", async () => {
-  await using t = await setup();
+  await using t = await createHarness();
   const processes = [await t.process(), await t.process()];
   const answers = await Promise.all(
     Array.from({ length: 400 }, (_, i) => processes[i % 2]?.order(bodyOf(`k${i % 200}`))),
   );
   expect(answers.filter((answer) => answer?.statusCode === 201).length).toBe(200);
   expect(answers.filter((answer) => answer?.statusCode === 200).length).toBe(200);
-  expect(await t.rows()).toEqual(written(200));
+  expect(await t.rows()).toEqual(rowCounts(200));
 });
 
 test("the same key with another body is refused with 409, also when that body could never be ordered", async () => {
-  await using t = await setup();
+  await using t = await createHarness();
   const { order } = await t.process();
   await order(bodyOf("k1"));
   for (const other of [{ qty: 0.6 }, { user_id: "u_1" }, { instrument: "NOTHING" }, { tags: ["a"] }]) {
     const answer = await order(bodyOf("k1", other));
     expect([answer.statusCode, answer.json().code]).toEqual([409, "idempotency-conflict"]);
   }
-  expect(await t.rows()).toEqual(written(1));
+  expect(await t.rows()).toEqual(rowCounts(1));
   // A refused request is not a repeat.
   expect((await t.db.query(`select seen_count::int from idempo_ledger`)).rows).toEqual([{ seen_count: 1 }]);
 });
 
 test("another key for an order_id that was used is refused with 409, also when both come at once", async () => {
-  await using t = await setup();
+  await using t = await createHarness();
   const processes = [await t.process(), await t.process()];
   const answers = await Promise.all(
     Array.from({ length: 16 }, (_, i) => processes[i % 2]?.order(bodyOf(`k${i}`, { order_id: "same" }))),
   );
   expect(answers.map((answer) => answer?.statusCode).sort()).toEqual([201, ...Array(15).fill(409)]);
   expect(answers.find((answer) => answer?.statusCode === 409)?.json().code).toBe("order-id-used");
-  expect(await t.rows()).toEqual(written(1));
+  expect(await t.rows()).toEqual(rowCounts(1));
 });
 
 test("one caller's key never meets another's, and nobody sees an order by another's key", async () => {
-  await using t = await setup();
+  await using t = await createHarness();
   const { order, get, cancel } = await t.process();
   const [mine, theirs] = [await order(bodyOf("k1")), await order(bodyOf("k1", { qty: 1 }), { holder: "bot" })];
   expect([mine.statusCode, theirs.statusCode]).toEqual([201, 201]);
@@ -150,7 +150,7 @@ test("one caller's key never meets another's, and nobody sees an order by anothe
 });
 
 test("a key of any characters that a key may have, and as long as one may be, finds its order by the path", async () => {
-  await using t = await setup();
+  await using t = await createHarness();
   const { order, get, cancel } = await t.process();
   for (const key of ["a/b?c#d%2F..~", "~".repeat(255)]) {
     expect((await order(bodyOf(key, { order_id: `o-${key.length}` }))).statusCode).toBe(201);
@@ -160,7 +160,7 @@ test("a key of any characters that a key may have, and as long as one may be, fi
 });
 
 test("422: keys that differ, an instrument that is not on the list, quantities and prices that it does not have, limits", async () => {
-  await using t = await setup();
+  await using t = await createHarness();
   const { order } = await t.process();
   const mismatch = await order(bodyOf("k1"), { key: "k2" });
   expect([mismatch.statusCode, mismatch.json().code]).toEqual([422, "idempotency-key-mismatch"]);
@@ -179,11 +179,11 @@ test("422: keys that differ, an instrument that is not on the list, quantities a
     expect([answer.statusCode, answer.json().code]).toEqual([422, code]);
     expect(answer.json().errors).toHaveLength(1);
   }
-  expect(await t.rows()).toEqual(written(0));
+  expect(await t.rows()).toEqual(rowCounts(0));
 });
 
 test("422: a max_slippage_bps that the broker cannot hold an order at the market's price to; known keys are answered all the same", async () => {
-  await using t = await setup();
+  await using t = await createHarness();
   const limited = (key: string) => bodyOf(key, { price: null, risk_constraints: { max_slippage_bps: 10 } });
   const before = await t.process();
   expect((await before.order(limited("k1"))).statusCode).toBe(201);
@@ -193,11 +193,11 @@ test("422: a max_slippage_bps that the broker cannot hold an order at the market
   expect(refused.json().errors[0].field).toBe("body.risk_constraints.max_slippage_bps");
   expect((await order(limited("k1"))).statusCode).toBe(200);
   expect((await order({ ...limited("k3"), price: "30000.5" })).statusCode).toBe(201);
-  expect(await t.rows()).toEqual(written(2));
+  expect(await t.rows()).toEqual(rowCounts(2));
 });
 
 test("400: what the schema does not take, naming the field; nothing of it is kept", async () => {
-  await using t = await setup();
+  await using t = await createHarness();
   const { order, app } = await t.process();
   const cases: [object, string][] = [
     [{ extra: 1 }, "body.extra"],
@@ -238,11 +238,11 @@ test("400: what the schema does not take, naming the field; nothing of it is kep
   const payload = { method: "POST", url: "/do/order", headers: { ...headers, "idempotency-key": "k1" } } as const;
   const refused = await app.inject({ ...payload, payload: rounded });
   expect([refused.statusCode, refused.json().errors[0].field]).toEqual([400, "body.qty"]);
-  expect(await t.rows()).toEqual(written(0));
+  expect(await t.rows()).toEqual(rowCounts(0));
 });
 
 test("401 and 403: strangers, and keys that may only read", async () => {
-  await using t = await setup();
+  await using t = await createHarness();
   const { order, halt, cancel, get } = await t.process();
   expect((await order(bodyOf("k1"), { holder: "nobody" })).statusCode).toBe(401);
   for (const answer of [
@@ -255,7 +255,7 @@ test("401 and 403: strangers, and keys that may only read", async () => {
 });
 
 test("429: no more than the limit in any second of the clock, counted over two processes; what was refused can come again", async () => {
-  await using t = await setup();
+  await using t = await createHarness();
   const text = `limits: { orders_per_second: 20 }
 instruments: { BTC-USD: { min_qty: 0.1, step: 0.1, max_qty: 10, max_notional: 1000000 } }`;
   const instruments = readInstruments(text, "test.yaml");
@@ -275,10 +275,10 @@ instruments: { BTC-USD: { min_qty: 0.1, step: 0.1, max_qty: 10, max_notional: 10
       "order-rate-exceeded",
       "1",
     ]);
-  expect(await t.rows()).toEqual(written(17));
+  expect(await t.rows()).toEqual(rowCounts(17));
   await t.db.query(`update order_rate set counted_at = '-infinity', taken = 0`);
   while (refused.length > 0) refused = await send(refused.map(({ key }) => key));
-  expect(await t.rows()).toEqual(written(60));
+  expect(await t.rows()).toEqual(rowCounts(60));
   const { rows } = await t.db.query(
     `select count(*)::int as taken from outbox_orders group by date_trunc('second', created_at)`,
   );
@@ -286,7 +286,7 @@ instruments: { BTC-USD: { min_qty: 0.1, step: 0.1, max_qty: 10, max_notional: 10
 });
 
 test("503 while trading is halted, over all or for the instrument; known keys are answered all the same, also after a restart", async () => {
-  await using t = await setup();
+  await using t = await createHarness();
   const before = await t.process();
   await before.order(bodyOf("known"));
   for (const mode of ["halt", "cancel-only"]) {
@@ -305,7 +305,7 @@ test("503 while trading is halted, over all or for the instrument; known keys ar
   await before.halt("halt", "ETH-USD");
   expect((await before.order(bodyOf("k1", { instrument: "ETH-USD", qty: 1 }))).statusCode).toBe(503);
   expect((await before.order(bodyOf("k1"))).statusCode).toBe(201);
-  expect(await t.rows()).toEqual(written(2));
+  expect(await t.rows()).toEqual(rowCounts(2));
   expect((await before.get("/v1/orders/trading-state")).json().states).toMatchObject([
     { scope: "*", mode: "active" },
     { scope: "ETH-USD", mode: "halt" },
@@ -324,7 +324,7 @@ test("503 while trading is halted, over all or for the instrument; known keys ar
 });
 
 test("who stopped trading can let it go on; another caller cannot without orders:resume, not even by stopping it too", async () => {
-  await using t = await setup();
+  await using t = await createHarness();
   const { halt } = await t.process();
   const set = async (mode: string, holder: string, instrument?: string) =>
     (await halt(mode, instrument, holder)).statusCode;
@@ -349,7 +349,7 @@ test("who stopped trading can let it go on; another caller cannot without orders
 });
 
 test("a halt that another caller sets at the same moment is seen by whoever lets trading go on", async () => {
-  await using t = await setup();
+  await using t = await createHarness();
   const { halt } = await t.process();
   const holder = await t.db.connect();
   await holder.query(`begin; lock table trading_state_audit in exclusive mode`);
@@ -369,7 +369,7 @@ test("a halt that another caller sets at the same moment is seen by whoever lets
 });
 
 test("503 while the broker's books have not been compared of late, where that is asked for", async () => {
-  await using t = await setup();
+  await using t = await createHarness();
   const { order } = await t.process(t.open(), { reconciledWithinMs: 180_000 });
   const answer = await order(bodyOf("k1"));
   expect([answer.statusCode, answer.json().code]).toEqual([503, "reconciliation-failing"]);
@@ -379,13 +379,13 @@ test("503 while the broker's books have not been compared of late, where that is
   expect((await order(bodyOf("k1"))).statusCode).toBe(201);
   await t.db.query(`update reconciliations set last_ok_at = null`);
   expect((await order(bodyOf("k1"))).statusCode).toBe(200);
-  expect(await t.rows()).toEqual(written(1));
+  expect(await t.rows()).toEqual(rowCounts(1));
 });
 
 test.each(["request", "answer"] as const)(
   "when the %s of the commit is lost, 503 says so and the retry with the same key ends in exactly one order",
   async (lost) => {
-    await using t = await setup();
+    await using t = await createHarness();
     await using wire = await openWire(t.url);
     const { order } = await t.process(t.open({ url: wire.url }));
     await order(bodyOf("warm-up"));
@@ -394,12 +394,12 @@ test.each(["request", "answer"] as const)(
     expect([unknown.statusCode, unknown.json().code]).toEqual([503, "outcome-unknown"]);
     const retried = await order(bodyOf("k1"));
     expect(retried.statusCode).toBe(lost === "answer" ? 200 : 201);
-    expect(await t.rows()).toEqual(written(2));
+    expect(await t.rows()).toEqual(rowCounts(2));
   },
 );
 
 test("after a restart a repeat gets the past result, and so it does when the ledger has forgotten the key", async () => {
-  await using t = await setup();
+  await using t = await createHarness();
   const before = await t.process();
   for (const key of ["good", "bad"]) await before.order(bodyOf(key));
   const { rows } = await t.db.query(
@@ -409,8 +409,8 @@ test("after a restart a repeat gets the past result, and so it does when the led
   const idOf = (key: string) => rows.find((row) => row.key === key).id;
   const step = { epoch: "1", from: ["sending"] } as const;
   const result = { filled_qty: "0.5", price: "30000.5" };
-  await moveOrder(t.db, { ...step, id: idOf("good"), to: "succeeded", brokerOrderId: "b-1", result });
-  await moveOrder(t.db, { ...step, id: idOf("bad"), to: "aborted", code: "BROKER_REJECTED", why: "no funds" });
+  await transitionOrder(t.db, { ...step, id: idOf("good"), to: "succeeded", brokerOrderId: "b-1", result });
+  await transitionOrder(t.db, { ...step, id: idOf("bad"), to: "aborted", code: "BROKER_REJECTED", reason: "no funds" });
   const { order } = await t.process();
   const [good, bad] = [await order(bodyOf("good")), await order(bodyOf("bad"))];
   expect([good.statusCode, bad.statusCode]).toEqual([200, 200]);

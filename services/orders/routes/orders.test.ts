@@ -2,12 +2,12 @@ import { removeFinished } from "@todoke/kernel/retention";
 import { until } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
 import { resolveOrder } from "../commands/resolve-order.ts";
-import { moveOrder } from "../store/move-order.ts";
 import { endedLedger, endedOrders } from "../store/retention.ts";
-import { bodyOf, setup, written } from "../testing.ts";
-import { mayLiftAnyHalt, visibleTo } from "./rules.ts";
+import { transitionOrder } from "../store/transition-order.ts";
+import { bodyOf, createHarness, rowCounts } from "../testing.ts";
+import { mayLiftAnyHalt, visibleTo } from "./access.ts";
 
-type Setup = Awaited<ReturnType<typeof setup>>;
+type Setup = Awaited<ReturnType<typeof createHarness>>;
 
 /** As a sender that holds it: claimed under epoch 1. */
 const claim = async ({ db }: Setup, key: string): Promise<string> => {
@@ -23,12 +23,19 @@ const claim = async ({ db }: Setup, key: string): Promise<string> => {
 /** An order that the broker could not tell of. */
 async function inDoubt(t: Setup, key: string): Promise<string> {
   const id = await claim(t, key);
-  await moveOrder(t.db, { id, epoch: "1", from: ["sending"], to: "unknown", code: "BROKER_TIMEOUT", why: "no answer" });
+  await transitionOrder(t.db, {
+    id,
+    epoch: "1",
+    from: ["sending"],
+    to: "unknown",
+    code: "BROKER_TIMEOUT",
+    reason: "no answer",
+  });
   return id;
 }
 
 test("orders are listed newest first, by pages, and narrowed by status, instrument, order_id and time", async () => {
-  await using t = await setup();
+  await using t = await createHarness();
   const { order, get } = await t.process();
   for (let i = 1; i <= 5; i++) await order(bodyOf(`k${i}`));
   await order(bodyOf("eth", { instrument: "ETH-USD", qty: 1 }));
@@ -64,7 +71,7 @@ test("orders are listed newest first, by pages, and narrowed by status, instrume
 });
 
 test("a key sees the orders of its holder and no others; one for orders:read-all sees those of all callers", async () => {
-  await using t = await setup();
+  await using t = await createHarness();
   const { order, get } = await t.process();
   for (const key of ["d1", "d2"]) await order(bodyOf(key));
   await order(bodyOf("b1"), { holder: "bot" });
@@ -100,7 +107,7 @@ test("of the users only admins are let in, and they see the orders of all caller
 });
 
 test("a cancel of what was not sent ends it at once; again it answers the same, and nobody can send it any more", async () => {
-  await using t = await setup();
+  await using t = await createHarness();
   const { order, cancel } = await t.process();
   await order(bodyOf("k1"));
   const answer = await cancel("k1");
@@ -115,7 +122,7 @@ test("a cancel of what was not sent ends it at once; again it answers the same, 
 });
 
 test("two cancels at once of what was not sent both find it cancelled: one event, and nothing to ask the broker", async () => {
-  await using t = await setup();
+  await using t = await createHarness();
   const { order, cancel } = await t.process();
   await order(bodyOf("k1"));
   const holder = await t.db.connect();
@@ -132,7 +139,7 @@ test("two cancels at once of what was not sent both find it cancelled: one event
 });
 
 test("a cancel of what waits for its next try ends it too; what was given up otherwise cannot be cancelled", async () => {
-  await using t = await setup();
+  await using t = await createHarness();
   const { order, cancel } = await t.process();
   for (const [key, to] of [
     ["failed", "failed"],
@@ -140,7 +147,7 @@ test("a cancel of what waits for its next try ends it too; what was given up oth
   ] as const) {
     await order(bodyOf(key));
     const id = await claim(t, key);
-    await moveOrder(t.db, { id, epoch: "1", from: ["sending"], to, code: "BROKER_DOWN", why: "refused" });
+    await transitionOrder(t.db, { id, epoch: "1", from: ["sending"], to, code: "BROKER_DOWN", reason: "refused" });
   }
   expect((await cancel("failed")).json()).toMatchObject({ status: "aborted", reason_code: "CANCELLED" });
   const late = await cancel("gone");
@@ -148,13 +155,13 @@ test("a cancel of what waits for its next try ends it too; what was given up oth
 });
 
 test("a cancel of what may have been sent asks the broker: one request, however often it is wished", async () => {
-  await using t = await setup();
+  await using t = await createHarness();
   const { order, cancel, get } = await t.process();
   for (const key of ["sending", "unknown", "succeeded"]) await order(bodyOf(key));
   await claim(t, "sending");
   await inDoubt(t, "unknown");
   const id = await claim(t, "succeeded");
-  await moveOrder(t.db, { id, epoch: "1", from: ["sending"], to: "succeeded" });
+  await transitionOrder(t.db, { id, epoch: "1", from: ["sending"], to: "succeeded" });
   for (const key of ["sending", "unknown", "succeeded"]) {
     for (const answer of [await cancel(key), await cancel(key)])
       expect([key, answer.statusCode, answer.json().cancel]).toEqual([key, 202, "requested"]);
@@ -165,7 +172,7 @@ test("a cancel of what may have been sent asks the broker: one request, however 
 });
 
 test("an order in doubt is listed until a person says what became of it: taken, or not; who and why is kept", async () => {
-  await using t = await setup();
+  await using t = await createHarness();
   const { order, get } = await t.process();
   for (const key of ["older", "newer"]) await order(bodyOf(key));
   const [older, newer] = [await inDoubt(t, "older"), await inDoubt(t, "newer")];
@@ -199,7 +206,7 @@ test("an order in doubt is listed until a person says what became of it: taken, 
 });
 
 test("nobody resolves an order that the broker is being asked about at this moment", async () => {
-  await using t = await setup();
+  await using t = await createHarness();
   const { order } = await t.process();
   await order(bodyOf("k1"));
   const id = await inDoubt(t, "k1");
@@ -216,12 +223,12 @@ test("nobody resolves an order that the broker is being asked about at this mome
 });
 
 test("what has ended is removed by its expiry, first from the ledger; what has not ended never is", async () => {
-  await using t = await setup();
+  await using t = await createHarness();
   const { order } = await t.process();
   for (const key of ["ended", "pending", "unknown"]) await order(bodyOf(key));
   await inDoubt(t, "unknown");
   const id = await claim(t, "ended");
-  await moveOrder(t.db, { id, epoch: "1", from: ["sending"], to: "succeeded" });
+  await transitionOrder(t.db, { id, epoch: "1", from: ["sending"], to: "succeeded" });
   const past = await order(bodyOf("ended"));
   const clean = async () => [await removeFinished(t.db, endedOrders), await removeFinished(t.db, endedLedger)];
   expect(await clean()).toEqual([0, 0]);
@@ -230,11 +237,11 @@ test("what has ended is removed by its expiry, first from the ledger; what has n
   expect((await order(bodyOf("ended"))).body).toBe(past.body);
   await t.db.query(`update outbox_orders set expires_at = now() - interval '1 day'`);
   expect(await clean()).toEqual([1, 0]);
-  expect(await t.rows()).toEqual({ ...written(2), history: 4, events: 5 });
+  expect(await t.rows()).toEqual({ ...rowCounts(2), history: 4, events: 5 });
 });
 
 test("an order that ended after days in doubt is kept as long after that as any other", async () => {
-  await using t = await setup();
+  await using t = await createHarness();
   const { order } = await t.process();
   await order(bodyOf("late"));
   const id = await inDoubt(t, "late");
@@ -261,7 +268,7 @@ test.each([
   "2026-13-01T00:00:00.000000Z 42",
   "2026-01-01T00:00:00.000000Z 9223372036854775808",
 ])("a cursor with an impossible time or id is refused with 400: %s", async (text) => {
-  await using t = await setup();
+  await using t = await createHarness();
   const { get } = await t.process();
   for (const path of ["/v1/orders", "/v1/orders/unresolved"]) {
     const answer = await get(`${path}?cursor=${Buffer.from(text).toString("base64url")}`);

@@ -69,7 +69,7 @@ export function simulator(options: SimulatorOptions): Server {
     if (isStale(timestamp)) return { status: 401, said: { code: "STALE" } };
     const before = dedupes ? book.find(sent.client_order_id) : undefined;
     if (before) return { status: 409, said: { code: "ALREADY_PROCESSED" } };
-    const order = orderOf(sent, fault === "reject" ? "it was told to reject this one" : slippageRefusal(sent));
+    const order = orderOf(sent, fault === "reject" ? "a fault rejects this order" : slippageRefusal(sent));
     book.take(order);
     return answerAfterTaking(order, fault);
   }
@@ -151,7 +151,7 @@ export function simulator(options: SimulatorOptions): Server {
 const slippageBps = 5;
 
 const slippageRefusal = ({ max_slippage_bps: max }: { readonly max_slippage_bps?: unknown }): string | undefined =>
-  typeof max === "number" && max < slippageBps ? "the market is further away than max_slippage_bps" : undefined;
+  typeof max === "number" && max < slippageBps ? "the slippage would exceed max_slippage_bps" : undefined;
 
 function tell(response: ServerResponse, answer: Reply, at: Date): void {
   if (!answer) {

@@ -1,10 +1,10 @@
 import { testDatabase } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
-import { anOrder, brokerConformance, type StageOptions } from "../conformance.ts";
+import { anOrder, brokerConformance, type HarnessOptions } from "../conformance.ts";
 import { type Fault, faultPlan } from "../faults.ts";
 import { openPaperBroker } from "./index.ts";
 
-async function open({ slowMs = 300 }: StageOptions = {}) {
+async function open({ slowMs = 300 }: HarnessOptions = {}) {
   const t = await testDatabase();
   const plan = faultPlan();
   const broker = await openPaperBroker({ db: t.db, plan, slowMs });
@@ -20,10 +20,10 @@ async function open({ slowMs = 300 }: StageOptions = {}) {
 brokerConformance(open);
 
 test("a market order is filled at the market; a limit that the market does not meet waits or expires", async () => {
-  await using stage = await open();
-  const { broker } = stage;
+  await using harness = await open();
+  const { broker } = harness;
   const sent = async (more: Parameters<typeof anOrder>[0]) => {
-    const options = { stampedAt: broker.clock(), signal: AbortSignal.timeout(60_000) };
+    const options = { timestamp: broker.clock(), signal: AbortSignal.timeout(60_000) };
     const outcome = await broker.send(anOrder(more), options);
     return outcome.kind === "taken" ? outcome.result : outcome;
   };
