@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { notTakenOrNotYet } from "./outcomes.ts";
 
-test("never is said only when the window and what a broker may need besides are over, by its own clock", () => {
+test("an order is not taken only after window and margin, by the broker's clock", () => {
   const lastSentAt = new Date("2026-01-01T00:00:00Z");
   const after = (ms: number) =>
     notTakenOrNotYet(new Date(lastSentAt.getTime() + ms), { lastSentAt, windowMs: 30_000, marginMs: 1_000 }).kind;

@@ -16,7 +16,7 @@ const decimal = (value: string | number): Decimal => {
   return read;
 };
 
-/** Digits and places, of which the text is written here by other means than the code's. */
+/** Digits and scale, formatted by other means than the code's. */
 const anyDecimal = fc
   .record({ digits: fc.bigInt({ min: -(10n ** 20n), max: 10n ** 20n }), scale: fc.integer({ min: 0, max: scaleMax }) })
   .map(({ digits, scale }) => {
@@ -27,7 +27,7 @@ const anyDecimal = fc
     return { digits, scale, text };
   });
 
-test("a decimal keeps every digit that it came with, but the zeros at its end", () => {
+test("a decimal keeps every digit except trailing zeros", () => {
   fc.assert(
     fc.property(anyDecimal, ({ text, digits, scale }) => {
       const read = decimal(text);
@@ -38,7 +38,7 @@ test("a decimal keeps every digit that it came with, but the zeros at its end", 
   );
 });
 
-test("sums of money are compared, multiplied and divided into steps as whole numbers are", () => {
+test("decimals are compared, multiplied and divided exactly", () => {
   fc.assert(
     fc.property(anyDecimal, anyDecimal, (a, b) => {
       const [x, y] = [decimal(a.text), decimal(b.text)];
@@ -58,13 +58,13 @@ test("sums of money are compared, multiplied and divided into steps as whole num
   );
 });
 
-test("a number is read as its shortest text says, without an exponent", () => {
+test("a number is parsed as its shortest text, without exponent", () => {
   fc.assert(
     fc.property(
       fc.integer({ min: -999_999_999_999_999, max: 999_999_999_999_999 }),
       fc.nat({ max: 15 }),
       (n, scale) => {
-        const text = `${n}e-${scale}`; // at most 15 digits: a double gives back what it was given
+        const text = `${n}e-${scale}`; // at most 15 digits, which a double preserves
         const read = decimal(Number(text));
         expect(read.digits * 10n ** BigInt(scaleMax - read.scale)).toBe(BigInt(n) * 10n ** BigInt(scaleMax - scale));
       },
@@ -97,9 +97,9 @@ test.each([
   "NaN",
   `1${"0".repeat(24)}`,
   `0.${"1".repeat(19)}`,
-])("%j is no decimal", (text) => expect(parseDecimal(text)).toBeUndefined());
+])("%j is not a decimal", (text) => expect(parseDecimal(text)).toBeUndefined());
 
-test("numbers past the bounds, and those that are none, are no decimals", () => {
+test("numbers beyond the bounds, NaN and Infinity are not decimals", () => {
   for (const number of [1e24, 1e-19, Number.NaN, Number.POSITIVE_INFINITY])
     expect(parseDecimal(number)).toBeUndefined();
 });

@@ -17,8 +17,8 @@ const body: OrderBody = {
   trace_id: "t-1",
 };
 
-test("the digest of a request is what it always was", () => {
-  // Written out by hand: fields sorted, no white space, text composed, trace_id and idempotency_key left out.
+test("the digest of a request does not change between versions", () => {
+  // Written by hand: sorted fields, no white space, NFC, without trace_id and idempotency_key.
   const canonical =
     '{"instrument":"BTC-USD","order_id":"o-1","price":"30000.10","qty":0.5,"requested_at":"2026-01-31T09:30:00Z",' +
     '"risk_constraints":{"max_notional":20000,"max_slippage_bps":10},"side":"BUY","tags":["Café","desk 1"],' +
@@ -31,7 +31,7 @@ test("the digest of a request is what it always was", () => {
   );
 });
 
-test("the same request in another trace, under another key, in another order or form of characters has the same digest", () => {
+test("the digest ignores trace_id, key, field order and Unicode form", () => {
   const digest = requestDigest(body);
   const { trace_id: _, ...untraced } = body;
   expect(requestDigest(untraced)).toBe(digest);
@@ -40,7 +40,7 @@ test("the same request in another trace, under another key, in another order or 
   expect(requestDigest({ ...body, tags: ["Cafe\u0301", "desk 1"] })).toBe(digest);
 });
 
-test("another value in any field is another request", () => {
+test("another value in any field changes the digest", () => {
   const others: Partial<OrderBody>[] = [
     { order_id: "o-2" },
     { user_id: "u_1" },
@@ -57,7 +57,7 @@ test("another value in any field is another request", () => {
   expect(new Set([...digests, requestDigest(body)]).size).toBe(others.length + 1);
 });
 
-test("the broker knows an order by the same name for ever, and no two orders share one", () => {
+test("a client order ID never changes, and no two orders share one", () => {
   expect(clientOrderId("desk", "key-1")).toBe("tdk-39e8846d4c33908ffd44b54bcef11e563bb7368b");
   expect(clientOrderId("user:0190f3c2-7a3b-7c1e-9f00-8a6b2c4d5e6f", "~!@#")).toBe(
     "tdk-45615de035f25a8b025225d21d34143a598bf5b3",
@@ -72,7 +72,7 @@ test("the broker knows an order by the same name for ever, and no two orders sha
   );
 });
 
-test("what is kept says every number as text, and fills in what was left out", () => {
+test("the stored request has decimals as strings, and defaults", () => {
   const order = parseOrderRequest({ ...body, tags: ["Cafe\u0301"], price: "30000.10" });
   if ("notDecimal" in order) throw new Error("it is one");
   expect(JSON.parse(JSON.stringify(toStoredRequest(order)))).toEqual({

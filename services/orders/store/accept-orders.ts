@@ -49,7 +49,7 @@ const columns = `caller text, idempotency_key text, order_id text, user_id text,
   adapter text, instrument text, side text, qty numeric, price numeric, headers jsonb, event_id uuid`;
 
 /**
- * `existing_keys` have an order and are replayed, whatever the state of trading. Of the `new_requests` the inadmissible ones are
+ * `existing_keys` have an order and are replayed in every trading state. Of the `new_requests` the inadmissible ones are
  * rejected; for the rest order, history (by a trigger), ledger and event are inserted.
  *
  * With a limit, all processes queue at the row of order_rate, and an order's time is the time at which it is counted there. If

@@ -8,7 +8,7 @@ import { type OrderTransition, transitionOrder } from "./transition-order.ts";
 const claimed = `update outbox_orders set status = 'sending', attempts = attempts + 1, lease_epoch = lease_epoch + 1,
   locked_by = 'sender 1', locked_at = now(), lease_until = now() + interval '1 minute' where id = $1`;
 
-/** One order, and ways to look at it. */
+/** One order and reads of it. */
 async function withOrder() {
   const t = await createHarness();
   const { order, get } = await t.process();
@@ -24,7 +24,7 @@ async function withOrder() {
 
 const held = { epoch: "1", from: ["sending"] } as const;
 
-test("an order that succeeds: order, ledger, history and event say so together", async () => {
+test("a success is in the order, its ledger, its history and an event", async () => {
   await using t = await withOrder();
   await t.claim();
   const evidence = '{"status":"filled","n":1}';
@@ -53,11 +53,11 @@ test("an order that succeeds: order, ledger, history and event say so together",
     "OrderAccepted 1",
     "OrderSucceeded 3",
   ]);
-  const told = decodeEvent("OrderSucceeded", encodeEvent("OrderSucceeded", events[1].payload));
-  expect(told).toMatchObject({ caller: "desk", orderId: "o-k1", brokerOrderId: "b-1", version: 3n });
+  const event = decodeEvent("OrderSucceeded", encodeEvent("OrderSucceeded", events[1].payload));
+  expect(event).toMatchObject({ caller: "desk", orderId: "o-k1", brokerOrderId: "b-1", version: 3n });
 });
 
-test("an order in doubt stays accepted for its caller, who is told once however often the broker was asked in vain", async () => {
+test("an unresolved order stays accepted in the ledger and emits one event, however often it is checked", async () => {
   await using t = await withOrder();
   await t.claim();
   const doubt = { id: t.id, to: "unknown", code: "BROKER_TIMEOUT", why: "no answer in 10 s", inMs: 60_000 } as const;
@@ -75,7 +75,7 @@ test("an order in doubt stays accepted for its caller, who is told once however 
   expect(decodeEvent("OrderUnresolved", encodeEvent("OrderUnresolved", payload)).reasonCode).toBe("BROKER_TIMEOUT");
 });
 
-test("a failure waits, and a second one that is the last ends the order for good", async () => {
+test("a failed order is retried, and the last failure aborts it", async () => {
   await using t = await withOrder();
   await t.claim();
   await transitionOrder(t.db, {
@@ -108,7 +108,7 @@ test("a failure waits, and a second one that is the last ends the order for good
   ]);
 });
 
-test("who has lost the lease, or never had it, writes nothing", async () => {
+test("a worker without a valid lease writes nothing", async () => {
   await using t = await withOrder();
   await t.claim();
   const before = [await t.row(), await t.ledger(), await t.events()];
@@ -122,12 +122,12 @@ test("who has lost the lease, or never had it, writes nothing", async () => {
   for (const more of wrong)
     expect(await transitionOrder(t.db, { ...held, id: t.id, to: "aborted", code: "CANCELLED", ...more })).toBe(false);
   expect([await t.row(), await t.ledger(), await t.events()]).toEqual(before);
-  // And what may be out cannot wait as if it were not, whoever says so.
+  // The database does not let an order that may have been sent become pending.
   const free = t.db.query(`update outbox_orders set status = 'pending', lease_until = null, in_doubt_since = now()`);
   await expect(free).rejects.toThrow("order_in_doubt_is_not_free");
 });
 
-/** A row of that status as the checks of the table want it. */
+/** A row in this status that satisfies the table's checks. */
 const put = (db: Db, id: string, status: string) =>
   db.query(
     `update outbox_orders set status = $2, last_error_code = 'INTERNAL_ERROR', in_doubt_since = case when $2 = 'unknown' then now() end,
@@ -136,7 +136,7 @@ const put = (db: Db, id: string, status: string) =>
     [id, status],
   );
 
-test("the database itself takes the steps of the diagram and no others, whoever asks", async () => {
+test("the database accepts exactly the transitions of the diagram", async () => {
   await using t = await withOrder();
   const allowed = [
     "pending>sending pending>aborted",
@@ -170,7 +170,7 @@ test("the database itself takes the steps of the diagram and no others, whoever 
   }
 });
 
-test("history cannot be changed, nor emptied, nor removed without its order", async () => {
+test("history cannot be updated, truncated, or deleted without its order", async () => {
   await using t = await withOrder();
   const refused = "order_status_history is append-only";
   await expect(t.db.query(`update order_status_history set by = 'me'`)).rejects.toThrow(refused);
@@ -185,7 +185,7 @@ test.each([
   ["a NUL", '{"a":"\\u0000"}', { text: '{"a":"\\u0000"}' }],
   ["half a character", '{"a":"\\ud800"}', { text: '{"a":"\\ud800"}' }],
   ["too much", `"${"x".repeat(20_000)}"`, { text: `"${"x".repeat(8_191)}` }],
-])("an answer of the broker that is %s is kept as evidence all the same", async (_, evidence, kept) => {
+])("a reply of the broker that is %s is stored as evidence", async (_, evidence, kept) => {
   await using t = await withOrder();
   await t.claim();
   const why = "\0 \ud800";

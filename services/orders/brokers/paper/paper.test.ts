@@ -19,7 +19,7 @@ async function open({ slowMs = 300 }: HarnessOptions = {}) {
 
 brokerConformance(open);
 
-test("a market order is filled at the market; a limit that the market does not meet waits or expires", async () => {
+test("a market order is filled; a limit order that the market does not meet stays open or expires", async () => {
   await using harness = await open();
   const { broker } = harness;
   const sent = async (more: Parameters<typeof anOrder>[0]) => {
@@ -36,7 +36,7 @@ test("a market order is filled at the market; a limit that the market does not m
   expect(await sent({ price: "0.01", side: "SELL" })).toMatchObject({ status: "filled", price: sold.price });
 });
 
-test("the same seed makes the same faults, at the chances that were asked for", () => {
+test("the same seed gives the same faults, at the given chances", () => {
   const chances = new Map([["busy", 0.2] as const, ["lost-after", 0.3] as const]);
   const draw = (seed: number) => Array.from({ length: 2_000 }, () => plans[seed]?.next());
   const plans = [faultPlan(chances, 7), faultPlan(chances, 7), faultPlan(chances, 8)];
