@@ -45,7 +45,7 @@ test.each([true, false])("a broker that dedupes (%s) takes every order once", { 
       ORDERS_LEASE_MS: "4000",
       ORDERS_BROKER_TIMEOUT_MS: "2000",
       // A machine that is too busy for these times costs attempts as well: the last ones are far between.
-      ORDERS_RETRY_SECONDS: [...Array(10).fill("0.2"), ...Array(10).fill("5")].join(),
+      ORDERS_BACKOFF_SECONDS: [...Array(10).fill("0.2"), ...Array(10).fill("5")].join(),
     },
   });
   const at = await setup.serve({ ORDERS_ROLES: "api,maintenance,relay" });

@@ -68,7 +68,7 @@ export async function openOrders({
     ORDERS_BROKER_TIMEOUT_MS: "60000",
     ORDERS_LEASE_MS: "120000",
     ORDERS_POLL_MS: "100",
-    ORDERS_RETRY_SECONDS: "0.1,0.1,0.1",
+    ORDERS_BACKOFF_SECONDS: "0.1,0.1,0.1",
     ...settings,
   };
   await orders.migrate(env, { dryRun: false });

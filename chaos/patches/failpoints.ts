@@ -326,37 +326,37 @@ const orderPoints: readonly Failpoint[] = [
   point(
     "order.held",
     "an order is claimed, nothing is done with it",
-    before(`${orders}/sender/send-orders.ts`, "const doubt = order.inDoubt ?"),
+    before(`${orders}/workers/send-orders.ts`, "const priorSend = order.maybeSent ?"),
   ),
   point(
     "order.leaving",
-    "it is written down that bytes may be out, and none is",
-    before(`${orders}/sender/send-orders.ts`, "tell.departed(order.ageMs);"),
+    "the dispatch of an order is recorded, and nothing is sent",
+    before(`${orders}/workers/send-orders.ts`, "telemetry.dispatched(order.ageMs);"),
   ),
   point(
     "order.posted",
     "a request is sent to the broker, its answer not read",
-    before(`${orders}/brokers/http/exchange.ts`, "return await answer;"),
+    before(`${orders}/brokers/http/exchange.ts`, "return await reply;"),
   ),
   point(
     "order.answered",
     "the broker has answered, nothing is written down",
-    before(`${orders}/sender/send-orders.ts`, 'if (outcome.kind === "taken") return end('),
+    before(`${orders}/workers/send-orders.ts`, 'if (outcome.kind === "taken") return transition('),
   ),
   point(
     "order.asked",
     "the broker has answered what it knows of an order in doubt, nothing is written down",
-    before(`${orders}/sender/ask-broker.ts`, "switch (found.kind) {"),
+    before(`${orders}/workers/check-unresolved.ts`, "switch (found.kind) {"),
   ),
   point(
     "order.moving",
-    "what became of an order is about to be written down",
-    before(`${orders}/sender/ends.ts`, "const won = await write("),
+    "a transition of an order is about to be recorded",
+    before(`${orders}/workers/transitions.ts`, "const applied = await retry("),
   ),
   point(
     "order.moved",
-    "what became of an order is committed, and nobody has been told",
-    before(`${orders}/sender/ends.ts`, "if (won) tell.ended("),
+    "a transition of an order is committed, and not reported",
+    before(`${orders}/workers/transitions.ts`, "if (applied) telemetry.transitioned("),
   ),
 ];
 

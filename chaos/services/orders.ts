@@ -28,9 +28,9 @@ export const orders: ServiceUnderTest = {
     ORDERS_BROKER_TIMEOUT_MS: "300",
     ORDERS_SENDER_CONCURRENCY: String(concurrency),
     // Longer together than any outage, so that an order is given up only when the run is one long one.
-    ORDERS_RETRY_SECONDS: `0.1,0.2,0.4,0.8,${Array(16).fill("1.5").join()}`,
+    ORDERS_BACKOFF_SECONDS: `0.1,0.2,0.4,0.8,${Array(16).fill("1.5").join()}`,
   }),
-  commits: ["accept orders", "move order", "let order go", "claim outbox_orders"],
+  commits: ["accept orders", "transition order", "record dispatch", "claim outbox_orders"],
   publishes: true,
   consumes: false,
   failpoints: ["order.", "gather.", "relay.", "statement.", "stop."],

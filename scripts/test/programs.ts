@@ -13,7 +13,7 @@ const sources = [
   "packages/cli/todoke.js",
   "packages/cli/testing/main.ts",
   "packages/service/testing/service.ts",
-  "services/orders/sender/sender-process.ts",
+  "services/orders/workers/testing/sender-process.ts",
   "services/orders/simulator/main.ts",
   "flows/pipeline.ts",
   "chaos/process.ts",

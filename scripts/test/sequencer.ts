@@ -11,7 +11,7 @@ const slowestFirst = [
   "flows/killed-points.test.ts",
   "chaos/chaos.test.ts",
   "flows/killed-matchmaker.test.ts",
-  "services/orders/sender/crashes.test.ts",
+  "services/orders/workers/crashes.test.ts",
 ];
 
 const rankOf = ({ moduleId }: TestSpecification): number => {

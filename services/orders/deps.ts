@@ -1,4 +1,4 @@
-/** All that the routes reach outside themselves. */
+/** What the routes need. */
 import type { Authenticate } from "@todoke/http";
 import type { Db } from "@todoke/kernel/db";
 import type { AcceptOrder } from "./commands/accept-order.ts";
@@ -12,4 +12,5 @@ export interface Deps {
   readonly acceptOrder: AcceptOrder;
   readonly cancelOrder: CancelOrder;
   readonly setTradingState: SetTradingState;
+  readonly setTradingStateOfInstrument: SetTradingState;
 }

@@ -12,7 +12,7 @@ const envOf = (databaseUrl: string) => ({
   TODOKE_API_KEYS: `desk=orders:write+read=${hash("sha256", "tdk_desk", "hex")}`,
 });
 
-/** The whole service, as `todoke` starts it, in as many processes as are wanted. */
+/** The service as `todoke` starts it, in several instances. */
 async function setup() {
   const t = await testDatabase();
   const env = envOf(t.url);
@@ -28,7 +28,7 @@ async function setup() {
           headers: { authorization: "Bearer tdk_desk", "idempotency-key": key, "content-type": "application/json" },
           ...(payload && { body: JSON.stringify(payload) }),
         });
-        // biome-ignore lint/suspicious/noExplicitAny: whatever the service says.
+        // biome-ignore lint/suspicious/noExplicitAny: the response of the service.
         return { status: answer.status, body: (await answer.json()) as any };
       },
       [Symbol.asyncDispose]: () => service[Symbol.asyncDispose](),
@@ -39,7 +39,7 @@ async function setup() {
 
 const order = bodyOf("k1", { price: "60000" });
 
-test("an order is taken in, sent to the paper broker, and told; after a restart the same request gets its result", async () => {
+test("an order is accepted, sent and published; a replay after a restart has its result", async () => {
   await using t = await setup();
   const filled = { status: "succeeded", broker_order_id: expect.any(String), result: { status: "filled" } };
   {
@@ -58,7 +58,7 @@ test("an order is taken in, sent to the paper broker, and told; after a restart 
   expect(repeated).toMatchObject({ status: 200, body: filled });
 });
 
-test("while trading is halted nothing is sent, also after a restart; once it goes on, all is", async () => {
+test("nothing is sent while trading is halted, also after a restart; all is when it resumes", async () => {
   await using t = await setup();
   {
     await using api = await t.startOne({ ORDERS_ROLES: "api" });
@@ -72,7 +72,7 @@ test("while trading is halted nothing is sent, also after a restart; once it goe
   await until("it is sent", async () => (await service.call("GET", "/do/order/k1")).body.status === "succeeded");
 });
 
-test("with reconciliation required, orders are taken once the books have been compared", async () => {
+test("with required reconciliation, orders are accepted after the first one", async () => {
   await using t = await setup();
   const required = { ORDERS_REQUIRE_RECONCILIATION: "true" };
   await using api = await t.startOne({ ...required, ORDERS_ROLES: "api" });
@@ -81,7 +81,7 @@ test("with reconciliation required, orders are taken once the books have been co
   await until("it is taken", async () => (await api.call("POST", "/do/order", order)).status === 201);
 });
 
-test("a file of instruments with faults keeps it from starting; so do settings that cannot be", async () => {
+test("errors in the instruments file or in the settings prevent the start", async () => {
   await using t = await setup();
   const path = new URL("package.json", import.meta.url).pathname;
   await expect(t.startOne({ ORDERS_INSTRUMENTS: path })).rejects.toThrow(/package.json:2: name is not known here/);

@@ -4,22 +4,24 @@ import { limitsSlippage, openBroker } from "./brokers/index.ts";
 import { acceptOrder } from "./commands/accept-order.ts";
 import { cancelOrder } from "./commands/cancel-order.ts";
 import { setTradingState } from "./commands/set-trading-state.ts";
+import { setTradingStateOfInstrument } from "./commands/set-trading-state-of-instrument.ts";
 import { readSettings } from "./config.ts";
 import { openInstruments } from "./instruments/index.ts";
 import { orderRoutes } from "./routes/index.ts";
-import { startReconciler, startSender } from "./sender/index.ts";
-import { cancelRequests } from "./sender/store-cancels.ts";
+import { cancelRequests } from "./store/cancel-requests.ts";
 import { outboxOrdersTable } from "./store/outbox-orders.ts";
 import { endedLedger, endedOrders } from "./store/retention.ts";
 import {
-  cancelTelling,
-  mismatchTelling,
-  senderTelling,
-  tellAccepted,
-  told,
-  watchDrift,
-  watchOrders,
+  countAccepted,
+  countCommands,
+  logMismatches,
+  observeClockDrift,
+  observeOrders,
+  recordCancelled,
+  senderTelemetry,
 } from "./telemetry.ts";
+import { startReconciler } from "./workers/reconcile.ts";
+import { startSender } from "./workers/start-sender.ts";
 
 export const { configFaults, dead, events, migrate, start } = service({
   name: "orders",
@@ -41,55 +43,55 @@ export const { configFaults, dead, events, migrate, start } = service({
       trading: topicOf("trading_state"),
     };
     const adapter = settings.broker.kind;
-    if (hasRole("maintenance")) use(watchOrders({ db, adapter, onError }));
+    if (hasRole("maintenance")) use(observeOrders({ db, adapter, onError }));
     if (hasRole("sender") || hasRole("reconciler")) {
-      const drift = use(watchDrift(adapter));
-      const broker = use(await openBroker(settings.broker, { db, onDrift: drift.tell }));
-      const { waitsMs, ...sending } = settings.sender;
-      const settingsOf = ({ leaseMs, pollMs }: typeof workers.sender) => ({
-        ...sending,
-        leaseMs,
-        pollMs,
-        backoff: { waitsMs },
+      const drift = use(observeClockDrift(adapter));
+      const broker = use(await openBroker(settings.broker, { db, onDrift: drift.record }));
+      const recorded = senderTelemetry(adapter, app.log);
+      const telemetry = { ...recorded, transitioned: after(recorded.transitioned, wakeRelay) };
+      const optionsOf = ({ leaseMs, pollMs }: typeof workers.sender) => ({
+        db,
+        broker,
+        settings: { ...settings.sender, leaseMs, pollMs },
+        telemetry,
+        onError,
       });
-      const telling = senderTelling(adapter, app.log);
-      const tell = { ...telling, ended: both(telling.ended, wakeRelay) };
-      if (hasRole("sender"))
-        use(startSender({ db, broker, settings: settingsOf(workers.sender), wakeups, topics, tell, onError }));
-      if (hasRole("reconciler")) {
-        const onMismatches = mismatchTelling(adapter, app.log);
-        use(startReconciler({ db, broker, settings: settingsOf(workers.reconciler), tell, onMismatches, onError }));
-      }
+      if (hasRole("sender")) use(startSender({ ...optionsOf(workers.sender), wakeups, topics }));
+      if (hasRole("reconciler"))
+        use(startReconciler({ ...optionsOf(workers.reconciler), onMismatches: logMismatches(adapter, app.log) }));
     }
     if (hasRole("api")) {
       const instruments = openInstruments(settings.instrumentsPath);
       const { ledgerMs, keepMs, reconciledWithinMs } = settings;
-      const onAccepted = both(
-        both(tellAccepted, () => wakeups.signal(topics.orders)),
-        wakeRelay,
-      );
+      const onAccepted = (orders: number) => {
+        countAccepted(orders);
+        wakeups.signal(topics.orders);
+        wakeRelay();
+      };
       const target = { adapter, limitsSlippage: limitsSlippage(settings.broker) };
+      const trading = { db, onChanged: () => wakeups.signal(topics.trading) };
       orderRoutes(app, {
         db,
         authenticate,
-        acceptOrder: told(
+        acceptOrder: countCommands(
           acceptOrder({ db, instruments, ...target, ledgerMs, keepMs, reconciledWithinMs, onAccepted }),
         ),
         cancelOrder: cancelOrder({
           db,
-          onAborted: both(cancelTelling(app.log), wakeRelay),
+          onAborted: after(recordCancelled(app.log), wakeRelay),
           onRequested: () => wakeups.signal(topics.cancels),
         }),
-        setTradingState: setTradingState({ db, instruments, onChanged: () => wakeups.signal(topics.trading) }),
+        setTradingState: setTradingState(trading),
+        setTradingStateOfInstrument: setTradingStateOfInstrument({ ...trading, instruments }),
       });
     }
   },
 });
 
-/** Calls the first with the arguments, then the second without. */
-const both =
-  <Args extends readonly unknown[]>(first: (...args: Args) => void, second: () => void) =>
+/** Calls one function after the other. */
+const after =
+  <Args extends readonly unknown[]>(first: (...args: Args) => void, then: () => void) =>
   (...args: Args): void => {
     first(...args);
-    second();
+    then();
   };

@@ -1,4 +1,4 @@
-/** All that this service refuses by itself. Clients branch on the codes: they never change; docs/errors.md lists them. */
+/** The problems of this service. Clients branch on the codes, which never change. docs/errors.md lists them. */
 import { problem } from "@todoke/kernel/problem";
 
 export const idempotencyKeyMismatch = problem({
@@ -16,25 +16,25 @@ export const instrumentNotAllowed = problem({
 export const quantityNotAllowed = problem({
   code: "quantity-not-allowed",
   status: 422,
-  title: "The instrument is not ordered in this quantity",
+  title: "The instrument cannot be ordered in this quantity",
 });
 
 export const priceNotAllowed = problem({
   code: "price-not-allowed",
   status: 422,
-  title: "The instrument is not ordered at this price",
+  title: "The instrument cannot be ordered at this price",
 });
 
 export const priceRequired = problem({
   code: "price-required",
   status: 422,
-  title: "The instrument is not ordered without a price",
+  title: "The instrument cannot be ordered without a price",
 });
 
 export const limitExceeded = problem({
   code: "limit-exceeded",
   status: 422,
-  title: "The order is larger than allowed",
+  title: "The order exceeds a limit",
 });
 
 export const orderIdUsed = problem({
@@ -49,12 +49,12 @@ export const orderRateExceeded = problem({
   title: "Too many orders in this second",
 });
 
-export const tradingHalted = problem({ code: "trading-halted", status: 503, title: "No orders are taken just now" });
+export const tradingHalted = problem({ code: "trading-halted", status: 503, title: "Trading is halted" });
 
 export const reconciliationFailing = problem({
   code: "reconciliation-failing",
   status: 503,
-  title: "No orders are taken until the broker's books have been compared",
+  title: "Reconciliation with the broker is failing",
 });
 
 export const orderNotFound = problem({ code: "order-not-found", status: 404, title: "There is no such order" });
@@ -62,13 +62,13 @@ export const orderNotFound = problem({ code: "order-not-found", status: 404, tit
 export const orderEnded = problem({
   code: "order-ended",
   status: 409,
-  title: "The order has been given up and cannot be cancelled",
+  title: "The order was aborted and cannot be cancelled",
 });
 
 export const orderNotUnresolved = problem({
   code: "order-not-unresolved",
   status: 409,
-  title: "The order is not in doubt",
+  title: "The order is not unresolved",
 });
 
 export const orderWindowOpen = problem({
@@ -92,5 +92,5 @@ export const haltOfAnother = problem({
 export const orderInHand = problem({
   code: "order-in-hand",
   status: 409,
-  title: "A sender has the order in hand at this moment",
+  title: "A worker is processing the order",
 });

@@ -5,11 +5,11 @@ import { idempotencyConflict } from "@todoke/kernel/idempotency";
 import { testDatabase } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
 import { migrate, start } from "./main.ts";
-import { mismatchTelling, senderTelling, tellAccepted, told, watchDrift } from "./telemetry.ts";
+import { countAccepted, countCommands, logMismatches, observeClockDrift, senderTelemetry } from "./telemetry.ts";
 import { bodyOf } from "./testing.ts";
 
-/** The service, for what its ops listener tells. */
-async function setup() {
+/** The service with its ops listener. */
+async function createHarness() {
   const t = await testDatabase();
   const env = {
     DATABASE_URL: t.url,
@@ -32,9 +32,9 @@ async function setup() {
       }),
     cancel: (key: string) =>
       fetch(`${service.url}/do/order/${key}/cancel`, { method: "POST", headers: { authorization: "Bearer tdk_desk" } }),
-    /** Lines of /metrics that begin with this. */
+    /** Lines of /metrics with this prefix. */
     samples,
-    /** The same lines with what was counted since: counters are those of the process, and go on from test to test. */
+    /** Samples as increments since the call: counters belong to the process and are shared by the tests. */
     async counting() {
       const before = new Map((await samples("o")).map(readSample));
       return async (name: string) =>
@@ -52,11 +52,11 @@ async function setup() {
 }
 
 function readSample(line: string): readonly [series: string, value: number] {
-  const place = line.lastIndexOf(" ");
-  return [line.slice(0, place), Number(line.slice(place))];
+  const index = line.lastIndexOf(" ");
+  return [line.slice(0, index), Number(line.slice(index))];
 }
 
-function logOf() {
+function recordLog() {
   const lines: unknown[] = [];
   const write = (level: string) => (line: object, text: string) => lines.push({ level, text, ...line });
   return {
@@ -65,19 +65,19 @@ function logOf() {
   };
 }
 
-test("what a sender does is counted by the names of the seed, and every end is a line without the key", async () => {
-  await using t = await setup();
+test("senders count by the names of the seed, and log every transition without the key", async () => {
+  await using t = await createHarness();
   const counted = await t.counting();
-  const { lines, log } = logOf();
-  const tell = senderTelling("paper", log);
+  const { lines, log } = recordLog();
+  const telemetry = senderTelemetry("paper", log);
   const order = { idempotencyKey: "my-key", attempts: 2 };
-  tellAccepted(3);
-  tell.ended(order, { to: "succeeded" });
-  tell.ended(order, { to: "failed", code: "BROKER_DOWN" });
-  tell.ended(order, { to: "aborted", code: "BROKER_REJECTED" });
-  tell.ended(order, { to: "unknown", code: "BROKER_TIMEOUT" });
-  tell.departed(1_500);
-  tell.called("send", "taken", performance.now());
+  countAccepted(3);
+  telemetry.transitioned(order, { to: "succeeded" });
+  telemetry.transitioned(order, { to: "failed", code: "BROKER_DOWN" });
+  telemetry.transitioned(order, { to: "aborted", code: "BROKER_REJECTED" });
+  telemetry.transitioned(order, { to: "unknown", code: "BROKER_TIMEOUT" });
+  telemetry.dispatched(1_500);
+  telemetry.brokerCalled("send", "taken", performance.now());
   expect(await counted("outbox_enqueued_total")).toEqual(["outbox_enqueued_total 3"]);
   expect(await counted("outbox_sent_total")).toEqual(['outbox_sent_total{adapter="paper"} 1']);
   expect(await counted("outbox_failed_total")).toEqual(['outbox_failed_total{adapter="paper",code="BROKER_DOWN"} 1']);
@@ -98,23 +98,23 @@ test("what a sender does is counted by the names of the seed, and every end is a
   ]);
 });
 
-test("an order that its caller cancels before it was sent is counted as aborted, once however often it is wished", async () => {
-  await using t = await setup();
+test("an order cancelled before it was sent is counted as aborted once, however often it is cancelled", async () => {
+  await using t = await createHarness();
   const counted = await t.counting();
   expect((await t.order("k1")).status).toBe(201);
   for (const _ of [1, 2]) expect((await t.cancel("k1")).status).toBe(200);
   expect(await counted("outbox_aborted_total")).toEqual(['outbox_aborted_total{adapter="paper",code="CANCELLED"} 1']);
 });
 
-test("requests are counted by what became of them, and conflicts once more by themselves", async () => {
-  await using t = await setup();
+test("requests are counted by result, and conflicts also on their own", async () => {
+  await using t = await createHarness();
   const counted = await t.counting();
-  const answer = { status: 201, contentType: "application/json", body: Buffer.from("{}"), replayed: false };
-  // biome-ignore lint/suspicious/noExplicitAny: only its instrument is looked at.
+  const response = { status: 201, contentType: "application/json", body: Buffer.from("{}"), replayed: false };
+  // biome-ignore lint/suspicious/noExplicitAny: only its instrument is used.
   const request = { caller: "desk", body: bodyOf("k"), order: { instrument: "X" } as any };
-  await told(async () => answer)(request);
-  await told(async () => ({ ...answer, replayed: true }))(request);
-  const refused = told(() => Promise.reject(idempotencyConflict("other")))(request);
+  await countCommands(async () => response)(request);
+  await countCommands(async () => ({ ...response, replayed: true }))(request);
+  const refused = countCommands(() => Promise.reject(idempotencyConflict("other")))(request);
   await expect(refused).rejects.toMatchObject({ code: "idempotency-conflict" });
   expect((await counted("orders_accept_total")).sort()).toEqual(
     ["applied", "conflict", "replayed"].map((result) => `orders_accept_total{result="${result}"} 1`),
@@ -122,32 +122,32 @@ test("requests are counted by what became of them, and conflicts once more by th
   expect(await counted("orders_idempotency_conflict_total")).toEqual(["orders_idempotency_conflict_total 1"]);
 });
 
-test("the state of orders, the broker's clock and differing books are gauges and lines", async () => {
-  await using t = await setup();
+test("backlog, unresolved orders, clock drift and mismatches are gauges", async () => {
+  await using t = await createHarness();
   for (const key of ["k1", "k2"]) expect((await t.order(key)).status).toBe(201);
   await t.db.query(`update outbox_orders set status = 'sending', lease_until = now() where idempotency_key = 'k2'`);
   await t.db.query(`update outbox_orders set status = 'unknown', lease_until = null, last_error_code = 'BROKER_TIMEOUT',
                            in_doubt_since = now() - interval '1 hour' where idempotency_key = 'k2'`);
   await t.db.query(`insert into reconciliations (adapter, mismatches, last_ok_at)
                     values ('paper', 2, now() - interval '5 hours'), ('http', 7, now() - interval '2 hours')`);
-  await using drift = watchDrift("http");
-  drift.tell(-250);
+  await using drift = observeClockDrift("http");
+  drift.record(-250);
   expect(await t.samples("orders_backlog_current")).toContain('orders_backlog_current{status="pending"} 1');
   expect(await t.samples("orders_unresolved_current")).toEqual(["orders_unresolved_current 1"]);
   const [age = ""] = await t.samples("orders_unresolved_age_seconds");
   expect(Number(age.split(" ")[1])).toBeGreaterThanOrEqual(3_600);
-  // Of several brokers the one that is in use counts, whichever was looked at last.
+  // Only the configured broker counts.
   expect(await t.samples("orders_reconciliation_mismatch_current")).toEqual([
     "orders_reconciliation_mismatch_current 2",
   ]);
-  const [comparedAgo = ""] = await t.samples("orders_reconciliation_age_seconds");
-  expect(Math.floor(Number(comparedAgo.split(" ")[1]) / 3_600)).toBe(5);
+  const [reconciledAgo = ""] = await t.samples("orders_reconciliation_age_seconds");
+  expect(Math.floor(Number(reconciledAgo.split(" ")[1]) / 3_600)).toBe(5);
   expect(await t.samples("orders_broker_clock_drift_seconds")).toEqual([
     'orders_broker_clock_drift_seconds{adapter="http"} -0.25',
   ]);
-  const { lines, log } = logOf();
-  mismatchTelling("paper", log)([]);
+  const { lines, log } = recordLog();
+  logMismatches("paper", log)([]);
   const mismatch = { clientOrderId: "tdk-1", kind: "missing", detail: "the broker does not list it" } as const;
-  mismatchTelling("paper", log)(Array(30).fill(mismatch));
+  logMismatches("paper", log)(Array(30).fill(mismatch));
   expect(lines).toMatchObject([{ level: "error", mismatches: 30, first: Array(10).fill(mismatch) }]);
 });

@@ -1,4 +1,4 @@
-/** What only this service tells of itself. Every name it adds is here; docs/telemetry.md lists the same. */
+/** Metrics, spans and log lines of this service. docs/telemetry.md lists the same names. */
 import { hash } from "node:crypto";
 import type { HttpApp } from "@todoke/http";
 import type { Db } from "@todoke/kernel/db";
@@ -6,126 +6,128 @@ import { outboxMetrics } from "@todoke/kernel/outbox";
 import { inSpan, logFields, type MetricCatalogue, metersOf, resultOf, watch } from "@todoke/kernel/telemetry";
 import { adapterNames } from "./brokers/index.ts";
 import type { AcceptOrder } from "./commands/accept-order.ts";
-import type { Mismatch, Tell } from "./sender/index.ts";
+
 import { selectBacklog } from "./store/backlog.ts";
 import type { OrderRow } from "./store/orders.ts";
+import type { Mismatch } from "./workers/reconcile.ts";
+import type { SenderTelemetry } from "./workers/sender-telemetry.ts";
 
 export const metricCatalogue = {
   ...outboxMetrics("orders").catalogue,
   "outbox.enqueued_total": {
     kind: "counter",
     unit: "{order}",
-    description: "Orders taken in",
+    description: "Orders accepted",
     attributes: [],
   },
   "outbox.sent_total": {
     kind: "counter",
     unit: "{order}",
-    description: "Orders that the broker has taken",
+    description: "Orders taken by the broker",
     attributes: ["adapter"],
   },
   "outbox.failed_total": {
     kind: "counter",
-    unit: "{try}",
-    description: "Tries after which the broker surely had not taken the order, and which are made again",
+    unit: "{attempt}",
+    description: "Failed attempts that are retried because the broker does not have the order",
     attributes: ["adapter", "code"],
   },
   "outbox.aborted_total": {
     kind: "counter",
     unit: "{order}",
-    description: "Orders that ended without having been taken, by why: refused, given up, or cancelled",
+    description:
+      "Orders that ended without being taken by the broker, by reason: rejected, out of attempts, or cancelled",
     attributes: ["adapter", "code"],
   },
   "outbox.age_seconds": {
     kind: "histogram",
     unit: "s",
-    description: "From an order being accepted to its being let go to the broker",
+    description: "Time from accepting an order to its dispatch to the broker",
     attributes: ["adapter"],
   },
   "orders.accept.total": {
     kind: "counter",
     unit: "{request}",
     description:
-      "Requests to order, by what became of them: applied, replayed, conflict, refused, unknown (the COMMIT was lost), failed",
+      "Requests to place an order, by result: applied, replayed, conflict, refused, unknown (the COMMIT was lost), failed",
     attributes: ["result"],
   },
   "orders.idempotency.conflict.total": {
     kind: "counter",
     unit: "{request}",
-    description: "Requests whose key was first sent with another order, or whose order_id was",
+    description: "Requests whose key or order_id was used for another order",
     attributes: [],
   },
   "orders.broker.duration": {
     kind: "histogram",
     unit: "s",
-    description: "From the broker being asked (send, find, cancel) to its answer, or to the end of our patience",
+    description: "Time from a call of the broker (send, find, cancel) to its reply or the timeout",
     attributes: ["adapter", "call", "result"],
   },
   "orders.broker.clock_drift": {
     kind: "gauge",
     unit: "s",
-    description: "How far the broker's clock is ahead of ours, as its last answer told",
+    description: "How far the broker's clock is ahead of ours, by its last reply",
     attributes: ["adapter"],
   },
   "orders.backlog.current": {
     kind: "gauge",
     unit: "{order}",
-    description: "Orders that have not ended, by status: pending, sending, failed (to be sent again)",
+    description: "Orders that have not ended, by status: pending, sending, failed (waiting for a retry)",
     attributes: ["status"],
   },
   "orders.backlog.age": {
     kind: "gauge",
     unit: "s",
-    description: "How long ago the order was accepted that is the first to be sent; 0 when none waits",
+    description: "Age of the first order to be sent; 0 if there is none",
     attributes: [],
   },
   "orders.unresolved.current": {
     kind: "gauge",
     unit: "{order}",
-    description: "Orders of which it is not known whether the broker has them",
+    description: "Unresolved orders: sent, neither confirmed nor denied by the broker",
     attributes: [],
   },
   "orders.unresolved.age": {
     kind: "gauge",
     unit: "s",
-    description: "How long the order has been in doubt that has been in doubt longest; 0 when none is",
+    description: "Time since the oldest unresolved order became unresolved; 0 if there is none",
     attributes: [],
   },
   "orders.reconciliation.mismatch.current": {
     kind: "gauge",
     unit: "{order}",
-    description:
-      "Orders on which our books and those of the broker in use (ORDERS_BROKER) did not agree at the last look",
+    description: "Orders that differ between us and the configured broker (ORDERS_BROKER), by the last reconciliation",
     attributes: [],
   },
   "orders.reconciliation.age": {
     kind: "gauge",
     unit: "s",
     description:
-      "How long ago our books were last compared with those of the broker in use; since the first order, if they never were",
+      "Time since the last reconciliation with the configured broker; if there was none, since the first order",
     attributes: [],
   },
 } as const satisfies MetricCatalogue;
 
 export const spanNames = {
-  /** One request to order, from being gathered to being committed; child of the request, parent of what is sent and told. */
+  /** One request to place an order, from the batcher to the commit; parent of the send and of the events. */
   accept: "order accept",
 } as const;
 
 const scope = "@todoke/orders";
 const { count, observeValue, observeDuration } = metersOf(scope, metricCatalogue);
 
-export const tellAccepted = (orders: number): void => count("outbox.enqueued_total", {}, orders);
+export const countAccepted = (orders: number): void => count("outbox.enqueued_total", {}, orders);
 
-/** The same command, with a span around it and its end counted. */
-export const told =
+/** Wraps the command in a span and counts its result. */
+export const countCommands =
   (accept: AcceptOrder): AcceptOrder =>
   (order) =>
     inSpan(spanNames.accept, { instrument: order.order.instrument }, async () => {
       try {
-        const answer = await accept(order);
-        count("orders.accept.total", { result: answer.replayed ? "replayed" : "applied" });
-        return answer;
+        const response = await accept(order);
+        count("orders.accept.total", { result: response.replayed ? "replayed" : "applied" });
+        return response;
       } catch (error) {
         const result = resultOf(error);
         count("orders.accept.total", { result });
@@ -134,9 +136,9 @@ export const told =
       }
     });
 
-/** Counts the end of an order and writes a line about it, whoever ended it. */
-const endTelling =
-  (adapter: string, log: HttpApp["log"]): Tell["ended"] =>
+/** Counts and logs a transition, by whichever worker or command made it. */
+const recordTransition =
+  (adapter: string, log: HttpApp["log"]): SenderTelemetry["transitioned"] =>
   ({ idempotencyKey, attempts }, { to, code }) => {
     if (to === "succeeded") count("outbox.sent_total", { adapter });
     else if (to === "failed") count("outbox.failed_total", { adapter, code });
@@ -152,35 +154,34 @@ const endTelling =
     else log.warn(line, "order");
   };
 
-/** What a sender tells of its work. */
-export const senderTelling = (adapter: string, log: HttpApp["log"]): Tell => ({
-  ended: endTelling(adapter, log),
-  called: (call, result, startedAt) => observeDuration("orders.broker.duration", startedAt, { adapter, call, result }),
-  departed: (ageMs) => observeValue("outbox.age_seconds", ageMs / 1_000, { adapter }),
+export const senderTelemetry = (adapter: string, log: HttpApp["log"]): SenderTelemetry => ({
+  transitioned: recordTransition(adapter, log),
+  brokerCalled: (call, result, startedAt) =>
+    observeDuration("orders.broker.duration", startedAt, { adapter, call, result }),
+  dispatched: (ageMs) => observeValue("outbox.age_seconds", ageMs / 1_000, { adapter }),
 });
 
-/** Of an order that its caller cancelled before anybody sent it. */
-export const cancelTelling =
+/** Records an order that its caller cancelled before it was sent. */
+export const recordCancelled =
   (log: HttpApp["log"]) =>
   ({ adapter, idempotency_key: idempotencyKey, attempts }: OrderRow): void =>
-    endTelling(adapter, log)({ idempotencyKey, attempts }, { to: "aborted", code: "CANCELLED" });
+    recordTransition(adapter, log)({ idempotencyKey, attempts }, { to: "aborted", code: "CANCELLED" });
 
-// As many as one reads in a line; the table reconciliations has more.
+// The table reconciliations has more.
 const mismatchesLogged = 10;
 
-/** A line for every look that found something. */
-export const mismatchTelling =
+export const logMismatches =
   (adapter: string, log: HttpApp["log"]) =>
   (mismatches: readonly Mismatch[]): void => {
     if (mismatches.length === 0) return;
     const first = mismatches.slice(0, mismatchesLogged);
-    log.error({ adapter, mismatches: mismatches.length, first }, "our books and the broker's do not agree");
+    log.error({ adapter, mismatches: mismatches.length, first }, "mismatches with the broker");
   };
 
-/** Drifts as they were last told, until disposed. */
-export function watchDrift(adapter: string): AsyncDisposable & { tell(driftMs: number): void } {
+/** The last measured drift, as a gauge until disposed. */
+export function observeClockDrift(adapter: string): AsyncDisposable & { record(driftMs: number): void } {
   let last: number | undefined;
-  const watching = watch({
+  const gauges = watch({
     scope,
     catalogue: metricCatalogue,
     gauges: ["orders.broker.clock_drift"],
@@ -189,21 +190,21 @@ export function watchDrift(adapter: string): AsyncDisposable & { tell(driftMs: n
       last === undefined ? [] : [{ name: "orders.broker.clock_drift", value: last / 1_000, attributes: { adapter } }],
   });
   return {
-    tell: (driftMs) => {
+    record: (driftMs) => {
       last = driftMs;
     },
-    [Symbol.asyncDispose]: () => watching[Symbol.asyncDispose](),
+    [Symbol.asyncDispose]: () => gauges[Symbol.asyncDispose](),
   };
 }
 
-export interface WatchOptions {
+export interface ObserveOptions {
   readonly db: Db;
-  /** The broker in use. */
+  /** The configured broker. */
   readonly adapter: string;
   readonly onError: (error: unknown) => void;
 }
 
-export const watchOrders = ({ db, adapter, onError }: WatchOptions): AsyncDisposable =>
+export const observeOrders = ({ db, adapter, onError }: ObserveOptions): AsyncDisposable =>
   watch({
     scope,
     catalogue: metricCatalogue,
@@ -217,16 +218,19 @@ export const watchOrders = ({ db, adapter, onError }: WatchOptions): AsyncDispos
     ],
     onError,
     read: async () => {
-      const { pending, sending, failed, unknown, ...of } = await selectBacklog(db, { adapter, adapters: adapterNames });
+      const { pending, sending, failed, unknown, ...backlog } = await selectBacklog(db, {
+        adapter,
+        adapters: adapterNames,
+      });
       return [
         { name: "orders.backlog.current", value: pending, attributes: { status: "pending" } },
         { name: "orders.backlog.current", value: sending, attributes: { status: "sending" } },
         { name: "orders.backlog.current", value: failed, attributes: { status: "failed" } },
-        { name: "orders.backlog.age", value: of.oldestPendingMs / 1_000 },
+        { name: "orders.backlog.age", value: backlog.oldestPendingMs / 1_000 },
         { name: "orders.unresolved.current", value: unknown },
-        { name: "orders.unresolved.age", value: of.oldestUnresolvedMs / 1_000 },
-        { name: "orders.reconciliation.mismatch.current", value: of.mismatches },
-        { name: "orders.reconciliation.age", value: of.comparedAgoMs / 1_000 },
+        { name: "orders.unresolved.age", value: backlog.oldestUnresolvedMs / 1_000 },
+        { name: "orders.reconciliation.mismatch.current", value: backlog.mismatches },
+        { name: "orders.reconciliation.age", value: backlog.sinceReconciledMs / 1_000 },
       ];
     },
   });

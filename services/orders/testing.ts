@@ -1,4 +1,4 @@
-/** What the tests of this service share: the service on a database of its own, and ways to call it. */
+/** Test harness: the service on a database of its own, and calls of its routes. */
 import { hash } from "node:crypto";
 import { bearerAuthentication, buildHttpApp, fixedKeys, tokenVerifier } from "@todoke/http";
 import type { Db } from "@todoke/kernel/db";
@@ -7,13 +7,14 @@ import { patient, testDatabase } from "@todoke/kernel/testing";
 import { type AcceptOptions, acceptOrder } from "./commands/accept-order.ts";
 import { cancelOrder } from "./commands/cancel-order.ts";
 import { setTradingState } from "./commands/set-trading-state.ts";
+import { setTradingStateOfInstrument } from "./commands/set-trading-state-of-instrument.ts";
 import { readInstruments } from "./instruments/index.ts";
-import type { OrderBody } from "./order-request.ts";
+import type { OrderBody } from "./order/order-request.ts";
 import { orderRoutes } from "./routes/index.ts";
 
 const own = { name: "orders", dir: new URL("./migrations/", import.meta.url) };
 
-/** No limit on how many orders come in a second: a test that wants one says so. */
+/** Without a limit of orders per second. */
 const instruments = readInstruments(
   `instruments:
   BTC-USD: { min_qty: 0.1, step: 0.1, max_qty: 10, max_notional: 1000000, tick: 0.5, reference_price: 50000 }
@@ -22,7 +23,7 @@ const instruments = readInstruments(
   "test.yaml",
 );
 
-/** An order that is taken in. */
+/** A valid order. */
 export const bodyOf = (key: string, more: Partial<OrderBody> = {}): OrderBody => ({
   idempotency_key: key,
   order_id: `o-${key}`,
@@ -44,22 +45,29 @@ const keys = [
 
 const hourMs = 60 * 60 * 1_000;
 
-export async function setup() {
+export async function createHarness() {
   const t = await testDatabase({ schema: "orders", sets: [kernelMigrations, own], pools: patient });
   const apps: { close(): Promise<unknown> }[] = [];
 
-  /** Another process of the service: it shares nothing with the others but the database. */
+  /** Another instance of the service, which shares only the database with the others. */
   async function process(db: Db = t.open(), more: Partial<AcceptOptions> = {}) {
     const app = await buildHttpApp({ title: "orders", version: "0", log: { level: "silent" } });
     const tokenBearer = tokenVerifier({ audience: "orders", keys: [] });
     const settings = { ledgerMs: 48 * hourMs, keepMs: 90 * 24 * hourMs, reconciledWithinMs: null };
-    const about = { db, instruments, ...more };
+    const options = { db, instruments, ...more };
     orderRoutes(app, {
       db,
       authenticate: bearerAuthentication({ keyHolder: fixedKeys(keys), tokenBearer }),
-      acceptOrder: acceptOrder({ ...settings, adapter: "paper", limitsSlippage: true, onAccepted: () => {}, ...about }),
+      acceptOrder: acceptOrder({
+        ...settings,
+        adapter: "paper",
+        limitsSlippage: true,
+        onAccepted: () => {},
+        ...options,
+      }),
       cancelOrder: cancelOrder({ db, onAborted: () => {}, onRequested: () => {} }),
-      setTradingState: setTradingState({ ...about, onChanged: () => {} }),
+      setTradingState: setTradingState({ db, onChanged: () => {} }),
+      setTradingStateOfInstrument: setTradingStateOfInstrument({ ...options, onChanged: () => {} }),
     });
     apps.push(app);
     const call = (method: "GET" | "POST" | "PUT", url: string, payload?: unknown, holder = "desk") =>
@@ -74,7 +82,7 @@ export async function setup() {
       });
     return {
       app,
-      /** The header has the body's key, unless another is named. */
+      /** The header has the body's key, unless `key` is given. */
       order: (body: object, { holder = "desk", key }: { holder?: string; key?: string } = {}) =>
         app.inject({
           method: "POST",
@@ -99,7 +107,7 @@ export async function setup() {
   return {
     ...t,
     process,
-    /** Rows of each table that an order writes. */
+    /** Row counts of the tables that accepting an order writes. */
     rows: async () => ({
       orders: await count("outbox_orders"),
       ledger: await count("idempo_ledger"),
@@ -113,5 +121,5 @@ export async function setup() {
   };
 }
 
-/** As many orders, one of each written. */
-export const written = (n: number) => ({ orders: n, ledger: n, history: n, events: n });
+/** The row counts after n accepted orders. */
+export const rowCounts = (n: number) => ({ orders: n, ledger: n, history: n, events: n });

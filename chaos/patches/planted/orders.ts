@@ -2,9 +2,9 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: a patch finds templates as text.
 import { deadly, type Planted, slow } from "./defect.ts";
 
-const sender = "services/orders/sender/send-orders.ts";
-const asker = "services/orders/sender/ask-broker.ts";
-const moveOrder = "services/orders/store/move-order.ts";
+const sender = "services/orders/workers/send-orders.ts";
+const checker = "services/orders/workers/check-unresolved.ts";
+const transitionOrder = "services/orders/store/transition-order.ts";
 
 export const orderDefects: readonly Planted[] = [
   {
@@ -15,8 +15,8 @@ export const orderDefects: readonly Planted[] = [
     patches: [
       {
         file: sender,
-        find: "const left = await letGo(db, { order, stampedAt, windowMs: broker.windowMs, leaseMs }).catch(onError);",
-        replace: 'const left = "gone" as Awaited<ReturnType<typeof letGo>>;',
+        find: "const recorded = await recordDispatch(db, { order, timestamp, windowMs: broker.windowMs, leaseMs }).catch(onError);",
+        replace: 'const recorded = "dispatched" as Awaited<ReturnType<typeof recordDispatch>>;',
       },
     ],
   },
@@ -28,8 +28,8 @@ export const orderDefects: readonly Planted[] = [
     patches: [
       {
         file: sender,
-        find: 'const doubt = order.inDoubt ? await askFirst(order, lease.signal) : "none";',
-        replace: 'const doubt = order.inDoubt ? "cleared" : "none";',
+        find: 'const priorSend = order.maybeSent ? await checkPriorSend(order, lease.signal) : "none";',
+        replace: 'const priorSend = order.maybeSent ? "ruled-out" : "none";',
       },
     ],
   },
@@ -40,7 +40,7 @@ export const orderDefects: readonly Planted[] = [
     patches: [
       {
         file: sender,
-        find: 'if (outcome.kind === "unknown") return end(order, endInDoubt(order, outcome));',
+        find: 'if (outcome.kind === "unknown") return transition(order, unresolvedTarget(order, outcome));',
         replace: "",
       },
     ],
@@ -52,9 +52,9 @@ export const orderDefects: readonly Planted[] = [
     broughtOutBy: { rate: 120 },
     patches: [
       {
-        file: "services/orders/brokers/wire.ts",
-        find: 'lastSentAt.getTime() + windowMs + marginMs ? "never" : "not-yet"',
-        replace: '0 * (lastSentAt.getTime() + windowMs + marginMs) ? "never" : "not-yet"',
+        file: "services/orders/brokers/outcomes.ts",
+        find: "const windowEndsAt = lastSentAt.getTime() + windowMs + marginMs;",
+        replace: "const windowEndsAt = 0 * (lastSentAt.getTime() + windowMs + marginMs);",
       },
     ],
   },
@@ -65,9 +65,9 @@ export const orderDefects: readonly Planted[] = [
     broughtOutBy: { rate: 120 },
     patches: [
       {
-        file: asker,
-        find: 'return end(order, endInDoubt(order, { code: codeOf(order), why: "the broker has not got it yet" }));',
-        replace: "return end(order, givenUp(order));",
+        file: checker,
+        find: "return transition(order, unresolvedTarget(order, { code, reason }));",
+        replace: "return transition(order, exhaustedTarget(claim.attempt, code));",
       },
     ],
   },
@@ -98,10 +98,10 @@ export const orderDefects: readonly Planted[] = [
     patches: [
       {
         file: sender,
-        find: "const outcome = await broker.send(brokerOrder(order), { stampedAt, signal });",
+        find: "const outcome = await calls.send(toBrokerOrder(order), { timestamp, signal: lease.signal });",
         replace: `const { attempt } = order.claim;
     const named = { ...order, clientOrderId: order.clientOrderId + (attempt > 1 ? "-" + attempt : "") };
-    const outcome = await broker.send(brokerOrder(named), { stampedAt, signal });`,
+    const outcome = await calls.send(toBrokerOrder(named), { timestamp, signal: lease.signal });`,
       },
     ],
   },
@@ -112,17 +112,17 @@ export const orderDefects: readonly Planted[] = [
     broughtOutBy: { given: [deadly("planted.gap", 6)] },
     patches: [
       {
-        file: moveOrder,
-        find: "where l.order_row_id = $1 and (select count(*) from moved) > 0",
-        replace: "where l.order_row_id = $1 and (select count(*) from moved) > 0 and false",
+        file: transitionOrder,
+        find: "where l.order_row_id = $1 and (select count(*) from updated) > 0",
+        replace: "where l.order_row_id = $1 and (select count(*) from updated) > 0 and false",
       },
       {
-        file: moveOrder,
+        file: transitionOrder,
         find: "return rows.length > 0;",
         replace: `if (rows.length > 0) {
     await reach("planted.gap");
-    const its = "update idempo_ledger l set status = " + ledgerStatusSql("m") + ", answer = " + answerSql("m") +
-      ", result_digest = case when m.done_at is not null then 'sha256:' || encode(sha256(" + answerSql("m") + "), 'hex') end" +
+    const its = "update idempo_ledger l set status = " + ledgerStatusSql("m") + ", answer = " + responseSql("m") +
+      ", result_digest = case when m.done_at is not null then 'sha256:' || encode(sha256(" + responseSql("m") + "), 'hex') end" +
       " from outbox_orders m where l.order_row_id = m.id and m.id = $1";
     await db.query(its, [id]);
   }
@@ -136,11 +136,11 @@ export const orderDefects: readonly Planted[] = [
     caughtBy: ["broker-answer-is-kept"],
     patches: [
       {
-        file: "services/orders/brokers/wire.ts",
-        find: 'return { kind: "taken", result: resultOf(order, order.status), evidence };',
+        file: "services/orders/brokers/outcomes.ts",
+        find: 'return { kind: "taken", result: toResult(order, order.status), evidence };',
         replace: `const last = Object(globalThis).lastEvidence ?? evidence;
   Object(globalThis).lastEvidence = evidence;
-  return { kind: "taken", result: resultOf(order, order.status), evidence: last };`,
+  return { kind: "taken", result: toResult(order, order.status), evidence: last };`,
       },
     ],
   },

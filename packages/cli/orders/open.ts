@@ -16,7 +16,7 @@ export async function onOrders<T>(
   const [entry] = chosen(services, ["orders"]);
   if (!entry) throw new Misused("There are no orders here.");
   return onDatabase({ entry, env, purpose: "todoke orders" }, work).catch((error) => {
-    throw error instanceof Problem ? new CommandFailed(`${error.title}: ${error.message}.`) : error;
+    throw error instanceof Problem ? new CommandFailed(`${error.title}: ${error.message}`) : error;
   });
 }
 

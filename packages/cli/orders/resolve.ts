@@ -4,7 +4,8 @@
  */
 import { createInterface } from "node:readline/promises";
 import { outboxTable } from "@todoke/kernel/outbox";
-import { type OrderRow, resolveOrder, selectOrder } from "@todoke/orders/operator";
+import { type OrderRow, selectOrder } from "@todoke/orders/operator";
+import { resolveOrder } from "@todoke/orders/resolve-order";
 import type { Call } from "../command.ts";
 import { Misused } from "../faults.ts";
 import { oneLine, say } from "../output.ts";

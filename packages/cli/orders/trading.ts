@@ -1,13 +1,8 @@
 /** `todoke orders halt`, `cancel-only`, `resume` and `state`: the kill switch. It takes effect at once, and asks nothing. */
-import {
-  everything,
-  InstrumentsFaulty,
-  openInstruments,
-  selectTradingState,
-  setTradingState,
-  type TradingMode,
-  type TradingState,
-} from "@todoke/orders/operator";
+import { InstrumentsFaulty, openInstruments } from "@todoke/orders/instruments";
+import { everything, selectTradingState, type TradingMode, type TradingState } from "@todoke/orders/operator";
+import { setTradingState } from "@todoke/orders/set-trading-state";
+import { setTradingStateOfInstrument } from "@todoke/orders/set-trading-state-of-instrument";
 import type { Call } from "../command.ts";
 import { Misconfigured, Misused } from "../faults.ts";
 import { oneLine, say, table, toSeconds } from "../output.ts";
@@ -19,10 +14,10 @@ export async function setTrading(mode: TradingMode, call: Call): Promise<number>
   const { reason, by: set_by } = saidOf(call.values);
   const instruments = instrumentsOf(call.env.ORDERS_INSTRUMENTS);
   const states = await onOrders(call, async ({ db, wake }) => {
-    await setTradingState({ db, instruments, onChanged: () => {} })(
-      { scope, mode, reason, set_by },
-      { mayLiftAny: true },
-    );
+    const options = { db, onChanged: () => {} };
+    const set =
+      scope === everything ? setTradingState(options) : setTradingStateOfInstrument({ ...options, instruments });
+    await set({ scope, mode, reason, set_by }, { mayLiftAny: true });
     await wake("trading_state").catch(() => {}); // It holds all the same: it is read before every send.
     return selectTradingState(db);
   });

@@ -1,17 +1,17 @@
-/** What every broker behind the port must do, whichever it is. Each adapter's test runs it on a stage of its own. */
+/** The conformance suite of the broker port. The test of each adapter runs it with a harness of its own. */
 import { until } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
 import type { Fault } from "./faults.ts";
 import type { Broker, BrokerOrder, BrokerResult, SendOutcome } from "./index.ts";
 
-export interface Stage extends AsyncDisposable {
+export interface Harness extends AsyncDisposable {
   readonly broker: Broker;
-  /** What goes wrong with the orders that come next. */
+  /** Injects faults into the next orders, one each. */
   fault(...wanted: readonly Fault[]): Promise<void>;
 }
 
-export interface StageOptions {
-  /** How long slow and late answers take. */
+export interface HarnessOptions {
+  /** The delay of slow and late replies. */
   readonly slowMs?: number;
 }
 
@@ -23,153 +23,156 @@ export function anOrder(more: Partial<BrokerOrder> = {}): BrokerOrder {
   return { clientOrderId, ...plain, maxSlippageBps: null, ...more };
 }
 
-export function brokerConformance(open: (options?: StageOptions) => Promise<Stage>): void {
+export function brokerConformance(open: (options?: HarnessOptions) => Promise<Harness>): void {
   const patient = () => AbortSignal.timeout(60_000);
-  const send = ({ broker }: Stage, order: BrokerOrder, signal = patient()) =>
-    broker.send(order, { stampedAt: broker.clock(), signal });
-  /** Every stage has a window of less than a minute. */
-  const inMinutes = ({ broker }: Stage, minutes: number) => new Date(broker.clock().getTime() + minutes * 60_000);
-  const find = ({ broker }: Stage, order: BrokerOrder, lastSentAt = broker.clock()) =>
+  const send = ({ broker }: Harness, order: BrokerOrder, signal = patient()) =>
+    broker.send(order, { timestamp: broker.clock(), signal });
+  /** Every harness has a window of less than a minute. */
+  const inMinutes = ({ broker }: Harness, minutes: number) => new Date(broker.clock().getTime() + minutes * 60_000);
+  const find = ({ broker }: Harness, order: BrokerOrder, lastSentAt = broker.clock()) =>
     broker.find(order.clientOrderId, { lastSentAt, signal: patient() });
 
-  test("an order that is taken is answered with what became of it, and found again by our own name for it", async () => {
-    await using stage = await open();
+  test("a taken order is returned with its result, and found by its client order ID", async () => {
+    await using harness = await open();
     const order = anOrder();
-    const sent = await send(stage, order);
+    const sent = await send(harness, order);
     expect(sent).toMatchObject({ kind: "taken", result: { clientOrderId: order.clientOrderId, status: "filled" } });
     const { result, evidence } = sent as Extract<SendOutcome, { kind: "taken" }>;
     expect(Number(result.qty)).toBe(1.5);
     expect(JSON.parse(evidence)).toMatchObject({ client_order_id: order.clientOrderId });
-    expect(await find(stage, order)).toEqual({ kind: "taken", result, evidence: expect.any(String) });
+    expect(await find(harness, order)).toEqual({ kind: "taken", result, evidence: expect.any(String) });
   });
 
   test.each(["lost-after", "error-after"] as const)(
-    "%s: unknown, and asking finds that it was taken",
+    "%s: the outcome is unknown, and the order is found as taken",
     async (fault) => {
-      await using stage = await open();
-      await stage.fault(fault);
+      await using harness = await open();
+      await harness.fault(fault);
       const order = anOrder();
-      expect(await send(stage, order)).toMatchObject({ kind: "unknown" });
-      expect(await find(stage, order)).toMatchObject({ kind: "taken" });
+      expect(await send(harness, order)).toMatchObject({ kind: "unknown" });
+      expect(await find(harness, order)).toMatchObject({ kind: "taken" });
     },
   );
 
   test.each(["lost-before", "error-before"] as const)(
-    "%s: unknown, not there yet, and never once the window is over",
+    "%s: the outcome is unknown, then not taken yet, and not taken after the window",
     async (fault) => {
-      await using stage = await open();
-      await stage.fault(fault);
+      await using harness = await open();
+      await harness.fault(fault);
       const order = anOrder();
-      expect(await send(stage, order)).toMatchObject({ kind: "unknown" });
-      expect(await find(stage, order, inMinutes(stage, 1))).toEqual({ kind: "not-yet" });
-      expect(await find(stage, order, inMinutes(stage, -1))).toEqual({ kind: "never" });
+      expect(await send(harness, order)).toMatchObject({ kind: "unknown" });
+      expect(await find(harness, order, inMinutes(harness, 1))).toEqual({ kind: "not-taken-yet" });
+      expect(await find(harness, order, inMinutes(harness, -1))).toEqual({ kind: "not-taken" });
     },
   );
 
-  test("an answer that takes too long is unknown, though the order was taken", async () => {
-    // Longer than anybody waits for anything here: what ends it is our patience.
-    await using stage = await open({ slowMs: 600_000 });
-    await stage.fault("slow");
+  test("the outcome is unknown after the timeout, though the order was taken", async () => {
+    // Longer than the test: only the abort ends it.
+    await using harness = await open({ slowMs: 600_000 });
+    await harness.fault("slow");
     const order = anOrder();
     const cut = new AbortController();
-    const sending = send(stage, order, cut.signal);
-    await until("it is taken", async () => (await find(stage, order)).kind === "taken");
+    const sending = send(harness, order, cut.signal);
+    await until("it is taken", async () => (await find(harness, order)).kind === "taken");
     cut.abort();
     expect(await sending).toMatchObject({ kind: "unknown", code: "BROKER_TIMEOUT" });
   });
 
-  test("an order that is taken late is found as soon as it is", async () => {
-    await using stage = await open();
-    await stage.fault("late");
+  test("an order that is taken late is found then", async () => {
+    await using harness = await open();
+    await harness.fault("late");
     const order = anOrder();
-    const sending = send(stage, order);
-    await until("it is taken", async () => (await find(stage, order)).kind === "taken");
+    const sending = send(harness, order);
+    await until("it is taken", async () => (await find(harness, order)).kind === "taken");
     expect((await sending).kind).toBe("taken");
   });
 
-  test("an order whose timestamp is older than the window is never taken", async () => {
-    await using stage = await open();
+  test("an order with a timestamp older than the window is not taken", async () => {
+    await using harness = await open();
     const order = anOrder();
-    const stampedAt = inMinutes(stage, -1);
-    expect(await stage.broker.send(order, { stampedAt, signal: patient() })).toMatchObject({ kind: "not-taken" });
-    expect(await find(stage, order, stampedAt)).toEqual({ kind: "never" });
+    const stampedAt = inMinutes(harness, -1);
+    expect(await harness.broker.send(order, { timestamp: stampedAt, signal: patient() })).toMatchObject({
+      kind: "not-taken",
+    });
+    expect(await find(harness, order, stampedAt)).toEqual({ kind: "not-taken" });
   });
 
-  test("a refusal for good is told with why, and found as such", async () => {
-    await using stage = await open();
-    await stage.fault("reject");
+  test("a rejection has a reason, and is found as a rejection", async () => {
+    await using harness = await open();
+    await harness.fault("reject");
     const order = anOrder();
-    expect(await send(stage, order)).toMatchObject({ kind: "rejected", why: "it was told to reject this one" });
-    expect(await find(stage, order)).toMatchObject({ kind: "rejected" });
+    expect(await send(harness, order)).toMatchObject({ kind: "rejected", why: "a fault rejects this order" });
+    expect(await find(harness, order)).toMatchObject({ kind: "rejected" });
   });
 
   test.each(["BUY", "SELL"] as const)(
-    "%s at the market's price: filled within its max_slippage_bps, and rejected where the market is further away",
+    "%s market order: filled within its max_slippage_bps, else rejected",
     async (side) => {
-      await using stage = await open();
+      await using harness = await open();
       const [near, far] = [anOrder({ side, maxSlippageBps: 5 }), anOrder({ side, maxSlippageBps: 4 })];
-      expect(await send(stage, near)).toMatchObject({ kind: "taken", result: { status: "filled" } });
-      const why = "the market is further away than max_slippage_bps";
-      expect(await send(stage, far)).toMatchObject({ kind: "rejected", why });
-      expect(await find(stage, far)).toMatchObject({ kind: "rejected", why });
+      expect(await send(harness, near)).toMatchObject({ kind: "taken", result: { status: "filled" } });
+      const why = "the slippage would exceed max_slippage_bps";
+      expect(await send(harness, far)).toMatchObject({ kind: "rejected", why });
+      expect(await find(harness, far)).toMatchObject({ kind: "rejected", why });
       const limited = anOrder({ side, price: side === "BUY" ? "10000" : "0.01", maxSlippageBps: 0 });
-      expect(await send(stage, limited)).toMatchObject({ kind: "taken", result: { status: "filled" } });
+      expect(await send(harness, limited)).toMatchObject({ kind: "taken", result: { status: "filled" } });
     },
   );
 
-  test("a refusal for now says that nothing was taken, and when to come back", async () => {
-    await using stage = await open();
-    await stage.fault("rate-limited", "busy");
+  test("a temporary refusal is not taken, with Retry-After", async () => {
+    await using harness = await open();
+    await harness.fault("rate-limited", "busy");
     const order = anOrder();
-    expect(await send(stage, order)).toMatchObject({
+    expect(await send(harness, order)).toMatchObject({
       kind: "not-taken",
       code: "BROKER_RATE_LIMITED",
       retryAfterMs: 1_000,
     });
-    expect(await send(stage, order)).toMatchObject({ kind: "not-taken", code: "BROKER_DOWN" });
-    expect(await send(stage, order)).toMatchObject({ kind: "taken" });
+    expect(await send(harness, order)).toMatchObject({ kind: "not-taken", code: "BROKER_DOWN" });
+    expect(await send(harness, order)).toMatchObject({ kind: "taken" });
   });
 
-  test("what a broker has already is told apart, and asking tells what became of it", async () => {
-    await using stage = await open();
-    await stage.fault("already");
+  test("an order that the broker already has is reported as such, and found as taken", async () => {
+    await using harness = await open();
+    await harness.fault("already");
     const order = anOrder();
-    expect(await send(stage, order)).toMatchObject({ kind: "already" });
-    expect(await find(stage, order)).toMatchObject({ kind: "taken" });
+    expect(await send(harness, order)).toMatchObject({ kind: "already-taken" });
+    expect(await find(harness, order)).toMatchObject({ kind: "taken" });
   });
 
-  test("a broker that dedupes takes an order once, however often it is sent at once", async () => {
-    await using stage = await open();
-    if (!stage.broker.dedupes) return;
+  test("a broker that deduplicates takes concurrent requests for an order once", async () => {
+    await using harness = await open();
+    if (!harness.broker.dedupes) return;
     const order = anOrder();
-    const outcomes = await Promise.all(Array.from({ length: 5 }, () => send(stage, order)));
+    const outcomes = await Promise.all(Array.from({ length: 5 }, () => send(harness, order)));
     expect(outcomes.filter((outcome) => outcome.kind === "taken")).toHaveLength(1);
-    expect(outcomes.filter((outcome) => outcome.kind === "already")).toHaveLength(4);
+    expect(outcomes.filter((outcome) => outcome.kind === "already-taken")).toHaveLength(4);
   });
 
-  test("a cancel tells whether it came in time", async () => {
-    await using stage = await open();
+  test("a cancel reports whether it came in time", async () => {
+    await using harness = await open();
     const open_ = anOrder({ price: "0.01", timeInForce: "GTC" });
     const filled = anOrder();
-    for (const order of [open_, filled]) await send(stage, order);
-    const cancel = async ({ clientOrderId }: BrokerOrder) => (await stage.broker.cancel(clientOrderId, patient())).kind;
+    for (const order of [open_, filled]) await send(harness, order);
+    const cancel = async ({ clientOrderId }: BrokerOrder) =>
+      (await harness.broker.cancel(clientOrderId, patient())).kind;
     expect(await cancel(open_)).toBe("cancelled");
     expect(await cancel(open_)).toBe("cancelled");
     expect(await cancel(filled)).toBe("too-late");
     expect(await cancel(anOrder())).toBe("not-found");
-    expect(await find(stage, open_)).toMatchObject({ kind: "taken", result: { status: "cancelled" } });
+    expect(await find(harness, open_)).toMatchObject({ kind: "taken", result: { status: "cancelled" } });
   });
 
-  test("the list is what was taken, and nothing else", async () => {
-    await using stage = await open();
-    await stage.fault("lost-after", "lost-before", "reject");
+  test("the list contains exactly the orders that were taken", async () => {
+    await using harness = await open();
+    await harness.fault("lost-after", "lost-before", "reject");
     const orders = Array.from({ length: 120 }, () => anOrder());
-    for (const order of orders) await send(stage, order);
+    for (const order of orders) await send(harness, order);
     const listed: BrokerResult[] = [];
-    for await (const result of stage.broker.list(new Date(0), patient())) listed.push(result);
-    const wanted = orders.filter((_, place) => place !== 1 && place !== 2).map((order) => order.clientOrderId);
+    for await (const result of harness.broker.list(new Date(0), patient())) listed.push(result);
+    const wanted = orders.filter((_, index) => index !== 1 && index !== 2).map((order) => order.clientOrderId);
     expect(listed.map((result) => result.clientOrderId)).toEqual(wanted);
     const later = new Date(Date.now() + 3_600_000);
-    for await (const result of stage.broker.list(later, patient())) expect(result).toBeUndefined();
+    for await (const result of harness.broker.list(later, patient())) expect(result).toBeUndefined();
   });
 }

@@ -1,15 +1,15 @@
-/** What can go wrong with a broker, by name: injected by the paper broker and by the simulator, for tests and rehearsals. */
+/** Faults of a broker, injected by the paper broker and by the simulator. */
 
 export const faults = [
-  "lost-before", // no answer, and nothing taken
-  "lost-after", // taken, but no answer
-  "error-before", // an error that says nothing; nothing taken
-  "error-after", // the same error, though it was taken
-  "slow", // taken at once, answered late
-  "late", // taken late, and answered then
-  "already", // taken, and answered as if it had been taken before: a confirmation that comes twice
-  "reject", // refused for good
-  "rate-limited", // refused for now, with a time to come back
+  "lost-before", // no reply, and not taken
+  "lost-after", // taken, but no reply
+  "error-before", // an error without a result; not taken
+  "error-after", // the same error, but taken
+  "slow", // taken at once, a late reply
+  "late", // taken late, and replied to then
+  "already", // taken, but the reply says that it was taken before
+  "reject", // rejected permanently
+  "rate-limited", // refused for now, with Retry-After
   "busy", // refused for now
 ] as const;
 
@@ -18,16 +18,16 @@ export type Fault = (typeof faults)[number];
 export const isFault = (text: string): text is Fault => (faults as readonly string[]).includes(text);
 
 export interface FaultPlan {
-  /** What is to go wrong with the order that comes now. */
+  /** The fault of the next order, if any. */
   next(): Fault | undefined;
-  /** These come next, one for each order, before any that come by chance. */
+  /** Faults for the next orders, one each, before any random ones. */
   queue(...wanted: readonly Fault[]): void;
 }
 
-/** Chances from 0 to 1 by name. The same seed makes the same faults in the same order. */
+/** Chances from 0 to 1 by name. The same seed gives the same faults in the same order. */
 export function faultPlan(chances: ReadonlyMap<Fault, number> = new Map(), seed = 1): FaultPlan {
   const queued: Fault[] = [];
-  const random = seeded(seed);
+  const random = seededRandom(seed);
   return {
     next() {
       const wanted = queued.shift();
@@ -43,8 +43,8 @@ export function faultPlan(chances: ReadonlyMap<Fault, number> = new Map(), seed 
   };
 }
 
-/** Mulberry32: numbers from 0 to 1 that look random, the same for a seed. */
-export function seeded(seed: number): () => number {
+/** Mulberry32: pseudo-random numbers from 0 to 1. */
+export function seededRandom(seed: number): () => number {
   let state = seed >>> 0;
   return () => {
     state = (state + 0x6d2b79f5) >>> 0;

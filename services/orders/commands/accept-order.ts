@@ -1,88 +1,97 @@
 /**
- * Takes an order in: once per key, whoever asks again and wherever. Order, ledger, history and event commit together, for
- * every request of a batch in one statement; only then can anybody send it.
+ * Accepts an order, once per caller and key. Order, ledger, history and event are one commit, for all requests of a batch in one
+ * statement. Only then can a worker send it.
  */
 import { randomUUIDv7 } from "node:crypto";
 import type { Db } from "@todoke/kernel/db";
 import { gather } from "@todoke/kernel/gather";
 import { type Answer, idempotencyConflict } from "@todoke/kernel/idempotency";
 import { count, traceHeaders } from "@todoke/kernel/telemetry";
-import { textOfDecimal } from "../decimal.ts";
-import { type Instruments, refuseOrder } from "../instruments/index.ts";
-import { clientOrderId, keptRequest, type OrderBody, type OrderRequest, requestDigest } from "../order-request.ts";
+import { checkOrder, type Instruments } from "../instruments/index.ts";
+import { formatDecimal } from "../order/decimal.ts";
+import {
+  clientOrderId,
+  type OrderBody,
+  type OrderRequest,
+  requestDigest,
+  toStoredRequest,
+} from "../order/order-request.ts";
 import { orderIdUsed, orderRateExceeded, reconciliationFailing, tradingHalted } from "../problems.ts";
 import { type AcceptResult, type AcceptRow, type AcceptSettings, acceptOrders } from "../store/accept-orders.ts";
-import { knowsKey } from "../store/orders.ts";
+import { hasKey } from "../store/orders.ts";
 
 export interface AcceptOptions extends Omit<AcceptSettings, "ordersPerSecond"> {
   readonly db: Db;
   readonly instruments: Instruments;
-  /** The broker that new orders go to. */
+  /** The broker of new orders. */
   readonly adapter: string;
-  /** Whether that broker holds orders at the market's price to their max_slippage_bps. */
+  /** Whether that broker holds market orders to their max_slippage_bps. */
   readonly limitsSlippage: boolean;
-  /** Hears of every batch that took orders in, with how many they were: the wake-up of sender and relay. */
+  /** Called after every batch that accepted orders, with their number: wakes sender and relay. */
   readonly onAccepted: (orders: number) => void;
 }
 
 interface OrderToAccept {
   readonly caller: string;
   readonly body: OrderBody;
-  /** The body, its decimals exact. */
+  /** The parsed body. */
   readonly order: OrderRequest;
 }
 
 export type AcceptOrder = (order: OrderToAccept) => Promise<Answer>;
 
-// One batch is carried out while another waits for the disk.
-const lanes = 3;
+// Statements run while others wait for the disk.
+const concurrency = 3;
 
 export function acceptOrder(options: AcceptOptions): AcceptOrder {
   const { db, instruments, adapter, limitsSlippage, onAccepted, ...settings } = options;
   const ordersPerSecond = instruments.ordersPerSecond ?? null;
   const submit = gather<AcceptRow, Answer>({
-    lanes,
+    lanes: concurrency,
     touches: (row) => [`key ${row.caller}\n${row.idempotency_key}`, `order ${row.caller}\n${row.order_id}`],
     async run(rows) {
       const results = await acceptOrders(db, rows, { ...settings, ordersPerSecond });
       const accepted = results.filter(({ result }) => result === "first").length;
       if (accepted > 0) onAccepted(accepted);
-      return results.map(toldOf);
+      return results.map(toResponse);
     },
   });
   return async ({ caller, body, order }) => {
-    const refused = refuseOrder(order, { ...instruments, limitsSlippage });
-    // What was taken in is answered as it was, also when the list of instruments has changed since.
-    if (refused && !(await knowsKey(db, { caller, idempotencyKey: body.idempotency_key }))) throw refused;
-    return submit(rowOf({ caller, body, order }, adapter));
+    const problem = checkOrder(order, { ...instruments, limitsSlippage });
+    // An accepted order is replayed even if the list of instruments has changed since.
+    if (problem && !(await hasKey(db, { caller, idempotencyKey: body.idempotency_key }))) throw problem;
+    return submit(toRow({ caller, body, order }, adapter));
   };
 }
 
 const contentType = "application/json; charset=utf-8";
 
-function toldOf(told: AcceptResult): Answer | Error {
-  switch (told.result) {
+function toResponse(accepted: AcceptResult): Answer | Error {
+  switch (accepted.result) {
     case "first":
     case "replayed": {
-      const replayed = told.result === "replayed";
-      count("todoke.idempotency.requests", { result: told.result });
-      return { status: replayed ? 200 : 201, contentType, body: told.answer, replayed };
+      const replayed = accepted.result === "replayed";
+      count("todoke.idempotency.requests", { result: accepted.result });
+      return { status: replayed ? 200 : 201, contentType, body: accepted.body, replayed };
     }
     case "conflict":
       count("todoke.idempotency.requests", { result: "conflict" });
-      return idempotencyConflict("this key was first sent with another order; use a new key for a new order");
+      return idempotencyConflict("This key was used with another order. Use a new key for a new order.");
     case "order_id_used":
-      return orderIdUsed("this order_id was ordered under another key; use a new order_id for a new order");
+      return orderIdUsed("This order_id was used under another key. Use a new order_id for a new order.");
     case "halted":
-      return tradingHalted(`trading is stopped (${told.detail}); send it again later`, { retryAfterSeconds: 5 });
+      return tradingHalted(`Trading is stopped (${accepted.detail}). Retry later.`, { retryAfterSeconds: 5 });
     case "not_reconciled":
-      return reconciliationFailing("the broker's books could not be compared for 3 minutes", { retryAfterSeconds: 30 });
+      return reconciliationFailing(
+        "Reconciliation with the broker has failed for 3 minutes. Orders are accepted again once it succeeds.",
+        { retryAfterSeconds: 30 },
+      );
     case "rate":
-      return orderRateExceeded("no more orders are taken in this second", { retryAfterSeconds: 1 });
+      return orderRateExceeded("The limit of orders per second is reached.", { retryAfterSeconds: 1 });
   }
 }
 
-function rowOf({ caller, body, order }: OrderToAccept, adapter: string): AcceptRow {
+function toRow({ caller, body, order }: OrderToAccept, adapter: string): AcceptRow {
   const { idempotency_key, trace_id } = body;
   return {
     caller,
@@ -90,13 +99,13 @@ function rowOf({ caller, body, order }: OrderToAccept, adapter: string): AcceptR
     order_id: order.order_id,
     user_id: order.user_id ?? null,
     client_order_id: clientOrderId(caller, idempotency_key),
-    request: { ...keptRequest(order), trace_id },
+    request: { ...toStoredRequest(order), trace_id },
     request_digest: requestDigest(body),
     adapter,
     instrument: order.instrument,
     side: order.side,
-    qty: textOfDecimal(order.qty),
-    price: order.price && textOfDecimal(order.price),
+    qty: formatDecimal(order.qty),
+    price: order.price && formatDecimal(order.price),
     headers: { ...(trace_id !== undefined && { trace_id }), ...traceHeaders() },
     event_id: randomUUIDv7(),
   };

@@ -1,28 +1,28 @@
 /**
- * Cancels an order. What surely has not been sent is aborted at once, and will never be. Of what may have been, the broker is
- * asked: a worker of the sender does that, and whether it came in time the order then tells.
+ * Cancels an order. One that was not sent is aborted at once. One that may have been sent is cancelled at the broker: a worker passes
+ * the request on, and the order then says whether it came in time.
  */
 import { type Db, type Tx, transaction } from "@todoke/kernel/db";
 import { orderEnded, orderNotFound } from "../problems.ts";
 import { insertCancelRequest } from "../store/cancel-requests.ts";
-import { moveOrder } from "../store/move-order.ts";
-import { type KeyOfCaller, lockOrderOfKey, type OrderRow, selectOrder } from "../store/orders.ts";
+import { type CallerKey, lockOrderByKey, type OrderRow, selectOrder } from "../store/orders.ts";
+import { transitionOrder } from "../store/transition-order.ts";
 
-/** `cancelled`: it is over. `requested`: the broker will be asked. */
-interface Cancelled {
+/** `cancelled`: the order has ended. `requested`: the broker will be asked. */
+interface CancelResult {
   readonly result: "cancelled" | "requested";
   readonly order: OrderRow;
-  /** This very call aborted it. */
+  /** Whether this call aborted it. */
   readonly aborted?: true;
 }
 
-export type CancelOrder = (order: KeyOfCaller) => Promise<Cancelled>;
+export type CancelOrder = (order: CallerKey) => Promise<CancelResult>;
 
 export interface CancelOptions {
   readonly db: Db;
-  /** Hears once of every order that is aborted here. */
+  /** Called once for every order that is aborted here. */
   readonly onAborted: (order: OrderRow) => void;
-  /** The wake-up of the worker that asks the broker. */
+  /** Wakes the worker that asks the broker. */
   readonly onRequested: () => void;
 }
 
@@ -35,23 +35,24 @@ export function cancelOrder({ db, onAborted, onRequested }: CancelOptions): Canc
   };
 }
 
-/** The row is locked meanwhile: nobody can claim it between the look and the step. */
-async function cancel(tx: Tx, key: KeyOfCaller): Promise<Cancelled> {
-  const order = await lockOrderOfKey(tx, key);
-  if (!order) throw orderNotFound("you have no order under this key");
+/** The row is locked, so that no worker can claim it between the check and the transition. */
+async function cancel(tx: Tx, key: CallerKey): Promise<CancelResult> {
+  const order = await lockOrderByKey(tx, key);
+  if (!order) throw orderNotFound("You have no order under this key.");
   const { id, status, reason_code } = order;
   if (status === "aborted") {
-    // The same wish again, because its answer was lost: it has come true.
-    if (reason_code === "CANCELLED") return { result: "cancelled", order: await shownOf(tx, id) };
-    throw orderEnded(`the order was given up already (${reason_code})`);
+    // A retry, because the first response was lost.
+    if (reason_code === "CANCELLED") return { result: "cancelled", order: await reloadOrder(tx, id) };
+    throw orderEnded(`The order was aborted before (${reason_code}).`);
   }
   if (status === "pending" || status === "failed") {
-    const why = `cancelled by ${key.caller}`;
-    const step = { id, epoch: null, from: [status], to: "aborted", by: key.caller, code: "CANCELLED", why } as const;
-    if (await moveOrder(tx, step)) return { result: "cancelled", order: await shownOf(tx, id), aborted: true };
+    const reason = `cancelled by ${key.caller}`;
+    const target = { to: "aborted", code: "CANCELLED", reason } as const;
+    const applied = await transitionOrder(tx, { ...target, id, epoch: null, from: [status], by: key.caller });
+    if (applied) return { result: "cancelled", order: await reloadOrder(tx, id), aborted: true };
   }
   await insertCancelRequest(tx, id, key.caller);
-  return { result: "requested", order: await shownOf(tx, id) };
+  return { result: "requested", order: await reloadOrder(tx, id) };
 }
 
-const shownOf = async (tx: Tx, id: string) => (await selectOrder(tx, id)) as OrderRow;
+const reloadOrder = async (tx: Tx, id: string) => (await selectOrder(tx, id)) as OrderRow;

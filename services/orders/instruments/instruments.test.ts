@@ -1,11 +1,11 @@
 import { expect, test } from "vitest";
-import { type OrderBody, orderRequest } from "../order-request.ts";
-import { InstrumentsFaulty, openInstruments, readInstruments, refuseOrder } from "./index.ts";
+import { type OrderBody, parseOrderRequest } from "../order/order-request.ts";
+import { checkOrder, InstrumentsFaulty, openInstruments, readInstruments } from "./index.ts";
 
 const file = (...lines: string[]) => ["instruments:", "  A:", ...lines.map((line) => `    ${line}`)].join("\n");
 const good = ["min_qty: 0.3", "step: 0.1", "max_qty: 10", "max_notional: 1000"];
 
-const faultsOf = (text: string): readonly string[] => {
+const errorsOf = (text: string): readonly string[] => {
   try {
     readInstruments(text, "i.yaml");
     return [];
@@ -23,10 +23,10 @@ const body = {
   requested_at: "2026-01-01T00:00:00Z",
 };
 
-const refusal = (text: string, more: Partial<OrderBody>, limitsSlippage = false) => {
-  const order = orderRequest({ ...body, qty: 1, price: 1, ...more } as OrderBody);
+const problemCode = (text: string, more: Partial<OrderBody>, limitsSlippage = false) => {
+  const order = parseOrderRequest({ ...body, qty: 1, price: 1, ...more } as OrderBody);
   if ("notDecimal" in order) throw new Error(order.notDecimal);
-  return refuseOrder(order, { ...readInstruments(text, "i.yaml"), limitsSlippage })?.code;
+  return checkOrder(order, { ...readInstruments(text, "i.yaml"), limitsSlippage })?.code;
 };
 
 test("the built-in instruments can be read", () => {
@@ -36,7 +36,7 @@ test("the built-in instruments can be read", () => {
   expect(byName.get("BTC-USD")?.step).toEqual({ digits: 1n, scale: 4 });
 });
 
-test("every fault is told at once, in the order of the file, each with its line", () => {
+test("all errors of a file are reported together, in order, each with its line", () => {
   const text = `limits: { orders_per_second: many }
 instruments:
   A B: { min_qty: 1, step: 1, max_qty: 1, max_notional: 1 }
@@ -49,12 +49,12 @@ instruments:
   C: { min_qty: 0.25, step: 0.1, max_qty: 0.2, max_notional: 1 }
   D: here
 `;
-  expect(faultsOf(text)).toEqual([
+  expect(errorsOf(text)).toEqual([
     'i.yaml:1: limits.orders_per_second should be a whole number from 1 to 1000000, and is "many"',
     "i.yaml:3: instruments.A B should be named with letters, digits and . _ : / -, at most 32 characters",
     'i.yaml:8: instruments.B.max_notional should be a decimal larger than 0, and is "1e3"',
     "i.yaml:9: instruments.B.tock is not known here; did you mean tick?",
-    "i.yaml:10: instruments.C.min_qty should be a whole number of steps of 0.1",
+    "i.yaml:10: instruments.C.min_qty should be a multiple of 0.1",
     "i.yaml:10: instruments.C.max_qty should not be less than min_qty (0.25)",
     "i.yaml:11: instruments.D should be a map: names, each with its value",
     "i.yaml:11: instruments.D lacks min_qty",
@@ -65,46 +65,46 @@ instruments:
 });
 
 test.each([
-  ["an empty file", "", "i.yaml:1: the file should have one instrument at least, under instruments"],
+  ["an empty file", "", "i.yaml:1: the file should have at least one instrument, under instruments"],
   ["a list", "- 1", "i.yaml:1: the file should be a map"],
   ["no YAML", "instruments: [1", "i.yaml:1: cannot be read: "],
   ["an alias", `${file(...good)}\n  B: *A`, "i.yaml:7: "],
   ["a large file", `#${"x".repeat(1024 * 1024)}`, "i.yaml:1: the file is larger than"],
-])("%s is refused", (_, text, fault) => {
-  expect(faultsOf(text).join("\n")).toContain(fault);
+])("%s is rejected", (_, text, error) => {
+  expect(errorsOf(text).join("\n")).toContain(error);
 });
 
-test("an order is held to minimum, step, tick and limits, to the last digit", () => {
+test("an order must keep minimum, step, tick and limits, to the last digit", () => {
   const plain = file(...good, "tick: 0.05");
-  expect(refusal(plain, {})).toBeUndefined();
-  expect(refusal(plain, { instrument: "B" })).toBe("instrument-not-allowed");
-  expect(refusal(plain, { instrument: "a" })).toBe("instrument-not-allowed");
-  expect(refusal(plain, { qty: "0.3" })).toBeUndefined();
-  expect(refusal(plain, { qty: 0.7 })).toBeUndefined(); // 0.7 % 0.1 is not 0 for doubles
-  expect(refusal(plain, { qty: "0.299999999999999999" })).toBe("quantity-not-allowed");
-  expect(refusal(plain, { qty: "0.300000000000000001" })).toBe("quantity-not-allowed");
-  expect(refusal(plain, { qty: "10" })).toBeUndefined();
-  expect(refusal(plain, { qty: "10.1" })).toBe("limit-exceeded");
-  expect(refusal(plain, { price: "1.15" })).toBeUndefined();
-  expect(refusal(plain, { price: "1.151" })).toBe("price-not-allowed");
-  expect(refusal(plain, { qty: 10, price: 100 })).toBeUndefined();
-  expect(refusal(plain, { qty: 10, price: "100.05" })).toBe("limit-exceeded");
-  expect(refusal(plain, { risk_constraints: { max_notional: 1 } })).toBeUndefined();
-  expect(refusal(plain, { risk_constraints: { max_notional: "0.999999999999999999" } })).toBe("limit-exceeded");
+  expect(problemCode(plain, {})).toBeUndefined();
+  expect(problemCode(plain, { instrument: "B" })).toBe("instrument-not-allowed");
+  expect(problemCode(plain, { instrument: "a" })).toBe("instrument-not-allowed");
+  expect(problemCode(plain, { qty: "0.3" })).toBeUndefined();
+  expect(problemCode(plain, { qty: 0.7 })).toBeUndefined(); // 0.7 % 0.1 is not 0 for doubles
+  expect(problemCode(plain, { qty: "0.299999999999999999" })).toBe("quantity-not-allowed");
+  expect(problemCode(plain, { qty: "0.300000000000000001" })).toBe("quantity-not-allowed");
+  expect(problemCode(plain, { qty: "10" })).toBeUndefined();
+  expect(problemCode(plain, { qty: "10.1" })).toBe("limit-exceeded");
+  expect(problemCode(plain, { price: "1.15" })).toBeUndefined();
+  expect(problemCode(plain, { price: "1.151" })).toBe("price-not-allowed");
+  expect(problemCode(plain, { qty: 10, price: 100 })).toBeUndefined();
+  expect(problemCode(plain, { qty: 10, price: "100.05" })).toBe("limit-exceeded");
+  expect(problemCode(plain, { risk_constraints: { max_notional: 1 } })).toBeUndefined();
+  expect(problemCode(plain, { risk_constraints: { max_notional: "0.999999999999999999" } })).toBe("limit-exceeded");
 });
 
-test("an order without a price counts by the reference price, and is refused where there is none", () => {
-  expect(refusal(file(...good), { price: null })).toBe("price-required");
+test("a market order is checked at the reference price, and rejected without one", () => {
+  expect(problemCode(file(...good), { price: null })).toBe("price-required");
   const known = file(...good, "reference_price: 500");
-  expect(refusal(known, { price: null, qty: 2 })).toBeUndefined();
-  expect(refusal(known, { price: null, qty: "2.1" })).toBe("limit-exceeded");
-  expect(refusal(known, { price: null, risk_constraints: { max_notional: 499 } })).toBe("limit-exceeded");
+  expect(problemCode(known, { price: null, qty: 2 })).toBeUndefined();
+  expect(problemCode(known, { price: null, qty: "2.1" })).toBe("limit-exceeded");
+  expect(problemCode(known, { price: null, risk_constraints: { max_notional: 499 } })).toBe("limit-exceeded");
 });
 
-test("an order at the market's price is not taken in with a max_slippage_bps that its broker cannot hold it to", () => {
+test("a market order with max_slippage_bps is rejected if the broker does not limit slippage", () => {
   const known = file(...good, "reference_price: 500");
   const limited = { price: null, risk_constraints: { max_slippage_bps: 0 } };
-  expect(refusal(known, limited)).toBe("slippage-not-limited");
-  expect(refusal(known, limited, true)).toBeUndefined();
-  expect(refusal(known, { ...limited, price: 500 })).toBeUndefined();
+  expect(problemCode(known, limited)).toBe("slippage-not-limited");
+  expect(problemCode(known, limited, true)).toBeUndefined();
+  expect(problemCode(known, { ...limited, price: 500 })).toBeUndefined();
 });

@@ -1,14 +1,14 @@
 import { decodeEvent, encodeEvent } from "@todoke/contracts";
-import { openWire, until } from "@todoke/kernel/testing";
+import { openWire } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
 import { readInstruments } from "../instruments/index.ts";
-import { clientOrderId, requestDigest } from "../order-request.ts";
-import { moveOrder } from "../store/move-order.ts";
+import { clientOrderId, requestDigest } from "../order/order-request.ts";
 import type { OrderRow } from "../store/orders.ts";
-import { bodyOf, setup, written } from "../testing.ts";
+import { transitionOrder } from "../store/transition-order.ts";
+import { bodyOf, createHarness, rowCounts } from "../testing.ts";
 
-test("the first request is taken in and answered 201; the same again gets 200 and the same bytes", async () => {
-  await using t = await setup();
+test("the first request returns 201; a replay returns 200 and the same bytes", async () => {
+  await using t = await createHarness();
   const { order } = await t.process();
   const first = await order(bodyOf("k1"));
   expect([first.statusCode, first.headers["content-type"]]).toEqual([201, "application/json; charset=utf-8"]);
@@ -22,7 +22,7 @@ test("the first request is taken in and answered 201; the same again gets 200 an
   });
   const again = await order({ ...bodyOf("k1"), trace_id: "another" });
   expect([again.statusCode, again.headers["idempotency-replayed"], again.body]).toEqual([200, "true", first.body]);
-  expect(await t.rows()).toEqual(written(1));
+  expect(await t.rows()).toEqual(rowCounts(1));
   const { rows } =
     await t.db.query(`select status, seen_count::int, http_status, extract(epoch from expires_at - first_seen_at)::int / 3600 as hours,
     convert_from(answer, 'utf8') as answer from idempo_ledger`);
@@ -37,8 +37,8 @@ test("the first request is taken in and answered 201; the same again gets 200 an
   ]);
 });
 
-test("what is taken in is kept exactly as it was sent, and told as an event that can be read", async () => {
-  await using t = await setup();
+test("an order is stored exactly as it was sent, and published as a readable event", async () => {
+  await using t = await createHarness();
   const { order, get } = await t.process();
   await order(bodyOf("k1", { qty: "0.3", price: "0.5", tags: ["Cafe\u0301"], trace_id: "t-1" }));
   const shown = (await get("/do/order/k1")).json();
@@ -71,10 +71,10 @@ test("what is taken in is kept exactly as it was sent, and told as an event that
 });
 
 test("an order that names a user_id returns it from every read and carries it in its events", async () => {
-  await using t = await setup();
+  await using t = await createHarness();
   const { order, get, cancel } = await t.process();
-  const [without, with_] = [bodyOf("without"), bodyOf("with", { user_id: "u_1" })];
-  for (const body of [without, with_]) expect((await order(body)).statusCode).toBe(201);
+  const [without, named] = [bodyOf("without"), bodyOf("with", { user_id: "u_1" })];
+  for (const body of [without, named]) expect((await order(body)).statusCode).toBe(201);
   expect((await get("/do/order/without")).json().user_id).toBeNull();
   const shown = (await get("/do/order/with")).json();
   expect(shown.user_id).toBe("u_1");
@@ -92,65 +92,65 @@ test("an order that names a user_id returns it from every read and carries it in
   ]);
 });
 
-test("64 parallel repeats of one key, at two processes: one order, one 201, and 64 answers equal to the byte", async () => {
-  await using t = await setup();
+test("64 parallel requests with one key at two processes: one order, one 201, equal bytes", async () => {
+  await using t = await createHarness();
   const processes = [await t.process(), await t.process()];
   const answers = await Promise.all(Array.from({ length: 64 }, (_, i) => processes[i % 2]?.order(bodyOf("one"))));
   expect(answers.map((answer) => answer?.statusCode).sort()).toEqual([...Array(63).fill(200), 201]);
   expect(new Set(answers.map((answer) => answer?.body)).size).toBe(1);
-  expect(await t.rows()).toEqual(written(1));
+  expect(await t.rows()).toEqual(rowCounts(1));
   const { rows } = await t.db.query(`select seen_count::int from idempo_ledger`);
   expect(rows).toEqual([{ seen_count: 64 }]);
 });
 
-test("200 different orders at two processes at once are all taken in, each once", async () => {
-  await using t = await setup();
+test("200 concurrent orders at two processes are accepted once each", async () => {
+  await using t = await createHarness();
   const processes = [await t.process(), await t.process()];
   const answers = await Promise.all(
     Array.from({ length: 400 }, (_, i) => processes[i % 2]?.order(bodyOf(`k${i % 200}`))),
   );
   expect(answers.filter((answer) => answer?.statusCode === 201).length).toBe(200);
   expect(answers.filter((answer) => answer?.statusCode === 200).length).toBe(200);
-  expect(await t.rows()).toEqual(written(200));
+  expect(await t.rows()).toEqual(rowCounts(200));
 });
 
-test("the same key with another body is refused with 409, also when that body could never be ordered", async () => {
-  await using t = await setup();
+test("a used key with another body is a conflict, even if that body is invalid", async () => {
+  await using t = await createHarness();
   const { order } = await t.process();
   await order(bodyOf("k1"));
   for (const other of [{ qty: 0.6 }, { user_id: "u_1" }, { instrument: "NOTHING" }, { tags: ["a"] }]) {
     const answer = await order(bodyOf("k1", other));
     expect([answer.statusCode, answer.json().code]).toEqual([409, "idempotency-conflict"]);
   }
-  expect(await t.rows()).toEqual(written(1));
-  // A refused request is not a repeat.
+  expect(await t.rows()).toEqual(rowCounts(1));
+  // A rejected request does not count as a replay.
   expect((await t.db.query(`select seen_count::int from idempo_ledger`)).rows).toEqual([{ seen_count: 1 }]);
 });
 
-test("another key for an order_id that was used is refused with 409, also when both come at once", async () => {
-  await using t = await setup();
+test("a used order_id under another key returns 409, also when both are concurrent", async () => {
+  await using t = await createHarness();
   const processes = [await t.process(), await t.process()];
   const answers = await Promise.all(
     Array.from({ length: 16 }, (_, i) => processes[i % 2]?.order(bodyOf(`k${i}`, { order_id: "same" }))),
   );
   expect(answers.map((answer) => answer?.statusCode).sort()).toEqual([201, ...Array(15).fill(409)]);
   expect(answers.find((answer) => answer?.statusCode === 409)?.json().code).toBe("order-id-used");
-  expect(await t.rows()).toEqual(written(1));
+  expect(await t.rows()).toEqual(rowCounts(1));
 });
 
-test("one caller's key never meets another's, and nobody sees an order by another's key", async () => {
-  await using t = await setup();
+test("keys of different callers are independent, and give no access to each other's orders", async () => {
+  await using t = await createHarness();
   const { order, get, cancel } = await t.process();
   const [mine, theirs] = [await order(bodyOf("k1")), await order(bodyOf("k1", { qty: 1 }), { holder: "bot" })];
   expect([mine.statusCode, theirs.statusCode]).toEqual([201, 201]);
   expect(mine.json().client_order_id).not.toBe(theirs.json().client_order_id);
   expect((await get("/do/order/k1", "bot")).json().qty).toBe("1");
-  const nobodys = [await get("/do/order/k1", "eyes"), await get("/do/order/k2"), await cancel("k2")];
-  for (const answer of nobodys) expect([answer.statusCode, answer.json().code]).toEqual([404, "order-not-found"]);
+  const missing = [await get("/do/order/k1", "eyes"), await get("/do/order/k2"), await cancel("k2")];
+  for (const answer of missing) expect([answer.statusCode, answer.json().code]).toEqual([404, "order-not-found"]);
 });
 
-test("a key of any characters that a key may have, and as long as one may be, finds its order by the path", async () => {
-  await using t = await setup();
+test("a key of any allowed characters and length works in the path", async () => {
+  await using t = await createHarness();
   const { order, get, cancel } = await t.process();
   for (const key of ["a/b?c#d%2F..~", "~".repeat(255)]) {
     expect((await order(bodyOf(key, { order_id: `o-${key.length}` }))).statusCode).toBe(201);
@@ -159,8 +159,8 @@ test("a key of any characters that a key may have, and as long as one may be, fi
   }
 });
 
-test("422: keys that differ, an instrument that is not on the list, quantities and prices that it does not have, limits", async () => {
-  await using t = await setup();
+test("422: differing keys, unknown instruments, quantities, prices and limits", async () => {
+  await using t = await createHarness();
   const { order } = await t.process();
   const mismatch = await order(bodyOf("k1"), { key: "k2" });
   expect([mismatch.statusCode, mismatch.json().code]).toEqual([422, "idempotency-key-mismatch"]);
@@ -179,11 +179,11 @@ test("422: keys that differ, an instrument that is not on the list, quantities a
     expect([answer.statusCode, answer.json().code]).toEqual([422, code]);
     expect(answer.json().errors).toHaveLength(1);
   }
-  expect(await t.rows()).toEqual(written(0));
+  expect(await t.rows()).toEqual(rowCounts(0));
 });
 
-test("422: a max_slippage_bps that the broker cannot hold an order at the market's price to; known keys are answered all the same", async () => {
-  await using t = await setup();
+test("422: max_slippage_bps that the broker does not support; used keys are replayed", async () => {
+  await using t = await createHarness();
   const limited = (key: string) => bodyOf(key, { price: null, risk_constraints: { max_slippage_bps: 10 } });
   const before = await t.process();
   expect((await before.order(limited("k1"))).statusCode).toBe(201);
@@ -193,11 +193,11 @@ test("422: a max_slippage_bps that the broker cannot hold an order at the market
   expect(refused.json().errors[0].field).toBe("body.risk_constraints.max_slippage_bps");
   expect((await order(limited("k1"))).statusCode).toBe(200);
   expect((await order({ ...limited("k3"), price: "30000.5" })).statusCode).toBe(201);
-  expect(await t.rows()).toEqual(written(2));
+  expect(await t.rows()).toEqual(rowCounts(2));
 });
 
-test("400: what the schema does not take, naming the field; nothing of it is kept", async () => {
-  await using t = await setup();
+test("400: schema errors name the field, and nothing is stored", async () => {
+  await using t = await createHarness();
   const { order, app } = await t.process();
   const cases: [object, string][] = [
     [{ extra: 1 }, "body.extra"],
@@ -238,13 +238,13 @@ test("400: what the schema does not take, naming the field; nothing of it is kep
   const payload = { method: "POST", url: "/do/order", headers: { ...headers, "idempotency-key": "k1" } } as const;
   const refused = await app.inject({ ...payload, payload: rounded });
   expect([refused.statusCode, refused.json().errors[0].field]).toEqual([400, "body.qty"]);
-  expect(await t.rows()).toEqual(written(0));
+  expect(await t.rows()).toEqual(rowCounts(0));
 });
 
-test("401 and 403: strangers, and keys that may only read", async () => {
-  await using t = await setup();
+test("401 without a valid key; 403 with a key that may only read", async () => {
+  await using t = await createHarness();
   const { order, halt, cancel, get } = await t.process();
-  expect((await order(bodyOf("k1"), { holder: "nobody" })).statusCode).toBe(401);
+  expect((await order(bodyOf("k1"), { holder: "stranger" })).statusCode).toBe(401);
   for (const answer of [
     await order(bodyOf("k1"), { holder: "eyes" }),
     await halt("halt", undefined, "eyes"),
@@ -254,39 +254,39 @@ test("401 and 403: strangers, and keys that may only read", async () => {
   expect((await get("/v1/orders", "eyes")).statusCode).toBe(200);
 });
 
-test("429: no more than the limit in any second of the clock, counted over two processes; what was refused can come again", async () => {
-  await using t = await setup();
+test("429: two processes accept no more than the limit per second; a retry is accepted", async () => {
+  await using t = await createHarness();
   const text = `limits: { orders_per_second: 20 }
 instruments: { BTC-USD: { min_qty: 0.1, step: 0.1, max_qty: 10, max_notional: 1000000 } }`;
   const instruments = readInstruments(text, "test.yaml");
   const processes = [await t.process(t.open(), { instruments }), await t.process(t.open(), { instruments })];
-  // Time never goes back there, so a second that lies ahead holds still until the clock has come that far.
+  // counted_at never goes back, so a time ahead of the clock keeps the current second from ending.
   await t.db.query(`update order_rate set counted_at = now() + interval '1 hour', taken = 3`);
   const keys = Array.from({ length: 60 }, (_, i) => `k${i}`);
   const send = async (wanted: readonly string[]) => {
     const sent = wanted.map(async (key, i) => ({ key, answer: await processes[i % 2]?.order(bodyOf(key)) }));
     return (await Promise.all(sent)).filter(({ answer }) => answer?.statusCode !== 201);
   };
-  let refused = await send(keys);
-  expect(refused.length).toBe(43);
-  for (const { answer } of refused)
+  let rejected = await send(keys);
+  expect(rejected.length).toBe(43);
+  for (const { answer } of rejected)
     expect([answer?.statusCode, answer?.json().code, answer?.headers["retry-after"]]).toEqual([
       429,
       "order-rate-exceeded",
       "1",
     ]);
-  expect(await t.rows()).toEqual(written(17));
+  expect(await t.rows()).toEqual(rowCounts(17));
   await t.db.query(`update order_rate set counted_at = '-infinity', taken = 0`);
-  while (refused.length > 0) refused = await send(refused.map(({ key }) => key));
-  expect(await t.rows()).toEqual(written(60));
+  while (rejected.length > 0) rejected = await send(rejected.map(({ key }) => key));
+  expect(await t.rows()).toEqual(rowCounts(60));
   const { rows } = await t.db.query(
     `select count(*)::int as taken from outbox_orders group by date_trunc('second', created_at)`,
   );
   for (const { taken } of rows) expect(taken).toBeLessThanOrEqual(20);
 });
 
-test("503 while trading is halted, over all or for the instrument; known keys are answered all the same, also after a restart", async () => {
-  await using t = await setup();
+test("503 while trading is halted, also after a restart; used keys are replayed", async () => {
+  await using t = await createHarness();
   const before = await t.process();
   await before.order(bodyOf("known"));
   for (const mode of ["halt", "cancel-only"]) {
@@ -305,7 +305,7 @@ test("503 while trading is halted, over all or for the instrument; known keys ar
   await before.halt("halt", "ETH-USD");
   expect((await before.order(bodyOf("k1", { instrument: "ETH-USD", qty: 1 }))).statusCode).toBe(503);
   expect((await before.order(bodyOf("k1"))).statusCode).toBe(201);
-  expect(await t.rows()).toEqual(written(2));
+  expect(await t.rows()).toEqual(rowCounts(2));
   expect((await before.get("/v1/orders/trading-state")).json().states).toMatchObject([
     { scope: "*", mode: "active" },
     { scope: "ETH-USD", mode: "halt" },
@@ -323,53 +323,8 @@ test("503 while trading is halted, over all or for the instrument; known keys ar
   expect([typo.statusCode, typo.json().code]).toEqual([422, "instrument-not-allowed"]);
 });
 
-test("who stopped trading can let it go on; another caller cannot without orders:resume, not even by stopping it too", async () => {
-  await using t = await setup();
-  const { halt } = await t.process();
-  const set = async (mode: string, holder: string, instrument?: string) =>
-    (await halt(mode, instrument, holder)).statusCode;
-  for (const instrument of [undefined, "ETH-USD"]) {
-    expect(await set("halt", "desk", instrument)).toBe(200);
-    const refused = await halt("active", instrument, "bot");
-    expect([refused.statusCode, refused.json().code]).toEqual([403, "halt-of-another"]);
-    expect(refused.json().detail).toContain("orders:resume");
-    expect(await set("cancel-only", "bot", instrument)).toBe(403);
-    // Once more, and stricter, is allowed to everybody; and it does not become theirs by that.
-    expect(await set("halt", "bot", instrument)).toBe(200);
-    expect(await set("active", "bot", instrument)).toBe(403);
-    expect(await set("active", "desk", instrument)).toBe(403);
-    expect(await set("active", "officer", instrument)).toBe(200);
-    // What was lifted is over: the next halt is its caller's own.
-    expect(await set("cancel-only", "bot", instrument)).toBe(200);
-    expect(await set("active", "bot", instrument)).toBe(200);
-    expect(await set("active", "desk", instrument)).toBe(200);
-  }
-  const { rows } = await t.db.query(`select count(*)::int as changes from trading_state_audit`);
-  expect(rows).toEqual([{ changes: 12 }]);
-});
-
-test("a halt that another caller sets at the same moment is seen by whoever lets trading go on", async () => {
-  await using t = await setup();
-  const { halt } = await t.process();
-  const holder = await t.db.connect();
-  await holder.query(`begin; lock table trading_state_audit in exclusive mode`);
-  const halted = halt("halt", undefined, "desk");
-  const waiting = async (waiters: number) =>
-    (
-      await t.db.query(
-        `select from pg_locks where not granted and database = (select oid from pg_database where datname = current_database())`,
-      )
-    ).rowCount === waiters;
-  await until("the halt is under way", () => waiting(1));
-  const resumed = halt("active", undefined, "bot");
-  await until("both wait", () => waiting(2));
-  await holder.query("commit");
-  holder.release();
-  expect([(await halted).statusCode, (await resumed).statusCode]).toEqual([200, 403]);
-});
-
-test("503 while the broker's books have not been compared of late, where that is asked for", async () => {
-  await using t = await setup();
+test("503 while reconciliation is required and too old", async () => {
+  await using t = await createHarness();
   const { order } = await t.process(t.open(), { reconciledWithinMs: 180_000 });
   const answer = await order(bodyOf("k1"));
   expect([answer.statusCode, answer.json().code]).toEqual([503, "reconciliation-failing"]);
@@ -379,13 +334,13 @@ test("503 while the broker's books have not been compared of late, where that is
   expect((await order(bodyOf("k1"))).statusCode).toBe(201);
   await t.db.query(`update reconciliations set last_ok_at = null`);
   expect((await order(bodyOf("k1"))).statusCode).toBe(200);
-  expect(await t.rows()).toEqual(written(1));
+  expect(await t.rows()).toEqual(rowCounts(1));
 });
 
 test.each(["request", "answer"] as const)(
-  "when the %s of the commit is lost, 503 says so and the retry with the same key ends in exactly one order",
+  "503 if the %s of the commit is lost, and a retry with the same key leaves one order",
   async (lost) => {
-    await using t = await setup();
+    await using t = await createHarness();
     await using wire = await openWire(t.url);
     const { order } = await t.process(t.open({ url: wire.url }));
     await order(bodyOf("warm-up"));
@@ -394,12 +349,12 @@ test.each(["request", "answer"] as const)(
     expect([unknown.statusCode, unknown.json().code]).toEqual([503, "outcome-unknown"]);
     const retried = await order(bodyOf("k1"));
     expect(retried.statusCode).toBe(lost === "answer" ? 200 : 201);
-    expect(await t.rows()).toEqual(written(2));
+    expect(await t.rows()).toEqual(rowCounts(2));
   },
 );
 
-test("after a restart a repeat gets the past result, and so it does when the ledger has forgotten the key", async () => {
-  await using t = await setup();
+test("a replay returns the result after a restart, and after the ledger has deleted the key", async () => {
+  await using t = await createHarness();
   const before = await t.process();
   for (const key of ["good", "bad"]) await before.order(bodyOf(key));
   const { rows } = await t.db.query(
@@ -409,8 +364,8 @@ test("after a restart a repeat gets the past result, and so it does when the led
   const idOf = (key: string) => rows.find((row) => row.key === key).id;
   const step = { epoch: "1", from: ["sending"] } as const;
   const result = { filled_qty: "0.5", price: "30000.5" };
-  await moveOrder(t.db, { ...step, id: idOf("good"), to: "succeeded", brokerOrderId: "b-1", result });
-  await moveOrder(t.db, { ...step, id: idOf("bad"), to: "aborted", code: "BROKER_REJECTED", why: "no funds" });
+  await transitionOrder(t.db, { ...step, id: idOf("good"), to: "succeeded", brokerOrderId: "b-1", result });
+  await transitionOrder(t.db, { ...step, id: idOf("bad"), to: "aborted", code: "BROKER_REJECTED", reason: "no funds" });
   const { order } = await t.process();
   const [good, bad] = [await order(bodyOf("good")), await order(bodyOf("bad"))];
   expect([good.statusCode, bad.statusCode]).toEqual([200, 200]);

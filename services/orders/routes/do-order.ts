@@ -1,4 +1,4 @@
-/** Orders by their key: taken in, asked for, cancelled. A key is its caller's own: nobody meets another's. */
+/** Orders by idempotency key: place, get, cancel. A key belongs to its caller. */
 import {
   type HttpApp,
   IdempotencyHeaders,
@@ -9,12 +9,12 @@ import {
   sendAnswer,
 } from "@todoke/http";
 import { Type } from "typebox";
-import { scaleMax, wholeMax } from "../decimal.ts";
 import type { Deps } from "../deps.ts";
-import { orderRequest } from "../order-request.ts";
+import { scaleMax, wholeMax } from "../order/decimal.ts";
+import { parseOrderRequest } from "../order/order-request.ts";
 import { idempotencyKeyMismatch, orderNotFound } from "../problems.ts";
-import { selectOrderOfKey } from "../store/orders.ts";
-import { readers, writers } from "./rules.ts";
+import { selectOrderByKey } from "../store/orders.ts";
+import { readers, writers } from "./access.ts";
 import { AcceptedView, IdempotencyKey, OrderBody, OrderView } from "./schemas.ts";
 
 const OneKey = Type.Object({ idempotency_key: IdempotencyKey });
@@ -32,7 +32,11 @@ function acceptRoute(app: HttpApp, { authenticate, acceptOrder }: Deps): void {
       ...requires(authenticate, writers),
       schema: {
         operationId: "acceptOrder",
-        summary: "Takes an order in, once per key: 201 the first time, 200 with the result so far for the same again",
+        summary: "Accept an order.",
+        description:
+          "Returns 201, or 200 with the current result if the key was used for the same order before. The order is stored first and " +
+          "then sent to the broker; its status tells the result.",
+        tags: ["orders"],
         headers: IdempotencyHeaders,
         body: OrderBody,
         response: {
@@ -48,10 +52,10 @@ function acceptRoute(app: HttpApp, { authenticate, acceptOrder }: Deps): void {
     async (request, reply) => {
       const { body, caller } = request;
       if (idempotencyKey(request, caller).key !== body.idempotency_key)
-        throw idempotencyKeyMismatch("send the same key in the header Idempotency-Key and in body.idempotency_key", {
-          fields: [{ field: "body.idempotency_key", detail: "is not the key of the header" }],
+        throw idempotencyKeyMismatch("Send the same key in the header Idempotency-Key and in body.idempotency_key.", {
+          fields: [{ field: "body.idempotency_key", detail: "is not the key in the header" }],
         });
-      const order = orderRequest(body);
+      const order = parseOrderRequest(body);
       if ("notDecimal" in order) throw notDecimal(`body.${order.notDecimal}`);
       return sendAnswer(reply, await acceptOrder({ caller, body, order }));
     },
@@ -59,7 +63,7 @@ function acceptRoute(app: HttpApp, { authenticate, acceptOrder }: Deps): void {
 }
 
 function notDecimal(field: string) {
-  const detail = `must have at most ${wholeMax} digits before the point and ${scaleMax} behind it`;
+  const detail = `must have at most ${wholeMax} digits before the point and ${scaleMax} after it`;
   return problems.invalidRequest(`${field} ${detail}`, { fields: [{ field, detail }] });
 }
 
@@ -70,14 +74,16 @@ function getRoute(app: HttpApp, { authenticate, db }: Deps): void {
       ...requires(authenticate, readers),
       schema: {
         operationId: "getOrderByKey",
-        summary: "The order that you sent under a key",
+        summary: "Get an order by its idempotency key.",
+        description: "Returns only your own order.",
+        tags: ["orders"],
         params: OneKey,
         response: { 200: OrderView, 404: ProblemView },
       },
     },
     async ({ params, caller }) => {
-      const order = await selectOrderOfKey(db, { caller, idempotencyKey: params.idempotency_key });
-      if (!order) throw orderNotFound("you have no order under this key");
+      const order = await selectOrderByKey(db, { caller, idempotencyKey: params.idempotency_key });
+      if (!order) throw orderNotFound("You have no order under this key.");
       return order;
     },
   );
@@ -90,7 +96,10 @@ function cancelRoute(app: HttpApp, { authenticate, cancelOrder }: Deps): void {
       ...requires(authenticate, writers),
       schema: {
         operationId: "cancelOrder",
-        summary: "Cancels an order: 200 if it was not sent yet, 202 if the broker has to be asked",
+        summary: "Cancel an order.",
+        description:
+          "Returns 200 if the order was not sent and is aborted, or 202 if the broker has to be asked. Repeating the call has no effect.",
+        tags: ["orders"],
         params: OneKey,
         response: { 200: OrderView, 202: OrderView, 404: ProblemView, 409: ProblemView },
       },

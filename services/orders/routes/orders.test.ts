@@ -2,14 +2,14 @@ import { removeFinished } from "@todoke/kernel/retention";
 import { until } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
 import { resolveOrder } from "../commands/resolve-order.ts";
-import { moveOrder } from "../store/move-order.ts";
 import { endedLedger, endedOrders } from "../store/retention.ts";
-import { bodyOf, setup, written } from "../testing.ts";
-import { mayLiftAnyHalt, visibleTo } from "./rules.ts";
+import { transitionOrder } from "../store/transition-order.ts";
+import { bodyOf, createHarness, rowCounts } from "../testing.ts";
+import { mayLiftAnyHalt, visibleTo } from "./access.ts";
 
-type Setup = Awaited<ReturnType<typeof setup>>;
+type Setup = Awaited<ReturnType<typeof createHarness>>;
 
-/** As a sender that holds it: claimed under epoch 1. */
+/** Claims it as a sender, under epoch 1. */
 const claim = async ({ db }: Setup, key: string): Promise<string> => {
   const { rows } = await db.query(
     `update outbox_orders set status = 'sending', attempts = attempts + 1, lease_epoch = 1, locked_by = 'sender 1',
@@ -20,15 +20,22 @@ const claim = async ({ db }: Setup, key: string): Promise<string> => {
   return rows[0].id;
 };
 
-/** An order that the broker could not tell of. */
+/** Makes it unresolved. */
 async function inDoubt(t: Setup, key: string): Promise<string> {
   const id = await claim(t, key);
-  await moveOrder(t.db, { id, epoch: "1", from: ["sending"], to: "unknown", code: "BROKER_TIMEOUT", why: "no answer" });
+  await transitionOrder(t.db, {
+    id,
+    epoch: "1",
+    from: ["sending"],
+    to: "unknown",
+    code: "BROKER_TIMEOUT",
+    reason: "no answer",
+  });
   return id;
 }
 
-test("orders are listed newest first, by pages, and narrowed by status, instrument, order_id and time", async () => {
-  await using t = await setup();
+test("orders are listed newest first, in pages, and filtered by status, instrument, order_id and time", async () => {
+  await using t = await createHarness();
   const { order, get } = await t.process();
   for (let i = 1; i <= 5; i++) await order(bodyOf(`k${i}`));
   await order(bodyOf("eth", { instrument: "ETH-USD", qty: 1 }));
@@ -63,8 +70,8 @@ test("orders are listed newest first, by pages, and narrowed by status, instrume
   }
 });
 
-test("a key sees the orders of its holder and no others; one for orders:read-all sees those of all callers", async () => {
-  await using t = await setup();
+test("a key sees its own orders; with orders:read-all, those of all callers", async () => {
+  await using t = await createHarness();
   const { order, get } = await t.process();
   for (const key of ["d1", "d2"]) await order(bodyOf(key));
   await order(bodyOf("b1"), { holder: "bot" });
@@ -77,7 +84,7 @@ test("a key sees the orders of its holder and no others; one for orders:read-all
     expect(await keys(url, "eyes")).toEqual([]);
     expect((await keys(url, "auditor")).toSorted()).toEqual(["b1", "d1", "d2"]);
   }
-  // A page that ends where another's order follows does not lead on to it.
+  // A next page is not announced for another caller's order.
   for (const url of ["/v1/orders?limit=2", "/v1/orders/unresolved?limit=2"])
     expect((await get(url, "desk")).json()).not.toHaveProperty("next_cursor");
   const { id } = (await get("/do/order/b1", "bot")).json();
@@ -91,7 +98,7 @@ test("a key sees the orders of its holder and no others; one for orders:read-all
   }
 });
 
-test("of the users only admins are let in, and they see the orders of all callers and may lift any halt", () => {
+test("admins see the orders of all callers and may lift any halt", () => {
   const admin = { kind: "user", name: "user:1", userId: "1", roles: ["ADMIN"] } as const;
   expect(visibleTo({ caller: "user:1", principal: admin })).toBeUndefined();
   expect(mayLiftAnyHalt({ caller: "user:1", principal: admin })).toBe(true);
@@ -99,8 +106,8 @@ test("of the users only admins are let in, and they see the orders of all caller
   expect(mayLiftAnyHalt({ caller: "x", principal: undefined })).toBe(false);
 });
 
-test("a cancel of what was not sent ends it at once; again it answers the same, and nobody can send it any more", async () => {
-  await using t = await setup();
+test("cancelling an unsent order aborts it; repeating the cancel returns the same response", async () => {
+  await using t = await createHarness();
   const { order, cancel } = await t.process();
   await order(bodyOf("k1"));
   const answer = await cancel("k1");
@@ -114,8 +121,8 @@ test("a cancel of what was not sent ends it at once; again it answers the same, 
   await expect(claim(t, "k1")).rejects.toThrow("an order cannot go from aborted to sending");
 });
 
-test("two cancels at once of what was not sent both find it cancelled: one event, and nothing to ask the broker", async () => {
-  await using t = await setup();
+test("two concurrent cancels of an unsent order abort it once", async () => {
+  await using t = await createHarness();
   const { order, cancel } = await t.process();
   await order(bodyOf("k1"));
   const holder = await t.db.connect();
@@ -131,8 +138,8 @@ test("two cancels at once of what was not sent both find it cancelled: one event
   expect((await t.db.query(`select from outbox_events where event_type = 'OrderFailed'`)).rowCount).toBe(1);
 });
 
-test("a cancel of what waits for its next try ends it too; what was given up otherwise cannot be cancelled", async () => {
-  await using t = await setup();
+test("a failed order can be cancelled; an aborted one cannot", async () => {
+  await using t = await createHarness();
   const { order, cancel } = await t.process();
   for (const [key, to] of [
     ["failed", "failed"],
@@ -140,21 +147,21 @@ test("a cancel of what waits for its next try ends it too; what was given up oth
   ] as const) {
     await order(bodyOf(key));
     const id = await claim(t, key);
-    await moveOrder(t.db, { id, epoch: "1", from: ["sending"], to, code: "BROKER_DOWN", why: "refused" });
+    await transitionOrder(t.db, { id, epoch: "1", from: ["sending"], to, code: "BROKER_DOWN", reason: "refused" });
   }
   expect((await cancel("failed")).json()).toMatchObject({ status: "aborted", reason_code: "CANCELLED" });
   const late = await cancel("gone");
   expect([late.statusCode, late.json().code]).toEqual([409, "order-ended"]);
 });
 
-test("a cancel of what may have been sent asks the broker: one request, however often it is wished", async () => {
-  await using t = await setup();
+test("cancels of an order that may have been sent make one request to the broker", async () => {
+  await using t = await createHarness();
   const { order, cancel, get } = await t.process();
   for (const key of ["sending", "unknown", "succeeded"]) await order(bodyOf(key));
   await claim(t, "sending");
   await inDoubt(t, "unknown");
   const id = await claim(t, "succeeded");
-  await moveOrder(t.db, { id, epoch: "1", from: ["sending"], to: "succeeded" });
+  await transitionOrder(t.db, { id, epoch: "1", from: ["sending"], to: "succeeded" });
   for (const key of ["sending", "unknown", "succeeded"]) {
     for (const answer of [await cancel(key), await cancel(key)])
       expect([key, answer.statusCode, answer.json().cancel]).toEqual([key, 202, "requested"]);
@@ -164,8 +171,8 @@ test("a cancel of what may have been sent asks the broker: one request, however 
   expect(rows).toEqual(Array(3).fill({ status: "requested", requested_by: "desk" }));
 });
 
-test("an order in doubt is listed until a person says what became of it: taken, or not; who and why is kept", async () => {
-  await using t = await setup();
+test("an unresolved order stays listed until an operator resolves it", async () => {
+  await using t = await createHarness();
   const { order, get } = await t.process();
   for (const key of ["older", "newer"]) await order(bodyOf(key));
   const [older, newer] = [await inDoubt(t, "older"), await inDoubt(t, "newer")];
@@ -198,8 +205,8 @@ test("an order in doubt is listed until a person says what became of it: taken, 
   expect((await t.db.query(`select from order_resolutions`)).rowCount).toBe(2);
 });
 
-test("nobody resolves an order that the broker is being asked about at this moment", async () => {
-  await using t = await setup();
+test("an order that is being checked cannot be resolved", async () => {
+  await using t = await createHarness();
   const { order } = await t.process();
   await order(bodyOf("k1"));
   const id = await inDoubt(t, "k1");
@@ -215,13 +222,13 @@ test("nobody resolves an order that the broker is being asked about at this mome
   await expect(resolveOrder(t.db, resolving)).rejects.toMatchObject({ code: "order-not-unresolved" });
 });
 
-test("what has ended is removed by its expiry, first from the ledger; what has not ended never is", async () => {
-  await using t = await setup();
+test("retention deletes ended orders after their expiry, the ledger first, and no others", async () => {
+  await using t = await createHarness();
   const { order } = await t.process();
   for (const key of ["ended", "pending", "unknown"]) await order(bodyOf(key));
   await inDoubt(t, "unknown");
   const id = await claim(t, "ended");
-  await moveOrder(t.db, { id, epoch: "1", from: ["sending"], to: "succeeded" });
+  await transitionOrder(t.db, { id, epoch: "1", from: ["sending"], to: "succeeded" });
   const past = await order(bodyOf("ended"));
   const clean = async () => [await removeFinished(t.db, endedOrders), await removeFinished(t.db, endedLedger)];
   expect(await clean()).toEqual([0, 0]);
@@ -230,15 +237,15 @@ test("what has ended is removed by its expiry, first from the ledger; what has n
   expect((await order(bodyOf("ended"))).body).toBe(past.body);
   await t.db.query(`update outbox_orders set expires_at = now() - interval '1 day'`);
   expect(await clean()).toEqual([1, 0]);
-  expect(await t.rows()).toEqual({ ...written(2), history: 4, events: 5 });
+  expect(await t.rows()).toEqual({ ...rowCounts(2), history: 4, events: 5 });
 });
 
-test("an order that ended after days in doubt is kept as long after that as any other", async () => {
-  await using t = await setup();
+test("an order that was unresolved for days is kept as long after its end as any other", async () => {
+  await using t = await createHarness();
   const { order } = await t.process();
   await order(bodyOf("late"));
   const id = await inDoubt(t, "late");
-  // As if all of it had happened a year ago.
+  // A year passes.
   await t.db.query(
     `update outbox_orders set created_at = created_at - interval '1 year', expires_at = expires_at - interval '1 year'`,
   );
@@ -260,8 +267,8 @@ test.each([
   "2026-02-30T00:00:00.000000Z 42",
   "2026-13-01T00:00:00.000000Z 42",
   "2026-01-01T00:00:00.000000Z 9223372036854775808",
-])("a cursor with an impossible time or id is refused with 400: %s", async (text) => {
-  await using t = await setup();
+])("a cursor with an impossible time or ID returns 400: %s", async (text) => {
+  await using t = await createHarness();
   const { get } = await t.process();
   for (const path of ["/v1/orders", "/v1/orders/unresolved"]) {
     const answer = await get(`${path}?cursor=${Buffer.from(text).toString("base64url")}`);

@@ -1,11 +1,11 @@
-/** Orders, by pages, one by one, and step by step: a reader's own, or those of all callers for who may see them. */
+/** Lists and details of orders: the caller's own, or those of all callers with the scope orders:read-all. */
 import { cursorOf, type HttpApp, NextCursor, PageQuery, ProblemView, page, requires } from "@todoke/http";
 import { Type } from "typebox";
 import type { Deps } from "../deps.ts";
 import { orderNotFound } from "../problems.ts";
 import { selectHistory } from "../store/history.ts";
 import { type Listed, type OrderRow, selectOrder, selectOrders, selectUnresolved } from "../store/orders.ts";
-import { readers, visibleTo } from "./rules.ts";
+import { readers, visibleTo } from "./access.ts";
 import { ListQuery, OrderView, RowId, StepView } from "./schemas.ts";
 
 const OneOrder = Type.Object({ id: RowId });
@@ -20,9 +20,9 @@ export function ordersRoutes(app: HttpApp, deps: Deps): void {
 
 /** "2026-01-31T09:30:00.000000Z 42" */
 const timeAndId = { parts: ["timeMicros", "bigint"] } as const;
-const placeText = (created_at: string, id: string) => `${created_at} ${id}`;
+const formatCursor = (at: string, id: string) => `${at} ${id}`;
 
-function placeOf(query: { readonly cursor?: string }): Listed | undefined {
+function parseCursor(query: { readonly cursor?: string }): Listed | undefined {
   const [created_at, id] = cursorOf(query, timeAndId) ?? [];
   return created_at === undefined || id === undefined ? undefined : { created_at, id };
 }
@@ -34,17 +34,19 @@ function listRoute(app: HttpApp, { authenticate, db }: Deps): void {
       ...requires(authenticate, readers),
       schema: {
         operationId: "listOrders",
-        summary: "Your orders, newest first; those of all callers with the scope orders:read-all",
+        summary: "List orders, newest first.",
+        description: "Returns your own orders; with the scope orders:read-all, those of all callers.",
+        tags: ["orders"],
         querystring: Type.Object({ ...ListQuery, ...PageQuery }),
         response: { 200: Page },
       },
     },
     async (request) => {
       const { query } = request;
-      const [after, caller] = [placeOf(query), visibleTo(request)];
+      const [after, caller] = [parseCursor(query), visibleTo(request)];
       const { rows, ...next } = await page(query, {
         read: (limit) => selectOrders(db, { ...query, caller, after, limit }),
-        name: (row: OrderRow) => placeText(row.created_at, row.id),
+        name: (row: OrderRow) => formatCursor(row.created_at, row.id),
       });
       return { orders: rows, ...next };
     },
@@ -58,17 +60,19 @@ function unresolvedRoute(app: HttpApp, { authenticate, db }: Deps): void {
       ...requires(authenticate, readers),
       schema: {
         operationId: "listUnresolvedOrders",
-        summary: "Orders of which it is not known whether the broker has them, the longest in doubt first",
+        summary: "List unresolved orders, oldest first.",
+        description: "Orders that were sent and that the broker has neither confirmed nor denied.",
+        tags: ["orders"],
         querystring: Type.Object(PageQuery),
         response: { 200: Page },
       },
     },
     async (request) => {
       const { query } = request;
-      const [after, caller] = [placeOf(query), visibleTo(request)];
+      const [after, caller] = [parseCursor(query), visibleTo(request)];
       const { rows, ...next } = await page(query, {
         read: (limit) => selectUnresolved(db, { caller, after, limit }),
-        name: (row: OrderRow) => placeText(row.in_doubt_since as string, row.id),
+        name: (row: OrderRow) => formatCursor(row.in_doubt_since as string, row.id),
       });
       return { orders: rows, ...next };
     },
@@ -82,7 +86,8 @@ function getRoute(app: HttpApp, { authenticate, db }: Deps): void {
       ...requires(authenticate, readers),
       schema: {
         operationId: "getOrder",
-        summary: "One order",
+        summary: "Get an order.",
+        tags: ["orders"],
         params: OneOrder,
         response: { 200: OrderView, 404: ProblemView },
       },
@@ -96,8 +101,8 @@ function getRoute(app: HttpApp, { authenticate, db }: Deps): void {
   );
 }
 
-/** The same of one that is another caller's: who may not see it does not learn that it exists. */
-const noOrder = (id: string) => `there is no order ${id}`;
+/** Also for an order of another caller: its existence is not revealed. */
+const noOrder = (id: string) => `There is no order ${id}.`;
 
 function historyRoute(app: HttpApp, { authenticate, db }: Deps): void {
   app.get(
@@ -106,7 +111,8 @@ function historyRoute(app: HttpApp, { authenticate, db }: Deps): void {
       ...requires(authenticate, readers),
       schema: {
         operationId: "listOrderHistory",
-        summary: "Every step that an order has taken, oldest first",
+        summary: "List the state transitions of an order, oldest first.",
+        tags: ["orders"],
         params: OneOrder,
         querystring: Type.Object(PageQuery),
         response: {

@@ -1,38 +1,38 @@
-/** What the routes take and answer. The schemas are the contract (seed 004). */
+/** The schemas of the routes. They are the contract (seed 004). */
 import { Type } from "typebox";
-import { scaleMax, wholeMax } from "../decimal.ts";
-import { orderStatuses, reasonCodes } from "../order.ts";
+import { scaleMax, wholeMax } from "../order/decimal.ts";
+import { orderStatuses, reasonCodes } from "../order/order-status.ts";
 import { tradingModes } from "../store/trading-state.ts";
 
-const oneOf = <const Words extends readonly string[]>(words: Words, options: object = {}) =>
-  Type.Unsafe<Words[number]>({ anyOf: words.map((word) => ({ type: "string", const: word })), ...options });
+const oneOf = <const Values extends readonly string[]>(values: Values, options: object = {}) =>
+  Type.Unsafe<Values[number]>({ anyOf: values.map((value) => ({ type: "string", const: value })), ...options });
 
 /** Visible ASCII. */
 export const IdempotencyKey = Type.String({
   minLength: 1,
   maxLength: 255,
   pattern: "^[\\x21-\\x7e]*$",
-  description: "The same as in the header Idempotency-Key.",
+  description: "The same key as in the header Idempotency-Key.",
 });
 const OrderId = Type.String({
   minLength: 1,
   maxLength: 64,
   pattern: "^[\\x21-\\x7e]*$",
-  description: "Your own name for the order; visible ASCII.",
+  description: "Your own ID of the order, in visible ASCII.",
   examples: ["o-1001"],
 });
 const UserId = Type.String({
   minLength: 1,
   maxLength: 128,
   description:
-    "The player for whom the order is placed. The player is notified of the order; without user_id, nobody is.",
+    "The player for whom the order is placed. The player is notified of the order; without it, no notification is sent.",
   examples: ["u_123"],
 });
 export const Instrument = Type.String({ minLength: 1, maxLength: 64, examples: ["BTC-USD"] });
 export const RowId = Type.String({ pattern: "^[1-9][0-9]{0,17}$", examples: ["42"] });
 const Status = oneOf(orderStatuses);
 
-/** More than 0, exact: a number that a double would change is refused, and can be sent as text. */
+/** Exact and more than 0. A number that a double would change is rejected; it can be sent as a string. */
 const Positive = (description: string) =>
   Type.Union(
     [
@@ -42,12 +42,12 @@ const Positive = (description: string) =>
         pattern: `^(?!0(?:\\.0+)?$)(?:0|[1-9][0-9]{0,${wholeMax - 1}})(?:\\.[0-9]{1,${scaleMax}})?$`,
       }),
     ],
-    { description: `${description} A JSON number, or its digits as a string.`, examples: [0.5, "0.5"] },
+    { description: `${description} A JSON number or a decimal in a string.`, examples: [0.5, "0.5"] },
   );
 
 const Time = Type.String({
   format: "date-time",
-  // Not the leap seconds and the distant years that the format also has and nobody can keep.
+  // The format also allows leap seconds and distant years, which PostgreSQL cannot store.
   pattern: "^2\\d{3}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:[0-5]\\d(\\.\\d{1,9})?(Z|[+-]\\d\\d:\\d\\d)$",
   examples: ["2026-01-31T09:30:00Z"],
 });
@@ -58,46 +58,46 @@ export const OrderBody = Type.Object({
   user_id: Type.Optional(UserId),
   instrument: Instrument,
   side: oneOf(["BUY", "SELL"] as const),
-  qty: Positive("How much."),
-  price: Type.Union([Type.Null(), Positive("At this price, or better.")], {
-    description: "null: at the market's.",
+  qty: Positive("The quantity."),
+  price: Type.Union([Type.Null(), Positive("The limit price.")], {
+    description: "The limit price; null for a market order.",
     examples: ["30000.5"],
   }),
-  time_in_force: Type.Optional(oneOf(["IOC", "FOK", "GTC"] as const, { description: "IOC, if not given." })),
+  time_in_force: Type.Optional(oneOf(["IOC", "FOK", "GTC"] as const, { description: "Default: IOC." })),
   tags: Type.Optional(Type.Array(Type.String({ minLength: 1, maxLength: 32 }), { maxItems: 8 })),
   requested_at: Time,
   risk_constraints: Type.Optional(
     Type.Object({
-      max_notional: Type.Optional(Positive("What qty times price may be at the most.")),
+      max_notional: Type.Optional(Positive("The limit of qty times price.")),
       max_slippage_bps: Type.Optional(
         Type.Integer({
           minimum: 0,
           maximum: 10_000,
           description:
-            "Of an order at the market's price: by how many basis points the price may be worse than the middle of the market. " +
-            "The broker rejects what it cannot fill within it. An order with a price is filled at that price or better.",
+            "For a market order: how many basis points the fill price may be worse than the mid price. The broker rejects an order " +
+            "that it cannot fill within this. A limit order is filled at its price or better.",
         }),
       ),
     }),
   ),
-  trace_id: Type.Optional(
-    Type.String({ minLength: 1, maxLength: 64, description: "Not part of the request's digest." }),
-  ),
+  trace_id: Type.Optional(Type.String({ minLength: 1, maxLength: 64, description: "Not part of the request digest." })),
 });
 
 const time = Type.String({ format: "date-time" });
 const Digest = Type.String({ pattern: "^sha256:[0-9a-f]{64}$" });
-const Result = Type.Record(Type.String(), Type.Unknown(), { description: "What the broker made of it." });
+const Result = Type.Record(Type.String(), Type.Unknown(), { description: "The broker's result." });
 
-/** The result so far. */
+/** The current result. */
 export const AcceptedView = Type.Object({
   order_id: OrderId,
   idempotency_key: IdempotencyKey,
   status: oneOf(["accepted", "succeeded", "failed"] as const),
   request_digest: Digest,
-  client_order_id: Type.String({ description: "What the broker knows it by." }),
+  client_order_id: Type.String({ description: "The order's ID at the broker." }),
   accepted_at: time,
-  unresolved: Type.Optional(Type.Literal(true, { description: "Whether the broker has it is not known." })),
+  unresolved: Type.Optional(
+    Type.Literal(true, { description: "The broker has neither confirmed nor denied the order." }),
+  ),
   reason_code: Type.Optional(oneOf(reasonCodes)),
   reason: Type.Optional(Type.String()),
   broker_order_id: Type.Optional(Type.String()),
@@ -144,7 +144,7 @@ export const StepView = Type.Object({
   code: orNull(Type.String()),
   detail: orNull(Type.String()),
   at: time,
-  by: Type.String({ description: "The caller, a person, or the worker that took the step." }),
+  by: Type.String({ description: "The caller, operator or worker that made the transition." }),
 });
 
 export const ListQuery = {
@@ -156,12 +156,12 @@ export const ListQuery = {
 };
 
 export const TradingStateBody = Type.Object({
-  mode: oneOf(tradingModes, { description: "halt: nothing goes to the broker; cancel-only: cancels do." }),
+  mode: oneOf(tradingModes, { description: "halt: nothing is sent to the broker. cancel-only: only cancels are." }),
   reason: Type.String({ minLength: 1, maxLength: 500 }),
 });
 
 export const TradingStateView = Type.Object({
-  scope: Type.String({ description: "*, or an instrument." }),
+  scope: Type.String({ description: "* for all instruments, or an instrument." }),
   mode: oneOf(tradingModes),
   reason: Type.String(),
   set_by: Type.String(),

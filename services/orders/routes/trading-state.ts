@@ -3,17 +3,23 @@ import { type HttpApp, ProblemView, requires } from "@todoke/http";
 import { Type } from "typebox";
 import type { Deps } from "../deps.ts";
 import { everything, selectTradingState } from "../store/trading-state.ts";
-import { mayLiftAnyHalt, readers, writers } from "./rules.ts";
+import { mayLiftAnyHalt, readers, writers } from "./access.ts";
 import { Instrument, TradingStateBody, TradingStateView } from "./schemas.ts";
 
-export function tradingStateRoutes(app: HttpApp, { authenticate, db, setTradingState }: Deps): void {
+export function tradingStateRoutes(
+  app: HttpApp,
+  { authenticate, db, setTradingState, setTradingStateOfInstrument }: Deps,
+): void {
   app.get(
     "/v1/orders/trading-state",
     {
       ...requires(authenticate, readers),
       schema: {
         operationId: "getTradingState",
-        summary: "What was set, over all (*) and per instrument; whatever is not listed is active",
+        summary: "Get the trading state.",
+        description:
+          "Lists what was set for all instruments (*) and for each. Instruments that are not listed are active.",
+        tags: ["trading state"],
         response: { 200: Type.Object({ states: Type.Array(TradingStateView) }) },
       },
     },
@@ -25,9 +31,11 @@ export function tradingStateRoutes(app: HttpApp, { authenticate, db, setTradingS
       ...requires(authenticate, writers),
       schema: {
         operationId: "setTradingState",
-        summary:
-          "Stops trading, or lets it go on; it holds from the next send on. What another caller has stopped goes on only with " +
-          "the scope orders:resume",
+        summary: "Stop or resume trading.",
+        description:
+          "Applies to all instruments from the next send on. Resuming trading that another caller has stopped requires the scope " +
+          "orders:resume. This operation is idempotent and takes no Idempotency-Key.",
+        tags: ["trading state"],
         body: TradingStateBody,
         response: { 200: TradingStateView, 403: ProblemView },
       },
@@ -44,14 +52,16 @@ export function tradingStateRoutes(app: HttpApp, { authenticate, db, setTradingS
       ...requires(authenticate, writers),
       schema: {
         operationId: "setTradingStateOfInstrument",
-        summary: "The same for one instrument; the stricter of both holds",
+        summary: "Stop or resume trading of one instrument.",
+        description: "The stricter of the instrument's state and that of all instruments applies.",
+        tags: ["trading state"],
         params: Type.Object({ instrument: Instrument }),
         body: TradingStateBody,
         response: { 200: TradingStateView, 403: ProblemView, 422: ProblemView },
       },
     },
     async (request) =>
-      setTradingState(
+      setTradingStateOfInstrument(
         { scope: request.params.instrument, ...request.body, set_by: request.caller },
         { mayLiftAny: mayLiftAnyHalt(request) },
       ),

@@ -1,7 +1,6 @@
 /**
- * The simulator's books: every request that it got and every order that it took, a line each, in the file before anything
- * is answered. Killed at any moment it comes back with all that it ever confirmed, and a reader of the file can count
- * what was taken twice.
+ * The simulator's order book: a file with a line for every request and every taken order, written before the reply. After a kill the
+ * simulator has everything that it confirmed, and a test can count orders that were taken twice.
  */
 import { closeSync, existsSync, openSync, readFileSync, writeSync } from "node:fs";
 import type { WireOrder } from "../brokers/http/protocol.ts";
@@ -14,14 +13,14 @@ export type Entry =
       readonly path: string;
       readonly nonce: string;
       readonly timestamp: number;
-      /** Why it was turned away, where it was. */
+      /** The code of a refused request. */
       readonly refused?: string;
     }
-  /** One for each time that it was taken: without dedupe, twice is two orders. */
+  /** One entry each time: without deduplication the same order can be taken twice. */
   | { readonly kind: "taken"; readonly at: number; readonly order: WireOrder }
   | { readonly kind: "cancelled"; readonly at: number; readonly clientOrderId: string };
 
-/** All whole lines of the file: one that a kill has cut off was never answered, and does not count. */
+/** All complete lines. A line that a kill has cut off was not replied to, and does not count. */
 export function readEntries(file: string): Entry[] {
   if (!existsSync(file)) return [];
   const lines = readFileSync(file, "utf8").split("\n");
@@ -31,47 +30,47 @@ export function readEntries(file: string): Entry[] {
 }
 
 export interface Book extends Disposable {
-  /** In the order in which they were taken. */
+  /** Oldest first. */
   readonly orders: readonly WireOrder[];
   find(clientOrderId: string): WireOrder | undefined;
   hasSeen(nonce: string): boolean;
-  note(request: Extract<Entry, { kind: "request" }>): void;
+  logRequest(request: Extract<Entry, { kind: "request" }>): void;
   take(order: WireOrder): void;
   cancel(clientOrderId: string): WireOrder | undefined;
 }
 
 export function openBook(file: string): Book {
   const orders: WireOrder[] = [];
-  const places = new Map<string, number>();
+  const indexes = new Map<string, number>();
   const nonces = new Set<string>();
   const entries = readEntries(file);
   const fd = openSync(file, "a");
-  writeSync(fd, "\n"); // Whatever a kill has cut off stays on a line of its own.
+  writeSync(fd, "\n"); // An incomplete last line stays on its own.
 
-  function keep(entry: Entry): void {
+  function apply(entry: Entry): void {
     if (entry.kind === "request" && entry.refused === undefined) nonces.add(entry.nonce);
     if (entry.kind === "taken") {
-      if (!places.has(entry.order.client_order_id)) places.set(entry.order.client_order_id, orders.length);
+      if (!indexes.has(entry.order.client_order_id)) indexes.set(entry.order.client_order_id, orders.length);
       orders.push(entry.order);
     }
     if (entry.kind === "cancelled") {
-      const place = places.get(entry.clientOrderId) as number;
-      orders[place] = { ...(orders[place] as WireOrder), status: "cancelled" };
+      const index = indexes.get(entry.clientOrderId) as number;
+      orders[index] = { ...(orders[index] as WireOrder), status: "cancelled" };
     }
   }
 
   function write(entry: Entry): void {
-    writeSync(fd, `${JSON.stringify(entry)}~\n`); // A line that ends so is whole.
-    keep(entry);
+    writeSync(fd, `${JSON.stringify(entry)}~\n`); // Marks the line as complete.
+    apply(entry);
   }
 
-  entries.forEach(keep);
-  const find = (clientOrderId: string) => orders[places.get(clientOrderId) ?? -1];
+  entries.forEach(apply);
+  const find = (clientOrderId: string) => orders[indexes.get(clientOrderId) ?? -1];
   return {
     orders,
     find,
     hasSeen: (nonce) => nonces.has(nonce),
-    note: write,
+    logRequest: write,
     take: (order) => write({ kind: "taken", at: Date.now(), order }),
     cancel(clientOrderId) {
       write({ kind: "cancelled", at: Date.now(), clientOrderId });

@@ -1,11 +1,10 @@
 /**
- * The broker simulator as a process of its own:
+ * The broker simulator as a process:
  *
  *   node services/orders/simulator/main.ts --file book.jsonl [--port 0] [--secret …] [--no-dedupe] [--window-ms 30000]
  *     [--slow-ms 1000] [--faults <seed>] [--clock-ahead-ms 0]
  *
- * It prints its address when it listens. With a seed, one order in three goes wrong, in ways and at moments that the same
- * seed repeats.
+ * Prints its address when it listens. With a seed, one order in three has a fault; the same seed repeats the same faults.
  */
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
@@ -27,11 +26,11 @@ const { values } = parseArgs({
   },
 });
 if (values.file === undefined) {
-  console.error("Say where its books are: --file book.jsonl");
+  console.error("--file is required: the file of the order book, such as book.jsonl.");
   process.exit(2);
 }
 
-// Rejections are left out: a broker that refuses an order for good has not failed.
+// Rejections are left out: they are not failures.
 const chances = new Map<Fault, number>(faults.filter((fault) => fault !== "reject").map((fault) => [fault, 1 / 27]));
 const server = simulator({
   book: openBook(values.file),

@@ -1,7 +1,6 @@
 /**
- * A broker to test against: checks signatures, timestamps and nonces as brokers/http/protocol.ts says it, keeps its books
- * in a file, and fails as it is told to. `PUT /faults` with a list of names says what goes wrong with the orders that
- * come next, one each; it alone needs no signature.
+ * A broker to test against. It checks signatures, timestamps and nonces (brokers/http/protocol.ts), keeps its order book in a file, and
+ * injects faults. `PUT /faults` with a list of names sets the faults of the next orders, one each; only it needs no signature.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -15,20 +14,20 @@ export interface SimulatorOptions {
   readonly dedupes: boolean;
   readonly windowMs: number;
   readonly plan: FaultPlan;
-  /** How long slow and late answers take. */
+  /** The delay of slow and late replies. */
   readonly slowMs: number;
-  /** Ahead of the machine's clock, to see whether that is noticed. */
+  /** How far its clock is ahead of the machine's. */
   readonly clockAheadMs?: number;
 }
 
-interface Answer {
+interface Response {
   readonly status: number;
-  readonly said: unknown;
+  readonly body: unknown;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** Undefined: the connection is cut without an answer. */
-type Reply = Answer | undefined;
+/** Undefined: the connection is cut without a reply. */
+type Reply = Response | undefined;
 
 const bodyMaxBytes = 64 * 1024;
 const pageMax = 100;
@@ -37,7 +36,7 @@ export function simulator(options: SimulatorOptions): Server {
   const { book, secret, dedupes, windowMs, plan, slowMs, clockAheadMs = 0 } = options;
   const now = () => Date.now() + clockAheadMs;
 
-  function refusal(request: IncomingMessage, body: string): Answer | undefined {
+  function refusal(request: IncomingMessage, body: string): Response | undefined {
     const { method = "", url: path = "", headers } = request;
     const timestamp = Number(headers[headerNames.timestamp]);
     const nonce = String(headers[headerNames.nonce]);
@@ -46,12 +45,12 @@ export function simulator(options: SimulatorOptions): Server {
       { method, path, timestamp, nonce, body },
       String(headers[headerNames.signature]),
     );
-    const refused = isSigned ? refusalOf(timestamp, nonce) : "BAD_SIGNATURE";
-    book.note({ kind: "request", at: now(), method, path, nonce, timestamp, ...(refused && { refused }) });
-    return refused === undefined ? undefined : { status: 401, said: { code: refused } };
+    const refused = isSigned ? refusalCode(timestamp, nonce) : "BAD_SIGNATURE";
+    book.logRequest({ kind: "request", at: now(), method, path, nonce, timestamp, ...(refused && { refused }) });
+    return refused === undefined ? undefined : { status: 401, body: { code: refused } };
   }
 
-  function refusalOf(timestamp: number, nonce: string): string | undefined {
+  function refusalCode(timestamp: number, nonce: string): string | undefined {
     if (isStale(timestamp)) return "STALE";
     return book.hasSeen(nonce) ? "NONCE_USED" : undefined;
   }
@@ -62,29 +61,29 @@ export function simulator(options: SimulatorOptions): Server {
     const sent = JSON.parse(body);
     const fault = plan.next();
     if (fault === "lost-before") return undefined;
-    if (fault === "error-before") return { status: 500, said: {} };
-    if (fault === "rate-limited") return { status: 429, said: { code: "NOT_TAKEN" }, headers: { "retry-after": "1" } };
-    if (fault === "busy") return { status: 503, said: { code: "NOT_TAKEN", why: "busy" } };
+    if (fault === "error-before") return { status: 500, body: {} };
+    if (fault === "rate-limited") return { status: 429, body: { code: "NOT_TAKEN" }, headers: { "retry-after": "1" } };
+    if (fault === "busy") return { status: 503, body: { code: "NOT_TAKEN", why: "busy" } };
     if (fault === "late") await sleep(slowMs, undefined, { ref: false });
-    if (isStale(timestamp)) return { status: 401, said: { code: "STALE" } };
+    if (isStale(timestamp)) return { status: 401, body: { code: "STALE" } };
     const before = dedupes ? book.find(sent.client_order_id) : undefined;
-    if (before) return { status: 409, said: { code: "ALREADY_PROCESSED" } };
-    const order = orderOf(sent, fault === "reject" ? "it was told to reject this one" : slippageRefusal(sent));
+    if (before) return { status: 409, body: { code: "ALREADY_PROCESSED" } };
+    const order = toWireOrder(sent, fault === "reject" ? "a fault rejects this order" : slippageError(sent));
     book.take(order);
-    return answerAfterTaking(order, fault);
+    return replyAfterTaking(order, fault);
   }
 
-  async function answerAfterTaking(order: WireOrder, fault: Fault | undefined): Promise<Reply> {
+  async function replyAfterTaking(order: WireOrder, fault: Fault | undefined): Promise<Reply> {
     if (fault === "lost-after") return undefined;
-    if (fault === "error-after") return { status: 500, said: {} };
-    if (fault === "already") return { status: 409, said: { code: "ALREADY_PROCESSED" } };
+    if (fault === "error-after") return { status: 500, body: {} };
+    if (fault === "already") return { status: 409, body: { code: "ALREADY_PROCESSED" } };
     if (fault === "slow") await sleep(slowMs, undefined, { ref: false });
     return order.status === "rejected"
-      ? { status: 422, said: { code: "REJECTED", why: order.why } }
-      : { status: 201, said: order };
+      ? { status: 422, body: { code: "REJECTED", why: order.why } }
+      : { status: 201, body: order };
   }
 
-  function orderOf(sent: Record<string, string>, rejectedFor: string | undefined): WireOrder {
+  function toWireOrder(sent: Record<string, string>, rejectedFor: string | undefined): WireOrder {
     const isRejected = rejectedFor !== undefined;
     const { client_order_id = "", instrument = "", side = "", qty = "0", price = null, time_in_force } = sent;
     const isOpen = price !== null && time_in_force === "GTC";
@@ -102,30 +101,30 @@ export function simulator(options: SimulatorOptions): Server {
     };
   }
 
-  function cancel(clientOrderId: string): Answer {
+  function cancel(clientOrderId: string): Response {
     const order = book.find(clientOrderId);
     if (!order) return notFound();
-    if (order.status === "cancelled") return { status: 200, said: order };
-    if (order.status !== "open") return { status: 409, said: { code: "TOO_LATE", why: `it is ${order.status}` } };
-    return { status: 200, said: book.cancel(clientOrderId) };
+    if (order.status === "cancelled") return { status: 200, body: order };
+    if (order.status !== "open") return { status: 409, body: { code: "TOO_LATE", why: `it is ${order.status}` } };
+    return { status: 200, body: book.cancel(clientOrderId) };
   }
 
-  const notFound = (): Answer => ({ status: 404, said: { code: "NOT_FOUND", at: now() } });
+  const notFound = (): Response => ({ status: 404, body: { code: "NOT_FOUND", at: now() } });
 
-  function list({ searchParams }: URL): Answer {
+  function list({ searchParams }: URL): Response {
     const since = Number(searchParams.get("since") ?? 0);
     const after = Number(searchParams.get("after") ?? 0);
     const page = book.orders.slice(after, after + pageMax);
     const next = page.length === pageMax ? String(after + pageMax) : null;
-    return { status: 200, said: { orders: page.filter((order) => Date.parse(order.taken_at) >= since), next } };
+    return { status: 200, body: { orders: page.filter((order) => Date.parse(order.taken_at) >= since), next } };
   }
 
   async function reply(request: IncomingMessage): Promise<Reply> {
-    const body = await bodyOf(request);
+    const body = await readBody(request);
     const url = new URL(request.url ?? "", "http://simulator");
     if (request.method === "PUT" && url.pathname === "/faults") {
       plan.queue(...(JSON.parse(body) as string[]).filter(isFault));
-      return { status: 200, said: {} };
+      return { status: 200, body: {} };
     }
     const refused = refusal(request, body);
     if (refused) return refused;
@@ -134,45 +133,45 @@ export function simulator(options: SimulatorOptions): Server {
     if (request.method === "DELETE") return cancel(clientOrderId);
     if (clientOrderId === "") return list(url);
     const order = book.find(clientOrderId);
-    return order ? { status: 200, said: order } : notFound();
+    return order ? { status: 200, body: order } : notFound();
   }
 
   const server = createServer((request, response) => {
     reply(request)
-      .then((answer) => tell(response, answer, new Date(now())))
+      .then((answer) => sendReply(response, answer, new Date(now())))
       .catch(() => request.destroy());
   });
-  // It hangs up only when it is told to: a connection that ends just as it is used again would be a fault that nobody asked for.
+  // Only faults close connections: a keep-alive timeout could close one just as it is used again.
   server.keepAliveTimeout = 0;
   return server;
 }
 
-// What it fills orders at the market's price at is so far from the middle of its market.
+// Market orders are filled this far from the mid price.
 const slippageBps = 5;
 
-const slippageRefusal = ({ max_slippage_bps: max }: { readonly max_slippage_bps?: unknown }): string | undefined =>
-  typeof max === "number" && max < slippageBps ? "the market is further away than max_slippage_bps" : undefined;
+const slippageError = ({ max_slippage_bps: max }: { readonly max_slippage_bps?: unknown }): string | undefined =>
+  typeof max === "number" && max < slippageBps ? "the slippage would exceed max_slippage_bps" : undefined;
 
-function tell(response: ServerResponse, answer: Reply, at: Date): void {
-  if (!answer) {
+function sendReply(response: ServerResponse, reply: Reply, at: Date): void {
+  if (!reply) {
     response.destroy();
     return;
   }
-  response.writeHead(answer.status, {
+  response.writeHead(reply.status, {
     "content-type": "application/json",
     date: at.toUTCString(),
-    ...answer.headers,
+    ...reply.headers,
   });
-  response.end(JSON.stringify(answer.said));
+  response.end(JSON.stringify(reply.body));
 }
 
-async function bodyOf(request: IncomingMessage): Promise<string> {
+async function readBody(request: IncomingMessage): Promise<string> {
   const chunks: Buffer[] = [];
   let bytes = 0;
   for await (const chunk of request) {
     chunks.push(chunk);
     bytes += chunk.length;
-    if (bytes > bodyMaxBytes) throw new Error("the body is too long");
+    if (bytes > bodyMaxBytes) throw new Error("the body is too large");
   }
   return Buffer.concat(chunks).toString("utf8");
 }

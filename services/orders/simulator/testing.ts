@@ -1,4 +1,4 @@
-/** Starts a simulator as a process of its own, for tests: it can be killed, started again, and its books read. */
+/** Runs a simulator process for tests: it can be killed and restarted, and its order book read. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -13,13 +13,13 @@ import { type Entry, readEntries } from "./book.ts";
 export interface SimulatorProcess extends AsyncDisposable {
   readonly url: URL;
   readonly secret: string;
-  /** What goes wrong with the orders that come next. */
+  /** Injects faults into the next orders, one each. */
   fault(...wanted: readonly Fault[]): Promise<void>;
   entries(): Entry[];
-  /** Each as often as it was taken; what was rejected is not among them. */
+  /** Without rejected orders; an order that was taken twice is listed twice. */
   taken(): WireOrder[];
   kill(): Promise<void>;
-  /** On the same port, with the same books. */
+  /** On the same port, with the same order book. */
   start(): Promise<void>;
 }
 
@@ -27,7 +27,7 @@ export async function startSimulator(...args: readonly string[]): Promise<Simula
   const folder = mkdtempSync(join(tmpdir(), "simulator-"));
   const file = join(folder, "book.jsonl");
   const secret = "a secret of the test";
-  // One that the system gives to nobody else while the simulator is down.
+  // A port that the system gives to no other process while the simulator is down.
   const port = await freePort();
   const url = new URL(`http://127.0.0.1:${port}`);
   let child: ChildProcess | undefined;
@@ -37,8 +37,8 @@ export async function startSimulator(...args: readonly string[]): Promise<Simula
     const own = ["--file", file, "--secret", secret, "--port", String(port)];
     child = spawn(process.execPath, [program, ...own, ...args], { stdio: ["ignore", "pipe", "inherit"] });
     const lines = createInterface({ input: child.stdout as NodeJS.ReadableStream });
-    const ended = once(child, "exit").then(([code]) => Promise.reject(new Error(`the simulator ended with ${code}`)));
-    ended.catch(() => undefined); // Later on, to end is what kill() asks of it.
+    const ended = once(child, "exit").then(([code]) => Promise.reject(new Error(`the simulator exited with ${code}`)));
+    ended.catch(() => undefined); // A later exit is by kill().
     await Promise.race([once(lines, "line"), ended]);
   }
 

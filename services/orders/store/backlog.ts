@@ -1,4 +1,4 @@
-/** What is left to do, read by the partial indexes that the work itself uses: what has ended costs nothing. */
+/** The backlog, read by the partial indexes that the workers use: ended orders cost nothing. */
 import type { Db } from "@todoke/kernel/db";
 import { ordersSql } from "./outbox-orders.ts";
 
@@ -7,25 +7,25 @@ export interface OrderBacklog {
   readonly sending: number;
   readonly failed: number;
   readonly unknown: number;
-  /** How long the order has been waiting that waits longest to be sent; 0 where none does. */
+  /** Age of the first order to be sent; 0 if there is none. */
   readonly oldestPendingMs: number;
   readonly oldestUnresolvedMs: number;
-  /** What our books and those of the broker in use did not agree on at the last look. */
+  /** Mismatches with the configured broker, found by the last reconciliation. */
   readonly mismatches: number;
-  /** How long ago they were last compared; where they never were, how long there have been orders. */
-  readonly comparedAgoMs: number;
+  /** Since the last reconciliation; if there was none, since the first order. */
+  readonly sinceReconciledMs: number;
 }
 
 const agoMs = (column: string) => `extract(epoch from clock_timestamp() - ${column}) * 1000`;
 
-export interface Brokers {
-  /** The one in use. */
+export interface BacklogQuery {
+  /** The configured broker. */
   readonly adapter: string;
-  /** All that there are: orders of one that is in use no more wait as well. */
+  /** All brokers: orders of one that was configured before count as well. */
   readonly adapters: readonly string[];
 }
 
-export async function selectBacklog(db: Db, { adapter, adapters }: Brokers): Promise<OrderBacklog> {
+export async function selectBacklog(db: Db, { adapter, adapters }: BacklogQuery): Promise<OrderBacklog> {
   const { rows } = await db.query<OrderBacklog>({
     name: "select order backlog",
     text: `select ${ordersSql.count("pending")} as pending, ${ordersSql.count("sending")} as sending,
@@ -39,7 +39,7 @@ export async function selectBacklog(db: Db, { adapter, adapters }: Brokers): Pro
                   coalesce((select mismatches from reconciliations where adapter = $1), 0)::int as mismatches,
                   coalesce(${agoMs(`coalesce((select last_ok_at from reconciliations where adapter = $1),
                                              (select created_at from outbox_orders order by created_at limit 1))`)},
-                           0)::float8 as "comparedAgoMs"`,
+                           0)::float8 as "sinceReconciledMs"`,
     values: [adapter, adapters],
   });
   return rows[0] as OrderBacklog;

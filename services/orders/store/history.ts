@@ -1,6 +1,6 @@
-/** Every step that an order has taken. Written by triggers of outbox_orders, and never changed. */
+/** Every state transition of an order. Triggers of outbox_orders write it, and it is never changed. */
 import { type Queryable, utcText } from "@todoke/kernel/db";
-import type { OrderStatus } from "../order.ts";
+import type { OrderStatus } from "../order/order-status.ts";
 
 export interface OrderStep {
   readonly place: number;
@@ -15,7 +15,7 @@ export interface OrderStep {
 
 export interface HistoryPage {
   readonly id: string;
-  /** Only if the order is this caller's. */
+  /** Only this caller's order. */
   readonly caller?: string | undefined;
   readonly after: number;
   readonly limit: number;

@@ -1,4 +1,4 @@
-/** outbox_orders as a claimed table: its columns and states, for workers and for statements about rows they may hold. */
+/** outbox_orders as a claimed table, for workers and for statements about rows that a worker may have claimed. */
 import { type ClaimedTable, tableSql } from "@todoke/kernel/claims";
 
 export const outboxOrdersTable = {

@@ -1,8 +1,8 @@
 import type { Db } from "@todoke/kernel/db";
 import { expect, test } from "vitest";
-import { setup } from "../testing.ts";
-import { text as acceptText } from "./accept-orders.ts";
-import { text as moveText } from "./move-order.ts";
+import { createHarness } from "../testing.ts";
+import { text as acceptOrdersSql } from "./accept-orders.ts";
+import { transitionOrderSql } from "./transition-order.ts";
 
 const filled = (n: number, from: number) => [
   `insert into outbox_orders (caller, idempotency_key, order_id, client_order_id, order_request_json, request_digest, adapter,
@@ -13,19 +13,19 @@ const filled = (n: number, from: number) => [
    select caller, idempotency_key, id, 'd', '', now() from outbox_orders on conflict do nothing`,
 ];
 
-/** The plan that a cached statement has, whatever its parameters turn out to be. */
+/** The plan of a cached statement, which does not depend on its parameters. */
 async function genericPlan(db: Db, sql: string): Promise<string> {
   const { rows } = await db.query(`explain (generic_plan) ${sql}`);
   return rows.map((row) => row["QUERY PLAN"]).join("\n");
 }
 
-test("orders are found by index probes on empty tables, on full ones and on stale statistics", async () => {
-  await using t = await setup();
-  // To fill a table takes as long as it takes.
+test("statements probe indexes on empty tables, on full ones and with stale statistics", async () => {
+  await using t = await createHarness();
+  // Filling a table may take longer than a service's statement.
   const filling = t.open({ statementTimeoutMs: 120_000, lockTimeoutMs: 120_000 });
   for (const state of ["", "analyze", ...filled(10_000, 1), "analyze", ...filled(10_000, 20_000)]) {
     await filling.query(state);
-    for (const sql of [acceptText, moveText]) {
+    for (const sql of [acceptOrdersSql, transitionOrderSql]) {
       const plan = await genericPlan(t.db, sql);
       expect(plan, `after "${state.trim().slice(0, 40)}"\n${plan}`).not.toMatch(
         /Seq Scan on (outbox_orders|idempo_ledger)/,

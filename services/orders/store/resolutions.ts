@@ -1,4 +1,4 @@
-/** What people said became of orders in doubt. Kept for ever. */
+/** How operators resolved unresolved orders. Never deleted. */
 import type { Tx } from "@todoke/kernel/db";
 
 export interface Resolution {

@@ -1,10 +1,7 @@
-/**
- * What is removed, and when: never an order of which it is not known what became of it, nor its ledger; and what has ended
- * not before it was kept for all of its time since the end.
- */
+/** What retention deletes, and when. An order that has not ended is never deleted, nor is its ledger row. */
 import type { RetentionPolicy } from "@todoke/kernel/retention";
 
-/** Also what hangs on them: history and cancel requests. */
+/** History and cancel requests are deleted with their order. */
 export const endedOrders: RetentionPolicy = {
   table: "outbox_orders",
   finished: "done_at is not null",

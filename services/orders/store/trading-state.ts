@@ -1,11 +1,11 @@
-/** The kill switch: what may be sent, over all and per instrument. Kept in the database, so that a restart changes nothing. */
+/** The kill switch, for all instruments and for each. It is stored, so that a restart changes nothing. */
 import { type Queryable, type Tx, utcText } from "@todoke/kernel/db";
 
-/** `halt`: nothing goes to the broker. `cancel-only`: cancels do. */
+/** `halt`: nothing is sent to the broker. `cancel-only`: only cancels are. */
 export const tradingModes = ["active", "halt", "cancel-only"] as const;
 export type TradingMode = (typeof tradingModes)[number];
 
-/** All instruments. */
+/** The scope of all instruments. */
 export const everything = "*";
 
 export interface TradingState {
@@ -17,27 +17,26 @@ export interface TradingState {
   readonly set_at: string;
 }
 
-const shown = `scope, mode, reason, set_by, ${utcText("set_at")} as set_at`;
+const stateColumns = `scope, mode, reason, set_by, ${utcText("set_at")} as set_at`;
 
-/** All that was ever set; whatever is not there is active. */
+/** Every scope that was ever set. A scope without a row is active. */
 export async function selectTradingState(db: Queryable): Promise<TradingState[]> {
   const { rows } = await db.query<TradingState>({
     name: "select trading state",
-    text: `select ${shown} from trading_state order by scope`,
+    text: `select ${stateColumns} from trading_state order by scope`,
   });
   return rows;
 }
 
 export type NewTradingState = Omit<TradingState, "set_at">;
 
-/** A state as it is set now, and whether it is the doing of one caller alone. */
 export interface LockedTradingState {
   readonly mode: TradingMode;
-  /** Another who has set it since it was last active; null: nobody else has. */
-  readonly othersSince: string | null;
+  /** Another caller who has set this scope since it was last active, if any. */
+  readonly setByOther: string | null;
 }
 
-/** Nobody else sets this scope until the transaction ends, also where nobody has before. */
+/** Locks the scope until the transaction ends, even if it has no row yet. */
 export async function lockTradingState(
   tx: Tx,
   { scope, set_by }: Pick<NewTradingState, "scope" | "set_by">,
@@ -52,13 +51,13 @@ export async function lockTradingState(
               where a.scope = $1 and a.set_by <> $2
                 and a.audit_id > coalesce((select max(l.audit_id) from trading_state_audit l
                                             where l.scope = $1 and l.to_mode = 'active'), 0)
-              order by a.audit_id desc limit 1) as "othersSince"`,
+              order by a.audit_id desc limit 1) as "setByOther"`,
     [scope, set_by],
   );
   return rows[0] as LockedTradingState;
 }
 
-/** Who set it and why is kept by the same statement. */
+/** The same statement records who set it and why. */
 export async function upsertTradingState(
   tx: Tx,
   { scope, mode, reason, set_by }: NewTradingState,
@@ -66,15 +65,15 @@ export async function upsertTradingState(
   const { rows } = await tx.query<TradingState>({
     name: "upsert trading state",
     text: `with before as materialized (select mode from trading_state where scope = $1 for update),
-                audited as (
+                insert_audit as (
                   insert into trading_state_audit (scope, from_mode, to_mode, reason, set_by)
                   values ($1, coalesce((select mode from before), 'active'), $2, $3, $4)
                 )
            insert into trading_state (scope, mode, reason, set_by)
-           select $1, $2, $3, $4 from (select count(*) from before) looked -- first of all
+           select $1, $2, $3, $4 from (select count(*) from before) locked -- reads the row before it is changed
            on conflict (scope) do update set mode = excluded.mode, reason = excluded.reason, set_by = excluded.set_by,
                                              set_at = now()
-           returning ${shown}`,
+           returning ${stateColumns}`,
     values: [scope, mode, reason, set_by],
   });
   return rows[0] as TradingState;

@@ -1,6 +1,6 @@
 /**
- * One request to a broker and its whole answer, with a bound on everything. What failed says whether a byte of the
- * request can have left: only before a connection was there is that certainly not so.
+ * One request to a broker and its whole reply, with a bound on everything. An error says whether a byte of the request can have
+ * been sent: only before there was a connection is that ruled out.
  */
 import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from "node:http";
 import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
@@ -13,26 +13,26 @@ export interface Exchange {
   readonly signal: AbortSignal;
 }
 
-export interface BrokerAnswer {
+export interface BrokerReply {
   readonly status: number;
   readonly headers: IncomingMessage["headers"];
   readonly body: string;
 }
 
-export class ExchangeFailed extends Error {
-  override readonly name = "ExchangeFailed";
-  /** Proof that the broker has nothing of it. */
-  readonly nothingLeft: boolean;
+export class ExchangeError extends Error {
+  override readonly name = "ExchangeError";
+  /** Proof that the broker received nothing. */
+  readonly nothingSent: boolean;
 
-  constructor(message: string, { cause, nothingLeft }: { readonly cause: unknown; readonly nothingLeft: boolean }) {
+  constructor(message: string, { cause, nothingSent }: { readonly cause: unknown; readonly nothingSent: boolean }) {
     super(message, { cause });
-    this.nothingLeft = nothingLeft;
+    this.nothingSent = nothingSent;
   }
 }
 
-const answerMaxBytes = 1024 * 1024;
+const replyMaxBytes = 1024 * 1024;
 
-/** Connections that are kept for the next request. */
+/** Keep-alive connections. */
 export function openConnections(protocol: string) {
   const options = { keepAlive: true, maxSockets: 64, maxFreeSockets: 8, scheduling: "lifo" } as const;
   return protocol === "https:" ? new HttpsAgent(options) : new HttpAgent(options);
@@ -40,9 +40,9 @@ export function openConnections(protocol: string) {
 
 export type Connections = ReturnType<typeof openConnections>;
 
-/** Rejects with ExchangeFailed, and nothing else. */
-export async function exchange(connections: Connections, wanted: Exchange): Promise<BrokerAnswer> {
-  const { url, method, headers, body, signal } = wanted;
+/** Rejects only with ExchangeError. */
+export async function exchange(connections: Connections, request: Exchange): Promise<BrokerReply> {
+  const { url, method, headers, body, signal } = request;
   let connected = false;
   try {
     signal.throwIfAborted();
@@ -55,23 +55,23 @@ export async function exchange(connections: Connections, wanted: Exchange): Prom
       headers: { ...headers, "content-length": Buffer.byteLength(body) },
     });
     request.on("socket", (socket) => {
-      // One that is kept from before takes bytes at once.
+      // A kept-alive socket accepts bytes at once.
       if (!socket.connecting) connected = true;
       else
         socket.once("connect", () => {
           connected = true;
         });
     });
-    const answer = answerTo(request);
+    const reply = readReply(request);
     request.end(body);
-    return await answer;
+    return await reply;
   } catch (cause) {
-    throw new ExchangeFailed(`${url.host} did not answer ${method}`, { cause, nothingLeft: !connected });
+    throw new ExchangeError(`no reply from ${url.host} to ${method}`, { cause, nothingSent: !connected });
   }
 }
 
-function answerTo(request: ReturnType<typeof httpRequest>): Promise<BrokerAnswer> {
-  const { promise, resolve, reject } = Promise.withResolvers<BrokerAnswer>();
+function readReply(request: ReturnType<typeof httpRequest>): Promise<BrokerReply> {
+  const { promise, resolve, reject } = Promise.withResolvers<BrokerReply>();
   request.on("error", reject);
   request.once("response", (response) => {
     const chunks: Buffer[] = [];
@@ -80,14 +80,14 @@ function answerTo(request: ReturnType<typeof httpRequest>): Promise<BrokerAnswer
     response.on("data", (chunk: Buffer) => {
       chunks.push(chunk);
       bytes += chunk.length;
-      if (bytes > answerMaxBytes) response.destroy(new Error(`the answer is longer than ${answerMaxBytes} bytes`));
+      if (bytes > replyMaxBytes) response.destroy(new Error(`the reply is longer than ${replyMaxBytes} bytes`));
     });
     response.once("end", () => {
-      if (!response.complete) reject(new Error("the answer ended before it was whole"));
+      if (!response.complete) reject(new Error("the reply ended early"));
       const { statusCode = 0, headers } = response;
       resolve({ status: statusCode, headers, body: Buffer.concat(chunks).toString("utf8") });
     });
-    response.once("close", () => reject(new Error("the connection was closed within the answer")));
+    response.once("close", () => reject(new Error("the connection was closed during the reply")));
   });
   return promise;
 }

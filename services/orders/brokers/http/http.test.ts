@@ -3,13 +3,13 @@ import { createServer } from "node:http";
 import { type AddressInfo, createServer as createTcpServer } from "node:net";
 import { describe, expect, test } from "vitest";
 import { startSimulator } from "../../simulator/testing.ts";
-import { anOrder, brokerConformance, type StageOptions } from "../conformance.ts";
+import { anOrder, brokerConformance, type HarnessOptions } from "../conformance.ts";
 import { openHttpBroker } from "./index.ts";
-import { headerNames, signatureOf } from "./protocol.ts";
+import { headerNames, sign } from "./protocol.ts";
 
 const windowMs = 30_000;
 
-interface Wanted extends StageOptions {
+interface Wanted extends HarnessOptions {
   readonly dedupes?: boolean;
   readonly args?: readonly string[];
 }
@@ -32,40 +32,40 @@ async function open({ dedupes = true, args = [], slowMs = 300 }: Wanted = {}) {
   };
 }
 
-describe("a broker that dedupes", () => brokerConformance(open));
+describe("a broker that deduplicates", () => brokerConformance(open));
 describe("a broker that does not", () =>
   brokerConformance((options) => open({ ...options, dedupes: false, args: ["--no-dedupe"] })));
 
 const patient = () => AbortSignal.timeout(60_000);
 
-test("a broker that nobody can connect to has taken nothing, and that is known", async () => {
-  await using stage = await open();
-  const options = () => ({ stampedAt: stage.broker.clock(), signal: patient() });
-  await stage.simulator.kill();
-  expect(await stage.broker.send(anOrder(), options())).toMatchObject({ kind: "not-taken", code: "BROKER_DOWN" });
-  await stage.simulator.start();
+test("an order is not taken by a broker that cannot be connected to", async () => {
+  await using harness = await open();
+  const options = () => ({ timestamp: harness.broker.clock(), signal: patient() });
+  await harness.simulator.kill();
+  expect(await harness.broker.send(anOrder(), options())).toMatchObject({ kind: "not-taken", code: "BROKER_DOWN" });
+  await harness.simulator.start();
   const order = anOrder();
-  expect(await stage.broker.send(order, options())).toMatchObject({ kind: "taken" });
-  await stage.simulator.kill();
-  // The connection of before was there: whether the request left is not known.
-  expect(await stage.broker.find(order.clientOrderId, { lastSentAt: new Date(), signal: patient() })).toMatchObject({
+  expect(await harness.broker.send(order, options())).toMatchObject({ kind: "taken" });
+  await harness.simulator.kill();
+  // The kept-alive connection may have carried the request.
+  expect(await harness.broker.find(order.clientOrderId, { lastSentAt: new Date(), signal: patient() })).toMatchObject({
     kind: "unknown",
   });
-  await stage.simulator.start();
-  expect(await stage.broker.find(order.clientOrderId, { lastSentAt: new Date(), signal: patient() })).toMatchObject({
+  await harness.simulator.start();
+  expect(await harness.broker.find(order.clientOrderId, { lastSentAt: new Date(), signal: patient() })).toMatchObject({
     kind: "taken",
   });
 });
 
-test("a connection that is cut after the bytes have left is unknown", async () => {
-  await using stage = new AsyncDisposableStack();
+test("the outcome is unknown if the connection is cut after the request was sent", async () => {
+  await using harness = new AsyncDisposableStack();
   const server = createTcpServer((socket) => socket.once("data", () => socket.destroy()));
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
-  stage.defer(() => void server.close());
+  harness.defer(() => void server.close());
   const url = new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
-  const broker = stage.use(openHttpBroker({ url, secret: "s", dedupes: true, windowMs, limitsSlippage: true }));
-  const outcome = await broker.send(anOrder(), { stampedAt: new Date(), signal: patient() });
+  const broker = harness.use(openHttpBroker({ url, secret: "s", dedupes: true, windowMs, limitsSlippage: true }));
+  const outcome = await broker.send(anOrder(), { timestamp: new Date(), signal: patient() });
   expect(outcome).toMatchObject({ kind: "unknown", code: "BROKER_TIMEOUT" });
 });
 
@@ -77,24 +77,24 @@ test.each([
   [502, '{"code":"NOT_TAKEN"}'],
   [503, "back in a minute"],
   [429, "slow down"],
-])("what is not said in the broker's own words proves nothing: %i %s", async (status, body) => {
-  await using stage = new AsyncDisposableStack();
+])("a reply outside the broker's protocol proves nothing: %i %s", async (status, body) => {
+  await using harness = new AsyncDisposableStack();
   const server = createServer((_, response) => response.writeHead(status).end(body));
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
-  stage.defer(() => void server.close());
+  harness.defer(() => void server.close());
   const url = new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
-  const broker = stage.use(openHttpBroker({ url, secret: "s", dedupes: true, windowMs, limitsSlippage: true }));
+  const broker = harness.use(openHttpBroker({ url, secret: "s", dedupes: true, windowMs, limitsSlippage: true }));
   const order = anOrder();
-  expect((await broker.send(order, { stampedAt: new Date(), signal: patient() })).kind).toBe("unknown");
+  expect((await broker.send(order, { timestamp: new Date(), signal: patient() })).kind).toBe("unknown");
   const longAgo = new Date(0);
   expect((await broker.find(order.clientOrderId, { lastSentAt: longAgo, signal: patient() })).kind).toBe("unknown");
   expect((await broker.cancel(order.clientOrderId, patient())).kind).toBe("unknown");
   await expect(Array.fromAsync(broker.list(longAgo, patient()))).rejects.toThrow();
 });
 
-test("an answer without end is cut off, and is unknown", async () => {
-  await using stage = new AsyncDisposableStack();
+test("an endless reply is cut off, and the outcome is unknown", async () => {
+  await using harness = new AsyncDisposableStack();
   const server = createServer((_, response) => {
     const more = () => {
       while (response.write("x".repeat(65_536)));
@@ -104,70 +104,70 @@ test("an answer without end is cut off, and is unknown", async () => {
   });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
-  stage.defer(() => void server.close());
+  harness.defer(() => void server.close());
   const url = new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
-  const broker = stage.use(openHttpBroker({ url, secret: "s", dedupes: true, windowMs, limitsSlippage: true }));
-  const outcome = await broker.send(anOrder(), { stampedAt: new Date(), signal: patient() });
-  expect(outcome).toMatchObject({ kind: "unknown", why: expect.stringContaining("longer than") });
+  const broker = harness.use(openHttpBroker({ url, secret: "s", dedupes: true, windowMs, limitsSlippage: true }));
+  const outcome = await broker.send(anOrder(), { timestamp: new Date(), signal: patient() });
+  expect(outcome).toMatchObject({ kind: "unknown", reason: expect.stringContaining("longer than") });
 });
 
-test("a broker that promises no window is never believed not to have an order", async () => {
-  await using stage = await open({ dedupes: false });
-  const { url, secret } = stage.simulator;
-  await using careless = openHttpBroker({ url, secret, dedupes: false, windowMs: 0, limitsSlippage: true });
+test("without a window, an order that is not found may still be taken", async () => {
+  await using harness = await open({ dedupes: false });
+  const { url, secret } = harness.simulator;
+  await using broker = openHttpBroker({ url, secret, dedupes: false, windowMs: 0, limitsSlippage: true });
   const longAgo = { lastSentAt: new Date(0), signal: patient() };
-  expect(await careless.find("tdk-nobody", longAgo)).toMatchObject({ kind: "unknown" });
+  expect(await broker.find("tdk-unknown", longAgo)).toMatchObject({ kind: "unknown" });
 });
 
-test("a broker that does not limit slippage is not even sent an order at the market's price that is to be limited", async () => {
-  await using stage = await open();
-  const { url, secret } = stage.simulator;
-  await using careless = openHttpBroker({ url, secret, dedupes: true, windowMs, limitsSlippage: false });
+test("a market order with max_slippage_bps is not sent to a broker that does not limit slippage", async () => {
+  await using harness = await open();
+  const { url, secret } = harness.simulator;
+  await using broker = openHttpBroker({ url, secret, dedupes: true, windowMs, limitsSlippage: false });
   const send = (more: Parameters<typeof anOrder>[0]) =>
-    careless.send(anOrder(more), { stampedAt: careless.clock(), signal: patient() });
+    broker.send(anOrder(more), { timestamp: broker.clock(), signal: patient() });
   expect(await send({ maxSlippageBps: 10_000 })).toMatchObject({
     kind: "rejected",
-    why: expect.stringMatching(/^not sent: /),
+    reason: expect.stringMatching(/^not sent: /),
   });
-  expect(stage.simulator.entries()).toEqual([]);
+  expect(harness.simulator.entries()).toEqual([]);
   expect(await send({ maxSlippageBps: 0, price: "100" })).toMatchObject({ kind: "taken" });
   expect(await send({})).toMatchObject({ kind: "taken" });
 });
 
-test("a broker's clock that is hours ahead is noticed at the first answer and allowed for", async () => {
+test("a broker's clock that is hours ahead is measured with the first reply", async () => {
   const aheadMs = 2 * 3_600_000;
-  await using stage = await open({ args: ["--clock-ahead-ms", String(aheadMs)] });
-  const { broker, drifts } = stage;
-  const send = () => broker.send(anOrder(), { stampedAt: broker.clock(), signal: patient() });
+  await using harness = await open({ args: ["--clock-ahead-ms", String(aheadMs)] });
+  const { broker, drifts } = harness;
+  const send = () => broker.send(anOrder(), { timestamp: broker.clock(), signal: patient() });
   expect(await send()).toMatchObject({ kind: "not-taken", code: "INTERNAL_ERROR" });
   expect(Math.abs((drifts[0] ?? 0) - aheadMs)).toBeLessThan(30_000);
   expect(await send()).toMatchObject({ kind: "taken" });
 });
 
-test("the signature is as it always was", () => {
+test("the signature does not change between versions", () => {
   const request = { method: "POST", path: "/orders", timestamp: 1_767_225_600_000, nonce: "n", body: '{"a":1}' };
-  expect(signatureOf("secret", request)).toMatchInlineSnapshot(
+  expect(sign("secret", request)).toMatchInlineSnapshot(
     `"f3e7fd2e5935f1a04d0b4a516b1630f38af43b1d2debf991b547e91a7c3345bd"`,
   );
 });
 
-test("the simulator refuses a forged request, and one that comes again", async () => {
-  await using stage = await open();
-  const { url, secret } = stage.simulator;
+test("the simulator refuses a forged request and a replayed one", async () => {
+  await using harness = await open();
+  const { url, secret } = harness.simulator;
   const call = async (key: string, nonce: string) => {
     const request = { method: "GET", path: "/orders/x", timestamp: Date.now(), nonce, body: "" };
     const headers = {
       [headerNames.timestamp]: String(request.timestamp),
       [headerNames.nonce]: nonce,
-      [headerNames.signature]: signatureOf(key, request),
+      [headerNames.signature]: sign(key, request),
     };
-    const answer = await fetch(new URL("/orders/x", url), { headers });
-    return [answer.status, ((await answer.json()) as { code: string }).code];
+    const response = await fetch(new URL("/orders/x", url), { headers });
+    return [response.status, ((await response.json()) as { code: string }).code];
   };
   expect(await call("another secret", "one")).toEqual([401, "BAD_SIGNATURE"]);
   expect(await call(secret, "one")).toEqual([404, "NOT_FOUND"]);
   expect(await call(secret, "one")).toEqual([401, "NONCE_USED"]);
-  await stage.simulator.kill();
-  await stage.simulator.start();
+  await harness.simulator.kill();
+  await harness.simulator.start();
   expect(await call(secret, "one")).toEqual([401, "NONCE_USED"]);
 });

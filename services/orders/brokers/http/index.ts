@@ -1,33 +1,40 @@
 /**
- * A broker behind HTTP: JSON, every request signed with a timestamp and a nonce (protocol.ts), the client order id as
- * Idempotency-Key. The broker's clock is measured from its Date header and allowed for, since its window counts by it.
+ * A broker over HTTP: JSON, every request signed with a timestamp and a nonce (protocol.ts), the client order ID as
+ * Idempotency-Key. The broker's window counts by its own clock, so its drift is measured and allowed for.
  */
 import { randomUUID } from "node:crypto";
 import { describeError } from "@todoke/kernel/worker";
 import type { Broker, BrokerResult, SendOutcome } from "../index.ts";
-import { neverOrNotYet, outcomeOfOrder, resultOf } from "../wire.ts";
-import { notFoundAt, orderIn, outcomeOfFailedSend, outcomeOfSend, saidIn, unread } from "./answers.ts";
-import { measureDrift } from "./drift.ts";
-import { type BrokerAnswer, exchange, openConnections } from "./exchange.ts";
-import { headerNames, signatureOf } from "./protocol.ts";
+import { notTakenOrNotYet, toOutcome, toResult } from "../outcomes.ts";
+import { measureDrift } from "./clock-drift.ts";
+import { type BrokerReply, exchange, openConnections } from "./exchange.ts";
+import { headerNames, sign } from "./protocol.ts";
+import {
+  describeReply,
+  failedSendOutcome,
+  parseBrokerReply,
+  parseNotFoundTime,
+  parseOrder,
+  toSendOutcome,
+} from "./replies.ts";
 
 export interface HttpBrokerOptions {
   readonly url: URL;
   readonly secret: string;
   readonly dedupes: boolean;
-  /** For so long after its timestamp the broker may take an order; 0 where it promises nothing. */
+  /** How long after its timestamp the broker may take an order; 0 if it guarantees no end. */
   readonly windowMs: number;
-  /** Whether it holds orders to their max_slippage_bps. */
+  /** Whether it holds market orders to their max_slippage_bps. */
   readonly limitsSlippage: boolean;
   readonly marginMs?: number;
-  /** Told after every answer: the broker's clock minus ours. */
+  /** Called after every reply with the broker's clock minus ours. */
   readonly onDrift?: (driftMs: number) => void;
 }
 
-/** Orders are refused for this when they come in; one that was taken in under other settings ends here, unsent. */
+/** Such orders are rejected when they are placed; this ends one that was accepted under other settings. */
 const slippageNotLimited: SendOutcome = {
   kind: "rejected",
-  why: "not sent: the broker does not hold orders to max_slippage_bps (ORDERS_BROKER_LIMITS_SLIPPAGE)",
+  reason: "not sent: the broker does not limit slippage (ORDERS_BROKER_LIMITS_SLIPPAGE)",
   evidence: "",
 };
 
@@ -35,7 +42,7 @@ interface Call {
   readonly method: string;
   readonly path: string;
   readonly signal: AbortSignal;
-  readonly stampedAt?: Date;
+  readonly timestamp?: Date;
   readonly body?: string;
   readonly headers?: Readonly<Record<string, string>>;
 }
@@ -46,11 +53,11 @@ export function openHttpBroker(options: HttpBrokerOptions): Broker {
   const base = url.pathname.replace(/\/$/, "");
   const drift = measureDrift(options.onDrift);
 
-  async function call({ method, path, signal, stampedAt, body = "", headers }: Call): Promise<BrokerAnswer> {
-    const timestamp = (stampedAt ?? drift.clock()).getTime();
+  async function call({ method, path, signal, timestamp: at, body = "", headers }: Call): Promise<BrokerReply> {
+    const timestamp = (at ?? drift.clock()).getTime();
     const signed = { method, path: base + path, timestamp, nonce: randomUUID(), body };
-    const beganAt = Date.now();
-    const answer = await exchange(connections, {
+    const startedAt = Date.now();
+    const reply = await exchange(connections, {
       url: new URL(base + path, url),
       method,
       body,
@@ -61,14 +68,14 @@ export function openHttpBroker(options: HttpBrokerOptions): Broker {
         ...headers,
         [headerNames.timestamp]: String(timestamp),
         [headerNames.nonce]: signed.nonce,
-        [headerNames.signature]: signatureOf(secret, signed),
+        [headerNames.signature]: sign(secret, signed),
       },
     });
-    drift.heard(answer.headers.date, { beganAt, endedAt: Date.now() });
-    return answer;
+    drift.observe(reply.headers.date, { startedAt, endedAt: Date.now() });
+    return reply;
   }
 
-  const pathOf = (clientOrderId: string) => `/orders/${encodeURIComponent(clientOrderId)}`;
+  const orderPath = (clientOrderId: string) => `/orders/${encodeURIComponent(clientOrderId)}`;
 
   return {
     name: "http",
@@ -76,7 +83,7 @@ export function openHttpBroker(options: HttpBrokerOptions): Broker {
     windowMs: windowMs > 0 ? windowMs + marginMs : 0,
     clock: drift.clock,
 
-    async send(order, { stampedAt, signal }) {
+    async send(order, { timestamp, signal }) {
       const { clientOrderId, timeInForce, maxSlippageBps, ...rest } = order;
       const isLimited = maxSlippageBps !== null && order.price === null;
       if (isLimited && !limitsSlippage) return slippageNotLimited;
@@ -84,59 +91,56 @@ export function openHttpBroker(options: HttpBrokerOptions): Broker {
       const body = JSON.stringify({ client_order_id: clientOrderId, time_in_force: timeInForce, ...rest, ...limit });
       const headers = { "idempotency-key": clientOrderId };
       try {
-        const answer = await call({ method: "POST", path: "/orders", body, headers, stampedAt, signal });
-        return outcomeOfSend(answer, clientOrderId);
+        const reply = await call({ method: "POST", path: "/orders", body, headers, timestamp, signal });
+        return toSendOutcome(reply, clientOrderId);
       } catch (error) {
-        return outcomeOfFailedSend(error);
+        return failedSendOutcome(error);
       }
     },
 
     async find(clientOrderId, { lastSentAt, signal }) {
       try {
-        const answer = await call({ method: "GET", path: pathOf(clientOrderId), signal });
-        const order = answer.status === 200 ? orderIn(saidIn(answer), clientOrderId) : undefined;
-        if (order) return outcomeOfOrder(order, answer.body);
-        const at = notFoundAt(answer);
-        if (!at) return { kind: "unknown", why: unread(answer) };
-        if (windowMs > 0) return neverOrNotYet(at, { lastSentAt, windowMs, marginMs });
+        const reply = await call({ method: "GET", path: orderPath(clientOrderId), signal });
+        const order = reply.status === 200 ? parseOrder(parseBrokerReply(reply), clientOrderId) : undefined;
+        if (order) return toOutcome(order, reply.body);
+        const at = parseNotFoundTime(reply);
+        if (!at) return { kind: "unknown", reason: describeReply(reply) };
+        if (windowMs > 0) return notTakenOrNotYet(at, { lastSentAt, windowMs, marginMs });
         return dedupes
-          ? { kind: "not-yet" }
-          : { kind: "unknown", why: "the broker has not got it, and does not promise that it never will" };
+          ? { kind: "not-taken-yet" }
+          : { kind: "unknown", reason: "the broker does not have the order, but may still take it" };
       } catch (error) {
-        return { kind: "unknown", why: describeError(error) };
+        return { kind: "unknown", reason: describeError(error) };
       }
     },
 
     async cancel(clientOrderId, signal) {
       try {
-        const answer = await call({ method: "DELETE", path: pathOf(clientOrderId), signal });
-        const said = saidIn(answer);
-        if (answer.status === 200 && orderIn(said, clientOrderId)?.status === "cancelled") {
-          return { kind: "cancelled", why: "the broker has cancelled it" };
-        }
-        if (answer.status === 409 && said?.code === "TOO_LATE") return { kind: "too-late", why: String(said.why) };
-        if (notFoundAt(answer) !== undefined) {
-          return { kind: "not-found", why: "the broker does not know it" };
-        }
-        return { kind: "unknown", why: unread(answer) };
+        const reply = await call({ method: "DELETE", path: orderPath(clientOrderId), signal });
+        const body = parseBrokerReply(reply);
+        if (reply.status === 200 && parseOrder(body, clientOrderId)?.status === "cancelled")
+          return { kind: "cancelled", reason: "the broker has cancelled it" };
+        if (reply.status === 409 && body?.code === "TOO_LATE") return { kind: "too-late", reason: String(body.why) };
+        if (parseNotFoundTime(reply)) return { kind: "not-found", reason: "the broker does not have the order" };
+        return { kind: "unknown", reason: describeReply(reply) };
       } catch (error) {
-        return { kind: "unknown", why: describeError(error) };
+        return { kind: "unknown", reason: describeError(error) };
       }
     },
 
     async *list(since, signal): AsyncIterable<BrokerResult> {
       for (let after: string | undefined; ; ) {
         const query = new URLSearchParams({ since: String(since.getTime()), ...(after !== undefined && { after }) });
-        const answer = await call({ method: "GET", path: `/orders?${query}`, signal });
-        const said = saidIn(answer);
-        if (answer.status !== 200 || !Array.isArray(said?.orders)) throw new Error(unread(answer));
-        for (const each of said.orders) {
-          const order = orderIn(each);
-          if (!order) throw new Error("an order in the broker's list cannot be read");
-          if (order.status !== "rejected") yield resultOf(order, order.status);
+        const reply = await call({ method: "GET", path: `/orders?${query}`, signal });
+        const body = parseBrokerReply(reply);
+        if (reply.status !== 200 || !Array.isArray(body?.orders)) throw new Error(describeReply(reply));
+        for (const each of body.orders) {
+          const order = parseOrder(each);
+          if (!order) throw new Error("an order in the broker's list cannot be parsed");
+          if (order.status !== "rejected") yield toResult(order, order.status);
         }
-        if (typeof said.next !== "string" || said.next === after) return;
-        after = said.next;
+        if (typeof body.next !== "string" || body.next === after) return;
+        after = body.next;
       }
     },
 

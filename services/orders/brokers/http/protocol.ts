@@ -1,24 +1,24 @@
 /**
- * The words that the http adapter and a broker exchange, and how a request is signed.
+ * The protocol between the http adapter and a broker.
  *
  * HMAC-SHA256 over method, path, timestamp (ms since 1970, by the broker's clock), nonce and body, each on its own line.
- * A broker refuses a signature that is wrong (401 BAD_SIGNATURE), a timestamp that is further away than its window at the
- * moment at which it would take the order (401 STALE), and a nonce that it has seen (401 NONCE_USED).
+ * The broker refuses a wrong signature (401 BAD_SIGNATURE), a timestamp outside its window when it would take the order (401
+ * STALE), and a used nonce (401 NONCE_USED).
  *
  *   POST   /orders                    201 the order; 409 ALREADY_PROCESSED; 422 REJECTED; 429 and 503 NOT_TAKEN
  *   GET    /orders/<client_order_id>  200 the order; 404 NOT_FOUND, with `at`, the broker's time
- *   DELETE /orders/<client_order_id>  200 the order, cancelled, also if it was before; 409 TOO_LATE; 404 NOT_FOUND
+ *   DELETE /orders/<client_order_id>  200 the cancelled order, also if it was cancelled before; 409 TOO_LATE; 404 NOT_FOUND
  *   GET    /orders?since=…&after=…    200 {orders, next}
  *
- * The body of POST is {client_order_id, instrument, side, qty, price, time_in_force}, with max_slippage_bps where an order at
- * the market's price (price null) has one: a broker for which ORDERS_BROKER_LIMITS_SLIPPAGE is set answers 422 REJECTED
- * rather than fill it at a price that is worse than the middle of its market by more than so many basis points.
+ * The body of POST is {client_order_id, instrument, side, qty, price, time_in_force}, and max_slippage_bps for a
+ * market order (price null) that has one. A broker for which ORDERS_BROKER_LIMITS_SLIPPAGE is set returns 422 REJECTED if the fill
+ * price would be worse than its mid price by more basis points than that.
  */
 import { createHmac, timingSafeEqual } from "node:crypto";
 
 export interface SignedRequest {
   readonly method: string;
-  /** With its query. */
+  /** With the query. */
   readonly path: string;
   readonly timestamp: number;
   readonly nonce: string;
@@ -27,16 +27,16 @@ export interface SignedRequest {
 
 export const headerNames = { timestamp: "x-timestamp", nonce: "x-nonce", signature: "x-signature" } as const;
 
-export function signatureOf(secret: string, { method, path, timestamp, nonce, body }: SignedRequest): string {
+export function sign(secret: string, { method, path, timestamp, nonce, body }: SignedRequest): string {
   return createHmac("sha256", secret).update([method, path, timestamp, nonce, body].join("\n")).digest("hex");
 }
 
 export function isSignedBy(secret: string, request: SignedRequest, signature: string): boolean {
-  const [given, right] = [Buffer.from(signature), Buffer.from(signatureOf(secret, request))];
-  return given.length === right.length && timingSafeEqual(given, right);
+  const [actual, expected] = [Buffer.from(signature), Buffer.from(sign(secret, request))];
+  return actual.length === expected.length && timingSafeEqual(actual, expected);
 }
 
-/** An order as it stands in a broker's answer. */
+/** An order in a broker's reply. */
 export interface WireOrder {
   readonly client_order_id: string;
   readonly broker_order_id: string;
@@ -48,6 +48,6 @@ export interface WireOrder {
   readonly status: "filled" | "open" | "expired" | "cancelled" | "rejected";
   /** RFC 3339. */
   readonly taken_at: string;
-  /** Why it was rejected. */
+  /** The reason of a rejection. */
   readonly why?: string;
 }

@@ -1,31 +1,31 @@
 /**
- * A broker on paper: takes orders into a schema of its own, fills them at a simple price, and can fail in every way that
- * a real one can. It shares a server with the service and nothing else: no table, no transaction, only this port.
+ * The paper broker: takes orders into a schema of its own, fills them at a simple price, and can fail in every way that a real
+ * broker can. It shares a database server with the service, but no table and no transaction.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Db, migrate } from "@todoke/kernel/db";
 import { describeError } from "@todoke/kernel/worker";
 import { type Fault, type FaultPlan, faultPlan } from "../faults.ts";
 import type { Broker, BrokerResult, SendOutcome } from "../index.ts";
-import { neverOrNotYet, outcomeOfOrder, resultOf } from "../wire.ts";
-import { cancelOrder, enterOrder, findOrder, listOrders } from "./store.ts";
+import { notTakenOrNotYet, toOutcome, toResult } from "../outcomes.ts";
+import { cancelOrder, findOrder, insertOrder, listOrders, selectClock } from "./store.ts";
 
 export interface PaperBrokerOptions {
   readonly db: Db;
-  /** What goes wrong, and how often. */
+  /** Chances of faults. */
   readonly faults?: ReadonlyMap<Fault, number>;
-  /** Instead of `faults`: what goes wrong, order by order. */
+  /** Instead of `faults`: the fault of each order. */
   readonly plan?: FaultPlan;
   readonly windowMs?: number;
-  /** A statement that began within the window has ended by then: the pool gives none more than 12 s. */
+  /** Longer than a statement can run after its window check: the pool cancels statements after 12 s. */
   readonly marginMs?: number;
-  /** How long a slow or late answer takes. */
+  /** The delay of slow and late replies. */
   readonly slowMs?: number;
 }
 
 const pageMax = 500;
 
-/** Makes its schema where there is none. */
+/** Creates its schema if there is none. */
 export async function openPaperBroker(options: PaperBrokerOptions): Promise<Broker> {
   const { db, plan = faultPlan(options.faults, Date.now()), windowMs = 30_000 } = options;
   const { marginMs = 12_000, slowMs = 15_000 } = options;
@@ -33,31 +33,29 @@ export async function openPaperBroker(options: PaperBrokerOptions): Promise<Brok
     schema: "paper_broker",
     sets: [{ name: "paper_broker", dir: new URL("./migrations/", import.meta.url) }],
   });
-  const { rows } = await db.query<{ at: Date }>("select clock_timestamp() as at");
-  const driftMs = (rows[0] as { at: Date }).at.getTime() - Date.now();
+  const driftMs = (await selectClock(db)).getTime() - Date.now();
 
-  const send: Broker["send"] = async (order, { stampedAt, signal }) => {
+  const send: Broker["send"] = async (order, { timestamp, signal }) => {
     const fault = plan.next();
-    const refusal = refusalOf(fault);
+    const refusal = refusalFault(fault);
     if (refusal) return refusal;
-    if (fault === "late" && !(await waited(slowMs, signal))) {
-      // Nobody waits any more, and it is taken all the same, if the window still lets it.
-      void enterOrder(db, { order, stampedAt, windowMs, reject: false }).catch(() => {});
-      return noAnswer;
+    const request = { order, timestamp, windowMs, reject: fault === "reject" };
+    if (fault === "late" && !(await sleepUnlessAborted(slowMs, signal))) {
+      // The caller has stopped waiting; the order is still taken, if its window allows.
+      void insertOrder(db, request).catch(() => {});
+      return noReply;
     }
-    const entry = { order, stampedAt, windowMs, reject: fault === "reject" };
     try {
-      const { isNew, order: entered } = await enterOrder(db, entry);
-      if (!entered) {
-        return { kind: "not-taken", code: "INTERNAL_ERROR", why: "the timestamp is not within the broker's window" };
-      }
-      if (fault === "slow") await waited(slowMs, signal);
-      if (fault === "lost-after" || signal.aborted) return noAnswer;
-      if (fault === "error-after") return { kind: "unknown", code: "BROKER_DOWN", why: "the broker answered 500" };
-      if (!isNew || fault === "already") return { kind: "already", why: "the broker has this order already" };
-      return outcomeOfOrder(entered, JSON.stringify(entered));
+      const { isNew, order: stored } = await insertOrder(db, request);
+      if (!stored)
+        return { kind: "not-taken", code: "INTERNAL_ERROR", reason: "the timestamp is not within the broker's window" };
+      if (fault === "slow") await sleepUnlessAborted(slowMs, signal);
+      if (fault === "lost-after" || signal.aborted) return noReply;
+      if (fault === "error-after") return serverError;
+      if (!isNew || fault === "already") return { kind: "already-taken", reason: "the broker already has this order" };
+      return toOutcome(stored, JSON.stringify(stored));
     } catch (error) {
-      return { kind: "unknown", code: "BROKER_DOWN", why: describeError(error) };
+      return { kind: "unknown", code: "BROKER_DOWN", reason: describeError(error) };
     }
   };
 
@@ -72,23 +70,23 @@ export async function openPaperBroker(options: PaperBrokerOptions): Promise<Brok
       try {
         const { at, order } = await findOrder(db, clientOrderId);
         return order
-          ? outcomeOfOrder(order, JSON.stringify(order))
-          : neverOrNotYet(at, { lastSentAt, windowMs, marginMs });
+          ? toOutcome(order, JSON.stringify(order))
+          : notTakenOrNotYet(at, { lastSentAt, windowMs, marginMs });
       } catch (error) {
-        return { kind: "unknown", why: describeError(error) };
+        return { kind: "unknown", reason: describeError(error) };
       }
     },
 
     async cancel(clientOrderId) {
       try {
-        if (await cancelOrder(db, clientOrderId)) return { kind: "cancelled", why: "it was open" };
+        if (await cancelOrder(db, clientOrderId)) return { kind: "cancelled", reason: "it was open" };
         const { order } = await findOrder(db, clientOrderId);
-        if (!order) return { kind: "not-found", why: "the broker does not know it" };
+        if (!order) return { kind: "not-found", reason: "the broker does not have the order" };
         return order.status === "cancelled"
-          ? { kind: "cancelled", why: "it was cancelled before" }
-          : { kind: "too-late", why: `it is ${order.status}` };
+          ? { kind: "cancelled", reason: "it was cancelled before" }
+          : { kind: "too-late", reason: `it is ${order.status}` };
       } catch (error) {
-        return { kind: "unknown", why: describeError(error) };
+        return { kind: "unknown", reason: describeError(error) };
       }
     },
 
@@ -98,7 +96,7 @@ export async function openPaperBroker(options: PaperBrokerOptions): Promise<Brok
         const page = await listOrders(db, { since, after, limit: pageMax });
         for (const { position, ...order } of page) {
           after = position;
-          if (order.status !== "rejected") yield resultOf(order, order.status);
+          if (order.status !== "rejected") yield toResult(order, order.status);
         }
         if (page.length < pageMax) return;
       }
@@ -108,24 +106,25 @@ export async function openPaperBroker(options: PaperBrokerOptions): Promise<Brok
   };
 }
 
-const noAnswer: SendOutcome = { kind: "unknown", code: "BROKER_TIMEOUT", why: "the broker did not answer" };
+const noReply: SendOutcome = { kind: "unknown", code: "BROKER_TIMEOUT", reason: "the broker did not reply" };
+const serverError: SendOutcome = { kind: "unknown", code: "BROKER_DOWN", reason: "the broker returned 500" };
 
-/** Faults that leave nothing in the books. */
-function refusalOf(fault: Fault | undefined): SendOutcome | undefined {
+/** The outcome of faults that store no order. */
+function refusalFault(fault: Fault | undefined): SendOutcome | undefined {
   switch (fault) {
     case "lost-before":
-      return noAnswer;
+      return noReply;
     case "error-before":
-      return { kind: "unknown", code: "BROKER_DOWN", why: "the broker answered 500" };
+      return serverError;
     case "rate-limited":
-      return { kind: "not-taken", code: "BROKER_RATE_LIMITED", why: "too many orders", retryAfterMs: 1_000 };
+      return { kind: "not-taken", code: "BROKER_RATE_LIMITED", reason: "too many orders", retryAfterMs: 1_000 };
     case "busy":
-      return { kind: "not-taken", code: "BROKER_DOWN", why: "the broker is busy and has taken nothing" };
+      return { kind: "not-taken", code: "BROKER_DOWN", reason: "the broker is busy and has not taken the order" };
     default:
       return undefined;
   }
 }
 
-/** False where it was called off. */
-const waited = (ms: number, signal: AbortSignal): Promise<boolean> =>
+/** Returns false if it was aborted. */
+const sleepUnlessAborted = (ms: number, signal: AbortSignal): Promise<boolean> =>
   sleep(ms, true, { signal, ref: false }).catch(() => false);

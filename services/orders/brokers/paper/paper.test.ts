@@ -1,10 +1,10 @@
 import { testDatabase } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
-import { anOrder, brokerConformance, type StageOptions } from "../conformance.ts";
+import { anOrder, brokerConformance, type HarnessOptions } from "../conformance.ts";
 import { type Fault, faultPlan } from "../faults.ts";
 import { openPaperBroker } from "./index.ts";
 
-async function open({ slowMs = 300 }: StageOptions = {}) {
+async function open({ slowMs = 300 }: HarnessOptions = {}) {
   const t = await testDatabase();
   const plan = faultPlan();
   const broker = await openPaperBroker({ db: t.db, plan, slowMs });
@@ -19,11 +19,11 @@ async function open({ slowMs = 300 }: StageOptions = {}) {
 
 brokerConformance(open);
 
-test("a market order is filled at the market; a limit that the market does not meet waits or expires", async () => {
-  await using stage = await open();
-  const { broker } = stage;
+test("a market order is filled; a limit order that the market does not meet stays open or expires", async () => {
+  await using harness = await open();
+  const { broker } = harness;
   const sent = async (more: Parameters<typeof anOrder>[0]) => {
-    const options = { stampedAt: broker.clock(), signal: AbortSignal.timeout(60_000) };
+    const options = { timestamp: broker.clock(), signal: AbortSignal.timeout(60_000) };
     const outcome = await broker.send(anOrder(more), options);
     return outcome.kind === "taken" ? outcome.result : outcome;
   };
@@ -36,7 +36,7 @@ test("a market order is filled at the market; a limit that the market does not m
   expect(await sent({ price: "0.01", side: "SELL" })).toMatchObject({ status: "filled", price: sold.price });
 });
 
-test("the same seed makes the same faults, at the chances that were asked for", () => {
+test("the same seed gives the same faults, at the given chances", () => {
   const chances = new Map([["busy", 0.2] as const, ["lost-after", 0.3] as const]);
   const draw = (seed: number) => Array.from({ length: 2_000 }, () => plans[seed]?.next());
   const plans = [faultPlan(chances, 7), faultPlan(chances, 7), faultPlan(chances, 8)];

@@ -1,6 +1,5 @@
-/** All the SQL of the broker on paper: its books, and its simple idea of a price. */
-import type { Db } from "@todoke/kernel/db";
-import { utcText } from "@todoke/kernel/db";
+/** The SQL of the paper broker: its orders and its simple prices. */
+import { type Db, utcText } from "@todoke/kernel/db";
 import type { WireOrder } from "../http/protocol.ts";
 import type { BrokerOrder } from "../index.ts";
 
@@ -9,31 +8,36 @@ const columns = (o: string) => `
   ${o}.filled_qty::text as filled_qty, ${o}.price::text as price, ${o}.status, ${o}.why,
   ${utcText(`${o}.taken_at`)} as taken_at`;
 
-/** Every instrument has one price, from 100 to 999, that never moves; whoever buys pays 5 basis points more, who sells gets 5 less. */
-const middlePrice = (o: string) => `(100 + abs(hashtext(${o}.instrument)::bigint) % 900)`;
-const marketPrice = (o: string) => `${middlePrice(o)} * case ${o}.side when 'BUY' then 1.0005 else 0.9995 end`;
+/** Every instrument has a constant mid price from 100 to 999. Buyers pay 5 basis points more, sellers get 5 less. */
+const midPrice = (o: string) => `(100 + abs(hashtext(${o}.instrument)::bigint) % 900)`;
+const marketPrice = (o: string) => `${midPrice(o)} * case ${o}.side when 'BUY' then 1.0005 else 0.9995 end`;
 
-export interface Entry {
+export async function selectClock(db: Db): Promise<Date> {
+  const { rows } = await db.query<{ at: Date }>("select clock_timestamp() as at");
+  return (rows[0] as { at: Date }).at;
+}
+
+export interface NewOrder {
   readonly order: BrokerOrder;
-  readonly stampedAt: Date;
+  readonly timestamp: Date;
   readonly windowMs: number;
   readonly reject: boolean;
 }
 
-/** `isNew` is false where it was there before; both are undefined where the timestamp was not within the window. */
-export interface Entered {
+/** `isNew` is false if the order existed; both are undefined if the timestamp is outside the window. */
+export interface InsertResult {
   readonly isNew: boolean | undefined;
   readonly order: WireOrder | undefined;
 }
 
-/** The window is looked at in the statement that takes the order: what comes later is never taken. */
-const enterSql = `
+/** The statement that takes the order checks the window, so a later request is never taken. */
+const insertSql = `
 with sent as (
   select $1::text as client_order_id, $2::text as instrument, $3::text as side, $4::numeric as qty, $5::numeric as price,
          $6::text as time_in_force
 ),
 priced as (
-  select s.*, ${marketPrice("s")} as market, abs(${marketPrice("s")} - ${middlePrice("s")}) * 10000 / ${middlePrice("s")} as slippage_bps
+  select s.*, ${marketPrice("s")} as market, abs(${marketPrice("s")} - ${midPrice("s")}) * 10000 / ${midPrice("s")} as slippage_bps
     from sent s
 ),
 filled as (
@@ -42,39 +46,39 @@ filled as (
                    when p.time_in_force = 'GTC' then 'open' else 'expired' end as status
     from priced p
 ),
-entered as (
+inserted as (
   insert into paper_broker.orders (client_order_id, instrument, side, qty, filled_qty, price, status, why)
   select f.client_order_id, f.instrument, f.side, f.qty, case f.status when 'filled' then f.qty else 0 end,
          case f.status when 'filled' then f.market end, f.status,
-         case when f.status <> 'rejected' then null when $9::boolean then 'it was told to reject this one'
-              else 'the market is further away than max_slippage_bps' end
+         case when f.status <> 'rejected' then null when $9::boolean then 'a fault rejects this order'
+              else 'the slippage would exceed max_slippage_bps' end
     from filled f
    where clock_timestamp() <= $7::timestamptz + $8::float8 * interval '1 millisecond'
      and clock_timestamp() >= $7::timestamptz - $8::float8 * interval '1 millisecond'
   on conflict (client_order_id) do nothing
   returning *
 )
-select true as is_new, ${columns("e")} from entered e
+select true as is_new, ${columns("i")} from inserted i
 union all
 select false, ${columns("o")} from paper_broker.orders o
- where o.client_order_id = $1 and not exists (select from entered)`;
+ where o.client_order_id = $1 and not exists (select from inserted)`;
 
-export async function enterOrder(db: Db, { order, stampedAt, windowMs, reject }: Entry): Promise<Entered> {
+export async function insertOrder(db: Db, { order, timestamp, windowMs, reject }: NewOrder): Promise<InsertResult> {
   const { clientOrderId, instrument, side, qty, price, timeInForce, maxSlippageBps } = order;
-  const asked = [clientOrderId, instrument, side, qty, price, timeInForce];
-  const values = [...asked, stampedAt.toISOString(), windowMs, reject, maxSlippageBps];
-  const { rows } = await db.query<WireOrder & { is_new: boolean }>({ name: "paper enter", text: enterSql, values });
+  const fields = [clientOrderId, instrument, side, qty, price, timeInForce];
+  const values = [...fields, timestamp.toISOString(), windowMs, reject, maxSlippageBps];
+  const { rows } = await db.query<WireOrder & { is_new: boolean }>({ name: "paper insert", text: insertSql, values });
   const [row] = rows;
-  // Neither entered nor seen: it was too late, or another request for it was entered a moment ago, which a new look shows.
+  // Neither inserted nor visible: it was late, or a concurrent request inserted it, which a second read shows.
   if (!row) {
-    const { order: other } = await findOrder(db, clientOrderId);
-    return { isNew: other && false, order: other };
+    const { order: existing } = await findOrder(db, clientOrderId);
+    return { isNew: existing && false, order: existing };
   }
-  const { is_new: isNew, ...entered } = row;
-  return { isNew, order: entered };
+  const { is_new: isNew, ...stored } = row;
+  return { isNew, order: stored };
 }
 
-/** The order, if it is there; and in any case the broker's time, read before looking. */
+/** The order, if there is one, and the broker's time before it was read. */
 export async function findOrder(db: Db, clientOrderId: string): Promise<{ at: Date; order: WireOrder | undefined }> {
   const { rows } = await db.query<WireOrder & { at: Date; client_order_id: string | null }>({
     name: "paper find",

@@ -1,0 +1,21 @@
+/** Who may change orders and the trading state, and who may read what. */
+import type { Principal, Scope } from "@todoke/http";
+
+export const writers = { key: "orders:write", admin: true } as const;
+export const readers = { key: "read", admin: true } as const;
+
+/** The caller whose orders a request may see; undefined: those of all callers. */
+export const visibleTo = (request: CallerRequest): string | undefined =>
+  hasScope(request, "orders:read-all") ? undefined : request.caller;
+
+/** Whether the caller may resume trading that another caller has stopped. */
+export const mayLiftAnyHalt = (request: CallerRequest): boolean => hasScope(request, "orders:resume");
+
+interface CallerRequest {
+  readonly caller: string;
+  readonly principal: Principal | undefined;
+}
+
+/** The only users that pass the access rules are admins, and they have every scope. */
+const hasScope = ({ principal }: CallerRequest, scope: Scope): boolean =>
+  principal?.kind === "user" || (principal?.kind === "key" && principal.scopes.includes(scope));

@@ -1,0 +1,59 @@
+/** What the workers that talk to the broker have in common. */
+import type { Claims } from "@todoke/kernel/claims";
+import type { Db } from "@todoke/kernel/db";
+import type { WorkerOptions } from "@todoke/kernel/worker";
+import type { Broker } from "../brokers/index.ts";
+import type { SenderTelemetry } from "./sender-telemetry.ts";
+
+export interface SenderSettings {
+  readonly concurrency: number;
+  readonly leaseMs: number;
+  readonly pollMs: number;
+  /** How long the broker has to reply. */
+  readonly timeoutMs: number;
+  /** Orders per second, over all senders; 0: no limit. */
+  readonly perSecond: number;
+  /** The delay after each failed attempt. An order has as many attempts as there are delays. */
+  readonly backoffMs: readonly number[];
+}
+
+export interface SenderOptions {
+  readonly db: Db;
+  readonly broker: Broker;
+  readonly settings: SenderSettings;
+  readonly telemetry: SenderTelemetry;
+  readonly onError: (error: unknown) => void;
+}
+
+export type WakeOptions = Pick<WorkerOptions<never>, "wakeups" | "topic">;
+
+/** Options of the kernel's worker. Our jobs bound their own attempts, because an unresolved order is never dead-lettered. */
+export function workerOptions<Row>({ db, broker, settings, onError }: SenderOptions, claims: Claims<Row>) {
+  const { concurrency, leaseMs, pollMs } = settings;
+  return {
+    db,
+    claims,
+    queue: broker.name,
+    settings: { concurrency, batchMax: concurrency, leaseMs, pollMs, attemptsMax: Number.MAX_SAFE_INTEGER },
+    onError,
+  };
+}
+
+/** The calls of a broker, each bounded by the timeout and measured. */
+export function brokerCalls({ broker, settings, telemetry }: SenderOptions): Pick<Broker, "send" | "find" | "cancel"> {
+  async function call<Outcome extends { readonly kind: string }>(
+    name: "send" | "find" | "cancel",
+    signal: AbortSignal,
+    run: (signal: AbortSignal) => Promise<Outcome>,
+  ): Promise<Outcome> {
+    const startedAt = performance.now();
+    const outcome = await run(AbortSignal.any([signal, AbortSignal.timeout(settings.timeoutMs)]));
+    telemetry.brokerCalled(name, outcome.kind, startedAt);
+    return outcome;
+  }
+  return {
+    send: (order, { timestamp, signal }) => call("send", signal, (signal) => broker.send(order, { timestamp, signal })),
+    find: (id, { lastSentAt, signal }) => call("find", signal, (signal) => broker.find(id, { lastSentAt, signal })),
+    cancel: (id, signal) => call("cancel", signal, (signal) => broker.cancel(id, signal)),
+  };
+}

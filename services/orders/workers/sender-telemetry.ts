@@ -1,0 +1,18 @@
+/** What workers report to metrics and log. */
+import type { TransitionTarget } from "./transitions.ts";
+
+interface ReportedOrder {
+  readonly idempotencyKey: string;
+  readonly attempts: number;
+}
+
+export interface SenderTelemetry {
+  /** A transition is committed. Called once for each, by the worker that made it. */
+  transitioned(order: ReportedOrder, target: Pick<TransitionTarget, "to" | "code">): void;
+  /** `startedAt` is a reading of performance.now(). */
+  brokerCalled(call: "send" | "find" | "cancel", result: string, startedAt: number): void;
+  /** The dispatch of an order is recorded, this long after it was accepted. */
+  dispatched(ageMs: number): void;
+}
+
+export const noTelemetry: SenderTelemetry = { transitioned() {}, brokerCalled() {}, dispatched() {} };
