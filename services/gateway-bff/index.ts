@@ -1,2 +1,2 @@
-/** The gateway as the `todoke` command runs it. */
+/** What the `todoke` command runs. */
 export { configFaults, dead, migrate, start } from "./main.ts";

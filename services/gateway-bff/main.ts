@@ -1,4 +1,4 @@
-/** Puts the service together: the only file here that starts anything. */
+/** Assembles the service. */
 import { consumers } from "@todoke/contracts";
 import { openSigner, service } from "@todoke/http";
 import { deadInboxEvents, inboxDlqTable, keepSubscribed, openInbox, watchDeadEvents } from "@todoke/kernel/inbox";
@@ -6,15 +6,16 @@ import { keepClean, retentionOf } from "@todoke/kernel/retention";
 import { periodically } from "@todoke/kernel/worker";
 import { resolveIdentity } from "./commands/resolve-identity.ts";
 import { readSettings } from "./config.ts";
+import { openStores } from "./deps.ts";
+import { onAccountEvent, readEvent } from "./events/on-account-event.ts";
 import { sessionGuard } from "./guard/session-guard.ts";
-import { idleLimits } from "./limits/postgres.ts";
-import { rememberRefusals } from "./limits/refusals.ts";
-import { openProvider, refreshTokens } from "./oidc/index.ts";
-import { onAccountEvent, readEvent } from "./on-account-event.ts";
-import { documentsOf } from "./page/index.ts";
-import { addressesOf, gatewayRoutes } from "./routes/index.ts";
-import { openStores } from "./stores.ts";
+import { localLimiter } from "./limits/local-limiter.ts";
+import { openProvider } from "./oidc/provider.ts";
+import { gatewayRoutes, serviceAddresses } from "./routes/index.ts";
+import { apiDocuments } from "./routes/page.ts";
+import { idleLimits } from "./store/limits.ts";
 import { openUpstreams } from "./upstreams/index.ts";
+import { refreshTokens } from "./workers/refresh-tokens.ts";
 
 const name = "gateway-bff";
 const consumer = name;
@@ -28,7 +29,7 @@ export const { configFaults, dead, migrate, start } = service({
   dead: [deadInboxEvents(consumer)],
   usersBy: "session",
   hosts: ({ origin }) => [new URL(origin).hostname],
-  docs: ({ upstreams }) => ({ sources: documentsOf(addressesOf(upstreams.urls)) }),
+  docs: ({ upstreams }) => ({ sources: apiDocuments(serviceAddresses(upstreams.urls)) }),
   async build({ settings, workerSettings, apiDocs, does, app, db, bus, wakeups, use, needs, onError, topicOf }) {
     const { tokenFor } = openSigner({ issuer: name, key: settings.signingKey });
     const upstreams = use(openUpstreams({ ...settings.upstreams, tokenFor }));
@@ -36,7 +37,9 @@ export const { configFaults, dead, migrate, start } = service({
     if (does("upkeep")) {
       const policies = [idleLimits, retentionOf.processedEvents(settings.processedKeepMs), retentionOf.inboxAttempts()];
       use(keepClean(db, [...policies, retentionOf.resolvedDeadLetters()], { onError }));
-      use(periodically(() => sessions.removeEnded(), { everyMs: 60_000, what: "removing ended sessions", onError }));
+      use(
+        periodically(() => sessions.deleteExpired(), { everyMs: 60_000, what: "deleting expired sessions", onError }),
+      );
       use(watchDeadEvents({ db, consumer, onError }));
     }
     if (does("consumer")) {
@@ -69,7 +72,7 @@ export const { configFaults, dead, migrate, start } = service({
         tokenFor,
         provider,
         resolveIdentity: resolveIdentity(upstreams.account),
-        limiter: rememberRefusals(limiter),
+        limiter: localLimiter(limiter),
         onError,
       });
     }
