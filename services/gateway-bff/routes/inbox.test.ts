@@ -118,6 +118,18 @@ test("what is told comes at once, in the player's language, and from the last ev
   await until("notification is let go", () => stream.open.size === 0);
 });
 
+// Without them the client would wait until the test times out.
+test("a client gets the headers of a stream before its first event", { timeout: 20_000 }, async () => {
+  await using t = await serve();
+  const { headers } = await t.logIn(alice);
+  t.services.notification.setBehaviour((response) => {
+    response.writeHead(200, { "content-type": "text/event-stream" }).flushHeaders();
+  });
+  const { answer, received, leave } = await follow(t.url, headers);
+  expect([answer.status, received.text]).toEqual([200, ""]);
+  leave();
+});
+
 test("a stream ends with its session, by log-out and by suspension, and nothing is told after that; others go on", async () => {
   await using t = await serve();
   const stream = streaming();
