@@ -1,3 +1,4 @@
+<<<<<<< HEAD
 /** The settings of this service. Every error is a sentence; nothing is guessed, and no secret is shown. */
 import {
   type Env,
@@ -8,6 +9,16 @@ import {
   wholeNumbers,
 } from "@todoke/http";
 import type { UpstreamName } from "./problems.ts";
+=======
+/** What only this service takes from the environment. Every fault is a sentence; nothing is guessed, no secret is shown. */
+import { newSigningKey, readSigningKey, type SigningKey } from "@todoke/http";
+import { type Env, integerReader } from "@todoke/service";
+import { type Limits, readLimits } from "./limits/settings.ts";
+import { isNativeRedirect } from "./oidc/native-client.ts";
+import { isLoopback } from "./oidc/provider-fetch.ts";
+import type { SessionSettings } from "./sessions/index.ts";
+import type { UpstreamUrls } from "./upstreams/index.ts";
+>>>>>>> c64dea6789a4161a76fbf8ac5b6170666c3c6a63
 
 export interface Settings {
   readonly provider: { readonly issuer: string; readonly clientId: string; readonly clientSecret?: string };
@@ -33,7 +44,6 @@ export interface Settings {
     readonly queueMax: number;
   };
   readonly profileTimeoutMs: number;
-  readonly processedKeepMs: number;
 }
 
 export interface SessionSettings {
@@ -70,10 +80,17 @@ export interface Limits {
 
 const minuteMs = 60_000;
 
+<<<<<<< HEAD
 export function readSettings(env: Env, errors: string[]): Settings {
   const integer = wholeNumbers(env, errors);
   const origin = readOrigin(env, errors);
   const redisUrl = readRedisUrl(env, errors);
+=======
+export function readSettings(env: Env, faults: string[]): Settings {
+  const whole = integerReader(env, faults);
+  const origin = readOrigin(env, faults);
+  const redisUrl = readRedisUrl(env, faults);
+>>>>>>> c64dea6789a4161a76fbf8ac5b6170666c3c6a63
   return {
     provider: readProvider(env, errors),
     origin: origin.origin,
@@ -96,8 +113,12 @@ export function readSettings(env: Env, errors: string[]): Settings {
       concurrency: integer("GATEWAY_BFF_UPSTREAM_CONCURRENCY", 64, [1, 10_000]),
       queueMax: integer("GATEWAY_BFF_UPSTREAM_QUEUE_MAX", 128, [0, 100_000]),
     },
+<<<<<<< HEAD
     profileTimeoutMs: integer("GATEWAY_BFF_PROFILE_TIMEOUT_MS", 800, [10, 60_000]),
     processedKeepMs: readProcessedKeepMs("gateway-bff", env, errors),
+=======
+    profileTimeoutMs: whole("GATEWAY_BFF_PROFILE_TIMEOUT_MS", 800, [10, 60_000]),
+>>>>>>> c64dea6789a4161a76fbf8ac5b6170666c3c6a63
   };
 }
 

@@ -1,9 +1,12 @@
+<<<<<<< HEAD
 /** Assembles the service. */
+=======
+/** What the gateway is put together from. */
+>>>>>>> c64dea6789a4161a76fbf8ac5b6170666c3c6a63
 import { consumers } from "@todoke/contracts";
-import { openSigner, service } from "@todoke/http";
-import { deadInboxEvents, inboxDlqTable, keepSubscribed, openInbox, watchDeadEvents } from "@todoke/kernel/inbox";
-import { keepClean, retentionOf } from "@todoke/kernel/retention";
+import { openSigner } from "@todoke/http";
 import { periodically } from "@todoke/kernel/worker";
+import { service } from "@todoke/service";
 import { resolveIdentity } from "./commands/resolve-identity.ts";
 import { readSettings } from "./config.ts";
 import { openStores } from "./deps.ts";
@@ -17,18 +20,16 @@ import { idleLimits } from "./store/limits.ts";
 import { openUpstreams } from "./upstreams/index.ts";
 import { refreshTokens } from "./workers/refresh-tokens.ts";
 
-const name = "gateway-bff";
-const consumer = name;
-
-export const { configFaults, dead, migrate, start } = service({
-  name,
+export const { configFaults, dead, events, migrate, start } = service({
+  name: "gateway-bff",
   port: 8080,
   migrations: new URL("./migrations/", import.meta.url),
-  roles: ["api", "consumer", "upkeep"],
   settings: readSettings,
-  dead: [deadInboxEvents(consumer)],
-  usersBy: "session",
+  consumes: { subjects: consumers["gateway-bff"] },
+  retention: () => [idleLimits],
+  userAuth: "session",
   hosts: ({ origin }) => [new URL(origin).hostname],
+<<<<<<< HEAD
   docs: ({ upstreams }) => ({ sources: apiDocuments(serviceAddresses(upstreams.urls)) }),
   async build({ settings, workerSettings, apiDocs, does, app, db, bus, wakeups, use, needs, onError, topicOf }) {
     const { tokenFor } = openSigner({ issuer: name, key: settings.signingKey });
@@ -60,6 +61,17 @@ export const { configFaults, dead, migrate, start } = service({
     }
     if (does("api")) {
       const { origin, isLoopback } = settings;
+=======
+  docs: ({ upstreams }) => ({ sources: documentsOf(addressesOf(upstreams.urls)) }),
+  async build({ settings, apiDocs, hasRole, app, db, use, addReadinessCheck, onError }) {
+    const { origin, isLoopback } = settings;
+    const { tokenFor } = openSigner({ issuer: "gateway-bff", key: settings.signingKey });
+    const upstreams = use(openUpstreams({ ...settings.upstreams, tokenFor }));
+    const { sessions, limiter } = openStores(settings, { db, use, addReadinessCheck, onError });
+    if (hasRole("maintenance"))
+      use(periodically(() => sessions.removeEnded(), { everyMs: 60_000, what: "removing ended sessions", onError }));
+    if (hasRole("api")) {
+>>>>>>> c64dea6789a4161a76fbf8ac5b6170666c3c6a63
       const provider = openProvider({ ...settings.provider, redirectUri: `${origin}/login/callback`, onError });
       const onRefreshDue = use(refreshTokens({ sessions, provider, onError }));
       gatewayRoutes(app, {
@@ -76,5 +88,6 @@ export const { configFaults, dead, migrate, start } = service({
         onError,
       });
     }
+    return { read: readEvent, effect: onAccountEvent(sessions) };
   },
 });
