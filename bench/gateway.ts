@@ -128,7 +128,7 @@ async function makePlayers({ database, accountUrl, token, secret }: Makers): Pro
       body: JSON.stringify({ provider: "https://bench.example", subject: `s${n}`, display_name: `Player ${n}` }),
     });
     const { user_id: userId, version } = (await answer.json()) as { user_id: string; version: number };
-    await sessions.know({ userId, status: "ACTIVE", roles: ["USER"], version });
+    await sessions.saveUser({ userId, status: "ACTIVE", roles: ["USER"], version });
     const tokens = { idToken: "none", accessToken: "none" };
     const about = { client: "browser", issuer: "https://bench.example", subject: `s${n}`, tokens } as const;
     players.push({ userId, token: (await sessions.create({ userId, ...about })).token });

@@ -215,7 +215,7 @@ inBrowser(
     const expires_at = new Date(Date.now() + 10 * 86_400_000).toISOString();
     await change("add", { point_amount: "9007199254740995", expires_at });
     await page.locator("#balance", { hasText: /^Balance: 9007199254740995$/ }).waitFor();
-    await page.locator(".expiring", { hasText: /^Runs out on \d.*: 9007199254740995$/ }).waitFor();
+    await page.locator(".expiring", { hasText: /^Expires on \d.*: 9007199254740995$/ }).waitFor();
     await change("sub", { point_amount: 2 });
     await page.locator("#balance", { hasText: /^Balance: 9007199254740993$/ }).waitFor();
     await page.reload();

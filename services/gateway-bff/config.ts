@@ -1,3 +1,15 @@
+<<<<<<< HEAD
+/** The settings of this service. Every error is a sentence; nothing is guessed, and no secret is shown. */
+import {
+  type Env,
+  newSigningKey,
+  readProcessedKeepMs,
+  readSigningKey,
+  type SigningKey,
+  wholeNumbers,
+} from "@todoke/http";
+import type { UpstreamName } from "./problems.ts";
+=======
 /** What only this service takes from the environment. Every fault is a sentence; nothing is guessed, no secret is shown. */
 import { newSigningKey, readSigningKey, type SigningKey } from "@todoke/http";
 import { type Env, integerReader } from "@todoke/service";
@@ -6,125 +18,230 @@ import { isNativeRedirect } from "./oidc/native-client.ts";
 import { isLoopback } from "./oidc/provider-fetch.ts";
 import type { SessionSettings } from "./sessions/index.ts";
 import type { UpstreamUrls } from "./upstreams/index.ts";
+>>>>>>> c64dea6789a4161a76fbf8ac5b6170666c3c6a63
 
 export interface Settings {
   readonly provider: { readonly issuer: string; readonly clientId: string; readonly clientSecret?: string };
-  /** What players see in their address bar. */
+  /** The origin that players see in their address bar. */
   readonly origin: string;
-  /** Whether that is on this machine only, where cookies go without https. */
+  /** Whether the origin is on this machine, where cookies do not need https. */
   readonly isLoopback: boolean;
-  /** Whole addresses and schemes at which log-ins of native clients may end. */
+  /** Complete addresses and schemes to which the login of a native client may redirect. */
   readonly nativeRedirects: readonly string[];
-  /** How old a log-in may be for deleting an account, and for acts of admins. 0: that is not asked. */
+  /** The greatest age of a login for deleting an account and for admin actions; 0 allows any age. */
   readonly reauthenticateMs: number;
   readonly signingKey: SigningKey;
   readonly sessions: SessionSettings;
-  /** Where sessions and limits are; in PostgreSQL, where it is not set. */
+  /** Sessions and limits are in Redis if it is set, else in PostgreSQL. */
   readonly redisUrl?: string;
   readonly limits: Limits;
-  /** Of the limiter: where it takes longer, it is as good as away. */
-  readonly waitMaxMs: number;
+  /** A limiter that takes longer counts as unavailable. */
+  readonly limiterTimeoutMs: number;
   readonly upstreams: {
     readonly urls: UpstreamUrls;
     readonly timeoutMs: number;
-    readonly underWayMax: number;
-    readonly waitingMax: number;
+    readonly concurrency: number;
+    readonly queueMax: number;
   };
   readonly profileTimeoutMs: number;
 }
 
+export interface SessionSettings {
+  readonly idleMs: number;
+  readonly absoluteMs: number;
+  /** With one more, the oldest session ends. */
+  readonly perUserMax: number;
+  /** AES-256-GCM keys for the provider's tokens, 32 bytes each. The first encrypts, all decrypt. */
+  readonly secrets: readonly Buffer[];
+}
+
+/** Where each service is; undefined if it is not deployed here. */
+export type UpstreamUrls = Readonly<Record<UpstreamName, URL | undefined>> & { readonly account: URL };
+
+/** The quota that a request counts against. */
+export type LimitClass = "login" | "logout" | "read" | "write" | "bulk";
+
+export interface Policy {
+  /** Its name in the RateLimit headers. */
+  readonly name: string;
+  readonly quota: number;
+  readonly windowMs: number;
+}
+
+export interface Limits {
+  /** Per user; per address if nobody is logged in. */
+  readonly classes: Readonly<Record<LimitClass, Policy>>;
+  /** Per address, over all its requests: many players may share one. */
+  readonly address: Policy;
+  readonly trustedProxies: number;
+  /** Requests of one address that one process serves at a time. */
+  readonly inFlightMax: number;
+}
+
 const minuteMs = 60_000;
 
+<<<<<<< HEAD
+export function readSettings(env: Env, errors: string[]): Settings {
+  const integer = wholeNumbers(env, errors);
+  const origin = readOrigin(env, errors);
+  const redisUrl = readRedisUrl(env, errors);
+=======
 export function readSettings(env: Env, faults: string[]): Settings {
   const whole = integerReader(env, faults);
   const origin = readOrigin(env, faults);
   const redisUrl = readRedisUrl(env, faults);
+>>>>>>> c64dea6789a4161a76fbf8ac5b6170666c3c6a63
   return {
-    provider: readProvider(env, faults),
+    provider: readProvider(env, errors),
     origin: origin.origin,
     isLoopback: isLoopback(origin),
-    nativeRedirects: readNativeRedirects(env, faults),
-    reauthenticateMs: whole("GATEWAY_BFF_REAUTHENTICATE_MINUTES", 15, [0, 24 * 60]) * minuteMs,
-    signingKey: readSigningKey(env, "GATEWAY_BFF_TOKEN_KEY", faults) ?? newSigningKey("none"),
+    nativeRedirects: readNativeRedirects(env, errors),
+    reauthenticateMs: integer("GATEWAY_BFF_REAUTHENTICATE_MINUTES", 15, [0, 24 * 60]) * minuteMs,
+    signingKey: readSigningKey(env, "GATEWAY_BFF_TOKEN_KEY", errors) ?? newSigningKey("none"),
     sessions: {
-      idleMs: whole("GATEWAY_BFF_SESSION_IDLE_MINUTES", 30, [1, 24 * 60]) * minuteMs,
-      absoluteMs: whole("GATEWAY_BFF_SESSION_HOURS", 12, [1, 24 * 30]) * 60 * minuteMs,
-      perUserMax: whole("GATEWAY_BFF_SESSIONS_PER_USER", 10, [1, 100]),
-      secrets: readSecrets(env, faults),
+      idleMs: integer("GATEWAY_BFF_SESSION_IDLE_MINUTES", 30, [1, 24 * 60]) * minuteMs,
+      absoluteMs: integer("GATEWAY_BFF_SESSION_HOURS", 12, [1, 24 * 30]) * 60 * minuteMs,
+      perUserMax: integer("GATEWAY_BFF_SESSIONS_PER_USER", 10, [1, 100]),
+      secrets: readSecrets(env, errors),
     },
     ...(redisUrl !== undefined && { redisUrl }),
-    limits: readLimits(env, faults),
-    waitMaxMs: whole("GATEWAY_BFF_LIMIT_WAIT_MS", 1_000, [10, 60_000]),
+    limits: readLimits(env, errors),
+    limiterTimeoutMs: integer("GATEWAY_BFF_LIMIT_WAIT_MS", 1_000, [10, 60_000]),
     upstreams: {
-      urls: readUpstreams(env, faults),
-      timeoutMs: whole("GATEWAY_BFF_UPSTREAM_TIMEOUT_MS", 2_000, [10, 60_000]),
-      underWayMax: whole("GATEWAY_BFF_UPSTREAM_CONCURRENCY", 64, [1, 10_000]),
-      waitingMax: whole("GATEWAY_BFF_UPSTREAM_WAITING", 128, [0, 100_000]),
+      urls: readUpstreams(env, errors),
+      timeoutMs: integer("GATEWAY_BFF_UPSTREAM_TIMEOUT_MS", 2_000, [10, 60_000]),
+      concurrency: integer("GATEWAY_BFF_UPSTREAM_CONCURRENCY", 64, [1, 10_000]),
+      queueMax: integer("GATEWAY_BFF_UPSTREAM_QUEUE_MAX", 128, [0, 100_000]),
     },
+<<<<<<< HEAD
+    profileTimeoutMs: integer("GATEWAY_BFF_PROFILE_TIMEOUT_MS", 800, [10, 60_000]),
+    processedKeepMs: readProcessedKeepMs("gateway-bff", env, errors),
+=======
     profileTimeoutMs: whole("GATEWAY_BFF_PROFILE_TIMEOUT_MS", 800, [10, 60_000]),
+>>>>>>> c64dea6789a4161a76fbf8ac5b6170666c3c6a63
   };
 }
 
-function readOrigin(env: Env, faults: string[]): URL {
+function readOrigin(env: Env, errors: string[]): URL {
   const text = env.GATEWAY_BFF_ORIGIN || "http://localhost:8080";
   const url = URL.parse(text);
   if (!url || !/^https?:$/.test(url.protocol) || url.href !== `${url.origin}/`) {
-    faults.push("GATEWAY_BFF_ORIGIN should be what players see, without a path, as https://play.example.com");
+    errors.push("GATEWAY_BFF_ORIGIN should be the origin that players see, without a path: https://play.example.com");
   } else if (url.protocol === "http:" && !isLoopback(url)) {
-    faults.push("GATEWAY_BFF_ORIGIN should begin with https://: browsers keep a session's cookie for nothing less");
+    errors.push("GATEWAY_BFF_ORIGIN should begin with https://: browsers accept a session cookie over https only");
   } else return url;
   return new URL("http://localhost:8080");
 }
 
-function readProvider(env: Env, faults: string[]): Settings["provider"] {
+function readProvider(env: Env, errors: string[]): Settings["provider"] {
   const { OIDC_ISSUER: issuer = "", OIDC_CLIENT_ID: clientId = "", OIDC_CLIENT_SECRET: clientSecret } = env;
   const url = URL.parse(issuer);
-  if (!url || !(url.protocol === "https:" || (url.protocol === "http:" && isLoopback(url))) || url.search || url.hash)
-    faults.push("OIDC_ISSUER should be the address of an OpenID provider, as https://login.example.com/realms/todoke");
-  if (!clientId) faults.push("OIDC_CLIENT_ID is not set: it should be what the OpenID provider calls this gateway");
+  if (!url || !isSecure(url) || url.search || url.hash)
+    errors.push("OIDC_ISSUER should be the address of an OpenID provider: https://login.example.com/realms/todoke");
+  if (!clientId) errors.push("OIDC_CLIENT_ID is not set: it should be the gateway's client ID at the OpenID provider");
   return { issuer, clientId, ...(clientSecret && { clientSecret }) };
 }
 
-function readNativeRedirects(env: Env, faults: string[]): string[] {
-  const entries = listIn(env.GATEWAY_BFF_NATIVE_REDIRECTS);
-  // What could never be let through was meant otherwise.
+export const isLoopback = ({ hostname }: URL): boolean => /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/.test(hostname);
+
+/** Whether nothing sent there leaves this machine unencrypted. */
+export const isSecure = (url: URL): boolean =>
+  url.protocol === "https:" || (url.protocol === "http:" && isLoopback(url));
+
+function readNativeRedirects(env: Env, errors: string[]): string[] {
+  const entries = readList(env.GATEWAY_BFF_NATIVE_REDIRECTS);
+  // An entry that does not allow even itself is a mistake.
   for (const entry of entries.filter((each) => !isNativeRedirect(each, [each])))
-    faults.push(
-      `GATEWAY_BFF_NATIVE_REDIRECTS: ${JSON.stringify(entry)} should be an address, as https://game.example/done, ` +
-        "or a scheme of your own with its colon, as com.example.game:",
+    errors.push(
+      `GATEWAY_BFF_NATIVE_REDIRECTS: ${JSON.stringify(entry)} should be an address, like https://game.example/done, ` +
+        "or a private scheme with its colon, like com.example.game:",
     );
   return entries;
 }
 
-/** Several while one is being replaced: the first encrypts, all decrypt. */
-function readSecrets(env: Env, faults: string[]): Buffer[] {
-  const texts = listIn(env.GATEWAY_BFF_SECRET);
+const redirectMax = 512;
+
+/** `allowed` holds complete addresses, and schemes with their colon: `com.example.game:`. */
+export function isNativeRedirect(address: string, allowed: readonly string[]): boolean {
+  if (address.length > redirectMax || !/^[\x21-\x5b\x5d-\x7e]+$/.test(address)) return false;
+  const url = URL.parse(address);
+  if (!url || url.hash || url.username || url.password) return false;
+  return isOwnMachine(url) || allowed.includes(address) || (!isWebScheme(url) && allowed.includes(url.protocol));
+}
+
+/** By IP address, not by name: a name can be made to resolve to another machine. */
+const isOwnMachine = ({ protocol, hostname }: URL): boolean =>
+  protocol === "http:" && (hostname === "127.0.0.1" || hostname === "[::1]");
+
+/** A browser opens these itself and could run or send them elsewhere, so none is ever allowed as a whole scheme. */
+const isWebScheme = ({ protocol }: URL): boolean =>
+  ["http:", "https:", "ws:", "wss:", "ftp:", "file:", "data:", "blob:", "javascript:", "about:"].includes(protocol);
+
+/** Several while a secret is being replaced: the first encrypts, all decrypt. */
+function readSecrets(env: Env, errors: string[]): Buffer[] {
+  const texts = readList(env.GATEWAY_BFF_SECRET);
   const secrets = texts.map((text) => Buffer.from(text, "base64url"));
   if (texts.length === 0 || !texts.every((text) => /^[\w-]{43}$/.test(text)))
-    faults.push(
-      "GATEWAY_BFF_SECRET should be 32 random bytes in base64url, or several with commas between them: " +
+    errors.push(
+      "GATEWAY_BFF_SECRET should be 32 random bytes in base64url, or several separated by commas: " +
         "`openssl rand 32 | basenc --base64url | tr -d =` makes one",
     );
   return secrets;
 }
 
-function readRedisUrl(env: Env, faults: string[]): string | undefined {
+function readRedisUrl(env: Env, errors: string[]): string | undefined {
   if (!env.REDIS_URL) return undefined;
   if (!/^rediss?:$/.test(URL.parse(env.REDIS_URL)?.protocol ?? ""))
-    faults.push("REDIS_URL should begin with redis:// or rediss://");
+    errors.push("REDIS_URL should begin with redis:// or rediss://");
   return env.REDIS_URL;
 }
 
-function readUpstreams(env: Env, faults: string[]): UpstreamUrls {
+export function readLimits(env: Env, errors: string[]): Limits {
+  const policy = (name: string, defaultText: string) => readPolicy(name, defaultText, { env, errors });
+  return {
+    classes: {
+      login: policy("login", "20/60s"),
+      // Per identity provider. A third is available at once, for the day on which all players are logged out together.
+      logout: policy("logout", "60000/60s"),
+      read: policy("read", "600/60s"),
+      write: policy("write", "120/60s"),
+      bulk: policy("bulk", "30/60s"),
+    },
+    address: policy("address", "6000/60s"),
+    trustedProxies: wholeNumbers(env, errors)("GATEWAY_BFF_TRUSTED_PROXIES", 0, [0, 16]),
+    inFlightMax: wholeNumbers(env, errors)("GATEWAY_BFF_LIMIT_IN_FLIGHT", 500, [1, 100_000]),
+  };
+}
+
+const quotaMax = 1_000_000;
+const windowMaxSeconds = 3_600;
+
+function readPolicy(name: string, defaultText: string, { env, errors }: { env: Env; errors: string[] }): Policy {
+  const variable = `GATEWAY_BFF_LIMIT_${name.toUpperCase()}`;
+  const parse = (text: string): Policy | undefined => {
+    const [, quota = 0, seconds = 0] = (/^(\d{1,7})\/(\d{1,4})s$/.exec(text) ?? []).map(Number);
+    const isInRange = quota >= 1 && quota <= quotaMax && seconds >= 1 && seconds <= windowMaxSeconds;
+    return isInRange ? { name, quota, windowMs: seconds * 1_000 } : undefined;
+  };
+  const policy = parse(env[variable] || defaultText);
+  if (policy) return policy;
+  errors.push(
+    `${variable} is ${JSON.stringify(env[variable])} and should look like ${defaultText}: ` +
+      `1 to ${quotaMax} calls in 1 to ${windowMaxSeconds} seconds`,
+  );
+  return parse(defaultText) as Policy;
+}
+
+function readUpstreams(env: Env, errors: string[]): UpstreamUrls {
   const read = (variable: string): URL | undefined => {
     if (!env[variable]) return undefined;
     const url = URL.parse(env[variable]);
     if (url && /^https?:$/.test(url.protocol) && url.href === `${url.origin}/`) return url;
-    faults.push(`${variable} should be where the service is, without a path, as http://10.0.0.7:8081`);
+    errors.push(`${variable} should be the address of the service, without a path: http://10.0.0.7:8081`);
     return undefined;
   };
   const account = read("ACCOUNT_URL");
-  if (!env.ACCOUNT_URL) faults.push("ACCOUNT_URL is not set: nobody could log in");
+  if (!env.ACCOUNT_URL) errors.push("ACCOUNT_URL is not set: without it no user can log in");
   return {
     account: account ?? new URL("http://localhost:8081"),
     entitlement: read("ENTITLEMENT_URL"),
@@ -134,7 +251,7 @@ function readUpstreams(env: Env, faults: string[]): UpstreamUrls {
   };
 }
 
-const listIn = (text = ""): string[] =>
+const readList = (text = ""): string[] =>
   text
     .split(",")
     .map((each) => each.trim())

@@ -1,15 +1,60 @@
-/** All that the routes reach outside themselves. */
-import type { Authenticate } from "@todoke/http";
+/** The dependencies of the routes, and how the stores among them are opened. */
+import type { Authenticate, Signer } from "@todoke/http";
+import type { Db } from "@todoke/kernel/db";
+import { openRedisLink, scriptOf } from "@todoke/redis";
+import type { Settings } from "./config.ts";
+import type { Limiter } from "./limits/index.ts";
+import type { LocalLimiter } from "./limits/local-limiter.ts";
+import { postgresLimiter } from "./limits/postgres.ts";
+import { redisLimiter } from "./limits/redis.ts";
+import type { ResolveIdentity } from "./oidc/identity.ts";
+import type { Provider } from "./oidc/provider.ts";
 import type { SessionStore } from "./sessions/index.ts";
+import { postgresSessions } from "./sessions/postgres.ts";
+import { redisSessions } from "./sessions/redis.ts";
 import type { Upstreams } from "./upstreams/index.ts";
 
-export interface Deps {
-  /** Knows players by their session, and nobody else. */
+type RouteSettings = Pick<
+  Settings,
+  "origin" | "isLoopback" | "nativeRedirects" | "reauthenticateMs" | "limits" | "profileTimeoutMs"
+> &
+  Partial<Pick<Settings, "limiterTimeoutMs">>;
+
+export interface Deps extends RouteSettings {
+  /** Authenticates players by their session. */
   readonly authenticate: Authenticate;
   readonly sessions: SessionStore;
+  readonly limiter: LocalLimiter;
   readonly upstreams: Upstreams;
-  /** How long ago a user may have proven who they are, for what needs a fresh log-in. 0: that is not asked. */
-  readonly reauthenticateMs: number;
-  /** How long each part of a profile may take. */
-  readonly profileTimeoutMs: number;
+  readonly urls: Settings["upstreams"]["urls"];
+  readonly tokenFor: Signer["tokenFor"];
+  readonly provider: Provider;
+  readonly resolveIdentity: ResolveIdentity;
+  /** Serves the API documents of the services unless it is false. */
+  readonly apiDocs?: boolean;
+  /** How long notification may take to start a stream. */
+  readonly streamTimeoutMs?: number;
+  /** For errors that fail no request. */
+  readonly onError: (error: unknown) => void;
+}
+
+interface StoreParts {
+  readonly db: Db;
+  use<T extends AsyncDisposable>(part: T): T;
+  needs(name: string, check: () => Promise<unknown>): void;
+  onError(error: unknown): void;
+}
+
+const ping = scriptOf("return 1");
+
+/** Opens sessions and limits: in Redis if it is configured, else in PostgreSQL. */
+export function openStores(
+  { redisUrl: url, sessions: settings }: Pick<Settings, "redisUrl" | "sessions">,
+  { db, use, needs, onError }: StoreParts,
+): { readonly sessions: SessionStore; readonly limiter: Limiter } {
+  if (url === undefined) return { sessions: use(postgresSessions(db, settings)), limiter: postgresLimiter(db) };
+  // A connection each: counting a flood does not delay the look-up of sessions.
+  const link = use(openRedisLink({ url, onError }));
+  needs("redis", () => link.run(ping, { keys: [], arguments: [] }));
+  return { sessions: use(redisSessions({ url, settings, onError })), limiter: redisLimiter(link) };
 }

@@ -1,19 +1,24 @@
+<<<<<<< HEAD
+/** Assembles the service. */
+=======
 /** What the gateway is put together from. */
+>>>>>>> c64dea6789a4161a76fbf8ac5b6170666c3c6a63
 import { consumers } from "@todoke/contracts";
 import { openSigner } from "@todoke/http";
 import { periodically } from "@todoke/kernel/worker";
 import { service } from "@todoke/service";
 import { resolveIdentity } from "./commands/resolve-identity.ts";
 import { readSettings } from "./config.ts";
+import { openStores } from "./deps.ts";
+import { onAccountEvent, readEvent } from "./events/on-account-event.ts";
 import { sessionGuard } from "./guard/session-guard.ts";
-import { idleLimits } from "./limits/postgres.ts";
-import { rememberRefusals } from "./limits/refusals.ts";
-import { openProvider, refreshTokens } from "./oidc/index.ts";
-import { onAccountEvent, readEvent } from "./on-account-event.ts";
-import { documentsOf } from "./page/index.ts";
-import { addressesOf, gatewayRoutes } from "./routes/index.ts";
-import { openStores } from "./stores.ts";
+import { localLimiter } from "./limits/local-limiter.ts";
+import { openProvider } from "./oidc/provider.ts";
+import { gatewayRoutes, serviceAddresses } from "./routes/index.ts";
+import { apiDocuments } from "./routes/page.ts";
+import { idleLimits } from "./store/limits.ts";
 import { openUpstreams } from "./upstreams/index.ts";
+import { refreshTokens } from "./workers/refresh-tokens.ts";
 
 export const { configFaults, dead, events, migrate, start } = service({
   name: "gateway-bff",
@@ -24,6 +29,39 @@ export const { configFaults, dead, events, migrate, start } = service({
   retention: () => [idleLimits],
   userAuth: "session",
   hosts: ({ origin }) => [new URL(origin).hostname],
+<<<<<<< HEAD
+  docs: ({ upstreams }) => ({ sources: apiDocuments(serviceAddresses(upstreams.urls)) }),
+  async build({ settings, workerSettings, apiDocs, does, app, db, bus, wakeups, use, needs, onError, topicOf }) {
+    const { tokenFor } = openSigner({ issuer: name, key: settings.signingKey });
+    const upstreams = use(openUpstreams({ ...settings.upstreams, tokenFor }));
+    const { sessions, limiter } = openStores(settings, { db, use, needs, onError });
+    if (does("upkeep")) {
+      const policies = [idleLimits, retentionOf.processedEvents(settings.processedKeepMs), retentionOf.inboxAttempts()];
+      use(keepClean(db, [...policies, retentionOf.resolvedDeadLetters()], { onError }));
+      use(
+        periodically(() => sessions.deleteExpired(), { everyMs: 60_000, what: "deleting expired sessions", onError }),
+      );
+      use(watchDeadEvents({ db, consumer, onError }));
+    }
+    if (does("consumer")) {
+      const { attemptsMax, backoff } = workerSettings;
+      const inbox = openInbox({
+        attemptsMax,
+        backoff,
+        db,
+        consumer,
+        read: readEvent,
+        effect: onAccountEvent(sessions),
+        wakeups,
+        topic: topicOf(inboxDlqTable),
+        onError,
+      });
+      use(inbox.redriver).start();
+      use(keepSubscribed({ bus, consumer, subjects: consumers[consumer], handle: inbox.handle, onError }));
+    }
+    if (does("api")) {
+      const { origin, isLoopback } = settings;
+=======
   docs: ({ upstreams }) => ({ sources: documentsOf(addressesOf(upstreams.urls)) }),
   async build({ settings, apiDocs, hasRole, app, db, use, addReadinessCheck, onError }) {
     const { origin, isLoopback } = settings;
@@ -33,6 +71,7 @@ export const { configFaults, dead, events, migrate, start } = service({
     if (hasRole("maintenance"))
       use(periodically(() => sessions.removeEnded(), { everyMs: 60_000, what: "removing ended sessions", onError }));
     if (hasRole("api")) {
+>>>>>>> c64dea6789a4161a76fbf8ac5b6170666c3c6a63
       const provider = openProvider({ ...settings.provider, redirectUri: `${origin}/login/callback`, onError });
       const onRefreshDue = use(refreshTokens({ sessions, provider, onError }));
       gatewayRoutes(app, {
@@ -45,7 +84,7 @@ export const { configFaults, dead, events, migrate, start } = service({
         tokenFor,
         provider,
         resolveIdentity: resolveIdentity(upstreams.account),
-        limiter: rememberRefusals(limiter),
+        limiter: localLimiter(limiter),
         onError,
       });
     }

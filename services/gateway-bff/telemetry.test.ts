@@ -57,10 +57,10 @@ test("log-ins, limits, calls of services and parts of profiles are counted on /m
   const traceId = randomBytes(16).toString("hex");
   await t.get("/v1/me", { traceparent: `00-${traceId}-${"1".repeat(16)}-01` });
   await t.get(`/v1/users/${alice}/profile`);
-  t.account.behave(refusing(404, "user-not-found"));
+  t.account.setBehaviour(refusing(404, "user-not-found"));
   await t.get("/v1/me");
   for (let n = 0; n < 3; n++) await t.get("/login");
-  expect(t.account.heard[0]?.headers.traceparent).toMatch(new RegExp(`^00-${traceId}-[0-9a-f]{16}-0[01]$`));
+  expect(t.account.received[0]?.headers.traceparent).toMatch(new RegExp(`^00-${traceId}-[0-9a-f]{16}-0[01]$`));
 
   const text = await t.metrics();
   expect(text.split("\n")).toEqual(

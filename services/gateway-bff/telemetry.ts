@@ -1,65 +1,66 @@
-/** What only this service tells of itself. Every name it adds is here; docs/telemetry.md lists the same. */
+/** The metrics and spans that only this service has; docs/telemetry.md lists the same. */
 import { type MetricCatalogue, metersOf } from "@todoke/kernel/telemetry";
-import type { Result, UpstreamName } from "./upstreams/verdict.ts";
+import type { UpstreamName } from "./problems.ts";
 
 export const metricCatalogue = {
   "gateway.login.total": {
     kind: "counter",
     unit: "{login}",
-    description: "Log-ins by what became of them: ok, or why not",
+    description: "Logins by result: ok, suspended, or the code of the refusal",
     attributes: ["result"],
   },
   "gateway.upstream.duration": {
     kind: "histogram",
     unit: "s",
-    description: "From a service being asked to its answer being there, a second try and the wait for a place included",
+    description: "Duration of a call to a service, with its retry and its time in the queue",
     attributes: ["upstream", "result"],
   },
   "gateway.upstream.total": {
     kind: "counter",
-    unit: "{try}",
+    unit: "{attempt}",
     description:
-      "Tries to ask a service: ok, refused (4xx), timeout, bad_gateway, unavailable (it said so, or was not even asked)",
+      "Attempts to call a service by result: ok, refused (4xx), timeout, bad_gateway, unavailable (503, or not called)",
     attributes: ["upstream", "result"],
   },
   "gateway.profile.parts": {
     kind: "counter",
     unit: "{part}",
-    description: "Parts of profiles by what became of them: ok, stale, failed, absent",
+    description: "Parts of profiles by status: ok, stale, failed, absent",
     attributes: ["part", "status"],
   },
-  "gateway.limited.total": {
+  "gateway.rate_limited.total": {
     kind: "counter",
     unit: "{request}",
-    description:
-      "Requests refused because their caller had had enough, or uncounted because the limiter could not be asked",
+    description: "Requests that were refused by a rate limit, or uncounted because the limiter failed",
     attributes: ["limit", "result"],
   },
 } as const satisfies MetricCatalogue;
 
 export const spanNames = {
-  /** One call of a service, with its second try; child of the request, parent of the service's own. */
+  /** One call to a service, with its retry: child of the request, parent of the service's own span. */
   upstream: "gateway upstream",
 } as const;
 
+export type UpstreamOutcome = "ok" | "refused" | "timeout" | "bad_gateway" | "unavailable";
+
 const { count, observeDuration } = metersOf("@todoke/gateway-bff", metricCatalogue);
 
-export function tellTry(upstream: UpstreamName, result: Result): void {
+export function countAttempt(upstream: UpstreamName, result: UpstreamOutcome): void {
   count("gateway.upstream.total", { upstream, result });
 }
 
-export function tellCall(upstream: UpstreamName, result: Result, sinceMs: number): void {
+export function recordCall(upstream: UpstreamName, result: UpstreamOutcome, sinceMs: number): void {
   observeDuration("gateway.upstream.duration", sinceMs, { upstream, result });
 }
 
-export function tellPart(part: string, status: string): void {
+export function countProfilePart(part: string, status: string): void {
   count("gateway.profile.parts", { part, status });
 }
 
-export function tellLogin(result: string): void {
+export function countLogin(result: string): void {
   count("gateway.login.total", { result });
 }
 
-export function tellLimited(limit: string, result: "refused" | "uncounted"): void {
-  count("gateway.limited.total", { limit, result });
+export function countLimited(limit: string, result: "refused" | "uncounted"): void {
+  count("gateway.rate_limited.total", { limit, result });
 }

@@ -15,17 +15,18 @@ import {
 import { kernelMigrations } from "@todoke/kernel/migrations";
 import { fixedId, testDatabase } from "@todoke/kernel/testing";
 import { resolveIdentity } from "./commands/resolve-identity.ts";
+import { readLimits } from "./config.ts";
 import { sessionGuard } from "./guard/session-guard.ts";
+import { localLimiter } from "./limits/local-limiter.ts";
 import { postgresLimiter } from "./limits/postgres.ts";
-import { rememberRefusals } from "./limits/refusals.ts";
-import { readLimits } from "./limits/settings.ts";
-import { openProvider } from "./oidc/index.ts";
+import { openProvider } from "./oidc/provider.ts";
+import type { UpstreamName } from "./problems.ts";
 import { gatewayRoutes } from "./routes/index.ts";
-import type { KnownUser, SessionStore, UserStatus } from "./sessions/index.ts";
+import type { SessionStore, UserSnapshot, UserStatus } from "./sessions/index.ts";
 import { postgresSessions } from "./sessions/postgres.ts";
 import { openUpstream } from "./upstreams/client.ts";
-import { openUpstreams, type UpstreamName } from "./upstreams/index.ts";
-import { answering, fakeService, type Heard, longMs, type Manner } from "./upstreams/testing.ts";
+import { openUpstreams } from "./upstreams/index.ts";
+import { answering, type Behaviour, fakeService, longMs, type ReceivedRequest } from "./upstreams/testing.ts";
 
 const own = { name: "gateway-bff", dir: new URL("./migrations/", import.meta.url) };
 const origin = "http://localhost:8080";
@@ -51,8 +52,8 @@ export const userView = (user_id: string, more: object = {}) => ({
   ...more,
 });
 
-/** Whom the token of a request speaks for, at the service that heard it. */
-export function bearerOf(audience: UpstreamName, { headers }: Heard): Promise<Principal> {
+/** Whom the token of a request speaks for, at the service that received it. */
+export function bearerOf(audience: UpstreamName, { headers }: ReceivedRequest): Promise<Principal> {
   const verify = tokenVerifier({ audience, keys: [publicPartOf("gateway-bff", signingKey)] });
   return Promise.resolve(verify(headers.authorization?.slice("Bearer ".length) ?? ""));
 }
@@ -63,8 +64,8 @@ export interface ProcessOptions {
   readonly without?: readonly UpstreamName[];
   readonly profileTimeoutMs?: number;
   readonly streamTimeoutMs?: number;
-  readonly underWayMax?: number;
-  readonly waitingMax?: number;
+  readonly concurrency?: number;
+  readonly queueMax?: number;
   /** The store, with something done to it. */
   readonly sessions?: (store: SessionStore) => SessionStore;
 }
@@ -72,10 +73,10 @@ export interface ProcessOptions {
 export async function setup() {
   const parts = new AsyncDisposableStack();
   const t = parts.use(await testDatabase({ schema: "gateway_bff", sets: [kernelMigrations, own] }));
-  const service = async (manner: Manner) => parts.use(await fakeService(manner));
+  const service = async (behaviour: Behaviour) => parts.use(await fakeService(behaviour));
   const services = {
     account: await service(showingUsers),
-    entitlement: await service((response, heard) => answering(entitlementsIn(heard))(response, heard)),
+    entitlement: await service((response, received) => answering(entitlementsIn(received))(response, received)),
     notification: await service(answering({})),
     matchmaking: await service(answering({ ticket_id: ticketId, status: "QUEUED" })),
     points: await service(answering(balanceView)),
@@ -119,9 +120,9 @@ export async function setup() {
       isLoopback: true,
       nativeRedirects: [],
       reauthenticateMs: 900_000,
-      limiter: rememberRefusals(postgresLimiter(t.open())),
+      limiter: localLimiter(postgresLimiter(t.open())),
       limits: readLimits(generous, []),
-      waitMaxMs: longMs,
+      limiterTimeoutMs: longMs,
       onError,
     });
     return app;
@@ -130,11 +131,11 @@ export async function setup() {
   /** A session of the user, as a native client has it: the headers that a request needs. */
   async function logIn(
     userId: string,
-    more: Partial<KnownUser> & { roles?: readonly Role[]; status?: UserStatus } = {},
+    more: Partial<UserSnapshot> & { roles?: readonly Role[]; status?: UserStatus } = {},
     /** When they have proven who they are: now, unless said otherwise; null: the provider did not say. */
     { authenticatedAtMs }: { readonly authenticatedAtMs?: number | null } = {},
   ) {
-    await store.know({ userId, status: "ACTIVE", roles: ["USER"], version: 1, ...more });
+    await store.saveUser({ userId, status: "ACTIVE", roles: ["USER"], version: 1, ...more });
     const tokens = { idToken: "id", accessToken: "access" };
     const who = { userId, client: "native", issuer: "http://127.0.0.1:1", subject: userId, tokens } as const;
     const said = authenticatedAtMs === undefined ? await store.clock() : authenticatedAtMs;
@@ -159,12 +160,12 @@ const generous = {
   GATEWAY_BFF_LIMIT_ADDRESS: "1000000/60s",
 };
 
-const idIn = ({ path }: Heard) => /[0-9a-f-]{36}/.exec(path)?.[0] ?? "";
+const idIn = ({ path }: ReceivedRequest) => /[0-9a-f-]{36}/.exec(path)?.[0] ?? "";
 
-const showingUsers: Manner = (response, heard) =>
-  answering(userView(idIn(heard)), { headers: { etag: '"1"' } })(response, heard);
+const showingUsers: Behaviour = (response, received) =>
+  answering(userView(idIn(received)), { headers: { etag: '"1"' } })(response, received);
 
-const entitlementsIn = (heard: Heard) => ({
-  user_id: idIn(heard),
+const entitlementsIn = (received: ReceivedRequest) => ({
+  user_id: idIn(received),
   entitlements: [{ stock_keeping_unit: "item1", status: "ACTIVE", version: 1, updated_at: "2026-01-08T07:10:00Z" }],
 });

@@ -1,17 +1,16 @@
 /**
- * The cookies of the gateway: read strictly, and set so that no script, no plain connection, no other host and no other
- * site's page can read, send or plant them.
+ * The cookies of the gateway: parsed strictly, and set so that no script, plain connection, other host or other site can
+ * read, send or plant them.
  *
- * `__Host-` has the browser refuse the cookie unless it is Secure, for `/`, and of this host alone, so that a sibling
- * domain can plant none. On loopback over plain http a browser would refuse it for lack of Secure: there the name has no
- * prefix.
+ * With the prefix `__Host-` a browser accepts a cookie only if it is Secure, for `/` and for this host alone, so a sibling
+ * domain can plant none. On loopback over plain http a browser would refuse it, so there the name has no prefix.
  */
 import type { FastifyReply, FastifyRequest } from "fastify";
 
 export interface CookieOptions {
   readonly name: string;
   readonly sameSite: "Strict" | "Lax";
-  /** Without it the cookie goes with the browser; how long it opens anything is the server's to say. */
+  /** Without it the cookie ends with the browser; the server decides when a session ends. */
   readonly maxAgeSeconds?: number;
   /** The gateway is reached over http on loopback. */
   readonly isLoopback: boolean;
@@ -19,33 +18,33 @@ export interface CookieOptions {
 
 export interface Cookie {
   readonly name: string;
-  /** All that the request has under this name: more than one is somebody's doing, and none of them is to be believed. */
+  /** All values under this name. More than one means that another party planted one: trust none. */
   valuesIn(request: Pick<FastifyRequest, "headers">): readonly string[];
   set(reply: FastifyReply, value: string): void;
   clear(reply: FastifyReply): void;
 }
 
-/** Strict: it is sent for nothing that another site's page has begun. See landing.ts for the way back from a log-in. */
+/** Strict: not sent with a navigation that another site started. landing.ts handles the way back from a login. */
 export const sessionCookie = (isLoopback: boolean): Cookie =>
   openCookie({ name: "todoke", sameSite: "Strict", isLoopback });
 
 export function openCookie({ name: plainName, sameSite, maxAgeSeconds, isLoopback }: CookieOptions): Cookie {
   const name = isLoopback ? plainName : `__Host-${plainName}`;
-  const start = `${name}=`;
+  const prefix = `${name}=`;
   const attributes = `Path=/; HttpOnly; SameSite=${sameSite}${isLoopback ? "" : "; Secure"}`;
   const age = maxAgeSeconds === undefined ? "" : `; Max-Age=${maxAgeSeconds}`;
-  const put = (reply: FastifyReply, text: string) => void reply.header("set-cookie", text);
+  const send = (reply: FastifyReply, text: string) => void reply.header("set-cookie", text);
   return {
     name,
     valuesIn({ headers: { cookie = "" } }) {
-      if (!cookie.includes(start)) return [];
+      if (!cookie.includes(prefix)) return [];
       return cookie
         .split(";")
         .map((pair) => pair.trim())
-        .filter((pair) => pair.startsWith(start))
-        .map((pair) => pair.slice(start.length));
+        .filter((pair) => pair.startsWith(prefix))
+        .map((pair) => pair.slice(prefix.length));
     },
-    set: (reply, value) => put(reply, `${start}${value}; ${attributes}${age}`),
-    clear: (reply) => put(reply, `${start}; ${attributes}; Max-Age=0`),
+    set: (reply, value) => send(reply, `${prefix}${value}; ${attributes}${age}`),
+    clear: (reply) => send(reply, `${prefix}; ${attributes}; Max-Age=0`),
   };
 }

@@ -1,21 +1,20 @@
 /**
- * The last step of a log-in: a page of our own that goes on by itself.
+ * The last step of a login: a page of our own that continues by itself.
  *
- * A redirect back from the provider belongs to a journey that began on another site, all the way to its end, and on such
- * a journey a browser does not send a cookie that is SameSite=Strict: whoever has just logged in would arrive as a
- * stranger. A page that is here already begins a new journey, and that one is ours.
+ * A redirect back from the provider belongs to a navigation that another site started, and browsers do not send a
+ * SameSite=Strict cookie with it: the user would arrive logged out. A page of our own starts a new navigation.
  */
 import { pageHeaders } from "@todoke/http";
 import type { FastifyReply } from "fastify";
-import { escaped } from "../page/html.ts";
+import { escapeHtml } from "../page/html.ts";
 
-/** `path` is one of our own, checked by whoever took it from the caller. */
+/** `path` must be a safe path of our own (oidc/return-path.ts). */
 export function sendLanding(reply: FastifyReply, path: string): FastifyReply {
-  const href = escaped(path);
+  const href = escapeHtml(path);
   return reply
     .code(200)
     .header("content-type", "text/html; charset=utf-8")
-    .headers(pageHeaders([])) // The address of this page holds the code of the log-in: it is told to nobody.
+    .headers(pageHeaders([])) // Sends no referrer: the address of this page contains the login's code.
     .send(
       `<!doctype html><html lang="en"><meta charset="utf-8"><meta http-equiv="refresh" content="0; url=${href}">` +
         `<title>Todoke</title><p><a href="${href}">Continue</a></p></html>`,

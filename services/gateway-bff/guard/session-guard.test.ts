@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { known, logIn } from "../sessions/testing.ts";
+import { newSession, userSnapshot } from "../sessions/testing.ts";
 import { ours, setup } from "./testing.ts";
 
 const unknown = `tds_${"A".repeat(43)}`;
@@ -84,15 +84,15 @@ test("after log-out, suspension and deletion the same cookie opens nothing", asy
   await t.sessions.endAll("u_1");
   expect((await t.get(t.cookie(first))).statusCode).toBe(401);
 
-  const second = (await t.sessions.create(logIn())).token;
+  const second = (await t.sessions.create(newSession())).token;
   expect((await t.get(t.cookie(second))).statusCode).toBe(200);
-  await t.sessions.know(known({ status: "SUSPENDED", version: 2 }));
+  await t.sessions.saveUser(userSnapshot({ status: "SUSPENDED", version: 2 }));
   expect((await t.get(t.cookie(second))).statusCode).toBe(401);
-  await t.sessions.know(known({ version: 3 }));
+  await t.sessions.saveUser(userSnapshot({ version: 3 }));
   expect((await t.get(t.cookie(second))).statusCode).toBe(401);
 
-  const third = (await t.sessions.create(logIn())).token;
-  await t.sessions.know(known({ status: "DELETED", version: 4 }));
+  const third = (await t.sessions.create(newSession())).token;
+  await t.sessions.saveUser(userSnapshot({ status: "DELETED", version: 4 }));
   expect((await t.get(t.cookie(third))).statusCode).toBe(401);
 });
 
@@ -125,9 +125,9 @@ test("a change of roles counts with the next request, and a player is no admin, 
   const token = await t.loggedIn();
   const statuses = async () => (await t.get(t.cookie(token), "/v1/admin")).statusCode;
   expect(await statuses()).toBe(403);
-  await t.sessions.know(known({ roles: ["USER", "ADMIN"], version: 2 }));
+  await t.sessions.saveUser(userSnapshot({ roles: ["USER", "ADMIN"], version: 2 }));
   expect(await statuses()).toBe(200);
-  await t.sessions.know(known({ roles: ["USER"], version: 3 }));
+  await t.sessions.saveUser(userSnapshot({ roles: ["USER"], version: 3 }));
   expect(await statuses()).toBe(403);
   expect((await t.get(t.cookie(token), "/v1/users/u_1")).statusCode).toBe(200);
   expect((await t.get(t.cookie(token), "/v1/users/u_2")).statusCode).toBe(403);

@@ -1,6 +1,6 @@
 import { buildHttpApp, problems } from "@todoke/http";
 import { expect, test } from "vitest";
-import { knowSources } from "./source.ts";
+import { setRequestSource } from "./source.ts";
 
 test.each([
   [0, "127.0.0.1"],
@@ -10,7 +10,7 @@ test.each([
   const lines: string[] = [];
   const log = { stream: { write: (line: string) => void lines.push(line) } };
   await using app = await buildHttpApp({ title: "t", version: "0", log });
-  knowSources(app, { trustedProxies });
+  setRequestSource(app, { trustedProxies });
   app.get("/", { schema: { hide: true } }, async () => {
     throw problems.forbidden("not for you");
   });

@@ -1,8 +1,8 @@
-/** Where requests come from, for the log: as the limits see it, behind as many proxies of ours as the settings say. */
+/** Sets the address that log lines have: the same that the limits use, behind the configured number of proxies. */
 import type { FastifyInstance } from "fastify";
-import { addressOf } from "../limits/address.ts";
+import { clientAddress } from "../limits/address.ts";
 
-export function knowSources(app: FastifyInstance, { trustedProxies }: { readonly trustedProxies: number }): void {
+export function setRequestSource(app: FastifyInstance, { trustedProxies }: { readonly trustedProxies: number }): void {
   app.sourceOf = ({ ip, headers }) =>
-    addressOf({ socketAddress: ip, forwardedFor: headers["x-forwarded-for"]?.toString(), trustedProxies });
+    clientAddress({ socketAddress: ip, forwardedFor: headers["x-forwarded-for"]?.toString(), trustedProxies });
 }

@@ -2,23 +2,23 @@
 import { buildHttpApp, requires } from "@todoke/http";
 import { Type } from "typebox";
 import { vi } from "vitest";
-import type { KnownUser, NewSession } from "../sessions/index.ts";
-import { known, logIn, postgresStage } from "../sessions/testing.ts";
-import { dropHearsay } from "./edge.ts";
-import { knowSessions, sessionGuard } from "./session-guard.ts";
+import type { NewSession, UserSnapshot } from "../sessions/index.ts";
+import { newSession, postgresHarness, userSnapshot } from "../sessions/testing.ts";
+import { stripIdentityHeaders } from "./identity-headers.ts";
+import { decorateSession, sessionGuard } from "./session-guard.ts";
 
 export const origin = "https://play.example";
 
 export async function setup({ isLoopback = false } = {}) {
-  const stage = await postgresStage();
+  const stage = await postgresHarness();
   const sessions = stage.open();
   /** How often the store is asked. */
   const find = vi.fn(sessions.find);
   const onRefreshDue = vi.fn();
   const authenticate = sessionGuard({ sessions: { find }, origin, isLoopback, onRefreshDue });
   const app = await buildHttpApp({ title: "test", version: "0", log: { level: "silent" }, rules: true });
-  knowSessions(app);
-  dropHearsay(app);
+  decorateSession(app);
+  stripIdentityHeaders(app);
 
   const player = requires(authenticate, { user: "any" });
   const changes = vi.fn();
@@ -49,10 +49,10 @@ export async function setup({ isLoopback = false } = {}) {
     changes,
     onRefreshDue,
     /** A user who is known and has logged in: the token. */
-    async loggedIn(user: Partial<KnownUser> = {}, session: Partial<NewSession> = {}): Promise<string> {
-      await sessions.know(known(user));
+    async loggedIn(user: Partial<UserSnapshot> = {}, session: Partial<NewSession> = {}): Promise<string> {
+      await sessions.saveUser(userSnapshot(user));
       const about = user.userId === undefined ? {} : { userId: user.userId };
-      return (await sessions.create(logIn({ ...about, ...session }))).token;
+      return (await sessions.create(newSession({ ...about, ...session }))).token;
     },
     get: (headers: Record<string, string> = {}, url = "/v1/me") => app.inject({ url, headers }),
     post: (headers: Record<string, string> = {}, { url = "/v1/change", payload = `{"name":"a"}` } = {}) =>

@@ -1,10 +1,10 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { addressOf } from "./address.ts";
+import { clientAddress } from "./address.ts";
 
 const socketAddress = "192.0.2.9";
 const behind = (trustedProxies: number, forwardedFor?: string) =>
-  addressOf({ socketAddress, forwardedFor, trustedProxies });
+  clientAddress({ socketAddress, forwardedFor, trustedProxies });
 
 test("without a proxy of ours nothing that a caller writes counts", () => {
   for (const spoofed of ["203.0.113.1", "203.0.113.1, 198.51.100.2", "::1", "garbage", ""])
@@ -64,7 +64,7 @@ test("an address of IPv6 counts as its /64, in whatever way it is written", () =
 test("an address of IPv4 is the same whether it comes as IPv4, with a port, or inside IPv6", () => {
   for (const written of ["203.0.113.7", " 203.0.113.7 ", "203.0.113.7:51000", "::ffff:203.0.113.7", "::FFFF:cb00:7107"])
     expect(behind(1, written), written).toBe("203.0.113.7");
-  expect(addressOf({ socketAddress: "::ffff:203.0.113.7", forwardedFor: undefined, trustedProxies: 0 })).toBe(
+  expect(clientAddress({ socketAddress: "::ffff:203.0.113.7", forwardedFor: undefined, trustedProxies: 0 })).toBe(
     "203.0.113.7",
   );
 });

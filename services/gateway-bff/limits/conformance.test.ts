@@ -6,9 +6,11 @@ import { openRedisLink } from "@todoke/redis";
 import { operatorClient, sharedRedis } from "@todoke/redis/testing";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { burstOf, paceOf } from "./gcra.ts";
-import type { Item, Limiter, Policy } from "./index.ts";
-import { idleLimits, postgresLimiter } from "./postgres.ts";
+import type { Policy } from "../config.ts";
+import { idleLimits } from "../store/limits.ts";
+import { burstSize, toPace } from "./gcra.ts";
+import type { Item, Limiter } from "./index.ts";
+import { postgresLimiter } from "./postgres.ts";
 import { redisLimiter } from "./redis.ts";
 
 /** A store with nothing in it. */
@@ -42,7 +44,7 @@ async function onPostgres(): Promise<Stage> {
 
 async function onRedis(): Promise<Stage> {
   const { url } = redis;
-  const place = `test:${randomUUID()}`;
+  const namespace = `test:${randomUUID()}`;
   const stack = new AsyncDisposableStack();
   const onError = (error: unknown) => {
     throw error;
@@ -51,9 +53,9 @@ async function onRedis(): Promise<Stage> {
   stack.defer(() => client.destroy());
   return {
     // A server, or a machine, that stands still for a moment is not what these tests are about.
-    open: () => redisLimiter(stack.use(openRedisLink({ url, onError, answerWithinMs: 60_000 })), { place }),
+    open: () => redisLimiter(stack.use(openRedisLink({ url, onError, answerWithinMs: 60_000 })), { namespace }),
     async age(key, ms) {
-      const name = `{${place}}:${key}`;
+      const name = `{${namespace}}:${key}`;
       const until = Number(await client.get(name)) - ms * 1_000;
       // A key that its own end has not removed yet says that its time has passed.
       await client.set(name, String(until), {
@@ -61,7 +63,7 @@ async function onRedis(): Promise<Stage> {
       });
     },
     async keysLeft() {
-      return (await client.keys(`{${place}}:*`)).length;
+      return (await client.keys(`{${namespace}}:*`)).length;
     },
     [Symbol.asyncDispose]: () => stack.disposeAsync(),
   };
@@ -83,7 +85,7 @@ describe.each([
     const granted: { readonly askedAt: number; readonly answeredAt: number }[] = [];
     const endsAt = performance.now() + 6 * policy.windowMs;
     // And they do get on: not in so many windows on a machine that stands still meanwhile, but in the end.
-    const isOver = () => performance.now() >= endsAt && granted.length > 2 * burstOf(policy);
+    const isOver = () => performance.now() >= endsAt && granted.length > 2 * burstSize(policy);
     async function hammer(limiter: Limiter): Promise<void> {
       while (!isOver()) {
         const askedAt = performance.now();
@@ -148,11 +150,11 @@ describe.each([
     const refused = await Promise.all(
       Array.from({ length: 20 }, () => limiter.take([of("address", large), of("user", small)])),
     );
-    expect(refused.map(({ granted, verdicts }) => [granted, verdicts.map(({ item }) => item.key)])).toEqual(
+    expect(refused.map(({ granted, results }) => [granted, results.map(({ item }) => item.key)])).toEqual(
       refused.map(() => [false, ["user"]]),
     );
-    const { verdicts } = await limiter.take([of("address", large)]);
-    expect(verdicts[0]?.remaining).toBe(burstOf(large) - 2);
+    const { results } = await limiter.take([of("address", large)]);
+    expect(results[0]?.remaining).toBe(burstSize(large) - 2);
   });
 
   test("parallel requests of one process for one key are granted as far as they fit, in the order they came", async () => {
@@ -160,7 +162,7 @@ describe.each([
     const limiter = stage.open();
     const policy = policyOf(30, hour);
     const taken = await Promise.all(Array.from({ length: 20 }, () => limiter.take([of("one", policy)])));
-    expect(taken.map(({ granted }) => granted)).toEqual(taken.map((_, place) => place < burstOf(policy)));
+    expect(taken.map(({ granted }) => granted)).toEqual(taken.map((_, index) => index < burstSize(policy)));
   });
 
   test("what was refused is granted when the wait it was told is over, and not before", async () => {
@@ -171,7 +173,7 @@ describe.each([
     expect((await take()).granted).toBe(true);
     const refused = await take();
     expect(refused.granted).toBe(false);
-    const waitMs = refused.verdicts[0]?.waitMs ?? 0;
+    const waitMs = refused.results[0]?.waitMs ?? 0;
     expect(waitMs).toBeLessThanOrEqual(hour);
     const lastMs = 60_000; // More than the test itself takes.
     await stage.age("one", waitMs - lastMs);
@@ -191,9 +193,9 @@ describe.each([
     }).map((pair) => [...new Set(pair)]);
     const all = asked.flatMap((pair) => limiters.map((limiter) => ({ pair, limiter })));
     const taken = await Promise.all(all.map(({ pair, limiter }) => limiter.take(pair.map((key) => of(key, policy)))));
-    const granted = all.filter((_, place) => taken[place]?.granted).flatMap(({ pair }) => pair);
+    const granted = all.filter((_, index) => taken[index]?.granted).flatMap(({ pair }) => pair);
     for (const name of names) {
-      expect(granted.filter((key) => key === name).length).toBeLessThanOrEqual(burstOf(policy));
+      expect(granted.filter((key) => key === name).length).toBeLessThanOrEqual(burstSize(policy));
     }
     expect(granted.length).toBeGreaterThan(0);
   });
@@ -203,9 +205,9 @@ describe.each([
     const limiter = stage.open();
     await limiter.take([of("one", policyOf(1, hour))]);
     await stage.age("one", -24 * hour);
-    const { granted, verdicts } = await limiter.take([of("one", policyOf(1, hour))]);
+    const { granted, results } = await limiter.take([of("one", policyOf(1, hour))]);
     expect(granted).toBe(true);
-    expect(verdicts[0]?.resetMs).toBeLessThanOrEqual(paceOf(policyOf(1, hour)).eachUs / 1_000);
+    expect(results[0]?.resetMs).toBeLessThanOrEqual(toPace(policyOf(1, hour)).eachUs / 1_000);
   });
 
   test("a key that nobody uses any more takes no room", async () => {
@@ -213,6 +215,6 @@ describe.each([
     const limiter = stage.open();
     await limiter.take([of("short", policyOf(10, 20)), of("long", policyOf(10, hour))]);
     await until("only the key whose time is not over is left", async () => (await stage.keysLeft()) === 1);
-    expect((await limiter.take([of("long", policyOf(10, hour))])).verdicts[0]?.remaining).toBe(2);
+    expect((await limiter.take([of("long", policyOf(10, hour))])).results[0]?.remaining).toBe(2);
   });
 });

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { burstOf, paceOf, takenOf } from "./gcra.ts";
-import type { Policy } from "./index.ts";
+import type { Policy } from "../config.ts";
+import { burstSize, decide, toPace } from "./gcra.ts";
 
 const policies = fc.record({
   name: fc.constant("read"),
@@ -11,14 +11,14 @@ const policies = fc.record({
 
 /** What a store does, with a clock that we move: the times (microseconds) at which units were granted. */
 function grantedTimes(policy: Policy, asked: readonly { afterUs: number; units: number }[]): number[] {
-  const { eachUs } = paceOf(policy);
+  const { eachUs } = toPace(policy);
   const times: number[] = [];
   let now = 0;
   let usedUntil = 0;
   for (const { afterUs, units } of asked) {
     now += afterUs;
     const aheadUs = Math.max(0, usedUntil - now);
-    if (!takenOf([{ key: "k", units, policy }], [aheadUs]).granted) continue;
+    if (!decide([{ key: "k", units, policy }], [aheadUs]).granted) continue;
     usedUntil = now + aheadUs + units * eachUs;
     times.push(...Array<number>(units).fill(now));
   }
@@ -48,7 +48,7 @@ test("in any window, wherever it begins, no more than the quota is granted, in w
 
 test("one who asks all the time is granted two thirds of the quota in a window, and a third at once to begin with", () => {
   const policy = { name: "read", quota: 600, windowMs: 60_000 };
-  expect(burstOf(policy)).toBe(201);
+  expect(burstSize(policy)).toBe(201);
   const everyTenMs = Array.from({ length: 30_000 }, () => ({ afterUs: 10_000, units: 1 }));
   const times = grantedTimes(policy, everyTenMs);
   expect(times.filter((time) => time < 60_000_000).length).toBe(600);
@@ -56,20 +56,20 @@ test("one who asks all the time is granted two thirds of the quota in a window, 
 });
 
 test("however small the quota is, it can be had", () => {
-  fc.assert(fc.property(policies, (policy) => burstOf(policy) >= 1));
+  fc.assert(fc.property(policies, (policy) => burstSize(policy) >= 1));
 });
 
 test("what is refused says how long it must wait, to the microsecond", () => {
   fc.assert(
     fc.property(policies, fc.double({ min: 0, max: 1, noNaN: true }), (policy, share) => {
-      const { eachUs, slackUs } = paceOf(policy);
+      const { eachUs, slackUs } = toPace(policy);
       const items = [{ key: "k", units: 1, policy }];
       const aheadUs = slackUs + 1 + Math.floor(share * eachUs);
-      const { granted, verdicts } = takenOf(items, [aheadUs]);
-      const waitUs = Math.round((verdicts[0]?.waitMs ?? 0) * 1_000);
+      const { granted, results } = decide(items, [aheadUs]);
+      const waitUs = Math.round((results[0]?.waitMs ?? 0) * 1_000);
       expect(granted).toBe(false);
-      expect(takenOf(items, [aheadUs - waitUs]).granted).toBe(true);
-      expect(takenOf(items, [aheadUs - waitUs + 1]).granted).toBe(false);
+      expect(decide(items, [aheadUs - waitUs]).granted).toBe(true);
+      expect(decide(items, [aheadUs - waitUs + 1]).granted).toBe(false);
     }),
   );
 });
@@ -77,11 +77,11 @@ test("what is refused says how long it must wait, to the microsecond", () => {
 test("remaining is what can be had at once: so many fit, and one more does not", () => {
   fc.assert(
     fc.property(policies, fc.double({ min: 0, max: 1.5, noNaN: true }), (policy, share) => {
-      const { slackUs } = paceOf(policy);
-      const { granted, verdicts } = takenOf([{ key: "k", units: 1, policy }], [Math.floor(share * slackUs)]);
-      const remaining = verdicts[0]?.remaining ?? -1;
-      const aheadUs = Math.round((verdicts[0]?.resetMs ?? 0) * 1_000);
-      const fits = (units: number) => takenOf([{ key: "k", units, policy }], [aheadUs]).granted;
+      const { slackUs } = toPace(policy);
+      const { granted, results } = decide([{ key: "k", units: 1, policy }], [Math.floor(share * slackUs)]);
+      const remaining = results[0]?.remaining ?? -1;
+      const aheadUs = Math.round((results[0]?.resetMs ?? 0) * 1_000);
+      const fits = (units: number) => decide([{ key: "k", units, policy }], [aheadUs]).granted;
       if (remaining > 0) expect(fits(remaining)).toBe(true);
       expect(fits(remaining + 1)).toBe(false);
       if (!granted) expect(remaining).toBe(0);

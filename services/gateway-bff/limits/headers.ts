@@ -1,34 +1,33 @@
 /**
- * What a caller is told of his limits: RateLimit-Policy and RateLimit (draft-ietf-httpapi-ratelimit-headers), and in a
- * refusal when to come again.
+ * The headers RateLimit-Policy and RateLimit (draft-ietf-httpapi-ratelimit-headers), and the problem of a refusal.
  *
- * `q` and `w` are what is promised to hold in any window; `r` is what could be had at once, and `t` when nothing of what
- * was used counts any more.
+ * `q` and `w` hold in any window; `r` is what is available at once, `t` the time until the key is unused.
  */
 import type { Problem } from "@todoke/kernel/problem";
 import type { FastifyReply } from "fastify";
+import type { Policy } from "../config.ts";
 import { rateLimited } from "../problems.ts";
-import type { Policy, Taken, Verdict } from "./index.ts";
+import type { LimitDecision, LimitResult } from "./index.ts";
 
-const secondsOf = (ms: number): number => Math.ceil(ms / 1_000);
+const toSeconds = (ms: number): number => Math.ceil(ms / 1_000);
 
-const policyText = ({ name, quota, windowMs }: Policy) => `"${name}";q=${quota};w=${secondsOf(windowMs)}`;
-const standingText = ({ item, remaining, resetMs }: Verdict) =>
-  `"${item.policy.name}";r=${remaining};t=${secondsOf(resetMs)}`;
+const formatPolicy = ({ name, quota, windowMs }: Policy) => `"${name}";q=${quota};w=${toSeconds(windowMs)}`;
+const formatResult = ({ item, remaining, resetMs }: LimitResult) =>
+  `"${item.policy.name}";r=${remaining};t=${toSeconds(resetMs)}`;
 
-export function tellLimits(reply: FastifyReply, { verdicts }: Taken): void {
-  reply.header("ratelimit-policy", verdicts.map(({ item }) => policyText(item.policy)).join(", "));
-  reply.header("ratelimit", verdicts.map(standingText).join(", "));
+export function setLimitHeaders(reply: FastifyReply, { results }: LimitDecision): void {
+  reply.header("ratelimit-policy", results.map(({ item }) => formatPolicy(item.policy)).join(", "));
+  reply.header("ratelimit", results.map(formatResult).join(", "));
 }
 
 /** For a request that was not granted. */
-export function refusalOf({ verdicts }: Taken): Problem {
-  // Its caller may go on when the last of those who refused would let him.
-  const [longest] = [...verdicts].sort((a, b) => b.waitMs - a.waitMs);
-  const retryAfterSeconds = Math.max(1, secondsOf(longest?.waitMs ?? 0));
+export function toRateLimitProblem({ results }: LimitDecision): Problem {
+  // The request fits when the last of the refusing limits lets it pass.
+  const [longest] = [...results].sort((a, b) => b.waitMs - a.waitMs);
+  const retryAfterSeconds = Math.max(1, toSeconds(longest?.waitMs ?? 0));
   const { name = "", quota = 0, windowMs = 0 } = longest?.item.policy ?? {};
   return rateLimited(
-    `no more than ${quota} in ${secondsOf(windowMs)} s (${name}); try again in ${retryAfterSeconds} s`,
+    `at most ${quota} requests in ${toSeconds(windowMs)} s (${name}); try again in ${retryAfterSeconds} s`,
     { retryAfterSeconds },
   );
 }

@@ -2,13 +2,13 @@ import { buildHttpApp, everybody, type HttpApp, problems, requires } from "@todo
 import { testDatabase, until } from "@todoke/kernel/testing";
 import { Type } from "typebox";
 import { expect, test, vi } from "vitest";
-import { knowSessions } from "../guard/session-guard.ts";
+import type { Limits, Policy } from "../config.ts";
+import { decorateSession } from "../guard/session-guard.ts";
 import type { Session } from "../sessions/index.ts";
 import { type LimitOptions, limitRequests } from "./hook.ts";
-import type { Limiter, Policy } from "./index.ts";
+import type { Limiter } from "./index.ts";
+import { localLimiter } from "./local-limiter.ts";
 import { postgresLimiter } from "./postgres.ts";
-import { rememberRefusals } from "./refusals.ts";
-import type { Limits } from "./settings.ts";
 
 /** So long that what the tests themselves take of it changes nothing but the seconds that are told. */
 const policy = (name: string, quota: number): Policy => ({ name, quota, windowMs: 3_600_000 });
@@ -56,11 +56,11 @@ async function setup() {
       request.session = session(userId);
       return { kind: "user", name: `user:${userId}`, userId, roles: ["USER"] } as const;
     };
-    knowSessions(app);
+    decorateSession(app);
     const onLimited = vi.fn();
-    const limiter = rememberRefusals(store);
+    const limiter = localLimiter(store);
     // No store is too slow here, unless the test says when it is.
-    limitRequests(app, { limiter, limits: usual, onError: () => {}, onLimited, waitMaxMs: 600_000, ...more });
+    limitRequests(app, { limiter, limits: usual, onError: () => {}, onLimited, limiterTimeoutMs: 600_000, ...more });
     const hidden = { schema: { hide: true } };
     const Body = Type.Object({ name: Type.String() });
     app.get("/livez", { ...everybody, ...hidden }, async () => ({}));
@@ -129,7 +129,7 @@ test("past the limit it is 429, with when to come again, and nothing of the body
   expectNearly(/^"write";r=0;t=(\d+)$/.exec(String(ratelimit))?.[1], 2_700);
   expect(refused.json()).toMatchObject({
     code: "rate-limited",
-    detail: `no more than 6 in 3600 s (write); try again in ${wait} s`,
+    detail: `at most 6 requests in 3600 s (write); try again in ${wait} s`,
     instance: refused.headers["x-request-id"],
   });
   expect(onLimited.mock.calls).toEqual([["write", "refused"]]);
@@ -161,7 +161,7 @@ test("a call that counts as more than can ever be had at once keeps the gateway 
   const { app } = await t.gateway();
   const config = { ...everybody.config, units: 4 };
   expect(() => app.get("/v1/dear", { config, schema: { hide: true } }, async () => ({}))).toThrow(
-    '/v1/dear counts as 4 calls, but no more than 3 of "read" can be had at once: raise GATEWAY_BFF_LIMIT_READ',
+    '/v1/dear counts as 4 calls, but at most 3 of "read" are available at once: raise GATEWAY_BFF_LIMIT_READ',
   );
 });
 
@@ -260,7 +260,7 @@ test.each(["away", "silent"])(
     const away = async () => postgresLimiter((await closed(t.open())) as ReturnType<typeof t.open>);
     const store = how === "away" ? await away() : { take: () => new Promise<never>(() => {}) };
     const onError = vi.fn();
-    const { get, post, as, onLimited } = await t.gateway({ store, onError, waitMaxMs: 50 });
+    const { get, post, as, onLimited } = await t.gateway({ store, onError, limiterTimeoutMs: 50 });
     const read = await get("/v1/things/1");
     expect([read.statusCode, read.headers.ratelimit]).toEqual([200, undefined]);
     expect((await as("alice")).statusCode).toBe(200);
@@ -290,11 +290,15 @@ test.each(["late", "failing"])(
   "while the limiter is %s, one process grants no more reads than the quota, however many come at once",
   async (how) => {
     await using t = await setup();
-    // Granted in the store, but too late to be heard of: before, every such read passed.
+    // Granted in the store, but too late to be received of: before, every such read passed.
     const late = { take: async () => new Promise<never>(() => {}) };
     const failing = { take: async () => Promise.reject(new Error("too many clients already")) };
     const onError = vi.fn();
-    const { get, as, onLimited } = await t.gateway({ store: { late, failing }[how] as Limiter, onError, waitMaxMs: 1 });
+    const { get, as, onLimited } = await t.gateway({
+      store: { late, failing }[how] as Limiter,
+      onError,
+      limiterTimeoutMs: 1,
+    });
     const burst = await Promise.all(times(500, () => get("/v1/things/1")).map((call) => call()));
     expect(burst.filter(({ statusCode }) => statusCode === 200).length).toBe(3);
     expect(burst.filter(({ statusCode }) => statusCode === 429).length).toBe(497);

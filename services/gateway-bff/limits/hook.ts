@@ -1,84 +1,82 @@
 /**
- * Counts every request, and refuses it with 429 when its caller has had enough: by user where somebody is logged in, by
- * address where not, and everybody together by address.
+ * Counts every request, and refuses it with 429 if its caller is over the limit: per user if somebody is logged in, else
+ * per address, and per address over all users.
  *
- * What a request counts as is said by the route that it matched, so that no way of writing a path counts as something
- * else; what matches no route counts as a read. Who is refused for another reason (401, 403, 404) is counted all the same.
- * While the limiter cannot be asked, log-ins and whatever could change something are refused with 503, and reads pass as far
- * as this process alone may grant them: a player can look, and nobody can guess or flood.
+ * The class of a request is a property of its route, so that no spelling of a path changes it. A request without a route
+ * counts as a read, and requests that are refused for another reason (401, 403, 404) count too. While the limiter is
+ * unavailable, logins and writes are refused with 503, and reads pass as far as this process alone may grant them.
  */
 import { type HttpApp, perSecond, problems } from "@todoke/http";
 import type { Problem } from "@todoke/kernel/problem";
 import type { FastifyReply, FastifyRequest, RouteOptions } from "fastify";
+import type { LimitClass, Limits } from "../config.ts";
 import { isSafe } from "../guard/csrf.ts";
-import { tellLimited } from "../telemetry.ts";
-import { addressOf } from "./address.ts";
+import { countLimited } from "../telemetry.ts";
+import { clientAddress } from "./address.ts";
 import { FloodingUsers } from "./flooding-users.ts";
-import { burstOf } from "./gcra.ts";
-import { refusalOf, tellLimits } from "./headers.ts";
+import { burstSize } from "./gcra.ts";
+import { setLimitHeaders, toRateLimitProblem } from "./headers.ts";
 import { InFlight } from "./in-flight.ts";
-import type { Item, Taken } from "./index.ts";
-import type { RememberingLimiter } from "./refusals.ts";
-import type { LimitClass, Limits } from "./settings.ts";
+import type { Item, LimitDecision } from "./index.ts";
+import type { LocalLimiter } from "./local-limiter.ts";
 
 export interface LimitOptions {
-  readonly limiter: RememberingLimiter;
+  readonly limiter: LocalLimiter;
   readonly limits: Limits;
-  /** Hears of requests that were refused, and of those that could not be counted; they are metrics otherwise. */
+  /** Called for requests that were refused or could not be counted; counts metrics by default. */
   readonly onLimited?: (limit: LimitClass, result: "refused" | "uncounted") => void;
   readonly onError: (error: unknown) => void;
-  /** A limiter that takes longer is as good as away. */
-  readonly waitMaxMs?: number;
+  /** A limiter that takes longer counts as unavailable. */
+  readonly limiterTimeoutMs?: number;
 }
 
-/** What a request takes, known from its headers alone. */
+/** What a request counts as, known from its headers alone. */
 interface Cost {
   readonly limit: LimitClass;
   readonly units: number;
-  /** What all that comes from its address takes from. */
+  /** The limit over all requests of its address. */
   readonly address: Item;
-  /** Whether it has been taken, or is being. */
-  isTaken: boolean;
-  /** From now on it is not counted among the requests in flight. */
+  /** Whether it has been counted, or is being counted. */
+  isCounted: boolean;
+  /** Ends its place among the requests in flight. */
   leave: () => void;
 }
 
 export function limitRequests(app: HttpApp, options: LimitOptions): void {
-  const { limiter, limits, onLimited = tellLimited, onError, waitMaxMs = 1_000 } = options;
+  const { limiter, limits, onLimited = countLimited, onError, limiterTimeoutMs = 1_000 } = options;
   const inFlight = new InFlight(limits.inFlightMax);
   const floodingUsers = new FloodingUsers();
-  // A limiter that is away fails every request alike: one line a second says so, and how many.
-  const tellUncounted = perSecond<unknown>({
+  // An unavailable limiter fails every request alike: log one line per second, with their number.
+  const logUncounted = perSecond<unknown>({
     max: 1,
     write: (cause, count) => onError(new Error(`counting failed for ${count} requests`, { cause })),
   });
   app.decorateRequest("cost", undefined);
-  app.addHook("onRoute", (route) => refuseImpossible(route, limits));
+  app.addHook("onRoute", (route) => rejectImpossible(route, limits));
 
-  /** Throws when the request is refused. */
-  async function takeFor(request: FastifyRequest, reply: FastifyReply, cost: Cost): Promise<void> {
-    cost.isTaken = true;
-    const taken = await within(waitMaxMs, limiter.take(itemsOf(request.session?.userId, cost, limits))).catch(
-      (cause) => {
-        tellUncounted(cause);
-        onLimited(cost.limit, "uncounted");
-        if (cost.limit !== "login" && isSafe(request.method)) return undefined;
-        throw problems.unavailable("requests cannot be counted just now; try again", { retryAfterSeconds: 1 });
-      },
-    );
-    if (taken && !taken.granted && request.session) floodingUsers.remember(request, request.session.userId);
-    if (taken) settle(taken, cost, reply);
+  /** Throws if the request is refused. */
+  async function count(request: FastifyRequest, reply: FastifyReply, cost: Cost): Promise<void> {
+    cost.isCounted = true;
+    const items = toItems(request.session?.userId, cost, limits);
+    const decision = await withTimeout(limiterTimeoutMs, limiter.take(items)).catch((cause) => {
+      logUncounted(cause);
+      onLimited(cost.limit, "uncounted");
+      if (cost.limit !== "login" && isSafe(request.method)) return undefined;
+      throw problems.unavailable("the rate limiter is unavailable; try again", { retryAfterSeconds: 1 });
+    });
+    if (decision && !decision.granted && request.session) floodingUsers.add(request, request.session.userId);
+    if (decision) enforce(decision, cost, reply);
     // A stream stays open for hours, and many players may share an address.
     if (request.routeOptions.config?.longLived) cost.leave();
   }
 
-  /** Throws when too many requests of the address are being answered already. */
+  /** Throws if the address has too many requests in flight. */
   function enter({ raw }: FastifyReply, cost: Cost): void {
     const leave = inFlight.begin(cost.address.key);
     if (!leave) {
-      cost.isTaken = true;
+      cost.isCounted = true;
       onLimited(cost.limit, "refused");
-      throw problems.tooManyInFlight(`no more than ${inFlight.max} requests of one address at a time`, {
+      throw problems.tooManyInFlight(`at most ${inFlight.max} requests of one address at a time`, {
         retryAfterSeconds: 1,
       });
     }
@@ -86,54 +84,54 @@ export function limitRequests(app: HttpApp, options: LimitOptions): void {
     raw.once("close", leave);
   }
 
-  function settle(taken: Taken, { limit }: Cost, reply: FastifyReply): void {
-    tellLimits(reply, taken);
-    if (taken.granted) return;
+  function enforce(decision: LimitDecision, { limit }: Cost, reply: FastifyReply): void {
+    setLimitHeaders(reply, decision);
+    if (decision.granted) return;
     onLimited(limit, "refused");
-    throw refusalOf(taken);
+    throw toRateLimitProblem(decision);
   }
 
-  // Whoever has had enough gets no further: no session is looked for, no body is read.
+  // A caller over the limit is refused here: no session is looked up, no body is read.
   app.addHook("onRequest", (request, reply, done) => {
-    const cost = costOf(request, limits);
+    const cost = toCost(request, limits);
     request.cost = cost;
     const userId = floodingUsers.find(request);
-    const items = userId === undefined ? [cost.address] : itemsOf(userId, cost, limits);
-    const refused = cost.isTaken || isCountedByRoute(request) ? undefined : limiter.refused(items);
-    if (refused) {
-      cost.isTaken = true;
-      settle(refused, cost, reply);
+    const items = userId === undefined ? [cost.address] : toItems(userId, cost, limits);
+    const refusal = cost.isCounted || isCountedByRoute(request) ? undefined : limiter.knownRefusal(items);
+    if (refusal) {
+      cost.isCounted = true;
+      enforce(refusal, cost, reply);
     }
-    if (!cost.isTaken && !isCountedByRoute(request)) enter(reply, cost);
+    if (!cost.isCounted && !isCountedByRoute(request)) enter(reply, cost);
     done();
   });
 
-  // After it is known who calls, and before anything of a body is read: all that a request takes is taken in one step.
+  // After authentication and before the body is read, so that all limits of a request are counted in one step.
   app.addHook("preParsing", (request, reply, _payload, done) => {
     const { cost } = request;
-    if (!cost || cost.isTaken || isCountedByRoute(request)) done();
-    else takeFor(request, reply, cost).then(() => done(), done);
+    if (!cost || cost.isCounted || isCountedByRoute(request)) done();
+    else count(request, reply, cost).then(() => done(), done);
   });
 
-  // What was refused before it got that far.
+  // Requests that were refused before preParsing.
   app.addHook("onSend", (request, reply, payload, done) => {
-    const cost = request.cost ?? costOf(request, limits);
-    if (cost.isTaken) {
+    const cost = request.cost ?? toCost(request, limits);
+    if (cost.isCounted) {
       done(null, payload);
       return;
     }
-    takeFor(request, reply, cost).then(
+    count(request, reply, cost).then(
       () => done(null, payload),
-      (problem: Problem) => done(null, problem.status === 429 ? insteadOf(request, reply, problem) : payload),
+      (problem: Problem) => done(null, problem.status === 429 ? replaceResponse(request, reply, problem) : payload),
     );
   });
 }
 
-/** It is counted when it is answered, as any other, unless its route has counted it until then. */
+/** Counted with its response unless its route has counted it before. */
 const isCountedByRoute = ({ routeOptions }: FastifyRequest): boolean => routeOptions.config?.countedByRoute === true;
 
-/** An answer that is on its way already becomes this one. */
-function insteadOf(request: FastifyRequest, reply: FastifyReply, problem: Problem): string {
+/** Turns a response that is being sent into the problem. */
+function replaceResponse(request: FastifyRequest, reply: FastifyReply, problem: Problem): string {
   for (const name of ["allow", "www-authenticate"]) reply.removeHeader(name);
   reply
     .code(problem.status)
@@ -142,45 +140,45 @@ function insteadOf(request: FastifyRequest, reply: FastifyReply, problem: Proble
   return JSON.stringify({ ...problem.toJSON(), instance: request.id });
 }
 
-const usualClass = (method: string): LimitClass => (isSafe(method) ? "read" : "write");
+const defaultClass = (method: string): LimitClass => (isSafe(method) ? "read" : "write");
 
-// Those who ask whether we live must learn it, whatever else goes on.
+// Health probes are never limited.
 const probes: ReadonlySet<string> = new Set(["/livez", "/readyz"]);
 
-function costOf(request: FastifyRequest, limits: Limits): Cost {
+function toCost(request: FastifyRequest, limits: Limits): Cost {
   const { url = "", config } = request.routeOptions;
-  const limit = request.is404 ? "read" : (config?.limit ?? usualClass(request.method));
+  const limit = request.is404 ? "read" : (config?.limit ?? defaultClass(request.method));
   const units = config?.units ?? 1;
-  const address = addressOf({
+  const address = clientAddress({
     socketAddress: request.ip,
     forwardedFor: request.headers["x-forwarded-for"]?.toString(),
     trustedProxies: limits.trustedProxies,
   });
   const ofAddress = { key: `address/${address}`, units, policy: limits.address };
-  return { limit, units, address: ofAddress, isTaken: probes.has(url), leave: () => {} };
+  return { limit, units, address: ofAddress, isCounted: probes.has(url), leave: () => {} };
 }
 
-function itemsOf(userId: string | undefined, { limit, units, address }: Cost, { classes }: Limits): readonly Item[] {
+function toItems(userId: string | undefined, { limit, units, address }: Cost, { classes }: Limits): readonly Item[] {
   const whose = userId === undefined ? address.key : `user/${userId}`;
   return [{ key: `${whose}/${limit}`, units, policy: classes[limit] }, address];
 }
 
-/** A call that costs more than can be had at once would always be refused: better that the gateway does not start. */
-function refuseImpossible({ url, method, config }: RouteOptions, { classes, address }: Limits): void {
-  const limit = config?.limit ?? usualClass([method].flat().join());
-  const most = Math.min(burstOf(classes[limit]), burstOf(address));
+/** A request that counts more than the burst would always be refused, so the gateway does not start. */
+function rejectImpossible({ url, method, config }: RouteOptions, { classes, address }: Limits): void {
+  const limit = config?.limit ?? defaultClass([method].flat().join());
+  const burst = Math.min(burstSize(classes[limit]), burstSize(address));
   const units = config?.units ?? 1;
-  if (units > most) {
+  if (units > burst) {
     throw new Error(
-      `${url} counts as ${units} calls, but no more than ${most} of "${limit}" can be had at once: ` +
+      `${url} counts as ${units} calls, but at most ${burst} of "${limit}" are available at once: ` +
         `raise GATEWAY_BFF_LIMIT_${limit.toUpperCase()}, or GATEWAY_BFF_LIMIT_ADDRESS`,
     );
   }
 }
 
-async function within<T>(ms: number, work: Promise<T>): Promise<T> {
+async function withTimeout<T>(ms: number, work: Promise<T>): Promise<T> {
   const late = Promise.withResolvers<never>();
-  const timer = setTimeout(() => late.reject(new Error(`no answer within ${ms} ms`)), ms);
+  const timer = setTimeout(() => late.reject(new Error(`no response within ${ms} ms`)), ms);
   try {
     return await Promise.race([work, late.promise]);
   } finally {
@@ -190,17 +188,17 @@ async function within<T>(ms: number, work: Promise<T>): Promise<T> {
 
 declare module "fastify" {
   interface FastifyContextConfig {
-    /** What a call of the route counts as; without it, a read where the method is safe, and a write where not. */
+    /** The class of its requests; by default read for safe methods and write for others. */
     limit?: LimitClass;
-    /** How many calls it counts as: more for what does more. */
+    /** How many requests it counts as. */
     units?: number;
-    /** The route finds out first by whom it is to be counted; what it did not count is counted when it is answered. */
+    /** The route counts its requests itself; those it did not count are counted with the response. */
     countedByRoute?: boolean;
-    /** A stream: once it is granted, it is not counted among the requests in flight of its address. */
+    /** A stream: once granted, it does not count among the requests in flight of its address. */
     longLived?: boolean;
   }
   interface FastifyRequest {
-    /** What the request takes of its caller's limits; see limits/hook.ts. */
+    /** What the request counts as; see limits/hook.ts. */
     cost: Cost | undefined;
   }
 }

@@ -1,5 +1,4 @@
-/** How many requests of each address are being answered now. Bounds what one address can make the process hold. */
-
+/** Counts the requests in flight per address. Bounds what one address can make the process hold. */
 export class InFlight {
   readonly #byAddress = new Map<string, number>();
   readonly max: number;
@@ -8,15 +7,15 @@ export class InFlight {
     this.max = max;
   }
 
-  /** Returns what ends it, which may be called twice; undefined when the address has as many as it may. */
+  /** Returns a function that ends the request, idempotently; undefined if the address is at its limit. */
   begin(address: string): (() => void) | undefined {
     const count = this.#byAddress.get(address) ?? 0;
     if (count >= this.max) return undefined;
     this.#byAddress.set(address, count + 1);
-    let isOver = false;
+    let isEnded = false;
     return () => {
-      if (isOver) return;
-      isOver = true;
+      if (isEnded) return;
+      isEnded = true;
       const left = (this.#byAddress.get(address) ?? 1) - 1;
       if (left === 0) this.#byAddress.delete(address);
       else this.#byAddress.set(address, left);

@@ -1,28 +1,28 @@
 /**
- * Counts what an identity provider sends by who has signed it. All log-outs of a provider come from one address, and a mass
- * log-out brings thousands of them at once: counted by address, they would be refused and their sessions would live on.
+ * Counts logouts of an identity provider by issuer. They all come from one address, and a mass logout sends thousands at
+ * once: counted by address, they would be refused, and their sessions would stay.
  */
 import type { FastifyReply, FastifyRequest } from "fastify";
-import { tellLimited } from "../telemetry.ts";
-import { refusalOf, tellLimits } from "./headers.ts";
+import { countLimited } from "../telemetry.ts";
+import { setLimitHeaders, toRateLimitProblem } from "./headers.ts";
 import type { LimitOptions } from "./hook.ts";
 
 type Options = Pick<LimitOptions, "limiter" | "limits" | "onError">;
 
-/** For a request whose issuer was proven. Throws when the issuer has had enough. */
+/** For a request whose issuer is authenticated. Throws if the issuer is over its limit. */
 export function countByIssuer({ limiter, limits, onError }: Options) {
   return async (request: FastifyRequest, reply: FastifyReply, issuer: string): Promise<void> => {
-    if (request.cost) request.cost.isTaken = true;
+    if (request.cost) request.cost.isCounted = true;
     const item = { key: `issuer/${issuer}/logout`, units: 1, policy: limits.classes.logout };
-    const taken = await limiter.take([item]).catch((cause: unknown) => {
-      // It is genuine, and a session that lives on is worse than a request that is not counted.
-      onError(new Error("counting a log-out of the provider failed", { cause }));
-      tellLimited("logout", "uncounted");
+    const decision = await limiter.take([item]).catch((cause: unknown) => {
+      // Let it pass: the token is genuine, and a session that stays is worse than an uncounted request.
+      onError(new Error("counting a logout of the provider failed", { cause }));
+      countLimited("logout", "uncounted");
     });
-    if (!taken) return;
-    tellLimits(reply, taken);
-    if (taken.granted) return;
-    tellLimited("logout", "refused");
-    throw refusalOf(taken);
+    if (!decision) return;
+    setLimitHeaders(reply, decision);
+    if (decision.granted) return;
+    countLimited("logout", "refused");
+    throw toRateLimitProblem(decision);
   };
 }

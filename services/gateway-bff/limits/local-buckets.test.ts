@@ -1,7 +1,8 @@
 import fc from "fast-check";
 import { afterEach, expect, test, vi } from "vitest";
-import { burstOf } from "./gcra.ts";
-import type { Item, Policy } from "./index.ts";
+import type { Policy } from "../config.ts";
+import { burstSize } from "./gcra.ts";
+import type { Item } from "./index.ts";
 import { LocalBuckets } from "./local-buckets.ts";
 
 const policy = { name: "read", quota: 600, windowMs: 60_000 };
@@ -13,7 +14,7 @@ test("however many come at once, a key is granted its burst and no more", () => 
   const buckets = new LocalBuckets();
   const granted = Array.from({ length: 20_000 }, () => buckets.take([item("a")]).granted).filter(Boolean);
   // What the loop itself takes gives back a unit every 150 ms.
-  expect(granted.length).toBeGreaterThanOrEqual(burstOf(policy));
+  expect(granted.length).toBeGreaterThanOrEqual(burstSize(policy));
   expect(granted.length).toBeLessThanOrEqual(policy.quota);
 });
 
@@ -46,9 +47,9 @@ test("a request is counted by all of its keys or by none, and looking counts not
   for (let n = 0; n < 10; n++) expect(buckets.refusal([item("login", 1, tiny)])).toBeUndefined();
   expect(buckets.take([item("login", 1, tiny), item("address")]).granted).toBe(true);
   for (let n = 0; n < 1_000; n++) expect(buckets.take([item("login", 1, tiny), item("address")]).granted).toBe(false);
-  expect(buckets.refusal([item("login", 1, tiny)])).toMatchObject({ granted: false, verdicts: [{ remaining: 0 }] });
+  expect(buckets.refusal([item("login", 1, tiny)])).toMatchObject({ granted: false, results: [{ remaining: 0 }] });
   // The address was counted once, not a thousand times.
-  expect(buckets.take([item("address", burstOf(policy) - 1)]).granted).toBe(true);
+  expect(buckets.take([item("address", burstSize(policy) - 1)]).granted).toBe(true);
 });
 
 test("past the number of keys that may be kept, the least recently used is forgotten", () => {
@@ -63,7 +64,7 @@ test("past the number of keys that may be kept, the least recently used is forgo
 test("a key that is granted again counts as used, and is not the one that is forgotten", () => {
   const buckets = new LocalBuckets({ keysMax: 2 });
   const small = { name: "login", quota: 6, windowMs: 3_600_000 };
-  const units = burstOf(small) - 1;
+  const units = burstSize(small) - 1;
   for (const [key, taken] of [
     ["a", units],
     ["b", 1],

@@ -1,38 +1,38 @@
 /**
- * Counts in memory what this process lets through, before the store is asked. The arithmetic is that of gcra.ts, so in any
- * window one process grants a key no more than its quota, also while the store is slow or away.
+ * Counts in memory what this process lets through, before the store is asked. It uses the arithmetic of gcra.ts, so one
+ * process grants a key at most its quota in any window, also while the store is slow or unavailable.
  *
- * It can only be stricter than the store: whatever the store has counted for this process was counted here before. Nothing
- * is given back when the store refuses, because a refund could let a later request pass that does not fit.
+ * It may be stricter than the store, never laxer: every request of this process is counted here before the store counts it.
+ * A refusal by the store refunds nothing, because a refund could let a later request pass that does not fit.
  */
-import { paceOf, takenOf } from "./gcra.ts";
-import type { Item, Taken } from "./index.ts";
+import { decide, toPace } from "./gcra.ts";
+import type { Item, LimitDecision } from "./index.ts";
 
 export class LocalBuckets {
-  /** By key, in microseconds of performance.now(). The least recently used key comes first. */
+  /** By key, in microseconds of performance.now(); the least recently used key comes first. */
   readonly #usedUntil = new Map<string, number>();
   readonly #keysMax: number;
 
-  /** Past `keysMax` the least recently used key is forgotten: the store still counts it. */
+  /** Past `keysMax` the least recently used key is dropped; the store still counts it. */
   constructor({ keysMax = 100_000 } = {}) {
     this.#keysMax = keysMax;
   }
 
-  /** The refusal that these items would meet here; undefined when they fit. Counts nothing. */
-  refusal(items: readonly Item[]): Taken | undefined {
-    const taken = takenOf(items, this.#ahead(items, nowUs()));
-    return taken.granted ? undefined : taken;
+  /** Returns the refusal of these items, or undefined if they fit. Counts nothing. */
+  refusal(items: readonly Item[]): LimitDecision | undefined {
+    const decision = decide(items, this.#ahead(items, nowUs()));
+    return decision.granted ? undefined : decision;
   }
 
-  /** Counts the items, all or none. Synchronous: requests that arrive at once are counted one after the other. */
-  take(items: readonly Item[]): Taken {
+  /** Counts the items, all or none. Synchronous, so that concurrent requests are counted one after the other. */
+  take(items: readonly Item[]): LimitDecision {
     const now = nowUs();
     const ahead = this.#ahead(items, now);
-    const taken = takenOf(items, ahead);
-    if (taken.granted)
+    const decision = decide(items, ahead);
+    if (decision.granted)
       for (const [index, { key, units, policy }] of items.entries())
-        this.#set(key, now + (ahead[index] ?? 0) + units * paceOf(policy).eachUs);
-    return taken;
+        this.#set(key, now + (ahead[index] ?? 0) + units * toPace(policy).eachUs);
+    return decision;
   }
 
   #ahead(items: readonly Item[], now: number): readonly number[] {

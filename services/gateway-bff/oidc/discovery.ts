@@ -1,62 +1,62 @@
 /**
- * What the identity provider says of itself, read when it is first needed and again every minute that somebody logs in.
+ * The identity provider's metadata, read at the first login and again when it is older than a minute.
  *
- * A provider that is away when the gateway starts stops nothing: log-ins are refused until it is back, and then they work,
- * without a restart. However many wait, one reads; after a failure it rests, so that a provider that comes up is not met
- * by a crowd.
+ * The gateway starts without the provider: logins are refused until it is reachable and then work without a restart.
+ * Concurrent logins share one read, and after a failure reads pause, so that a starting provider is not overrun.
  */
 import * as client from "openid-client";
-import { unavailable, wordsOf } from "./failures.ts";
-import { callTimeoutMs, isLoopback, providerFetch } from "./provider-fetch.ts";
+import { isLoopback } from "../config.ts";
+import { providerUnavailable, withoutSecrets } from "./failures.ts";
+import { callTimeoutMs, providerFetch } from "./provider-fetch.ts";
 
 export interface DiscoveryOptions {
   readonly issuer: string;
   readonly clientId: string;
   readonly clientSecret?: string;
-  /** Milliseconds of a clock that never goes back. */
+  /** A monotonic clock in milliseconds. */
   readonly now?: () => number;
 }
 
 export interface Discovery {
-  /** As the provider is now. For a log-in that begins: one that is away is noticed before the browser is sent there. */
-  fresh(): Promise<client.Configuration>;
-  /** As it was last heard of. For what is under way: the call itself will tell whether the provider is there. */
-  lastKnown(): Promise<client.Configuration>;
+  /** For a new login: notices an unavailable provider before the browser is sent there. */
+  current(): Promise<client.Configuration>;
+  /** For everything else: the following call shows whether the provider is reachable. */
+  cached(): Promise<client.Configuration>;
 }
 
-const freshMs = 60_000;
-const restSeconds = 1;
+const ageMaxMs = 60_000;
+const pauseSeconds = 1;
 
-// Between the token's signer and us; more would let a stolen token live longer, less would refuse honest clocks.
+// Between the provider's clock and ours. More would let a stolen token live longer, less would refuse honest clocks.
 export const clockToleranceSeconds = 60;
 
 export function openDiscovery(options: DiscoveryOptions): Discovery {
   const { now = () => performance.now() } = options;
-  let known: { readonly config: client.Configuration; readonly at: number } | undefined;
+  let last: { readonly config: client.Configuration; readonly at: number } | undefined;
   let reading: Promise<client.Configuration> | undefined;
-  let restUntil = 0;
+  let pausedUntil = 0;
 
   async function read(): Promise<client.Configuration> {
     try {
       const config = await discover(options);
-      known = { config, at: now() };
+      last = { config, at: now() };
       return config;
     } catch (error) {
-      restUntil = now() + restSeconds * 1_000;
-      throw unavailable(restSeconds, wordsOf(error));
+      pausedUntil = now() + pauseSeconds * 1_000;
+      throw providerUnavailable(pauseSeconds, withoutSecrets(error));
     } finally {
       reading = undefined;
     }
   }
 
-  async function fresh(): Promise<client.Configuration> {
-    if (known && now() - known.at < freshMs) return known.config;
-    if (now() < restUntil) throw unavailable(restSeconds);
+  async function current(): Promise<client.Configuration> {
+    if (last && now() - last.at < ageMaxMs) return last.config;
+    if (now() < pausedUntil) throw providerUnavailable(pauseSeconds);
     reading ??= read();
     return reading;
   }
 
-  return { fresh, lastKnown: async () => known?.config ?? fresh() };
+  return { current, cached: async () => last?.config ?? current() };
 }
 
 function discover({ issuer, clientId, clientSecret }: DiscoveryOptions): Promise<client.Configuration> {
@@ -65,12 +65,12 @@ function discover({ issuer, clientId, clientSecret }: DiscoveryOptions): Promise
   return client.discovery(server, clientId, metadata, clientSecret ? withSecret(clientSecret) : client.None(), {
     [client.customFetch]: providerFetch,
     timeout: callTimeoutMs / 1_000,
-    // providerFetch lets it go no further than this machine.
+    // providerFetch refuses plain http to any other machine.
     execute: isLoopback(server) ? [client.allowInsecureRequests] : [],
   });
 }
 
-/** In the header, as every provider must take it, unless this one says that it does not. */
+/** Sent in the header, which every provider must support, unless this one's metadata excludes it. */
 function withSecret(secret: string): client.ClientAuth {
   const basic = client.ClientSecretBasic(secret);
   const post = client.ClientSecretPost(secret);

@@ -1,58 +1,59 @@
-/** What is exchanged at the provider's token endpoint: a code for who somebody is, and a refresh token for new tokens. */
+/** Calls of the provider's token endpoint: a code for a verified identity, and a refresh token for new tokens. */
 import { decodeJwt } from "jose";
 import * as client from "openid-client";
 import type { ProviderTokens } from "../sessions/index.ts";
-import { wordsOf } from "./failures.ts";
-import { type Claims, saysWho } from "./identity.ts";
-import type { Proofs } from "./proof.ts";
+import { withoutSecrets } from "./failures.ts";
+import { type Claims, hasProfileClaims } from "./identity.ts";
+import type { TokenVerifiers } from "./token-verifiers.ts";
 
-/** What must be remembered of a log-in until its answer comes. */
+/** Stored from the start of a login until its response. */
 export interface LoginChecks {
   readonly state: string;
   readonly nonce: string;
   readonly verifier: string;
-  /** The user must have proven who they are at the provider no longer ago than this. */
+  /** The user must have authenticated at the provider within this time. */
   readonly maxAgeSeconds?: number;
 }
 
-/** Somebody who has proven who they are. */
-export interface LoggedIn {
+export interface VerifiedLogin {
   readonly issuer: string;
   readonly subject: string;
   readonly providerSession?: string;
-  /** When they have proven it (`auth_time`), where the provider says so. */
+  /** When the user authenticated (`auth_time`), if the provider says so. */
   readonly authenticatedAtMs?: number;
   readonly claims: Claims;
   readonly tokens: ProviderTokens;
 }
 
-export interface Exchange {
+export interface TokenExchange {
   readonly config: client.Configuration;
-  readonly proofs: Proofs;
-  /** For what goes wrong without keeping anybody out. */
+  readonly verifiers: TokenVerifiers;
+  /** For errors that do not fail the login. */
   readonly onError: (error: unknown) => void;
 }
 
-/** `answer` is our redirect address with what the provider sent the browser back with. */
+/** `callbackUrl` is our redirect address with the query that the provider added. */
 export async function exchangeCode(
-  { config, proofs, onError }: Exchange,
-  { answer, state, nonce, verifier, maxAgeSeconds }: LoginChecks & { readonly answer: URL },
-): Promise<LoggedIn> {
-  const given = await client.authorizationCodeGrant(config, answer, {
+  { config, verifiers, onError }: TokenExchange,
+  { callbackUrl, state, nonce, verifier, maxAgeSeconds }: LoginChecks & { readonly callbackUrl: URL },
+): Promise<VerifiedLogin> {
+  const response = await client.authorizationCodeGrant(config, callbackUrl, {
     expectedState: state,
     expectedNonce: nonce,
     pkceCodeVerifier: verifier,
     idTokenExpected: true,
     ...(maxAgeSeconds !== undefined && { maxAge: maxAgeSeconds }),
   });
-  const tokens = tokensOf(given);
-  const { sub: subject, ...inToken } = await proofs.idToken(tokens.idToken);
-  const more = saysWho(inToken) ? {} : await userInfo({ config, onError, accessToken: given.access_token, subject });
-  const { sid, auth_time } = inToken;
+  const tokens = toTokens(response);
+  const { sub: subject, ...idClaims } = await verifiers.verifyIdToken(tokens.idToken);
+  const profile = hasProfileClaims(idClaims)
+    ? {}
+    : await fetchProfile({ config, onError, accessToken: response.access_token, subject });
+  const { sid, auth_time } = idClaims;
   return {
-    issuer: proofs.issuer,
+    issuer: verifiers.issuer,
     subject,
-    claims: { ...inToken, ...more },
+    claims: { ...idClaims, ...profile },
     tokens,
     ...(typeof auth_time === "number" && { authenticatedAtMs: auth_time * 1_000 }),
     ...(typeof sid === "string" && sid.length <= 255 && { providerSession: sid }),
@@ -60,42 +61,44 @@ export async function exchangeCode(
 }
 
 export async function exchangeRefreshToken(
-  { config, proofs }: Exchange,
+  { config, verifiers }: TokenExchange,
   before: ProviderTokens,
   beforeCall: () => void,
 ): Promise<ProviderTokens> {
   beforeCall();
-  const given = await client.refreshTokenGrant(config, before.refreshToken ?? "");
-  if (given.id_token) {
-    const { sub } = await proofs.idToken(given.id_token);
-    if (sub !== decodeJwt(before.idToken).sub) throw new Error("the refreshed ID token is about somebody else");
+  const response = await client.refreshTokenGrant(config, before.refreshToken ?? "");
+  if (response.id_token) {
+    const { sub } = await verifiers.verifyIdToken(response.id_token);
+    if (sub !== decodeJwt(before.idToken).sub) throw new Error("the refreshed ID token has another subject");
   }
-  return tokensOf(given, before);
+  return toTokens(response, before);
 }
 
-interface Asked extends Pick<Exchange, "config" | "onError"> {
+interface ProfileRequest extends Pick<TokenExchange, "config" | "onError"> {
   readonly accessToken: string;
   readonly subject: string;
 }
 
-/** What is for show must not keep anybody out: without it the log-in goes on. */
-async function userInfo({ config, onError, accessToken, subject }: Asked): Promise<Claims> {
+/** A login succeeds without the profile, which is only for display. */
+async function fetchProfile({ config, onError, accessToken, subject }: ProfileRequest): Promise<Claims> {
   if (!config.serverMetadata().userinfo_endpoint) return {};
   try {
     return await client.fetchUserInfo(config, accessToken, subject);
   } catch (error) {
-    onError(new Error("the identity provider did not say more of who logged in", { cause: wordsOf(error) }));
+    onError(
+      new Error("reading the user's profile from the identity provider failed", { cause: withoutSecrets(error) }),
+    );
     return {};
   }
 }
 
-/** What is not given anew stays as it was: a provider need not rotate its refresh tokens. */
-function tokensOf(given: client.TokenEndpointResponse, before?: ProviderTokens): ProviderTokens {
-  const refreshToken = given.refresh_token ?? before?.refreshToken;
+/** Missing tokens stay as before: a provider need not rotate its refresh tokens. */
+function toTokens(response: client.TokenEndpointResponse, before?: ProviderTokens): ProviderTokens {
+  const refreshToken = response.refresh_token ?? before?.refreshToken;
   return {
-    idToken: given.id_token ?? before?.idToken ?? "",
-    accessToken: given.access_token,
+    idToken: response.id_token ?? before?.idToken ?? "",
+    accessToken: response.access_token,
     ...(refreshToken !== undefined && { refreshToken }),
-    ...(given.expires_in !== undefined && { expiresInSeconds: given.expires_in }),
+    ...(response.expires_in !== undefined && { expiresInSeconds: response.expires_in }),
   };
 }

@@ -11,7 +11,7 @@ import { demoUsers, startIdentityProvider } from "@todoke/identity";
 import { type Arrival, openBrowser } from "@todoke/identity/testing";
 import { until } from "@todoke/kernel/testing";
 import { expect, onTestFinished, test } from "vitest";
-import { refreshTokens } from "./index.ts";
+import { refreshTokens } from "../workers/refresh-tokens.ts";
 import { type Browser, startGateway } from "./testing/gateway.ts";
 
 const env = process.env;
@@ -54,17 +54,17 @@ async function startEmbedded(backchannel: string) {
 }
 
 async function listen() {
-  let heard: (body: string) => Promise<number> = async () => 503;
+  let received: (body: string) => Promise<number> = async () => 503;
   const server = createServer(async (request, response) => {
-    response.writeHead(await heard(await text(request))).end();
+    response.writeHead(await received(await text(request))).end();
   });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   onTestFinished(() => void server.close());
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/login/backchannel-logout`,
-    hear: (listener: typeof heard) => {
-      heard = listener;
+    hear: (listener: typeof received) => {
+      received = listener;
     },
   };
 }
@@ -126,13 +126,13 @@ test("the tokens of a session are refreshed", async () => {
   await gateway.db.query("update sessions set refresh_due_at = now() - interval '1 second'");
   const session = await gateway.sessions.find(side.cookies.get("todoke") ?? "");
   if (!session) throw new Error("nobody is logged in");
-  const before = await gateway.sessions.tokensOf(session.sessionId);
+  const before = await gateway.sessions.getTokens(session.sessionId);
   const errors: unknown[] = [];
   const refresh = refreshTokens({ ...gateway, onError: (error) => void errors.push(error) });
   refresh(session);
   await refresh[Symbol.asyncDispose]();
   expect(errors).toEqual([]);
-  expect((await gateway.sessions.tokensOf(session.sessionId))?.accessToken).not.toBe(before?.accessToken);
+  expect((await gateway.sessions.getTokens(session.sessionId))?.accessToken).not.toBe(before?.accessToken);
 });
 
 test("after a log-out, here and at the provider, the password is asked for again", async () => {

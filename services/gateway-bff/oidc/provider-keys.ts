@@ -1,40 +1,40 @@
 /**
- * The identity provider's public keys. A key that is not known yet is looked for once more at the provider, for it may have
- * changed its keys a moment ago; a flood of tokens with invented key ids makes one such look in ten seconds, no more.
+ * The identity provider's public keys. An unknown key ID causes one reload, because the provider may have just rotated its
+ * keys. A flood of invented key IDs causes at most one reload in ten seconds.
  */
 import { createRemoteJWKSet, customFetch, errors, type JWTVerifyGetKey } from "jose";
 import { callTimeoutMs, providerFetch } from "./provider-fetch.ts";
 
-const lookAgainEveryMs = 10_000;
-const keepMs = 10 * 60_000;
+const reloadIntervalMs = 10_000;
+const cacheMaxMs = 10 * 60_000;
 
 export function providerKeys(jwksUri: URL, now = () => performance.now()): JWTVerifyGetKey {
-  const kept = createRemoteJWKSet(jwksUri, {
+  const keySet = createRemoteJWKSet(jwksUri, {
     timeoutDuration: callTimeoutMs,
-    cacheMaxAge: keepMs,
-    // It would also rest after the first look, and refuse a key that is newer than that. When to look again is said below.
+    cacheMaxAge: cacheMaxMs,
+    // jose's own cooldown also starts at the first load and would refuse a newer key, so `reload` below replaces it.
     cooldownDuration: Number.POSITIVE_INFINITY,
     [customFetch]: providerFetch,
   });
-  let looked: { readonly at: number; readonly end: Promise<void> } | undefined;
+  let lastReload: { readonly at: number; readonly done: Promise<void> } | undefined;
 
-  function lookAgain(): Promise<void> {
-    if (looked && now() - looked.at < lookAgainEveryMs) return looked.end;
-    const end = kept.reload().catch((error) => {
-      looked = undefined; // Nothing was seen: the next one may look.
+  function reload(): Promise<void> {
+    if (lastReload && now() - lastReload.at < reloadIntervalMs) return lastReload.done;
+    const done = keySet.reload().catch((error) => {
+      lastReload = undefined; // A failed reload does not count: the next token may reload.
       throw error;
     });
-    looked = { at: now(), end };
-    return end;
+    lastReload = { at: now(), done };
+    return done;
   }
 
   return async (header, token) => {
     try {
-      return await kept(header, token);
+      return await keySet(header, token);
     } catch (error) {
       if (!(error instanceof errors.JWKSNoMatchingKey)) throw error;
-      await lookAgain();
-      return kept(header, token);
+      await reload();
+      return keySet(header, token);
     }
   };
 }

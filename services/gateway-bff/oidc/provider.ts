@@ -1,71 +1,78 @@
 /**
- * The identity provider, as the gateway knows it: any OpenID Connect issuer.
+ * The identity provider: any OpenID Connect issuer.
  *
- * A log-in is a code flow with PKCE, state and nonce; its answer counts only with the issuer's own signature, for us and for
- * this very log-in (proof.ts). What goes wrong is a Problem that says whether to try again: the provider is away, it
- * refused, or it answered what proves nothing. Its tokens stay on the server, and in no error and no log.
+ * A login is a code flow with PKCE, state and nonce. Its response counts only if the issuer signed it for us and for this
+ * login (token-verifiers.ts). Failures are Problems that say whether to retry. The provider's tokens stay on the server and
+ * appear in no error and no log.
  */
 import * as client from "openid-client";
+import { logoutTokenRefused } from "../problems.ts";
 import type { ProviderTokens } from "../sessions/index.ts";
 import { type DiscoveryOptions, openDiscovery } from "./discovery.ts";
-import { type Exchange, exchangeCode, exchangeRefreshToken, type LoggedIn, type LoginChecks } from "./exchange.ts";
-import { isSpent, problemOfProvider, wordsOf } from "./failures.ts";
-import { logoutTokenRefused } from "./problems.ts";
-import { type EndedThere, openProofs } from "./proof.ts";
-import { ProviderAway } from "./provider-fetch.ts";
+import {
+  exchangeCode,
+  exchangeRefreshToken,
+  type LoginChecks,
+  type TokenExchange,
+  type VerifiedLogin,
+} from "./exchange.ts";
+import { isInvalidGrant, toProviderProblem, withoutSecrets } from "./failures.ts";
+import { ProviderUnavailableError } from "./provider-fetch.ts";
 import { providerKeys } from "./provider-keys.ts";
+import { type EndedLogin, tokenVerifiers } from "./token-verifiers.ts";
 
 export interface ProviderOptions extends DiscoveryOptions {
-  /** Where the provider sends browsers back to, as it is registered there. */
+  /** Where the provider sends browsers back to, as registered there. */
   readonly redirectUri: string;
-  /** What is asked for; some providers give refresh tokens only with `offline_access`. */
-  readonly scope?: string;
-  /** For what goes wrong without keeping anybody out. */
+  /** For errors that do not fail a login. */
   readonly onError: (error: unknown) => void;
 }
 
-type Refreshed =
+// Some providers issue refresh tokens only for `offline_access`; without one a session lives its own time.
+const scope = "openid profile email";
+
+type RefreshResult =
   | { readonly kind: "refreshed"; readonly tokens: ProviderTokens }
-  /** The provider will never take this refresh token again. */
-  | { readonly kind: "over" };
+  /** The provider will never accept this refresh token again. */
+  | { readonly kind: "refused" };
 
 interface BeginOptions {
-  /** The provider is to ask who it is, though it may know. */
+  /** The provider must ask for credentials even if it knows the user. */
   readonly interactive?: boolean;
-  /** Refuses an answer by which the user has proven it longer ago than this. */
+  /** Rejects a response if the user authenticated longer ago than this. */
   readonly maxAgeSeconds?: number;
 }
 
 export interface Provider {
-  /** Where to send the browser, and what to remember. */
+  /** Returns the address for the browser, and the values to store until the response. */
   begin(options?: BeginOptions): Promise<LoginChecks & { readonly url: string }>;
-  /** Takes the provider's answer, the query of our redirect address, for a log-in that was begun. */
-  finish(query: URLSearchParams, checks: LoginChecks): Promise<LoggedIn>;
-  /** `beforeCall` runs just before the refresh token is sent; what it throws keeps it from being sent. */
-  refresh(tokens: ProviderTokens, beforeCall?: () => void): Promise<Refreshed>;
-  /** Where a browser ends its session at the provider too; nothing when the provider has no such place. */
+  /** Verifies the provider's response, the query of our redirect address. */
+  finish(query: URLSearchParams, checks: LoginChecks): Promise<VerifiedLogin>;
+  /** Calls `beforeCall` just before the refresh token is sent; if it throws, the token is not sent. */
+  refresh(tokens: ProviderTokens, beforeCall?: () => void): Promise<RefreshResult>;
+  /** Where a browser ends its session at the provider; undefined if the provider does not support it. */
   logoutUrl(returnTo: string): Promise<string | undefined>;
-  /** Has the provider forget the tokens of a session that has ended. */
+  /** Revokes the tokens of an ended session. */
   revoke(tokens: ProviderTokens): Promise<void>;
-  /** Takes a back-channel log-out token: who has logged out there. */
-  ended(logoutToken: string): Promise<EndedThere & { readonly issuer: string }>;
+  /** Verifies a back-channel logout token. */
+  verifyLogout(logoutToken: string): Promise<EndedLogin & { readonly issuer: string }>;
 }
 
 export function openProvider(options: ProviderOptions): Provider {
-  const { clientId, redirectUri, scope = "openid profile email", onError } = options;
+  const { clientId, redirectUri, onError } = options;
   const discovery = openDiscovery(options);
-  const keysAt = remembered((uri: string) => providerKeys(new URL(uri), options.now));
+  const keysAt = memoizeLast((uri: string) => providerKeys(new URL(uri), options.now));
 
-  async function lastKnown(): Promise<Exchange> {
-    const config = await discovery.lastKnown();
+  async function openExchange(): Promise<TokenExchange> {
+    const config = await discovery.cached();
     const { issuer, jwks_uri } = config.serverMetadata();
-    if (!jwks_uri) throw problemOfProvider(new Error("the identity provider does not say where its keys are"));
-    return { config, proofs: openProofs({ issuer, clientId, keys: keysAt(jwks_uri) }), onError };
+    if (!jwks_uri) throw toProviderProblem(new Error("the identity provider's metadata has no jwks_uri"));
+    return { config, verifiers: tokenVerifiers({ issuer, clientId, keys: keysAt(jwks_uri) }), onError };
   }
 
   return {
     async begin({ interactive = false, maxAgeSeconds } = {}) {
-      const config = await discovery.fresh();
+      const config = await discovery.current();
       const [state, nonce, verifier] = [client.randomState(), client.randomNonce(), client.randomPKCECodeVerifier()];
       const { href: url } = client.buildAuthorizationUrl(config, {
         redirect_uri: redirectUri,
@@ -81,56 +88,57 @@ export function openProvider(options: ProviderOptions): Provider {
     },
 
     async finish(query, checks) {
-      const exchange = await lastKnown();
+      const exchange = await openExchange();
       try {
-        return await exchangeCode(exchange, { ...checks, answer: new URL(`${redirectUri}?${query}`) });
+        return await exchangeCode(exchange, { ...checks, callbackUrl: new URL(`${redirectUri}?${query}`) });
       } catch (error) {
-        throw problemOfProvider(error);
+        throw toProviderProblem(error);
       }
     },
 
     async refresh(tokens, beforeCall = () => undefined) {
-      const exchange = await lastKnown();
+      const exchange = await openExchange();
       try {
         return { kind: "refreshed", tokens: await exchangeRefreshToken(exchange, tokens, beforeCall) };
       } catch (error) {
-        if (isSpent(error)) return { kind: "over" };
-        throw problemOfProvider(error);
+        if (isInvalidGrant(error)) return { kind: "refused" };
+        throw toProviderProblem(error);
       }
     },
 
     async logoutUrl(returnTo) {
-      const config = await discovery.lastKnown();
+      const config = await discovery.cached();
       if (!config.serverMetadata().end_session_endpoint) return undefined;
-      // No id_token_hint: no token ever reaches the browser. The provider knows its own session by its own cookie.
+      // No id_token_hint, because no token may reach the browser. The provider knows its session by its own cookie.
       return client.buildEndSessionUrl(config, { post_logout_redirect_uri: returnTo }).href;
     },
 
     async revoke({ refreshToken, accessToken }) {
-      const config = await discovery.lastKnown();
+      const config = await discovery.cached();
       if (!config.serverMetadata().revocation_endpoint) return;
       await client.tokenRevocation(config, refreshToken ?? accessToken).catch((error) => {
-        throw wordsOf(error);
+        throw withoutSecrets(error);
       });
     },
 
-    async ended(logoutToken) {
-      const { proofs } = await lastKnown();
+    async verifyLogout(logoutToken) {
+      const { verifiers } = await openExchange();
       try {
-        return { issuer: proofs.issuer, ...(await proofs.logoutToken(logoutToken)) };
+        return { issuer: verifiers.issuer, ...(await verifiers.verifyLogoutToken(logoutToken)) };
       } catch (error) {
-        if (error instanceof ProviderAway) throw problemOfProvider(error);
-        throw logoutTokenRefused("it is not a live log-out token of our identity provider", { cause: wordsOf(error) });
+        if (error instanceof ProviderUnavailableError) throw toProviderProblem(error);
+        const cause = withoutSecrets(error);
+        throw logoutTokenRefused("it is not a valid logout token of our identity provider", { cause });
       }
     },
   };
 }
 
-/** The last value, for as long as it is asked for by the same name. */
-function remembered<T>(make: (name: string) => T): (name: string) => T {
-  let last: { readonly name: string; readonly value: T } | undefined;
-  return (name) => {
-    if (last?.name !== name) last = { name, value: make(name) };
+/** Keeps the value of the last argument. */
+function memoizeLast<T>(make: (argument: string) => T): (argument: string) => T {
+  let last: { readonly argument: string; readonly value: T } | undefined;
+  return (argument) => {
+    if (last?.argument !== argument) last = { argument, value: make(argument) };
     return last.value;
   };
 }

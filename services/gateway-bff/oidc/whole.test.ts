@@ -56,16 +56,16 @@ test("log-ins are counted by what became of them, and account is asked who it is
   const landed = await logIn();
   expect(landed.status).toBe(200);
   expect(landed.headers.getSetCookie()).toEqual([expect.stringMatching(/^todoke=tds_/)]);
-  expect(account.heard).toMatchObject([{ method: "POST", path: "/identities:resolve" }]);
-  expect(JSON.parse(account.heard[0]?.body ?? "")).toEqual({ provider: provider.issuer, subject: "alice" });
+  expect(account.received).toMatchObject([{ method: "POST", path: "/identities:resolve" }]);
+  expect(JSON.parse(account.received[0]?.body ?? "")).toEqual({ provider: provider.issuer, subject: "alice" });
 
   provider.lies = { claims: { aud: "another" } };
   expect((await logIn()).status).toBe(502);
   await get("/login/callback?state=of-nobody");
   provider.lies = {};
-  account.behave(answering(userView(alice, { status: "SUSPENDED", version: 2 })));
+  account.setBehaviour(answering(userView(alice, { status: "SUSPENDED", version: 2 })));
   expect((await logIn()).status).toBe(200);
-  account.behave((response) => response.destroy());
+  account.setBehaviour((response) => response.destroy());
   expect((await logIn()).status).toBe(502);
 
   const counted = (await metrics()).filter((line) => line.startsWith("gateway_login_total{"));

@@ -1,16 +1,17 @@
-/** The page at `/` as text. Whatever comes from outside is escaped; nothing is loaded from anywhere but here. */
-import { type Language, type Texts, texts } from "./texts.ts";
+/** The HTML of the page at `/`. Every value from outside is escaped. */
+import type { Language } from "../language/accept-language.ts";
+import { type Texts, texts } from "./texts.ts";
 
 export interface ServiceState {
   readonly name: string;
-  /** Empty where it is nobody's business. */
+  /** Empty if it is not public. */
   readonly url: string;
   readonly state: "ready" | "notReady" | "away";
 }
 
 export interface PageOptions {
   readonly language: Language;
-  /** Whether there is an API reference to link to. */
+  /** Whether to link to the API reference. */
   readonly apiDocs: boolean;
 }
 
@@ -25,7 +26,7 @@ export function pageHtml(services: readonly ServiceState[], { language, apiDocs 
 <link rel="stylesheet" href="/page.css">
 <script type="module" src="/page.js"></script>
 </head>
-<body data-texts="${escaped(JSON.stringify(t))}">
+<body data-texts="${escapeHtml(JSON.stringify(t))}">
 <header><h1>${t.title}</h1><p>${t.tagline}</p></header>
 <main>
 <section aria-labelledby="you"><h2 id="you">${t.you}</h2>
@@ -45,7 +46,7 @@ ${apiDocs ? `<p><a href="/docs">${t.reference}</a></p>` : ""}
 }
 
 const row = ({ name, url, state }: ServiceState, t: Texts): string =>
-  `<tr><td>${escaped(name)}</td><td>${escaped(url)}</td><td class="${state}">${t[state]}</td></tr>`;
+  `<tr><td>${escapeHtml(name)}</td><td>${escapeHtml(url)}</td><td class="${state}">${t[state]}</td></tr>`;
 
 const entities: Readonly<Record<string, string>> = {
   "&": "&amp;",
@@ -55,4 +56,5 @@ const entities: Readonly<Record<string, string>> = {
   "'": "&#39;",
 };
 
-export const escaped = (text: string): string => text.replace(/[&<>"']/g, (sign) => entities[sign] ?? sign);
+export const escapeHtml = (text: string): string =>
+  text.replace(/[&<>"']/g, (character) => entities[character] ?? character);

@@ -1,10 +1,10 @@
-// Who is logged in, on the page at `/`. It asks as any client of the gateway does, and writes text only, never markup.
+// Shows who is logged in on the page at `/`. It uses the public API and writes text only, never markup.
 
 const texts = JSON.parse(document.body.dataset.texts);
-const place = document.getElementById("session");
+const main = document.getElementById("session");
 
-/** Every unsafe request carries the header: a form on another site cannot send it. */
-const ask = (path, options = {}) =>
+/** Every request has the header, which a form on another site cannot send. */
+const request = (path, options = {}) =>
   fetch(path, { ...options, headers: { accept: "application/json", "x-todoke-request": "1", ...options.headers } });
 
 function element(name, properties = {}, ...children) {
@@ -13,27 +13,27 @@ function element(name, properties = {}, ...children) {
   return made;
 }
 
-/** JSON whose numbers keep every digit, as their text: JavaScript would round what is past 2^53. */
-const exactly = (text) =>
+/** Parses JSON without rounding numbers past 2^53: they keep their digits as text. */
+const parseExactly = (text) =>
   JSON.parse(text, (_, value, { source } = {}) =>
     typeof value === "number" && source && JSON.rawJSON ? JSON.rawJSON(source) : value,
   );
-const digitsOf = (number) => number.rawJSON ?? String(number);
+const toDigits = (number) => number.rawJSON ?? String(number);
 
-const filled = (text, values) => text.replace(/\{(\w+)\}/g, (_, name) => values[name]);
+const fill = (text, values) => text.replace(/\{(\w+)\}/g, (_, name) => values[name]);
 
 async function show() {
-  const answer = await ask("/v1/me");
-  if (answer.status === 401) return place.replaceChildren(element("p", {}, texts.nobody), logInLink());
-  const body = await answer.json();
+  const response = await request("/v1/me");
+  if (response.status === 401) return main.replaceChildren(element("p", {}, texts.nobody), logInLink());
+  const body = await response.json();
   if (body.code === "ACCOUNT_INACTIVE")
-    return place.replaceChildren(element("p", { id: "inactive" }, texts.inactive), logOutButton());
-  if (!answer.ok) return place.replaceChildren(element("p", {}, body.detail ?? answer.statusText));
+    return main.replaceChildren(element("p", { id: "inactive" }, texts.inactive), logOutButton());
+  if (!response.ok) return main.replaceChildren(element("p", {}, body.detail ?? response.statusText));
   const match = element("div", { id: "match" });
   const points = element("div", { id: "points" });
   const profile = element("pre", { id: "profile" });
   const inbox = element("ul", { id: "inbox" });
-  place.replaceChildren(
+  main.replaceChildren(
     element("p", {}, element("strong", { id: "name" }, body.display_name ?? body.email ?? body.user_id), " "),
     logOutButton(),
     match,
@@ -53,86 +53,91 @@ async function show() {
 }
 
 async function showProfile(at, userId) {
-  const answer = await ask(`/v1/users/${encodeURIComponent(userId)}/profile`);
-  at.textContent = JSON.stringify(exactly(await answer.text()), null, 2);
+  const response = await request(`/v1/users/${encodeURIComponent(userId)}/profile`);
+  at.textContent = JSON.stringify(parseExactly(await response.text()), null, 2);
 }
 
 const changesPoints = ["PointsGranted", "PointsSpent", "PointsExpired"];
 
-/** What the player has, and what of it runs out soon. The stream says when to look again. */
+/** The player's balance and the points that expire soon, read again after each change. */
 async function showPoints(at, stream, userId) {
   const path = `/v1/points/users/${encodeURIComponent(userId)}`;
   const lines = element("ul", {});
   let shown = 0;
 
-  async function look() {
-    const answers = await Promise.all([ask(`${path}/balance`), ask(`${path}/expiring?limit=5`)]);
-    if (!answers.every(({ ok }) => ok)) return;
-    const [has, { lots }] = await Promise.all(answers.map(async (answer) => exactly(await answer.text())));
-    if (Number(digitsOf(has.version)) < shown) return; // A later look was answered sooner.
-    shown = Number(digitsOf(has.version));
-    lines.replaceChildren(element("li", { id: "balance" }, filled(texts.balance, { points: digitsOf(has.balance) })));
+  async function refresh() {
+    const responses = await Promise.all([request(`${path}/balance`), request(`${path}/expiring?limit=5`)]);
+    if (!responses.every(({ ok }) => ok)) return;
+    const [account, { lots }] = await Promise.all(
+      responses.map(async (response) => parseExactly(await response.text())),
+    );
+    if (Number(toDigits(account.version)) < shown) return; // A later read was faster.
+    shown = Number(toDigits(account.version));
+    lines.replaceChildren(element("li", { id: "balance" }, fill(texts.balance, { points: toDigits(account.balance) })));
     for (const what of ["held", "pending"]) {
-      const points = digitsOf(has[what]);
-      if (points !== "0") lines.append(element("li", {}, filled(texts[what], { points })));
+      const points = toDigits(account[what]);
+      if (points !== "0") lines.append(element("li", {}, fill(texts[what], { points })));
     }
-    lines.append(...lots.map((lot) => element("li", { className: "expiring" }, runsOut(lot))));
+    lines.append(...lots.map((lot) => element("li", { className: "expiring" }, formatExpiry(lot))));
     at.replaceChildren(element("h3", {}, texts.points), lines);
   }
-  stream.addEventListener("notification", ({ data }) => changesPoints.includes(JSON.parse(data).event_type) && look());
-  stream.addEventListener("open", look); // What happened while the stream was away is seen now.
-  await look();
+  stream.addEventListener(
+    "notification",
+    ({ data }) => changesPoints.includes(JSON.parse(data).event_type) && refresh(),
+  );
+  stream.addEventListener("open", refresh); // Shows changes that happened while the stream was closed.
+  await refresh();
 }
 
-function runsOut({ remaining, expires_at }) {
+function formatExpiry({ remaining, expires_at }) {
   const day = new Date(expires_at).toLocaleDateString(document.documentElement.lang);
-  return filled(texts.expiring, { day, points: digitsOf(remaining) });
+  return fill(texts.expiring, { day, points: toDigits(remaining) });
 }
 
 async function showInbox(at, stream) {
-  const answer = await ask("/v1/inbox?limit=20");
-  const { notifications = [] } = await answer.json();
+  const response = await request("/v1/inbox?limit=20");
+  const { notifications = [] } = await response.json();
   const lines = notifications.map(({ text }) => element("li", {}, text));
   at.replaceChildren(...(lines.length > 0 ? lines : [element("li", {}, texts.empty)]));
   stream.addEventListener("notification", ({ data }) => at.prepend(element("li", {}, JSON.parse(data).text)));
 }
 
-/** A way into the first mode that asks nothing of a ticket. What becomes of the ticket the stream says, and nobody polls. */
+/** Joins the first mode that needs no attributes. The stream brings the ticket's result, so nothing polls. */
 async function showMatch(at, stream) {
-  const answer = await ask("/v1/matchmaking/queues");
-  const { queues = [] } = answer.ok ? await answer.json() : {};
+  const response = await request("/v1/matchmaking/queues");
+  const { queues = [] } = response.ok ? await response.json() : {};
   const queue = queues.find(({ attributes, heartbeat_seconds }) => attributes.length === 0 && !heartbeat_seconds);
   if (!queue) return;
   let ticketId;
-  let overId;
+  let endedId;
   const line = element("p", {});
   const find = () => button("find-match", texts.findMatch, join);
 
   async function join() {
     const path = `/v1/matchmaking/queues/${queue.mode}/tickets`;
     const headers = { "content-type": "application/json", "idempotency-key": crypto.randomUUID() };
-    await showTicket(await ask(path, { method: "POST", headers, body: "{}" }));
-    await look(); // What was told before the ticket was known here is seen now.
+    await showTicket(await request(path, { method: "POST", headers, body: "{}" }));
+    await refresh(); // Shows a result that arrived before the ticket's ID was known here.
   }
-  async function showTicket(answered) {
-    const ticket = await answered.json();
-    if (ticket.ticket_id && ticket.ticket_id === overId) return; // A look that was answered after its end was shown.
+  async function showTicket(response) {
+    const ticket = await response.json();
+    if (ticket.ticket_id && ticket.ticket_id === endedId) return; // A late response, after the end was shown.
     ticketId = ticket.ticket_id ?? ticketId;
-    if (ticket.status !== "QUEUED") overId = ticket.ticket_id ?? overId;
-    const says = element("span", { id: "ticket" }, texts[ticket.status] ?? ticket.detail, " ");
-    if (ticket.status === "QUEUED") return line.replaceChildren(says, button("cancel-match", texts.cancel, cancel));
-    if (ticket.match_id) says.append(element("code", {}, ticket.match_id), " ");
-    line.replaceChildren(says, find());
+    if (ticket.status !== "QUEUED") endedId = ticket.ticket_id ?? endedId;
+    const label = element("span", { id: "ticket" }, texts[ticket.status] ?? ticket.detail, " ");
+    if (ticket.status === "QUEUED") return line.replaceChildren(label, button("cancel-match", texts.cancel, cancel));
+    if (ticket.match_id) label.append(element("code", {}, ticket.match_id), " ");
+    line.replaceChildren(label, find());
   }
-  async function look() {
-    if (ticketId) await showTicket(await ask(`/v1/matchmaking/tickets/${ticketId}`));
+  async function refresh() {
+    if (ticketId) await showTicket(await request(`/v1/matchmaking/tickets/${ticketId}`));
   }
   const cancel = async () => {
-    const answered = await ask(`/v1/matchmaking/tickets/${ticketId}`, { method: "DELETE" });
-    await (answered.ok ? showTicket(answered) : look()); // It may be matched by now.
+    const response = await request(`/v1/matchmaking/tickets/${ticketId}`, { method: "DELETE" });
+    await (response.ok ? showTicket(response) : refresh()); // It may be matched already.
   };
-  stream.addEventListener("notification", ({ data }) => JSON.parse(data).data?.ticket_id === ticketId && look());
-  stream.addEventListener("open", look);
+  stream.addEventListener("notification", ({ data }) => JSON.parse(data).data?.ticket_id === ticketId && refresh());
+  stream.addEventListener("open", refresh);
   line.replaceChildren(find());
   at.replaceChildren(element("h3", {}, texts.match), line);
 }
@@ -147,8 +152,8 @@ const logInLink = () => element("a", { href: "/login?returnTo=/", className: "bu
 
 const logOutButton = () =>
   button("log-out", texts.logOut, async () => {
-    const answer = await ask("/logout", { method: "POST" });
-    const { logout_url = "/" } = answer.ok ? await answer.json() : {};
+    const response = await request("/logout", { method: "POST" });
+    const { logout_url = "/" } = response.ok ? await response.json() : {};
     location.assign(logout_url);
   });
 

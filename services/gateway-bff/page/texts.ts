@@ -1,11 +1,10 @@
-/** The words of the page at `/`, in each language that it speaks. */
-export type Language = "en" | "ja";
+/** The texts of the page at `/`. */
 
 const en = {
   title: "Todoke",
   tagline: "Nothing lost, nothing doubled.",
   you: "You",
-  nobody: "Nobody is logged in here.",
+  nobody: "You are not logged in.",
   logIn: "Log in",
   logOut: "Log out",
   match: "Match",
@@ -14,25 +13,25 @@ const en = {
   QUEUED: "Waiting for others…",
   MATCHED: "A match is made:",
   CANCELLED: "Cancelled.",
-  EXPIRED: "Nobody was found in time.",
+  EXPIRED: "No match was found in time.",
   points: "Points",
   balance: "Balance: {points}",
-  held: "Set aside: {points}",
+  held: "On hold: {points}",
   pending: "To come: {points}",
-  expiring: "Runs out on {day}: {points}",
+  expiring: "Expires on {day}: {points}",
   profile: "Profile",
   inbox: "Inbox",
-  empty: "Nothing has happened yet.",
-  services: "What runs here",
+  empty: "No notifications yet.",
+  services: "Services",
   service: "Service",
   address: "Address",
   state: "State",
   ready: "ready",
   notReady: "not ready",
-  away: "does not answer",
+  away: "does not respond",
   reference: "API reference",
   inactive: "This account is suspended.",
-  needsScript: "Who is logged in is shown by a script of this page; it is turned off in this browser.",
+  needsScript: "This page needs JavaScript to show who is logged in.",
 };
 
 const ja: typeof en = {

@@ -1,50 +1,53 @@
 /**
- * A route that is answered by a service: the request is checked here, asked there for the user of the session, and the
- * answer goes back to the byte. The service hears of the request what the route names, and nothing else.
+ * Routes that a service serves. The gateway validates the request, calls the service for the user of the session, and
+ * returns the response byte for byte. The service receives only what the route names.
  */
 import { type HttpApp, IdempotencyHeaders, idempotencyKey, isLetInAsAdmin, type Rule, requires } from "@todoke/http";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { type TObject, type TSchema, Type } from "typebox";
+import type { LimitClass } from "../config.ts";
 import type { Deps } from "../deps.ts";
-import type { LimitClass } from "../limits/settings.ts";
-import { reauthenticationRequired, upstreamProblems } from "../problems.ts";
+import { sessionUser } from "../guard/session-user.ts";
+import { reauthenticationRequired, type UpstreamName, upstreamProblems } from "../problems.ts";
 import type { Session } from "../sessions/index.ts";
-import type { Answer, Call, UpstreamName } from "../upstreams/index.ts";
+import type { Call, UpstreamResponse } from "../upstreams/index.ts";
 import { UserId } from "./schemas.ts";
-import { userOf } from "./user-of.ts";
 
-export interface Forwarded {
+export interface ForwardedRoute {
   readonly method: "GET" | "POST" | "PATCH" | "DELETE";
-  /** As Fastify has it. */
+  /** In Fastify's syntax. */
   readonly path: string;
   readonly upstream: UpstreamName;
-  /** What its path names, where that is not just a user. */
+  /** The parameters of the path, if they are not only a user. */
   readonly params?: TObject;
-  /** The path at the service; `:user_id`, and whatever else our path names, is as in ours, `:me` the user of the session. */
+  /** The path at the service, with the parameters of `path`; `:me` is the user of the session. */
   readonly upstreamPath: string;
   readonly rule: Rule;
-  /** What its rate limit is; by its method, where nothing is said. */
+  /** Its rate limit, by default that of its method. */
   readonly limit?: LimitClass;
+  /** The same as at the service. */
   readonly operationId: string;
   readonly summary: string;
   readonly query?: TObject;
   readonly body?: TObject;
-  readonly answers: TSchema;
-  /** It may be answered with 201 too. */
+  readonly response: TSchema;
+  /** It may also return 201. */
   readonly creates?: true;
-  /** It is a command: the same key, the same effect. */
+  /** It needs an Idempotency-Key. */
   readonly idempotent?: true;
-  /** Twice does no harm, though it is no GET: it may be tried once more. */
+  /** It may be retried although it is no GET. */
   readonly repeatable?: true;
-  /** It changes one version and no other. */
+  /** It passes If-Match on. */
   readonly conditional?: true;
-  /** It cannot be undone: it needs a fresh log-in. What only an admin may do to others, and is no GET, needs one too. */
-  readonly fresh?: true;
-  /** What has to be done here before the answer goes out. */
-  readonly after?: (deps: Deps, value: unknown) => void | Promise<void>;
+  /** It cannot be undone, so it needs a fresh login. Changes that only an admin may make always need one. */
+  readonly needsFreshLogin?: true;
+  /** Runs before the response is sent. */
+  readonly afterResponse?: (deps: ForwardDeps, value: unknown) => void | Promise<void>;
 }
 
-export function forwardRoute(app: HttpApp, deps: Deps, route: Forwarded): void {
+export type ForwardDeps = Pick<Deps, "authenticate" | "sessions" | "upstreams" | "reauthenticateMs">;
+
+export function forwardRoute(app: HttpApp, deps: ForwardDeps, route: ForwardedRoute): void {
   const { method, path, rule, limit } = route;
   const { config, ...guarded } = requires(deps.authenticate, rule);
   app.route({
@@ -52,19 +55,19 @@ export function forwardRoute(app: HttpApp, deps: Deps, route: Forwarded): void {
     url: path,
     ...guarded,
     config: { ...config, ...(limit && { limit }) },
-    schema: schemaOf(route),
+    schema: toSchema(route),
     handler: forwardTo(deps, route),
   });
 }
 
 const ConditionalHeaders = Type.Object({
   "if-match": Type.Optional(
-    Type.String({ pattern: "^[!-~]{1,100}$", description: "The ETag of what is to be changed.", examples: ['"3"'] }),
+    Type.String({ pattern: "^[!-~]{1,100}$", description: "The ETag of the version to change.", examples: ['"3"'] }),
   ),
 });
 
-function schemaOf(route: Forwarded) {
-  const { operationId, summary, path, params, query, body, answers, creates, idempotent, conditional } = route;
+function toSchema(route: ForwardedRoute) {
+  const { operationId, summary, path, params, query, body, response, creates, idempotent, conditional } = route;
   return {
     operationId,
     summary,
@@ -74,41 +77,42 @@ function schemaOf(route: Forwarded) {
     ...(body && { body }),
     ...(idempotent && { headers: IdempotencyHeaders }),
     ...(conditional && { headers: ConditionalHeaders }),
-    response: { 200: answers, ...(creates && { 201: answers }) },
+    response: { 200: response, ...(creates && { 201: response }) },
   };
 }
 
-function forwardTo(deps: Deps, route: Forwarded) {
+function forwardTo(deps: ForwardDeps, route: ForwardedRoute) {
   const upstream = deps.upstreams[route.upstream];
   return async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
     if (!upstream) throw upstreamProblems[route.upstream].unavailable(`${route.upstream} is not deployed here`);
-    if (needsFreshLogin(route, request)) refuseOldLogin(request.session, deps.reauthenticateMs);
-    const answer = await upstream.call(callOf(route, request));
-    await route.after?.(deps, answer.value);
-    return sendOn(reply, answer);
+    if (requiresFreshLogin(route, request)) rejectStaleLogin(request.session, deps.reauthenticateMs);
+    const response = await upstream.call(toCall(route, request));
+    await route.afterResponse?.(deps, response.value);
+    return sendOn(reply, response);
   };
 }
 
-function needsFreshLogin({ fresh, method, rule }: Forwarded, { principal, params }: FastifyRequest): boolean {
-  if (fresh) return true;
+function requiresFreshLogin(route: ForwardedRoute, { principal, params }: FastifyRequest): boolean {
+  const { needsFreshLogin, method, rule } = route;
+  if (needsFreshLogin) return true;
   return method !== "GET" && principal !== undefined && isLetInAsAdmin(principal, rule, params as { user_id?: string });
 }
 
-/** Whoever finds a session open must not be able to do the worst with it. */
-function refuseOldLogin(session: Session | undefined, reauthenticateMs: number): void {
+/** Limits the damage of a session that somebody left open. */
+function rejectStaleLogin(session: Session | undefined, reauthenticateMs: number): void {
   const { authenticatedAgoMs = Number.POSITIVE_INFINITY } = session ?? {};
   if (reauthenticateMs === 0 || authenticatedAgoMs <= reauthenticateMs) return;
   throw reauthenticationRequired(
-    `log in again at /login?reauthenticate=yes, and send it within ${reauthenticateMs / 60_000} minutes`,
+    `log in again at /login?reauthenticate=yes and retry within ${reauthenticateMs / 60_000} minutes`,
   );
 }
 
-function callOf(route: Forwarded, request: FastifyRequest): Call {
-  const user = userOf(request);
+function toCall(route: ForwardedRoute, request: FastifyRequest): Call {
+  const user = sessionUser(request);
   const ifMatch = route.conditional && request.headers["if-match"];
   return {
     method: route.method,
-    path: pathOf(route, request, user.userId),
+    path: toPath(route, request, user.userId),
     user,
     requestId: request.id,
     ...(route.body && { body: JSON.stringify(request.body) }),
@@ -118,21 +122,21 @@ function callOf(route: Forwarded, request: FastifyRequest): Call {
   };
 }
 
-function pathOf({ upstreamPath, query }: Forwarded, request: FastifyRequest, me: string): string {
-  const named: Readonly<Record<string, string>> = { ...(request.params as object), me };
-  // What stands behind a colon and is no name is a verb, and stays.
+function toPath({ upstreamPath, query }: ForwardedRoute, request: FastifyRequest, me: string): string {
+  const params: Readonly<Record<string, string>> = { ...(request.params as object), me };
+  // A colon before an unknown name is part of a verb, like `:delete`, and stays.
   const path = upstreamPath.replace(/:(\w+)/g, (text, name: string) =>
-    Object.hasOwn(named, name) ? encodeURIComponent(named[name] ?? "") : text,
+    Object.hasOwn(params, name) ? encodeURIComponent(params[name] ?? "") : text,
   );
-  if (!query) return path;
-  // What the schema has let through, and in our own spelling.
-  const asked = new URLSearchParams(
-    Object.entries(request.query as object).map(([name, value]) => [name, String(value)]),
-  );
-  return asked.size > 0 ? `${path}?${asked}` : path;
+  const search = query ? toSearch(request.query as object) : "";
+  return search ? `${path}?${search}` : path;
 }
 
-function sendOn(reply: FastifyReply, { status, body, etag, replayed }: Answer): FastifyReply {
+/** Encodes a validated query in our own spelling. */
+export const toSearch = (query: object): string =>
+  new URLSearchParams(Object.entries(query).map(([name, value]) => [name, String(value)])).toString();
+
+function sendOn(reply: FastifyReply, { status, body, etag, replayed }: UpstreamResponse): FastifyReply {
   reply.code(status);
   if (etag !== undefined) reply.header("etag", etag);
   if (replayed) reply.header("idempotency-replayed", "true");

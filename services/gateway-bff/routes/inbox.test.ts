@@ -2,7 +2,7 @@ import type { ServerResponse } from "node:http";
 import { until } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
 import { alice, bearerOf, bob, setup } from "../testing.ts";
-import { answering, type Heard, hangingUp, type Manner, refusing, silent } from "../upstreams/testing.ts";
+import { answering, type Behaviour, hangingUp, type ReceivedRequest, refusing, silent } from "../upstreams/testing.ts";
 
 const told = (n: number) => ({
   notification_id: `n${n}`,
@@ -16,14 +16,14 @@ const frame = (n: number) => `id: ${n}.0\nevent: notification\ndata: ${JSON.stri
 /** Notification's stream: what is open there, and a way to say something on all of it. */
 function streaming() {
   const open = new Set<ServerResponse>();
-  const manner: Manner = (response) => {
+  const behaviour: Behaviour = (response) => {
     open.add(response);
     response.on("close", () => open.delete(response));
     response.writeHead(200, { "content-type": "text/event-stream" }).write("retry: 1000\nid: 0.0\n\n");
   };
   return {
     open,
-    manner,
+    behaviour,
     say(text: string) {
       for (const response of open) response.write(text);
     },
@@ -33,21 +33,21 @@ function streaming() {
   };
 }
 
-/** A client of the gateway's stream, and all that it has heard. */
+/** A client of the gateway's stream, and all that it has received. */
 async function follow(url: string, headers: Record<string, string>) {
   const leave = new AbortController();
   const answer = await fetch(`${url}/v1/inbox/stream`, { headers, signal: leave.signal });
-  const heard = { text: "", over: false };
+  const received = { text: "", over: false };
   const read = async () => {
     const decoder = new TextDecoder();
-    for await (const chunk of answer.body ?? []) heard.text += decoder.decode(chunk, { stream: true });
+    for await (const chunk of answer.body ?? []) received.text += decoder.decode(chunk, { stream: true });
   };
   void read()
     .catch(() => {})
     .finally(() => {
-      heard.over = true;
+      received.over = true;
     });
-  return { answer, heard, leave: () => leave.abort() };
+  return { answer, received, leave: () => leave.abort() };
 }
 
 async function serve() {
@@ -61,7 +61,7 @@ test("the inbox is that of the session's user, in the language that was asked fo
   await using t = await serve();
   const { headers } = await t.logIn(alice);
   const page = { user_id: alice, notifications: [told(1)], last_event_id: "7.0", next_cursor: "Nw" };
-  t.services.notification.behave(answering(page));
+  t.services.notification.setBehaviour(answering(page));
   const list = async (language: string, query = "") => {
     const more = { ...headers, "accept-language": language, "x-user-id": bob };
     const answer = await t.app.inject({ url: `/v1/inbox${query}`, headers: more });
@@ -74,10 +74,10 @@ test("the inbox is that of the session's user, in the language that was asked fo
     ...rest,
     notifications: [{ ...told(1), text: told(1).text.ja }],
   });
-  const heard = t.services.notification.heard.at(-1) as Heard;
-  expect(heard.path).toBe(`/v1/users/${alice}/inbox?limit=1&cursor=Nw`);
-  expect(heard.headers).not.toHaveProperty("x-user-id");
-  expect(await bearerOf("notification", heard)).toMatchObject({ kind: "user", userId: alice, roles: ["USER"] });
+  const received = t.services.notification.received.at(-1) as ReceivedRequest;
+  expect(received.path).toBe(`/v1/users/${alice}/inbox?limit=1&cursor=Nw`);
+  expect(received.headers).not.toHaveProperty("x-user-id");
+  expect(await bearerOf("notification", received)).toMatchObject({ kind: "user", userId: alice, roles: ["USER"] });
 
   expect((await t.app.inject({ url: "/v1/inbox" })).statusCode).toBe(401);
   expect((await t.app.inject({ url: "/v1/inbox?limit=0", headers })).json()).toMatchObject({
@@ -90,8 +90,8 @@ test("what is told comes at once, in the player's language, and from the last ev
   await using t = await serve();
   const { headers } = await t.logIn(alice);
   const stream = streaming();
-  t.services.notification.behave(stream.manner);
-  const { answer, heard, leave } = await follow(t.url, {
+  t.services.notification.setBehaviour(stream.behaviour);
+  const { answer, received, leave } = await follow(t.url, {
     ...headers,
     "accept-language": "ja",
     "last-event-id": "5.0",
@@ -104,12 +104,12 @@ test("what is told comes at once, in the player's language, and from the last ev
     "cache-control": "no-store",
   });
   stream.say(frame(6));
-  await until("it has come", () => heard.text.includes("item6"));
+  await until("it has come", () => received.text.includes("item6"));
   stream.say(":\n\n");
-  await until("so has the beat", () => heard.text.endsWith(":\n\n"));
+  await until("so has the beat", () => received.text.endsWith(":\n\n"));
   const data = JSON.stringify({ ...told(6), text: told(6).text.ja });
-  expect(heard.text).toBe(`retry: 1000\nid: 0.0\n\nid: 6.0\nevent: notification\ndata: ${data}\n\n:\n\n`);
-  const asked = t.services.notification.heard.at(-1) as Heard;
+  expect(received.text).toBe(`retry: 1000\nid: 0.0\n\nid: 6.0\nevent: notification\ndata: ${data}\n\n:\n\n`);
+  const asked = t.services.notification.received.at(-1) as ReceivedRequest;
   expect(asked.path).toBe(`/v1/users/${alice}/inbox/stream`);
   expect(asked.headers).toMatchObject({ "last-event-id": "5.0" });
   expect(asked.headers).not.toHaveProperty("x-user-id");
@@ -118,10 +118,22 @@ test("what is told comes at once, in the player's language, and from the last ev
   await until("notification is let go", () => stream.open.size === 0);
 });
 
+// Without them the client would wait until the test times out.
+test("a client gets the headers of a stream before its first event", { timeout: 20_000 }, async () => {
+  await using t = await serve();
+  const { headers } = await t.logIn(alice);
+  t.services.notification.setBehaviour((response) => {
+    response.writeHead(200, { "content-type": "text/event-stream" }).flushHeaders();
+  });
+  const { answer, received, leave } = await follow(t.url, headers);
+  expect([answer.status, received.text]).toEqual([200, ""]);
+  leave();
+});
+
 test("a stream ends with its session, by log-out and by suspension, and nothing is told after that; others go on", async () => {
   await using t = await serve();
   const stream = streaming();
-  t.services.notification.behave(stream.manner);
+  t.services.notification.setBehaviour(stream.behaviour);
   const [phone, laptop, other] = [await t.logIn(alice), await t.logIn(alice), await t.logIn(bob)];
   const onPhone = await follow(t.url, phone.headers);
   const onLaptop = await follow(t.url, laptop.headers);
@@ -131,14 +143,14 @@ test("a stream ends with its session, by log-out and by suspension, and nothing 
   stream.say(frame(1));
   await until(
     "the phone's has ended, and the laptop was told",
-    () => onPhone.heard.over && onLaptop.heard.text.includes("item1"),
+    () => onPhone.received.over && onLaptop.received.text.includes("item1"),
   );
-  await t.sessions.know({ userId: alice, status: "SUSPENDED", roles: ["USER"], version: 2 });
+  await t.sessions.saveUser({ userId: alice, status: "SUSPENDED", roles: ["USER"], version: 2 });
   stream.say(frame(2));
-  await until("the laptop's has ended", () => onLaptop.heard.over);
-  await until("the other user is told", () => others.heard.text.includes("item2"));
-  expect(onPhone.heard.text).not.toContain("item1");
-  expect(onLaptop.heard.text).not.toContain("item2");
+  await until("the laptop's has ended", () => onLaptop.received.over);
+  await until("the other user is told", () => others.received.text.includes("item2"));
+  expect(onPhone.received.text).not.toContain("item1");
+  expect(onLaptop.received.text).not.toContain("item2");
   await until("notification is let go by all but the other user", () => stream.open.size === 1);
   others.leave();
 });
@@ -146,63 +158,63 @@ test("a stream ends with its session, by log-out and by suspension, and nothing 
 test("a stream on which nothing happens ends with its session as well, within seconds", async () => {
   await using t = await serve();
   const stream = streaming();
-  t.services.notification.behave(stream.manner);
+  t.services.notification.setBehaviour(stream.behaviour);
   const { headers, sessionId } = await t.logIn(alice);
-  const { heard } = await follow(t.url, headers);
+  const { received } = await follow(t.url, headers);
   await t.sessions.end(alice, sessionId);
-  await until("it has ended", () => heard.over && stream.open.size === 0);
+  await until("it has ended", () => received.over && stream.open.size === 0);
 });
 
 test("while nobody can say whether a session lives, nothing is told", async () => {
   await using t = await serve();
   const stream = streaming();
-  t.services.notification.behave(stream.manner);
+  t.services.notification.setBehaviour(stream.behaviour);
   const away = await t.process({
     sessions: (store) => ({ ...store, list: () => Promise.reject(new Error("the store is away")) }),
   });
   const url = await away.listen({ port: 0, host: "127.0.0.1" });
-  const { heard } = await follow(url, (await t.logIn(alice)).headers);
+  const { received } = await follow(url, (await t.logIn(alice)).headers);
   stream.say(frame(1));
-  await until("it has ended", () => heard.over);
-  expect(heard.text).not.toContain("item1");
+  await until("it has ended", () => received.over);
+  expect(received.text).not.toContain("item1");
 });
 
 test("when notification ends, or breaks off in the middle of an event, the client's stream ends whole", async () => {
   await using t = await serve();
   const { headers } = await t.logIn(alice);
   const stream = streaming();
-  t.services.notification.behave(stream.manner);
+  t.services.notification.setBehaviour(stream.behaviour);
   const ended = await follow(t.url, headers);
   stream.end();
-  await until("it has ended", () => ended.heard.over);
-  expect(ended.heard.text).toMatch(/\n\nretry: \d+\n\n$/);
+  await until("it has ended", () => ended.received.over);
+  expect(ended.received.text).toMatch(/\n\nretry: \d+\n\n$/);
   await until("notification is let go", () => stream.open.size === 0);
 
   const cut = await follow(t.url, headers);
   stream.say(`${frame(1)}id: 2.0\nevent: notif`);
-  await until("the first has come", () => cut.heard.text.includes("item1"));
+  await until("the first has come", () => cut.received.text.includes("item1"));
   for (const response of stream.open) response.destroy();
-  await until("it has ended too", () => cut.heard.over);
-  expect(cut.heard.text).not.toContain("2.0");
-  expect(cut.heard.text).toMatch(/\n\nretry: \d+\n\n$/);
+  await until("it has ended too", () => cut.received.over);
+  expect(cut.received.text).not.toContain("2.0");
+  expect(cut.received.text).toMatch(/\n\nretry: \d+\n\n$/);
 });
 
 test("a stop of the gateway ends its streams, and does not wait for them", async () => {
   await using t = await serve();
   const { headers } = await t.logIn(alice);
   const stream = streaming();
-  t.services.notification.behave(stream.manner);
-  const { heard } = await follow(t.url, headers);
+  t.services.notification.setBehaviour(stream.behaviour);
+  const { received } = await follow(t.url, headers);
   await t.app.close();
-  await until("it has ended", () => heard.over && stream.open.size === 0);
-  expect(heard.text).toMatch(/retry: \d+\n\n$/);
+  await until("it has ended", () => received.over && stream.open.size === 0);
+  expect(received.text).toMatch(/retry: \d+\n\n$/);
 });
 
 test("a stream that cannot be had is refused like any call: what the service says goes on, its failures by name", async () => {
   await using t = await serve();
   const { headers } = await t.logIn(alice);
-  const ask = async (manner: Manner, app = t.app) => {
-    t.services.notification.behave(manner);
+  const ask = async (behaviour: Behaviour, app = t.app) => {
+    t.services.notification.setBehaviour(behaviour);
     const answer = await app.inject({ url: "/v1/inbox/stream", headers });
     return [answer.statusCode, answer.json().code];
   };

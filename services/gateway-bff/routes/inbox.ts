@@ -1,19 +1,24 @@
 /**
- * A player's inbox, listed and live, in the player's language. What it promises about order, and that nothing is lost or
- * doubled between the list and the stream, or between two streams, is notification's: ids go through as they are.
+ * A player's user inbox, as a list and as a stream, in the player's language. Notification guarantees the order, and that
+ * nothing is lost or doubled between the list and the stream; its IDs are passed on unchanged.
  */
+import type { OutgoingHttpHeaders } from "node:http";
 import { type HttpApp, NextCursor, PageQuery, requires } from "@todoke/http";
 import { Type } from "typebox";
-import { languageOf } from "../language.ts";
+import type { Deps } from "../deps.ts";
+import { sessionUser } from "../guard/session-user.ts";
+import { type Language, requestLanguage } from "../language/accept-language.ts";
 import { upstreamProblems } from "../problems.ts";
-import type { Upstreams } from "../upstreams/index.ts";
-import { inOneLanguage, type Told } from "./inbox-frames.ts";
-import { type InboxStreamDeps, inboxStreamRoute } from "./inbox-stream.ts";
+import { type NotificationView, toLanguage } from "../user-inbox/frames.ts";
+import { openStream } from "../user-inbox/open-stream.ts";
+import { passStream, sessionIsLive } from "../user-inbox/pass-stream.ts";
+import { toSearch } from "./forward.ts";
 import { Time } from "./schemas.ts";
-import { userOf } from "./user-of.ts";
 
-export interface InboxDeps extends InboxStreamDeps {
-  readonly upstreams: Pick<Upstreams, "notification">;
+export interface InboxDeps
+  extends Pick<Deps, "authenticate" | "sessions" | "upstreams" | "tokenFor" | "streamTimeoutMs"> {
+  /** Undefined if notification is not deployed. */
+  readonly notificationUrl: URL | undefined;
 }
 
 const InboxView = Type.Object({
@@ -21,12 +26,12 @@ const InboxView = Type.Object({
     Type.Object({
       notification_id: Type.String(),
       event_type: Type.String({ examples: ["EntitlementGranted"] }),
-      text: Type.String({ description: "In the language of Accept-Language: English or Japanese." }),
+      text: Type.String({ description: "English or Japanese, by Accept-Language." }),
       data: Type.Optional(
         Type.Unsafe<Readonly<Record<string, unknown>>>({
           type: "object",
           additionalProperties: true,
-          description: "For programs, where the event has something for them: the ids of a match, say.",
+          description: "Values for programs, like the IDs of a match.",
           examples: [{ ticket_id: "t_1", match_id: "m_1", mode: "ranked", team: 1 }],
         }),
       ),
@@ -34,46 +39,116 @@ const InboxView = Type.Object({
     }),
   ),
   last_event_id: Type.Optional(
-    Type.String({ description: "On the first page: a stream from here on brings all that is not in the list." }),
+    Type.String({ description: "On the first page. A stream from here has everything that is not in the list." }),
   ),
   next_cursor: NextCursor,
 });
 
-/** As notification answers it. */
-interface Listed {
-  readonly notifications: readonly Told[];
+/** Notification's response. */
+interface InboxPage {
+  readonly notifications: readonly NotificationView[];
   readonly last_event_id?: string;
   readonly next_cursor?: string;
 }
 
+const EventId = Type.String({ pattern: "^[0-9a-f.-]{1,60}$", description: "The ID of the last event that was seen." });
+const StreamHeaders = Type.Object({ "last-event-id": Type.Optional(EventId) });
+// A browser cannot set the header on its first connection. When it reconnects it sends both, and the header counts.
+const StreamQuery = Type.Object({ last_event_id: Type.Optional(EventId) });
+
+const notDeployed = () => upstreamProblems.notification.unavailable("notification is not deployed here");
+
 export function inboxRoutes(app: HttpApp, deps: InboxDeps): void {
-  inboxStreamRoute(app, deps);
-  const { notification } = deps.upstreams;
+  listRoute(app, deps);
+  streamRoute(app, deps);
+}
+
+function listRoute(app: HttpApp, { authenticate, upstreams: { notification } }: InboxDeps): void {
   app.get(
     "/v1/inbox",
     {
-      ...requires(deps.authenticate, { user: "any" }),
+      ...requires(authenticate, { user: "any" }),
       schema: {
         operationId: "listInbox",
-        summary: "What the player was told, newest first",
+        summary: "List the player's notifications, newest first.",
         querystring: Type.Object(PageQuery),
         response: { 200: InboxView },
       },
     },
     async (request, reply) => {
-      if (!notification) throw upstreamProblems.notification.unavailable("notification is not deployed here");
-      const user = userOf(request);
-      const language = languageOf(request);
-      const asked = new URLSearchParams(Object.entries(request.query).map(([name, value]) => [name, String(value)]));
-      const path = `/v1/users/${encodeURIComponent(user.userId)}/inbox?${asked}`;
+      if (!notification) throw notDeployed();
+      const user = sessionUser(request);
+      const language = requestLanguage(request);
+      const path = `/v1/users/${encodeURIComponent(user.userId)}/inbox?${toSearch(request.query)}`;
       const { value } = await notification.call({ method: "GET", path, user, requestId: request.id });
-      const { notifications, last_event_id, next_cursor } = value as Listed;
-      reply.header("content-language", language).header("vary", "accept-language");
+      const { notifications, ...cursors } = value as InboxPage;
+      reply.headers(languageHeaders(language));
       return {
-        notifications: notifications.map((told) => inOneLanguage(told, language)),
-        ...(last_event_id !== undefined && { last_event_id }),
-        ...(next_cursor !== undefined && { next_cursor }),
+        notifications: notifications.map((notification) => toLanguage(notification, language)),
+        ...(cursors.last_event_id !== undefined && { last_event_id: cursors.last_event_id }),
+        ...(cursors.next_cursor !== undefined && { next_cursor: cursors.next_cursor }),
       };
     },
   );
 }
+
+function streamRoute(app: HttpApp, deps: InboxDeps): void {
+  const { notificationUrl, tokenFor, streamTimeoutMs } = deps;
+  const open = new Set<AbortController>();
+  // Before the server waits for open responses: a stream would never end.
+  app.addHook("preClose", async () => {
+    for (const leave of open) leave.abort();
+  });
+  const users = requires(deps.authenticate, { user: "any" });
+  app.get(
+    "/v1/inbox/stream",
+    {
+      ...users,
+      config: { ...users.config, longLived: true },
+      exposeHeadRoute: false, // A HEAD would open a stream that nobody reads.
+      schema: {
+        operationId: "followInbox",
+        summary: "Follow the player's notifications (server-sent events).",
+        headers: StreamHeaders,
+        querystring: StreamQuery,
+        produces: ["text/event-stream"],
+        response: { 200: Type.String() },
+      },
+    },
+    async (request, reply) => {
+      const leave = new AbortController();
+      reply.raw.once("close", () => leave.abort());
+      if (reply.raw.destroyed) return reply.hijack(); // The client left during authentication.
+      if (!notificationUrl) throw notDeployed();
+      open.add(leave);
+      try {
+        const language = requestLanguage(request);
+        const lastEventId = request.headers["last-event-id"] ?? request.query.last_event_id;
+        const user = sessionUser(request);
+        const events = await openStream({
+          url: new URL(`/v1/users/${encodeURIComponent(user.userId)}/inbox/stream`, notificationUrl),
+          token: await tokenFor("notification", user),
+          requestId: request.id,
+          ...(lastEventId !== undefined && { lastEventId }),
+          ...(streamTimeoutMs !== undefined && { timeoutMs: streamTimeoutMs }),
+          leave,
+        });
+        reply.headers({ ...streamHeaders, ...languageHeaders(language) }).hijack();
+        const response = reply.raw.writeHead(200, reply.getHeaders() as OutgoingHttpHeaders);
+        response.flushHeaders(); // Or the client of a quiet inbox would wait for them until the first event.
+        const isLive = () => sessionIsLive(request.session, deps.sessions);
+        await passStream(events, { response, language, isLive, leave });
+      } finally {
+        open.delete(leave);
+      }
+      return reply;
+    },
+  );
+}
+
+const languageHeaders = (language: Language) => ({ "content-language": language, vary: "accept-language" });
+
+const streamHeaders = {
+  "content-type": "text/event-stream",
+  "x-accel-buffering": "no", // Keeps proxies from buffering events.
+};

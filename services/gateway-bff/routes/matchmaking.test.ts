@@ -11,7 +11,7 @@ test("a player joins, looks, is still there and takes it back: each is asked of 
   const key = { "idempotency-key": "key-1" };
   const wish = { party_size: 1, attributes: { skill: 1500, regions: ["eu"] } };
   const joined = { ticket_id: ticketId, status: "QUEUED", expires_at: "2026-01-08T07:10:00.123Z" };
-  t.services.matchmaking.behave(answering(joined, { status: 201, headers: { "idempotency-replayed": "true" } }));
+  t.services.matchmaking.setBehaviour(answering(joined, { status: 201, headers: { "idempotency-replayed": "true" } }));
   const calls = [
     { method: "POST", url: `${queue}/tickets`, payload: wish, more: key },
     { method: "GET", url: ticket },
@@ -27,10 +27,10 @@ test("a player joins, looks, is still there and takes it back: each is asked of 
     expect([answer.statusCode, answer.body]).toEqual([201, JSON.stringify(joined)]);
     expect(answer.headers["idempotency-replayed"]).toBe("true");
   }
-  const { heard } = t.services.matchmaking;
-  expect(heard.map(({ method, path }) => [method, path])).toEqual(calls.map(({ method, url }) => [method, url]));
-  expect(heard[0]).toMatchObject({ body: JSON.stringify(wish), headers: key });
-  for (const one of heard) {
+  const { received } = t.services.matchmaking;
+  expect(received.map(({ method, path }) => [method, path])).toEqual(calls.map(({ method, url }) => [method, url]));
+  expect(received[0]).toMatchObject({ body: JSON.stringify(wish), headers: key });
+  for (const one of received) {
     expect(await bearerOf("matchmaking", one)).toMatchObject({ name: `user:${alice}` });
     await expect(bearerOf("account", one)).rejects.toMatchObject({ status: 401 });
   }
@@ -46,10 +46,10 @@ test("what matchmaking refuses is told as matchmaking says it, and what is no ti
       headers: { ...player.headers, "idempotency-key": "key-1" },
       ...(payload && { payload }),
     });
-  t.services.matchmaking.behave(refusing(409, "ticket-matched"));
+  t.services.matchmaking.setBehaviour(refusing(409, "ticket-matched"));
   const late = await ask("DELETE", ticket);
   expect([late.statusCode, late.json().code]).toEqual([409, "ticket-matched"]);
-  t.services.matchmaking.heard.length = 0;
+  t.services.matchmaking.received.length = 0;
   const bad = [
     await ask("GET", "/v1/matchmaking/tickets/t_1"),
     await ask("DELETE", "/v1/matchmaking/tickets/..%2Fqueues"),
@@ -60,21 +60,21 @@ test("what matchmaking refuses is told as matchmaking says it, and what is no ti
     await ask("POST", `${queue}/tickets`, { attributes: [] }),
   ];
   expect(bad.map(({ statusCode }) => statusCode)).toEqual(bad.map(() => 400));
-  expect(t.services.matchmaking.heard).toEqual([]);
+  expect(t.services.matchmaking.received).toEqual([]);
 });
 
 test("a cancel whose answer was lost is asked once more, and a join is not: its key is the player's", async () => {
   await using t = await setup();
   const [app, player] = [await t.process(), await t.logIn(alice)];
-  const { heard } = t.services.matchmaking;
-  t.services.matchmaking.behave((response, one) => {
-    if (heard.length === 1) hangingUp(response, one);
+  const { received } = t.services.matchmaking;
+  t.services.matchmaking.setBehaviour((response, one) => {
+    if (received.length === 1) hangingUp(response, one);
     else answering({ ticket_id: ticketId, status: "CANCELLED" })(response, one);
   });
   const cancelled = await app.inject({ method: "DELETE", url: ticket, headers: player.headers });
-  expect([cancelled.statusCode, heard.length]).toEqual([200, 2]);
-  heard.length = 0;
+  expect([cancelled.statusCode, received.length]).toEqual([200, 2]);
+  received.length = 0;
   const headers = { ...player.headers, "idempotency-key": "key-1" };
   const joined = await app.inject({ method: "POST", url: `${queue}/tickets`, headers, payload: {} });
-  expect([joined.statusCode, joined.json().code, heard.length]).toEqual([502, "MATCHMAKING_BAD_GATEWAY", 1]);
+  expect([joined.statusCode, joined.json().code, received.length]).toEqual([502, "MATCHMAKING_BAD_GATEWAY", 1]);
 });

@@ -1,35 +1,35 @@
 /**
- * Matchmaking for players, under the same paths as at the service. What becomes of a ticket need not be asked for: a match,
- * and an end without one, come with the inbox (`GET /v1/inbox/stream`) the moment that they are told.
+ * Matchmaking for players, under the same paths as at the service. A client need not poll a ticket: matches and expiries
+ * arrive in the user inbox (`GET /v1/inbox/stream`).
  */
 import { Type } from "typebox";
-import type { Forwarded } from "./forward.ts";
-import { AsTheServiceSays, Mode, TicketId } from "./schemas.ts";
+import type { ForwardedRoute } from "./forward.ts";
+import { Mode, PassThroughBody, TicketId } from "./schemas.ts";
 
 const queues = "/v1/matchmaking/queues";
 const tickets = "/v1/matchmaking/tickets";
 
-/** Whose a ticket is, the service knows: everybody else hears that there is none. */
-const ours = { upstream: "matchmaking", rule: { user: "any" }, answers: AsTheServiceSays } as const;
-const oneQueue = { ...ours, params: Type.Object({ mode: Mode }) };
-const oneTicket = { ...ours, params: Type.Object({ ticket_id: TicketId }), upstreamPath: `${tickets}/:ticket_id` };
+/** The service checks the owner of a ticket; anybody else gets 404. */
+const common = { upstream: "matchmaking", rule: { user: "any" }, response: PassThroughBody } as const;
+const oneQueue = { ...common, params: Type.Object({ mode: Mode }) };
+const oneTicket = { ...common, params: Type.Object({ ticket_id: TicketId }), upstreamPath: `${tickets}/:ticket_id` };
 
-export const matchmakingTable: readonly Forwarded[] = [
+export const matchmakingRoutes: readonly ForwardedRoute[] = [
   {
-    ...ours,
+    ...common,
     method: "GET",
     path: queues,
     upstreamPath: queues,
     operationId: "listQueues",
-    summary: "The modes, and what each asks of a ticket",
+    summary: "List the modes and the attributes that each requires.",
   },
   {
     ...oneQueue,
     method: "GET",
     path: `${queues}/:mode/stats`,
     upstreamPath: `${queues}/:mode/stats`,
-    operationId: "showQueueStats",
-    summary: "Who waits, and how long it took others; at most a second old",
+    operationId: "getQueueStats",
+    summary: "Get the number of waiting players and recent waiting times, at most a second old.",
   },
   {
     ...oneQueue,
@@ -37,7 +37,7 @@ export const matchmakingTable: readonly Forwarded[] = [
     path: `${queues}/:mode/tickets`,
     upstreamPath: `${queues}/:mode/tickets`,
     operationId: "joinQueue",
-    summary: "Waits for a match; 200 with the open ticket where the player waits already with the same wish",
+    summary: "Join a queue. Returns 200 with the open ticket if the player waits with the same request already.",
     idempotent: true,
     creates: true,
     body: Type.Object({
@@ -47,7 +47,7 @@ export const matchmakingTable: readonly Forwarded[] = [
           type: "object",
           maxProperties: 32,
           additionalProperties: true,
-          description: "What the mode asks for; matchmaking says what it may be.",
+          description: "The attributes that the mode requires; see matchmaking's own document.",
           examples: [{ skill: 1500 }],
         }),
       ),
@@ -57,15 +57,15 @@ export const matchmakingTable: readonly Forwarded[] = [
     ...oneTicket,
     method: "GET",
     path: `${tickets}/:ticket_id`,
-    operationId: "showTicket",
-    summary: "A ticket of the player; MATCHED with the match, the peers and where to play",
+    operationId: "getTicket",
+    summary: "Get a ticket of the player. A MATCHED ticket has the match, the peers and the connection.",
   },
   {
     ...oneTicket,
     method: "DELETE",
     path: `${tickets}/:ticket_id`,
     operationId: "cancelTicket",
-    summary: "Takes a ticket back; again, it answers the same; 409 once it is matched",
+    summary: "Cancel a ticket. Repeating the call has no effect; a matched ticket returns 409.",
     repeatable: true,
   },
   {
@@ -74,7 +74,7 @@ export const matchmakingTable: readonly Forwarded[] = [
     path: `${tickets}/:ticket_id([^:/]+)::heartbeat`,
     upstreamPath: `${tickets}/:ticket_id:heartbeat`,
     operationId: "heartbeatTicket",
-    summary: "Says that the client is still there, where the mode asks for it; answers with the ticket as it is",
+    summary: "Send a heartbeat for a ticket, if its mode requires one. Returns the ticket.",
     repeatable: true,
   },
 ];

@@ -19,14 +19,14 @@ test("a player reads their points: each is asked of points as it came, and answe
   await using t = await setup();
   const [app, player] = [await t.process(), await t.logIn(alice)];
   const said = '{"balance":9223372036854775807,"held":9007199254740993}';
-  t.services.points.behave((response) => void response.setHeader("content-type", "application/json").end(said));
+  t.services.points.setBehaviour((response) => void response.setHeader("content-type", "application/json").end(said));
   for (const url of reads) {
     const answer = await app.inject({ url, headers: player.headers });
     expect([url, answer.statusCode, answer.body]).toEqual([url, 200, said]);
   }
-  const { heard } = t.services.points;
-  expect(heard.map(({ method, path }) => [method, path])).toEqual(reads.map((url) => ["GET", url]));
-  for (const one of heard) expect(await bearerOf("points", one)).toMatchObject({ name: `user:${alice}` });
+  const { received } = t.services.points;
+  expect(received.map(({ method, path }) => [method, path])).toEqual(reads.map((url) => ["GET", url]));
+  for (const one of received) expect(await bearerOf("points", one)).toMatchObject({ name: `user:${alice}` });
 });
 
 test("nobody reads another's, an admin neither; and what could not be meant points never hears of", async () => {
@@ -47,7 +47,7 @@ test("nobody reads another's, an admin neither; and what could not be meant poin
     `${base}/reservations?status=done`,
   ])
     expect([url, (await app.inject({ url, headers: player.headers })).statusCode]).toEqual([url, 400]);
-  expect(t.services.points.heard).toEqual([]);
+  expect(t.services.points.received).toEqual([]);
 });
 
 test("nothing that changes points is for players, whatever they send", async () => {
@@ -64,7 +64,7 @@ test("nothing that changes points is for players, whatever they send", async () 
     ["POST", "/v1/points/reservations"],
   ] as const)
     expect([url, (await app.inject({ method, url, headers, payload })).statusCode]).toEqual([url, 404]);
-  expect(t.services.points.heard).toEqual([]);
+  expect(t.services.points.received).toEqual([]);
 });
 
 test("what points refuses is told as points says it; where it is away, or not deployed, it is told by its name", async () => {
@@ -72,9 +72,9 @@ test("what points refuses is told as points says it; where it is away, or not de
   const [app, without] = [await t.process(), await t.process({ without: ["points"] })];
   const { headers } = await t.logIn(alice);
   const ask = async (from: typeof app) => (await from.inject({ url: `${base}/balance`, headers })).json();
-  t.services.points.behave(refusing(400, "invalid-request"));
+  t.services.points.setBehaviour(refusing(400, "invalid-request"));
   expect(await ask(app)).toMatchObject({ status: 400, code: "invalid-request", detail: "not like this" });
-  t.services.points.behave(hangingUp);
+  t.services.points.setBehaviour(hangingUp);
   expect(await ask(app)).toMatchObject({ status: 502, code: "POINTS_BAD_GATEWAY" });
   expect(await ask(without)).toMatchObject({ status: 503, code: "POINTS_UNAVAILABLE" });
 });

@@ -21,8 +21,8 @@ test("a profile is all parts at one look, asked for the user of the session", as
       matchmaking: { status: "ok", value: { ticket_id: ticketId, status: "QUEUED" }, as_of },
     },
   ]);
-  expect(t.services.matchmaking.heard.map(({ path }) => path)).toEqual([`/v1/matchmaking/tickets/${ticketId}`]);
-  expect(t.services.points.heard.map(({ path }) => path)).toEqual([`/v1/points/users/${alice}/balance`]);
+  expect(t.services.matchmaking.received.map(({ path }) => path)).toEqual([`/v1/matchmaking/tickets/${ticketId}`]);
+  expect(t.services.points.received.map(({ path }) => path)).toEqual([`/v1/points/users/${alice}/balance`]);
 });
 
 test("what a service said is in the profile word for word: no number is rounded, and nothing said is null", async () => {
@@ -31,14 +31,14 @@ test("what a service said is in the profile word for word: no number is rounded,
   const said = '{ "balance": 9223372036854775807, "held": 9007199254740993, "rate": 1.10, "name": "\\u0041" }';
   const saying = (text: string) => (response: ServerResponse) =>
     void response.setHeader("content-type", "application/json").end(text);
-  for (const service of [t.services.points, t.services.entitlement]) service.behave(saying(said));
-  t.services.matchmaking.behave((response) => void response.writeHead(204).end());
+  for (const service of [t.services.points, t.services.entitlement]) service.setBehaviour(saying(said));
+  t.services.matchmaking.setBehaviour((response) => void response.writeHead(204).end());
   const ask = async () => (await app.inject({ url: `${profile}?ticket_id=${ticketId}`, headers: player.headers })).body;
   const first = await ask();
   expect(first).toContain(`"points":{"status":"ok","value":${said},"as_of":"`);
   expect(first).toContain(`"entitlements":{"status":"ok","value":${said},"as_of":"`);
   expect(JSON.parse(first).matchmaking).toMatchObject({ status: "ok", value: null });
-  t.services.entitlement.behave(hangingUp);
+  t.services.entitlement.setBehaviour(hangingUp);
   expect(await ask()).toContain(`"entitlements":{"status":"stale","value":${said},"as_of":"`);
 });
 
@@ -50,7 +50,7 @@ test("what is not deployed, or not asked for, is absent; what a service refuses 
     points: { status: "absent" },
     matchmaking: { status: "absent" },
   });
-  t.services.matchmaking.behave(refusing(404, "ticket-not-found"));
+  t.services.matchmaking.setBehaviour(refusing(404, "ticket-not-found"));
   expect((await app.inject({ url: `${profile}?ticket_id=${ticketId}`, headers: player.headers })).json()).toMatchObject(
     {
       matchmaking: { status: "failed", code: "ticket-not-found", detail: "not like this" },
@@ -64,9 +64,11 @@ test("parts that are dead, slow or talk nonsense are marked with what is wrong, 
   await using t = await setup();
   // Nobody else ends the wait for the silent one; and the others have time enough, however busy the machine is.
   const [app, player] = [await t.process({ profileTimeoutMs: 5_000 }), await t.logIn(alice)];
-  t.services.entitlement.behave(silent);
-  t.services.points.behave(hangingUp);
-  t.services.matchmaking.behave((response) => void response.setHeader("content-type", "application/json").end("<p>"));
+  t.services.entitlement.setBehaviour(silent);
+  t.services.points.setBehaviour(hangingUp);
+  t.services.matchmaking.setBehaviour(
+    (response) => void response.setHeader("content-type", "application/json").end("<p>"),
+  );
   const answer = await app.inject({
     url: `${profile}?ticket_id=${ticketId}`,
     headers: { ...player.headers, "accept-language": "ja" },
@@ -98,7 +100,7 @@ test("a refusal is an answer: it is not papered over with what was known before"
   await using t = await setup();
   const [app, player] = [await t.process(), await t.logIn(alice)];
   await app.inject({ url: profile, headers: player.headers });
-  t.services.entitlement.behave(refusing(403, "forbidden"));
+  t.services.entitlement.setBehaviour(refusing(403, "forbidden"));
   expect((await app.inject({ url: profile, headers: player.headers })).json().entitlements).toMatchObject({
     status: "failed",
     code: "forbidden",
@@ -108,7 +110,7 @@ test("a refusal is an answer: it is not papered over with what was known before"
 test("when no part can be had the answer is a 503 that names what failed", async () => {
   await using t = await setup();
   const [app, player] = [await t.process({ without: ["points", "matchmaking"] }), await t.logIn(alice)];
-  for (const service of [t.services.account, t.services.entitlement]) service.behave(hangingUp);
+  for (const service of [t.services.account, t.services.entitlement]) service.setBehaviour(hangingUp);
   const answer = await app.inject({ url: profile, headers: player.headers });
   expect([answer.statusCode, answer.headers["retry-after"]]).toEqual([503, "1"]);
   expect(answer.json()).toMatchObject({
@@ -119,43 +121,46 @@ test("when no part can be had the answer is a 503 that names what failed", async
 
 test("a service that hangs slows nobody who does not need it", async () => {
   await using t = await setup();
-  const app = await t.process({ underWayMax: 8, waitingMax: 8 });
+  const app = await t.process({ concurrency: 8, queueMax: 8 });
   const player = await t.logIn(alice);
   using hung = holding(answering({}));
-  t.services.entitlement.behave(hung.manner);
+  t.services.entitlement.setBehaviour(hung.behaviour);
   const codes: unknown[] = [];
   const crowd = Array.from({ length: 100 }, async () => {
     const answer = await app.inject({ url: `/v1/users/${alice}/entitlements`, headers: player.headers });
     codes.push(answer.json().code);
   });
-  const { heard } = t.services.entitlement;
-  await until("eight hang, eight wait, and the others were refused", () => codes.length === 84 && heard.length === 8);
+  const { received } = t.services.entitlement;
+  await until(
+    "eight hang, eight wait, and the others were refused",
+    () => codes.length === 84 && received.length === 8,
+  );
   expect(codes).toEqual(codes.map(() => "ENTITLEMENT_UNAVAILABLE"));
   const quick = await Promise.all(
     Array.from({ length: 16 }, () => app.inject({ url: "/v1/me", headers: player.headers })),
   );
   expect(quick.map(({ statusCode }) => statusCode)).toEqual(quick.map(() => 200));
-  expect([codes.length, heard.length]).toEqual([84, 8]); // All this while it hung.
-  hung.letGo();
+  expect([codes.length, received.length]).toEqual([84, 8]); // All this while it hung.
+  hung.release();
   await Promise.all(crowd);
   expect(codes.slice(84)).toEqual(Array(16).fill(undefined));
-  expect(heard).toHaveLength(16);
+  expect(received).toHaveLength(16);
 });
 
 test("the breaker opens, profiles answer at once with that part marked, and it closes when the service is back", async () => {
   await using t = await setup();
   const [app, player] = [await t.process(), await t.logIn(alice)];
   // What is no JSON is not asked for again.
-  t.services.points.behave((response) => void response.setHeader("content-type", "application/json").end("<p>"));
+  t.services.points.setBehaviour((response) => void response.setHeader("content-type", "application/json").end("<p>"));
   const ask = async () => (await app.inject({ url: profile, headers: player.headers })).json().points;
   for (let n = 0; n < 5; n++) expect(await ask()).toMatchObject({ code: "POINTS_BAD_GATEWAY" });
-  const { heard } = t.services.points;
+  const { received } = t.services.points;
   const askUnheard = async () => {
-    const before = heard.length;
-    return { ...(await ask()), heard: heard.length - before };
+    const before = received.length;
+    return { ...(await ask()), received: received.length - before };
   };
   // Again, where this machine stood still until the service was due to be tried anew.
-  await expect.poll(askUnheard).toMatchObject({ status: "failed", code: "POINTS_UNAVAILABLE", heard: 0 });
-  t.services.points.behave(answering(balanceView));
+  await expect.poll(askUnheard).toMatchObject({ status: "failed", code: "POINTS_UNAVAILABLE", received: 0 });
+  t.services.points.setBehaviour(answering(balanceView));
   await expect.poll(ask, { interval: 200 }).toMatchObject({ status: "ok" });
 });

@@ -1,12 +1,13 @@
-/** A user's own sessions: where they are logged in, and how to end that. */
+/** A user's own sessions. */
 import { type HttpApp, requires } from "@todoke/http";
 import { Type } from "typebox";
+import { endOtherSessions } from "../commands/end-other-sessions.ts";
+import { endSession } from "../commands/end-session.ts";
 import type { Deps } from "../deps.ts";
-import { sessionNotFound } from "../problems.ts";
-import { logSecurity } from "../security-log.ts";
+import { logSecurity } from "../guard/security-log.ts";
+import { sessionUser } from "../guard/session-user.ts";
 import type { ListedSession } from "../sessions/index.ts";
 import { Time } from "./schemas.ts";
-import { userOf } from "./user-of.ts";
 
 const SessionId = Type.String({ pattern: "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$" });
 
@@ -16,8 +17,8 @@ const SessionView = Type.Object({
   user_agent: Type.Optional(Type.String()),
   created_at: Time,
   last_seen_at: Time,
-  ends_at: Type.String({ format: "date-time", description: "At the latest; sooner when it is not used." }),
-  current: Type.Boolean({ description: "The one that asks." }),
+  ends_at: Type.String({ format: "date-time", description: "The end by age; an unused session ends sooner." }),
+  current: Type.Boolean({ description: "Whether the request uses this session." }),
 });
 
 export function sessionRoutes(app: HttpApp, { authenticate, sessions }: Pick<Deps, "authenticate" | "sessions">): void {
@@ -29,13 +30,13 @@ export function sessionRoutes(app: HttpApp, { authenticate, sessions }: Pick<Dep
       ...users,
       schema: {
         operationId: "listSessions",
-        summary: "Where the user is logged in, newest first",
+        summary: "List the user's sessions, newest first.",
         response: { 200: Type.Object({ sessions: Type.Array(SessionView) }) },
       },
     },
     async (request) => {
-      const listed = await sessions.list(userOf(request).userId);
-      return { sessions: listed.map((session) => viewOf(session, request.session?.sessionId)) };
+      const listed = await sessions.list(sessionUser(request).userId);
+      return { sessions: listed.map((session) => toView(session, request.session?.sessionId)) };
     },
   );
 
@@ -45,15 +46,15 @@ export function sessionRoutes(app: HttpApp, { authenticate, sessions }: Pick<Dep
       ...users,
       schema: {
         operationId: "endSession",
-        summary: "Ends one session",
+        summary: "End a session.",
         params: Type.Object({ session_id: SessionId }),
         response: { 204: Type.Null() },
       },
     },
     async (request, reply) => {
-      const ended = await sessions.end(userOf(request).userId, request.params.session_id);
-      if (!ended) throw sessionNotFound("the user has no session of this name");
-      logSecurity(request, "session ended", { session_id: request.params.session_id });
+      const { session_id: sessionId } = request.params;
+      await endSession(sessions, { userId: sessionUser(request).userId, sessionId });
+      logSecurity(request, "session ended", { session_id: sessionId });
       return reply.code(204).send(null);
     },
   );
@@ -64,20 +65,21 @@ export function sessionRoutes(app: HttpApp, { authenticate, sessions }: Pick<Dep
       ...users,
       schema: {
         operationId: "endOtherSessions",
-        summary: "Ends every session but this one",
+        summary: "End every session but this one.",
         response: { 200: Type.Object({ ended: Type.Integer({ minimum: 0 }) }) },
       },
     },
     async (request) => {
-      const except = request.session?.sessionId;
-      const ended = await sessions.endAll(userOf(request).userId, except === undefined ? {} : { except });
+      const { session } = request;
+      if (!session) throw new Error("the guard let a request pass without a session");
+      const ended = await endOtherSessions(sessions, session);
       logSecurity(request, "session ended", { ended });
       return { ended };
     },
   );
 }
 
-function viewOf({ sessionId, userAgent, ...session }: ListedSession, current: string | undefined) {
+function toView({ sessionId, userAgent, ...session }: ListedSession, current: string | undefined) {
   return {
     session_id: sessionId,
     client: session.client,

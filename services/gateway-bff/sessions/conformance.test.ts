@@ -1,8 +1,8 @@
 import { sharedRedis } from "@todoke/redis/testing";
 import { sessionsConformance } from "./conformance.ts";
-import { postgresStage, redisStage } from "./testing.ts";
+import { postgresHarness, redisHarness } from "./testing.ts";
 
 const redis = sharedRedis();
 
-sessionsConformance({ name: "postgres", stage: postgresStage });
-sessionsConformance({ name: "redis", stage: () => redisStage(redis) });
+sessionsConformance({ name: "postgres", stage: postgresHarness });
+sessionsConformance({ name: "redis", stage: () => redisHarness(redis) });

@@ -8,11 +8,11 @@ import { onceConforms } from "./conformance/once.ts";
 import { refreshConforms } from "./conformance/refresh.ts";
 import { secrecyConforms } from "./conformance/secrecy.ts";
 import { usersConform } from "./conformance/users.ts";
-import type { Stage } from "./testing.ts";
+import type { Harness } from "./testing.ts";
 
 export interface StoreUnderTest {
   readonly name: string;
-  stage(): Promise<Stage>;
+  stage(): Promise<Harness>;
 }
 
 export function sessionsConformance(store: StoreUnderTest): void {

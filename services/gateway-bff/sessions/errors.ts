@@ -1,9 +1,9 @@
-/** There is no such user, or no longer: whoever logs in is made known first. */
-export class UserNotKnown extends Error {
-  override readonly name = "UserNotKnown";
+/** The user does not exist or is deleted. A login saves its user before it creates a session. */
+export class UnknownUserError extends Error {
+  override readonly name = "UnknownUserError";
 }
 
-/** The provider announced the log-out of this log-in before it became a session. */
-export class EndedAtProvider extends Error {
-  override readonly name = "EndedAtProvider";
+/** The provider announced the logout of this login before its session was created. */
+export class EndedAtProviderError extends Error {
+  override readonly name = "EndedAtProviderError";
 }

@@ -2,13 +2,15 @@ import { inspect } from "node:util";
 import { type Db, isUnavailable, sqlStateOf, transaction } from "@todoke/kernel/db";
 import { openWire, until } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
+import { lockLogouts, upsertProviderLogout } from "../store/provider-logouts.ts";
+import * as sql from "../store/sessions.ts";
+import { findSql, markSeen, markSeenSql } from "../store/sessions.ts";
+import { lockUser } from "../store/users.ts";
 import { openEncryption } from "./encryption.ts";
-import { EndedAtProvider } from "./errors.ts";
-import { draftOf, logoutNamesOf } from "./kept.ts";
+import { EndedAtProviderError } from "./errors.ts";
 import { postgresSessions } from "./postgres.ts";
-import * as sql from "./postgres-statements.ts";
-import { findText, seenText, updateSeen } from "./postgres-statements.ts";
-import { known, logIn, postgresStage, settings } from "./testing.ts";
+import { toLogoutNames, toSessionRow } from "./session-row.ts";
+import { newSession, postgresHarness, settings, userSnapshot } from "./testing.ts";
 
 const { idleMs } = settings;
 
@@ -21,14 +23,14 @@ select gen_random_uuid(), sha256(user_id::bytea), user_id, 'browser', 'i', 's', 
   from u`;
 
 test("finding a session and writing it as seen are index probes on an empty table and on stale statistics", async () => {
-  await using t = await postgresStage();
+  await using t = await postgresHarness();
   for (const state of ["", "analyze sessions, known_users", many, "analyze sessions, known_users"]) {
     await t.db.query(state);
     const planOf = async (sql: string) => {
       const { rows } = await t.db.query(`explain (generic_plan) ${sql}`);
       return rows.map((row) => row["QUERY PLAN"]).join("\n");
     };
-    const [find, seen] = [await planOf(findText), await planOf(seenText)];
+    const [find, seen] = [await planOf(findSql), await planOf(markSeenSql)];
     for (const plan of [find, seen]) expect(plan, `after ${state}`).not.toMatch(/Seq Scan on|Bitmap|Hash|Merge/);
     expect(find).toMatch(/Index Scan using session_token_once .*\n\s+Index Cond: \(token_sha256 = i\.token_sha256\)/);
     expect(find).toMatch(/Index Scan using known_users_pkey .*\n\s+Index Cond: \(user_id = sessions\.user_id\)/);
@@ -37,10 +39,10 @@ test("finding a session and writing it as seen are index probes on an empty tabl
 });
 
 test("however often a session is used, it is written as seen once in a twentieth of its idle time", async () => {
-  await using t = await postgresStage();
+  await using t = await postgresHarness();
   const store = t.open();
-  await store.know(known());
-  const { token } = await store.create(logIn());
+  await store.saveUser(userSnapshot());
+  const { token } = await store.create(newSession());
   const seen = async () => String((await t.db.query(`select last_seen_at::text as at from sessions`)).rows[0]?.at);
   const useMuch = async () => {
     for (let times = 0; times < 5; times++) await Promise.all(Array.from({ length: 20 }, () => store.find(token)));
@@ -58,17 +60,17 @@ test("however often a session is used, it is written as seen once in a twentieth
 });
 
 test("a session that has ended does not come back when it is written late that it was seen", async () => {
-  await using t = await postgresStage();
+  await using t = await postgresHarness();
   const store = t.open();
-  await store.know(known());
-  const { token, sessionId } = await store.create(logIn());
+  await store.saveUser(userSnapshot());
+  const { token, sessionId } = await store.create(newSession());
   await t.pass(idleMs);
-  await updateSeen(t.db, [{ sessionId, seenAt: new Date().toISOString() }], idleMs);
+  await markSeen(t.db, [{ sessionId, seenAt: new Date().toISOString() }], idleMs);
   expect(await store.find(token)).toBeUndefined();
 });
 
 test("the database refuses a token that is not hashed, and a session of nobody", async () => {
-  await using t = await postgresStage();
+  await using t = await postgresHarness();
   const insert = (sha256: string, userId: string) =>
     t.db.query(
       `insert into sessions (session_id, token_sha256, user_id, client, issuer, subject, provider_tokens,
@@ -76,7 +78,7 @@ test("the database refuses a token that is not hashed, and a session of nobody",
        values (gen_random_uuid(), $1::bytea, $2, 'browser', 'i', 's', '', now(), now(), now() + interval '1 day')`,
       [sha256, userId],
     );
-  await t.open().know(known());
+  await t.open().saveUser(userSnapshot());
   const stateOf = (refused: Promise<unknown>) => refused.then(() => "taken", sqlStateOf);
   expect(await stateOf(insert("tds_raw", "u_1"))).toBe("23514");
   expect(await stateOf(insert(`\\x${"00".repeat(32)}`, "nobody"))).toBe("23503");
@@ -84,28 +86,28 @@ test("the database refuses a token that is not hashed, and a session of nobody",
 });
 
 test("whatever session there may be of a deleted user, it is not found", async () => {
-  await using t = await postgresStage();
+  await using t = await postgresHarness();
   const store = t.open();
-  await store.know(known());
-  const { token } = await store.create(logIn());
+  await store.saveUser(userSnapshot());
+  const { token } = await store.create(newSession());
   await t.db.query(`update known_users set status = 'DELETED'`);
   expect(await store.find(token)).toBeUndefined();
 });
 
 test("whoever can write to the database cannot make a log-in under way a native client's code", async () => {
-  await using t = await postgresStage();
+  await using t = await postgresHarness();
   const store = t.open();
-  await store.put("login", "known-to-both", "a log-in", 60_000);
+  await store.putOneTime("login", "known-to-both", "a log-in", 60_000);
   await t.db.query(`update one_time set kind = 'native-code'`);
-  expect(await store.take("native-code", "known-to-both")).toBeUndefined();
+  expect(await store.takeOneTime("native-code", "known-to-both")).toBeUndefined();
 });
 
 test("while the database is away nobody is found and nobody is logged out, and the error does not tell the token", async () => {
-  await using t = await postgresStage();
+  await using t = await postgresHarness();
   await using wire = await openWire(t.url);
   const store = postgresSessions(t.openDb({ url: wire.url }), settings);
-  await store.know(known());
-  const { token } = await store.create(logIn());
+  await store.saveUser(userSnapshot());
+  const { token } = await store.create(newSession());
   expect(await store.find(token)).toBeDefined();
   wire.cut();
   const error = await store.find(token).catch((failure: unknown) => failure);
@@ -123,14 +125,14 @@ const isSomebodyWaiting = (db: Db) => async (): Promise<boolean> => {
 };
 
 test("a suspension also ends the session that is created while it waits for the user's row", async () => {
-  await using t = await postgresStage();
+  await using t = await postgresHarness();
   const store = t.open();
-  await store.know(known());
-  const draft = draftOf(logIn(), openEncryption(settings.secrets));
+  await store.saveUser(userSnapshot());
+  const draft = toSessionRow(newSession(), openEncryption(settings.secrets));
   const suspended = await transaction(t.db, async (tx) => {
-    await sql.lockKnownUser(tx, draft.userId);
+    await lockUser(tx, draft.userId);
     await sql.insertSession(tx, draft, settings);
-    const knowing = store.know(known({ status: "SUSPENDED", version: 2 }));
+    const knowing = store.saveUser(userSnapshot({ status: "SUSPENDED", version: 2 }));
     await until("the suspension waits", isSomebodyWaiting(t.openDb()));
     return { knowing };
   });
@@ -139,17 +141,13 @@ test("a suspension also ends the session that is created while it waits for the 
 });
 
 test("a log-out at the provider waits for the log-in that creates its session, and ends it", async () => {
-  await using t = await postgresStage();
+  await using t = await postgresHarness();
   const store = t.open();
-  await store.know(known());
+  await store.saveUser(userSnapshot());
   for (const logout of [{ providerSession: "sid-1" }, { subject: "alice" }]) {
-    const draft = draftOf(logIn({ providerSession: "sid-1" }), openEncryption(settings.secrets));
+    const draft = toSessionRow(newSession({ providerSession: "sid-1" }), openEncryption(settings.secrets));
     const { ending } = await transaction(t.db, async (tx) => {
-      await sql.lockLogouts(
-        tx,
-        [draft.logouts.ofSession, draft.logouts.ofSubject].filter(Boolean) as Buffer[],
-        "shared",
-      );
+      await lockLogouts(tx, [draft.logouts.ofSession, draft.logouts.ofSubject].filter(Boolean) as Buffer[], "shared");
       await sql.insertSession(tx, draft, settings);
       const ending = store.endByProvider({
         issuer: draft.issuer,
@@ -166,31 +164,33 @@ test("a log-out at the provider waits for the log-in that creates its session, a
 });
 
 test("a log-in waits for the log-out at the provider that is being recorded, and opens no session", async () => {
-  await using t = await postgresStage();
+  await using t = await postgresHarness();
   const store = t.open();
-  await store.know(known());
+  await store.saveUser(userSnapshot());
   const begunAtMs = await store.clock();
-  const { ofSession, ofSubject } = logoutNamesOf(logIn({ providerSession: "sid-1" }));
+  const { ofSession, ofSubject } = toLogoutNames(newSession({ providerSession: "sid-1" }));
   for (const name of [ofSession, ofSubject] as Buffer[]) {
     const { creating } = await transaction(t.db, async (tx) => {
-      await sql.lockLogouts(tx, [name], "exclusive");
-      await sql.upsertProviderLogout(tx, name, 60_000);
-      const creating = store.create(logIn({ providerSession: "sid-1", begunAtMs })).catch((error: unknown) => error);
+      await lockLogouts(tx, [name], "exclusive");
+      await upsertProviderLogout(tx, name, 60_000);
+      const creating = store
+        .create(newSession({ providerSession: "sid-1", begunAtMs }))
+        .catch((error: unknown) => error);
       await until("the log-in waits", isSomebodyWaiting(t.openDb()));
       return { creating };
     });
-    expect(await creating).toBeInstanceOf(EndedAtProvider);
+    expect(await creating).toBeInstanceOf(EndedAtProviderError);
     await t.db.query("delete from provider_logouts");
   }
 });
 
 test("what is written late of when a session was seen does not take it back", async () => {
-  await using t = await postgresStage();
+  await using t = await postgresHarness();
   const store = t.open();
-  await store.know(known());
-  const { sessionId } = await store.create(logIn());
+  await store.saveUser(userSnapshot());
+  const { sessionId } = await store.create(newSession());
   const seen = async () => (await t.db.query(`select last_seen_at::text as at from sessions`)).rows[0]?.at;
   const before = await seen();
-  await updateSeen(t.db, [{ sessionId, seenAt: new Date(Date.now() - idleMs / 2).toISOString() }], idleMs);
+  await markSeen(t.db, [{ sessionId, seenAt: new Date(Date.now() - idleMs / 2).toISOString() }], idleMs);
   expect(await seen()).toBe(before);
 });

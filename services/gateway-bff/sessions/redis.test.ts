@@ -6,8 +6,8 @@ import { RedisUnavailable } from "@todoke/redis";
 import { sharedRedis } from "@todoke/redis/testing";
 import { expect, test } from "vitest";
 import type { SessionStore } from "./index.ts";
-import { keysOf } from "./redis-scripts.ts";
-import { known, logIn, redisStage } from "./testing.ts";
+import { redisKeys } from "./redis-scripts.ts";
+import { newSession, redisHarness, userSnapshot } from "./testing.ts";
 
 const redis = sharedRedis();
 
@@ -26,73 +26,73 @@ const answers = (store: SessionStore) => () =>
 
 test("a Redis that was emptied has logged everybody out, and whoever logs in again is let in", async () => {
   await using engine = await startEngine("redis");
-  await using t = await redisStage(engine);
+  await using t = await redisHarness(engine);
   const store = t.open();
-  await store.know(known());
-  const { token } = await store.create(logIn());
-  await store.put("login", "state-1", {}, 60_000);
+  await store.saveUser(userSnapshot());
+  const { token } = await store.create(newSession());
+  await store.putOneTime("login", "state-1", {}, 60_000);
   await t.client.flushAll();
   await t.client.scriptFlush();
   expect(await store.find(token)).toBeUndefined();
-  expect(await store.take("login", "state-1")).toBeUndefined();
-  await expect(store.create(logIn())).rejects.toThrow("not known");
-  await store.know(known());
+  expect(await store.takeOneTime("login", "state-1")).toBeUndefined();
+  await expect(store.create(newSession())).rejects.toThrow("unknown or deleted");
+  await store.saveUser(userSnapshot());
   expect(await store.find(token)).toBeUndefined();
-  const again = await store.create(logIn());
+  const again = await store.create(newSession());
   expect(await store.find(again.token)).toMatchObject({ status: "ACTIVE" });
 });
 
 test("whichever key is lost, nobody is let in by what is left: not after an end, and not after a suspension", async () => {
-  await using t = await redisStage(redis);
+  await using t = await redisHarness(redis);
   const store = t.open();
-  for (const [n, key] of keysOf(t.place).entries()) {
+  for (const [n, key] of redisKeys(t.namespace).entries()) {
     const userId = `u_${n}`;
-    await store.know(known({ userId }));
-    const { token } = await store.create(logIn({ userId }));
+    await store.saveUser(userSnapshot({ userId }));
+    const { token } = await store.create(newSession({ userId }));
     await t.client.del(key);
     await store.endAll(userId);
     expect(await store.find(token), `without ${key}`).toBeUndefined();
-    await store.know(known({ userId, version: 2, status: "SUSPENDED" }));
-    const later = await store.create(logIn({ userId }));
+    await store.saveUser(userSnapshot({ userId, version: 2, status: "SUSPENDED" }));
+    const later = await store.create(newSession({ userId }));
     await t.client.del(key);
     expect((await store.find(later.token))?.status, `without ${key}`).not.toBe("ACTIVE");
   }
 });
 
 test("a session that lives by a longer idle time is not removed, though a shorter one had ended it", async () => {
-  await using t = await redisStage(redis);
+  await using t = await redisHarness(redis);
   const [short, long] = [t.open({ idleMs: 1_000_000 }), t.open({ idleMs: 5_000_000 })];
-  await short.know(known());
-  const { token } = await short.create(logIn());
+  await short.saveUser(userSnapshot());
+  const { token } = await short.create(newSession());
   await t.pass(2_000_000);
   expect(await short.find(token)).toBeUndefined();
-  expect(await long.removeEnded()).toBe(0);
+  expect(await long.deleteExpired()).toBe(0);
   expect(await long.find(token)).toMatchObject({ status: "ACTIVE" });
 });
 
 test("whatever session there may be of a deleted user, it is not found", async () => {
-  await using t = await redisStage(redis);
+  await using t = await redisHarness(redis);
   const store = t.open();
-  await store.know(known());
-  const { token } = await store.create(logIn());
-  await t.client.hSet(`{${t.place}}:known`, "u_1", JSON.stringify({ version: 2, status: "DELETED", roles: [] }));
+  await store.saveUser(userSnapshot());
+  const { token } = await store.create(newSession());
+  await t.client.hSet(`{${t.namespace}}:known`, "u_1", JSON.stringify({ version: 2, status: "DELETED", roles: [] }));
   expect(await store.find(token)).toBeUndefined();
 });
 
 test("while Redis is down nobody is found and nobody is logged out; once it is back all is as it was, without a restart", async () => {
   // By default Redis may put off a write of its log while a busy disk syncs, and a kill then loses it.
   await using engine = await startEngine("redis", { settings: { appendfsync: "always" } });
-  await using t = await redisStage(engine);
+  await using t = await redisHarness(engine);
   const store = t.open();
-  await store.know(known());
-  await store.know(known({ userId: "u_2", status: "SUSPENDED" }));
-  const [{ token }, suspended] = [await store.create(logIn()), await store.create(logIn({ userId: "u_2" }))];
+  await store.saveUser(userSnapshot());
+  await store.saveUser(userSnapshot({ userId: "u_2", status: "SUSPENDED" }));
+  const [{ token }, suspended] = [await store.create(newSession()), await store.create(newSession({ userId: "u_2" }))];
   await engine.kill();
   const failures = [
     await failureOf(store.find(token)),
-    await failureOf(store.know(known({ version: 2 }))),
-    await failureOf(store.create(logIn())),
-    await failureOf(store.take("login", "state-1")),
+    await failureOf(store.saveUser(userSnapshot({ version: 2 }))),
+    await failureOf(store.create(newSession())),
+    await failureOf(store.takeOneTime("login", "state-1")),
   ];
   for (const failure of failures) {
     expect(failure).toBeInstanceOf(RedisUnavailable);
@@ -113,17 +113,17 @@ test("while Redis is down nobody is found and nobody is logged out; once it is b
 
 test("all that is kept of sessions lies in one slot of a cluster", async () => {
   await using engine = await startEngine("redis", { settings: { "cluster-enabled": "yes" } });
-  await using t = await redisStage(engine);
+  await using t = await redisHarness(engine);
   await t.client.sendCommand(["CLUSTER", "ADDSLOTSRANGE", "0", "16383"]);
   const store = t.open();
   await until("the cluster is up", answers(store));
-  await store.know(known());
-  const { token, sessionId } = await store.create(logIn());
+  await store.saveUser(userSnapshot());
+  const { token, sessionId } = await store.create(newSession());
   expect(await store.find(token)).toBeDefined();
-  expect(await store.tokensOf(sessionId)).toBeDefined();
-  await store.put("login", "state-1", "here", 60_000);
-  expect(await store.take("login", "state-1")).toBe("here");
+  expect(await store.getTokens(sessionId)).toBeDefined();
+  await store.putOneTime("login", "state-1", "here", 60_000);
+  expect(await store.takeOneTime("login", "state-1")).toBe("here");
   expect(await store.endAll("u_1")).toBe(1);
-  const slots = keysOf(t.place).map((key) => t.client.sendCommand(["CLUSTER", "KEYSLOT", key]));
+  const slots = redisKeys(t.namespace).map((key) => t.client.sendCommand(["CLUSTER", "KEYSLOT", key]));
   expect(new Set(await Promise.all(slots)).size).toBe(1);
 });

@@ -4,13 +4,14 @@ import { inspect } from "node:util";
 import { kernelMigrations } from "@todoke/kernel/migrations";
 import { testDatabase } from "@todoke/kernel/testing";
 import { operatorClient } from "@todoke/redis/testing";
-import type { KnownUser, NewSession, SessionSettings, SessionStore } from "./index.ts";
+import type { SessionSettings } from "../config.ts";
+import type { NewSession, SessionStore, UserSnapshot } from "./index.ts";
 import { postgresSessions } from "./postgres.ts";
 import { redisSessions } from "./redis.ts";
-import { keysOf } from "./redis-scripts.ts";
+import { redisKeys } from "./redis-scripts.ts";
 
 /** Sessions that only one test has. */
-export interface Stage extends AsyncDisposable {
+export interface Harness extends AsyncDisposable {
   /** Another process of the gateway, as far as the store can tell. */
   open(settings?: Partial<SessionSettings>): SessionStore;
   /** Lets time pass: all that is kept is so much older. */
@@ -28,7 +29,7 @@ export const settings: SessionSettings = {
   secrets: [secret],
 };
 
-export const known = (about: Partial<KnownUser> = {}): KnownUser => ({
+export const userSnapshot = (about: Partial<UserSnapshot> = {}): UserSnapshot => ({
   userId: "u_1",
   status: "ACTIVE",
   roles: ["USER"],
@@ -36,7 +37,7 @@ export const known = (about: Partial<KnownUser> = {}): KnownUser => ({
   ...about,
 });
 
-export const logIn = (about: Partial<NewSession> = {}): NewSession => ({
+export const newSession = (about: Partial<NewSession> = {}): NewSession => ({
   userId: "u_1",
   client: "browser",
   issuer: "https://id.example",
@@ -47,7 +48,7 @@ export const logIn = (about: Partial<NewSession> = {}): NewSession => ({
 
 const own = { name: "gateway-bff", dir: new URL("../migrations/", import.meta.url) };
 
-export async function postgresStage() {
+export async function postgresHarness() {
   const t = await testDatabase({ schema: "gateway_bff", sets: [kernelMigrations, own] });
   const opened: SessionStore[] = [];
   const rowsOf = async (table: string) => (await t.db.query(`select t::text as row from ${table} t`)).rows;
@@ -77,10 +78,10 @@ export async function postgresStage() {
   return { ...stage, db: t.db, url: t.url, openDb: t.open };
 }
 
-export async function redisStage({ url }: { readonly url: string }) {
-  const place = `t${randomBytes(6).toString("hex")}`;
+export async function redisHarness({ url }: { readonly url: string }) {
+  const namespace = `t${randomBytes(6).toString("hex")}`;
   const client = await operatorClient(url);
-  const [, sessions = "", , , ends = "", knownUsers = ""] = keysOf(place);
+  const [, sessions = "", , , ends = "", knownUsers = ""] = redisKeys(namespace);
   const opened: SessionStore[] = [];
   const errors: unknown[] = [];
 
@@ -90,7 +91,7 @@ export async function redisStage({ url }: { readonly url: string }) {
   }
 
   return {
-    place,
+    namespace,
     client,
     /** What the stores told of, beside their answers. */
     errors,
@@ -98,7 +99,7 @@ export async function redisStage({ url }: { readonly url: string }) {
       const onError = (error: unknown) => void errors.push(error);
       // A server, or a machine, that stands still for a moment is not what these tests are about.
       const link = { url: at, onError, answerWithinMs: 60_000 };
-      const store = redisSessions({ ...link, place, settings: { ...settings, ...more } });
+      const store = redisSessions({ ...link, namespace, settings: { ...settings, ...more } });
       opened.push(store);
       return store;
     },
@@ -112,7 +113,7 @@ export async function redisStage({ url }: { readonly url: string }) {
       });
       for (const { value, score } of await client.zRangeWithScores(ends, 0, -1))
         await client.zAdd(ends, { value, score: score - ms });
-      for (const key of await client.keys(`{${place}}:*`)) {
+      for (const key of await client.keys(`{${namespace}}:*`)) {
         const left = await client.pTTL(key);
         if (left > 0) await client.pExpire(key, left - ms); // What is not in the future is gone at once.
       }
@@ -123,13 +124,13 @@ export async function redisStage({ url }: { readonly url: string }) {
         if (type === "hash") return client.hGetAll(key);
         return type === "zset" ? client.zRange(key, 0, -1) : client.get(key);
       };
-      const keys = await client.keys(`{${place}}:*`);
+      const keys = await client.keys(`{${namespace}}:*`);
       const all = await Promise.all(keys.map(async (key) => [key, await read(key)]));
       return inspect(all, { depth: null, maxArrayLength: null, maxStringLength: null });
     },
     async [Symbol.asyncDispose]() {
       await Promise.all(opened.map((store) => store[Symbol.asyncDispose]()));
-      const keys = await client.keys(`{${place}}:*`);
+      const keys = await client.keys(`{${namespace}}:*`);
       if (keys.length > 0) await client.del(keys);
       client.destroy();
     },

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { bulkhead } from "./bulkhead.ts";
 
 test("so many enter, so many wait in their order, and the rest is refused at once", async () => {
-  const places = bulkhead({ underWayMax: 2, waitingMax: 2 });
+  const places = bulkhead({ concurrency: 2, queueMax: 2 });
   expect([places.enter(1_000), places.enter(1_000)]).toEqual([true, true]);
   const order: string[] = [];
   const waiting = ["third", "fourth"].map(async (name) => {
@@ -20,7 +20,7 @@ test("so many enter, so many wait in their order, and the rest is refused at onc
 });
 
 test("who has waited in vain is no longer in the way", async () => {
-  const places = bulkhead({ underWayMax: 1, waitingMax: 1 });
+  const places = bulkhead({ concurrency: 1, queueMax: 1 });
   places.enter(0);
   expect(await places.enter(1)).toBe(false);
   places.leave();

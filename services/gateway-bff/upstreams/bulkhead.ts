@@ -1,51 +1,51 @@
 /**
- * So many calls of one service may be under way, so many more may wait, and the next one is refused at once: a service that
- * hangs holds its own places and nobody else's.
+ * Bounds the calls to one service: `concurrency` in flight, `queueMax` waiting; the next one fails at once. A service that
+ * hangs blocks its own slots and no other's.
  */
 export interface BulkheadOptions {
-  readonly underWayMax: number;
-  readonly waitingMax: number;
+  readonly concurrency: number;
+  readonly queueMax: number;
 }
 
 export interface Bulkhead {
-  /** Whether there was a place within the time. Whoever has entered must leave. */
+  /** Resolves to false if no slot was free in time. A caller that entered must leave. */
   enter(waitMs: number): boolean | Promise<boolean>;
   leave(): void;
 }
 
-export function bulkhead({ underWayMax, waitingMax }: BulkheadOptions): Bulkhead {
-  let underWay = 0;
-  /** In the order in which they came. */
-  const waiting = new Set<() => void>();
+export function bulkhead({ concurrency, queueMax }: BulkheadOptions): Bulkhead {
+  let inFlight = 0;
+  /** In order of arrival. */
+  const queue = new Set<() => void>();
 
   const wait = (waitMs: number) =>
     new Promise<boolean>((resolve) => {
       const enter = () => {
-        clearTimeout(patience);
+        clearTimeout(timeout);
         resolve(true);
       };
-      const patience = setTimeout(() => {
-        waiting.delete(enter);
+      const timeout = setTimeout(() => {
+        queue.delete(enter);
         resolve(false);
       }, waitMs);
-      waiting.add(enter);
+      queue.add(enter);
     });
 
   return {
     enter(waitMs) {
-      if (underWay < underWayMax) {
-        underWay++;
+      if (inFlight < concurrency) {
+        inFlight++;
         return true;
       }
-      return waiting.size < waitingMax && wait(waitMs);
+      return queue.size < queueMax && wait(waitMs);
     },
     leave() {
-      const [next] = waiting;
-      // The place goes from hand to hand: nobody who comes now can slip in before those who wait.
+      const [next] = queue;
+      // Hand the slot over, so that no new caller overtakes the queue.
       if (next) {
-        waiting.delete(next);
+        queue.delete(next);
         next();
-      } else underWay--;
+      } else inFlight--;
     },
   };
 }

@@ -5,8 +5,8 @@ import { Problem } from "@todoke/kernel/problem";
 import { freePort, until } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
 import { type Call, openUpstream, type UpstreamOptions } from "./client.ts";
-import { answerMaxBytes } from "./exchange.ts";
-import { answering, fakeService, hangingUp, holding, longMs, type Manner, refusing, silent } from "./testing.ts";
+import { responseMaxBytes } from "./exchange.ts";
+import { answering, type Behaviour, fakeService, hangingUp, holding, longMs, refusing, silent } from "./testing.ts";
 
 const get: Call = { method: "GET", path: "/users/u_1" };
 const post: Call = { method: "POST", path: "/users/u_1:delete", body: "{}", idempotencyKey: "key-1" };
@@ -16,9 +16,9 @@ const user = { userId: "u_1", roles: ["USER"] } as const;
  * A service, and the gateway's way to it. Its breaker stays shut unless the test is about breakers, and its time is never
  * over: a call that is to end for want of an answer brings a time of its own.
  */
-async function setup(manner: Manner, options: Partial<UpstreamOptions> = {}) {
+async function setup(behaviour: Behaviour, options: Partial<UpstreamOptions> = {}) {
   await using parts = new AsyncDisposableStack();
-  const service = parts.use(await fakeService(manner));
+  const service = parts.use(await fakeService(behaviour));
   const upstream = parts.use(
     openUpstream({
       name: "account",
@@ -54,7 +54,7 @@ test("a service hears the headers that the gateway means to send, and no other",
   await using t = await setup(answering({}));
   await t.call({ ...post, user, requestId: "request-1", ifMatch: '"2"' });
   await t.call(get);
-  const [first, second] = t.heard;
+  const [first, second] = t.received;
   expect(first).toMatchObject({ method: "POST", path: "/users/u_1:delete", body: "{}" });
   expect(first?.headers).toEqual({
     host: t.url.host,
@@ -85,14 +85,14 @@ test("a refusal goes on as the service said it", async () => {
     detail: "not like this",
     errors,
   });
-  t.behave((response, heard) => {
+  t.setBehaviour((response, received) => {
     response.setHeader("retry-after", "7");
-    refusing(429, "rate-limited")(response, heard);
+    refusing(429, "rate-limited")(response, received);
   });
   expect(await t.refusal()).toMatchObject({ status: 429, retryAfterSeconds: 7 });
 });
 
-test.each<[string, Manner, string, number]>([
+test.each<[string, Behaviour, string, number]>([
   ["does not take our token", refusing(401, "unauthenticated"), "ACCOUNT_BAD_GATEWAY", 502],
   ["refuses and does not say why", answering("no", { status: 404 }), "ACCOUNT_BAD_GATEWAY", 502],
   ["has a bug", refusing(500, "internal"), "ACCOUNT_BAD_GATEWAY", 502],
@@ -122,7 +122,7 @@ test.each<[string, Manner, string, number]>([
     "ACCOUNT_BAD_GATEWAY",
     502,
   ],
-  ["answers more than a megabyte", answering("x".repeat(answerMaxBytes)), "ACCOUNT_BAD_GATEWAY", 502],
+  ["answers more than a megabyte", answering("x".repeat(responseMaxBytes)), "ACCOUNT_BAD_GATEWAY", 502],
   ["hangs up", hangingUp, "ACCOUNT_BAD_GATEWAY", 502],
   ["never answers", silent, "ACCOUNT_TIMEOUT", 504],
   [
@@ -131,14 +131,14 @@ test.each<[string, Manner, string, number]>([
     "ACCOUNT_TIMEOUT",
     504,
   ],
-])("a service that %s is told by its name", async (_what, manner, code, status) => {
-  await using t = await setup(manner);
+])("a service that %s is told by its name", async (_what, behaviour, code, status) => {
+  await using t = await setup(behaviour);
   const patience = status === 504 ? { timeoutMs: 300 } : {};
   expect(await t.refusal({ ...get, ...patience })).toMatchObject({ code, status });
   // Whether a command took effect is not known: the answer says how to learn it.
   expect((await t.refusal({ ...post, ...patience })).message).toContain("same Idempotency-Key");
   // It is not broken for good.
-  t.behave(answering({ fine: true }));
+  t.setBehaviour(answering({ fine: true }));
   expect(await t.call(get)).toMatchObject({ value: { fine: true } });
 });
 
@@ -160,23 +160,23 @@ test("what speaks no HTTP at all, and what is not there, are told as well", asyn
 test("a read that broke off is tried once more, a command never", async () => {
   await using t = await setup(hangingUp);
   let times = 0;
-  t.behave((response, heard) => (++times === 1 ? hangingUp : answering({ times }))(response, heard));
+  t.setBehaviour((response, received) => (++times === 1 ? hangingUp : answering({ times }))(response, received));
   expect(await t.call(get)).toMatchObject({ value: { times: 2 } });
-  t.behave(hangingUp);
-  t.heard.length = 0;
+  t.setBehaviour(hangingUp);
+  t.received.length = 0;
   await t.refusal(post);
-  expect(t.heard).toHaveLength(1);
+  expect(t.received).toHaveLength(1);
   await t.refusal(get);
-  expect(t.heard).toHaveLength(3);
+  expect(t.received).toHaveLength(3);
   await t.refusal({ ...post, repeatable: true });
-  expect(t.heard).toHaveLength(5);
+  expect(t.received).toHaveLength(5);
 });
 
 test("however many calls fail, second tries are a tenth of them, and ten", async () => {
   await using t = await setup(refusing(503, "unavailable"));
   for (let n = 0; n < 100; n++) await t.refusal();
-  expect(t.heard.length).toBeGreaterThan(110);
-  expect(t.heard.length).toBeLessThanOrEqual(100 + 10 + 10);
+  expect(t.received.length).toBeGreaterThan(110);
+  expect(t.received.length).toBeLessThanOrEqual(100 + 10 + 10);
 });
 
 test("a service that fails again and again is left alone, then asked by one, then by all", async () => {
@@ -189,41 +189,45 @@ test("a service that fails again and again is left alone, then asked by one, the
   expect(fourth).toMatchObject({ code: "ACCOUNT_UNAVAILABLE", status: 503, retryAfterSeconds: 5 });
 
   clock.ms = 5_000;
-  t.behave(answering({ fine: true }));
+  t.setBehaviour(answering({ fine: true }));
   const answers = await Promise.allSettled([t.call(get), t.call(get), t.call(get)]);
   expect(answers.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "rejected"]);
   expect(await Promise.all([t.call(get), t.call(get)])).toMatchObject([{ status: 200 }, { status: 200 }]);
-  // Those whose time was over may have been heard or not; who came while it was left alone was not.
-  expect(t.heard.map(({ path }) => path)).not.toContain("/users/u_4:delete");
+  // Those whose time was over may have been received or not; who came while it was left alone was not.
+  expect(t.received.map(({ path }) => path)).not.toContain("/users/u_4:delete");
 });
 
 test("refusals and the bugs of one request do not open the circuit for everybody", async () => {
   await using t = await setup(refusing(500, "internal"), { breaker: circuitBreaker({ failuresMax: 2 }) });
-  for (const manner of [refusing(500, "internal"), refusing(404, "user-not-found"), refusing(401, "unauthenticated")]) {
-    t.behave(manner);
+  for (const behaviour of [
+    refusing(500, "internal"),
+    refusing(404, "user-not-found"),
+    refusing(401, "unauthenticated"),
+  ]) {
+    t.setBehaviour(behaviour);
     for (let n = 0; n < 5; n++) expect((await t.refusal(post)).code).not.toBe("ACCOUNT_UNAVAILABLE");
   }
 });
 
 test("a service that hangs holds its own places: who comes when all are taken is refused at once", async () => {
-  await using t = await setup(silent, { underWayMax: 2, waitingMax: 1 });
+  await using t = await setup(silent, { concurrency: 2, queueMax: 1 });
   using hung = holding(answering({ fine: true }));
-  t.behave(hung.manner);
+  t.setBehaviour(hung.behaviour);
   const early = [t.call(get), t.call(get)];
-  await until("both places are taken", () => t.heard.length === 2);
+  await until("both places are taken", () => t.received.length === 2);
   // Who waits for a place waits until its own time is over, and is in nobody's way after that.
   expect(await t.refusal({ ...get, timeoutMs: 50 })).toMatchObject({ code: "ACCOUNT_UNAVAILABLE" });
   const third = t.call(get);
   // Nobody's time is over: who is refused now did not wait for it.
   expect(await t.refusal()).toMatchObject({ code: "ACCOUNT_UNAVAILABLE", retryAfterSeconds: 1 });
-  expect(t.heard).toHaveLength(2);
-  hung.letGo();
+  expect(t.received).toHaveLength(2);
+  hung.release();
   expect((await Promise.all([...early, third])).map(({ status }) => status)).toEqual([200, 200, 200]);
 
   // Those who are never answered give their places back as well.
-  t.behave(silent);
+  t.setBehaviour(silent);
   const late = await Promise.all([1, 2].map(() => t.refusal({ ...get, timeoutMs: 50 })));
   expect(late.map(({ code }) => code)).toEqual(["ACCOUNT_TIMEOUT", "ACCOUNT_TIMEOUT"]);
-  t.behave(answering({ fine: true }));
+  t.setBehaviour(answering({ fine: true }));
   expect(await Promise.all([t.call(get), t.call(get), t.call(get)])).toHaveLength(3);
 });

@@ -1,37 +1,43 @@
 /**
- * Asks one service, and lets nobody down with it:
+ * Calls one service.
  *
- *  - a call is over when its time is, whatever the service does; the caller is told which service failed, and how;
- *  - a service that hangs holds its own places only (bulkhead.ts); one that fails again and again is left alone for a while;
- *  - a call that may be repeated is tried once more, after a short pause, within its time and within the budget;
- *  - a service hears what is in `Call` and nothing else: no header of a client ever goes on by itself.
+ *  - A call ends at its timeout, and its problem names the service and the failure.
+ *  - A service that hangs blocks only its own slots (bulkhead.ts); one that keeps failing is not called for a while.
+ *  - A repeatable call is retried once after a short pause, within its timeout and the retry budget.
+ *  - A service receives only the fields of `Call`: no client header is passed on.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { type CircuitBreaker, circuitBreaker, type Role, type Signer } from "@todoke/http";
 import { inSpan, traceHeaders } from "@todoke/kernel/telemetry";
 import { Pool } from "undici";
-import { upstreamProblems } from "../problems.ts";
-import { spanNames, tellCall, tellTry } from "../telemetry.ts";
+import { type UpstreamName, upstreamProblems } from "../problems.ts";
+import { countAttempt, recordCall, spanNames } from "../telemetry.ts";
 import { bulkhead } from "./bulkhead.ts";
-import { exchange, NoAnswer, type Wish } from "./exchange.ts";
+import { exchange, NoResponseError, type UpstreamRequest } from "./exchange.ts";
+import {
+  type CallContext,
+  interpretFailure,
+  interpretResponse,
+  type UpstreamResponse,
+  type UpstreamResult,
+} from "./result.ts";
 import { retryBudget } from "./retry-budget.ts";
-import { type Answer, type Asked, type UpstreamName, type Verdict, verdictOn, verdictOnSilence } from "./verdict.ts";
 
-export interface Call extends Pick<Wish, "method" | "path" | "body"> {
-  /** For whom; without, the gateway asks for itself. */
+export interface Call extends Pick<UpstreamRequest, "method" | "path" | "body"> {
+  /** The user that the call is for; without one, the gateway calls for itself. */
   readonly user?: { readonly userId: string; readonly roles: readonly Role[] };
-  /** The id of the request that this is part of, so that both logs have the same. */
+  /** The ID of the client's request, so that both logs have the same. */
   readonly requestId?: string;
   readonly idempotencyKey?: string;
   readonly ifMatch?: string;
-  /** Twice does no harm: true of every GET, and of others that say so. */
+  /** Idempotent, so it may be retried. True for GET by default. */
   readonly repeatable?: boolean;
   readonly timeoutMs?: number;
 }
 
 export interface Upstream extends AsyncDisposable {
-  /** A success; anything else is thrown as a Problem. */
-  call(call: Call): Promise<Answer>;
+  /** Returns a success; throws anything else as a Problem. */
+  call(call: Call): Promise<UpstreamResponse>;
 }
 
 export interface UpstreamOptions {
@@ -39,68 +45,69 @@ export interface UpstreamOptions {
   readonly url: URL;
   readonly tokenFor: Signer["tokenFor"];
   readonly timeoutMs?: number;
-  readonly underWayMax?: number;
-  readonly waitingMax?: number;
+  readonly concurrency?: number;
+  readonly queueMax?: number;
   readonly breaker?: CircuitBreaker;
 }
 
-// A service that was restarted is there again within seconds: it is looked for sooner than a webhook's receiver.
-const usualBreaker = () => circuitBreaker({ failuresMax: 5, openMs: 5_000 });
-// Within one network a connection takes a millisecond. What takes a second will not come.
+// A restarted service is back within seconds, so it is tried sooner than the receiver of a webhook.
+const defaultBreaker = () => circuitBreaker({ failuresMax: 5, openMs: 5_000 });
+// In one network a connection takes a millisecond. After a second it will not come.
 const connectMaxMs = 1_000;
+// Long enough for a restarting service to hand over, short enough to go unnoticed.
+const retryDelayMinMs = 25;
 
 export function openUpstream(options: UpstreamOptions): Upstream {
-  const { name, url, tokenFor, timeoutMs = 2_000, underWayMax = 64, waitingMax = 128 } = options;
-  const { breaker = usualBreaker() } = options;
+  const { name, url, tokenFor, timeoutMs = 2_000, concurrency = 64, queueMax = 128 } = options;
+  const { breaker = defaultBreaker() } = options;
   const problems = upstreamProblems[name];
-  const places = bulkhead({ underWayMax, waitingMax });
+  const slots = bulkhead({ concurrency, queueMax });
   const budget = retryBudget();
   const pool = new Pool(url.origin, {
-    connections: underWayMax,
+    connections: concurrency,
     pipelining: 1,
     allowH2: false,
     connect: { timeout: Math.min(timeoutMs, connectMaxMs) },
-    // exchange.ts has a deadline for the whole.
+    // exchange.ts has a deadline for the whole exchange.
     headersTimeout: 0,
     bodyTimeout: 0,
   });
 
-  async function attempt(call: Call, asked: Asked, deadlineMs: number): Promise<Verdict> {
-    if (!(await places.enter(deadlineMs - performance.now())))
-      return notAsked("has too many requests to answer", 1_000);
+  async function attempt(call: Call, context: CallContext, deadlineMs: number): Promise<UpstreamResult> {
+    if (!(await slots.enter(deadlineMs - performance.now())))
+      return notCalled("has too many requests in flight", 1_000);
     try {
       const waitMs = breaker.waitMs();
-      if (waitMs > 0) return notAsked("has failed again and again and is left alone for a while", waitMs);
-      const verdict = await ask(call, asked, deadlineMs);
-      if (verdict.result !== "ok" && verdict.ill) breaker.failed();
+      if (waitMs > 0) return notCalled("failed repeatedly and is not called for a while", waitMs);
+      const result = await send(call, context, deadlineMs);
+      if (result.outcome !== "ok" && result.tripsBreaker) breaker.failed();
       else breaker.succeeded();
-      return verdict;
+      return result;
     } finally {
-      places.leave();
+      slots.leave();
     }
   }
 
-  /** The call is over before the service has heard of it. */
-  function notAsked(why: string, waitMs: number): Verdict {
-    const problem = problems.unavailable(`${name} ${why}`, { retryAfterSeconds: Math.ceil(waitMs / 1_000) });
-    return { result: "unavailable", problem, ill: true, again: false };
+  function notCalled(reason: string, waitMs: number): UpstreamResult {
+    const problem = problems.unavailable(`${name} ${reason}`, { retryAfterSeconds: Math.ceil(waitMs / 1_000) });
+    return { outcome: "unavailable", problem, tripsBreaker: true, retryable: false };
   }
 
-  async function ask(call: Call, asked: Asked, deadlineMs: number): Promise<Verdict> {
-    const headers = await headersOf(call);
+  async function send(call: Call, context: CallContext, deadlineMs: number): Promise<UpstreamResult> {
+    const headers = await toHeaders(call);
     const { method, path, body } = call;
     const leftMs = Math.max(1, Math.ceil(deadlineMs - performance.now()));
     try {
-      const wish = { method, path, headers, timeoutMs: leftMs, ...(body !== undefined && { body }) };
-      return verdictOn(asked, await exchange(pool, wish));
+      const request = { method, path, headers, timeoutMs: leftMs, ...(body !== undefined && { body }) };
+      return interpretResponse(context, await exchange(pool, request));
     } catch (error) {
-      if (error instanceof NoAnswer) return verdictOnSilence(asked, error);
+      if (error instanceof NoResponseError) return interpretFailure(context, error);
       throw error;
     }
   }
 
-  /** The only headers that ever go to a service. */
-  async function headersOf({ user, requestId, idempotencyKey, ifMatch, body }: Call): Promise<Record<string, string>> {
+  /** The only headers that a service receives. */
+  async function toHeaders({ user, requestId, idempotencyKey, ifMatch, body }: Call): Promise<Record<string, string>> {
     const { traceparent } = traceHeaders();
     return {
       accept: "application/json",
@@ -113,35 +120,32 @@ export function openUpstream(options: UpstreamOptions): Upstream {
     };
   }
 
-  async function lastVerdict(call: Call, deadlineMs: number): Promise<Verdict> {
+  async function callWithRetry(call: Call, deadlineMs: number): Promise<UpstreamResult> {
     const { repeatable = call.method === "GET" } = call;
-    const asked = { name, problems, repeatable };
+    const context = { name, problems, repeatable };
     budget.earn();
-    for (let mayRepeat = repeatable; ; mayRepeat = false) {
-      const verdict = await attempt(call, asked, deadlineMs);
-      tellTry(name, verdict.result);
-      if (verdict.result === "ok" || !verdict.again || !mayRepeat) return verdict;
-      const pauseMs = pauseMinMs * (1 + Math.random());
-      if (performance.now() + pauseMs >= deadlineMs || !budget.spend()) return verdict;
-      await sleep(pauseMs);
+    for (let mayRetry = repeatable; ; mayRetry = false) {
+      const result = await attempt(call, context, deadlineMs);
+      countAttempt(name, result.outcome);
+      if (result.outcome === "ok" || !result.retryable || !mayRetry) return result;
+      const delayMs = retryDelayMinMs * (1 + Math.random());
+      if (performance.now() + delayMs >= deadlineMs || !budget.spend()) return result;
+      await sleep(delayMs);
     }
   }
 
-  async function call(call: Call): Promise<Answer> {
+  async function run(call: Call): Promise<UpstreamResponse> {
     const sinceMs = performance.now();
-    const verdict = await lastVerdict(call, sinceMs + (call.timeoutMs ?? timeoutMs));
-    tellCall(name, verdict.result, sinceMs);
-    if (verdict.result === "ok") return verdict.answer;
-    throw verdict.problem;
+    const result = await callWithRetry(call, sinceMs + (call.timeoutMs ?? timeoutMs));
+    recordCall(name, result.outcome, sinceMs);
+    if (result.outcome === "ok") return result.response;
+    throw result.problem;
   }
 
   return {
-    call: (wish) => inSpan(spanNames.upstream, { upstream: name }, () => call(wish)),
+    call: (call) => inSpan(spanNames.upstream, { upstream: name }, () => run(call)),
     async [Symbol.asyncDispose]() {
       await pool.close();
     },
   };
 }
-
-// Long enough for a service that is being replaced to hand over, short enough that nobody notices.
-const pauseMinMs = 25;

@@ -1,10 +1,10 @@
 import type { Dispatcher } from "undici";
 import { expect, test } from "vitest";
-import { exchange, NoAnswer } from "./exchange.ts";
+import { exchange, NoResponseError } from "./exchange.ts";
 
 test("a connection that comes when the time is over sends nothing", async () => {
   let handler: Dispatcher.DispatchHandler = {};
-  // No connection yet: nothing is heard of the request.
+  // No connection yet: nothing is received of the request.
   const pool = {
     dispatch(_options: unknown, given: Dispatcher.DispatchHandler) {
       handler = given;
@@ -12,8 +12,8 @@ test("a connection that comes when the time is over sends nothing", async () => 
     },
   };
   const asked = exchange(pool, { method: "POST", path: "/", headers: {}, body: "{}", timeoutMs: 5 });
-  await expect(asked).rejects.toEqual(expect.objectContaining({ name: "NoAnswer", why: "late" }));
+  await expect(asked).rejects.toEqual(expect.objectContaining({ name: "NoResponseError", reason: "late" }));
   const aborted: Error[] = [];
   handler.onRequestStart?.({ abort: (why: Error) => aborted.push(why) } as never, {});
-  expect(aborted).toEqual([expect.any(NoAnswer)]);
+  expect(aborted).toEqual([expect.any(NoResponseError)]);
 });

@@ -1,22 +1,20 @@
-/** The services behind the gateway. Those whose address is not set are not deployed here. */
+/** The services behind the gateway. A service without an address is not deployed here. */
 import type { Signer } from "@todoke/http";
+import type { UpstreamUrls } from "../config.ts";
+import type { UpstreamName } from "../problems.ts";
 import { openUpstream, type Upstream } from "./client.ts";
-import type { UpstreamName } from "./verdict.ts";
 
 export type { Call, Upstream } from "./client.ts";
-export type { Answer, UpstreamName } from "./verdict.ts";
+export type { UpstreamResponse } from "./result.ts";
 
 export type Upstreams = Readonly<Record<UpstreamName, Upstream | undefined>> & { readonly account: Upstream };
-
-/** Where each service is. */
-export type UpstreamUrls = Readonly<Record<UpstreamName, URL | undefined>> & { readonly account: URL };
 
 export interface UpstreamsOptions {
   readonly urls: UpstreamUrls;
   readonly tokenFor: Signer["tokenFor"];
   readonly timeoutMs?: number;
-  readonly underWayMax?: number;
-  readonly waitingMax?: number;
+  readonly concurrency?: number;
+  readonly queueMax?: number;
 }
 
 export function openUpstreams({ urls, ...options }: UpstreamsOptions): Upstreams & AsyncDisposable {

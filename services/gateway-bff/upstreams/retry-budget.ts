@@ -1,27 +1,24 @@
-/**
- * Tries that come on top of calls are a tenth of the calls at the most, ten in a burst: a service that is in trouble is not
- * buried under the goodwill of its callers.
- */
+/** Limits retries to a tenth of all calls, with a burst of ten, so that retries do not overload a failing service. */
 export interface RetryBudget {
   /** A call was made. */
   earn(): void;
-  /** Whether one more try may be made; if so, it is paid. */
+  /** Returns false if the budget has no retry left. */
   spend(): boolean;
 }
 
 const burstMax = 10;
 // Whole tenths: fractions would not add up.
-const costOfTry = 10;
+const retryCost = 10;
 
 export function retryBudget(): RetryBudget {
-  let tenths = burstMax * costOfTry;
+  let tenths = burstMax * retryCost;
   return {
     earn() {
-      tenths = Math.min(tenths + 1, burstMax * costOfTry);
+      tenths = Math.min(tenths + 1, burstMax * retryCost);
     },
     spend() {
-      if (tenths < costOfTry) return false;
-      tenths -= costOfTry;
+      if (tenths < retryCost) return false;
+      tenths -= retryCost;
       return true;
     },
   };

@@ -9,10 +9,13 @@ import type { Problem } from "@todoke/kernel/problem";
 import { testDatabase } from "@todoke/kernel/testing";
 import type { InjectOptions } from "fastify";
 import { expect } from "vitest";
-import { knowSessions, sessionGuard } from "../../guard/session-guard.ts";
-import type { KnownUser, Session, SessionStore } from "../../sessions/index.ts";
+import { decorateSession, sessionGuard } from "../../guard/session-guard.ts";
+import { loginRoutes } from "../../routes/login.ts";
+import { logoutRoutes } from "../../routes/logout.ts";
+import type { Session, SessionStore, UserSnapshot } from "../../sessions/index.ts";
 import { postgresSessions } from "../../sessions/postgres.ts";
-import { type Identity, oidcRoutes, openProvider } from "../index.ts";
+import type { Identity } from "../identity.ts";
+import { openProvider } from "../provider.ts";
 import { clientId, clientSecret } from "./lying-provider.ts";
 
 const own = { name: "gateway-bff", dir: new URL("../../migrations/", import.meta.url) };
@@ -59,10 +62,10 @@ export async function startGateway(options: GatewayOptions) {
       log: { stream: { write: (line) => void logged.push(line) } },
     });
     started.defer(() => app.close().then(() => undefined));
-    knowSessions(app);
+    decorateSession(app);
     const { onRefreshDue = () => undefined } = options;
     const authenticate = sessionGuard({ sessions, origin, isLoopback, onRefreshDue });
-    oidcRoutes(app, {
+    const deps = {
       provider,
       sessions,
       resolveIdentity: account.resolve,
@@ -73,7 +76,9 @@ export async function startGateway(options: GatewayOptions) {
       reauthenticateMs: 900_000,
       countLogout: async () => undefined,
       onError,
-    });
+    };
+    loginRoutes(app, deps);
+    logoutRoutes(app, deps);
     app.get("/whoami", { ...requires(authenticate, { user: "any" }), schema: { hide: true } }, async ({ caller }) => ({
       caller,
     }));
@@ -120,16 +125,16 @@ const describe = (error: unknown): string =>
 /** The far side of account: one user for each identity, made known by what it was asked. */
 function knownAccounts() {
   const asked: Identity[] = [];
-  const changes = new Map<string, Partial<KnownUser>>();
+  const changes = new Map<string, Partial<UserSnapshot>>();
   let failure: Problem | undefined;
   return {
     asked,
     /** What is said of a subject from now on. */
-    say: (subject: string, change: Partial<KnownUser>) => void changes.set(subject, change),
+    say: (subject: string, change: Partial<UserSnapshot>) => void changes.set(subject, change),
     fail: (problem: Problem | undefined) => {
       failure = problem;
     },
-    resolve: async (identity: Identity): Promise<KnownUser> => {
+    resolve: async (identity: Identity): Promise<UserSnapshot> => {
       asked.push(identity);
       if (failure) throw failure;
       const { subject } = identity;

@@ -4,9 +4,9 @@ import { setImmediate as turn } from "node:timers/promises";
 import { until } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
 import type { StoreUnderTest } from "../conformance.ts";
-import { EndedAtProvider } from "../errors.ts";
+import { EndedAtProviderError } from "../errors.ts";
 import type { ProviderLogout } from "../index.ts";
-import { known, logIn, settings } from "../testing.ts";
+import { newSession, settings, userSnapshot } from "../testing.ts";
 
 const rememberMs = 900_000;
 
@@ -22,11 +22,11 @@ export function endingConforms({ name, stage }: StoreUnderTest): void {
   test(`${name}: a user's sessions are listed newest first, as the user will recognise them, and nobody else's are`, async () => {
     await using t = await stage();
     const store = t.open();
-    for (const userId of ["u_1", "u_2", "u_"]) await store.know(known({ userId }));
-    await store.create(logIn({ userId: "u_2" }));
-    const first = await store.create(logIn({ userAgent: `Mozilla \u{1f3ae} ${"x".repeat(300)}` }));
+    for (const userId of ["u_1", "u_2", "u_"]) await store.saveUser(userSnapshot({ userId }));
+    await store.create(newSession({ userId: "u_2" }));
+    const first = await store.create(newSession({ userAgent: `Mozilla \u{1f3ae} ${"x".repeat(300)}` }));
     await t.pass(5_000);
-    const second = await store.create(logIn({ client: "native" }));
+    const second = await store.create(newSession({ client: "native" }));
     const listed = await store.list("u_1");
     expect(listed.map(({ sessionId }) => sessionId)).toEqual([second.sessionId, first.sessionId]);
     expect(listed[0]).not.toHaveProperty("userAgent");
@@ -44,9 +44,9 @@ export function endingConforms({ name, stage }: StoreUnderTest): void {
   test(`${name}: a user ends their own sessions only, one by one or all but one`, async () => {
     await using t = await stage();
     const [here, there] = [t.open(), t.open()];
-    for (const userId of ["u_1", "u_2"]) await here.know(known({ userId }));
-    const others = await here.create(logIn({ userId: "u_2" }));
-    const [a, b, c, d] = await Promise.all([1, 2, 3, 4].map(() => here.create(logIn())));
+    for (const userId of ["u_1", "u_2"]) await here.saveUser(userSnapshot({ userId }));
+    const others = await here.create(newSession({ userId: "u_2" }));
+    const [a, b, c, d] = await Promise.all([1, 2, 3, 4].map(() => here.create(newSession())));
     if (!a || !b || !c || !d) throw new Error("four were made");
 
     expect(await here.end("u_2", a.sessionId)).toBe(false);
@@ -70,8 +70,8 @@ export function endingConforms({ name, stage }: StoreUnderTest): void {
   test(`${name}: a session whose time is over is none that could be ended`, async () => {
     await using t = await stage();
     const store = t.open();
-    await store.know(known());
-    const [{ sessionId }] = [await store.create(logIn()), await store.create(logIn())];
+    await store.saveUser(userSnapshot());
+    const [{ sessionId }] = [await store.create(newSession()), await store.create(newSession())];
     await t.pass(settings.idleMs);
     expect(await store.end("u_1", sessionId)).toBe(false);
     expect(await store.endAll("u_1")).toBe(0);
@@ -80,10 +80,10 @@ export function endingConforms({ name, stage }: StoreUnderTest): void {
   test(`${name}: the provider ends one session of its own, or all of a subject, and never another provider's`, async () => {
     await using t = await stage();
     const store = t.open({ perUserMax: 20 });
-    await store.know(known());
+    await store.saveUser(userSnapshot());
     const issuer = "https://id.example";
     const endByProvider = (ended: Partial<ProviderLogout>) => store.endByProvider(logoutOf(ended));
-    const make = (about: Parameters<typeof logIn>[0]) => store.create(logIn(about));
+    const make = (about: Parameters<typeof newSession>[0]) => store.create(newSession(about));
     const one = await make({ providerSession: "sid-1" });
     const two = await make({ providerSession: "sid-2" });
     const bob = await make({ subject: "bob", providerSession: "sid-3" });
@@ -106,16 +106,16 @@ export function endingConforms({ name, stage }: StoreUnderTest): void {
   test(`${name}: a log-out token counts once, at whichever process, until it is forgotten`, async () => {
     await using t = await stage();
     const [here, there] = [t.open(), t.open()];
-    await here.know(known());
+    await here.saveUser(userSnapshot());
     const ofAlice = logoutOf({ subject: "alice", tokenId: "jti-1" });
-    const old = await here.create(logIn());
+    const old = await here.create(newSession());
     const answers = await Promise.all(
       Array.from({ length: 10 }, (_, n) => (n % 2 ? here : there).endByProvider(ofAlice)),
     );
     expect(answers.filter((ended) => ended !== undefined)).toEqual([1]);
     expect(await here.find(old.token)).toBeUndefined();
 
-    const { token } = await here.create(logIn());
+    const { token } = await here.create(newSession());
     expect(await there.endByProvider(ofAlice)).toBeUndefined();
     expect(await here.find(token)).toBeDefined();
     await t.pass(rememberMs);
@@ -125,13 +125,13 @@ export function endingConforms({ name, stage }: StoreUnderTest): void {
   test(`${name}: a log-in that the provider ended before its session was created opens none`, async () => {
     await using t = await stage();
     const [here, there] = [t.open(), t.open()];
-    await here.know(known());
+    await here.saveUser(userSnapshot());
     const begunAtMs = await here.clock();
     await there.endByProvider(logoutOf({ providerSession: "sid-1" }));
-    const ended = logIn({ providerSession: "sid-1", begunAtMs });
-    await expect(here.create(ended)).rejects.toThrow(EndedAtProvider);
+    const ended = newSession({ providerSession: "sid-1", begunAtMs });
+    await expect(here.create(ended)).rejects.toThrow(EndedAtProviderError);
     // The provider gives no session the name of another: it stays ended for whoever comes with it later.
-    await expect(there.create({ ...ended, begunAtMs: await here.clock() })).rejects.toThrow(EndedAtProvider);
+    await expect(there.create({ ...ended, begunAtMs: await here.clock() })).rejects.toThrow(EndedAtProviderError);
     await here.create({ ...ended, providerSession: "sid-2" });
     await here.create({ ...ended, issuer: "https://other.example" });
     expect((await here.list("u_1")).length).toBe(2);
@@ -142,36 +142,36 @@ export function endingConforms({ name, stage }: StoreUnderTest): void {
   test(`${name}: a log-out of a subject ends the log-ins that began before it, and none that began after`, async () => {
     await using t = await stage();
     const [here, there] = [t.open(), t.open()];
-    await here.know(known());
+    await here.saveUser(userSnapshot());
     const begunAtMs = await there.clock();
     await there.endByProvider(logoutOf({ subject: "alice" }));
     for (const about of [{}, { providerSession: "sid-1" }])
-      await expect(here.create(logIn({ begunAtMs, ...about }))).rejects.toThrow(EndedAtProvider);
-    await here.create(logIn({ begunAtMs, subject: "bob" }));
+      await expect(here.create(newSession({ begunAtMs, ...about }))).rejects.toThrow(EndedAtProviderError);
+    await here.create(newSession({ begunAtMs, subject: "bob" }));
     // Redis counts milliseconds.
-    await here.create(logIn({ begunAtMs: (await here.clock()) + 1 }));
+    await here.create(newSession({ begunAtMs: (await here.clock()) + 1 }));
     expect((await here.list("u_1")).length).toBe(2);
     // The next log-out counts as the first did.
-    const again = logIn({ begunAtMs: (await here.clock()) + 1 });
+    const again = newSession({ begunAtMs: (await here.clock()) + 1 });
     await until("a millisecond has passed", async () => (await here.clock()) > (again.begunAtMs ?? 0));
     expect(await there.endByProvider(logoutOf({ subject: "alice" }))).toBe(1);
-    await expect(here.create(again)).rejects.toThrow(EndedAtProvider);
+    await expect(here.create(again)).rejects.toThrow(EndedAtProviderError);
   });
 
   test(`${name}: whether the log-in or its log-out comes first, when both were answered no session lives`, async () => {
     await using t = await stage();
     const [here, there] = [t.open(), t.open()];
-    await here.know(known());
+    await here.saveUser(userSnapshot());
     const begunAtMs = await here.clock();
     const lived: unknown[] = [];
     for (let round = 0; round < 40; round++) {
       const logout = round % 2 ? { subject: `s-${round}` } : { providerSession: `sid-${round}` };
       const [made] = await Promise.allSettled([
-        here.create(logIn({ begunAtMs, subject: `s-${round}`, providerSession: `sid-${round}` })),
+        here.create(newSession({ begunAtMs, subject: `s-${round}`, providerSession: `sid-${round}` })),
         there.endByProvider(logoutOf(logout)),
       ]);
       if (made.status === "fulfilled") lived.push(await here.find(made.value.token));
-      else expect(made.reason).toBeInstanceOf(EndedAtProvider);
+      else expect(made.reason).toBeInstanceOf(EndedAtProviderError);
     }
     expect(lived.filter((session) => session !== undefined)).toEqual([]);
   });
@@ -180,9 +180,9 @@ export function endingConforms({ name, stage }: StoreUnderTest): void {
     await using t = await stage();
     const [here, ...elsewhere] = [t.open(), t.open(), t.open()];
     if (!here) throw new Error("one was opened");
-    await here.know(known());
+    await here.saveUser(userSnapshot());
     for (let round = 0; round < 10; round++) {
-      const { token, sessionId } = await here.create(logIn());
+      const { token, sessionId } = await here.create(newSession());
       let ended = false;
       const wrong: unknown[] = [];
       const looking = [here, ...elsewhere].map(async (store) => {

@@ -4,7 +4,7 @@ import { until } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
 import type { StoreUnderTest } from "../conformance.ts";
 import type { SessionStore } from "../index.ts";
-import { known, logIn, settings } from "../testing.ts";
+import { newSession, settings, userSnapshot } from "../testing.ts";
 
 const { idleMs, absoluteMs, perUserMax } = settings;
 
@@ -12,8 +12,8 @@ export function livingConforms({ name, stage }: StoreUnderTest): void {
   test(`${name}: a token opens the session that it was made for, at every process, and no other text opens any`, async () => {
     await using t = await stage();
     const [one, another] = [t.open(), t.open()];
-    await one.know(known({ roles: ["USER", "ADMIN"] }));
-    const { token, sessionId } = await one.create(logIn({ client: "native" }));
+    await one.saveUser(userSnapshot({ roles: ["USER", "ADMIN"] }));
+    const { token, sessionId } = await one.create(newSession({ client: "native" }));
     expect(token).toMatch(/^tds_[\w-]{43}$/);
     expect(await another.find(token)).toEqual({
       sessionId,
@@ -31,8 +31,8 @@ export function livingConforms({ name, stage }: StoreUnderTest): void {
   test(`${name}: every log-in has a token and a session of its own, and each finds its own among many asked at once`, async () => {
     await using t = await stage();
     const store = t.open({ perUserMax: 300 });
-    await store.know(known());
-    const made = await Promise.all(Array.from({ length: 150 }, () => store.create(logIn())));
+    await store.saveUser(userSnapshot());
+    const made = await Promise.all(Array.from({ length: 150 }, () => store.create(newSession())));
     expect(new Set(made.map(({ token }) => token)).size).toBe(150);
     const found = await Promise.all(made.map(({ token }) => store.find(token)));
     expect(found.map((session) => session?.sessionId)).toEqual(made.map(({ sessionId }) => sessionId));
@@ -41,8 +41,8 @@ export function livingConforms({ name, stage }: StoreUnderTest): void {
   test(`${name}: a session that is not used ends after its idle time, and is not found again`, async () => {
     await using t = await stage();
     const store = t.open();
-    await store.know(known());
-    const { token } = await store.create(logIn());
+    await store.saveUser(userSnapshot());
+    const { token } = await store.create(newSession());
     await t.pass(idleMs);
     for (let times = 0; times < 3; times++) expect(await store.find(token)).toBeUndefined();
     expect(await store.list("u_1")).toEqual([]);
@@ -51,8 +51,8 @@ export function livingConforms({ name, stage }: StoreUnderTest): void {
   test(`${name}: the idle time counts from the last use, or from up to a twentieth of it before that`, async () => {
     await using t = await stage();
     const store = t.open();
-    await store.know(known());
-    const { token } = await store.create(logIn());
+    await store.saveUser(userSnapshot());
+    const { token } = await store.create(newSession());
     for (let times = 0; times < 3; times++) {
       await t.pass(idleMs * 0.9);
       await use(store, token);
@@ -68,8 +68,8 @@ export function livingConforms({ name, stage }: StoreUnderTest): void {
   test(`${name}: however much a session is used, its age ends it`, async () => {
     await using t = await stage();
     const store = t.open();
-    await store.know(known());
-    const { token } = await store.create(logIn());
+    await store.saveUser(userSnapshot());
+    const { token } = await store.create(newSession());
     const step = absoluteMs / 12;
     for (let times = 1; times < 12; times++) {
       await t.pass(step);
@@ -82,21 +82,21 @@ export function livingConforms({ name, stage }: StoreUnderTest): void {
   test(`${name}: of one user there are no more sessions than there may be: the oldest ends, and what is over takes no place`, async () => {
     await using t = await stage();
     const store = t.open();
-    await store.know(known());
-    await store.know(known({ userId: "u_2" }));
-    const first = await store.create(logIn());
+    await store.saveUser(userSnapshot());
+    await store.saveUser(userSnapshot({ userId: "u_2" }));
+    const first = await store.create(newSession());
     await t.pass(idleMs * 0.5);
     await use(store, first.token);
-    const left = await store.create(logIn());
+    const left = await store.create(newSession());
     await t.pass(idleMs * 0.6);
     await use(store, first.token);
     await t.pass(idleMs * 0.5);
     expect(await store.find(left.token)).toBeUndefined(); // Newer than the first one, and over.
-    const other = await store.create(logIn({ userId: "u_2" }));
+    const other = await store.create(newSession({ userId: "u_2" }));
     const next = [];
-    for (let made = 1; made < perUserMax; made++) next.push(await store.create(logIn()));
+    for (let made = 1; made < perUserMax; made++) next.push(await store.create(newSession()));
     expect(await store.find(first.token)).toBeDefined();
-    await store.create(logIn());
+    await store.create(newSession());
     expect(await store.find(first.token)).toBeUndefined();
     for (const { token } of [other, ...next]) expect(await store.find(token)).toBeDefined();
     expect((await store.list("u_1")).length).toBe(perUserMax);
@@ -105,9 +105,9 @@ export function livingConforms({ name, stage }: StoreUnderTest): void {
   test(`${name}: log-ins of one user at many processes at once leave no more sessions than there may be`, async () => {
     await using t = await stage();
     const processes = [t.open(), t.open(), t.open(), t.open()];
-    await processes[0]?.know(known());
+    await processes[0]?.saveUser(userSnapshot());
     const made = await Promise.all(
-      processes.flatMap((store) => Array.from({ length: 6 }, () => store.create(logIn()))),
+      processes.flatMap((store) => Array.from({ length: 6 }, () => store.create(newSession()))),
     );
     const [store] = processes as [SessionStore];
     const found = await Promise.all(made.map(({ token }) => store.find(token)));
@@ -118,32 +118,32 @@ export function livingConforms({ name, stage }: StoreUnderTest): void {
   test(`${name}: what is over is removed, and what lives is not`, async () => {
     await using t = await stage();
     const store = t.open();
-    await store.know(known());
-    await store.know(known({ userId: "u_2" }));
-    await store.create(logIn());
-    await store.put("login", "state-1", {}, 1_000);
+    await store.saveUser(userSnapshot());
+    await store.saveUser(userSnapshot({ userId: "u_2" }));
+    await store.create(newSession());
+    await store.putOneTime("login", "state-1", {}, 1_000);
     await t.pass(absoluteMs);
-    const { token } = await store.create(logIn({ userId: "u_2", subject: "bob" }));
-    await store.put("login", "state-2", "still here", 60_000);
+    const { token } = await store.create(newSession({ userId: "u_2", subject: "bob" }));
+    await store.putOneTime("login", "state-2", "still here", 60_000);
     expect(await t.dump()).toContain("alice");
-    expect(await store.removeEnded()).toBeGreaterThan(0);
-    expect(await store.removeEnded()).toBe(0);
+    expect(await store.deleteExpired()).toBeGreaterThan(0);
+    expect(await store.deleteExpired()).toBe(0);
     expect(await t.dump()).not.toContain("alice");
     expect(await store.find(token)).toBeDefined();
-    expect(await store.take("login", "state-2")).toBe("still here");
+    expect(await store.takeOneTime("login", "state-2")).toBe("still here");
   });
 
   test(`${name}: a session says how long ago its user proved who they are, where the provider said when`, async () => {
     await using t = await stage();
     const store = t.open();
-    await store.know(known());
+    await store.saveUser(userSnapshot());
     const authenticatedAtMs = (await store.clock()) - 5_000;
-    const { token } = await store.create(logIn({ authenticatedAtMs }));
+    const { token } = await store.create(newSession({ authenticatedAtMs }));
     await t.pass(60_000);
     const { authenticatedAgoMs = 0 } = (await store.find(token)) ?? {};
     expect(authenticatedAgoMs).toBeGreaterThanOrEqual(65_000);
     expect(authenticatedAgoMs).toBeLessThanOrEqual((await store.clock()) - authenticatedAtMs + 60_000);
-    const silent = await store.create(logIn());
+    const silent = await store.create(newSession());
     expect(await store.find(silent.token)).not.toHaveProperty("authenticatedAgoMs");
   });
 }

@@ -7,46 +7,46 @@ export function onceConforms({ name, stage }: StoreUnderTest): void {
     await using t = await stage();
     const [here, there] = [t.open(), t.open()];
     const value = { nonce: "n", verifier: "v", returnTo: "/shop?q=\u{1f3ae}" };
-    expect(await here.put("login", "state-1", value, 60_000)).toBe(true);
+    expect(await here.putOneTime("login", "state-1", value, 60_000)).toBe(true);
     const taken = await Promise.all(
-      Array.from({ length: 50 }, (_, n) => (n % 2 ? here : there).take("login", "state-1")),
+      Array.from({ length: 50 }, (_, n) => (n % 2 ? here : there).takeOneTime("login", "state-1")),
     );
     expect(taken.filter((each) => each !== undefined)).toEqual([value]);
-    expect(await here.take("login", "state-1")).toBeUndefined();
+    expect(await here.takeOneTime("login", "state-1")).toBeUndefined();
   });
 
   test(`${name}: a name is put once, by one of all who try, until it was taken or its time is over`, async () => {
     await using t = await stage();
     const [here, there] = [t.open(), t.open()];
     const put = await Promise.all(
-      Array.from({ length: 20 }, (_, n) => (n % 2 ? here : there).put("logout", "jti-1", n, 60_000)),
+      Array.from({ length: 20 }, (_, n) => (n % 2 ? here : there).putOneTime("logout", "jti-1", n, 60_000)),
     );
     const winners = put.flatMap((won, n) => (won ? [n] : []));
     expect(winners.length).toBe(1);
     await t.pass(20_000);
-    expect(await here.put("logout", "jti-1", "again", 60_000)).toBe(false);
-    expect(await there.take("logout", "jti-1")).toBe(winners[0]);
-    expect(await here.put("logout", "jti-1", "again", 60_000)).toBe(true);
+    expect(await here.putOneTime("logout", "jti-1", "again", 60_000)).toBe(false);
+    expect(await there.takeOneTime("logout", "jti-1")).toBe(winners[0]);
+    expect(await here.putOneTime("logout", "jti-1", "again", 60_000)).toBe(true);
   });
 
   test(`${name}: after its time it is gone, and its name is free`, async () => {
     await using t = await stage();
     const store = t.open();
-    await store.put("native-code", "code-1", "one", 60_000);
-    await store.put("native-code", "code-2", "two", 60_000);
+    await store.putOneTime("native-code", "code-1", "one", 60_000);
+    await store.putOneTime("native-code", "code-2", "two", 60_000);
     await t.pass(60_000);
-    expect(await store.take("native-code", "code-1")).toBeUndefined();
-    expect(await store.put("native-code", "code-2", "other", 60_000)).toBe(true);
-    expect(await store.take("native-code", "code-2")).toBe("other");
+    expect(await store.takeOneTime("native-code", "code-1")).toBeUndefined();
+    expect(await store.putOneTime("native-code", "code-2", "other", 60_000)).toBe(true);
+    expect(await store.takeOneTime("native-code", "code-2")).toBe("other");
   });
 
   test(`${name}: kinds have names of their own`, async () => {
     await using t = await stage();
     const store = t.open();
-    await store.put("login", "same", "a log-in", 60_000);
-    expect(await store.take("native-code", "same")).toBeUndefined();
-    expect(await store.put("native-code", "same", "a code", 60_000)).toBe(true);
-    expect(await store.take("login", "same")).toBe("a log-in");
-    expect(await store.take("native-code", "same")).toBe("a code");
+    await store.putOneTime("login", "same", "a log-in", 60_000);
+    expect(await store.takeOneTime("native-code", "same")).toBeUndefined();
+    expect(await store.putOneTime("native-code", "same", "a code", 60_000)).toBe(true);
+    expect(await store.takeOneTime("login", "same")).toBe("a log-in");
+    expect(await store.takeOneTime("native-code", "same")).toBe("a code");
   });
 }

@@ -1,8 +1,8 @@
 /** The provider's tokens are refreshed by one process at a time, and what a late one brings is not kept. */
 import { expect, test } from "vitest";
 import type { StoreUnderTest } from "../conformance.ts";
-import type { ProviderTokens, Refresh, SessionStore } from "../index.ts";
-import { known, logIn, settings } from "../testing.ts";
+import type { ProviderTokens, RefreshClaim, SessionStore } from "../index.ts";
+import { newSession, settings, userSnapshot } from "../testing.ts";
 
 const tokens = (generation: number, about: Partial<ProviderTokens> = {}): ProviderTokens => ({
   idToken: `id-${generation}`,
@@ -19,12 +19,12 @@ const dueMs = 240_000;
 const holdMs = 60_000;
 
 async function loggedIn(store: SessionStore, about: Partial<ProviderTokens> = {}) {
-  await store.know(known());
-  return store.create(logIn({ tokens: tokens(1, about) }));
+  await store.saveUser(userSnapshot());
+  return store.create(newSession({ tokens: tokens(1, about) }));
 }
 
-async function taken(store: SessionStore, sessionId: string): Promise<Refresh> {
-  const refresh = await store.takeRefresh(sessionId, holdMs);
+async function taken(store: SessionStore, sessionId: string): Promise<RefreshClaim> {
+  const refresh = await store.claimRefresh(sessionId, holdMs);
   if (!refresh) throw new Error("the refresh was not to be had");
   return refresh;
 }
@@ -34,12 +34,12 @@ export function refreshConforms({ name, stage }: StoreUnderTest): void {
     await using t = await stage();
     const processes = [t.open(), t.open()] as const;
     const { token, sessionId } = await loggedIn(processes[0]);
-    expect(await processes[0].takeRefresh(sessionId, holdMs)).toBeUndefined();
+    expect(await processes[0].claimRefresh(sessionId, holdMs)).toBeUndefined();
     expect(await processes[0].find(token)).toMatchObject({ refreshDue: false });
     await t.pass(dueMs);
     expect(await processes[1].find(token)).toMatchObject({ refreshDue: true });
     const turns = await Promise.all(
-      Array.from({ length: 20 }, (_, n) => (n % 2 ? processes[1] : processes[0]).takeRefresh(sessionId, holdMs)),
+      Array.from({ length: 20 }, (_, n) => (n % 2 ? processes[1] : processes[0]).claimRefresh(sessionId, holdMs)),
     );
     const won = turns.filter((turn) => turn !== undefined);
     expect(won.length).toBe(1);
@@ -53,8 +53,8 @@ export function refreshConforms({ name, stage }: StoreUnderTest): void {
     const { token, sessionId } = await loggedIn(here);
     await t.pass(dueMs);
     expect(await here.saveTokens(await taken(here, sessionId), tokens(2))).toBe(true);
-    expect(await there.tokensOf(sessionId)).toEqual(tokens(2));
-    expect(await there.takeRefresh(sessionId, holdMs)).toBeUndefined();
+    expect(await there.getTokens(sessionId)).toEqual(tokens(2));
+    expect(await there.claimRefresh(sessionId, holdMs)).toBeUndefined();
     await t.pass(dueMs);
     expect(await there.find(token)).toMatchObject({ refreshDue: true });
     expect((await taken(there, sessionId)).tokens).toEqual(tokens(2));
@@ -66,15 +66,15 @@ export function refreshConforms({ name, stage }: StoreUnderTest): void {
     const { sessionId } = await loggedIn(slow);
     await t.pass(dueMs);
     const late = await taken(slow, sessionId);
-    expect(await quick.takeRefresh(sessionId, holdMs)).toBeUndefined();
+    expect(await quick.claimRefresh(sessionId, holdMs)).toBeUndefined();
     await t.pass(holdMs);
     const next = await taken(quick, sessionId);
     expect(await slow.saveTokens(late, tokens(2))).toBe(false);
-    await slow.giveUpRefresh(late, 0); // Nor can it end the other's turn.
-    expect(await slow.takeRefresh(sessionId, holdMs)).toBeUndefined();
+    await slow.postponeRefresh(late, 0); // Nor can it end the other's turn.
+    expect(await slow.claimRefresh(sessionId, holdMs)).toBeUndefined();
     expect(await quick.saveTokens(next, tokens(3))).toBe(true);
     expect(await quick.saveTokens(next, tokens(4))).toBe(false);
-    expect(await slow.tokensOf(sessionId)).toEqual(tokens(3));
+    expect(await slow.getTokens(sessionId)).toEqual(tokens(3));
   });
 
   test(`${name}: a refresh that is late but that nobody else has taken is still kept`, async () => {
@@ -93,7 +93,7 @@ export function refreshConforms({ name, stage }: StoreUnderTest): void {
     const { token, sessionId } = await loggedIn(store);
     await t.pass(dueMs);
     const refresh = await taken(store, sessionId);
-    await store.giveUpRefresh(refresh, 60_000);
+    await store.postponeRefresh(refresh, 60_000);
     expect(await store.saveTokens(refresh, tokens(2))).toBe(false);
     await t.pass(20_000);
     expect(await store.find(token)).toMatchObject({ refreshDue: false });
@@ -110,15 +110,15 @@ export function refreshConforms({ name, stage }: StoreUnderTest): void {
     const refresh = await taken(store, sessionId);
     await store.end("u_1", sessionId);
     expect(await store.saveTokens(refresh, tokens(2))).toBe(false);
-    expect(await store.tokensOf(sessionId)).toBeUndefined();
+    expect(await store.getTokens(sessionId)).toBeUndefined();
 
     const over = await loggedIn(store);
     await t.pass(settings.idleMs);
-    expect(await store.takeRefresh(over.sessionId, holdMs)).toBeUndefined();
-    expect(await store.tokensOf(over.sessionId)).toBeUndefined();
+    expect(await store.claimRefresh(over.sessionId, holdMs)).toBeUndefined();
+    expect(await store.getTokens(over.sessionId)).toBeUndefined();
   });
 
-  test(`${name}: a refusal ends the session while it is the turn of who heard it, and not after`, async () => {
+  test(`${name}: a refusal ends the session while it is the turn of who received it, and not after`, async () => {
     await using t = await stage();
     const [slow, quick] = [t.open(), t.open()];
     const { token, sessionId } = await loggedIn(slow);
@@ -126,27 +126,27 @@ export function refreshConforms({ name, stage }: StoreUnderTest): void {
     const late = await taken(slow, sessionId);
     await t.pass(holdMs);
     expect(await quick.saveTokens(await taken(quick, sessionId), tokens(2))).toBe(true);
-    expect(await slow.endRefused(late)).toBe(false);
+    expect(await slow.endOnRefusedRefresh(late)).toBe(false);
     expect(await quick.find(token)).toBeDefined();
     await t.pass(dueMs);
-    expect(await quick.endRefused(await taken(quick, sessionId))).toBe(true);
+    expect(await quick.endOnRefusedRefresh(await taken(quick, sessionId))).toBe(true);
     expect(await slow.find(token)).toBeUndefined();
   });
 
   test(`${name}: nothing is ever due where there is no refresh token, or no end`, async () => {
     await using t = await stage();
     const store = t.open();
-    await store.know(known());
+    await store.saveUser(userSnapshot());
     const { idToken, accessToken, refreshToken } = tokens(1);
     for (const some of [
       { idToken, accessToken, expiresInSeconds: 300 },
       { idToken, accessToken, refreshToken: refreshToken ?? "" },
     ]) {
-      const { token, sessionId } = await store.create(logIn({ tokens: some }));
+      const { token, sessionId } = await store.create(newSession({ tokens: some }));
       await t.pass(settings.idleMs / 2);
       expect(await store.find(token)).toMatchObject({ refreshDue: false });
-      expect(await store.takeRefresh(sessionId, holdMs)).toBeUndefined();
-      expect(await store.tokensOf(sessionId)).toEqual(some);
+      expect(await store.claimRefresh(sessionId, holdMs)).toBeUndefined();
+      expect(await store.getTokens(sessionId)).toEqual(some);
     }
   });
 }

@@ -2,7 +2,7 @@
 import { randomBytes } from "node:crypto";
 import { expect, test } from "vitest";
 import type { StoreUnderTest } from "../conformance.ts";
-import { known, logIn, secret } from "../testing.ts";
+import { newSession, secret, userSnapshot } from "../testing.ts";
 
 /** The ways in which a text could lie about in a store. */
 function writingsOf(text: string): string[] {
@@ -16,13 +16,13 @@ export function secrecyConforms({ name, stage }: StoreUnderTest): void {
   test(`${name}: no token, no code and nothing of the provider's can be read from what is kept`, async () => {
     await using t = await stage();
     const store = t.open();
-    await store.know(known());
+    await store.saveUser(userSnapshot());
     const [idToken, accessToken, refreshToken, verifier, state] = Array.from({ length: 5 }, () =>
       randomBytes(32).toString("base64url"),
     ) as [string, string, string, string, string];
-    const { token, sessionId } = await store.create(logIn({ tokens: { idToken, accessToken, refreshToken } }));
+    const { token, sessionId } = await store.create(newSession({ tokens: { idToken, accessToken, refreshToken } }));
     await store.find(token);
-    await store.put("login", state, { verifier }, 60_000);
+    await store.putOneTime("login", state, { verifier }, 60_000);
     const dump = await t.dump();
     expect(dump).toContain(sessionId);
     for (const canary of [token, idToken, accessToken, refreshToken, verifier, state])
@@ -32,16 +32,16 @@ export function secrecyConforms({ name, stage }: StoreUnderTest): void {
   test(`${name}: a secret is replaced by putting a new one in front; without the old one its tokens are nobody's`, async () => {
     await using t = await stage();
     const [before, newSecret] = [t.open(), randomBytes(32)];
-    await before.know(known());
-    const old = await before.create(logIn());
-    await before.put("login", "state-1", "old", 60_000);
+    await before.saveUser(userSnapshot());
+    const old = await before.create(newSession());
+    await before.putOneTime("login", "state-1", "old", 60_000);
     const both = t.open({ secrets: [newSecret, secret] });
-    const { sessionId } = await both.create(logIn());
-    expect(await both.tokensOf(old.sessionId)).toEqual(logIn().tokens);
-    expect(await both.take("login", "state-1")).toBe("old");
+    const { sessionId } = await both.create(newSession());
+    expect(await both.getTokens(old.sessionId)).toEqual(newSession().tokens);
+    expect(await both.takeOneTime("login", "state-1")).toBe("old");
     const after = t.open({ secrets: [newSecret] });
-    expect(await after.tokensOf(sessionId)).toEqual(logIn().tokens);
-    expect(await after.tokensOf(old.sessionId)).toBeUndefined();
+    expect(await after.getTokens(sessionId)).toEqual(newSession().tokens);
+    expect(await after.getTokens(old.sessionId)).toBeUndefined();
     expect(await after.find(old.token)).toMatchObject({ sessionId: old.sessionId });
   });
 }

@@ -3,9 +3,9 @@ import { setImmediate as turn } from "node:timers/promises";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { StoreUnderTest } from "../conformance.ts";
-import { UserNotKnown } from "../errors.ts";
-import type { KnownUser, UserStatus } from "../index.ts";
-import { known, logIn } from "../testing.ts";
+import { UnknownUserError } from "../errors.ts";
+import type { UserSnapshot, UserStatus } from "../index.ts";
+import { newSession, userSnapshot } from "../testing.ts";
 
 const inAnHour = () => new Date(Date.now() + 3_600_000).toISOString();
 
@@ -13,28 +13,28 @@ export function usersConform({ name, stage }: StoreUnderTest): void {
   test(`${name}: who is not known, or was deleted, cannot have a session`, async () => {
     await using t = await stage();
     const store = t.open();
-    await expect(store.create(logIn())).rejects.toThrow(UserNotKnown);
-    await store.know(known());
-    const { token } = await store.create(logIn());
-    await store.know(known({ status: "DELETED", roles: [], version: 2 }));
+    await expect(store.create(newSession())).rejects.toThrow(UnknownUserError);
+    await store.saveUser(userSnapshot());
+    const { token } = await store.create(newSession());
+    await store.saveUser(userSnapshot({ status: "DELETED", roles: [], version: 2 }));
     expect(await store.find(token)).toBeUndefined();
-    await expect(store.create(logIn())).rejects.toThrow(UserNotKnown);
+    await expect(store.create(newSession())).rejects.toThrow(UnknownUserError);
     expect(await store.list("u_1")).toEqual([]);
   });
 
   test(`${name}: a suspension ends all sessions, and who logs in after it is found suspended`, async () => {
     await using t = await stage();
     const [here, there] = [t.open(), t.open()];
-    await here.know(known());
-    await here.know(known({ userId: "u_2" }));
-    const before = await Promise.all([here.create(logIn()), there.create(logIn())]);
-    const other = await here.create(logIn({ userId: "u_2" }));
+    await here.saveUser(userSnapshot());
+    await here.saveUser(userSnapshot({ userId: "u_2" }));
+    const before = await Promise.all([here.create(newSession()), there.create(newSession())]);
+    const other = await here.create(newSession({ userId: "u_2" }));
     const suspendedUntil = inAnHour();
-    await there.know(known({ status: "SUSPENDED", suspendedUntil, version: 2 }));
+    await there.saveUser(userSnapshot({ status: "SUSPENDED", suspendedUntil, version: 2 }));
     for (const { token } of before) expect(await here.find(token)).toBeUndefined();
     expect(await here.find(other.token)).toMatchObject({ status: "ACTIVE" });
 
-    const { token } = await here.create(logIn());
+    const { token } = await here.create(newSession());
     const suspended = await there.find(token);
     expect(suspended?.status).toBe("SUSPENDED");
     expect(Date.parse(suspended?.suspendedUntil ?? "")).toBe(Date.parse(suspendedUntil));
@@ -43,8 +43,8 @@ export function usersConform({ name, stage }: StoreUnderTest): void {
   test(`${name}: a suspension is over by the store's clock, without anybody telling`, async () => {
     await using t = await stage();
     const store = t.open({ idleMs: 10_000_000 });
-    await store.know(known({ status: "SUSPENDED", suspendedUntil: inAnHour() }));
-    const { token } = await store.create(logIn());
+    await store.saveUser(userSnapshot({ status: "SUSPENDED", suspendedUntil: inAnHour() }));
+    const { token } = await store.create(newSession());
     await t.pass(3_500_000);
     expect(await store.find(token)).toMatchObject({ status: "SUSPENDED" });
     await t.pass(100_000);
@@ -56,22 +56,22 @@ export function usersConform({ name, stage }: StoreUnderTest): void {
   test(`${name}: a suspension without an end lasts until a higher version ends it, and roles are those of that version`, async () => {
     await using t = await stage();
     const store = t.open();
-    await store.know(known({ status: "SUSPENDED", version: 7 }));
-    const { token } = await store.create(logIn());
-    await store.know(known({ version: 6 }));
-    await store.know(known({ version: 7 }));
+    await store.saveUser(userSnapshot({ status: "SUSPENDED", version: 7 }));
+    const { token } = await store.create(newSession());
+    await store.saveUser(userSnapshot({ version: 6 }));
+    await store.saveUser(userSnapshot({ version: 7 }));
     expect(await store.find(token)).toMatchObject({ status: "SUSPENDED", roles: ["USER"] });
-    await store.know(known({ version: 8, roles: ["USER", "ADMIN"] }));
+    await store.saveUser(userSnapshot({ version: 8, roles: ["USER", "ADMIN"] }));
     expect(await store.find(token)).toMatchObject({ status: "ACTIVE", roles: ["USER", "ADMIN"] });
   });
 
   test(`${name}: an old suspension that comes late ends nothing`, async () => {
     await using t = await stage();
     const store = t.open();
-    await store.know(known({ version: 9 }));
-    const { token } = await store.create(logIn());
-    await store.know(known({ status: "SUSPENDED", version: 8 }));
-    await store.know(known({ status: "DELETED", version: 9 }));
+    await store.saveUser(userSnapshot({ version: 9 }));
+    const { token } = await store.create(newSession());
+    await store.saveUser(userSnapshot({ status: "SUSPENDED", version: 8 }));
+    await store.saveUser(userSnapshot({ status: "DELETED", version: 9 }));
     expect(await store.find(token)).toMatchObject({ status: "ACTIVE" });
   });
 
@@ -88,11 +88,11 @@ export function usersConform({ name, stage }: StoreUnderTest): void {
         fc.boolean(),
         async (order, places, together) => {
           const userId = `u_${users++}`;
-          const tell = (user: Pick<KnownUser, "status" | "version">, index: number) =>
-            (places[index] === 1 ? processes[1] : processes[0]).know(known({ userId, ...user }));
+          const tell = (user: Pick<UserSnapshot, "status" | "version">, index: number) =>
+            (places[index] === 1 ? processes[1] : processes[0]).saveUser(userSnapshot({ userId, ...user }));
           if (together) await Promise.all(order.map(tell));
           else for (const [index, user] of order.entries()) await tell(user, index);
-          const { token } = await processes[0].create(logIn({ userId }));
+          const { token } = await processes[0].create(newSession({ userId }));
           const highest = order.reduce((a, b) => (a.version > b.version ? a : b));
           expect(await processes[1].find(token)).toMatchObject({ status: highest.status });
         },
@@ -108,12 +108,12 @@ export function usersConform({ name, stage }: StoreUnderTest): void {
     if (!admin) throw new Error("one was opened");
     for (let round = 0; round < 15; round++) {
       const userId = `u_${round}`;
-      await admin.know(known({ userId }));
+      await admin.saveUser(userSnapshot({ userId }));
       let suspended = false;
       const wrong: unknown[] = [];
       const playing = processes.map(async (store) => {
         for (let after = 0; after < 3; await turn()) {
-          const { token } = await store.create(logIn({ userId }));
+          const { token } = await store.create(newSession({ userId }));
           for (let looked = 0; looked < 3; looked++) {
             const askedAfter = suspended;
             const found = await store.find(token);
@@ -122,7 +122,7 @@ export function usersConform({ name, stage }: StoreUnderTest): void {
           }
         }
       });
-      await admin.know(known({ userId, status: "SUSPENDED", version: 2 }));
+      await admin.saveUser(userSnapshot({ userId, status: "SUSPENDED", version: 2 }));
       suspended = true;
       await Promise.all(playing);
       expect(wrong).toEqual([]);

@@ -1,0 +1,85 @@
+/** Logout by the user, and back-channel logout by the identity provider. */
+import { type HttpApp, ProblemView, requires } from "@todoke/http";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { Type } from "typebox";
+import { endByProvider } from "../commands/end-by-provider.ts";
+import { logOut } from "../commands/log-out.ts";
+import type { Deps } from "../deps.ts";
+import { sessionCookie } from "../guard/cookie.ts";
+import { logSecurity } from "../guard/security-log.ts";
+
+export interface LogoutDeps
+  extends Pick<Deps, "authenticate" | "provider" | "sessions" | "origin" | "isLoopback" | "onError"> {
+  /** Counts an authenticated back-channel logout by its issuer; throws if the issuer is over its limit. */
+  readonly countLogout: (request: FastifyRequest, reply: FastifyReply, issuer: string) => Promise<void>;
+}
+
+const logoutTokenMax = 16 * 1024;
+
+export function logoutRoutes(app: HttpApp, deps: LogoutDeps): void {
+  const cookie = sessionCookie(deps.isLoopback);
+  const { config, ...guarded } = requires(deps.authenticate, { user: "any" });
+  const endSessions = endByProvider(deps);
+
+  app.post(
+    "/logout",
+    {
+      ...guarded,
+      config: { ...config, inactiveToo: true },
+      schema: {
+        operationId: "logOut",
+        summary: "Log out. Ends this session.",
+        response: {
+          200: Type.Object({
+            logout_url: Type.Optional(
+              Type.String({ description: "Where a browser ends its session at the provider too." }),
+            ),
+          }),
+          401: ProblemView,
+        },
+      },
+    },
+    async (request, reply) => {
+      const { session } = request;
+      if (!session) throw new Error("the guard let a request pass without a session");
+      const logoutUrl = await logOut(deps, session);
+      logSecurity(request, "logged out", { session_id: session.sessionId });
+      if (session.client === "browser") cookie.clear(reply);
+      return { ...(logoutUrl && { logout_url: logoutUrl }) };
+    },
+  );
+
+  app.register(async (form) => {
+    parseForms(form);
+    form.post(
+      "/login/backchannel-logout",
+      {
+        // A token that is not valid counts as a write of its address (limits/hook.ts).
+        config: { rule: { everybody: true }, limit: "write", countedByRoute: true },
+        bodyLimit: logoutTokenMax,
+        schema: {
+          operationId: "endByProvider",
+          summary: "End sessions after a logout at the identity provider (OpenID Connect Back-Channel Logout).",
+          consumes: ["application/x-www-form-urlencoded"],
+          body: Type.Object({ logout_token: Type.String() }, { additionalProperties: true }),
+          response: { 200: Type.Null(), 400: ProblemView, 429: ProblemView, 503: ProblemView },
+        },
+      },
+      async (request, reply) => {
+        const { logout_token } = request.body as { logout_token: string };
+        const ended = await endSessions(logout_token, (issuer) => deps.countLogout(request, reply, issuer));
+        logSecurity(request, "logged out by the provider", { ended });
+        return reply.code(200).send();
+      },
+    );
+  });
+}
+
+/** A field that occurs twice becomes a list, which fails the schema. */
+function parseForms(app: FastifyInstance): void {
+  app.addContentTypeParser("application/x-www-form-urlencoded", { parseAs: "string" }, (_request, body, done) => {
+    const fields = new URLSearchParams(String(body));
+    const each = [...new Set(fields.keys())].map((name) => [name, fields.getAll(name)] as const);
+    done(null, Object.fromEntries(each.map(([name, values]) => [name, values.length > 1 ? values : values[0]])));
+  });
+}
