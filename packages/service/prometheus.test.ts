@@ -37,15 +37,15 @@ test("counters, gauges and histograms are written in the text exposition format"
   expect(await text()).toBe(`# HELP jobs_total Jobs\\nof all \\\\ kinds
 # TYPE jobs_total counter
 jobs_total{what_for="a\\"b\\\\c\\nd"} 3
-# HELP age_seconds 
+# HELP age_seconds description missing
 # TYPE age_seconds gauge
-age_seconds Inf
-# HELP took_seconds 
+age_seconds +Inf
+# HELP took_seconds description missing
 # TYPE took_seconds histogram
+took_seconds_count{route="/x"} 4
+took_seconds_sum{route="/x"} 7.65
 took_seconds_bucket{route="/x",le="0.1"} 2
 took_seconds_bucket{route="/x",le="1"} 3
 took_seconds_bucket{route="/x",le="+Inf"} 4
-took_seconds_sum{route="/x"} 7.65
-took_seconds_count{route="/x"} 4
 `);
 });
