@@ -45,7 +45,7 @@ export interface PostgresBusOptions {
   /** How long messages stay after everybody had them: for dedupe, and for consumers to come. */
   readonly keepMs?: number;
   readonly poolMax?: number;
-  /** The most messages of the past that a new consumer is given in one transaction. */
+  /** The most messages of the history of a new consumer that one transaction copies. */
   readonly historyBatchMax?: number;
   readonly onError?: (error: unknown) => void;
   /** Hears how far a new consumer is that is being given a long history. */

@@ -6,6 +6,7 @@ import { openWire, patient, type TestDatabase, testDatabase, until } from "@todo
 import { done } from "@todoke/kernel/worker";
 import { expect, test } from "vitest";
 import { openPostgresBus, type PostgresBusOptions } from "./index.ts";
+import { createBatchSize, joinSubjects } from "./join.ts";
 import { busRetention, copyHistory, startJoin } from "./store.ts";
 
 const subject = "thing.events";
@@ -47,6 +48,8 @@ async function storeHistory(db: Db, count: number, age = "0 s"): Promise<void> {
     [count, age],
   );
 }
+
+const batchesOf = (count: number) => ({ batch: count, lastBatch: count });
 
 const countOf = async (db: Db, from: string): Promise<number> =>
   (await db.query(`select count(*)::int as count from ${from}`)).rows[0]?.count;
@@ -115,7 +118,7 @@ test("a process that dies in the middle of the copy leaves it to the next, which
   await using t = await openTest();
   await storeHistory(t.db, 200);
   await startJoin(t.db, "late", [subject]);
-  for (let n = 0; n < 3; n++) await copyHistory(t.db, "late", 10);
+  for (let n = 0; n < 3; n++) await copyHistory(t.db, "late", batchesOf(10));
   expect(await countOf(t.db, "bus_deliveries")).toBe(20);
   await using wire = await openWire(t.url);
   const dying = await t.openBus({ url: wire.url, historyBatchMax: 10, ackWaitMs: 1_000 });
@@ -149,18 +152,69 @@ test("a batch is copied whole or not at all, and publishers are not held up by i
   await using t = await openTest();
   await storeHistory(t.db, 30);
   expect(await startJoin(t.db, "late", [subject])).toBe(true);
-  expect(await copyHistory(t.db, "late", 10)).toEqual({ state: "copying", copied: 0n, copiedTo: 0n, copyUntil: 30n });
+  expect(await copyHistory(t.db, "late", batchesOf(10))).toEqual({
+    state: "copying",
+    copied: 0n,
+    copiedTo: 0n,
+    copyUntil: 30n,
+  });
   // A batch that another process has in hand, for as long as we like.
   const copier = await t.connect();
   await copier.query(`begin; select from bus_joins where consumer = 'late' for update`);
-  expect(await copyHistory(t.db, "late", 10)).toEqual({ state: "busy" });
+  expect(await copyHistory(t.db, "late", batchesOf(10))).toEqual({ state: "busy" });
   expect(await t.bus.publish([event("a1")])).toEqual([done]);
   await copier.query(`rollback`);
-  expect(await copyHistory(t.db, "late", 10)).toEqual({ state: "copying", copied: 10n, copiedTo: 10n, copyUntil: 30n });
+  expect(await copyHistory(t.db, "late", batchesOf(10))).toEqual({
+    state: "copying",
+    copied: 10n,
+    copiedTo: 10n,
+    copyUntil: 30n,
+  });
   expect(await countOf(t.db, "bus_deliveries")).toBe(10);
   // Not the message that came meanwhile: one with a smaller id may still be uncommitted.
-  expect(await copyHistory(t.db, "late", 50)).toEqual({ state: "copying", copied: 30n, copiedTo: 30n, copyUntil: 30n });
+  expect(await copyHistory(t.db, "late", batchesOf(50))).toEqual({
+    state: "copying",
+    copied: 30n,
+    copiedTo: 30n,
+    copyUntil: 30n,
+  });
   expect(await countOf(t.db, "bus_deliveries")).toBe(30);
+});
+
+test("a short history is copied before subscribe resolves", async () => {
+  await using t = await openTest();
+  await storeHistory(t.db, 500);
+  await using _ = await record(t.bus);
+  expect(await countOf(t.db, "bus_joins")).toBe(0);
+  expect(await countOf(t.db, "bus_deliveries")).toBe(500);
+});
+
+test("a long history is copied in batches of 25", async () => {
+  await using t = await openTest();
+  await storeHistory(t.db, 501);
+  const ended = Promise.withResolvers<void>();
+  const batches: number[] = [];
+  const onInfo = (message: string) => void (message.includes("has joined") && ended.resolve());
+  const bounds = { batchMax: 500, onCopied: () => batches.push(1), onInfo, onError: ended.reject };
+  await using _ = await joinSubjects({ db: t.db, consumer: "late", subjects: [subject], ...bounds });
+  await ended.promise;
+  expect(batches.length).toBe(22); // 20 whole batches, the 501st message, and the end of the join
+  expect(await countOf(t.db, "bus_deliveries")).toBe(501);
+});
+
+test("the batch doubles, up to its maximum, after a round that did not halve what is left", () => {
+  const batch = createBatchSize(80);
+  const sizeAfter = (copiedTo: bigint, copyUntil: bigint) => {
+    batch.adapt({ state: "copying", copied: 0n, copiedTo, copyUntil });
+    return batch.size;
+  };
+  expect(sizeAfter(0n, 1_000n)).toBe(25);
+  expect(sizeAfter(500n, 1_000n)).toBe(25);
+  expect(sizeAfter(1_000n, 1_500n)).toBe(25); // 1,000 were left, now 500
+  expect(sizeAfter(1_500n, 1_900n)).toBe(50); // 500 were left, now 400
+  expect(sizeAfter(1_600n, 1_900n)).toBe(50);
+  expect(sizeAfter(1_900n, 2_400n)).toBe(80);
+  expect(sizeAfter(2_400n, 3_400n)).toBe(80);
 });
 
 test("a join gives way to a publisher that is slow to commit, and comes back", async () => {
@@ -173,7 +227,7 @@ test("a join gives way to a publisher that is slow to commit, and comes back", a
   );
   // It gives way by itself: this session would wait for the lock for ever, and publishers behind it.
   await startJoin(t.db, "late", [subject]);
-  expect(await copyHistory(t.open({ lockTimeoutMs: 0 }), "late", 10)).toEqual({ state: "busy" });
+  expect(await copyHistory(t.open({ lockTimeoutMs: 0 }), "late", batchesOf(10))).toEqual({ state: "busy" });
   await using late = await record(t.bus); // It is on record, and so the event will come.
   expect(await t.bus.publish([event("a2")])).toEqual([done]);
   await publisher.query(`commit`);
@@ -186,7 +240,7 @@ test("a consumer that adds a subject while its join is under way gets the histor
   await storeHistory(t.db, 30);
   await t.bus.publish([event("a", "other.events")]);
   await startJoin(t.db, "late", [subject]);
-  await copyHistory(t.db, "late", 10);
+  await copyHistory(t.db, "late", batchesOf(10));
   await using late = await record(await t.openBus({ historyBatchMax: 10 }), "late", [subject, "other.events"]);
   await until("all has come", () => late.seen.length >= 31);
   await joined(t);
@@ -241,7 +295,7 @@ test("no message is removed while a consumer joins, and old ones go once it has 
   await storeHistory(t.db, 20, "8 days");
   await startJoin(t.db, "late", ["another.subject"]);
   expect(await removeFinished(t.db, messages)).toBe(0);
-  expect(await copyHistory(t.db, "late", 10)).toEqual({ state: "joined" });
+  expect(await copyHistory(t.db, "late", batchesOf(10))).toEqual({ state: "joined" });
   expect(await removeFinished(t.db, messages)).toBe(20);
 });
 

@@ -100,19 +100,27 @@ interface Join {
   readonly copied: bigint;
 }
 
+interface CopyBounds {
+  /** Messages that are copied beside publishers. */
+  readonly batch: number;
+  /** Messages that are copied while publishers wait, once per join. More than `batch`, so that the copy catches up. */
+  readonly lastBatch: number;
+}
+
 /**
  * Copies one batch of history, oldest first, and records how far it came in the same transaction: a process that dies has
  * copied the whole batch or nothing of it, and the row lock lets one process copy at a time. Deliveries appear in the order
  * of their messages, so the consumer may work on them while the copy goes on. Once all is copied, the consumer is entered.
  */
-export async function copyHistory(db: Db, consumer: string, batchMax: number): Promise<JoinState> {
+export async function copyHistory(db: Db, consumer: string, bounds: CopyBounds): Promise<JoinState> {
   return await transaction(db, async (tx) => {
     const { rows } = await tx.query<Join>(
       `select consumer, subjects, copied_to, copy_until, copied from bus_joins where consumer = $1 for update skip locked`,
       [consumer],
     );
     const join = rows[0];
-    if (join) return await (join.copied_to < join.copy_until ? copyBatch : finishOrExtend)(tx, join, batchMax);
+    if (join && join.copied_to < join.copy_until) return await copyBatch(tx, join, bounds.batch);
+    if (join) return await finishOrExtend(tx, join, bounds.lastBatch);
     const { rowCount } = await tx.query(`select from bus_joins where consumer = $1`, [consumer]);
     return { state: rowCount === 0 ? "joined" : "busy" } as const;
   }).catch((error) => {
@@ -156,24 +164,24 @@ async function copyBatch(tx: Tx, join: Join, batchMax: number): Promise<JoinStat
 const publishersWaitMaxMs = 100;
 
 /**
- * Enters the consumer if no more than one batch is left to copy, else finds out how far the next batches may go.
+ * Enters the consumer if no more than `lastBatch` messages are left to copy, else finds out how far the next batches may go.
  *
  * The lock waits for every publish that may not see the subscription, and holds up those to come until they can: PostgreSQL
  * takes a statement's locks before its snapshot. Under it no message id is drawn and not yet committed. So each message is
  * either copied or delivered by its publisher, none by both, and no copied one is later than one that a publisher delivers.
  */
-async function finishOrExtend(tx: Tx, join: Join, batchMax: number): Promise<JoinState> {
+async function finishOrExtend(tx: Tx, join: Join, lastBatch: number): Promise<JoinState> {
   const { consumer, subjects, copied_to: copiedTo, copied } = join;
   await tx.query(`set local lock_timeout = ${publishersWaitMaxMs}`);
   await tx.query(`lock table bus_subscriptions in access exclusive mode`);
   const { rows } = await tx.query<{ last: bigint }>(`select coalesce(max(message_id), 0) as last from bus_messages`);
   const copyUntil = rows[0]?.last ?? 0n;
-  const rest = await tx.query(`select from (${historySql}) h`, [subjects, copiedTo, copyUntil, batchMax + 1]);
-  if ((rest.rowCount ?? 0) > batchMax) {
+  const rest = await tx.query(`select from (${historySql}) h`, [subjects, copiedTo, copyUntil, lastBatch + 1]);
+  if ((rest.rowCount ?? 0) > lastBatch) {
     await tx.query(`update bus_joins set copy_until = $2 where consumer = $1`, [consumer, copyUntil]);
     return { state: "copying", copied, copiedTo, copyUntil };
   }
-  await copyBatch(tx, { ...join, copy_until: copyUntil }, batchMax + 1);
+  await copyBatch(tx, { ...join, copy_until: copyUntil }, lastBatch + 1);
   await tx.query(
     `insert into bus_subscriptions (consumer, subject) select $1, unnest($2::text[]) on conflict do nothing`,
     [consumer, subjects],
