@@ -2,12 +2,12 @@
 // @generated from file todoke/events/v1/orders.proto (package todoke.events.v1, syntax proto3)
 /* eslint-disable */
 
-// What the orders service tells the others, on "orders.events".
+// Events of the orders service, published on "orders.events".
 //
-// As in entitlement.proto: every event opens with the fields of head.proto, and what is added later must be `optional`. The
-// aggregate is the order, known to the broker by `client_order_id`; the version is how many steps it has taken. Orders have no
-// user: `user_id` is the name of who ordered. `side` is BUY or SELL; `qty` and `price` are decimals as text, and an order
-// at the market's price has none.
+// As in entitlement.proto: every event begins with the fields of head.proto, and fields added later must be `optional`. The
+// aggregate is the order, which the broker knows by `client_order_id`; the version is the number of its status changes. Orders
+// have no user: `user_id` is the name of the caller. `side` is BUY or SELL; `qty` and `price` are decimal strings, and a
+// market order has no price.
 
 import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
@@ -22,7 +22,7 @@ export const file_todoke_events_v1_orders: GenFile = /*@__PURE__*/
   fileDesc("Ch10b2Rva2UvZXZlbnRzL3YxL29yZGVycy5wcm90bxIQdG9kb2tlLmV2ZW50cy52MSKkAgoNT3JkZXJBY2NlcHRlZBIQCghldmVudF9pZBgBIAEoCRISCgpldmVudF90eXBlGAIgASgJEi8KC29jY3VycmVkX2F0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIPCgd2ZXJzaW9uGAQgASgDEhUKCHRyYWNlX2lkGAUgASgJSACIAQESDwoHdXNlcl9pZBgQIAEoCRIQCghvcmRlcl9pZBgRIAEoCRIXCg9jbGllbnRfb3JkZXJfaWQYEiABKAkSEgoKaW5zdHJ1bWVudBgTIAEoCRIMCgRzaWRlGBQgASgJEgsKA3F0eRgVIAEoCRISCgVwcmljZRgWIAEoCUgBiAEBQgsKCV90cmFjZV9pZEIICgZfcHJpY2Ui1wIKDk9yZGVyU3VjY2VlZGVkEhAKCGV2ZW50X2lkGAEgASgJEhIKCmV2ZW50X3R5cGUYAiABKAkSLwoLb2NjdXJyZWRfYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg8KB3ZlcnNpb24YBCABKAMSFQoIdHJhY2VfaWQYBSABKAlIAIgBARIPCgd1c2VyX2lkGBAgASgJEhAKCG9yZGVyX2lkGBEgASgJEhcKD2NsaWVudF9vcmRlcl9pZBgSIAEoCRISCgppbnN0cnVtZW50GBMgASgJEgwKBHNpZGUYFCABKAkSCwoDcXR5GBUgASgJEhIKBXByaWNlGBYgASgJSAGIAQESHAoPYnJva2VyX29yZGVyX2lkGBcgASgJSAKIAQFCCwoJX3RyYWNlX2lkQggKBl9wcmljZUISChBfYnJva2VyX29yZGVyX2lkItcCCgtPcmRlckZhaWxlZBIQCghldmVudF9pZBgBIAEoCRISCgpldmVudF90eXBlGAIgASgJEi8KC29jY3VycmVkX2F0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIPCgd2ZXJzaW9uGAQgASgDEhUKCHRyYWNlX2lkGAUgASgJSACIAQESDwoHdXNlcl9pZBgQIAEoCRIQCghvcmRlcl9pZBgRIAEoCRIXCg9jbGllbnRfb3JkZXJfaWQYEiABKAkSEgoKaW5zdHJ1bWVudBgTIAEoCRIMCgRzaWRlGBQgASgJEgsKA3F0eRgVIAEoCRISCgVwcmljZRgWIAEoCUgBiAEBEhMKC3JlYXNvbl9jb2RlGBcgASgJEhMKBnJlYXNvbhgYIAEoCUgCiAEBQgsKCV90cmFjZV9pZEIICgZfcHJpY2VCCQoHX3JlYXNvbiLbAgoPT3JkZXJVbnJlc29sdmVkEhAKCGV2ZW50X2lkGAEgASgJEhIKCmV2ZW50X3R5cGUYAiABKAkSLwoLb2NjdXJyZWRfYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg8KB3ZlcnNpb24YBCABKAMSFQoIdHJhY2VfaWQYBSABKAlIAIgBARIPCgd1c2VyX2lkGBAgASgJEhAKCG9yZGVyX2lkGBEgASgJEhcKD2NsaWVudF9vcmRlcl9pZBgSIAEoCRISCgppbnN0cnVtZW50GBMgASgJEgwKBHNpZGUYFCABKAkSCwoDcXR5GBUgASgJEhIKBXByaWNlGBYgASgJSAGIAQESEwoLcmVhc29uX2NvZGUYFyABKAkSEwoGcmVhc29uGBggASgJSAKIAQFCCwoJX3RyYWNlX2lkQggKBl9wcmljZUIJCgdfcmVhc29uYgZwcm90bzM", [file_google_protobuf_timestamp]);
 
 /**
- * An order was written down: it will be sent, or it will be told why not.
+ * An order was accepted. It is sent to the broker, or a later event says why not.
  *
  * @generated from message todoke.events.v1.OrderAccepted
  */
@@ -162,7 +162,7 @@ export type OrderSucceeded = Message<"todoke.events.v1.OrderSucceeded"> & {
   price?: string | undefined;
 
   /**
-   * What the broker calls it.
+   * The id of the order at the broker.
    *
    * @generated from field: optional string broker_order_id = 23;
    */
@@ -177,7 +177,7 @@ export const OrderSucceededSchema: GenMessage<OrderSucceeded> = /*@__PURE__*/
   messageDesc(file_todoke_events_v1_orders, 1);
 
 /**
- * The order was given up: the broker has not taken it, and it will not be sent any more.
+ * The order has failed: the broker has not taken it, and it is not sent again.
  *
  * @generated from message todoke.events.v1.OrderFailed
  */
@@ -250,7 +250,7 @@ export type OrderFailed = Message<"todoke.events.v1.OrderFailed"> & {
   reasonCode: string;
 
   /**
-   * The same in words, for the people who run the service.
+   * The reason as text, for operators.
    *
    * @generated from field: optional string reason = 24;
    */
@@ -265,7 +265,7 @@ export const OrderFailedSchema: GenMessage<OrderFailed> = /*@__PURE__*/
   messageDesc(file_todoke_events_v1_orders, 2);
 
 /**
- * Whether the broker has taken the order is not known. It is being asked; if it cannot say, a person decides.
+ * It is unknown whether the broker has taken the order. The service asks the broker; if it cannot tell, an operator decides.
  *
  * @generated from message todoke.events.v1.OrderUnresolved
  */
@@ -338,7 +338,7 @@ export type OrderUnresolved = Message<"todoke.events.v1.OrderUnresolved"> & {
   reasonCode: string;
 
   /**
-   * The same in words, for the people who run the service.
+   * The reason as text, for operators.
    *
    * @generated from field: optional string reason = 24;
    */
