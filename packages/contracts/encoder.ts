@@ -42,13 +42,13 @@ export function createEncoder(schema: DescMessage): Encode {
 }
 
 /** The position of a message in its event, for error messages. */
-interface Path {
+interface FieldPath {
   readonly eventType: string;
   /** "players[1]"; undefined for the event itself. A function, because it is needed for errors only. */
   field(): string | undefined;
 }
 
-function joinPath(path: Path, name: string): string {
+function joinPath(path: FieldPath, name: string): string {
   const outer = path.field();
   return outer === undefined ? name : `${outer}.${name}`;
 }
@@ -64,7 +64,7 @@ interface Field {
 
 type WriteField = (value: unknown, field: Field) => void;
 
-function compileMessage(schema: DescMessage, path: Path): (json: unknown) => void {
+function compileMessage(schema: DescMessage, path: FieldPath): (json: unknown) => void {
   const fields = schema.fields.map((field) => compileField(field, path)).sort((a, b) => a.number - b.number);
 
   return (json) => {
@@ -85,7 +85,7 @@ function compileMessage(schema: DescMessage, path: Path): (json: unknown) => voi
 }
 
 /** Dropping a field that the schema lacks would lose data silently. */
-function rejectUnknownField(schema: DescMessage, path: Path, json: Record<string, unknown>): void {
+function rejectUnknownField(schema: DescMessage, path: FieldPath, json: Record<string, unknown>): void {
   const names = new Set(schema.fields.map((field) => field.name));
   const unknown = Object.keys(json).find((key) => !names.has(key));
   if (unknown === undefined) return;
@@ -97,7 +97,7 @@ function rejectUnknownField(schema: DescMessage, path: Path, json: Record<string
   });
 }
 
-function compileField(field: DescField, path: Path): Field {
+function compileField(field: DescField, path: FieldPath): Field {
   const { name, number } = field;
   return {
     name,
@@ -108,7 +108,7 @@ function compileField(field: DescField, path: Path): Field {
   };
 }
 
-function chooseWriter(field: DescField, path: Path): WriteField {
+function chooseWriter(field: DescField, path: FieldPath): WriteField {
   if (field.fieldKind === "scalar" && field.scalar === ScalarType.STRING) return writeString;
   if (field.fieldKind === "scalar" && field.scalar === ScalarType.INT64) return writeInteger;
   if (field.fieldKind === "message" && field.message.typeName === TimestampSchema.typeName) return writeTimestamp;
@@ -117,7 +117,7 @@ function chooseWriter(field: DescField, path: Path): WriteField {
 }
 
 /** At least one message: proto3 cannot tell an empty list from a missing one. */
-function compileList(list: DescField & { fieldKind: "list"; listKind: "message" }, path: Path): WriteField {
+function compileList(list: DescField & { fieldKind: "list"; listKind: "message" }, path: FieldPath): WriteField {
   let index = 0;
   const write = compileMessage(list.message, {
     eventType: path.eventType,
