@@ -1,6 +1,6 @@
 /**
- * Gives a new consumer the history of its subjects, in the background and in batches, while others publish. How far it came
- * is in the database: when this process dies, the next one that subscribes goes on from there.
+ * Copies the history of its subjects to a new consumer, in the background and in batches, while others publish. The progress is
+ * in the database: if this process dies, the next one that subscribes continues.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Db } from "@todoke/kernel/db";
@@ -13,7 +13,7 @@ interface JoinOptions {
   readonly subjects: readonly string[];
   /** The most messages that one transaction copies. */
   readonly batchMax: number;
-  /** Called after every batch: there are new deliveries. */
+  /** Called after every batch. */
   readonly onCopied: () => void;
   readonly onInfo: (message: string) => void;
   readonly onError: (error: unknown) => void;
@@ -27,7 +27,7 @@ const reportIntervalMs = 10_000;
 // While more batches than this are left, the copy pauses after each one for as long as it took: publishers need the disk and
 // the processor too. The last batches follow without a pause, so that the copy catches up with fast publishers.
 const unpausedBatches = 100;
-// A copy that is held up by another process or by a backup is tried again soon at first, and then seldom.
+// Another process or a backup may hold a lock that the copy needs.
 const retryBackoff = { baseMs: 50, capMs: 5_000 };
 
 type Copying = Extract<JoinState, { state: "copying" }>;
@@ -55,8 +55,8 @@ export function createBatchSize(max: number): { readonly size: number; adapt(joi
 }
 
 /**
- * Resolves once the join is on record, and a short history copied: from then on the consumer gets everything, whatever
- * happens to this process. Disposing it stops the copy, which the next subscription takes up again.
+ * Resolves once the join is recorded and a short history is copied: from then on the consumer gets everything, even if this
+ * process dies. Disposing it stops the copy; the next subscription continues it.
  */
 export async function joinSubjects(options: JoinOptions): Promise<AsyncDisposable> {
   const { db, consumer, subjects, batchMax, onCopied, onInfo, onError } = options;
@@ -69,7 +69,7 @@ export async function joinSubjects(options: JoinOptions): Promise<AsyncDisposabl
   async function step(): Promise<JoinState> {
     const join = await copyHistory(db, consumer, { batch: batch.size, lastBatch: batchMax });
     if (join.state !== "joined") return join;
-    // The join that is over may have been for fewer subjects: one that an older build had begun.
+    // The finished join may have had fewer subjects, if an older build began it.
     return (await startJoin(db, consumer, subjects)) ? step() : join;
   }
 
@@ -101,7 +101,7 @@ export async function joinSubjects(options: JoinOptions): Promise<AsyncDisposabl
           continue;
         }
       } catch (cause) {
-        onError(new Error(`copying history for ${consumer} failed; it goes on from where it was`, { cause }));
+        onError(new Error(`copying history for ${consumer} failed; it continues from where it was`, { cause }));
       }
       await pause(backoffMs(++failures, retryBackoff));
     }

@@ -47,7 +47,7 @@ test("consumers that join while others publish get every event, each once", asyn
   expect(rows.filter(({ deliveries, messages }) => deliveries !== messages)).toEqual([]);
 });
 
-test("a new consumer gets what was published before it came, in order, and an old one is not given it again", async () => {
+test("a new consumer gets the history in order, and a known one does not get it again", async () => {
   await using t = await testDatabase({ sets: [] });
   await using bus = await openPostgresBus({ url: t.url, schema: "bus" });
   const seen: string[] = [];
@@ -65,7 +65,7 @@ test("a new consumer gets what was published before it came, in order, and an ol
       },
     ]);
   }
-  const listen = () =>
+  const subscribe = () =>
     bus.subscribe({
       consumer: "late",
       subjects: ["s.events"],
@@ -75,26 +75,26 @@ test("a new consumer gets what was published before it came, in order, and an ol
       },
     });
   {
-    await using _ = await listen();
+    await using _ = await subscribe();
     await expect.poll(() => seen).toEqual(ids);
   }
-  await using _ = await listen();
+  await using _ = await subscribe();
   const left = await t.db.query(`select from bus.bus_deliveries where status <> 'DONE'`);
   expect(left.rowCount).toBe(0);
   expect(seen).toEqual(ids);
 });
 
-test("what comes in small claims while a batch is handled is handed over together", async () => {
+test("deliveries of small claims are handled together once the handler is free", async () => {
   await using t = await testDatabase({ sets: [] });
   await using bus = await openPostgresBus({ url: t.url, schema: "bus" });
-  const firstMayEnd = Promise.withResolvers<void>();
-  const handed: number[] = [];
+  const finishFirst = Promise.withResolvers<void>();
+  const batchSizes: number[] = [];
   await using _ = await bus.subscribe({
     consumer: "slow",
     subjects: ["s.events"],
     handle: async (all) => {
-      handed.push(all.length);
-      if (handed.length === 1) await firstMayEnd.promise;
+      batchSizes.push(all.length);
+      if (batchSizes.length === 1) await finishFirst.promise;
       return all.map(() => ({ kind: "done" }));
     },
   });
@@ -102,15 +102,15 @@ test("what comes in small claims while a batch is handled is handed over togethe
     (await t.db.query(`select from bus.bus_deliveries where status = $1`, [status])).rowCount;
   for (let n = 1; n <= 10; n++) {
     const eventId = randomUUIDv7();
-    const about = { eventType: "T", subject: "s.events", aggregateKey: eventId, occurredAt: "" };
-    await bus.publish([{ eventId, ...about, headers: {}, payload: new Uint8Array() }]);
+    const fields = { eventType: "T", subject: "s.events", aggregateKey: eventId, occurredAt: "" };
+    await bus.publish([{ eventId, ...fields, headers: {}, payload: new Uint8Array() }]);
     await expect.poll(() => inState("IN_FLIGHT")).toBe(n);
   }
-  firstMayEnd.resolve();
+  finishFirst.resolve();
   await expect.poll(() => inState("DONE")).toBe(10);
-  // A claim is on record a moment before its answer is here: the last one may come too late for the others.
+  // The claim is committed a moment before its result arrives, so the last one may miss the others.
   expect([
     [1, 9],
     [1, 8, 1],
-  ]).toContainEqual(handed);
+  ]).toContainEqual(batchSizes);
 });
