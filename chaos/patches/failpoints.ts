@@ -130,8 +130,8 @@ const relayPoints: readonly Failpoint[] = [
   point(
     "relay.publish-sent",
     "events are on their way, the bus has not answered",
-    before("packages/bus-nats/publisher.ts", "const outcomes = await flight.landed;"),
-    before("packages/bus-rabbitmq/publisher.ts", 'await within(timeoutMs, "confirm"'),
+    before("packages/bus-nats/publisher.ts", "const outcomes = await batch.completed;"),
+    before("packages/bus-rabbitmq/publisher.ts", 'await withTimeout(timeoutMs, "confirm"'),
     (name) => statementSent(name, 'query.name === "bus publish"'),
   ),
   point(
@@ -171,8 +171,8 @@ const consumerPoints: readonly Failpoint[] = [
   point(
     "consumer.acked",
     "the answers to a batch are handed to the broker's connection; on the PostgreSQL bus see delivery.settled",
-    before("packages/bus-nats/subscription.ts", "for (const { puller } of this.#sources) puller.ask();"),
-    after("packages/bus-rabbitmq/subscription.ts", "acknowledge(finished);"),
+    before("packages/bus-nats/subscription.ts", "for (const { puller } of this.#sources) puller.pull();"),
+    after("packages/bus-rabbitmq/subscription.ts", "ack(finished);"),
   ),
 ];
 

@@ -8,7 +8,7 @@ import { sharedServer } from "./testing.ts";
 const server = sharedServer();
 const wires = new WeakMap<EventBus, Wire>();
 
-/** Through a wire of its own, which `crash` cuts. */
+/** Connects through a proxy of its own, which `crash` cuts. */
 async function openProcess(place: string, { ackWaitMs }: OpenOptions): Promise<EventBus> {
   const wire = await openWire(server.url);
   const bus = await openNatsBus({ url: wire.url, name: "conformance", place, ackWaitMs, publishTimeoutMs: 30_000 });
@@ -34,7 +34,7 @@ busConformance({
   open: openProcess,
   crash: async (bus) => wires.get(bus)?.cut(),
   ownBroker,
-  // The server's default max_payload. Headers count too, so what is left for the payload is a little less.
+  // The server's default max_payload. It includes headers, so the payload can be a little smaller only.
   payloadBytesMax: 1_048_576,
   promises: { dedupes: true, ordersAfterRetry: false, ordersAcrossProcesses: false, replaysToNewConsumers: true },
 });

@@ -1,13 +1,13 @@
 /**
- * The event bus on NATS JetStream. README.md says what it promises, what it cannot, and how to set up a server for it.
+ * The event bus on NATS JetStream. README.md describes its guarantees, its limits and the set-up of a server.
  *
- * Opening never fails because the server is away: the bus connects when it can, and again whenever it must, for ever.
- * Until then publishing and subscribing reject with BusUnavailable.
+ * The bus opens also while the server is unavailable, and reconnects until it is closed. While there is no connection, publish
+ * and subscribe reject with BusUnavailable.
  */
 import type { ConnectionOptions } from "@nats-io/transport-node";
 import { BusUnavailable, type EventBus } from "@todoke/kernel/bus";
-import { Link, type Log } from "./link.ts";
-import { namesIn } from "./names.ts";
+import { Connection, type Log } from "./connection.ts";
+import { createNames } from "./names.ts";
 import { Publisher } from "./publisher.ts";
 import { type StreamDefaults, Streams, streamDefaults } from "./streams.ts";
 import { Subscription } from "./subscription.ts";
@@ -15,40 +15,40 @@ import { Subscription } from "./subscription.ts";
 export interface NatsBusOptions {
   /** "nats://user:password@host:4222"; several servers of a cluster are separated by commas. */
   readonly url: string;
-  /** Shown in the server's list of connections, so that an operator sees who is there. */
+  /** Shown in the server's list of connections. */
   readonly name: string;
-  /** Keeps this bus apart from others on the same server: "staging". */
+  /** Separates this bus from others on the same server: "staging". */
   readonly place?: string;
-  /** How long the server waits for a sign of life of a process before it gives its messages to others. */
+  /** How long a process may be silent before the server redelivers its messages. */
   readonly ackWaitMs?: number;
-  /** How long publish waits for the server to say "stored". */
+  /** How long publish waits for the ack of the server. */
   readonly publishTimeoutMs?: number;
-  /** The most messages of a consumer that are handled or wait for their retry, over all processes. */
+  /** The most messages of a consumer, over all its processes, that are in flight or wait for a retry. */
   readonly ackPendingMax?: number;
   /** For streams that do not exist yet. */
   readonly streams?: Partial<StreamDefaults>;
-  /** TLS, credentials and whatever else the NATS client takes. */
+  /** Options of the NATS client: TLS, credentials and others. */
   readonly client?: ConnectionOptions;
-  /** Hears what no caller is told: lost connections, repairs, handlers that throw. */
+  /** Receives what no caller can be told: lost connections, repairs, handlers that throw. */
   readonly log?: Log;
 }
 
 export async function openNatsBus(options: NatsBusOptions): Promise<EventBus> {
   const { url, name, ackWaitMs = 30_000, publishTimeoutMs = 5_000, ackPendingMax = 10_000, log = () => {} } = options;
   const { client = {} } = options;
-  const names = namesIn(options.place);
-  const link = await Link.open({ url, name, client, log });
-  const streams = new Streams({ link, names, wanted: { ...streamDefaults, ...options.streams } });
+  const names = createNames(options.place);
+  const connection = await Connection.open({ url, name, client, log });
+  const streams = new Streams({ connection, names, defaults: { ...streamDefaults, ...options.streams } });
   const inboxPrefix = client.inboxPrefix;
-  const publisher = new Publisher({ link, names, streams, inboxPrefix, timeoutMs: publishTimeoutMs });
+  const publisher = new Publisher({ connection, names, streams, inboxPrefix, timeoutMs: publishTimeoutMs });
   const subscriptions = new Set<Subscription>();
   let isClosing = false;
 
   return {
     publish: (events) => publisher.publish(events),
-    async subscribe(wish) {
-      const about = { link, names, streams, log, ackWaitMs, ackPendingMax, inboxPrefix };
-      const subscription = await Subscription.open(wish, about);
+    async subscribe(request) {
+      const context = { connection, names, streams, log, ackWaitMs, ackPendingMax, inboxPrefix };
+      const subscription = await Subscription.open(request, context);
       if (isClosing) {
         await subscription[Symbol.asyncDispose]();
         throw new BusUnavailable("this bus is closed");
@@ -62,14 +62,14 @@ export async function openNatsBus(options: NatsBusOptions): Promise<EventBus> {
       };
     },
     async check() {
-      const version = link.connection().info?.version ?? "of unknown version";
+      const version = connection.nats().info?.version ?? "of unknown version";
       return { engine: `nats-server ${version}`, warnings: await streams.warnings() };
     },
     async [Symbol.asyncDispose]() {
       isClosing = true;
       await Promise.all([...subscriptions].map((subscription) => subscription[Symbol.asyncDispose]()));
       await publisher[Symbol.asyncDispose]();
-      await link[Symbol.asyncDispose]();
+      await connection[Symbol.asyncDispose]();
     },
   };
 }

@@ -1,14 +1,13 @@
 import type { Msg, MsgHdrs } from "@nats-io/nats-core";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { deliveryOf, headersOf } from "./message.ts";
-import { thing } from "./testing.ts";
+import { toDelivery, toHeaders } from "./message.ts";
+import { sampleEvent } from "./testing.ts";
 
-const arrival = { subject: "things.events", deliveries: 1, position: "THINGS/7" };
-const arrived = (headers: MsgHdrs | undefined) => ({ headers, data: new Uint8Array() }) as unknown as Msg;
-const line = (headers: MsgHdrs, name: string) => headers.get(name);
+const received = { subject: "things.events", deliveries: 1, position: "THINGS/7" };
+const toMessage = (headers: MsgHdrs | undefined) => ({ headers, data: new Uint8Array() }) as unknown as Msg;
 
-test("whatever an event's fields and headers say, they say it on the other side", () => {
+test("all fields and headers of an event survive the way through a NATS message", () => {
   const name = fc
     .stringMatching(/^[!-9;-~]{1,20}$/)
     .filter((n) => !/^(Nats-Msg-Id|event_type|aggregate_key|occurred_at)$/.test(n));
@@ -21,7 +20,10 @@ test("whatever an event's fields and headers say, they say it on the other side"
   });
   fc.assert(
     fc.property(envelope, (fields) => {
-      const { eventType, aggregateKey, occurredAt, headers } = deliveryOf(arrived(headersOf(thing(fields))), arrival);
+      const { eventType, aggregateKey, occurredAt, headers } = toDelivery(
+        toMessage(toHeaders(sampleEvent(fields))),
+        received,
+      );
       expect({ eventType, aggregateKey, occurredAt, headers: { ...headers } }).toEqual({
         ...fields,
         headers: { ...fields.headers },
@@ -30,24 +32,24 @@ test("whatever an event's fields and headers say, they say it on the other side"
   );
 });
 
-test("what needs no help travels as it is, for anybody to read", () => {
+test("plain ASCII values are not encoded", () => {
   const traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
-  const headers = headersOf(thing({ aggregateKey: 'user/1 "main" account', headers: { traceparent } }));
-  expect(line(headers, "aggregate_key")).toBe('user/1 "main" account');
-  expect(line(headers, "traceparent")).toBe(traceparent);
-  expect(line(headersOf(thing({ aggregateKey: "100% é" })), "aggregate_key")).toBe("100%25 %C3%A9");
+  const headers = toHeaders(sampleEvent({ aggregateKey: 'user/1 "main" account', headers: { traceparent } }));
+  expect(headers.get("aggregate_key")).toBe('user/1 "main" account');
+  expect(headers.get("traceparent")).toBe(traceparent);
+  expect(toHeaders(sampleEvent({ aggregateKey: "100% é" })).get("aggregate_key")).toBe("100%25 %C3%A9");
 });
 
-test("a header cannot pass for a field of the envelope", () => {
-  const headers = headersOf(thing({ eventType: "Real", headers: { event_type: "Forged" } }));
-  expect(deliveryOf(arrived(headers), arrival)).toMatchObject({ eventType: "Real", headers: {} });
+test("a header cannot replace a field of the envelope", () => {
+  const headers = toHeaders(sampleEvent({ eventType: "Real", headers: { event_type: "Forged" } }));
+  expect(toDelivery(toMessage(headers), received)).toMatchObject({ eventType: "Real", headers: {} });
 });
 
-test("half a surrogate pair and a header name with a colon are refused", () => {
-  expect(() => headersOf(thing({ aggregateKey: "\ud800" }))).toThrow(URIError);
-  expect(() => headersOf(thing({ headers: { "a:b": "c" } }))).toThrow("not a valid character in a header name");
+test("a lone surrogate and a header name with a colon are rejected", () => {
+  expect(() => toHeaders(sampleEvent({ aggregateKey: "\ud800" }))).toThrow(URIError);
+  expect(() => toHeaders(sampleEvent({ headers: { "a:b": "c" } }))).toThrow("not a valid character in a header name");
 });
 
-test("a message that somebody else published is named after its place in the stream", () => {
-  expect(deliveryOf(arrived(undefined), arrival)).toMatchObject({ eventId: "THINGS/7", eventType: "", headers: {} });
+test("a message without an id gets its position in the stream as event id", () => {
+  expect(toDelivery(toMessage(undefined), received)).toMatchObject({ eventId: "THINGS/7", eventType: "", headers: {} });
 });

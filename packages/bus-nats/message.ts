@@ -1,71 +1,71 @@
 /**
- * An envelope as NATS carries it: payload as it is, the rest as headers.
+ * Converts between envelopes and NATS messages: the payload is unchanged, all other fields are headers.
  *
- * The message id is the event's id, so the server tells duplicates. NATS trims header values and ends them at a line
- * break; so what would not survive that travels percent-encoded, and what needs no help is readable by anybody.
+ * The message id is the event id, so that the server detects duplicates. NATS trims header values and ends them at a line
+ * break, so values that would not survive this are percent-encoded. All others stay readable.
  */
 import { headers as emptyHeaders, type Msg, type MsgHdrs } from "@nats-io/nats-core";
 import type { Delivery, Envelope } from "@todoke/kernel/bus";
 
 const idHeader = "Nats-Msg-Id";
-/** Names that the envelope itself uses: a header of that name is replaced by the envelope's field. */
-const ownHeaders: ReadonlySet<string> = new Set([idHeader, "event_type", "aggregate_key", "occurred_at"]);
+/** Headers for fields of the envelope. A header of the event with such a name is dropped. */
+const envelopeHeaders: ReadonlySet<string> = new Set([idHeader, "event_type", "aggregate_key", "occurred_at"]);
 
-/** Throws on what no header can carry: a name with a colon, half a surrogate pair. */
-export function headersOf(event: Envelope): MsgHdrs {
+/** Throws for headers that cannot be sent: a name with a colon, a lone surrogate. */
+export function toHeaders(event: Envelope): MsgHdrs {
   const headers = emptyHeaders();
-  // First, for servers that take the first thing that looks like it.
-  headers.append(idHeader, escaped(event.eventId));
-  headers.append("event_type", escaped(event.eventType));
-  headers.append("aggregate_key", escaped(event.aggregateKey));
-  headers.append("occurred_at", escaped(event.occurredAt));
+  // First, because some servers use the first header that resembles it.
+  headers.append(idHeader, encodeValue(event.eventId));
+  headers.append("event_type", encodeValue(event.eventType));
+  headers.append("aggregate_key", encodeValue(event.aggregateKey));
+  headers.append("occurred_at", encodeValue(event.occurredAt));
   for (const [name, value] of Object.entries(event.headers)) {
-    if (!ownHeaders.has(name)) headers.append(name, escaped(value));
+    if (!envelopeHeaders.has(name)) headers.append(name, encodeValue(value));
   }
   return headers;
 }
 
-export interface Arrival {
+export interface ReceivedMessage {
   readonly subject: string;
-  /** How often the server has sent it, this time included. */
+  /** How often the server has delivered it, including this time. */
   readonly deliveries: number;
-  /** Where it lies in the stream: the name of a message that was published without an id. */
+  /** The position in the stream, used as the event id of a message that has none. */
   readonly position: string;
 }
 
-export function deliveryOf(message: Msg, { subject, deliveries, position }: Arrival): Delivery {
+export function toDelivery(message: Msg, { subject, deliveries, position }: ReceivedMessage): Delivery {
   const headers = new Map<string, string>();
-  for (const [name, [value = ""]] of message.headers ?? []) headers.set(name, unescaped(value));
-  const own = (name: string) => {
+  for (const [name, [value = ""]] of message.headers ?? []) headers.set(name, decodeValue(value));
+  const take = (name: string) => {
     const value = headers.get(name) ?? "";
     headers.delete(name);
     return value;
   };
   return {
-    eventId: own(idHeader) || position,
-    eventType: own("event_type"),
+    eventId: take(idHeader) || position,
+    eventType: take("event_type"),
     subject,
-    aggregateKey: own("aggregate_key"),
-    occurredAt: own("occurred_at"),
+    aggregateKey: take("aggregate_key"),
+    occurredAt: take("occurred_at"),
     headers: Object.fromEntries(headers),
     payload: message.data,
     redelivered: deliveries > 1,
   };
 }
 
-/** Anything but visible ASCII and spaces between them; "%" always, so that reading back is never in doubt. */
-const needsEscape = /^ | $|[^ -$&-~]/;
-const escapes = /^ | $|[^ -$&-~]/gu;
+/** Everything but visible ASCII and inner spaces; always "%", so that decoding is unambiguous. */
+const needsEncoding = /^ | $|[^ -$&-~]/;
+const encodedCharacters = /^ | $|[^ -$&-~]/gu;
 
-const escaped = (value: string): string =>
-  needsEscape.test(value) ? value.replace(escapes, (character) => encodeURIComponent(character)) : value;
+const encodeValue = (value: string): string =>
+  needsEncoding.test(value) ? value.replace(encodedCharacters, (character) => encodeURIComponent(character)) : value;
 
-function unescaped(value: string): string {
+function decodeValue(value: string): string {
   if (!value.includes("%")) return value;
   try {
     return decodeURIComponent(value);
   } catch {
-    // Not ours: somebody else published it, and meant what it says.
+    // Not percent-encoded: another program published it.
     return value;
   }
 }

@@ -1,21 +1,21 @@
 import { expect, test } from "vitest";
-import { namesIn } from "./names.ts";
+import { createNames } from "./names.ts";
 
-test("an event lives in the stream of the service that its subject begins with", () => {
-  const names = namesIn(undefined);
-  expect(names.addressOf("entitlement.events")).toEqual({ stream: "ENTITLEMENT", subject: "entitlement.events" });
-  expect(names.subjectsOf("ENTITLEMENT")).toBe("entitlement.>");
+test("an event is in the stream of the service that its subject begins with", () => {
+  const names = createNames(undefined);
+  expect(names.resolve("entitlement.events")).toEqual({ stream: "ENTITLEMENT", subject: "entitlement.events" });
+  expect(names.streamSubjects("ENTITLEMENT")).toBe("entitlement.>");
 });
 
-test("a place has streams and subjects of its own", () => {
-  const names = namesIn("staging");
-  const address = names.addressOf("points.events");
+test("a namespace has its own streams and subjects", () => {
+  const names = createNames("staging");
+  const address = names.resolve("points.events");
   expect(address).toEqual({ stream: "STAGING=POINTS", subject: "staging.points.events" });
-  expect(names.subjectsOf("STAGING=POINTS")).toBe("staging.points.>");
-  expect(names.subjectOf("staging.points.events")).toBe("points.events");
+  expect(names.streamSubjects("STAGING=POINTS")).toBe("staging.points.>");
+  expect(names.toEventSubject("staging.points.events")).toBe("points.events");
   expect(names.isOurs("STAGING=POINTS")).toBe(true);
   expect(names.isOurs("POINTS")).toBe(false);
-  expect(namesIn(undefined).isOurs("STAGING=POINTS")).toBe(false);
+  expect(createNames(undefined).isOurs("STAGING=POINTS")).toBe(false);
 });
 
 test.each([
@@ -30,13 +30,13 @@ test.each([
   "a.b c",
   "é.b",
   "a..b",
-])("the subject %j has no address", (subject) => {
-  expect(namesIn(undefined).addressOf(subject)).toBeUndefined();
-  expect(() => namesIn(undefined).durablesOf("consumer", [subject])).toThrow("must be a service in lower case");
+])("the subject %j is invalid", (subject) => {
+  expect(createNames(undefined).resolve(subject)).toBeUndefined();
+  expect(() => createNames(undefined).durables("consumer", [subject])).toThrow("must be a service in lower case");
 });
 
-test("a consumer has one durable for each stream, named after what it asked for", () => {
-  const durables = namesIn(undefined).durablesOf("notification", [
+test("a consumer has one durable per stream, named after its subjects", () => {
+  const durables = createNames(undefined).durables("notification", [
     "points.events",
     "orders.events",
     "points.a.reservations",
@@ -47,9 +47,9 @@ test("a consumer has one durable for each stream, named after what it asked for"
   ]);
 });
 
-test("what is joined is never ambiguous", () => {
-  expect(() => namesIn("a=b")).toThrow("must be");
-  expect(() => namesIn("A")).toThrow("must be");
-  expect(() => namesIn(undefined).durablesOf("a=b", ["a.b"])).toThrow("must be");
-  expect(() => namesIn(undefined).durablesOf("a.b", ["a.b"])).toThrow("must be");
+test("names that contain a separator are rejected", () => {
+  expect(() => createNames("a=b")).toThrow("must be");
+  expect(() => createNames("A")).toThrow("must be");
+  expect(() => createNames(undefined).durables("a=b", ["a.b"])).toThrow("must be");
+  expect(() => createNames(undefined).durables("a.b", ["a.b"])).toThrow("must be");
 });

@@ -1,32 +1,32 @@
 /**
- * Asks one durable consumer for messages, and keeps asking.
+ * Pulls messages from one durable consumer.
  *
- * One request at a time is open at the server: "up to n, as they come, for some seconds". The server sends what there is
- * at once and what comes later when it comes; when the request is used up or over, the next one follows if there is
- * room. A request that ends in an error, or in silence, means that the consumer or its stream may be gone: then it is
- * made again. (A server says nothing at all about a request to a consumer that it does not know.)
+ * One request at a time is open at the server: "up to n messages during the next seconds". The server sends messages as they
+ * come; when the request is used up or expired, the next one follows if there is room. If a request ends with an error or
+ * without a response, the consumer or its stream may be gone and is created again. (A server does not respond to a
+ * request for a consumer that it does not know.)
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { AckPolicy, type ConsumerConfig, DeliverPolicy, JetStreamApiError } from "@nats-io/jetstream";
 import { createInbox, type Msg, type NatsConnection, nanos, type Subscription } from "@nats-io/nats-core";
-import { answerMs, type Link, type Log, messageOf } from "./link.ts";
+import { type Connection, type Log, messageOf, requestTimeoutMs } from "./connection.ts";
 import type { DurableName } from "./names.ts";
 import type { Streams } from "./streams.ts";
-import { within } from "./within.ts";
+import { withTimeout } from "./with-timeout.ts";
 
 export interface PullerOptions {
-  readonly link: Link;
+  readonly connection: Connection;
   readonly streams: Streams;
   readonly log: Log;
   readonly name: DurableName;
   readonly ackWaitMs: number;
   readonly ackPendingMax: number;
   readonly inboxPrefix: string | undefined;
-  /** The most messages held at once. */
-  readonly holdMax: number;
-  /** What is held now. */
-  readonly held: () => Load;
-  readonly take: (message: Msg) => void;
+  /** The most messages without an ack. */
+  readonly inFlightMax: number;
+  /** The messages that have no ack yet. */
+  readonly inFlight: () => Load;
+  readonly onMessage: (message: Msg) => void;
 }
 
 interface Load {
@@ -34,163 +34,163 @@ interface Load {
   readonly bytes: number;
 }
 
-/** A request stays open for so long, and then the server says that it is over. */
+/** The server ends a request after this time and says so. */
 const requestMs = 3_000;
-/** Later than this it is not going to say so. */
+/** The server has this much longer to say so. */
 const graceMs = 1_500;
-const repairMs = { first: 100, cap: 5_000 };
-/** What the server adds to a payload when it counts bytes: headers, subject, where to answer. */
+const repairDelayMs = { first: 100, cap: 5_000 };
+/** An upper bound of the bytes that the server counts besides the payload: headers, subject, reply subject. */
 const frameBytesMax = 65_536;
-/** The most payload bytes held at once, unless two messages can be larger than that. */
-const holdBytesMax = 32 * 1024 * 1024;
-/** A request's ordinary ends besides being used up: its time is over, or the next message does not fit. */
-const isOver = (code: number, description: string) =>
+/** The most payload bytes without an ack, unless two messages can be larger. */
+const inFlightBytesMax = 32 * 1024 * 1024;
+/** The normal ends of a request that is not used up: it has expired, or the next message does not fit. */
+const isExpired = (code: number, description: string) =>
   code === 408 || (code === 409 && description.startsWith("Message Size"));
 
 export class Puller {
   readonly #options: PullerOptions;
   readonly #inbox: string;
-  readonly #up: Disposable;
-  readonly #down: Disposable;
+  readonly #upListener: Disposable;
+  readonly #downListener: Disposable;
   readonly #stopping = new AbortController();
   #inboxSubscription: Subscription | undefined;
-  #listeningOn: NatsConnection | undefined;
-  /** The open request, and what it may still bring. */
+  #subscribedOn: NatsConnection | undefined;
+  /** The open request, and the number of messages that it may still bring. */
   #request = 0;
-  #owed = 0;
-  #overdue: NodeJS.Timeout | undefined;
+  #expected = 0;
+  #overdueTimer: NodeJS.Timeout | undefined;
   #isRepairing = false;
 
   constructor(options: PullerOptions) {
     this.#options = options;
     this.#inbox = `${createInbox(options.inboxPrefix)}.`;
-    this.#up = options.link.onUp(() => this.ask());
-    // What was asked for on a connection that broke will not come on the next one.
-    this.#down = options.link.onDown(() => this.#endRequest());
+    this.#upListener = options.connection.onUp(() => this.pull());
+    // A request does not survive its connection.
+    this.#downListener = options.connection.onDown(() => this.#endRequest());
   }
 
-  /** Makes sure of the consumer, then asks. Rejects when the server cannot be asked or refuses. */
+  /** Creates the consumer if needed and pulls. Rejects if the server is unavailable or refuses. */
   async start(): Promise<void> {
     await this.#ensureConsumer();
-    this.ask();
+    this.pull();
   }
 
-  /** Asks for as much as there is room for, unless a request is open already. Call it whenever room was made. */
-  ask(): void {
-    if (this.#stopping.signal.aborted || this.#isRepairing || this.#owed > 0) return;
-    const connection = this.#listen();
-    if (!connection) return;
-    const held = this.#options.held();
-    const messages = this.#options.holdMax - held.messages;
-    // Room for less than the largest message is no room: the next one may be just that.
-    const largest = (connection.info?.max_payload ?? 0) + frameBytesMax;
-    const bytes = Math.max(holdBytesMax, 2 * largest) - held.bytes;
+  /** Requests as many messages as there is room for, unless a request is open. Call it when messages have been acked. */
+  pull(): void {
+    if (this.#stopping.signal.aborted || this.#isRepairing || this.#expected > 0) return;
+    const nats = this.#subscribe();
+    if (!nats) return;
+    const inFlight = this.#options.inFlight();
+    const messages = this.#options.inFlightMax - inFlight.messages;
+    // There must be room for the largest message: it may be the next one.
+    const largest = (nats.info?.max_payload ?? 0) + frameBytesMax;
+    const bytes = Math.max(inFlightBytesMax, 2 * largest) - inFlight.bytes;
     if (messages <= 0 || bytes < largest) return;
 
     const { stream, durable } = this.#options.name;
-    this.#owed = messages;
+    this.#expected = messages;
     this.#request += 1;
-    this.#overdue = setTimeout(() => this.#repair("nothing"), requestMs + graceMs);
+    this.#overdueTimer = setTimeout(() => this.#repair("nothing"), requestMs + graceMs);
     const request = JSON.stringify({ batch: messages, max_bytes: bytes, expires: nanos(requestMs) });
     const reply = this.#inbox + this.#request;
-    connection.publish(`$JS.API.CONSUMER.MSG.NEXT.${stream}.${durable}`, request, { reply });
+    nats.publish(`$JS.API.CONSUMER.MSG.NEXT.${stream}.${durable}`, request, { reply });
   }
 
-  /** Resolves when the server has stopped sending, and all that it had sent has come. */
+  /** Resolves when the server has stopped sending and everything that it sent has arrived. */
   async stop(): Promise<void> {
     this.#stopping.abort();
-    this.#up[Symbol.dispose]();
-    this.#down[Symbol.dispose]();
+    this.#upListener[Symbol.dispose]();
+    this.#downListener[Symbol.dispose]();
     this.#endRequest();
-    await within(answerMs, this.#inboxSubscription?.drain()).catch(() => {});
+    await withTimeout(requestTimeoutMs, this.#inboxSubscription?.drain()).catch(() => {});
   }
 
-  /** The connection that our inbox is heard on. */
-  #listen(): NatsConnection | undefined {
+  /** Subscribes to our inbox. Returns undefined while the connection is down; `pull` runs again when it is up. */
+  #subscribe(): NatsConnection | undefined {
     try {
-      const connection = this.#options.link.connection();
-      if (this.#listeningOn === connection) return connection;
-      this.#inboxSubscription = connection.subscribe(`${this.#inbox}*`, {
-        callback: (_, message) => this.#hear(message),
+      const nats = this.#options.connection.nats();
+      if (this.#subscribedOn === nats) return nats;
+      this.#inboxSubscription = nats.subscribe(`${this.#inbox}*`, {
+        callback: (_, message) => this.#receive(message),
       });
-      this.#listeningOn = connection;
-      return connection;
+      this.#subscribedOn = nats;
+      return nats;
     } catch {
-      // Down: we are called again when it is up.
       return undefined;
     }
   }
 
-  #hear(message: Msg): void {
-    // A message of the stream comes under its own subject; what comes under our inbox is the server's word on a request.
-    if (message.subject.startsWith(this.#inbox)) this.#hearStatus(message);
-    else this.#hearMessage(message);
+  #receive(message: Msg): void {
+    // Messages of the stream have their own subject. The subject of our inbox is a status of the request.
+    if (message.subject.startsWith(this.#inbox)) this.#onStatus(message);
+    else this.#onMessage(message);
   }
 
-  #hearMessage(message: Msg): void {
-    this.#owed = Math.max(0, this.#owed - 1);
-    this.#options.take(message);
-    if (this.#owed === 0) this.#askAgain();
+  #onMessage(message: Msg): void {
+    this.#expected = Math.max(0, this.#expected - 1);
+    this.#options.onMessage(message);
+    if (this.#expected === 0) this.#pullAgain();
   }
 
-  #hearStatus(message: Msg): void {
+  #onStatus(message: Msg): void {
     if (message.subject !== this.#inbox + this.#request) return;
     const { code = 0, description = "" } = message.headers ?? {};
-    if (isOver(code, description)) this.#askAgain();
+    if (isExpired(code, description)) this.#pullAgain();
     else void this.#repair(`${code} ${description}`);
   }
 
-  #askAgain(): void {
+  #pullAgain(): void {
     this.#endRequest();
-    this.ask();
+    this.pull();
   }
 
   #endRequest(): void {
-    clearTimeout(this.#overdue);
-    this.#owed = 0;
+    clearTimeout(this.#overdueTimer);
+    this.#expected = 0;
   }
 
-  async #repair(why: string): Promise<void> {
+  async #repair(response: string): Promise<void> {
     this.#endRequest();
     if (this.#isRepairing || this.#stopping.signal.aborted) return;
-    const { link, log, name, streams } = this.#options;
+    const { connection, log, name, streams } = this.#options;
     this.#isRepairing = true;
-    log(`the consumer ${name.durable} of ${name.stream} answered "${why}"; making sure of it`);
-    let failure: string | undefined = why;
-    // While the connection is down there is nothing to mend: when it is up we ask again, and shall see.
-    for (let delayMs = repairMs.first; failure && link.isUp; delayMs = Math.min(2 * delayMs, repairMs.cap)) {
+    log(`the consumer ${name.durable} of ${name.stream} answered "${response}"; checking that it exists`);
+    let failure: string | undefined = response;
+    // While the connection is down there is nothing to repair: `pull` runs again when it is up.
+    let delayMs = repairDelayMs.first;
+    for (; failure && connection.isUp; delayMs = Math.min(2 * delayMs, repairDelayMs.cap)) {
       await sleep(delayMs, undefined, { signal: this.#stopping.signal }).catch(() => {});
       if (this.#stopping.signal.aborted) return;
       streams.forget(name.stream);
       failure = await this.#ensureConsumer().then(() => undefined, messageOf);
-      if (failure) log(`the consumer ${name.durable} of ${name.stream} cannot be made: ${failure}`);
+      if (failure) log(`the consumer ${name.durable} of ${name.stream} cannot be created: ${failure}`);
     }
     this.#isRepairing = false;
-    this.ask();
+    this.pull();
   }
 
   async #ensureConsumer(): Promise<void> {
-    const { link, streams, name, ackWaitMs, ackPendingMax } = this.#options;
+    const { connection, streams, name, ackWaitMs, ackPendingMax } = this.#options;
     const config: Partial<ConsumerConfig> = {
       durable_name: name.durable,
       filter_subject: name.filter,
       deliver_policy: DeliverPolicy.All,
       ack_policy: AckPolicy.Explicit,
       ack_wait: nanos(ackWaitMs),
-      // Attempts are counted, and ended, by the inbox: here a message that reached a limit would vanish without a word.
+      // The inbox limits attempts. A message that reaches a limit of the server would disappear silently.
       max_deliver: -1,
       max_ack_pending: ackPendingMax,
     };
     await streams.ensure(name.stream);
     try {
-      await link.ask((manager) => manager.consumers.add(name.stream, config));
+      await connection.request((manager) => manager.consumers.add(name.stream, config));
     } catch (error) {
-      if (!isOtherwiseConfigured(error)) throw error;
-      await link.ask((manager) => manager.consumers.update(name.stream, name.durable, config));
+      if (!hasOtherConfig(error)) throw error;
+      await connection.request((manager) => manager.consumers.update(name.stream, name.durable, config));
     }
   }
 }
 
-/** It is there with another ack wait or limit; servers before 2.10 just change it. */
+/** The consumer exists with another ack wait or limit. Servers before 2.10 change it without this error. */
 const consumerExists = 10148;
-const isOtherwiseConfigured = (error: unknown) => error instanceof JetStreamApiError && error.code === consumerExists;
+const hasOtherConfig = (error: unknown) => error instanceof JetStreamApiError && error.code === consumerExists;

@@ -3,20 +3,20 @@ import { nanos } from "@nats-io/nats-core";
 import { until } from "@todoke/kernel/testing";
 import { done } from "@todoke/kernel/worker";
 import { expect, test } from "vitest";
-import { listen, setStage, sharedServer, thing } from "./testing.ts";
+import { createHarness, recordDeliveries, sampleEvent, sharedServer } from "./testing.ts";
 
 const server = sharedServer();
 
-/** Told by the server, a repair is a matter of moments; left in the dark ("nothing"), it takes as long as a request. */
-const toldByServer = /answered "409 Consumer Deleted"; making sure of it$/;
+/** With this status a repair is fast. Without a response ("nothing") it takes as long as a request. */
+const consumerDeleted = /answered "409 Consumer Deleted"; checking that it exists$/;
 
-test("a stream is made so that it keeps what it was given", async () => {
-  await using stage = await setStage(server);
-  const bus = await stage.open();
-  await bus.publish([thing()]);
-  const { config } = await stage.manager.streams.info(stage.stream);
+test("a new stream keeps all events", async () => {
+  await using harness = await createHarness(server);
+  const bus = await harness.open();
+  await bus.publish([sampleEvent()]);
+  const { config } = await harness.manager.streams.info(harness.stream);
   expect(config).toMatchObject({
-    subjects: [`${stage.place}.things.>`],
+    subjects: [`${harness.namespace}.things.>`],
     storage: StorageType.File,
     retention: RetentionPolicy.Limits,
     discard: DiscardPolicy.New,
@@ -28,20 +28,20 @@ test("a stream is made so that it keeps what it was given", async () => {
   expect(await bus.check()).toMatchObject({ engine: expect.stringMatching(/^nats-server \d/), warnings: [] });
 });
 
-test("many processes may be the first to use a stream, also when they would make it differently", async () => {
-  await using stage = await setStage(server);
+test("processes with different settings can create a stream at the same time", async () => {
+  await using harness = await createHarness(server);
   const days = (n: number) => ({ streams: { maxAgeMs: n * 86_400_000 } });
-  const processes = await Promise.all(Array.from({ length: 8 }, (_, n) => stage.open(days(7 + (n % 4)))));
-  const outcomes = await Promise.all(processes.map((bus) => bus.publish([thing()])));
-  await Promise.all(processes.map((bus) => listen(bus)));
+  const processes = await Promise.all(Array.from({ length: 8 }, (_, n) => harness.open(days(7 + (n % 4)))));
+  const outcomes = await Promise.all(processes.map((bus) => bus.publish([sampleEvent()])));
+  await Promise.all(processes.map((bus) => recordDeliveries(bus)));
   expect(outcomes.flat()).toEqual(Array(8).fill(done));
 });
 
-test("a stream that was set up otherwise is left as it is, and check says what each difference costs", async () => {
-  await using stage = await setStage(server);
+test("an existing stream is not changed, and check warns about each difference", async () => {
+  await using harness = await createHarness(server);
   const weak = {
-    name: stage.stream,
-    subjects: [`${stage.place}.things.>`],
+    name: harness.stream,
+    subjects: [`${harness.namespace}.things.>`],
     storage: StorageType.Memory,
     retention: RetentionPolicy.Interest,
     discard: DiscardPolicy.Old,
@@ -49,11 +49,11 @@ test("a stream that was set up otherwise is left as it is, and check says what e
     duplicate_window: nanos(120_000),
     max_msgs_per_subject: 5,
   };
-  await stage.manager.streams.add({ ...weak });
-  const bus = await stage.open({ streams: { replicas: 3 } });
-  await listen(bus);
-  expect(await bus.publish([thing()])).toEqual([done]);
-  const { config } = await stage.manager.streams.info(stage.stream);
+  await harness.manager.streams.add({ ...weak });
+  const bus = await harness.open({ streams: { replicas: 3 } });
+  await recordDeliveries(bus);
+  expect(await bus.publish([sampleEvent()])).toEqual([done]);
+  const { config } = await harness.manager.streams.info(harness.stream);
   expect(config).toMatchObject(weak);
   const { warnings } = await bus.check();
   for (const cost of [
@@ -65,17 +65,17 @@ test("a stream that was set up otherwise is left as it is, and check says what e
     "per subject",
     "fewer copies",
     "delete",
-    "emptied",
+    "purged",
   ]) {
-    expect(warnings).toContainEqual(expect.stringMatching(new RegExp(`^The stream ${stage.stream} .*${cost}.*\\.$`)));
+    expect(warnings).toContainEqual(expect.stringMatching(new RegExp(`^The stream ${harness.stream} .*${cost}.*\\.$`)));
   }
   expect(warnings).toHaveLength(9);
 });
 
-test("a full stream refuses, and keeps what nobody has read", async () => {
-  await using stage = await setStage(server);
-  const bus = await stage.open({ streams: { maxBytes: 4_000 } });
-  const large = () => thing({ payload: new Uint8Array(1_500) });
+test("a full stream refuses events and keeps unread ones", async () => {
+  await using harness = await createHarness(server);
+  const bus = await harness.open({ streams: { maxBytes: 4_000 } });
+  const large = () => sampleEvent({ payload: new Uint8Array(1_500) });
   const outcomes = [
     ...(await bus.publish([large()])),
     ...(await bus.publish([large()])),
@@ -86,34 +86,34 @@ test("a full stream refuses, and keeps what nobody has read", async () => {
     done,
     { kind: "release", why: expect.stringContaining("maximum bytes exceeded") },
   ]);
-  const heard = await listen(bus);
-  await until("the two are heard", () => heard.length === 2);
+  const received = await recordDeliveries(bus);
+  await until("both are received", () => received.length === 2);
 });
 
-test("a stream deleted under a running service is made again, and publisher and consumer go on", async () => {
-  await using stage = await setStage(server);
-  const said: string[] = [];
-  const bus = await stage.open({ log: (message) => said.push(message) });
-  const heard = await listen(bus);
-  await bus.publish([thing()]);
-  await until("it runs", () => heard.length === 1);
-  await stage.manager.streams.delete(stage.stream);
-  const event = thing();
+test("after its stream is deleted, a running service creates it again and continues", async () => {
+  await using harness = await createHarness(server);
+  const logged: string[] = [];
+  const bus = await harness.open({ log: (message) => logged.push(message) });
+  const received = await recordDeliveries(bus);
+  await bus.publish([sampleEvent()]);
+  await until("it runs", () => received.length === 1);
+  await harness.manager.streams.delete(harness.stream);
+  const event = sampleEvent();
   await until("it is stored", async () => (await bus.publish([event]))[0]?.kind === "done");
-  await until("it is heard", () => heard.some(({ eventId }) => eventId === event.eventId));
-  expect(said).toContainEqual(expect.stringMatching(toldByServer));
+  await until("it is received", () => received.some(({ eventId }) => eventId === event.eventId));
+  expect(logged).toContainEqual(expect.stringMatching(consumerDeleted));
 });
 
-test("a consumer deleted under a running service is made again, and misses nothing", async () => {
-  await using stage = await setStage(server);
-  const said: string[] = [];
-  const bus = await stage.open({ log: (message) => said.push(message) });
-  const heard = await listen(bus);
-  const info = () => stage.manager.consumers.info(stage.stream, "listener=events");
+test("a deleted consumer is created again and misses nothing", async () => {
+  await using harness = await createHarness(server);
+  const logged: string[] = [];
+  const bus = await harness.open({ log: (message) => logged.push(message) });
+  const received = await recordDeliveries(bus);
+  const info = () => harness.manager.consumers.info(harness.stream, "listener=events");
   await until("it waits for events", async () => (await info()).num_waiting === 1);
-  await stage.manager.consumers.delete(stage.stream, "listener=events");
-  const event = thing();
+  await harness.manager.consumers.delete(harness.stream, "listener=events");
+  const event = sampleEvent();
   await bus.publish([event]);
-  await until("it is heard", () => heard.some(({ eventId }) => eventId === event.eventId));
-  expect(said).toContainEqual(expect.stringMatching(toldByServer));
+  await until("it is received", () => received.some(({ eventId }) => eventId === event.eventId));
+  expect(logged).toContainEqual(expect.stringMatching(consumerDeleted));
 });

@@ -1,4 +1,4 @@
-/** What the tests of this package share: a server, places of their own on it, events, and the server's own view. */
+/** Test harness of this package: a server, a namespace per test, sample events and the server's API. */
 import { randomBytes, randomUUID } from "node:crypto";
 import { type JetStreamManager, jetstreamManager } from "@nats-io/jetstream";
 import { connect } from "@nats-io/transport-node";
@@ -8,41 +8,41 @@ import { done } from "@todoke/kernel/worker";
 import { afterAll, beforeAll } from "vitest";
 import { type NatsBusOptions, openNatsBus } from "./index.ts";
 
-/** The server of a test file: the one that the environment names, or a private one. Its URL is known once tests run. */
+/** The server of a test file: TEST_NATS_URL or a private one. The URL is known once tests run. */
 export function sharedServer(): { readonly url: string } {
-  const named = process.env.TEST_NATS_URL;
+  const configuredUrl = process.env.TEST_NATS_URL;
   let engine: Engine | undefined;
   beforeAll(async () => {
-    if (!named) engine = await startEngine("nats");
+    if (!configuredUrl) engine = await startEngine("nats");
   });
   afterAll(() => engine?.[Symbol.asyncDispose]());
   return {
     get url() {
-      return named || (engine?.url ?? "");
+      return configuredUrl || (engine?.url ?? "");
     },
   };
 }
 
-export interface Stage extends AsyncDisposable {
-  readonly place: string;
-  /** The name of the stream of `things.events`, where `thing` publishes. */
+export interface Harness extends AsyncDisposable {
+  readonly namespace: string;
+  /** The stream of `things.events`, the subject of sample events. */
   readonly stream: string;
-  /** What an operator has: the server's API, past the bus. */
+  /** The server's API, for the view of an operator. */
   readonly manager: JetStreamManager;
-  /** Another process on this place. */
+  /** Opens the bus of another process. */
   open(options?: Partial<NatsBusOptions>): Promise<EventBus>;
 }
 
-export async function setStage({ url }: { readonly url: string }): Promise<Stage> {
-  const place = `t${randomBytes(6).toString("hex")}`;
+export async function createHarness({ url }: { readonly url: string }): Promise<Harness> {
+  const namespace = `t${randomBytes(6).toString("hex")}`;
   const connection = await connect({ servers: new URL(url).host });
   const opened: EventBus[] = [];
   return {
-    place,
-    stream: `${place.toUpperCase()}=THINGS`,
+    namespace,
+    stream: `${namespace.toUpperCase()}=THINGS`,
     manager: await jetstreamManager(connection),
     async open(options = {}) {
-      const bus = await openNatsBus({ url, name: "test", place, ...options });
+      const bus = await openNatsBus({ url, name: "test", place: namespace, ...options });
       opened.push(bus);
       return bus;
     },
@@ -53,7 +53,7 @@ export async function setStage({ url }: { readonly url: string }): Promise<Stage
   };
 }
 
-export function thing(about: Partial<Envelope> = {}): Envelope {
+export function sampleEvent(fields: Partial<Envelope> = {}): Envelope {
   return {
     eventId: randomUUID(),
     eventType: "ThingHappened",
@@ -62,21 +62,21 @@ export function thing(about: Partial<Envelope> = {}): Envelope {
     occurredAt: "2026-01-02T03:04:05.678Z",
     headers: {},
     payload: Buffer.from("something"),
-    ...about,
+    ...fields,
   };
 }
 
-/** Subscribes and notes what comes. */
-export async function listen(bus: EventBus, about: Partial<Subscription> = {}): Promise<Delivery[]> {
-  const heard: Delivery[] = [];
+/** Subscribes and records the deliveries. */
+export async function recordDeliveries(bus: EventBus, options: Partial<Subscription> = {}): Promise<Delivery[]> {
+  const received: Delivery[] = [];
   await bus.subscribe({
     consumer: "listener",
     subjects: ["things.events"],
     handle: async (deliveries) => {
-      heard.push(...deliveries);
+      received.push(...deliveries);
       return deliveries.map(() => done);
     },
-    ...about,
+    ...options,
   });
-  return heard;
+  return received;
 }

@@ -1,4 +1,4 @@
-/** Publishes into, and consumes from, the tables of the bus. */
+/** Publishes to and consumes from the tables of the bus. */
 import {
   BusUnavailable,
   type Delivery,
@@ -38,17 +38,17 @@ export interface PostgresBusOptions {
   readonly schema?: string;
   /** For pg_stat_activity and locked_by. */
   readonly name?: string;
-  /** How long a consumer's process may be silent before its messages go to another. */
+  /** How long a process may be silent before its deliveries go to another one. */
   readonly ackWaitMs?: number;
   readonly pollMs?: number;
   readonly payloadMaxBytes?: number;
-  /** How long messages stay after everybody had them: for dedupe, and for consumers to come. */
+  /** How long messages are kept after all their deliveries are done: for deduplication and for new consumers. */
   readonly keepMs?: number;
   readonly poolMax?: number;
-  /** The most messages of the past that a new consumer is given in one transaction. */
+  /** The most messages of the history of a new consumer that one transaction copies. */
   readonly historyBatchMax?: number;
   readonly onError?: (error: unknown) => void;
-  /** Hears how far a new consumer is that is being given a long history. */
+  /** Receives the progress of a consumer that joins with a long history. */
   readonly onInfo?: (message: string) => void;
 }
 
@@ -68,7 +68,7 @@ export async function openPostgresBus(options: PostgresBusOptions): Promise<Even
     throw isUnavailable(error) ? unavailable(error) : error;
   });
   const wakeups = openWakeups({ url, ...(onError && { onError }) });
-  const cleaning = keepClean(db, busRetention(options.keepMs ?? 7 * dayMs), { ...(onError && { onError }) });
+  const retention = keepClean(db, busRetention(options.keepMs ?? 7 * dayMs), { ...(onError && { onError }) });
   const subscriptions = new Set<AsyncDisposable>();
 
   async function publish(events: readonly Envelope[]): Promise<readonly Outcome[]> {
@@ -82,12 +82,12 @@ export async function openPostgresBus(options: PostgresBusOptions): Promise<Even
       if (error instanceof CommitUnknown) return events.map(() => retry(0, describeError(error)));
       if (isUnavailable(error)) throw unavailable(error);
       if (events.length === 1) return [retry(0, describeError(error))];
-      return (await Promise.all(events.map((event) => publish([event])))).flat(); // One bad event fails alone.
+      return (await Promise.all(events.map((event) => publish([event])))).flat(); // A bad event fails alone.
     }
     wakeups.signal(schema);
     return events.map((event) =>
       tooLarge(event)
-        ? dead(`the payload has ${event.payload.byteLength} bytes; the bus takes ${payloadMaxBytes}`)
+        ? dead(`the payload has ${event.payload.byteLength} bytes; the limit is ${payloadMaxBytes}`)
         : done,
     );
   }
@@ -105,7 +105,7 @@ export async function openPostgresBus(options: PostgresBusOptions): Promise<Even
       throw isUnavailable(error) ? unavailable(error) : error;
     });
     const stopping = new AbortController();
-    const handOver = joined(handle, { width: concurrency, batchMax }, stopping.signal);
+    const runHandler = mergeBatches(handle, { concurrency, batchMax }, stopping.signal);
     const consuming = worker<StoredDelivery>({
       name: `${name} ${consumer}`,
       db,
@@ -115,21 +115,21 @@ export async function openPostgresBus(options: PostgresBusOptions): Promise<Even
       topic: schema,
       settings: {
         batchMax,
-        concurrency: batchMax * (concurrency + 1), // one batch waits, claimed, while the others are handled
+        concurrency: batchMax * (concurrency + 1), // One more batch is claimed while the others are handled.
         leaseMs: options.ackWaitMs ?? 30_000,
         pollMs: options.pollMs ?? 1_000,
-        attemptsMax: Number.MAX_SAFE_INTEGER, // The consumer decides when to give up.
+        attemptsMax: Number.MAX_SAFE_INTEGER, // The inbox of the consumer limits attempts.
       },
       run(jobs, leases) {
-        const present = jobs.filter(hasMessage);
-        if (present.length < jobs.length) onError?.(messagesGone(consumer, jobs.length - present.length));
-        if (present.length === 0) return jobs.map(() => Promise.resolve(done));
-        const outcomes = inWaves(present.map(delivery), async (wave) => (await handOver(wave)).map(putAway));
-        void outcomes.then((all) => leases.rest(restMs(all)));
-        let presentBefore = 0;
+        const deliverable = jobs.filter(hasMessage);
+        if (deliverable.length < jobs.length) onError?.(missingMessages(consumer, jobs.length - deliverable.length));
+        if (deliverable.length === 0) return jobs.map(() => Promise.resolve(done));
+        const outcomes = inWaves(deliverable.map(toDelivery), async (batch) => (await runHandler(batch)).map(ackDead));
+        void outcomes.then((all) => leases.rest(pauseMs(all)));
+        let nextIndex = 0;
         return jobs.map((job) => {
           if (!hasMessage(job)) return Promise.resolve(done);
-          const index = presentBefore++;
+          const index = nextIndex++;
           return outcomes.then((all) => all[index] as Outcome);
         });
       },
@@ -151,7 +151,7 @@ export async function openPostgresBus(options: PostgresBusOptions): Promise<Even
 
   async function close(): Promise<void> {
     await Promise.all([...subscriptions].map((subscription) => subscription[Symbol.asyncDispose]()));
-    await cleaning[Symbol.asyncDispose]();
+    await retention[Symbol.asyncDispose]();
     await wakeups[Symbol.asyncDispose]();
     await db.end();
   }
@@ -164,7 +164,7 @@ export async function openPostgresBus(options: PostgresBusOptions): Promise<Even
         throw unavailable(error);
       });
       const warnings = off.map(
-        (setting) => `${setting} is off: a crash of the machine loses stored events; turn it on`,
+        (setting) => `${setting} is off: a crash of the machine loses stored events. Turn it on.`,
       );
       return { engine: `PostgreSQL ${version}`, warnings };
     },
@@ -172,61 +172,61 @@ export async function openPostgresBus(options: PostgresBusOptions): Promise<Even
   };
 }
 
-const unavailable = (cause: unknown) => new BusUnavailable("PostgreSQL cannot be reached", { cause });
+const unavailable = (cause: unknown) => new BusUnavailable("PostgreSQL is unavailable", { cause });
 
 const hasMessage = (job: Claimed<StoredDelivery>): job is Claimed<Envelope> => job.eventId !== null;
 
-/** Builds before 0002_joins could delete a message that a joining consumer was just given. Nobody can deliver it any more. */
-const messagesGone = (consumer: string, count: number) =>
-  new ErrorAbout(`${count} deliveries to ${consumer} are settled without being delivered: their messages are gone`, {
+/** Builds before 0002_joins could delete a message while its delivery was created. It cannot be delivered. */
+const missingMessages = (consumer: string, count: number) =>
+  new ErrorAbout(`${count} deliveries to ${consumer} are settled undelivered: their messages are missing`, {
     about: { [logFields.consumer]: consumer },
   });
 
-function delivery({ claim, ...event }: Claimed<Envelope>): Delivery {
+function toDelivery({ claim, ...event }: Claimed<Envelope>): Delivery {
   return { ...event, redelivered: claim.attempt > 1 };
 }
 
-/** What a consumer gives up it has put away itself: for the bus it is done, and the next of its aggregate may come. */
-const putAway = (outcome: Outcome): Outcome => (outcome.kind === "dead" ? done : outcome);
+/** The consumer has dead-lettered the event itself. For the bus it is done, so that the next one of the aggregate is delivered. */
+const ackDead = (outcome: Outcome): Outcome => (outcome.kind === "dead" ? done : outcome);
 
-/** When a consumer gives a whole batch back (its database is away), taking it again at once would be a loop without rest. */
-function restMs(outcomes: readonly Outcome[]): number {
+/** If a consumer releases a whole batch (its database is unavailable), claiming it again at once would be a busy loop. */
+function pauseMs(outcomes: readonly Outcome[]): number {
   const delays = outcomes.map((outcome) => (outcome.kind === "release" ? outcome.inMs : 0));
   return Math.min(...delays, 5_000);
 }
 
 /**
- * Hands deliveries over as soon as one of `width` places is free, and together with all that came meanwhile: claims that
- * brought a few each do not stand in line one behind the other. At a stop, those that have not begun are given back.
+ * Merges the deliveries of small claims that wait for a handler into one batch. At a stop, deliveries that no handler has seen
+ * are released.
  */
-function joined(
+function mergeBatches(
   handle: Handle,
-  { width, batchMax }: { width: number; batchMax: number },
+  { concurrency, batchMax }: { concurrency: number; batchMax: number },
   stopping: AbortSignal,
 ): (deliveries: readonly Delivery[]) => Promise<readonly Outcome[]> {
   interface Waiting {
     readonly delivery: Delivery;
-    readonly answer: (outcome: Outcome) => void;
+    readonly resolve: (outcome: Outcome) => void;
   }
   const waiting: Waiting[] = [];
-  let free = width;
+  let freeHandlers = concurrency;
 
   function pump(): void {
-    while (free > 0 && waiting.length > 0) {
-      free--;
-      void handOver(waiting.splice(0, batchMax)).finally(() => {
-        free++;
+    while (freeHandlers > 0 && waiting.length > 0) {
+      freeHandlers--;
+      void handleBatch(waiting.splice(0, batchMax)).finally(() => {
+        freeHandlers++;
         pump();
       });
     }
   }
 
-  async function handOver(batch: readonly Waiting[]): Promise<void> {
-    const outcomes = await outcomesOf(batch.map(({ delivery }) => delivery));
-    batch.forEach(({ answer }, place) => void answer(outcomes[place] ?? unanswered));
+  async function handleBatch(batch: readonly Waiting[]): Promise<void> {
+    const outcomes = await callHandler(batch.map(({ delivery }) => delivery));
+    batch.forEach(({ resolve }, index) => void resolve(outcomes[index] ?? noOutcome));
   }
 
-  async function outcomesOf(deliveries: readonly Delivery[]): Promise<readonly Outcome[]> {
+  async function callHandler(deliveries: readonly Delivery[]): Promise<readonly Outcome[]> {
     try {
       return await handle(deliveries, stopping);
     } catch (error) {
@@ -234,17 +234,17 @@ function joined(
     }
   }
 
-  const unanswered = release("the consumer did not answer for it");
-  const giveBack = release("the consumer is stopping");
+  const noOutcome = release("the consumer returned no outcome for it");
+  const stopped = release("the consumer is stopping");
   stopping.addEventListener("abort", () => {
-    for (const { answer } of waiting.splice(0)) answer(giveBack);
+    for (const { resolve } of waiting.splice(0)) resolve(stopped);
   });
   return async (deliveries) => {
-    if (stopping.aborted) return deliveries.map(() => giveBack);
-    const answers = deliveries.map(
-      (delivery) => new Promise<Outcome>((answer) => void waiting.push({ delivery, answer })),
+    if (stopping.aborted) return deliveries.map(() => stopped);
+    const outcomes = deliveries.map(
+      (delivery) => new Promise<Outcome>((resolve) => void waiting.push({ delivery, resolve })),
     );
     pump();
-    return await Promise.all(answers);
+    return await Promise.all(outcomes);
   };
 }

@@ -8,10 +8,10 @@ import { openPostgresBus } from "./index.ts";
 const shared = await testDatabase({ sets: [] });
 const wires = new Map<EventBus, Wire>();
 
-/** A bus whose connection can be cut; each place is a schema of its own. */
-async function open(url: string, place: string, ackWaitMs: number): Promise<EventBus> {
+/** Opens a bus whose connection can be cut. The namespace is a schema. */
+async function open(url: string, schema: string, ackWaitMs: number): Promise<EventBus> {
   const wire = await openWire(url);
-  const bus = await openPostgresBus({ url: wire.url, schema: place, ackWaitMs, pollMs: 100 });
+  const bus = await openPostgresBus({ url: wire.url, schema, ackWaitMs, pollMs: 100 });
   wires.set(bus, wire);
   return bus;
 }
@@ -24,12 +24,12 @@ afterAll(async () => {
 busConformance({
   name: "PostgreSQL",
   test,
-  open: (place, { ackWaitMs }) => open(shared.url, place, ackWaitMs),
+  open: (schema, { ackWaitMs }) => open(shared.url, schema, ackWaitMs),
   crash: async (bus) => wires.get(bus)?.cut(),
   async ownBroker() {
     const engine = await startEngine("postgres");
     return {
-      open: (place, { ackWaitMs }) => open(engine.url, place, ackWaitMs),
+      open: (schema, { ackWaitMs }) => open(engine.url, schema, ackWaitMs),
       async restart() {
         await engine.kill();
         await engine.start();

@@ -6,15 +6,16 @@ import { openWire, patient, type TestDatabase, testDatabase, until } from "@todo
 import { done } from "@todoke/kernel/worker";
 import { expect, test } from "vitest";
 import { openPostgresBus, type PostgresBusOptions } from "./index.ts";
+import { createBatchSize, joinSubjects } from "./join.ts";
 import { busRetention, copyHistory, startJoin } from "./store.ts";
 
 const subject = "thing.events";
 const weekMs = 7 * 24 * 3_600_000;
 
-const event = (aggregateKey: string, ofSubject = subject) => ({
+const event = (aggregateKey: string, eventSubject = subject) => ({
   eventId: randomUUIDv7(),
   eventType: "T",
-  subject: ofSubject,
+  subject: eventSubject,
   aggregateKey,
   occurredAt: "",
   headers: {},
@@ -25,11 +26,11 @@ async function openTest() {
   const t = await testDatabase({ sets: [], schema: "bus", pools: patient });
   const stack = new AsyncDisposableStack();
   stack.use(t);
-  // A bus removes nothing by itself here: tests say when retention runs.
+  // Tests run retention themselves.
   const keepMs = 100 * 365 * 24 * 3_600_000;
   const openBus = async (more: Partial<PostgresBusOptions> = {}) =>
     stack.use(await openPostgresBus({ url: t.url, schema: "bus", pollMs: 50, keepMs, ...more }));
-  /** A session of its own, ended with the test: it leaves no lock behind, also when the test fails. */
+  /** A session that ends with the test, so that it leaves no lock behind. */
   const connect = async () => {
     const client = await t.open().connect();
     stack.defer(async () => client.release(true));
@@ -38,7 +39,7 @@ async function openTest() {
   return { ...t, openBus, connect, bus: await openBus(), [Symbol.asyncDispose]: () => stack.disposeAsync() };
 }
 
-/** Messages of ten aggregates, as publishers stored them `age` ago, before anybody subscribed. */
+/** Messages of ten aggregates, published `age` ago, before any subscription. */
 async function storeHistory(db: Db, count: number, age = "0 s"): Promise<void> {
   await db.query(
     `insert into bus_messages (event_id, event_type, subject, aggregate_key, occurred_at, headers, payload, published_at)
@@ -48,12 +49,15 @@ async function storeHistory(db: Db, count: number, age = "0 s"): Promise<void> {
   );
 }
 
-const countOf = async (db: Db, from: string): Promise<number> =>
+const batchesOf = (count: number) => ({ batch: count, lastBatch: count });
+
+const countRows = async (db: Db, from: string): Promise<number> =>
   (await db.query(`select count(*)::int as count from ${from}`)).rows[0]?.count;
 
-const joined = (t: TestDatabase) => until("the join is over", async () => (await countOf(t.db, "bus_joins")) === 0);
+const joined = (t: TestDatabase) =>
+  until("the join is finished", async () => (await countRows(t.db, "bus_joins")) === 0);
 
-/** Subscribes and records what comes, in order. */
+/** Subscribes and records the event ids in order. */
 async function record(bus: EventBus, consumer = "late", subjects = [subject]) {
   const seen: string[] = [];
   const subscription = await bus.subscribe({
@@ -67,7 +71,7 @@ async function record(bus: EventBus, consumer = "late", subjects = [subject]) {
   return { seen, ...subscription, [Symbol.asyncDispose]: () => subscription[Symbol.asyncDispose]() };
 }
 
-/** Every message once, and those of one aggregate in the order of their ids. */
+/** Every message once, and the messages of an aggregate in order. */
 async function expectAllInOrder(db: Db, seen: readonly string[]): Promise<void> {
   const { rows } = await db.query<{ event_id: string; aggregate_key: string }>(
     `select event_id, aggregate_key from bus_messages order by message_id`,
@@ -78,92 +82,143 @@ async function expectAllInOrder(db: Db, seen: readonly string[]): Promise<void> 
   expect(split(seen)).toEqual(split(rows.map((row) => row.event_id)));
 }
 
-test("a consumer that joins while others publish gets history before what is new, each message once", async () => {
+test("a consumer that joins while others publish gets history first, each message once", async () => {
   await using t = await openTest();
   await storeHistory(t.db, 300);
   let publishing = true;
-  const isIn = Promise.withResolvers<void>();
+  const hasJoined = Promise.withResolvers<void>();
   const publishers = Array.from({ length: 4 }, async (_, n) => {
-    // On a busy machine they could outrun the copy for ever.
+    // On a busy machine they could outrun the copy.
     for (let count = 0; publishing; count++) {
-      if (count === 100) await isIn.promise;
+      if (count === 100) await hasJoined.promise;
       await t.bus.publish([event(`a${n}`)]);
     }
   });
-  const slowly = await t.openBus({ historyBatchMax: 20 });
-  await using late = await record(slowly);
+  const smallBatches = await t.openBus({ historyBatchMax: 20 });
+  await using late = await record(smallBatches);
   await joined(t);
-  isIn.resolve();
-  await until("it gets what is published after it joined", async () => late.seen.length > 720);
+  hasJoined.resolve();
+  await until("it gets events published after it joined", async () => late.seen.length > 720);
   publishing = false;
   await Promise.all(publishers);
-  await until("all has come", async () => (await countOf(t.db, "bus_deliveries where status <> 'DONE'")) === 0);
+  await until("all are received", async () => (await countRows(t.db, "bus_deliveries where status <> 'DONE'")) === 0);
   await expectAllInOrder(t.db, late.seen);
 });
 
 test("a consumer reads several subjects in the order in which they were published", async () => {
   await using t = await openTest();
   for (let n = 0; n < 30; n++) await t.bus.publish([event("a", n % 3 ? subject : "other.events")]);
-  const slowly = await t.openBus({ historyBatchMax: 4 });
-  await using late = await record(slowly, "late", [subject, "other.events", subject]);
-  await until("all has come", () => late.seen.length >= 30);
+  const smallBatches = await t.openBus({ historyBatchMax: 4 });
+  await using late = await record(smallBatches, "late", [subject, "other.events", subject]);
+  await until("all are received", () => late.seen.length >= 30);
   await joined(t);
   await expectAllInOrder(t.db, late.seen);
 });
 
-test("a process that dies in the middle of the copy leaves it to the next, which leaves nothing out and doubles nothing", async () => {
+test("the next process completes the copy of a dead one, without a gap or a duplicate", async () => {
   await using t = await openTest();
   await storeHistory(t.db, 200);
   await startJoin(t.db, "late", [subject]);
-  for (let n = 0; n < 3; n++) await copyHistory(t.db, "late", 10);
-  expect(await countOf(t.db, "bus_deliveries")).toBe(20);
+  for (let n = 0; n < 3; n++) await copyHistory(t.db, "late", batchesOf(10));
+  expect(await countRows(t.db, "bus_deliveries")).toBe(20);
   await using wire = await openWire(t.url);
   const dying = await t.openBus({ url: wire.url, historyBatchMax: 10, ackWaitMs: 1_000 });
   const cut = wire.cutNext("bus copy history", "answer").then(() => wire.cut());
   await expect(record(dying)).rejects.toThrow(BusUnavailable);
   await cut;
-  expect(await countOf(t.db, "bus_joins")).toBe(1);
+  expect(await countRows(t.db, "bus_joins")).toBe(1);
   await t.bus.publish([event("a1")]);
-  await using heir = await record(await t.openBus({ historyBatchMax: 10 }));
+  await using next = await record(await t.openBus({ historyBatchMax: 10 }));
   await joined(t);
-  await until("all is done", async () => (await countOf(t.db, "bus_deliveries where status <> 'DONE'")) === 0);
-  expect(await countOf(t.db, "bus_deliveries")).toBe(201);
-  expect(await countOf(t.db, "(select distinct message_id from bus_deliveries) d")).toBe(201);
-  expect(heir.seen.length).toBeGreaterThan(150);
+  await until("all is done", async () => (await countRows(t.db, "bus_deliveries where status <> 'DONE'")) === 0);
+  expect(await countRows(t.db, "bus_deliveries")).toBe(201);
+  expect(await countRows(t.db, "(select distinct message_id from bus_deliveries) d")).toBe(201);
+  expect(next.seen.length).toBeGreaterThan(150);
 });
 
-test("processes that join at once under one name copy each message once", async () => {
+test("processes that join together as one consumer copy each message once", async () => {
   await using t = await openTest();
   await storeHistory(t.db, 200);
   const buses = await Promise.all([1, 2, 3].map(() => t.openBus({ historyBatchMax: 10 })));
   const all = await Promise.all(buses.map((bus) => record(bus)));
   await t.bus.publish([event("a1")]);
   await joined(t);
-  await until("all is done", async () => (await countOf(t.db, "bus_deliveries where status <> 'DONE'")) === 0);
+  await until("all is done", async () => (await countRows(t.db, "bus_deliveries where status <> 'DONE'")) === 0);
   const seen = all.flatMap((each) => each.seen);
   expect(seen.length).toBe(201);
   expect(new Set(seen).size).toBe(201);
 });
 
-test("a batch is copied whole or not at all, and publishers are not held up by it", async () => {
+test("a batch is copied completely or not at all, and does not block publishers", async () => {
   await using t = await openTest();
   await storeHistory(t.db, 30);
   expect(await startJoin(t.db, "late", [subject])).toBe(true);
-  expect(await copyHistory(t.db, "late", 10)).toEqual({ state: "copying", copied: 0n, copiedTo: 0n, copyUntil: 30n });
-  // A batch that another process has in hand, for as long as we like.
+  expect(await copyHistory(t.db, "late", batchesOf(10))).toEqual({
+    state: "copying",
+    copied: 0n,
+    copiedTo: 0n,
+    copyUntil: 30n,
+  });
+  // Another process is copying a batch.
   const copier = await t.connect();
   await copier.query(`begin; select from bus_joins where consumer = 'late' for update`);
-  expect(await copyHistory(t.db, "late", 10)).toEqual({ state: "busy" });
+  expect(await copyHistory(t.db, "late", batchesOf(10))).toEqual({ state: "busy" });
   expect(await t.bus.publish([event("a1")])).toEqual([done]);
   await copier.query(`rollback`);
-  expect(await copyHistory(t.db, "late", 10)).toEqual({ state: "copying", copied: 10n, copiedTo: 10n, copyUntil: 30n });
-  expect(await countOf(t.db, "bus_deliveries")).toBe(10);
-  // Not the message that came meanwhile: one with a smaller id may still be uncommitted.
-  expect(await copyHistory(t.db, "late", 50)).toEqual({ state: "copying", copied: 30n, copiedTo: 30n, copyUntil: 30n });
-  expect(await countOf(t.db, "bus_deliveries")).toBe(30);
+  expect(await copyHistory(t.db, "late", batchesOf(10))).toEqual({
+    state: "copying",
+    copied: 10n,
+    copiedTo: 10n,
+    copyUntil: 30n,
+  });
+  expect(await countRows(t.db, "bus_deliveries")).toBe(10);
+  // Not the new message: one with a smaller id may still be uncommitted.
+  expect(await copyHistory(t.db, "late", batchesOf(50))).toEqual({
+    state: "copying",
+    copied: 30n,
+    copiedTo: 30n,
+    copyUntil: 30n,
+  });
+  expect(await countRows(t.db, "bus_deliveries")).toBe(30);
 });
 
-test("a join gives way to a publisher that is slow to commit, and comes back", async () => {
+test("a short history is copied before subscribe resolves", async () => {
+  await using t = await openTest();
+  await storeHistory(t.db, 500);
+  await using _ = await record(t.bus);
+  expect(await countRows(t.db, "bus_joins")).toBe(0);
+  expect(await countRows(t.db, "bus_deliveries")).toBe(500);
+});
+
+test("a long history is copied in batches of 25", async () => {
+  await using t = await openTest();
+  await storeHistory(t.db, 501);
+  const ended = Promise.withResolvers<void>();
+  const batches: number[] = [];
+  const onInfo = (message: string) => void (message.includes("has joined") && ended.resolve());
+  const bounds = { batchMax: 500, onCopied: () => batches.push(1), onInfo, onError: ended.reject };
+  await using _ = await joinSubjects({ db: t.db, consumer: "late", subjects: [subject], ...bounds });
+  await ended.promise;
+  expect(batches.length).toBe(22); // 20 whole batches, the 501st message, and the end of the join
+  expect(await countRows(t.db, "bus_deliveries")).toBe(501);
+});
+
+test("the batch doubles, up to its maximum, after a round that did not halve what is left", () => {
+  const batch = createBatchSize(80);
+  const sizeAfter = (copiedTo: bigint, copyUntil: bigint) => {
+    batch.adapt({ state: "copying", copied: 0n, copiedTo, copyUntil });
+    return batch.size;
+  };
+  expect(sizeAfter(0n, 1_000n)).toBe(25);
+  expect(sizeAfter(500n, 1_000n)).toBe(25);
+  expect(sizeAfter(1_000n, 1_500n)).toBe(25); // 1,000 were left, now 500
+  expect(sizeAfter(1_500n, 1_900n)).toBe(50); // 500 were left, now 400
+  expect(sizeAfter(1_600n, 1_900n)).toBe(50);
+  expect(sizeAfter(1_900n, 2_400n)).toBe(80);
+  expect(sizeAfter(2_400n, 3_400n)).toBe(80);
+});
+
+test("a join waits at most briefly for a slow publisher, and retries", async () => {
   await using t = await openTest();
   const publisher = await t.connect();
   await publisher.query(`begin; select from bus_subscriptions`);
@@ -171,36 +226,36 @@ test("a join gives way to a publisher that is slow to commit, and comes back", a
     `insert into bus_messages (event_id, event_type, subject, aggregate_key, occurred_at, headers, payload)
      values (gen_random_uuid(), 'T', '${subject}', 'a1', '', '{}', '')`,
   );
-  // It gives way by itself: this session would wait for the lock for ever, and publishers behind it.
+  // The bound is the join's own: this session would wait for the lock, and publishers behind it, without limit.
   await startJoin(t.db, "late", [subject]);
-  expect(await copyHistory(t.open({ lockTimeoutMs: 0 }), "late", 10)).toEqual({ state: "busy" });
-  await using late = await record(t.bus); // It is on record, and so the event will come.
+  expect(await copyHistory(t.open({ lockTimeoutMs: 0 }), "late", batchesOf(10))).toEqual({ state: "busy" });
+  await using late = await record(t.bus); // The join is recorded, so the event will come.
   expect(await t.bus.publish([event("a2")])).toEqual([done]);
   await publisher.query(`commit`);
-  await until("both have come", () => late.seen.length === 2);
+  await until("both are received", () => late.seen.length === 2);
   await joined(t);
 });
 
-test("a consumer that adds a subject while its join is under way gets the history of both", async () => {
+test("a consumer that adds a subject during its join gets the history of both", async () => {
   await using t = await openTest();
   await storeHistory(t.db, 30);
   await t.bus.publish([event("a", "other.events")]);
   await startJoin(t.db, "late", [subject]);
-  await copyHistory(t.db, "late", 10);
+  await copyHistory(t.db, "late", batchesOf(10));
   await using late = await record(await t.openBus({ historyBatchMax: 10 }), "late", [subject, "other.events"]);
-  await until("all has come", () => late.seen.length >= 31);
+  await until("all are received", () => late.seen.length >= 31);
   await joined(t);
-  expect(await countOf(t.db, "bus_subscriptions where consumer = 'late'")).toBe(2);
+  expect(await countRows(t.db, "bus_subscriptions where consumer = 'late'")).toBe(2);
   expect(late.seen.length).toBe(31);
 });
 
-test("a long join says in the log that it began and that it is over", async () => {
+test("a long join is logged when it starts and when it ends", async () => {
   await using t = await openTest();
   await storeHistory(t.db, 30);
   const infos: string[] = [];
   await using _ = await record(await t.openBus({ historyBatchMax: 10, onInfo: (message) => infos.push(message) }));
   await joined(t);
-  await until("it is told", () => infos.length >= 2);
+  await until("both are logged", () => infos.length >= 2);
   expect(infos).toEqual([
     "late joins: its history is copied in the background",
     expect.stringMatching(/^late has joined after \d+ s$/),
@@ -209,10 +264,10 @@ test("a long join says in the log that it began and that it is over", async () =
 
 const messages = busRetention(weekMs)[1] as ReturnType<typeof busRetention>[number];
 
-test("a consumer that joins while old messages are being removed gets no delivery without its message", async () => {
+test("a consumer that joins while retention runs gets no delivery without a message", async () => {
   await using t = await openTest();
   await storeHistory(t.db, 20, "8 days");
-  // Retention stands still in the middle of its statement, until the test lets it go on.
+  // Retention is blocked in the middle of its statement until the test releases it.
   await t.db.query(`
     create function hold() returns trigger language plpgsql as
       $$begin perform pg_advisory_xact_lock_shared(16); return old; end$$;
@@ -220,9 +275,9 @@ test("a consumer that joins while old messages are being removed gets no deliver
   const gate = await t.connect();
   await gate.query(`select pg_advisory_lock(16)`);
   const waiting = async () =>
-    countOf(t.db, `pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`);
+    countRows(t.db, `pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`);
   const removing = removeFinished(t.open(), messages);
-  await until("retention is under way", async () => (await waiting()) >= 1);
+  await until("retention is running", async () => (await waiting()) >= 1);
   let hasSubscribed = false;
   const subscribing = record(t.bus).finally(() => {
     hasSubscribed = true;
@@ -232,33 +287,33 @@ test("a consumer that joins while old messages are being removed gets no deliver
   expect(await removing).toBe(20);
   await using late = await subscribing;
   await t.bus.publish([event("a1")]);
-  await until("what is new comes", () => late.seen.length === 1);
-  expect(await countOf(t.db, "bus_deliveries d left join bus_messages m using (message_id) where m is null")).toBe(0);
+  await until("the new event is received", () => late.seen.length === 1);
+  expect(await countRows(t.db, "bus_deliveries d left join bus_messages m using (message_id) where m is null")).toBe(0);
 });
 
-test("no message is removed while a consumer joins, and old ones go once it has joined", async () => {
+test("retention deletes no message while a consumer joins", async () => {
   await using t = await openTest();
   await storeHistory(t.db, 20, "8 days");
   await startJoin(t.db, "late", ["another.subject"]);
   expect(await removeFinished(t.db, messages)).toBe(0);
-  expect(await copyHistory(t.db, "late", 10)).toEqual({ state: "joined" });
+  expect(await copyHistory(t.db, "late", batchesOf(10))).toEqual({ state: "joined" });
   expect(await removeFinished(t.db, messages)).toBe(20);
 });
 
-test("deliveries whose message is gone, as older builds could leave them, are settled, reported and block nobody", async () => {
+test("deliveries without a message are settled and reported, and block nothing", async () => {
   await using t = await openTest();
   const errors: unknown[] = [];
   await t.db.query(`insert into bus_subscriptions values ('late', '${subject}')`);
   for (const aggregate of ["a", "b", "a", "c"]) await t.bus.publish([event(aggregate)]);
   await t.db.query(`delete from bus_messages where message_id in (1, 2)`);
   await using late = await record(await t.openBus({ onError: (error) => errors.push(error) }));
-  await until("nothing is left", async () => (await countOf(t.db, "bus_deliveries where status <> 'DONE'")) === 0);
+  await until("all are done", async () => (await countRows(t.db, "bus_deliveries where status <> 'DONE'")) === 0);
   await expectAllInOrder(t.db, late.seen);
   expect(late.seen.length).toBe(2);
-  expect(String(errors[0])).toContain("2 deliveries to late are settled without being delivered");
+  expect(String(errors[0])).toContain("2 deliveries to late are settled undelivered");
 });
 
-test("a message stays while anybody has a delivery of it, and a delivery that is not done stays however old it is", async () => {
+test("retention keeps unfinished deliveries and messages that have a delivery", async () => {
   await using t = await openTest();
   await t.db.query(`insert into bus_subscriptions values ('late', '${subject}')`);
   for (const aggregate of ["a", "b"]) await t.bus.publish([event(aggregate)]);
@@ -271,6 +326,6 @@ test("a message stays while anybody has a delivery of it, and a delivery that is
   for (const policy of busRetention(weekMs)) removed.push(await removeFinished(t.db, policy));
   expect(removed).toEqual([1, 1]);
   await using late = await record(t.bus);
-  await until("the other has come", () => late.seen.length === 1);
+  await until("the other is received", () => late.seen.length === 1);
   await expectAllInOrder(t.db, late.seen);
 });

@@ -1,6 +1,6 @@
 /**
- * Gives a new consumer the history of its subjects, in the background and in batches, while others publish. How far it came
- * is in the database: when this process dies, the next one that subscribes goes on from there.
+ * Copies the history of its subjects to a new consumer, in the background and in batches, while others publish. The progress is
+ * in the database: if this process dies, the next one that subscribes continues.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Db } from "@todoke/kernel/db";
@@ -11,25 +11,52 @@ interface JoinOptions {
   readonly db: Db;
   readonly consumer: string;
   readonly subjects: readonly string[];
-  /** The most messages that are copied in one transaction. */
+  /** The most messages that one transaction copies. */
   readonly batchMax: number;
-  /** Called after every batch: there are new deliveries. */
+  /** Called after every batch. */
   readonly onCopied: () => void;
   readonly onInfo: (message: string) => void;
   readonly onError: (error: unknown) => void;
 }
 
-// So often does the log say how far a long copy is.
-const reportEveryMs = 10_000;
-// With so many batches left, a copy pauses after each for as long as it took: publishers need the disk and the processor too.
-// The last ones come without a pause, so that the copy catches up with publishers that are fast.
+// The commit of a publisher waits until the write-ahead log of the batch beside it is flushed. With batches of 500 the p99 of
+// publishers rises from 2.8 to 42 ms; with 25 it stays at 2.8 ms.
+const firstBatch = 25;
+// The interval at which the log reports the progress of a long copy.
+const reportIntervalMs = 10_000;
+// While more batches than this are left, the copy pauses after each one for as long as it took: publishers need the disk and
+// the processor too. The last batches follow without a pause, so that the copy catches up with fast publishers.
 const unpausedBatches = 100;
-// A copy that is held up by another process or by a backup is tried again soon at first, and then seldom.
+// Another process or a backup may hold a lock that the copy needs.
 const retryBackoff = { baseMs: 50, capMs: 5_000 };
 
+type Copying = Extract<JoinState, { state: "copying" }>;
+
 /**
- * Resolves once the join is on record, and a short history copied: from then on the consumer gets everything, whatever
- * happens to this process. Disposing it stops the copy, which the next subscription takes up again.
+ * The copy runs in rounds: each ends at the message that was the newest when it began. If a round does not at least halve what
+ * is left, publishers outrun the copy and it would never end, so the batch doubles.
+ */
+export function createBatchSize(max: number): { readonly size: number; adapt(join: Copying): void } {
+  let size = Math.min(firstBatch, max);
+  let target: bigint | undefined;
+  let leftBefore: bigint | undefined;
+  return {
+    get size() {
+      return size;
+    },
+    adapt({ copiedTo, copyUntil }) {
+      if (copyUntil === target) return;
+      target = copyUntil;
+      const left = copyUntil - copiedTo;
+      if (leftBefore !== undefined && left * 2n > leftBefore) size = Math.min(size * 2, max);
+      leftBefore = left;
+    },
+  };
+}
+
+/**
+ * Resolves once the join is recorded and a short history is copied: from then on the consumer gets everything, even if this
+ * process dies. Disposing it stops the copy; the next subscription continues it.
  */
 export async function joinSubjects(options: JoinOptions): Promise<AsyncDisposable> {
   const { db, consumer, subjects, batchMax, onCopied, onInfo, onError } = options;
@@ -37,16 +64,17 @@ export async function joinSubjects(options: JoinOptions): Promise<AsyncDisposabl
   const { signal } = stopping;
   const startedAt = performance.now();
   let reportedAt = startedAt;
+  const batch = createBatchSize(batchMax);
 
   async function step(): Promise<JoinState> {
-    const join = await copyHistory(db, consumer, batchMax);
+    const join = await copyHistory(db, consumer, { batch: batch.size, lastBatch: batchMax });
     if (join.state !== "joined") return join;
-    // The join that is over may have been for fewer subjects: one that an older build had begun.
+    // The finished join may have had fewer subjects, if an older build began it.
     return (await startJoin(db, consumer, subjects)) ? step() : join;
   }
 
-  function report({ copied, copiedTo, copyUntil }: JoinState & { state: "copying" }): void {
-    if (performance.now() - reportedAt < reportEveryMs) return;
+  function report({ copied, copiedTo, copyUntil }: Copying): void {
+    if (performance.now() - reportedAt < reportIntervalMs) return;
     reportedAt = performance.now();
     onInfo(`${consumer} joins: ${copied} messages copied, up to message ${copiedTo} of ${copyUntil}`);
   }
@@ -67,12 +95,13 @@ export async function joinSubjects(options: JoinOptions): Promise<AsyncDisposabl
         if (join.state === "copying") {
           failures = 0;
           report(join);
-          const isLong = join.copyUntil - join.copiedTo > BigInt(unpausedBatches * batchMax);
+          batch.adapt(join);
+          const isLong = join.copyUntil - join.copiedTo > BigInt(unpausedBatches * batch.size);
           if (isLong) await pause(performance.now() - stepAt);
           continue;
         }
       } catch (cause) {
-        onError(new Error(`copying history for ${consumer} failed; it goes on from where it was`, { cause }));
+        onError(new Error(`copying history for ${consumer} failed; it continues from where it was`, { cause }));
       }
       await pause(backoffMs(++failures, retryBackoff));
     }

@@ -1,4 +1,4 @@
-/** All the SQL of the PostgreSQL bus but the claims. */
+/** The SQL of the bus, apart from its claims. */
 import type { Envelope } from "@todoke/kernel/bus";
 import { claims } from "@todoke/kernel/claims";
 import { type Db, type MigrationSet, sqlStateOf, statement, type Tx, transaction } from "@todoke/kernel/db";
@@ -6,10 +6,10 @@ import type { RetentionPolicy } from "@todoke/kernel/retention";
 
 export const busMigrations: MigrationSet = { name: "bus-postgres", dir: new URL("./migrations/", import.meta.url) };
 
-/** A delivery with its message, as it is claimed. Without an event id, its message is gone. */
+/** A claimed delivery with its message. Without an event id, the message is missing. */
 export type StoredDelivery = Omit<Envelope, "eventId"> & { readonly eventId: string | null };
 
-/** `dead` is never used: a consumer that gives a message up has put it away itself, and later ones must not wait for it. */
+/** `dead` is never used: a consumer dead-letters an event itself, and later events must not wait for it. */
 export const deliveries = claims<StoredDelivery>({
   table: "bus_deliveries",
   key: "delivery_id",
@@ -19,11 +19,11 @@ export const deliveries = claims<StoredDelivery>({
   order: { aggregate: "aggregate_key", position: "message_id" },
   read: `m.event_id as "eventId", m.event_type as "eventType", m.subject, m.aggregate_key as "aggregateKey",
     m.occurred_at as "occurredAt", m.headers, m.payload`,
-  // A left join: a delivery without its message must be settled too, or it blocks its aggregate for ever.
+  // A left join: a delivery without its message must be settled too, else it blocks its aggregate.
   join: "left join lateral (select * from bus_messages m where m.message_id = c.message_id limit 1) m on true",
 });
 
-/** Stores the messages and a delivery for everybody who subscribed, in one statement. An event stored before is left alone. */
+/** Inserts the messages and a delivery per subscribed consumer, in one statement. An event that is stored already is ignored. */
 export async function insertMessages(db: Db, events: readonly Envelope[]): Promise<void> {
   await statement(db, {
     name: "bus publish",
@@ -31,11 +31,11 @@ export async function insertMessages(db: Db, events: readonly Envelope[]): Promi
              select * from rows from (jsonb_to_recordset($1::jsonb) as (
                     event_id uuid, event_type text, subject text, aggregate_key text, occurred_at text,
                     headers jsonb, payload text))
-                  with ordinality as e(event_id, event_type, subject, aggregate_key, occurred_at, headers, payload, place)
+                  with ordinality as e(event_id, event_type, subject, aggregate_key, occurred_at, headers, payload, ordinal)
            ), m as (
              insert into bus_messages (event_id, event_type, subject, aggregate_key, occurred_at, headers, payload)
              select event_id, event_type, subject, aggregate_key, occurred_at, headers, decode(payload, 'base64')
-               from e order by place
+               from e order by ordinal
              on conflict (event_id) do nothing
              returning message_id, subject, aggregate_key
            )
@@ -60,11 +60,11 @@ function messageRow(event: Envelope) {
 }
 
 /**
- * Begins to give the consumer the history of those subjects that it has not subscribed to yet; false when there are none.
- * One join at a time: where one is under way already, that one goes on.
+ * Starts a join for the subjects that the consumer has not subscribed to. Returns false if there are none. A consumer has one
+ * join at a time: an existing one continues.
  *
- * The lock waits for a retention statement that does not see the join and may be deleting messages. Later ones see it and
- * delete none (`busRetention`). So no message disappears between being read and having its delivery.
+ * The lock waits for a retention statement that does not see the join and may be deleting messages. Later statements see it and
+ * delete none (`busRetention`). So no message is deleted between the copy reading it and its delivery being committed.
  */
 export async function startJoin(db: Db, consumer: string, subjects: readonly string[]): Promise<boolean> {
   const existing = await db.query<{ subject: string }>(`select subject from bus_subscriptions where consumer = $1`, [
@@ -86,7 +86,7 @@ export async function startJoin(db: Db, consumer: string, subjects: readonly str
   });
 }
 
-/** How far a join is: over; not to be had just now, because of another process or of publishers; or copied up to a message. */
+/** Finished; blocked by another process or by publishers; or copied up to a message. */
 export type JoinState =
   | { readonly state: "joined" }
   | { readonly state: "busy" }
@@ -100,19 +100,27 @@ interface Join {
   readonly copied: bigint;
 }
 
+interface CopyBounds {
+  /** Messages that are copied beside publishers. */
+  readonly batch: number;
+  /** Messages that are copied while publishers wait, once per join. More than `batch`, so that the copy catches up. */
+  readonly lastBatch: number;
+}
+
 /**
- * Copies one batch of history, oldest first, and records how far it came in the same transaction: a process that dies has
- * copied the whole batch or nothing of it, and the row lock lets one process copy at a time. Deliveries appear in the order
- * of their messages, so the consumer may work on them while the copy goes on. Once all is copied, the consumer is entered.
+ * Copies one batch of history, oldest first, and records the progress in the same transaction: a process that dies has copied
+ * the whole batch or nothing. The row lock admits one process at a time. Deliveries appear in the order of their messages, so
+ * the consumer can handle them while the copy continues. When everything is copied, the consumer is subscribed.
  */
-export async function copyHistory(db: Db, consumer: string, batchMax: number): Promise<JoinState> {
+export async function copyHistory(db: Db, consumer: string, bounds: CopyBounds): Promise<JoinState> {
   return await transaction(db, async (tx) => {
     const { rows } = await tx.query<Join>(
       `select consumer, subjects, copied_to, copy_until, copied from bus_joins where consumer = $1 for update skip locked`,
       [consumer],
     );
     const join = rows[0];
-    if (join) return await (join.copied_to < join.copy_until ? copyBatch : finishOrExtend)(tx, join, batchMax);
+    if (join && join.copied_to < join.copy_until) return await copyBatch(tx, join, bounds.batch);
+    if (join) return await finishOrExtend(tx, join, bounds.lastBatch);
     const { rowCount } = await tx.query(`select from bus_joins where consumer = $1`, [consumer]);
     return { state: rowCount === 0 ? "joined" : "busy" } as const;
   }).catch((error) => {
@@ -121,7 +129,7 @@ export async function copyHistory(db: Db, consumer: string, batchMax: number): P
   });
 }
 
-/** $1 subjects, $2 after which message, $3 up to which, $4 how many. One index probe per subject, merged by message. */
+/** $1 subjects, $2 after this message, $3 up to this message, $4 limit. One index probe per subject, merged by message. */
 const historySql = `
   select h.message_id, h.aggregate_key
     from unnest($1::text[]) s(subject)
@@ -152,28 +160,28 @@ async function copyBatch(tx: Tx, join: Join, batchMax: number): Promise<JoinStat
   return { state: "copying", copied, copiedTo, copyUntil: join.copy_until };
 }
 
-/** Publishers queue behind the lock that waits for others: rather try again later than let them wait for longer. */
+/** Publishers queue behind this lock request, so it is bounded and retried. */
 const publishersWaitMaxMs = 100;
 
 /**
- * Enters the consumer if no more than one batch is left to copy, else finds out how far the next batches may go.
+ * Subscribes the consumer if at most `lastBatch` messages are left, else sets the end of the next round.
  *
- * The lock waits for every publish that may not see the subscription, and holds up those to come until they can: PostgreSQL
- * takes a statement's locks before its snapshot. Under it no message id is drawn and not yet committed. So each message is
- * either copied or delivered by its publisher, none by both, and no copied one is later than one that a publisher delivers.
+ * The lock waits for every publish that may not see the subscription, and blocks later ones until they see it: PostgreSQL takes
+ * the locks of a statement before its snapshot. Under the lock every assigned message id is committed. So each message is
+ * either copied or delivered by its publisher, never both, and every copied one is older than those that publishers deliver.
  */
-async function finishOrExtend(tx: Tx, join: Join, batchMax: number): Promise<JoinState> {
+async function finishOrExtend(tx: Tx, join: Join, lastBatch: number): Promise<JoinState> {
   const { consumer, subjects, copied_to: copiedTo, copied } = join;
   await tx.query(`set local lock_timeout = ${publishersWaitMaxMs}`);
   await tx.query(`lock table bus_subscriptions in access exclusive mode`);
   const { rows } = await tx.query<{ last: bigint }>(`select coalesce(max(message_id), 0) as last from bus_messages`);
   const copyUntil = rows[0]?.last ?? 0n;
-  const rest = await tx.query(`select from (${historySql}) h`, [subjects, copiedTo, copyUntil, batchMax + 1]);
-  if ((rest.rowCount ?? 0) > batchMax) {
+  const left = await tx.query(`select from (${historySql}) h`, [subjects, copiedTo, copyUntil, lastBatch + 1]);
+  if ((left.rowCount ?? 0) > lastBatch) {
     await tx.query(`update bus_joins set copy_until = $2 where consumer = $1`, [consumer, copyUntil]);
     return { state: "copying", copied, copiedTo, copyUntil };
   }
-  await copyBatch(tx, { ...join, copy_until: copyUntil }, batchMax + 1);
+  await copyBatch(tx, { ...join, copy_until: copyUntil }, lastBatch + 1);
   await tx.query(
     `insert into bus_subscriptions (consumer, subject) select $1, unnest($2::text[]) on conflict do nothing`,
     [consumer, subjects],
@@ -182,7 +190,7 @@ async function finishOrExtend(tx: Tx, join: Join, batchMax: number): Promise<Joi
   return { state: "joined" };
 }
 
-/** Settings of the server under which a message that was answered "stored" can be lost with the machine. */
+/** The version, and settings that are off although a stored message can be lost without them. */
 export async function readDurability(db: Db): Promise<{ version: string; off: string[] }> {
   const { rows } = await db.query<{ version: string; off: string[] }>(
     `select current_setting('server_version') as version,
@@ -197,7 +205,7 @@ export function busRetention(keepMs: number): RetentionPolicy[] {
     { table: "bus_deliveries", finished: "status = 'DONE'", since: "done_at", keepMs },
     {
       table: "bus_messages",
-      // While a consumer joins, any message may be about to get a delivery: none is deleted (`startJoin`).
+      // While a consumer joins, the copy may be creating a delivery of any message: none is deleted (`startJoin`).
       finished: `not exists (select from bus_joins)
         and not exists (select from bus_deliveries d where d.message_id = bus_messages.message_id)`,
       since: "published_at",

@@ -3,22 +3,22 @@ import type { EventBus } from "@todoke/kernel/bus";
 import { busConformance, type OwnBroker, openWire, type Wire } from "@todoke/kernel/bus/conformance";
 import { afterAll, test } from "vitest";
 import { openRabbitmqBus } from "./index.ts";
-import { type Place, placeOn, sharedBroker, startMs } from "./testing.ts";
+import { createNamespace, sharedBroker, startMs, type TestNamespace } from "./testing.ts";
 
 const broker = sharedBroker();
-const places = new Map<string, Place>();
+const namespaces = new Map<string, TestNamespace>();
 const wires = new Map<EventBus, Wire>();
 
 afterAll(async () => {
-  for (const place of places.values()) await place[Symbol.asyncDispose]();
+  for (const namespace of namespaces.values()) await namespace[Symbol.asyncDispose]();
   for (const wire of wires.values()) await wire[Symbol.asyncDispose]();
 }, startMs);
 
-/** Through a wire of its own, which `crash` cuts. */
+/** Connects through a proxy of its own, which `crash` cuts. */
 async function open(name: string): Promise<EventBus> {
   const wire = await openWire(broker.url);
-  const place = places.getOrInsertComputed(name, () => placeOn(broker.url, name));
-  const bus = await place.open({ url: wire.url });
+  const namespace = namespaces.getOrInsertComputed(name, () => createNamespace(broker.url, name));
+  const bus = await namespace.open({ url: wire.url });
   wires.set(bus, wire);
   return bus;
 }
@@ -26,7 +26,7 @@ async function open(name: string): Promise<EventBus> {
 async function ownBroker(): Promise<OwnBroker> {
   const engine = await startEngine("rabbitmq");
   return {
-    open: (place) => openRabbitmqBus({ url: engine.url, name: "conformance", place }),
+    open: (namespace) => openRabbitmqBus({ url: engine.url, name: "conformance", place: namespace }),
     async restart() {
       await engine.kill();
       await engine.start();

@@ -1,46 +1,46 @@
 /**
- * An envelope as AMQP carries it: the payload as it is, the event's id as the message id, the rest as headers that any
- * other client can read. Under the exchange the subject is the routing key.
+ * Converts between envelopes and AMQP messages: the payload is unchanged, the event id is the message id, the subject is the
+ * routing key, and all other fields are headers that any client can read.
  *
- * A message that waited for its retry comes from another queue, under another key; so it carries its subject with it,
- * and marks of its own (`x-todoke-…`). The broker adds headers too (`x-death`, `x-delivery-count`). None of these is
- * shown to the handler, and an event's own header of such a name does not travel.
+ * A message from a retry queue has another routing key, so its subject is in a header, beside other headers of the bus
+ * (`x-todoke-…`). The broker adds headers too (`x-death`, `x-delivery-count`). The handler sees none of these, and a header of
+ * an event with such a name is dropped.
  */
 import { createHash } from "node:crypto";
 import type { Delivery, Envelope } from "@todoke/kernel/bus";
 import type { AsyncMessage, Envelope as Properties } from "rabbitmq-client";
 
-export interface Outgoing {
+export interface OutgoingMessage {
   readonly properties: Properties & { readonly exchange: string; readonly routingKey: string };
   readonly body: Buffer;
-  /** Why AMQP can never carry it. */
-  readonly impossible?: string | undefined;
+  /** Why it can never be sent over AMQP. */
+  readonly unsendable?: string | undefined;
 }
 
-const subjectMark = "x-todoke-subject";
-const retriesMark = "x-todoke-retries";
-const waitMark = "x-todoke-wait-ms";
+const subjectHeader = "x-todoke-subject";
+const retriesHeader = "x-todoke-retries";
+const waitHeader = "x-todoke-wait-ms";
 
-const ownHeaders = /^(event_type|aggregate_key|occurred_at)$/;
+const envelopeHeaders = /^(event_type|aggregate_key|occurred_at)$/;
 const brokerHeaders = /^(x-(todoke-.*|death|(first|last)-death-.*|delivery-count|acquired-count|opt-.*)|B?CC)$/;
 
-/** AMQP keeps ids, keys and names of headers in texts of at most 255 bytes; the client would cut them off in silence. */
-const shortBytesMax = 255;
-/** All headers travel in one frame of 8 KiB, which must have room for the marks of a retry too. */
+/** The limit of AMQP for ids, keys and header names. The client would truncate them silently. */
+const shortStringBytesMax = 255;
+/** All headers are in one frame of 8 KiB, which must also have room for the headers of a retry. */
 const headerBytesMax = 7_000;
 
-export function outgoing(event: Envelope, exchange: string): Outgoing {
+export function toOutgoing(event: Envelope, exchange: string): OutgoingMessage {
   const { buffer, byteOffset, byteLength } = event.payload;
-  const headers = headersOf(event);
+  const headers = toHeaders(event);
   return {
-    impossible: whyImpossible(event, headers),
+    unsendable: findUnsendable(event, headers),
     properties: {
       exchange,
       routingKey: event.subject,
       mandatory: true,
       durable: true,
       messageId: event.eventId,
-      // Not JSON nor text, even if it were: the client must leave the bytes alone at the other end.
+      // Even for JSON or text: the receiving client must not decode the bytes.
       contentType: "application/octet-stream",
       headers,
     },
@@ -48,15 +48,14 @@ export function outgoing(event: Envelope, exchange: string): Outgoing {
   };
 }
 
-export interface Again {
-  /** The queue that takes it next. */
+export interface Requeue {
   readonly queue: string;
-  /** What is left to wait after that queue. */
+  /** The delay that is left after that queue. */
   readonly waitMs: number;
 }
 
-/** The same message, to be sent by way of another queue: what the broker noted about its first journey is left behind. */
-export function again(message: AsyncMessage, { queue, waitMs }: Again): Outgoing {
+/** Copies a message for another queue, without the headers that the broker added. */
+export function toRequeued(message: AsyncMessage, { queue, waitMs }: Requeue): OutgoingMessage {
   const kept = Object.entries(message.headers ?? {}).filter(([name]) => !brokerHeaders.test(name));
   const { contentType, contentEncoding, messageId, timestamp, type, appId, correlationId } = message;
   const properties = { contentType, contentEncoding, messageId, timestamp, type, appId, correlationId };
@@ -69,85 +68,87 @@ export function again(message: AsyncMessage, { queue, waitMs }: Again): Outgoing
       durable: true,
       headers: {
         ...Object.fromEntries(kept),
-        [subjectMark]: subjectOf(message),
-        [retriesMark]: retriesOf(message) + 1,
-        ...(waitMs > 0 && { [waitMark]: waitMs }),
+        [subjectHeader]: readSubject(message),
+        [retriesHeader]: countRetries(message) + 1,
+        ...(waitMs > 0 && { [waitHeader]: waitMs }),
       },
     },
-    body: bytesOf(message),
+    body: readBytes(message),
   };
 }
 
-export function deliveryOf(message: AsyncMessage): Delivery {
-  const own: Record<string, string> = {};
+export function toDelivery(message: AsyncMessage): Delivery {
+  const fields: Record<string, string> = {};
   const headers: Record<string, string> = {};
   for (const [name, value] of Object.entries(message.headers ?? {})) {
     if (brokerHeaders.test(name) || typeof value === "object") continue;
-    (ownHeaders.test(name) ? own : headers)[name] = String(value);
+    (envelopeHeaders.test(name) ? fields : headers)[name] = String(value);
   }
-  const payload = bytesOf(message);
+  const payload = readBytes(message);
   return {
-    eventId: message.messageId || idOf(payload),
-    eventType: own.event_type ?? message.type ?? "",
-    subject: subjectOf(message),
-    aggregateKey: own.aggregate_key ?? "",
-    occurredAt: own.occurred_at ?? "",
+    eventId: message.messageId || deriveId(payload),
+    eventType: fields.event_type ?? message.type ?? "",
+    subject: readSubject(message),
+    aggregateKey: fields.aggregate_key ?? "",
+    occurredAt: fields.occurred_at ?? "",
     headers,
     payload,
-    redelivered: message.redelivered || returnsOf(message) > 0 || retriesOf(message) > 0,
+    redelivered: message.redelivered || countRequeues(message) > 0 || countRetries(message) > 0,
   };
 }
 
-/** How often the broker took the message back unanswered, or given back, since it came into this queue. */
-export function returnsOf({ headers }: AsyncMessage): number {
-  return numberOf(headers?.["x-delivery-count"]);
+/** How often the message was requeued since it came into this queue. */
+export function countRequeues({ headers }: AsyncMessage): number {
+  return toCount(headers?.["x-delivery-count"]);
 }
 
-/** What is left of a wait longer than the longest step. */
-export function waitOf({ headers }: AsyncMessage): number {
-  return numberOf(headers?.[waitMark]);
+/** What is left of a delay longer than the longest step. */
+export function readWaitMs({ headers }: AsyncMessage): number {
+  return toCount(headers?.[waitHeader]);
 }
 
-const retriesOf = ({ headers }: AsyncMessage): number => numberOf(headers?.[retriesMark]);
+const countRetries = ({ headers }: AsyncMessage): number => toCount(headers?.[retriesHeader]);
 
-const subjectOf = ({ headers, routingKey }: AsyncMessage): string => String(headers?.[subjectMark] ?? routingKey);
+const readSubject = ({ headers, routingKey }: AsyncMessage): string => String(headers?.[subjectHeader] ?? routingKey);
 
-const numberOf = (value: unknown): number => (typeof value === "number" && value > 0 ? value : 0);
+const toCount = (value: unknown): number => (typeof value === "number" && value > 0 ? value : 0);
 
-function whyImpossible({ eventId, subject }: Envelope, headers: Record<string, string>): string | undefined {
+function findUnsendable({ eventId, subject }: Envelope, headers: Record<string, string>): string | undefined {
   if (subject === "" || eventId === "") return "its subject or its id is empty";
   const texts = Object.entries(headers).flat();
-  if (![eventId, subject, ...texts].every((text) => text.isWellFormed())) return "half a surrogate pair is no Unicode";
-  const tooLong = [eventId, subject, ...Object.keys(headers)].find((text) => Buffer.byteLength(text) > shortBytesMax);
-  if (tooLong !== undefined) return `"${tooLong.slice(0, 40)}…" is longer than ${shortBytesMax} bytes`;
+  if (![eventId, subject, ...texts].every((text) => text.isWellFormed())) return "it contains a lone surrogate";
+  const tooLong = [eventId, subject, ...Object.keys(headers)].find(
+    (text) => Buffer.byteLength(text) > shortStringBytesMax,
+  );
+  if (tooLong !== undefined) return `"${tooLong.slice(0, 40)}…" is longer than ${shortStringBytesMax} bytes`;
   const bytes = texts.reduce((sum, text) => sum + Buffer.byteLength(text) + 5, 0);
-  return bytes > headerBytesMax ? `its headers have ${bytes} bytes, and ${headerBytesMax} is the most` : undefined;
+  return bytes > headerBytesMax ? `its headers have ${bytes} bytes; the limit is ${headerBytesMax}` : undefined;
 }
 
-function headersOf(event: Envelope): Record<string, string> {
+function toHeaders(event: Envelope): Record<string, string> {
   const headers: Record<string, string> = {
     event_type: event.eventType,
     aggregate_key: event.aggregateKey,
     occurred_at: event.occurredAt,
   };
   for (const [name, value] of Object.entries(event.headers)) {
-    if (!ownHeaders.test(name) && !brokerHeaders.test(name)) headers[name] = value;
+    if (!envelopeHeaders.test(name) && !brokerHeaders.test(name)) headers[name] = value;
   }
   return headers;
 }
 
-/** Somebody else's message may be called text or JSON, and then the client has decoded it already. */
-function bytesOf({ body }: AsyncMessage): Buffer {
+/** The client has decoded a message of another publisher if its content type is text or JSON. */
+function readBytes({ body }: AsyncMessage): Buffer {
   if (Buffer.isBuffer(body)) return body;
   return Buffer.from(typeof body === "string" ? body : JSON.stringify(body));
 }
 
 /**
- * A message without an id was not published by us. It still has to reach the handler, which can put it aside, and needs
- * a name for that which is the same whenever it comes, and another message's is not: one made from its bytes.
+ * Another program published a message without an id. The handler must still get it, so that it can dead-letter it, and needs an
+ * id that is the same at every delivery: a hash of the payload.
  */
-function idOf(payload: Buffer): string {
+function deriveId(payload: Buffer): string {
   const hex = createHash("sha256").update(payload).digest("hex");
-  // A UUID of version 8: "made by a rule of one's own".
+  // UUID version 8 is for custom formats.
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-8${hex.slice(17, 20)}-${hex.slice(20, 32)}`;
 }

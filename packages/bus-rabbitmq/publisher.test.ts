@@ -4,119 +4,124 @@ import { until } from "@todoke/kernel/testing";
 import { done } from "@todoke/kernel/worker";
 import { expect, test } from "vitest";
 import {
-  behindTheBus,
   blocked,
+  createNamespace,
   declareQueue,
-  listen,
-  openTalkingWire,
-  placeOn,
+  openFrameProxy,
+  recordDeliveries,
+  sampleEvent,
+  sampleEvents,
   sharedBroker,
   subject,
-  thing,
-  things,
   unblocked,
+  withChannel,
 } from "./testing.ts";
 
 const broker = sharedBroker();
 const consumers = { listener: [subject] };
 
-test("an event that no queue takes is not done, and its answer says what to do about it", async () => {
-  await using place = placeOn(broker.url);
-  const bus = await place.open();
-  const [outcome] = await bus.publish([thing({ subject: "nobody.cares" })]);
+test("an event that no queue takes is released, with what to do", async () => {
+  await using namespace = createNamespace(broker.url);
+  const bus = await namespace.open();
+  const [outcome] = await bus.publish([sampleEvent({ subject: "unrouted.events" })]);
   expect(outcome).toMatchObject({
     kind: "release",
-    why: expect.stringContaining("no queue is bound for nobody.cares"),
+    why: expect.stringContaining("no queue is bound for unrouted.events"),
   });
 });
 
-test("of many events on their way, only those that no queue takes come back", async () => {
-  await using place = placeOn(broker.url);
-  const bus = await place.open({ consumers });
-  const events = Array.from({ length: 300 }, (_, n) => thing({ subject: n % 3 === 0 ? "nobody.cares" : subject }));
+test("of many events in flight, only those that no queue takes are released", async () => {
+  await using namespace = createNamespace(broker.url);
+  const bus = await namespace.open({ consumers });
+  const events = Array.from({ length: 300 }, (_, n) =>
+    sampleEvent({ subject: n % 3 === 0 ? "unrouted.events" : subject }),
+  );
   const batches = [events.slice(0, 100), events.slice(100, 200), events.slice(200)];
   const outcomes = (await Promise.all(batches.map((batch) => bus.publish(batch)))).flat();
   expect(outcomes.map(({ kind }) => kind)).toEqual(events.map((_, n) => (n % 3 === 0 ? "release" : "done")));
-  await until("the others are stored", async () => (await place.countIn(place.queueOf("listener"))) === 200);
+  await until(
+    "the others are stored",
+    async () => (await namespace.countMessages(namespace.queueName("listener"))) === 200,
+  );
 });
 
-test("of an event that is on its way several times, no copy that came back is called done", async () => {
-  await using place = placeOn(broker.url);
-  const bus = await place.open();
-  const event = thing();
+test("no returned copy of an event that is published several times is done", async () => {
+  await using namespace = createNamespace(broker.url);
+  const bus = await namespace.open();
+  const event = sampleEvent();
   const outcomes = (await Promise.all([bus.publish([event, event, event]), bus.publish([event])])).flat();
   expect(outcomes.map(({ kind }) => kind)).toEqual(["release", "release", "release", "release"]);
 });
 
-test("events are kept for a consumer that the publisher names, though it never ran", async () => {
-  await using place = placeOn(broker.url);
-  const events = things(5);
-  const publisher = await place.open({ consumers });
+test("events are stored for a named consumer that has never run", async () => {
+  await using namespace = createNamespace(broker.url);
+  const events = sampleEvents(5);
+  const publisher = await namespace.open({ consumers });
   expect(await publisher.publish(events)).toEqual(events.map(() => done));
-  const ear = await listen(await place.open());
-  await until("the newcomer has them", () => ear.heard.length === 5);
+  const recorded = await recordDeliveries(await namespace.open());
+  await until("the consumer has them", () => recorded.deliveries.length === 5);
 });
 
-test("an exchange that somebody deletes is made again, and nothing that found it gone is called done", async () => {
-  await using place = placeOn(broker.url);
-  const bus = await place.open({ consumers });
-  await bus.publish([thing()]);
-  await behindTheBus(broker.url, (channel) => channel.exchangeDelete({ exchange: place.name }));
-  const events = things(100);
+test("a deleted exchange is declared again, and events in between are not done", async () => {
+  await using namespace = createNamespace(broker.url);
+  const bus = await namespace.open({ consumers });
+  await bus.publish([sampleEvent()]);
+  await withChannel(broker.url, (channel) => channel.exchangeDelete({ exchange: namespace.name }));
+  const events = sampleEvents(100);
   const outcomes = await bus.publish(events);
   expect(new Set(outcomes.map(({ kind }) => kind))).toEqual(new Set(["retry"]));
   expect(await bus.publish(events)).toEqual(events.map(() => done));
-  await until("all are stored", async () => (await place.countIn(place.queueOf("listener"))) === 101);
+  await until("all are stored", async () => (await namespace.countMessages(namespace.queueName("listener"))) === 101);
 });
 
-test("a queue that is full refuses, and the event is to be tried again", async () => {
-  await using place = placeOn(broker.url);
-  const queue = place.queueOf("listener");
+test("a full queue refuses events, and they are released", async () => {
+  await using namespace = createNamespace(broker.url);
+  const queue = namespace.queueName("listener");
   const args = { "x-queue-type": "quorum", "x-max-length": 5, "x-overflow": "reject-publish" };
   await declareQueue(broker.url, queue, args);
-  const bus = await place.open({ consumers });
+  const bus = await namespace.open({ consumers });
   const outcomes = [];
-  for (const event of things(20)) outcomes.push(...(await bus.publish([event])));
+  for (const event of sampleEvents(20)) outcomes.push(...(await bus.publish([event])));
   expect(outcomes.at(-1)).toMatchObject({ kind: "release", why: expect.stringContaining("rejected by server") });
   const stored = outcomes.filter(({ kind }) => kind === "done").length;
-  await until("those that were taken are stored", async () => (await place.countIn(queue)) === stored);
+  await until("the accepted events are stored", async () => (await namespace.countMessages(queue)) === stored);
 });
 
-test("a broker that falls silent gets as long as was asked for, and then the event is to be tried again", async () => {
-  await using place = placeOn(broker.url);
+test("an event that is not confirmed within the timeout is retried", async () => {
+  await using namespace = createNamespace(broker.url);
   await using wire = await openWire(broker.url);
-  const bus = await place.open({ url: wire.url, consumers, publishTimeoutMs: 300 });
-  await until("the way is open", async () => (await bus.publish([thing()]).catch(() => []))[0]?.kind === "done");
+  const bus = await namespace.open({ url: wire.url, consumers, publishTimeoutMs: 300 });
+  await until("publishing works", async () => (await bus.publish([sampleEvent()]).catch(() => []))[0]?.kind === "done");
   wire.deafen();
-  const [outcome] = await bus.publish([thing()]);
+  const [outcome] = await bus.publish([sampleEvent()]);
   expect(outcome).toMatchObject({ kind: "retry", why: "RabbitMQ did not confirm it within 300 ms" });
 });
 
-test("while the broker takes no messages publishing is refused at once, and it works again when the broker does", async () => {
-  await using place = placeOn(broker.url);
-  await using wire = await openTalkingWire(broker.url);
-  const bus = await place.open({ url: wire.url, consumers });
-  expect(await bus.publish([thing()])).toEqual([done]);
+test("publishing fails at once while the broker blocks it, and works again afterwards", async () => {
+  await using namespace = createNamespace(broker.url);
+  await using wire = await openFrameProxy(broker.url);
+  const bus = await namespace.open({ url: wire.url, consumers });
+  expect(await bus.publish([sampleEvent()])).toEqual([done]);
 
-  wire.say(blocked("low on memory"));
-  await until("the bus knows", async () => (await bus.check()).warnings.length === 1);
-  expect((await bus.check()).warnings).toEqual([expect.stringContaining("takes no messages (low on memory)")]);
-  await expect(bus.publish([thing()])).rejects.toThrow(
-    new BusUnavailable("RabbitMQ takes no messages at the moment: low on memory"),
+  wire.send(blocked("low on memory"));
+  await until("the bus has noticed", async () => (await bus.check()).warnings.length === 1);
+  expect((await bus.check()).warnings).toEqual([expect.stringContaining("accepts no messages (low on memory)")]);
+  await expect(bus.publish([sampleEvent()])).rejects.toThrow(
+    new BusUnavailable("RabbitMQ accepts no messages at the moment: low on memory"),
   );
 
-  wire.say(unblocked());
-  await until("the bus knows", async () => (await bus.check()).warnings.length === 0);
-  expect(await bus.publish([thing()])).toEqual([done]);
+  wire.send(unblocked());
+  await until("the bus has noticed", async () => (await bus.check()).warnings.length === 0);
+  expect(await bus.publish([sampleEvent()])).toEqual([done]);
 });
 
-test("a bus can be closed while the broker takes no messages", async () => {
-  await using place = placeOn(broker.url);
-  await using wire = await openTalkingWire(broker.url);
-  const bus = await place.open({ url: wire.url, consumers });
-  await bus.publish([thing()]);
-  wire.say(blocked("low on disk"));
-  await until("the bus knows", async () => (await bus.check()).warnings.length === 1);
+test("a bus can be closed while the broker blocks it", async () => {
+  await using namespace = createNamespace(broker.url);
+  await using wire = await openFrameProxy(broker.url);
+  const bus = await namespace.open({ url: wire.url, consumers });
+  await bus.publish([sampleEvent()]);
+  wire.send(blocked("low on disk"));
+  await until("the bus has noticed", async () => (await bus.check()).warnings.length === 1);
   await bus[Symbol.asyncDispose]();
-  await expect(bus.publish([thing()])).rejects.toThrow("this bus is closed");
+  await expect(bus.publish([sampleEvent()])).rejects.toThrow("this bus is closed");
 });

@@ -1,85 +1,84 @@
 /**
- * Handling: messages are handed over in batches as they come, and acknowledged after they were answered.
+ * Passes messages to the handler in batches and acks them after their outcome.
  *
- * A retry is put off in a queue of its own (delays.ts). Whatever fails here is logged, and the message comes again;
- * nothing is thrown.
+ * A retry waits in a retry queue (retry-queues.ts). Errors are logged and the message is redelivered; nothing is thrown.
  */
-import type { Subscription as Wish } from "@todoke/kernel/bus";
+import type { Subscription as SubscriptionRequest } from "@todoke/kernel/bus";
 import { type Outcome, retry } from "@todoke/kernel/worker";
 import type { Channel } from "rabbitmq-client";
-import { type Arrival, acknowledge, giveBack } from "./arrival.ts";
-import type { Delays } from "./delays.ts";
-import { Intake } from "./intake.ts";
-import type { Link, Log } from "./link.ts";
-import { deliveryOf, returnsOf, waitOf } from "./message.ts";
+import { ack, type ReceivedMessage, requeue } from "./ack-tracker.ts";
+import type { Connection, Log } from "./connection.ts";
+import { countRequeues, readWaitMs, toDelivery } from "./message.ts";
+import { QueueConsumer } from "./queue-consumer.ts";
+import type { RetryQueues } from "./retry-queues.ts";
 import type { Topology } from "./topology.ts";
 
 export interface SubscriptionOptions {
   /** The consumers' connection. */
-  readonly link: Link;
+  readonly connection: Connection;
   readonly topology: Topology;
-  readonly delays: Delays;
+  readonly retryQueues: RetryQueues;
   readonly prefetchMax: number;
-  /** When a batch whose handler threw comes again. */
+  /** The redelivery delay after a handler threw. */
   readonly retryMs: number;
   readonly log: Log;
 }
 
-interface PutOff {
-  readonly arrival: Arrival;
-  readonly waitMs: number;
+interface Retry {
+  readonly received: ReceivedMessage;
+  readonly delayMs: number;
 }
 
 const defaultBatchMax = 100;
-/** A retry that cannot be put off is kept here and given back after its delay, or after this if that is longer. */
-const holdMsMax = 5_000;
+/** A retry that no retry queue takes stays in memory and is requeued after its delay, but at most this long. */
+const memoryDelayMsMax = 5_000;
 /**
- * A message that came back to its queue this often is sent to it afresh, which begins its count again. The limit past
- * which RabbitMQ 4 would drop it is twice as high, where one is in force: in a queue that RabbitMQ 3 made, or by a policy.
+ * A message that was requeued this often is published to its queue again, which resets its count. RabbitMQ 4 drops a message at
+ * twice this count if the queue has a limit: one that RabbitMQ 3 declared, or one set by a policy.
  */
-const returnsMax = 10;
+const requeuesMax = 10;
 
 export class Subscription implements AsyncDisposable {
-  readonly #wish: Wish & { readonly batchMax: number; readonly concurrency: number };
+  readonly #request: SubscriptionRequest & { readonly batchMax: number; readonly concurrency: number };
   readonly #options: SubscriptionOptions;
   readonly #stopping = new AbortController();
-  /** Delivered and not handed over yet. */
-  #waiting: Arrival[] = [];
-  /** Answered "retry", and kept until they are given back. */
-  readonly #held = new Map<Arrival, NodeJS.Timeout>();
-  /** Everything that must end before this does. */
-  readonly #underWay = new Set<Promise<void>>();
-  /** Counted over all channels: a batch that lost its channel still keeps its handler busy. */
-  #batches = 0;
-  #isPumpDue = false;
-  #intake: Intake | undefined;
+  /** Received and not passed to a handler yet. */
+  #waiting: ReceivedMessage[] = [];
+  /** Retries that wait in memory. */
+  readonly #delayed = new Map<ReceivedMessage, NodeJS.Timeout>();
+  /** Close waits for these. */
+  readonly #inFlight = new Set<Promise<void>>();
+  /** Counted over all channels: a batch that lost its channel still occupies its handler. */
+  #runningBatches = 0;
+  #isPumpScheduled = false;
+  #queueConsumer: QueueConsumer | undefined;
   #closed: Promise<void> | undefined;
 
-  private constructor(wish: Wish, options: SubscriptionOptions) {
-    this.#wish = { batchMax: defaultBatchMax, concurrency: 1, ...wish };
+  private constructor(request: SubscriptionRequest, options: SubscriptionOptions) {
+    this.#request = { batchMax: defaultBatchMax, concurrency: 1, ...request };
     this.#options = options;
-    const { batchMax, concurrency } = this.#wish;
+    const { batchMax, concurrency } = this.#request;
     if (!(batchMax >= 1 && concurrency >= 1)) throw new Error("batchMax and concurrency must be 1 or more");
   }
 
-  /** Resolves once deliveries can come. Rejects with BusUnavailable when they cannot. */
-  static async open(wish: Wish, options: SubscriptionOptions): Promise<Subscription> {
-    const subscription = new Subscription(wish, options);
+  /** Resolves once messages can come, else rejects with BusUnavailable. */
+  static async open(request: SubscriptionRequest, options: SubscriptionOptions): Promise<Subscription> {
+    const subscription = new Subscription(request, options);
     await subscription.#open();
     return subscription;
   }
 
   async #open(): Promise<void> {
-    const { link, topology, prefetchMax, log } = this.#options;
-    const { consumer: name, subjects, batchMax, concurrency } = this.#wish;
-    this.#intake = await Intake.open({
-      link,
-      queue: topology.queueOf(name),
-      prepare: () => topology.declareConsumer(link, { name, subjects }),
-      // One batch in each hand and the next on its way.
+    const { connection, topology, prefetchMax, log } = this.#options;
+    const { consumer: name, subjects, batchMax, concurrency } = this.#request;
+    this.#queueConsumer = await QueueConsumer.open({
+      connection,
+      queue: topology.queueName(name),
+      prepare: () => topology.declareConsumer(connection, { name, subjects }),
+      // One batch per handler, and the next one for each.
       prefetchCount: Math.min(prefetchMax, batchMax * concurrency * 2),
-      arrive: (arrival) => this.#arrive(arrival),
-      lost: (channel) => this.#lose(channel),
+      onMessage: (received) => this.#receive(received),
+      onChannelLost: (channel) => this.#dropWaiting(channel),
       log,
     });
   }
@@ -91,114 +90,114 @@ export class Subscription implements AsyncDisposable {
 
   async #close(): Promise<void> {
     this.#stopping.abort();
-    // First, or the broker would send to us again what we give back.
-    await this.#intake?.stop();
-    for (const arrival of this.#waiting.splice(0)) giveBack(arrival);
-    for (const arrival of this.#held.keys()) this.#letGo(arrival);
-    while (this.#underWay.size > 0) await Promise.all(this.#underWay);
-    await this.#intake?.[Symbol.asyncDispose]();
+    // First, else the broker would redeliver requeued messages to this process.
+    await this.#queueConsumer?.stop();
+    for (const received of this.#waiting.splice(0)) requeue(received);
+    for (const received of this.#delayed.keys()) this.#requeueDelayed(received);
+    while (this.#inFlight.size > 0) await Promise.all(this.#inFlight);
+    await this.#queueConsumer?.[Symbol.asyncDispose]();
   }
 
-  #arrive(arrival: Arrival): void {
-    const waitMs = waitOf(arrival.message);
-    if (this.#stopping.signal.aborted) giveBack(arrival);
-    else if (waitMs > 0) this.#track(this.#putOff([{ arrival, waitMs }]));
-    else if (returnsOf(arrival.message) >= returnsMax) this.#track(this.#renew(arrival));
-    else this.#queueUp(arrival);
+  #receive(received: ReceivedMessage): void {
+    const delayMs = readWaitMs(received.message);
+    if (this.#stopping.signal.aborted) requeue(received);
+    else if (delayMs > 0) this.#track(this.#delay([{ received, delayMs }]));
+    else if (countRequeues(received.message) >= requeuesMax) this.#track(this.#publishAgain(received));
+    else this.#enqueue(received);
   }
 
-  #lose(channel: Channel): void {
-    this.#waiting = this.#waiting.filter((arrival) => arrival.tally.channel !== channel);
+  #dropWaiting(channel: Channel): void {
+    this.#waiting = this.#waiting.filter((received) => received.tracker.channel !== channel);
   }
 
-  #queueUp(arrival: Arrival): void {
-    this.#waiting.push(arrival);
-    this.#pumpSoon();
+  #enqueue(received: ReceivedMessage): void {
+    this.#waiting.push(received);
+    this.#schedulePump();
   }
 
-  /** In the next turn of the event loop, so that what came in one piece is handed over together. */
-  #pumpSoon(): void {
-    if (this.#isPumpDue) return;
-    this.#isPumpDue = true;
+  /** In the next turn of the event loop, so that messages that arrive together are handled together. */
+  #schedulePump(): void {
+    if (this.#isPumpScheduled) return;
+    this.#isPumpScheduled = true;
     setImmediate(() => {
-      this.#isPumpDue = false;
+      this.#isPumpScheduled = false;
       this.#pump();
     });
   }
 
   #pump(): void {
-    const { batchMax, concurrency } = this.#wish;
-    while (this.#batches < concurrency && this.#waiting.length > 0 && !this.#stopping.signal.aborted) {
+    const { batchMax, concurrency } = this.#request;
+    while (this.#runningBatches < concurrency && this.#waiting.length > 0 && !this.#stopping.signal.aborted) {
       const batch = this.#waiting.splice(0, batchMax);
-      this.#batches += 1;
-      const worked = this.#work(batch).finally(() => {
-        this.#batches -= 1;
-        this.#pumpSoon();
+      this.#runningBatches += 1;
+      const handled = this.#handle(batch).finally(() => {
+        this.#runningBatches -= 1;
+        this.#schedulePump();
       });
-      this.#track(worked);
+      this.#track(handled);
     }
   }
 
   #track(work: Promise<void>): void {
     const tracked = work
-      .catch((error) => this.#options.log(`${this.#wish.consumer}: messages were left unanswered`, error))
-      .finally(() => this.#underWay.delete(tracked));
-    this.#underWay.add(tracked);
+      .catch((error) => this.#options.log(`${this.#request.consumer}: messages were left without an ack`, error))
+      .finally(() => this.#inFlight.delete(tracked));
+    this.#inFlight.add(tracked);
   }
 
-  async #work(batch: readonly Arrival[]): Promise<void> {
-    const outcomes = await this.#ask(batch);
-    const finished: Arrival[] = [];
-    const late: PutOff[] = [];
-    for (const [place, arrival] of batch.entries()) {
-      const outcome = outcomes[place] ?? retry(this.#options.retryMs, "the handler gave no answer for it");
-      if (outcome.kind === "done" || outcome.kind === "dead") finished.push(arrival);
-      else if (outcome.inMs <= 0) giveBack(arrival);
-      else late.push({ arrival, waitMs: outcome.inMs });
+  async #handle(batch: readonly ReceivedMessage[]): Promise<void> {
+    const outcomes = await this.#runHandler(batch);
+    const finished: ReceivedMessage[] = [];
+    const retries: Retry[] = [];
+    for (const [index, received] of batch.entries()) {
+      const outcome = outcomes[index] ?? retry(this.#options.retryMs, "the handler returned no outcome for it");
+      if (outcome.kind === "done" || outcome.kind === "dead") finished.push(received);
+      else if (outcome.inMs <= 0) requeue(received);
+      else retries.push({ received, delayMs: outcome.inMs });
     }
-    acknowledge(finished);
-    await this.#putOff(late);
+    ack(finished);
+    await this.#delay(retries);
   }
 
-  async #ask(batch: readonly Arrival[]): Promise<readonly Outcome[]> {
+  async #runHandler(batch: readonly ReceivedMessage[]): Promise<readonly Outcome[]> {
     try {
-      const deliveries = batch.map(({ message }) => deliveryOf(message));
-      return await this.#wish.handle(deliveries, this.#stopping.signal);
+      const deliveries = batch.map(({ message }) => toDelivery(message));
+      return await this.#request.handle(deliveries, this.#stopping.signal);
     } catch (error) {
-      this.#options.log(`${this.#wish.consumer}: the handler of a batch of ${batch.length} threw`, error);
+      this.#options.log(`${this.#request.consumer}: the handler of a batch of ${batch.length} threw`, error);
       return batch.map(() => retry(this.#options.retryMs, "its handler threw"));
     }
   }
 
-  async #putOff(items: readonly PutOff[]): Promise<void> {
-    const messages = items.map(({ arrival, waitMs }) => ({ message: arrival.message, waitMs }));
-    const stored = await this.#options.delays.putOff(this.#wish.consumer, messages);
-    acknowledge(items.filter((_, place) => stored[place]).map(({ arrival }) => arrival));
-    for (const { arrival, waitMs } of items.filter((_, place) => !stored[place])) {
-      this.#hold(arrival, Math.min(waitMs, holdMsMax));
+  async #delay(retries: readonly Retry[]): Promise<void> {
+    const messages = retries.map(({ received, delayMs }) => ({ message: received.message, delayMs }));
+    const stored = await this.#options.retryQueues.delay(this.#request.consumer, messages);
+    ack(retries.filter((_, index) => stored[index]).map(({ received }) => received));
+    for (const { received, delayMs } of retries.filter((_, index) => !stored[index])) {
+      this.#delayInMemory(received, Math.min(delayMs, memoryDelayMsMax));
     }
   }
 
-  async #renew(arrival: Arrival): Promise<void> {
-    const [isStored] = await this.#options.delays.putOff(this.#wish.consumer, [
-      { message: arrival.message, waitMs: 0 },
-    ]);
-    if (isStored) acknowledge([arrival]);
-    else if (this.#stopping.signal.aborted) giveBack(arrival);
-    else this.#queueUp(arrival);
+  async #publishAgain(received: ReceivedMessage): Promise<void> {
+    const { message } = received;
+    const [isStored] = await this.#options.retryQueues.delay(this.#request.consumer, [{ message, delayMs: 0 }]);
+    if (isStored) ack([received]);
+    else if (this.#stopping.signal.aborted) requeue(received);
+    else this.#enqueue(received);
   }
 
-  #hold(arrival: Arrival, ms: number): void {
-    if (this.#stopping.signal.aborted) giveBack(arrival);
-    else {
-      const timer = setTimeout(() => this.#letGo(arrival), ms);
-      this.#held.set(arrival, timer);
-    }
+  #delayInMemory(received: ReceivedMessage, delayMs: number): void {
+    if (this.#stopping.signal.aborted) requeue(received);
+    else
+      this.#delayed.set(
+        received,
+        setTimeout(() => this.#requeueDelayed(received), delayMs),
+      );
   }
 
-  #letGo(arrival: Arrival): void {
-    clearTimeout(this.#held.get(arrival));
-    this.#held.delete(arrival);
-    giveBack(arrival);
+  #requeueDelayed(received: ReceivedMessage): void {
+    clearTimeout(this.#delayed.get(received));
+    this.#delayed.delete(received);
+    requeue(received);
   }
 }

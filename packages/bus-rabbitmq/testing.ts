@@ -1,4 +1,4 @@
-/** What the tests of this package share: a broker, places on it that vanish with their test, and a look behind the bus. */
+/** Test harness of this package: a broker, a namespace per test, sample events, and raw access to the broker. */
 import { randomBytes, randomUUID } from "node:crypto";
 import { connect, createServer, type Socket } from "node:net";
 import { type Engine, startEngine } from "@todoke/engines";
@@ -6,78 +6,78 @@ import type { Delivery, Envelope, EventBus, Handle, Subscription } from "@todoke
 import { done, type Outcome } from "@todoke/kernel/worker";
 import { type Channel, Connection } from "rabbitmq-client";
 import { afterAll, beforeAll } from "vitest";
-import { defaultStepsMs } from "./delays.ts";
 import { openRabbitmqBus, type RabbitmqBusOptions } from "./index.ts";
+import { defaultStepsMs } from "./retry-queues.ts";
 
-/** RabbitMQ starts in five seconds alone, and in many more beside all the other tests. */
+/** RabbitMQ starts in five seconds on an idle machine, and in many more beside all other tests. */
 export const startMs = 240_000;
 
-/** The broker of a test file: the one that the environment names, or a private one. Its URL is known once tests run. */
+/** The broker of a test file: TEST_RABBITMQ_URL or a private one. The URL is known once tests run. */
 export function sharedBroker(): { readonly url: string } {
-  const named = process.env.TEST_RABBITMQ_URL;
+  const configuredUrl = process.env.TEST_RABBITMQ_URL;
   let engine: Engine | undefined;
   beforeAll(async () => {
-    if (!named) engine = await startEngine("rabbitmq");
+    if (!configuredUrl) engine = await startEngine("rabbitmq");
   }, startMs);
   afterAll(() => engine?.[Symbol.asyncDispose](), startMs);
   return {
     get url() {
-      return named || (engine?.url ?? "");
+      return configuredUrl || (engine?.url ?? "");
     },
   };
 }
 
-/** Does on a raw channel what only another client would do. */
-export async function behindTheBus<Answer>(url: string, act: (channel: Channel) => Promise<Answer>): Promise<Answer> {
+/** Runs an action on a channel of another client. */
+export async function withChannel<Result>(url: string, action: (channel: Channel) => Promise<Result>): Promise<Result> {
   const connection = new Connection({ url, retryLow: 100 });
   connection.on("error", () => {});
   try {
     const channel = await connection.acquire();
-    return await act(channel).finally(() => channel.close());
+    return await action(channel).finally(() => channel.close());
   } finally {
     await connection.close();
   }
 }
 
-/** Makes a durable queue with somebody else's settings. */
+/** Declares a durable queue with other settings. */
 export async function declareQueue(url: string, queue: string, settings: Record<string, unknown> = {}): Promise<void> {
-  await behindTheBus(url, (channel) => channel.queueDeclare({ queue, durable: true, arguments: settings }));
+  await withChannel(url, (channel) => channel.queueDeclare({ queue, durable: true, arguments: settings }));
 }
 
-export interface Place extends AsyncDisposable {
+export interface TestNamespace extends AsyncDisposable {
   readonly name: string;
-  /** Another process in this place. It is closed at the end of the test. */
+  /** Opens the bus of another process, which is closed at the end of the test. */
   open(options?: Partial<RabbitmqBusOptions>): Promise<EventBus>;
-  queueOf(consumer: string): string;
-  /** A queue as the broker sees it. Messages under way to consumers are not counted. */
-  look(queue: string): Promise<{ readonly messageCount: number; readonly consumerCount: number }>;
-  countIn(queue: string): Promise<number>;
+  queueName(consumer: string): string;
+  /** The view of the broker. Unacked messages are not counted. */
+  inspect(queue: string): Promise<{ readonly messageCount: number; readonly consumerCount: number }>;
+  countMessages(queue: string): Promise<number>;
 }
 
-/** A place that nobody else uses. Disposing it closes its processes and removes what they made on the broker. */
-export function placeOn(url: string, name = `t${randomBytes(6).toString("hex")}`): Place {
+/** A namespace for one test. Disposing it closes its buses and deletes its exchange and queues. */
+export function createNamespace(url: string, name = `t${randomBytes(6).toString("hex")}`): TestNamespace {
   const opened: EventBus[] = [];
   const consumers = new Set<string>();
-  const queueOf = (consumer: string) => `${name}.${consumer}`;
-  const look = (queue: string) => behindTheBus(url, (channel) => channel.queueDeclare({ queue, passive: true }));
+  const queueName = (consumer: string) => `${name}.${consumer}`;
+  const inspect = (queue: string) => withChannel(url, (channel) => channel.queueDeclare({ queue, passive: true }));
   return {
     name,
-    queueOf,
+    queueName,
     async open(options = {}) {
-      // Nobody kills the broker here, so new queues need no rest.
+      // The broker is not killed here, so new queues can be used at once.
       const bus = await openRabbitmqBus({
         url,
         name: "test",
         place: name,
-        newQueueRestMs: 0,
+        newQueueDelayMs: 0,
         publishTimeoutMs: 30_000,
         ...options,
       });
       opened.push(bus);
       for (const consumer of Object.keys(options.consumers ?? {})) consumers.add(consumer);
-      const subscribe: EventBus["subscribe"] = (wish) => {
-        consumers.add(wish.consumer);
-        return bus.subscribe(wish);
+      const subscribe: EventBus["subscribe"] = (request) => {
+        consumers.add(request.consumer);
+        return bus.subscribe(request);
       };
       return Object.assign(Object.create(bus), {
         publish: bus.publish.bind(bus),
@@ -86,13 +86,13 @@ export function placeOn(url: string, name = `t${randomBytes(6).toString("hex")}`
         [Symbol.asyncDispose]: () => bus[Symbol.asyncDispose](),
       });
     },
-    look,
-    countIn: async (queue) => (await look(queue)).messageCount,
+    inspect,
+    countMessages: async (queue) => (await inspect(queue)).messageCount,
     async [Symbol.asyncDispose]() {
       await Promise.all(opened.map((bus) => bus[Symbol.asyncDispose]()));
-      await behindTheBus(url, async (channel) => {
+      await withChannel(url, async (channel) => {
         await channel.exchangeDelete({ exchange: name });
-        for (const queue of [...consumers].map(queueOf)) {
+        for (const queue of [...consumers].map(queueName)) {
           for (const delayMs of defaultStepsMs) await channel.queueDelete({ queue: `${queue}.retry.${delayMs}ms` });
           await channel.queueDelete({ queue });
         }
@@ -103,68 +103,68 @@ export function placeOn(url: string, name = `t${randomBytes(6).toString("hex")}`
 
 export const subject = "things.events";
 
-export function thing(about: Partial<Envelope> = {}): Envelope {
+export function sampleEvent(fields: Partial<Envelope> = {}): Envelope {
   const eventId = randomUUID();
-  const fixed = { eventType: "ThingHappened", occurredAt: "2026-01-02T03:04:05.678Z", headers: {} };
-  return { eventId, subject, aggregateKey: eventId, payload: Buffer.from("something"), ...fixed, ...about };
+  const defaults = { eventType: "ThingHappened", occurredAt: "2026-01-02T03:04:05.678Z", headers: {} };
+  return { eventId, subject, aggregateKey: eventId, payload: Buffer.from("something"), ...defaults, ...fields };
 }
 
-export const things = (count: number): Envelope[] => Array.from({ length: count }, () => thing());
+export const sampleEvents = (count: number): Envelope[] => Array.from({ length: count }, () => sampleEvent());
 
-export interface Ear extends AsyncDisposable {
-  /** Every delivery, in the order of its arrival. */
-  readonly heard: readonly Delivery[];
+export interface RecordingConsumer extends AsyncDisposable {
+  /** All deliveries, in the order of arrival. */
+  readonly deliveries: readonly Delivery[];
 }
 
-/** Subscribes and notes what comes. Answers "done" unless told otherwise. */
-export async function listen(
+/** Subscribes and records the deliveries. The default outcome is "done". */
+export async function recordDeliveries(
   bus: EventBus,
-  answer: (delivery: Delivery) => Outcome | Promise<Outcome> = () => done,
+  decide: (delivery: Delivery) => Outcome | Promise<Outcome> = () => done,
   { consumer = "listener", subjects = [subject] }: Partial<Subscription> = {},
-): Promise<Ear> {
-  const heard: Delivery[] = [];
+): Promise<RecordingConsumer> {
+  const recorded: Delivery[] = [];
   const handle: Handle = async (deliveries) => {
-    heard.push(...deliveries);
-    return Promise.all(deliveries.map(answer));
+    recorded.push(...deliveries);
+    return Promise.all(deliveries.map(decide));
   };
   const subscription = await bus.subscribe({ consumer, subjects, handle });
-  return { heard, [Symbol.asyncDispose]: () => subscription[Symbol.asyncDispose]() };
+  return { deliveries: recorded, [Symbol.asyncDispose]: () => subscription[Symbol.asyncDispose]() };
 }
 
-export interface TalkingWire extends AsyncDisposable {
-  /** The broker's address with this wire's port in it. */
+export interface FrameProxy extends AsyncDisposable {
+  /** The URL of the broker with the port of this proxy. */
   readonly url: string;
-  /** Says something to whoever is connected, as if the broker had. */
-  say(frame: Buffer): void;
-  /** Keeps what the broker says, until `release`. */
+  /** Sends a frame to all clients, as if the broker had sent it. */
+  send(frame: Buffer): void;
+  /** Holds back what the broker sends, until `release`. */
   hold(): void;
   release(): void;
 }
 
-/** A wire to the broker that has words of its own, and can keep the broker's to itself. */
-export async function openTalkingWire(brokerUrl: string): Promise<TalkingWire> {
+/** A proxy that can inject frames and hold back those of the broker. */
+export async function openFrameProxy(brokerUrl: string): Promise<FrameProxy> {
   const broker = new URL(brokerUrl);
   const pairs = new Map<Socket, Socket>();
-  const join = (one: Socket, other: Socket) => {
+  const forward = (one: Socket, other: Socket) => {
     one.on("error", () => {});
     one.on("close", () => other.destroy());
     one.pipe(other);
   };
   const server = createServer((client) => {
     const upstream = connect(Number(broker.port), broker.hostname);
-    join(client, upstream);
-    join(upstream, client);
+    forward(client, upstream);
+    forward(upstream, client);
     pairs.set(client, upstream);
     client.on("close", () => pairs.delete(client));
   });
   await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
   const address = server.address();
-  if (address === null || typeof address === "string") throw new Error("the wire has no port");
+  if (address === null || typeof address === "string") throw new Error("the proxy has no port");
   const url = new URL(brokerUrl);
   url.host = `127.0.0.1:${address.port}`;
   return {
     url: url.href,
-    say: (frame) => {
+    send: (frame) => {
       for (const client of pairs.keys()) client.write(frame);
     },
     hold: () => {

@@ -1,17 +1,17 @@
 /**
- * What things are called on the broker, and how they are made.
+ * Names and declares the exchange and the queues.
  *
- * A place has one durable topic exchange, to which events go under their subject. Each consumer has one durable quorum
- * queue, bound to its subjects, and further queues in which its retries wait (delays.ts):
+ * A namespace has one durable topic exchange; the subject is the routing key. Each consumer has one durable quorum queue,
+ * bound to its subjects, and retry queues (retry-queues.ts):
  *
- *   todoke                             the exchange of the place "todoke"
+ *   todoke                             the exchange of the namespace "todoke"
  *   todoke.notification                the queue of the consumer "notification"
- *   todoke.notification.retry.1000ms   what "notification" wants to see again in a second
+ *   todoke.notification.retry.1000ms   retries of "notification" that wait a second
  *
- * Everything is declared again whenever a connection is made, so a broker that lost its data gets its queues back.
+ * All are declared again on every new connection, so a broker that lost its data gets its queues back.
  */
-import { setTimeout as pause } from "node:timers/promises";
-import { asUnavailable, isRefusal, type Link, type Log, messageOf } from "./link.ts";
+import { setTimeout as sleep } from "node:timers/promises";
+import { type Connection, isRefusal, type Log, messageOf, toUnavailable } from "./connection.ts";
 import type { Server } from "./server.ts";
 
 export interface Consumer {
@@ -19,111 +19,112 @@ export interface Consumer {
   readonly subjects: readonly string[];
 }
 
-/** No dots: they separate the parts of a queue's name. */
+/** Without dots, which separate the parts of a queue name. */
 const namePattern = /^[A-Za-z0-9_-]{1,64}$/;
 
 export interface TopologyOptions {
-  readonly place: string;
+  readonly namespace: string;
   /**
-   * How long a new queue is left alone before anything is sent to it, and its bindings before they are relied on.
-   * RabbitMQ answers a declaration up to a second before it is on disk; a lone broker that is killed in between forgets
-   * the queue, and everything that it had confirmed in it, or the binding, and with it everything that comes later.
+   * The delay before the first use of a new queue, and of its bindings. RabbitMQ confirms a declaration up to a second before
+   * it is on disk. A single broker that is killed in between loses the queue with all that it has confirmed, or the binding
+   * and so all later events.
    */
-  readonly newQueueRestMs: number;
+  readonly newQueueDelayMs: number;
   readonly log: Log;
 }
 
 export class Topology {
-  /** The place's name is the exchange's. */
   readonly exchange: string;
   readonly #options: TopologyOptions;
   readonly #warnings = new Map<string, string>();
 
   constructor(options: TopologyOptions) {
-    this.exchange = named("place", options.place);
+    this.exchange = checkName("namespace", options.namespace);
     this.#options = options;
   }
 
-  /** Queues that exist with other settings than ours, each a sentence that says what to do. */
+  /** One sentence per queue that exists with other settings, with what to do. */
   get warnings(): string[] {
     return [...this.#warnings.values()];
   }
 
-  queueOf(consumer: string): string {
-    return `${this.exchange}.${named("consumer", consumer)}`;
+  queueName(consumer: string): string {
+    return `${this.exchange}.${checkName("consumer", consumer)}`;
   }
 
-  delayQueueOf(consumer: string, delayMs: number): string {
-    return `${this.queueOf(consumer)}.retry.${delayMs}ms`;
+  retryQueueName(consumer: string, delayMs: number): string {
+    return `${this.queueName(consumer)}.retry.${delayMs}ms`;
   }
 
-  async declareExchange(link: Link): Promise<void> {
-    await link.ask((channel) => channel.exchangeDeclare({ exchange: this.exchange, type: "topic", durable: true }));
+  async declareExchange(connection: Connection): Promise<void> {
+    await connection.request((channel) =>
+      channel.exchangeDeclare({ exchange: this.exchange, type: "topic", durable: true }),
+    );
   }
 
-  /** From when this resolves on, events of the subjects are kept for the consumer. Rejects with BusUnavailable. */
-  async declareConsumer(link: Link, consumer: Consumer): Promise<void> {
+  /** Once this resolves, events of the subjects are stored for the consumer. Rejects with BusUnavailable. */
+  async declareConsumer(connection: Connection, consumer: Consumer): Promise<void> {
     try {
-      await this.#declareConsumer(link, consumer);
+      await this.#declareConsumer(connection, consumer);
     } catch (error) {
-      throw asUnavailable(error);
+      throw toUnavailable(error);
     }
   }
 
-  async #declareConsumer(link: Link, { name, subjects }: Consumer): Promise<void> {
-    const queue = this.queueOf(name);
-    await this.declareExchange(link);
+  async #declareConsumer(connection: Connection, { name, subjects }: Consumer): Promise<void> {
+    const queue = this.queueName(name);
+    await this.declareExchange(connection);
     let isNew = false;
     try {
-      isNew = await this.#declareQueue(link, queue, queueArguments(await link.server()));
+      isNew = await this.#declareQueue(connection, queue, queueArguments(await connection.server()));
       this.#warnings.delete(queue);
     } catch (error) {
       if (!isRefusal(error, "PRECONDITION_FAILED")) throw error;
-      this.#useAsItIs(queue, error.message);
+      this.#warnOfOtherSettings(queue, error.message);
     }
-    await link.ask(async (channel) => {
+    await connection.request(async (channel) => {
       for (const subject of subjects) await channel.queueBind({ exchange: this.exchange, queue, routingKey: subject });
     });
-    if (isNew) await pause(this.#options.newQueueRestMs);
+    if (isNew) await sleep(this.#options.newQueueDelayMs);
   }
 
-  /** Rejects when there is such a queue with other settings: what waits in it might not come back. */
-  async declareDelayQueue(link: Link, consumer: string, delayMs: number): Promise<string> {
-    const queue = this.delayQueueOf(consumer, delayMs);
+  /** Rejects if the queue exists with other settings: it might lose the messages that wait in it. */
+  async declareRetryQueue(connection: Connection, consumer: string, delayMs: number): Promise<string> {
+    const queue = this.retryQueueName(consumer, delayMs);
     try {
-      await this.#declareQueue(link, queue, delayArguments(this.queueOf(consumer), delayMs));
+      await this.#declareQueue(connection, queue, retryQueueArguments(this.queueName(consumer), delayMs));
       this.#warnings.delete(queue);
       return queue;
     } catch (error) {
-      const warning = `The queue ${queue} is not used for retries, for it might lose them; delete it (${messageOf(error)}).`;
+      const warning = `The queue ${queue} is not used for retries, because it might lose them; delete it (${messageOf(error)}).`;
       if (isRefusal(error, "PRECONDITION_FAILED")) this.#warnings.set(queue, warning);
-      throw asUnavailable(error);
+      throw toUnavailable(error);
     }
   }
 
-  /** Whether it had to be made. */
-  async #declareQueue(link: Link, queue: string, args: Record<string, unknown>): Promise<boolean> {
-    const isNew = !(await isThere(link, queue));
-    await link.ask((channel) => channel.queueDeclare({ queue, durable: true, arguments: args }));
-    if (isNew) await pause(this.#options.newQueueRestMs);
+  /** Returns whether the queue is new. */
+  async #declareQueue(connection: Connection, queue: string, args: Record<string, unknown>): Promise<boolean> {
+    const isNew = !(await exists(connection, queue));
+    await connection.request((channel) => channel.queueDeclare({ queue, durable: true, arguments: args }));
+    if (isNew) await sleep(this.#options.newQueueDelayMs);
     return isNew;
   }
 
-  /** Somebody made the queue with other settings, or an older broker did: its events are worth more than our wishes. */
-  #useAsItIs(queue: string, whatDiffers: string): void {
-    if (/current is '?stream/.test(whatDiffers))
+  /** The queue was declared with other settings, or by an older broker. It is used, because its events must not be lost. */
+  #warnOfOtherSettings(queue: string, difference: string): void {
+    if (/current is '?stream/.test(difference))
       throw new Error(`${queue} is a stream; a consumer needs a quorum queue`);
     const warning =
-      `The queue ${queue} has other settings than Todoke gives it, and may lose what they make it drop (${whatDiffers}). ` +
-      "Stop its publishers, let its consumers empty it, delete it, and start them again: it is then made anew.";
+      `The queue ${queue} has other settings than Todoke gives it, and may drop events because of them (${difference}). ` +
+      "Stop its publishers, let its consumers empty it, delete it, and start them again: it is then created anew.";
     if (!this.#warnings.has(queue)) this.#options.log(warning);
     this.#warnings.set(queue, warning);
   }
 }
 
-async function isThere(link: Link, queue: string): Promise<boolean> {
+async function exists(connection: Connection, queue: string): Promise<boolean> {
   try {
-    await link.ask((channel) => channel.queueDeclare({ queue, passive: true }));
+    await connection.request((channel) => channel.queueDeclare({ queue, passive: true }));
     return true;
   } catch (error) {
     if (isRefusal(error, "NOT_FOUND")) return false;
@@ -132,24 +133,24 @@ async function isThere(link: Link, queue: string): Promise<boolean> {
 }
 
 /**
- * RabbitMQ 4 drops a message that came back to its queue 20 times, unless told -1. RabbitMQ 3 has no such limit, and
- * takes -1 for one: it drops at the first return. So the version decides.
+ * RabbitMQ 4 drops a message after 20 requeues unless the limit is -1. RabbitMQ 3 has no default limit and takes -1 for one: it
+ * drops at the first requeue. So the version decides.
  */
 export function queueArguments({ version }: Server): Record<string, unknown> {
   const hasLimitByDefault = Number.parseInt(version, 10) >= 4;
   return {
     "x-queue-type": "quorum",
-    // Should a policy limit the queue's length: refuse the new rather than drop the old.
+    // If a policy limits the length of the queue, refuse new messages instead of dropping old ones.
     "x-overflow": "reject-publish",
     ...(hasLimitByDefault && { "x-delivery-limit": -1 }),
   };
 }
 
 /**
- * What waits here goes to the consumer's queue when its time is up, and leaves only once it has been confirmed there:
- * RabbitMQ's own default would drop it if that failed. "reject-publish" is a condition for it.
+ * An expired message goes to the consumer's queue and leaves this one only once it is confirmed there. By default RabbitMQ would
+ * drop it if that failed. "reject-publish" is a precondition.
  */
-function delayArguments(queue: string, delayMs: number): Record<string, unknown> {
+function retryQueueArguments(queue: string, delayMs: number): Record<string, unknown> {
   return {
     "x-queue-type": "quorum",
     "x-message-ttl": delayMs,
@@ -160,7 +161,7 @@ function delayArguments(queue: string, delayMs: number): Record<string, unknown>
   };
 }
 
-function named(what: string, name: string): string {
+function checkName(kind: string, name: string): string {
   if (namePattern.test(name)) return name;
-  throw new Error(`the ${what} "${name}" must be 1 to 64 letters, digits, "-" and "_"`);
+  throw new Error(`the ${kind} "${name}" must be 1 to 64 letters, digits, "-" and "_"`);
 }

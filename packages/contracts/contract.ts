@@ -1,9 +1,9 @@
 /**
- * Keeps the contract: `npm run check` says whether what is committed may be released, `npm run generate` takes a change
- * of the .proto files over into gen/ and proto/baseline.binpb, unless it would break somebody. Needs no network.
+ * Checks the event schemas. `npm run check` fails if the committed state must not be released; `npm run generate` updates gen/
+ * and proto/baseline.binpb after a change of the .proto files, unless the change breaks compatibility. Needs no network.
  *
- * The baseline is the contract as it was last generated. A change is held against it, so that an event written
- * yesterday (it is still in a stream, an outbox, a dead-letter table) can be read by what is built today.
+ * The baseline is the contract as last generated. Changes are compared with it, because events of the old shape are still in
+ * streams, outboxes and dead-letter tables, and today's build must read them.
  */
 import { execFileSync } from "node:child_process";
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
@@ -15,7 +15,7 @@ import { FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
 
 const baseline = "proto/baseline.binpb";
 
-/** A program of tools/, which `npm test` fetches; by hand: `npm ci --prefix tools`. */
+/** A program in tools/, installed by `npm test` or `npm ci --prefix tools`. */
 const tool = (name: string): string => fileURLToPath(new URL(`../../tools/node_modules/.bin/${name}`, import.meta.url));
 
 const generation = {
@@ -25,14 +25,14 @@ const generation = {
     {
       local: tool("protoc-gen-es"),
       out: "gen",
-      // Node runs the generated files as they are, so nothing in them may need compiling.
+      // Node runs the generated files without a build.
       opt: ["target=ts", "import_extension=ts", "erasable_syntax=true"],
     },
   ],
 };
 
-/** A fault of the contract, told in one sentence; buf has told its own already. */
-class ContractBroken extends Error {}
+/** The message is all that is printed; buf has printed its own errors before. */
+class ContractError extends Error {}
 
 function main(command: string | undefined): void {
   buf("lint");
@@ -41,9 +41,9 @@ function main(command: string | undefined): void {
   const fresh = mkdtempSync(join(tmpdir(), "todoke-contract-"));
   try {
     generateInto(fresh);
-    refuseAddedRequired(registry(baseline), registry(join(fresh, baseline)));
+    rejectAddedRequired(registry(baseline), registry(join(fresh, baseline)));
     if (command === "generate") replaceBy(fresh);
-    else refuseStale(fresh);
+    else rejectStale(fresh);
   } finally {
     rmSync(fresh, { recursive: true });
   }
@@ -54,8 +54,8 @@ function buf(...args: string[]): void {
     execFileSync(tool("buf"), args, { stdio: "inherit", timeout: 60_000 });
   } catch (cause) {
     if ((cause as NodeJS.ErrnoException).code === "ENOENT")
-      throw new ContractBroken("buf is not installed: run `npm ci --prefix tools`", { cause });
-    throw new ContractBroken(`buf ${args[0]} refuses this contract`, { cause });
+      throw new ContractError("buf is not installed: run `npm ci --prefix tools`", { cause });
+    throw new ContractError(`buf ${args[0]} rejects this contract`, { cause });
   }
 }
 
@@ -65,16 +65,16 @@ function generateInto(folder: string): void {
   buf("build", "--exclude-source-info", "--output", join(folder, baseline));
 }
 
-/** buf takes this for harmless, and on the wire it is; but old events lack the field, and would no longer decode. */
-function refuseAddedRequired(before: FileRegistry, now: FileRegistry): void {
+/** buf allows an added required field, but old events lack it and would no longer decode. */
+function rejectAddedRequired(before: FileRegistry, now: FileRegistry): void {
   for (const message of messages(before)) {
-    const known = new Set(message.fields.map((field) => field.name));
+    const existing = new Set(message.fields.map((field) => field.name));
     const added = now
       .getMessage(message.typeName)
-      ?.fields.find((field) => !known.has(field.name) && !field.proto.proto3Optional);
+      ?.fields.find((field) => !existing.has(field.name) && !field.proto.proto3Optional);
     if (!added) continue;
-    const what = `${message.name}.${added.name}`;
-    throw new ContractBroken(`${what} was added, so it must be \`optional\`: events of the old shape lack it`);
+    const field = `${message.name}.${added.name}`;
+    throw new ContractError(`${field} was added, so it must be \`optional\`: existing events lack it`);
   }
 }
 
@@ -83,18 +83,18 @@ const messages = (registry: FileRegistry): DescMessage[] => [...registry].filter
 const registry = (image: string): FileRegistry =>
   createFileRegistry(fromBinary(FileDescriptorSetSchema, readFileSync(image)));
 
-function refuseStale(fresh: string): void {
-  const [committed, current] = [generated("."), generated(fresh)];
+function rejectStale(fresh: string): void {
+  const [committed, current] = [readGenerated("."), readGenerated(fresh)];
   const names = new Set([...committed.keys(), ...current.keys()]);
   const stale = [...names].find((name) => committed.get(name) !== current.get(name));
   if (!stale) return;
-  throw new ContractBroken(
-    `${stale} is not what the .proto files say: run \`npm run generate --workspace packages/contracts\``,
+  throw new ContractError(
+    `${stale} does not match the .proto files: run \`npm run generate --workspace packages/contracts\``,
   );
 }
 
-/** Every generated file by its name, with what is in it. */
-function generated(folder: string): Map<string, string> {
+/** The contents of the generated files by name. */
+function readGenerated(folder: string): Map<string, string> {
   const files = readdirSync(join(folder, "gen"), { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
     .map((entry) => join(entry.parentPath, entry.name))
@@ -110,7 +110,7 @@ function replaceBy(fresh: string): void {
 try {
   main(process.argv[2]);
 } catch (error) {
-  if (!(error instanceof ContractBroken)) throw error;
+  if (!(error instanceof ContractError)) throw error;
   console.error(error.message);
   process.exitCode = 1;
 }

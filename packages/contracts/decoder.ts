@@ -1,76 +1,80 @@
 /**
- * From bytes back to an event. It is whole, or it is refused: bytes that are well formed but lack what the schema says
- * is always there (an empty message is well formed) never reach a handler. Fields that this build does not know stay
- * with the message, unread.
+ * Decodes events. The result is complete: bytes that are well formed but lack a required field (an empty message is well formed)
+ * are rejected. Fields that this build does not know stay in the message, unread.
  */
 import { type DescField, type DescMessage, fromBinary, type Message } from "@bufbuild/protobuf";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
-import { EventNotDecodable } from "./faults.ts";
-import { isInstant } from "./time.ts";
+import { EventNotDecodable } from "./errors.ts";
+import { isInRange } from "./timestamp.ts";
 
 export type Decode = (bytes: Uint8Array) => Message;
 
-export function decoderFor(schema: DescMessage): Decode {
+export function createDecoder(schema: DescMessage): Decode {
   const eventType = schema.name;
   return (bytes) => {
     const message = readMessage(schema, bytes);
-    const fault = faultIn(schema, message);
-    if (fault) throw new EventNotDecodable({ eventType, ...fault });
-    const says = (message as Fields).eventType;
-    if (says !== eventType) throw new EventNotDecodable({ eventType, field: "event_type", why: `says ${says}` });
+    const error = findError(schema, message);
+    if (error) throw new EventNotDecodable({ eventType, ...error });
+    const actual = (message as Fields).eventType;
+    if (actual !== eventType) throw new EventNotDecodable({ eventType, field: "event_type", reason: `says ${actual}` });
     return message;
   };
 }
 
 type Fields = Message & Record<string, unknown>;
 
-interface Fault {
-  /** The way to it: "players[1].user_id". */
+interface FieldError {
+  /** The path: "players[1].user_id". */
   readonly field: string;
-  readonly why: string;
-}
-
-/** The first thing that a message lacks, or has wrong. */
-function faultIn(schema: DescMessage, message: Message): Fault | undefined {
-  for (const field of schema.fields) {
-    const value = (message as Fields)[field.localName];
-    const why = faultOf(field, value);
-    if (why) return { field: field.name, why };
-    const inside = field.fieldKind === "list" ? faultInList(field, value as readonly Message[]) : undefined;
-    if (inside) return inside;
-  }
-  return undefined;
-}
-
-function faultInList(field: DescField & { fieldKind: "list" }, elements: readonly Message[]): Fault | undefined {
-  const { message: schema } = field;
-  if (schema === undefined) return undefined;
-  for (const [at, element] of elements.entries()) {
-    const fault = faultIn(schema, element);
-    if (fault) return { field: `${field.name}[${at}].${fault.field}`, why: fault.why };
-  }
-  return undefined;
+  readonly reason: string;
 }
 
 function readMessage(schema: DescMessage, bytes: Uint8Array): Message {
   try {
     return fromBinary(schema, bytes);
   } catch (cause) {
-    const why = `cannot be read from these ${bytes.length} bytes: ${cause instanceof Error ? cause.message : cause}`;
-    throw new EventNotDecodable({ eventType: schema.name, why, cause });
+    const detail = cause instanceof Error ? cause.message : cause;
+    const reason = `cannot be read from these ${bytes.length} bytes: ${detail}`;
+    throw new EventNotDecodable({ eventType: schema.name, reason, cause });
   }
 }
 
-function faultOf(field: DescField, value: unknown): string | undefined {
+/** Returns the first field that is missing or invalid. */
+function findError(schema: DescMessage, message: Message): FieldError | undefined {
+  for (const field of schema.fields) {
+    const value = (message as Fields)[field.localName];
+    const reason = checkField(field, value);
+    if (reason) return { field: field.name, reason };
+    const inList = field.fieldKind === "list" ? findErrorInList(field, value as readonly Message[]) : undefined;
+    if (inList) return inList;
+  }
+  return undefined;
+}
+
+function findErrorInList(
+  field: DescField & { fieldKind: "list" },
+  elements: readonly Message[],
+): FieldError | undefined {
+  const { message: schema } = field;
+  if (schema === undefined) return undefined;
+  for (const [index, element] of elements.entries()) {
+    const error = findError(schema, element);
+    if (error) return { field: `${field.name}[${index}].${error.field}`, reason: error.reason };
+  }
+  return undefined;
+}
+
+function checkField(field: DescField, value: unknown): string | undefined {
   const optional = field.proto.proto3Optional;
   if (value === undefined) return optional ? undefined : "is missing";
   if (value === "" && !optional) return "is missing";
   if (field.fieldKind === "list" && (value as readonly unknown[]).length === 0) return "is missing";
-  if (field.fieldKind === "message") return faultOfTime(value as Timestamp);
+  // Timestamp is the only message type that a field has, apart from lists (see the writers in encoder.ts).
+  if (field.fieldKind === "message") return checkTimestamp(value as Timestamp);
   return undefined;
 }
 
-/** The only message that a field of ours may be, but for lists: see the writers in encoder.ts. */
-function faultOfTime({ seconds, nanos }: Timestamp): string | undefined {
-  return isInstant(seconds, nanos) ? undefined : `is no time between the years 1 and 9999: ${seconds} s ${nanos} ns`;
+function checkTimestamp(timestamp: Timestamp): string | undefined {
+  if (isInRange(timestamp)) return undefined;
+  return `is not a time between the years 1 and 9999: ${timestamp.seconds} s ${timestamp.nanos} ns`;
 }

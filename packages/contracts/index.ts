@@ -1,20 +1,20 @@
 /**
- * The events that services tell each other: their schemas, where they are published, and how they become bytes.
+ * The events that services publish: their schemas, their subjects, and how they are encoded.
  *
- * Promises:
- *  - an event that was encoded decodes to the same event, in this build and, as long as the contract check is green
- *    (`npm run check`), in every other;
- *  - what does not fit its schema in every field is refused before it is published, never cut to fit;
- *  - any bytes either decode to a whole event or throw EventNotDecodable.
+ * Guarantees:
+ *  - an encoded event decodes to the same event, in this build and, while the contract check (`npm run check`) passes, in every
+ *    other;
+ *  - an event that does not fit its schema in every field is rejected before it is published, never truncated;
+ *  - bytes decode to a complete event or throw EventNotDecodable.
  *
- * A new event is a message in proto/, a line in `events`, and `npm run generate`. Why each event is a message of its
- * own: docs/adr (events as Protocol Buffers).
+ * To add an event: a message in proto/, a line in `events`, `npm run generate`. ADR 10 says why each event is a message of
+ * its own.
  */
 import type { MessageShape } from "@bufbuild/protobuf";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
-import { decoderFor } from "./decoder.ts";
-import { encoderFor } from "./encoder.ts";
-import { EventNotDecodable, EventNotEncodable } from "./faults.ts";
+import { createDecoder } from "./decoder.ts";
+import { createEncoder } from "./encoder.ts";
+import { EventNotDecodable, EventNotEncodable } from "./errors.ts";
 import {
   AccountCreatedSchema,
   AccountDeletedSchema,
@@ -42,10 +42,11 @@ import {
   PointsSpentSchema,
 } from "./gen/todoke/events/v1/points_pb.ts";
 
-export { EventNotDecodable, EventNotEncodable } from "./faults.ts";
-export { eventBytesMax } from "./wire.ts";
+export { eventBytesMax } from "./encoder.ts";
+export { EventNotDecodable, EventNotEncodable } from "./errors.ts";
+export { formatTimestamp } from "./timestamp.ts";
 
-/** Every event there is, and the subject it is published on. */
+/** All events, with the subject that each is published on. */
 export const events = {
   EntitlementGranted: { schema: EntitlementGrantedSchema, subject: "entitlement.events" },
   EntitlementRevoked: { schema: EntitlementRevokedSchema, subject: "entitlement.events" },
@@ -61,7 +62,7 @@ export const events = {
   PointsSpent: { schema: PointsSpentSchema, subject: "points.events" },
   PointsExpired: { schema: PointsExpiredSchema, subject: "points.events" },
   PointReservationFailed: { schema: PointReservationFailedSchema, subject: "points.events" },
-  // Not for others: the points service's own worker is told what is due.
+  // Internal to the points service: its scheduler tells its worker what is due.
   PointReservationDue: { schema: PointReservationDueSchema, subject: "points.reservations" },
   OrderAccepted: { schema: OrderAcceptedSchema, subject: "orders.events" },
   OrderSucceeded: { schema: OrderSucceededSchema, subject: "orders.events" },
@@ -71,7 +72,7 @@ export const events = {
 
 export type EventType = keyof typeof events;
 
-/** Who consumes what: durable consumer names and their subjects. A broker keeps events for these before they first run. */
+/** The durable consumers and their subjects. Message brokers store events for them before they first run. */
 export const consumers = {
   notification: ["entitlement.events", "account.events", "matchmaking.events", "points.events", "orders.events"],
   "gateway-bff": ["account.events"],
@@ -79,7 +80,7 @@ export const consumers = {
   points: ["points.reservations"],
 } as const satisfies Record<string, readonly (typeof events)[EventType]["subject"][]>;
 
-/** An event as it is handed to a handler. Generated types call every time optional; `decodeEvent` has looked. */
+/** A decoded event. The generated types make every time optional; `decodeEvent` has checked that `occurredAt` is there. */
 export type Event<Type extends EventType> = MessageShape<(typeof events)[Type]["schema"]> & {
   readonly occurredAt: Timestamp;
 };
@@ -87,25 +88,25 @@ export type Event<Type extends EventType> = MessageShape<(typeof events)[Type]["
 const codecs = new Map(
   Object.entries(events).map(([type, { schema }]) => [
     type,
-    { encode: encoderFor(schema), decode: decoderFor(schema) },
+    { encode: createEncoder(schema), decode: createDecoder(schema) },
   ]),
 );
 
-/** Whether this build knows the type. One that it does not know is no broken event: a newer build may be under way. */
+/** Whether this build knows the type. An unknown type is not an error: a newer build may have published it. */
 export const isEventType = (name: string): name is EventType => codecs.has(name);
 
-/** The bytes of an event, from the JSON that its outbox row keeps (snake_case, made by SQL). Else EventNotEncodable. */
+/** Encodes the JSON of an outbox row (snake_case, written by SQL). Throws EventNotEncodable. */
 export function encodeEvent(eventType: string, json: unknown): Uint8Array {
   const codec = codecs.get(eventType);
   if (!codec) throw new EventNotEncodable(unknownType(eventType));
   return codec.encode(json);
 }
 
-/** The same from an outbox row as a relay holds it: what a relay takes as its `encode`. */
+/** Encodes an outbox row: the `encode` of a relay. */
 export const encodeOutboxEvent = ({ eventType, payload }: { eventType: string; payload: string }): Uint8Array =>
   encodeEvent(eventType, JSON.parse(payload));
 
-/** The event in these bytes. Else EventNotDecodable. */
+/** Throws EventNotDecodable. */
 export function decodeEvent<Type extends EventType>(eventType: Type, bytes: Uint8Array): Event<Type> {
   const codec = codecs.get(eventType);
   if (!codec) throw new EventNotDecodable(unknownType(eventType));
@@ -114,6 +115,6 @@ export function decodeEvent<Type extends EventType>(eventType: Type, bytes: Uint
 
 const unknownType = (eventType: string) => ({
   eventType,
-  why: "is not a type of event that this build knows",
+  reason: "is not a type of event that this build knows",
   perhapsNewer: true,
 });

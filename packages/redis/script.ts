@@ -1,4 +1,4 @@
-/** A script, and the name by which a server that has seen it knows it. */
+/** A Lua script and its SHA-1, by which the server caches it. */
 import { hash } from "node:crypto";
 
 export interface Script {
@@ -6,7 +6,7 @@ export interface Script {
   readonly sha1: string;
 }
 
-/** Every key that the script touches is among `keys`: so a cluster can send it to its slot, and access rules see them. */
+/** `keys` has every key that the script uses: a cluster routes by them, and access rules check them. */
 export interface ScriptInput {
   readonly keys: string[];
   readonly arguments: string[];

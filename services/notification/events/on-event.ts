@@ -3,7 +3,7 @@
  * wakes the sender after the commit.
  */
 import { randomUUIDv7 } from "node:crypto";
-import { decodeEvent, type Event, type EventType, isEventType } from "@todoke/contracts";
+import { decodeEvent, formatTimestamp, isEventType } from "@todoke/contracts";
 import type { Envelope } from "@todoke/kernel/bus";
 import { afterCommit, type Tx } from "@todoke/kernel/db";
 import { traceHeaders } from "@todoke/kernel/telemetry";
@@ -28,7 +28,7 @@ export function readEvent({ eventId, eventType, headers, payload }: Envelope): r
     // The envelope's id, which the inbox marks processed, and not the payload's.
     event_id: eventId,
     event_type: eventType,
-    occurred_at: formatOccurredAt(event),
+    occurred_at: formatTimestamp(event.occurredAt),
     headers: pickTrace(headers),
   }));
 }
@@ -50,12 +50,6 @@ export function notify(wake: () => void) {
     );
     afterCommit(tx, wake);
   };
-}
-
-/** RFC 3339 with microseconds, as PostgreSQL stores them, so that events of one millisecond keep their order. */
-function formatOccurredAt({ occurredAt: { seconds, nanos } }: Event<EventType>): string {
-  const upToSeconds = new Date(Number(seconds) * 1_000).toISOString().slice(0, 19);
-  return `${upToSeconds}.${String(Math.floor(nanos / 1_000)).padStart(6, "0")}Z`;
 }
 
 function pickTrace({ traceparent, trace_id }: Envelope["headers"]): Record<string, string> {

@@ -2,12 +2,11 @@
 // @generated from file todoke/events/v1/account.proto (package todoke.events.v1, syntax proto3)
 /* eslint-disable */
 
-// What the account service tells the others. Published on "account.events"; the version is the user's.
+// Events of the account service, published on "account.events". The aggregate is the user.
 //
-// As in entitlement.proto: every event opens with the fields of head.proto, and what is added later must be `optional`.
-// Every event tells how the user stands after the change, whatever the change was: whoever keeps that takes the event with the
-// highest version and needs no other. None says anything about the person: whoever needs a name asks account, and a deletion
-// has nothing to recall.
+// As in entitlement.proto: every event begins with the fields of head.proto, and fields added later must be `optional`.
+// Every event has the complete state of the user after the change, so a consumer needs only the event with the highest
+// version. No event has personal data: names are read from the account service, and a deletion has nothing to recall.
 
 import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
@@ -22,7 +21,7 @@ export const file_todoke_events_v1_account: GenFile = /*@__PURE__*/
   fileDesc("Ch50b2Rva2UvZXZlbnRzL3YxL2FjY291bnQucHJvdG8SEHRvZG9rZS5ldmVudHMudjEiqQIKDkFjY291bnRDcmVhdGVkEhAKCGV2ZW50X2lkGAEgASgJEhIKCmV2ZW50X3R5cGUYAiABKAkSLwoLb2NjdXJyZWRfYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg8KB3ZlcnNpb24YBCABKAMSFQoIdHJhY2VfaWQYBSABKAlIAIgBARIPCgd1c2VyX2lkGBAgASgJEg4KBnN0YXR1cxgRIAEoCRISCgVyb2xlcxgSIAEoCUgBiAEBEjgKD3N1c3BlbmRlZF91bnRpbBgTIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBIAogBAUILCglfdHJhY2VfaWRCCAoGX3JvbGVzQhIKEF9zdXNwZW5kZWRfdW50aWwiuwIKEEFjY291bnRTdXNwZW5kZWQSEAoIZXZlbnRfaWQYASABKAkSEgoKZXZlbnRfdHlwZRgCIAEoCRIvCgtvY2N1cnJlZF9hdBgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDwoHdmVyc2lvbhgEIAEoAxIVCgh0cmFjZV9pZBgFIAEoCUgAiAEBEg8KB3VzZXJfaWQYECABKAkSDgoGc3RhdHVzGBEgASgJEhIKBXJvbGVzGBIgASgJSAGIAQESOAoPc3VzcGVuZGVkX3VudGlsGBMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEgCiAEBEg4KBnJlYXNvbhgUIAEoCUILCglfdHJhY2VfaWRCCAoGX3JvbGVzQhIKEF9zdXNwZW5kZWRfdW50aWwivAIKEUFjY291bnRSZWluc3RhdGVkEhAKCGV2ZW50X2lkGAEgASgJEhIKCmV2ZW50X3R5cGUYAiABKAkSLwoLb2NjdXJyZWRfYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg8KB3ZlcnNpb24YBCABKAMSFQoIdHJhY2VfaWQYBSABKAlIAIgBARIPCgd1c2VyX2lkGBAgASgJEg4KBnN0YXR1cxgRIAEoCRISCgVyb2xlcxgSIAEoCUgBiAEBEjgKD3N1c3BlbmRlZF91bnRpbBgTIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBIAogBARIOCgZyZWFzb24YFCABKAlCCwoJX3RyYWNlX2lkQggKBl9yb2xlc0ISChBfc3VzcGVuZGVkX3VudGlsIq4CChNBY2NvdW50Um9sZXNDaGFuZ2VkEhAKCGV2ZW50X2lkGAEgASgJEhIKCmV2ZW50X3R5cGUYAiABKAkSLwoLb2NjdXJyZWRfYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg8KB3ZlcnNpb24YBCABKAMSFQoIdHJhY2VfaWQYBSABKAlIAIgBARIPCgd1c2VyX2lkGBAgASgJEg4KBnN0YXR1cxgRIAEoCRISCgVyb2xlcxgSIAEoCUgBiAEBEjgKD3N1c3BlbmRlZF91bnRpbBgTIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBIAogBAUILCglfdHJhY2VfaWRCCAoGX3JvbGVzQhIKEF9zdXNwZW5kZWRfdW50aWwiqQIKDkFjY291bnREZWxldGVkEhAKCGV2ZW50X2lkGAEgASgJEhIKCmV2ZW50X3R5cGUYAiABKAkSLwoLb2NjdXJyZWRfYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg8KB3ZlcnNpb24YBCABKAMSFQoIdHJhY2VfaWQYBSABKAlIAIgBARIPCgd1c2VyX2lkGBAgASgJEg4KBnN0YXR1cxgRIAEoCRISCgVyb2xlcxgSIAEoCUgBiAEBEjgKD3N1c3BlbmRlZF91bnRpbBgTIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBIAogBAUILCglfdHJhY2VfaWRCCAoGX3JvbGVzQhIKEF9zdXNwZW5kZWRfdW50aWxiBnByb3RvMw", [file_google_protobuf_timestamp]);
 
 /**
- * Somebody has logged in for the first time, and is a user from now on.
+ * A user was created by a first login.
  *
  * @generated from message todoke.events.v1.AccountCreated
  */
@@ -58,21 +57,21 @@ export type AccountCreated = Message<"todoke.events.v1.AccountCreated"> & {
   userId: string;
 
   /**
-   * How the user stands now: "ACTIVE", "SUSPENDED" or "DELETED".
+   * The status after the change: "ACTIVE", "SUSPENDED" or "DELETED".
    *
    * @generated from field: string status = 17;
    */
   status: string;
 
   /**
-   * All roles that the user has now, sorted, with commas between them: "ADMIN,USER". Absent: none.
+   * All user roles after the change, sorted and separated by commas: "ADMIN,USER". Absent: none.
    *
    * @generated from field: optional string roles = 18;
    */
   roles?: string | undefined;
 
   /**
-   * When a suspension ends by itself; absent: when somebody reinstates the user, or there is none.
+   * The end time of a suspension. Absent: no suspension, or one without an end time.
    *
    * @generated from field: optional google.protobuf.Timestamp suspended_until = 19;
    */
@@ -87,7 +86,7 @@ export const AccountCreatedSchema: GenMessage<AccountCreated> = /*@__PURE__*/
   messageDesc(file_todoke_events_v1_account, 0);
 
 /**
- * A user may do nothing from now on; also when the reason or the end of a suspension was replaced.
+ * A user was suspended, or the reason or the end time of the suspension was replaced.
  *
  * @generated from message todoke.events.v1.AccountSuspended
  */
@@ -123,28 +122,28 @@ export type AccountSuspended = Message<"todoke.events.v1.AccountSuspended"> & {
   userId: string;
 
   /**
-   * How the user stands now: "ACTIVE", "SUSPENDED" or "DELETED".
+   * The status after the change: "ACTIVE", "SUSPENDED" or "DELETED".
    *
    * @generated from field: string status = 17;
    */
   status: string;
 
   /**
-   * All roles that the user has now, sorted, with commas between them: "ADMIN,USER". Absent: none.
+   * All user roles after the change, sorted and separated by commas: "ADMIN,USER". Absent: none.
    *
    * @generated from field: optional string roles = 18;
    */
   roles?: string | undefined;
 
   /**
-   * When a suspension ends by itself; absent: when somebody reinstates the user, or there is none.
+   * The end time of a suspension. Absent: no suspension, or one without an end time.
    *
    * @generated from field: optional google.protobuf.Timestamp suspended_until = 19;
    */
   suspendedUntil?: Timestamp | undefined;
 
   /**
-   * Why, in the admin's words.
+   * The reason that the admin gave.
    *
    * @generated from field: string reason = 20;
    */
@@ -159,7 +158,7 @@ export const AccountSuspendedSchema: GenMessage<AccountSuspended> = /*@__PURE__*
   messageDesc(file_todoke_events_v1_account, 1);
 
 /**
- * A suspended user is active again: somebody has ended the suspension, or its time was up.
+ * A suspension was ended by an admin or has expired.
  *
  * @generated from message todoke.events.v1.AccountReinstated
  */
@@ -195,28 +194,28 @@ export type AccountReinstated = Message<"todoke.events.v1.AccountReinstated"> & 
   userId: string;
 
   /**
-   * How the user stands now: "ACTIVE", "SUSPENDED" or "DELETED".
+   * The status after the change: "ACTIVE", "SUSPENDED" or "DELETED".
    *
    * @generated from field: string status = 17;
    */
   status: string;
 
   /**
-   * All roles that the user has now, sorted, with commas between them: "ADMIN,USER". Absent: none.
+   * All user roles after the change, sorted and separated by commas: "ADMIN,USER". Absent: none.
    *
    * @generated from field: optional string roles = 18;
    */
   roles?: string | undefined;
 
   /**
-   * When a suspension ends by itself; absent: when somebody reinstates the user, or there is none.
+   * The end time of a suspension. Absent: no suspension, or one without an end time.
    *
    * @generated from field: optional google.protobuf.Timestamp suspended_until = 19;
    */
   suspendedUntil?: Timestamp | undefined;
 
   /**
-   * Why, in the admin's words or in ours.
+   * The reason that the admin gave, or that the suspension has expired.
    *
    * @generated from field: string reason = 20;
    */
@@ -231,7 +230,7 @@ export const AccountReinstatedSchema: GenMessage<AccountReinstated> = /*@__PURE_
   messageDesc(file_todoke_events_v1_account, 2);
 
 /**
- * A user has other roles from now on.
+ * The roles of a user have changed.
  *
  * @generated from message todoke.events.v1.AccountRolesChanged
  */
@@ -267,21 +266,21 @@ export type AccountRolesChanged = Message<"todoke.events.v1.AccountRolesChanged"
   userId: string;
 
   /**
-   * How the user stands now: "ACTIVE", "SUSPENDED" or "DELETED".
+   * The status after the change: "ACTIVE", "SUSPENDED" or "DELETED".
    *
    * @generated from field: string status = 17;
    */
   status: string;
 
   /**
-   * All roles that the user has now, sorted, with commas between them: "ADMIN,USER". Absent: none.
+   * All user roles after the change, sorted and separated by commas: "ADMIN,USER". Absent: none.
    *
    * @generated from field: optional string roles = 18;
    */
   roles?: string | undefined;
 
   /**
-   * When a suspension ends by itself; absent: when somebody reinstates the user, or there is none.
+   * The end time of a suspension. Absent: no suspension, or one without an end time.
    *
    * @generated from field: optional google.protobuf.Timestamp suspended_until = 19;
    */
@@ -296,7 +295,7 @@ export const AccountRolesChangedSchema: GenMessage<AccountRolesChanged> = /*@__P
   messageDesc(file_todoke_events_v1_account, 3);
 
 /**
- * A user is gone for good. The id is never used again.
+ * A user was deleted. The id is never used again.
  *
  * @generated from message todoke.events.v1.AccountDeleted
  */
@@ -332,21 +331,21 @@ export type AccountDeleted = Message<"todoke.events.v1.AccountDeleted"> & {
   userId: string;
 
   /**
-   * How the user stands now: "ACTIVE", "SUSPENDED" or "DELETED".
+   * The status after the change: "ACTIVE", "SUSPENDED" or "DELETED".
    *
    * @generated from field: string status = 17;
    */
   status: string;
 
   /**
-   * All roles that the user has now, sorted, with commas between them: "ADMIN,USER". Absent: none.
+   * All user roles after the change, sorted and separated by commas: "ADMIN,USER". Absent: none.
    *
    * @generated from field: optional string roles = 18;
    */
   roles?: string | undefined;
 
   /**
-   * When a suspension ends by itself; absent: when somebody reinstates the user, or there is none.
+   * The end time of a suspension. Absent: no suspension, or one without an end time.
    *
    * @generated from field: optional google.protobuf.Timestamp suspended_until = 19;
    */

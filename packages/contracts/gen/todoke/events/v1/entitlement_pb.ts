@@ -2,11 +2,11 @@
 // @generated from file todoke/events/v1/entitlement.proto (package todoke.events.v1, syntax proto3)
 /* eslint-disable */
 
-// What the entitlement service tells the others. Published on "entitlement.events".
+// Events of the entitlement service, published on "entitlement.events".
 //
-// Every event is a message of its own, and opens with the same five fields under the same numbers (see head.proto).
-// A field without `optional` is always there and never empty. What is added to an event that is already out there
-// must be `optional`: events of the old shape are still in streams, outboxes and dead-letter tables.
+// Every event is a message of its own and begins with the five fields of head.proto, under the same numbers. A field without
+// `optional` is always present and never empty. A field added to an existing event must be `optional`: events of the old
+// shape are still in streams, outboxes and dead-letter tables.
 
 import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
@@ -21,7 +21,7 @@ export const file_todoke_events_v1_entitlement: GenFile = /*@__PURE__*/
   fileDesc("CiJ0b2Rva2UvZXZlbnRzL3YxL2VudGl0bGVtZW50LnByb3RvEhB0b2Rva2UuZXZlbnRzLnYxIvABChJFbnRpdGxlbWVudEdyYW50ZWQSEAoIZXZlbnRfaWQYASABKAkSEgoKZXZlbnRfdHlwZRgCIAEoCRIvCgtvY2N1cnJlZF9hdBgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDwoHdmVyc2lvbhgEIAEoAxIVCgh0cmFjZV9pZBgFIAEoCUgAiAEBEg8KB3VzZXJfaWQYECABKAkSGgoSc3RvY2tfa2VlcGluZ191bml0GBEgASgJEg4KBnNvdXJjZRgSIAEoCRIRCglzb3VyY2VfaWQYEyABKAlCCwoJX3RyYWNlX2lkIvABChJFbnRpdGxlbWVudFJldm9rZWQSEAoIZXZlbnRfaWQYASABKAkSEgoKZXZlbnRfdHlwZRgCIAEoCRIvCgtvY2N1cnJlZF9hdBgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDwoHdmVyc2lvbhgEIAEoAxIVCgh0cmFjZV9pZBgFIAEoCUgAiAEBEg8KB3VzZXJfaWQYECABKAkSGgoSc3RvY2tfa2VlcGluZ191bml0GBEgASgJEg4KBnNvdXJjZRgSIAEoCRIRCglzb3VyY2VfaWQYEyABKAlCCwoJX3RyYWNlX2lkIqACChJFbnRpdGxlbWVudEV4cGlyZWQSEAoIZXZlbnRfaWQYASABKAkSEgoKZXZlbnRfdHlwZRgCIAEoCRIvCgtvY2N1cnJlZF9hdBgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDwoHdmVyc2lvbhgEIAEoAxIVCgh0cmFjZV9pZBgFIAEoCUgAiAEBEg8KB3VzZXJfaWQYECABKAkSGgoSc3RvY2tfa2VlcGluZ191bml0GBEgASgJEg4KBnNvdXJjZRgSIAEoCRIRCglzb3VyY2VfaWQYEyABKAkSLgoKZXhwaXJlc19hdBgUIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCCwoJX3RyYWNlX2lkYgZwcm90bzM", [file_google_protobuf_timestamp]);
 
 /**
- * A user may use a product from now on.
+ * A user has been granted a product.
  *
  * @generated from message todoke.events.v1.EntitlementGranted
  */
@@ -62,14 +62,14 @@ export type EntitlementGranted = Message<"todoke.events.v1.EntitlementGranted"> 
   stockKeepingUnit: string;
 
   /**
-   * Why: "purchase".
+   * What caused the grant: "purchase".
    *
    * @generated from field: string source = 18;
    */
   source: string;
 
   /**
-   * Which one: the purchase's id.
+   * The id of the purchase.
    *
    * @generated from field: string source_id = 19;
    */
@@ -84,7 +84,7 @@ export const EntitlementGrantedSchema: GenMessage<EntitlementGranted> = /*@__PUR
   messageDesc(file_todoke_events_v1_entitlement, 0);
 
 /**
- * A user may no longer use a product, because somebody took it back.
+ * A grant was revoked.
  *
  * @generated from message todoke.events.v1.EntitlementRevoked
  */
@@ -125,14 +125,14 @@ export type EntitlementRevoked = Message<"todoke.events.v1.EntitlementRevoked"> 
   stockKeepingUnit: string;
 
   /**
-   * Why: "refund".
+   * What caused the revocation: "refund".
    *
    * @generated from field: string source = 18;
    */
   source: string;
 
   /**
-   * Which one: the refunded purchase's id.
+   * The id of the refunded purchase.
    *
    * @generated from field: string source_id = 19;
    */
@@ -147,7 +147,7 @@ export const EntitlementRevokedSchema: GenMessage<EntitlementRevoked> = /*@__PUR
   messageDesc(file_todoke_events_v1_entitlement, 1);
 
 /**
- * A user may no longer use a product, because its time was up.
+ * A grant has reached its end time.
  *
  * @generated from message todoke.events.v1.EntitlementExpired
  */
@@ -188,7 +188,7 @@ export type EntitlementExpired = Message<"todoke.events.v1.EntitlementExpired"> 
   stockKeepingUnit: string;
 
   /**
-   * Nobody outside caused it: source and source_id are those of the grant that ran out.
+   * source and source_id are those of the expired grant.
    *
    * @generated from field: string source = 18;
    */
@@ -200,7 +200,7 @@ export type EntitlementExpired = Message<"todoke.events.v1.EntitlementExpired"> 
   sourceId: string;
 
   /**
-   * When it ended by its terms; occurred_at is when that was recorded.
+   * The end time of the grant; occurred_at is the time at which the expiry was recorded.
    *
    * @generated from field: google.protobuf.Timestamp expires_at = 20;
    */

@@ -15,21 +15,21 @@ export const file_todoke_events_v1_head: GenFile = /*@__PURE__*/
   fileDesc("Cht0b2Rva2UvZXZlbnRzL3YxL2hlYWQucHJvdG8SEHRvZG9rZS5ldmVudHMudjEinQEKCUV2ZW50SGVhZBIQCghldmVudF9pZBgBIAEoCRISCgpldmVudF90eXBlGAIgASgJEi8KC29jY3VycmVkX2F0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIPCgd2ZXJzaW9uGAQgASgDEhUKCHRyYWNlX2lkGAUgASgJSACIAQFCCwoJX3RyYWNlX2lkSgQIBhAQYgZwcm90bzM", [file_google_protobuf_timestamp]);
 
 /**
- * What every event begins with: the bytes of any event, also of a type this build has never heard of, can be read as
- * an EventHead. Numbers 1 to 15 are kept for it; an event's own fields begin at 16.
+ * The fields that every event begins with. The bytes of any event, of unknown types too, can be read as an EventHead.
+ * Numbers 1 to 15 are reserved for it; an event's own fields begin at 16.
  *
  * @generated from message todoke.events.v1.EventHead
  */
 export type EventHead = Message<"todoke.events.v1.EventHead"> & {
   /**
-   * UUID v7, the same through every retry. Receivers tell duplicates by it.
+   * UUID v7, the same in every retry. Consumers detect duplicates by it.
    *
    * @generated from field: string event_id = 1;
    */
   eventId: string;
 
   /**
-   * The message's own name: "EntitlementGranted".
+   * The name of the message: "EntitlementGranted".
    *
    * @generated from field: string event_type = 2;
    */
@@ -41,14 +41,14 @@ export type EventHead = Message<"todoke.events.v1.EventHead"> & {
   occurredAt?: Timestamp | undefined;
 
   /**
-   * The aggregate's version after the change. Later events of one aggregate have higher ones.
+   * The version of the aggregate after the change. Later events of an aggregate have higher versions.
    *
    * @generated from field: int64 version = 4;
    */
   version: bigint;
 
   /**
-   * The W3C trace id of the request that caused it, where there was one.
+   * The W3C trace id of the request that caused the event, if there was one.
    *
    * @generated from field: optional string trace_id = 5;
    */

@@ -2,11 +2,10 @@
 // @generated from file todoke/events/v1/matchmaking.proto (package todoke.events.v1, syntax proto3)
 /* eslint-disable */
 
-// What the matchmaking service tells the others. Published on "matchmaking.events".
+// Events of the matchmaking service, published on "matchmaking.events".
 //
-// As in entitlement.proto: every event opens with the fields of head.proto, and what is added later must be `optional`. A
-// match, or a ticket that has run out, happens once and changes no more: their version is 1. A `repeated` field has at
-// least one element.
+// As in entitlement.proto: every event begins with the fields of head.proto, and fields added later must be `optional`. A
+// match and an expired ticket do not change, so their version is 1. A `repeated` field has at least one element.
 
 import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
@@ -21,7 +20,7 @@ export const file_todoke_events_v1_matchmaking: GenFile = /*@__PURE__*/
   fileDesc("CiJ0b2Rva2UvZXZlbnRzL3YxL21hdGNobWFraW5nLnByb3RvEhB0b2Rva2UuZXZlbnRzLnYxIocCCglNYXRjaE1hZGUSEAoIZXZlbnRfaWQYASABKAkSEgoKZXZlbnRfdHlwZRgCIAEoCRIvCgtvY2N1cnJlZF9hdBgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDwoHdmVyc2lvbhgEIAEoAxIVCgh0cmFjZV9pZBgFIAEoCUgAiAEBEhAKCG1hdGNoX2lkGBAgASgJEgwKBG1vZGUYESABKAkSLgoHcGxheWVycxgSIAMoCzIdLnRvZG9rZS5ldmVudHMudjEuTWF0Y2hQbGF5ZXISEwoGcmVnaW9uGBMgASgJSAGIAQFCCwoJX3RyYWNlX2lkQgkKB19yZWdpb24iUwoLTWF0Y2hQbGF5ZXISDwoHdXNlcl9pZBgBIAEoCRIRCgl0aWNrZXRfaWQYAiABKAkSDAoEdGVhbRgDIAEoAxISCgpwYXJ0eV9zaXplGAQgASgDIt0BCg1UaWNrZXRFeHBpcmVkEhAKCGV2ZW50X2lkGAEgASgJEhIKCmV2ZW50X3R5cGUYAiABKAkSLwoLb2NjdXJyZWRfYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg8KB3ZlcnNpb24YBCABKAMSFQoIdHJhY2VfaWQYBSABKAlIAIgBARIPCgd1c2VyX2lkGBAgASgJEhEKCXRpY2tldF9pZBgRIAEoCRIMCgRtb2RlGBIgASgJEg4KBnJlYXNvbhgTIAEoCUILCglfdHJhY2VfaWRiBnByb3RvMw", [file_google_protobuf_timestamp]);
 
 /**
- * Players have been brought together. The aggregate is the match.
+ * A match was made. The aggregate is the match.
  *
  * @generated from message todoke.events.v1.MatchMade
  */
@@ -62,14 +61,14 @@ export type MatchMade = Message<"todoke.events.v1.MatchMade"> & {
   mode: string;
 
   /**
-   * One for each ticket, all of different users.
+   * One per ticket, each of another user.
    *
    * @generated from field: repeated todoke.events.v1.MatchPlayer players = 18;
    */
   players: MatchPlayer[];
 
   /**
-   * Where the match is to be played, when the rules of its mode choose a region.
+   * The region of the match, if the rules of its mode choose one.
    *
    * @generated from field: optional string region = 19;
    */
@@ -84,7 +83,7 @@ export const MatchMadeSchema: GenMessage<MatchMade> = /*@__PURE__*/
   messageDesc(file_todoke_events_v1_matchmaking, 0);
 
 /**
- * A ticket of a match, and who has it.
+ * A ticket of a match and its owner.
  *
  * @generated from message todoke.events.v1.MatchPlayer
  */
@@ -107,7 +106,7 @@ export type MatchPlayer = Message<"todoke.events.v1.MatchPlayer"> & {
   team: bigint;
 
   /**
-   * How many play on this ticket, its owner among them.
+   * The number of players on this ticket, with its owner.
    *
    * @generated from field: int64 party_size = 4;
    */
@@ -168,7 +167,7 @@ export type TicketExpired = Message<"todoke.events.v1.TicketExpired"> & {
   mode: string;
 
   /**
-   * Why: "timeout", "heartbeat" or another word; readers take any.
+   * "timeout", "heartbeat" or another value; consumers must accept any.
    *
    * @generated from field: string reason = 19;
    */

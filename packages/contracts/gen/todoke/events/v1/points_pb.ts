@@ -2,13 +2,12 @@
 // @generated from file todoke/events/v1/points.proto (package todoke.events.v1, syntax proto3)
 /* eslint-disable */
 
-// What the points service tells the others, on "points.events", and its scheduler tells its worker, on
+// Events of the points service, published on "points.events". Its scheduler publishes due reservations for its worker on
 // "points.reservations".
 //
-// As in entitlement.proto: every event opens with the fields of head.proto, and what is added later must be `optional`. Of
-// points that came, went or ran out, the aggregate is the user, and the version is that of the user's balance: the number of
-// the user's transactions. `point_amount` is how many it was about, always more than 0; `balance` is what can be spent
-// after it.
+// As in entitlement.proto: every event begins with the fields of head.proto, and fields added later must be `optional`. The
+// aggregate of grants, spendings and expirations is the user, and the version is the number of the user's point
+// transactions. `point_amount` is always more than 0; `balance` is the amount that can be spent after the change.
 
 import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
@@ -23,7 +22,7 @@ export const file_todoke_events_v1_points: GenFile = /*@__PURE__*/
   fileDesc("Ch10b2Rva2UvZXZlbnRzL3YxL3BvaW50cy5wcm90bxIQdG9kb2tlLmV2ZW50cy52MSKVAwoNUG9pbnRzR3JhbnRlZBIQCghldmVudF9pZBgBIAEoCRISCgpldmVudF90eXBlGAIgASgJEi8KC29jY3VycmVkX2F0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIPCgd2ZXJzaW9uGAQgASgDEhUKCHRyYWNlX2lkGAUgASgJSACIAQESDwoHdXNlcl9pZBgQIAEoCRIWCg50cmFuc2FjdGlvbl9pZBgRIAEoCRIUCgxwb2ludF9hbW91bnQYEiABKAMSDwoHYmFsYW5jZRgTIAEoAxITCgZyZWFzb24YFCABKAlIAYgBARITCgZzb3VyY2UYFSABKAlIAogBARIWCglzb3VyY2VfaWQYFiABKAlIA4gBARIzCgpleHBpcmVzX2F0GBcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcEgEiAEBQgsKCV90cmFjZV9pZEIJCgdfcmVhc29uQgkKB19zb3VyY2VCDAoKX3NvdXJjZV9pZEINCgtfZXhwaXJlc19hdCLPAgoLUG9pbnRzU3BlbnQSEAoIZXZlbnRfaWQYASABKAkSEgoKZXZlbnRfdHlwZRgCIAEoCRIvCgtvY2N1cnJlZF9hdBgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDwoHdmVyc2lvbhgEIAEoAxIVCgh0cmFjZV9pZBgFIAEoCUgAiAEBEg8KB3VzZXJfaWQYECABKAkSFgoOdHJhbnNhY3Rpb25faWQYESABKAkSFAoMcG9pbnRfYW1vdW50GBIgASgDEg8KB2JhbGFuY2UYEyABKAMSEwoGcmVhc29uGBQgASgJSAGIAQESEwoGc291cmNlGBUgASgJSAKIAQESFgoJc291cmNlX2lkGBYgASgJSAOIAQFCCwoJX3RyYWNlX2lkQgkKB19yZWFzb25CCQoHX3NvdXJjZUIMCgpfc291cmNlX2lkIusBCg1Qb2ludHNFeHBpcmVkEhAKCGV2ZW50X2lkGAEgASgJEhIKCmV2ZW50X3R5cGUYAiABKAkSLwoLb2NjdXJyZWRfYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg8KB3ZlcnNpb24YBCABKAMSFQoIdHJhY2VfaWQYBSABKAlIAIgBARIPCgd1c2VyX2lkGBAgASgJEhYKDnRyYW5zYWN0aW9uX2lkGBEgASgJEhQKDHBvaW50X2Ftb3VudBgSIAEoAxIPCgdiYWxhbmNlGBMgASgDQgsKCV90cmFjZV9pZCKQAgoTUG9pbnRSZXNlcnZhdGlvbkR1ZRIQCghldmVudF9pZBgBIAEoCRISCgpldmVudF90eXBlGAIgASgJEi8KC29jY3VycmVkX2F0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIPCgd2ZXJzaW9uGAQgASgDEhUKCHRyYWNlX2lkGAUgASgJSACIAQESDwoHdXNlcl9pZBgQIAEoCRIWCg5yZXNlcnZhdGlvbl9pZBgRIAEoCRIUCgxwb2ludF9hbW91bnQYEiABKAMSLgoKZXhlY3V0ZV9hdBgTIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCCwoJX3RyYWNlX2lkIqMCChZQb2ludFJlc2VydmF0aW9uRmFpbGVkEhAKCGV2ZW50X2lkGAEgASgJEhIKCmV2ZW50X3R5cGUYAiABKAkSLwoLb2NjdXJyZWRfYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg8KB3ZlcnNpb24YBCABKAMSFQoIdHJhY2VfaWQYBSABKAlIAIgBARIPCgd1c2VyX2lkGBAgASgJEhYKDnJlc2VydmF0aW9uX2lkGBEgASgJEhQKDHBvaW50X2Ftb3VudBgSIAEoAxIuCgpleGVjdXRlX2F0GBMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZyZWFzb24YFCABKAlCCwoJX3RyYWNlX2lkYgZwcm90bzM", [file_google_protobuf_timestamp]);
 
 /**
- * A user has more points than before: added, granted at a reserved time, or given back.
+ * A user has received points: added, granted by a reservation, or refunded.
  *
  * @generated from message todoke.events.v1.PointsGranted
  */
@@ -74,14 +73,14 @@ export type PointsGranted = Message<"todoke.events.v1.PointsGranted"> & {
   balance: bigint;
 
   /**
-   * Why, in the caller's words.
+   * The reason that the caller gave.
    *
    * @generated from field: optional string reason = 20;
    */
   reason?: string | undefined;
 
   /**
-   * Where it comes from, and which of those: "reservation" and its id.
+   * What caused the grant, and its id: "reservation" and the id of the reservation.
    *
    * @generated from field: optional string source = 21;
    */
@@ -93,7 +92,7 @@ export type PointsGranted = Message<"todoke.events.v1.PointsGranted"> & {
   sourceId?: string | undefined;
 
   /**
-   * When they run out; absent: never.
+   * When the points expire. Absent: never.
    *
    * @generated from field: optional google.protobuf.Timestamp expires_at = 23;
    */
@@ -108,7 +107,7 @@ export const PointsGrantedSchema: GenMessage<PointsGranted> = /*@__PURE__*/
   messageDesc(file_todoke_events_v1_points, 0);
 
 /**
- * A user has spent points, at once or out of a hold.
+ * A user has spent points, directly or by the capture of a hold.
  *
  * @generated from message todoke.events.v1.PointsSpent
  */
@@ -159,14 +158,14 @@ export type PointsSpent = Message<"todoke.events.v1.PointsSpent"> & {
   balance: bigint;
 
   /**
-   * Why, in the caller's words.
+   * The reason that the caller gave.
    *
    * @generated from field: optional string reason = 20;
    */
   reason?: string | undefined;
 
   /**
-   * What they were spent on, and which of those: "order" and its id.
+   * What the points were spent on, and its id: "order" and the id of the order.
    *
    * @generated from field: optional string source = 21;
    */
@@ -186,7 +185,7 @@ export const PointsSpentSchema: GenMessage<PointsSpent> = /*@__PURE__*/
   messageDesc(file_todoke_events_v1_points, 1);
 
 /**
- * Points of a user have run out unspent.
+ * Unspent points of a user have expired.
  *
  * @generated from message todoke.events.v1.PointsExpired
  */
@@ -245,8 +244,8 @@ export const PointsExpiredSchema: GenMessage<PointsExpired> = /*@__PURE__*/
   messageDesc(file_todoke_events_v1_points, 2);
 
 /**
- * The time of a reservation has come: the worker is to grant its points. The aggregate is the reservation, whose id is also
- * the event's; sent again, it is the same event. Its version is 1.
+ * A reservation is due: the worker grants its points. The aggregate is the reservation, and its id is also the event id, so
+ * publishing it again repeats the same event. The version is 1.
  *
  * @generated from message todoke.events.v1.PointReservationDue
  */
@@ -305,7 +304,7 @@ export const PointReservationDueSchema: GenMessage<PointReservationDue> = /*@__P
   messageDesc(file_todoke_events_v1_points, 3);
 
 /**
- * A reservation was given up: its points were not granted. The aggregate is the reservation; the version is 2.
+ * A reservation has failed: its points were not granted. The aggregate is the reservation; the version is 2.
  *
  * @generated from message todoke.events.v1.PointReservationFailed
  */
@@ -356,7 +355,7 @@ export type PointReservationFailed = Message<"todoke.events.v1.PointReservationF
   executeAt?: Timestamp | undefined;
 
   /**
-   * Why, for the people who run the service: it may name what is nobody else's business.
+   * The error, for operators only: it may contain internal details.
    *
    * @generated from field: string reason = 20;
    */
