@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { type Db, transaction } from "../db/index.ts";
-import { openOutbox, outboxEvents } from "../outbox/index.ts";
-import { createErrands, errands } from "../testing/errands.ts";
+import { openOutbox, outboxClaims } from "../outbox/index.ts";
 import { fixedId, testDatabase } from "../testing/index.ts";
+import { createSampleJobs, sampleJobs } from "../testing/sample-jobs.ts";
 import { dead, done, release, retry } from "../worker/index.ts";
 import { claims } from "./index.ts";
 
@@ -25,7 +25,7 @@ async function append(db: Db, ...aggregates: string[]): Promise<string[]> {
 }
 
 const many = (n: number) => Array.from({ length: n }, (_, i) => `aggregate-${i}`);
-const claim = (db: Db, limit: number, leaseMs = 60_000) => outboxEvents.claim(db, { limit, leaseMs, worker: "test" });
+const claim = (db: Db, limit: number, leaseMs = 60_000) => outboxClaims.claim(db, { limit, leaseMs, worker: "test" });
 const statusOf = async (db: Db) =>
   (await db.query(`select status, attempt_count, last_error from outbox_events order by position`)).rows;
 
@@ -49,7 +49,7 @@ test("claiming n never claims more than n, whatever plan the statement got", asy
   }
 });
 
-test("a worker whose lease lapsed can settle, renew and release nothing that another has claimed since", async () => {
+test("a worker cannot settle, renew or release a job after another worker has claimed it", async () => {
   await using t = await testDatabase();
   await append(t.db, "a");
   const [slow] = await claim(t.db, 1, 0); // a lease of 0 ms has lapsed as soon as it is given
@@ -57,12 +57,12 @@ test("a worker whose lease lapsed can settle, renew and release nothing that ano
   if (!slow || !quick) throw new Error("nothing was claimed");
   expect(quick.eventId).toBe(slow.eventId);
   for (const outcome of [done, dead("no"), retry(0, "no"), release("no")]) {
-    expect(await outboxEvents.settle(t.db, [{ claim: slow.claim, outcome }])).toEqual([false]);
+    expect(await outboxClaims.settle(t.db, [{ claim: slow.claim, outcome }])).toEqual([false]);
   }
-  expect(await outboxEvents.renew(t.db, [slow.claim], 1_000)).toEqual([false]);
-  expect(await outboxEvents.renew(t.db, [quick.claim], 60_000)).toEqual([true]);
-  expect(await outboxEvents.settle(t.db, [{ claim: quick.claim, outcome: done }])).toEqual([true]);
-  expect(await outboxEvents.settle(t.db, [{ claim: quick.claim, outcome: done }])).toEqual([false]);
+  expect(await outboxClaims.renew(t.db, [slow.claim], 1_000)).toEqual([false]);
+  expect(await outboxClaims.renew(t.db, [quick.claim], 60_000)).toEqual([true]);
+  expect(await outboxClaims.settle(t.db, [{ claim: quick.claim, outcome: done }])).toEqual([true]);
+  expect(await outboxClaims.settle(t.db, [{ claim: quick.claim, outcome: done }])).toEqual([false]);
 });
 
 test("an attempt is counted when it is claimed, and given back by a release", async () => {
@@ -71,7 +71,7 @@ test("an attempt is counted when it is claimed, and given back by a release", as
   const [job] = await claim(t.db, 1);
   if (!job) throw new Error("nothing was claimed");
   expect(job.claim.attempt).toBe(1);
-  await outboxEvents.settle(t.db, [{ claim: job.claim, outcome: release("stopping") }]);
+  await outboxClaims.settle(t.db, [{ claim: job.claim, outcome: release("stopping") }]);
   const [again] = await claim(t.db, 1, 0);
   expect(again?.claim.attempt).toBe(1);
   const [third] = await claim(t.db, 1);
@@ -83,7 +83,7 @@ test("one batch is settled in one statement, each row by its own outcome", async
   await append(t.db, "a", "b", "c", "d");
   const jobs = await claim(t.db, 10);
   const outcomes = [done, retry(60_000, "later\0"), dead("never \ud800"), release("not now")];
-  const won = await outboxEvents.settle(
+  const won = await outboxClaims.settle(
     t.db,
     jobs.map((job, i) => ({ claim: job.claim, outcome: outcomes[i] ?? done })),
   );
@@ -103,7 +103,7 @@ test("rows of one aggregate are claimed together, in order, by one worker only",
   const first = await claim(t.db, 2);
   expect(first.map((job) => job.eventId)).toEqual(ids.slice(0, 2));
   expect((await claim(t.db, 10)).map((job) => job.eventId)).toEqual([ids[2]]); // the third a waits for the first two
-  await outboxEvents.settle(
+  await outboxClaims.settle(
     t.db,
     first.map(({ claim }) => ({ claim, outcome: done })),
   );
@@ -114,7 +114,7 @@ test("a dead row parks its aggregate and no other, and a redrive lets it go on i
   await using t = await testDatabase();
   const ids = await append(t.db, "a", "b", "a", "a");
   const jobs = await claim(t.db, 2);
-  await outboxEvents.settle(
+  await outboxClaims.settle(
     t.db,
     jobs.map(({ claim, aggregateKey }) => ({
       claim,
@@ -124,7 +124,7 @@ test("a dead row parks its aggregate and no other, and a redrive lets it go on i
   expect(await claim(t.db, 10)).toEqual([]);
   const others = await append(t.db, ...many(300));
   expect((await claim(t.db, 300)).length).toBe(others.length);
-  expect(await outboxEvents.redrive(t.db, [ids[0] ?? ""], { by: "aki", reason: "cured" })).toEqual([ids[0]]);
+  expect(await outboxClaims.redrive(t.db, [ids[0] ?? ""], { by: "aki", reason: "cured" })).toEqual([ids[0]]);
   expect((await claim(t.db, 10)).map((job) => job.eventId)).toEqual([ids[0], ids[2], ids[3]]);
 });
 
@@ -133,7 +133,7 @@ test("thousands of rows behind a dead or a retrying one do not hide the rows of 
   const [poison, late] = await append(t.db, "poison", "late");
   await append(t.db, ...Array.from({ length: 2_000 }, (_, i) => (i % 2 ? "poison" : "late")));
   const jobs = await claim(t.db, 2);
-  await outboxEvents.settle(
+  await outboxClaims.settle(
     t.db,
     jobs.map(({ claim, eventId }) => ({
       claim,
@@ -174,7 +174,7 @@ test("whatever happens to claims, rows of one aggregate are done in their order 
           const behind = outcome === done ? [] : ofAggregate;
           for (const other of behind) held.splice(held.indexOf(other), 1);
           const rest = behind.map(({ claim }) => ({ claim, outcome: release("behind another") }));
-          await outboxEvents.settle(t.db, [{ claim: job.claim, outcome }, ...rest]);
+          await outboxClaims.settle(t.db, [{ claim: job.claim, outcome }, ...rest]);
         }
         const { rows } = await t.db.query(
           `select late.event_id from outbox_events early join outbox_events late using (aggregate_key)
@@ -189,30 +189,36 @@ test("whatever happens to claims, rows of one aggregate are done in their order 
 
 test("a claim of what is fresh leaves what came due before, and what a dead worker held, to a complete one", async () => {
   await using t = await testDatabase();
-  await t.db.query(createErrands);
-  const apart = claims<{ owner: string }>({ ...errands, queue: "owner" });
-  const take = async (owner: string, freshMs?: number, leaseMs = 60_000) => {
-    const request = { limit: 10, leaseMs, worker: "test", queue: owner, ...(freshMs !== undefined && { freshMs }) };
+  await t.db.query(createSampleJobs);
+  const apart = claims<{ owner: string }>({ ...sampleJobs, queue: "owner" });
+  const take = async (owner: string, dueWithinMs?: number, leaseMs = 60_000) => {
+    const request = {
+      limit: 10,
+      leaseMs,
+      worker: "test",
+      queue: owner,
+      ...(dueWithinMs !== undefined && { dueWithinMs }),
+    };
     return (await apart.claim(t.db, request)).map(({ claim }) => claim.key);
   };
-  await t.db.query(`insert into errands (owner, next_retry_at) values
+  await t.db.query(`insert into sample_jobs (owner, next_retry_at) values
     ('a', now() - interval '1 hour'), ('a', now()), ('a', now() + interval '1 hour'), ('b', now())`);
-  const freshMs = 600_000;
-  expect(await take("a", freshMs, 0)).toEqual(["2"]); // Its lease has lapsed as soon as it is given.
-  expect(await take("a", freshMs)).toEqual([]);
+  const dueWithinMs = 600_000;
+  expect(await take("a", dueWithinMs, 0)).toEqual(["2"]); // Its lease has lapsed as soon as it is given.
+  expect(await take("a", dueWithinMs)).toEqual([]);
   expect((await take("a")).sort()).toEqual(["1", "2"]);
-  expect(await take("b", freshMs)).toEqual(["4"]);
+  expect(await take("b", dueWithinMs)).toEqual(["4"]);
 });
 
 test("a table without a word for done loses what is done, keeps the rest, and a late worker can delete nothing", async () => {
   await using t = await testDatabase();
-  await t.db.query(createErrands);
-  const inOrder = claims<{ owner: string }>({ ...errands, order: { aggregate: "owner", position: "errand_id" } });
+  await t.db.query(createSampleJobs);
+  const inOrder = claims<{ owner: string }>({ ...sampleJobs, order: { aggregate: "owner", position: "job_id" } });
   const left = async () =>
-    (await t.db.query(`select owner, status, attempt_count from errands order by errand_id`)).rows.map((row) =>
+    (await t.db.query(`select owner, status, attempt_count from sample_jobs order by job_id`)).rows.map((row) =>
       Object.values(row).join(" "),
     );
-  await t.db.query(`insert into errands (owner) select unnest(array['a', 'b', 'c', 'd', 'a'])`);
+  await t.db.query(`insert into sample_jobs (owner) select unnest(array['a', 'b', 'c', 'd', 'a'])`);
   const take = (leaseMs: number) => inOrder.claim(t.db, { limit: 4, leaseMs, worker: "test" });
   const late = await take(0);
   const held = await take(60_000);
@@ -232,11 +238,11 @@ test("a table without a word for done loses what is done, keeps the rest, and a 
 
 test("rows whose lease ended and rows that are ready come to no more than the limit together", async () => {
   await using t = await testDatabase();
-  await t.db.query(createErrands);
-  const inOrder = { ...errands, order: { aggregate: "owner", position: "errand_id" } };
-  for (const table of [errands, inOrder]) {
+  await t.db.query(createSampleJobs);
+  const inOrder = { ...sampleJobs, order: { aggregate: "owner", position: "job_id" } };
+  for (const table of [sampleJobs, inOrder]) {
     await t.db.query(
-      `truncate errands; insert into errands (owner) select 'owner ' || n from generate_series(1, 10) n`,
+      `truncate sample_jobs; insert into sample_jobs (owner) select 'owner ' || n from generate_series(1, 10) n`,
     );
     const { claim } = claims<{ owner: string }>(table);
     const db = t.open(); // Statements are prepared under the name of the table, so each description has its own sessions.
@@ -256,22 +262,22 @@ test("a redrive changes dead rows only, gives them all their attempts, and is on
     const outcome = outcomes[index];
     return outcome ? [{ claim, outcome }] : [];
   });
-  await outboxEvents.settle(t.db, settlements);
+  await outboxClaims.settle(t.db, settlements);
   const before = await statusOf(t.db);
-  expect(await outboxEvents.redrive(t.db, ids, { by: "aki", reason: "cured" })).toEqual([ids[0]]);
+  expect(await outboxClaims.redrive(t.db, ids, { by: "aki", reason: "cured" })).toEqual([ids[0]]);
   expect(await statusOf(t.db)).toEqual([{ ...before[0], status: "PENDING", attempt_count: 0 }, ...before.slice(1)]);
   const { rows } = await t.db.query(`select of_key, redriven_by, reason, attempt_count, last_error from redrives`);
   const record = { redriven_by: "aki", reason: "cured", attempt_count: 1, last_error: "poison" };
   expect(rows).toEqual([{ of_key: ids[0], ...record }]);
-  expect(await outboxEvents.redrive(t.db, ids, { by: "aki", reason: "again" })).toEqual([]);
+  expect(await outboxClaims.redrive(t.db, ids, { by: "aki", reason: "again" })).toEqual([]);
 });
 
 test("a release with a delay puts off a row that nobody waits for, and never one that others stand behind", async () => {
   await using t = await testDatabase();
-  await t.db.query(createErrands);
-  const inOrder = { ...errands, order: { aggregate: "owner", position: "errand_id" } };
-  const claimableAfterRelease = async (table: typeof errands) => {
-    await t.db.query(`truncate errands; insert into errands default values`);
+  await t.db.query(createSampleJobs);
+  const inOrder = { ...sampleJobs, order: { aggregate: "owner", position: "job_id" } };
+  const claimableAfterRelease = async (table: typeof sampleJobs) => {
+    await t.db.query(`truncate sample_jobs; insert into sample_jobs default values`);
     const { claim, settle } = claims<{ owner: string }>(table);
     const db = t.open();
     const take = () => claim(db, { limit: 1, leaseMs: 60_000, worker: "test" });
@@ -279,7 +285,7 @@ test("a release with a delay puts off a row that nobody waits for, and never one
     expect(await settle(db, settlements)).toEqual([true]);
     return (await take()).length;
   };
-  expect(await claimableAfterRelease(errands)).toBe(0);
+  expect(await claimableAfterRelease(sampleJobs)).toBe(0);
   expect(await claimableAfterRelease(inOrder)).toBe(1);
 });
 

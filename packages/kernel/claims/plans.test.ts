@@ -1,14 +1,14 @@
 import { expect, test } from "vitest";
 import type { Db } from "../db/index.ts";
-import { outboxEvents } from "../outbox/index.ts";
-import { createErrands, errands } from "../testing/errands.ts";
+import { outboxClaims } from "../outbox/index.ts";
 import { testDatabase } from "../testing/index.ts";
+import { createSampleJobs, sampleJobs } from "../testing/sample-jobs.ts";
 import { done } from "../worker/index.ts";
 import { claims } from "./index.ts";
-import { claimFreshSql, claimSql, renewSql, settleSql } from "./statements.ts";
-import { describe } from "./table.ts";
+import { claimRecentSql, claimSql, renewSql, settleSql } from "./statements.ts";
+import { resolveSpec } from "./table.ts";
 
-const table = describe(outboxEvents.table);
+const table = resolveSpec(outboxClaims.table);
 
 /** The plan that a cached statement has, whatever its parameters turn out to be. */
 async function genericPlan(db: Db, sql: string): Promise<string> {
@@ -44,10 +44,10 @@ test("claim, settle and renew are index probes on an empty table and on stale st
 async function claimMs(db: Db): Promise<number> {
   await db.query(pending(50));
   const startedAt = performance.now();
-  const jobs = await outboxEvents.claim(db, { limit: 50, leaseMs: 60_000, worker: "test" });
+  const jobs = await outboxClaims.claim(db, { limit: 50, leaseMs: 60_000, worker: "test" });
   const tookMs = performance.now() - startedAt;
   expect(jobs.length).toBe(50);
-  await outboxEvents.settle(
+  await outboxClaims.settle(
     db,
     jobs.map(({ claim }) => ({ claim, outcome: done })),
   );
@@ -77,15 +77,15 @@ test("a claim beside 200,000 finished rows takes at most twice as long as beside
 
 test("while a transaction stays open, a claim of what is fresh does not walk over all that was finished since", async () => {
   await using t = await testDatabase();
-  await t.db.query(createErrands);
-  const described = claims<object>(errands);
+  await t.db.query(createSampleJobs);
+  const described = claims<object>(sampleJobs);
   const old = await t.db.connect();
   await old.query("begin isolation level repeatable read");
   await old.query("select pg_current_xact_id()"); // From here on nothing that is finished can be cleaned away.
   const request = { limit: 4_000, leaseMs: 60_000, worker: "test" };
   for (let n = 0; n < 5; n++) {
     await t.db.query(
-      `insert into errands (next_retry_at) select now() - interval '10 s' from generate_series(1, 4000)`,
+      `insert into sample_jobs (next_retry_at) select now() - interval '10 s' from generate_series(1, 4000)`,
     );
     const held = await described.claim(t.db, request);
     await described.settle(
@@ -93,20 +93,20 @@ test("while a transaction stays open, a claim of what is fresh does not walk ove
       held.map(({ claim }) => ({ claim, outcome: done })),
     );
   }
-  await t.db.query(`insert into errands default values`);
+  await t.db.query(`insert into sample_jobs default values`);
   const pagesOf = async (sql: string) => {
     const values: Readonly<Record<string, string>> = { $1: "10", $2: "'test'", $3: "60000", $4: "5000" };
     const { rows } = await t.db.query(
       `explain (analyze, buffers) ${sql.replaceAll(/\$\d/g, (name) => values[name] ?? "")}`,
     );
     const lines = rows.map((row) => String(row["QUERY PLAN"]));
-    const ready = lines.findIndex((line) => line.includes("errands_ready"));
+    const ready = lines.findIndex((line) => line.includes("sample_jobs_ready"));
     // Of the scan of that index itself; a page that another test has pushed out of the cache is read again.
     const pages = /shared (?:hit=(\d+))?(?: ?read=(\d+))?/.exec(lines.slice(ready).join("\n")) ?? [];
     return Number(pages[1] ?? 0) + Number(pages[2] ?? 0);
   };
-  const table = describe(errands);
-  const fresh = await pagesOf(claimFreshSql(table));
+  const table = resolveSpec(sampleJobs);
+  const fresh = await pagesOf(claimRecentSql(table));
   const all = await pagesOf(claimSql(table));
   await old.query("rollback");
   old.release();

@@ -1,18 +1,18 @@
 import { expect, test } from "vitest";
 import type { Db } from "../db/index.ts";
-import { createErrands, errands } from "../testing/errands.ts";
 import { testDatabase } from "../testing/index.ts";
+import { createSampleJobs, sampleJobs } from "../testing/sample-jobs.ts";
 import { done, retry } from "../worker/index.ts";
 import { type ClaimRequest, type Claims, claims, readBacklog, readByColumn, readOldestDue, tableSql } from "./index.ts";
 
-const work = claims<{ owner: string }>(errands);
-const sql = tableSql(errands);
+const work = claims<{ owner: string }>(sampleJobs);
+const sql = tableSql(sampleJobs);
 const request = { limit: 10, leaseMs: 60_000, worker: "test" };
 
 async function setup(...owners: readonly string[]) {
   const t = await testDatabase();
-  await t.db.query(createErrands);
-  for (const owner of owners) await t.db.query(`insert into errands (owner) values ($1)`, [owner]);
+  await t.db.query(createSampleJobs);
+  for (const owner of owners) await t.db.query(`insert into sample_jobs (owner) values ($1)`, [owner]);
   return t;
 }
 
@@ -26,7 +26,7 @@ const update = async (db: Db, text: string, { key, epoch }: { key: string; epoch
   (await db.query(text, [key, epoch])).rows;
 
 const statuses = async (db: Db) =>
-  (await db.query(`select owner, status from errands order by errand_id`)).rows.map(
+  (await db.query(`select owner, status from sample_jobs order by job_id`)).rows.map(
     (row) => `${row.owner} ${row.status}`,
   );
 
@@ -74,7 +74,7 @@ test("rows that wait are put off and made due, as many as asked for", async () =
     limit: "10",
   });
   await t.db.query(putOff);
-  expect(await readBacklog(t.db, errands)).toMatchObject({ ready: 3, claimed: 0, waiting: 0 });
+  expect(await readBacklog(t.db, sampleJobs)).toMatchObject({ ready: 3, claimed: 0, waiting: 0 });
   expect(await work.claim(t.db, request)).toMatchObject([{ owner: "c" }]);
   await t.db.query(sql.updateWaitingRows({ state: "READY", due: "later", dueInMs: "0", limit: "1" }));
   expect(await work.claim(t.db, request)).toHaveLength(1);
@@ -82,23 +82,23 @@ test("rows that wait are put off and made due, as many as asked for", async () =
 
 test("operators see what is due, who has it, and the rows of one owner", async () => {
   await using t = await setup("a", "b");
-  expect(await readOldestDue(t.db, errands, 1)).toMatchObject([
+  expect(await readOldestDue(t.db, sampleJobs, 1)).toMatchObject([
     { key: "1", status: "READY", attempts: 0, lockedBy: null },
   ]);
   const held = await claimOne(t.db, work, { ...request, limit: 1 });
-  expect(await readByColumn(t.db, errands, { column: "owner", value: "a", limit: 10 })).toMatchObject([
+  expect(await readByColumn(t.db, sampleJobs, { column: "owner", value: "a", limit: 10 })).toMatchObject([
     { key: "1", status: "RUNNING", attempts: 1, lockedBy: "test" },
   ]);
-  const backlog = await readBacklog(t.db, errands);
+  const backlog = await readBacklog(t.db, sampleJobs);
   expect(backlog).toMatchObject({ ready: 1, claimed: 1 });
   expect(backlog.oldestDueMs).toBeGreaterThan(0);
   await work.settle(t.db, [{ claim: held.claim, outcome: done }]);
-  expect(await readByColumn(t.db, errands, { column: "owner", value: "a", limit: 10 })).toEqual([]);
+  expect(await readByColumn(t.db, sampleJobs, { column: "owner", value: "a", limit: 10 })).toEqual([]);
 });
 
 /** Orders in doubt are worked so: a claim is no attempt, and only the job says what became of its row. */
 const questions = claims<{ owner: string }>({
-  ...errands,
+  ...sampleJobs,
   name: "questions",
   states: { ready: "DOUBT", claimed: "DOUBT", dead: "DEAD" },
   claim: { where: "t.owner <> 'nobody'", uncounted: true },
@@ -107,11 +107,11 @@ const questions = claims<{ owner: string }>({
 
 test("a table can be claimed under a condition, without a change of state and without counting", async () => {
   await using t = await setup("a", "nobody");
-  await t.db.query(`update errands set status = 'DOUBT'`);
+  await t.db.query(`update sample_jobs set status = 'DOUBT'`);
   const first = await claimOne(t.db, questions, request);
   expect(first).toMatchObject({ owner: "a", claim: { attempt: 0 } });
   expect(await statuses(t.db)).toEqual(["a DOUBT", "nobody DOUBT"]);
-  expect(await questions.claim(t.db, { ...request, freshMs: 60_000 })).toEqual([]);
+  expect(await questions.claim(t.db, { ...request, dueWithinMs: 60_000 })).toEqual([]);
   expect(await questions.settle(t.db, [{ claim: first.claim, outcome: { kind: "dead", why: "no" } }])).toEqual([true]);
   expect(await statuses(t.db)).toEqual(["a DOUBT", "nobody DOUBT"]);
   const second = await claimOne(t.db, questions, { ...request, leaseMs: 0 });
@@ -123,12 +123,12 @@ test("a table can be claimed under a condition, without a change of state and wi
 test("only expired leases are claimed where that is asked for", async () => {
   await using t = await setup("a", "b");
   const expired = claims<{ owner: string }>({
-    ...errands,
+    ...sampleJobs,
     name: "expired",
     claim: { expiredOnly: true, uncounted: true },
   });
   await work.claim(t.db, { ...request, limit: 1, leaseMs: 0 });
-  expect(await expired.claim(t.db, { ...request, freshMs: 60_000 })).toMatchObject([
+  expect(await expired.claim(t.db, { ...request, dueWithinMs: 60_000 })).toMatchObject([
     { owner: "a", claim: { attempt: 1 } },
   ]);
   expect(await expired.claim(t.db, request)).toEqual([]);

@@ -3,7 +3,7 @@ import { BusUnavailable, type Envelope, type EventBus } from "../bus/index.ts";
 import { type Db, transaction } from "../db/index.ts";
 import { fixedId, testDatabase, until } from "../testing/index.ts";
 import { dead, done, type Outcome, release, retry } from "../worker/index.ts";
-import { failedEvents, type NewEvent, openOutbox, outboxBacklog, redriveEvents, relay } from "./index.ts";
+import { failedEvents, type NewEvent, openOutbox, outboxBacklog, redriveOutboxEvents, relay } from "./index.ts";
 
 const outbox = openOutbox();
 let ids = 1;
@@ -106,8 +106,8 @@ test("an event that cannot be encoded is FAILED at once; it parks its aggregate 
   ]);
   broken = false;
   const asked = { by: "aki", reason: "the field is there" };
-  expect(await redriveEvents(t.db, [poison.eventId ?? ""], asked)).toEqual([poison.eventId]);
-  expect(await redriveEvents(t.db, [poison.eventId ?? ""], asked)).toEqual([]); // twice is once
+  expect(await redriveOutboxEvents(t.db, [poison.eventId ?? ""], asked)).toEqual([poison.eventId]);
+  expect(await redriveOutboxEvents(t.db, [poison.eventId ?? ""], asked)).toEqual([]); // twice is once
   await r.runOnce();
   expect(versions("poison")).toEqual([1, 2]);
 });

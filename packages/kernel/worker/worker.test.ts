@@ -2,10 +2,10 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test, vi } from "vitest";
 import { type Claimed, claims } from "../claims/index.ts";
 import { type Db, transaction } from "../db/index.ts";
-import { openOutbox, outboxEvents } from "../outbox/index.ts";
+import { openOutbox, outboxClaims } from "../outbox/index.ts";
 import { problem } from "../problem/index.ts";
-import { createErrands, errands } from "../testing/errands.ts";
 import { testDatabase, until } from "../testing/index.ts";
+import { createSampleJobs, sampleJobs } from "../testing/sample-jobs.ts";
 import {
   backoffMs,
   done,
@@ -39,7 +39,7 @@ function workerOn(
   return worker({
     name: "test",
     db,
-    claims: outboxEvents,
+    claims: outboxClaims,
     run: (jobs, leases) => jobs.map((job) => run(job, leases.of(job).signal)),
     settings: { pollMs: 20, ...options.settings },
     ...(options.wakeups && { wakeups: options.wakeups }),
@@ -97,7 +97,7 @@ test("work that fails again and again is given up after its attempts, with its l
 test("work whose worker dies every time is given up too, without being run once more", async () => {
   await using t = await testDatabase();
   await append(t.db, "a");
-  for (let i = 0; i < 3; i++) await outboxEvents.claim(t.db, { limit: 1, leaseMs: 0, worker: "died" });
+  for (let i = 0; i < 3; i++) await outboxClaims.claim(t.db, { limit: 1, leaseMs: 0, worker: "died" });
   let runs = 0;
   const counting = async () => {
     runs++;
@@ -181,13 +181,13 @@ test("what is to be tried again soon is, and does not wait for the poll", async 
 
 test("a worker that has done all there was still finds what comes due in the past, and what a dead one held", async () => {
   await using t = await testDatabase();
-  await t.db.query(createErrands);
-  const described = claims<object>(errands);
-  const freshMs: (number | undefined)[] = [];
+  await t.db.query(createSampleJobs);
+  const described = claims<object>(sampleJobs);
+  const dueWithinMs: (number | undefined)[] = [];
   const watched: typeof described = {
     ...described,
     claim(db, request) {
-      freshMs.push(request.freshMs);
+      dueWithinMs.push(request.dueWithinMs);
       return described.claim(db, request);
     },
   };
@@ -200,17 +200,17 @@ test("a worker that has done all there was still finds what comes due in the pas
     settings: { pollMs: 1_000, leaseMs: 60_000 },
   });
   w.start();
-  const areGone = async () => (await t.db.query(`select from errands`)).rowCount === 0;
+  const areGone = async () => (await t.db.query(`select from sample_jobs`)).rowCount === 0;
   for (let n = 0; n < 20; n++) {
-    await t.db.query(`insert into errands default values`);
+    await t.db.query(`insert into sample_jobs default values`);
     w.wake();
     await until("it is done", areGone);
   }
-  expect(freshMs[0]).toBeUndefined();
-  expect(freshMs.filter((ms) => ms !== undefined).length).toBeGreaterThan(5);
-  await t.db.query(`insert into errands (next_retry_at) values (now() - interval '1 hour')`);
+  expect(dueWithinMs[0]).toBeUndefined();
+  expect(dueWithinMs.filter((ms) => ms !== undefined).length).toBeGreaterThan(5);
+  await t.db.query(`insert into sample_jobs (next_retry_at) values (now() - interval '1 hour')`);
   await t.db.query(
-    `insert into errands (status, lease_epoch, lease_until) values ('RUNNING', 1, now() - interval '1 s')`,
+    `insert into sample_jobs (status, lease_epoch, lease_until) values ('RUNNING', 1, now() - interval '1 s')`,
   );
   w.wake();
   await until("they are done too", areGone);
@@ -218,15 +218,15 @@ test("a worker that has done all there was still finds what comes due in the pas
 
 test("complete claims that take long are made seldom, and still ten times in a lease", async () => {
   await using t = await testDatabase();
-  await t.db.query(createErrands);
-  const described = claims<object>(errands);
+  await t.db.query(createSampleJobs);
+  const described = claims<object>(sampleJobs);
   const tookMs = 400;
   const leaseMs = 5_000;
   const completeAt: number[] = [];
   const slow: typeof described = {
     ...described,
     async claim(db, request) {
-      if (request.freshMs !== undefined) return described.claim(db, request);
+      if (request.dueWithinMs !== undefined) return described.claim(db, request);
       await sleep(tookMs); // As over millions of entries of finished rows, which an open transaction keeps.
       completeAt.push(performance.now());
       return described.claim(db, request);
@@ -396,10 +396,10 @@ test("a claim whose result takes longer than the lease is dropped: another worke
   const now = performance.now.bind(performance);
   let aheadMs = 0;
   using _ = vi.spyOn(performance, "now").mockImplementation(() => now() + aheadMs);
-  const stalling: typeof outboxEvents = {
-    ...outboxEvents,
+  const stalling: typeof outboxClaims = {
+    ...outboxClaims,
     async claim(db, request) {
-      const jobs = await outboxEvents.claim(db, request);
+      const jobs = await outboxClaims.claim(db, request);
       aheadMs += 30_000;
       return jobs;
     },
@@ -418,11 +418,11 @@ test("while a stop waits for running jobs their leases are renewed, and nobody a
   await using t = await testDatabase();
   await append(t.db, "a");
   let renewals = 0;
-  const counting: typeof outboxEvents = {
-    ...outboxEvents,
+  const counting: typeof outboxClaims = {
+    ...outboxClaims,
     renew(db, held, leaseMs) {
       if (held.length > 0) renewals++;
-      return outboxEvents.renew(db, held, leaseMs);
+      return outboxClaims.renew(db, held, leaseMs);
     },
   };
   const begun = Promise.withResolvers<void>();

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { type Db, transaction } from "../db/index.ts";
 import { deadInboxEvents } from "../inbox/index.ts";
-import { deadOutboxEvents, outboxEvents } from "../outbox/index.ts";
+import { deadOutboxEvents, outboxClaims } from "../outbox/index.ts";
 import { fixedId, testDatabase } from "../testing/index.ts";
 import { deadTable } from "./index.ts";
 
@@ -81,7 +81,7 @@ test("a redrive that nobody answers for does not happen, nor one whose other hal
   ])
     await expect(deadOutboxEvents.redrive(t.db, [fixedId(1)], nobody)).rejects.toThrow(/redrive_says_wh/);
   const halved = deadTable({
-    claims: outboxEvents,
+    claims: outboxClaims,
     from: "outbox_events r",
     isDead: "r.status = 'FAILED'",
     id: "r.event_id",
@@ -101,7 +101,7 @@ test("a redrive within a larger transaction is undone with it, record and all", 
   await using t = await testDatabase();
   await fail(t.db, "A");
   const undone = transaction(t.db, async (tx) => {
-    expect(await outboxEvents.redrive(tx, [fixedId(1)], asked)).toEqual([fixedId(1)]);
+    expect(await outboxClaims.redrive(tx, [fixedId(1)], asked)).toEqual([fixedId(1)]);
     throw new Error("undone");
   });
   await expect(undone).rejects.toThrow("undone");

@@ -1,29 +1,32 @@
 import { expect, test, vi } from "vitest";
 import { type Claimed, type Claims, claims } from "../claims/index.ts";
-import { createErrands, errands } from "../testing/errands.ts";
 import { testDatabase } from "../testing/index.ts";
-import { type HeldOptions, heldJobs } from "./held.ts";
+import { createSampleJobs, sampleJobs } from "../testing/sample-jobs.ts";
+import { type InFlightOptions, trackInFlightJobs } from "./in-flight-jobs.ts";
 import { dead, defaultSettings, done, type JobOutcome, retry } from "./index.ts";
 
-interface Errand {
+interface SampleJob {
   readonly owner: string;
 }
-type Job = Claimed<Errand>;
+type Job = Claimed<SampleJob>;
 
-const described = claims<Errand>(errands);
+const described = claims<SampleJob>(sampleJobs);
 
-/** Errands that are claimed and begun; nothing here renews, settles or stops but the test. */
-async function setup(owners: readonly string[], options: Partial<HeldOptions<Errand>> & { leaseMs?: number } = {}) {
+/** Sample jobs that are claimed and begun; nothing here renews, settles or stops but the test. */
+async function setup(
+  owners: readonly string[],
+  options: Partial<InFlightOptions<SampleJob>> & { leaseMs?: number } = {},
+) {
   const t = await testDatabase();
-  await t.db.query(createErrands);
-  await t.db.query(`insert into errands (owner) select * from unnest($1::text[])`, [owners]);
+  await t.db.query(createSampleJobs);
+  await t.db.query(`insert into sample_jobs (owner) select * from unnest($1::text[])`, [owners]);
   const { leaseMs = 60_000, ...more } = options;
   const errors: string[] = [];
   const running = new Map<string, PromiseWithResolvers<JobOutcome>>(
     owners.map((owner) => [owner, Promise.withResolvers()]),
   );
   const signals = new Map<string, AbortSignal>();
-  const held = heldJobs<Errand>({
+  const held = trackInFlightJobs<SampleJob>({
     name: "test",
     db: t.db,
     claims: described,
@@ -35,8 +38,8 @@ async function setup(owners: readonly string[], options: Partial<HeldOptions<Err
     settings: { ...defaultSettings, leaseMs },
     onError: (step, error) => errors.push(`${step}: ${error}`),
     onDead: () => {},
-    onEnded: () => {},
-    rest: () => {},
+    onFinished: () => {},
+    pause: () => {},
     ...more,
   });
   const jobs = await described.claim(t.db, { limit: 100, leaseMs, worker: "test" });
@@ -48,13 +51,13 @@ async function setup(owners: readonly string[], options: Partial<HeldOptions<Err
     finish: (owner: string, outcome: JobOutcome) => running.get(owner)?.resolve(outcome),
     aborted: () => owners.filter((owner) => signals.get(owner)?.aborted),
     rows: async () =>
-      (await t.db.query(`select owner, status, attempt_count as attempts from errands order by errand_id`)).rows,
+      (await t.db.query(`select owner, status, attempt_count as attempts from sample_jobs order by job_id`)).rows,
   });
 }
 
 test("a lost lease aborts its own job, and the others of the same claim go on", async () => {
   await using t = await setup(["a", "lost", "b"]);
-  await t.db.query(`update errands set lease_epoch = lease_epoch + 1 where owner = 'lost'`);
+  await t.db.query(`update sample_jobs set lease_epoch = lease_epoch + 1 where owner = 'lost'`);
   await t.held.renew();
   expect(t.aborted()).toEqual(["lost"]);
   for (const owner of ["a", "lost", "b"]) t.finish(owner, done);
@@ -73,7 +76,7 @@ test("a stopping worker aborts every job and releases those that go on", async (
 test("a job that its table does not let go keeps no other job from being released", async () => {
   await using t = await setup(["a", "in doubt", "b"]);
   await t.db.query(
-    `alter table errands add constraint in_doubt_is_not_free check (owner <> 'in doubt' or status <> 'READY')`,
+    `alter table sample_jobs add constraint in_doubt_is_not_free check (owner <> 'in doubt' or status <> 'READY')`,
   );
   await t.held.abandon(0);
   expect(await t.rows()).toEqual([
@@ -92,7 +95,7 @@ test("a database that is unavailable at the stop is reported once, not once for 
 });
 
 /** Claims whose settlements fail so many times before they go through. */
-function failing(times: number, error: Error): Claims<Errand> {
+function failing(times: number, error: Error): Claims<SampleJob> {
   let left = times;
   return {
     ...described,
@@ -132,7 +135,7 @@ test("a renewed lease gives a failing settlement more time", async () => {
 
 test("a job that the worker released on stopping can no longer settle", async () => {
   let settlements = 0;
-  const counting: Claims<Errand> = {
+  const counting: Claims<SampleJob> = {
     ...described,
     settle(db, all) {
       settlements += all.length;
@@ -150,7 +153,7 @@ test("a job that the worker released on stopping can no longer settle", async ()
 test("a job is reported as dead only if its worker still held it", async () => {
   const died: string[] = [];
   await using t = await setup(["mine", "lost"], { onDead: ({ owner }) => died.push(owner) });
-  await t.db.query(`update errands set lease_epoch = lease_epoch + 1 where owner = 'lost'`);
+  await t.db.query(`update sample_jobs set lease_epoch = lease_epoch + 1 where owner = 'lost'`);
   for (const owner of ["mine", "lost"]) t.finish(owner, dead("no"));
   expect(await Promise.all(t.ended.values())).toEqual(["dead", "leaseLost"]);
   expect(died).toEqual(["mine"]);

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { BusUnavailable, MemoryBroker, memoryBus } from "../bus/index.ts";
 import { fixedId, until } from "../testing/index.ts";
 import { done } from "../worker/index.ts";
-import { keepSubscribed } from "./keep-subscribed.ts";
+import { keepSubscribed } from "./subscribe-with-retry.ts";
 
 const backoff = { baseMs: 1, capMs: 2 };
 

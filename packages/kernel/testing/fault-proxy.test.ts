@@ -1,8 +1,8 @@
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { expect, test } from "vitest";
+import { openWire } from "./fault-proxy.ts";
 import { until } from "./index.ts";
-import { openWire } from "./wire.ts";
 
 /** A server that says back what it hears, and what it has heard. */
 async function echo() {
