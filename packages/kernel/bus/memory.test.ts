@@ -12,20 +12,20 @@ busConformance({
   test,
   open,
   crash: async (bus) => (bus as MemoryBus).crash(),
-  // There is no server to kill: what is kept, is kept by the process.
+  // There is no server to kill: events are in the memory of this process.
   ownBroker: async () => ({ open, restart: async () => {}, [Symbol.asyncDispose]: async () => {} }),
   payloadBytesMax: new MemoryBroker().payloadBytesMax,
   promises: { dedupes: true, ordersAfterRetry: true, ordersAcrossProcesses: true, replaysToNewConsumers: true },
 });
 
-test("the memory bus shows what was published", async () => {
+test("the memory bus lists published events", async () => {
   await using bus = memoryBus();
   const event = sampleEvent({ payload: Uint8Array.of(1, 2, 3) });
   await bus.publish([event]);
   expect(bus.published).toEqual([event]);
 });
 
-test("what a caller changes after publishing changes nothing", async () => {
+test("changing a payload after publishing has no effect", async () => {
   await using bus = memoryBus();
   const payload = Uint8Array.of(1, 2, 3);
   await bus.publish([sampleEvent({ payload })]);

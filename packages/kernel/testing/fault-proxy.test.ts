@@ -4,82 +4,86 @@ import { expect, test } from "vitest";
 import { openWire } from "./fault-proxy.ts";
 import { until } from "./index.ts";
 
-/** A server that says back what it hears, and what it has heard. */
+/** An echo server behind a proxy, and the text it has received. */
 async function echo() {
-  let heard = "";
+  let received = "";
   const server = createServer((socket) => {
     socket.on("error", () => {});
-    socket.on("data", (said) => {
-      heard += said;
-      socket.write(said);
+    socket.on("data", (data) => {
+      received += data;
+      socket.write(data);
     });
   });
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   const { port } = server.address() as AddressInfo;
-  const wire = await openWire(`tcp://127.0.0.1:${port}`);
+  const proxy = await openWire(`tcp://127.0.0.1:${port}`);
   return {
-    wire,
-    heard: () => heard,
+    proxy,
+    received: () => received,
     async [Symbol.asyncDispose]() {
-      await wire[Symbol.asyncDispose]();
+      await proxy[Symbol.asyncDispose]();
       server.close();
     },
   };
 }
 
-async function client(url: string) {
+async function connectTo(url: string) {
   const socket: Socket = connect(Number(new URL(url).port), "127.0.0.1");
   await once(socket, "connect");
-  let heard = "";
+  let received = "";
   socket.on("error", () => {});
-  socket.on("data", (said) => {
-    heard += said;
+  socket.on("data", (data) => {
+    received += data;
   });
-  return { say: (text: string) => void socket.write(text), heard: () => heard, isGone: () => socket.destroyed };
+  return {
+    send: (text: string) => void socket.write(text),
+    received: () => received,
+    isClosed: () => socket.destroyed,
+  };
 }
 
-test("what is said over a slow wire arrives late, whole, and in its order, also when the wire becomes fast again", async () => {
-  await using far = await echo();
-  const near = await client(far.wire.url);
-  far.wire.delay(60);
+test("delayed data arrives complete and in order, also after the delay ends", async () => {
+  await using server = await echo();
+  const client = await connectTo(server.proxy.url);
+  server.proxy.delay(60);
   const startedAt = performance.now();
-  near.say("one ");
-  await until("the first is under way", () => far.heard() === "one ");
+  client.send("one ");
+  await until("the first has arrived", () => server.received() === "one ");
   expect(performance.now() - startedAt).toBeGreaterThan(50);
-  far.wire.delay(0);
-  near.say("two ");
-  await until("both are answered", () => near.heard().length === 8);
-  expect(near.heard()).toBe("one two ");
+  server.proxy.delay(0);
+  client.send("two ");
+  await until("both are echoed", () => client.received().length === 8);
+  expect(client.received()).toBe("one two ");
 });
 
-test("a black hole swallows both ways, and tells nobody", async () => {
-  await using far = await echo();
-  const near = await client(far.wire.url);
-  near.say("first "); // Heard, so that the wire reads what comes next before it meets the other.
-  await until("it is through", () => near.heard() === "first ");
-  far.wire.swallow();
-  near.say("lost ");
-  const other = await client(far.wire.url);
-  far.wire.listenAgain();
-  other.say("found ");
-  await until("the wire works again", () => other.heard() === "found ");
-  expect(far.heard()).toBe("first found ");
-  expect(near.isGone()).toBe(false);
+test("a black hole drops data in both directions without closing the connection", async () => {
+  await using server = await echo();
+  const client = await connectTo(server.proxy.url);
+  client.send("first "); // Received, so that the proxy reads the next data before the other client connects.
+  await until("it is echoed", () => client.received() === "first ");
+  server.proxy.swallow();
+  client.send("lost ");
+  const other = await connectTo(server.proxy.url);
+  server.proxy.listenAgain();
+  other.send("found ");
+  await until("the proxy works again", () => other.received() === "found ");
+  expect(server.received()).toBe("first found ");
+  expect(client.isClosed()).toBe(false);
 });
 
-test("a cut is told when it has happened, and one that was called off never happens", async () => {
-  await using far = await echo();
-  const near = await client(far.wire.url);
-  void far.wire.cutNext("commit", "answer");
-  far.wire.disarm();
-  near.say("commit ");
-  await until("it is answered", () => near.heard() === "commit ");
+test("cutNext resolves when the cut has happened, and disarm cancels it", async () => {
+  await using server = await echo();
+  const client = await connectTo(server.proxy.url);
+  void server.proxy.cutNext("commit", "answer");
+  server.proxy.disarm();
+  client.send("commit ");
+  await until("it is echoed", () => client.received() === "commit ");
 
-  const cut = far.wire.cutNext("commit", "answer");
-  near.say("commit ");
+  const cut = server.proxy.cutNext("commit", "answer");
+  client.send("commit ");
   await cut;
-  expect(far.heard()).toBe("commit commit ");
-  await until("the connection is gone", () => near.isGone());
-  expect(near.heard()).toBe("commit ");
+  expect(server.received()).toBe("commit commit ");
+  await until("the connection is closed", () => client.isClosed());
+  expect(client.received()).toBe("commit ");
 });

@@ -10,9 +10,9 @@ interface SampleJob {
 }
 type Job = Claimed<SampleJob>;
 
-const described = claims<SampleJob>(sampleJobs);
+const claimsOfJobs = claims<SampleJob>(sampleJobs);
 
-/** Sample jobs that are claimed and begun; nothing here renews, settles or stops but the test. */
+/** Sample jobs that are claimed and started. Only the test renews, settles or stops them. */
 async function setup(
   owners: readonly string[],
   options: Partial<InFlightOptions<SampleJob>> & { leaseMs?: number } = {},
@@ -26,10 +26,10 @@ async function setup(
     owners.map((owner) => [owner, Promise.withResolvers()]),
   );
   const signals = new Map<string, AbortSignal>();
-  const held = trackInFlightJobs<SampleJob>({
+  const inFlight = trackInFlightJobs<SampleJob>({
     name: "test",
     db: t.db,
-    claims: described,
+    claims: claimsOfJobs,
     run: (jobs, leases) =>
       jobs.map((job) => {
         signals.set(job.owner, leases.of(job).signal);
@@ -42,11 +42,11 @@ async function setup(
     pause: () => {},
     ...more,
   });
-  const jobs = await described.claim(t.db, { limit: 100, leaseMs, worker: "test" });
-  const ended = new Map(held.begin(jobs).map((end, index) => [(jobs[index] as Job).owner, end]));
+  const jobs = await claimsOfJobs.claim(t.db, { limit: 100, leaseMs, worker: "test" });
+  const results = new Map(inFlight.begin(jobs).map((result, index) => [(jobs[index] as Job).owner, result]));
   return Object.assign(t, {
-    held,
-    ended,
+    inFlight,
+    results,
     errors,
     finish: (owner: string, outcome: JobOutcome) => running.get(owner)?.resolve(outcome),
     aborted: () => owners.filter((owner) => signals.get(owner)?.aborted),
@@ -55,68 +55,68 @@ async function setup(
   });
 }
 
-test("a lost lease aborts its own job, and the others of the same claim go on", async () => {
+test("a lost lease aborts its job and no other", async () => {
   await using t = await setup(["a", "lost", "b"]);
   await t.db.query(`update sample_jobs set lease_epoch = lease_epoch + 1 where owner = 'lost'`);
-  await t.held.renew();
+  await t.inFlight.renew();
   expect(t.aborted()).toEqual(["lost"]);
   for (const owner of ["a", "lost", "b"]) t.finish(owner, done);
-  expect(await Promise.all(t.ended.values())).toEqual(["done", "leaseLost", "done"]);
+  expect(await Promise.all(t.results.values())).toEqual(["done", "leaseLost", "done"]);
   expect(await t.rows()).toEqual([{ owner: "lost", status: "RUNNING", attempts: 1 }]);
 });
 
-test("a stopping worker aborts every job and releases those that go on", async () => {
+test("a stopping worker aborts every job and releases those that do not finish", async () => {
   await using t = await setup(["a", "b"]);
-  await t.held.abandon(0);
+  await t.inFlight.abandon(0);
   expect(t.aborted()).toEqual(["a", "b"]);
   expect(await t.rows()).toEqual(["a", "b"].map((owner) => ({ owner, status: "READY", attempts: 0 })));
-  expect(t.held.size).toBe(0);
+  expect(t.inFlight.size).toBe(0);
 });
 
-test("a job that its table does not let go keeps no other job from being released", async () => {
-  await using t = await setup(["a", "in doubt", "b"]);
+test("a job that the table refuses to release does not block the release of others", async () => {
+  await using t = await setup(["a", "unresolved", "b"]);
   await t.db.query(
-    `alter table sample_jobs add constraint in_doubt_is_not_free check (owner <> 'in doubt' or status <> 'READY')`,
+    `alter table sample_jobs add constraint unresolved_is_not_ready check (owner <> 'unresolved' or status <> 'READY')`,
   );
-  await t.held.abandon(0);
+  await t.inFlight.abandon(0);
   expect(await t.rows()).toEqual([
     { owner: "a", status: "READY", attempts: 0 },
-    { owner: "in doubt", status: "RUNNING", attempts: 1 },
+    { owner: "unresolved", status: "RUNNING", attempts: 1 },
     { owner: "b", status: "READY", attempts: 0 },
   ]);
-  expect(t.errors).toEqual([expect.stringMatching(/^release: .*in_doubt_is_not_free/)]);
+  expect(t.errors).toEqual([expect.stringMatching(/^release: .*unresolved_is_not_ready/)]);
 });
 
-test("a database that is unavailable at the stop is reported once, not once for every job", async () => {
-  const settle = () => Promise.reject(Object.assign(new Error("gone"), { code: "ECONNRESET" }));
-  await using t = await setup(["a", "b", "c"], { claims: { ...described, settle } });
-  await t.held.abandon(0);
-  expect(t.errors).toEqual(["release: Error: gone"]);
+test("an unavailable database is reported once at the stop, not once per job", async () => {
+  const settle = () => Promise.reject(Object.assign(new Error("lost"), { code: "ECONNRESET" }));
+  await using t = await setup(["a", "b", "c"], { claims: { ...claimsOfJobs, settle } });
+  await t.inFlight.abandon(0);
+  expect(t.errors).toEqual(["release: Error: lost"]);
 });
 
-/** Claims whose settlements fail so many times before they go through. */
+/** Claims whose first settlements fail. */
 function failing(times: number, error: Error): Claims<SampleJob> {
   let left = times;
   return {
-    ...described,
-    settle: (db, settlements) => (left-- > 0 ? Promise.reject(error) : described.settle(db, settlements)),
+    ...claimsOfJobs,
+    settle: (db, settlements) => (left-- > 0 ? Promise.reject(error) : claimsOfJobs.settle(db, settlements)),
   };
 }
 
-test("a settlement that fails is tried again while the lease holds", async () => {
-  const gone = Object.assign(new Error("gone"), { code: "ECONNRESET" });
-  await using t = await setup(["a"], { claims: failing(2, gone) });
+test("a failed settlement is retried until the lease expires", async () => {
+  const lost = Object.assign(new Error("lost"), { code: "ECONNRESET" });
+  await using t = await setup(["a"], { claims: failing(2, lost) });
   t.finish("a", retry(60_000, "later"));
-  expect(await t.ended.get("a")).toBe("retry");
-  expect(t.errors).toEqual(["settle: Error: gone", "settle: Error: gone"]);
+  expect(await t.results.get("a")).toBe("retry");
+  expect(t.errors).toEqual(["settle: Error: lost", "settle: Error: lost"]);
   expect(await t.rows()).toEqual([{ owner: "a", status: "READY", attempts: 1 }]);
 });
 
-test("a settlement that still fails when the lease is over is left to the next worker", async () => {
-  const gone = Object.assign(new Error("gone"), { code: "ECONNRESET" });
-  await using t = await setup(["a"], { claims: failing(Number.POSITIVE_INFINITY, gone), leaseMs: 1 });
+test("a settlement that still fails when the lease expires is dropped", async () => {
+  const lost = Object.assign(new Error("lost"), { code: "ECONNRESET" });
+  await using t = await setup(["a"], { claims: failing(Number.POSITIVE_INFINITY, lost), leaseMs: 1 });
   t.finish("a", done);
-  expect(await t.ended.get("a")).toBe("leaseLost");
+  expect(await t.results.get("a")).toBe("leaseLost");
   expect(await t.rows()).toEqual([{ owner: "a", status: "RUNNING", attempts: 1 }]);
 });
 
@@ -124,37 +124,37 @@ test("a renewed lease gives a failing settlement more time", async () => {
   const now = performance.now.bind(performance);
   let aheadMs = 0;
   using _ = vi.spyOn(performance, "now").mockImplementation(() => now() + aheadMs);
-  const gone = Object.assign(new Error("gone"), { code: "ECONNRESET" });
-  await using t = await setup(["a"], { claims: failing(1, gone), leaseMs: 600_000 });
+  const lost = Object.assign(new Error("lost"), { code: "ECONNRESET" });
+  await using t = await setup(["a"], { claims: failing(1, lost), leaseMs: 600_000 });
   aheadMs = 500_000;
-  await t.held.renew();
+  await t.inFlight.renew();
   aheadMs = 1_000_000; // Past the first lease, within the second.
   t.finish("a", done);
-  expect(await t.ended.get("a")).toBe("done");
+  expect(await t.results.get("a")).toBe("done");
 });
 
-test("a job that the worker released on stopping can no longer settle", async () => {
+test("a job cannot settle after the worker has released it", async () => {
   let settlements = 0;
   const counting: Claims<SampleJob> = {
-    ...described,
+    ...claimsOfJobs,
     settle(db, all) {
       settlements += all.length;
-      return described.settle(db, all);
+      return claimsOfJobs.settle(db, all);
     },
   };
   await using t = await setup(["a"], { claims: counting });
-  await t.held.abandon(0);
+  await t.inFlight.abandon(0);
   t.finish("a", done);
-  expect(await t.ended.get("a")).toBe("leaseLost");
+  expect(await t.results.get("a")).toBe("leaseLost");
   expect(settlements).toBe(1); // The release.
   expect(await t.rows()).toEqual([{ owner: "a", status: "READY", attempts: 0 }]);
 });
 
-test("a job is reported as dead only if its worker still held it", async () => {
-  const died: string[] = [];
-  await using t = await setup(["mine", "lost"], { onDead: ({ owner }) => died.push(owner) });
+test("a dead job is reported only if its lease was not lost", async () => {
+  const deadJobs: string[] = [];
+  await using t = await setup(["mine", "lost"], { onDead: ({ owner }) => deadJobs.push(owner) });
   await t.db.query(`update sample_jobs set lease_epoch = lease_epoch + 1 where owner = 'lost'`);
   for (const owner of ["mine", "lost"]) t.finish(owner, dead("no"));
-  expect(await Promise.all(t.ended.values())).toEqual(["dead", "leaseLost"]);
-  expect(died).toEqual(["mine"]);
+  expect(await Promise.all(t.results.values())).toEqual(["dead", "leaseLost"]);
+  expect(deadJobs).toEqual(["mine"]);
 });
