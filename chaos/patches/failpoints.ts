@@ -406,8 +406,8 @@ const steps = {
 
 const wrapped: Patch = {
   file: worker,
-  find: "const { name, db, claims, queue, wakeups, topic } = options;",
-  replace: `const { name, db, queue, wakeups, topic } = options;
+  find: "const { name, db, claims, wakeups, topic } = options;",
+  replace: `const { name, db, wakeups, topic } = options;
   const claims = withFailpoints(options.claims);`,
 };
 

@@ -3,6 +3,7 @@
 import { type Planted, repeatedly, slow } from "./defect.ts";
 
 const statements = "packages/kernel/claims/statements.ts";
+const claimer = "packages/kernel/worker/claimer.ts";
 const worker = "packages/kernel/worker/index.ts";
 const loop = "packages/kernel/worker/loop.ts";
 const inFlightJobs = "packages/kernel/worker/in-flight-jobs.ts";
@@ -32,7 +33,7 @@ export const claimDefects: readonly Planted[] = [
       { file: statements, find: "c.${c.epoch}::text as claim_epoch", replace: "c.${c.lockedBy} as claim_epoch" },
       { file: statements, find: fence, replace: "and t.${c.lockedBy} = ($2::jsonb ->> t.${key}::text)`" },
       {
-        file: worker,
+        file: claimer,
         find: 'const id = `${name}@${hostname()}:${process.pid}:${randomBytes(3).toString("hex")}`;',
         replace: "const id = `${name}@${hostname()}`;",
       },

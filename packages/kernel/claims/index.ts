@@ -64,7 +64,7 @@ export interface Claims<Row> {
   /** Records the outcomes. Returns true for each that was written, false if the lease was lost. */
   settle(db: Db | Queryable, settlements: readonly Settlement[]): Promise<boolean[]>;
   /** Extends the leases by `leaseMs` from now. Returns false for each lease that was lost. */
-  renew(db: Db, claims: readonly Claimed<unknown>["claim"][], leaseMs: number): Promise<boolean[]>;
+  renew(db: Db, claimed: readonly Claimed<unknown>["claim"][], leaseMs: number): Promise<boolean[]>;
   /**
    * Makes dead rows ready again with all their attempts, and records who asked and why. Returns the keys of the rows that
    * were dead. Needs the kernel's table `redrives` in the same schema.

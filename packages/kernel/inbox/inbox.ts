@@ -38,7 +38,7 @@ export interface InboxOptions<Event> extends Pick<WorkerOptions<Envelope>, "wake
    * event as `inbox_dlq` stores it, because the event may be unreadable. It has as many attempts as the effect; if all of
    * them fail, the event is dead-lettered without it.
    */
-  readonly whenDead?: (tx: Tx, event: Envelope, why: string) => Promise<void>;
+  readonly whenDead?: (tx: Tx, event: Envelope, reason: string) => Promise<void>;
   readonly attemptsMax?: number;
   readonly backoff?: Backoff;
 }
@@ -185,18 +185,17 @@ export function openInbox<Event>(options: InboxOptions<Event>): Inbox {
       await store.uncountAttempt(db, consumer, delivery.eventId).catch(() => {});
       return unavailable(error);
     }
-    const why = describeError(error);
-    if (error instanceof Problem || error instanceof Unreadable) return await deadLetter(delivery, attempt, why);
-    if (attempt >= attemptsMax) return await deadLetter(delivery, attempt, `failed after ${attempt} attempts: ${why}`);
+    const reason = describeError(error);
+    if (error instanceof Problem || error instanceof Unreadable) return await deadLetter(delivery, attempt, reason);
+    if (attempt >= attemptsMax) return await deadLetter(delivery, attempt, `failed after ${attempt} attempts: ${reason}`);
     return retryLater(delivery, attempt, error);
   }
 
   function retryLater(delivery: StorableDelivery, attempt: number, error: unknown): Outcome {
     count("todoke.inbox.events", { consumer, result: "retry" });
-    const about = { ...aboutEvent(delivery), [logFields.consumer]: consumer, [logFields.attempt]: attempt };
-    options.onError?.(
-      new ErrorAbout(`${consumer}: attempt ${attempt} of event ${delivery.eventId} failed`, { cause: error, about }),
-    );
+    const fields = { ...aboutEvent(delivery), [logFields.consumer]: consumer, [logFields.attempt]: attempt };
+    const message = `${consumer}: attempt ${attempt} of event ${delivery.eventId} failed`;
+    options.onError?.(new ErrorAbout(message, { cause: error, about: fields }));
     return retry(backoffMs(attempt, backoff), describeError(error));
   }
 
@@ -204,31 +203,31 @@ export function openInbox<Event>(options: InboxOptions<Event>): Inbox {
    * Throws if the database is unavailable, and the event is redelivered. Any other error counts as an attempt; at twice the
    * limit the event is dead-lettered without the callback.
    */
-  async function deadLetter(delivery: StorableDelivery, attempt: number, why: string): Promise<Outcome> {
+  async function deadLetter(delivery: StorableDelivery, attempt: number, reason: string): Promise<Outcome> {
     try {
-      await writeDeadLetter(delivery, why, options.whenDead);
+      await writeDeadLetter(delivery, reason, options.whenDead);
     } catch (error) {
       if (error instanceof CommitUnknown || isUnavailable(error)) throw error;
       if (attempt < 2 * attemptsMax) {
-        await store.updateLastError(db, consumer, delivery.eventId, why);
+        await store.updateLastError(db, consumer, delivery.eventId, reason);
         return retryLater(delivery, attempt, new Error("the event could not be dead-lettered", { cause: error }));
       }
-      const withoutCallback = `${why}; the dead-letter callback failed and was skipped: ${describeError(error)}`;
+      const withoutCallback = `${reason}; the dead-letter callback failed and was skipped: ${describeError(error)}`;
       options.onError?.(new Error(`${consumer}: event ${delivery.eventId}: ${withoutCallback}`, { cause: error }));
       await writeDeadLetter(delivery, withoutCallback);
     }
     count("todoke.inbox.events", { consumer, result: "dead" });
-    return dead(why);
+    return dead(reason);
   }
 
   async function writeDeadLetter(
     delivery: StorableDelivery,
-    why: string,
+    reason: string,
     callback?: InboxOptions<Event>["whenDead"],
   ): Promise<void> {
     const event = storable(delivery);
     await transaction(db, async (tx) => {
-      if (await store.insertDead(tx, consumer, event, why)) await callback?.(tx, event, why);
+      if (await store.insertDead(tx, consumer, event, reason)) await callback?.(tx, event, reason);
       await store.deleteAttempts(tx, consumer, event.eventId);
     });
   }

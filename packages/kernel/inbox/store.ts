@@ -44,10 +44,10 @@ export async function deleteAttempts(tx: Tx, consumer: string, eventId: string):
   await tx.query(`delete from inbox_attempts where consumer = $1 and event_id = $2`, [consumer, eventId]);
 }
 
-/** Records why the event must be dead-lettered, if that fails for now. */
-export async function updateLastError(db: Db, consumer: string, eventId: string, why: string): Promise<void> {
+/** Records reason the event must be dead-lettered, if that fails for now. */
+export async function updateLastError(db: Db, consumer: string, eventId: string, reason: string): Promise<void> {
   const text = `update inbox_attempts set last_error = $3, updated_at = now() where consumer = $1 and event_id = $2`;
-  await statement(db, { name: "inbox last error", text, values: [consumer, eventId, toLastError(why)] });
+  await statement(db, { name: "inbox last error", text, values: [consumer, eventId, toLastError(reason)] });
 }
 
 export async function selectLastError(db: Db, consumer: string, eventId: string): Promise<string | undefined> {
@@ -62,7 +62,7 @@ export async function selectLastError(db: Db, consumer: string, eventId: string)
  * Copies the event to `inbox_dlq` and marks it processed, so that a redelivery is ignored. Returns false if it was processed
  * before. A resolved row outlives its mark; an event that is redelivered and fails after that is DEAD again.
  */
-export async function insertDead(tx: Tx, consumer: string, event: Envelope, why: string): Promise<boolean> {
+export async function insertDead(tx: Tx, consumer: string, event: Envelope, reason: string): Promise<boolean> {
   const marked = await tx.query(
     `insert into processed_events (consumer, event_id, result) values ($1, $2, 'dead') on conflict do nothing`,
     [consumer, event.eventId],
@@ -85,7 +85,7 @@ export async function insertDead(tx: Tx, consumer: string, event: Envelope, why:
       event.occurredAt,
       JSON.stringify(event.headers),
       event.payload,
-      toLastError(why),
+      toLastError(reason),
     ],
   );
   return true;

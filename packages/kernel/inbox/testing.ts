@@ -3,6 +3,7 @@ import type { Delivery, Envelope } from "../bus/index.ts";
 import type { Db, Tx } from "../db/index.ts";
 import { Problem } from "../problem/index.ts";
 import { fixedId, testDatabase } from "../testing/index.ts";
+import type { Outcome } from "../worker/index.ts";
 import { type InboxOptions, openInbox } from "./index.ts";
 
 let ids = 1;
@@ -60,3 +61,16 @@ export const readEffects = async (db: Db): Promise<string[]> =>
   (await db.query<{ name: string }>(`select name from effects order by id`)).rows.map((row) => row.name);
 
 export const kinds = (outcomes: readonly { kind: string }[]): string[] => outcomes.map((outcome) => outcome.kind);
+
+/** The delay of a retry or a release. */
+export const delayOf = (outcome: Outcome | undefined): number | undefined =>
+  outcome?.kind === "retry" || outcome?.kind === "release" ? outcome.inMs : undefined;
+
+/** The last errors of a consumer's dead letters, oldest first. */
+export const readLastErrors = async (db: Db, consumer: string): Promise<(string | null)[]> =>
+  (
+    await db.query<{ last_error: string | null }>(
+      `select last_error from inbox_dlq where consumer = $1 and status = 'DEAD' order by dlq_id`,
+      [consumer],
+    )
+  ).rows.map((row) => row.last_error);

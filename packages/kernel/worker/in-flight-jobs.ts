@@ -21,7 +21,7 @@ export interface InFlightOptions<Row extends object> {
   readonly run: (jobs: readonly Claimed<Row>[], leases: Leases) => readonly Promise<JobOutcome>[];
   readonly settings: WorkerSettings;
   readonly onError: (step: string, error: unknown) => void;
-  readonly onDead: (job: Claimed<Row>, why: string) => void;
+  readonly onDead: (job: Claimed<Row>, reason: string) => void;
   /** Called when a job is settled or its lease lost; with the delay before its next attempt, if there is one. */
   readonly onFinished: (delayMs: number | undefined) => void;
   readonly pause: (ms: number) => void;

@@ -6,12 +6,11 @@
  * waits for running jobs and releases the rest, so that another worker can claim them at once. Errors are reported and
  * never thrown; a row whose settlement failed is claimable again when its lease expires.
  */
-import { randomBytes } from "node:crypto";
-import { hostname } from "node:os";
 import type { Claimed, Claims } from "../claims/index.ts";
 import type { Db } from "../db/index.ts";
-import { aboutEvent, count, ErrorAbout, logFields, observeDuration } from "../telemetry/index.ts";
+import { aboutEvent, count, ErrorAbout, logFields } from "../telemetry/index.ts";
 import { type Backoff, defaultBackoff } from "./backoff.ts";
+import { createClaimer } from "./claimer.ts";
 import { type JobResult, trackInFlightJobs } from "./in-flight-jobs.ts";
 import { latch } from "./latch.ts";
 import { type Loop, periodically } from "./loop.ts";
@@ -58,9 +57,11 @@ export interface Lease {
 }
 
 /** The leases of jobs that were claimed together. Each can be lost on its own. */
-export interface Leases extends Pick<Lease, "rest"> {
+export interface Leases {
   /** The lease of one of the jobs. */
   of(job: Claimed<object>): Lease;
+  /** As `Lease.pause`. */
+  rest(ms: number): void;
 }
 
 export interface WorkerOptions<Row extends object> {
@@ -93,17 +94,14 @@ export interface Worker extends AsyncDisposable {
   stop(): Promise<void>;
 }
 
-/** A row whose transaction was open for longer than this when it committed waits for the next full claim. */
-const commitDelayMs = 2_000;
-
 const claimErrorBackoff = { baseMs: 50, capMs: 5_000 };
 
 /** Creates a worker for a claimed table. Call `start()` to run it in the background. */
 export function worker<Row extends object>(options: WorkerOptions<Row>): Worker {
-  const { name, db, claims, queue, wakeups, topic } = options;
+  const { name, db, claims, wakeups, topic } = options;
   const settings: WorkerSettings = { ...defaultSettings, ...options.settings };
   const { batchMax, concurrency, leaseMs, pollMs, drainMs } = settings;
-  const id = `${name}@${hostname()}:${process.pid}:${randomBytes(3).toString("hex")}`;
+  const { claim } = createClaimer({ ...options, claims }, settings);
   // Claiming one row for each slot that becomes free would cost more than the job.
   const roomWanted = Math.min(batchMax, Math.ceil(concurrency / 4));
 
@@ -122,9 +120,9 @@ export function worker<Row extends object>(options: WorkerOptions<Row>): Worker 
     run: options.run,
     settings,
     onError: failed,
-    onDead(job, why) {
-      const about = { ...aboutEvent(job), [logFields.worker]: name, [logFields.attempt]: job.claim.attempt };
-      options.onError?.(new ErrorAbout(`${name}: job ${job.claim.key} is dead: ${why}`, { about }));
+    onDead(job, reason) {
+      const fields = { ...aboutEvent(job), [logFields.worker]: name, [logFields.attempt]: job.claim.attempt };
+      options.onError?.(new ErrorAbout(`${name}: job ${job.claim.key} is dead: ${reason}`, { about: fields }));
     },
     pause(ms) {
       pausedUntil = Math.max(pausedUntil, performance.now() + ms);
@@ -138,37 +136,9 @@ export function worker<Row extends object>(options: WorkerOptions<Row>): Worker 
   });
 
   function failed(step: string, error: unknown): void {
-    count("todoke.worker.errors", { worker: name, step });
-    const about = { [logFields.worker]: name };
-    options.onError?.(new ErrorAbout(`${name}: ${step} failed`, { cause: error, about }));
-  }
-
-  /** When the last full claim ran, and when a claim last returned fewer rows than its limit. */
-  let fullClaimAt = Number.NEGATIVE_INFINITY;
-  let drainedAt = Number.NEGATIVE_INFINITY;
-  let fullClaimTookMs = 0;
-  // A full claim that walks over millions of dead index entries takes seconds. It gets a tenth of the time, but runs at
-  // least ten times in a lease.
-  const fullClaimIntervalMs = () => Math.min(Math.max(pollMs / 2, 9 * fullClaimTookMs), leaseMs / 10);
-
-  async function claim(limit: number): Promise<Claimed<Row>[]> {
-    const startedAt = performance.now();
-    const isFull = startedAt - fullClaimAt >= fullClaimIntervalMs() || drainedAt === Number.NEGATIVE_INFINITY;
-    const jobs = await claims.claim(db, {
-      limit,
-      leaseMs,
-      worker: id,
-      ...(queue !== undefined && { queue }),
-      ...(!isFull && { dueWithinMs: startedAt - drainedAt + commitDelayMs }),
-    });
-    if (isFull) {
-      fullClaimAt = performance.now();
-      fullClaimTookMs = fullClaimAt - startedAt;
-    }
-    if (jobs.length < limit) drainedAt = startedAt;
-    observeDuration("todoke.worker.claim.duration", startedAt, { worker: name });
-    // If the result took longer than the lease, another worker may have claimed the rows by now.
-    return performance.now() - startedAt < leaseMs ? jobs : [];
+    const fields = { [logFields.worker]: name };
+    count("todoke.worker.errors", { ...fields, step });
+    options.onError?.(new ErrorAbout(`${name}: ${step} failed`, { cause: error, about: fields }));
   }
 
   const room = () => concurrency - inFlight.size;
@@ -210,8 +180,7 @@ export function worker<Row extends object>(options: WorkerOptions<Row>): Worker 
 
   return {
     async runOnce() {
-      fullClaimAt = Number.NEGATIVE_INFINITY;
-      const jobs = await claim(batchMax);
+      const jobs = await claim(batchMax, { full: true });
       return summarize(await Promise.all(inFlight.begin(jobs)));
     },
     start,

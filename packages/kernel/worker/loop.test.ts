@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { until } from "../testing/index.ts";
-import { type Pass, periodically } from "./index.ts";
+import { type Pass, type Period, periodically } from "./index.ts";
 
 const never = 600_000;
 
@@ -59,7 +59,7 @@ test("a failed pass is reported and repeated after its backoff, which a wake-up 
   const counted = counting(async () => {
     throw new Error("no");
   });
-  const options = { everyMs: never, what: "counting", onError: (error: unknown) => errors.push(error) };
+  const options: Period = { everyMs: never, what: "counting", onError: (error) => errors.push(error) };
   await using slow = periodically(counted.run, { ...options, backoff: { baseMs: never, capMs: never } });
   await until("it has failed", () => errors.length === 1);
   slow.wake();
