@@ -187,7 +187,8 @@ export function openInbox<Event>(options: InboxOptions<Event>): Inbox {
     }
     const reason = describeError(error);
     if (error instanceof Problem || error instanceof Unreadable) return await deadLetter(delivery, attempt, reason);
-    if (attempt >= attemptsMax) return await deadLetter(delivery, attempt, `failed after ${attempt} attempts: ${reason}`);
+    if (attempt >= attemptsMax)
+      return await deadLetter(delivery, attempt, `failed after ${attempt} attempts: ${reason}`);
     return retryLater(delivery, attempt, error);
   }
 

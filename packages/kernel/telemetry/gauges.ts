@@ -1,7 +1,7 @@
 /**
  * Gauges, read on scrape.
  *
- * However many scrapers there are, the values are read at most every `everyMs`: observing a system must not load it. A failed
+ * However many scrapers there are, the values are read at most every `intervalMs`: observing a system must not load it. A failed
  * read leaves a gap and is reported to `onError`.
  */
 import type { Attributes, BatchObservableCallback, ObservableGauge } from "@opentelemetry/api";

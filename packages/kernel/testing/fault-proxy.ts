@@ -14,7 +14,7 @@ export interface Wire extends AsyncDisposable {
   deafen(): void;
   /** Drops everything in both directions without closing a connection: a black hole. */
   swallow(): void;
-  /** Ends `deafen` and `swallow`. What was dropped is lost. */
+  /** Ends `dropResponses` and `dropAll`. What was dropped is lost. */
   listenAgain(): void;
   /** Delays everything in both directions by `ms`. 0 ends it. */
   delay(ms: number): void;

@@ -3,7 +3,7 @@
  *
  * Losing a wake-up costs latency only, because the poll finds the work too. A wake-up is never sent inside a business
  * transaction, where NOTIFY would serialize the commits of the whole cluster. After its commit a process wakes its own
- * workers directly and notifies other processes, at most once per topic in `everyMs`.
+ * workers directly and notifies other processes, at most once per topic in `intervalMs`.
  */
 import pg from "pg";
 import type { Queryable } from "../db/index.ts";
