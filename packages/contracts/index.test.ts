@@ -60,7 +60,8 @@ const head = { event_id: fc.uuid(), occurred_at: time, version: int64, trace_id:
 const points = { user_id: text, transaction_id: text, point_amount: int64, balance: int64 };
 const reservation = { user_id: text, reservation_id: text, point_amount: int64, execute_at: time };
 const order = {
-  user_id: text,
+  user_id: optional(text),
+  caller: optional(text),
   order_id: text,
   client_order_id: text,
   instrument: text,

@@ -1,5 +1,5 @@
 /** What only this service takes from the environment. Every fault is a sentence; nothing is guessed. */
-import { type Env, wholeNumbers } from "@todoke/http";
+import { type Env, integerReader } from "@todoke/service";
 import { type Fault, faults as faultNames, isFault } from "./brokers/faults.ts";
 import type { BrokerSettings } from "./brokers/index.ts";
 import { usualWaitsMs } from "./sender/index.ts";
@@ -30,12 +30,14 @@ const hourMs = 60 * 60 * 1_000;
 const reconciledWithinMs = 3 * 60 * 1_000;
 
 export function readSettings(env: Env, faults: string[]): Settings {
-  const whole = wholeNumbers(env, faults);
+  const whole = integerReader(env, faults);
   const timeoutMs = whole("ORDERS_BROKER_TIMEOUT_MS", 10_000, [100, 600_000]);
-  // As readWorkerSettings has it; what is wrong with it is told there.
-  const leaseMs = Number(env.ORDERS_LEASE_MS || 30_000);
-  if (leaseMs < 2 * timeoutMs)
-    faults.push("ORDERS_LEASE_MS should be at least twice ORDERS_BROKER_TIMEOUT_MS: an order is held while it is sent");
+  // The runtime reads the leases too, and reports values that are no numbers.
+  for (const variable of ["ORDERS_SENDER_LEASE_MS", "ORDERS_RECONCILER_LEASE_MS"]) {
+    const name = env[variable] ? variable : "ORDERS_LEASE_MS";
+    const error = `${name} should be at least twice ORDERS_BROKER_TIMEOUT_MS: an order is claimed while it is sent`;
+    if (Number(env[name] || 30_000) < 2 * timeoutMs && !faults.includes(error)) faults.push(error);
+  }
   const ledgerMs = whole("ORDERS_LEDGER_HOURS", 48, [1, 8_760]) * hourMs;
   const keepMs = whole("ORDERS_KEEP_DAYS", 90, [1, 3_650]) * 24 * hourMs;
   if (keepMs < ledgerMs)
@@ -80,7 +82,7 @@ function readHttpBroker(env: Env, faults: string[]): BrokerSettings {
     faults.push("ORDERS_BROKER_URL should be the broker's address, as https://host/path, without a password");
   const secret = env.ORDERS_BROKER_SECRET ?? "";
   if (secret.length < secretMin) faults.push(`ORDERS_BROKER_SECRET should have ${secretMin} characters or more`);
-  const windowMs = wholeNumbers(env, faults)("ORDERS_BROKER_WINDOW_MS", 30_000, [0, hourMs]);
+  const windowMs = integerReader(env, faults)("ORDERS_BROKER_WINDOW_MS", 30_000, [0, hourMs]);
   const dedupes = yes(env, faults)("ORDERS_BROKER_DEDUPES");
   const limitsSlippage = yes(env, faults)("ORDERS_BROKER_LIMITS_SLIPPAGE");
   return { kind: "http", url: url ?? new URL("http://invalid/"), secret, dedupes, windowMs, limitsSlippage };

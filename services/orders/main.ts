@@ -1,8 +1,5 @@
-/** Puts the service together: the only file here that starts anything. */
-import { encodeOutboxEvent } from "@todoke/contracts";
-import { outboxRoutes, service } from "@todoke/http";
-import { deadOutboxEvents, outboxTable, relay } from "@todoke/kernel/outbox";
-import { keepClean, retentionOf } from "@todoke/kernel/retention";
+/** What the orders service is put together from. */
+import { service } from "@todoke/service";
 import { limitsSlippage, openBroker } from "./brokers/index.ts";
 import { acceptOrder } from "./commands/accept-order.ts";
 import { cancelOrder } from "./commands/cancel-order.ts";
@@ -11,11 +8,12 @@ import { readSettings } from "./config.ts";
 import { openInstruments } from "./instruments/index.ts";
 import { orderRoutes } from "./routes/index.ts";
 import { startReconciler, startSender } from "./sender/index.ts";
+import { cancelRequests } from "./sender/store-cancels.ts";
+import { outboxOrdersTable } from "./store/outbox-orders.ts";
 import { endedLedger, endedOrders } from "./store/retention.ts";
 import {
   cancelTelling,
   mismatchTelling,
-  outboxTelemetry,
   senderTelling,
   tellAccepted,
   told,
@@ -23,53 +21,53 @@ import {
   watchOrders,
 } from "./telemetry.ts";
 
-export const { configFaults, dead, migrate, start } = service({
+export const { configFaults, dead, events, migrate, start } = service({
   name: "orders",
   port: 8086,
   migrations: new URL("./migrations/", import.meta.url),
-  roles: ["api", "reconciler", "relay", "sender", "upkeep"],
   settings: readSettings,
-  dead: [deadOutboxEvents],
-  async build({ settings, workerSettings, does, app, db, bus, wakeups, authenticate, use, debug, onError, topicOf }) {
-    const eventsTopic = topicOf(outboxTable);
+  roles: ["reconciler", "sender"],
+  workers: ["reconciler", "sender"],
+  emits: ["orders.events"],
+  tables: [
+    { table: outboxOrdersTable, lookup: ["idempotency_key", "order_id", "client_order_id"] },
+    { table: cancelRequests.table, lookup: ["order_row_id"] },
+  ],
+  retention: () => [endedOrders, endedLedger],
+  async build({ settings, workers, hasRole, app, db, wakeups, wakeRelay, authenticate, use, onError, topicOf }) {
     const topics = {
       orders: topicOf("outbox_orders"),
       cancels: topicOf("cancel_requests"),
       trading: topicOf("trading_state"),
     };
-    const wakeRelay = () => wakeups.signal(eventsTopic);
     const adapter = settings.broker.kind;
-    if (does("upkeep")) {
-      const policies = [endedOrders, endedLedger, retentionOf.publishedEvents()];
-      use(keepClean(db, policies, { onError }));
-      use(outboxTelemetry.watch(db, onError));
-      use(watchOrders({ db, adapter, onError }));
-    }
-    if (does("relay")) {
-      const about = { name: "orders relay", db, bus, encode: encodeOutboxEvent, settings: workerSettings };
-      use(
-        relay({ ...about, wakeups, topic: eventsTopic, onError, onPublished: outboxTelemetry.tellPublished }),
-      ).start();
-    }
-    if (does("sender") || does("reconciler")) {
+    if (hasRole("maintenance")) use(watchOrders({ db, adapter, onError }));
+    if (hasRole("sender") || hasRole("reconciler")) {
       const drift = use(watchDrift(adapter));
       const broker = use(await openBroker(settings.broker, { db, onDrift: drift.tell }));
       const { waitsMs, ...sending } = settings.sender;
-      const { leaseMs, pollMs } = workerSettings;
+      const settingsOf = ({ leaseMs, pollMs }: typeof workers.sender) => ({
+        ...sending,
+        leaseMs,
+        pollMs,
+        backoff: { waitsMs },
+      });
       const telling = senderTelling(adapter, app.log);
-      const tell = { ...telling, ended: after(telling.ended, wakeRelay) };
-      const about = { db, broker, settings: { ...sending, leaseMs, pollMs, backoff: { waitsMs } }, tell, onError };
-      if (does("sender")) use(startSender({ ...about, wakeups, topics }));
-      if (does("reconciler")) use(startReconciler({ ...about, onMismatches: mismatchTelling(adapter, app.log) }));
+      const tell = { ...telling, ended: both(telling.ended, wakeRelay) };
+      if (hasRole("sender"))
+        use(startSender({ db, broker, settings: settingsOf(workers.sender), wakeups, topics, tell, onError }));
+      if (hasRole("reconciler")) {
+        const onMismatches = mismatchTelling(adapter, app.log);
+        use(startReconciler({ db, broker, settings: settingsOf(workers.reconciler), tell, onMismatches, onError }));
+      }
     }
-    if (does("api")) {
+    if (hasRole("api")) {
       const instruments = openInstruments(settings.instrumentsPath);
       const { ledgerMs, keepMs, reconciledWithinMs } = settings;
-      const onAccepted = (orders: number) => {
-        tellAccepted(orders);
-        wakeups.signal(topics.orders);
-        wakeRelay();
-      };
+      const onAccepted = both(
+        both(tellAccepted, () => wakeups.signal(topics.orders)),
+        wakeRelay,
+      );
       const target = { adapter, limitsSlippage: limitsSlippage(settings.broker) };
       orderRoutes(app, {
         db,
@@ -79,20 +77,19 @@ export const { configFaults, dead, migrate, start } = service({
         ),
         cancelOrder: cancelOrder({
           db,
-          onAborted: after(cancelTelling(app.log), wakeRelay),
+          onAborted: both(cancelTelling(app.log), wakeRelay),
           onRequested: () => wakeups.signal(topics.cancels),
         }),
         setTradingState: setTradingState({ db, instruments, onChanged: () => wakeups.signal(topics.trading) }),
       });
     }
-    debug((on) => outboxRoutes(on, { db, onRedriven: wakeRelay }));
   },
 });
 
-/** The same, and then something that takes no heed of what it was called with. */
-const after =
-  <Args extends readonly unknown[]>(first: (...args: Args) => void, then: () => void) =>
+/** Calls the first with the arguments, then the second without. */
+const both =
+  <Args extends readonly unknown[]>(first: (...args: Args) => void, second: () => void) =>
   (...args: Args): void => {
     first(...args);
-    then();
+    second();
   };

@@ -43,6 +43,7 @@ test("the same request in another trace, under another key, in another order or 
 test("another value in any field is another request", () => {
   const others: Partial<OrderBody>[] = [
     { order_id: "o-2" },
+    { user_id: "u_1" },
     { instrument: "ETH-USD" },
     { side: "SELL" },
     { qty: 0.6 },

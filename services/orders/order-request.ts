@@ -15,6 +15,8 @@ export type TimeInForce = "IOC" | "FOK" | "GTC";
 export interface OrderBody {
   readonly idempotency_key: string;
   readonly order_id: string;
+  /** The player for whom the order is placed. */
+  readonly user_id?: string;
   readonly instrument: string;
   readonly side: Side;
   readonly qty: number | string;
@@ -51,6 +53,7 @@ export const clientOrderIdPrefix = "tdk-";
 /** A request whose decimals are exact, with what was left out filled in. */
 export interface OrderRequest {
   readonly order_id: string;
+  readonly user_id?: string;
   readonly instrument: string;
   readonly side: Side;
   readonly qty: Decimal;
@@ -73,6 +76,7 @@ export function orderRequest(body: OrderBody): OrderRequest | { readonly notDeci
   if (risk.max_notional !== undefined && !max_notional) return { notDecimal: "risk_constraints.max_notional" };
   return {
     order_id: body.order_id,
+    ...(body.user_id !== undefined && { user_id: body.user_id }),
     instrument: body.instrument.normalize("NFC"),
     side: body.side,
     qty,

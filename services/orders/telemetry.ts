@@ -10,10 +10,8 @@ import type { Mismatch, Tell } from "./sender/index.ts";
 import { selectBacklog } from "./store/backlog.ts";
 import type { OrderRow } from "./store/orders.ts";
 
-export const outboxTelemetry = outboxMetrics("orders");
-
 export const metricCatalogue = {
-  ...outboxTelemetry.catalogue,
+  ...outboxMetrics("orders").catalogue,
   "outbox.enqueued_total": {
     kind: "counter",
     unit: "{order}",

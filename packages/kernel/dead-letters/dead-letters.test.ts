@@ -39,6 +39,7 @@ test("dead letters are listed oldest first, in pages, by type and by a part of t
   expect(await ids({ eventType: "A" })).toEqual([fixedId(1), fixedId(3)]);
   expect(await ids({ error: "% wrong: 2" })).toEqual([fixedId(2)]);
   expect(await ids({ eventType: "A", error: "wrong: 2" })).toEqual([]);
+  expect(await deadOutboxEvents.count(t.db)).toBe(3);
 });
 
 test("a redrive is recorded with who, why and the state of the row", async () => {

@@ -38,6 +38,8 @@ export interface DeadTable<Detail extends object = object> {
   isId(text: string): boolean;
   /** Lists dead letters, oldest first. */
   list(db: Queryable, page: DeadPage): Promise<DeadRow[]>;
+  /** The number of dead letters. */
+  count(db: Queryable): Promise<number>;
   /** Returns a row and its redrives, also if it is no longer dead; undefined if it does not exist. */
   show(db: Queryable, id: string): Promise<(DeadRowWhole & Detail) | undefined>;
   /** Makes dead letters ready again. Returns the IDs of those that were dead. Wake the workers afterwards. */
@@ -81,6 +83,7 @@ select ${columns}, ${cursor}::text as cursor from ${from}
    and ($2::text is null or r.event_type = $2)
    and ($3::text is null or strpos(r.last_error, $3) > 0)
  order by ${cursor} limit $4`;
+  const countSql = `select count(*)::int as dead from ${from} where ${isOurs} and ${isDead}`;
   const showSql = `select ${columns}, ${whole} from ${from} where ${isOurs} and ${id} = $1`;
 
   return {
@@ -89,6 +92,10 @@ select ${columns}, ${cursor}::text as cursor from ${from}
 
     async list(db, { after = "0", limit, eventType = null, error = null }) {
       return (await db.query<DeadRow>(listSql, [after, eventType, error, limit])).rows;
+    },
+
+    async count(db) {
+      return (await db.query<{ dead: number }>(countSql)).rows[0]?.dead ?? 0;
     },
 
     async show(db, key) {

@@ -88,6 +88,7 @@ function rowOf({ caller, body, order }: OrderToAccept, adapter: string): AcceptR
     caller,
     idempotency_key,
     order_id: order.order_id,
+    user_id: order.user_id ?? null,
     client_order_id: clientOrderId(caller, idempotency_key),
     request: { ...keptRequest(order), trace_id },
     request_digest: requestDigest(body),

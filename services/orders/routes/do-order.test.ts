@@ -4,6 +4,7 @@ import { expect, test } from "vitest";
 import { readInstruments } from "../instruments/index.ts";
 import { clientOrderId, requestDigest } from "../order-request.ts";
 import { moveOrder } from "../store/move-order.ts";
+import type { OrderRow } from "../store/orders.ts";
 import { bodyOf, setup, written } from "../testing.ts";
 
 test("the first request is taken in and answered 201; the same again gets 200 and the same bytes", async () => {
@@ -61,12 +62,34 @@ test("what is taken in is kept exactly as it was sent, and told as an event that
   ]);
   const { payload } = events.rows[0];
   expect(decodeEvent("OrderAccepted", encodeEvent("OrderAccepted", payload))).toMatchObject({
-    userId: "desk",
+    caller: "desk",
     orderId: "o-k1",
     qty: "0.3",
     price: "0.5",
     traceId: "t-1",
   });
+});
+
+test("an order that names a user_id returns it from every read and carries it in its events", async () => {
+  await using t = await setup();
+  const { order, get, cancel } = await t.process();
+  const [without, with_] = [bodyOf("without"), bodyOf("with", { user_id: "u_1" })];
+  for (const body of [without, with_]) expect((await order(body)).statusCode).toBe(201);
+  expect((await get("/do/order/without")).json().user_id).toBeNull();
+  const shown = (await get("/do/order/with")).json();
+  expect(shown.user_id).toBe("u_1");
+  expect((await get(`/v1/orders/${shown.id}`)).json()).toEqual(shown);
+  expect((await get("/v1/orders")).json().orders.map((each: OrderRow) => each.user_id)).toEqual(["u_1", null]);
+  await cancel("with");
+  const { rows } = await t.db.query(
+    `select event_type as type, payload from outbox_events order by event_type, event_id`,
+  );
+  const events = rows.map(({ type, payload }) => decodeEvent<"OrderAccepted">(type, encodeEvent(type, payload)));
+  expect(events.map(({ eventType, caller, userId }) => [eventType, caller, userId])).toEqual([
+    ["OrderAccepted", "desk", undefined],
+    ["OrderAccepted", "desk", "u_1"],
+    ["OrderFailed", "desk", "u_1"],
+  ]);
 });
 
 test("64 parallel repeats of one key, at two processes: one order, one 201, and 64 answers equal to the byte", async () => {
@@ -95,7 +118,7 @@ test("the same key with another body is refused with 409, also when that body co
   await using t = await setup();
   const { order } = await t.process();
   await order(bodyOf("k1"));
-  for (const other of [{ qty: 0.6 }, { instrument: "NOTHING" }, { tags: ["a"] }]) {
+  for (const other of [{ qty: 0.6 }, { user_id: "u_1" }, { instrument: "NOTHING" }, { tags: ["a"] }]) {
     const answer = await order(bodyOf("k1", other));
     expect([answer.statusCode, answer.json().code]).toEqual([409, "idempotency-conflict"]);
   }
@@ -192,6 +215,9 @@ test("400: what the schema does not take, naming the field; nothing of it is kep
     [{ requested_at: "yesterday" }, "body.requested_at"],
     [{ order_id: "a b" }, "body.order_id"],
     [{ order_id: "x".repeat(65) }, "body.order_id"],
+    [{ user_id: "" }, "body.user_id"],
+    [{ user_id: "x".repeat(129) }, "body.user_id"],
+    [{ user_id: null }, "body.user_id"],
     [{ risk_constraints: { max_loss: 1 } }, "body.risk_constraints.max_loss"],
     [{ trace_id: "x".repeat(65) }, "body.trace_id"],
   ];

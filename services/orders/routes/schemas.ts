@@ -21,6 +21,13 @@ const OrderId = Type.String({
   description: "Your own name for the order; visible ASCII.",
   examples: ["o-1001"],
 });
+const UserId = Type.String({
+  minLength: 1,
+  maxLength: 128,
+  description:
+    "The player for whom the order is placed. The player is notified of the order; without user_id, nobody is.",
+  examples: ["u_123"],
+});
 export const Instrument = Type.String({ minLength: 1, maxLength: 64, examples: ["BTC-USD"] });
 export const RowId = Type.String({ pattern: "^[1-9][0-9]{0,17}$", examples: ["42"] });
 const Status = oneOf(orderStatuses);
@@ -48,6 +55,7 @@ const Time = Type.String({
 export const OrderBody = Type.Object({
   idempotency_key: IdempotencyKey,
   order_id: OrderId,
+  user_id: Type.Optional(UserId),
   instrument: Instrument,
   side: oneOf(["BUY", "SELL"] as const),
   qty: Positive("How much."),
@@ -103,6 +111,7 @@ export const OrderView = Type.Object({
   id: RowId,
   caller: Type.String(),
   order_id: OrderId,
+  user_id: orNull(UserId),
   idempotency_key: IdempotencyKey,
   client_order_id: Type.String(),
   request_digest: Digest,

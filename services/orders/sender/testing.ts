@@ -44,6 +44,7 @@ export async function setup({ adapter = "paper" }: { readonly adapter?: string }
         caller: "shop",
         idempotency_key: `key-${n}`,
         order_id: `order-${n}`,
+        user_id: null,
         client_order_id: clientOrderId("shop", `key-${n}`),
         request: { time_in_force: "IOC" },
         request_digest: `sha256:${n}`,

@@ -8,6 +8,7 @@ export interface AcceptRow {
   readonly caller: string;
   readonly idempotency_key: string;
   readonly order_id: string;
+  readonly user_id: string | null;
   readonly client_order_id: string;
   readonly request: Readonly<Record<string, unknown>>;
   readonly request_digest: string;
@@ -44,7 +45,7 @@ const takenBefore = `case when date_trunc('second', r.counted_at)
                          then r.taken else 0 end`;
 const grantedNow = `greatest(0, least((select count(*) from willing), $4::int - (${takenBefore})))::int`;
 
-const columns = `caller text, idempotency_key text, order_id text, client_order_id text, request jsonb, request_digest text,
+const columns = `caller text, idempotency_key text, order_id text, user_id text, client_order_id text, request jsonb, request_digest text,
   adapter text, instrument text, side text, qty numeric, price numeric, headers jsonb, event_id uuid`;
 
 /**
@@ -98,10 +99,10 @@ accepted as materialized (
     from willing w where $4::int is null or w.turn <= (select granted from counted)
 ),
 ordered as (
-  insert into outbox_orders (created_at, updated_at, ${ordersSql.dueAt}, caller, idempotency_key, order_id, client_order_id,
-    order_request_json, request_digest, adapter, instrument, side, qty, price, headers, changed_by, expires_at)
-  select at, at, at, caller, idempotency_key, order_id, client_order_id, request, request_digest, adapter, instrument,
-         side, qty, price, headers, caller, at + $3::float8 * interval '1 millisecond'
+  insert into outbox_orders (created_at, updated_at, ${ordersSql.dueAt}, caller, idempotency_key, order_id, user_id,
+    client_order_id, order_request_json, request_digest, adapter, instrument, side, qty, price, headers, changed_by, expires_at)
+  select at, at, at, caller, idempotency_key, order_id, user_id, client_order_id, request, request_digest, adapter,
+         instrument, side, qty, price, headers, caller, at + $3::float8 * interval '1 millisecond'
     from accepted order by caller, idempotency_key
   returning *
 ),

@@ -22,7 +22,7 @@ export const insertOrderEventsSql = ({ id, type, from }: OrderEventsSql): string
     occurredAt: utcText("o.updated_at"),
     headers: "o.headers",
     fields: {
-      user_id: "o.caller",
+      caller: "o.caller",
       order_id: "o.order_id",
       client_order_id: "o.client_order_id",
       instrument: "o.instrument",
@@ -30,6 +30,7 @@ export const insertOrderEventsSql = ({ id, type, from }: OrderEventsSql): string
       qty: "o.qty::text",
     },
     optionalFields: {
+      user_id: "o.user_id",
       price: "o.price::text",
       broker_order_id: `case when ${type} = 'OrderSucceeded' then o.broker_order_id end`,
       reason_code: `case when ${type} in ('OrderFailed', 'OrderUnresolved') then o.last_error_code end`,

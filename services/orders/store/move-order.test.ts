@@ -54,7 +54,7 @@ test("an order that succeeds: order, ledger, history and event say so together",
     "OrderSucceeded 3",
   ]);
   const told = decodeEvent("OrderSucceeded", encodeEvent("OrderSucceeded", events[1].payload));
-  expect(told).toMatchObject({ userId: "desk", orderId: "o-k1", brokerOrderId: "b-1", version: 3n });
+  expect(told).toMatchObject({ caller: "desk", orderId: "o-k1", brokerOrderId: "b-1", version: 3n });
 });
 
 test("an order in doubt stays accepted for its caller, who is told once however often the broker was asked in vain", async () => {

@@ -9,6 +9,8 @@ export interface OrderRow {
   readonly id: string;
   readonly caller: string;
   readonly order_id: string;
+  /** The player for whom it was placed. */
+  readonly user_id: string | null;
   readonly idempotency_key: string;
   readonly client_order_id: string;
   readonly request_digest: string;
@@ -35,8 +37,8 @@ export interface OrderRow {
 }
 
 /** A select list over a row `o`. */
-const shownOrder = `o.id::text as id, o.caller, o.order_id, o.idempotency_key, o.client_order_id, o.request_digest, o.instrument,
-  o.side, o.qty::text as qty, o.price::text as price, o.order_request_json ->> 'time_in_force' as time_in_force,
+const shownOrder = `o.id::text as id, o.caller, o.order_id, o.user_id, o.idempotency_key, o.client_order_id, o.request_digest,
+  o.instrument, o.side, o.qty::text as qty, o.price::text as price, o.order_request_json ->> 'time_in_force' as time_in_force,
   coalesce(o.order_request_json -> 'tags', '[]') as tags, o.adapter, o.status, o.attempts, o.last_error_code as reason_code,
   o.last_error_msg as reason, o.broker_order_id, o.broker_result as result,
   ${utcText("o.in_doubt_since")} as in_doubt_since,

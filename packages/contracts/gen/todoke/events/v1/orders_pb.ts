@@ -2,12 +2,12 @@
 // @generated from file todoke/events/v1/orders.proto (package todoke.events.v1, syntax proto3)
 /* eslint-disable */
 
-// What the orders service tells the others, on "orders.events".
+// Events of the orders service, published on "orders.events".
 //
-// As in entitlement.proto: every event opens with the fields of head.proto, and what is added later must be `optional`. The
-// aggregate is the order, known to the broker by `client_order_id`; the version is how many steps it has taken. Orders have no
-// user: `user_id` is the name of who ordered. `side` is BUY or SELL; `qty` and `price` are decimals as text, and an order
-// at the market's price has none.
+// As in entitlement.proto, every event starts with the fields of head.proto, and a field added later must be `optional`. The
+// aggregate is the order; `client_order_id` is its name at the broker, and the version counts its state transitions. `caller` is
+// the API-key holder or admin who placed the order; `user_id` is the player for whom it was placed, if the request names one.
+// `side` is BUY or SELL. `qty` and `price` are decimals in strings; a market order has no price.
 
 import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
@@ -19,10 +19,10 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file todoke/events/v1/orders.proto.
  */
 export const file_todoke_events_v1_orders: GenFile = /*@__PURE__*/
-  fileDesc("Ch10b2Rva2UvZXZlbnRzL3YxL29yZGVycy5wcm90bxIQdG9kb2tlLmV2ZW50cy52MSKkAgoNT3JkZXJBY2NlcHRlZBIQCghldmVudF9pZBgBIAEoCRISCgpldmVudF90eXBlGAIgASgJEi8KC29jY3VycmVkX2F0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIPCgd2ZXJzaW9uGAQgASgDEhUKCHRyYWNlX2lkGAUgASgJSACIAQESDwoHdXNlcl9pZBgQIAEoCRIQCghvcmRlcl9pZBgRIAEoCRIXCg9jbGllbnRfb3JkZXJfaWQYEiABKAkSEgoKaW5zdHJ1bWVudBgTIAEoCRIMCgRzaWRlGBQgASgJEgsKA3F0eRgVIAEoCRISCgVwcmljZRgWIAEoCUgBiAEBQgsKCV90cmFjZV9pZEIICgZfcHJpY2Ui1wIKDk9yZGVyU3VjY2VlZGVkEhAKCGV2ZW50X2lkGAEgASgJEhIKCmV2ZW50X3R5cGUYAiABKAkSLwoLb2NjdXJyZWRfYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg8KB3ZlcnNpb24YBCABKAMSFQoIdHJhY2VfaWQYBSABKAlIAIgBARIPCgd1c2VyX2lkGBAgASgJEhAKCG9yZGVyX2lkGBEgASgJEhcKD2NsaWVudF9vcmRlcl9pZBgSIAEoCRISCgppbnN0cnVtZW50GBMgASgJEgwKBHNpZGUYFCABKAkSCwoDcXR5GBUgASgJEhIKBXByaWNlGBYgASgJSAGIAQESHAoPYnJva2VyX29yZGVyX2lkGBcgASgJSAKIAQFCCwoJX3RyYWNlX2lkQggKBl9wcmljZUISChBfYnJva2VyX29yZGVyX2lkItcCCgtPcmRlckZhaWxlZBIQCghldmVudF9pZBgBIAEoCRISCgpldmVudF90eXBlGAIgASgJEi8KC29jY3VycmVkX2F0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIPCgd2ZXJzaW9uGAQgASgDEhUKCHRyYWNlX2lkGAUgASgJSACIAQESDwoHdXNlcl9pZBgQIAEoCRIQCghvcmRlcl9pZBgRIAEoCRIXCg9jbGllbnRfb3JkZXJfaWQYEiABKAkSEgoKaW5zdHJ1bWVudBgTIAEoCRIMCgRzaWRlGBQgASgJEgsKA3F0eRgVIAEoCRISCgVwcmljZRgWIAEoCUgBiAEBEhMKC3JlYXNvbl9jb2RlGBcgASgJEhMKBnJlYXNvbhgYIAEoCUgCiAEBQgsKCV90cmFjZV9pZEIICgZfcHJpY2VCCQoHX3JlYXNvbiLbAgoPT3JkZXJVbnJlc29sdmVkEhAKCGV2ZW50X2lkGAEgASgJEhIKCmV2ZW50X3R5cGUYAiABKAkSLwoLb2NjdXJyZWRfYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg8KB3ZlcnNpb24YBCABKAMSFQoIdHJhY2VfaWQYBSABKAlIAIgBARIPCgd1c2VyX2lkGBAgASgJEhAKCG9yZGVyX2lkGBEgASgJEhcKD2NsaWVudF9vcmRlcl9pZBgSIAEoCRISCgppbnN0cnVtZW50GBMgASgJEgwKBHNpZGUYFCABKAkSCwoDcXR5GBUgASgJEhIKBXByaWNlGBYgASgJSAGIAQESEwoLcmVhc29uX2NvZGUYFyABKAkSEwoGcmVhc29uGBggASgJSAKIAQFCCwoJX3RyYWNlX2lkQggKBl9wcmljZUIJCgdfcmVhc29uYgZwcm90bzM", [file_google_protobuf_timestamp]);
+  fileDesc("Ch10b2Rva2UvZXZlbnRzL3YxL29yZGVycy5wcm90bxIQdG9kb2tlLmV2ZW50cy52MSLVAgoNT3JkZXJBY2NlcHRlZBIQCghldmVudF9pZBgBIAEoCRISCgpldmVudF90eXBlGAIgASgJEi8KC29jY3VycmVkX2F0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIPCgd2ZXJzaW9uGAQgASgDEhUKCHRyYWNlX2lkGAUgASgJSACIAQESFAoHdXNlcl9pZBgQIAEoCUgBiAEBEhAKCG9yZGVyX2lkGBEgASgJEhcKD2NsaWVudF9vcmRlcl9pZBgSIAEoCRISCgppbnN0cnVtZW50GBMgASgJEgwKBHNpZGUYFCABKAkSCwoDcXR5GBUgASgJEhIKBXByaWNlGBYgASgJSAKIAQESEwoGY2FsbGVyGBkgASgJSAOIAQFCCwoJX3RyYWNlX2lkQgoKCF91c2VyX2lkQggKBl9wcmljZUIJCgdfY2FsbGVyIogDCg5PcmRlclN1Y2NlZWRlZBIQCghldmVudF9pZBgBIAEoCRISCgpldmVudF90eXBlGAIgASgJEi8KC29jY3VycmVkX2F0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIPCgd2ZXJzaW9uGAQgASgDEhUKCHRyYWNlX2lkGAUgASgJSACIAQESFAoHdXNlcl9pZBgQIAEoCUgBiAEBEhAKCG9yZGVyX2lkGBEgASgJEhcKD2NsaWVudF9vcmRlcl9pZBgSIAEoCRISCgppbnN0cnVtZW50GBMgASgJEgwKBHNpZGUYFCABKAkSCwoDcXR5GBUgASgJEhIKBXByaWNlGBYgASgJSAKIAQESHAoPYnJva2VyX29yZGVyX2lkGBcgASgJSAOIAQESEwoGY2FsbGVyGBkgASgJSASIAQFCCwoJX3RyYWNlX2lkQgoKCF91c2VyX2lkQggKBl9wcmljZUISChBfYnJva2VyX29yZGVyX2lkQgkKB19jYWxsZXIiiAMKC09yZGVyRmFpbGVkEhAKCGV2ZW50X2lkGAEgASgJEhIKCmV2ZW50X3R5cGUYAiABKAkSLwoLb2NjdXJyZWRfYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg8KB3ZlcnNpb24YBCABKAMSFQoIdHJhY2VfaWQYBSABKAlIAIgBARIUCgd1c2VyX2lkGBAgASgJSAGIAQESEAoIb3JkZXJfaWQYESABKAkSFwoPY2xpZW50X29yZGVyX2lkGBIgASgJEhIKCmluc3RydW1lbnQYEyABKAkSDAoEc2lkZRgUIAEoCRILCgNxdHkYFSABKAkSEgoFcHJpY2UYFiABKAlIAogBARITCgtyZWFzb25fY29kZRgXIAEoCRITCgZyZWFzb24YGCABKAlIA4gBARITCgZjYWxsZXIYGSABKAlIBIgBAUILCglfdHJhY2VfaWRCCgoIX3VzZXJfaWRCCAoGX3ByaWNlQgkKB19yZWFzb25CCQoHX2NhbGxlciKMAwoPT3JkZXJVbnJlc29sdmVkEhAKCGV2ZW50X2lkGAEgASgJEhIKCmV2ZW50X3R5cGUYAiABKAkSLwoLb2NjdXJyZWRfYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg8KB3ZlcnNpb24YBCABKAMSFQoIdHJhY2VfaWQYBSABKAlIAIgBARIUCgd1c2VyX2lkGBAgASgJSAGIAQESEAoIb3JkZXJfaWQYESABKAkSFwoPY2xpZW50X29yZGVyX2lkGBIgASgJEhIKCmluc3RydW1lbnQYEyABKAkSDAoEc2lkZRgUIAEoCRILCgNxdHkYFSABKAkSEgoFcHJpY2UYFiABKAlIAogBARITCgtyZWFzb25fY29kZRgXIAEoCRITCgZyZWFzb24YGCABKAlIA4gBARITCgZjYWxsZXIYGSABKAlIBIgBAUILCglfdHJhY2VfaWRCCgoIX3VzZXJfaWRCCAoGX3ByaWNlQgkKB19yZWFzb25CCQoHX2NhbGxlcmIGcHJvdG8z", [file_google_protobuf_timestamp]);
 
 /**
- * An order was written down: it will be sent, or it will be told why not.
+ * An order was accepted and will be sent.
  *
  * @generated from message todoke.events.v1.OrderAccepted
  */
@@ -53,9 +53,9 @@ export type OrderAccepted = Message<"todoke.events.v1.OrderAccepted"> & {
   traceId?: string | undefined;
 
   /**
-   * @generated from field: string user_id = 16;
+   * @generated from field: optional string user_id = 16;
    */
-  userId: string;
+  userId?: string | undefined;
 
   /**
    * @generated from field: string order_id = 17;
@@ -86,6 +86,11 @@ export type OrderAccepted = Message<"todoke.events.v1.OrderAccepted"> & {
    * @generated from field: optional string price = 22;
    */
   price?: string | undefined;
+
+  /**
+   * @generated from field: optional string caller = 25;
+   */
+  caller?: string | undefined;
 };
 
 /**
@@ -127,9 +132,9 @@ export type OrderSucceeded = Message<"todoke.events.v1.OrderSucceeded"> & {
   traceId?: string | undefined;
 
   /**
-   * @generated from field: string user_id = 16;
+   * @generated from field: optional string user_id = 16;
    */
-  userId: string;
+  userId?: string | undefined;
 
   /**
    * @generated from field: string order_id = 17;
@@ -162,11 +167,16 @@ export type OrderSucceeded = Message<"todoke.events.v1.OrderSucceeded"> & {
   price?: string | undefined;
 
   /**
-   * What the broker calls it.
+   * The broker's own ID of the order.
    *
    * @generated from field: optional string broker_order_id = 23;
    */
   brokerOrderId?: string | undefined;
+
+  /**
+   * @generated from field: optional string caller = 25;
+   */
+  caller?: string | undefined;
 };
 
 /**
@@ -177,7 +187,7 @@ export const OrderSucceededSchema: GenMessage<OrderSucceeded> = /*@__PURE__*/
   messageDesc(file_todoke_events_v1_orders, 1);
 
 /**
- * The order was given up: the broker has not taken it, and it will not be sent any more.
+ * The order ended without having been taken by the broker. It is not sent again.
  *
  * @generated from message todoke.events.v1.OrderFailed
  */
@@ -208,9 +218,9 @@ export type OrderFailed = Message<"todoke.events.v1.OrderFailed"> & {
   traceId?: string | undefined;
 
   /**
-   * @generated from field: string user_id = 16;
+   * @generated from field: optional string user_id = 16;
    */
-  userId: string;
+  userId?: string | undefined;
 
   /**
    * @generated from field: string order_id = 17;
@@ -250,11 +260,16 @@ export type OrderFailed = Message<"todoke.events.v1.OrderFailed"> & {
   reasonCode: string;
 
   /**
-   * The same in words, for the people who run the service.
+   * The reason in words, for operators.
    *
    * @generated from field: optional string reason = 24;
    */
   reason?: string | undefined;
+
+  /**
+   * @generated from field: optional string caller = 25;
+   */
+  caller?: string | undefined;
 };
 
 /**
@@ -265,7 +280,7 @@ export const OrderFailedSchema: GenMessage<OrderFailed> = /*@__PURE__*/
   messageDesc(file_todoke_events_v1_orders, 2);
 
 /**
- * Whether the broker has taken the order is not known. It is being asked; if it cannot say, a person decides.
+ * It is not known whether the broker has taken the order. The broker is asked; if it cannot say, an operator resolves the order.
  *
  * @generated from message todoke.events.v1.OrderUnresolved
  */
@@ -296,9 +311,9 @@ export type OrderUnresolved = Message<"todoke.events.v1.OrderUnresolved"> & {
   traceId?: string | undefined;
 
   /**
-   * @generated from field: string user_id = 16;
+   * @generated from field: optional string user_id = 16;
    */
-  userId: string;
+  userId?: string | undefined;
 
   /**
    * @generated from field: string order_id = 17;
@@ -338,11 +353,16 @@ export type OrderUnresolved = Message<"todoke.events.v1.OrderUnresolved"> & {
   reasonCode: string;
 
   /**
-   * The same in words, for the people who run the service.
+   * The reason in words, for operators.
    *
    * @generated from field: optional string reason = 24;
    */
   reason?: string | undefined;
+
+  /**
+   * @generated from field: optional string caller = 25;
+   */
+  caller?: string | undefined;
 };
 
 /**
