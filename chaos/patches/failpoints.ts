@@ -37,7 +37,7 @@ const point = (name: string, meaning: string, ...places: readonly ((name: string
 
 const command = "services/entitlement/commands/create-change-batcher.ts";
 const transaction = "packages/kernel/db/transaction.ts";
-const gather = "packages/kernel/gather/index.ts";
+const gather = "packages/kernel/batcher/index.ts";
 const worker = "packages/kernel/worker/index.ts";
 const relay = "packages/kernel/outbox/relay.ts";
 const inbox = "packages/kernel/inbox/inbox.ts";
@@ -70,18 +70,18 @@ const commandPoints: readonly Failpoint[] = [
   ),
   point("gather.carrying", "a batch is about to be carried out: commands, checks, settlements", (name) => ({
     file: gather,
-    find: "const answers = await run(",
-    replace: `await reach("${name}"); const answers = await run(`,
+    find: "const results = await run(",
+    replace: `await reach("${name}"); const results = await run(`,
   })),
   point(
     "gather.carried",
     "a batch was carried out, and none of its callers has heard",
-    before(gather, "for (const [place, entry] of batch.entries()) settle("),
+    before(gather, "for (const [index, entry] of batch.entries()) finish("),
   ),
   point(
     "gather.alone",
     "a batch failed, and its requests are carried out one by one",
-    before(gather, "const [answer] = await run([entry.request]);"),
+    before(gather, "const [result] = await run([entry.request]);"),
   ),
   point(
     "expiry.ending",
@@ -145,7 +145,7 @@ const consumerPoints: readonly Failpoint[] = [
   point(
     "consumer.received",
     "a batch has arrived, nothing is done",
-    before(inbox, "const fresh = straightforward(deliveries);"),
+    before(inbox, "const batch = batchable(deliveries);"),
   ),
   point(
     "consumer.marked",
@@ -156,7 +156,7 @@ const consumerPoints: readonly Failpoint[] = [
   point(
     "consumer.counted",
     "the try of an event is counted and committed, not begun",
-    before(inbox, "if (attempt > attemptsMax) return await bury("),
+    before(inbox, "if (attempt > attemptsMax) return await deadLetter("),
   ),
   point(
     "consumer.buried",
@@ -374,12 +374,12 @@ const maintenancePoints: readonly Failpoint[] = [
   point(
     "redrive.redriven",
     "dead rows are ready again, and their record is written, uncommitted",
-    before("packages/kernel/dead/index.ts", "if (redriven.length > 0) await whenRedriven?."),
+    before("packages/kernel/dead-letters/index.ts", "if (redriven.length > 0) await whenRedriven?."),
   ),
   point(
     "redrive.effect",
     "a redriven event has taken effect, uncommitted",
-    after(inbox, "if (await store.reviveProcessed(tx, consumer, job.eventId)) await effect(tx, [event]);"),
+    after(inbox, "if (await store.markEffective(tx, consumer, job.eventId)) await effect(tx, [event]);"),
   ),
   point(
     "stop.begun",
@@ -410,8 +410,8 @@ const steps = {
 
 const wrapped: Patch = {
   file: worker,
-  find: "const { name, db, claims, queue, wakeups, topic } = options;",
-  replace: `const { name, db, queue, wakeups, topic } = options;
+  find: "const { name, db, claims, wakeups, topic } = options;",
+  replace: `const { name, db, wakeups, topic } = options;
   const claims = withFailpoints(options.claims);`,
 };
 

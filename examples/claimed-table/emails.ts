@@ -1,6 +1,7 @@
-/** Sends mails from a table: each row is worked by one process at a time, and comes back when that process dies. */
+/** Sends emails from a table. One worker at a time has a row; a crashed worker's rows become claimable again. */
 import { claims } from "@todoke/kernel/claims";
 import type { Db } from "@todoke/kernel/db";
+import { deadTable } from "@todoke/kernel/dead";
 import type { RetentionPolicy } from "@todoke/kernel/retention";
 import { done, type Worker, worker } from "@todoke/kernel/worker";
 
@@ -18,10 +19,10 @@ export const emails = claims<Email>({
   read: "c.recipient, c.body",
 });
 
-/** A mail server that dies after it has taken a mail gets it twice: hand it an id by which it can tell. */
+/** An email is sent twice if the worker crashes before it settles the row. The message ID lets the server deduplicate. */
 export type Send = (email: Email, messageId: string, signal: AbortSignal) => Promise<void>;
 
-/** `send` throws a Problem for what can never be sent; any other error is tried again. */
+/** `send` throws a Problem if the email can never be sent; any other error is retried. */
 export function emailSender(db: Db, send: Send): Worker {
   return worker({
     name: "email sender",
@@ -35,6 +36,18 @@ export function emailSender(db: Db, send: Send): Worker {
     settings: { attemptsMax: 3, backoff: { baseMs: 5_000, capMs: 60_000 } },
   });
 }
+
+/** FAILED emails, for operators to list, inspect and redrive. */
+export const failedEmails = deadTable<{ readonly body: string }>({
+  claims: emails,
+  from: "(select *, 'email' as event_type from emails) r",
+  isDead: "r.status = 'FAILED'",
+  id: "r.email_id",
+  cursor: "r.email_id",
+  about: "r.recipient",
+  since: "r.next_retry_at",
+  whole: "r.body",
+});
 
 const dayMs = 24 * 60 * 60 * 1_000;
 

@@ -1,9 +1,9 @@
 /**
- * The kernel without any service: an order is written together with its event, a relay carries the event to the bus, and
- * a consumer makes a shipment of it.
+ * The kernel without any service: an order and its event are committed together, the relay publishes the event, and a
+ * consumer creates a shipment.
  *
- * Every run places three orders and waits until each order of this and of all earlier runs has its shipment. Kill a run
- * wherever you like: the next one finishes what it left, and no order is shipped twice.
+ * Every run places three orders and waits until all orders, also those of earlier runs, are shipped. Kill a run at any
+ * point: the next one completes its orders, and no order is shipped twice.
  */
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -21,15 +21,15 @@ interface OrderPlaced {
 }
 
 const url = process.env.DATABASE_URL;
-if (!url) throw new Error("DATABASE_URL is not set: it should name a PostgreSQL database");
+if (!url) throw new Error("DATABASE_URL is not set. Set it to the URL of a PostgreSQL database.");
 
 const schema = "shop";
 const relayTopic = "shop.outbox_events";
 const onError = (error: unknown) => console.error(error);
-// What a killed run held is free again after this long. The default, 30 s, suits a service better than a demonstration.
+// The rows of a killed run are claimable again after this time. The default is 30 s.
 const leaseMs = 3_000;
 
-// Closed in the reverse order: first those who work, then what they work with.
+// Closed in reverse order: workers first, connections last.
 await using running = new AsyncDisposableStack();
 const db = openDb({ url, schema, applicationName: "kernel-alone", onConnectionError: onError });
 running.defer(() => db.end());
@@ -38,7 +38,7 @@ await migrate(db, { schema, sets: [kernelMigrations, shopMigrations] });
 const wakeups = running.use(openWakeups({ url, onError }));
 const bus = running.use(await openPostgresBus({ url, name: "kernel-alone", ackWaitMs: leaseMs, onError }));
 
-// Writing: the order and its event commit together or not at all.
+// The order and its event commit together or not at all.
 const outbox = openOutbox({ wakeups, topic: relayTopic });
 
 function placeOrder(item: string): Promise<void> {
@@ -55,7 +55,7 @@ function placeOrder(item: string): Promise<void> {
   });
 }
 
-// Reading: the shipment commits with the mark that its event has been dealt with.
+// The shipment commits with the mark that its event is processed.
 const inbox = openInbox<OrderPlaced>({
   db,
   consumer: "shipping",
@@ -70,7 +70,7 @@ const inbox = openInbox<OrderPlaced>({
 running.use(await bus.subscribe({ consumer: "shipping", subjects: ["shop.events"], handle: inbox.handle }));
 running.use(inbox.redriver).start();
 
-// In between: the relay, which alone publishes, and the broom.
+// The relay publishes events; retention deletes finished rows.
 running.use(relay({ db, bus, wakeups, topic: relayTopic, settings: { leaseMs }, onError })).start();
 running.use(
   keepClean(
@@ -83,7 +83,7 @@ running.use(
 for (const item of ["book", "lamp", "chair"]) await placeOrder(item);
 console.log("3 orders placed");
 
-async function tally(): Promise<{ orders: bigint; shipped: bigint; shipments: bigint }> {
+async function countOrders(): Promise<{ orders: bigint; shipped: bigint; shipments: bigint }> {
   const { rows } = await db.query(
     `select (select count(*) from orders) as orders,
             (select count(distinct order_id) from shipments) as shipped,
@@ -93,10 +93,10 @@ async function tally(): Promise<{ orders: bigint; shipped: bigint; shipments: bi
 }
 
 const deadline = performance.now() + 20_000;
-let now = await tally();
+let now = await countOrders();
 while (now.shipped < now.orders && performance.now() < deadline) {
   await sleep(20);
-  now = await tally();
+  now = await countOrders();
 }
 console.log(`${now.orders} orders, ${now.shipped} shipped, ${now.shipments} shipments`);
 if (now.shipped < now.orders || now.shipments > now.orders) process.exitCode = 1;

@@ -1,6 +1,6 @@
 /** The events that a service emits: its outbox with relay, gauges, retention, dead letters and routes. */
 import { type EventType, encodeOutboxEvent, type events } from "@todoke/contracts";
-import { deadOutboxEvents, outboxEvents, outboxMetrics, outboxTable, relay } from "@todoke/kernel/outbox";
+import { deadOutboxEvents, outboxClaims, outboxMetrics, outboxTable, relay } from "@todoke/kernel/outbox";
 import { type RetentionPolicy, retentionOf } from "@todoke/kernel/retention";
 import { outboxRoutes } from "./outbox-routes.ts";
 import type { Runtime } from "./runtime.ts";
@@ -9,7 +9,7 @@ import type { Runtime } from "./runtime.ts";
 export type Subject = (typeof events)[EventType]["subject"];
 
 export const outboxDeadLetters = deadOutboxEvents;
-export const outboxWork = { table: outboxEvents.table };
+export const outboxWork = { table: outboxClaims.table };
 
 /** Idempotency keys too: a service that emits has commands. */
 export const outboxRetention = (): readonly RetentionPolicy[] => [

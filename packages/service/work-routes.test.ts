@@ -1,5 +1,5 @@
 import { buildHttpApp } from "@todoke/http";
-import { outboxEvents } from "@todoke/kernel/outbox";
+import { outboxClaims } from "@todoke/kernel/outbox";
 import { fixedId, testDatabase } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
 import { workRoutes } from "./work-routes.ts";
@@ -18,7 +18,7 @@ async function setup() {
     [[1, 2, 3].map(fixedId)],
   );
   const app = await buildHttpApp({ title: "work", version: "0", log: { level: "silent" } });
-  workRoutes(app, { db: t.db, tables: [{ table: outboxEvents.table, lookup: ["aggregate_key"] }] });
+  workRoutes(app, { db: t.db, tables: [{ table: outboxClaims.table, lookup: ["aggregate_key"] }] });
   return {
     get: async (path: string) => {
       const response = await app.inject(`/debug/work${path}`);

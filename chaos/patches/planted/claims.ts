@@ -3,8 +3,10 @@
 import { type Planted, repeatedly, slow } from "./defect.ts";
 
 const statements = "packages/kernel/claims/statements.ts";
+const claimer = "packages/kernel/worker/claimer.ts";
 const worker = "packages/kernel/worker/index.ts";
-const held = "packages/kernel/worker/held.ts";
+const loop = "packages/kernel/worker/loop.ts";
+const inFlightJobs = "packages/kernel/worker/in-flight-jobs.ts";
 
 const fence = "and t.${c.epoch} = ($2::jsonb ->> t.${key}::text)::bigint`";
 
@@ -31,7 +33,7 @@ export const claimDefects: readonly Planted[] = [
       { file: statements, find: "c.${c.epoch}::text as claim_epoch", replace: "c.${c.lockedBy} as claim_epoch" },
       { file: statements, find: fence, replace: "and t.${c.lockedBy} = ($2::jsonb ->> t.${key}::text)`" },
       {
-        file: worker,
+        file: claimer,
         find: 'const id = `${name}@${hostname()}:${process.pid}:${randomBytes(3).toString("hex")}`;',
         replace: "const id = `${name}@${hostname()}`;",
       },
@@ -44,13 +46,13 @@ export const claimDefects: readonly Planted[] = [
     patches: [
       {
         file: statements,
-        find: "order by t.${position} limit $1 - (select count(*) from lapsed) for update skip locked",
-        replace: "order by t.${position} limit $1 - (select count(*) from lapsed)",
+        find: "order by t.${position} limit $1 - (select count(*) from expired_leases) for update skip locked",
+        replace: "order by t.${position} limit $1 - (select count(*) from expired_leases)",
       },
       {
         file: statements,
-        find: "order by t.${c.dueAt} limit $1 - (select count(*) from lapsed) for update skip locked",
-        replace: "order by t.${c.dueAt} limit $1 - (select count(*) from lapsed)",
+        find: "order by t.${c.dueAt} limit $1 - (select count(*) from expired_leases) for update skip locked",
+        replace: "order by t.${c.dueAt} limit $1 - (select count(*) from expired_leases)",
       },
     ],
   },
@@ -83,8 +85,8 @@ export const claimDefects: readonly Planted[] = [
       },
       {
         file: statements,
-        find: "case when ${said(\"outcome\")} = 'release' then t.${c.attempts} - 1",
-        replace: "case when ${said(\"outcome\")} = 'retry' then t.${c.attempts} + 1",
+        find: "case when ${field(\"outcome\")} = 'release' then t.${c.attempts} - 1",
+        replace: "case when ${field(\"outcome\")} = 'retry' then t.${c.attempts} + 1",
       },
     ],
   },
@@ -99,9 +101,9 @@ export const claimDefects: readonly Planted[] = [
     patches: [
       {
         file: "packages/kernel/claims/index.ts",
-        find: "{ name: `claim ${name}`, text: claimText, values }",
+        find: "{ name: `claim ${name}`, text: sql.claim, values }",
         replace:
-          "{ text: claimText.replaceAll(\"statement_timestamp()\", `'${new Date().toISOString()}'::timestamptz`), values }",
+          "{ text: sql.claim.replaceAll(\"statement_timestamp()\", `'${new Date().toISOString()}'::timestamptz`), values }",
       },
     ],
   },
@@ -113,7 +115,7 @@ export const claimDefects: readonly Planted[] = [
     patches: [
       {
         file: worker,
-        find: 'renewal = setInterval(() => void held.renew().catch((error) => failed("renew", error)), leaseMs / 3);',
+        find: 'renewal = setInterval(() => void inFlight.renew().catch((error) => failed("renew", error)), leaseMs / 3);',
         replace: "",
       },
     ],
@@ -150,7 +152,7 @@ export const claimDefects: readonly Planted[] = [
     patches: [
       {
         file: statements,
-        find: "and t.${aggregate} not in (select w.${aggregate} from waiting w)`)}",
+        find: "and t.${aggregate} not in (select b.${aggregate} from blocked_aggregates b)`)}",
         replace:
           "and t.${position} > coalesce((select max(x.${position}) from ${t.table} x where x.${c.doneAt} is not null), 0)`)}",
       },
@@ -163,8 +165,12 @@ export const claimDefects: readonly Planted[] = [
     // Late, when nobody sends anything any more whose wake-up would do for this one too.
     broughtOutBy: { given: [{ name: "sender.sending", action: "throw", hit: 30, ms: 12_000 }] },
     patches: [
-      { file: worker, find: "await woken.wait(pollMs * (0.5 + Math.random()));", replace: "await woken.wait();" },
-      { file: worker, find: "setTimeout(woken.open, Math.ceil(inMs) + 1).unref();", replace: "{}" },
+      {
+        file: loop,
+        find: "else if (waitMs > 0) await woken.wait(waitMs);",
+        replace: "else if (waitMs > 0) await woken.wait();",
+      },
+      { file: worker, find: "setTimeout(wake, Math.ceil(delayMs) + 1).unref();", replace: "{}" },
     ],
   },
   {
@@ -176,8 +182,8 @@ export const claimDefects: readonly Planted[] = [
       faults: [{ atMs: 3_000, fault: "terminate", target: "notification_1" }],
     },
     patches: [
-      { file: worker, find: "await held.drained(drainMs);", replace: "" },
-      { file: worker, find: "if (held.size > 0) await held.abandon(1_000);", replace: "" },
+      { file: worker, find: "await inFlight.drained(drainMs);", replace: "" },
+      { file: worker, find: "if (inFlight.size > 0) await inFlight.abandon(1_000);", replace: "" },
     ],
   },
   {
@@ -187,9 +193,9 @@ export const claimDefects: readonly Planted[] = [
     broughtOutBy: { faults: repeatedly("publish request lost", "entitlement_1", { at: "bus publish" }) },
     patches: [
       {
-        file: held,
-        find: "const tried = await running.catch((error) =>",
-        replace: 'const tried: Outcome = await running.then(() => ({ kind: "done" as const }), (error) =>',
+        file: inFlightJobs,
+        find: "const reported = await running.catch((error) =>",
+        replace: 'const reported: Outcome = await running.then(() => ({ kind: "done" as const }), (error) =>',
       },
     ],
   },

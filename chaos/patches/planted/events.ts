@@ -42,7 +42,7 @@ export const eventDefects: readonly Planted[] = [
     patches: [
       {
         file: relay,
-        find: "return jobs.map((_, place) => outcomes.then((all) => all[place] as Outcome));",
+        find: "return jobs.map((_, index) => outcomes.then((all) => all[index] as Outcome));",
         replace: 'void outcomes.catch(() => {}); return jobs.map(async () => ({ kind: "done" as const }));',
       },
     ],
@@ -68,9 +68,7 @@ export const eventDefects: readonly Planted[] = [
       given: [slow("consumer.effect", 500)],
       faults: [{ atMs: 3_000, fault: "kill", target: "notification_1" }],
     },
-    patches: [
-      { file: inbox, find: "if (await tookEffect(fresh)) for (", replace: "void tookEffect(fresh);\n    for (" },
-    ],
+    patches: [{ file: inbox, find: "if (await tryBatch(batch)) for (", replace: "void tryBatch(batch);\n    for (" }],
   },
   {
     name: "inbox-outside-transaction",
@@ -80,8 +78,8 @@ export const eventDefects: readonly Planted[] = [
     patches: [
       {
         file: inbox,
-        find: "const unseen = await store.insertProcessed(\n      tx,",
-        replace: "const unseen = await store.insertProcessed(\n      db as never,",
+        find: "const newIds = await store.insertProcessed(\n      tx,",
+        replace: "const newIds = await store.insertProcessed(\n      db as never,",
       },
     ],
   },
@@ -95,7 +93,7 @@ export const eventDefects: readonly Planted[] = [
     patches: [
       {
         file: inbox,
-        find: "if (unseen.delete(delivery.eventId)) events.push(event);",
+        find: "if (newIds.delete(delivery.eventId)) events.push(event);",
         replace: "events.push(event);",
       },
       {

@@ -86,7 +86,7 @@ export const orderDefects: readonly Planted[] = [
     patches: [
       {
         file: "packages/kernel/claims/table-sql.ts",
-        find: "else ${held} end",
+        find: "else ${isOurClaim} end",
         replace: "else t.${c.leaseUntil} is not null end",
       },
     ],

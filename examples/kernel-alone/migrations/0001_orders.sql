@@ -1,4 +1,4 @@
--- What was ordered: the state that an event tells of.
+-- The state; each order emits one event.
 create table orders (
   order_id  uuid primary key,
   item      text not null,
@@ -6,7 +6,7 @@ create table orders (
   placed_at timestamptz not null default now()
 );
 
--- What follows from an order. No unique constraint on order_id: an order shipped twice must be seen, not prevented.
+-- The effect of the event. No unique constraint on order_id: a doubled shipment must be visible, not prevented.
 create table shipments (
   shipment_id bigint generated always as identity primary key,
   order_id    uuid not null,

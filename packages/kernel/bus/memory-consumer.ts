@@ -1,38 +1,37 @@
 /**
- * One durable consumer of the memory bus: whose turn is it, and who gets it.
+ * A durable consumer of the memory bus.
  *
- * Each aggregate is a line of events. The first of a line can be handed out; until it is done or dead the line waits,
- * so events of an aggregate never pass each other, and lines never wait for one another.
+ * Each aggregate is a queue of events. Its first event can be delivered; the rest wait until that is done or dead. So events
+ * of an aggregate never overtake each other, and aggregates never wait for one another.
  */
 import { type Outcome, retry } from "../worker/outcome.ts";
 import type { Delivery, Envelope, Subscription } from "./index.ts";
 
-/** One event in its line. */
-interface Place {
+interface QueuedEvent {
   readonly event: Envelope;
   redelivered: boolean;
 }
 
-/** A process' share in a consumer. */
-export interface Member extends AsyncDisposable {
-  /** Leaves without a word: what it held is handed to others. */
-  vanish(): void;
+/** The subscription of one process. */
+export interface Subscriber extends AsyncDisposable {
+  /** Ends it as a crash would: its unsettled events are redelivered to others. */
+  crash(): void;
 }
 
-/** How long a handler that threw is left alone. */
-const rethinkMs = 100;
-/** The longest that a Node timer can wait: past it, it fires at once. */
+/** The retry delay after a handler throws. */
+const handlerErrorDelayMs = 100;
+/** The longest delay of a Node timer; a longer one fires at once. */
 const timerMaxMs = 2 ** 31 - 1;
 
 export class MemoryConsumer {
-  readonly #lines = new Map<string, Place[]>();
-  /** Aggregates whose first event can be handed out now, in the order in which they became so. */
+  readonly #queues = new Map<string, QueuedEvent[]>();
+  /** Aggregates whose first event can be delivered, in the order in which they became ready. */
   readonly #ready = new Set<string>();
   readonly #subjects = new Set<string>();
-  readonly #seats = new Set<Seat>();
+  readonly #processes = new Set<Process>();
 
-  /** Asks for more subjects, with what was published on them before. */
-  want(subjects: readonly string[], past: readonly Envelope[]): void {
+  /** Adds subjects, with the events published on them so far. */
+  addSubjects(subjects: readonly string[], past: readonly Envelope[]): void {
     const added = new Set(subjects.filter((subject) => !this.#subjects.has(subject)));
     for (const subject of added) this.#subjects.add(subject);
     for (const event of past) if (added.has(event.subject)) this.#enqueue(event);
@@ -42,83 +41,83 @@ export class MemoryConsumer {
     if (this.#subjects.has(event.subject)) this.#enqueue(event);
   }
 
-  join(subscription: Subscription): Member {
-    const seat = new Seat(subscription, this);
-    this.#seats.add(seat);
-    this.#wake();
+  join(subscription: Subscription): Subscriber {
+    const process = new Process(subscription, this);
+    this.#processes.add(process);
+    this.#deliver();
     return {
-      vanish: () => {
-        this.#seats.delete(seat);
-        for (const place of seat.vanish()) this.#comeBack(place);
+      crash: () => {
+        this.#processes.delete(process);
+        for (const queued of process.crash()) this.#redeliver(queued);
       },
       [Symbol.asyncDispose]: async () => {
-        this.#seats.delete(seat);
-        await seat.finish();
+        this.#processes.delete(process);
+        await process.finish();
       },
     };
   }
 
-  /** At most one event of each aggregate: the next of the line depends on what becomes of this one. */
-  take(batchMax: number): Place[] {
-    const places: Place[] = [];
+  /** At most one event of each aggregate: the next one depends on its outcome. */
+  take(batchMax: number): QueuedEvent[] {
+    const taken: QueuedEvent[] = [];
     for (const key of this.#ready) {
-      if (places.length >= batchMax) break;
+      if (taken.length >= batchMax) break;
       this.#ready.delete(key);
-      const first = this.#lines.get(key)?.[0];
-      if (first) places.push(first);
+      const first = this.#queues.get(key)?.[0];
+      if (first) taken.push(first);
     }
-    return places;
+    return taken;
   }
 
-  settle(place: Place, outcome: Outcome): void {
+  settle(queued: QueuedEvent, outcome: Outcome): void {
     if (outcome.kind === "done" || outcome.kind === "dead") {
-      this.#leave(place);
+      this.#dequeue(queued);
       return;
     }
-    // A timer may fire up to a millisecond early; a retry may not.
+    // One ms more, because a timer may fire one too early.
     const ms = Math.min(timerMaxMs, Math.max(0, Math.ceil(outcome.inMs)) + 1);
-    setTimeout(() => this.#comeBack(place), ms).unref();
+    setTimeout(() => this.#redeliver(queued), ms).unref();
   }
 
   #enqueue(event: Envelope): void {
-    const line = this.#lines.get(event.aggregateKey);
-    const place = { event, redelivered: false };
-    if (line) line.push(place);
-    else this.#lines.set(event.aggregateKey, [place]);
-    if (!line) this.#getReady(event.aggregateKey);
+    const queue = this.#queues.get(event.aggregateKey);
+    const queued = { event, redelivered: false };
+    if (queue) queue.push(queued);
+    else this.#queues.set(event.aggregateKey, [queued]);
+    if (!queue) this.#markReady(event.aggregateKey);
   }
 
-  #leave({ event: { aggregateKey } }: Place): void {
-    const line = this.#lines.get(aggregateKey);
-    line?.shift();
-    if (line?.length) this.#getReady(aggregateKey);
-    else this.#lines.delete(aggregateKey);
+  #dequeue({ event: { aggregateKey } }: QueuedEvent): void {
+    const queue = this.#queues.get(aggregateKey);
+    queue?.shift();
+    if (queue?.length) this.#markReady(aggregateKey);
+    else this.#queues.delete(aggregateKey);
   }
 
-  #comeBack(place: Place): void {
-    place.redelivered = true;
-    this.#getReady(place.event.aggregateKey);
+  #redeliver(queued: QueuedEvent): void {
+    queued.redelivered = true;
+    this.#markReady(queued.event.aggregateKey);
   }
 
-  #getReady(key: string): void {
+  #markReady(key: string): void {
     this.#ready.add(key);
-    this.#wake();
+    this.#deliver();
   }
 
-  /** Later, so that all that is published in one call can be handed over together. */
-  #wake(): void {
+  /** In a microtask, so that events published in one call are delivered together. */
+  #deliver(): void {
     queueMicrotask(() => {
-      for (const seat of this.#seats) seat.fill();
+      for (const process of this.#processes) process.fill();
     });
   }
 }
 
-/** Where a process sits at the table: `concurrency` batches at a time. */
-class Seat {
+/** One subscribed process: handles up to `concurrency` batches at once. */
+class Process {
   readonly #subscription: Subscription;
   readonly #consumer: MemoryConsumer;
   readonly #running = new Set<Promise<void>>();
-  readonly #held = new Set<Place>();
+  readonly #unsettled = new Set<QueuedEvent>();
   readonly #stopping = new AbortController();
 
   constructor(subscription: Subscription, consumer: MemoryConsumer) {
@@ -129,9 +128,9 @@ class Seat {
   fill(): void {
     const { batchMax = 100, concurrency = 1 } = this.#subscription;
     while (!this.#stopping.signal.aborted && this.#running.size < concurrency) {
-      const places = this.#consumer.take(batchMax);
-      if (places.length === 0) return;
-      const run = this.#run(places).finally(() => {
+      const batch = this.#consumer.take(batchMax);
+      if (batch.length === 0) return;
+      const run = this.#run(batch).finally(() => {
         this.#running.delete(run);
         this.fill();
       });
@@ -139,29 +138,30 @@ class Seat {
     }
   }
 
-  async #run(places: readonly Place[]): Promise<void> {
-    for (const place of places) this.#held.add(place);
-    const outcomes = await this.#answers(places.map(delivered));
-    for (const [n, place] of places.entries()) {
-      // What vanished with the process belongs to another by now.
-      const isOurs = this.#held.delete(place);
-      if (isOurs) this.#consumer.settle(place, outcomes[n] ?? retry(rethinkMs, "it was not answered"));
+  async #run(batch: readonly QueuedEvent[]): Promise<void> {
+    for (const queued of batch) this.#unsettled.add(queued);
+    const outcomes = await this.#handle(batch.map(toDelivery));
+    for (const [index, queued] of batch.entries()) {
+      // After a crash, another process has the event.
+      const isOurs = this.#unsettled.delete(queued);
+      if (isOurs)
+        this.#consumer.settle(queued, outcomes[index] ?? retry(handlerErrorDelayMs, "the handler returned no outcome"));
     }
   }
 
-  async #answers(deliveries: readonly Delivery[]): Promise<readonly Outcome[]> {
+  async #handle(deliveries: readonly Delivery[]): Promise<readonly Outcome[]> {
     try {
       return await this.#subscription.handle(deliveries, this.#stopping.signal);
     } catch (error) {
-      return deliveries.map(() => retry(rethinkMs, `the handler threw: ${error}`));
+      return deliveries.map(() => retry(handlerErrorDelayMs, `the handler threw: ${error}`));
     }
   }
 
-  vanish(): Place[] {
+  crash(): QueuedEvent[] {
     this.#stopping.abort();
-    const held = [...this.#held];
-    this.#held.clear();
-    return held;
+    const unsettled = [...this.#unsettled];
+    this.#unsettled.clear();
+    return unsettled;
   }
 
   async finish(): Promise<void> {
@@ -170,7 +170,7 @@ class Seat {
   }
 }
 
-/** Each consumer gets bytes of its own: one that scribbles on them harms nobody. */
-function delivered({ event, redelivered }: Place): Delivery {
+/** Copied, so that a consumer that changes the bytes affects no other. */
+function toDelivery({ event, redelivered }: QueuedEvent): Delivery {
   return { ...event, headers: { ...event.headers }, payload: Uint8Array.from(event.payload), redelivered };
 }

@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { type Db, transaction } from "../db/index.ts";
-import { openOutbox, outboxEvents } from "../outbox/index.ts";
-import { createErrands, errands } from "../testing/errands.ts";
+import { openOutbox, outboxClaims } from "../outbox/index.ts";
 import { fixedId, testDatabase } from "../testing/index.ts";
+import { createSampleJobs, sampleJobs } from "../testing/sample-jobs.ts";
 import { dead, done, release, retry } from "../worker/index.ts";
 import { claims } from "./index.ts";
 
@@ -25,11 +25,11 @@ async function append(db: Db, ...aggregates: string[]): Promise<string[]> {
 }
 
 const many = (n: number) => Array.from({ length: n }, (_, i) => `aggregate-${i}`);
-const claim = (db: Db, limit: number, leaseMs = 60_000) => outboxEvents.claim(db, { limit, leaseMs, worker: "test" });
-const statusOf = async (db: Db) =>
+const claim = (db: Db, limit: number, leaseMs = 60_000) => outboxClaims.claim(db, { limit, leaseMs, worker: "test" });
+const readStatuses = async (db: Db) =>
   (await db.query(`select status, attempt_count, last_error from outbox_events order by position`)).rows;
 
-test("two workers that claim at once never get the same row", async () => {
+test("two concurrent claims never return the same row", async () => {
   await using t = await testDatabase();
   await append(t.db, ...many(100));
   const batches = await Promise.all(Array.from({ length: 8 }, () => claim(t.db, 20)));
@@ -38,7 +38,7 @@ test("two workers that claim at once never get the same row", async () => {
   expect(ids.length).toBe(100);
 });
 
-test("claiming n never claims more than n, whatever plan the statement got", async () => {
+test("a claim never exceeds its limit, whatever its plan", async () => {
   await using t = await testDatabase();
   await append(t.db, ...many(500));
   const plans = ["enable_nestloop", "enable_hashjoin", "enable_mergejoin", "enable_seqscan", "enable_material"];
@@ -49,46 +49,46 @@ test("claiming n never claims more than n, whatever plan the statement got", asy
   }
 });
 
-test("a worker whose lease lapsed can settle, renew and release nothing that another has claimed since", async () => {
+test("a worker cannot settle, renew or release a job after another worker has claimed it", async () => {
   await using t = await testDatabase();
   await append(t.db, "a");
-  const [slow] = await claim(t.db, 1, 0); // a lease of 0 ms has lapsed as soon as it is given
+  const [slow] = await claim(t.db, 1, 0); // A lease of 0 ms expires at once.
   const [quick] = await claim(t.db, 1);
   if (!slow || !quick) throw new Error("nothing was claimed");
   expect(quick.eventId).toBe(slow.eventId);
   for (const outcome of [done, dead("no"), retry(0, "no"), release("no")]) {
-    expect(await outboxEvents.settle(t.db, [{ claim: slow.claim, outcome }])).toEqual([false]);
+    expect(await outboxClaims.settle(t.db, [{ claim: slow.claim, outcome }])).toEqual([false]);
   }
-  expect(await outboxEvents.renew(t.db, [slow.claim], 1_000)).toEqual([false]);
-  expect(await outboxEvents.renew(t.db, [quick.claim], 60_000)).toEqual([true]);
-  expect(await outboxEvents.settle(t.db, [{ claim: quick.claim, outcome: done }])).toEqual([true]);
-  expect(await outboxEvents.settle(t.db, [{ claim: quick.claim, outcome: done }])).toEqual([false]);
+  expect(await outboxClaims.renew(t.db, [slow.claim], 1_000)).toEqual([false]);
+  expect(await outboxClaims.renew(t.db, [quick.claim], 60_000)).toEqual([true]);
+  expect(await outboxClaims.settle(t.db, [{ claim: quick.claim, outcome: done }])).toEqual([true]);
+  expect(await outboxClaims.settle(t.db, [{ claim: quick.claim, outcome: done }])).toEqual([false]);
 });
 
-test("an attempt is counted when it is claimed, and given back by a release", async () => {
+test("a claim counts the attempt, and a release uncounts it", async () => {
   await using t = await testDatabase();
   await append(t.db, "a");
   const [job] = await claim(t.db, 1);
   if (!job) throw new Error("nothing was claimed");
   expect(job.claim.attempt).toBe(1);
-  await outboxEvents.settle(t.db, [{ claim: job.claim, outcome: release("stopping") }]);
+  await outboxClaims.settle(t.db, [{ claim: job.claim, outcome: release("stopping") }]);
   const [again] = await claim(t.db, 1, 0);
   expect(again?.claim.attempt).toBe(1);
   const [third] = await claim(t.db, 1);
   expect(third?.claim.attempt).toBe(2);
 });
 
-test("one batch is settled in one statement, each row by its own outcome", async () => {
+test("a batch is settled in one statement, each row with its own outcome", async () => {
   await using t = await testDatabase();
   await append(t.db, "a", "b", "c", "d");
   const jobs = await claim(t.db, 10);
   const outcomes = [done, retry(60_000, "later\0"), dead("never \ud800"), release("not now")];
-  const won = await outboxEvents.settle(
+  const applied = await outboxClaims.settle(
     t.db,
     jobs.map((job, i) => ({ claim: job.claim, outcome: outcomes[i] ?? done })),
   );
-  expect(won).toEqual([true, true, true, true]);
-  expect(await statusOf(t.db)).toEqual([
+  expect(applied).toEqual([true, true, true, true]);
+  expect(await readStatuses(t.db)).toEqual([
     { status: "PUBLISHED", attempt_count: 1, last_error: null },
     { status: "PENDING", attempt_count: 1, last_error: "later\uFFFD" },
     { status: "FAILED", attempt_count: 1, last_error: "never \uFFFD" },
@@ -97,24 +97,24 @@ test("one batch is settled in one statement, each row by its own outcome", async
   expect((await claim(t.db, 10)).map((job) => job.aggregateKey)).toEqual(["d"]);
 });
 
-test("rows of one aggregate are claimed together, in order, by one worker only", async () => {
+test("rows of one aggregate are claimed in order, by one worker only", async () => {
   await using t = await testDatabase();
   const ids = await append(t.db, "a", "a", "b", "a");
   const first = await claim(t.db, 2);
   expect(first.map((job) => job.eventId)).toEqual(ids.slice(0, 2));
   expect((await claim(t.db, 10)).map((job) => job.eventId)).toEqual([ids[2]]); // the third a waits for the first two
-  await outboxEvents.settle(
+  await outboxClaims.settle(
     t.db,
     first.map(({ claim }) => ({ claim, outcome: done })),
   );
   expect((await claim(t.db, 10)).map((job) => job.eventId)).toEqual([ids[3]]);
 });
 
-test("a dead row parks its aggregate and no other, and a redrive lets it go on in order", async () => {
+test("a dead row parks its aggregate and no other until it is redriven", async () => {
   await using t = await testDatabase();
   const ids = await append(t.db, "a", "b", "a", "a");
   const jobs = await claim(t.db, 2);
-  await outboxEvents.settle(
+  await outboxClaims.settle(
     t.db,
     jobs.map(({ claim, aggregateKey }) => ({
       claim,
@@ -124,16 +124,16 @@ test("a dead row parks its aggregate and no other, and a redrive lets it go on i
   expect(await claim(t.db, 10)).toEqual([]);
   const others = await append(t.db, ...many(300));
   expect((await claim(t.db, 300)).length).toBe(others.length);
-  expect(await outboxEvents.redrive(t.db, [ids[0] ?? ""], { by: "aki", reason: "cured" })).toEqual([ids[0]]);
+  expect(await outboxClaims.redrive(t.db, [ids[0] ?? ""], { by: "aki", reason: "fixed" })).toEqual([ids[0]]);
   expect((await claim(t.db, 10)).map((job) => job.eventId)).toEqual([ids[0], ids[2], ids[3]]);
 });
 
-test("thousands of rows behind a dead or a retrying one do not hide the rows of others", async () => {
+test("thousands of blocked rows do not hide the rows of other aggregates", async () => {
   await using t = await testDatabase();
   const [poison, late] = await append(t.db, "poison", "late");
   await append(t.db, ...Array.from({ length: 2_000 }, (_, i) => (i % 2 ? "poison" : "late")));
   const jobs = await claim(t.db, 2);
-  await outboxEvents.settle(
+  await outboxClaims.settle(
     t.db,
     jobs.map(({ claim, eventId }) => ({
       claim,
@@ -145,7 +145,7 @@ test("thousands of rows behind a dead or a retrying one do not hide the rows of 
   expect((await claim(t.db, 50)).map((job) => job.aggregateKey)).toEqual(["healthy"]);
 });
 
-test("whatever happens to claims, rows of one aggregate are done in their order and each exactly once", async () => {
+test("rows of one aggregate are done in order and once, in any sequence of claims and settlements", async () => {
   const step = fc.oneof(
     fc.record({ do: fc.constant("append" as const), aggregate: fc.constantFrom("a", "b", "c") }),
     fc.record({
@@ -168,13 +168,13 @@ test("whatever happens to claims, rows of one aggregate are done in their order 
           if (!job) continue;
           const ofAggregate = held.filter((other) => other.aggregateKey === job.aggregateKey);
           const before = ofAggregate.some((other) => other.eventId < job.eventId);
-          if (before) continue; // It dies without a word: its lease lapses, or is held for ever.
-          // As a worker does: behind one that is not done, the rest of its batch is given back.
+          if (before) continue; // As after a crash: its lease expires, or it stays claimed.
+          // As a worker does: behind a job that is not done, the rest of its aggregate is released.
           const outcome = each.as === "done" ? done : each.as === "retry" ? retry(0, "again") : release("not tried");
           const behind = outcome === done ? [] : ofAggregate;
           for (const other of behind) held.splice(held.indexOf(other), 1);
           const rest = behind.map(({ claim }) => ({ claim, outcome: release("behind another") }));
-          await outboxEvents.settle(t.db, [{ claim: job.claim, outcome }, ...rest]);
+          await outboxClaims.settle(t.db, [{ claim: job.claim, outcome }, ...rest]);
         }
         const { rows } = await t.db.query(
           `select late.event_id from outbox_events early join outbox_events late using (aggregate_key)
@@ -187,35 +187,41 @@ test("whatever happens to claims, rows of one aggregate are done in their order 
   );
 });
 
-test("a claim of what is fresh leaves what came due before, and what a dead worker held, to a complete one", async () => {
+test("a recent claim skips rows that were due earlier and rows with expired leases", async () => {
   await using t = await testDatabase();
-  await t.db.query(createErrands);
-  const apart = claims<{ owner: string }>({ ...errands, queue: "owner" });
-  const take = async (owner: string, freshMs?: number, leaseMs = 60_000) => {
-    const request = { limit: 10, leaseMs, worker: "test", queue: owner, ...(freshMs !== undefined && { freshMs }) };
-    return (await apart.claim(t.db, request)).map(({ claim }) => claim.key);
+  await t.db.query(createSampleJobs);
+  const byOwner = claims<{ owner: string }>({ ...sampleJobs, queue: "owner" });
+  const claimKeys = async (owner: string, dueWithinMs?: number, leaseMs = 60_000) => {
+    const request = {
+      limit: 10,
+      leaseMs,
+      worker: "test",
+      queue: owner,
+      ...(dueWithinMs !== undefined && { dueWithinMs }),
+    };
+    return (await byOwner.claim(t.db, request)).map(({ claim }) => claim.key);
   };
-  await t.db.query(`insert into errands (owner, next_retry_at) values
+  await t.db.query(`insert into sample_jobs (owner, next_retry_at) values
     ('a', now() - interval '1 hour'), ('a', now()), ('a', now() + interval '1 hour'), ('b', now())`);
-  const freshMs = 600_000;
-  expect(await take("a", freshMs, 0)).toEqual(["2"]); // Its lease has lapsed as soon as it is given.
-  expect(await take("a", freshMs)).toEqual([]);
-  expect((await take("a")).sort()).toEqual(["1", "2"]);
-  expect(await take("b", freshMs)).toEqual(["4"]);
+  const dueWithinMs = 600_000;
+  expect(await claimKeys("a", dueWithinMs, 0)).toEqual(["2"]); // Its lease expires at once.
+  expect(await claimKeys("a", dueWithinMs)).toEqual([]);
+  expect((await claimKeys("a")).sort()).toEqual(["1", "2"]);
+  expect(await claimKeys("b", dueWithinMs)).toEqual(["4"]);
 });
 
-test("a table without a word for done loses what is done, keeps the rest, and a late worker can delete nothing", async () => {
+test("a table without a done state deletes done rows, and only under the current claim", async () => {
   await using t = await testDatabase();
-  await t.db.query(createErrands);
-  const inOrder = claims<{ owner: string }>({ ...errands, order: { aggregate: "owner", position: "errand_id" } });
+  await t.db.query(createSampleJobs);
+  const inOrder = claims<{ owner: string }>({ ...sampleJobs, order: { aggregate: "owner", position: "job_id" } });
   const left = async () =>
-    (await t.db.query(`select owner, status, attempt_count from errands order by errand_id`)).rows.map((row) =>
+    (await t.db.query(`select owner, status, attempt_count from sample_jobs order by job_id`)).rows.map((row) =>
       Object.values(row).join(" "),
     );
-  await t.db.query(`insert into errands (owner) select unnest(array['a', 'b', 'c', 'd', 'a'])`);
-  const take = (leaseMs: number) => inOrder.claim(t.db, { limit: 4, leaseMs, worker: "test" });
-  const late = await take(0);
-  const held = await take(60_000);
+  await t.db.query(`insert into sample_jobs (owner) select unnest(array['a', 'b', 'c', 'd', 'a'])`);
+  const claimAll = (leaseMs: number) => inOrder.claim(t.db, { limit: 4, leaseMs, worker: "test" });
+  const late = await claimAll(0);
+  const held = await claimAll(60_000);
   expect(
     await inOrder.settle(
       t.db,
@@ -224,30 +230,30 @@ test("a table without a word for done loses what is done, keeps the rest, and a 
   ).toEqual(late.map(() => false));
   expect(await left()).toEqual(["a RUNNING 2", "b RUNNING 2", "c RUNNING 2", "d RUNNING 2", "a READY 0"]);
   const outcomes = [done, retry(60_000, "not now"), dead("never"), release("another may")];
-  const settlements = held.map(({ claim }, place) => ({ claim, outcome: outcomes[place] ?? done }));
+  const settlements = held.map(({ claim }, index) => ({ claim, outcome: outcomes[index] ?? done }));
   expect(await inOrder.settle(t.db, settlements)).toEqual([true, true, true, true]);
   expect(await left()).toEqual(["b READY 2", "c DEAD 2", "d READY 1", "a READY 0"]);
-  expect((await take(60_000)).map(({ owner }) => owner)).toEqual(["d", "a"]); // The first of a is gone, so the second may come.
+  expect((await claimAll(60_000)).map(({ owner }) => owner)).toEqual(["d", "a"]); // The first row of a is deleted, so the second is due.
 });
 
-test("rows whose lease ended and rows that are ready come to no more than the limit together", async () => {
+test("expired leases and ready rows together do not exceed the limit", async () => {
   await using t = await testDatabase();
-  await t.db.query(createErrands);
-  const inOrder = { ...errands, order: { aggregate: "owner", position: "errand_id" } };
-  for (const table of [errands, inOrder]) {
+  await t.db.query(createSampleJobs);
+  const inOrder = { ...sampleJobs, order: { aggregate: "owner", position: "job_id" } };
+  for (const table of [sampleJobs, inOrder]) {
     await t.db.query(
-      `truncate errands; insert into errands (owner) select 'owner ' || n from generate_series(1, 10) n`,
+      `truncate sample_jobs; insert into sample_jobs (owner) select 'owner ' || n from generate_series(1, 10) n`,
     );
     const { claim } = claims<{ owner: string }>(table);
-    const db = t.open(); // Statements are prepared under the name of the table, so each description has its own sessions.
-    const take = (limit: number, leaseMs: number) => claim(db, { limit, leaseMs, worker: "test" });
-    expect((await take(3, 0)).length).toBe(3);
-    expect((await take(5, 60_000)).length).toBe(5);
-    expect((await take(10, 60_000)).length).toBe(5);
+    const db = t.open(); // Statements are prepared under the name of the table, so each spec needs its own sessions.
+    const claimRows = (limit: number, leaseMs: number) => claim(db, { limit, leaseMs, worker: "test" });
+    expect((await claimRows(3, 0)).length).toBe(3);
+    expect((await claimRows(5, 60_000)).length).toBe(5);
+    expect((await claimRows(10, 60_000)).length).toBe(5);
   }
 });
 
-test("a redrive changes dead rows only, gives them all their attempts, and is on record", async () => {
+test("a redrive resets the attempts of dead rows only and is recorded", async () => {
   await using t = await testDatabase();
   const ids = await append(t.db, "dead", "done", "held", "waiting");
   const held = await claim(t.db, 4);
@@ -256,38 +262,38 @@ test("a redrive changes dead rows only, gives them all their attempts, and is on
     const outcome = outcomes[index];
     return outcome ? [{ claim, outcome }] : [];
   });
-  await outboxEvents.settle(t.db, settlements);
-  const before = await statusOf(t.db);
-  expect(await outboxEvents.redrive(t.db, ids, { by: "aki", reason: "cured" })).toEqual([ids[0]]);
-  expect(await statusOf(t.db)).toEqual([{ ...before[0], status: "PENDING", attempt_count: 0 }, ...before.slice(1)]);
+  await outboxClaims.settle(t.db, settlements);
+  const before = await readStatuses(t.db);
+  expect(await outboxClaims.redrive(t.db, ids, { by: "aki", reason: "fixed" })).toEqual([ids[0]]);
+  expect(await readStatuses(t.db)).toEqual([{ ...before[0], status: "PENDING", attempt_count: 0 }, ...before.slice(1)]);
   const { rows } = await t.db.query(`select of_key, redriven_by, reason, attempt_count, last_error from redrives`);
-  const record = { redriven_by: "aki", reason: "cured", attempt_count: 1, last_error: "poison" };
+  const record = { redriven_by: "aki", reason: "fixed", attempt_count: 1, last_error: "poison" };
   expect(rows).toEqual([{ of_key: ids[0], ...record }]);
-  expect(await outboxEvents.redrive(t.db, ids, { by: "aki", reason: "again" })).toEqual([]);
+  expect(await outboxClaims.redrive(t.db, ids, { by: "aki", reason: "again" })).toEqual([]);
 });
 
-test("a release with a delay puts off a row that nobody waits for, and never one that others stand behind", async () => {
+test("a release delays a row of an unordered table, and not of an ordered one", async () => {
   await using t = await testDatabase();
-  await t.db.query(createErrands);
-  const inOrder = { ...errands, order: { aggregate: "owner", position: "errand_id" } };
-  const claimableAfterRelease = async (table: typeof errands) => {
-    await t.db.query(`truncate errands; insert into errands default values`);
+  await t.db.query(createSampleJobs);
+  const inOrder = { ...sampleJobs, order: { aggregate: "owner", position: "job_id" } };
+  const claimableAfterRelease = async (table: typeof sampleJobs) => {
+    await t.db.query(`truncate sample_jobs; insert into sample_jobs default values`);
     const { claim, settle } = claims<{ owner: string }>(table);
     const db = t.open();
-    const take = () => claim(db, { limit: 1, leaseMs: 60_000, worker: "test" });
-    const settlements = (await take()).map((job) => ({ claim: job.claim, outcome: release("not now", 3_600_000) }));
+    const claimRow = () => claim(db, { limit: 1, leaseMs: 60_000, worker: "test" });
+    const settlements = (await claimRow()).map((job) => ({ claim: job.claim, outcome: release("not now", 3_600_000) }));
     expect(await settle(db, settlements)).toEqual([true]);
-    return (await take()).length;
+    return (await claimRow()).length;
   };
-  expect(await claimableAfterRelease(errands)).toBe(0);
+  expect(await claimableAfterRelease(sampleJobs)).toBe(0);
   expect(await claimableAfterRelease(inOrder)).toBe(1);
 });
 
-test("a row that another worker is claiming at this moment holds back those behind it", async () => {
+test("a row that another claim has locked blocks the rows behind it", async () => {
   await using t = await testDatabase();
   const ids = await append(t.db, "a", "a", "b");
   const other = await t.db.connect();
-  // As a claim does it that has not committed yet: to others the row looks ready, and is locked.
+  // As an uncommitted claim does: the row still looks ready and is locked.
   await other.query(`begin`);
   await other.query(`select from outbox_events where event_id = $1 for update`, [ids[0]]);
   const claimed = await claim(t.db, 10).finally(() => other.release(true));

@@ -1,49 +1,51 @@
 /**
- * Rows of a table as work: each row is worked by one process at a time, a dead worker's rows come back, and a slow
- * worker that lost its lease can change nothing.
+ * Claims: the rows of a table as jobs. One worker at a time has a row, a crashed worker's rows become claimable again, and
+ * a worker whose lease has expired can change nothing.
  *
- * One engine for every such table; a table is a description. Claiming counts the attempt (so that work which kills its
- * process still comes to an end) and raises the row's epoch; whoever settles, renews or releases must name that epoch.
- * All times are the database's.
+ * One engine serves every claimed table; a table is described by a spec. A claim counts the attempt, so that a job that
+ * kills its process is dead-lettered in the end, and raises the row's epoch. To settle, renew or release a row, a worker
+ * must present that epoch. All times are the database's.
  */
 import type { Db, Queryable } from "../db/index.ts";
-import { statement } from "../db/index.ts";
+import { statement, toLastError } from "../db/index.ts";
 import type { Outcome } from "../worker/outcome.ts";
-import { claimFreshSql, claimSql, hasFresh, redriveSql, renewSql, settleSql } from "./statements.ts";
-import { type ClaimTable, describe } from "./table.ts";
+import { canClaimRecent, claimRecentSql, claimSql, redriveSql, renewSql, settleSql } from "./statements.ts";
+import { type ClaimTable, resolveSpec } from "./table.ts";
 
 export { type Backlog, readBacklog, readByColumn, readOldestDue, type WorkRow } from "./reads.ts";
 export type { ClaimColumns, ClaimedTable, ClaimRules, ClaimTable } from "./table.ts";
 export { type HeldRowUpdate, type TableSql, tableSql, type WaitingRowsUpdate } from "./table-sql.ts";
 
-/** A row as its worker holds it. */
+/** A claimed row. */
 export type Claimed<Row> = Row & {
   readonly claim: {
     readonly key: string;
-    /** The fence: another number at every claim. */
+    /** The fencing token; new at every claim. */
     readonly epoch: string;
-    /** 1 for the first try. */
+    /** 1 for the first attempt. */
     readonly attempt: number;
   };
 };
 
 export interface ClaimRequest {
-  /** Never more than this many rows are claimed. */
+  /** A claim never returns more rows. */
   readonly limit: number;
   readonly leaseMs: number;
-  /** Who holds them, for the operator's eyes. The fence is the epoch. */
+  /** Shown to operators in `locked_by`. The fence is the epoch. */
   readonly worker: string;
-  /** The value of the table's queue column, where it has one. */
+  /** The value of the table's queue column, if it has one. */
   readonly queue?: string;
+  /** Parameters of the spec's `claim.where`. */
+  readonly values?: readonly unknown[];
   /**
-   * Only what came due within so many ms, for a worker that has had all before; not what dead workers held. What is
-   * committed late, or given back, comes due in the past: every now and then ask for everything. A table with order
-   * always gives everything, and so does one whose rows keep their state while they are claimed.
+   * Claims only rows that became due within this time, and no expired leases: cheaper for a worker that has drained the
+   * table before. Rows that commit late or are released become due in the past, so claim without it from time to time.
+   * Ordered tables, tables that keep their state, and claims with `orderBy`, `expiredOnly` or `values` ignore it.
    */
-  readonly freshMs?: number;
+  readonly dueWithinMs?: number;
 }
 
-/** Who lets dead rows be tried again, and why they can succeed now. Kept in `redrives`; at most 128 and 500 characters. */
+/** Who redrives dead rows and why; stored in `redrives`. At most 128 and 500 characters. */
 export interface RedriveRequest {
   readonly by: string;
   readonly reason: string;
@@ -54,41 +56,43 @@ export interface Settlement {
   readonly outcome: Outcome;
 }
 
+/** The operations on one claimed table. */
 export interface Claims<Row> {
   readonly table: ClaimTable;
-  /** Takes up to `limit` rows that are due. Within an ordered table, rows of one aggregate come in their order. */
+  /** Claims up to `limit` due rows. In an ordered table, rows of one aggregate come in their order. */
   claim(db: Db, request: ClaimRequest): Promise<Claimed<Row>[]>;
-  /** Records what became of each; true where our lease still held, false where nothing was written. */
+  /** Records the outcomes. Returns true for each that was written, false if the lease was lost. */
   settle(db: Db | Queryable, settlements: readonly Settlement[]): Promise<boolean[]>;
-  /** Holds on to the rows for another `leaseMs`; false where the lease is no longer ours. */
-  renew(db: Db, claims: readonly Claimed<unknown>["claim"][], leaseMs: number): Promise<boolean[]>;
+  /** Extends the leases by `leaseMs` from now. Returns false for each lease that was lost. */
+  renew(db: Db, claimed: readonly Claimed<unknown>["claim"][], leaseMs: number): Promise<boolean[]>;
   /**
-   * Gives dead rows a new life, with all their attempts, and keeps who asked for it; returns the keys of those that were
-   * dead. Needs the kernel's table `redrives` in the same schema.
+   * Makes dead rows ready again with all their attempts, and records who asked and why. Returns the keys of the rows that
+   * were dead. Needs the kernel's table `redrives` in the same schema.
    */
   redrive(db: Queryable, keys: readonly string[], request: RedriveRequest): Promise<string[]>;
 }
 
-/** The row type is what `table.read` selects. */
+/** Builds the claim statements of a table. `Row` is what the spec's select list returns. */
 export function claims<Row extends object>(table: ClaimTable): Claims<Row> {
-  const t = describe(table);
-  const name = t.name ?? `${t.table} ${t.key}`;
-  const claimText = claimSql(t);
-  const claimFreshText = hasFresh(t) ? claimFreshSql(t) : undefined;
-  const settleText = settleSql(t);
-  const renewText = renewSql(t);
-  const redriveText = redriveSql(t);
+  const spec = resolveSpec(table);
+  const name = spec.name ?? `${spec.table} ${spec.key}`;
+  const sql = {
+    claim: claimSql(spec),
+    claimRecent: canClaimRecent(spec) ? claimRecentSql(spec) : undefined,
+    settle: settleSql(spec),
+    renew: renewSql(spec),
+    redrive: redriveSql(spec),
+  };
 
   return {
     table,
 
-    async claim(db, { limit, leaseMs, worker, queue, freshMs }) {
-      const values: unknown[] = [limit, worker, leaseMs];
-      if (t.queue) values.push(queue);
+    async claim(db, { limit, leaseMs, worker, queue, values: extra = [], dueWithinMs }) {
+      const values = [limit, worker, leaseMs, ...(spec.queue ? [queue] : []), ...extra];
       const { rows } = await db.query(
-        claimFreshText === undefined || freshMs === undefined
-          ? { name: `claim ${name}`, text: claimText, values }
-          : { name: `claim fresh ${name}`, text: claimFreshText, values: [...values, freshMs] },
+        sql.claimRecent === undefined || dueWithinMs === undefined || extra.length > 0
+          ? { name: `claim ${name}`, text: sql.claim, values }
+          : { name: `claim recent ${name}`, text: sql.claimRecent, values: [...values, dueWithinMs] },
       );
       return rows.map(({ claim_key: key, claim_epoch: epoch, claim_attempt: attempt, ...row }) => ({
         ...(row as Row),
@@ -98,28 +102,32 @@ export function claims<Row extends object>(table: ClaimTable): Claims<Row> {
 
     async settle(db, settlements) {
       if (settlements.length === 0) return [];
-      const held = settlements.map((settlement) => settlement.claim);
+      const claimed = settlements.map((settlement) => settlement.claim);
       const notDone = settlements.filter((settlement) => settlement.outcome.kind !== "done");
       const { rows } = await db.query({
         name: `settle ${name}`,
-        text: settleText,
-        values: [keysOf(held), epochsOf(held), JSON.stringify(Object.fromEntries(notDone.map(settlementOf)))],
+        text: sql.settle,
+        values: [
+          sortedKeys(claimed),
+          epochsByKey(claimed),
+          JSON.stringify(Object.fromEntries(notDone.map(toParameter))),
+        ],
       });
-      return wonAmong(held, rows);
+      return areApplied(claimed, rows);
     },
 
-    async renew(db, held, leaseMs) {
-      if (held.length === 0) return [];
+    async renew(db, claimed, leaseMs) {
+      if (claimed.length === 0) return [];
       const { rows } = await statement<{ key: string }>(db, {
         name: `renew ${name}`,
-        text: renewText,
-        values: [keysOf(held), epochsOf(held), leaseMs],
+        text: sql.renew,
+        values: [sortedKeys(claimed), epochsByKey(claimed), leaseMs],
       });
-      return wonAmong(held, rows);
+      return areApplied(claimed, rows);
     },
 
     async redrive(db, keys, { by, reason }) {
-      const { rows } = await db.query({ name: `redrive ${name}`, text: redriveText, values: [keys, by, reason] });
+      const { rows } = await db.query({ name: `redrive ${name}`, text: sql.redrive, values: [keys, by, reason] });
       return rows.map((row) => row.key);
     },
   };
@@ -127,30 +135,24 @@ export function claims<Row extends object>(table: ClaimTable): Claims<Row> {
 
 type Claim = Claimed<unknown>["claim"];
 
-function settlementOf({ claim, outcome }: Settlement) {
+function toParameter({ claim, outcome }: Settlement) {
   return [
     claim.key,
     {
       outcome: outcome.kind,
-      in_ms: "inMs" in outcome ? outcome.inMs : null,
-      why: "why" in outcome ? keepable(outcome.why) : null,
+      delay_ms: "inMs" in outcome ? outcome.inMs : null,
+      reason: "why" in outcome ? toLastError(outcome.why) : null,
     },
   ] as const;
 }
 
-// Enough for a stack trace's first lines; an error must not grow the table.
-const lastErrorMax = 2_000;
+/** Sorted, so that two workers that settle the same rows lock them in the same order and cannot deadlock. */
+const sortedKeys = (claimed: readonly Claim[]) => claimed.map((claim) => claim.key).sort();
 
-/** What PostgreSQL refuses to keep (NUL, half a surrogate pair) is replaced: a reason must not fail the settlement. */
-const keepable = (why: string) => why.slice(0, lastErrorMax).toWellFormed().replaceAll("\0", "\uFFFD");
+const epochsByKey = (claimed: readonly Claim[]) =>
+  JSON.stringify(Object.fromEntries(claimed.map(({ key, epoch }) => [key, epoch])));
 
-/** Sorted: two workers that settle the same rows take their locks in the same order, so neither can deadlock the other. */
-const keysOf = (held: readonly Claim[]) => held.map((claim) => claim.key).sort();
-
-const epochsOf = (held: readonly Claim[]) =>
-  JSON.stringify(Object.fromEntries(held.map(({ key, epoch }) => [key, epoch])));
-
-function wonAmong(held: readonly Claim[], rows: readonly { key: string }[]): boolean[] {
-  const won = new Set(rows.map((row) => row.key));
-  return held.map((claim) => won.has(claim.key));
+function areApplied(claimed: readonly Claim[], rows: readonly { key: string }[]): boolean[] {
+  const applied = new Set(rows.map((row) => row.key));
+  return claimed.map((claim) => applied.has(claim.key));
 }

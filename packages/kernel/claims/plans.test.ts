@@ -1,16 +1,16 @@
 import { expect, test } from "vitest";
 import type { Db } from "../db/index.ts";
-import { outboxEvents } from "../outbox/index.ts";
-import { createErrands, errands } from "../testing/errands.ts";
+import { outboxClaims } from "../outbox/index.ts";
 import { testDatabase } from "../testing/index.ts";
+import { createSampleJobs, sampleJobs } from "../testing/sample-jobs.ts";
 import { done } from "../worker/index.ts";
 import { claims } from "./index.ts";
-import { claimFreshSql, claimSql, renewSql, settleSql } from "./statements.ts";
-import { describe } from "./table.ts";
+import { claimRecentSql, claimSql, renewSql, settleSql } from "./statements.ts";
+import { resolveSpec } from "./table.ts";
 
-const table = describe(outboxEvents.table);
+const table = resolveSpec(outboxClaims.table);
 
-/** The plan that a cached statement has, whatever its parameters turn out to be. */
+/** The plan of a cached statement, for any parameters. */
 async function genericPlan(db: Db, sql: string): Promise<string> {
   const { rows } = await db.query(`explain (generic_plan) ${sql}`);
   return rows.map((row) => row["QUERY PLAN"]).join("\n");
@@ -32,7 +32,7 @@ test("claim, settle and renew are index probes on an empty table and on stale st
     for (const sql of [claimSql(table), settleSql(table), renewSql(table)]) {
       const plan = await genericPlan(t.db, sql);
       expect(plan, `after ${state}`).not.toMatch(/Seq Scan on outbox_events|Bitmap|Join/);
-      // By its key, and by its place in the aggregate: never by walking the index and looking at every row.
+      // By key, and by position within the aggregate: never a walk over the whole index.
       const probes = plan.match(/Index Scan using outbox_events_(pkey|unfinished) .*\n.*/g) ?? [];
       expect(probes.length).toBeGreaterThan(0);
       for (const probe of probes) expect(probe).toMatch(/Index Cond: \(+(event_id = ANY|aggregate_key = d)/);
@@ -44,18 +44,18 @@ test("claim, settle and renew are index probes on an empty table and on stale st
 async function claimMs(db: Db): Promise<number> {
   await db.query(pending(50));
   const startedAt = performance.now();
-  const jobs = await outboxEvents.claim(db, { limit: 50, leaseMs: 60_000, worker: "test" });
+  const jobs = await outboxClaims.claim(db, { limit: 50, leaseMs: 60_000, worker: "test" });
   const tookMs = performance.now() - startedAt;
   expect(jobs.length).toBe(50);
-  await outboxEvents.settle(
+  await outboxClaims.settle(
     db,
     jobs.map(({ claim }) => ({ claim, outcome: done })),
   );
   return tookMs;
 }
 
-/** What it takes when the machine does nothing else: the best tenth of the samples. */
-const undisturbed = (times: number[]) => times.sort((a, b) => a - b)[Math.floor(times.length / 10)] ?? Number.NaN;
+/** The best tenth of the samples: the time on an otherwise idle machine. */
+const fastest = (times: number[]) => times.sort((a, b) => a - b)[Math.floor(times.length / 10)] ?? Number.NaN;
 
 test("a claim beside 200,000 finished rows takes at most twice as long as beside a thousand", {
   timeout: 240_000,
@@ -66,50 +66,50 @@ test("a claim beside 200,000 finished rows takes at most twice as long as beside
   await small.db.query(finished(1_000));
   for (let i = 0; i < 2; i++) await lots.query(finished(100_000));
   const times = { small: [] as number[], large: [] as number[] };
-  // By turns, so that whatever else this machine is doing meets both.
+  // Alternating, so that other load on the machine affects both.
   for (let i = 0; i < 100; i++) {
     times.small.push(await claimMs(small.db));
     times.large.push(await claimMs(lots));
   }
-  const [few, many] = [undisturbed(times.small), undisturbed(times.large)];
+  const [few, many] = [fastest(times.small), fastest(times.large)];
   expect(many / few, `${few.toFixed(2)} ms beside a thousand, ${many.toFixed(2)} ms beside 200,000`).toBeLessThan(2);
 });
 
-test("while a transaction stays open, a claim of what is fresh does not walk over all that was finished since", async () => {
+test("a recent claim does not read the rows finished since an open transaction began", async () => {
   await using t = await testDatabase();
-  await t.db.query(createErrands);
-  const described = claims<object>(errands);
+  await t.db.query(createSampleJobs);
+  const jobs = claims<object>(sampleJobs);
   const old = await t.db.connect();
   await old.query("begin isolation level repeatable read");
-  await old.query("select pg_current_xact_id()"); // From here on nothing that is finished can be cleaned away.
+  await old.query("select pg_current_xact_id()"); // From here on vacuum cannot remove finished rows.
   const request = { limit: 4_000, leaseMs: 60_000, worker: "test" };
   for (let n = 0; n < 5; n++) {
     await t.db.query(
-      `insert into errands (next_retry_at) select now() - interval '10 s' from generate_series(1, 4000)`,
+      `insert into sample_jobs (next_retry_at) select now() - interval '10 s' from generate_series(1, 4000)`,
     );
-    const held = await described.claim(t.db, request);
-    await described.settle(
+    const held = await jobs.claim(t.db, request);
+    await jobs.settle(
       t.db,
       held.map(({ claim }) => ({ claim, outcome: done })),
     );
   }
-  await t.db.query(`insert into errands default values`);
-  const pagesOf = async (sql: string) => {
+  await t.db.query(`insert into sample_jobs default values`);
+  const countPages = async (sql: string) => {
     const values: Readonly<Record<string, string>> = { $1: "10", $2: "'test'", $3: "60000", $4: "5000" };
     const { rows } = await t.db.query(
       `explain (analyze, buffers) ${sql.replaceAll(/\$\d/g, (name) => values[name] ?? "")}`,
     );
     const lines = rows.map((row) => String(row["QUERY PLAN"]));
-    const ready = lines.findIndex((line) => line.includes("errands_ready"));
-    // Of the scan of that index itself; a page that another test has pushed out of the cache is read again.
+    const ready = lines.findIndex((line) => line.includes("sample_jobs_ready"));
+    // Of the scan of that index only. Pages that another test has evicted count as read.
     const pages = /shared (?:hit=(\d+))?(?: ?read=(\d+))?/.exec(lines.slice(ready).join("\n")) ?? [];
     return Number(pages[1] ?? 0) + Number(pages[2] ?? 0);
   };
-  const table = describe(errands);
-  const fresh = await pagesOf(claimFreshSql(table));
-  const all = await pagesOf(claimSql(table));
+  const table = resolveSpec(sampleJobs);
+  const recent = await countPages(claimRecentSql(table));
+  const all = await countPages(claimSql(table));
   await old.query("rollback");
   old.release();
-  expect(fresh).toBeLessThan(10);
-  expect(all).toBeGreaterThan(100); // Or this test would show nothing.
+  expect(recent).toBeLessThan(10);
+  expect(all).toBeGreaterThan(100); // Otherwise this test proves nothing.
 });

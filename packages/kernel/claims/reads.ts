@@ -1,20 +1,20 @@
-/** What operators ask of any claimed table: how much waits, what has waited longest, and what became of one user or key. */
+/** Operator reads of any claimed table: its backlog, its oldest due rows, and the rows of one user or key. */
 import { type Queryable, utcText } from "../db/index.ts";
 import { identifier } from "../db/pool.ts";
-import { type ClaimedTable, columnsOf } from "./table.ts";
+import { type ClaimedTable, resolveColumns } from "./table.ts";
 import { tableSql } from "./table-sql.ts";
 
-/** Dead rows are counted by `deadTable`, which knows their index. */
+/** Unfinished rows by state. For dead rows see `@todoke/kernel/dead-letters`. */
 export interface Backlog {
   readonly ready: number;
   readonly claimed: number;
-  /** Those between two attempts, where they have a state of their own. */
+  /** Rows between two attempts, if they have a state of their own. */
   readonly waiting: number;
-  /** How long the row has been due that has been due longest; 0 where none is. */
+  /** How long the oldest due row has been due; 0 if none is due. */
   readonly oldestDueMs: number;
 }
 
-/** Counted by the partial indexes of the claims: finished rows cost nothing. */
+/** Reads the partial indexes of the claims only, so finished rows cost nothing. */
 export async function readBacklog(db: Queryable, table: ClaimedTable): Promise<Backlog> {
   const { states } = table;
   const sql = tableSql(table);
@@ -25,21 +25,21 @@ export async function readBacklog(db: Queryable, table: ClaimedTable): Promise<B
   return rows[0] as Backlog;
 }
 
-/** A row as work, whatever else is in it. Times are RFC 3339, UTC. */
+/** The claim columns of a row. Times are RFC 3339, UTC. */
 export interface WorkRow {
   readonly key: string;
   readonly status: string;
   readonly attempts: number;
   readonly dueAt: string;
   readonly lastError: string | null;
-  /** The worker that has it, and until when; null where none has. */
+  /** The worker that has claimed the row, and until when; null if none has. */
   readonly lockedBy: string | null;
   readonly leaseUntil: string | null;
 }
 
-/** Rows that a worker could claim now, the longest due first. */
+/** Rows that a worker could claim now, the earliest due first. */
 export function readOldestDue(db: Queryable, table: ClaimedTable, limit: number): Promise<WorkRow[]> {
-  const c = columnsOf(table);
+  const c = resolveColumns(table);
   const where = `t.${c.status} = '${table.states.ready}' and t.${c.dueAt} <= now()`;
   return select(db, table, { where, order: c.dueAt, values: [limit] });
 }
@@ -51,7 +51,7 @@ export interface ColumnValue {
   readonly limit: number;
 }
 
-/** Rows of one user, or with one key. */
+/** Rows with one value in an indexed column: of one user, with one key. */
 export function readByColumn(
   db: Queryable,
   table: ClaimedTable,
@@ -65,7 +65,7 @@ async function select(
   table: ClaimedTable,
   { where, order, values }: { readonly where: string; readonly order: string; readonly values: unknown[] },
 ): Promise<WorkRow[]> {
-  const c = columnsOf(table);
+  const c = resolveColumns(table);
   const { rows } = await db.query<WorkRow>(
     `select t.${table.key}::text as key, t.${c.status} as status, t.${c.attempts}::int as attempts,
             ${utcText(`t.${c.dueAt}`)} as "dueAt", t.${c.lastError} as "lastError", t.${c.lockedBy} as "lockedBy",

@@ -1,77 +1,75 @@
 /**
- * What a service's own statements say of claims: the fence, the lease, when a row is due. A service that settles its rows
- * itself, or puts them off, states its own columns and has the rest written here.
+ * Claim columns for a service's own statements: the fence, the lease and the due time. A service that settles or delays its
+ * rows itself states its own columns and gets the rest from here.
  */
 import { utcText } from "../db/index.ts";
-import { endOfLease } from "./statements.ts";
-import { type ClaimedTable, checkState, columnsOf } from "./table.ts";
+import { endLeaseSet } from "./statements.ts";
+import { type ClaimedTable, checkState, resolveColumns } from "./table.ts";
 
-/** All texts are SQL over the row `t`. */
+/** All values are SQL over the row `t`. */
 export interface HeldRowUpdate {
-  /** The service's own columns, and the status where it changes: a set list. */
+  /** A SET list of the service's own columns, and of the status if it changes. */
   readonly set: string;
   readonly where?: string;
   /**
-   * `end`: the claim is over. `expire`: it is over for this worker, and the next claim takes the row as a dead worker's.
-   * `renewMs`: it goes on for so long, and only if it has not expired.
+   * `end`: ends the claim. `expire`: lets the lease expire now, so that the next claim takes the row. `renewMs`: extends
+   * the lease, unless it has expired.
    */
   readonly lease: "end" | "expire" | { readonly renewMs: string };
-  /** In how many milliseconds the row is due. */
+  /** Makes the row due in this many milliseconds. */
   readonly dueInMs?: string;
-  /** With null for the epoch, a row that no worker holds is updated. */
+  /** Also updates a row that no worker has claimed, if $2 is null. */
   readonly orUnclaimed?: boolean;
 }
 
 export interface WaitingRowsUpdate {
   readonly state: string;
-  /** Of the rows in this state those that are due now, or those that are due later. */
+  /** Updates the rows in this state that are due now, or those that are due later. */
   readonly due: "now" | "later";
   readonly where?: string;
-  /** The service's own columns, and the status where it changes. */
+  /** A SET list of the service's own columns, and of the status if it changes. */
   readonly set?: string;
   readonly dueInMs?: string;
-  /** The longest due first. */
+  /** At most this many, the earliest due first. */
   readonly limit: string;
 }
 
+/** Parts of SQL about one claimed table. */
 export interface TableSql {
-  /**
-   * An UPDATE of the row that a claim holds, which returns `t.*`: $1 is its key, $2 the epoch of the claim. A worker that
-   * has lost its lease changes nothing.
-   */
+  /** An UPDATE of a claimed row that returns `t.*`: $1 key, $2 epoch. It changes nothing if the lease was lost. */
   updateHeldRow(update: HeldRowUpdate): string;
-  /** An UPDATE of rows that wait. Rows that somebody has locked are left to them. */
+  /** An UPDATE of unclaimed rows. It skips locked rows. */
   updateWaitingRows(update: WaitingRowsUpdate): string;
-  /** The column to insert a row with that is not due at once. */
+  /** The due-time column, to insert a row that is not due at once. */
   readonly dueAt: string;
-  /** When the row `row` is due, as RFC 3339; null in other states than these. */
+  /** The due time of the row `row` as RFC 3339 text; null in other states than these. */
   dueAtText(row: string, states: readonly string[]): string;
-  /** A select list of how the work on the row `row` goes: `attempt_count`, `next_retry_at` (null once it is not ready), `last_error`. */
+  /** A select list of `attempt_count`, `next_retry_at` (null unless the row is ready) and `last_error`. */
   workColumns(row: string): string;
-  /** How many rows are in a state. Give the state a partial index. */
+  /** The number of rows in a state. The state needs a partial index. */
   count(state: string): string;
-  /** How long the row has been due that has been due longest, in milliseconds; 0 where none is. */
+  /** How long the oldest due row has been due, in milliseconds; 0 if none is due. */
   oldestDueMs(where?: string): string;
 }
 
 export function tableSql(spec: ClaimedTable): TableSql {
-  const c = columnsOf(spec);
+  const c = resolveColumns(spec);
   const { table, key, keyType, states } = spec;
   const inState = (row: string, state: string) => {
     checkState(state);
     return `${row}.${c.status} = '${state}'`;
   };
-  const dueIn = (ms: string) => `${c.dueAt} = ${inMs(ms)}`;
+  const dueIn = (ms: string) => `${c.dueAt} = ${msFromNow(ms)}`;
 
   return {
     updateHeldRow({ set, where, lease, dueInMs, orUnclaimed }) {
-      const held = `t.${c.leaseUntil} is not null and t.${c.epoch} = $2::bigint`;
-      const unclaimed = `t.${c.leaseUntil} is null or t.${c.leaseUntil} <= clock_timestamp()`;
-      const alive = typeof lease === "object" ? ` and t.${c.leaseUntil} > clock_timestamp()` : "";
+      const isOurClaim = `t.${c.leaseUntil} is not null and t.${c.epoch} = $2::bigint`;
+      const isUnclaimed = `t.${c.leaseUntil} is null or t.${c.leaseUntil} <= clock_timestamp()`;
+      const isUnexpired = typeof lease === "object" ? ` and t.${c.leaseUntil} > clock_timestamp()` : "";
       return `update ${table} t
      set ${[set, ...(dueInMs === undefined ? [] : [dueIn(dueInMs)]), leaseSet(lease)].join(",\n         ")}
    where t.${key} = $1::${keyType}
-     and ${orUnclaimed ? `case when $2::bigint is null then ${unclaimed} else ${held} end` : held}${alive}
+     and ${orUnclaimed ? `case when $2::bigint is null then ${isUnclaimed} else ${isOurClaim} end` : isOurClaim}${isUnexpired}
      ${where ? `and ${where}` : ""}
   returning t.*`;
     },
@@ -101,9 +99,9 @@ export function tableSql(spec: ClaimedTable): TableSql {
   }
 
   function leaseSet(lease: HeldRowUpdate["lease"]): string {
-    if (lease === "end") return endOfLease(c);
-    return `${c.leaseUntil} = ${lease === "expire" ? "clock_timestamp()" : inMs(lease.renewMs)}`;
+    if (lease === "end") return endLeaseSet(c);
+    return `${c.leaseUntil} = ${lease === "expire" ? "clock_timestamp()" : msFromNow(lease.renewMs)}`;
   }
 }
 
-const inMs = (ms: string) => `clock_timestamp() + ${ms} * interval '1 millisecond'`;
+const msFromNow = (ms: string) => `clock_timestamp() + ${ms} * interval '1 millisecond'`;

@@ -1,4 +1,4 @@
-/** How a table that is worked by claims describes itself. A sixth such table is a description, not a copy. */
+/** The spec of a claimed table. Another claimed table needs a spec, not another copy of the claim statements. */
 import { identifier } from "../db/pool.ts";
 
 /** The columns and states of a claimed table: all that `tableSql` needs. */
@@ -7,9 +7,8 @@ export interface ClaimedTable {
   readonly key: string;
   readonly keyType: "uuid" | "bigint" | "text";
   /**
-   * The table's own words for the states. Without a word for `done`, a row that is done is deleted. `waiting` is for rows
-   * between two tries, where they have a state of their own. Where `claimed` is the same as `ready`, the lease alone says
-   * that a worker has the row.
+   * The table's own names of the states. Without `done`, a finished row is deleted. `waiting` is the state between two
+   * attempts, if the table has one. If `claimed` equals `ready`, only the lease shows that a row is claimed.
    */
   readonly states: {
     readonly ready: string;
@@ -18,38 +17,39 @@ export interface ClaimedTable {
     readonly dead: string;
     readonly waiting?: string;
   };
-  /** Names of the columns that every such table has, where they differ from the usual ones. */
+  /** Names of claim columns that differ from the defaults. */
   readonly columns?: Partial<ClaimColumns>;
-  /** A column whose value splits the table into queues that are claimed apart. */
+  /** A column that splits the table into queues; a worker claims from one of them. */
   readonly queue?: string;
 }
 
+/** A claimed table, and what its workers claim, read and settle. */
 export interface ClaimTable extends ClaimedTable {
-  /** The name of the statements, where one table is described more than once. */
+  /** Names the prepared statements. Set it if several specs describe one table. */
   readonly name?: string;
-  /** How rows are claimed, where that differs. */
   readonly claim?: ClaimRules;
-  /** Only jobs settle their rows (docs/adr/0033): what the worker settles loses its lease, and nothing else changes. */
+  /** Jobs write their own outcomes (docs/adr/0033): a settlement by the worker only ends the lease. */
   readonly settledByJobsOnly?: boolean;
   /**
-   * Rows of one `aggregate` are worked in the order of `position`; a dead one parks those behind it, and no others.
-   * The position must be drawn while the aggregate's row is locked, or it is not the order of the commits. A row of an
-   * ordered table must not be inserted with a due time in the future.
+   * Jobs of one `aggregate` run in the order of `position`; a dead one parks its aggregate and no other. Draw the position
+   * while the aggregate's row is locked, or it is not the commit order. Do not insert rows that are due in the future.
    */
   readonly order?: { readonly aggregate: string; readonly position: string };
-  /** What a worker gets to see: a select list over the claimed row `c` (and what `join` adds). */
+  /** The select list that a worker gets, over the claimed row `c` and what `join` adds. */
   readonly read: string;
   readonly join?: string;
-  /** SQL that runs in the statement that makes rows dead; `died` holds those rows. */
+  /** SQL that runs in the statement that makes rows dead; the CTE `died` has those rows. */
   readonly whenDead?: string;
 }
 
 export interface ClaimRules {
-  /** A further condition on the row `t`. */
+  /** An extra condition on the row `t`. `ClaimRequest.values` are its parameters: from $4, or $5 in a table with queues. */
   readonly where?: string;
-  /** The claim counts no attempt. */
+  /** Claims ready rows in the order of these columns, due or not. */
+  readonly orderBy?: readonly string[];
+  /** Does not count an attempt. */
   readonly uncounted?: boolean;
-  /** Only rows whose lease has expired. */
+  /** Claims only rows whose lease has expired. */
   readonly expiredOnly?: boolean;
 }
 
@@ -65,7 +65,7 @@ export interface ClaimColumns {
   readonly doneAt: string;
 }
 
-const usualColumns: ClaimColumns = {
+const defaultColumns: ClaimColumns = {
   status: "status",
   attempts: "attempt_count",
   dueAt: "next_retry_at",
@@ -77,24 +77,27 @@ const usualColumns: ClaimColumns = {
   doneAt: "done_at",
 };
 
-/** A description with every name filled in and checked: from here on names go into SQL as they are. */
-export interface DescribedTable extends ClaimTable {
+/** A spec with every name filled in and checked, so that names can go into SQL unescaped. */
+export interface ResolvedSpec extends ClaimTable {
   readonly columns: ClaimColumns;
 }
 
-export function describe(table: ClaimTable): DescribedTable {
-  const columns = columnsOf(table);
-  for (const name of [table.order?.aggregate, table.order?.position]) if (name !== undefined) identifier(name);
-  return { ...table, columns };
+export function resolveSpec(spec: ClaimTable): ResolvedSpec {
+  const columns = resolveColumns(spec);
+  [spec.order?.aggregate, spec.order?.position, ...(spec.claim?.orderBy ?? [])].forEach(checkName);
+  return { ...spec, columns };
 }
 
-/** The columns' names. All names and states of the description are checked. */
-export function columnsOf(table: ClaimedTable): ClaimColumns {
-  const columns = { ...usualColumns, ...table.columns };
-  const names = [table.table, table.key, table.queue, ...Object.values(columns)];
-  for (const name of names) if (name !== undefined) identifier(name);
+/** Returns the column names after checking every name and state of the table. */
+export function resolveColumns(table: ClaimedTable): ClaimColumns {
+  const columns = { ...defaultColumns, ...table.columns };
+  [table.table, table.key, table.queue, ...Object.values(columns)].forEach(checkName);
   Object.values(table.states).forEach(checkState);
   return columns;
+}
+
+function checkName(name: string | undefined): void {
+  if (name !== undefined) identifier(name);
 }
 
 export function checkState(state: string): void {

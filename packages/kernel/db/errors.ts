@@ -1,8 +1,8 @@
-/** Tells apart the ways in which talking to PostgreSQL fails: an answer, no answer, and an unknown one. */
+/** Classifies database errors: the server replied, the server could not be reached, or the result is unknown. */
 
 /**
- * The connection was lost while a commit was under way. The transaction took effect or it did not; only asking again by
- * the same idempotency key tells. Never answer it as a failure, and never run the work again blindly.
+ * The connection was lost during COMMIT, so the transaction took effect or it did not. Only a retry with the same
+ * idempotency key can tell. Never report it as a failure, and never rerun the work without a key.
  */
 export class CommitUnknown extends Error {
   override readonly name = "CommitUnknown";
@@ -11,21 +11,21 @@ export class CommitUnknown extends Error {
   }
 }
 
-/** The five characters of a PostgreSQL answer ("23505"), or undefined when the error is no answer of the server. */
+/** Returns the SQLSTATE ("23505") of a server error, or undefined if the server did not send the error. */
 export function sqlStateOf(error: unknown): string | undefined {
   if (!(error instanceof Error) || !("code" in error) || !("severity" in error)) return undefined;
   return typeof error.code === "string" ? error.code : undefined;
 }
 
-/** The server says that the transaction lost against another one: run again, it may well succeed. */
-export function lostARace(error: unknown): boolean {
+/** A serialization failure or a deadlock: the transaction may succeed if it is run again. */
+export function isSerializationFailure(error: unknown): boolean {
   const state = sqlStateOf(error);
   return state === "40001" || state === "40P01";
 }
 
 /**
- * True when the server surely rolled the transaction back. A session that is being ended (57P01 and its kin) answers
- * too, but may do so after the commit record was written: that is no proof.
+ * True if the transaction was certainly rolled back. A session that is being terminated (57P…) also reports an error, but
+ * may do so after the commit record was written.
  */
 export function isRolledBack(error: unknown): boolean {
   const state = sqlStateOf(error);
@@ -35,20 +35,20 @@ export function isRolledBack(error: unknown): boolean {
 const unavailableStates = new Set([
   "25006", // read-only: a replica, or a primary that was just demoted
   "57P01", // shut down by an administrator
-  "57P02", // crash of another session: the whole server restarts
+  "57P02", // another session crashed, so the whole server restarts
   "57P03", // starting up
-  "55P03", // a lock was not to be had in time: busy rather than broken
+  "55P03", // lock timeout: busy rather than broken
 ]);
 
 const connectionCodes = new Set(
   "ECONNREFUSED ECONNRESET ECONNABORTED ETIMEDOUT EPIPE ENOTFOUND EAI_AGAIN EHOSTUNREACH ENETUNREACH ENOENT".split(" "),
 );
 
-// node-postgres has no codes for these; its tests hold the texts still.
+// node-postgres has no codes for these. Its own tests pin the texts.
 const connectionTexts =
   /^(connection terminated|timeout e?xce?eded when trying to connect|client has encountered a connection error|cannot use a pool after calling end|query read timeout)/i;
 
-/** True when the database could not do its part just now: nothing is wrong with the request, try again later. */
+/** True if the database is unavailable now. The request is not at fault and can be retried later. */
 export function isUnavailable(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   const state = sqlStateOf(error);

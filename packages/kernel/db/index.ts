@@ -1,13 +1,14 @@
 /**
  * PostgreSQL as the kernel uses it.
  *
- * A lost connection never ends the process; every wait has an end; whole numbers come back whole (int8 is a bigint); a
- * deadlock or a serialization failure is tried again; and a COMMIT whose answer was lost is an error class of its own,
- * because it is neither a success nor a failure.
+ * A lost connection never ends the process. Every wait has a timeout. int8 is read as bigint, without rounding. Deadlocks
+ * and serialization failures are retried. A COMMIT whose response was lost is an error class of its own, because it is
+ * neither a success nor a failure.
  */
 export { CommitUnknown, isUnavailable, sqlStateOf } from "./errors.ts";
-export { type Applied, type MigrationSet, migrate, migrationsOf, Unmigratable } from "./migrate.ts";
+export { type Applied, type MigrationSet, migrate, readMigrations, Unmigratable } from "./migrate.ts";
 export { type Db, type DbOptions, openDb, type Queryable } from "./pool.ts";
 export { recordsSql } from "./records-sql.ts";
+export { toLastError, toStorableText } from "./storable-text.ts";
 export { afterCommit, statement, type Tx, transaction } from "./transaction.ts";
 export { utcText } from "./utc-text.ts";

@@ -29,7 +29,7 @@ async function setup(files: Record<string, string>) {
 
 const first = { "0001_things.sql": "create table things (id int primary key);" };
 
-test("migrations run once, in order, and a second run finds nothing to do", async () => {
+test("migrations run once, in order, and a second run does nothing", async () => {
   await using t = await setup({ ...first, "0002_more.sql": "alter table things add column name text;" });
   expect((await t.migrate()).map((m) => m.name)).toEqual(["things", "more"]);
   expect(await t.migrate()).toEqual([]);
@@ -40,13 +40,13 @@ test("migrations run once, in order, and a second run finds nothing to do", asyn
   expect((await t.db.query(`select count(*) from shop.things`)).rows).toEqual([{ count: 0n }]);
 });
 
-test("many processes that migrate at once do it once between them", async () => {
+test("concurrent processes run each migration once", async () => {
   await using t = await setup(first);
   const runs = await Promise.all(Array.from({ length: 8 }, () => t.migrate(t.open())));
   expect(runs.flat()).toEqual([{ set: "shop", version: 1, name: "things" }]);
 });
 
-test("a migration that fails leaves nothing behind, says which it was, and runs again once mended", async () => {
+test("a failed migration is rolled back, named in the error and can run again once fixed", async () => {
   await using t = await setup({ ...first, "0002_bad.sql": "create table half (id int); select 1 / 0;" });
   await expect(t.migrate()).rejects.toThrow("shop/0002_bad.sql: division by zero");
   expect((await t.db.query(`select to_regclass('shop.half') as half`)).rows).toEqual([{ half: null }]);
@@ -54,7 +54,7 @@ test("a migration that fails leaves nothing behind, says which it was, and runs 
   expect((await t.migrate()).map((m) => m.version)).toEqual([2]);
 });
 
-test("a file that was edited after it ran is refused, with what to do", async () => {
+test("a file that was edited after it ran is rejected with what to do", async () => {
   await using t = await setup(first);
   await t.migrate();
   await t.write({ "0001_things.sql": "create table things (id bigint primary key);" });
@@ -63,21 +63,21 @@ test("a file that was edited after it ran is refused, with what to do", async ()
   expect(refusal.message).toMatch(/shop\/0001_things\.sql was edited after it ran .* new file/);
 });
 
-test("a database that a newer build has migrated is refused, with what to do", async () => {
+test("a database that a newer build has migrated is rejected with what to do", async () => {
   await using t = await setup({ ...first, "0002_more.sql": "select 1;" });
   await t.migrate();
   await t.remove("0002_more.sql");
   await expect(t.migrate()).rejects.toThrow(/0002_more\.sql, which this build does not have: a newer build/);
 });
 
-test("numbers with a gap or a double and names that say nothing are refused", async () => {
+test("gaps, duplicate numbers and malformed names are rejected", async () => {
   for (const name of ["0003_gap.sql", "0001_double.sql", "second.sql"]) {
     await using t = await setup({ ...first, [name]: "select 1;" });
     await expect(t.migrate()).rejects.toBeInstanceOf(Unmigratable);
   }
 });
 
-test("a migration does not queue for its lock in front of everybody else", async () => {
+test("a migration that waits for a lock does not block other statements for long", async () => {
   await using t = await setup(first);
   await t.migrate();
   await t.write({ "0002_more.sql": "alter table things add column name text;" });
@@ -86,9 +86,9 @@ test("a migration does not queue for its lock in front of everybody else", async
   const migrating = t.migrate();
   const waits = `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
   await until("it waits for the reader", async () => (await t.db.query(waits)).rowCount === 1);
-  // They wait behind it for two seconds at the most. Behind one that queues they would wait for the reader, who waits for them.
-  const patient = t.open({ connectTimeoutMs: 20_000, lockTimeoutMs: 20_000, statementTimeoutMs: 20_000 });
-  const others = await Promise.all(Array.from({ length: 20 }, () => patient.query(`select from shop.things`)));
+  // They wait for two seconds at most. If the migration kept its place in the lock queue, they would wait for the reader.
+  const readers = t.open({ connectTimeoutMs: 20_000, lockTimeoutMs: 20_000, statementTimeoutMs: 20_000 });
+  const others = await Promise.all(Array.from({ length: 20 }, () => readers.query(`select from shop.things`)));
   expect(others.length).toBe(20);
   await reader.query(`commit`);
   reader.release();
@@ -100,13 +100,13 @@ const index = {
 };
 const isValid = `select indisvalid as valid, indisunique as unique from pg_index where indexrelid = to_regclass('shop.by_id')`;
 
-test("an index whose build was interrupted by a lock timeout is built again, and is valid when the migration is recorded", async () => {
+test("an index build interrupted by a lock timeout is repeated until the index is valid", async () => {
   await using t = await setup(first);
   await t.migrate();
   await t.write(index);
   const writer = await t.open({ idleInTransactionTimeoutMs: 120_000 }).connect();
   await writer.query(`begin; insert into shop.things values (1)`);
-  const migrating = t.migrate(t.open(), { waitMs: 200 }); // A build waits no longer than this for the writer.
+  const migrating = t.migrate(t.open(), { waitMs: 200 }); // A build waits at most this long for the writer.
   const rows = async (sql: string) => (await t.db.query(sql)).rows;
   const builds = `select from pg_stat_activity where datname = current_database() and query like '%concurrently%' and state = 'active' and pid <> pg_backend_pid()`;
   await until("a build has failed and left its index", async () => {
@@ -118,7 +118,7 @@ test("an index whose build was interrupted by a lock timeout is built again, and
   expect(await rows(isValid)).toEqual([{ valid: true, unique: false }]);
 });
 
-test("a migration that an older build recorded with an invalid index is missing until the index is built again", async () => {
+test("a recorded migration with an invalid index runs again", async () => {
   await using t = await setup({ ...first, ...index });
   await t.migrate();
   // The invalid index that a failed build leaves, under the same name.

@@ -1,19 +1,18 @@
 /**
- * Brings a schema up to date: numbered SQL files, each run once, forward only.
+ * Migrates a schema: numbered SQL files, each run once, forward only.
  *
- * Any number of processes may call it at the same time; one works and the others find nothing left to do. A file that
- * was edited after it ran, and one that this build does not know, are refused before anything is changed: the first
- * would leave two databases that call themselves the same, the second means that a newer build was here.
+ * Any number of processes may call it at the same time; one migrates and the others find nothing to do. Before it changes
+ * anything, it rejects files that were edited after they ran and a database that a newer build has migrated.
  */
 import { createHash } from "node:crypto";
 import { readdir, readFile } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import type pg from "pg";
-import { checkIn, checkOut } from "./check-out.ts";
 import { sqlStateOf } from "./errors.ts";
 import { type Db, identifier } from "./pool.ts";
+import { acquireClient, releaseClient } from "./pool-client.ts";
 
-/** Files of one owner ("kernel", "entitlement") in one folder: 0001_outbox.sql, 0002_… */
+/** The files of one owner ("kernel", "entitlement") in one folder: 0001_outbox.sql, 0002_… */
 export interface MigrationSet {
   readonly name: string;
   readonly dir: URL;
@@ -32,21 +31,21 @@ export type Applied = Pick<Migration, "set" | "version" | "name">;
 export interface MigrateOptions {
   readonly schema: string;
   readonly sets: readonly MigrationSet[];
-  /** Says what would run, and changes nothing. */
+  /** Returns what would run and changes nothing. */
   readonly dryRun?: boolean;
   /** How long to wait for another process that is migrating the same schema. */
   readonly waitMs?: number;
 }
 
-/** The files and the database disagree in a way that no migration can mend. The message says what to do. */
+/** The files and the database do not fit together. The message says what to do. */
 export class Unmigratable extends Error {
   override readonly name = "Unmigratable";
 }
 
 const fileName = /^(\d{4})_([a-z0-9_]+)\.sql$/;
 
-/** Reads a set's files, in order; refuses gaps and doubles. */
-export async function migrationsOf(set: MigrationSet): Promise<Migration[]> {
+/** Reads the files of a set in order. Rejects gaps and duplicate numbers. */
+export async function readMigrations(set: MigrationSet): Promise<Migration[]> {
   const files = (await readdir(set.dir)).filter((file) => file.endsWith(".sql")).sort();
   return Promise.all(files.map((file, index) => readMigration(set, file, index + 1)));
 }
@@ -57,7 +56,7 @@ async function readMigration(set: MigrationSet, file: string, expected: number):
   const version = Number(digits);
   if (version !== expected) {
     throw new Unmigratable(
-      `${set.name}/${file}: number ${expected} should come here; numbers have no gaps and no doubles`,
+      `${set.name}/${file}: expected number ${expected}; numbers must have no gaps and no duplicates`,
     );
   }
   const sql = await readFile(new URL(file, folder(set.dir)), "utf8");
@@ -68,29 +67,29 @@ function folder(dir: URL): URL {
   return dir.href.endsWith("/") ? dir : new URL(`${dir.href}/`);
 }
 
-/** Runs what has not run yet and returns it, in order. */
+/** Runs the missing migrations and returns them, in order. */
 export async function migrate(db: Db, options: MigrateOptions): Promise<Applied[]> {
-  const migrations = (await Promise.all(options.sets.map(migrationsOf))).flat();
-  const client = await checkOut(db);
+  const migrations = (await Promise.all(options.sets.map(readMigrations))).flat();
+  const client = await acquireClient(db);
   try {
     await client.query(`set statement_timeout = 0; set idle_in_transaction_session_timeout = 0`);
-    await waitForTurn(client, options);
+    await lockSchema(client, options);
     return await applyMissing(client, migrations, options);
   } finally {
-    // The session holds the lock and settings of its own: end it rather than hand it back.
-    checkIn(client, true);
+    // Closed, because the session has its own settings and holds the lock.
+    releaseClient(client, true);
   }
 }
 
-/** The lock is the session's, so that it outlives each migration's transaction and ends with the process. */
-async function waitForTurn(client: pg.PoolClient, { schema, waitMs = 60_000 }: MigrateOptions): Promise<void> {
+/** A session lock outlives the transaction of each migration and ends with the process. */
+async function lockSchema(client: pg.PoolClient, { schema, waitMs = 60_000 }: MigrateOptions): Promise<void> {
   await client.query(`set lock_timeout = ${Math.round(waitMs)}`);
   await client
     .query(`select pg_advisory_lock(hashtextextended($1, 0))`, [`todoke migrate ${schema}`])
     .catch((error) => {
       if (sqlStateOf(error) !== "55P03") throw error;
       throw new Unmigratable(
-        `schema ${schema}: another process has been migrating it for ${waitMs} ms; try again later`,
+        `schema ${schema}: another process has been migrating it for ${waitMs} ms. Try again later.`,
       );
     });
 }
@@ -101,14 +100,14 @@ async function applyMissing(client: pg.PoolClient, migrations: Migration[], opti
   const recorded = await readRecorded(client, schema);
   const unrecorded = new Set(missingFrom(migrations, recorded, options));
   const invalid = await invalidIndexes(client);
-  const missing = migrations.filter((each) => unrecorded.has(each) || invalid.has(concurrentIndexOf(each) ?? ""));
-  if (options.dryRun || missing.length === 0) return missing.map(applied);
+  const missing = migrations.filter((each) => unrecorded.has(each) || invalid.has(concurrentIndexName(each) ?? ""));
+  if (options.dryRun || missing.length === 0) return missing.map(toApplied);
   await createRecords(client, schema);
   for (const migration of missing) await applyOne(client, migration);
-  return missing.map(applied);
+  return missing.map(toApplied);
 }
 
-const applied = ({ set, version, name }: Migration): Applied => ({ set, version, name });
+const toApplied = ({ set, version, name }: Migration): Applied => ({ set, version, name });
 
 interface Recorded {
   readonly set: string;
@@ -126,7 +125,7 @@ async function readRecorded(client: pg.PoolClient, schema: string): Promise<Reco
   return recorded.rows;
 }
 
-/** A build that was interrupted leaves its index behind: it costs writes, serves no query, and enforces nothing. */
+/** An interrupted build leaves an invalid index: it costs writes, serves no query and enforces nothing. */
 async function invalidIndexes(client: pg.PoolClient): Promise<Set<string>> {
   const { rows } = await client.query<{ name: string }>(
     `select c.relname as name from pg_index i join pg_class c on c.oid = i.indexrelid
@@ -139,7 +138,7 @@ const concurrentIndex =
   /^\s*create\s+(?:unique\s+)?index\s+concurrently\s+(?:if\s+not\s+exists\s+)?(?:\w+\.)?(\w+)\s/im;
 
 /** The index that a migration builds outside a transaction. */
-function concurrentIndexOf({ sql }: Migration): string | undefined {
+function concurrentIndexName({ sql }: Migration): string | undefined {
   return sql.startsWith(outsideTransaction) ? concurrentIndex.exec(sql)?.[1]?.toLowerCase() : undefined;
 }
 
@@ -157,13 +156,13 @@ async function createRecords(client: pg.PoolClient, schema: string): Promise<voi
   );
 }
 
-/** Compares the files with the records of what ran; throws unless the files continue the records. */
+/** Returns the migrations that are not recorded. Throws unless the files continue the records. */
 function missingFrom(migrations: Migration[], recorded: Recorded[], { schema, sets }: MigrateOptions): Migration[] {
-  const known = new Map(migrations.map((migration) => [`${migration.set} ${migration.version}`, migration]));
+  const missing = new Map(migrations.map((migration) => [`${migration.set} ${migration.version}`, migration]));
   const ours = new Set(sets.map((set) => set.name));
   for (const record of recorded.filter((r) => ours.has(r.set))) {
     const file = `${record.set}/${String(record.version).padStart(4, "0")}_${record.name}.sql`;
-    const migration = known.get(`${record.set} ${record.version}`);
+    const migration = missing.get(`${record.set} ${record.version}`);
     if (!migration) {
       throw new Unmigratable(
         `schema ${schema} has run ${file}, which this build does not have: a newer build migrated it. Deploy that build or a newer one.`,
@@ -174,22 +173,25 @@ function missingFrom(migrations: Migration[], recorded: Recorded[], { schema, se
         `${file} was edited after it ran in schema ${schema}. Put the file back as it was, and the change into a new file.`,
       );
     }
-    known.delete(`${record.set} ${record.version}`);
+    missing.delete(`${record.set} ${record.version}`);
   }
-  return [...known.values()];
+  return [...missing.values()];
 }
 
-// A migration must not queue for a lock behind a long transaction: everybody else would queue behind it.
+// A migration must not wait long for a lock: all other statements on the table would queue behind it.
 const lockTimeoutMs = 2_000;
-const lockTriesMax = 15;
+const lockAttemptsMax = 15;
 const outsideTransaction = "-- migrate: no transaction";
 
 async function applyOne(client: pg.PoolClient, migration: Migration): Promise<void> {
-  for (let tries = 1; ; tries++) {
+  for (let attempts = 1; ; attempts++) {
     try {
-      return await (migration.sql.startsWith(outsideTransaction) ? runAlone : runInTransaction)(client, migration);
+      return await (migration.sql.startsWith(outsideTransaction) ? runOutsideTransaction : runInTransaction)(
+        client,
+        migration,
+      );
     } catch (cause) {
-      if (sqlStateOf(cause) === "55P03" && tries < lockTriesMax) {
+      if (sqlStateOf(cause) === "55P03" && attempts < lockAttemptsMax) {
         await sleep(500 + Math.random() * 1_000);
         continue;
       }
@@ -214,11 +216,11 @@ async function runInTransaction(client: pg.PoolClient, migration: Migration): Pr
 }
 
 /**
- * For what PostgreSQL refuses inside a transaction (create index concurrently). One statement, safe to run twice. What an
- * interrupted build left is dropped first: `if not exists` would take it for the index.
+ * For a statement that PostgreSQL rejects inside a transaction (create index concurrently). It must be safe to run twice.
+ * The invalid index of an interrupted build is dropped first, or `if not exists` would accept it.
  */
-async function runAlone(client: pg.PoolClient, migration: Migration): Promise<void> {
-  const index = concurrentIndexOf(migration);
+async function runOutsideTransaction(client: pg.PoolClient, migration: Migration): Promise<void> {
+  const index = concurrentIndexName(migration);
   if (index !== undefined && (await invalidIndexes(client)).has(index)) {
     await client.query(`drop index concurrently ${identifier(index)}`);
   }

@@ -10,7 +10,7 @@ async function setup() {
   return Object.assign(t, { db: t.open({ schema: "public" }) });
 }
 
-test("a transaction commits all of its work or leaves no trace of it", async () => {
+test("a transaction commits all of its work or leaves no trace", async () => {
   await using t = await setup();
   await transaction(t.db, (tx) => tx.query(`insert into things values (1, 1)`));
   await expect(
@@ -22,7 +22,7 @@ test("a transaction commits all of its work or leaves no trace of it", async () 
   expect((await t.db.query(`select id from things`)).rows).toEqual([{ id: 1 }]);
 });
 
-test("an error that the work swallowed does not turn into a commit that never was", async () => {
+test("a swallowed statement error fails the transaction", async () => {
   await using t = await setup();
   const swallowing = transaction(t.db, async (tx) => {
     await tx.query(`insert into things values (1, 1)`);
@@ -31,20 +31,20 @@ test("an error that the work swallowed does not turn into a commit that never wa
   await expect(swallowing).rejects.toThrow(/rolled back/);
 });
 
-test("where BEGIN fails nothing of the work is done, and its error is the one that is told", async () => {
+test("if BEGIN fails, the work does not run and its error is thrown", async () => {
   await using t = await setup();
   const cannotBegin = transaction(t.db, (tx) => tx.query(`insert into things values (1, 1)`), { lockTimeoutMs: -5 });
   await expect(cannotBegin).rejects.toThrow(/lock_timeout/);
   expect((await t.db.query(`select from things`)).rowCount).toBe(0);
-  await transaction(t.db, (tx) => tx.query(`insert into things values (1, 1)`)); // The connection is as good as before.
+  await transaction(t.db, (tx) => tx.query(`insert into things values (1, 1)`)); // The connection can be reused.
 });
 
-test("behind a BEGIN that fails nothing is sent that would commit by itself", async () => {
+test("no statement is sent after a cancelled BEGIN, where it would autocommit", async () => {
   await using t = await setup();
   const db = t.open({ schema: "public", poolMax: 1 });
   db.on("acquire", (client) => {
     const query = client.query.bind(client) as (text: unknown, values: unknown) => Promise<unknown>;
-    // As after a cancel: an error, a connection that goes on, and no transaction.
+    // As after a cancel: an error, a live connection and no transaction.
     const cancelled = (text: unknown, values: unknown) => query(text === "begin" ? "select 1 / 0" : text, values);
     Object.assign(client, { query: cancelled });
   });
@@ -52,7 +52,7 @@ test("behind a BEGIN that fails nothing is sent that would commit by itself", as
   expect((await t.db.query(`select from things`)).rowCount).toBe(0);
 });
 
-test("a connection that is ended in the packet that opened it fails the statement, not the process", async () => {
+test("a connection ended in its first packet fails the statement, not the process", async () => {
   const message = (type: string, body: string) => {
     const length = Buffer.alloc(4);
     length.writeInt32BE(body.length + 4);
@@ -69,7 +69,7 @@ test("a connection that is ended in the packet that opened it fails the statemen
   server.close();
 });
 
-test("a deadlock is tried again until both transactions have committed", async () => {
+test("deadlocked transactions are retried until both have committed", async () => {
   await using t = await setup();
   await t.db.query(`insert into things values (1, 0), (2, 0)`);
   const bothLocked = Promise.withResolvers<void>();
@@ -82,7 +82,7 @@ test("a deadlock is tried again until both transactions have committed", async (
       await tx.query(`update things set n = n + 1 where id = $1`, [second]);
     });
   await Promise.all([bump(1, 2), bump(2, 1)]);
-  expect(locked).toBeGreaterThan(2); // one of them ran again
+  expect(locked).toBeGreaterThan(2); // One of them ran again.
   expect((await t.db.query(`select n from things order by id`)).rows).toEqual([{ n: 2 }, { n: 2 }]);
 });
 
@@ -90,9 +90,9 @@ test.each(["request", "answer"] as const)(
   "a COMMIT whose %s is lost is neither a success nor a failure",
   async (lost) => {
     await using t = await setup();
-    await using wire = await openWire(t.url);
-    const db = t.open({ url: wire.url, schema: "public" });
-    wire.cutNext("commit", lost);
+    await using proxy = await openWire(t.url);
+    const db = t.open({ url: proxy.url, schema: "public" });
+    proxy.cutNext("commit", lost);
     const hook = vi.fn();
     const unknown = transaction(db, async (tx) => {
       afterCommit(tx, hook);
@@ -102,24 +102,24 @@ test.each(["request", "answer"] as const)(
     expect(hook).not.toHaveBeenCalled();
     const { rowCount } = await t.db.query(`select from things`);
     expect(rowCount).toBe(lost === "answer" ? 1 : 0);
-    await transaction(db, (tx) => tx.query(`select 1`)); // the pool has replaced the connection
+    await transaction(db, (tx) => tx.query(`select 1`)); // The pool has replaced the connection.
   },
 );
 
-test("a statement whose answer is lost is as unknown as a commit; one that could not be sent is not", async () => {
+test("a statement whose response is lost is CommitUnknown; one that was not sent is not", async () => {
   await using t = await setup();
-  await using wire = await openWire(t.url);
-  const db = t.open({ url: wire.url, schema: "public" });
-  wire.cutNext("insert into things", "answer");
+  await using proxy = await openWire(t.url);
+  const db = t.open({ url: proxy.url, schema: "public" });
+  proxy.cutNext("insert into things", "answer");
   const insert = { text: `insert into things values (1, 1)` };
   await expect(statement(db, insert)).rejects.toBeInstanceOf(CommitUnknown);
-  const nobody = openDb({ url: "postgres://nobody@127.0.0.1:1/none" });
-  const refused = await statement(nobody, insert).catch((error) => error);
+  const unreachable = openDb({ url: "postgres://nobody@127.0.0.1:1/none" });
+  const refused = await statement(unreachable, insert).catch((error) => error);
   expect(refused).not.toBeInstanceOf(CommitUnknown);
   expect(isUnavailable(refused)).toBe(true);
 });
 
-test("connections that are ended from outside, idle or in use, fail a statement and never the process", async () => {
+test("terminated connections, idle or in use, fail a statement and never the process", async () => {
   await using t = await setup();
   const errors: Error[] = [];
   const db = t.open({ schema: "public", onConnectionError: (error) => errors.push(error) });
@@ -128,7 +128,7 @@ test("connections that are ended from outside, idle or in use, fail a statement 
                  where datname = current_database() and pid <> pg_backend_pid() and query not like '%terminate%'`);
   await db.query(`select 1`);
   await kill();
-  await until("the idle connection is missed", () => errors.length > 0);
+  await until("the lost idle connection is reported", () => errors.length > 0);
   const inUse = transaction(db, async (tx) => {
     await kill();
     await tx.query(`select 1`);
@@ -137,7 +137,7 @@ test("connections that are ended from outside, idle or in use, fail a statement 
   expect((await db.query(`select 1 as one`)).rows).toEqual([{ one: 1 }]);
 });
 
-test("whole numbers come back whole, up to the last of 64 bits, also in arrays", async () => {
+test("64-bit integers are read without loss, also in arrays", async () => {
   await using t = await setup();
   const { rows } = await t.db.query(
     `select 9223372036854775807::int8 as max, array[1, -9223372036854775808]::int8[] as list`,
@@ -145,12 +145,12 @@ test("whole numbers come back whole, up to the last of 64 bits, also in arrays",
   expect(rows).toEqual([{ max: 9223372036854775807n, list: [1n, -9223372036854775808n] }]);
 });
 
-test("no statement and no idle transaction lasts for ever", async () => {
+test("statements and idle transactions have a timeout", async () => {
   await using t = await setup();
-  const hasty = t.open({ schema: "public", statementTimeoutMs: 500 });
-  expect((await hasty.query(`show statement_timeout`)).rows).toEqual([{ statement_timeout: "500ms" }]);
-  // The server's own word wins, unless this process stands still for so long that the pool's second bound is past too.
-  await expect(hasty.query(`select pg_sleep(60)`)).rejects.toThrow(/statement timeout|query read timeout/i);
+  const db500 = t.open({ schema: "public", statementTimeoutMs: 500 });
+  expect((await db500.query(`show statement_timeout`)).rows).toEqual([{ statement_timeout: "500ms" }]);
+  // The server's timeout fires first, unless this process stalls past the pool's own timeout.
+  await expect(db500.query(`select pg_sleep(60)`)).rejects.toThrow(/statement timeout|query read timeout/i);
   const db = t.open({ schema: "public", idleInTransactionTimeoutMs: 50 });
   const idle = transaction(db, async (tx) => {
     await until("the server ends the idle session", async () => {
@@ -164,34 +164,34 @@ test("no statement and no idle transaction lasts for ever", async () => {
   expect(isUnavailable(await idle.catch((error) => error))).toBe(true);
 });
 
-test("a connection on which an answer is still to come is closed, and nobody else gets it", async () => {
+test("a connection with a pending response is closed and not reused", async () => {
   await using t = await setup();
   const runs = [
     (db: Db, text: string) => transaction(db, (tx) => tx.query(text)),
     (db: Db, text: string) => statement(db, { text }),
   ];
-  const getsAnotherConnection = async (run: (typeof runs)[number]) => {
-    await using wire = await openWire(t.url);
+  const usesAnotherConnection = async (run: (typeof runs)[number]) => {
+    await using proxy = await openWire(t.url);
     const db = t.open({
-      url: wire.url,
+      url: proxy.url,
       schema: "public",
       statementTimeoutMs: 100,
       idleInTransactionTimeoutMs: 0,
       poolMax: 1,
     });
     await until("it is connected", () => db.query(`select 1`).then(Boolean, () => false));
-    wire.deafen();
-    await expect(run(db, `select 'first' as told`)).rejects.toThrow(/timeout|connection was lost/i);
-    wire.listenAgain();
-    let told: unknown;
-    await until("the pool has a connection that answers", async () => {
-      told = await run(db, `select 'second' as told`).then(
-        ({ rows }) => rows[0]?.told,
+    proxy.deafen();
+    await expect(run(db, `select 'first' as reply`)).rejects.toThrow(/timeout|connection was lost/i);
+    proxy.listenAgain();
+    let reply: unknown;
+    await until("the pool has a working connection", async () => {
+      reply = await run(db, `select 'second' as reply`).then(
+        ({ rows }) => rows[0]?.reply,
         () => undefined,
       );
-      return told !== undefined;
+      return reply !== undefined;
     });
-    expect(told).toBe("second");
+    expect(reply).toBe("second");
   };
-  await Promise.all(runs.map(getsAnotherConnection));
+  await Promise.all(runs.map(usesAnotherConnection));
 });

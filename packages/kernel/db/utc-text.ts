@@ -1,2 +1,2 @@
-/** SQL that writes a time as the API shows it: RFC 3339, UTC, with all the microseconds that PostgreSQL keeps. */
+/** SQL that formats a timestamptz as the API returns it: RFC 3339, UTC, with microseconds. */
 export const utcText = (time: string): string => `to_char(${time} at time zone 'utc', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;

@@ -9,7 +9,7 @@ interface Deposit {
   readonly event_id: string;
 }
 
-/** A command as a service would write it: add to an account, unless the amount is too much. */
+/** A command as a service writes it: adds to an account, unless the amount is too high. */
 const deposit = command<Deposit, "too_much">({
   name: "deposit",
   columns: "account text, amount int, event_id uuid",
@@ -62,7 +62,7 @@ const summary = async (db: Db, requests: readonly (Deposit & KeyColumns)[]) =>
     "body" in each && each.body ? `${each.result} ${each.body}` : each.result,
   );
 
-test("a batch carries out new requests, replays known ones, and refuses the others, each in its order", async () => {
+test("a batch executes new requests, replays known ones and refuses others, in input order", async () => {
   await using t = await setup();
   expect(await summary(t.db, [request("a", "x", 10)])).toEqual(["first 10"]);
   const batch = [request("b", "x", 5), request("a", "x", 10), request("a-other", "y", 500), request("c", "z", 60)];
@@ -77,7 +77,7 @@ test("a batch carries out new requests, replays known ones, and refuses the othe
   ]);
 });
 
-test("every change has its event, and a request that changes nothing has none", async () => {
+test("every change appends an event, and a replay or refusal appends none", async () => {
   await using t = await setup();
   await deposit.run(t.db, [request("a", "x", 10), request("b", "y", 60)]);
   await deposit.run(t.db, [request("a", "x", 10), request("c", "x", 500), request("d", "z", 1)]);
@@ -94,7 +94,7 @@ test("every change has its event, and a request that changes nothing has none", 
   ]);
 });
 
-test("a key that expired is carried out again, and its new response is stored in place of the old one", async () => {
+test("an expired key is executed again and its new response is stored", async () => {
   await using t = await setup();
   await deposit.run(t.db, [request("a", "x", 10)]);
   await t.db.query(`update idempotency_keys set expires_at = now() - interval '1 s'`);
@@ -102,7 +102,7 @@ test("a key that expired is carried out again, and its new response is stored in
   expect(await summary(t.db, [request("a", "x", 7)])).toEqual(["replayed 17"]);
 });
 
-test("a key that another process commits first fails the statement, and nothing of the batch is done", async () => {
+test("a key that another process commits first fails the whole batch", async () => {
   await using t = await setup();
   const other = await t.open().connect();
   await other.query("begin");
@@ -111,17 +111,17 @@ test("a key that another process commits first fails the statement, and nothing 
   late.catch(() => {});
   await other.query("commit");
   other.release();
-  const ended = await late.then(
-    (results) => results.map(({ result }) => result),
+  const result = await late.then(
+    (results) => results.map((each) => each.result),
     (error) => (error as { code?: string }).code,
   );
-  // It met the key by the unique index, or began after the commit and found it there.
-  expect([["conflict", "first"], "23505"]).toContainEqual(ended);
+  // The unique index failed it, or it began after the commit and found the key.
+  expect([["conflict", "first"], "23505"]).toContainEqual(result);
   const { rows } = await t.db.query(`select account from accounts order by account`);
-  expect(rows.map(({ account }) => account)).toEqual(ended === "23505" ? ["y"] : ["y", "z"]);
+  expect(rows.map(({ account }) => account)).toEqual(result === "23505" ? ["y"] : ["y", "z"]);
 });
 
-test("keys are found by index probes on an empty table, on a full one and on stale statistics", async () => {
+test("keys are found by index probes on an empty table, a full one and stale statistics", async () => {
   await using t = await setup();
   const filled = (from: number) => `
     insert into idempotency_keys (scope, idem_key, request_hash, response_status, response_content_type, response_body, expires_at)

@@ -1,10 +1,10 @@
 /**
- * A hot command as one statement and one commit: keys looked up, new requests passed to the service's own change, its
- * events appended and its responses stored. The service states its change and nothing else.
+ * A hot command as one statement and one commit: it looks up keys, passes new requests to the service's own change, appends
+ * events and stores responses. The service writes its change only.
  *
- * A key that another process is inserting at this moment is met by the unique index: the whole statement fails with 23505,
- * and `gather` runs the batch again request by request. Every look-up is a LATERAL … LIMIT 1, so that it stays an index
- * probe whatever the planner believes of the table (docs/adr/0003).
+ * If another process is inserting one of the keys, the unique index fails the whole statement with 23505, and the batcher
+ * runs the batch again request by request. Every lookup is a LATERAL … LIMIT 1, so that it stays an index probe whatever
+ * the statistics say (docs/adr/0003).
  */
 import { type Db, recordsSql, statement } from "../db/index.ts";
 import { type EventsSql, insertEventsSql } from "../outbox/index.ts";
@@ -13,35 +13,35 @@ import type { Answer, IdempotencyKey } from "./once.ts";
 export interface CommandSpec<Refusal extends string = never> {
   /** The name of the prepared statement. */
   readonly name: string;
-  /** A request besides its key: "user_id text, amount bigint". */
+  /** The columns of a request without its key: "user_id text, amount bigint". */
   readonly columns: string;
-  /** What is read of every new request `r`, from what `join` adds to it. */
+  /** Columns that are read for every new request `r`, from what `join` adds. */
   readonly lookup?: { readonly select: string; readonly join: string };
-  /** Why a new request is not carried out: refusal to condition, over the columns of the request and of the look-up. */
+  /** Conditions under which a new request is refused, over the columns of the request and of the lookup. */
   readonly refusals?: Readonly<Record<Refusal, string>>;
-  /** What `CommandResult.detail` says of a refused request: a text. */
+  /** A text expression for the `detail` of a refused request. */
   readonly refusalDetail?: string;
   /**
-   * The service's own CTEs. They read `accepted` (the requests to carry out, with `ordinal`), and one of them is
-   * `results as materialized`: all columns of `accepted`, and `response_status` and `response_body` (bytea) for each.
+   * The service's own CTEs. They read `accepted`, the requests to execute with their `ordinal`. One of them is
+   * `results as materialized`: all columns of `accepted` with `response_status` and `response_body` (bytea).
    */
   readonly change: string;
-  /** The events of a row of `results`. */
+  /** The event of each row of `results`. */
   readonly events?: Omit<EventsSql, "from" | "republish">;
 }
 
-/** `sql` is what `run` executes: for tests of its plan. */
 export interface Command<Request extends object, Refusal extends string = never> {
+  /** The statement, for tests of its plan. */
   readonly sql: string;
-  /** Returns a result for each request, in their order. No two requests may share a key. */
+  /** Executes a batch. Returns the results in input order. No two requests may have the same key. */
   run(db: Db, requests: readonly (Request & KeyColumns)[]): Promise<CommandResult<Refusal>[]>;
 }
 
-/** `conflict`: the key was first sent with another body. Of a conflict and of a refusal nothing is done or stored. */
+/** `conflict`: the key was first sent with another body. A conflict or a refusal changes and stores nothing. */
 export type CommandResult<Refusal extends string = never> =
   | (Answer & { readonly result: "first" | "replayed" })
   | { readonly result: "conflict" }
-  /** `detail` is there if the command has a `refusalDetail`. */
+  /** `detail` is set if the command has a `refusalDetail`. */
   | (Refusal extends string ? { readonly result: Refusal; readonly detail?: string } : never);
 
 export interface KeyColumns {
@@ -51,6 +51,7 @@ export interface KeyColumns {
   readonly request_hash: string;
 }
 
+/** The key of a request, as `run` takes it. */
 export const keyColumns = ({ scope, key, requestHash }: IdempotencyKey): KeyColumns => ({
   scope,
   idem_key: key,
@@ -59,8 +60,9 @@ export const keyColumns = ({ scope, key, requestHash }: IdempotencyKey): KeyColu
 
 const keyTypes = "scope text, idem_key text, request_hash text";
 const contentType = "application/json; charset=utf-8";
-const keptFor = "interval '24 hours'";
+const keyTtl = "interval '24 hours'";
 
+/** Builds the statement of a hot command. Run it through a batcher, so that concurrent requests share a commit. */
 export function command<Request extends object, Refusal extends string = never>(
   spec: CommandSpec<Refusal>,
 ): Command<Request, Refusal> {
@@ -81,8 +83,8 @@ export function command<Request extends object, Refusal extends string = never>(
 function commandSql(spec: CommandSpec<string>): string {
   const { columns, lookup, refusals = {}, refusalDetail, change, events } = spec;
   const conditions = Object.values(refusals);
-  // Inside `coalesce` the planner believes that half are refused. Of a bare condition it may believe that all are, and would
-  // then join a batch with what became of it row by row.
+  // With `coalesce` the planner estimates that half of the requests are refused. For a bare condition it may estimate all,
+  // and would then join the batch with its results row by row.
   const isRefused = `coalesce(${conditions.join(" or ") || "null"}, false)`;
   const names = Object.entries(refusals).map(([name, condition]) => `when ${condition} then '${name}'`);
   const detail = (value: string) => (refusalDetail === undefined ? "" : `, ${value} as detail`);
@@ -113,7 +115,7 @@ insert_responses as (
     ...storedColumns,
     requestHash: "decode(request_hash, 'hex')",
     contentType: `'${contentType}'`,
-    // The expired keys go first.
+    // Makes the deletion of expired keys run first.
     from: "results where (select count(*) from delete_expired_keys) >= 0",
   })}
 )
@@ -141,19 +143,19 @@ interface ResponsesSql {
 
 const storedColumns = { scope: "scope", key: "idem_key", status: "response_status", body: "response_body" };
 
-/** In the order of the keys, so that two statements that meet cannot deadlock. */
+/** Sorted by key, so that two concurrent statements cannot deadlock. */
 const insertResponsesSql = ({ from, scope, key, requestHash, status, contentType, body }: ResponsesSql): string => `
   insert into idempotency_keys
     (scope, idem_key, request_hash, response_status, response_content_type, response_body, expires_at)
-  select ${scope}, ${key}, ${requestHash}, ${status}, ${contentType}, ${body}, now() + ${keptFor}
+  select ${scope}, ${key}, ${requestHash}, ${status}, ${contentType}, ${body}, now() + ${keyTtl}
     from ${from} order by ${scope}, ${key}`;
 
-/** A response to be stored under its key, for commands that decide in the process and write with one statement. */
+/** A response to store under its key, for commands that decide in the process and write with one statement. */
 export interface KeyedResponse extends Omit<Answer, "replayed"> {
   readonly key: IdempotencyKey;
 }
 
-/** The text of an INSERT of the responses that `parameter` holds as `responseRows` writes them. */
+/** An INSERT of the responses in `parameter`, which `responseRows` encodes. */
 export const insertResponseRowsSql = (parameter: string): string =>
   insertResponsesSql({
     ...storedColumns,
@@ -163,7 +165,7 @@ export const insertResponseRowsSql = (parameter: string): string =>
     from: recordsSql(parameter, `${keyTypes}, response_status smallint, content_type text, response_body text`),
   });
 
-/** The parameter of `insertResponseRowsSql`. */
+/** Encodes the parameter of `insertResponseRowsSql`. */
 export const responseRows = (responses: readonly KeyedResponse[]): string =>
   JSON.stringify(
     responses.map(({ key, status, contentType: content_type, body }) => ({
@@ -175,8 +177,8 @@ export const responseRows = (responses: readonly KeyedResponse[]): string =>
   );
 
 /**
- * The stored response of a key as a subquery for a LATERAL join: `request_hash`, `status`, `content_type` and `body`, or
- * no row. `scope` and `key` are SQL expressions.
+ * A subquery for a LATERAL join that selects the stored response of a key: `request_hash`, `status`, `content_type` and
+ * `body`, or no row. `scope` and `key` are SQL expressions.
  */
 export const storedResponseSql = ({ scope, key }: { readonly scope: string; readonly key: string }): string => `
   select k.request_hash, k.response_status as status, k.response_content_type as content_type, k.response_body as body

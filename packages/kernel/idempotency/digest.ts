@@ -1,7 +1,7 @@
-/** Two bodies that mean the same have the same digest: SHA-256 over the canonical JSON of RFC 8785. */
+/** Digests of request bodies: SHA-256 of the canonical JSON of RFC 8785, so that equal values have equal digests. */
 import { hash } from "node:crypto";
 
-/** Members sorted by UTF-16 code units, no white space; numbers and strings as ECMAScript writes them. */
+/** Members sorted by UTF-16 code units, no white space, numbers and strings as ECMAScript serializes them. */
 export function canonicalJson(value: unknown): string {
   if (Array.isArray(value))
     return `[${value.map((each) => canonicalJson(each === undefined ? null : each)).join(",")}]`;
@@ -17,6 +17,7 @@ function canonicalObject(value: Record<string, unknown>): string {
   return `{${members.join(",")}}`;
 }
 
+/** The digest of a JSON value; undefined counts as null. */
 export function digestOf(value: unknown): Buffer {
   return hash("sha256", canonicalJson(value ?? null), "buffer");
 }

@@ -1,11 +1,11 @@
 /**
- * Same caller, same route, same key: the effect happens once, and every answer is the same to the byte.
+ * Idempotency keys: requests with the same caller, route and key take effect once and get the same response, byte for byte.
  *
- * The key's row, the effect and the stored answer are one commit. A duplicate that arrives while the first is under way
- * waits for it (2 s at the most) and replays its answer; a duplicate with another body is refused. Only what committed
- * is stored: a refusal or a failure leaves no trace, and the next request with the key runs anew.
+ * The key, the effect and the stored response are one commit. A duplicate that arrives while the first request runs waits
+ * for it (at most 2 s) and replays its response; a duplicate with another body is a conflict. Only committed responses are
+ * stored: after a refusal or a failure, the next request with the key runs.
  *
- * `once` runs a command in a transaction of its own. `command` makes one statement of a hot command, for batches.
+ * `once` runs a command in a transaction. `command` executes batches of a hot command in one statement.
  */
 export {
   type Command,
@@ -25,7 +25,8 @@ export {
   type IdempotencyKey,
   idempotencyConflict,
   idempotencyInProgress,
+  type JsonResponse,
+  keyConflict,
   type OnceOptions,
   once,
-  type Result,
 } from "./once.ts";

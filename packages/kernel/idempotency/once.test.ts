@@ -22,24 +22,24 @@ const create = (name: string) => async (tx: Tx) => {
   return { status: 201, body: { id: rows[0]?.id, name } };
 };
 
-/** For those who are to be answered: a machine that stands still for seconds must not make them give up. */
+/** For duplicates that must get a response: a machine that stalls for seconds must not make them time out. */
 const patient = { waitMs: 60_000 };
 
 const effects = async (db: Db) => Number((await db.query(`select count(*) from things`)).rows[0].count);
 
-test("64 requests with one key, in two processes at once: one effect, 64 answers equal to the byte", async () => {
+test("64 concurrent requests with one key have one effect and equal responses", async () => {
   await using t = await setup();
   const processes = [t.open(), t.open()];
   const requests = Array.from({ length: 64 }, (_, i) =>
     once(processes[i % 2] as Db, keyFor({ name: "a" }), create("a"), patient),
   );
-  const answers = await Promise.all(requests);
+  const responses = await Promise.all(requests);
   expect(await effects(t.db)).toBe(1);
-  expect(new Set(answers.map((a) => `${a.status} ${a.contentType} ${a.body.toString("hex")}`)).size).toBe(1);
-  expect(answers.filter((answer) => !answer.replayed).length).toBe(1);
+  expect(new Set(responses.map((a) => `${a.status} ${a.contentType} ${a.body.toString("hex")}`)).size).toBe(1);
+  expect(responses.filter((response) => !response.replayed).length).toBe(1);
 });
 
-test("the same key with another body is refused, and nothing happens", async () => {
+test("the same key with another body is a conflict and has no effect", async () => {
   await using t = await setup();
   await once(t.db, keyFor({ name: "a" }), create("a"));
   await expect(once(t.db, keyFor({ name: "b" }), create("b"))).rejects.toMatchObject({
@@ -52,14 +52,14 @@ test("the same key with another body is refused, and nothing happens", async () 
 test("the same key of another caller or on another route is another key", async () => {
   await using t = await setup();
   const scopes = ["shop POST /v1/things", "game POST /v1/things", "shop POST /v1/others"];
-  const answers = await Promise.all(scopes.map((scope) => once(t.db, keyFor({ name: "a" }, { scope }), create("a"))));
-  expect(answers.every((answer) => !answer.replayed)).toBe(true);
+  const responses = await Promise.all(scopes.map((scope) => once(t.db, keyFor({ name: "a" }, { scope }), create("a"))));
+  expect(responses.every((response) => !response.replayed)).toBe(true);
   const again = await Promise.all(scopes.map((scope) => once(t.db, keyFor({ name: "a" }, { scope }), create("a"))));
-  expect(again.map((answer) => answer.body)).toEqual(answers.map((answer) => answer.body)); // each its own
+  expect(again.map(({ body }) => body)).toEqual(responses.map(({ body }) => body)); // each its own
   expect(await effects(t.db)).toBe(3);
 });
 
-test("a request that failed has left nothing, and the next one with its key runs", async () => {
+test("a failed request leaves no trace, and the next one with its key runs", async () => {
   await using t = await setup();
   const failing = once(t.db, keyFor({}), async (tx) => {
     await create("a")(tx);
@@ -70,7 +70,7 @@ test("a request that failed has left nothing, and the next one with its key runs
   expect((await once(t.db, keyFor({}), create("a"))).replayed).toBe(false);
 });
 
-test("a duplicate waits for the first one and replays it, whichever process has it", async () => {
+test("a duplicate waits for the first request in any process and replays its response", async () => {
   await using t = await setup();
   for (const [other, key] of [
     [t.db, "here"],
@@ -91,11 +91,11 @@ test("a duplicate waits for the first one and replays it, whichever process has 
   }
 });
 
-test("a duplicate whose first one takes too long is told to come back, whichever process has it", async () => {
+test("a duplicate of a slow request in any process is rejected with Retry-After", async () => {
   await using t = await setup();
   for (const [other, key] of [
     [t.db, "here"],
-    [t.open({ lockTimeoutMs: 0 }), "elsewhere"], // Its connections have no bound of their own: only `waitMs` ends the wait.
+    [t.open({ lockTimeoutMs: 0 }), "elsewhere"], // Without a lock timeout of its own: only `waitMs` ends the wait.
   ] as const) {
     const finish = Promise.withResolvers<void>();
     const started = Promise.withResolvers<void>();
@@ -117,7 +117,7 @@ test("a duplicate whose first one takes too long is told to come back, whichever
   }
 });
 
-test("a hundred duplicates of a slow request do not keep other requests from the pool", async () => {
+test("a hundred duplicates of a slow request do not block the pool", async () => {
   await using t = await setup();
   const db = t.open({ poolMax: 2 });
   const finish = Promise.withResolvers<void>();
@@ -129,25 +129,25 @@ test("a hundred duplicates of a slow request do not keep other requests from the
   const other = await once(db, keyFor({}, { key: "other" }), create("other"));
   expect(other.status).toBe(201);
   finish.resolve();
-  expect((await Promise.all(slow)).filter((answer) => !answer.replayed).length).toBe(1);
+  expect((await Promise.all(slow)).filter((response) => !response.replayed).length).toBe(1);
 });
 
 test.each(["request", "answer"] as const)(
-  "when the %s of COMMIT is lost, the retry with the same key ends in exactly one effect",
+  "a retry has exactly one effect if the %s of COMMIT is lost",
   async (lost) => {
     await using t = await setup();
-    await using wire = await openWire(t.url);
-    const db = t.open({ url: wire.url });
+    await using proxy = await openWire(t.url);
+    const db = t.open({ url: proxy.url });
     await once(db, keyFor({}, { key: "warm-up" }), create("warm-up"));
-    wire.cutNext("commit", lost);
+    proxy.cutNext("commit", lost);
     await expect(once(db, keyFor({}), create("a"))).rejects.toBeInstanceOf(CommitUnknown);
     const retried = await once(db, keyFor({}), create("a"));
     expect(retried.replayed).toBe(lost === "answer");
-    expect(await effects(t.db)).toBe(2); // the warm-up's and ours
+    expect(await effects(t.db)).toBe(2); // With the warm-up.
   },
 );
 
-test("an expired key runs anew, once, however many come at that moment", async () => {
+test("concurrent requests with an expired key run once", async () => {
   await using t = await setup();
   const first = await once(t.db, keyFor({}), create("a"), { ttlMs: 1 });
   await until(
@@ -159,33 +159,33 @@ test("an expired key runs anew, once, however many come at that moment", async (
     Array.from({ length: 16 }, (_, i) => once(processes[i % 2] as Db, keyFor({}), create("a"), patient)),
   );
   expect(await effects(t.db)).toBe(2);
-  expect(again.every((answer) => !answer.body.equals(first.body))).toBe(true);
+  expect(again.every(({ body }) => !body.equals(first.body))).toBe(true);
 });
 
-test("a duplicate that waited runs by itself when the answer has expired meanwhile", async () => {
+test("a duplicate runs if the response expires while it waits", async () => {
   await using t = await setup();
   const expiresAtOnce = { ...patient, ttlMs: 0 };
-  const answers = await Promise.all([1, 2].map(() => once(t.db, keyFor({}), create("a"), expiresAtOnce)));
-  expect(answers.map(({ replayed }) => replayed)).toEqual([false, false]);
+  const responses = await Promise.all([1, 2].map(() => once(t.db, keyFor({}), create("a"), expiresAtOnce)));
+  expect(responses.map(({ replayed }) => replayed)).toEqual([false, false]);
   expect(await effects(t.db)).toBe(2);
 });
 
-test("nobody ever sees a key without its answer", async () => {
+test("a key is never visible without its response", async () => {
   await using t = await setup();
-  let looking = true;
-  const looker = (async () => {
-    while (looking) {
+  let isReading = true;
+  const reader = (async () => {
+    while (isReading) {
       const { rowCount } = await t.db.query(`select from idempotency_keys where response_status is null`);
       expect(rowCount).toBe(0);
     }
   })();
   const db = t.open();
   await Promise.all(Array.from({ length: 100 }, (_, i) => once(db, keyFor({}, { key: `k${i}` }), create("a"))));
-  looking = false;
-  await looker;
+  isReading = false;
+  await reader;
 });
 
-test("two bodies have the same digest if and only if they mean the same JSON", () => {
+test("two bodies have the same digest if and only if they are equal JSON values", () => {
   const shuffled = (value: unknown): unknown => {
     if (Array.isArray(value)) return value.map(shuffled);
     if (value === null || typeof value !== "object") return value;

@@ -1,25 +1,25 @@
-/** Carries out a command once per key. */
+/** Runs a command once per idempotency key, in a transaction. */
 import { type Db, sqlStateOf, type Tx, transaction } from "../db/index.ts";
-import { problem } from "../problem/index.ts";
+import { type Problem, problem } from "../problem/index.ts";
 import { count } from "../telemetry/index.ts";
 import * as store from "./store.ts";
 
 export interface IdempotencyKey {
-  /** Who asked for what: caller and route. One caller's key never meets another's. */
+  /** Caller and route: keys of different callers or routes never meet. */
   readonly scope: string;
   /** 1 to 255 visible ASCII characters. */
   readonly key: string;
-  /** `digestOf` the body. */
+  /** The digest of the request body. */
   readonly requestHash: Buffer;
 }
 
-/** What a command has to say; it becomes the stored bytes. */
-export interface Result {
+/** A response as a command returns it, before it is serialized and stored. */
+export interface JsonResponse {
   readonly status: number;
   readonly body: unknown;
 }
 
-/** What is sent, now and at every replay. */
+/** A stored response: the first time and at every replay the same bytes. */
 export interface Answer {
   readonly status: number;
   readonly contentType: string;
@@ -45,97 +45,106 @@ export const idempotencyInProgress = problem({
   title: "The first request with this idempotency key is not finished",
 });
 
+/** The Problem of a key that was first sent with another body. */
+export const keyConflict = (): Problem =>
+  idempotencyConflict("This Idempotency-Key was first sent with another body. Use a new key for a new command.");
+
 const dayMs = 24 * 60 * 60 * 1_000;
 
 /**
- * Runs `work` in a transaction unless the key has an answer; `work` may run again after a deadlock.
+ * Runs `work` in a transaction, unless the key has a stored response. `work` may run again after a deadlock.
  *
- * Duplicates within this process wait here rather than on the row's lock: a hundred of them would otherwise hold every
- * connection of the pool, and requests with other keys would starve.
+ * Duplicates in this process wait in memory and not for the row lock: a hundred of them would otherwise hold every
+ * connection of the pool and starve requests with other keys.
  */
 export async function once(
   db: Db,
   key: IdempotencyKey,
-  work: (tx: Tx) => Promise<Result>,
+  work: (tx: Tx) => Promise<JsonResponse>,
   { waitMs = 2_000, ttlMs = dayMs }: OnceOptions = {},
 ): Promise<Answer> {
   const deadline = performance.now() + waitMs;
   for (;;) {
-    const first = underWay(db).get(nameOf(key));
+    const first = inFlightRequests(db).get(toName(key));
     if (!first) {
-      return holding(db, key, () => transaction(db, (tx) => carryOut(tx, key, work, ttlMs), { lockTimeoutMs: waitMs }));
+      const run = () => transaction(db, (tx) => runOrReplay(tx, key, work, ttlMs), { lockTimeoutMs: waitMs });
+      return trackInFlight(db, key, run);
     }
-    if (!(await endsWithin(first, deadline - performance.now()))) throw inProgress();
-    const answer = await store.readAnswer(db, key);
-    if (answer) return replay(key, answer);
+    if (!(await settlesWithin(first, deadline - performance.now()))) throw inProgress();
+    const response = await store.selectResponse(db, key);
+    if (response) return replay(key, response);
   }
 }
 
-const requests = new WeakMap<Db, Map<string, Promise<unknown>>>();
+const requestsByDb = new WeakMap<Db, Map<string, Promise<unknown>>>();
 
-/** The requests of this process that are being carried out on this database, by key. */
-function underWay(db: Db): Map<string, Promise<unknown>> {
-  const known = requests.get(db) ?? new Map<string, Promise<unknown>>();
-  requests.set(db, known);
-  return known;
+/** The running requests of this process on this database, by key. */
+function inFlightRequests(db: Db): Map<string, Promise<unknown>> {
+  const requests = requestsByDb.get(db) ?? new Map<string, Promise<unknown>>();
+  requestsByDb.set(db, requests);
+  return requests;
 }
 
-async function holding<T>(db: Db, key: IdempotencyKey, work: () => Promise<T>): Promise<T> {
-  const name = nameOf(key);
-  const running = work();
-  underWay(db).set(name, running);
+async function trackInFlight<T>(db: Db, key: IdempotencyKey, run: () => Promise<T>): Promise<T> {
+  const name = toName(key);
+  const running = run();
+  inFlightRequests(db).set(name, running);
   try {
     return await running;
   } finally {
-    underWay(db).delete(name);
+    inFlightRequests(db).delete(name);
   }
 }
 
-const nameOf = ({ scope, key }: IdempotencyKey) => `${scope}\n${key}`;
+const toName = ({ scope, key }: IdempotencyKey) => `${scope}\n${key}`;
 
-async function carryOut(
+async function runOrReplay(
   tx: Tx,
   key: IdempotencyKey,
-  work: (tx: Tx) => Promise<Result>,
+  work: (tx: Tx) => Promise<JsonResponse>,
   ttlMs: number,
 ): Promise<Answer> {
-  if (!(await store.insertKey(tx, key, ttlMs).catch(refuseIfLocked))) {
-    const first = await store.readAnswer(tx, key);
-    if (!first) throw inProgress(); // It expired in this very moment: the next try finds it gone.
+  if (!(await store.insertKey(tx, key, ttlMs).catch(rejectIfLocked))) {
+    const first = await store.selectResponse(tx, key);
+    if (!first) throw inProgress(); // It has just expired: the next request inserts the key again.
     return replay(key, first);
   }
   const { status, body } = await work(tx);
-  const answer = { status, contentType: "application/json; charset=utf-8", body: Buffer.from(JSON.stringify(body)) };
-  await store.saveAnswer(tx, key, answer);
+  const response = { status, contentType: "application/json; charset=utf-8", body: Buffer.from(JSON.stringify(body)) };
+  await store.saveResponse(tx, key, response);
   count("todoke.idempotency.requests", { result: "first" });
-  return { ...answer, replayed: false };
+  return { ...response, replayed: false };
 }
 
-function replay(key: IdempotencyKey, { requestHash, ...answer }: store.StoredAnswer): Answer {
+function replay(key: IdempotencyKey, { requestHash, ...response }: store.StoredResponse): Answer {
   if (!requestHash.equals(key.requestHash)) {
     count("todoke.idempotency.requests", { result: "conflict" });
-    throw idempotencyConflict("this Idempotency-Key was first sent with another body; use a new key for a new command");
+    throw keyConflict();
   }
   count("todoke.idempotency.requests", { result: "replayed" });
-  return { ...answer, replayed: true };
+  return { ...response, replayed: true };
 }
 
-/** The key's row is locked by a request of another process that has not finished in time. */
-function refuseIfLocked(error: unknown): never {
+/** A request of another process holds the key's row and has not finished in time. */
+function rejectIfLocked(error: unknown): never {
   throw sqlStateOf(error) === "55P03" ? inProgress() : error;
 }
 
 function inProgress() {
   count("todoke.idempotency.requests", { result: "in_progress" });
-  return idempotencyInProgress("send the same request again in a moment", { retryAfterSeconds: 1 });
+  return idempotencyInProgress(
+    "The first request with this key is still running. Send the same request again in a moment.",
+    { retryAfterSeconds: 1 },
+  );
 }
 
-async function endsWithin(promise: Promise<unknown>, ms: number): Promise<boolean> {
-  const { promise: late, resolve } = Promise.withResolvers<boolean>();
+/** Resolves to true if the promise resolves or rejects within `ms`. */
+async function settlesWithin(promise: Promise<unknown>, ms: number): Promise<boolean> {
+  const { promise: timeout, resolve } = Promise.withResolvers<boolean>();
   const timer = setTimeout(resolve, Math.max(0, ms), false);
-  const ended = promise.then(
+  const settled = promise.then(
     () => true,
     () => true,
   );
-  return Promise.race([ended, late]).finally(() => clearTimeout(timer));
+  return Promise.race([settled, timeout]).finally(() => clearTimeout(timer));
 }

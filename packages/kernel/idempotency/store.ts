@@ -1,10 +1,10 @@
-/** All the SQL of idempotency. */
+/** The SQL of `once`. */
 import type { Queryable, Tx } from "../db/index.ts";
 import type { Answer, IdempotencyKey } from "./once.ts";
 
 /**
- * True when the key is ours to carry out: new, or expired. Waits for a transaction that holds the same key; what it
- * committed is then visible to the next statement.
+ * Returns true if this transaction must run the command, because the key is new or expired. Waits for a transaction that
+ * holds the same key; the next statement then sees what it committed.
  */
 export async function insertKey(tx: Tx, { scope, key, requestHash }: IdempotencyKey, ttlMs: number): Promise<boolean> {
   const { rowCount } = await tx.query({
@@ -20,10 +20,13 @@ export async function insertKey(tx: Tx, { scope, key, requestHash }: Idempotency
   return rowCount === 1;
 }
 
-export type StoredAnswer = Omit<Answer, "replayed"> & { readonly requestHash: Buffer };
+export type StoredResponse = Omit<Answer, "replayed"> & { readonly requestHash: Buffer };
 
-export async function readAnswer(db: Queryable, { scope, key }: IdempotencyKey): Promise<StoredAnswer | undefined> {
-  const { rows } = await db.query<StoredAnswer>({
+export async function selectResponse(
+  db: Queryable,
+  { scope, key }: IdempotencyKey,
+): Promise<StoredResponse | undefined> {
+  const { rows } = await db.query<StoredResponse>({
     name: "idempotency read",
     text: `select request_hash as "requestHash", response_status as status, response_content_type as "contentType",
                   response_body as body
@@ -34,15 +37,15 @@ export async function readAnswer(db: Queryable, { scope, key }: IdempotencyKey):
   return rows[0];
 }
 
-export async function saveAnswer(
+export async function saveResponse(
   tx: Tx,
   { scope, key }: IdempotencyKey,
-  answer: Omit<Answer, "replayed">,
+  response: Omit<Answer, "replayed">,
 ): Promise<void> {
   await tx.query({
     name: "idempotency save",
     text: `update idempotency_keys set response_status = $3, response_content_type = $4, response_body = $5
             where scope = $1 and idem_key = $2`,
-    values: [scope, key, answer.status, answer.contentType, answer.body],
+    values: [scope, key, response.status, response.contentType, response.body],
   });
 }

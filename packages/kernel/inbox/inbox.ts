@@ -1,9 +1,10 @@
-/** Handles deliveries for one consumer. */
+/** Handles the deliveries of one consumer. */
 import type { Delivery, Envelope, Handle } from "../bus/index.ts";
 import type { Claimed } from "../claims/index.ts";
 import { CommitUnknown, type Db, isUnavailable, type Tx, transaction } from "../db/index.ts";
 import { Problem } from "../problem/index.ts";
 import { aboutEvent, count, ErrorAbout, logFields, spanNames, startSpan } from "../telemetry/index.ts";
+import { noOutcome } from "../worker/in-flight-jobs.ts";
 import {
   type Backoff,
   backoffMs,
@@ -18,26 +19,26 @@ import {
   type WorkerOptions,
   worker,
 } from "../worker/index.ts";
-import { type Arrival, storable, withStorableId } from "./storable.ts";
+import { type StorableDelivery, storable, withStorableId } from "./storable.ts";
 import * as store from "./store.ts";
 
 export interface InboxOptions<Event> extends Pick<WorkerOptions<Envelope>, "wakeups" | "topic" | "onError"> {
   readonly db: Db;
   readonly consumer: string;
-  /** Makes sense of the bytes. A throw means that nobody ever will: the event goes to the DLQ at once. */
+  /** Decodes an event. If it throws, the event is dead-lettered at once. */
   readonly read: (delivery: Envelope) => Event;
   /**
-   * What the events do, in the transaction that marks them processed. It sees only events that are new to this consumer,
-   * in their order, one or many. A Problem is final; any other error is tried again. Use `tx` for every statement: an
-   * effect that takes a second connection from `db` can wait for one that other effects hold while they wait as well.
+   * Applies events in the transaction that marks them processed. It gets one or more events that are new to this consumer,
+   * in their order. A Problem dead-letters the event; any other error is retried. Run every statement on `tx`: an effect
+   * that takes a second connection can deadlock with other effects on the pool.
    */
   readonly effect: (tx: Tx, events: readonly Event[]) => Promise<void>;
   /**
-   * What follows from an event being dead-lettered, in the same transaction; once, though it may be redriven and fail
-   * again. It gets the event as `inbox_dlq` stores it, because the event may be dead for being unreadable. It has as many
-   * attempts as the effect; if it fails in all of them, the event is dead-lettered without it.
+   * Runs in the transaction that dead-letters an event, once per event even if it is redriven and fails again. It gets the
+   * event as `inbox_dlq` stores it, because the event may be unreadable. It has as many attempts as the effect; if all of
+   * them fail, the event is dead-lettered without it.
    */
-  readonly whenDead?: (tx: Tx, event: Envelope, why: string) => Promise<void>;
+  readonly whenDead?: (tx: Tx, event: Envelope, reason: string) => Promise<void>;
   readonly attemptsMax?: number;
   readonly backoff?: Backoff;
 }
@@ -45,63 +46,64 @@ export interface InboxOptions<Event> extends Pick<WorkerOptions<Envelope>, "wake
 export interface Inbox {
   /** For EventBus.subscribe. */
   readonly handle: Handle;
-  /** Works the dead letters that somebody asked to try again. */
+  /** Runs redriven dead letters. */
   readonly redriver: Worker;
 }
 
+/** Opens the inbox of a consumer. Pass its `handle` to the bus and start its `redriver`. */
 export function openInbox<Event>(options: InboxOptions<Event>): Inbox {
   const { db, consumer, read, effect, attemptsMax = 10, backoff = defaultBackoff } = options;
-  // Each holds a connection while its effect runs: half of the pool is left to everybody else.
+  // Each redrive holds a connection while its effect runs: leave half of the pool to others.
   const redrivesMax = Math.max(1, Math.min(10, Math.floor((db.options.max ?? 10) / 2)));
   interface Item {
-    readonly delivery: Arrival;
+    readonly delivery: StorableDelivery;
     readonly event: Event;
   }
 
   const handle: Handle = async (delivered) => {
     const deliveries = delivered.map(withStorableId);
-    const outcomes = new Map<Arrival, Outcome>();
-    const fresh = straightforward(deliveries);
-    if (await tookEffect(fresh)) for (const { delivery } of fresh) outcomes.set(delivery, done);
-    const stuck = new Map<string, number>();
-    // One at a time: should one of them kill the process, no other is blamed for it.
+    const outcomes = new Map<StorableDelivery, Outcome>();
+    const batch = batchable(deliveries);
+    if (await tryBatch(batch)) for (const { delivery } of batch) outcomes.set(delivery, done);
+    const delays = new Map<string, number>();
+    // One at a time: if one of them kills the process, no other is counted for it.
     for (const delivery of deliveries.filter((each) => !outcomes.has(each))) {
-      const waitMs = stuck.get(delivery.aggregateKey);
-      const outcome = waitMs === undefined ? await handleAlone(delivery) : release(behindAnother, waitMs);
-      if ("inMs" in outcome) stuck.set(delivery.aggregateKey, outcome.inMs);
+      const delayMs = delays.get(delivery.aggregateKey);
+      const outcome = delayMs === undefined ? await handleOne(delivery) : release(blockedByEarlier, delayMs);
+      if ("inMs" in outcome) delays.set(delivery.aggregateKey, outcome.inMs);
       outcomes.set(delivery, outcome);
     }
     return deliveries.map((delivery) => outcomes.get(delivery) as Outcome);
   };
 
-  /** Those that can go in one batch: new, readable, and not behind one of the same aggregate that cannot. */
-  function straightforward(deliveries: readonly Arrival[]): Item[] {
+  /** The deliveries that can share a transaction: first deliveries, readable, and not behind one that is not. */
+  function batchable(deliveries: readonly StorableDelivery[]): Item[] {
     const items: Item[] = [];
-    const held = new Set<string>();
+    const blocked = new Set<string>();
     for (const delivery of deliveries) {
-      const item = delivery.redelivered || held.has(delivery.aggregateKey) ? undefined : readable(delivery);
+      const item = delivery.redelivered || blocked.has(delivery.aggregateKey) ? undefined : tryDecode(delivery);
       if (item) items.push(item);
-      else held.add(delivery.aggregateKey);
+      else blocked.add(delivery.aggregateKey);
     }
     return items;
   }
 
-  function readable(delivery: Arrival): Item | undefined {
+  function tryDecode(delivery: StorableDelivery): Item | undefined {
     try {
-      return { delivery, event: readOrRefuse(delivery) };
+      return { delivery, event: decodeOrThrow(delivery) };
     } catch {
-      return undefined; // handleAlone meets the same error and deals with it.
+      return undefined; // handleOne meets the same error and handles it.
     }
   }
 
-  /** The straight way: all of them in one transaction. False when each has to be looked at alone. */
-  async function tookEffect(items: readonly Item[]): Promise<boolean> {
+  /** Applies all of them in one transaction. Returns false if each must be handled alone. */
+  async function tryBatch(items: readonly Item[]): Promise<boolean> {
     if (items.length === 0) return true;
-    const spans = items.map(({ delivery }) => spanOf(delivery));
+    const spans = items.map(({ delivery }) => startHandleSpan(delivery));
     try {
-      // An effect of many causes is the child of none; of one, it is the child of that one.
+      // An effect of several events has no single parent span.
       const effects = await inSpan(spans.length === 1 ? spans[0] : undefined, () =>
-        transaction(db, (tx) => takeEffect(tx, items)),
+        transaction(db, (tx) => apply(tx, items)),
       );
       count("todoke.inbox.events", { consumer, result: "effect" }, effects);
       count("todoke.inbox.events", { consumer, result: "duplicate" }, items.length - effects);
@@ -114,40 +116,41 @@ export function openInbox<Event>(options: InboxOptions<Event>): Inbox {
     }
   }
 
-  async function takeEffect(tx: Tx, items: readonly Item[]): Promise<number> {
-    const unseen = await store.insertProcessed(
+  /** Marks the events and applies the new ones. Returns how many were new. */
+  async function apply(tx: Tx, items: readonly Item[]): Promise<number> {
+    const newIds = await store.insertProcessed(
       tx,
       consumer,
       items.map(({ delivery }) => delivery.eventId),
     );
     const events: Event[] = [];
-    // A bus may deliver an event twice in one batch: the first one takes the mark.
-    for (const { delivery, event } of items) if (unseen.delete(delivery.eventId)) events.push(event);
+    // A bus may deliver an event twice in one batch: only the first is new.
+    for (const { delivery, event } of items) if (newIds.delete(delivery.eventId)) events.push(event);
     if (events.length > 0) await effect(tx, events);
     return events.length;
   }
 
-  async function handleAlone(delivery: Arrival): Promise<Outcome> {
+  async function handleOne(delivery: StorableDelivery): Promise<Outcome> {
     try {
       const attempt = await store.countAttempt(db, consumer, delivery.eventId);
       if (attempt === undefined) {
         count("todoke.inbox.events", { consumer, result: "duplicate" });
         return done;
       }
-      if (attempt > attemptsMax) return await bury(delivery, attempt, await lastErrorOf(delivery, attempt));
-      return await tryAlone(delivery, attempt);
+      if (attempt > attemptsMax) return await deadLetter(delivery, attempt, await lastErrorOf(delivery, attempt));
+      return await tryOne(delivery, attempt);
     } catch (error) {
       return unavailable(error);
     }
   }
 
-  async function tryAlone(delivery: Arrival, attempt: number): Promise<Outcome> {
-    const span = spanOf(delivery);
+  async function tryOne(delivery: StorableDelivery, attempt: number): Promise<Outcome> {
+    const span = startHandleSpan(delivery);
     try {
-      const item = { delivery, event: readOrRefuse(delivery) };
+      const item = { delivery, event: decodeOrThrow(delivery) };
       await inSpan(span, () =>
         transaction(db, async (tx) => {
-          await takeEffect(tx, [item]);
+          await apply(tx, [item]);
           await store.deleteAttempts(tx, consumer, delivery.eventId);
         }),
       );
@@ -160,12 +163,12 @@ export function openInbox<Event>(options: InboxOptions<Event>): Inbox {
     }
   }
 
-  /** The event was to be dead-lettered and was not, or nobody lived to say what it ended with. */
-  async function lastErrorOf({ eventId }: Arrival, attempt: number): Promise<string> {
-    return (await store.selectLastError(db, consumer, eventId)) ?? gaveUp(attempt - 1);
+  /** The error of an earlier attempt to dead-letter the event; without one, every attempt ended in a crash or a stall. */
+  async function lastErrorOf({ eventId }: StorableDelivery, attempt: number): Promise<string> {
+    return (await store.selectLastError(db, consumer, eventId)) ?? noOutcome(attempt - 1);
   }
 
-  function readOrRefuse(delivery: Arrival): Event {
+  function decodeOrThrow(delivery: StorableDelivery): Event {
     if (delivery.invalidId !== undefined) throw new Unreadable(`its id is not a UUID: ${delivery.invalidId}`);
     try {
       return read(delivery);
@@ -174,67 +177,74 @@ export function openInbox<Event>(options: InboxOptions<Event>): Inbox {
     }
   }
 
-  async function failed(delivery: Arrival, attempt: number, error: unknown): Promise<Outcome> {
+  async function failed(delivery: StorableDelivery, attempt: number, error: unknown): Promise<Outcome> {
     if (error instanceof CommitUnknown) return unavailable(error);
     if (isUnavailable(error)) {
-      // Where the database itself is away this fails too, and the attempt stays counted: what brings it down comes to an end.
-      await store.giveBackAttempt(db, consumer, delivery.eventId).catch(() => {});
+      // If the database itself is down this fails too and the attempt stays counted, so an event that crashes the
+      // database reaches its limit.
+      await store.uncountAttempt(db, consumer, delivery.eventId).catch(() => {});
       return unavailable(error);
     }
-    const why = describeError(error);
-    if (error instanceof Problem || error instanceof Unreadable) return await bury(delivery, attempt, why);
-    if (attempt >= attemptsMax) return await bury(delivery, attempt, `gave up after ${attempt} attempts: ${why}`);
+    const reason = describeError(error);
+    if (error instanceof Problem || error instanceof Unreadable) return await deadLetter(delivery, attempt, reason);
+    if (attempt >= attemptsMax)
+      return await deadLetter(delivery, attempt, `failed after ${attempt} attempts: ${reason}`);
     return retryLater(delivery, attempt, error);
   }
 
-  function retryLater(delivery: Arrival, attempt: number, error: unknown): Outcome {
+  function retryLater(delivery: StorableDelivery, attempt: number, error: unknown): Outcome {
     count("todoke.inbox.events", { consumer, result: "retry" });
-    const about = { ...aboutEvent(delivery), [logFields.consumer]: consumer, [logFields.attempt]: attempt };
-    options.onError?.(
-      new ErrorAbout(`${consumer}: event ${delivery.eventId}, attempt ${attempt}`, { cause: error, about }),
-    );
+    const fields = { ...aboutEvent(delivery), [logFields.consumer]: consumer, [logFields.attempt]: attempt };
+    const message = `${consumer}: attempt ${attempt} of event ${delivery.eventId} failed`;
+    options.onError?.(new ErrorAbout(message, { cause: error, about: fields }));
     return retry(backoffMs(attempt, backoff), describeError(error));
   }
 
   /**
-   * A database that is unavailable ends this with a throw, and the event comes again. Any other error is a refusal, which no
-   * wait ends by itself: it is counted, and in the end the event is dead-lettered without `whenDead`.
+   * Throws if the database is unavailable, and the event is redelivered. Any other error counts as an attempt; at twice the
+   * limit the event is dead-lettered without the callback.
    */
-  async function bury(delivery: Arrival, attempt: number, why: string): Promise<Outcome> {
+  async function deadLetter(delivery: StorableDelivery, attempt: number, reason: string): Promise<Outcome> {
     try {
-      await deadLetter(delivery, why, options.whenDead);
+      await writeDeadLetter(delivery, reason, options.whenDead);
     } catch (error) {
       if (error instanceof CommitUnknown || isUnavailable(error)) throw error;
       if (attempt < 2 * attemptsMax) {
-        await store.updateLastError(db, consumer, delivery.eventId, why);
+        await store.updateLastError(db, consumer, delivery.eventId, reason);
         return retryLater(delivery, attempt, new Error("the event could not be dead-lettered", { cause: error }));
       }
-      const withoutWhenDead = `${why}; whenDead failed and was left out: ${describeError(error)}`;
-      options.onError?.(new Error(`${consumer}: event ${delivery.eventId}: ${withoutWhenDead}`, { cause: error }));
-      await deadLetter(delivery, withoutWhenDead);
+      const withoutCallback = `${reason}; the dead-letter callback failed and was skipped: ${describeError(error)}`;
+      options.onError?.(new Error(`${consumer}: event ${delivery.eventId}: ${withoutCallback}`, { cause: error }));
+      await writeDeadLetter(delivery, withoutCallback);
     }
     count("todoke.inbox.events", { consumer, result: "dead" });
-    return dead(why);
+    return dead(reason);
   }
 
-  async function deadLetter(delivery: Arrival, why: string, whenDead?: InboxOptions<Event>["whenDead"]): Promise<void> {
+  async function writeDeadLetter(
+    delivery: StorableDelivery,
+    reason: string,
+    callback?: InboxOptions<Event>["whenDead"],
+  ): Promise<void> {
     const event = storable(delivery);
     await transaction(db, async (tx) => {
-      if (await store.insertDead(tx, consumer, event, why)) await whenDead?.(tx, event, why);
+      if (await store.insertDead(tx, consumer, event, reason)) await callback?.(tx, event, reason);
       await store.deleteAttempts(tx, consumer, event.eventId);
     });
   }
 
-  /** Nothing is known to be wrong with the event: it comes again, and the inbox finds out what took effect. */
+  /** The event is not at fault. It is redelivered, and its mark shows whether it took effect. */
   function unavailable(error: unknown): Outcome {
-    options.onError?.(new Error(`${consumer}: the database, or what else the effect needs, is away`, { cause: error }));
+    options.onError?.(
+      new Error(`${consumer}: the database or another dependency of the effect is unavailable`, { cause: error }),
+    );
     return release(describeError(error), backoffMs(1, backoff));
   }
 
   async function redrive(job: Claimed<Envelope>): Promise<Outcome> {
     const event = read(job);
     await transaction(db, async (tx) => {
-      if (await store.reviveProcessed(tx, consumer, job.eventId)) await effect(tx, [event]);
+      if (await store.markEffective(tx, consumer, job.eventId)) await effect(tx, [event]);
     });
     return done;
   }
@@ -244,7 +254,7 @@ export function openInbox<Event>(options: InboxOptions<Event>): Inbox {
     redriver: worker<Envelope>({
       name: `${consumer} redriver`,
       db,
-      claims: store.deadLetters,
+      claims: store.inboxDlqClaims,
       queue: consumer,
       run: (jobs) => jobs.map(redrive),
       settings: { batchMax: redrivesMax, concurrency: redrivesMax, attemptsMax, backoff },
@@ -255,19 +265,17 @@ export function openInbox<Event>(options: InboxOptions<Event>): Inbox {
   };
 }
 
-const behindAnother = "an event of the same aggregate before it has not taken effect yet";
+const blockedByEarlier = "an earlier event of its aggregate has not taken effect yet";
 
 class Unreadable extends Error {
   override readonly name = "Unreadable";
 }
 
-const gaveUp = (attempts: number) =>
-  `gave up after ${attempts} attempts: the last ended without an outcome (a crash or a stall)`;
-
-function spanOf(delivery: Delivery) {
+function startHandleSpan(delivery: Delivery) {
   if (delivery.headers.traceparent === undefined) return undefined;
   const attributes = { event_id: delivery.eventId, event_type: delivery.eventType, subject: delivery.subject };
   return startSpan(spanNames.handle, { kind: "consumer", attributes, parent: delivery.headers });
 }
 
-const inSpan = <T>(span: ReturnType<typeof spanOf>, work: () => Promise<T>) => (span ? span.run(work) : work());
+const inSpan = <T>(span: ReturnType<typeof startHandleSpan>, work: () => Promise<T>) =>
+  span ? span.run(work) : work();

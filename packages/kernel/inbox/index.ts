@@ -1,14 +1,14 @@
 /**
- * The inbox: an event takes effect once per consumer, however often it arrives.
+ * The inbox: an event takes effect once per consumer, however often it is delivered.
  *
- * The mark "processed", the effect and any follow-up event are one transaction, and the bus hears "done" only after its
- * commit. Events are handled in batches; when a batch fails each is handled alone, so that one bad event fails alone.
- * An event that comes again has its attempt counted, in a commit of its own, before it is touched: what kills the process
- * comes to an end too. At the limit, or at once when it can never succeed, the whole event goes to `inbox_dlq`, from
- * where it can be redriven.
+ * The mark in `processed_events`, the effect and any follow-up event are one transaction, and the event is acked after its
+ * commit. Events are handled in batches. If a batch fails, each event is handled alone, so that a bad event fails alone. The
+ * attempt of a redelivered event is counted in a commit of its own before the event is handled, so that an event that
+ * kills its process reaches the limit too. At the limit, or at once if it can never succeed, an event is dead-lettered to
+ * `inbox_dlq` with its payload, and can be redriven.
  */
 
+export { watchDeadEvents } from "./dead-event-gauge.ts";
 export { type Inbox, type InboxOptions, openInbox } from "./inbox.ts";
-export { type KeepSubscribedOptions, keepSubscribed } from "./keep-subscribed.ts";
 export { type DeadEvent, deadEvents, deadInboxEvents, inboxDlqTable, redriveDead } from "./store.ts";
-export { watchDeadEvents } from "./watch.ts";
+export { type KeepSubscribedOptions, keepSubscribed } from "./subscribe-with-retry.ts";

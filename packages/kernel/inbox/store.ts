@@ -1,16 +1,15 @@
-/** All the SQL of the inbox. */
+/** The SQL of the inbox. */
 import pg from "pg";
 import type { Envelope } from "../bus/index.ts";
 import { claims, type RedriveRequest } from "../claims/index.ts";
-import { type Db, type Queryable, statement, type Tx } from "../db/index.ts";
-import { deadTable } from "../dead/index.ts";
-import { storableText } from "./storable.ts";
+import { type Db, type Queryable, statement, type Tx, toLastError } from "../db/index.ts";
+import { deadTable } from "../dead-letters/index.ts";
 
-/** Marks the events as processed; returns the ids of those that were not yet. */
+/** Marks the events as processed. Returns the IDs of those that were not marked before. */
 export async function insertProcessed(tx: Tx, consumer: string, eventIds: readonly string[]): Promise<Set<string>> {
   const { rows } = await tx.query<{ event_id: string }>({
     name: "inbox processed",
-    // Sorted, so that two processes that got the same events lock them in the same order.
+    // Sorted, so that two processes with the same events lock them in the same order.
     text: `insert into processed_events (consumer, event_id)
            select $1, e.event_id from unnest($2::uuid[]) as e(event_id) order by e.event_id
            on conflict do nothing
@@ -20,7 +19,7 @@ export async function insertProcessed(tx: Tx, consumer: string, eventIds: readon
   return new Set(rows.map((row) => row.event_id));
 }
 
-/** Counts an attempt that is about to begin; undefined when the event has been dealt with already. */
+/** Counts an attempt before it begins. Returns undefined if the event is already processed. */
 export async function countAttempt(db: Db, consumer: string, eventId: string): Promise<number | undefined> {
   const { rows } = await statement<{ attempt_count: number }>(db, {
     name: "inbox attempt",
@@ -35,20 +34,20 @@ export async function countAttempt(db: Db, consumer: string, eventId: string): P
   return rows[0]?.attempt_count;
 }
 
-/** The attempt ended for a reason that is nothing against the event. */
-export async function giveBackAttempt(db: Db, consumer: string, eventId: string): Promise<void> {
+/** Undoes the attempt count: the event did not cause the failure. */
+export async function uncountAttempt(db: Db, consumer: string, eventId: string): Promise<void> {
   const text = `update inbox_attempts set attempt_count = attempt_count - 1 where consumer = $1 and event_id = $2`;
-  await statement(db, { name: "inbox attempt given back", text, values: [consumer, eventId] });
+  await statement(db, { name: "inbox attempt uncounted", text, values: [consumer, eventId] });
 }
 
 export async function deleteAttempts(tx: Tx, consumer: string, eventId: string): Promise<void> {
   await tx.query(`delete from inbox_attempts where consumer = $1 and event_id = $2`, [consumer, eventId]);
 }
 
-/** Records why the event could not be dead-lettered yet. */
-export async function updateLastError(db: Db, consumer: string, eventId: string, why: string): Promise<void> {
+/** Records reason the event must be dead-lettered, if that fails for now. */
+export async function updateLastError(db: Db, consumer: string, eventId: string, reason: string): Promise<void> {
   const text = `update inbox_attempts set last_error = $3, updated_at = now() where consumer = $1 and event_id = $2`;
-  await statement(db, { name: "inbox last error", text, values: [consumer, eventId, lastErrorOf(why)] });
+  await statement(db, { name: "inbox last error", text, values: [consumer, eventId, toLastError(reason)] });
 }
 
 export async function selectLastError(db: Db, consumer: string, eventId: string): Promise<string | undefined> {
@@ -59,14 +58,11 @@ export async function selectLastError(db: Db, consumer: string, eventId: string)
   return rows[0]?.last_error ?? undefined;
 }
 
-const lastErrorMax = 2_000;
-const lastErrorOf = (why: string) => storableText(why.slice(0, lastErrorMax));
-
 /**
  * Copies the event to `inbox_dlq` and marks it processed, so that a redelivery is ignored. Returns false if it was processed
- * before. A row that was redriven and resolved outlives its mark: an event that comes again after that is dead again.
+ * before. A resolved row outlives its mark; an event that is redelivered and fails after that is DEAD again.
  */
-export async function insertDead(tx: Tx, consumer: string, event: Envelope, why: string): Promise<boolean> {
+export async function insertDead(tx: Tx, consumer: string, event: Envelope, reason: string): Promise<boolean> {
   const marked = await tx.query(
     `insert into processed_events (consumer, event_id, result) values ($1, $2, 'dead') on conflict do nothing`,
     [consumer, event.eventId],
@@ -89,14 +85,14 @@ export async function insertDead(tx: Tx, consumer: string, event: Envelope, why:
       event.occurredAt,
       JSON.stringify(event.headers),
       event.payload,
-      lastErrorOf(why),
+      toLastError(reason),
     ],
   );
   return true;
 }
 
-/** Turns the mark of a dead event into that of an event with effect; false when somebody else has done so. */
-export async function reviveProcessed(tx: Tx, consumer: string, eventId: string): Promise<boolean> {
+/** Changes the mark of a dead event to "effect". Returns false if another redrive has done so. */
+export async function markEffective(tx: Tx, consumer: string, eventId: string): Promise<boolean> {
   const { rowCount } = await tx.query(
     `update processed_events set result = 'effect', processed_at = now()
       where consumer = $1 and event_id = $2 and result = 'dead'`,
@@ -108,8 +104,8 @@ export async function reviveProcessed(tx: Tx, consumer: string, eventId: string)
 const deadEventColumns = `c.event_id as "eventId", c.event_type as "eventType", c.subject,
     c.aggregate_key as "aggregateKey", c.occurred_at as "occurredAt", c.headers, c.payload`;
 
-/** The dead letters as work: DEAD rows that somebody redrives become PENDING and are claimed. */
-export const deadLetters = claims<Envelope>({
+/** Dead letters as jobs: a redrive makes a DEAD row PENDING, and the consumer's redriver claims it. */
+export const inboxDlqClaims = claims<Envelope>({
   table: "inbox_dlq",
   key: "dlq_id",
   keyType: "bigint",
@@ -119,8 +115,8 @@ export const deadLetters = claims<Envelope>({
   read: deadEventColumns,
 });
 
-/** The topic of a redriver's wake-ups is named after it. */
-export const inboxDlqTable = deadLetters.table.table;
+/** The table's name, which the topic of a redriver's wake-ups contains. */
+export const inboxDlqTable = inboxDlqClaims.table.table;
 
 export interface DeadEvent extends Envelope {
   readonly dlqId: bigint;
@@ -129,7 +125,7 @@ export interface DeadEvent extends Envelope {
   readonly deadAt: Date;
 }
 
-/** What a consumer gave up, oldest first; `after` is the dlqId of the last one seen. */
+/** Lists the dead-lettered events of a consumer, oldest first. `after` is the `dlqId` of the last one seen. */
 export async function deadEvents(
   db: Queryable,
   { consumer, after = 0n, limit = 100 }: { consumer: string; after?: bigint; limit?: number },
@@ -152,11 +148,11 @@ export async function countDead(db: Queryable, consumer: string): Promise<number
   return rows[0]?.dead ?? 0;
 }
 
-/** Asks for another try; the consumer's redriver picks them up. Returns those that were dead. */
+/** Makes dead letters ready for the consumer's redriver. Returns the IDs of those that were dead. */
 export const redriveDead = (db: Queryable, dlqIds: readonly bigint[], request: RedriveRequest) =>
-  deadLetters.redrive(db, dlqIds.map(String), request);
+  inboxDlqClaims.redrive(db, dlqIds.map(String), request);
 
-export interface DeadEventWhole {
+export interface DeadEventDetail {
   readonly status: "DEAD" | "PENDING" | "PROCESSING" | "RESOLVED";
   readonly consumer: string;
   readonly event_id: string;
@@ -166,10 +162,10 @@ export interface DeadEventWhole {
   readonly payload_base64: string;
 }
 
-/** What a consumer gave up, as dead rows. */
+/** The dead letters of a consumer, for operators. */
 export const deadInboxEvents = (consumer: string) =>
-  deadTable<DeadEventWhole>({
-    claims: deadLetters,
+  deadTable<DeadEventDetail>({
+    claims: inboxDlqClaims,
     from: "inbox_dlq r",
     isDead: "r.status = 'DEAD'",
     isOurs: `r.consumer = ${pg.escapeLiteral(consumer)}`,

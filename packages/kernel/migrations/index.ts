@@ -1,4 +1,4 @@
-/** The tables of the kernel. Every schema that uses outbox, inbox or idempotency runs these before its own. */
+/** The kernel's tables. A schema that uses the outbox, the inbox or idempotency keys runs these before its own. */
 import type { MigrationSet } from "../db/index.ts";
 
 export const kernelMigrations: MigrationSet = { name: "kernel", dir: new URL("./", import.meta.url) };

@@ -1,4 +1,4 @@
-/** Writes events beside the state that they tell of. */
+/** Appends events in the transaction that changes the state. */
 import { afterCommit, type Tx } from "../db/index.ts";
 import { traceHeaders } from "../telemetry/index.ts";
 import type { Wakeups } from "../worker/index.ts";
@@ -6,18 +6,19 @@ import { eventRows, insertEventRowsSql, type NewEvent } from "./insert-events-sq
 
 export interface Outbox {
   /**
-   * Writes the events in the order given. Change the aggregate's state first: its row lock is what makes the order of
-   * the events the order of the versions.
+   * Inserts the events in the given order. Change the aggregate first: its row lock makes the order of the events the
+   * order of the versions.
    */
   append(tx: Tx, ...events: readonly NewEvent[]): Promise<void>;
 }
 
 export interface OutboxOptions {
-  /** With these, the relay hears of the events as soon as they have committed. */
+  /** With `wakeups` and `topic`, the relay is woken after the commit. */
   readonly wakeups?: Wakeups;
   readonly topic?: string;
 }
 
+/** Opens the outbox for transactions of several statements. One-statement commands use `insertEventsSql`. */
 export function openOutbox({ wakeups, topic }: OutboxOptions = {}): Outbox {
   return {
     async append(tx, ...events) {

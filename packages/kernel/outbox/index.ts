@@ -1,9 +1,10 @@
 /**
- * The outbox: an event exists if and only if its state change committed, and it reaches the bus at least once, in the
- * order of its aggregate's versions.
+ * The outbox: an event exists if and only if its state change committed. It reaches the bus at least once, in the order of
+ * its aggregate's versions.
  *
- * `append` takes a `Tx`, so an event cannot be written outside the transaction that is its cause; the relay, and nothing
- * else, publishes. What can never be published ends as FAILED and parks its aggregate, not the others, until it is redriven.
+ * Events are written by the statement that changes the state (`insertEventsSql`) or in its transaction (`append`, which takes
+ * a `Tx`). Only the relay publishes. An event that can never be published is FAILED and parks its aggregate, and no other,
+ * until it is redriven.
  */
 export { type Outbox, openOutbox } from "./append.ts";
 export { type EventsSql, eventRows, insertEventRowsSql, insertEventsSql, type NewEvent } from "./insert-events-sql.ts";
@@ -14,7 +15,7 @@ export {
   type FailedEvent,
   failedEvents,
   outboxBacklog,
-  outboxEvents,
+  outboxClaims,
   outboxTable,
-  redriveEvents,
+  redriveOutboxEvents,
 } from "./store.ts";

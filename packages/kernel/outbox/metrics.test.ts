@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { fixedId, testDatabase } from "../testing/index.ts";
 import { outboxMetrics } from "./index.ts";
 
-test("every metric is named after its service", () => {
+test("every metric is prefixed with the name of the service", () => {
   expect(Object.keys(outboxMetrics("shop").catalogue)).toEqual([
     "shop.outbox.publish.delay",
     "shop.outbox.backlog",
@@ -11,7 +11,7 @@ test("every metric is named after its service", () => {
   ]);
 });
 
-test("the backlog has an age while something could be published, and FAILED events are counted apart", async () => {
+test("the gauges show the backlog, its age and FAILED events", async () => {
   await using t = await testDatabase();
   await t.db.query(
     `insert into outbox_events (event_id, event_type, subject, aggregate_key, version, payload, status, created_at)

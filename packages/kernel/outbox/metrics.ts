@@ -1,6 +1,6 @@
 /**
- * What a service tells of its outbox, under its own name: "account.outbox.backlog". Alike for all, so that an alert or a
- * dashboard written for one fits the others.
+ * The metrics of a service's outbox, prefixed with its name ("account.outbox.backlog"). They are the same for every service,
+ * so that alerts and dashboards fit all of them.
  */
 import type { Db } from "../db/index.ts";
 import { type Metric, metersOf, type Reading, watch } from "../telemetry/index.ts";
@@ -8,26 +8,27 @@ import { outboxBacklog } from "./store.ts";
 
 type Gauge<Service extends string> = `${Service}.outbox.${"backlog" | "backlog.age" | "failed.current"}`;
 
-/** By literal names, so that a service's own catalogue, of which these are a part, knows them too. */
+/** Keyed by literal names, so that the catalogue of the service that includes it is typed too. */
 type OutboxCatalogue<Service extends string> = Readonly<
   Record<`${Service}.outbox.publish.delay`, Metric & { readonly kind: "histogram" }> &
     Record<Gauge<Service>, Metric & { readonly kind: "gauge" }>
 >;
 
 export interface OutboxMetrics<Service extends string> {
-  /** To be spread into the catalogue of the service. */
+  /** Spread it into the catalogue of the service. */
   readonly catalogue: OutboxCatalogue<Service>;
-  /** The relay's `onPublished`. */
+  /** For the relay's `onPublished`. */
   tellPublished(event: unknown, delaySeconds: number): void;
-  /** The gauges, until disposed. */
+  /** Reports the gauges until disposed. */
   watch(db: Db, onError: (error: unknown) => void): AsyncDisposable;
-  /** What the gauges say now. */
+  /** Reads the gauges now. */
   read(db: Db): Promise<readonly Reading<Gauge<Service>>[]>;
 }
 
+/** Creates the outbox metrics of a service. */
 export function outboxMetrics<Service extends string>(service: Service): OutboxMetrics<Service> {
   const scope = `@todoke/${service}`;
-  const catalogue = catalogueOf(service);
+  const catalogue = createCatalogue(service);
   const { observeValue } = metersOf<OutboxCatalogue<string>>(scope, catalogue);
 
   async function read(db: Db): Promise<readonly Reading<Gauge<Service>>[]> {
@@ -55,18 +56,18 @@ export function outboxMetrics<Service extends string>(service: Service): OutboxM
   };
 }
 
-function catalogueOf<Service extends string>(service: Service) {
+function createCatalogue<Service extends string>(service: Service) {
   return {
     [`${service}.outbox.publish.delay`]: {
       kind: "histogram",
       unit: "s",
-      description: "From the event's row being written to the bus having stored it",
+      description: "Time from the insert of an event to its storage by the bus",
       attributes: [],
     },
     [`${service}.outbox.backlog`]: {
       kind: "gauge",
       unit: "{event}",
-      description: "Events that are not published yet: pending, or in_flight with a relay",
+      description: "Events that are not published yet: pending, or in_flight (claimed by a relay)",
       attributes: ["status"],
     },
     [`${service}.outbox.backlog.age`]: {
@@ -78,8 +79,8 @@ function catalogueOf<Service extends string>(service: Service) {
     [`${service}.outbox.failed.current`]: {
       kind: "gauge",
       unit: "{event}",
-      description: "Events that are FAILED and wait for somebody to redrive them",
+      description: "FAILED events that wait for a redrive",
       attributes: [],
     },
-  } as OutboxCatalogue<Service>; // TypeScript takes a name that is put together for any string.
+  } as OutboxCatalogue<Service>; // TypeScript widens computed names to string.
 }

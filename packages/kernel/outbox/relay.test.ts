@@ -3,7 +3,7 @@ import { BusUnavailable, type Envelope, type EventBus } from "../bus/index.ts";
 import { type Db, transaction } from "../db/index.ts";
 import { fixedId, testDatabase, until } from "../testing/index.ts";
 import { dead, done, type Outcome, release, retry } from "../worker/index.ts";
-import { failedEvents, type NewEvent, openOutbox, outboxBacklog, redriveEvents, relay } from "./index.ts";
+import { failedEvents, type NewEvent, openOutbox, outboxBacklog, redriveOutboxEvents, relay } from "./index.ts";
 
 const outbox = openOutbox();
 let ids = 1;
@@ -17,14 +17,14 @@ const event = (aggregateKey: string, version = 1): NewEvent => ({
 });
 const append = (db: Db, ...events: NewEvent[]) => transaction(db, (tx) => outbox.append(tx, ...events));
 
-/** The far side of the port: keeps what it is given, and answers as it is told. */
-function recordingBus(answer: (event: Envelope) => Outcome | Promise<Outcome> = () => done) {
+/** A bus that records published events and returns the given outcomes. */
+function recordingBus(respond: (event: Envelope) => Outcome | Promise<Outcome> = () => done) {
   const published: Envelope[] = [];
   const bus: Pick<EventBus, "publish"> = {
     async publish(events: readonly Envelope[]) {
       return Promise.all(
         events.map(async (each) => {
-          const outcome = await answer(each);
+          const outcome = await respond(each);
           if (outcome.kind === "done") published.push(each);
           return outcome;
         }),
@@ -34,13 +34,13 @@ function recordingBus(answer: (event: Envelope) => Outcome | Promise<Outcome> = 
   return {
     bus,
     published,
-    versions: (key: string) => published.filter((e) => e.aggregateKey === key).map((e) => text(e).version),
+    versions: (key: string) => published.filter((e) => e.aggregateKey === key).map((e) => decode(e).version),
   };
 }
 
-const text = (event: Envelope) => JSON.parse(new TextDecoder().decode(event.payload));
+const decode = (event: Envelope) => JSON.parse(new TextDecoder().decode(event.payload));
 
-test("an event of a transaction that rolled back is never published, and one that committed is, as it was written", async () => {
+test("a committed event is published unchanged, a rolled-back one never", async () => {
   await using t = await testDatabase();
   const { bus, published } = recordingBus();
   await transaction(t.db, async (tx) => {
@@ -58,18 +58,18 @@ test("an event of a transaction that rolled back is never published, and one tha
       headers: { tenant: "t1" },
     },
   ]);
-  expect(text(published[0] as Envelope)).toEqual({ aggregateKey: "a", version: 1 });
+  expect(decode(published[0] as Envelope)).toEqual({ aggregateKey: "a", version: 1 });
   expect(await relay({ db: t.db, bus }).runOnce()).toMatchObject({ claimed: 0 });
 });
 
-test("events of one aggregate go one after the other, and none goes before one that failed", async () => {
+test("events of one aggregate are published in order, also after a failure", async () => {
   await using t = await testDatabase();
   let failing = true;
   const stored: string[] = [];
   const { bus, versions } = recordingBus(async (e) => {
-    const { version, aggregateKey } = text(e);
-    expect(stored.filter((s) => s === aggregateKey).length).toBe(version - 1); // the one before is stored
-    if (aggregateKey === "a" && version === 2 && failing) return retry(0, "not this time");
+    const { version, aggregateKey } = decode(e);
+    expect(stored.filter((s) => s === aggregateKey).length).toBe(version - 1); // The one before it is stored.
+    if (aggregateKey === "a" && version === 2 && failing) return retry(0, "not yet");
     stored.push(aggregateKey);
     return done;
   });
@@ -84,7 +84,7 @@ test("events of one aggregate go one after the other, and none goes before one t
   expect(versions("a")).toEqual([1, 2, 3]);
 });
 
-test("an event that cannot be encoded is FAILED at once; it parks its aggregate until it is redriven, and no other", async () => {
+test("an event that cannot be encoded is FAILED and parks its aggregate until a redrive", async () => {
   await using t = await testDatabase();
   const { bus, versions } = recordingBus();
   let broken = true;
@@ -105,14 +105,14 @@ test("an event that cannot be encoded is FAILED at once; it parks its aggregate 
     { eventId: poison.eventId, attempts: 1, lastError: "cannot be encoded: Error: no such field", parked: 1 },
   ]);
   broken = false;
-  const asked = { by: "aki", reason: "the field is there" };
-  expect(await redriveEvents(t.db, [poison.eventId ?? ""], asked)).toEqual([poison.eventId]);
-  expect(await redriveEvents(t.db, [poison.eventId ?? ""], asked)).toEqual([]); // twice is once
+  const request = { by: "aki", reason: "the field is there" };
+  expect(await redriveOutboxEvents(t.db, [poison.eventId ?? ""], request)).toEqual([poison.eventId]);
+  expect(await redriveOutboxEvents(t.db, [poison.eventId ?? ""], request)).toEqual([]); // It is idempotent.
   await r.runOnce();
   expect(versions("poison")).toEqual([1, 2]);
 });
 
-test("an event that only a newer build can encode waits for one", async () => {
+test("an event that only a newer build can encode is retried", async () => {
   await using t = await testDatabase();
   const { bus, versions } = recordingBus();
   await append(t.db, event("a"));
@@ -129,18 +129,18 @@ test("an event that only a newer build can encode waits for one", async () => {
   expect(versions("a")).toEqual([1]);
 });
 
-test("what the bus refuses for good is FAILED, and what it may take later is tried again", async () => {
+test("an event that the bus can never store is FAILED, and others are retried", async () => {
   await using t = await testDatabase();
   const { bus } = recordingBus((e) => (e.aggregateKey === "large" ? dead("too large") : retry(0, "not stored")));
   await append(t.db, event("large"), event("later"));
   expect(await relay({ db: t.db, bus }).runOnce()).toMatchObject({ dead: 1, retry: 1 });
 });
 
-test("a bus that is away costs no event an attempt, however long it is away, and everything goes when it is back", async () => {
+test("an unavailable bus costs no attempts, and all events are published afterwards", async () => {
   await using t = await testDatabase();
-  let away = true;
+  let isDown = true;
   const { bus, published } = recordingBus(() => {
-    if (away) throw new BusUnavailable("nobody there");
+    if (isDown) throw new BusUnavailable("connection refused");
     return done;
   });
   await append(t.db, event("a", 1), event("a", 2), event("b", 1));
@@ -148,35 +148,35 @@ test("a bus that is away costs no event an attempt, however long it is away, and
   for (let i = 0; i < 5; i++) expect(await r.runOnce()).toMatchObject({ claimed: 3, release: 3 });
   const { rows } = await t.db.query(`select distinct status, attempt_count from outbox_events`);
   expect(rows).toEqual([{ status: "PENDING", attempt_count: 0 }]);
-  away = false;
+  isDown = false;
   await using running = relay({ db: t.db, bus });
   running.start();
   await until("all are published", () => published.length === 3);
 });
 
-test("what the bus cannot take just now costs no attempt, and the relay does not ask without rest", async () => {
+test("a released event costs no attempt, and the relay pauses", async () => {
   await using t = await testDatabase();
-  let asked = 0;
+  let publishes = 0;
   const { bus } = recordingBus(() => {
-    asked++;
+    publishes++;
     return release("the stream is full", 60_000);
   });
   await append(t.db, event("a"));
-  // One at a time: with room for more, the next claim is under way before the bus has answered, and may still take b.
+  // One at a time: with room for more, the next claim could take b before the bus has responded.
   await using running = relay({ db: t.db, bus, settings: { pollMs: 1, concurrency: 1 } });
   running.start();
-  await until("it was asked", () => asked > 0);
+  await until("it was published once", () => publishes > 0);
   await append(t.db, event("b"));
-  await until("both are free again", async () => {
+  await until("both are released", async () => {
     const { rows } = await t.db.query(`select from outbox_events where status = 'PENDING' and attempt_count = 0`);
     return rows.length === 2;
   });
-  expect(asked).toBe(1);
+  expect(publishes).toBe(1);
 });
 
-test("the backlog counts what is claimable apart from what waits behind a failed event", async () => {
+test("the age of the backlog ignores events parked behind a FAILED one", async () => {
   await using t = await testDatabase();
-  const { bus } = recordingBus((e) => (text(e).version === 1 ? dead("no") : done));
+  const { bus } = recordingBus((e) => (decode(e).version === 1 ? dead("no") : done));
   await append(t.db, event("a", 1), event("a", 2));
   await relay({ db: t.db, bus }).runOnce();
   expect(await outboxBacklog(t.db)).toEqual({ pending: 1, inFlight: 0, failed: 1, oldestClaimableMs: 0 });
@@ -184,7 +184,7 @@ test("the backlog counts what is claimable apart from what waits behind a failed
   expect((await outboxBacklog(t.db)).oldestClaimableMs).toBeGreaterThan(0);
 });
 
-test("each event gets its own outcome, also beside one that cannot be encoded", async () => {
+test("each event gets its own outcome, also next to one that cannot be encoded", async () => {
   await using t = await testDatabase();
   const { bus, published } = recordingBus((e) => (e.aggregateKey === "large" ? dead("too large") : done));
   const encode = ({ payload }: { payload: string }) => {
@@ -203,7 +203,7 @@ test("each event gets its own outcome, also beside one that cannot be encoded", 
   expect(published.map(({ aggregateKey }) => aggregateKey)).toEqual(["fine", "good"]);
 });
 
-test("an event whose publish fails is retried with backoff, and the attempt is counted", async () => {
+test("a failed publish is retried with backoff and counted as an attempt", async () => {
   await using t = await testDatabase();
   const { bus } = recordingBus((e) => {
     if (e.aggregateKey === "throws") throw new Error("a bug in the adapter");
@@ -219,7 +219,7 @@ test("an event whose publish fails is retried with backoff, and the attempt is c
   expect(rows).toEqual([{ status: "PENDING", attempt_count: 1 }]);
 });
 
-test("the age of the backlog leaves out events that wait for a retry", async () => {
+test("the age of the backlog ignores events that wait for a retry", async () => {
   await using t = await testDatabase();
   const { bus } = recordingBus(() => retry(0, "not stored"));
   await append(t.db, event("a"));

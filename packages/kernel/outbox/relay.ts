@@ -1,9 +1,9 @@
 /**
- * Carries committed events to the bus. Nothing else in Todoke publishes.
+ * The relay: publishes committed events to the bus. Nothing else publishes.
  *
- * A batch is claimed, published and settled in one statement or call each. Events of one aggregate go one after the
- * other, the next only when the one before is stored. When the bus cannot be reached nothing is held against the events:
- * they go back with their attempts, and the relay rests.
+ * A batch is claimed, published and settled in one statement or call each. The next event of an aggregate is published only
+ * when the one before it is stored. While the bus is unavailable, events are released, which does not count as an attempt,
+ * and the relay pauses.
  */
 import { BusUnavailable, type Envelope, type EventBus } from "../bus/index.ts";
 import type { Claimed } from "../claims/index.ts";
@@ -21,20 +21,20 @@ import {
   type WorkerOptions,
   worker,
 } from "../worker/index.ts";
-import { type OutboxEvent, outboxEvents } from "./store.ts";
+import { type OutboxEvent, outboxClaims } from "./store.ts";
 
 export interface RelayOptions
   extends Pick<WorkerOptions<OutboxEvent>, "db" | "settings" | "wakeups" | "topic" | "onError"> {
   readonly bus: Pick<EventBus, "publish">;
   /**
-   * Turns the event's JSON into what travels. A throw means that it never can be: the event is FAILED at once. What this
-   * build cannot encode but a newer one may (a rolling deploy) is thrown with `perhapsNewer: true`, and is tried again.
+   * Encodes the payload of an event; JSON by default. If it throws, the event is FAILED at once. If the error has
+   * `perhapsNewer: true`, a newer build may be able to encode it (a rolling deploy), and the event is retried.
    */
   readonly encode?: (event: { eventType: string; payload: string }) => Uint8Array;
   readonly name?: string;
   /**
-   * Hears how long each event took from its row being written to the bus having stored it. Usually that is measured as
-   * todoke.outbox.publish.delay; whoever listens measures it instead.
+   * Called with the time from the insert of an event to its storage by the bus. The default records it as
+   * todoke.outbox.publish.delay.
    */
   readonly onPublished?: (event: OutboxEvent, delaySeconds: number) => void;
 }
@@ -42,39 +42,40 @@ export interface RelayOptions
 type Job = Claimed<OutboxEvent>;
 type Encoded = { readonly job: Job; readonly payload: Uint8Array };
 
-const asJson = ({ payload }: { payload: string }) => new TextEncoder().encode(payload);
+const encodeJson = ({ payload }: { payload: string }) => new TextEncoder().encode(payload);
 
-// While the bus is away, ask again after 0.1 s, then less and less often, at most every 5 s or so.
-const restBackoff = { baseMs: 50, capMs: 5_000 };
+// While the bus is unavailable: from 0.1 s up to about 5 s.
+const pauseBackoff = { baseMs: 50, capMs: 5_000 };
 
+/** Creates the worker that publishes the outbox. Call `start()` to run it in the background. */
 export function relay({
   bus,
-  encode = asJson,
+  encode = encodeJson,
   name = "relay",
-  onPublished = measureDelay,
+  onPublished = observeDelay,
   ...options
 }: RelayOptions): Worker {
   let unavailable = 0;
 
-  /** Publishes events of different aggregates at once; answers each in its place. */
-  async function publishWave(jobs: readonly Job[], leases: Leases): Promise<readonly Outcome[]> {
+  /** Publishes events of different aggregates together. Returns the outcomes in input order. */
+  async function publishEvents(jobs: readonly Job[], leases: Leases): Promise<readonly Outcome[]> {
     const encoded = jobs.map(encodeSafely);
-    const ready = jobs.flatMap((job, place) => {
-      const payload = encoded[place];
+    const publishable = jobs.flatMap((job, index) => {
+      const payload = encoded[index];
       return payload instanceof Uint8Array ? [{ job, payload }] : [];
     });
-    const outcomes = ready.length > 0 ? await publish(ready, leases) : [];
-    // What the bus gives back untried (it is full, nobody has a queue) is not to be taken right back.
+    const outcomes = publishable.length > 0 ? await publish(publishable, leases) : [];
+    // Released events (the stream is full, no queue exists) must not be claimed again at once.
     leases.rest(Math.max(0, ...outcomes.map((outcome) => (outcome.kind === "release" ? outcome.inMs : 0))));
-    const answers = outcomes.values();
-    return jobs.map((job, place) => {
-      const payload = encoded[place];
-      return backedOff(job, (payload instanceof Uint8Array ? answers.next().value : payload) as Outcome);
+    const results = outcomes.values();
+    return jobs.map((job, index) => {
+      const payload = encoded[index];
+      return withBackoff(job, (payload instanceof Uint8Array ? results.next().value : payload) as Outcome);
     });
   }
 
-  /** Others say that an event should be tried again; when is ours to say, for only we know how often it was. */
-  function backedOff(job: Job, outcome: Outcome): Outcome {
+  /** The bus decides whether to retry. The relay sets the delay, because it knows the attempt count. */
+  function withBackoff(job: Job, outcome: Outcome): Outcome {
     return outcome.kind === "retry"
       ? retry(backoffMs(job.claim.attempt, options.settings?.backoff), outcome.why)
       : outcome;
@@ -84,29 +85,29 @@ export function relay({
     try {
       return encode(job);
     } catch (error) {
-      if (isPerhapsNewer(error)) return retry(0, error.message);
+      if (isMaybeNewerSchema(error)) return retry(0, error.message);
       return dead(`cannot be encoded: ${describeError(error)}`);
     }
   }
 
-  async function publish(ready: readonly Encoded[], leases: Leases): Promise<readonly Outcome[]> {
+  async function publish(events: readonly Encoded[], leases: Leases): Promise<readonly Outcome[]> {
     const startedAt = performance.now();
-    const spans = ready.map(({ job }) => spanOf(job));
-    const outcomes = await askBus(
-      ready.map(({ job, payload }, place) => envelope(job, payload, spans[place]?.headers)),
+    const spans = events.map(({ job }) => startPublishSpan(job));
+    const outcomes = await callBus(
+      events.map(({ job, payload }, index) => toEnvelope(job, payload, spans[index]?.headers)),
       leases,
     );
     const tookMs = performance.now() - startedAt;
-    ready.forEach(({ job }, place) => {
-      const outcome = outcomes[place];
-      spans[place]?.end(outcome && "why" in outcome ? outcome.why : undefined);
+    events.forEach(({ job }, index) => {
+      const outcome = outcomes[index];
+      spans[index]?.end(outcome && "why" in outcome ? outcome.why : undefined);
       if (outcome?.kind !== "done") return;
       onPublished(job, (job.ageMs + tookMs) / 1_000);
     });
     return outcomes;
   }
 
-  async function askBus(envelopes: readonly Envelope[], leases: Leases): Promise<readonly Outcome[]> {
+  async function callBus(envelopes: readonly Envelope[], leases: Leases): Promise<readonly Outcome[]> {
     try {
       const outcomes = await bus.publish(envelopes);
       unavailable = 0;
@@ -114,7 +115,7 @@ export function relay({
     } catch (error) {
       if (!(error instanceof BusUnavailable)) return envelopes.map(() => retry(0, describeError(error)));
       count("todoke.outbox.unavailable", { worker: name });
-      leases.rest(backoffMs(++unavailable, restBackoff));
+      leases.rest(backoffMs(++unavailable, pauseBackoff));
       return envelopes.map(() => release(describeError(error)));
     }
   }
@@ -122,31 +123,31 @@ export function relay({
   return worker<OutboxEvent>({
     ...options,
     name,
-    claims: outboxEvents,
+    claims: outboxClaims,
     settings: { batchMax: 500, concurrency: 1_500, ...options.settings },
     run(jobs, leases) {
-      const outcomes = inWaves(jobs, (wave) => publishWave(wave, leases));
-      return jobs.map((_, place) => outcomes.then((all) => all[place] as Outcome));
+      const outcomes = inWaves(jobs, (events) => publishEvents(events, leases));
+      return jobs.map((_, index) => outcomes.then((all) => all[index] as Outcome));
     },
   });
 }
 
-/** Known by its mark, not by its class: the kernel has no contracts of its own. */
-function isPerhapsNewer(error: unknown): error is Error {
+/** Checks a property and not a class, because the kernel does not import the contracts. */
+function isMaybeNewerSchema(error: unknown): error is Error {
   return error instanceof Error && "perhapsNewer" in error && error.perhapsNewer === true;
 }
 
-function measureDelay({ subject }: OutboxEvent, delaySeconds: number): void {
+function observeDelay({ subject }: OutboxEvent, delaySeconds: number): void {
   observeValue("todoke.outbox.publish.delay", delaySeconds, { subject });
 }
 
-function spanOf(job: Job) {
+function startPublishSpan(job: Job) {
   if (!isRecorded(job.headers)) return undefined;
   const attributes = { event_id: job.eventId, event_type: job.eventType, subject: job.subject };
   return startSpan(spanNames.publish, { kind: "producer", attributes, parent: job.headers });
 }
 
-function envelope(job: Job, payload: Uint8Array, headers = job.headers): Envelope {
+function toEnvelope(job: Job, payload: Uint8Array, headers = job.headers): Envelope {
   const { eventId, eventType, subject, aggregateKey, occurredAt } = job;
   return { eventId, eventType, subject, aggregateKey, occurredAt, headers, payload };
 }

@@ -1,18 +1,18 @@
-/** The outbox as work for the relay, and what operators read of it. */
+/** The claims of the relay on `outbox_events`, and what operators read from it. */
 import type { Envelope } from "../bus/index.ts";
 import { claims, type RedriveRequest } from "../claims/index.ts";
 import { type Queryable, utcText } from "../db/index.ts";
-import { deadTable } from "../dead/index.ts";
+import { deadTable } from "../dead-letters/index.ts";
 
-/** What the relay sees of an event. */
+/** An event as the relay claims it. */
 export interface OutboxEvent extends Omit<Envelope, "payload"> {
-  /** JSON text: numbers past 2^53 survive only if nobody parses it carelessly. */
+  /** JSON text, not parsed: a JavaScript number would lose digits past 2^53. */
   readonly payload: string;
-  /** How long ago it was written, by the database's clock. */
+  /** Time since the insert, by the database's clock. */
   readonly ageMs: number;
 }
 
-export const outboxEvents = claims<OutboxEvent>({
+export const outboxClaims = claims<OutboxEvent>({
   table: "outbox_events",
   key: "event_id",
   keyType: "uuid",
@@ -25,8 +25,8 @@ export const outboxEvents = claims<OutboxEvent>({
     (extract(epoch from clock_timestamp() - c.created_at) * 1000)::float8 as "ageMs"`,
 });
 
-/** The topic of a relay's wake-ups is named after it. */
-export const outboxTable = outboxEvents.table.table;
+/** The table's name, which the topic of a relay's wake-ups contains. */
+export const outboxTable = outboxClaims.table.table;
 
 export interface FailedEvent {
   readonly eventId: string;
@@ -38,12 +38,12 @@ export interface FailedEvent {
   readonly attempts: number;
   readonly lastError: string | null;
   readonly createdAt: Date;
-  /** How many later events of the same aggregate wait behind it. */
+  /** How many later events of its aggregate are parked behind it. */
   readonly parked: number;
   readonly position: bigint;
 }
 
-/** Events that were given up, oldest first; `after` is the position of the last one seen. */
+/** Lists FAILED events, oldest first. `after` is the position of the last one seen. */
 export async function failedEvents(
   db: Queryable,
   { after = 0n, limit = 100 }: { after?: bigint; limit?: number } = {},
@@ -63,24 +63,24 @@ export async function failedEvents(
   return rows;
 }
 
-/** Lets FAILED events be tried again with all their attempts; returns the ids of those that were FAILED. */
-export const redriveEvents = (db: Queryable, eventIds: readonly string[], request: RedriveRequest) =>
-  outboxEvents.redrive(db, eventIds, request);
+/** Makes FAILED events PENDING with all their attempts. Returns the IDs of those that were FAILED. */
+export const redriveOutboxEvents = (db: Queryable, eventIds: readonly string[], request: RedriveRequest) =>
+  outboxClaims.redrive(db, eventIds, request);
 
-export interface OutboxEventWhole {
+export interface OutboxEventDetail {
   readonly status: "PENDING" | "IN_FLIGHT" | "PUBLISHED" | "FAILED";
   readonly subject: string;
   readonly version: string;
   readonly occurred_at: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly payload: unknown;
-  /** How many later events of the same aggregate wait behind it. */
+  /** How many later events of its aggregate are parked behind it. */
   readonly parked: number;
 }
 
-/** FAILED events as dead rows. */
-export const deadOutboxEvents = deadTable<OutboxEventWhole>({
-  claims: outboxEvents,
+/** FAILED events as dead letters, for operators. */
+export const deadOutboxEvents = deadTable<OutboxEventDetail>({
+  claims: outboxClaims,
   from: "outbox_events r",
   isDead: "r.status = 'FAILED'",
   id: "r.event_id",
@@ -92,16 +92,16 @@ export const deadOutboxEvents = deadTable<OutboxEventWhole>({
       where b.aggregate_key = r.aggregate_key and b.position > r.position and b.published_at is null)::int as parked`,
 });
 
-export interface Backlog {
+export interface OutboxBacklog {
   readonly pending: number;
   readonly inFlight: number;
   readonly failed: number;
-  /** Age of the oldest event that a relay could publish now; an event that waits for its retry or behind another does not count. */
+  /** Age of the oldest event that a relay could claim now, which excludes retries that are not due and parked events. */
   readonly oldestClaimableMs: number;
 }
 
-export async function outboxBacklog(db: Queryable): Promise<Backlog> {
-  const { rows } = await db.query<Backlog>(
+export async function outboxBacklog(db: Queryable): Promise<OutboxBacklog> {
+  const { rows } = await db.query<OutboxBacklog>(
     `select (select count(*) from outbox_events where status = 'PENDING')::int as pending,
             (select count(*) from outbox_events where status = 'IN_FLIGHT')::int as "inFlight",
             (select count(*) from outbox_events where status = 'FAILED')::int as failed,
@@ -113,5 +113,5 @@ export async function outboxBacklog(db: Queryable): Promise<Backlog> {
                                             and b.published_at is null)
                        order by e.position limit 1), 0)::float8 as "oldestClaimableMs"`,
   );
-  return rows[0] as Backlog;
+  return rows[0] as OutboxBacklog;
 }

@@ -1,8 +1,8 @@
 /**
- * An expected refusal, told the same way everywhere (RFC 9457).
+ * Expected refusals in one format (RFC 9457).
  *
- * A `Problem` comes from a catalogue entry made by `problem()`. Whoever answers the caller sends `toJSON()`; whoever
- * works in the background takes it as final: what was refused for a reason will be refused for the same reason tomorrow.
+ * A `Problem` is created from a catalogue entry that `problem()` declares. An HTTP handler sends `toJSON()`. A worker
+ * dead-letters the job, because a retry would be refused for the same reason.
  */
 
 export interface ProblemKind {
@@ -12,23 +12,24 @@ export interface ProblemKind {
   readonly title: string;
 }
 
-/** One fault of one field of the request, so that a form can show it where it belongs. */
+/** An error in one field of the request. */
 export interface FieldFault {
-  /** Where: "header.idempotency-key", "body.user_id", "query.limit". */
+  /** "header.idempotency-key", "body.user_id", "query.limit". */
   readonly field: string;
   readonly detail: string;
 }
 
 export interface ProblemOptions {
   readonly fields?: readonly FieldFault[];
-  /** Sent as Retry-After: the refusal will pass. */
+  /** Sent as Retry-After: the request may succeed after this time. */
   readonly retryAfterSeconds?: number;
-  /** For our log only; never sent. */
+  /** For the log; never sent. */
   readonly cause?: unknown;
 }
 
 const typeBase = "https://todoke.dev/problems/";
 
+/** An expected refusal. Its message is the `detail` for the caller. */
 export class Problem extends Error {
   override readonly name = "Problem";
   readonly code: string;
@@ -50,7 +51,7 @@ export class Problem extends Error {
     return typeBase + this.code;
   }
 
-  /** The body of an `application/problem+json` answer. */
+  /** The body of an `application/problem+json` response. */
   toJSON() {
     return {
       type: this.type,
@@ -63,13 +64,13 @@ export class Problem extends Error {
   }
 }
 
-/** A catalogue entry: call it to make the refusal, `throw skuUnknown("no product gold-pass")`. */
+/** A catalogue entry. Call it to create the Problem: `throw skuUnknown("There is no product gold-pass.")`. */
 export interface ProblemFactory {
   (detail: string, options?: ProblemOptions): Problem;
   readonly kind: ProblemKind;
 }
 
-/** Declares one entry of a problem catalogue. docs/errors.md lists them all, checked by a test. */
+/** Declares an entry of a problem catalogue. docs/errors.md lists all of them; a test compares the two. */
 export function problem(kind: ProblemKind): ProblemFactory {
   const make = (detail: string, options?: ProblemOptions) => new Problem(kind, detail, options);
   return Object.assign(make, { kind });

@@ -1,25 +1,26 @@
 /**
- * Removes finished rows by age, in small batches. A row that is not finished is never removed, however old it is: what
- * is finished is part of the policy, and every policy of the kernel's own tables is here.
+ * Retention: deletes finished rows by age, in small batches. An unfinished row is never deleted, however old it is; each
+ * policy says which rows are finished. The policies of the kernel's own tables are here.
  *
- * Any number of processes may do this at once: each takes rows that no other has locked.
+ * Any number of processes may run it at once; each skips rows that another has locked.
  */
 import { type Db, statement } from "../db/index.ts";
 import { identifier } from "../db/pool.ts";
 import { count } from "../telemetry/index.ts";
-import { periodically } from "../worker/periodically.ts";
+import { periodically } from "../worker/loop.ts";
 
 export interface RetentionPolicy {
   readonly table: string;
-  /** SQL that is true only of rows that nobody needs for work any more. */
+  /** An SQL condition that only finished rows meet. */
   readonly finished: string;
-  /** The time from which the age counts; indexed. */
+  /** The indexed column that the age is counted from. */
   readonly since: string;
   readonly keepMs: number;
 }
 
 const dayMs = 24 * 60 * 60 * 1_000;
 
+/** The policies of the kernel's own tables. */
 export const retentionOf = {
   publishedEvents: (keepMs = 7 * dayMs): RetentionPolicy => ({
     table: "outbox_events",
@@ -27,7 +28,7 @@ export const retentionOf = {
     since: "published_at",
     keepMs,
   }),
-  /** An expired key is finished by definition. */
+  /** Deletes expired keys. */
   idempotencyKeys: (): RetentionPolicy => ({
     table: "idempotency_keys",
     finished: "true",
@@ -40,7 +41,7 @@ export const retentionOf = {
     since: "processed_at",
     keepMs,
   }),
-  /** Counts of events that never came again; nothing depends on them by then. */
+  /** Deletes attempt counts of events that were not redelivered. */
   inboxAttempts: (keepMs = 14 * dayMs): RetentionPolicy => ({
     table: "inbox_attempts",
     finished: "true",
@@ -55,21 +56,21 @@ export const retentionOf = {
   }),
 };
 
-// Small enough that no other statement waits long for its locks or its WAL.
+// Small enough that no other statement waits long for its locks or WAL.
 const batchMax = 1_000;
 
-/** Removes what is old enough now and returns how many rows that were. */
+/** Deletes the rows that are old enough now. Returns how many. */
 export async function removeFinished(db: Db, policy: RetentionPolicy, stopping?: AbortSignal): Promise<number> {
   const table = identifier(policy.table);
   const since = identifier(policy.since);
-  const text = `
+  const sql = `
 delete from ${table} where ctid = any(array(
   select ctid from ${table}
    where ${policy.finished} and ${since} < now() - $1::float8 * interval '1 millisecond'
    order by ${since} limit ${batchMax} for update skip locked))`;
   let removed = 0;
   for (;;) {
-    const { rowCount } = await statement(db, { name: `retention ${table}`, text, values: [policy.keepMs] });
+    const { rowCount } = await statement(db, { name: `retention ${table}`, text: sql, values: [policy.keepMs] });
     removed += rowCount ?? 0;
     if ((rowCount ?? 0) < batchMax || stopping?.aborted) break;
   }
@@ -77,41 +78,41 @@ delete from ${table} where ctid = any(array(
   return removed;
 }
 
-/** Removes by all policies every `everyMs`, until stopped. */
+/** Applies all policies periodically until disposed. */
 export function keepClean(
   db: Db,
   policies: readonly RetentionPolicy[],
   options: { everyMs?: number; onError?: (error: unknown) => void } = {},
 ): AsyncDisposable {
   const { everyMs = 60_000, onError } = options;
-  const what = "removing old rows";
+  const task = "removing old rows";
   return periodically(
     async (stopping) => {
       for (const policy of policies) {
         await removeFinished(db, policy, stopping).catch((error) =>
-          onError?.(new Error(`${what} of ${policy.table} failed`, { cause: error })),
+          onError?.(new Error(`${task} of ${policy.table} failed`, { cause: error })),
         );
       }
     },
-    { everyMs, what },
+    { everyMs },
   );
 }
 
 export interface Horizons {
-  /** How long processed_events are kept. */
+  /** How long `processed_events` are kept. */
   readonly inboxMs: number;
-  /** How long the broker may still deliver a message. */
+  /** How long the message broker may redeliver an event. */
   readonly brokerMs: number;
-  /** How long after its publication an event may be published again by hand. */
+  /** How long after its publication an operator may publish an event again. */
   readonly redriveMs: number;
 }
 
-/** Undefined when the inbox remembers long enough, else what is wrong: an event that comes later would take effect twice. */
+/** Returns an error text if processed events are deleted while a redelivery is possible: it would take effect twice. */
 export function inboxForgetsTooSoon({ inboxMs, brokerMs, redriveMs }: Horizons): string | undefined {
   if (inboxMs >= brokerMs + redriveMs) return undefined;
   const days = (ms: number) => `${Math.round((ms / dayMs) * 10) / 10} days`;
   return (
-    `processed events are kept for ${days(inboxMs)}, but an event may come again for ` +
-    `${days(brokerMs)} (broker) + ${days(redriveMs)} (redrive): keep them at least ${days(brokerMs + redriveMs)}`
+    `processed events are kept for ${days(inboxMs)}, but an event may be redelivered for ` +
+    `${days(brokerMs)} (broker) + ${days(redriveMs)} (redrive): keep them for at least ${days(brokerMs + redriveMs)}`
   );
 }

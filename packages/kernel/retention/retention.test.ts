@@ -5,7 +5,7 @@ import { inboxForgetsTooSoon, removeFinished, retentionOf } from "./index.ts";
 
 const hourMs = 3_600_000;
 
-test("finished rows go by age, in batches; unfinished rows stay however old they are", async () => {
+test("finished rows are deleted by age; unfinished rows are never deleted", async () => {
   await using t = await testDatabase();
   await t.db.query(
     `insert into outbox_events (event_id, event_type, subject, aggregate_key, version, payload, created_at, status, published_at, lease_until)
@@ -20,24 +20,24 @@ test("finished rows go by age, in batches; unfinished rows stay however old they
   expect(rows).toEqual(["FAILED", "IN_FLIGHT", "PENDING", "PUBLISHED"].map((status) => ({ status, count: 2_500 })));
 });
 
-test("many processes that clean at once remove each row once and do not wait for each other", async () => {
+test("concurrent processes delete each row once", async () => {
   await using t = await testDatabase();
   await t.db.query(
     `insert into processed_events (consumer, event_id, processed_at)
      select 'c', gen_random_uuid(), now() - interval '1 year' from generate_series(1, 3000)`,
   );
-  const removed = await Promise.all([1, 2, 3].map(() => removeFinished(t.db, retentionOf.processedEvents())));
-  expect(removed.reduce((a, b) => a + b)).toBe(3_000);
+  const deleted = await Promise.all([1, 2, 3].map(() => removeFinished(t.db, retentionOf.processedEvents())));
+  expect(deleted.reduce((a, b) => a + b)).toBe(3_000);
 });
 
-test("a dead event's mark stays as long as it may be redriven", async () => {
+test("the mark of a dead event is not deleted", async () => {
   await using t = await testDatabase();
   await t.db.query(`insert into processed_events (consumer, event_id, result, processed_at)
                     values ('c', gen_random_uuid(), 'dead', now() - interval '1 year')`);
   expect(await removeFinished(t.db, retentionOf.processedEvents(0))).toBe(0);
 });
 
-test("an inbox that forgets before the broker does is a fault, told with the numbers", () => {
+test("inbox retention shorter than broker retention is an error with the numbers", () => {
   const dayMs = 24 * hourMs;
   expect(inboxForgetsTooSoon({ inboxMs: 14 * dayMs, brokerMs: 7 * dayMs, redriveMs: 7 * dayMs })).toBeUndefined();
   expect(inboxForgetsTooSoon({ inboxMs: 7 * dayMs, brokerMs: 7 * dayMs, redriveMs: 1 * dayMs })).toMatch(
@@ -45,7 +45,7 @@ test("an inbox that forgets before the broker does is a fault, told with the num
   );
 });
 
-test("an idempotency key goes when it has expired, and not before, however old it is", async () => {
+test("an idempotency key is deleted when it has expired, and not before", async () => {
   await using t = await testDatabase();
   await t.db.query(
     `insert into idempotency_keys (scope, idem_key, request_hash, created_at, expires_at)
@@ -56,7 +56,7 @@ test("an idempotency key goes when it has expired, and not before, however old i
   expect((await t.db.query(`select idem_key from idempotency_keys`)).rows).toEqual([{ idem_key: "valid" }]);
 });
 
-test("a dead letter goes by the age of its resolution, and stays while it is not resolved", async () => {
+test("a dead letter is deleted by the age of its resolution, and not before it is resolved", async () => {
   await using t = await testDatabase();
   await t.db.query(
     `insert into inbox_dlq (consumer, event_id, event_type, subject, aggregate_key, occurred_at, headers, payload, dead_at,
@@ -71,14 +71,14 @@ test("a dead letter goes by the age of its resolution, and stays while it is not
   expect(rows.map(({ name }) => name)).toEqual(["asked", "dead", "held", "new"]);
 });
 
-test("rows that another transaction has locked are left to the next run", async () => {
+test("locked rows are left to the next pass", async () => {
   await using t = await testDatabase();
   await t.db.query(`insert into processed_events (consumer, event_id, processed_at)
                     values ('c', gen_random_uuid(), now() - interval '1 year'), ('locked', gen_random_uuid(), now() - interval '1 year')`);
-  const removed = await transaction(t.db, async (tx) => {
+  const deleted = await transaction(t.db, async (tx) => {
     await tx.query(`select from processed_events where consumer = 'locked' for update`);
     return removeFinished(t.open(), retentionOf.processedEvents());
   });
-  expect(removed).toBe(1);
+  expect(deleted).toBe(1);
   expect(await removeFinished(t.db, retentionOf.processedEvents())).toBe(1);
 });

@@ -1,6 +1,6 @@
 /**
- * Counts and measures by catalogue name, for the kernel and for whoever has a catalogue of its own. Instruments are made
- * on first use, when the program has set up its SDK.
+ * Counters and histograms by catalogue name, for the kernel and for services with catalogues of their own. Instruments are
+ * created on first use, when the program has set up its SDK.
  */
 import {
   type Attributes,
@@ -13,9 +13,9 @@ import {
 import { metricCatalogue } from "./names.ts";
 
 export interface Metric {
-  /** A gauge is asked for its value: see watch.ts. */
+  /** For gauges see gauges.ts. */
   readonly kind: "counter" | "histogram" | "gauge";
-  /** UCUM: "s", or what is counted in braces: "{event}". */
+  /** UCUM: "s", or the counted thing in braces: "{event}". */
   readonly unit: string;
   readonly description: string;
   readonly attributes: readonly string[];
@@ -23,18 +23,18 @@ export interface Metric {
 
 export type MetricCatalogue = Readonly<Record<string, Metric>>;
 
-/** The names in a catalogue of one kind: what is a counter cannot be observed, nor the other way round. */
-export type NamesOf<C extends MetricCatalogue, Kind extends Metric["kind"]> = {
+/** The names of one kind in a catalogue, so that a counter cannot be observed and a histogram cannot be counted. */
+export type MetricNames<C extends MetricCatalogue, Kind extends Metric["kind"]> = {
   [Name in keyof C]: C[Name]["kind"] extends Kind ? Name : never;
 }[keyof C] &
   string;
 
-// From 5 ms, which a command takes, to 5 minutes, for which an event may wait; 250 ms and 1 s are objectives (docs/slo.md).
+// From the 5 ms of a command to the 5 minutes that an event may wait; 250 ms and 1 s are objectives (docs/slo.md).
 const secondsBuckets = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300];
 
 /**
- * A counter's sums by attributes. The SDK asks for them when it collects, so that to count costs an addition: an SDK's
- * own counter sorts and prints the attributes every time.
+ * A counter's sums by attributes. The SDK reads them when it collects, so counting costs an addition; the SDK's own counter
+ * sorts and serializes the attributes every time.
  */
 class Sums {
   readonly #attributes: readonly string[];
@@ -59,22 +59,22 @@ class Sums {
 
 type Instrument = Sums | Histogram | ObservableGauge;
 
-const madeBy = new WeakMap<object, Map<string, Instrument>>();
+const instrumentsByProvider = new WeakMap<object, Map<string, Instrument>>();
 
-export const meterOf = (scope: string): Meter => metrics.getMeterProvider().getMeter(scope);
+export const getMeter = (scope: string): Meter => metrics.getMeterProvider().getMeter(scope);
 
-/** The same instrument at every call, and another one when the program has set up another SDK. */
-export function instrumentOf(scope: string, name: string, metric: Metric): Instrument {
+/** Creates an instrument once per SDK. */
+export function getInstrument(scope: string, name: string, metric: Metric): Instrument {
   const provider = metrics.getMeterProvider();
-  const made = madeBy.get(provider) ?? new Map<string, Instrument>();
-  const known = made.get(name);
-  if (known) return known;
-  const fresh = make(provider.getMeter(scope), name, metric);
-  madeBy.set(provider, made.set(name, fresh));
-  return fresh;
+  const instruments = instrumentsByProvider.get(provider) ?? new Map<string, Instrument>();
+  const existing = instruments.get(name);
+  if (existing) return existing;
+  const created = create(provider.getMeter(scope), name, metric);
+  instrumentsByProvider.set(provider, instruments.set(name, created));
+  return created;
 }
 
-function make(meter: Meter, name: string, { kind, unit, description, attributes }: Metric): Instrument {
+function create(meter: Meter, name: string, { kind, unit, description, attributes }: Metric): Instrument {
   switch (kind) {
     case "counter": {
       const sums = new Sums(attributes);
@@ -90,21 +90,21 @@ function make(meter: Meter, name: string, { kind, unit, description, attributes 
   }
 }
 
-/** Ways to count and measure what a catalogue names. `scope` is the package that does. */
+/** Functions that count and observe the metrics of a catalogue. `scope` is the name of the package. */
 export function metersOf<C extends MetricCatalogue>(scope: string, catalogue: C) {
-  const instrument = (name: string) => instrumentOf(scope, name, catalogue[name] as Metric);
+  const instrument = (name: string) => getInstrument(scope, name, catalogue[name] as Metric);
 
-  function observeValue(name: NamesOf<C, "histogram">, value: number, attributes: Attributes): void {
+  function observeValue(name: MetricNames<C, "histogram">, value: number, attributes: Attributes): void {
     (instrument(name) as Histogram).record(value, attributes);
   }
 
   return {
-    count(name: NamesOf<C, "counter">, attributes: Attributes, by = 1): void {
+    count(name: MetricNames<C, "counter">, attributes: Attributes, by = 1): void {
       if (by > 0) (instrument(name) as Sums).add(by, attributes);
     },
     observeValue,
-    /** `sinceMs` is a reading of performance.now(). */
-    observeDuration(name: NamesOf<C, "histogram">, sinceMs: number, attributes: Attributes): void {
+    /** `sinceMs` is a value of performance.now(). */
+    observeDuration(name: MetricNames<C, "histogram">, sinceMs: number, attributes: Attributes): void {
       observeValue(name, (performance.now() - sinceMs) / 1_000, attributes);
     },
   };

@@ -1,10 +1,10 @@
-/** Every span, metric and log field that the kernel names. Nothing of the kernel is named anywhere else. */
+/** The names of all spans, metrics and log fields of the kernel. */
 import type { MetricCatalogue } from "./metrics.ts";
 
 export const spanNames = {
-  /** One event on its way from the outbox to the bus; child of the request that wrote it. */
+  /** The publish of one event; child of the request that wrote it. */
   publish: "outbox publish",
-  /** One event taking effect at a consumer; child of the publish. */
+  /** The handling of one event by a consumer; child of the publish. */
   handle: "inbox handle",
 } as const;
 
@@ -13,56 +13,56 @@ export const metricCatalogue = {
     kind: "counter",
     unit: "{job}",
     description:
-      "Jobs by what became of them: done, retry, dead, release, settled (by the job itself), or lease_lost (another worker holds them now)",
+      "Jobs by outcome: done, retry, dead, release, settled (by the job itself), or lease_lost (another worker has claimed the job)",
     attributes: ["worker", "outcome"],
   },
   "todoke.worker.claim.duration": {
     kind: "histogram",
     unit: "s",
-    description: "Time that one claim took",
+    description: "Duration of a claim",
     attributes: ["worker"],
   },
   "todoke.worker.errors": {
     kind: "counter",
     unit: "{error}",
-    description: "Claims, renewals and settlements that failed; the rows come back when their lease lapses",
+    description: "Failed claims, renewals and settlements; the rows are claimable again when their lease expires",
     attributes: ["worker", "step"],
   },
   "todoke.outbox.publish.delay": {
     kind: "histogram",
     unit: "s",
-    description: "From the event's row being written to the bus having stored it",
+    description: "Time from the insert of an event to its storage by the bus",
     attributes: ["subject"],
   },
   "todoke.outbox.unavailable": {
     kind: "counter",
     unit: "{batch}",
-    description: "Batches given back because the bus could not be reached",
+    description: "Batches released because the bus was unavailable",
     attributes: ["worker"],
   },
   "todoke.inbox.events": {
     kind: "counter",
     unit: "{event}",
-    description: "Events by what became of them at a consumer: effect, duplicate, retry, dead",
+    description: "Deliveries by result: effect, duplicate, retry, dead",
     attributes: ["consumer", "result"],
   },
   "todoke.inbox.dead.current": {
     kind: "gauge",
     unit: "{event}",
-    description: "Events that a consumer has put away and nobody has redriven",
+    description: "Dead-lettered events of a consumer that are not redriven",
     attributes: ["consumer"],
   },
   "todoke.idempotency.requests": {
     kind: "counter",
     unit: "{request}",
     description:
-      "Requests with a key: first, replayed, conflict (other body), in_progress (the first one is not finished)",
+      "Requests with an idempotency key: first, replayed, conflict (another body), in_progress (the first one is still running)",
     attributes: ["result"],
   },
   "todoke.retention.removed": {
     kind: "counter",
     unit: "{row}",
-    description: "Finished rows removed by age",
+    description: "Finished rows deleted by age",
     attributes: ["table"],
   },
 } as const satisfies MetricCatalogue;
@@ -79,9 +79,9 @@ export const logFields = {
   worker: "worker",
   attempt: "attempt",
   outcome: "outcome",
-  /** Where a request comes from. */
+  /** The address of the client. */
   address: "address",
-  /** Who sent it, once that is known. */
+  /** The authenticated caller. */
   caller: "caller",
   /** SHA-256, never the key itself. */
   idempotencyKey: "idempotency_key_hash",

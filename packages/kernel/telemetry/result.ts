@@ -1,8 +1,8 @@
-/** How a command that failed is counted, the same in every service. */
+/** The `result` label of a failed command, the same in every service. */
 import { CommitUnknown } from "../db/index.ts";
 import { Problem } from "../problem/index.ts";
 
-/** "refused": it can never be. "conflict": it met something else. "unknown": the COMMIT was lost. "failed": our fault. */
+/** refused: a permanent refusal. conflict: 409 or 412. unknown: the COMMIT was lost. failed: an error on our side. */
 export function resultOf(error: unknown): "conflict" | "failed" | "refused" | "unknown" {
   if (error instanceof CommitUnknown) return "unknown";
   if (!(error instanceof Problem)) return "failed";

@@ -1,6 +1,6 @@
 /**
- * Carries one trace from the request through outbox, bus and inbox as a W3C `traceparent` header. It is written and
- * read here rather than by a configured propagator, so that the thread does not break where a program has none.
+ * Propagates a trace from the request through outbox, bus and inbox as a W3C `traceparent` header. The kernel writes and
+ * reads it itself, so that no propagator has to be configured.
  */
 import {
   type Attributes,
@@ -18,7 +18,7 @@ const tracer = trace.getTracer("@todoke/kernel");
 
 type Headers = Readonly<Record<string, string>>;
 
-/** Headers that let another process continue the current trace; empty outside any. */
+/** Headers that let another process continue the current trace; empty outside a trace. */
 export function traceHeaders(from: Context = context.active()): Record<string, string> {
   const span = trace.getSpanContext(from);
   if (!span || !isSpanContextValid(span)) return {};
@@ -26,11 +26,11 @@ export function traceHeaders(from: Context = context.active()): Record<string, s
   return { traceparent: `00-${span.traceId}-${span.spanId}-${flags}`, trace_id: span.traceId };
 }
 
-// Longer ones are of no version that we read, however long they are.
+// A longer header is of another version.
 const traceparentMax = 56;
 const traceparent = /^00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})$/;
 
-/** The trace that the headers continue; none when they name none, or not in the one form that is well-formed. */
+/** Parses the trace context of the headers. Returns the root context if there is none or it is malformed. */
 export function traceContextOf(headers: { readonly traceparent?: unknown }): Context {
   const [, traceId, spanId, flags] = traceparent.exec(String(headers.traceparent ?? "").slice(0, traceparentMax)) ?? [];
   if (!traceId || !spanId || !flags) return ROOT_CONTEXT;
@@ -45,21 +45,22 @@ export function traceContextOf(headers: { readonly traceparent?: unknown }): Con
 export interface SpanOptions {
   readonly kind: "producer" | "consumer";
   readonly attributes?: Attributes;
-  /** Headers of the message that this continues. */
+  /** Headers of the message that the span continues. */
   readonly parent: Headers;
 }
 
 export interface StartedSpan {
-  /** For whoever continues from here. */
+  /** Headers that continue this span. */
   readonly headers: Headers;
-  /** Runs `work` inside the span, so that what it starts becomes its child. */
+  /** Runs `work` inside the span, so that spans it starts are children. */
   run<T>(work: () => T): T;
-  /** `why` marks it as failed. */
-  end(why?: string): void;
+  /** A reason marks the span as failed. */
+  end(reason?: string): void;
 }
 
 const kinds = { producer: SpanKind.PRODUCER, consumer: SpanKind.CONSUMER };
 
+/** Starts a span that continues the trace of a message. */
 export function startSpan(name: string, { kind, attributes = {}, parent }: SpanOptions): StartedSpan {
   const from = traceContextOf(parent);
   const span = tracer.startSpan(name, { kind: kinds[kind], attributes }, from);
@@ -67,16 +68,16 @@ export function startSpan(name: string, { kind, attributes = {}, parent }: SpanO
   return {
     headers: { ...parent, ...traceHeaders(within) },
     run: (work) => context.with(within, work),
-    end(why) {
-      if (why !== undefined) span.setStatus({ code: SpanStatusCode.ERROR, message: why });
+    end(reason) {
+      if (reason !== undefined) span.setStatus({ code: SpanStatusCode.ERROR, message: reason });
       span.end();
     },
   };
 }
 
 /**
- * Runs `work` in a span of its own, the child of the current one. The span ends with the work, failed if it rejects.
- * Outside a trace, and in one that nobody records, the work just runs.
+ * Runs `work` in a child span of the current span; the span is failed if the work rejects. Outside a sampled trace there is
+ * no span.
  */
 export function inSpan<T>(name: string, attributes: Attributes, work: () => Promise<T>): Promise<T> {
   const from = context.active();
@@ -89,7 +90,7 @@ export function inSpan<T>(name: string, attributes: Attributes, work: () => Prom
       return value;
     },
     (error) => {
-      // The name of the error only: its message may hold what a caller sent.
+      // Only the name: the message may contain what a caller sent.
       span.setStatus({ code: SpanStatusCode.ERROR, message: error instanceof Error ? error.name : "unknown" });
       span.end();
       throw error;
@@ -97,7 +98,7 @@ export function inSpan<T>(name: string, attributes: Attributes, work: () => Prom
   );
 }
 
-/** Whether somebody records the trace that these headers continue; if not, more spans would be for nobody. */
+/** Whether the trace of these headers is sampled. */
 export function isRecorded(headers: Headers): boolean {
   return (
     headers.traceparent !== undefined && (Number.parseInt(headers.traceparent.slice(-2), 16) & TraceFlags.SAMPLED) === 1

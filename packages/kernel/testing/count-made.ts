@@ -1,4 +1,4 @@
-/** Counts what a test run makes, so that `npm test` can print it: TODOKE_TEST_COUNTS names a folder with a file for each. */
+/** Counts databases and processes of a test run for `npm test`. TODOKE_TEST_COUNTS is a folder with a file for each. */
 import { appendFileSync } from "node:fs";
 import { join } from "node:path";
 

@@ -1,35 +1,35 @@
 /**
- * A migrated database that only one test knows. Cloning a template and dropping the clone costs 200 ms, so a database
- * that a test has only filled is emptied and used again; one whose tables a test has changed is dropped.
+ * A migrated database for one test. Cloning a template and dropping the clone costs 200 ms, so a database in which a test
+ * has only changed rows is emptied and reused; one with a changed schema is dropped.
  *
- * On the test server there are
- *   template_<digest>   one for each set of migrations, made once
- *   test_<random>       clones of them: in use, or listed as free in `todoke_free_databases` of the server's own database
+ * The test server has
+ *   template_<digest>   one for each set of migrations, created once
+ *   test_<random>       clones of them: in use, or listed in `todoke_free_databases` of the server's own database
  */
 import { createHash, randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import pg from "pg";
-import { type Db, type DbOptions, type MigrationSet, migrate, migrationsOf, openDb } from "../db/index.ts";
+import { type Db, type DbOptions, type MigrationSet, migrate, openDb, readMigrations } from "../db/index.ts";
 import { kernelMigrations } from "../migrations/index.ts";
 import { countMade } from "./count-made.ts";
 
 export interface TestDatabase extends AsyncDisposable {
   readonly db: Db;
   readonly url: string;
-  /** Another pool on the same database, closed with it: another process, as far as PostgreSQL can tell. */
+  /** Another pool on the same database, closed with it. To PostgreSQL it is another process. */
   open(options?: Partial<DbOptions>): Db;
 }
 
 export interface TestDatabaseOptions {
   readonly schema?: string;
   readonly sets?: readonly MigrationSet[];
-  /** Further schemas with their migrations, for a test of several services on one database. */
+  /** Further schemas with their migrations, for tests of several services on one database. */
   readonly schemas?: Readonly<Record<string, readonly MigrationSet[]>>;
-  /** Options of its pools, unless `open` is given others. */
+  /** Default options of its pools. */
   readonly pools?: Partial<DbOptions>;
 }
 
-/** For tests that are not about how long a connection, a statement or a lock is waited for: a machine may be busy. */
+/** For tests that do not test timeouts: a busy machine must not fail them. */
 export const patient = {
   connectTimeoutMs: 120_000,
   statementTimeoutMs: 120_000,
@@ -37,7 +37,7 @@ export const patient = {
   idleInTransactionTimeoutMs: 120_000,
 };
 
-/** Disposing it closes its pools, ends every other connection to it, and empties or drops it. */
+/** Creates or reuses a database. Disposing it closes its pools, ends other connections, and empties or drops it. */
 export async function testDatabase(options: TestDatabaseOptions = {}): Promise<TestDatabase> {
   const { schema = "app", sets = [kernelMigrations], schemas = {}, pools: defaults } = options;
   const server = serverUrl();
@@ -46,7 +46,6 @@ export async function testDatabase(options: TestDatabaseOptions = {}): Promise<T
   const url = withDatabase(server, name);
   const pools: Db[] = [];
   const open = (more: Partial<DbOptions> = {}) => {
-    // A connection that is late on a busy machine is no failure.
     const pool = openDb({ url, schema, connectTimeoutMs: 60_000, ...defaults, ...more });
     pools.push(pool);
     return pool;
@@ -57,7 +56,7 @@ export async function testDatabase(options: TestDatabaseOptions = {}): Promise<T
     open,
     async [Symbol.asyncDispose]() {
       await Promise.all(pools.map((pool) => (pool.ended ? undefined : pool.end())));
-      await giveBack(server, { name, template });
+      await returnToPool(server, { name, template });
     },
   };
 }
@@ -81,8 +80,8 @@ async function clone(server: string, template: string): Promise<string> {
   return name;
 }
 
-/** Only a database that is known to be as it was made is listed as free. */
-async function giveBack(server: string, { name, template }: { name: string; template: string }): Promise<void> {
+/** Lists the database as free if it is in its initial state; drops it otherwise. */
+async function returnToPool(server: string, { name, template }: { name: string; template: string }): Promise<void> {
   await asAdmin(server, async (admin) => {
     await admin.query(`select pg_terminate_backend(pid, 10000) from pg_stat_activity where datname = $1`, [name]);
     if (await reset(withDatabase(server, name)))
@@ -91,18 +90,18 @@ async function giveBack(server: string, { name, template }: { name: string; temp
   });
 }
 
-/** False if the database cannot be used again. */
+/** Returns false if the database cannot be reused. */
 async function reset(url: string): Promise<boolean> {
   const client = new pg.Client({ connectionString: url });
   try {
     await client.connect();
     const { rows } = await client.query(`select todoke_testing.reset() as is_reset`);
-    // To empty a table counts as a scan of it: counted first, and forgotten then.
+    // Truncating counts as a table scan: flush the statistics, then reset them.
     await client.query(`select pg_stat_force_next_flush()`);
     await client.query(`select pg_stat_reset()`);
     return rows[0].is_reset;
   } catch {
-    return false; // The test has dropped or renamed what is needed for it.
+    return false; // The test has dropped or renamed what the reset needs.
   } finally {
     await client.end().catch(() => {});
   }
@@ -110,21 +109,21 @@ async function reset(url: string): Promise<boolean> {
 
 type Schemas = Readonly<Record<string, readonly MigrationSet[]>>;
 
-/** The template is named after what is in its migrations, and made by the first process that needs it. */
+/** The template is named after the digest of its migrations and created by the first process that needs it. */
 async function migratedTemplate(server: string, schemas: Schemas): Promise<string> {
   const digest = createHash("sha256").update(resetSql);
   for (const [schema, sets] of Object.entries(schemas).sort())
-    digest.update(schema + (await Promise.all(sets.map(migrationsOf))).flat().map((f) => f.set + f.checksum));
+    digest.update(schema + (await Promise.all(sets.map(readMigrations))).flat().map((f) => f.set + f.checksum));
   const name = `template_${digest.digest("hex").slice(0, 16)}`;
-  const made = templates.get(name) ?? makeTemplate(server, name, schemas).then(() => name);
-  templates.set(name, made);
-  return made;
+  const created = templates.get(name) ?? createTemplate(server, name, schemas).then(() => name);
+  templates.set(name, created);
+  return created;
 }
 
 const templates = new Map<string, Promise<string>>();
 const resetSql = readFileSync(new URL("./reset.sql", import.meta.url), "utf8");
 
-async function makeTemplate(server: string, name: string, schemas: Schemas): Promise<void> {
+async function createTemplate(server: string, name: string, schemas: Schemas): Promise<void> {
   await asAdmin(server, async (admin) => {
     const lock = `hashtextextended('todoke test template', 0)`;
     await admin.query(`select pg_advisory_lock(${lock})`);
@@ -134,7 +133,7 @@ async function makeTemplate(server: string, name: string, schemas: Schemas): Pro
       );
       const { rowCount } = await admin.query(`select from pg_database where datname = $1`, [name]);
       if (rowCount) return;
-      // Made under another name first: a template that exists is complete, whenever a process died.
+      // Created under a temporary name, so that a template that exists is complete.
       const draft = `draft_${randomBytes(8).toString("hex")}`;
       await admin.query(`create database ${draft}`);
       const db = openDb({ url: withDatabase(server, draft) });
@@ -164,12 +163,12 @@ function withDatabase(server: string, name: string): string {
   return url.href;
 }
 
-/** Kept open between tests, and closed when nothing else keeps the process alive. */
+/** Open between tests; they do not keep the process alive. */
 const admins = new Map<string, pg.Pool>();
 
 async function asAdmin<T>(server: string, work: (admin: pg.PoolClient) => Promise<T>): Promise<T> {
   const pool = admins.get(server) ?? new pg.Pool({ connectionString: server, allowExitOnIdle: true });
-  if (!admins.has(server)) pool.on("error", () => {}); // Its server was stopped.
+  if (!admins.has(server)) pool.on("error", () => {}); // The server was stopped.
   admins.set(server, pool);
   const admin = await pool.connect();
   let failure: unknown;

@@ -1,4 +1,4 @@
-/** How long to wait before the next try: exponential, with a cap, and jittered so that failures do not come back together. */
+/** Retry delays: exponential with a cap, and jittered so that failed jobs do not return together. */
 export interface Backoff {
   readonly baseMs: number;
   readonly capMs: number;
@@ -6,7 +6,7 @@ export interface Backoff {
 
 export const defaultBackoff: Backoff = { baseMs: 1_000, capMs: 60_000 };
 
-/** `attempt` is 1 after the first failure. Seed 000: min(cap, base * 2^attempt) * (0.5 + random). */
+/** The delay after failed attempt `attempt`, counted from 1: min(cap, base * 2^attempt) * (0.5 + random). */
 export function backoffMs(attempt: number, { baseMs, capMs }: Backoff = defaultBackoff, random = Math.random): number {
   return Math.min(capMs, baseMs * 2 ** attempt) * (0.5 + random());
 }

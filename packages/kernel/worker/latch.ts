@@ -1,18 +1,18 @@
-/** Something that is either so or not so, and that can be waited for: opened before the wait, the wait is over at once. */
+/** A flag that can be awaited. It stays open until it is closed, so opening it before the wait is not lost. */
 export interface Latch {
   open(): void;
   close(): void;
-  /** Resolves when it is open, or after `ms`. */
+  /** Resolves when the latch is open, or after `ms`. The timer does not keep the process alive. */
   wait(ms?: number): Promise<void>;
 }
 
 export function latch(): Latch {
   let isOpen = false;
-  let waiting: (() => void) | undefined;
+  let resume: (() => void) | undefined;
   return {
     open() {
       isOpen = true;
-      waiting?.();
+      resume?.();
     },
     close() {
       isOpen = false;
@@ -20,13 +20,13 @@ export function latch(): Latch {
     wait(ms) {
       if (isOpen) return Promise.resolve();
       return new Promise((resolve) => {
-        const timer = ms === undefined ? undefined : setTimeout(finish, ms);
+        const timer = ms === undefined ? undefined : setTimeout(finish, ms).unref();
         function finish(): void {
           clearTimeout(timer);
-          waiting = undefined;
+          resume = undefined;
           resolve();
         }
-        waiting = finish;
+        resume = finish;
       });
     },
   };

@@ -1,10 +1,10 @@
 /**
- * What became of one piece of work. The bus, the relay and every consumer speak only this.
+ * The outcome of one job or delivery; bus, relay and consumers share it.
  *
- * "retry" was tried and failed; "dead" will never succeed. "release" was not tried (a stop, a broker that cannot be
- * reached): it goes back as if it had never been taken, and the attempt is not counted. A bus brings it again after
- * `inMs`, and so does a table without order. A row of an ordered table is free at once, and a worker that should not take
- * it right back rests (`Lease.rest`).
+ * "done": it succeeded. "retry": the attempt failed; run it again after `delayMs`. "dead": it can never succeed. "release": it
+ * was not attempted (a stop, an unavailable message broker), so the attempt is not counted. A bus redelivers a released
+ * event after `delayMs`, and an unordered table delays a released row. A row of an ordered table is ready at once; a worker
+ * that must not claim it again at once pauses.
  */
 export type Outcome =
   | { readonly kind: "done" }
@@ -18,9 +18,8 @@ export const dead = (why: string): Outcome => ({ kind: "dead", why });
 export const release = (why: string, inMs = 0): Outcome => ({ kind: "release", inMs, why });
 
 /**
- * What a job may say besides: it has written the end of its row itself, together with what else follows from it, in a
- * statement of its own that names the claim's epoch. The worker only forgets it. `won` is whether the lease still held;
- * `inMs` is when the row may be tried again.
+ * The job settled its own row, in a statement that checks the epoch of the claim; the worker writes nothing. `applied` is
+ * false if the lease was lost. `delayMs` is the delay before the next attempt, if there is one.
  */
 export interface Settled {
   readonly kind: "settled";

@@ -1,43 +1,45 @@
 /**
- * Tells workers that there is something to do, so that nobody waits for the next poll.
+ * Wake-ups: hints to poll now, so that workers do not wait for their next poll.
  *
- * A wake-up is a hint: losing one costs latency and nothing else, for the poll is the guarantee. It is never sent inside
- * a business transaction, where NOTIFY makes every commit of the whole cluster wait for its turn. The process that
- * committed wakes its own workers directly and tells the others by NOTIFY, at most once per topic in `everyMs`.
+ * Losing a wake-up costs latency only, because the poll finds the work too. A wake-up is never sent inside a business
+ * transaction, where NOTIFY would serialize the commits of the whole cluster. After its commit a process wakes its own
+ * workers directly and notifies other processes, at most once per topic in `intervalMs`.
  */
 import pg from "pg";
 import type { Queryable } from "../db/index.ts";
 
 export interface Wakeups extends AsyncDisposable {
-  /** Calls `wake` at every signal for `topic`, and whenever signals may have been missed. Returns how to stop. */
+  /** Calls `wake` at every signal for `topic`, and whenever signals may have been missed. Returns the unsubscribe function. */
   on(topic: string, wake: () => void): () => void;
-  /** To be called after the commit. */
+  /** Wakes the workers of a topic. Call it after the commit. */
   signal(topic: string): void;
-  /** Resolves when signals of other processes can be heard. */
+  /** Resolves when signals of other processes can be received. */
   readonly listening: Promise<void>;
 }
 
 export interface WakeupsOptions {
   readonly url: string;
-  /** Ten milliseconds cost nothing that can be measured (docs/adr/0005), fifty can be felt. */
+  /** 10 ms add no measurable load (docs/adr/0005); 50 ms add noticeable latency. */
   readonly everyMs?: number;
   readonly onError?: (error: unknown) => void;
 }
 
 const channel = "todoke_wakeups";
+const notifySql = `select pg_notify('${channel}', $1)`;
 
-/** For a process that has no workers of its own and soon ends: wakes those of all others. To be called after the commit. */
+/** Wakes the workers of all processes, for a short-lived process without workers of its own. Call it after the commit. */
 export async function wakeOthers(db: Queryable, topic: string): Promise<void> {
-  await db.query(`select pg_notify('${channel}', $1)`, [topic]);
+  await db.query(notifySql, [topic]);
 }
 
-const pingEveryMs = 10_000;
+const pingIntervalMs = 10_000;
 const reconnectMaxMs = 5_000;
 
+/** Opens the connection that sends and receives wake-ups. It reconnects on its own. */
 export function openWakeups({ url, everyMs = 10, onError }: WakeupsOptions): Wakeups {
-  const workers = new Map<string, Set<() => void>>();
-  const sentAt = new Map<string, number>();
-  const due = new Map<string, NodeJS.Timeout>();
+  const subscribers = new Map<string, Set<() => void>>();
+  const notifiedAt = new Map<string, number>();
+  const scheduled = new Map<string, NodeJS.Timeout>();
   const listening = Promise.withResolvers<void>();
   listening.promise.catch(() => {});
   let client: pg.Client | undefined;
@@ -45,81 +47,81 @@ export function openWakeups({ url, everyMs = 10, onError }: WakeupsOptions): Wak
   let reconnect: NodeJS.Timeout | undefined;
   let ping: NodeJS.Timeout | undefined;
   let closed = false;
-  let lastSaid: Promise<unknown> = Promise.resolve();
+  let lastQuery: Promise<unknown> = Promise.resolve();
 
-  const wakeLocal = (topic: string) => workers.get(topic)?.forEach((wake) => void wake());
-  const wakeAll = () => workers.forEach((set) => void set.forEach((wake) => void wake()));
+  const wakeLocal = (topic: string) => subscribers.get(topic)?.forEach((wake) => void wake());
+  const wakeAll = () => subscribers.forEach((set) => void set.forEach((wake) => void wake()));
 
   async function connect(): Promise<void> {
-    const fresh = new pg.Client({
+    const opened = new pg.Client({
       connectionString: url,
       application_name: "todoke wakeups",
       keepAlive: true,
-      options: "-c synchronous_commit=off", // A hint need not reach the disk before it is given.
+      options: "-c synchronous_commit=off", // A hint need not be durable.
       query_timeout: 5_000,
       connectionTimeoutMillis: 5_000,
     });
-    fresh.on("error", (error) => lost(fresh, error));
-    fresh.on("end", () => lost(fresh, new Error("the wake-up connection ended")));
-    fresh.on("notification", (message) => {
-      const ours = message.processId === (fresh as unknown as { processID: number }).processID;
-      if (!ours && message.payload) wakeLocal(message.payload);
+    opened.on("error", (error) => lost(opened, error));
+    opened.on("end", () => lost(opened, new Error("the wake-up connection ended")));
+    opened.on("notification", (message) => {
+      const isOwn = message.processId === (opened as unknown as { processID: number }).processID;
+      if (!isOwn && message.payload) wakeLocal(message.payload);
     });
     try {
-      await fresh.connect();
-      await fresh.query(`listen ${channel}`);
+      await opened.connect();
+      await opened.query(`listen ${channel}`);
     } catch (error) {
-      return lost(fresh, error);
+      return lost(opened, error);
     }
-    if (closed) return void fresh.end().catch(() => {});
-    client = fresh;
+    if (closed) return void opened.end().catch(() => {});
+    client = opened;
     failures = 0;
     listening.resolve();
-    wakeAll(); // What was signalled while nobody listened is found now.
-    // A connection that is dead without saying so (a black hole) is found by asking.
-    ping = setInterval(() => tell(fresh, "select 1"), pingEveryMs);
+    wakeAll(); // Signals may have been missed while disconnected.
+    // Detects a connection that is dead without an error, as behind a firewall that drops packets.
+    ping = setInterval(() => send(opened, "select 1"), pingIntervalMs);
     ping.unref();
   }
 
-  const given = new WeakSet<pg.Client>();
+  const lostClients = new WeakSet<pg.Client>();
 
   function lost(which: pg.Client, error: unknown): void {
-    if (given.has(which)) return;
-    given.add(which);
+    if (lostClients.has(which)) return;
+    lostClients.add(which);
     if (client === which) client = undefined;
     clearInterval(ping);
     void which.end().catch(() => {});
     if (closed) return;
     onError?.(error);
-    const inMs = Math.min(reconnectMaxMs, 100 * 2 ** failures++) * (0.5 + Math.random());
-    reconnect = setTimeout(() => void connect(), inMs);
+    const delayMs = Math.min(reconnectMaxMs, 100 * 2 ** failures++) * (0.5 + Math.random());
+    reconnect = setTimeout(() => void connect(), delayMs);
     reconnect.unref();
   }
 
-  function tellOthers(topic: string): void {
-    if (due.has(topic)) return;
-    const sinceMs = performance.now() - (sentAt.get(topic) ?? -Infinity);
+  function notifyThrottled(topic: string): void {
+    if (scheduled.has(topic)) return;
+    const sinceMs = performance.now() - (notifiedAt.get(topic) ?? -Infinity);
     if (sinceMs >= everyMs) {
       notify(topic);
       return;
     }
     const timer = setTimeout(() => {
-      due.delete(topic);
+      scheduled.delete(topic);
       notify(topic);
     }, everyMs - sinceMs);
     timer.unref();
-    due.set(topic, timer);
+    scheduled.set(topic, timer);
   }
 
   function notify(topic: string): void {
-    sentAt.set(topic, performance.now());
-    if (client) tell(client, `select pg_notify('${channel}', $1)`, [topic]);
+    notifiedAt.set(topic, performance.now());
+    if (client) send(client, notifySql, [topic]);
   }
 
-  /** One after the other: a connection takes one statement at a time. */
-  function tell(via: pg.Client, text: string, values: string[] = []): void {
-    lastSaid = lastSaid
-      .then(() => (client === via ? via.query(text, values) : undefined))
+  /** One after the other: a connection runs one statement at a time. */
+  function send(via: pg.Client, sql: string, values: string[] = []): void {
+    lastQuery = lastQuery
+      .then(() => (client === via ? via.query(sql, values) : undefined))
       .catch((error) => lost(via, error));
   }
 
@@ -128,20 +130,20 @@ export function openWakeups({ url, everyMs = 10, onError }: WakeupsOptions): Wak
   return {
     listening: listening.promise,
     on(topic, wake) {
-      const set = workers.get(topic) ?? new Set();
-      workers.set(topic, set.add(wake));
+      const set = subscribers.get(topic) ?? new Set();
+      subscribers.set(topic, set.add(wake));
       return () => void set.delete(wake);
     },
     signal(topic) {
       wakeLocal(topic);
-      tellOthers(topic);
+      notifyThrottled(topic);
     },
     async [Symbol.asyncDispose]() {
       closed = true;
       listening.reject(new Error("closed"));
       clearTimeout(reconnect);
       clearInterval(ping);
-      for (const timer of due.values()) clearTimeout(timer);
+      for (const timer of scheduled.values()) clearTimeout(timer);
       await client?.end().catch(() => {});
     },
   };

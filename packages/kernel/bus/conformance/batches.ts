@@ -1,17 +1,17 @@
-/** How deliveries are handed over: as they come, and no more at once than was asked for. */
+/** How deliveries are batched: as they arrive, within the limits of the subscription. */
 import assert from "node:assert/strict";
 import { until } from "../../testing/index.ts";
 import { done } from "../../worker/outcome.ts";
+import { createHarness, publishAll, recordDeliveries, sampleEvent, sampleEvents } from "./harness.ts";
 import type { BusUnderTest } from "./index.ts";
-import { listen, setStage, store, thing, things } from "./stage.ts";
 
 export function batchesConform(bus: BusUnderTest): void {
   const { name, test } = bus;
 
-  test(`${name}: what is there is handed over at once, and never more than batchMax`, async () => {
-    await using stage = setStage(bus);
-    await stage.introduce();
-    const process = await stage.open();
+  test(`${name}: deliveries are passed on at once, at most batchMax per call`, async () => {
+    await using harness = createHarness(bus);
+    await harness.registerConsumer();
+    const process = await harness.open();
     const sizes: number[] = [];
     await process.subscribe({
       consumer: "listener",
@@ -22,24 +22,24 @@ export function batchesConform(bus: BusUnderTest): void {
         return deliveries.map(() => done);
       },
     });
-    await store(process, [thing()]);
-    // Nothing else is published until then: a bus that waits for a batch to fill waits for ever.
-    await until("the one event is handed over", () => sizes.length === 1);
-    await store(process, things(50));
-    await until("all are handed over", () => sizes.reduce((sum, size) => sum + size, 0) === 51);
+    await publishAll(process, [sampleEvent()]);
+    // Nothing else is published until then: a bus that waits for a full batch would hang.
+    await until("the event is delivered", () => sizes.length === 1);
+    await publishAll(process, sampleEvents(50));
+    await until("all are delivered", () => sizes.reduce((sum, size) => sum + size, 0) === 51);
     assert.ok(Math.max(...sizes) <= 7, `a batch of ${Math.max(...sizes)}`);
   });
 
-  test(`${name}: as many batches are handled at the same time as were asked for, and not more`, async () => {
-    await using stage = setStage(bus);
-    const process = await stage.open();
+  test(`${name}: up to "concurrency" batches are handled at once`, async () => {
+    await using harness = createHarness(bus);
+    const process = await harness.open();
     let running = 0;
     let most = 0;
-    const busy = stage.gate();
-    const ear = await listen(process, {
+    const busy = harness.gate();
+    const consumer = await recordDeliveries(process, {
       batchMax: 1,
       concurrency: 3,
-      answer: async () => {
+      handle: async () => {
         running += 1;
         most = Math.max(most, running);
         await busy.opened;
@@ -47,21 +47,21 @@ export function batchesConform(bus: BusUnderTest): void {
         return done;
       },
     });
-    await store(process, things(20));
+    await publishAll(process, sampleEvents(20));
     await until("three run together", () => running === 3);
     busy.open();
-    await until("all are heard", () => ear.heard.length === 20);
+    await until("all are received", () => consumer.received.length === 20);
     assert.equal(most, 3);
   });
 
-  test(`${name}: one batch at a time unless told otherwise`, async () => {
-    await using stage = setStage(bus);
-    const process = await stage.open();
+  test(`${name}: by default one batch is handled at a time`, async () => {
+    await using harness = createHarness(bus);
+    const process = await harness.open();
     let running = 0;
     const overlaps: number[] = [];
-    const ear = await listen(process, {
+    const consumer = await recordDeliveries(process, {
       batchMax: 1,
-      answer: async () => {
+      handle: async () => {
         running += 1;
         overlaps.push(running);
         await new Promise(setImmediate);
@@ -69,8 +69,8 @@ export function batchesConform(bus: BusUnderTest): void {
         return done;
       },
     });
-    await store(process, things(20));
-    await until("all are heard", () => ear.heard.length === 20);
+    await publishAll(process, sampleEvents(20));
+    await until("all are received", () => consumer.received.length === 20);
     assert.equal(Math.max(...overlaps), 1);
   });
 }

@@ -1,128 +1,137 @@
-/** Who gets what, and how often. */
+/** Which consumer gets which event, and how often. */
 import assert from "node:assert/strict";
 import { until } from "../../testing/index.ts";
 import { done } from "../../worker/outcome.ts";
+import {
+  createHarness,
+  ids,
+  publishAll,
+  publishInOrder,
+  recordDeliveries,
+  sampleEvent,
+  sampleEvents,
+  sorted,
+} from "./harness.ts";
 import type { BusUnderTest } from "./index.ts";
-import { ids, listen, setStage, sorted, store, storeInOrder, thing, things } from "./stage.ts";
 
 export function deliveryConforms(bus: BusUnderTest): void {
   const { name, test, promises } = bus;
 
-  test(`${name}: an event is stored before publish answers: its publisher may crash at that moment`, async () => {
-    await using stage = setStage(bus);
-    await stage.introduce();
-    const publisher = await stage.open();
-    const event = thing();
-    await store(publisher, [event]);
+  test(`${name}: a published event survives a crash of its publisher`, async () => {
+    await using harness = createHarness(bus);
+    await harness.registerConsumer();
+    const publisher = await harness.open();
+    const event = sampleEvent();
+    await publishAll(publisher, [event]);
     await bus.crash(publisher);
-    const ear = await listen(await stage.open());
-    await until("the event arrives", () => ear.timesHeard(event) === 1);
+    const consumer = await recordDeliveries(await harness.open());
+    await until("the event arrives", () => consumer.countOf(event) === 1);
   });
 
-  test(`${name}: publishing nothing is answered with nothing`, async () => {
-    await using stage = setStage(bus);
-    assert.deepEqual(await (await stage.open()).publish([]), []);
+  test(`${name}: publishing no events returns no outcomes`, async () => {
+    await using harness = createHarness(bus);
+    assert.deepEqual(await (await harness.open()).publish([]), []);
   });
 
   test(`${name}: check names the engine`, async () => {
-    await using stage = setStage(bus);
-    assert.notEqual((await (await stage.open()).check()).engine, "");
+    await using harness = createHarness(bus);
+    assert.notEqual((await (await harness.open()).check()).engine, "");
   });
 
   if (promises.dedupes) {
     test(`${name}: an event published twice is delivered once`, async () => {
-      const { heard, twice, last } = await publishTwice(bus);
-      assert.deepEqual(heard, [twice, last]);
+      const { received, twice, last } = await publishTwice(bus);
+      assert.deepEqual(received, [twice, last]);
     });
   } else {
-    test(`${name}: does not tell duplicates: an event published twice is delivered twice, and the inbox must tell`, async () => {
-      const { heard, twice, last } = await publishTwice(bus);
-      assert.deepEqual(heard, [twice, twice, last]);
+    test(`${name}: has no deduplication: an event published twice is delivered twice`, async () => {
+      const { received, twice, last } = await publishTwice(bus);
+      assert.deepEqual(received, [twice, twice, last]);
     });
   }
 
   test(`${name}: two consumers each get every event`, async () => {
-    await using stage = setStage(bus);
-    const process = await stage.open();
-    const one = await listen(process, { consumer: "one" });
-    const other = await listen(process, { consumer: "other" });
-    const events = things(30);
-    await store(process, events);
-    await until("both have all", () => one.heard.length >= 30 && other.heard.length >= 30);
-    assert.deepEqual(sorted(ids(one.heard)), sorted(ids(events)));
-    assert.deepEqual(sorted(ids(other.heard)), sorted(ids(events)));
+    await using harness = createHarness(bus);
+    const process = await harness.open();
+    const one = await recordDeliveries(process, { consumer: "one" });
+    const other = await recordDeliveries(process, { consumer: "other" });
+    const events = sampleEvents(30);
+    await publishAll(process, events);
+    await until("both have all", () => one.received.length >= 30 && other.received.length >= 30);
+    assert.deepEqual(sorted(ids(one.received)), sorted(ids(events)));
+    assert.deepEqual(sorted(ids(other.received)), sorted(ids(events)));
   });
 
-  test(`${name}: a consumer gets what was published while it was away`, async () => {
-    await using stage = setStage(bus);
-    await stage.introduce();
-    const process = await stage.open();
-    const events = things(30);
-    await store(process, events);
-    const ear = await listen(process);
-    await until("it has caught up", () => ear.heard.length >= 30);
-    assert.deepEqual(sorted(ids(ear.heard)), sorted(ids(events)));
+  test(`${name}: a consumer gets the events published while it was disconnected`, async () => {
+    await using harness = createHarness(bus);
+    await harness.registerConsumer();
+    const process = await harness.open();
+    const events = sampleEvents(30);
+    await publishAll(process, events);
+    const consumer = await recordDeliveries(process);
+    await until("it has caught up", () => consumer.received.length >= 30);
+    assert.deepEqual(sorted(ids(consumer.received)), sorted(ids(events)));
   });
 
   if (promises.replaysToNewConsumers) {
-    test(`${name}: a consumer that never subscribed before gets what was published before it came`, async () => {
-      await using stage = setStage(bus);
-      const process = await stage.open();
-      const events = things(30);
-      await store(process, events);
-      const ear = await listen(process, { consumer: "newcomer" });
-      await until("the newcomer has the old events", () => ear.heard.length >= 30);
-      assert.deepEqual(sorted(ids(ear.heard)), sorted(ids(events)));
+    test(`${name}: a new consumer gets earlier events`, async () => {
+      await using harness = createHarness(bus);
+      const process = await harness.open();
+      const events = sampleEvents(30);
+      await publishAll(process, events);
+      const consumer = await recordDeliveries(process, { consumer: "newcomer" });
+      await until("it has the earlier events", () => consumer.received.length >= 30);
+      assert.deepEqual(sorted(ids(consumer.received)), sorted(ids(events)));
     });
   } else {
-    test(`${name}: does not replay to newcomers: an event that nobody is known to want is not answered "done"`, async () => {
-      await using stage = setStage(bus);
-      const [outcome] = await (await stage.open()).publish([thing()]);
+    test(`${name}: has no replay: an event without a consumer is released`, async () => {
+      await using harness = createHarness(bus);
+      const [outcome] = await (await harness.open()).publish([sampleEvent()]);
       assert.equal(outcome?.kind, "release");
     });
   }
 
-  test(`${name}: processes under one consumer name share its events, each going to one of them`, async () => {
-    await using stage = setStage(bus);
-    await stage.introduce();
-    // Neither answers before both have some: a quick one could take them all before the other has woken up.
-    const busy = stage.gate();
+  test(`${name}: processes with one consumer name share its events`, async () => {
+    await using harness = createHarness(bus);
+    await harness.registerConsumer();
+    // Neither finishes before both have some: a fast one could take all of them before the other has started.
+    const busy = harness.gate();
     const slowly = { batchMax: 2, answer: () => busy.opened.then(() => done) };
-    const first = await listen(await stage.open(), slowly);
-    const second = await listen(await stage.open(), slowly);
-    const events = things(60);
-    await store(await stage.open(), events);
-    await until("both have some", () => first.heard.length > 0 && second.heard.length > 0);
+    const first = await recordDeliveries(await harness.open(), slowly);
+    const second = await recordDeliveries(await harness.open(), slowly);
+    const events = sampleEvents(60);
+    await publishAll(await harness.open(), events);
+    await until("both have some", () => first.received.length > 0 && second.received.length > 0);
     busy.open();
-    await until("all have been delivered", () => first.heard.length + second.heard.length >= 60);
-    assert.deepEqual(sorted(ids([...first.heard, ...second.heard])), sorted(ids(events)));
+    await until("all have been delivered", () => first.received.length + second.received.length >= 60);
+    assert.deepEqual(sorted(ids([...first.received, ...second.received])), sorted(ids(events)));
   });
 
-  test(`${name}: an event reaches those who asked for its subject, and nobody else`, async () => {
-    await using stage = setStage(bus);
+  test(`${name}: an event reaches only the consumers of its subject`, async () => {
+    await using harness = createHarness(bus);
     const subjects = Array.from({ length: 12 }, (_, n) => `service-${n % 4}.topic_${n}.events`);
     // Two of the three subjects of one service, and one of another's.
     const mine = [0, 4, 5].map((n) => subjects[n] ?? "");
-    const process = await stage.open();
-    const all = await listen(process, { consumer: "all", subjects });
-    const some = await listen(process, { consumer: "some", subjects: mine });
-    const events = things(120, (n) => ({ subject: subjects[n % 12] ?? "" }));
-    await store(process, events);
+    const process = await harness.open();
+    const all = await recordDeliveries(process, { consumer: "all", subjects });
+    const some = await recordDeliveries(process, { consumer: "some", subjects: mine });
+    const events = sampleEvents(120, (n) => ({ subject: subjects[n % 12] ?? "" }));
+    await publishAll(process, events);
     const wanted = events.filter(({ subject }) => mine.includes(subject));
-    await until("all are heard", () => all.heard.length >= 120 && some.heard.length >= wanted.length);
-    assert.deepEqual(sorted(ids(all.heard)), sorted(ids(events)));
-    assert.deepEqual(sorted(ids(some.heard)), sorted(ids(wanted)));
+    await until("all are received", () => all.received.length >= 120 && some.received.length >= wanted.length);
+    assert.deepEqual(sorted(ids(all.received)), sorted(ids(events)));
+    assert.deepEqual(sorted(ids(some.received)), sorted(ids(wanted)));
   });
 }
 
-/** The last event is of the same aggregate: when it has come, every copy of the first has come. */
+/** The last event has the same aggregate, so all copies of the first arrive before it. */
 async function publishTwice(bus: BusUnderTest) {
-  await using stage = setStage(bus);
-  await stage.introduce();
-  const process = await stage.open();
-  const [twice, last] = [thing({ aggregateKey: "one" }), thing({ aggregateKey: "one" })];
-  await storeInOrder(process, [twice, twice, last]);
-  const ear = await listen(process);
-  await until("the last event arrives", () => ear.timesHeard(last) === 1);
-  return { heard: ids(ear.heard), twice: twice.eventId, last: last.eventId };
+  await using harness = createHarness(bus);
+  await harness.registerConsumer();
+  const process = await harness.open();
+  const [twice, last] = [sampleEvent({ aggregateKey: "one" }), sampleEvent({ aggregateKey: "one" })];
+  await publishInOrder(process, [twice, twice, last]);
+  const consumer = await recordDeliveries(process);
+  await until("the last event arrives", () => consumer.countOf(last) === 1);
+  return { received: ids(consumer.received), twice: twice.eventId, last: last.eventId };
 }

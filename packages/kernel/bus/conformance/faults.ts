@@ -1,77 +1,74 @@
-/** Brokers that die and networks that are cut: nothing acknowledged is lost, and nobody waits for ever. */
+/** Crashed brokers and cut networks: no stored event is lost, and no call hangs. */
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import { until } from "../../testing/index.ts";
 import { BusUnavailable, type Envelope, type EventBus } from "../index.ts";
+import { createHarness, ids, recordDeliveries, sampleEvent, sampleEvents, withTimeout } from "./harness.ts";
 import type { BusUnderTest } from "./index.ts";
-import { ids, listen, setStage, thing, things, within } from "./stage.ts";
 
-/** A caller that waits longer than this for an answer has been forgotten. */
-const answerWithinMs = 30_000;
-/** RabbitMQ takes its time to start. */
+/** A call that takes longer hangs. */
+const resolveWithinMs = 30_000;
+/** RabbitMQ starts slowly. */
 const restartWithinMs = 120_000;
 
 export function faultsConform(bus: BusUnderTest): void {
   const { name, test } = bus;
 
-  test(`${name}: publishing to a broker that cannot be reached rejects with BusUnavailable, soon`, async () => {
-    await using stage = setStage(bus);
-    const process = await stage.open();
+  test(`${name}: publish rejects with BusUnavailable if the broker cannot be reached`, async () => {
+    await using harness = createHarness(bus);
+    const process = await harness.open();
     await bus.crash(process);
-    const published = process.publish([thing()]);
-    await assert.rejects(within(answerWithinMs, "publish gives up", published), { name: "BusUnavailable" });
-    await assert.rejects(within(answerWithinMs, "check gives up", process.check()), BusUnavailable);
+    const published = process.publish([sampleEvent()]);
+    await assert.rejects(withTimeout(resolveWithinMs, "publish rejects", published), { name: "BusUnavailable" });
+    await assert.rejects(withTimeout(resolveWithinMs, "check rejects", process.check()), BusUnavailable);
   });
 
   test(
-    `${name}: kill -9 of the broker in the middle of it all loses nothing that was answered "done"`,
+    `${name}: kill -9 of the broker loses no event that was "done"`,
     async () => {
-      if (!bus.ownBroker) throw new Error(`${name}: this run has no broker of its own that could be killed`);
+      if (!bus.ownBroker) throw new Error(`${name}: this run has no broker of its own to kill`);
       await using broker = await bus.ownBroker();
-      await using stage = setStage(bus, { on: broker, ackWaitMs: 2_000 });
-      // One consumer listens all the while; for the other everything is kept until the broker is back.
-      await stage.introduce("latecomer");
-      const ear = await listen(await stage.open(), { batchMax: 50 });
+      await using harness = createHarness(bus, { on: broker, ackWaitMs: 2_000 });
+      // One consumer is connected throughout; for the other, events are stored until the broker is back.
+      await harness.registerConsumer("latecomer");
+      const consumer = await recordDeliveries(await harness.open(), { batchMax: 50 });
 
-      let isBack = false;
-      const publishing = publishStubbornly(await stage.open(), (count) => isBack && count >= 2_000);
-      await until("it is in full swing", () => ear.heard.length >= 300);
+      let isRestarted = false;
+      const publishing = publishUntilDone(await harness.open(), (count) => isRestarted && count >= 2_000);
+      await until("events flow", () => consumer.received.length >= 300);
       await broker.restart();
-      isBack = true;
-      const published = new Set(await within(restartWithinMs, "all are published", publishing));
+      isRestarted = true;
+      const published = new Set(await withTimeout(restartWithinMs, "all are published", publishing));
 
-      const late = await listen(await stage.open(), { consumer: "latecomer" });
-      for (const { heard } of [ear, late]) {
-        const isComplete = () => published.isSubsetOf(new Set(ids(heard)));
-        await until("all are heard", isComplete, { withinMs: restartWithinMs });
+      const late = await recordDeliveries(await harness.open(), { consumer: "latecomer" });
+      for (const { received } of [consumer, late]) {
+        const isComplete = () => published.isSubsetOf(new Set(ids(received)));
+        await until("all are received", isComplete, { withinMs: restartWithinMs });
       }
     },
     3 * restartWithinMs,
   );
 }
 
-/**
- * Publishes as the relay does, without a pause: twenty aggregates in step, each event again and again until it is
- * answered "done". Gives the ids of all that were.
- */
-async function publishStubbornly(bus: EventBus, isEnough: (count: number) => boolean): Promise<string[]> {
+/** Publishes like the relay, without a pause: twenty aggregates in step, each event until it is "done". Returns their IDs. */
+async function publishUntilDone(bus: EventBus, isEnough: (count: number) => boolean): Promise<string[]> {
   const published: string[] = [];
   while (!isEnough(published.length)) {
-    let left = things(20, (n) => ({ aggregateKey: `account/${n}` }));
+    let left = sampleEvents(20, (n) => ({ aggregateKey: `account/${n}` }));
     published.push(...ids(left));
-    // A bus in memory answers within the same turn: let others have theirs.
+    // The memory bus resolves in the same turn of the event loop: let others run.
     await new Promise(setImmediate);
     while (left.length > 0) {
-      const outcomes = await within(answerWithinMs, "publish answers", answersOrNothing(bus, left));
+      const outcomes = await withTimeout(resolveWithinMs, "publish resolves", publishOrNothing(bus, left));
       left = left.filter((_, n) => outcomes[n]?.kind !== "done");
-      // The broker is away: there is no state to wait for but its return.
+      // The broker is down, and there is no state to wait for but its return.
       if (left.length > 0) await sleep(20);
     }
   }
   return published;
 }
 
-async function answersOrNothing(bus: EventBus, events: readonly Envelope[]) {
+async function publishOrNothing(bus: EventBus, events: readonly Envelope[]) {
   try {
     return await bus.publish(events);
   } catch (error) {

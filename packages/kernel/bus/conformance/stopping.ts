@@ -1,83 +1,94 @@
-/** A process that stops finishes what it handles and gives the rest back at once. */
+/** A process that stops finishes its running handlers and releases the rest at once. */
 import assert from "node:assert/strict";
 import { until } from "../../testing/index.ts";
 import { done, release, retry } from "../../worker/outcome.ts";
 import type { EventBus } from "../index.ts";
+import {
+  createHarness,
+  ids,
+  publishAll,
+  type RecordingConsumer,
+  recordDeliveries,
+  sampleEvent,
+  sampleEvents,
+} from "./harness.ts";
 import type { BusUnderTest } from "./index.ts";
-import { type Ear, ids, listen, setStage, store, thing, things } from "./stage.ts";
 
 export function stoppingConforms(bus: BusUnderTest): void {
   const { name, test } = bus;
 
-  test(`${name}: a subscription that closes waits for its handlers and gives the rest to others at once`, () =>
-    handOver(bus, (_, ear) => ear[Symbol.asyncDispose]()));
+  test(`${name}: closing a subscription waits for its handlers and releases the rest at once`, () =>
+    handOver(bus, (_, consumer) => consumer[Symbol.asyncDispose]()));
 
-  test(`${name}: a bus that closes waits for its handlers and gives the rest to others at once`, () =>
+  test(`${name}: closing a bus waits for its handlers and releases the rest at once`, () =>
     handOver(bus, (process) => process[Symbol.asyncDispose]()));
 
-  test(`${name}: a handler that is told to stop can release its batch to another process`, async () => {
-    await using stage = setStage(bus);
-    await stage.introduce();
-    const end = stage.gate();
-    const event = thing();
-    const leaving = await listen(await stage.open(), {
-      answer: async (_, stopping) => {
+  test(`${name}: a handler can release its batch to another process when the bus stops`, async () => {
+    await using harness = createHarness(bus);
+    await harness.registerConsumer();
+    const end = harness.gate();
+    const event = sampleEvent();
+    const leaving = await recordDeliveries(await harness.open(), {
+      handle: async (_, stopping) => {
         await Promise.race([
           end.opened,
-          new Promise((told) => stopping.addEventListener("abort", told, { once: true })),
+          new Promise((aborted) => stopping.addEventListener("abort", aborted, { once: true })),
         ]);
         return release("the process stops");
       },
     });
-    await store(await stage.open(), [event]);
-    await until("it is being handled", () => leaving.timesHeard(event) === 1);
-    const staying = await listen(await stage.open());
+    await publishAll(await harness.open(), [event]);
+    await until("it is being handled", () => leaving.countOf(event) === 1);
+    const staying = await recordDeliveries(await harness.open());
     await leaving[Symbol.asyncDispose]();
-    // Long before the broker takes anybody for dead: it was given back.
-    await until("another process has it", () => staying.timesHeard(event) === 1);
+    // Long before the ack wait is over: it was released.
+    await until("another process has it", () => staying.countOf(event) === 1);
   });
 
-  test(`${name}: a closed bus can be closed again, and refuses to publish`, async () => {
-    await using stage = setStage(bus);
-    const process = await stage.open();
+  test(`${name}: a closed bus can be closed again and rejects publishes`, async () => {
+    await using harness = createHarness(bus);
+    const process = await harness.open();
     await process[Symbol.asyncDispose]();
     await process[Symbol.asyncDispose]();
-    await assert.rejects(process.publish([thing()]), { name: "BusUnavailable" });
+    await assert.rejects(process.publish([sampleEvent()]), { name: "BusUnavailable" });
   });
 }
 
-async function handOver(bus: BusUnderTest, close: (process: EventBus, ear: Ear) => PromiseLike<void>): Promise<void> {
-  await using stage = setStage(bus);
-  await stage.introduce();
-  const events = things(10);
-  await store(await stage.open(), events);
+async function handOver(
+  bus: BusUnderTest,
+  close: (process: EventBus, consumer: RecordingConsumer) => PromiseLike<void>,
+): Promise<void> {
+  await using harness = createHarness(bus);
+  await harness.registerConsumer();
+  const events = sampleEvents(10);
+  await publishAll(await harness.open(), events);
 
-  const working = stage.gate();
-  const process = await stage.open();
-  const leaving = await listen(process, { batchMax: 2, answer: () => working.opened.then(() => done) });
-  await until("it has begun", () => leaving.heard.length > 0);
-  const inHand = new Set(ids(leaving.heard));
+  const working = harness.gate();
+  const process = await harness.open();
+  const leaving = await recordDeliveries(process, { batchMax: 2, handle: () => working.opened.then(() => done) });
+  await until("it has begun", () => leaving.received.length > 0);
+  const running = new Set(ids(leaving.received));
 
   let isClosed = false;
   const closed = Promise.resolve(close(process, leaving)).then(() => {
     isClosed = true;
   });
-  const clock = thing();
-  const staying = await listen(await stage.open(), {
-    answer: ({ eventId, redelivered }) =>
-      eventId === clock.eventId && !redelivered ? retry(300, "a clock that the broker keeps") : done,
+  const clock = sampleEvent();
+  const staying = await recordDeliveries(await harness.open(), {
+    handle: ({ eventId, redelivered }) =>
+      eventId === clock.eventId && !redelivered ? retry(300, "a timer kept by the broker") : done,
   });
-  const rest = events.filter(({ eventId }) => !inHand.has(eventId));
-  const hasTheRest = () => rest.every((event) => staying.timesHeard(event) === 1);
-  // Long before the broker takes anybody for dead: they were given back.
+  const rest = events.filter(({ eventId }) => !running.has(eventId));
+  const hasTheRest = () => rest.every((event) => staying.countOf(event) === 1);
+  // Long before the ack wait is over: they were released.
   await until("another process has the rest", hasTheRest);
   assert.equal(isClosed, false);
 
   working.open();
   await closed;
-  await store(await stage.open(), [clock]);
-  await until("some time has passed", () => staying.timesHeard(clock) === 2);
-  // What was finished while closing was answered: it did not come back.
-  assert.deepEqual(new Set(ids(leaving.heard)), inHand);
-  assert.equal(staying.heard.length, rest.length + 2);
+  await publishAll(await harness.open(), [clock]);
+  await until("some time has passed", () => staying.countOf(clock) === 2);
+  // Handlers that finished during the close were acked: their events are not redelivered.
+  assert.deepEqual(new Set(ids(leaving.received)), running);
+  assert.equal(staying.received.length, rest.length + 2);
 }

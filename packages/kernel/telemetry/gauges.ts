@@ -1,11 +1,11 @@
 /**
- * Gauges: what the state is, read when somebody asks.
+ * Gauges, read on scrape.
  *
- * However often and by however many they are asked for, the state is read at most every `everyMs`: to look at a system
- * must not load it. A reading that fails leaves a gap, and is told to `onError`.
+ * However many scrapers there are, the values are read at most every `intervalMs`: observing a system must not load it. A failed
+ * read leaves a gap and is reported to `onError`.
  */
 import type { Attributes, BatchObservableCallback, ObservableGauge } from "@opentelemetry/api";
-import { instrumentOf, type Metric, type MetricCatalogue, meterOf, type NamesOf } from "./metrics.ts";
+import { getInstrument, getMeter, type Metric, type MetricCatalogue, type MetricNames } from "./metrics.ts";
 
 export interface Reading<Name extends string> {
   readonly name: Name;
@@ -14,29 +14,31 @@ export interface Reading<Name extends string> {
 }
 
 export interface WatchOptions<C extends MetricCatalogue> {
-  /** The package that watches. */
+  /** The name of the package that reports the gauges. */
   readonly scope: string;
   readonly catalogue: C;
-  readonly gauges: readonly NamesOf<C, "gauge">[];
-  readonly read: () => readonly Reading<NamesOf<C, "gauge">>[] | Promise<readonly Reading<NamesOf<C, "gauge">>[]>;
+  readonly gauges: readonly MetricNames<C, "gauge">[];
+  readonly read: () =>
+    | readonly Reading<MetricNames<C, "gauge">>[]
+    | Promise<readonly Reading<MetricNames<C, "gauge">>[]>;
   readonly everyMs?: number;
   readonly onError?: (error: unknown) => void;
 }
 
-// Less than the usual 10 or 15 s between two scrapes, so that each sees something new.
-const usualEveryMs = 5_000;
+// Less than the usual scrape interval of 10 or 15 s, so that every scrape reads new values.
+const defaultIntervalMs = 5_000;
 
-/** Watches until disposed. */
+/** Reports gauges until disposed. */
 export function watch<C extends MetricCatalogue>(options: WatchOptions<C>): AsyncDisposable {
   const { scope, catalogue, gauges, onError } = options;
-  const meter = meterOf(scope);
+  const meter = getMeter(scope);
   const instruments = new Map(
-    gauges.map((name) => [name, instrumentOf(scope, name, catalogue[name] as Metric) as ObservableGauge]),
+    gauges.map((name) => [name, getInstrument(scope, name, catalogue[name] as Metric) as ObservableGauge]),
   );
-  const readings = atMostEvery(options.everyMs ?? usualEveryMs, async () => options.read());
+  const readThrottled = throttle(options.everyMs ?? defaultIntervalMs, async () => options.read());
   const observe: BatchObservableCallback = async (result) => {
     try {
-      for (const { name, value, attributes } of await readings()) {
+      for (const { name, value, attributes } of await readThrottled()) {
         const instrument = instruments.get(name);
         if (instrument) result.observe(instrument, value, attributes);
       }
@@ -52,13 +54,13 @@ export function watch<C extends MetricCatalogue>(options: WatchOptions<C>): Asyn
   };
 }
 
-/** Those who ask in between get the last answer, or wait for the one on its way. */
-function atMostEvery<T>(everyMs: number, read: () => Promise<T>): () => Promise<T> {
+/** Calls in between get the last result, or wait for the one in flight. */
+function throttle<T>(intervalMs: number, read: () => Promise<T>): () => Promise<T> {
   let last: Promise<T> | undefined;
   let readAt = 0;
   return () => {
     const now = performance.now();
-    if (last === undefined || now - readAt >= everyMs) {
+    if (last === undefined || now - readAt >= intervalMs) {
       last = read();
       readAt = now;
     }

@@ -1,4 +1,4 @@
-/** What an error is about, under the names that logs use: so that a log can be searched by event, trace or worker. */
+/** Log fields of an error, so that a log can be searched by event, trace or worker. */
 import { logFields } from "./names.ts";
 
 type LogField = (typeof logFields)[keyof typeof logFields];
@@ -9,7 +9,7 @@ export interface ErrorAboutOptions extends ErrorOptions {
   readonly about: About;
 }
 
-/** For `onError`, where nobody waits for the answer and somebody reads the log. */
+/** An error with log fields. The kernel passes it to `onError`. */
 export class ErrorAbout extends Error {
   readonly about: About;
 
@@ -25,9 +25,9 @@ interface EventLike {
   readonly headers?: { readonly trace_id?: unknown };
 }
 
-/** Which event it is and which trace it belongs to, as far as a row or a message says so. */
-export function aboutEvent(of: object): About {
-  const { eventId, eventType, headers }: EventLike = of;
+/** The event ID, event type and trace ID of a row or message, if it has them. */
+export function aboutEvent(event: object): About {
+  const { eventId, eventType, headers }: EventLike = event;
   const traceId = headers?.trace_id;
   return {
     ...(typeof eventId === "string" && { [logFields.eventId]: eventId }),

@@ -1,15 +1,16 @@
-/** How many events a consumer has put away, as long as nobody has redriven them: a gauge for an alert that stays. */
+/** The gauge of a consumer's dead-lettered events. */
 import type { Db } from "../db/index.ts";
 import { metricCatalogue, watch } from "../telemetry/index.ts";
 import { countDead } from "./store.ts";
 
-interface DeadEventsWatched {
+interface DeadEventsOptions {
   readonly db: Db;
   readonly consumer: string;
   readonly onError?: (error: unknown) => void;
 }
 
-export function watchDeadEvents({ db, consumer, onError }: DeadEventsWatched): AsyncDisposable {
+/** Reports the dead letters of a consumer as a gauge until disposed. */
+export function watchDeadEvents({ db, consumer, onError }: DeadEventsOptions): AsyncDisposable {
   const name = "todoke.inbox.dead.current";
   return watch({
     scope: "@todoke/kernel",

@@ -4,66 +4,66 @@ import { expect, test } from "vitest";
 import { CommitUnknown } from "../db/index.ts";
 import { gather } from "./index.ts";
 
-/** A lane that can be held: each batch waits until it is let go. */
-function held<Request>() {
+/** A `run` whose batches the test finishes. */
+function controlledRun<Request>() {
   const batches: {
     requests: readonly Request[];
-    finish: (answers?: readonly (string | Error)[]) => void;
+    finish: (results?: readonly (string | Error)[]) => void;
     fail: (e: Error) => void;
   }[] = [];
   const run = (requests: readonly Request[]) =>
     new Promise<readonly (string | Error)[]>((resolve, reject) => {
-      batches.push({ requests, finish: (answers = requests.map(String)) => resolve(answers), fail: reject });
+      batches.push({ requests, finish: (results = requests.map(String)) => resolve(results), fail: reject });
     });
   return { batches, run };
 }
 
-test("a lone request starts at once, and those that come while it runs go together next", async () => {
-  const lane = held<string>();
-  const submit = gather({ run: lane.run });
-  const answers = [submit("a")];
+test("a single request starts at once, and those that arrive while it runs share the next batch", async () => {
+  const controlled = controlledRun<string>();
+  const submit = gather({ run: controlled.run });
+  const results = [submit("a")];
   await turn();
-  answers.push(submit("b"), submit("c"), submit("d"));
+  results.push(submit("b"), submit("c"), submit("d"));
   await turn();
-  expect(lane.batches.map((b) => b.requests)).toEqual([["a"]]);
-  lane.batches[0]?.finish();
-  await answers[0];
+  expect(controlled.batches.map((b) => b.requests)).toEqual([["a"]]);
+  controlled.batches[0]?.finish();
+  await results[0];
   await turn();
-  expect(lane.batches.map((b) => b.requests)).toEqual([["a"], ["b", "c", "d"]]);
-  lane.batches[1]?.finish();
-  expect(await Promise.all(answers)).toEqual(["a", "b", "c", "d"]);
+  expect(controlled.batches.map((b) => b.requests)).toEqual([["a"], ["b", "c", "d"]]);
+  controlled.batches[1]?.finish();
+  expect(await Promise.all(results)).toEqual(["a", "b", "c", "d"]);
 });
 
-test("requests that touch the same thing never share a batch and keep their order", async () => {
+test("requests with a common conflict key never share a batch and keep their order", async () => {
   await fc.assert(
     fc.asyncProperty(
-      fc.array(fc.record({ touches: fc.array(fc.constantFrom("x", "y", "z"), { maxLength: 3 }), id: fc.nat() }), {
+      fc.array(fc.record({ keys: fc.array(fc.constantFrom("x", "y", "z"), { maxLength: 3 }), id: fc.nat() }), {
         maxLength: 60,
       }),
       fc.integer({ min: 1, max: 3 }),
       fc.integer({ min: 1, max: 8 }),
-      async (requests, lanes, batchMax) => {
+      async (requests, concurrency, batchMax) => {
         const done: typeof requests = [];
         const running = new Set<string>();
         const most = { requests: 0, batches: 0 };
         let batches = 0;
         let isShared = false;
         const submit = gather<(typeof requests)[number], string>({
-          lanes,
+          lanes: concurrency,
           batchMax,
-          touches: (request) => request.touches,
+          touches: (request) => request.keys,
           run: async (batch) => {
-            // Checked at the end: what throws in here is taken for a batch that failed, and run again.
+            // Asserted at the end: an error thrown here would count as a failed batch and be run again.
             most.requests = Math.max(most.requests, batch.length);
             most.batches = Math.max(most.batches, ++batches);
-            const touched = batch.flatMap((request) => [...new Set(request.touches)]);
-            for (const thing of touched) {
-              isShared ||= running.has(thing);
-              running.add(thing);
+            const keys = batch.flatMap((request) => [...new Set(request.keys)]);
+            for (const key of keys) {
+              isShared ||= running.has(key);
+              running.add(key);
             }
             await turn();
             batches--;
-            for (const thing of touched) running.delete(thing);
+            for (const key of keys) running.delete(key);
             done.push(...batch);
             return batch.map(() => "ok");
           },
@@ -71,10 +71,10 @@ test("requests that touch the same thing never share a batch and keep their orde
         await Promise.all(requests.map(submit));
         expect(isShared).toBe(false);
         expect(most.requests).toBeLessThanOrEqual(batchMax);
-        expect(most.batches).toBeLessThanOrEqual(lanes);
-        for (const thing of ["x", "y", "z"] as const) {
-          const of = (list: typeof requests) => list.filter((request) => request.touches.includes(thing));
-          expect(of(done)).toEqual(of(requests));
+        expect(most.batches).toBeLessThanOrEqual(concurrency);
+        for (const key of ["x", "y", "z"] as const) {
+          const withKey = (list: typeof requests) => list.filter((request) => request.keys.includes(key));
+          expect(withKey(done)).toEqual(withKey(requests));
         }
       },
     ),
@@ -82,7 +82,7 @@ test("requests that touch the same thing never share a batch and keep their orde
   );
 });
 
-test("one bad request fails alone: the others of its batch are carried out, each once", async () => {
+test("a bad request fails alone, and the others of its batch are executed once", async () => {
   const committed: string[] = [];
   const submit = gather<string, string>({
     run: async (batch) => {
@@ -101,7 +101,7 @@ test("one bad request fails alone: the others of its batch are carried out, each
   expect(committed).toEqual(["a", "b"]);
 });
 
-test("an error in a place of the answers fails that request and no other", async () => {
+test("an Error among the results fails its request and no other", async () => {
   const submit = gather<string, string>({
     run: async (batch) => batch.map((each) => (each === "bad" ? new Error("no") : each)),
   });
@@ -110,13 +110,13 @@ test("an error in a place of the answers fails that request and no other", async
 });
 
 test.each(["connection terminated", "write EPROTO"])(
-  "a batch whose commit is unknown (%s) is not run again, and every caller is told so",
-  async (why) => {
+  "a batch whose commit is unknown (%s) is not run again",
+  async (message) => {
     let runs = 0;
     const submit = gather<string, string>({
       run: async () => {
         runs++;
-        throw new CommitUnknown(new Error(why));
+        throw new CommitUnknown(new Error(message));
       },
     });
     const results = await Promise.allSettled(["a", "b", "c"].map(submit));
@@ -125,7 +125,7 @@ test.each(["connection terminated", "write EPROTO"])(
   },
 );
 
-test("a request that lost its key to another process is run again, three times alone, and finds what the other wrote", async () => {
+test("a request that lost its key to another process is run again up to three times", async () => {
   let races = 0;
   const submit = gather<string, string>({
     run: async (batch) => {
@@ -138,26 +138,26 @@ test("a request that lost its key to another process is run again, three times a
   await expect(submit("a")).rejects.toThrow("duplicate key");
 });
 
-test("past the bound of waiting callers the next is refused at once, with when to come back", async () => {
-  const lane = held<number>();
-  const submit = gather({ run: lane.run, waitingMax: 3 });
+test("a request beyond the queue limit is rejected at once with Retry-After", async () => {
+  const controlled = controlledRun<number>();
+  const submit = gather({ run: controlled.run, waitingMax: 3 });
   const waiting = [1, 2, 3].map(submit);
   await expect(submit(4)).rejects.toMatchObject({ code: "overloaded", status: 503, retryAfterSeconds: 1 });
   await turn();
-  lane.batches[0]?.finish();
+  controlled.batches[0]?.finish();
   expect(await Promise.all(waiting)).toEqual(["1", "2", "3"]);
   void submit(5);
   await turn();
-  expect(lane.batches.length).toBe(2); // there is room again
-  lane.batches[1]?.finish();
+  expect(controlled.batches.length).toBe(2); // There is room again.
+  controlled.batches[1]?.finish();
 });
 
-test("a batch that fails because the database is unavailable is not run again request by request", async () => {
+test("a batch that fails because the database is unavailable is not run again", async () => {
   let runs = 0;
   const submit = gather<string, string>({
     run: async () => {
       runs++;
-      throw Object.assign(new Error("nobody there"), { code: "ECONNREFUSED" });
+      throw Object.assign(new Error("connection refused"), { code: "ECONNREFUSED" });
     },
   });
   const results = await Promise.allSettled(["a", "b", "c"].map(submit));

@@ -1,49 +1,48 @@
 /**
- * Rows that were given up, for the people who run a service: to list, to look at, and to let be tried again.
+ * Dead letters: jobs and events that are retried no more, for operators to list, inspect and redrive.
  *
- * One face for every table that has such rows, so that an operator meets the same words whatever was given up, on the
- * command line and on the ops listener. A redrive keeps who asked for it and why, in the statement that does it, and
- * takes effect once however many people ask at the same time.
+ * Every table with dead letters has the same interface, on the command line and over HTTP. A redrive records who asked and
+ * why in the statement that does it, and takes effect once if several operators ask at the same time.
  */
 import type { Claims, RedriveRequest } from "../claims/index.ts";
 import { type Db, type Queryable, type Tx, transaction, utcText } from "../db/index.ts";
 
-/** A table with dead rows, described in SQL about the row `r`. A further table is a description, not a copy. */
+/** A table with dead letters. Conditions and expressions are SQL over the row `r`. */
 export interface DeadTableDescription {
-  /** Its rows are redriven by the claim engine, and named after this table and its key. */
+  /** The claims that redrive the rows. */
   readonly claims: Pick<Claims<object>, "table" | "redrive">;
-  /** Where the dead rows are read: "outbox_events r". */
+  /** A FROM item: "outbox_events r". */
   readonly from: string;
-  /** True of rows that are dead now; met by the index that `cursor` is the last column of. */
+  /** True for rows that are dead now. It needs an index that ends with `cursor`. */
   readonly isDead: string;
-  /** True of rows that this service may touch at all, where that is not every row. */
+  /** True for rows that this service may see; by default all. */
   readonly isOurs?: string;
   /** The row's key in the table of `claims`. */
   readonly id: string;
-  /** A bigint that grows, and never changes for a row: pages go by it. */
+  /** An increasing bigint that never changes for a row; lists are paged by it. */
   readonly cursor: string;
-  /** What the row is about: a user, an aggregate. */
+  /** The subject of the row: a user, an aggregate. */
   readonly about: string;
-  /** Since when it exists, or is dead where that is known. */
+  /** When the row died, or was created if that is not known. */
   readonly since: string;
-  /** What `show` adds: a select list. */
+  /** A select list of the columns that `show` adds. */
   readonly whole: string;
-  /** What else a redrive changes, in its transaction. */
+  /** Further changes in the transaction of a redrive. */
   readonly whenRedriven?: (tx: Tx, ids: readonly string[]) => Promise<void>;
 }
 
-/** `Whole` is what `whole` selects. */
-export interface DeadTable<Whole extends object = object> {
+/** The dead letters of one table. `Detail` is what the spec's further columns return. */
+export interface DeadTable<Detail extends object = object> {
   readonly name: string;
-  /** Whether this text can be an id of this table at all. */
+  /** Whether a text can be an ID of this table. */
   isId(text: string): boolean;
-  /** Those that are dead now, oldest first. */
+  /** Lists dead letters, oldest first. */
   list(db: Queryable, page: DeadPage): Promise<DeadRow[]>;
-  /** How many are dead now. */
+  /** The number of dead letters. */
   count(db: Queryable): Promise<number>;
-  /** One row with all that is known of it and who redrove it, whatever became of it since; undefined: there is none. */
-  show(db: Queryable, id: string): Promise<(DeadRowWhole & Whole) | undefined>;
-  /** Lets them be tried again; returns the ids of those that were dead. Workers are to be woken after it. */
+  /** Returns a row and its redrives, also if it is no longer dead; undefined if it does not exist. */
+  show(db: Queryable, id: string): Promise<(DeadRowWhole & Detail) | undefined>;
+  /** Makes dead letters ready again. Returns the IDs of those that were dead. Wake the workers afterwards. */
   redrive(db: Db, ids: readonly string[], request: RedriveRequest): Promise<string[]>;
 }
 
@@ -52,7 +51,7 @@ export interface DeadPage {
   readonly after?: string;
   readonly limit: number;
   readonly eventType?: string;
-  /** A part of `last_error`. */
+  /** A substring of `last_error`. */
   readonly error?: string;
 }
 
@@ -72,35 +71,36 @@ export interface DeadRowWhole extends Omit<DeadRow, "cursor"> {
   readonly redrives: Redrive[];
 }
 
-export function deadTable<Whole extends object>(description: DeadTableDescription): DeadTable<Whole> {
-  const { claims, from, isDead, isOurs = "true", id, cursor, about, since, whole, whenRedriven } = description;
+/** Builds the operator view of a table's dead letters. */
+export function deadTable<Detail extends object>(spec: DeadTableDescription): DeadTable<Detail> {
+  const { claims, from, isDead, isOurs = "true", id, cursor, about, since, whole, whenRedriven } = spec;
   const { table, keyType } = claims.table;
   const columns = `${id}::text as id, r.event_type, ${about} as about, r.attempt_count, r.last_error,
     ${utcText(since)} as since`;
-  const listText = `
+  const listSql = `
 select ${columns}, ${cursor}::text as cursor from ${from}
  where ${isOurs} and ${isDead} and ${cursor} > $1
    and ($2::text is null or r.event_type = $2)
    and ($3::text is null or strpos(r.last_error, $3) > 0)
  order by ${cursor} limit $4`;
-  const countText = `select count(*)::int as dead from ${from} where ${isOurs} and ${isDead}`;
-  const showText = `select ${columns}, ${whole} from ${from} where ${isOurs} and ${id} = $1`;
+  const countSql = `select count(*)::int as dead from ${from} where ${isOurs} and ${isDead}`;
+  const showSql = `select ${columns}, ${whole} from ${from} where ${isOurs} and ${id} = $1`;
 
   return {
     name: table,
     isId: (text) => idPatterns[keyType].test(text),
 
     async list(db, { after = "0", limit, eventType = null, error = null }) {
-      return (await db.query<DeadRow>(listText, [after, eventType, error, limit])).rows;
+      return (await db.query<DeadRow>(listSql, [after, eventType, error, limit])).rows;
     },
 
     async count(db) {
-      return (await db.query<{ dead: number }>(countText)).rows[0]?.dead ?? 0;
+      return (await db.query<{ dead: number }>(countSql)).rows[0]?.dead ?? 0;
     },
 
     async show(db, key) {
-      const [found] = (await db.query<Omit<DeadRowWhole, "redrives"> & Whole>(showText, [key])).rows;
-      return found && { ...found, redrives: await redrivesOf(db, { table, key: found.id }) };
+      const [row] = (await db.query<Omit<DeadRowWhole, "redrives"> & Detail>(showSql, [key])).rows;
+      return row && { ...row, redrives: await selectRedrives(db, { table, key: row.id }) };
     },
 
     redrive: (db, ids, request) =>
@@ -118,7 +118,7 @@ const idPatterns = {
   text: /^.{1,255}$/,
 };
 
-/** One redrive: who asked for it and why, and what the row had come to by then. */
+/** One redrive: who, why, and the row's state before it. */
 export interface Redrive {
   readonly redriven_at: string;
   readonly redriven_by: string;
@@ -127,18 +127,18 @@ export interface Redrive {
   readonly last_error: string | null;
 }
 
-// A row that was redriven more often has shown what it will do; the table has them all.
-const redrivesShownMax = 20;
+// More of them tell an operator nothing new; the table has them all.
+const redrivesMax = 20;
 
 /** The latest redrives of one row, newest first. */
-async function redrivesOf(
+async function selectRedrives(
   db: Queryable,
   { table, key }: { readonly table: string; readonly key: string },
 ): Promise<Redrive[]> {
   const { rows } = await db.query<Redrive>(
     `select ${utcText("redriven_at")} as redriven_at, redriven_by, reason, attempt_count, last_error
        from redrives where of_table = $1 and of_key = $2
-      order by redrive_id desc limit ${redrivesShownMax}`,
+      order by redrive_id desc limit ${redrivesMax}`,
     [table, key],
   );
   return rows;

@@ -1,0 +1,154 @@
+import { expect, test } from "vitest";
+import type { Envelope } from "../bus/index.ts";
+import type { Tx } from "../db/index.ts";
+import { until } from "../testing/index.ts";
+import { deadEvents, redriveDead } from "./index.ts";
+import {
+  delivery,
+  insertEffects,
+  kinds,
+  never,
+  readEffects,
+  readLastErrors,
+  redelivery,
+  redriveRequest,
+  setup,
+} from "./testing.ts";
+
+test("an event that can never succeed is dead-lettered at once with its payload", async () => {
+  await using t = await setup();
+  const { handle } = t.inboxFor("one");
+  const garbled = delivery("garbled", { payload: new Uint8Array([0, 255, 1]), aggregateKey: "ü/1" });
+  const unreadable = t.inboxFor("two", {
+    read: () => {
+      throw new Error("not a thing");
+    },
+  });
+  await handle([delivery("refused")], never);
+  expect(kinds(await unreadable.handle([garbled, { ...garbled }, redelivery(garbled)], never))).toEqual([
+    "dead",
+    "done",
+    "done",
+  ]);
+  expect(await readLastErrors(t.db, "one")).toEqual(["Problem: never"]);
+  const [dead] = await deadEvents(t.db, { consumer: "two" });
+  expect(dead).toMatchObject({
+    eventId: garbled.eventId,
+    subject: "thing.events",
+    aggregateKey: "ü/1",
+    headers: { tenant: "t1" },
+  });
+  expect(await readLastErrors(t.db, "two")).toEqual(["Unreadable: cannot be read: Error: not a thing"]);
+  expect([...(dead?.payload ?? [])]).toEqual([0, 255, 1]);
+  expect(await readEffects(t.db)).toEqual([]);
+});
+
+test("the dead-letter callback commits with the dead letter, or neither does", async () => {
+  await using t = await setup();
+  let isBroken = true;
+  const onDead = async (tx: Tx, { eventId }: Envelope, reason: string) => {
+    await insertEffects(tx, "one", [`${eventId} ${reason}`]);
+    if (isBroken) throw new Error("not yet");
+  };
+  const { handle } = t.inboxFor("one", { whenDead: onDead });
+  const garbled = delivery("garbled");
+  expect(kinds(await handle([garbled], never))).toEqual(["retry"]);
+  expect(await readEffects(t.db)).toEqual([]);
+  expect(await deadEvents(t.db, { consumer: "one" })).toEqual([]);
+  isBroken = false;
+  for (const expected of ["dead", "done"])
+    expect(kinds(await handle([redelivery(garbled)], never))).toEqual([expected]);
+  expect(await readEffects(t.db)).toEqual([`${garbled.eventId} Unreadable: cannot be read: Error: not a thing`]);
+});
+
+test("the callback takes effect once if two processes dead-letter one event", async () => {
+  await using t = await setup();
+  const go = Promise.withResolvers<void>();
+  let begun = 0;
+  const onDead = async (tx: Tx, { eventId }: Envelope) => {
+    begun++;
+    await insertEffects(tx, "one", [eventId]);
+    await go.promise;
+  };
+  const garbled = delivery("garbled");
+  const first = t.inboxFor("one", { whenDead: onDead }).handle([garbled], never);
+  await until("the first is about to commit", () => begun === 1);
+  const second = t.inboxFor("one", { whenDead: onDead, db: t.open() }).handle([redelivery(garbled)], never);
+  await until("the second waits for the first", async () => {
+    const text = `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
+    return (await t.db.query(text)).rowCount === 1;
+  });
+  go.resolve();
+  expect([...kinds(await first), ...kinds(await second)]).toEqual(["dead", "dead"]);
+  expect(await readEffects(t.db)).toEqual([garbled.eventId]);
+});
+
+test("an event whose callback always fails is dead-lettered without it", async () => {
+  await using t = await setup();
+  const onDead = async (tx: Tx) => void (await tx.query(`insert into effects (name) values ($1::uuid::text)`, ["no"]));
+  const { handle } = t.inboxFor("one", { whenDead: onDead, attemptsMax: 2 });
+  const broken = delivery("broken");
+  const seen: string[] = [];
+  for (let i = 0; i < 5; i++) seen.push(...kinds(await handle([redelivery(broken)], never)));
+  // Two attempts of the effect, then two of the callback.
+  expect(seen).toEqual(["retry", "retry", "retry", "dead", "done"]);
+  expect(await readLastErrors(t.db, "one")).toEqual([
+    expect.stringMatching(
+      /^failed after 2 attempts: Error: not today; the dead-letter callback failed and was skipped: .*invalid input syntax/,
+    ),
+  ]);
+  expect((await t.db.query(`select from inbox_attempts`)).rowCount).toBe(0);
+});
+
+test("the callback is not skipped because the database is unavailable", async () => {
+  await using t = await setup();
+  let isDown = true;
+  const onDead = async (tx: Tx) => {
+    if (isDown) throw Object.assign(new Error("shutting down"), { code: "57P01", severity: "FATAL" });
+    await insertEffects(tx, "one", ["callback"]);
+  };
+  const { handle } = t.inboxFor("one", { whenDead: onDead, attemptsMax: 1 });
+  const garbled = delivery("garbled");
+  for (let i = 0; i < 4; i++) expect(kinds(await handle([redelivery(garbled)], never))).toEqual(["release"]);
+  isDown = false;
+  expect(kinds(await handle([redelivery(garbled)], never))).toEqual(["dead"]);
+  expect(await readEffects(t.db)).toEqual(["callback"]);
+});
+
+test("an event whose ID is not a UUID is dead-lettered once and can be redriven", async () => {
+  await using t = await setup();
+  const inbox = t.inboxFor("one", {
+    whenDead: async (tx, { eventId }) => void (await tx.query(`select $1::uuid`, [eventId])),
+  });
+  const foreign = delivery("a", { eventId: "THINGS/7\0" });
+  const outcomes = await inbox.handle([delivery("b"), foreign, delivery("c")], never);
+  expect(kinds(outcomes)).toEqual(["done", "dead", "done"]);
+  expect(kinds(await inbox.handle([foreign, redelivery(foreign)], never))).toEqual(["done", "done"]);
+  const [dead, ...others] = await deadEvents(t.db, { consumer: "one" });
+  expect(others).toEqual([]);
+  expect(dead?.headers).toEqual({ tenant: "t1", original_event_id: "THINGS/7\uFFFD" });
+  expect(await readLastErrors(t.db, "one")).toEqual(["Unreadable: its id is not a UUID: THINGS/7\uFFFD"]);
+  expect(await readEffects(t.db)).toEqual(["b", "c"]);
+  await redriveDead(t.db, [dead?.dlqId ?? 0n], redriveRequest);
+  expect(await inbox.redriver.runOnce()).toMatchObject({ done: 1 });
+  expect(await readEffects(t.db)).toEqual(["b", "c", "a"]);
+});
+
+test("text that PostgreSQL cannot store is replaced in a dead letter", async () => {
+  await using t = await setup();
+  const { handle } = t.inboxFor("one");
+  const texts = { eventType: "T\0", subject: "s\0", aggregateKey: "k\0\uD800", occurredAt: "o\0" };
+  const garbled = delivery("garbled", { ...texts, headers: { "n\0": "v\0\uDFFF", kept: "ü" } });
+  expect(kinds(await handle([garbled], never))).toEqual(["dead"]);
+  expect(await deadEvents(t.db, { consumer: "one" })).toMatchObject([
+    {
+      eventId: garbled.eventId,
+      eventType: "T\uFFFD",
+      subject: "s\uFFFD",
+      aggregateKey: "k\uFFFD\uFFFD",
+      occurredAt: "o\uFFFD",
+      headers: { "n\uFFFD": "v\uFFFD\uFFFD", kept: "ü" },
+      payload: Buffer.from("garbled"),
+    },
+  ]);
+});

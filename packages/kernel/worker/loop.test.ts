@@ -1,0 +1,94 @@
+import { expect, test } from "vitest";
+import { until } from "../testing/index.ts";
+import { type Pass, type Period, periodically } from "./index.ts";
+
+const never = 600_000;
+
+/** Counts passes; each may set the next wait or fail. */
+function counting(pass: Pass = async () => {}) {
+  const counted = {
+    passes: 0,
+    run: (stopping: AbortSignal, nextIn: (ms: number) => void) => {
+      counted.passes++;
+      return pass(stopping, nextIn);
+    },
+  };
+  return counted;
+}
+
+test("a loop runs a pass at once and again after its interval", async () => {
+  const counted = counting();
+  await using _ = periodically(counted.run, { everyMs: 1 });
+  expect(counted.passes).toBe(1);
+  await until("it has polled", () => counted.passes > 3);
+});
+
+test("a wake-up starts the next pass, also if it arrives during a pass", async () => {
+  const first = Promise.withResolvers<void>();
+  const counted = counting(() => first.promise);
+  await using loop = periodically(counted.run, { everyMs: never });
+  loop.wake();
+  first.resolve();
+  await until("the second pass has run", () => counted.passes === 2);
+});
+
+test("a signal of its topic wakes a loop until it is stopped", async () => {
+  const subscribed = new Map<string, () => void>();
+  const wakeups = {
+    on(topic: string, wake: () => void) {
+      subscribed.set(topic, wake);
+      return () => void subscribed.delete(topic);
+    },
+  };
+  const counted = counting();
+  const loop = periodically(counted.run, { everyMs: never, wakeups, topic: "jobs" });
+  subscribed.get("jobs")?.();
+  await until("it is woken", () => counted.passes === 2);
+  await loop[Symbol.asyncDispose]();
+  expect(subscribed.size).toBe(0);
+});
+
+test("a pass sets the wait before the next one", async () => {
+  const counted = counting(async (_, nextIn) => nextIn(counted.passes < 5 ? 0 : never));
+  await using _ = periodically(counted.run, { everyMs: never });
+  await until("five passes have run", () => counted.passes === 5);
+});
+
+test("a failed pass is reported and repeated after its backoff, which a wake-up does not cut short", async () => {
+  const errors: unknown[] = [];
+  const counted = counting(async () => {
+    throw new Error("no");
+  });
+  const options: Period = { everyMs: never, what: "counting", onError: (error) => errors.push(error) };
+  await using slow = periodically(counted.run, { ...options, backoff: { baseMs: never, capMs: never } });
+  await until("it has failed", () => errors.length === 1);
+  slow.wake();
+  await new Promise(setImmediate);
+  expect(counted.passes).toBe(1);
+  expect(errors).toMatchObject([{ message: "counting failed", cause: { message: "no" } }]);
+  await using _ = periodically(counted.run, { ...options, backoff: { baseMs: 1, capMs: 1 } });
+  await until("it is repeated", () => counted.passes > 3);
+});
+
+test("a stop aborts the signal and waits for the running pass", async () => {
+  const finish = Promise.withResolvers<void>();
+  let aborted = false;
+  const loop = periodically(
+    async (stopping) => {
+      stopping.addEventListener("abort", () => {
+        aborted = true;
+      });
+      await finish.promise;
+    },
+    { everyMs: never },
+  );
+  let isStopped = false;
+  const stopped = Promise.resolve(loop[Symbol.asyncDispose]()).then(() => {
+    isStopped = true;
+  });
+  expect(aborted).toBe(true);
+  await new Promise(setImmediate);
+  expect(isStopped).toBe(false);
+  finish.resolve();
+  await stopped;
+});
