@@ -1,6 +1,6 @@
 /** Has a relay publish what waits in the outbox, until all of it is published and settled. */
 import type { EventBus } from "@todoke/kernel/bus";
-import { type RelayOptions, relay } from "@todoke/kernel/outbox";
+import { createRelay, type RelayOptions } from "@todoke/kernel/outbox";
 
 export async function drainOutbox(events: number, options: RelayOptions): Promise<number> {
   let left = events;
@@ -13,7 +13,7 @@ export async function drainOutbox(events: number, options: RelayOptions): Promis
       return outcomes;
     },
   };
-  const publishing = relay({ ...options, bus: counting });
+  const publishing = createRelay({ ...options, bus: counting });
   publishing.start();
   await all.promise;
   await publishing.stop(); // when the last batch is settled

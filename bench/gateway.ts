@@ -6,7 +6,7 @@ import { randomBytes } from "node:crypto";
 import { migrate as migrateAccount } from "@todoke/account";
 import { migrate as migrateGateway } from "@todoke/gateway-bff";
 import { postgresSessions } from "@todoke/gateway-bff/sessions";
-import { newSigningKey, openSigner, publicPartOf, textOfSigningKey, textOfVerifyingKey } from "@todoke/http";
+import { formatSigningKey, formatVerifyingKey, newSigningKey, openSigner, toVerifyingKey } from "@todoke/http";
 import { type BenchDatabase, openDatabase } from "./databases.ts";
 import { crowd } from "./load.ts";
 import { type Contender, median, percentile, race } from "./measure.ts";
@@ -25,7 +25,7 @@ export async function playersAtTheGateway(postgresUrl: string): Promise<Result> 
   const key = newSigningKey("bench");
   const common = {
     DATABASE_URL: database.url,
-    TODOKE_TOKEN_KEYS: textOfVerifyingKey(publicPartOf("gateway-bff", key)),
+    TODOKE_TOKEN_KEYS: formatVerifyingKey(toVerifyingKey("gateway-bff", key)),
   };
   const start = async (kind: Kind, more: Record<string, string> = {}) =>
     started.use(await startService(kind, { ...common, ...more }));
@@ -35,7 +35,7 @@ export async function playersAtTheGateway(postgresUrl: string): Promise<Result> 
     ACCOUNT_URL: account.url,
     ENTITLEMENT_URL: (await start("entitlement")).url,
     NOTIFICATION_URL: (await start("notification")).url,
-    GATEWAY_BFF_TOKEN_KEY: textOfSigningKey(key),
+    GATEWAY_BFF_TOKEN_KEY: formatSigningKey(key),
     GATEWAY_BFF_SECRET: secret.toString("base64url"),
     GATEWAY_BFF_LIMIT_READ: "1000000/1s", // They are counted all the same.
     GATEWAY_BFF_LIMIT_ADDRESS: "1000000/1s",

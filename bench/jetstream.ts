@@ -131,14 +131,14 @@ async function receiveAlone(connection: NatsConnection): Promise<number> {
 
 function consuming(name: string, database: BenchDatabase, natsUrl: string): Contender {
   const db = database.open("notification", 4);
-  const { handle } = openInbox({ db, consumer: "notification", read: readEvent, effect: notify(() => {}) });
+  const { handle } = openInbox({ db, consumer: "notification", decode: readEvent, effect: notify(() => {}) });
   // A consumer of its own in every round: it gets what is published after it was made.
   let round = 0;
   return {
     name,
     async before() {
       round++;
-      await using bus = await openNatsBus({ url: natsUrl, name: "bench", place: placeOf(name, round) });
+      await using bus = await openNatsBus({ url: natsUrl, name: "bench", namespace: placeOf(name, round) });
       await (await bus.subscribe({ consumer: "notification", subjects: consumers.notification, handle }))[
         Symbol.asyncDispose
       ]();
@@ -155,7 +155,7 @@ function consuming(name: string, database: BenchDatabase, natsUrl: string): Cont
       }
     },
     async run() {
-      await using bus = await openNatsBus({ url: natsUrl, name: "bench", place: placeOf(name, round) });
+      await using bus = await openNatsBus({ url: natsUrl, name: "bench", namespace: placeOf(name, round) });
       let left = events;
       const all = Promise.withResolvers<void>();
       await using _ = await bus.subscribe({

@@ -6,11 +6,11 @@ import { randomUUIDv7 } from "node:crypto";
 import { createChangeBatcher } from "@todoke/entitlement/change-batcher";
 import { grantEntitlement } from "@todoke/entitlement/grant-entitlement";
 import type { EventBus } from "@todoke/kernel/bus";
-import { claims } from "@todoke/kernel/claims";
+import { createClaims } from "@todoke/kernel/claims";
 import type { Db } from "@todoke/kernel/db";
-import { digestOf, once } from "@todoke/kernel/idempotency";
+import { digestJson, once } from "@todoke/kernel/idempotency";
 import { openOutbox } from "@todoke/kernel/outbox";
-import { done, worker } from "@todoke/kernel/worker";
+import { createWorker, done } from "@todoke/kernel/worker";
 import { drainOutbox } from "./drain.ts";
 import { type Contender, type Figure, race } from "./measure.ts";
 import type { Result } from "./report.ts";
@@ -54,16 +54,16 @@ export async function claimAndSettle(db: Db): Promise<Result> {
       return jobs;
     },
   };
-  const drain = (name: string, table: Parameters<typeof claims>[0]): Contender => ({
+  const drain = (name: string, table: Parameters<typeof createClaims>[0]): Contender => ({
     name,
     before: fill,
     async run() {
       let settled = 0;
       const all = Promise.withResolvers<void>();
-      const w = worker({
+      const w = createWorker({
         name: "bench",
         db,
-        claims: claims<object>(table),
+        claims: createClaims<object>(table),
         settings: { batchMax: batch, concurrency: 2 * batch },
         run: (claimed) => {
           settled += claimed.length;
@@ -83,7 +83,7 @@ export async function claimAndSettle(db: Db): Promise<Result> {
     keyType: "uuid",
     states: { ready: "PENDING", claimed: "IN_FLIGHT", done: "PUBLISHED", dead: "FAILED" },
     columns: { doneAt: "published_at", dueAt: "next_retry_at" },
-    read: "c.payload",
+    select: "c.payload",
   } as const;
   await db.query(`create index if not exists bench_due on outbox_events (next_retry_at) where status = 'PENDING'`);
   const figures = await race("claim and settle", [
@@ -163,7 +163,7 @@ export async function gathered(db: Db, open: (poolMax: number) => Db): Promise<R
   const request = () => {
     const id = randomUUIDv7();
     const body = { user_id: `u_${id}`, stock_keeping_unit: "item1", reason: "purchase", purchase_id: `p_${n++}` };
-    return { ...body, key: { scope: "bench", key: id, requestHash: digestOf(body) } };
+    return { ...body, key: { scope: "bench", key: id, requestHash: digestJson(body) } };
   };
   const crowd = async (one: (grant: ReturnType<typeof request>) => Promise<unknown>) => {
     await Promise.all(
@@ -233,7 +233,7 @@ export async function alone(db: Db): Promise<Result> {
     const id = randomUUIDv7();
     const body = { user_id: `u_${id}`, stock_keeping_unit: "item1", reason: "purchase", purchase_id: `p_${i}` };
     const startedAt = performance.now();
-    await grant({ ...body, key: { scope: "bench", key: id, requestHash: digestOf(body) } });
+    await grant({ ...body, key: { scope: "bench", key: id, requestHash: digestJson(body) } });
     times.push(performance.now() - startedAt);
   }
   times.sort((a, b) => a - b);

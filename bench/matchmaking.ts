@@ -74,7 +74,7 @@ async function scriptAlone(engines: Engines, started: AsyncDisposableStack): Pro
     async run() {
       let all = 0;
       for (let made = -1; made !== 0; all += made)
-        ({ made } = await queue.matchInOrder(`script${rounds}`, { ...terms, players: 2, matchesMax: 100 }));
+        ({ made } = await queue.matchFifo(`script${rounds}`, { ...terms, players: 2, matchesMax: 100 }));
       if (all !== tickets / 2) throw new Error(`${all} matches were made of ${tickets} tickets`);
       return all;
     },

@@ -9,7 +9,7 @@ import type { AddressInfo } from "node:net";
 import { sessionGuard } from "@todoke/gateway-bff/guard";
 import { postgresSessions } from "@todoke/gateway-bff/sessions";
 import { openDb } from "@todoke/kernel/db";
-import { digestOf } from "@todoke/kernel/idempotency";
+import { digestJson } from "@todoke/kernel/idempotency";
 import fastify, { type FastifyInstance } from "fastify";
 import pg from "pg";
 
@@ -83,7 +83,7 @@ async function grant(pool: pg.Pool, key: string, grant: Grant) {
       text: `insert into idempotency_keys
                (scope, idem_key, request_hash, response_status, response_content_type, response_body, expires_at)
              values ('bench', $1, $2, 201, 'application/json', $3, now() + interval '24 hours')`,
-      values: [key, digestOf(grant), Buffer.from(JSON.stringify(answer))],
+      values: [key, digestJson(grant), Buffer.from(JSON.stringify(answer))],
     });
     await client.query("commit");
     return answer;
@@ -96,7 +96,8 @@ async function grant(pool: pg.Pool, key: string, grant: Grant) {
 }
 
 function repeated(earlier: { request_hash: Buffer; response_body: Buffer }, grant: Grant) {
-  if (!earlier.request_hash.equals(digestOf(grant))) throw Object.assign(new Error("key reused"), { statusCode: 409 });
+  if (!earlier.request_hash.equals(digestJson(grant)))
+    throw Object.assign(new Error("key reused"), { statusCode: 409 });
   return JSON.parse(earlier.response_body.toString());
 }
 

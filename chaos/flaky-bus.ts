@@ -2,7 +2,7 @@
  * A bus that now and then does what buses may do: it stores an event twice, delivers one twice, or hands a batch over in
  * another order. Only when told to, and only for as many batches as it was told.
  */
-import type { Delivery, EventBus, Handle } from "@todoke/kernel/bus";
+import type { Delivery, EventBus, Handler } from "@todoke/kernel/bus";
 
 export interface BusFaults {
   /** Batches that are published once more after they were stored. */
@@ -28,7 +28,7 @@ export function flakyBus(bus: EventBus, faults: BusFaults): EventBus {
   };
 }
 
-function shakyHandle(handle: Handle, faults: BusFaults): Handle {
+function shakyHandle(handle: Handler, faults: BusFaults): Handler {
   return async (deliveries, stopping) => {
     const order = took(faults, "reverse") ? deliveries.toReversed() : deliveries;
     const seen = took(faults, "deliverTwice") ? [...order, ...order.map(again)] : order;

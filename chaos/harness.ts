@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Engine, startEngine } from "@todoke/engines";
 import { type Db, openDb } from "@todoke/kernel/db";
-import { openWire, type Wire } from "@todoke/kernel/testing";
+import { type FaultProxy, openFaultProxy } from "@todoke/kernel/testing";
 import { openBus } from "./bus.ts";
 import { apiKeys } from "./callers.ts";
 import { watchedTables } from "./checks/claims.ts";
@@ -30,11 +30,11 @@ export interface Harness extends AsyncDisposable {
   /** Straight to the database, past all wires: for the checker and the nemesis. */
   readonly admin: Db;
   /** Between the senders and the receiver. */
-  readonly webhook: Wire;
+  readonly webhook: FaultProxy;
   readonly receiver: Receiver;
   /** The broker of orders, and the wire between it and the senders. */
   readonly orderBroker: OrderBroker;
-  readonly orderBrokerProxy: Wire;
+  readonly orderBrokerProxy: FaultProxy;
   readonly exits: readonly Exit[];
   /** How many things are still to be done; undefined while the database cannot be asked. */
   unfinished(): Promise<number | undefined>;
@@ -58,16 +58,16 @@ export async function createHarness({ bus, folder, planted }: HarnessOptions): P
   const receiver = up.use(
     await openReceiver(up.use(openLines<Arrival>(join(folder, files.arrivals))), seededRandom("receiver")),
   );
-  const webhook = up.use(await openWire(receiver.url));
+  const webhook = up.use(await openFaultProxy(receiver.url));
   const orderBroker = up.use(await openOrderBroker());
-  const orderBrokerProxy = up.use(await openWire(orderBroker.url.href));
+  const orderBrokerProxy = up.use(await openFaultProxy(orderBroker.url.href));
   const exits: Exit[] = [];
 
   async function slotOf(service: ServiceUnderTest, copy: number): Promise<Slot> {
     const name = `${service.name}_${copy}`;
     await admin.query(`create role ${name} login superuser password 'chaos'`);
-    const database = up.use(await openWire(withRole(postgres.url, name)));
-    const busWire = up.use(await openWire(bus === "postgres" ? withRole(postgres.url, name) : messageBroker.url));
+    const database = up.use(await openFaultProxy(withRole(postgres.url, name)));
+    const busWire = up.use(await openFaultProxy(bus === "postgres" ? withRole(postgres.url, name) : messageBroker.url));
     return new Slot({
       name,
       service: service.name,

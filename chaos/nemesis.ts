@@ -53,7 +53,7 @@ async function makeWhole({ slots, webhook, receiver }: Harness): Promise<void> {
   receiver.accept();
   for (const wire of [webhook, ...slots.flatMap(({ database, busWire }) => [database, busWire])]) {
     wire.disarm();
-    wire.listenAgain();
+    wire.stopDropping();
     wire.delay(0);
   }
   for (const slot of slots) slot.resume();

@@ -6,7 +6,7 @@ import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { closeSync, openSync, readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
-import { openWire, programOf, until, type Wire } from "@todoke/kernel/testing";
+import { type FaultProxy, openFaultProxy, resolveProgram, until } from "@todoke/kernel/testing";
 import type { Exit } from "./evidence.ts";
 import type { BusFaults } from "./flaky-bus.ts";
 import type { FailpointOrder } from "./patches/orders.ts";
@@ -16,8 +16,8 @@ export interface SlotOptions extends ProcessOptions {
   /** "entitlement-1". Also the name of its database role. */
   readonly name: string;
   readonly env: Readonly<Record<string, string>>;
-  readonly database: Wire;
-  readonly busWire: Wire;
+  readonly database: FaultProxy;
+  readonly busWire: FaultProxy;
   /** Where what it prints goes. */
   readonly logFile: string;
   readonly onExit: (exit: Exit) => void;
@@ -43,7 +43,7 @@ const instrument = new URL("./patches/instrument.ts", import.meta.url).href;
 export class Slot {
   readonly #options: SlotOptions;
   #child: ChildProcess | undefined;
-  #http: Wire | undefined;
+  #http: FaultProxy | undefined;
   #wanted: Exit["wanted"] = "nothing";
   #once: Once = {};
   #ended = false;
@@ -61,11 +61,11 @@ export class Slot {
     return this.#options.service;
   }
 
-  get database(): Wire {
+  get database(): FaultProxy {
     return this.#options.database;
   }
 
-  get busWire(): Wire {
+  get busWire(): FaultProxy {
     return this.#options.busWire;
   }
 
@@ -75,7 +75,7 @@ export class Slot {
   }
 
   /** Its HTTP face, behind a wire; undefined while it does not serve. */
-  get http(): Wire | undefined {
+  get http(): FaultProxy | undefined {
     return this.#http;
   }
 
@@ -158,7 +158,7 @@ export class Slot {
     let served = false;
     this.#wanted = "nothing" as Exit["wanted"]; // Changed by others while the process runs.
     // Failpoints and defects are patched into the sources.
-    const child = fork(armed || planted ? program : programOf(program), [], {
+    const child = fork(armed || planted ? program : resolveProgram(program), [], {
       execArgv: armed || planted ? ["--import", instrument] : [],
       env: {
         ...env,
@@ -172,7 +172,7 @@ export class Slot {
     await using wires = new AsyncDisposableStack();
     child.on("message", async (report: Report) => {
       if (!("url" in report)) return;
-      const http = await openWire(report.url);
+      const http = await openFaultProxy(report.url);
       // It told where it serves, and is gone by now.
       if (wires.disposed) return http[Symbol.asyncDispose]();
       wires.use(http);

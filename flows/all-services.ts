@@ -8,14 +8,14 @@ import * as account from "@todoke/account";
 import * as entitlement from "@todoke/entitlement";
 import * as gateway from "@todoke/gateway-bff";
 import {
+  type AccessRule,
+  formatSigningKey,
+  formatVerifyingKey,
   newSigningKey,
   openSigner,
-  publicPartOf,
   type Role,
-  type Rule,
   scopes,
-  textOfSigningKey,
-  textOfVerifyingKey,
+  toVerifyingKey,
 } from "@todoke/http";
 import { MemoryBroker, memoryBus } from "@todoke/kernel/bus";
 import type { Db } from "@todoke/kernel/db";
@@ -31,7 +31,7 @@ export type ServiceName = keyof typeof services;
 export interface RouteOptions {
   readonly method: string | readonly string[];
   readonly url: string;
-  readonly config?: { readonly rule?: Rule; readonly inactiveToo?: boolean };
+  readonly config?: { readonly rule?: AccessRule; readonly inactiveToo?: boolean };
   readonly schema?: { readonly operationId?: string };
 }
 
@@ -78,9 +78,9 @@ export function settingsFor(databaseUrl: string): Record<string, string> {
     DATABASE_URL: databaseUrl,
     LOG_LEVEL: "silent",
     TODOKE_API_KEYS: scopes.map((scope) => `${holderOf(scope)}=${scope}=${hash("sha256", keyOf(scope), "hex")}`).join(),
-    TODOKE_TOKEN_KEYS: textOfVerifyingKey(publicPartOf("gateway-bff", signingKey)),
+    TODOKE_TOKEN_KEYS: formatVerifyingKey(toVerifyingKey("gateway-bff", signingKey)),
     ACCOUNT_ADMINS: `${provider} admin`,
-    GATEWAY_BFF_TOKEN_KEY: textOfSigningKey(signingKey),
+    GATEWAY_BFF_TOKEN_KEY: formatSigningKey(signingKey),
     GATEWAY_BFF_SECRET: randomBytes(32).toString("base64url"),
     MATCHMAKING_TICKET_SECRET: randomBytes(32).toString("base64url"),
     OIDC_ISSUER: "http://127.0.0.1:1",

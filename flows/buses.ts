@@ -24,9 +24,15 @@ export function openBus({ kind, url, place }: BusPlace): Promise<EventBus> {
     case "postgres":
       return openPostgresBus({ url, schema: place, ackWaitMs, pollMs: 100 });
     case "nats":
-      return openNatsBus({ url, name: "flows", place, ackWaitMs });
+      return openNatsBus({ url, name: "flows", namespace: place, ackWaitMs });
     case "rabbitmq":
-      return openRabbitmqBus({ url, name: "flows", place, consumers: { [consumer]: [subject] }, retryMs: 100 });
+      return openRabbitmqBus({
+        url,
+        name: "flows",
+        namespace: place,
+        consumers: { [consumer]: [subject] },
+        retryMs: 100,
+      });
   }
 }
 

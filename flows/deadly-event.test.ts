@@ -1,4 +1,4 @@
-import { deadEvents } from "@todoke/kernel/inbox";
+import { listDeadEvents } from "@todoke/kernel/inbox";
 import { expect, test } from "vitest";
 import { busKinds, consumer } from "./buses.ts";
 import { createHarness } from "./harness.ts";
@@ -23,13 +23,13 @@ test.each(busKinds)(
 
     // Four processes one after the other, each of which takes its time to start on a busy machine.
     await expect
-      .poll(async () => (await deadEvents(harness.db, { consumer })).length, { timeout: 180_000, interval: 100 })
+      .poll(async () => (await listDeadEvents(harness.db, { consumer })).length, { timeout: 180_000, interval: 100 })
       .toBe(1);
     await expect.poll(async () => (await harness.effects()).length).toBe(29);
     over = true;
-    const [dead] = await deadEvents(harness.db, { consumer });
+    const [dead] = await listDeadEvents(harness.db, { consumer });
     expect(dead?.aggregateKey).toBe("aggregate-7");
-    expect(dead?.why).toMatch(/gave up after 3 attempts/);
+    expect(dead?.lastError).toMatch(/gave up after 3 attempts/);
     expect(deaths).toBeGreaterThanOrEqual(3);
     await harness[Symbol.asyncDispose]();
     await supervisor;

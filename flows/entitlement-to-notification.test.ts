@@ -8,7 +8,7 @@ import { openPostgresBus } from "@todoke/bus-postgres";
 import { openRabbitmqBus } from "@todoke/bus-rabbitmq";
 import { consumers } from "@todoke/contracts";
 import * as entitlement from "@todoke/entitlement";
-import type { Envelope, EventBus, Handle } from "@todoke/kernel/bus";
+import type { Envelope, EventBus, Handler } from "@todoke/kernel/bus";
 import { testDatabase, until } from "@todoke/kernel/testing";
 import { retry } from "@todoke/kernel/worker";
 import { delivery, failingSender, notificationService } from "@todoke/notification/testing";
@@ -45,16 +45,16 @@ function openBus(kind: BusKind, url: string, place: string): Promise<EventBus> {
     case "postgres":
       return openPostgresBus({ url, schema: place });
     case "nats":
-      return openNatsBus({ url, name: "flows", place });
+      return openNatsBus({ url, name: "flows", namespace: place });
     case "rabbitmq":
-      return openRabbitmqBus({ url, name: "flows", place, consumers });
+      return openRabbitmqBus({ url, name: "flows", namespace: place, consumers });
   }
 }
 
 /** A bus that loses every first answer: what was handled comes once more. */
 function deliversTwice(bus: EventBus): EventBus {
   const twice =
-    (handle: Handle): Handle =>
+    (handle: Handler): Handler =>
     async (deliveries, stopping) => {
       await handle(deliveries, stopping);
       return handle(
@@ -168,7 +168,7 @@ test.each(busKinds)("%s: a grant and a revoke are told to their user, once each,
   expect((await road.post("revokes", "refund-of-p_456")).status).toBe(200);
   const told = await road.untilTold(2, "SENT");
   expect(told.map(({ event_type }) => event_type)).toEqual([revoked, granted]);
-  expect(road.sender.tried).toEqual(told.map(({ notification_id }) => notification_id).reverse());
+  expect(road.sender.attempted).toEqual(told.map(({ notification_id }) => notification_id).reverse());
 });
 
 test.each(busKinds)(
@@ -213,7 +213,7 @@ test.each(busKinds)("%s: an event that is published twice and delivered twice is
   }
   expect((await road.inbox()).map(({ event_type }) => event_type)).toEqual([granted, revoked, granted]);
   await road.untilTold(3, "SENT");
-  expect(road.sender.tried).toHaveLength(3);
+  expect(road.sender.attempted).toHaveLength(3);
 });
 
 test.each(busKinds)(
@@ -252,7 +252,7 @@ test.concurrent.each(busKinds)(
     await road.untilPublished();
     const published = await road.db.query(`select status, attempt_count, last_error from entitlement.outbox_events`);
     expect(published.rows).toEqual([{ status: "PUBLISHED", attempt_count: 2, last_error: "the bus did not say" }]);
-    expect(road.sender.tried).toHaveLength(1);
+    expect(road.sender.attempted).toHaveLength(1);
   },
 );
 

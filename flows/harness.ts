@@ -4,7 +4,7 @@ import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { transaction } from "@todoke/kernel/db";
 import { type NewEvent, openOutbox } from "@todoke/kernel/outbox";
-import { programOf, testDatabase, until } from "@todoke/kernel/testing";
+import { resolveProgram, testDatabase, until } from "@todoke/kernel/testing";
 import { type BusKind, openBus, serverOf, subject } from "./buses.ts";
 import type { PipelineOptions, Report } from "./pipeline.ts";
 
@@ -39,7 +39,9 @@ export async function createHarness(kind: BusKind) {
       attemptsMax: 10,
       ...options,
     };
-    const child = fork(programOf(new URL("./pipeline.ts", import.meta.url)), [JSON.stringify(all)], { execArgv: [] });
+    const child = fork(resolveProgram(new URL("./pipeline.ts", import.meta.url)), [JSON.stringify(all)], {
+      execArgv: [],
+    });
     children.add(child);
     const heard: Report[] = [];
     child.on("message", (report) => heard.push(report as Report));

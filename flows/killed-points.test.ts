@@ -4,7 +4,7 @@
  * by the API; none comes early; and each is told once.
  */
 import { type Engine, startEngine } from "@todoke/engines";
-import { deadInboxEvents } from "@todoke/kernel/inbox";
+import { inboxDeadLetters } from "@todoke/kernel/inbox";
 import { until } from "@todoke/kernel/testing";
 import { auditLedger } from "@todoke/points/audit";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
@@ -168,7 +168,7 @@ test("a reservation that failed is redriven, and the worker that grants it dies:
   }
   expect((await client.reservation(id)).last_error).toContain("the most that can be counted");
   await client.told({ method: "PUT", path: "/point/sub", body: { user_id: fullUser, point_amount: 7 }, key: "room" });
-  const letters = deadInboxEvents("points");
+  const letters = inboxDeadLetters("points");
   const [letter] = await letters.list(db, { limit: 1 });
   await letters.redrive(db, [letter?.id ?? ""], { by: "flow", reason: "there is room now" });
 

@@ -1,10 +1,10 @@
 /** A player at the gateway follows the inbox while events come in, and notification stops, dies and comes back. */
 import { hash, randomBytes } from "node:crypto";
 import * as gateway from "@todoke/gateway-bff";
-import { newSigningKey, publicPartOf, textOfSigningKey, textOfVerifyingKey } from "@todoke/http";
+import { formatSigningKey, formatVerifyingKey, newSigningKey, toVerifyingKey } from "@todoke/http";
 import { type EventBus, MemoryBroker, memoryBus } from "@todoke/kernel/bus";
 import type { Db } from "@todoke/kernel/db";
-import { freePort, openWire, testDatabase, until } from "@todoke/kernel/testing";
+import { freePort, openFaultProxy, testDatabase, until } from "@todoke/kernel/testing";
 import { delivery, InboxClient, notificationService } from "@todoke/notification/testing";
 import { expect, test } from "vitest";
 
@@ -31,14 +31,14 @@ async function openSite() {
   const t = parts.use(await testDatabase({ sets: [] }));
   const key = newSigningKey("k1");
   const notificationPort = await freePort();
-  const wire = parts.use(await openWire(`http://127.0.0.1:${notificationPort}`));
+  const wire = parts.use(await openFaultProxy(`http://127.0.0.1:${notificationPort}`));
   const env = {
     DATABASE_URL: t.url,
     LOG_LEVEL: "silent",
-    TODOKE_TOKEN_KEYS: textOfVerifyingKey(publicPartOf("gateway-bff", key)),
+    TODOKE_TOKEN_KEYS: formatVerifyingKey(toVerifyingKey("gateway-bff", key)),
     NOTIFICATION_PORT: String(notificationPort),
     GATEWAY_BFF_PORT: "0",
-    GATEWAY_BFF_TOKEN_KEY: textOfSigningKey(key),
+    GATEWAY_BFF_TOKEN_KEY: formatSigningKey(key),
     GATEWAY_BFF_SECRET: randomBytes(32).toString("base64url"),
     OIDC_ISSUER: "http://127.0.0.1:1",
     OIDC_CLIENT_ID: "todoke",
@@ -84,13 +84,13 @@ test("a player who follows the inbox is told everything once, through stops and 
   const publish = async (count: number) => {
     for (let n = 0; n < count; n++) await setup.publish(++published);
   };
-  const isTold = (count: number) => until(`${count} are told`, () => client.told.length >= count);
+  const isTold = (count: number) => until(`${count} are told`, () => client.received.length >= count);
   for (let round = 0; round < 3; round++) {
     const notification = await setup.startNotification();
     await until("the player follows", () => client.frames.length > 0 && client.lastEventId !== undefined);
     await publish(5);
     await isTold(published - 2);
-    setup.wire.hiccup(); // The connection is gone; some of the five may have been on it.
+    setup.wire.closeConnections(); // The connection is gone; some of the five may have been on it.
     await publish(5);
     await isTold(published - 2);
     await notification[Symbol.asyncDispose]();
@@ -103,7 +103,7 @@ test("a player who follows the inbox is told everything once, through stops and 
   );
   expect(rows).toHaveLength(published);
   expect(client.ids).toEqual(rows.map(({ notification_id }) => notification_id));
-  expect(client.told.every(({ text }) => String(text).endsWith("ご利用いただけるようになりました。"))).toBe(true);
+  expect(client.received.every(({ text }) => String(text).endsWith("ご利用いただけるようになりました。"))).toBe(true);
 
   // The list says the same, and ends where the stream is.
   const list = await fetch(`${setup.url}/v1/inbox?limit=100`, { headers });

@@ -36,7 +36,7 @@ test.each(busKinds)(
     const inbox = openInbox<string>({
       db: stage.db,
       consumer,
-      read: (event) => event.eventId,
+      decode: (event) => event.eventId,
       // What an effect emits goes on in the same trace.
       effect: (tx, [id]) =>
         outbox.append(tx, {

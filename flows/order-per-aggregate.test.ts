@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { EventBus, Handle } from "@todoke/kernel/bus";
+import type { EventBus, Handler } from "@todoke/kernel/bus";
 import { openInbox } from "@todoke/kernel/inbox";
-import { relay } from "@todoke/kernel/outbox";
+import { createRelay } from "@todoke/kernel/outbox";
 import { dead, retry } from "@todoke/kernel/worker";
 import { expect, test } from "vitest";
 import { busKinds, consumer, subject } from "./buses.ts";
@@ -30,7 +30,7 @@ test.each(busKinds)(
     const inbox = openInbox<{ id: string }>({
       db: stage.db,
       consumer,
-      read: (event) => ({ id: event.eventId }),
+      decode: (event) => ({ id: event.eventId }),
       effect: async (tx, events) => {
         for (const { id } of events) {
           await tx.query(
@@ -42,7 +42,7 @@ test.each(busKinds)(
       },
     });
     const arrived = new Map<string, { aggregate_key: string; version: bigint }>();
-    const handle: Handle = (deliveries, stopping) => {
+    const handle: Handler = (deliveries, stopping) => {
       for (const { eventId, aggregateKey, payload } of deliveries) {
         const { n } = JSON.parse(new TextDecoder().decode(payload));
         const first = { aggregate_key: aggregateKey, version: BigInt(Math.floor(n / 10) + 1) };
@@ -52,7 +52,7 @@ test.each(busKinds)(
     };
     await using _ = await bus.subscribe({ consumer, subjects: [subject], handle });
     const relays = Array.from({ length: 4 }, () =>
-      relay({
+      createRelay({
         db: stage.pool(),
         bus: unreliable(bus),
         settings: { batchMax: 7, concurrency: 14, pollMs: 20, attemptsMax: 1_000, backoff: { baseMs: 5, capMs: 20 } },
@@ -88,7 +88,7 @@ test.each(busKinds)("%s: a poison event parks its aggregate while the others go 
   });
   expect(subscribed).toBeDefined();
   await stage.append(50, 5);
-  await using publishing = relay({ db: stage.pool(), bus: refusing, settings: { pollMs: 20 } });
+  await using publishing = createRelay({ db: stage.pool(), bus: refusing, settings: { pollMs: 20 } });
   publishing.start();
   const counts = async () =>
     (await stage.db.query(`select status, count(*)::int from outbox_events group by status order by status`)).rows;

@@ -2,10 +2,10 @@
  * The program that flows run as child processes and then stop, kill and continue: a relay, a consumer, or both, with
  * named points at which it can be told to die or to hold still.
  */
-import type { EventBus, Handle } from "@todoke/kernel/bus";
+import type { EventBus, Handler } from "@todoke/kernel/bus";
 import { type Db, openDb, type Tx } from "@todoke/kernel/db";
 import { openInbox } from "@todoke/kernel/inbox";
-import { relay } from "@todoke/kernel/outbox";
+import { createRelay } from "@todoke/kernel/outbox";
 import { type BusPlace, consumer, openBus, subject } from "./buses.ts";
 
 /** Where a crash matters. Each is reached once per batch. */
@@ -77,7 +77,7 @@ const db = openDb({ url: options.databaseUrl, schema: "app" });
 const bus = await openBus(options.bus);
 
 if (options.roles.includes("relay")) {
-  const publishing = relay({
+  const publishing = createRelay({
     db: dyingWhileSettling(openDb({ url: options.databaseUrl, schema: "app" })),
     bus: withPoints(bus),
     settings: { batchMax: 10, concurrency: 20, leaseMs: options.leaseMs, pollMs: 50 },
@@ -91,12 +91,12 @@ if (options.roles.includes("consumer")) {
   const inbox = openInbox<string>({
     db,
     consumer,
-    read: (event) => event.eventId,
+    decode: (event) => event.eventId,
     effect,
     attemptsMax,
     backoff: { baseMs: 10, capMs: 50 },
   });
-  const handle: Handle = async (deliveries, stopping) => {
+  const handle: Handler = async (deliveries, stopping) => {
     const outcomes = await inbox.handle(deliveries, stopping);
     await reach("handled");
     return outcomes;

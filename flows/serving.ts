@@ -2,10 +2,10 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
-import { freePort, programOf, until } from "@todoke/kernel/testing";
+import { freePort, resolveProgram, until } from "@todoke/kernel/testing";
 
 const source = new URL("../packages/cli/todoke.js", import.meta.url);
-export const todoke = programOf(source);
+export const todoke = resolveProgram(source);
 
 export interface Serving extends AsyncDisposable {
   readonly pid: number;

@@ -3,7 +3,7 @@
  * in who-may.ts, and what they do is held to what they declare.
  */
 import { existsSync, readFileSync } from "node:fs";
-import { mayCall, type Principal, scopes } from "@todoke/http";
+import { isAllowed, type Principal, scopes } from "@todoke/http";
 import { fixedId } from "@todoke/kernel/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import {
@@ -71,10 +71,10 @@ function callersAt(service: ServiceName, users: Users, { openSession }: All): Ca
 /** What the rule says: they get in (whatever becomes of it then), are not known, or are refused. */
 function expectedOf(caller: Caller, { config }: RouteOptions, userId: string): "in" | 401 | 403 {
   const rule = config?.rule ?? {};
-  if (rule.everybody) return "in";
+  if (rule.isPublic) return "in";
   if (!caller.principal) return 401;
   if (caller.suspended && !config?.inactiveToo) return 403;
-  return mayCall(caller.principal, rule, { user_id: userId }) ? "in" : 403;
+  return isAllowed(caller.principal, rule, { user_id: userId }) ? "in" : 403;
 }
 
 /** The path of a route as it is called, with every name in it replaced. */

@@ -1,19 +1,19 @@
 /** Who may call what, of every service: written down once more, so that a rule changes only when somebody means it to. */
-import type { Rule } from "@todoke/http";
+import type { AccessRule } from "@todoke/http";
 import type { ServiceName } from "./all-services.ts";
 
-const ownOnly: Rule = { user: "own" };
-const ownOrAdmin: Rule = { user: "own", admin: true };
-const ownOrAdminOrKey: Rule = { ...ownOrAdmin, key: "read" };
-const admins: Rule = { admin: true };
-const users: Rule = { user: "any" };
-const usersOrKey: Rule = { ...users, key: "read" };
-const back: Rule = { key: "entitlements:write" };
-const writers: Rule = { key: "points:write", admin: true };
-const readers: Rule = { key: "read", admin: true };
-const everybody: Rule = { everybody: true };
-const traders: Rule = { key: "orders:write", admin: true };
-const auditors: Rule = { key: "read", admin: true };
+const ownOnly: AccessRule = { user: "own" };
+const ownOrAdmin: AccessRule = { user: "own", admin: true };
+const ownOrAdminOrKey: AccessRule = { ...ownOrAdmin, key: "read" };
+const admins: AccessRule = { admin: true };
+const users: AccessRule = { user: "any" };
+const usersOrKey: AccessRule = { ...users, key: "read" };
+const back: AccessRule = { key: "entitlements:write" };
+const writers: AccessRule = { key: "points:write", admin: true };
+const readers: AccessRule = { key: "read", admin: true };
+const everybody: AccessRule = { isPublic: true };
+const traders: AccessRule = { key: "orders:write", admin: true };
+const auditors: AccessRule = { key: "read", admin: true };
 
 /** What every service has. */
 const common = {
@@ -25,7 +25,7 @@ const common = {
   "GET /docs/js/scalar.{hash}.js": everybody,
 };
 
-export const rules: Readonly<Record<ServiceName, Readonly<Record<string, Rule>>>> = {
+export const rules: Readonly<Record<ServiceName, Readonly<Record<string, AccessRule>>>> = {
   account: {
     ...common,
     "POST /identities:resolve": { service: ["gateway-bff"] },

@@ -177,7 +177,7 @@ test.each([
   ["packages/service/index.ts", 'import { buildHttpApp } from "@todoke/http";'],
   ["services/points/app.ts", 'import fastify from "fastify";'],
   ["services/points/app.test.ts", 'import { demoUsers } from "@todoke/identity";'],
-  ["services/points/store/redis.ts", 'import { openRedisLink } from "@todoke/redis";'],
+  ["services/points/store/redis.ts", 'import { connectRedis } from "@todoke/redis";'],
   ["packages/redis/link.ts", 'import { createClient } from "redis";'],
   ["packages/kernel/db/pool.ts", 'import pg from "pg";\nimport { trace } from "@opentelemetry/api";'],
   ["packages/kernel/db/pool.test.ts", 'import { test } from "vitest";\nimport fc from "fast-check";'],

@@ -33,7 +33,7 @@ async function formingRoundOf(store: Store, engines: Engines): Promise<Record<st
     const readAt = performance.now();
     const proposals = formMatches(rules, tickets, now);
     const formedAt = performance.now();
-    const { made } = await queue.settle(mode, proposals, terms);
+    const { made } = await queue.commitProposals(mode, proposals, terms);
     const settledAt = performance.now();
     await recorded(mode);
     if (n === 0) continue; // Warm.

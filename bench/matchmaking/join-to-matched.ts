@@ -5,7 +5,7 @@
  */
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
-import { newSigningKey, openSigner, publicPartOf, textOfVerifyingKey } from "@todoke/http";
+import { formatVerifyingKey, newSigningKey, openSigner, toVerifyingKey } from "@todoke/http";
 import type { Db } from "@todoke/kernel/db";
 import { steadily } from "../load.ts";
 import { median, percentile } from "../measure.ts";
@@ -38,7 +38,7 @@ async function joinToMatchedOn(store: Store, engines: Engines): Promise<Record<s
       EVENT_BUS_URL: database.url,
       REDIS_URL: engines.redisUrl,
       MATCHMAKING_STORE: store,
-      TODOKE_TOKEN_KEYS: textOfVerifyingKey(publicPartOf("gateway-bff", key)),
+      TODOKE_TOKEN_KEYS: formatVerifyingKey(toVerifyingKey("gateway-bff", key)),
     }),
   );
   await play({ url, db, seconds: 5 }); // Warm: the first thousands pay for the compiler.

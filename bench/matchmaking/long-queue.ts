@@ -28,7 +28,7 @@ async function longQueueOf(store: Store, engines: Engines): Promise<Record<strin
 
   async function turn(mode: string, sweeps: boolean): Promise<void> {
     if (sweeps) await queue.sweep(mode);
-    const { made } = await queue.matchInOrder(mode, { ...terms, players: 2, matchesMax: matchesAtOnce });
+    const { made } = await queue.matchFifo(mode, { ...terms, players: 2, matchesMax: matchesAtOnce });
     if (made !== matchesAtOnce) throw new Error(`${made} matches were made, not ${matchesAtOnce}`);
     await recorded(mode);
   }

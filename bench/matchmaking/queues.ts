@@ -1,12 +1,12 @@
 /** Queues as a process of the service has them, and players who wait in them. */
 import { randomUUID } from "node:crypto";
-import { digestOf } from "@todoke/kernel/idempotency";
+import { digestJson } from "@todoke/kernel/idempotency";
 import { openOutbox } from "@todoke/kernel/outbox";
 import { migrate } from "@todoke/matchmaking";
 import { openPostgresQueue } from "@todoke/matchmaking/queue/postgres";
 import { openRedisQueue } from "@todoke/matchmaking/queue/redis";
 import { type Recorder, startRecorder } from "@todoke/matchmaking/workers/recorder";
-import { openRedisLink } from "@todoke/redis";
+import { connectRedis } from "@todoke/redis";
 import { type BenchDatabase, openDatabase as openBenchDatabase } from "../databases.ts";
 
 export interface Engines {
@@ -57,7 +57,7 @@ export function openQueue(store: Store, { engines, database, recordedModes, back
   });
   if (store === "postgres") return opened(openPostgresQueue(about));
   const onError = (error: unknown) => console.error(error);
-  const link = parts.use(openRedisLink({ url: engines.redisUrl, onError }));
+  const link = parts.use(connectRedis({ url: engines.redisUrl, onError }));
   const recorder = recordedModes && parts.use(startRecorder({ ...about, link, modes: () => recordedModes, onError }));
   const onEnded = (mode: string) => recorder?.wake(mode);
   const bound = backlogMax === undefined ? {} : { backlogMax };
@@ -81,7 +81,7 @@ export async function fill(queue: Pick<Queue, "join">, { mode, count, attributes
     while (left-- > 0) {
       const wish = { mode, partySize: 1, attributes: attributes?.() ?? {} };
       const userId = `u_${randomUUID()}`;
-      const key = { scope: `user:${userId} POST ${mode}`, key: randomUUID(), requestHash: digestOf(wish) };
+      const key = { scope: `user:${userId} POST ${mode}`, key: randomUUID(), requestHash: digestJson(wish) };
       await queue.join({ ...wish, key, userId, avoid: [], ticketMs: 600_000, ...heartbeat });
     }
   };

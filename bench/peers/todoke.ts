@@ -2,11 +2,11 @@
  * Ours, twice: a jobs table as a user of the library would describe one to `claims`, and the outbox, whose events keep
  * the order of their aggregates and go to a bus (here one that takes everything at once).
  */
-import { claims } from "@todoke/kernel/claims";
+import { createClaims } from "@todoke/kernel/claims";
 import { afterCommit, type Db, migrate, openDb, type Tx, transaction } from "@todoke/kernel/db";
 import { kernelMigrations } from "@todoke/kernel/migrations";
-import { openOutbox, relay } from "@todoke/kernel/outbox";
-import { done, type Outcome, openWakeups, type Wakeups, type Worker, worker } from "@todoke/kernel/worker";
+import { createRelay, openOutbox } from "@todoke/kernel/outbox";
+import { createWorker, done, type Outcome, openWakeups, type Wakeups, type Worker } from "@todoke/kernel/worker";
 import { bytesOf, countOf } from "./database.ts";
 import type { Contender, Handle, Job, Peer, Recovery, Site } from "./peer.ts";
 
@@ -48,12 +48,12 @@ async function ended(handle: Handle, job: Job): Promise<Outcome> {
   return done;
 }
 
-const jobs = claims<{ payload: Job }>({
+const jobs = createClaims<{ payload: Job }>({
   table: "jobs",
   key: "job_id",
   keyType: "bigint",
   states: { ready: "READY", claimed: "RUNNING", dead: "DEAD" }, // Done is deleted.
-  read: "c.payload",
+  select: "c.payload",
 });
 
 /** As docs and migrations of the kernel have it: checks, room on the page, and an index for each question. */
@@ -104,7 +104,7 @@ async function openJobs(site: Site): Promise<Peer> {
     },
     work: async (handle) =>
       started(
-        worker({
+        createWorker({
           name: "bench",
           db,
           claims: jobs,
@@ -148,7 +148,7 @@ async function openEvents(site: Site): Promise<Peer> {
       await db.query(insertEvents, [count]);
       wakeups.signal(topic);
     },
-    work: async (handle) => started(relay({ db, bus: busOf(handle), settings, wakeups, topic })),
+    work: async (handle) => started(createRelay({ db, bus: busOf(handle), settings, wakeups, topic })),
     left: () => countOf(db, "outbox_events where published_at is null"),
     bytes: () => bytesOf(db, schema),
     [Symbol.asyncDispose]: () => ours[Symbol.asyncDispose](),

@@ -3,7 +3,7 @@
  * cut at the one moment that matters, when a commit, a publication or an answer is decided and nobody hears of it.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Wire } from "@todoke/kernel/testing";
+import type { FaultProxy } from "@todoke/kernel/testing";
 import type { Harness } from "../harness.ts";
 import { serviceNamed } from "../services/index.ts";
 import type { BusKind } from "../settings.ts";
@@ -19,7 +19,7 @@ const busWords: Record<BusKind, { readonly publishes: string; readonly consumes?
   rabbitmq: { publishes: ".events" },
 };
 
-type WireOf = (harness: Harness, step: Step) => Wire | undefined;
+type WireOf = (harness: Harness, step: Step) => FaultProxy | undefined;
 
 const database: WireOf = (harness, step) => slotOf(harness, step).database;
 const bus: WireOf = (harness, step) => slotOf(harness, step).busWire;
@@ -39,7 +39,7 @@ const reset = (name: string, wire: WireOf, targets = everyProcess): Fault => ({
   aftermathMs: 500,
   async inject(harness, step) {
     const cut = wire(harness, step);
-    cut?.hiccup();
+    cut?.closeConnections();
     return cut !== undefined;
   },
 });
@@ -60,8 +60,8 @@ const slow = (name: string, wire: WireOf): Fault => ({
 });
 
 /** What was said is lost, so that a connection that comes out of it could only talk nonsense: it is reset then. */
-const dark = (name: string, wire: WireOf, how: "swallow" | "deafen"): Fault => ({
-  name: `${name} ${how === "swallow" ? "black hole" : "deaf"}`,
+const dark = (name: string, wire: WireOf, how: "dropAll" | "dropResponses"): Fault => ({
+  name: `${name} ${how === "dropAll" ? "black hole" : "deaf"}`,
   weight: 3,
   targets: everyProcess,
   plan: lasting(500, 3_000),
@@ -70,8 +70,8 @@ const dark = (name: string, wire: WireOf, how: "swallow" | "deafen"): Fault => (
     const dead = wire(harness, step);
     dead?.[how]();
     await sleep(step.forMs);
-    dead?.listenAgain();
-    dead?.hiccup();
+    dead?.stopDropping();
+    dead?.closeConnections();
     return dead !== undefined;
   },
 });
@@ -158,14 +158,14 @@ const refused: Fault = {
 export const networkFaults: readonly Fault[] = [
   reset("database", database),
   slow("database", database),
-  dark("database", database, "swallow"),
-  dark("database", database, "deafen"),
+  dark("database", database, "dropAll"),
+  dark("database", database, "dropResponses"),
   cut(commit, "request"),
   cut(commit, "answer"),
   reset("bus", bus),
   slow("bus", bus),
-  dark("bus", bus, "swallow"),
-  dark("bus", bus, "deafen"),
+  dark("bus", bus, "dropAll"),
+  dark("bus", bus, "dropResponses"),
   cut(onTheBus("publishes", 4), "request"),
   cut(onTheBus("publishes", 7), "answer"),
   cut(onTheBus("consumes", 4), "request"),

@@ -364,7 +364,7 @@ const maintenancePoints: readonly Failpoint[] = [
   point(
     "retention.removing",
     "old rows are about to be removed",
-    before("packages/kernel/retention/index.ts", "const { rowCount } = await statement("),
+    before("packages/kernel/retention/index.ts", "const { rowCount } = await runStatement("),
   ),
   point(
     "retention.removed",
@@ -374,7 +374,7 @@ const maintenancePoints: readonly Failpoint[] = [
   point(
     "redrive.redriven",
     "dead rows are ready again, and their record is written, uncommitted",
-    before("packages/kernel/dead-letters/index.ts", "if (redriven.length > 0) await whenRedriven?."),
+    before("packages/kernel/dead-letters/index.ts", "if (redriven.length > 0) await onRedriven?."),
   ),
   point(
     "redrive.effect",

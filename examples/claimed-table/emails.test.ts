@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { kernelMigrations } from "@todoke/kernel/migrations";
 import { problem } from "@todoke/kernel/problem";
-import { removeFinished } from "@todoke/kernel/retention";
+import { deleteFinished } from "@todoke/kernel/retention";
 import { testDatabase } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
 import { emailSender, emails, failedEmails, type Send, sentEmails } from "./emails.ts";
@@ -54,7 +54,7 @@ test("a sent email is deleted after a month, and an unsent one never", async () 
   await using t = await setup("ann", "bob");
   await t.db.query(`update emails set next_retry_at = now() - interval '1 year'`);
   await t.db.query(`update emails set status = 'SENT', sent_at = now() - interval '31 days' where recipient = 'ann'`);
-  expect(await removeFinished(t.db, sentEmails)).toBe(1);
+  expect(await deleteFinished(t.db, sentEmails)).toBe(1);
   expect((await t.rows()).map(({ recipient }) => recipient)).toEqual(["bob"]);
 });
 

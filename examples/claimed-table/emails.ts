@@ -1,22 +1,22 @@
 /** Sends emails from a table. One worker at a time has a row; a crashed worker's rows become claimable again. */
-import { claims } from "@todoke/kernel/claims";
+import { createClaims } from "@todoke/kernel/claims";
 import type { Db } from "@todoke/kernel/db";
-import { deadTable } from "@todoke/kernel/dead";
+import { createDeadLetters } from "@todoke/kernel/dead-letters";
 import type { RetentionPolicy } from "@todoke/kernel/retention";
-import { done, type Worker, worker } from "@todoke/kernel/worker";
+import { createWorker, done, type Worker } from "@todoke/kernel/worker";
 
 export interface Email {
   readonly recipient: string;
   readonly body: string;
 }
 
-export const emails = claims<Email>({
+export const emails = createClaims<Email>({
   table: "emails",
   key: "email_id",
   keyType: "bigint",
   states: { ready: "QUEUED", claimed: "SENDING", done: "SENT", dead: "FAILED" },
   columns: { doneAt: "sent_at" },
-  read: "c.recipient, c.body",
+  select: "c.recipient, c.body",
 });
 
 /** An email is sent twice if the worker crashes before it settles the row. The message ID lets the server deduplicate. */
@@ -24,7 +24,7 @@ export type Send = (email: Email, messageId: string, signal: AbortSignal) => Pro
 
 /** `send` throws a Problem if the email can never be sent; any other error is retried. */
 export function emailSender(db: Db, send: Send): Worker {
-  return worker({
+  return createWorker({
     name: "email sender",
     db,
     claims: emails,
@@ -38,7 +38,7 @@ export function emailSender(db: Db, send: Send): Worker {
 }
 
 /** FAILED emails, for operators to list, inspect and redrive. */
-export const failedEmails = deadTable<{ readonly body: string }>({
+export const failedEmails = createDeadLetters<{ readonly body: string }>({
   claims: emails,
   from: "(select *, 'email' as event_type from emails) r",
   isDead: "r.status = 'FAILED'",
@@ -46,7 +46,7 @@ export const failedEmails = deadTable<{ readonly body: string }>({
   cursor: "r.email_id",
   about: "r.recipient",
   since: "r.next_retry_at",
-  whole: "r.body",
+  detail: "r.body",
 });
 
 const dayMs = 24 * 60 * 60 * 1_000;

@@ -1,8 +1,15 @@
 /** A hot command: concurrent deposits share one statement and one commit, and each idempotency key takes effect once. */
 import { randomUUIDv7 } from "node:crypto";
+import { createBatcher } from "@todoke/kernel/batcher";
 import type { Db } from "@todoke/kernel/db";
-import { gather } from "@todoke/kernel/gather";
-import { type Answer, command, digestOf, type KeyColumns, keyColumns, keyConflict } from "@todoke/kernel/idempotency";
+import {
+  type CommandResponse,
+  command,
+  digestJson,
+  type KeyColumns,
+  keyConflict,
+  toKeyColumns,
+} from "@todoke/kernel/idempotency";
 import { problem } from "@todoke/kernel/problem";
 
 export interface Deposit {
@@ -44,14 +51,14 @@ results as materialized (
 });
 
 export function createDeposit(db: Db) {
-  const submit = gather({
+  const submit = createBatcher({
     run: (rows: readonly (DepositRow & KeyColumns)[]) => deposit.run(db, rows),
     // Two deposits to one account, or with one key, never share a batch.
-    touches: ({ idem_key, account }) => [`key ${idem_key}`, `account ${account}`],
+    conflictKeys: ({ idem_key, account }) => [`key ${idem_key}`, `account ${account}`],
   });
 
-  return async (key: string, body: Deposit): Promise<Answer> => {
-    const columns = keyColumns({ scope: "demo POST /deposits", key, requestHash: digestOf(body) });
+  return async (key: string, body: Deposit): Promise<CommandResponse> => {
+    const columns = toKeyColumns({ scope: "demo POST /deposits", key, requestHash: digestJson(body) });
     const result = await submit({ ...columns, ...body, event_id: randomUUIDv7() });
     if (result.result === "conflict") throw keyConflict();
     if (result.result === "too_high") throw amountTooHigh("A deposit is at most 1000.");

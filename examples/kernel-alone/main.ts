@@ -11,8 +11,8 @@ import { openPostgresBus } from "@todoke/bus-postgres";
 import { migrate, openDb, transaction } from "@todoke/kernel/db";
 import { openInbox } from "@todoke/kernel/inbox";
 import { kernelMigrations } from "@todoke/kernel/migrations";
-import { openOutbox, relay } from "@todoke/kernel/outbox";
-import { keepClean, retentionOf } from "@todoke/kernel/retention";
+import { createRelay, openOutbox } from "@todoke/kernel/outbox";
+import { retentionPolicies, startRetention } from "@todoke/kernel/retention";
 import { openWakeups } from "@todoke/kernel/worker";
 
 interface OrderPlaced {
@@ -59,7 +59,7 @@ function placeOrder(item: string): Promise<void> {
 const inbox = openInbox<OrderPlaced>({
   db,
   consumer: "shipping",
-  read: (delivery) => JSON.parse(new TextDecoder().decode(delivery.payload)),
+  decode: (delivery) => JSON.parse(new TextDecoder().decode(delivery.payload)),
   effect: async (tx, orders) => {
     for (const { order_id, item } of orders) {
       await tx.query(`insert into shipments (order_id, item) values ($1, $2)`, [order_id, item]);
@@ -71,11 +71,11 @@ running.use(await bus.subscribe({ consumer: "shipping", subjects: ["shop.events"
 running.use(inbox.redriver).start();
 
 // The relay publishes events; retention deletes finished rows.
-running.use(relay({ db, bus, wakeups, topic: relayTopic, settings: { leaseMs }, onError })).start();
+running.use(createRelay({ db, bus, wakeups, topic: relayTopic, settings: { leaseMs }, onError })).start();
 running.use(
-  keepClean(
+  startRetention(
     db,
-    Object.values(retentionOf).map((policy) => policy()),
+    Object.values(retentionPolicies).map((policy) => policy()),
     { onError },
   ),
 );

@@ -146,7 +146,7 @@ test.each<[string, Record<string, string>]>([
 ])("what another site can send, %s, changes nothing on any route and logs nobody out", async (_what, headers) => {
   const unsafe = all.running
     .filter(({ name }) => name === "gateway-bff")
-    .flatMap(({ routes }) => routes.filter(({ method, route }) => method !== "GET" && !route.config?.rule?.everybody));
+    .flatMap(({ routes }) => routes.filter(({ method, route }) => method !== "GET" && !route.config?.rule?.isPublic));
   expect(unsafe.length).toBeGreaterThan(5);
   for (const { method, route } of unsafe) {
     const path = route.url

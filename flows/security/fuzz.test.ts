@@ -7,7 +7,7 @@
  */
 import { Agent, request as httpRequest, type IncomingMessage } from "node:http";
 import { text } from "node:stream/consumers";
-import type { Rule } from "@todoke/http";
+import type { AccessRule } from "@todoke/http";
 import { startIdentityProvider } from "@todoke/identity";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { keyOf, type ServiceName, startAll, tokenFor, type User } from "../all-services.ts";
@@ -33,7 +33,7 @@ interface Target {
   readonly service: ServiceName;
   readonly url: string;
   readonly route: Route;
-  readonly rule: Rule;
+  readonly rule: AccessRule;
   readonly user: User;
 }
 
@@ -76,7 +76,7 @@ afterAll(() => started.disposeAsync());
 async function bearersOf({ service, rule, user }: Target): Promise<readonly (string | undefined)[]> {
   const tokenOf = (who: User) => (service === "gateway-bff" ? all.openSession(who) : tokenFor(service, who));
   return [
-    ...(rule.everybody ? [undefined] : []),
+    ...(rule.isPublic ? [undefined] : []),
     ...(rule.key ? [keyOf(rule.key)] : []),
     ...(rule.user ? [await tokenOf(user)] : []),
     ...(rule.admin ? [await tokenOf(admin)] : []),

@@ -8,7 +8,7 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
-import { newSigningKey, publicPartOf, textOfSigningKey, textOfVerifyingKey } from "@todoke/http";
+import { formatSigningKey, formatVerifyingKey, newSigningKey, toVerifyingKey } from "@todoke/http";
 import { startIdentityProvider } from "@todoke/identity";
 import { freePort, testDatabase, until } from "@todoke/kernel/testing";
 import { todoke } from "../serving.ts";
@@ -60,13 +60,13 @@ export async function startServed(more: Record<string, string> = {}) {
     DATABASE_URL: role.url,
     LOG_LEVEL: "debug",
     TODOKE_API_KEYS: `shop=entitlements:write+points:write+orders:write+matchmaking:write+read=${hash("sha256", apiKey, "hex")}`,
-    TODOKE_TOKEN_KEYS: textOfVerifyingKey(publicPartOf("gateway-bff", key)),
+    TODOKE_TOKEN_KEYS: formatVerifyingKey(toVerifyingKey("gateway-bff", key)),
     // A broker elsewhere has a secret; this one is not there.
     ORDERS_BROKER: "http",
     ORDERS_BROKER_URL: "http://127.0.0.1:1",
     ORDERS_BROKER_SECRET: newSecret(),
     ACCOUNT_ADMINS: `${provider.issuer} admin`,
-    GATEWAY_BFF_TOKEN_KEY: textOfSigningKey(key),
+    GATEWAY_BFF_TOKEN_KEY: formatSigningKey(key),
     GATEWAY_BFF_SECRET: randomBytes(32).toString("base64url"),
     MATCHMAKING_TICKET_SECRET: randomBytes(32).toString("base64url"),
     GATEWAY_BFF_ORIGIN: origin,

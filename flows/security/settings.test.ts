@@ -2,7 +2,7 @@
 import { spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
-import { newSigningKey, textOfSigningKey } from "@todoke/http";
+import { formatSigningKey, newSigningKey } from "@todoke/http";
 import { expect, test } from "vitest";
 import { todoke } from "../serving.ts";
 import { canary, keepPrinted, names, variableOf } from "./served.ts";
@@ -12,7 +12,7 @@ const settings: Record<string, string> = {
   ...Object.fromEntries(names.map((name) => [variableOf(name, "PORT"), "0"])),
   DATABASE_URL: "postgres://app@127.0.0.1:1/x",
   ACCOUNT_URL: "http://127.0.0.1:1",
-  GATEWAY_BFF_TOKEN_KEY: textOfSigningKey(newSigningKey("k1")),
+  GATEWAY_BFF_TOKEN_KEY: formatSigningKey(newSigningKey("k1")),
   GATEWAY_BFF_SECRET: randomBytes(32).toString("base64url"),
   OIDC_ISSUER: "http://127.0.0.1:1",
   OIDC_CLIENT_ID: "todoke",

@@ -23,7 +23,7 @@ export function ackFor(outcome: Outcome | undefined): Uint8Array {
       return term;
     case "retry":
     case "release":
-      return nak(outcome.inMs);
+      return nak(outcome.delayMs);
     case undefined:
       // The handler returned too few outcomes: the rest is redelivered.
       return nak(handlerErrorDelayMs);

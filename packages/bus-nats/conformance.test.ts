@@ -1,17 +1,29 @@
 import { startEngine } from "@todoke/engines";
 import type { EventBus } from "@todoke/kernel/bus";
-import { busConformance, type OpenOptions, type OwnBroker, openWire, type Wire } from "@todoke/kernel/bus/conformance";
+import {
+  busConformance,
+  type FaultProxy,
+  type OpenOptions,
+  type OwnBroker,
+  openFaultProxy,
+} from "@todoke/kernel/bus/conformance";
 import { test } from "vitest";
 import { openNatsBus } from "./index.ts";
 import { sharedServer } from "./testing.ts";
 
 const server = sharedServer();
-const wires = new WeakMap<EventBus, Wire>();
+const wires = new WeakMap<EventBus, FaultProxy>();
 
 /** Connects through a proxy of its own, which `crash` cuts. */
 async function openProcess(place: string, { ackWaitMs }: OpenOptions): Promise<EventBus> {
-  const wire = await openWire(server.url);
-  const bus = await openNatsBus({ url: wire.url, name: "conformance", place, ackWaitMs, publishTimeoutMs: 30_000 });
+  const wire = await openFaultProxy(server.url);
+  const bus = await openNatsBus({
+    url: wire.url,
+    name: "conformance",
+    namespace: place,
+    ackWaitMs,
+    publishTimeoutMs: 30_000,
+  });
   wires.set(bus, wire);
   return bus;
 }
@@ -19,7 +31,7 @@ async function openProcess(place: string, { ackWaitMs }: OpenOptions): Promise<E
 async function ownBroker(): Promise<OwnBroker> {
   const engine = await startEngine("nats");
   return {
-    open: (place, { ackWaitMs }) => openNatsBus({ url: engine.url, name: "conformance", place, ackWaitMs }),
+    open: (place, { ackWaitMs }) => openNatsBus({ url: engine.url, name: "conformance", namespace: place, ackWaitMs }),
     async restart() {
       await engine.kill();
       await engine.start();
@@ -36,5 +48,5 @@ busConformance({
   ownBroker,
   // The server's default max_payload. It includes headers, so the payload can be a little smaller only.
   payloadBytesMax: 1_048_576,
-  promises: { dedupes: true, ordersAfterRetry: false, ordersAcrossProcesses: false, replaysToNewConsumers: true },
+  guarantees: { dedupes: true, ordersAfterRetry: false, ordersAcrossProcesses: false, replaysToNewConsumers: true },
 });

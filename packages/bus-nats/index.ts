@@ -18,7 +18,7 @@ export interface NatsBusOptions {
   /** Shown in the server's list of connections. */
   readonly name: string;
   /** Separates this bus from others on the same server: "staging". */
-  readonly place?: string;
+  readonly namespace?: string;
   /** How long a process may be silent before the server redelivers its messages. */
   readonly ackWaitMs?: number;
   /** How long publish waits for the ack of the server. */
@@ -36,7 +36,7 @@ export interface NatsBusOptions {
 export async function openNatsBus(options: NatsBusOptions): Promise<EventBus> {
   const { url, name, ackWaitMs = 30_000, publishTimeoutMs = 5_000, ackPendingMax = 10_000, log = () => {} } = options;
   const { client = {} } = options;
-  const names = createNames(options.place);
+  const names = createNames(options.namespace);
   const connection = await Connection.open({ url, name, client, log });
   const streams = new Streams({ connection, names, defaults: { ...streamDefaults, ...options.streams } });
   const inboxPrefix = client.inboxPrefix;

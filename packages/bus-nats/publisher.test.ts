@@ -1,4 +1,4 @@
-import { openWire } from "@todoke/kernel/bus/conformance";
+import { openFaultProxy } from "@todoke/kernel/bus/conformance";
 import { until } from "@todoke/kernel/testing";
 import { done } from "@todoke/kernel/worker";
 import { expect, test } from "vitest";
@@ -8,13 +8,13 @@ const server = sharedServer();
 
 test("an event is stored once when its publish ack is lost", async () => {
   await using harness = await createHarness(server);
-  await using wire = await openWire(server.url);
+  await using wire = await openFaultProxy(server.url);
   const unlucky = await harness.open({ url: wire.url, publishTimeoutMs: 300 });
   const event = sampleEvent();
   const warmUp = sampleEvent({ subject: "things.warm-up" });
   await until("the stream exists", async () => (await unlucky.publish([warmUp]))[0]?.kind === "done");
-  wire.deafen();
-  expect(await unlucky.publish([event])).toMatchObject([{ kind: "retry", why: "no answer within 300 ms" }]);
+  wire.dropResponses();
+  expect(await unlucky.publish([event])).toMatchObject([{ kind: "retry", reason: "no answer within 300 ms" }]);
 
   const lucky = await harness.open();
   expect(await lucky.publish([event])).toEqual([done]);
@@ -27,13 +27,13 @@ test("an event is stored once when its publish ack is lost", async () => {
 
 test("publishes in flight end with retry when the connection is lost; later ones are stored", async () => {
   await using harness = await createHarness(server);
-  await using wire = await openWire(server.url);
+  await using wire = await openFaultProxy(server.url);
   const bus = await harness.open({ url: wire.url, publishTimeoutMs: 60_000 });
   await bus.publish([sampleEvent()]);
-  wire.deafen();
+  wire.dropResponses();
   const inFlight = bus.publish([sampleEvent(), sampleEvent()]);
-  wire.hiccup();
-  wire.listenAgain();
+  wire.closeConnections();
+  wire.stopDropping();
   expect(await inFlight).toMatchObject([{ kind: "retry" }, { kind: "retry" }]);
   await until("it is reconnected", () =>
     bus.check().then(
@@ -51,7 +51,7 @@ test("a full stream releases events and stores them once there is room", async (
   await harness.manager.streams.update(harness.stream, { max_msgs: 1 });
   const refused = sampleEvent();
   expect(await bus.publish([refused])).toMatchObject([
-    { kind: "release", why: expect.stringMatching(/^maximum messages exceeded/) },
+    { kind: "release", reason: expect.stringMatching(/^maximum messages exceeded/) },
   ]);
   await harness.manager.streams.update(harness.stream, { max_msgs: 10 });
   expect(await bus.publish([refused])).toEqual([done]);
@@ -80,10 +80,10 @@ test("an event that can never be sent is dead with a reason; the others are stor
     sampleEvent(),
   ]);
   expect(outcomes).toMatchObject([
-    { kind: "dead", why: expect.stringContaining('"things.*"') },
-    { kind: "dead", why: expect.stringContaining("malformed") },
-    { kind: "dead", why: expect.stringContaining("header name") },
-    { kind: "dead", why: expect.stringContaining("max_payload") },
+    { kind: "dead", reason: expect.stringContaining('"things.*"') },
+    { kind: "dead", reason: expect.stringContaining("malformed") },
+    { kind: "dead", reason: expect.stringContaining("header name") },
+    { kind: "dead", reason: expect.stringContaining("max_payload") },
     done,
   ]);
 });
@@ -109,7 +109,7 @@ test("a deleted stream is created again by a publisher", async () => {
   await harness.manager.streams.delete(harness.stream);
   const event = sampleEvent();
   expect(await bus.publish([event])).toMatchObject([
-    { kind: "retry", why: expect.stringContaining("no stream takes") },
+    { kind: "retry", reason: expect.stringContaining("no stream takes") },
   ]);
   expect(await bus.publish([event])).toEqual([done]);
 });

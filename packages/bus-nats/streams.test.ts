@@ -84,7 +84,7 @@ test("a full stream refuses events and keeps unread ones", async () => {
   expect(outcomes).toMatchObject([
     done,
     done,
-    { kind: "release", why: expect.stringContaining("maximum bytes exceeded") },
+    { kind: "release", reason: expect.stringContaining("maximum bytes exceeded") },
   ]);
   const received = await recordDeliveries(bus);
   await until("both are received", () => received.length === 2);

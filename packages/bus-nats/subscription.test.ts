@@ -1,5 +1,5 @@
 import type { Delivery, EventBus } from "@todoke/kernel/bus";
-import { openWire } from "@todoke/kernel/bus/conformance";
+import { openFaultProxy } from "@todoke/kernel/bus/conformance";
 import { until } from "@todoke/kernel/testing";
 import { done, retry } from "@todoke/kernel/worker";
 import { expect, test } from "vitest";
@@ -95,11 +95,11 @@ test("the bytes in flight of a process are bounded, also for large batches", asy
 
 test("a subscription continues after its connection was lost", async () => {
   await using harness = await createHarness(server);
-  await using wire = await openWire(server.url);
+  await using wire = await openFaultProxy(server.url);
   const received = await recordDeliveries(await harness.open({ url: wire.url, ackWaitMs: 1_000 }));
   const publisher = await harness.open();
   for (const round of [1, 2, 3]) {
-    wire.hiccup();
+    wire.closeConnections();
     await publisher.publish([sampleEvent()]);
     await until(`event ${round} is received`, () => received.length >= round);
   }
@@ -107,15 +107,15 @@ test("a subscription continues after its connection was lost", async () => {
 
 test("a subscription continues after a message of the server was lost", async () => {
   await using harness = await createHarness(server);
-  await using wire = await openWire(server.url);
+  await using wire = await openFaultProxy(server.url);
   const received = await recordDeliveries(await harness.open({ url: wire.url, ackWaitMs: 2_000 }));
-  wire.deafen();
+  wire.dropResponses();
   const publisher = await harness.open();
   await publisher.publish([sampleEvent()]);
   const pending = async () => (await harness.manager.consumers.info(harness.stream, "listener=events")).num_ack_pending;
   await until("it was sent and not received", async () => (await pending()) === 1);
   await until("the request has expired", async () => (await waiting()) === 0);
-  wire.listenAgain();
+  wire.stopDropping();
   await until("it is received", () => received.length >= 1);
 
   async function waiting() {

@@ -42,7 +42,7 @@ export async function createHarness({ url }: { readonly url: string }): Promise<
     stream: `${namespace.toUpperCase()}=THINGS`,
     manager: await jetstreamManager(connection),
     async open(options = {}) {
-      const bus = await openNatsBus({ url, name: "test", place: namespace, ...options });
+      const bus = await openNatsBus({ url, name: "test", namespace: namespace, ...options });
       opened.push(bus);
       return bus;
     },

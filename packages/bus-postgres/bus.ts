@@ -4,24 +4,24 @@ import {
   type Delivery,
   type Envelope,
   type EventBus,
-  type Handle,
+  type Handler,
   type Subscription,
 } from "@todoke/kernel/bus";
 import type { Claimed } from "@todoke/kernel/claims";
 import { CommitUnknown, isUnavailable, migrate, openDb } from "@todoke/kernel/db";
-import { keepClean } from "@todoke/kernel/retention";
-import { ErrorAbout, logFields } from "@todoke/kernel/telemetry";
+import { startRetention } from "@todoke/kernel/retention";
+import { ContextError, logFields } from "@todoke/kernel/telemetry";
 import {
   backoffMs,
+  createWorker,
   dead,
   describeError,
   done,
-  inWaves,
+  inAggregateOrder,
   type Outcome,
   openWakeups,
   release,
   retry,
-  worker,
 } from "@todoke/kernel/worker";
 import { joinSubjects } from "./join.ts";
 import {
@@ -68,7 +68,7 @@ export async function openPostgresBus(options: PostgresBusOptions): Promise<Even
     throw isUnavailable(error) ? unavailable(error) : error;
   });
   const wakeups = openWakeups({ url, ...(onError && { onError }) });
-  const retention = keepClean(db, busRetention(options.keepMs ?? 7 * dayMs), { ...(onError && { onError }) });
+  const retention = startRetention(db, busRetention(options.keepMs ?? 7 * dayMs), { ...(onError && { onError }) });
   const subscriptions = new Set<AsyncDisposable>();
 
   async function publish(events: readonly Envelope[]): Promise<readonly Outcome[]> {
@@ -106,7 +106,7 @@ export async function openPostgresBus(options: PostgresBusOptions): Promise<Even
     });
     const stopping = new AbortController();
     const runHandler = mergeBatches(handle, { concurrency, batchMax }, stopping.signal);
-    const consuming = worker<StoredDelivery>({
+    const consuming = createWorker<StoredDelivery>({
       name: `${name} ${consumer}`,
       db,
       claims: deliveries,
@@ -124,8 +124,10 @@ export async function openPostgresBus(options: PostgresBusOptions): Promise<Even
         const deliverable = jobs.filter(hasMessage);
         if (deliverable.length < jobs.length) onError?.(missingMessages(consumer, jobs.length - deliverable.length));
         if (deliverable.length === 0) return jobs.map(() => Promise.resolve(done));
-        const outcomes = inWaves(deliverable.map(toDelivery), async (batch) => (await runHandler(batch)).map(ackDead));
-        void outcomes.then((all) => leases.rest(pauseMs(all)));
+        const outcomes = inAggregateOrder(deliverable.map(toDelivery), async (batch) =>
+          (await runHandler(batch)).map(ackDead),
+        );
+        void outcomes.then((all) => leases.pause(pauseMs(all)));
         let nextIndex = 0;
         return jobs.map((job) => {
           if (!hasMessage(job)) return Promise.resolve(done);
@@ -178,8 +180,8 @@ const hasMessage = (job: Claimed<StoredDelivery>): job is Claimed<Envelope> => j
 
 /** Builds before 0002_joins could delete a message while its delivery was created. It cannot be delivered. */
 const missingMessages = (consumer: string, count: number) =>
-  new ErrorAbout(`${count} deliveries to ${consumer} are settled undelivered: their messages are missing`, {
-    about: { [logFields.consumer]: consumer },
+  new ContextError(`${count} deliveries to ${consumer} are settled undelivered: their messages are missing`, {
+    context: { [logFields.consumer]: consumer },
   });
 
 function toDelivery({ claim, ...event }: Claimed<Envelope>): Delivery {
@@ -191,7 +193,7 @@ const ackDead = (outcome: Outcome): Outcome => (outcome.kind === "dead" ? done :
 
 /** If a consumer releases a whole batch (its database is unavailable), claiming it again at once would be a busy loop. */
 function pauseMs(outcomes: readonly Outcome[]): number {
-  const delays = outcomes.map((outcome) => (outcome.kind === "release" ? outcome.inMs : 0));
+  const delays = outcomes.map((outcome) => (outcome.kind === "release" ? outcome.delayMs : 0));
   return Math.min(...delays, 5_000);
 }
 
@@ -200,7 +202,7 @@ function pauseMs(outcomes: readonly Outcome[]): number {
  * are released.
  */
 function mergeBatches(
-  handle: Handle,
+  handle: Handler,
   { concurrency, batchMax }: { concurrency: number; batchMax: number },
   stopping: AbortSignal,
 ): (deliveries: readonly Delivery[]) => Promise<readonly Outcome[]> {

@@ -1,16 +1,16 @@
 import { startEngine } from "@todoke/engines";
 import type { EventBus } from "@todoke/kernel/bus";
-import { busConformance, openWire, type Wire } from "@todoke/kernel/bus/conformance";
+import { busConformance, type FaultProxy, openFaultProxy } from "@todoke/kernel/bus/conformance";
 import { testDatabase } from "@todoke/kernel/testing";
 import { afterAll, test } from "vitest";
 import { openPostgresBus } from "./index.ts";
 
 const shared = await testDatabase({ sets: [] });
-const wires = new Map<EventBus, Wire>();
+const wires = new Map<EventBus, FaultProxy>();
 
 /** Opens a bus whose connection can be cut. The namespace is a schema. */
 async function open(url: string, schema: string, ackWaitMs: number): Promise<EventBus> {
-  const wire = await openWire(url);
+  const wire = await openFaultProxy(url);
   const bus = await openPostgresBus({ url: wire.url, schema, ackWaitMs, pollMs: 100 });
   wires.set(bus, wire);
   return bus;
@@ -38,5 +38,5 @@ busConformance({
     };
   },
   payloadBytesMax: 8 * 1024 * 1024,
-  promises: { dedupes: true, ordersAfterRetry: true, ordersAcrossProcesses: true, replaysToNewConsumers: true },
+  guarantees: { dedupes: true, ordersAfterRetry: true, ordersAcrossProcesses: true, replaysToNewConsumers: true },
 });

@@ -1,8 +1,8 @@
 import { randomUUIDv7 } from "node:crypto";
 import { BusUnavailable, type EventBus } from "@todoke/kernel/bus";
 import type { Db } from "@todoke/kernel/db";
-import { removeFinished } from "@todoke/kernel/retention";
-import { openWire, patient, type TestDatabase, testDatabase, until } from "@todoke/kernel/testing";
+import { deleteFinished } from "@todoke/kernel/retention";
+import { longTimeouts, openFaultProxy, type TestDatabase, testDatabase, until } from "@todoke/kernel/testing";
 import { done } from "@todoke/kernel/worker";
 import { expect, test } from "vitest";
 import { openPostgresBus, type PostgresBusOptions } from "./index.ts";
@@ -23,7 +23,7 @@ const event = (aggregateKey: string, eventSubject = subject) => ({
 });
 
 async function openTest() {
-  const t = await testDatabase({ sets: [], schema: "bus", pools: patient });
+  const t = await testDatabase({ sets: [], schema: "bus", pools: longTimeouts });
   const stack = new AsyncDisposableStack();
   stack.use(t);
   // Tests run retention themselves.
@@ -121,7 +121,7 @@ test("the next process completes the copy of a dead one, without a gap or a dupl
   await startJoin(t.db, "late", [subject]);
   for (let n = 0; n < 3; n++) await copyHistory(t.db, "late", batchesOf(10));
   expect(await countRows(t.db, "bus_deliveries")).toBe(20);
-  await using wire = await openWire(t.url);
+  await using wire = await openFaultProxy(t.url);
   const dying = await t.openBus({ url: wire.url, historyBatchMax: 10, ackWaitMs: 1_000 });
   const cut = wire.cutNext("bus copy history", "answer").then(() => wire.cut());
   await expect(record(dying)).rejects.toThrow(BusUnavailable);
@@ -276,7 +276,7 @@ test("a consumer that joins while retention runs gets no delivery without a mess
   await gate.query(`select pg_advisory_lock(16)`);
   const waiting = async () =>
     countRows(t.db, `pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`);
-  const removing = removeFinished(t.open(), messages);
+  const removing = deleteFinished(t.open(), messages);
   await until("retention is running", async () => (await waiting()) >= 1);
   let hasSubscribed = false;
   const subscribing = record(t.bus).finally(() => {
@@ -295,9 +295,9 @@ test("retention deletes no message while a consumer joins", async () => {
   await using t = await openTest();
   await storeHistory(t.db, 20, "8 days");
   await startJoin(t.db, "late", ["another.subject"]);
-  expect(await removeFinished(t.db, messages)).toBe(0);
+  expect(await deleteFinished(t.db, messages)).toBe(0);
   expect(await copyHistory(t.db, "late", batchesOf(10))).toEqual({ state: "joined" });
-  expect(await removeFinished(t.db, messages)).toBe(20);
+  expect(await deleteFinished(t.db, messages)).toBe(20);
 });
 
 test("deliveries without a message are settled and reported, and block nothing", async () => {
@@ -321,9 +321,9 @@ test("retention keeps unfinished deliveries and messages that have a delivery", 
     update bus_messages set published_at = now() - interval '1 year';
     update bus_deliveries set next_retry_at = now() - interval '1 year';
     update bus_deliveries set status = 'DONE', done_at = now() - interval '1 year' where aggregate_key = 'a'`);
-  expect(await removeFinished(t.db, messages)).toBe(0);
+  expect(await deleteFinished(t.db, messages)).toBe(0);
   const removed: number[] = [];
-  for (const policy of busRetention(weekMs)) removed.push(await removeFinished(t.db, policy));
+  for (const policy of busRetention(weekMs)) removed.push(await deleteFinished(t.db, policy));
   expect(removed).toEqual([1, 1]);
   await using late = await record(t.bus);
   await until("the other is received", () => late.seen.length === 1);

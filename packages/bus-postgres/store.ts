@@ -1,7 +1,7 @@
 /** The SQL of the bus, apart from its claims. */
 import type { Envelope } from "@todoke/kernel/bus";
-import { claims } from "@todoke/kernel/claims";
-import { type Db, type MigrationSet, sqlStateOf, statement, type Tx, transaction } from "@todoke/kernel/db";
+import { createClaims } from "@todoke/kernel/claims";
+import { type Db, getSqlState, type MigrationSet, runStatement, type Tx, transaction } from "@todoke/kernel/db";
 import type { RetentionPolicy } from "@todoke/kernel/retention";
 
 export const busMigrations: MigrationSet = { name: "bus-postgres", dir: new URL("./migrations/", import.meta.url) };
@@ -10,14 +10,14 @@ export const busMigrations: MigrationSet = { name: "bus-postgres", dir: new URL(
 export type StoredDelivery = Omit<Envelope, "eventId"> & { readonly eventId: string | null };
 
 /** `dead` is never used: a consumer dead-letters an event itself, and later events must not wait for it. */
-export const deliveries = claims<StoredDelivery>({
+export const deliveries = createClaims<StoredDelivery>({
   table: "bus_deliveries",
   key: "delivery_id",
   keyType: "bigint",
   queue: "consumer",
   states: { ready: "PENDING", claimed: "IN_FLIGHT", done: "DONE", dead: "DEAD" },
   order: { aggregate: "aggregate_key", position: "message_id" },
-  read: `m.event_id as "eventId", m.event_type as "eventType", m.subject, m.aggregate_key as "aggregateKey",
+  select: `m.event_id as "eventId", m.event_type as "eventType", m.subject, m.aggregate_key as "aggregateKey",
     m.occurred_at as "occurredAt", m.headers, m.payload`,
   // A left join: a delivery without its message must be settled too, else it blocks its aggregate.
   join: "left join lateral (select * from bus_messages m where m.message_id = c.message_id limit 1) m on true",
@@ -25,7 +25,7 @@ export const deliveries = claims<StoredDelivery>({
 
 /** Inserts the messages and a delivery per subscribed consumer, in one statement. An event that is stored already is ignored. */
 export async function insertMessages(db: Db, events: readonly Envelope[]): Promise<void> {
-  await statement(db, {
+  await runStatement(db, {
     name: "bus publish",
     text: `with e as (
              select * from rows from (jsonb_to_recordset($1::jsonb) as (
@@ -124,7 +124,7 @@ export async function copyHistory(db: Db, consumer: string, bounds: CopyBounds):
     const { rowCount } = await tx.query(`select from bus_joins where consumer = $1`, [consumer]);
     return { state: rowCount === 0 ? "joined" : "busy" } as const;
   }).catch((error) => {
-    if (sqlStateOf(error) !== "55P03") throw error;
+    if (getSqlState(error) !== "55P03") throw error;
     return { state: "busy" };
   });
 }

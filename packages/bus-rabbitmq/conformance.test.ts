@@ -1,13 +1,13 @@
 import { startEngine } from "@todoke/engines";
 import type { EventBus } from "@todoke/kernel/bus";
-import { busConformance, type OwnBroker, openWire, type Wire } from "@todoke/kernel/bus/conformance";
+import { busConformance, type FaultProxy, type OwnBroker, openFaultProxy } from "@todoke/kernel/bus/conformance";
 import { afterAll, test } from "vitest";
 import { openRabbitmqBus } from "./index.ts";
 import { createNamespace, sharedBroker, startMs, type TestNamespace } from "./testing.ts";
 
 const broker = sharedBroker();
 const namespaces = new Map<string, TestNamespace>();
-const wires = new Map<EventBus, Wire>();
+const wires = new Map<EventBus, FaultProxy>();
 
 afterAll(async () => {
   for (const namespace of namespaces.values()) await namespace[Symbol.asyncDispose]();
@@ -16,7 +16,7 @@ afterAll(async () => {
 
 /** Connects through a proxy of its own, which `crash` cuts. */
 async function open(name: string): Promise<EventBus> {
-  const wire = await openWire(broker.url);
+  const wire = await openFaultProxy(broker.url);
   const namespace = namespaces.getOrInsertComputed(name, () => createNamespace(broker.url, name));
   const bus = await namespace.open({ url: wire.url });
   wires.set(bus, wire);
@@ -26,7 +26,7 @@ async function open(name: string): Promise<EventBus> {
 async function ownBroker(): Promise<OwnBroker> {
   const engine = await startEngine("rabbitmq");
   return {
-    open: (namespace) => openRabbitmqBus({ url: engine.url, name: "conformance", place: namespace }),
+    open: (namespace) => openRabbitmqBus({ url: engine.url, name: "conformance", namespace: namespace }),
     async restart() {
       await engine.kill();
       await engine.start();
@@ -42,5 +42,5 @@ busConformance({
   crash: async (bus) => wires.get(bus)?.cut(),
   ownBroker,
   payloadBytesMax: 1_048_576,
-  promises: { dedupes: false, ordersAfterRetry: false, ordersAcrossProcesses: false, replaysToNewConsumers: false },
+  guarantees: { dedupes: false, ordersAfterRetry: false, ordersAcrossProcesses: false, replaysToNewConsumers: false },
 });

@@ -29,7 +29,7 @@ export interface RabbitmqBusOptions {
   /** Shown in the broker's list of connections. */
   readonly name: string;
   /** Separates this bus from others on the same broker: the name of its exchange and the prefix of its queues. */
-  readonly place?: string;
+  readonly namespace?: string;
   /**
    * The consumers and their subjects: `{ notification: ["entitlement.events"] }`. Their queues are declared before the first
    * event is published, so that events are stored for consumers that have never run.
@@ -56,9 +56,9 @@ const defaultPayloadBytesMax = 1024 * 1024;
 
 /** Resolves after the first attempt to connect, also if it failed. Rejects only for invalid options. */
 export async function openRabbitmqBus(options: RabbitmqBusOptions): Promise<EventBus> {
-  const { place = "todoke", consumers = {}, newQueueDelayMs = 1_500, delayStepsMs = defaultStepsMs } = options;
+  const { namespace = "todoke", consumers = {}, newQueueDelayMs = 1_500, delayStepsMs = defaultStepsMs } = options;
   const settings = { ...options, delayStepsMs: sortSteps(delayStepsMs), log: catchErrors(options.log) };
-  const topology = new Topology({ namespace: place, newQueueDelayMs, log: settings.log });
+  const topology = new Topology({ namespace, newQueueDelayMs, log: settings.log });
   for (const consumer of Object.keys(consumers)) topology.queueName(consumer); // Throws for an invalid name.
   return new RabbitmqBus(settings, topology, await openConnection(settings, "publishes"));
 }

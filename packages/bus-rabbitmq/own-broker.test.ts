@@ -23,7 +23,7 @@ describe("a broker with low limits", () => {
     const events = sampleEvents(200);
     events[100] = sampleEvent({ payload: Buffer.alloc(60_000) });
     const outcomes = await bus.publish(events);
-    expect(outcomes[100]).toEqual({ kind: "dead", why: "its payload has 60000 bytes; the limit is 50000" });
+    expect(outcomes[100]).toEqual({ kind: "dead", reason: "its payload has 60000 bytes; the limit is 50000" });
     const unconfirmed = events.filter((_, n) => outcomes[n]?.kind === "retry");
     expect(unconfirmed.length).toBeGreaterThanOrEqual(99);
     expect(outcomes.filter(({ kind }) => kind === "done").length + unconfirmed.length).toBe(199);

@@ -1,5 +1,5 @@
 import { BusUnavailable } from "@todoke/kernel/bus";
-import { openWire } from "@todoke/kernel/bus/conformance";
+import { openFaultProxy } from "@todoke/kernel/bus/conformance";
 import { until } from "@todoke/kernel/testing";
 import { done } from "@todoke/kernel/worker";
 import { expect, test } from "vitest";
@@ -26,7 +26,7 @@ test("an event that no queue takes is released, with what to do", async () => {
   const [outcome] = await bus.publish([sampleEvent({ subject: "unrouted.events" })]);
   expect(outcome).toMatchObject({
     kind: "release",
-    why: expect.stringContaining("no queue is bound for unrouted.events"),
+    reason: expect.stringContaining("no queue is bound for unrouted.events"),
   });
 });
 
@@ -82,19 +82,19 @@ test("a full queue refuses events, and they are released", async () => {
   const bus = await namespace.open({ consumers });
   const outcomes = [];
   for (const event of sampleEvents(20)) outcomes.push(...(await bus.publish([event])));
-  expect(outcomes.at(-1)).toMatchObject({ kind: "release", why: expect.stringContaining("rejected by server") });
+  expect(outcomes.at(-1)).toMatchObject({ kind: "release", reason: expect.stringContaining("rejected by server") });
   const stored = outcomes.filter(({ kind }) => kind === "done").length;
   await until("the accepted events are stored", async () => (await namespace.countMessages(queue)) === stored);
 });
 
 test("an event that is not confirmed within the timeout is retried", async () => {
   await using namespace = createNamespace(broker.url);
-  await using wire = await openWire(broker.url);
+  await using wire = await openFaultProxy(broker.url);
   const bus = await namespace.open({ url: wire.url, consumers, publishTimeoutMs: 300 });
   await until("publishing works", async () => (await bus.publish([sampleEvent()]).catch(() => []))[0]?.kind === "done");
-  wire.deafen();
+  wire.dropResponses();
   const [outcome] = await bus.publish([sampleEvent()]);
-  expect(outcome).toMatchObject({ kind: "retry", why: "RabbitMQ did not confirm it within 300 ms" });
+  expect(outcome).toMatchObject({ kind: "retry", reason: "RabbitMQ did not confirm it within 300 ms" });
 });
 
 test("publishing fails at once while the broker blocks it, and works again afterwards", async () => {

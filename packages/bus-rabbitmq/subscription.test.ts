@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { setImmediate as turn } from "node:timers/promises";
-import { openWire } from "@todoke/kernel/bus/conformance";
+import { openFaultProxy } from "@todoke/kernel/bus/conformance";
 import { until } from "@todoke/kernel/testing";
 import { done, release, retry } from "@todoke/kernel/worker";
 import { expect, test } from "vitest";
@@ -111,7 +111,7 @@ test("a consumer declares its deleted queue again and continues", async () => {
 
 test("an ack after a lost connection is dropped, and the event is redelivered", async () => {
   await using namespace = createNamespace(broker.url);
-  await using wire = await openWire(broker.url);
+  await using wire = await openFaultProxy(broker.url);
   const logged: string[] = [];
   const bus = await namespace.open({ url: wire.url, log: (message) => logged.push(message) });
   const late = Promise.withResolvers<void>();
@@ -126,7 +126,7 @@ test("an ack after a lost connection is dropped, and the event is redelivered", 
   const publisher = await namespace.open();
   await publisher.publish([sampleEvent()]);
   await until("it is being handled", () => recorded.deliveries.length === 1);
-  wire.hiccup();
+  wire.closeConnections();
   await until("the process has noticed", () => logged.some((message) => message.includes("stopped delivering")));
   const clock: RecordingConsumer[] = [];
   // Subscribing fails until there is a connection again. The consumer count of the queue does not tell, because the broker
@@ -238,7 +238,7 @@ test("a message of another publisher gets an id that stays the same", async () =
 
 test("subscribing while the broker is unavailable fails", async () => {
   await using namespace = createNamespace(broker.url);
-  await using wire = await openWire(broker.url);
+  await using wire = await openFaultProxy(broker.url);
   wire.cut();
   const bus = await namespace.open({ url: wire.url });
   await expect(recordDeliveries(bus)).rejects.toMatchObject({ name: "BusUnavailable" });

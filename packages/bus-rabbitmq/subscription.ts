@@ -152,8 +152,8 @@ export class Subscription implements AsyncDisposable {
     for (const [index, received] of batch.entries()) {
       const outcome = outcomes[index] ?? retry(this.#options.retryMs, "the handler returned no outcome for it");
       if (outcome.kind === "done" || outcome.kind === "dead") finished.push(received);
-      else if (outcome.inMs <= 0) requeue(received);
-      else retries.push({ received, delayMs: outcome.inMs });
+      else if (outcome.delayMs <= 0) requeue(received);
+      else retries.push({ received, delayMs: outcome.delayMs });
     }
     ack(finished);
     await this.#delay(retries);

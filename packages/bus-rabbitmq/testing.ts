@@ -2,7 +2,7 @@
 import { randomBytes, randomUUID } from "node:crypto";
 import { connect, createServer, type Socket } from "node:net";
 import { type Engine, startEngine } from "@todoke/engines";
-import type { Delivery, Envelope, EventBus, Handle, Subscription } from "@todoke/kernel/bus";
+import type { Delivery, Envelope, EventBus, Handler, Subscription } from "@todoke/kernel/bus";
 import { done, type Outcome } from "@todoke/kernel/worker";
 import { type Channel, Connection } from "rabbitmq-client";
 import { afterAll, beforeAll } from "vitest";
@@ -68,7 +68,7 @@ export function createNamespace(url: string, name = `t${randomBytes(6).toString(
       const bus = await openRabbitmqBus({
         url,
         name: "test",
-        place: name,
+        namespace: name,
         newQueueDelayMs: 0,
         publishTimeoutMs: 30_000,
         ...options,
@@ -123,7 +123,7 @@ export async function recordDeliveries(
   { consumer = "listener", subjects = [subject] }: Partial<Subscription> = {},
 ): Promise<RecordingConsumer> {
   const recorded: Delivery[] = [];
-  const handle: Handle = async (deliveries) => {
+  const handle: Handler = async (deliveries) => {
     recorded.push(...deliveries);
     return Promise.all(deliveries.map(decide));
   };

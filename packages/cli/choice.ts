@@ -1,6 +1,6 @@
 /** Which services a command is about, and whether they can be run as the environment stands. */
 
-import { nearest } from "@todoke/http/nearest";
+import { closestMatch } from "@todoke/http/closest-match";
 import { Misconfigured, Misused } from "./faults.ts";
 import type { Env, Service, ServiceEntry } from "./services.ts";
 import { busUrlOf, databaseUrlOf, settingFaults, variable } from "./settings.ts";
@@ -22,7 +22,7 @@ export function chosen(services: readonly ServiceEntry[], names: readonly string
 }
 
 function noSuchService(name: string, known: readonly string[]): string {
-  const meant = nearest(name, known);
+  const meant = closestMatch(name, known);
   return `There is no service "${name}"${meant ? `; did you mean ${meant}` : ""}.`;
 }
 
@@ -32,7 +32,7 @@ export async function refuseMisconfigured(entries: readonly ServiceEntry[], env:
   const faults = [
     ...settingFaults(entries, env),
     ...entries.flatMap((entry) => missingUrls(entry, env)),
-    ...loaded.flatMap(({ entry, service }) => service.configFaults(env).map((fault) => `${entry.name}: ${fault}`)),
+    ...loaded.flatMap(({ entry, service }) => service.configErrors(env).map((fault) => `${entry.name}: ${fault}`)),
   ];
   if (faults.length > 0) throw new Misconfigured([...new Set(faults)]);
   return loaded;

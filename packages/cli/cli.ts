@@ -2,7 +2,7 @@
  * From a command line to an exit code: 0 done, 1 it failed, 2 it was called or configured wrongly.
  */
 import { parseArgs } from "node:util";
-import { nearest } from "@todoke/http/nearest";
+import { closestMatch } from "@todoke/http/closest-match";
 import type { Call, Command } from "./command.ts";
 import { audit } from "./commands/audit.ts";
 import { dead } from "./commands/dead.ts";
@@ -57,7 +57,7 @@ function help([name]: readonly string[], services: readonly ServiceEntry[]): num
 }
 
 function unknown(name: string): number {
-  const meant = nearest(name, commands.map((command) => command.name).concat("help"));
+  const meant = closestMatch(name, commands.map((command) => command.name).concat("help"));
   complain(`There is no command "${name}".${meant ? ` Did you mean \`todoke ${meant}\`?` : ""}`);
   complain("`todoke help` lists them all.");
   return 2;

@@ -30,13 +30,13 @@ export async function keptSecrets(): Promise<DevSecrets> {
 
 export async function newSecrets(): Promise<DevSecrets> {
   // Loaded here, because it brings a web framework along that `todoke help` can do without.
-  const { newSigningKey, publicPartOf, textOfSigningKey, textOfVerifyingKey } = await import("@todoke/http");
+  const { newSigningKey, toVerifyingKey, formatSigningKey, formatVerifyingKey } = await import("@todoke/http");
   const key = newSigningKey("k1");
   return {
     GATEWAY_BFF_SECRET: randomBytes(32).toString("base64url"),
-    GATEWAY_BFF_TOKEN_KEY: textOfSigningKey(key),
+    GATEWAY_BFF_TOKEN_KEY: formatSigningKey(key),
     MATCHMAKING_TICKET_SECRET: randomBytes(32).toString("base64url"),
     OIDC_CLIENT_SECRET: randomBytes(32).toString("base64url"),
-    TODOKE_TOKEN_KEYS: textOfVerifyingKey(publicPartOf("gateway-bff", key)),
+    TODOKE_TOKEN_KEYS: formatVerifyingKey(toVerifyingKey("gateway-bff", key)),
   };
 }

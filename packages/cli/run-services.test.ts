@@ -26,7 +26,7 @@ test("the bus keeps messages for EVENT_BUS_KEEP_DAYS, and writes into the log of
   const infos: string[] = [];
   let bus: EventBus | undefined;
   const service: Service = {
-    configFaults: () => [],
+    configErrors: () => [],
     migrate: async () => [],
     async start(_, outside) {
       bus = await outside.openBus("counter", { onError() {}, onInfo: (message) => infos.push(message) });

@@ -1,6 +1,6 @@
 /** The database of a service, reached by its URL alone: no copy of the service need run. */
-import { CommitUnknown, type Db, isUnavailable, openDb, sqlStateOf } from "@todoke/kernel/db";
-import { wakeOthers } from "@todoke/kernel/worker";
+import { CommitUnknown, type Db, getSqlState, isUnavailable, openDb } from "@todoke/kernel/db";
+import { notifyTopic } from "@todoke/kernel/worker";
 import { missingDatabase } from "./choice.ts";
 import { livingHolder } from "./data-folder.ts";
 import { CommandFailed, Misconfigured, reasonOf } from "./faults.ts";
@@ -32,7 +32,7 @@ export async function onDatabase<T>(
   const schema = entry.name.replaceAll("-", "_");
   const db = openDb({ url, schema, applicationName: purpose, poolMax: 1, ...limits });
   try {
-    return await work({ service: entry.name, db, wake: (table) => wakeOthers(db, `${schema}.${table}`) });
+    return await work({ service: entry.name, db, wake: (table) => notifyTopic(db, `${schema}.${table}`) });
   } catch (error) {
     throw refusal(entry.name, error);
   } finally {
@@ -67,7 +67,7 @@ function refusal(service: string, error: unknown): unknown {
     return new CommandFailed(
       `The connection to the database of ${service} was lost at the last moment: it was done or not. Run it again; twice is once.`,
     );
-  const state = sqlStateOf(error);
+  const state = getSqlState(error);
   if (state !== undefined && missing.includes(state))
     return new CommandFailed(`The schema of ${service} is not up to date: run \`todoke migrate ${service}\`.`);
   // The driver's own word for a server that asks for a password where the URL has none.

@@ -2,7 +2,7 @@
  * The services that this command can run. Adding one is one entry in `services`; its code is loaded only when it runs.
  */
 import type { BusLog, EventBus } from "@todoke/kernel/bus";
-import type { DeadTable } from "@todoke/kernel/dead";
+import type { DeadLetters } from "@todoke/kernel/dead-letters";
 import { devKey } from "./dev-env.ts";
 
 export type Env = Readonly<Record<string, string | undefined>>;
@@ -24,11 +24,11 @@ export interface ServiceEntry {
 
 export interface Service {
   /** All that is wrong with its settings, a sentence each. Reads `env` and nothing else. */
-  configFaults(env: Env): readonly string[];
+  configErrors(env: Env): readonly string[];
   /** Brings its schema up to date and says what it ran; with `dryRun`, what it would run. */
   migrate(env: Env, options: { readonly dryRun: boolean }): Promise<readonly Migrated[]>;
   /** Where its rows are that were given up; without, it has none. */
-  readonly dead?: { readonly schema: string; readonly tables: readonly DeadTable[] };
+  readonly dead?: { readonly schema: string; readonly tables: readonly DeadLetters[] };
   /** Resolves once it serves. */
   start(env: Env, outside: Outside): Promise<Running>;
 }

@@ -1,6 +1,6 @@
 /** Commands that are several in one: `todoke dead list`, `todoke keys revoke`. */
 
-import { nearest } from "@todoke/http/nearest";
+import { closestMatch } from "@todoke/http/closest-match";
 import type { Call } from "./command.ts";
 import { Misused } from "./faults.ts";
 
@@ -21,6 +21,6 @@ export async function runVerb(verbs: Readonly<Record<string, Verb>>, call: Call)
 }
 
 function noSuchVerb(word: string, known: readonly string[]): Misused {
-  const meant = nearest(word, known);
+  const meant = closestMatch(word, known);
   return new Misused(word ? `There is no "${word}"${meant ? `; did you mean ${meant}?` : "."}` : "Say what to do.");
 }

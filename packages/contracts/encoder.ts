@@ -93,7 +93,7 @@ function rejectUnknownField(schema: DescMessage, path: FieldPath, json: Record<s
     eventType: path.eventType,
     field: joinPath(path, unknown.slice(0, 80)),
     reason: "is not in the schema that this build knows",
-    perhapsNewer: true,
+    maybeNewerSchema: true,
   });
 }
 

@@ -1,7 +1,7 @@
 /**
  * Errors for events that do not fit their schema. They name the event, the field and the reason in one sentence.
  *
- * `perhapsNewer` tells a newer event from a broken one: it is true if this build does not know the event type or one of its
+ * `maybeNewerSchema` tells a newer event from a broken one: it is true if this build does not know the event type or one of its
  * fields, as happens during a rolling deploy. A newer process can handle such an event.
  */
 
@@ -10,20 +10,20 @@ interface EventErrorDetails {
   /** The path in the schema, such as "players[1].user_id"; absent if the error concerns the whole event. */
   readonly field?: string | undefined;
   readonly reason: string;
-  readonly perhapsNewer?: boolean;
+  readonly maybeNewerSchema?: boolean;
   readonly cause?: unknown;
 }
 
 class EventError extends Error {
   readonly eventType: string;
   readonly field: string | undefined;
-  readonly perhapsNewer: boolean;
+  readonly maybeNewerSchema: boolean;
 
-  constructor({ eventType, field, reason, perhapsNewer = false, cause }: EventErrorDetails) {
+  constructor({ eventType, field, reason, maybeNewerSchema = false, cause }: EventErrorDetails) {
     super(`${field === undefined ? eventType : `${eventType}.${field}`} ${reason}`, { cause });
     this.eventType = eventType;
     this.field = field;
-    this.perhapsNewer = perhapsNewer;
+    this.maybeNewerSchema = maybeNewerSchema;
   }
 }
 

@@ -213,7 +213,7 @@ test.each<[string, object, string]>([
 ])("%s is rejected with the field and the reason", (_, change, message) => {
   const encode = () => encodeEvent("EntitlementGranted", { ...granted, ...change });
   expect(encode).toThrow(`EntitlementGranted.${message}`);
-  expect(encode).toThrow(expect.objectContaining({ name: "EventNotEncodable", perhapsNewer: false }));
+  expect(encode).toThrow(expect.objectContaining({ name: "EventNotEncodable", maybeNewerSchema: false }));
 });
 
 /** Two players, as SQL's jsonb_agg writes them. */
@@ -243,13 +243,13 @@ test.each<[string, unknown, string]>([
 ])("%s is rejected with the path of the field", (_, players, message) => {
   const encode = () => encodeEvent("MatchMade", { ...made, players });
   expect(encode).toThrow(`MatchMade.${message}`);
-  expect(encode).toThrow(expect.objectContaining({ name: "EventNotEncodable", perhapsNewer: false }));
+  expect(encode).toThrow(expect.objectContaining({ name: "EventNotEncodable", maybeNewerSchema: false }));
 });
 
 test("an unknown field of an element is rejected with its path, as maybe newer", () => {
   const encode = () => encodeEvent("MatchMade", { ...made, players: withSecond({ clan: "c_1" }) });
   expect(encode).toThrow("MatchMade.players[1].clan is not in the schema");
-  expect(encode).toThrow(expect.objectContaining({ perhapsNewer: true }));
+  expect(encode).toThrow(expect.objectContaining({ maybeNewerSchema: true }));
 });
 
 test("elements of any length have the bytes of the library, up to the maximum size of an event", () => {
@@ -281,12 +281,12 @@ test("an outbox row is encoded as its event", () => {
   const row = { eventType: "MatchMade", payload: JSON.stringify(made) };
   expect(encodeOutboxEvent(row)).toEqual(encodeEvent("MatchMade", made));
   expect(() => encodeOutboxEvent({ ...row, eventType: "Praised" })).toThrow(
-    expect.objectContaining({ perhapsNewer: true }),
+    expect.objectContaining({ maybeNewerSchema: true }),
   );
 });
 
 test("an unknown type or field is marked as maybe newer", () => {
-  const newer = expect.objectContaining({ perhapsNewer: true });
+  const newer = expect.objectContaining({ maybeNewerSchema: true });
   expect(() => encodeEvent("Praised", {})).toThrow(newer);
   expect(() => encodeEvent("EntitlementGranted", { ...granted, gift_note: "for you" })).toThrow(newer);
   expect(() => decodeEvent("Praised" as "EntitlementGranted", new Uint8Array())).toThrow(newer);

@@ -116,5 +116,5 @@ export function decodeEvent<Type extends EventType>(eventType: Type, bytes: Uint
 const unknownType = (eventType: string) => ({
   eventType,
   reason: "is not a type of event that this build knows",
-  perhapsNewer: true,
+  maybeNewerSchema: true,
 });

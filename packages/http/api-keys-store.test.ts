@@ -1,8 +1,8 @@
-import { sqlStateOf } from "@todoke/kernel/db";
+import { getSqlState } from "@todoke/kernel/db";
 import { fixedId, testDatabase } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
-import { hashOfKey, newApiKey } from "./api-keys.ts";
-import { createKey, findLiveKeys, listKeys, type NewKey, revokeKeys, timeToCome } from "./api-keys-store.ts";
+import { hashApiKey, newApiKey } from "./api-keys.ts";
+import { createKey, findLiveKeys, futureTime, listKeys, type NewKey, revokeKeys } from "./api-keys-store.ts";
 import { type Scope, scopes } from "./callers.ts";
 
 const setup = () => testDatabase({ sets: [{ name: "http", dir: new URL("./migrations/", import.meta.url) }] });
@@ -11,7 +11,7 @@ const key = (n: number, more: Partial<NewKey> = {}): NewKey => ({
   keyId: fixedId(n),
   holder: "shop",
   scopes: ["read"],
-  sha256: hashOfKey(`tdk_${n}`),
+  sha256: hashApiKey(`tdk_${n}`),
   createdBy: "aki",
   ...more,
 });
@@ -19,7 +19,7 @@ const key = (n: number, more: Partial<NewKey> = {}): NewKey => ({
 const refusal = (work: Promise<unknown>) =>
   work.then(
     () => undefined,
-    (error) => [sqlStateOf(error), error.constraint],
+    (error) => [getSqlState(error), error.constraint],
   );
 
 test("a key is 256 random bits behind a prefix", () => {
@@ -51,7 +51,7 @@ test("creating a key is idempotent; another or a revoked key is not overwritten"
   for (const other of [
     { holder: "game" },
     { scopes },
-    { sha256: hashOfKey("b") },
+    { sha256: hashApiKey("b") },
     { expiresAt: "2999-01-02T00:00:00Z" },
   ])
     expect(await createKey(t.db, { ...expiring, ...(other as Partial<NewKey>) })).toBe(false);
@@ -98,10 +98,10 @@ test("an expired key is not live and is listed as expired", async () => {
 test("the future is decided by the database's clock", async () => {
   await using t = await setup();
   const { rows } = await t.db.query(`select now() + interval '90 days' as time`);
-  const time = await timeToCome(t.db, { inDays: 90 });
+  const time = await futureTime(t.db, { inDays: 90 });
   expect(Math.abs(Date.parse(time ?? "") - rows[0].time.getTime())).toBeLessThan(60_000);
-  expect(await timeToCome(t.db, { at: "2999-01-31T00:00:00Z" })).toBe("2999-01-31T00:00:00.000000Z");
-  expect(await timeToCome(t.db, { at: "2020-01-31T00:00:00Z" })).toBeUndefined();
+  expect(await futureTime(t.db, { at: "2999-01-31T00:00:00Z" })).toBe("2999-01-31T00:00:00.000000Z");
+  expect(await futureTime(t.db, { at: "2020-01-31T00:00:00Z" })).toBeUndefined();
 });
 
 test("keys are found by an index probe, also in an empty table", async () => {

@@ -1,5 +1,5 @@
 /** The table `api_keys` of a service. It has the SHA-256 of a key, never its text. */
-import { type Db, type Queryable, statement, utcText } from "@todoke/kernel/db";
+import { type Db, type Queryable, rfc3339Sql, runStatement } from "@todoke/kernel/db";
 import type { Scope } from "./callers.ts";
 
 /** Valid now, by the database's clock. */
@@ -59,7 +59,7 @@ export interface NewKey {
 
 /** Idempotent. Returns false if the id belongs to another key, or to a revoked one. */
 export async function createKey(db: Db, key: NewKey): Promise<boolean> {
-  const { rowCount } = await statement(db, {
+  const { rowCount } = await runStatement(db, {
     text: `
 insert into api_keys (key_id, holder, scopes, sha256, created_by, expires_at) values ($1, $2, $3, $4, $5, $6)
 on conflict (key_id) do update set key_id = excluded.key_id
@@ -71,12 +71,12 @@ on conflict (key_id) do update set key_id = excluded.key_id
 }
 
 /** The time in this many days, or the given one; undefined if it is not in the future by the database's clock. */
-export async function timeToCome(
+export async function futureTime(
   db: Queryable,
   { inDays = null, at = null }: { readonly inDays?: number | null; readonly at?: string | null },
 ): Promise<string | undefined> {
   const { rows } = await db.query<{ time: string }>(
-    `select ${utcText("time")} as time
+    `select ${rfc3339Sql("time")} as time
        from (select coalesce($1::timestamptz, now() + make_interval(days => $2)) as time) as wanted
       where time > now()`,
     [at, inDays],
@@ -85,7 +85,7 @@ export async function timeToCome(
 }
 
 /** One key, or all keys of a holder. */
-export type KeyChoice = { readonly keyId: string } | { readonly holder: string };
+export type KeySelection = { readonly keyId: string } | { readonly holder: string };
 
 export interface ListedKey {
   readonly key_id: string;
@@ -104,7 +104,7 @@ export interface ListedKey {
 
 export interface KeyPage {
   /** All keys by default. */
-  readonly of?: KeyChoice | undefined;
+  readonly of?: KeySelection | undefined;
   /** Include revoked and expired keys. */
   readonly all: boolean;
   readonly limit: number;
@@ -115,8 +115,8 @@ export async function listKeys(db: Queryable, { of, all, limit }: KeyPage): Prom
   const { rows } = await db.query<ListedKey>(
     `select key_id, holder, scopes,
             case when ${isLive} then 'live' when revoked_at is null then 'expired' else 'revoked' end as state,
-            ${utcText("created_at")} as created_at, created_by, ${utcText("expires_at")} as expires_at,
-            ${utcText("revoked_at")} as revoked_at, revoked_by, revoked_reason, ${utcText("last_used_at")} as last_used_at
+            ${rfc3339Sql("created_at")} as created_at, created_by, ${rfc3339Sql("expires_at")} as expires_at,
+            ${rfc3339Sql("revoked_at")} as revoked_at, revoked_by, revoked_reason, ${rfc3339Sql("last_used_at")} as last_used_at
        from api_keys
       where ($1::boolean or (${isLive})) and ($2::boolean or key_id = $3::uuid or holder = $4::text)
       order by api_keys.created_at desc, key_id limit $5`,
@@ -131,8 +131,8 @@ export interface Revocation {
 }
 
 /** Idempotent; returns the ids of keys that were not revoked before. Wake running services after it. */
-export async function revokeKeys(db: Db, of: KeyChoice, { by, reason }: Revocation): Promise<string[]> {
-  const { rows } = await statement<{ key_id: string }>(db, {
+export async function revokeKeys(db: Db, of: KeySelection, { by, reason }: Revocation): Promise<string[]> {
+  const { rows } = await runStatement<{ key_id: string }>(db, {
     text: `
 update api_keys set revoked_at = now(), revoked_by = $3, revoked_reason = $4
  where (key_id = $1::uuid or holder = $2::text) and revoked_at is null
@@ -143,7 +143,7 @@ returning key_id`,
 }
 
 /** An id and a holder; one or both are null, which equals nothing, so that nothing is selected by mistake. */
-const choiceValues = (of: KeyChoice | undefined): [keyId: string | null, holder: string | null] => [
+const choiceValues = (of: KeySelection | undefined): [keyId: string | null, holder: string | null] => [
   of && "keyId" in of ? of.keyId : null,
   of && "holder" in of ? of.holder : null,
 ];

@@ -1,13 +1,13 @@
 import { isUnavailable } from "@todoke/kernel/db";
 import { fixedId, testDatabase, until } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
-import { type ApiKeysOptions, fixedKeys, hashOfKey, newApiKey, openApiKeys, readApiKeys } from "./api-keys.ts";
+import { type ApiKeysOptions, fixedKeys, hashApiKey, newApiKey, openApiKeys, readApiKeys } from "./api-keys.ts";
 import { createKey, type NewKey, revokeKeys } from "./api-keys-store.ts";
 import { buildHttpApp } from "./app.ts";
 import { bearerAuthentication, requires } from "./callers.ts";
 import { tokenVerifier } from "./tokens.ts";
 
-const entry = (holder: string, scopes: string, secret: string) => `${holder}=${scopes}=${hashOfKey(secret)}`;
+const entry = (holder: string, scopes: string, secret: string) => `${holder}=${scopes}=${hashApiKey(secret)}`;
 const read = (text: string) => readApiKeys({ TODOKE_API_KEYS: text });
 const migrations = { name: "http", dir: new URL("./migrations/", import.meta.url) };
 const shop = { kind: "key", name: "shop", scopes: ["entitlements:write", "read"] };
@@ -21,7 +21,7 @@ async function setup() {
       keyId: fixedId(1),
       holder: "shop",
       scopes: ["entitlements:write", "read"],
-      sha256: hashOfKey(secret),
+      sha256: hashApiKey(secret),
       createdBy: "aki",
       ...more,
     });
@@ -47,7 +47,7 @@ test("a fixed key gives its holder and scopes; any other text gives nobody", () 
   const find = fixedKeys(keys);
   expect(find("tdk_a")).toEqual(shop);
   expect(find("tdk_b")).toEqual({ kind: "key", name: "game", scopes: ["read"] });
-  for (const stranger of ["", "tdk_", "tdk_x", "TDK_A", "tdk_a ", hashOfKey("tdk_a")])
+  for (const stranger of ["", "tdk_", "tdk_x", "TDK_A", "tdk_a ", hashApiKey("tdk_a")])
     expect(find(stranger)).toBeUndefined();
 });
 
@@ -78,7 +78,7 @@ test("a key of the table is read once and then cached; fixed keys work too", asy
 test("text that cannot be a key costs no read", async () => {
   await using t = await setup();
   const { find } = t.open();
-  for (const text of ["", "tdk_", "Basic", hashOfKey(t.secret), `tdk_${"x".repeat(253)}`, "tdk_é"])
+  for (const text of ["", "tdk_", "Basic", hashApiKey(t.secret), `tdk_${"x".repeat(253)}`, "tdk_é"])
     expect(find(text)).toBeUndefined();
 });
 
@@ -88,7 +88,7 @@ test("a revocation or a new key takes effect at once in a process that is woken"
   const second = newApiKey();
   expect([await find(t.secret), await find(second)]).toEqual([shop, undefined]);
   await t.revoke();
-  await t.make({ keyId: fixedId(2), sha256: hashOfKey(second) });
+  await t.make({ keyId: fixedId(2), sha256: hashApiKey(second) });
   forget();
   expect([await find(t.secret), await find(second)]).toEqual([undefined, shop]);
 });
@@ -169,7 +169,7 @@ test("the last use of a key is recorded at most once a minute, without delay for
 
   await t.db.query(`update api_keys set last_used_at = now() - interval '30 seconds'`);
   const noted = await usedAt("shop");
-  await t.make({ keyId: fixedId(2), holder: "game", sha256: hashOfKey("tdk_game") });
+  await t.make({ keyId: fixedId(2), holder: "game", sha256: hashApiKey("tdk_game") });
   forget();
   await find(t.secret);
   await find("tdk_game");
@@ -200,7 +200,7 @@ test("scopes are enforced, and no key is in a response, a log line or a row", as
   await using app = await buildHttpApp({ title: "t", version: "0", log: { level: "debug", stream } });
   const keys = t.open();
   const tokenBearer = tokenVerifier({ audience: "test", keys: [] });
-  const authenticate = bearerAuthentication({ keyHolder: keys.find, tokenBearer });
+  const authenticate = bearerAuthentication({ verifyApiKey: keys.find, verifyToken: tokenBearer });
   app.get(
     "/mine",
     { ...requires(authenticate, { key: "read" }), schema: { operationId: "mine" } },

@@ -9,8 +9,8 @@
  * cannot fill the memory, evict known keys, or occupy more than one connection.
  */
 import { hash, randomBytes } from "node:crypto";
+import { createBatcher } from "@todoke/kernel/batcher";
 import type { Db } from "@todoke/kernel/db";
-import { gather } from "@todoke/kernel/gather";
 import { findLiveKeys, type LiveKey, recordUse } from "./api-keys-store.ts";
 import { type Principal, type Scope, scopes } from "./callers.ts";
 
@@ -25,7 +25,7 @@ export interface ApiKey {
 export const newApiKey = (): string => `tdk_${randomBytes(32).toString("base64url")}`;
 
 /** Hex. Keys are looked up by hash and never compared, so that timing reveals nothing. */
-export const hashOfKey = (key: string): string => hash("sha256", key, "hex");
+export const hashApiKey = (key: string): string => hash("sha256", key, "hex");
 
 const principalOf = ({ holder, scopes }: Pick<ApiKey, "holder" | "scopes">): Principal => ({
   kind: "key",
@@ -38,7 +38,7 @@ const holdersByHash = (keys: readonly ApiKey[]) => new Map(keys.map((key) => [ke
 /** Finds the holder of a fixed key. */
 export function fixedKeys(keys: readonly ApiKey[]): (presented: string) => Principal | undefined {
   const holders = holdersByHash(keys);
-  return (presented) => holders.get(hashOfKey(presented));
+  return (presented) => holders.get(hashApiKey(presented));
 }
 
 export interface ApiKeys {
@@ -90,11 +90,11 @@ export function openApiKeys({ db, fixed, cacheMs = 5_000 }: ApiKeysOptions): Api
   }
 
   // One statement at a time for all keys that are not cached: a flood of them leaves the pool to others.
-  const readBatched = gather({ run: read });
+  const readBatched = createBatcher({ run: read });
 
   return {
     find(presented) {
-      const sha256 = hashOfKey(presented);
+      const sha256 = hashApiKey(presented);
       const fixedHolder = fixedHolders.get(sha256);
       if (fixedHolder || !tableKey.test(presented)) return fixedHolder;
       const seen = known.get(sha256) ?? unknown.get(sha256);

@@ -2,10 +2,10 @@
  * Many commands in one request. It saves round trips and is not atomic: each command has its own key, takes effect or not
  * independently, and has its result at the same index.
  */
-import type { Answer } from "@todoke/kernel/idempotency";
+import type { CommandResponse } from "@todoke/kernel/idempotency";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { type TSchema, Type } from "typebox";
-import { sendAnswer } from "./idempotency.ts";
+import { sendResponse } from "./idempotency.ts";
 import { ProblemView } from "./openapi.ts";
 import { toProblemOrInternal } from "./problem-handler.ts";
 
@@ -35,18 +35,18 @@ export const batchResults = <View extends TSchema>(View: View) =>
 export async function sendBatch(
   request: FastifyRequest,
   reply: FastifyReply,
-  commands: readonly Promise<Answer>[],
+  commands: readonly Promise<CommandResponse>[],
 ): Promise<FastifyReply> {
   const settled = await Promise.allSettled(commands);
   const results = settled.map((each) =>
     each.status === "fulfilled" ? resultOf(each.value) : rejectedResult(each.reason, request),
   );
   const body = Buffer.from(`{"results":[${results.join(",")}]}`);
-  return sendAnswer(reply, { status: 200, contentType: "application/json; charset=utf-8", body, replayed: false });
+  return sendResponse(reply, { status: 200, contentType: "application/json; charset=utf-8", body, replayed: false });
 }
 
 /** The stored bytes, unchanged. */
-const resultOf = ({ status, body, replayed }: Answer) =>
+const resultOf = ({ status, body, replayed }: CommandResponse) =>
   `{"status":${status},"body":${body.toString()}${replayed ? ',"replayed":true' : ""}}`;
 
 function rejectedResult(error: unknown, request: FastifyRequest): string {

@@ -1,7 +1,7 @@
 import type { FastifyRequest } from "fastify";
 import { expect, test } from "vitest";
 import { buildHttpApp } from "./app.ts";
-import { bearerAuthentication, everybody, mayCall, type Principal, type Rule, requires } from "./callers.ts";
+import { type AccessRule, bearerAuthentication, isAllowed, type Principal, publicRoute, requires } from "./callers.ts";
 import { unauthenticated } from "./problems.ts";
 
 const alice: Principal = { kind: "user", name: "user:alice", userId: "alice", roles: ["USER"] };
@@ -9,7 +9,7 @@ const admin: Principal = { kind: "user", name: "user:root", userId: "root", role
 const shop: Principal = { kind: "key", name: "shop", scopes: ["read"] };
 const gateway: Principal = { kind: "service", name: "service:gateway-bff" };
 
-test.each<[Principal, Rule, string, boolean]>([
+test.each<[Principal, AccessRule, string, boolean]>([
   [alice, { user: "own" }, "alice", true],
   [alice, { user: "own" }, "bob", false],
   [alice, { user: "any" }, "bob", true],
@@ -26,18 +26,18 @@ test.each<[Principal, Rule, string, boolean]>([
   [gateway, { user: "any", admin: true, key: "read" }, "bob", false],
   [alice, {}, "alice", false],
 ])("%o under %o about %s: %s", (principal, rule, user_id, may) => {
-  expect(mayCall(principal, rule, { user_id })).toBe(may);
+  expect(isAllowed(principal, rule, { user_id })).toBe(may);
 });
 
 test("the rule for a user's own data allows nobody on a route without a user", () => {
-  expect(mayCall(alice, { user: "own" }, {})).toBe(false);
+  expect(isAllowed(alice, { user: "own" }, {})).toBe(false);
 });
 
-async function setup(rule: Rule) {
+async function setup(rule: AccessRule) {
   const app = await buildHttpApp({ title: "t", version: "0", log: { level: "silent" }, rules: true });
   const authenticate = bearerAuthentication({
-    keyHolder: async (presented) => (presented === "tdk_shop" ? shop : undefined),
-    tokenBearer: (token) => {
+    verifyApiKey: async (presented) => (presented === "tdk_shop" ? shop : undefined),
+    verifyToken: (token) => {
       if (token === "eyJh.eyJz.alice") return alice;
       throw unauthenticated("not a token");
     },
@@ -85,7 +85,7 @@ test.each(["x-user-id", "X_User_Id", "x-user-roles", "x-internal-token", "x-forw
 
 test("an app does not start with a route that has no rule, and names it", async () => {
   await using app = await buildHttpApp({ title: "t", version: "0", log: { level: "silent" }, rules: true });
-  app.get("/open", { ...everybody, schema: { operationId: "open" } }, async () => ({}));
+  app.get("/open", { ...publicRoute, schema: { operationId: "open" } }, async () => ({}));
   app.register(async (scope) => {
     scope.get("/forgotten", { schema: { operationId: "forgotten" } }, async () => ({}));
   });

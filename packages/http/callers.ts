@@ -31,8 +31,8 @@ export type Principal =
   | { readonly kind: "service"; readonly name: `service:${string}` };
 
 /** Who may call a route. Each entry allows some callers; all others are rejected. */
-export interface Rule {
-  readonly everybody?: true;
+export interface AccessRule {
+  readonly isPublic?: true;
   /** An API key with this scope. */
   readonly key?: Scope;
   /** Any user, or only the one in the path's `:user_id`. */
@@ -46,18 +46,18 @@ export interface Rule {
 /** Authenticates the caller, or throws a Problem. */
 export type Authenticate = (request: FastifyRequest) => Principal | Promise<Principal>;
 
-export interface Proofs {
+export interface CredentialVerifiers {
   /** The holder of an API key; undefined if the key is unknown. */
-  readonly keyHolder: (presented: string) => Principal | undefined | Promise<Principal | undefined>;
+  readonly verifyApiKey: (presented: string) => Principal | undefined | Promise<Principal | undefined>;
   /** The caller that a signed token names; throws a Problem if it is not valid. */
-  readonly tokenBearer: (token: string) => Principal | Promise<Principal>;
+  readonly verifyToken: (token: string) => Principal | Promise<Principal>;
 }
 
 const bearer = /^bearer ([\x21-\x7e]{1,2048})$/i;
 const signedToken = /^eyJ[\w-]+\.[\w-]+\.[\w-]+$/;
 
 /** For services: a token or an API key, in the Authorization header. */
-export function bearerAuthentication({ keyHolder, tokenBearer }: Proofs): Authenticate {
+export function bearerAuthentication({ verifyApiKey, verifyToken }: CredentialVerifiers): Authenticate {
   const known = (principal: Principal | undefined): Principal => {
     if (!principal) throw unauthenticated("this API key is not known");
     return principal;
@@ -65,14 +65,14 @@ export function bearerAuthentication({ keyHolder, tokenBearer }: Proofs): Authen
   return (request) => {
     const presented = bearer.exec(request.headers.authorization ?? "")?.[1];
     if (!presented) throw unauthenticated("send an API key: Authorization: Bearer tdk_…");
-    if (signedToken.test(presented)) return tokenBearer(presented);
-    const holder = keyHolder(presented);
+    if (signedToken.test(presented)) return verifyToken(presented);
+    const holder = verifyApiKey(presented);
     return holder instanceof Promise ? holder.then(known) : known(holder);
   };
 }
 
 /** For the options of a route. The handler finds the caller in `request.principal`, and its name in `request.caller`. */
-export const requires = (authenticate: Authenticate, rule: Rule) => ({
+export const requires = (authenticate: Authenticate, rule: AccessRule) => ({
   config: { rule },
   onRequest: (request: FastifyRequest, _reply: unknown, done: (error?: Error) => void): void => {
     const principal = authenticate(request);
@@ -86,36 +86,40 @@ export const requires = (authenticate: Authenticate, rule: Rule) => ({
 });
 
 /** For the options of a route without authentication. */
-export const everybody = { config: { rule: { everybody: true } } } as const;
+export const publicRoute = { config: { rule: { isPublic: true } } } as const;
 
-function authorize(request: FastifyRequest, principal: Principal, rule: Rule): void {
+function authorize(request: FastifyRequest, principal: Principal, rule: AccessRule): void {
   const params = request.params as { user_id?: string };
   // Set before the decision, so that the log names rejected callers.
   request.principal = principal;
   request.caller = principal.name;
-  if (!mayCall(principal, rule, params)) throw forbidden(rejectionFor(principal, rule));
-  if (isLetInAsAdmin(principal, rule, params)) {
+  if (!isAllowed(principal, rule, params)) throw forbidden(rejectionFor(principal, rule));
+  if (isAllowedAsAdmin(principal, rule, params)) {
     request.log.info(
-      { req: request, ...whoAsks(request), ...(params.user_id && { user_id: params.user_id }) },
+      { req: request, ...callerFields(request), ...(params.user_id && { user_id: params.user_id }) },
       "admin",
     );
   }
 }
 
 /** Whether only the role ADMIN allows this call. Such calls concern other users and are logged. */
-export function isLetInAsAdmin(principal: Principal, rule: Rule, params: { readonly user_id?: string }): boolean {
+export function isAllowedAsAdmin(
+  principal: Principal,
+  rule: AccessRule,
+  params: { readonly user_id?: string },
+): boolean {
   if (principal.kind !== "user" || !rule.admin || !principal.roles.includes("ADMIN")) return false;
   const { admin: _admin, ...others } = rule;
-  return !mayCall(principal, others, params);
+  return !isAllowed(principal, others, params);
 }
 
 /** Address and caller of a request, for the log. */
-export function whoAsks(request: FastifyRequest): Record<string, string> {
+export function callerFields(request: FastifyRequest): Record<string, string> {
   const { server, caller } = request;
   return { [logFields.address]: server.sourceOf(request), ...(caller && { [logFields.caller]: caller }) };
 }
 
-export function mayCall(principal: Principal, rule: Rule, { user_id }: { readonly user_id?: string }): boolean {
+export function isAllowed(principal: Principal, rule: AccessRule, { user_id }: { readonly user_id?: string }): boolean {
   switch (principal.kind) {
     case "key":
       return rule.key !== undefined && principal.scopes.includes(rule.key);
@@ -127,7 +131,7 @@ export function mayCall(principal: Principal, rule: Rule, { user_id }: { readonl
   }
 }
 
-function rejectionFor(principal: Principal, rule: Rule): string {
+function rejectionFor(principal: Principal, rule: AccessRule): string {
   if (principal.kind === "user") {
     return rule.user === "own" ? "this belongs to another user" : "this is not for players";
   }
@@ -158,7 +162,7 @@ export function requireRules(app: FastifyInstance): void {
 declare module "fastify" {
   interface FastifyContextConfig {
     /** Who may call; see `requires`. */
-    rule?: Rule;
+    rule?: AccessRule;
   }
   interface FastifyInstance {
     /** The client address of a request; a service behind our own proxies overrides it. */

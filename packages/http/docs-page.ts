@@ -5,7 +5,7 @@
 import { hash } from "node:crypto";
 import type { RouteOptions } from "fastify";
 import type { HttpApp } from "./app.ts";
-import { everybody } from "./callers.ts";
+import { publicRoute } from "./callers.ts";
 import { pageHeaders } from "./page-headers.ts";
 import { StaticText } from "./static-text.ts";
 
@@ -22,7 +22,7 @@ export async function docsPage(app: HttpApp, options: DocsPageOptions = {}): Pro
   const { default: scalar } = await import("@scalar/fastify-api-reference");
   await app.register(async (page) => {
     page.addHook("onRoute", (route) => {
-      route.config = { ...route.config, ...everybody.config };
+      route.config = { ...route.config, ...publicRoute.config };
       if (route.url === `${path}/${scriptPath}`) serveByHash(route);
     });
     page.addHook("onSend", async (_request, reply, payload) => {

@@ -3,7 +3,7 @@ import { testDatabase } from "@todoke/kernel/testing";
 import { Type } from "typebox";
 import { expect, test } from "vitest";
 import { buildHttpApp } from "./app.ts";
-import { IdempotencyHeaders, idempotencyKey, sendAnswer } from "./idempotency.ts";
+import { IdempotencyHeaders, idempotencyKey, sendResponse } from "./idempotency.ts";
 import { RawConnection } from "./testing/raw-http.ts";
 
 const body = Type.Object({ amount: Type.Integer() });
@@ -24,7 +24,7 @@ async function setup() {
       const key = idempotencyKey(request, String(request.headers["x-caller"] ?? "alice"));
       const work = async () => ({ status: 201, body: { effect: ++effects, amount: request.body.amount } });
       // Nobody here is to be told to come back, however long a busy machine takes.
-      return sendAnswer(reply, await once(db, key, work, { waitMs: 60_000 }));
+      return sendResponse(reply, await once(db, key, work, { waitMs: 60_000 }));
     });
   }
   const cleanup = stack.move();

@@ -3,7 +3,7 @@
  * @todoke/kernel/idempotency.
  */
 import { isUtf8 } from "node:buffer";
-import { type Answer, digestOf, type IdempotencyKey } from "@todoke/kernel/idempotency";
+import { type CommandResponse, digestJson, type IdempotencyKey } from "@todoke/kernel/idempotency";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { Type } from "typebox";
 import { idempotencyKeyInvalid, idempotencyKeyMissing } from "./problems.ts";
@@ -26,7 +26,7 @@ export function idempotencyKey(request: FastifyRequest, caller: string): Idempot
   return {
     scope: `${caller} ${request.method} ${request.routeOptions.url}`,
     key: keyOf(request.headers["idempotency-key"]),
-    requestHash: digestOf(hashedParts(request)),
+    requestHash: digestJson(hashedParts(request)),
   };
 }
 
@@ -64,7 +64,10 @@ const field = "header.idempotency-key";
  * Sends a stored response unchanged, and marks replays. UTF-8 is sent as text: Node then writes head and body at once,
  * which serves a tenth more requests.
  */
-export function sendAnswer(reply: FastifyReply, { status, contentType, body, replayed }: Answer): FastifyReply {
+export function sendResponse(
+  reply: FastifyReply,
+  { status, contentType, body, replayed }: CommandResponse,
+): FastifyReply {
   if (replayed) reply.header("idempotency-replayed", "true");
   return reply
     .code(status)

@@ -4,57 +4,57 @@
  * Bodies are read strictly and rejected by the name of the field; every response that is not a success is problem+json; every
  * request has an id; and a command with an Idempotency-Key gets the same response, byte for byte, each time.
  */
-export { type ApiKey, fixedKeys, hashOfKey, holderName, newApiKey, openApiKeys, readApiKeys } from "./api-keys.ts";
+export { type ApiKey, fixedKeys, hashApiKey, holderName, newApiKey, openApiKeys, readApiKeys } from "./api-keys.ts";
 export {
   createKey,
-  type KeyChoice,
+  futureTime,
+  type KeySelection,
   type ListedKey,
   listKeys,
   type NewKey,
   revokeKeys,
-  timeToCome,
 } from "./api-keys-store.ts";
 export { buildHttpApp, type HttpApp, type HttpAppOptions } from "./app.ts";
 export { batchResults, ItemKey, sendBatch } from "./batch.ts";
 export {
+  type AccessRule,
   type Authenticate,
   bearerAuthentication,
-  everybody,
-  isLetInAsAdmin,
-  mayCall,
+  type CredentialVerifiers,
+  callerFields,
+  isAllowed,
+  isAllowedAsAdmin,
   type Principal,
-  type Proofs,
+  publicRoute,
   type Role,
-  type Rule,
   requires,
   roles,
   type Scope,
   scopes,
-  whoAsks,
 } from "./callers.ts";
 export { type CircuitBreaker, circuitBreaker } from "./circuit-breaker.ts";
 export { type DocsPageOptions, docsPage } from "./docs-page.ts";
 export type { Env } from "./env.ts";
 export { hostNameIn, ourHosts, readAllowedHosts } from "./hosts.ts";
-export { IdempotencyHeaders, idempotencyKey, sendAnswer } from "./idempotency.ts";
+export { IdempotencyHeaders, idempotencyKey, sendResponse } from "./idempotency.ts";
 export { type LogOptions, logError } from "./log.ts";
 export { httpMigrations } from "./migrations/index.ts";
 export { metricCatalogue } from "./names.ts";
 export { ProblemView } from "./openapi.ts";
-export { cursorOf, NextCursor, PageQuery, page } from "./page.ts";
+export { NextCursor, PageQuery, page, parseCursor } from "./page.ts";
 export { pageHeaders } from "./page-headers.ts";
 export { perSecond } from "./per-second.ts";
 export * as problems from "./problems.ts";
 export {
+  formatSigningKey,
+  formatVerifyingKey,
   newSigningKey,
   openSigner,
-  publicPartOf,
   readSigningKey,
   readVerifyingKeys,
   type Signer,
   type SigningKey,
-  textOfSigningKey,
-  textOfVerifyingKey,
   tokenVerifier,
+  toVerifyingKey,
   type VerifyingKey,
 } from "./tokens.ts";

@@ -1,5 +1,5 @@
 import { hash } from "node:crypto";
-import { aboutEvent, ErrorAbout } from "@todoke/kernel/telemetry";
+import { ContextError, eventContext } from "@todoke/kernel/telemetry";
 import { Type } from "typebox";
 import { expect, test } from "vitest";
 import { buildHttpApp } from "./app.ts";
@@ -131,7 +131,7 @@ test("a line about a request has its id, its trace and the hash of its idempoten
 test("a line about an event has its id and its trace", async () => {
   await using t = await setup("info");
   const event = { eventId: "e-1", eventType: "Happened", headers: { trace_id: traceId }, payload: canary };
-  logError(t.app.log, new ErrorAbout("relay: gave up e-1", { about: { ...aboutEvent(event), attempt: 3 } }));
+  logError(t.app.log, new ContextError("relay: gave up e-1", { context: { ...eventContext(event), attempt: 3 } }));
   expect(t.lines.map((line) => JSON.parse(line))).toMatchObject([
     { msg: "relay: gave up e-1", event_id: "e-1", event_type: "Happened", trace_id: traceId, attempt: 3 },
   ]);

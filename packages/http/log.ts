@@ -6,7 +6,7 @@
  * line by mistake are hidden; no text of a caller can start a new line or control a terminal.
  */
 import { inspect } from "node:util";
-import { ErrorAbout } from "@todoke/kernel/telemetry";
+import { ContextError } from "@todoke/kernel/telemetry";
 import type { FastifyBaseLogger, FastifyRequest } from "fastify";
 import { type Logger, pino } from "pino";
 import { printable } from "./printable.ts";
@@ -36,7 +36,7 @@ export function openLog({ level = "info", stream }: LogOptions): Logger {
 
 /** Logs an error that no caller awaits, with its event, trace or worker. */
 export function logError(log: Pick<FastifyBaseLogger, "error">, error: unknown): void {
-  const about = error instanceof ErrorAbout ? error.about : {};
+  const about = error instanceof ContextError ? error.context : {};
   log.error({ err: error, ...about }, error instanceof Error ? error.message : "failed");
 }
 

@@ -6,7 +6,7 @@ import swagger from "@fastify/swagger";
 import type { FastifySchema, RouteOptions } from "fastify";
 import { Type } from "typebox";
 import type { HttpApp } from "./app.ts";
-import { everybody, type Rule } from "./callers.ts";
+import { type AccessRule, publicRoute } from "./callers.ts";
 
 /** An `application/problem+json` response (RFC 9457). */
 export const ProblemView = Type.Object(
@@ -58,7 +58,7 @@ export async function describeRoutes(app: HttpApp, info: DocumentInfo): Promise<
   });
   if (info.openapi === false) return;
   let document: string | undefined;
-  app.get("/openapi.json", { ...everybody, schema: { hide: true } }, (_request, reply) => {
+  app.get("/openapi.json", { ...publicRoute, schema: { hide: true } }, (_request, reply) => {
     document ??= JSON.stringify(app.swagger());
     return reply.type("application/json; charset=utf-8").send(document);
   });
@@ -82,16 +82,16 @@ const securitySchemes = {
 /** The access rule comes from `requires`. */
 function withSecurity(schema: FastifySchema, { config }: RouteOptions, schemes: readonly string[]): FastifySchema {
   const rule = config?.rule;
-  if (!rule || rule.everybody) return schema;
+  if (!rule || rule.isPublic) return schema;
   const byScheme = usesToken(rule) ? schemes.map((name) => ({ [name]: [] })) : [];
   const security = [...(rule.key ? [{ apiKey: [] }] : []), ...byScheme];
   const description = [schema.description, `Allowed for ${describeRule(rule)}.`].filter(Boolean).join(" ");
   return { ...schema, security, description };
 }
 
-const usesToken = ({ user, admin, service }: Rule): boolean => Boolean(user || admin || service);
+const usesToken = ({ user, admin, service }: AccessRule): boolean => Boolean(user || admin || service);
 
-function describeRule({ key, user, admin, service }: Rule): string {
+function describeRule({ key, user, admin, service }: AccessRule): string {
   return [
     ...(key ? [`API keys with the scope \`${key}\``] : []),
     ...(user === "any" ? ["users"] : []),

@@ -1,14 +1,14 @@
 import type { Problem } from "@todoke/kernel/problem";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { type CursorForm, cursorOf, page } from "./page.ts";
+import { type CursorForm, page, parseCursor } from "./page.ts";
 
 const encoded = (text: string | Uint8Array) => Buffer.from(text as string).toString("base64url");
 
 /** The status of the refusal, or what was read. */
 function read(cursor: string, form: CursorForm): number | readonly string[] | undefined {
   try {
-    return cursorOf({ cursor }, form);
+    return parseCursor({ cursor }, form);
   } catch (error) {
     return (error as Problem).status;
   }
@@ -22,7 +22,7 @@ test("a cursor is parsed into its parts", async () => {
   expect(read(next_cursor ?? "", { parts: ["timeMicros", "bigint"] })).toEqual([time, "42"]);
   expect(read(encoded(`-12.${uuid}`), { parts: ["epochMicros", "uuid"], separator: "." })).toEqual(["-12", uuid]);
   expect(read(encoded("a name with spaces"), { parts: ["text"] })).toEqual(["a name with spaces"]);
-  expect(cursorOf({}, { parts: ["text"] })).toBeUndefined();
+  expect(parseCursor({}, { parts: ["text"] })).toBeUndefined();
 });
 
 test.each<[string, CursorForm["parts"], readonly string[]]>([

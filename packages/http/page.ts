@@ -71,7 +71,7 @@ export interface CursorForm {
 /**
  * The parts of a cursor that `page` made; undefined without one. Any other text is rejected with 400.
  */
-export function cursorOf(query: { readonly cursor?: string }, form: CursorForm): readonly string[] | undefined {
+export function parseCursor(query: { readonly cursor?: string }, form: CursorForm): readonly string[] | undefined {
   const { parts, separator = " " } = form;
   if (query.cursor === undefined) return undefined;
   const bytes = Buffer.from(query.cursor, "base64url");

@@ -8,7 +8,7 @@
 import { CommitUnknown, isUnavailable } from "@todoke/kernel/db";
 import { Problem } from "@todoke/kernel/problem";
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { whoAsks } from "./callers.ts";
+import { callerFields } from "./callers.ts";
 import { perSecond } from "./per-second.ts";
 import * as problems from "./problems.ts";
 import { problemOfValidation } from "./validation.ts";
@@ -120,7 +120,7 @@ export function rejectUnknownRoute(app: FastifyInstance, request: FastifyRequest
 
 /** A rejection is one line; a failure has its causes too. */
 function logProblem(problem: Problem, request: FastifyRequest): void {
-  const line = { req: request, status: problem.status, code: problem.code, ...whoAsks(request) };
+  const line = { req: request, status: problem.status, code: problem.code, ...callerFields(request) };
   const because = problem.cause !== undefined && { err: problem.cause };
   if (problem.status >= 500) request.log.error({ ...line, ...because }, "failed");
   else request.server.refusalLog[problem.status === 429 ? "limited" : "refused"]({ request, line });

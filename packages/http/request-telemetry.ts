@@ -15,12 +15,12 @@ import {
   SpanStatusCode,
   trace,
 } from "@opentelemetry/api";
-import { metersOf, traceContextOf } from "@todoke/kernel/telemetry";
+import { createMeters, parseTraceContext } from "@todoke/kernel/telemetry";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { metricCatalogue } from "./names.ts";
 import { RequestLog } from "./request-log.ts";
 
-const { observeDuration } = metersOf("@todoke/http", metricCatalogue);
+const { observeDuration } = createMeters("@todoke/http", metricCatalogue);
 const tracer = trace.getTracer("@todoke/http");
 
 export type RecordRequest = (request: FastifyRequest, reply: FastifyReply) => void;
@@ -45,7 +45,7 @@ export function recordRequests(app: FastifyInstance): RecordRequest {
     route.preValidation = [enter(route.url), ...[route.preValidation ?? []].flat()];
   });
   return (request, reply) => {
-    const from = traceContextOf(request.headers as { traceparent?: unknown });
+    const from = parseTraceContext(request.headers as { traceparent?: unknown });
     const span = tracer.startSpan(request.method, { kind: SpanKind.SERVER }, from);
     const response: RecordedResponse = reply.raw;
     response[record] = {

@@ -2,18 +2,18 @@ import { createPublicKey, generateKeyPairSync, type KeyObject, randomUUID, sign 
 import { SignJWT } from "jose";
 import { expect, test, vi } from "vitest";
 import {
+  formatSigningKey,
+  formatVerifyingKey,
   newSigningKey,
   openSigner,
-  publicPartOf,
   readSigningKey,
   readVerifyingKeys,
-  textOfSigningKey,
-  textOfVerifyingKey,
   tokenVerifier,
+  toVerifyingKey,
 } from "./tokens.ts";
 
 const key = newSigningKey("k1");
-const known = publicPartOf("gateway-bff", key);
+const known = toVerifyingKey("gateway-bff", key);
 const verify = tokenVerifier({ audience: "account", keys: [known] });
 const alice = { userId: "alice", roles: ["USER"] as const };
 const tokenFor = (audience: string, user?: typeof alice) =>
@@ -40,8 +40,8 @@ test("a token for another service is rejected", async () => {
 
 test("a key is rotated without a pause: both are accepted until the old one is removed", async () => {
   const next = newSigningKey("k2");
-  const both = tokenVerifier({ audience: "account", keys: [known, publicPartOf("gateway-bff", next)] });
-  const after = tokenVerifier({ audience: "account", keys: [publicPartOf("gateway-bff", next)] });
+  const both = tokenVerifier({ audience: "account", keys: [known, toVerifyingKey("gateway-bff", next)] });
+  const after = tokenVerifier({ audience: "account", keys: [toVerifyingKey("gateway-bff", next)] });
   const [old, fresh] = [
     await tokenFor("account", alice),
     await openSigner({ issuer: "gateway-bff", key: next }).tokenFor("account", alice),
@@ -125,7 +125,7 @@ test("a verified token is rejected after it expires", async () => {
 
 test("keys survive formatting and parsing", () => {
   const faults: string[] = [];
-  const env = { KEY: textOfSigningKey(key), TODOKE_TOKEN_KEYS: `${textOfVerifyingKey(known)}, ` };
+  const env = { KEY: formatSigningKey(key), TODOKE_TOKEN_KEYS: `${formatVerifyingKey(known)}, ` };
   const read = readSigningKey(env, "KEY", faults);
   expect(read?.privateKey.equals(key.privateKey)).toBe(true);
   expect(

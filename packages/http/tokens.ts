@@ -137,7 +137,7 @@ export function newSigningKey(name: string): SigningKey {
   return { name, privateKey: privateKeyOf(randomBytes(32)) };
 }
 
-export function publicPartOf(issuer: string, { name, privateKey }: SigningKey): VerifyingKey {
+export function toVerifyingKey(issuer: string, { name, privateKey }: SigningKey): VerifyingKey {
   return { id: `${issuer}.${name}`, publicKey: createPublicKey(privateKey) };
 }
 
@@ -152,13 +152,13 @@ const publicKeyOf = (bytes: Buffer): KeyObject =>
   createPublicKey({ key: Buffer.concat([publicPrefix, bytes]), format: "der", type: "spki" });
 
 /** For GATEWAY_BFF_TOKEN_KEY: `k1=<seed>`. A secret. */
-export function textOfSigningKey({ name, privateKey }: SigningKey): string {
+export function formatSigningKey({ name, privateKey }: SigningKey): string {
   const seed = privateKey.export({ format: "der", type: "pkcs8" }).subarray(privatePrefix.length);
   return `${name}=${seed.toString("base64url")}`;
 }
 
 /** For TODOKE_TOKEN_KEYS: `gateway-bff.k1=<public key>`. */
-export function textOfVerifyingKey({ id, publicKey }: VerifyingKey): string {
+export function formatVerifyingKey({ id, publicKey }: VerifyingKey): string {
   const bytes = publicKey.export({ format: "der", type: "spki" }).subarray(publicPrefix.length);
   return `${id}=${bytes.toString("base64url")}`;
 }

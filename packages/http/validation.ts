@@ -2,7 +2,7 @@
  * Turns the errors of the schema validator into one Problem that lists all of them, in every part of the request, each with its
  * field, so that a caller can fix them at once.
  */
-import type { FieldFault, Problem } from "@todoke/kernel/problem";
+import type { FieldError, Problem } from "@todoke/kernel/problem";
 import type { FastifyRequest } from "fastify";
 import { type Path, readablePath } from "./field-path.ts";
 import { idempotencyKeyMissing, invalidRequest } from "./problems.ts";
@@ -39,7 +39,7 @@ function withoutAlternatives(errors: readonly SchemaFault[]): readonly SchemaFau
   return errors.filter(({ schemaPath }) => !/\/(?:anyOf|oneOf)\/\d+\//.test(schemaPath));
 }
 
-function fieldFault(root: string, fault: SchemaFault): FieldFault {
+function fieldFault(root: string, fault: SchemaFault): FieldError {
   const { missingProperty, additionalProperty } = fault.params;
   const named = missingProperty ?? additionalProperty;
   const path = pathOf(fault.instancePath);
@@ -53,7 +53,7 @@ function pathOf(pointer: string): Path {
   return steps.map((step) => (/^\d+$/.test(step) ? Number(step) : step.replaceAll("~1", "/").replaceAll("~0", "~")));
 }
 
-function sentence(errors: readonly FieldFault[]): string {
+function sentence(errors: readonly FieldError[]): string {
   const sentences = errors.slice(0, namedMax).map(({ field, detail }) => `${field} ${detail}`);
   const more = errors.length - sentences.length;
   return sentences.join("; ") + (more > 0 ? `; and ${more} more` : "");

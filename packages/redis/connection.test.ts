@@ -1,9 +1,9 @@
 import { inspect } from "node:util";
 import { type Engine, startEngine } from "@todoke/engines";
 import { isUnavailable } from "@todoke/kernel/db";
-import { openWire, until } from "@todoke/kernel/testing";
+import { openFaultProxy, until } from "@todoke/kernel/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { openRedisLink, type RedisLink, RedisUnavailable, scriptOf } from "./index.ts";
+import { connectRedis, createScript, type RedisConnection, RedisUnavailable } from "./index.ts";
 import { operatorClient } from "./testing.ts";
 
 // A private server: these tests flush its scripts, fill it and make it a replica.
@@ -13,14 +13,14 @@ beforeAll(async () => {
 });
 afterAll(() => server?.[Symbol.asyncDispose]());
 
-const echo = scriptOf("return { KEYS[1], ARGV[1], ARGV[2] }");
-const write = scriptOf("return redis.call('SET', KEYS[1], ARGV[1])");
+const echo = createScript("return { KEYS[1], ARGV[1], ARGV[2] }");
+const write = createScript("return redis.call('SET', KEYS[1], ARGV[1])");
 const input = (...args: string[]) => ({ keys: ["{test}:key"], arguments: args });
 
 /** A long timeout by default: a busy machine may be slower than a service accepts. */
-function setup(url = server.url, answerWithinMs = 60_000) {
+function setup(url = server.url, requestTimeoutMs = 60_000) {
   const errors: unknown[] = [];
-  return { errors, connection: openRedisLink({ url, answerWithinMs, onError: (error) => errors.push(error) }) };
+  return { errors, connection: connectRedis({ url, requestTimeoutMs, onError: (error) => errors.push(error) }) };
 }
 
 const catchError = (work: Promise<unknown>): Promise<unknown> =>
@@ -29,7 +29,7 @@ const catchError = (work: Promise<unknown>): Promise<unknown> =>
     (error) => error,
   );
 
-const responds = (connection: RedisLink) => async () =>
+const responds = (connection: RedisConnection) => async () =>
   (await catchError(connection.run(echo, input("a")))) === undefined;
 
 test("a script gets its keys and arguments, also after the server has lost all scripts", async () => {
@@ -46,7 +46,7 @@ test("a script gets its keys and arguments, also after the server has lost all s
 test("an error in a script is thrown as it is, not as unavailable", async () => {
   const { connection } = setup();
   await using _ = connection;
-  const failure = await catchError(connection.run(scriptOf("return redis.call('NOSUCH')"), input()));
+  const failure = await catchError(connection.run(createScript("return redis.call('NOSUCH')"), input()));
   expect(failure).toMatchObject({ message: expect.stringContaining("Unknown Redis command") });
   expect(failure).not.toBeInstanceOf(RedisUnavailable);
   expect(isUnavailable(failure)).toBe(false);
@@ -75,14 +75,14 @@ test("calls fail while the server is down and work once it is back", async () =>
 });
 
 test("a silent server gets a new connection, and calls fail within the timeout", async () => {
-  await using wire = await openWire(server.url);
+  await using wire = await openFaultProxy(server.url);
   const { connection } = setup(wire.url, 2_000);
   await using _ = connection;
   await until("it responds", responds(connection));
-  wire.swallow();
+  wire.dropAll();
   for (const argument of ["over the old connection", "over the new one"])
     expect(await catchError(connection.run(echo, input(argument)))).toBeInstanceOf(RedisUnavailable);
-  wire.listenAgain();
+  wire.stopDropping();
   await until("it responds again", responds(connection));
 });
 

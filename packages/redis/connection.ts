@@ -15,16 +15,16 @@ export class RedisUnavailable extends Error {
   readonly code = "ECONNRESET";
 }
 
-export interface RedisLink extends AsyncDisposable {
+export interface RedisConnection extends AsyncDisposable {
   run(script: Script, input: ScriptInput): Promise<unknown>;
 }
 
-export interface RedisLinkOptions {
+export interface RedisOptions {
   readonly url: string;
   /** Called when connecting fails or a connection is lost. It is retried; the caller need not act. */
   readonly onError: (error: unknown) => void;
   /** A server that takes longer counts as unavailable. */
-  readonly answerWithinMs?: number;
+  readonly requestTimeoutMs?: number;
 }
 
 const reconnectMaxMs = 1_000;
@@ -32,7 +32,7 @@ const reconnectMaxMs = 1_000;
 /** Error replies of a server that cannot serve us now. Any other error reply is a bug of ours. */
 const temporaryErrors = /^(LOADING|READONLY|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|BUSY|OOM|MISCONF|NOREPLICAS) /;
 
-export function openRedisLink({ url, onError, answerWithinMs = 2_000 }: RedisLinkOptions): RedisLink {
+export function connectRedis({ url, onError, requestTimeoutMs = 2_000 }: RedisOptions): RedisConnection {
   let connection = connect();
   let closed = false;
 
@@ -42,7 +42,7 @@ export function openRedisLink({ url, onError, answerWithinMs = 2_000 }: RedisLin
       RESP: 2,
       disableOfflineQueue: true,
       socket: {
-        connectTimeout: answerWithinMs,
+        connectTimeout: requestTimeoutMs,
         reconnectStrategy: (attempts) =>
           Math.min(reconnectMaxMs, 20 * 2 ** Math.min(attempts, 10)) * (0.5 + Math.random()),
       },
@@ -62,10 +62,10 @@ export function openRedisLink({ url, onError, answerWithinMs = 2_000 }: RedisLin
     const { client, attempted } = connection;
     const timeout = Promise.withResolvers<never>();
     const timer = setTimeout(() => {
-      timeout.reject(new Error(`no answer within ${answerWithinMs} ms`));
+      timeout.reject(new Error(`no answer within ${requestTimeoutMs} ms`));
       if (connection.client === client && !closed) connection = connect();
       client.destroy();
-    }, answerWithinMs);
+    }, requestTimeoutMs);
     try {
       // The first call waits for the first attempt to connect. Later calls fail at once while it is retried.
       await Promise.race([attempted, timeout.promise]);

@@ -12,4 +12,4 @@ export interface ScriptInput {
   readonly arguments: string[];
 }
 
-export const scriptOf = (text: string): Script => ({ text, sha1: hash("sha1", text, "hex") });
+export const createScript = (text: string): Script => ({ text, sha1: hash("sha1", text, "hex") });

@@ -1,13 +1,12 @@
 /** The events that a service consumes: its inbox with subscription, redriver, gauge, retention, dead letters and routes. */
 import {
-  deadInboxEvents,
   type InboxOptions,
   inboxDlqTable,
-  keepSubscribed,
+  observeDeadEvents,
   openInbox,
-  watchDeadEvents,
+  subscribeWithRetry,
 } from "@todoke/kernel/inbox";
-import { type RetentionPolicy, retentionOf } from "@todoke/kernel/retention";
+import { type RetentionPolicy, retentionPolicies } from "@todoke/kernel/retention";
 import type { Subject } from "./emits.ts";
 import { inboxRoutes } from "./inbox-routes.ts";
 import type { Runtime } from "./runtime.ts";
@@ -19,33 +18,30 @@ export interface Consumes {
 }
 
 /** What the events do. It reports errors to the service's own log unless it has an `onError`. */
-export type EventHandler<Event> = Pick<InboxOptions<Event>, "read" | "effect" | "whenDead" | "onError">;
-
-/** A consumer has the name of its service. */
-export const inboxDeadLetters = deadInboxEvents;
+export type EventHandler<Event> = Pick<InboxOptions<Event>, "decode" | "effect" | "onDeadLetter" | "onError">;
 
 export const inboxRetention = (processedKeepMs: number): readonly RetentionPolicy[] => [
-  retentionOf.processedEvents(processedKeepMs),
-  retentionOf.inboxAttempts(),
-  retentionOf.resolvedDeadLetters(),
+  retentionPolicies.processedEvents(processedKeepMs),
+  retentionPolicies.inboxAttempts(),
+  retentionPolicies.resolvedDeadLetters(),
 ];
 
 /** What operators need, in every process. */
 export function watchInbox({ name, db, wakeups, hasRole, debug, use, onError, topicOf }: Runtime): void {
-  if (hasRole("maintenance")) use(watchDeadEvents({ db, consumer: name, onError }));
+  if (hasRole("maintenance")) use(observeDeadEvents({ db, consumer: name, onError }));
   debug((app) => inboxRoutes(app, { db, consumer: name, onRedriven: () => wakeups.signal(topicOf(inboxDlqTable)) }));
 }
 
 export function startConsumer<Event>(runtime: Runtime, { subjects }: Consumes, handler: EventHandler<Event>): void {
   const { name: consumer, db, bus, wakeups, workers, use, onError, topicOf } = runtime;
-  const { read, effect, whenDead, onError: onHandlerError = onError } = handler;
+  const { decode, effect, onDeadLetter, onError: onHandlerError = onError } = handler;
   const { attemptsMax, backoff } = workers.inbox ?? {};
   const inbox = openInbox({
     db,
     consumer,
-    read,
+    decode,
     effect,
-    ...(whenDead && { whenDead }),
+    ...(onDeadLetter && { onDeadLetter }),
     ...(attemptsMax !== undefined && { attemptsMax }),
     ...(backoff && { backoff }),
     wakeups,
@@ -53,5 +49,5 @@ export function startConsumer<Event>(runtime: Runtime, { subjects }: Consumes, h
     onError: onHandlerError,
   });
   use(inbox.redriver).start();
-  use(keepSubscribed({ bus, consumer, subjects, handle: inbox.handle, onError }));
+  use(subscribeWithRetry({ bus, consumer, subjects, handle: inbox.handle, onError }));
 }

@@ -1,20 +1,19 @@
 /** The events that a service emits: its outbox with relay, gauges, retention, dead letters and routes. */
 import { type EventType, encodeOutboxEvent, type events } from "@todoke/contracts";
-import { deadOutboxEvents, outboxClaims, outboxMetrics, outboxTable, relay } from "@todoke/kernel/outbox";
-import { type RetentionPolicy, retentionOf } from "@todoke/kernel/retention";
+import { createRelay, outboxClaims, outboxMetrics, outboxTable } from "@todoke/kernel/outbox";
+import { type RetentionPolicy, retentionPolicies } from "@todoke/kernel/retention";
 import { outboxRoutes } from "./outbox-routes.ts";
 import type { Runtime } from "./runtime.ts";
 
 /** A subject of @todoke/contracts: "account.events". */
 export type Subject = (typeof events)[EventType]["subject"];
 
-export const outboxDeadLetters = deadOutboxEvents;
 export const outboxWork = { table: outboxClaims.table };
 
 /** Idempotency keys too: a service that emits has commands. */
 export const outboxRetention = (): readonly RetentionPolicy[] => [
-  retentionOf.publishedEvents(),
-  retentionOf.idempotencyKeys(),
+  retentionPolicies.publishedEvents(),
+  retentionPolicies.idempotencyKeys(),
 ];
 
 export const wakeRelay = ({ wakeups, topicOf }: Pick<Runtime, "wakeups" | "topicOf">) =>
@@ -23,10 +22,10 @@ export const wakeRelay = ({ wakeups, topicOf }: Pick<Runtime, "wakeups" | "topic
 export function startOutbox(runtime: Runtime): void {
   const { name, db, bus, wakeups, workers, hasRole, debug, use, onError, topicOf } = runtime;
   const metrics = outboxMetrics(name);
-  if (hasRole("maintenance")) use(metrics.watch(db, onError));
+  if (hasRole("maintenance")) use(metrics.observe(db, onError));
   if (hasRole("relay"))
     use(
-      relay({
+      createRelay({
         name: `${name} relay`,
         db,
         bus,
@@ -34,7 +33,7 @@ export function startOutbox(runtime: Runtime): void {
         settings: workers.relay ?? {},
         wakeups,
         topic: topicOf(outboxTable),
-        onPublished: metrics.tellPublished,
+        onPublished: metrics.recordPublished,
         onError,
       }),
     ).start();

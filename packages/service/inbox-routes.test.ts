@@ -29,7 +29,7 @@ async function setup() {
   const inbox = openInbox({
     db: t.db,
     consumer,
-    read: ({ payload }) => Number(JSON.parse(Buffer.from(payload).toString())),
+    decode: ({ payload }) => Number(JSON.parse(Buffer.from(payload).toString())),
     effect: async (_tx, numbers) => void effects.push(...numbers),
   });
   const send = async (url: string, payload?: object) => {

@@ -1,7 +1,7 @@
 /** The dead events of a consumer, for operators: list, get, redrive. The same for every service that consumes. */
-import { cursorOf, type HttpApp, NextCursor, PageQuery, page } from "@todoke/http";
+import { type HttpApp, NextCursor, PageQuery, page, parseCursor } from "@todoke/http";
 import type { Db } from "@todoke/kernel/db";
-import { type DeadEvent, deadEvents, deadInboxEvents } from "@todoke/kernel/inbox";
+import { type DeadEvent, inboxDeadLetters, listDeadEvents } from "@todoke/kernel/inbox";
 import { Type } from "typebox";
 import { deadLetterNotFound } from "./problems.ts";
 import { redriveDeadLetter } from "./redrive-dead-letter.ts";
@@ -64,10 +64,10 @@ function listRoute(app: HttpApp, { db, consumer }: InboxRoutesOptions): void {
       },
     },
     async ({ query }) => {
-      const after = BigInt(cursorOf(query, { parts: ["bigint"] })?.[0] ?? 0);
+      const after = BigInt(parseCursor(query, { parts: ["bigint"] })?.[0] ?? 0);
       const { rows, ...next } = await page(
         { limit: defaultLimit, ...query },
-        { read: (limit) => deadEvents(db, { consumer, after, limit }), name: ({ dlqId }) => dlqId.toString() },
+        { read: (limit) => listDeadEvents(db, { consumer, after, limit }), name: ({ dlqId }) => dlqId.toString() },
       );
       return { events: rows.map(toView), ...next };
     },
@@ -80,12 +80,12 @@ const toView = (event: DeadEvent) => ({
   event_type: event.eventType,
   subject: event.subject,
   aggregate_key: event.aggregateKey,
-  last_error: event.why,
+  last_error: event.lastError,
   dead_at: event.deadAt.toISOString(),
 });
 
 function getRoute(app: HttpApp, { db, consumer }: InboxRoutesOptions): void {
-  const deadLetters = deadInboxEvents(consumer);
+  const deadLetters = inboxDeadLetters(consumer);
   app.get(
     `${path}/:dlq_id`,
     {
@@ -106,7 +106,7 @@ function getRoute(app: HttpApp, { db, consumer }: InboxRoutesOptions): void {
 }
 
 function redriveRoute(app: HttpApp, { db, consumer, onRedriven }: InboxRoutesOptions): void {
-  const redrive = redriveDeadLetter({ db, deadLetters: deadInboxEvents(consumer), onRedriven });
+  const redrive = redriveDeadLetter({ db, deadLetters: inboxDeadLetters(consumer), onRedriven });
   app.post(
     `${path}/:dlq_id/redrive`,
     {

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { post, RawConnection } from "@todoke/http/testing";
-import { programOf, until } from "@todoke/kernel/testing";
+import { resolveProgram, until } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
 
 interface ChildOptions {
@@ -17,7 +17,7 @@ class Child implements AsyncDisposable {
   #said = "";
 
   private constructor({ graceMs = 0, deadlineMs = 20_000, exitMs = 25_000 }: ChildOptions) {
-    const program = programOf(new URL("./testing/service.ts", import.meta.url));
+    const program = resolveProgram(new URL("./testing/service.ts", import.meta.url));
     const settings = [graceMs, deadlineMs, exitMs].map(String);
     this.#process = spawn(process.execPath, [program, ...settings], { stdio: ["ignore", "pipe", "inherit"] });
     this.#process.stdout?.setEncoding("utf8").on("data", (text: string) => {

@@ -4,9 +4,9 @@
  * A redrive and the record of who requested it are one commit. If two operators redrive the same event, one succeeds and the
  * other learns that it is no longer FAILED.
  */
-import { cursorOf, type HttpApp, NextCursor, PageQuery, page } from "@todoke/http";
+import { type HttpApp, NextCursor, PageQuery, page, parseCursor } from "@todoke/http";
 import type { Db } from "@todoke/kernel/db";
-import { deadOutboxEvents, type FailedEvent, failedEvents } from "@todoke/kernel/outbox";
+import { type FailedEvent, listFailedEvents, outboxDeadLetters } from "@todoke/kernel/outbox";
 import { Type } from "typebox";
 import { failedEventNotFound } from "./problems.ts";
 import { RedriveBody, RedrivesView, redriveRequest } from "./redrive-views.ts";
@@ -63,9 +63,9 @@ function listRoute(app: HttpApp, db: Db): void {
       },
     },
     async ({ query }) => {
-      const after = BigInt(cursorOf(query, { parts: ["bigint"] })?.[0] ?? 0);
+      const after = BigInt(parseCursor(query, { parts: ["bigint"] })?.[0] ?? 0);
       const { rows, ...next } = await page(query, {
-        read: (limit) => failedEvents(db, { after, limit }),
+        read: (limit) => listFailedEvents(db, { after, limit }),
         name: ({ position }) => position.toString(),
       });
       return { events: rows.map(toSummary), ...next };
@@ -96,7 +96,7 @@ function getRoute(app: HttpApp, db: Db): void {
       },
     },
     async ({ params: { event_id } }) => {
-      const event = await deadOutboxEvents.show(db, event_id);
+      const event = await outboxDeadLetters.show(db, event_id);
       if (event?.status !== "FAILED" && !event?.redrives.length)
         throw failedEventNotFound("no event with this id is FAILED or was redriven");
       const { about: aggregate_key, since: created_at, version } = event;
@@ -118,7 +118,7 @@ function redriveRoute(app: HttpApp, { db, onRedriven }: OutboxRoutesOptions): vo
       },
     },
     async ({ params, body }) => {
-      const [event_id] = await deadOutboxEvents.redrive(db, [params.event_id], redriveRequest(body));
+      const [event_id] = await outboxDeadLetters.redrive(db, [params.event_id], redriveRequest(body));
       if (event_id === undefined)
         throw failedEventNotFound("no event with this id is FAILED; it may have been redriven already");
       onRedriven();

@@ -1,5 +1,5 @@
 import { recordTelemetry } from "@todoke/http/testing";
-import { watch } from "@todoke/kernel/telemetry";
+import { observeGauges } from "@todoke/kernel/telemetry";
 import { expect, test } from "vitest";
 import { watchProcess } from "./process-gauges.ts";
 import { prometheusText } from "./prometheus.ts";
@@ -18,12 +18,12 @@ const catalogue = {
 } as const;
 
 const backlog = (read: () => Promise<number>, everyMs?: number, onError?: (error: unknown) => void) =>
-  watch({
+  observeGauges({
     scope: "test",
     catalogue,
     gauges: ["test.backlog"],
     read: async () => [{ name: "test.backlog", value: await read() }],
-    ...(everyMs !== undefined && { everyMs }),
+    ...(everyMs !== undefined && { intervalMs: everyMs }),
     ...(onError && { onError }),
   });
 
@@ -53,7 +53,7 @@ test("an error in one gauge is reported, and the others are still there", async 
     0,
     (error) => errors.push(error),
   );
-  await using fine = watch({
+  await using fine = observeGauges({
     scope: "test",
     catalogue,
     gauges: ["test.age"],

@@ -1,6 +1,6 @@
 /** Gauges of every process: its connection pool and its event loop delay. */
 import type { Db } from "@todoke/kernel/db";
-import { watch } from "@todoke/kernel/telemetry";
+import { observeGauges } from "@todoke/kernel/telemetry";
 import { metricCatalogue } from "./names.ts";
 
 export interface ProcessGauges {
@@ -18,11 +18,11 @@ export function watchProcess({ service, db, loopDelayMs }: ProcessGauges): Async
       value,
       attributes: { ...pool, "db.client.connection.state": state },
     }) as const;
-  return watch({
+  return observeGauges({
     scope: "@todoke/service",
     catalogue: metricCatalogue,
     gauges: ["db.client.connection.count", "db.client.connection.pending_requests", "nodejs.eventloop.delay.p99"],
-    everyMs: 0, // Reading these costs nothing.
+    intervalMs: 0, // Reading these costs nothing.
     read: () => [
       connections("idle", db.idleCount),
       connections("used", db.totalCount - db.idleCount),

@@ -4,12 +4,12 @@
  */
 import type { RedriveRequest } from "@todoke/kernel/claims";
 import type { Db } from "@todoke/kernel/db";
-import type { DeadTable } from "@todoke/kernel/dead";
+import type { DeadLetters } from "@todoke/kernel/dead-letters";
 import { deadLetterNotFound } from "./problems.ts";
 
 export interface RedriveOptions {
   readonly db: Db;
-  readonly deadLetters: DeadTable;
+  readonly deadLetters: DeadLetters;
   /** Called after the commit; wakes the worker. */
   readonly onRedriven: () => void;
 }

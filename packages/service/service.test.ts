@@ -39,7 +39,7 @@ function sampleService() {
     async build({ db, outbox }) {
       emit = (...events) => transaction(db, (tx) => outbox.append(tx, ...events));
       return {
-        read: ({ aggregateKey }) => {
+        decode: ({ aggregateKey }) => {
           if (aggregateKey === "u_9") throw new Error("not readable");
           return aggregateKey;
         },
@@ -119,23 +119,23 @@ test("a process with the role maintenance deletes published and processed events
 });
 
 test("roles and settings of workers follow from what a service declares", () => {
-  const { configFaults } = sampleService();
+  const { configErrors } = sampleService();
   const env = { DATABASE_URL: "postgres://localhost/x" };
-  expect(configFaults({ ...env, SAMPLE_ROLES: "api,cleaner,consumer,maintenance,relay" })).toEqual([]);
-  expect(configFaults({ ...env, SAMPLE_ROLES: "upkeep" })).toEqual([
+  expect(configErrors({ ...env, SAMPLE_ROLES: "api,cleaner,consumer,maintenance,relay" })).toEqual([]);
+  expect(configErrors({ ...env, SAMPLE_ROLES: "upkeep" })).toEqual([
     "SAMPLE_ROLES should name one or more of api, cleaner, consumer, maintenance, relay, with commas between them",
   ]);
-  expect(configFaults({ ...env, SAMPLE_LEASE_MS: "1", SAMPLE_CLEANER_POLL_MS: "soon" })).toEqual([
+  expect(configErrors({ ...env, SAMPLE_LEASE_MS: "1", SAMPLE_CLEANER_POLL_MS: "soon" })).toEqual([
     'SAMPLE_LEASE_MS is "1" and should be a whole number from 1000 to 86400000',
     'SAMPLE_CLEANER_POLL_MS is "soon" and should be a whole number from 10 to 60000',
   ]);
 });
 
 test("inbox retention shorter than broker retention is a settings error", () => {
-  const { configFaults } = sampleService();
+  const { configErrors } = sampleService();
   const env = { DATABASE_URL: "postgres://localhost/x" };
-  expect(configFaults({ ...env, SAMPLE_PROCESSED_KEEP_DAYS: "14" })).toEqual([]);
-  expect(configFaults({ ...env, SAMPLE_PROCESSED_KEEP_DAYS: "13" })).toEqual([
+  expect(configErrors({ ...env, SAMPLE_PROCESSED_KEEP_DAYS: "14" })).toEqual([]);
+  expect(configErrors({ ...env, SAMPLE_PROCESSED_KEEP_DAYS: "13" })).toEqual([
     expect.stringMatching(/^SAMPLE_PROCESSED_KEEP_DAYS is too small: .* keep them at least 14 days$/),
   ]);
 });

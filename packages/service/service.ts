@@ -13,31 +13,25 @@ import {
   type DocsPageOptions,
   docsPage,
   type Env,
-  everybody,
   type HttpApp,
   httpMigrations,
   logError,
   openApiKeys,
   ourHosts,
+  publicRoute,
   tokenVerifier,
 } from "@todoke/http";
 import type { BusLog, EventBus } from "@todoke/kernel/bus";
-import { type Applied, migrate, openDb } from "@todoke/kernel/db";
-import type { DeadTable } from "@todoke/kernel/dead";
+import { type AppliedMigration, migrate, openDb } from "@todoke/kernel/db";
+import type { DeadLetters } from "@todoke/kernel/dead-letters";
+import { inboxDeadLetters } from "@todoke/kernel/inbox";
 import { kernelMigrations } from "@todoke/kernel/migrations";
-import { type Outbox, openOutbox, outboxTable } from "@todoke/kernel/outbox";
-import { keepClean, type RetentionPolicy } from "@todoke/kernel/retention";
+import { type Outbox, openOutbox, outboxDeadLetters, outboxTable } from "@todoke/kernel/outbox";
+import { type RetentionPolicy, startRetention } from "@todoke/kernel/retention";
 import { openWakeups } from "@todoke/kernel/worker";
 import { type CommonSettings, readCommonSettings, readDatabaseUrl } from "./common-settings.ts";
-import {
-  type Consumes,
-  type EventHandler,
-  inboxDeadLetters,
-  inboxRetention,
-  startConsumer,
-  watchInbox,
-} from "./consumes.ts";
-import { outboxDeadLetters, outboxRetention, outboxWork, type Subject, startOutbox, wakeRelay } from "./emits.ts";
+import { type Consumes, type EventHandler, inboxRetention, startConsumer, watchInbox } from "./consumes.ts";
+import { outboxRetention, outboxWork, type Subject, startOutbox, wakeRelay } from "./emits.ts";
 import { serveHealth } from "./health.ts";
 import { serve } from "./listen.ts";
 import { buildOpsApp, opsPortOf } from "./ops.ts";
@@ -120,7 +114,7 @@ export function service<
     ...(definition.roles ?? []),
   ].sort();
   const workers = [...(emits ? ["relay"] : []), ...(consumes ? ["inbox"] : []), ...(definition.workers ?? [])];
-  const deadLetters: readonly DeadTable[] = [
+  const deadLetters: readonly DeadLetters[] = [
     ...(emits ? [outboxDeadLetters] : []),
     ...tables.flatMap((table) => table.deadLetters ?? []),
     ...(consumes ? [inboxDeadLetters(name)] : []),
@@ -145,7 +139,7 @@ export function service<
       ...(emits ? outboxRetention() : []),
       ...(consumes ? inboxRetention(common.processedKeepMs) : []),
     ];
-    if (runtime.hasRole("maintenance")) runtime.use(keepClean(runtime.db, policies, { onError: runtime.onError }));
+    if (runtime.hasRole("maintenance")) runtime.use(startRetention(runtime.db, policies, { onError: runtime.onError }));
     if (emits) startOutbox(runtime);
     if (consumes) watchInbox(runtime);
     for (const table of tables) startTable(table, runtime);
@@ -155,7 +149,7 @@ export function service<
 
   return {
     /** Every error in its settings, a sentence each. */
-    configFaults: (env: Env): readonly string[] => read(env).errors,
+    configErrors: (env: Env): readonly string[] => read(env).errors,
 
     /** Its dead letters, for callers that have the database and no running copy of the service. */
     dead: { schema, tables: deadLetters },
@@ -164,7 +158,7 @@ export function service<
     events: { emits: emits ?? [], consumes: consumes?.subjects ?? [] },
 
     /** Brings its schema up to date and returns what was run; with `dryRun`, what would be run. */
-    async migrate(env: Env, { dryRun }: { readonly dryRun: boolean }): Promise<readonly Applied[]> {
+    async migrate(env: Env, { dryRun }: { readonly dryRun: boolean }): Promise<readonly AppliedMigration[]> {
       // Only the setting of the database is needed.
       const errors: string[] = [];
       const url = readDatabaseUrl(name, env, errors);
@@ -234,8 +228,8 @@ export function service<
         workers: common.workers as Record<Worker, WorkerOverrides>,
         apiDocs: common.apiDocs,
         authenticate: bearerAuthentication({
-          keyHolder: apiKeys.find,
-          tokenBearer: tokenVerifier({ audience: name, keys: common.tokenKeys }),
+          verifyApiKey: apiKeys.find,
+          verifyToken: tokenVerifier({ audience: name, keys: common.tokenKeys }),
         }),
         outbox: openOutbox({ wakeups, topic: topicOf(outboxTable) }),
         wakeRelay: () => wakeRelay(runtime),
@@ -268,7 +262,7 @@ export function service<
 async function servePublicly(app: HttpApp, routes: (app: HttpApp) => void): Promise<void> {
   await app.register(async (scope) => {
     scope.addHook("onRoute", (route) => {
-      route.config = { ...route.config, ...everybody.config };
+      route.config = { ...route.config, ...publicRoute.config };
     });
     routes(scope.withTypeProvider());
   });

@@ -1,6 +1,6 @@
 /** Reads settings from the environment. An error is a sentence that is pushed, never thrown, so that all are reported at once. */
 import type { Env } from "@todoke/http";
-import { inboxForgetsTooSoon } from "@todoke/kernel/retention";
+import { inboxRetentionError } from "@todoke/kernel/retention";
 
 /** The variable of one service: GATEWAY_BFF_PORT. */
 export const envName = (service: string, what: string): string =>
@@ -27,7 +27,7 @@ export function readProcessedKeepMs(service: string, env: Env, errors: string[])
   const name = envName(service, "PROCESSED_KEEP_DAYS");
   const inboxMs = days(name, 14);
   const brokerMs = days("EVENT_BUS_KEEP_DAYS", 7);
-  const error = inboxForgetsTooSoon({ inboxMs, brokerMs, redriveMs: days("EVENT_REDRIVE_DAYS", 7) });
+  const error = inboxRetentionError({ inboxMs, brokerMs, redriveMs: days("EVENT_REDRIVE_DAYS", 7) });
   if (error) errors.push(`${name} is too small: ${error}`);
   return inboxMs;
 }

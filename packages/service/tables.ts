@@ -2,8 +2,8 @@
 import type { HttpApp } from "@todoke/http";
 import { readBacklog } from "@todoke/kernel/claims";
 import type { Db } from "@todoke/kernel/db";
-import type { DeadTable } from "@todoke/kernel/dead";
-import { type Metric, type Reading, watch } from "@todoke/kernel/telemetry";
+import type { DeadLetters } from "@todoke/kernel/dead-letters";
+import { type GaugeValue, type Metric, observeGauges } from "@todoke/kernel/telemetry";
 import { type RedriveDeadLetter, redriveDeadLetter } from "./redrive-dead-letter.ts";
 import type { Runtime } from "./runtime.ts";
 import type { WorkTable } from "./work-routes.ts";
@@ -11,7 +11,7 @@ import type { WorkTable } from "./work-routes.ts";
 export interface DeclaredTable extends WorkTable {
   /** Its backlog and age; a table whose service has gauges of its own needs none. */
   readonly gauges?: TableGauges<string>;
-  readonly deadLetters?: DeadTable;
+  readonly deadLetters?: DeadLetters;
   /** /debug/ routes for its dead letters. */
   readonly deadLetterRoutes?: (app: HttpApp, deps: DeadLetterDeps) => void;
 }
@@ -51,7 +51,7 @@ export function startTable(declared: DeclaredTable, runtime: Runtime): void {
   const { name, db, wakeups, hasRole, debug, use, onError, topicOf } = runtime;
   if (gauges && hasRole("maintenance"))
     use(
-      watch<GaugeCatalogue<string>>({
+      observeGauges<GaugeCatalogue<string>>({
         scope: `@todoke/${name}`,
         catalogue: gauges.catalogue,
         gauges: Object.keys(gauges.catalogue) as Gauge<string>[],
@@ -68,7 +68,7 @@ async function readGauges(
   db: Db,
   { table, deadLetters }: DeclaredTable,
   prefix: string,
-): Promise<readonly Reading<Gauge<string>>[]> {
+): Promise<readonly GaugeValue<Gauge<string>>[]> {
   const [{ ready, claimed, oldestDueMs }, dead] = await Promise.all([readBacklog(db, table), deadLetters?.count(db)]);
   const status = (state: string) => ({ status: state.toLowerCase() });
   return [

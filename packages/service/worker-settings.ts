@@ -3,7 +3,7 @@
  * workers that have none of their own.
  */
 import type { Env } from "@todoke/http";
-import { defaultSettings, type WorkerSettings } from "@todoke/kernel/worker";
+import { defaultWorkerSettings, type WorkerSettings } from "@todoke/kernel/worker";
 import { envName, integerReader } from "./settings.ts";
 
 const dayMs = 24 * 60 * 60 * 1_000;
@@ -24,7 +24,7 @@ export function readWorkerSettings({ service, worker }: WorkerName, env: Env, er
     const own = envName(service, `${worker}_${what}`);
     return read(env[own] ? own : envName(service, what), byDefault, bounds);
   };
-  const { leaseMs, pollMs, attemptsMax, backoff } = defaultSettings;
+  const { leaseMs, pollMs, attemptsMax, backoff } = defaultWorkerSettings;
   const batchMax = integer("BATCH_MAX", 0, [0, 10_000]);
   return {
     ...(batchMax > 0 && { batchMax, concurrency: 2 * batchMax }),

@@ -1,9 +1,9 @@
 import { hash } from "node:crypto";
-import { newSigningKey, openSigner, publicPartOf, type Role, textOfVerifyingKey } from "@todoke/http";
+import { formatVerifyingKey, newSigningKey, openSigner, type Role, toVerifyingKey } from "@todoke/http";
 import { memoryBus } from "@todoke/kernel/bus";
 import { testDatabase, until } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
-import { configFaults, migrate, start } from "./main.ts";
+import { configErrors, migrate, start } from "./main.ts";
 
 const key = newSigningKey("k1");
 const signer = openSigner({ issuer: "gateway-bff", key });
@@ -13,7 +13,7 @@ const envOf = (databaseUrl: string) => ({
   ACCOUNT_PORT: "0",
   LOG_LEVEL: "silent",
   TODOKE_API_KEYS: `shop=read=${hash("sha256", "tdk_shop", "hex")}`,
-  TODOKE_TOKEN_KEYS: textOfVerifyingKey(publicPartOf("gateway-bff", key)),
+  TODOKE_TOKEN_KEYS: formatVerifyingKey(toVerifyingKey("gateway-bff", key)),
   ACCOUNT_ADMINS: "https://id.example boss",
 });
 
@@ -103,9 +103,9 @@ test("only a token that the gateway signed for this service is accepted", async 
 
 test("an invalid entry of ACCOUNT_ADMINS is a settings error", () => {
   const env = envOf("postgres://localhost/x");
-  expect(configFaults(env)).toEqual([]);
-  expect(configFaults({ ...env, ACCOUNT_ADMINS: "https://a b, https://a c," })).toEqual([]);
-  expect(configFaults({ ...env, ACCOUNT_ADMINS: "https://a b, boss" })).toEqual([
+  expect(configErrors(env)).toEqual([]);
+  expect(configErrors({ ...env, ACCOUNT_ADMINS: "https://a b, https://a c," })).toEqual([]);
+  expect(configErrors({ ...env, ACCOUNT_ADMINS: "https://a b, boss" })).toEqual([
     "ACCOUNT_ADMINS: entry 2 should be <provider> <subject>, with one space between them",
   ]);
 });

@@ -4,7 +4,7 @@ import { type Authenticate, buildHttpApp, type Principal, problems, type Role } 
 import type { Db } from "@todoke/kernel/db";
 import { kernelMigrations } from "@todoke/kernel/migrations";
 import { openOutbox } from "@todoke/kernel/outbox";
-import { patient, testDatabase } from "@todoke/kernel/testing";
+import { longTimeouts, testDatabase } from "@todoke/kernel/testing";
 import { createCommands } from "./deps.ts";
 import { accountRoutes } from "./routes/index.ts";
 import type { UserView } from "./store/users.ts";
@@ -40,7 +40,7 @@ export interface Call {
 }
 
 export async function setup() {
-  const t = await testDatabase({ schema: "account", sets: [kernelMigrations, own], pools: patient });
+  const t = await testDatabase({ schema: "account", sets: [kernelMigrations, own], pools: longTimeouts });
   const apps: { close(): Promise<unknown> }[] = [];
 
   /** Another process of the service. Processes share only the database. */
@@ -50,7 +50,13 @@ export async function setup() {
     accountRoutes(app, {
       db,
       authenticate,
-      ...createCommands({ db, outbox: openOutbox(), admins, onCommitted: () => {}, waitMs: patient.lockTimeoutMs }),
+      ...createCommands({
+        db,
+        outbox: openOutbox(),
+        admins,
+        onCommitted: () => {},
+        waitMs: longTimeouts.lockTimeoutMs,
+      }),
     });
     apps.push(app);
 

@@ -1,2 +1,2 @@
 /** The entitlement service as the `todoke` command runs it. */
-export { configFaults, dead, events, migrate, start } from "./main.ts";
+export { configErrors, dead, events, migrate, start } from "./main.ts";

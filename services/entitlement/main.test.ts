@@ -2,7 +2,7 @@ import { hash } from "node:crypto";
 import { memoryBus } from "@todoke/kernel/bus";
 import { testDatabase, until } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
-import { configFaults, migrate, start } from "./main.ts";
+import { configErrors, migrate, start } from "./main.ts";
 import { body } from "./testing.ts";
 
 const envOf = (databaseUrl: string) => ({
@@ -90,8 +90,8 @@ test("a process runs its roles only, and the relay may run in another process", 
 
 test("an unknown role and a lease out of bounds are settings errors", () => {
   const env = envOf("postgres://localhost/x");
-  expect(configFaults({ ...env, ENTITLEMENT_ROLES: "relay,api", ENTITLEMENT_LEASE_MS: "5000" })).toEqual([]);
-  expect(configFaults({ ...env, ENTITLEMENT_ROLES: "relay,sender", ENTITLEMENT_LEASE_MS: "10" })).toEqual([
+  expect(configErrors({ ...env, ENTITLEMENT_ROLES: "relay,api", ENTITLEMENT_LEASE_MS: "5000" })).toEqual([]);
+  expect(configErrors({ ...env, ENTITLEMENT_ROLES: "relay,sender", ENTITLEMENT_LEASE_MS: "10" })).toEqual([
     "ENTITLEMENT_ROLES should name one or more of api, maintenance, relay, with commas between them",
     'ENTITLEMENT_LEASE_MS is "10" and should be a whole number from 1000 to 86400000',
   ]);
@@ -105,9 +105,9 @@ test("migrate needs no setting but the database URL", async () => {
 
 test("ENTITLEMENT_AUDIT_KEEP_MONTHS must be a whole number of months", () => {
   const env = envOf("postgres://localhost/x");
-  expect(configFaults({ ...env, ENTITLEMENT_AUDIT_KEEP_MONTHS: "36" })).toEqual([]);
+  expect(configErrors({ ...env, ENTITLEMENT_AUDIT_KEEP_MONTHS: "36" })).toEqual([]);
   for (const wrong of ["0", "1.5", "two", "-1"]) {
-    expect(configFaults({ ...env, ENTITLEMENT_AUDIT_KEEP_MONTHS: wrong })).toEqual([
+    expect(configErrors({ ...env, ENTITLEMENT_AUDIT_KEEP_MONTHS: wrong })).toEqual([
       `ENTITLEMENT_AUDIT_KEEP_MONTHS is "${wrong}" and should be a whole number from 1 to 1200`,
     ]);
   }

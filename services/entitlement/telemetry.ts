@@ -1,6 +1,6 @@
 /** The metrics and spans that only this service has; docs/telemetry.md lists them. */
 import { outboxMetrics } from "@todoke/kernel/outbox";
-import { inSpan, type MetricCatalogue, metersOf, resultOf } from "@todoke/kernel/telemetry";
+import { createMeters, inSpan, type MetricCatalogue, toResultLabel } from "@todoke/kernel/telemetry";
 
 export const metricCatalogue = {
   "entitlement.command.total": {
@@ -18,7 +18,7 @@ export const spanNames = {
   command: "entitlement command",
 } as const;
 
-const { count } = metersOf("@todoke/entitlement", metricCatalogue);
+const { count } = createMeters("@todoke/entitlement", metricCatalogue);
 
 /** Runs the command in a span and counts its result. */
 export function countCommands<Request, Response extends { readonly replayed: boolean }>(
@@ -33,7 +33,7 @@ export function countCommands<Request, Response extends { readonly replayed: boo
         countResult(response.replayed ? "replayed" : "applied");
         return response;
       } catch (error) {
-        countResult(resultOf(error));
+        countResult(toResultLabel(error));
         throw error;
       }
     });

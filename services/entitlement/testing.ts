@@ -3,7 +3,7 @@ import { hash } from "node:crypto";
 import { bearerAuthentication, buildHttpApp, fixedKeys, tokenVerifier } from "@todoke/http";
 import { type Db, transaction } from "@todoke/kernel/db";
 import { kernelMigrations } from "@todoke/kernel/migrations";
-import { patient, testDatabase } from "@todoke/kernel/testing";
+import { longTimeouts, testDatabase } from "@todoke/kernel/testing";
 import { createCommands } from "./deps.ts";
 import { batchRoute } from "./routes/batch.ts";
 import { entitlementRoutes } from "./routes/entitlements.ts";
@@ -21,7 +21,7 @@ const keys = ["shop", "game"].map((holder) => ({
 }));
 
 export async function setup() {
-  const t = await testDatabase({ schema: "entitlement", sets: [kernelMigrations, own], pools: patient });
+  const t = await testDatabase({ schema: "entitlement", sets: [kernelMigrations, own], pools: longTimeouts });
   // Databases are cloned from a template, which may have been made in another month.
   await transaction(t.db, (tx) => createAuditPartitions(tx, 2));
   const apps: { close(): Promise<unknown> }[] = [];
@@ -30,7 +30,7 @@ export async function setup() {
   async function process(db: Db = t.open()) {
     const app = await buildHttpApp({ title: "entitlement", version: "0", log: { level: "silent" } });
     const tokenBearer = tokenVerifier({ audience: "entitlement", keys: [] });
-    const authenticate = bearerAuthentication({ keyHolder: fixedKeys(keys), tokenBearer });
+    const authenticate = bearerAuthentication({ verifyApiKey: fixedKeys(keys), verifyToken: tokenBearer });
     const deps = { db, authenticate, ...createCommands(db, () => {}) };
     entitlementRoutes(app, deps);
     batchRoute(app, deps);

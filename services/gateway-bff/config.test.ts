@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { newSigningKey, textOfSigningKey } from "@todoke/http";
+import { formatSigningKey, newSigningKey } from "@todoke/http";
 import { expect, test } from "vitest";
 import { readLimits, readSettings } from "./config.ts";
 
@@ -9,7 +9,7 @@ const good = {
   OIDC_CLIENT_ID: "todoke",
   GATEWAY_BFF_ORIGIN: "https://play.example.com",
   GATEWAY_BFF_SECRET: secret,
-  GATEWAY_BFF_TOKEN_KEY: textOfSigningKey(newSigningKey("k1")),
+  GATEWAY_BFF_TOKEN_KEY: formatSigningKey(newSigningKey("k1")),
   ACCOUNT_URL: "http://10.0.0.7:8081",
 };
 

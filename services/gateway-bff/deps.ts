@@ -1,7 +1,7 @@
 /** The dependencies of the routes, and how the stores among them are opened. */
 import type { Authenticate, Signer } from "@todoke/http";
 import type { Db } from "@todoke/kernel/db";
-import { openRedisLink, scriptOf } from "@todoke/redis";
+import { connectRedis, createScript } from "@todoke/redis";
 import type { Settings } from "./config.ts";
 import type { Limiter } from "./limits/index.ts";
 import type { LocalLimiter } from "./limits/local-limiter.ts";
@@ -45,7 +45,7 @@ interface StoreParts {
   onError(error: unknown): void;
 }
 
-const ping = scriptOf("return 1");
+const ping = createScript("return 1");
 
 /** Opens sessions and limits: in Redis if it is configured, else in PostgreSQL. */
 export function openStores(
@@ -54,7 +54,7 @@ export function openStores(
 ): { readonly sessions: SessionStore; readonly limiter: Limiter } {
   if (url === undefined) return { sessions: use(postgresSessions(db, settings)), limiter: postgresLimiter(db) };
   // A connection each: counting a flood does not delay the look-up of sessions.
-  const link = use(openRedisLink({ url, onError }));
+  const link = use(connectRedis({ url, onError }));
   addReadinessCheck("redis", () => link.run(ping, { keys: [], arguments: [] }));
   return { sessions: use(redisSessions({ url, settings, onError })), limiter: redisLimiter(link) };
 }

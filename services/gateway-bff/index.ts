@@ -1,2 +1,2 @@
 /** The gateway, as the `todoke` command runs it. */
-export { configFaults, dead, events, migrate, start } from "./main.ts";
+export { configErrors, dead, events, migrate, start } from "./main.ts";

@@ -1,17 +1,17 @@
 import { randomBytes } from "node:crypto";
-import { newSigningKey, textOfSigningKey } from "@todoke/http";
+import { formatSigningKey, newSigningKey } from "@todoke/http";
 import { MemoryBroker, memoryBus } from "@todoke/kernel/bus";
 import { testDatabase, until } from "@todoke/kernel/testing";
 import { sharedRedis } from "@todoke/redis/testing";
 import { expect, test } from "vitest";
-import { configFaults, migrate, start } from "./main.ts";
+import { configErrors, migrate, start } from "./main.ts";
 
 const env = {
   LOG_LEVEL: "silent",
   GATEWAY_BFF_PORT: "0",
   GATEWAY_BFF_LIMIT_WAIT_MS: "60000", // A busy machine is not what these tests are about.
   GATEWAY_BFF_SECRET: randomBytes(32).toString("base64url"),
-  GATEWAY_BFF_TOKEN_KEY: textOfSigningKey(newSigningKey("k1")),
+  GATEWAY_BFF_TOKEN_KEY: formatSigningKey(newSigningKey("k1")),
   OIDC_ISSUER: "http://127.0.0.1:1",
   OIDC_CLIENT_ID: "todoke",
   ACCOUNT_URL: "http://127.0.0.1:1",
@@ -102,11 +102,11 @@ test.each([
   { GATEWAY_BFF_CONNECTIONS_MAX: "1" },
   { GATEWAY_BFF_LIMIT_IN_FLIGHT: "0" },
 ])("%o is a fault that names the setting", (wrong) => {
-  const faults = configFaults({ ...env, DATABASE_URL: "postgres://localhost", ...wrong });
+  const faults = configErrors({ ...env, DATABASE_URL: "postgres://localhost", ...wrong });
   expect(faults).toEqual([expect.stringContaining(Object.keys(wrong)[0] ?? "")]);
 });
 
 test("all that is wrong with the settings is told at once", () => {
-  expect(configFaults({ ...env, DATABASE_URL: "postgres://localhost" })).toEqual([]);
-  expect(configFaults({ GATEWAY_BFF_ROLES: "sleeper" }).length).toBeGreaterThanOrEqual(7);
+  expect(configErrors({ ...env, DATABASE_URL: "postgres://localhost" })).toEqual([]);
+  expect(configErrors({ GATEWAY_BFF_ROLES: "sleeper" }).length).toBeGreaterThanOrEqual(7);
 });

@@ -1,7 +1,7 @@
 /** What the gateway is put together from. */
 import { consumers } from "@todoke/contracts";
 import { openSigner } from "@todoke/http";
-import { periodically } from "@todoke/kernel/worker";
+import { startLoop } from "@todoke/kernel/worker";
 import { service } from "@todoke/service";
 import { resolveIdentity } from "./commands/resolve-identity.ts";
 import { readSettings } from "./config.ts";
@@ -16,7 +16,7 @@ import { idleLimits } from "./store/limits.ts";
 import { openUpstreams } from "./upstreams/index.ts";
 import { refreshTokens } from "./workers/refresh-tokens.ts";
 
-export const { configFaults, dead, events, migrate, start } = service({
+export const { configErrors, dead, events, migrate, start } = service({
   name: "gateway-bff",
   port: 8080,
   migrations: new URL("./migrations/", import.meta.url),
@@ -33,7 +33,7 @@ export const { configFaults, dead, events, migrate, start } = service({
     const { sessions, limiter } = openStores(settings, { db, use, addReadinessCheck, onError });
     if (hasRole("maintenance"))
       use(
-        periodically(() => sessions.deleteExpired(), { everyMs: 60_000, what: "deleting expired sessions", onError }),
+        startLoop(() => sessions.deleteExpired(), { intervalMs: 60_000, task: "deleting expired sessions", onError }),
       );
     if (hasRole("api")) {
       const provider = openProvider({ ...settings.provider, redirectUri: `${origin}/login/callback`, onError });
@@ -52,6 +52,6 @@ export const { configFaults, dead, events, migrate, start } = service({
         onError,
       });
     }
-    return { read: readEvent, effect: onAccountEvent(sessions) };
+    return { decode: readEvent, effect: onAccountEvent(sessions) };
   },
 });

@@ -1,5 +1,5 @@
 import { hash, randomBytes } from "node:crypto";
-import { newSigningKey, textOfSigningKey } from "@todoke/http";
+import { formatSigningKey, newSigningKey } from "@todoke/http";
 import { MemoryBroker, memoryBus } from "@todoke/kernel/bus";
 import { testDatabase } from "@todoke/kernel/testing";
 import { prometheusName } from "@todoke/service";
@@ -24,7 +24,7 @@ async function setup() {
     GATEWAY_BFF_UPSTREAM_TIMEOUT_MS: "60000",
     GATEWAY_BFF_PROFILE_TIMEOUT_MS: "60000",
     GATEWAY_BFF_SECRET: randomBytes(32).toString("base64url"),
-    GATEWAY_BFF_TOKEN_KEY: textOfSigningKey(newSigningKey("k1")),
+    GATEWAY_BFF_TOKEN_KEY: formatSigningKey(newSigningKey("k1")),
     OIDC_ISSUER: "http://127.0.0.1:1",
     OIDC_CLIENT_ID: "todoke",
     ACCOUNT_URL: account.url.origin,

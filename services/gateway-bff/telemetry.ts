@@ -1,5 +1,5 @@
 /** The metrics and spans that only this service has; docs/telemetry.md lists the same. */
-import { type MetricCatalogue, metersOf } from "@todoke/kernel/telemetry";
+import { createMeters, type MetricCatalogue } from "@todoke/kernel/telemetry";
 import type { UpstreamName } from "./problems.ts";
 
 export const metricCatalogue = {
@@ -43,7 +43,7 @@ export const spanNames = {
 
 export type UpstreamOutcome = "ok" | "refused" | "timeout" | "bad_gateway" | "unavailable";
 
-const { count, observeDuration } = metersOf("@todoke/gateway-bff", metricCatalogue);
+const { count, observeDuration } = createMeters("@todoke/gateway-bff", metricCatalogue);
 
 export function countAttempt(upstream: UpstreamName, result: UpstreamOutcome): void {
   count("gateway.upstream.total", { upstream, result });

@@ -8,9 +8,9 @@ import {
   newSigningKey,
   openSigner,
   type Principal,
-  publicPartOf,
   type Role,
   tokenVerifier,
+  toVerifyingKey,
 } from "@todoke/http";
 import { kernelMigrations } from "@todoke/kernel/migrations";
 import { fixedId, testDatabase } from "@todoke/kernel/testing";
@@ -54,7 +54,7 @@ export const userView = (user_id: string, more: object = {}) => ({
 
 /** Whom the token of a request speaks for, at the service that received it. */
 export function bearerOf(audience: UpstreamName, { headers }: ReceivedRequest): Promise<Principal> {
-  const verify = tokenVerifier({ audience, keys: [publicPartOf("gateway-bff", signingKey)] });
+  const verify = tokenVerifier({ audience, keys: [toVerifyingKey("gateway-bff", signingKey)] });
   return Promise.resolve(verify(headers.authorization?.slice("Bearer ".length) ?? ""));
 }
 

@@ -3,7 +3,7 @@ import type { Authenticate } from "@todoke/http";
 import type { Db } from "@todoke/kernel/db";
 import type { Outbox } from "@todoke/kernel/outbox";
 import type { Wakeups } from "@todoke/kernel/worker";
-import { openRedisLink, scriptOf } from "@todoke/redis";
+import { connectRedis, createScript } from "@todoke/redis";
 import { cancelTicket } from "./commands/cancel-ticket.ts";
 import { getQueueStats } from "./commands/get-queue-stats.ts";
 import { getTicket } from "./commands/get-ticket.ts";
@@ -85,7 +85,7 @@ export function openQueue(redisUrl: string | undefined, deps: QueueDeps): Ticket
   return openQueueInRedis(redisUrl, deps);
 }
 
-const ping = scriptOf("return 1");
+const ping = createScript("return 1");
 
 function openQueueInRedis(url: string, deps: QueueDeps): TicketQueue {
   const { db, outbox, ids, wakeups, endsTopic: topic, records, modes, onRequeued, use, addReadinessCheck } = deps;
@@ -93,7 +93,7 @@ function openQueueInRedis(url: string, deps: QueueDeps): TicketQueue {
     countDependencyError(error);
     deps.onError(error);
   };
-  const link = use(openRedisLink({ url, onError: deps.onError }));
+  const link = use(connectRedis({ url, onError: deps.onError }));
   addReadinessCheck("redis", () => link.run(ping, { keys: [], arguments: [] }));
   const shared = { link, db, outbox, onError, onRecorded: countEnds };
   let recorder: Recorder | undefined;

@@ -2,12 +2,12 @@ import { hash, randomUUID } from "node:crypto";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { newSigningKey, openSigner, publicPartOf, textOfVerifyingKey } from "@todoke/http";
+import { formatVerifyingKey, newSigningKey, openSigner, toVerifyingKey } from "@todoke/http";
 import { memoryBus } from "@todoke/kernel/bus";
-import { openWire, testDatabase, until } from "@todoke/kernel/testing";
+import { openFaultProxy, testDatabase, until } from "@todoke/kernel/testing";
 import { sharedRedis } from "@todoke/redis/testing";
 import { describe, expect, test } from "vitest";
-import { configFaults, migrate, start } from "./main.ts";
+import { configErrors, migrate, start } from "./main.ts";
 
 const redis = sharedRedis();
 const key = newSigningKey("k1");
@@ -27,7 +27,7 @@ async function setup(more: Record<string, string> = {}) {
     MATCHMAKING_RULES: path,
     LOG_LEVEL: "silent",
     TODOKE_API_KEYS: `shop=read=${hash("sha256", "tdk_shop", "hex")}`,
-    TODOKE_TOKEN_KEYS: textOfVerifyingKey(publicPartOf("gateway-bff", key)),
+    TODOKE_TOKEN_KEYS: formatVerifyingKey(toVerifyingKey("gateway-bff", key)),
     ...more,
   };
   await migrate(env, { dryRun: false });
@@ -158,10 +158,10 @@ describe.each(["postgres", "redis"] as const)("the service, with the queue in %s
 });
 
 test("while Redis is unavailable, joins return 503, the service is not ready and errors are counted", async () => {
-  await using wire = await openWire(redis.url);
+  await using wire = await openFaultProxy(redis.url);
   await using t = await setup({ REDIS_URL: wire.url });
   const { body: waiting } = await t.as("u_1").join();
-  wire.swallow();
+  wire.dropAll();
   const refused = await t.as("u_2").joinOnce();
   expect([refused.status, refused.body.code]).toEqual([503, "unavailable"]);
   // On a busy machine other checks may fail for a moment; this one keeps failing.
@@ -169,7 +169,7 @@ test("while Redis is unavailable, joins return 503, the service is not ready and
   await until("it is counted", async () =>
     (await t.metrics()).some((line) => /^matchmaking_dependency_error_total\{type="redis"\} [1-9]/.test(line)),
   );
-  wire.listenAgain();
+  wire.stopDropping();
   expect((await t.as("u_2").join()).status).toBeLessThan(300);
   await until("both are matched", async () => (await t.as("u_1").show(waiting.ticket_id)).status === "MATCHED");
   await expect.poll(t.notReady).toEqual([]);
@@ -230,8 +230,8 @@ test.each([
 
 test("invalid settings are reported together", () => {
   const env = { DATABASE_URL: "postgres://localhost/x" };
-  expect(configFaults(env)).toEqual([]);
-  expect(configFaults({ ...env, MATCHMAKING_ROLES: "api,sender", MATCHMAKING_STORE: "disk" })).toEqual([
+  expect(configErrors(env)).toEqual([]);
+  expect(configErrors({ ...env, MATCHMAKING_ROLES: "api,sender", MATCHMAKING_STORE: "disk" })).toEqual([
     "MATCHMAKING_ROLES should name one or more of api, consumer, maintenance, matcher, recorder, relay, with commas between them",
     "MATCHMAKING_STORE should be postgres or redis",
   ]);

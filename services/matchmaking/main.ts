@@ -13,7 +13,7 @@ import { openKnownModes } from "./workers/known-modes.ts";
 import { openLiveRules } from "./workers/live-rules.ts";
 import { type Matcher, startMatcher } from "./workers/matcher.ts";
 
-export const { configFaults, dead, events, migrate, start } = service({
+export const { configErrors, dead, events, migrate, start } = service({
   name: "matchmaking",
   port: 8084,
   migrations: new URL("./migrations/", import.meta.url),
@@ -72,6 +72,6 @@ export const { configFaults, dead, events, migrate, start } = service({
       matchmakingRoutes(app, { authenticate, ...countCommandErrors(commands) });
     }
     debug((on) => debugRoutes(on, { db, rules }));
-    return { read: readEvent, effect: onAccountEvent({ queue, modes }), onError: onDependencyError };
+    return { decode: readEvent, effect: onAccountEvent({ queue, modes }), onError: onDependencyError };
   },
 });

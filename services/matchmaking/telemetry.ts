@@ -1,7 +1,7 @@
 /** The metrics of this service. docs/telemetry.md lists the same ones. */
 import { CommitUnknown, isUnavailable } from "@todoke/kernel/db";
 import { outboxMetrics } from "@todoke/kernel/outbox";
-import { type MetricCatalogue, metersOf, watch } from "@todoke/kernel/telemetry";
+import { createMeters, type MetricCatalogue, observeGauges } from "@todoke/kernel/telemetry";
 import { RedisUnavailable } from "@todoke/redis";
 
 export const metricCatalogue = {
@@ -47,7 +47,7 @@ export const metricCatalogue = {
 } as const satisfies MetricCatalogue;
 
 const scope = "@todoke/matchmaking";
-const { count, observeValue } = metersOf(scope, metricCatalogue);
+const { count, observeValue } = createMeters(scope, metricCatalogue);
 
 export const countTicket = (mode: string, result: string): void => count("matchmaking.ticket.total", { mode, result });
 
@@ -92,7 +92,7 @@ export function observeEndsBacklog(
   onError: (error: unknown) => void,
 ): AsyncDisposable {
   const name = "matchmaking.ends.backlog";
-  return watch({
+  return observeGauges({
     scope,
     catalogue: metricCatalogue,
     gauges: [name],
@@ -115,11 +115,11 @@ export function queueGauges() {
   return {
     record: (mode: string, state: QueueState): void => void seen.set(mode, { state, at: performance.now() }),
     observe: (): AsyncDisposable =>
-      watch({
+      observeGauges({
         scope,
         catalogue: metricCatalogue,
         gauges: ["matchmaking.queue.depth", "matchmaking.queue.oldest_age"],
-        everyMs: 1_000,
+        intervalMs: 1_000,
         read: () =>
           [...seen].flatMap(([mode, { state, at }]) => {
             const ageMs = performance.now() - at;

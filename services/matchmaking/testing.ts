@@ -3,7 +3,7 @@ import { hash, randomBytes, randomUUID } from "node:crypto";
 import { type Authenticate, buildHttpApp, problems } from "@todoke/http";
 import type { Db } from "@todoke/kernel/db";
 import { openOutbox } from "@todoke/kernel/outbox";
-import { openRedisLink } from "@todoke/redis";
+import { connectRedis } from "@todoke/redis";
 import { createCommands } from "./deps.ts";
 import type { TicketQueue } from "./queue/index.ts";
 import { openPostgresQueue } from "./queue/postgres/index.ts";
@@ -50,7 +50,7 @@ export async function createHarness({ redisUrl }: { readonly redisUrl?: string }
     if (redisUrl === undefined) return parts.use(openPostgresQueue(shared));
     const onError = () => {};
     // A slow server must not count as unavailable in these tests.
-    const link = parts.use(openRedisLink({ url: redisUrl, onError, answerWithinMs: 60_000 }));
+    const link = parts.use(connectRedis({ url: redisUrl, onError, requestTimeoutMs: 60_000 }));
     const recorder = parts.use(
       startRecorder({ ...shared, link, keyPrefix, modes: () => [...current.modes.keys()], onError, pollMs: 10 }),
     );

@@ -2,7 +2,7 @@ import { hash } from "node:crypto";
 import { BusUnavailable, type EventBus, MemoryBroker, memoryBus } from "@todoke/kernel/bus";
 import { until } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
-import { configFaults, start } from "./main.ts";
+import { configErrors, start } from "./main.ts";
 import { InboxClient } from "./stream/testing.ts";
 import { delivery, setup } from "./testing.ts";
 
@@ -54,7 +54,7 @@ test("outside development, debug routes are on the ops listener only", async () 
 });
 
 test("inbox retention shorter than broker retention is a settings error", () => {
-  const errors = configFaults({ ...env, DATABASE_URL: "postgres://localhost", EVENT_BUS_KEEP_DAYS: "30" });
+  const errors = configErrors({ ...env, DATABASE_URL: "postgres://localhost", EVENT_BUS_KEEP_DAYS: "30" });
   expect(errors).toEqual([expect.stringContaining("keep them at least 37 days")]);
 });
 
@@ -74,7 +74,7 @@ test("a process with the role api streams notifications that other processes cre
   await using bus = await openBus();
   await until("an event is streamed", async () => {
     await bus.publish([delivery(1)]); // the memory bus keeps events from the first subscription on
-    return client.told.length > 0;
+    return client.received.length > 0;
   });
-  expect(client.told).toMatchObject([{ event_type: "EntitlementGranted", text: { en: "You can now use item1." } }]);
+  expect(client.received).toMatchObject([{ event_type: "EntitlementGranted", text: { en: "You can now use item1." } }]);
 });

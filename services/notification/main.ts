@@ -45,8 +45,8 @@ export const notificationService = (openSender = createSender) =>
         userInboxRoutes(app, { authenticate, db, streams });
       }
       debug((on) => debugInboxRoutes(on, { db }));
-      return { read: readEvent, effect: notify(() => wakeups.signal(topic)) };
+      return { decode: readEvent, effect: notify(() => wakeups.signal(topic)) };
     },
   });
 
-export const { configFaults, dead, events, migrate, start } = notificationService();
+export const { configErrors, dead, events, migrate, start } = notificationService();

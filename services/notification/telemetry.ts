@@ -1,6 +1,6 @@
 /** The metrics and spans that only this service has; docs/telemetry.md lists them. */
 import type { Claims, Settlement } from "@todoke/kernel/claims";
-import { type MetricCatalogue, metersOf, watch } from "@todoke/kernel/telemetry";
+import { createMeters, type MetricCatalogue, observeGauges } from "@todoke/kernel/telemetry";
 import { tableGauges } from "@todoke/service";
 
 export const notificationGauges = tableGauges("notification", "notification");
@@ -39,7 +39,7 @@ export const spanNames = {
 } as const;
 
 const scope = "@todoke/notification";
-const { count, observeValue } = metersOf(scope, metricCatalogue);
+const { count, observeValue } = createMeters(scope, metricCatalogue);
 
 const results = { done: "sent", retry: "retry", dead: "failed", release: "released" } as const;
 
@@ -65,11 +65,11 @@ export function recordSent(delaySeconds: number): void {
 }
 
 export function observeStreams(streams: { readonly size: number }): AsyncDisposable {
-  return watch({
+  return observeGauges({
     scope,
     catalogue: metricCatalogue,
     gauges: ["notification.streams.current"],
     read: () => [{ name: "notification.streams.current", value: streams.size }],
-    everyMs: 0, // Reading costs nothing.
+    intervalMs: 0, // Reading costs nothing.
   });
 }

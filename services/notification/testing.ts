@@ -3,7 +3,7 @@ import { encodeEvent } from "@todoke/contracts";
 import type { Delivery } from "@todoke/kernel/bus";
 import { transaction } from "@todoke/kernel/db";
 import { kernelMigrations } from "@todoke/kernel/migrations";
-import { fixedId, patient, testDatabase } from "@todoke/kernel/testing";
+import { fixedId, longTimeouts, testDatabase } from "@todoke/kernel/testing";
 import { done } from "@todoke/kernel/worker";
 import type { Data } from "./events/templates.ts";
 import type { Send } from "./senders/send.ts";
@@ -15,7 +15,7 @@ export { InboxClient } from "./stream/testing.ts";
 const own = { name: "notification", dir: new URL("./migrations/", import.meta.url) };
 
 export async function setup() {
-  const t = await testDatabase({ schema: "notification", sets: [kernelMigrations, own], pools: patient });
+  const t = await testDatabase({ schema: "notification", sets: [kernelMigrations, own], pools: longTimeouts });
   const rows = async (sql: string) => (await t.db.query(sql)).rows;
   return {
     ...t,
@@ -132,20 +132,20 @@ export interface FailingSender {
   /** The next `times` attempts fail. */
   fail(times: number): void;
   /** The notification id of every attempt, in order. */
-  readonly tried: readonly string[];
+  readonly attempted: readonly string[];
 }
 
 /** A sender that sends nothing and fails on demand. */
 export function failingSender(): FailingSender {
   let failures = 0;
-  const tried: string[] = [];
+  const attempted: string[] = [];
   return {
-    tried,
+    attempted,
     fail(times) {
       failures = times;
     },
     async send({ notificationId }) {
-      tried.push(notificationId);
+      attempted.push(notificationId);
       if (failures-- > 0) throw new Error("the receiver is busy");
       return done;
     },

@@ -2,7 +2,7 @@ import { hash } from "node:crypto";
 import { memoryBus } from "@todoke/kernel/bus";
 import { testDatabase, until } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
-import { configFaults, migrate, start } from "./main.ts";
+import { configErrors, migrate, start } from "./main.ts";
 import { bodyOf } from "./testing.ts";
 
 const envOf = (databaseUrl: string) => ({
@@ -86,8 +86,8 @@ test("errors in the instruments file or in the settings prevent the start", asyn
   const path = new URL("package.json", import.meta.url).pathname;
   await expect(t.startOne({ ORDERS_INSTRUMENTS: path })).rejects.toThrow(/package.json:2: name is not known here/);
   const env = envOf("postgres://localhost/x");
-  expect(configFaults({ ...env, ORDERS_ROLES: "api,sender", ORDERS_BROKER: "paper" })).toEqual([]);
-  expect(configFaults({ ...env, ORDERS_ROLES: "broker", ORDERS_BROKER: "fax" })).toEqual([
+  expect(configErrors({ ...env, ORDERS_ROLES: "api,sender", ORDERS_BROKER: "paper" })).toEqual([]);
+  expect(configErrors({ ...env, ORDERS_ROLES: "broker", ORDERS_BROKER: "fax" })).toEqual([
     "ORDERS_ROLES should name one or more of api, maintenance, reconciler, relay, sender, with commas between them",
     'ORDERS_BROKER is "fax" and should be paper or http',
   ]);

@@ -23,7 +23,7 @@ import {
 import { startReconciler } from "./workers/reconcile.ts";
 import { startSender } from "./workers/start-sender.ts";
 
-export const { configFaults, dead, events, migrate, start } = service({
+export const { configErrors, dead, events, migrate, start } = service({
   name: "orders",
   port: 8086,
   migrations: new URL("./migrations/", import.meta.url),

@@ -3,7 +3,14 @@ import { hash } from "node:crypto";
 import type { HttpApp } from "@todoke/http";
 import type { Db } from "@todoke/kernel/db";
 import { outboxMetrics } from "@todoke/kernel/outbox";
-import { inSpan, logFields, type MetricCatalogue, metersOf, resultOf, watch } from "@todoke/kernel/telemetry";
+import {
+  createMeters,
+  inSpan,
+  logFields,
+  type MetricCatalogue,
+  observeGauges,
+  toResultLabel,
+} from "@todoke/kernel/telemetry";
 import { adapterNames } from "./brokers/index.ts";
 import type { AcceptOrder } from "./commands/accept-order.ts";
 
@@ -115,7 +122,7 @@ export const spanNames = {
 } as const;
 
 const scope = "@todoke/orders";
-const { count, observeValue, observeDuration } = metersOf(scope, metricCatalogue);
+const { count, observeValue, observeDuration } = createMeters(scope, metricCatalogue);
 
 export const countAccepted = (orders: number): void => count("outbox.enqueued_total", {}, orders);
 
@@ -129,7 +136,7 @@ export const countCommands =
         count("orders.accept.total", { result: response.replayed ? "replayed" : "applied" });
         return response;
       } catch (error) {
-        const result = resultOf(error);
+        const result = toResultLabel(error);
         count("orders.accept.total", { result });
         if (result === "conflict") count("orders.idempotency.conflict.total", {});
         throw error;
@@ -181,11 +188,11 @@ export const logMismatches =
 /** The last measured drift, as a gauge until disposed. */
 export function observeClockDrift(adapter: string): AsyncDisposable & { record(driftMs: number): void } {
   let last: number | undefined;
-  const gauges = watch({
+  const gauges = observeGauges({
     scope,
     catalogue: metricCatalogue,
     gauges: ["orders.broker.clock_drift"],
-    everyMs: 0,
+    intervalMs: 0,
     read: () =>
       last === undefined ? [] : [{ name: "orders.broker.clock_drift", value: last / 1_000, attributes: { adapter } }],
   });
@@ -205,7 +212,7 @@ export interface ObserveOptions {
 }
 
 export const observeOrders = ({ db, adapter, onError }: ObserveOptions): AsyncDisposable =>
-  watch({
+  observeGauges({
     scope,
     catalogue: metricCatalogue,
     gauges: [

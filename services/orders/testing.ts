@@ -3,7 +3,7 @@ import { hash } from "node:crypto";
 import { bearerAuthentication, buildHttpApp, fixedKeys, tokenVerifier } from "@todoke/http";
 import type { Db } from "@todoke/kernel/db";
 import { kernelMigrations } from "@todoke/kernel/migrations";
-import { patient, testDatabase } from "@todoke/kernel/testing";
+import { longTimeouts, testDatabase } from "@todoke/kernel/testing";
 import { type AcceptOptions, acceptOrder } from "./commands/accept-order.ts";
 import { cancelOrder } from "./commands/cancel-order.ts";
 import { setTradingState } from "./commands/set-trading-state.ts";
@@ -46,7 +46,7 @@ const keys = [
 const hourMs = 60 * 60 * 1_000;
 
 export async function createHarness() {
-  const t = await testDatabase({ schema: "orders", sets: [kernelMigrations, own], pools: patient });
+  const t = await testDatabase({ schema: "orders", sets: [kernelMigrations, own], pools: longTimeouts });
   const apps: { close(): Promise<unknown> }[] = [];
 
   /** Another instance of the service, which shares only the database with the others. */
@@ -57,7 +57,7 @@ export async function createHarness() {
     const options = { db, instruments, ...more };
     orderRoutes(app, {
       db,
-      authenticate: bearerAuthentication({ keyHolder: fixedKeys(keys), tokenBearer }),
+      authenticate: bearerAuthentication({ verifyApiKey: fixedKeys(keys), verifyToken: tokenBearer }),
       acceptOrder: acceptOrder({
         ...settings,
         adapter: "paper",

@@ -1,9 +1,9 @@
 import { hash } from "node:crypto";
-import { newSigningKey, openSigner, publicPartOf, type Role, textOfVerifyingKey } from "@todoke/http";
+import { formatVerifyingKey, newSigningKey, openSigner, type Role, toVerifyingKey } from "@todoke/http";
 import { memoryBus } from "@todoke/kernel/bus";
 import { testDatabase, until } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
-import { configFaults, migrate, start } from "./main.ts";
+import { configErrors, migrate, start } from "./main.ts";
 import { auditLedger } from "./store/audit.ts";
 
 const key = newSigningKey("k1");
@@ -20,7 +20,7 @@ async function setup(roles = "") {
     POINTS_PORT: "0",
     LOG_LEVEL: "silent",
     TODOKE_API_KEYS: `${apiKey("shop", "points:write+read")},${apiKey("books", "read")},${apiKey("sales", "entitlements:write")}`,
-    TODOKE_TOKEN_KEYS: textOfVerifyingKey(publicPartOf("gateway-bff", key)),
+    TODOKE_TOKEN_KEYS: formatVerifyingKey(toVerifyingKey("gateway-bff", key)),
   };
   await migrate(env, { dryRun: false });
   const startOne = async (ownRoles: string) =>
@@ -173,8 +173,8 @@ test("the OpenAPI document has operation IDs, summaries, int64 amounts and probl
 
 test("invalid settings are reported before anything starts", () => {
   const env = { DATABASE_URL: "postgres://localhost/x" };
-  expect(configFaults(env)).toEqual([]);
-  expect(configFaults({ ...env, POINTS_ROLES: "api,sender", POINTS_SCHEDULER_SECONDS: "0" })).toEqual([
+  expect(configErrors(env)).toEqual([]);
+  expect(configErrors({ ...env, POINTS_ROLES: "api,sender", POINTS_SCHEDULER_SECONDS: "0" })).toEqual([
     "POINTS_ROLES should name one or more of api, maintenance, relay, scheduler, worker, with commas between them",
     'POINTS_SCHEDULER_SECONDS is "0" and should be a whole number from 1 to 3600',
   ]);

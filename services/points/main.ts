@@ -9,7 +9,7 @@ import { observeReservations, recordGrantDelays } from "./telemetry.ts";
 import { startExpiry } from "./workers/expiry.ts";
 import { createScheduler } from "./workers/scheduler.ts";
 
-export const { configFaults, dead, events, migrate, start } = service({
+export const { configErrors, dead, events, migrate, start } = service({
   name: "points",
   port: 8085,
   migrations: new URL("./migrations/", import.meta.url),

@@ -1,8 +1,8 @@
 /** The metrics of this service; docs/telemetry.md lists the same. */
 import type { Db } from "@todoke/kernel/db";
-import type { Answer } from "@todoke/kernel/idempotency";
+import type { CommandResponse } from "@todoke/kernel/idempotency";
 import { outboxMetrics } from "@todoke/kernel/outbox";
-import { type MetricCatalogue, metersOf, resultOf, watch } from "@todoke/kernel/telemetry";
+import { createMeters, type MetricCatalogue, observeGauges, toResultLabel } from "@todoke/kernel/telemetry";
 import { selectBacklog } from "./store/dispatch-reservations.ts";
 
 export const metricCatalogue = {
@@ -41,9 +41,9 @@ export const metricCatalogue = {
 } as const satisfies MetricCatalogue;
 
 const scope = "@todoke/points";
-const { count, observeValue } = metersOf(scope, metricCatalogue);
+const { count, observeValue } = createMeters(scope, metricCatalogue);
 
-type Command<Args extends unknown[]> = (...args: Args) => Promise<Answer>;
+type Command<Args extends unknown[]> = (...args: Args) => Promise<CommandResponse>;
 
 export const countChanges = <Args extends unknown[]>(kind: string, command: Command<Args>): Command<Args> =>
   countResults(command, (result) => count("points.change.total", { kind, result }));
@@ -58,7 +58,7 @@ function countResults<Args extends unknown[]>(command: Command<Args>, record: (r
       record(answer.replayed ? "replayed" : "applied");
       return answer;
     } catch (error) {
-      record(resultOf(error));
+      record(toResultLabel(error));
       throw error;
     }
   };
@@ -70,7 +70,7 @@ export function recordGrantDelays(delaysMs: readonly number[]): void {
 }
 
 export const observeReservations = (db: Db, onError: (error: unknown) => void): AsyncDisposable =>
-  watch({
+  observeGauges({
     scope,
     catalogue: metricCatalogue,
     gauges: ["points.reservation.backlog", "points.reservation.backlog.age"],

@@ -3,10 +3,10 @@ import { randomUUID } from "node:crypto";
 import { encodeOutboxEvent } from "@todoke/contracts";
 import type { Delivery } from "@todoke/kernel/bus";
 import type { Db } from "@todoke/kernel/db";
-import { type Answer, digestOf } from "@todoke/kernel/idempotency";
+import { type CommandResponse, digestJson } from "@todoke/kernel/idempotency";
 import { openInbox } from "@todoke/kernel/inbox";
 import { kernelMigrations } from "@todoke/kernel/migrations";
-import { patient, testDatabase, until } from "@todoke/kernel/testing";
+import { longTimeouts, testDatabase, until } from "@todoke/kernel/testing";
 import { expect } from "vitest";
 import { cancelReservation } from "./commands/cancel-reservation.ts";
 import { changePoints, type PointsChange } from "./commands/change-points.ts";
@@ -21,7 +21,7 @@ const own = { name: "points", dir: new URL("./migrations/", import.meta.url) };
 export const longAgo = "2020-01-01T00:00:00Z";
 
 export async function setup() {
-  const t = await testDatabase({ schema: "points", sets: [kernelMigrations, own], pools: patient });
+  const t = await testDatabase({ schema: "points", sets: [kernelMigrations, own], pools: longTimeouts });
   /** Another process: it shares nothing with the others but the database. */
   const process = (db: Db = t.open()) => ({ ...changesOn(db), ...reservationsOn(db) });
   const rows = async (query: string, values: unknown[] = []) => (await t.db.query(query, values)).rows;
@@ -66,7 +66,7 @@ export async function setup() {
 function changesOn(db: Db) {
   const submit = changePoints(db, () => {});
   const change = async (wanted: PointsChange, key: string = randomUUID()): Promise<ParsedAnswer> =>
-    parseAnswer(await submit({ scope: "shop PUT /points", key, requestHash: digestOf(toJson(wanted)) }, wanted));
+    parseAnswer(await submit({ scope: "shop PUT /points", key, requestHash: digestJson(toJson(wanted)) }, wanted));
   return {
     change,
     add: (userId: string, amount: bigint, more: { expiresAt?: string; key?: string } = {}) =>
@@ -79,12 +79,12 @@ function changesOn(db: Db) {
   };
 }
 
-interface ParsedAnswer extends Answer {
+interface ParsedAnswer extends CommandResponse {
   readonly json: Record<string, string>;
 }
 
 /** Numbers become strings, because JSON.parse would round them. */
-const parseAnswer = (answer: Answer): ParsedAnswer => ({
+const parseAnswer = (answer: CommandResponse): ParsedAnswer => ({
   ...answer,
   json: JSON.parse(answer.body.toString().replace(/":(-?\d+)/g, '":"$1"')),
 });
@@ -105,7 +105,7 @@ function reservationsOn(db: Db) {
   return {
     reserve: (wanted: WantedReservation = {}) => reserve(submit, wanted),
     cancel: (id: string, key: string = randomUUID()) =>
-      cancel({ scope: "shop DELETE /r", key, requestHash: digestOf(id) }, id),
+      cancel({ scope: "shop DELETE /r", key, requestHash: digestJson(id) }, id),
     scheduler: (more: Partial<SchedulerOptions> = {}) =>
       createScheduler({
         ...{ db, wakeups: { on: () => () => {} }, topic: "t", onSent: () => {}, onError: rethrow },
@@ -132,7 +132,7 @@ async function reserve(submit: ReservePoints, wanted: WantedReservation) {
   const { user = "u_1", amount = 100n, at = longAgo, caller = "shop", key = randomUUID(), expiresAt } = wanted;
   const body = { user, amount: String(amount), at, ...(expiresAt && { expiresAt }) };
   const answer = await submit({
-    key: { scope: `${caller} POST /point/reserve`, key, requestHash: digestOf(body) },
+    key: { scope: `${caller} POST /point/reserve`, key, requestHash: digestJson(body) },
     userId: user,
     amount,
     executeAt: parseInstant(at, "microsecond") ?? "",

@@ -91,7 +91,7 @@ async function changeThenPublish(db: Db, rows: readonly ChangeRow[]) {
   await db.query(
     \`insert into outbox_events (event_id, event_type, subject, aggregate_key, version, payload)
      select event_id, event_type, 'entitlement.events', user_id || '/' || stock_keeping_unit, version,
-            jsonb_build_object('event_id', event_id, 'event_type', event_type, 'occurred_at', \${utcText("created_at")},
+            jsonb_build_object('event_id', event_id, 'event_type', event_type, 'occurred_at', \${rfc3339Sql("created_at")},
               'version', version::text, 'user_id', user_id, 'stock_keeping_unit', stock_keeping_unit,
               'source', source, 'source_id', source_id)
        from (select *, case action when 'GRANT' then 'EntitlementGranted' else 'EntitlementRevoked' end as event_type
@@ -137,8 +137,8 @@ async function changeThenPublish(db: Db, rows: readonly ChangeRow[]) {
       { file: batcher, find: "changeEntitlements(db, rows);", replace: "changeEntitlements(db, rows, publish);" },
       {
         file: store,
-        find: "import { type Db, utcText }",
-        replace: "import { type Db, transaction, utcText }",
+        find: "import { type Db, rfc3339Sql }",
+        replace: "import { type Db, rfc3339Sql, transaction }",
       },
       {
         file: store,
@@ -148,7 +148,7 @@ async function changeThenPublish(db: Db, rows: readonly ChangeRow[]) {
     const { rows: changed } = await tx.query(change.sql, [JSON.stringify(rows)]);
     const { rows: events } = await tx.query(
       \`select event_id as "eventId", event_type as "eventType", subject, aggregate_key as "aggregateKey",
-              \${utcText("occurred_at")} as "occurredAt", headers, payload::text as payload
+              \${rfc3339Sql("occurred_at")} as "occurredAt", headers, payload::text as payload
          from outbox_events where event_id = any($1::uuid[])\`,
       [rows.map(({ event_id }) => event_id)],
     );

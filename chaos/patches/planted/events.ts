@@ -26,8 +26,8 @@ const withoutSecondKey: readonly Patch[] = [
 
 const oftenCleaned: Patch = {
   file: retention,
-  find: "everyMs = 60_000",
-  replace: "everyMs = 200",
+  find: "intervalMs = 60_000",
+  replace: "intervalMs = 200",
 };
 
 export const eventDefects: readonly Planted[] = [

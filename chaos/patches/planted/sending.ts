@@ -23,14 +23,14 @@ export const sendingDefects: readonly Planted[] = [
       },
       {
         file: notifications,
-        find: "whenDead: `insert",
-        replace: "...({} as { readonly whenDead?: string }),\n});\n\nexport const buryText = (`insert",
+        find: "onDeadSql: `insert",
+        replace: "...({} as { readonly onDeadSql?: string }),\n});\n\nexport const buryText = (`insert",
       },
       {
         file: notifications,
         find: "failed_at = now(), redriven_at = null`,\n});",
         replace:
-          'failed_at = now(), redriven_at = null`).replace("from died", "from notifications where status = \'FAILED\' and notification_id = any($1::uuid[])");',
+          'failed_at = now(), redriven_at = null`).replace("from dead_rows", "from notifications where status = \'FAILED\' and notification_id = any($1::uuid[])");',
       },
       {
         file: "services/notification/telemetry.ts",
@@ -79,8 +79,8 @@ export const sendingDefects: readonly Planted[] = [
     patches: [
       {
         file: "packages/kernel/retention/index.ts",
-        find: "everyMs = 60_000",
-        replace: "everyMs = 200",
+        find: "intervalMs = 60_000",
+        replace: "intervalMs = 200",
       },
       {
         file: notifications,

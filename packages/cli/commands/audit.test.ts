@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { digestOf } from "@todoke/kernel/idempotency";
+import { digestJson } from "@todoke/kernel/idempotency";
 import { testDatabase } from "@todoke/kernel/testing";
 import { changePoints, type PointsChange } from "@todoke/points/change-points";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -12,7 +12,7 @@ async function setup() {
   const db = t.open({ schema: "points" });
   const change = changePoints(db, () => {});
   const ask = (wanted: PointsChange) =>
-    change({ scope: "shop PUT /points", key: randomUUID(), requestHash: digestOf("") }, wanted);
+    change({ scope: "shop PUT /points", key: randomUUID(), requestHash: digestJson("") }, wanted);
   for (const userId of ["u_1", "u_2"])
     await ask({ kind: "ADD", userId, amount: 9223372036854775807n, expiresAt: null });
   await ask({ kind: "SUB", userId: "u_1", amount: 30n });

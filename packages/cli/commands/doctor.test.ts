@@ -1,7 +1,7 @@
 import { createServer } from "node:http";
 import { createServer as createTcpServer } from "node:net";
 import { type EngineName, startEngine } from "@todoke/engines";
-import { newSigningKey, publicPartOf, type SigningKey, textOfSigningKey, textOfVerifyingKey } from "@todoke/http";
+import { formatSigningKey, formatVerifyingKey, newSigningKey, type SigningKey, toVerifyingKey } from "@todoke/http";
 import { openDb } from "@todoke/kernel/db";
 import { freePort } from "@todoke/kernel/testing";
 import { afterAll, expect, test } from "vitest";
@@ -238,9 +238,9 @@ test("an OpenID issuer without keys, or with no way to log out, is told of", asy
 test("a gateway that services would not believe is a fault, with what to add; no key is shown", async () => {
   await using shell = openShell();
   const [mine, other] = [newSigningKey("k1"), newSigningKey("k1")];
-  const publicText = (key: SigningKey) => textOfVerifyingKey(publicPartOf("gateway-bff", key));
+  const publicText = (key: SigningKey) => formatVerifyingKey(toVerifyingKey("gateway-bff", key));
   const look = async (env: Record<string, string>) => (await examine(shell, env)).of("tokens");
-  const signing = textOfSigningKey(mine);
+  const signing = formatSigningKey(mine);
 
   const fits = { GATEWAY_BFF_TOKEN_KEY: signing, TODOKE_TOKEN_KEYS: `${publicText(other)},${publicText(mine)}` };
   expect(await look(fits)).toMatchObject([{ level: "ok", says: "signed by gateway-bff.k1, and taken" }]);

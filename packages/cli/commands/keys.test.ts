@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { userInfo } from "node:os";
 import { revokeKeys } from "@todoke/http";
 import { fixedId, freePort, until } from "@todoke/kernel/testing";
-import { openWakeups, wakeOthers } from "@todoke/kernel/worker";
+import { notifyTopic, openWakeups } from "@todoke/kernel/worker";
 import { expect, test } from "vitest";
 import { openShell, runTodoke } from "../testing/command.ts";
 import { servicesDatabase } from "../testing/database.ts";
@@ -212,7 +212,7 @@ test("a service that runs takes a new key, and refuses a revoked one as soon as 
   expect(await statusOf(key)).toBe(200);
   // What `todoke keys revoke` does, without the time that a process takes to start.
   await revokeKeys(t.entitlement, { holder: "shop" }, { by: "aki" });
-  await wakeOthers(t.entitlement, "entitlement.api_keys");
+  await notifyTopic(t.entitlement, "entitlement.api_keys");
   await until("the key is refused, sooner than the cache ends", async () => (await statusOf(key)) === 401, {
     withinMs: 4_000,
   });

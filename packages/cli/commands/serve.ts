@@ -1,5 +1,5 @@
 /** `todoke serve`: the named services on real servers. It starts all of them or none, and stops by draining. */
-import { Unmigratable } from "@todoke/kernel/db";
+import { MigrationError } from "@todoke/kernel/db";
 import { chosen, type Loaded, refuseMisconfigured } from "../choice.ts";
 import type { Call, Command } from "../command.ts";
 import { embeddedDatabase } from "../data-folder.ts";
@@ -74,7 +74,7 @@ async function refuseOpenDebug(loaded: readonly Loaded[], env: Env): Promise<voi
 async function refuseUnmigrated(loaded: readonly Loaded[], { env, switches }: Call): Promise<void> {
   const dryRun = !switches.has("migrate");
   const migrated = await migrateAll(loaded, env, { dryRun }).catch((error) => {
-    if (!(error.cause instanceof Unmigratable)) throw error;
+    if (!(error.cause instanceof MigrationError)) throw error;
     complain(`${styled("yellow", "!", process.stderr)} ${error.message}`);
     return [];
   });

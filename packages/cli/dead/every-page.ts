@@ -1,5 +1,5 @@
 /** Goes through all dead rows that a filter leaves, page by page, up to a bound. */
-import type { DeadPage, DeadRow, DeadTable } from "@todoke/kernel/dead";
+import type { DeadLetter, DeadLetterPage, DeadLetters } from "@todoke/kernel/dead-letters";
 import type { DeadOf } from "./open.ts";
 
 /** A page is redriven in one transaction: no row is to be locked for long. */
@@ -8,7 +8,7 @@ const pageMax = 500;
 const rowsMax = 10_000;
 
 export interface Seen {
-  readonly rows: readonly (DeadRow & { readonly table: string })[];
+  readonly rows: readonly (DeadLetter & { readonly table: string })[];
   /** There are more than one call takes. */
   readonly more: boolean;
 }
@@ -16,10 +16,10 @@ export interface Seen {
 /** Pages go by a cursor, so that a row which is redriven and fails again meanwhile is not met twice. */
 export async function everyPage(
   { db, tables }: DeadOf,
-  filter: Pick<DeadPage, "eventType" | "error">,
-  each: (table: DeadTable, rows: readonly DeadRow[]) => Promise<void> = async () => {},
+  filter: Pick<DeadLetterPage, "eventType" | "error">,
+  each: (table: DeadLetters, rows: readonly DeadLetter[]) => Promise<void> = async () => {},
 ): Promise<Seen> {
-  const rows: (DeadRow & { table: string })[] = [];
+  const rows: (DeadLetter & { table: string })[] = [];
   for (const table of tables) {
     for (let after = "0", last = false; !last; ) {
       const limit = Math.min(pageMax, rowsMax - rows.length);

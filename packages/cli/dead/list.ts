@@ -1,5 +1,5 @@
 /** `todoke dead list`: pages of what was given up, oldest first, of each table apart. */
-import type { DeadRow } from "@todoke/kernel/dead";
+import type { DeadLetter } from "@todoke/kernel/dead-letters";
 import { chosen } from "../choice.ts";
 import type { Call } from "../command.ts";
 import { Misused } from "../faults.ts";
@@ -13,7 +13,7 @@ const limitMax = 1_000;
 interface Page {
   readonly service: string;
   readonly table: string;
-  readonly rows: readonly DeadRow[];
+  readonly rows: readonly DeadLetter[];
   /** The cursor of the next page, where there is one. */
   readonly next: string | undefined;
 }

@@ -1,6 +1,6 @@
 /** The dead rows of a service, reached by its database alone. */
 import type { Db } from "@todoke/kernel/db";
-import type { DeadTable } from "@todoke/kernel/dead";
+import type { DeadLetters } from "@todoke/kernel/dead-letters";
 import { Misused } from "../faults.ts";
 import { onDatabase } from "../service-database.ts";
 import type { Env, ServiceEntry } from "../services.ts";
@@ -9,9 +9,9 @@ export interface DeadOf {
   readonly service: string;
   readonly db: Db;
   /** Those that were asked for; all when none was. */
-  readonly tables: readonly DeadTable[];
+  readonly tables: readonly DeadLetters[];
   /** Tells the workers of this table, in every copy of the service that runs. */
-  wake(table: DeadTable): Promise<void>;
+  wake(table: DeadLetters): Promise<void>;
 }
 
 export interface DeadWish {
@@ -29,7 +29,7 @@ export async function onDead<T>(wish: DeadWish, work: (dead: DeadOf) => Promise<
   );
 }
 
-function only(tables: readonly DeadTable[], { entry, table }: DeadWish): readonly DeadTable[] {
+function only(tables: readonly DeadLetters[], { entry, table }: DeadWish): readonly DeadLetters[] {
   const found = table === undefined ? tables : tables.filter(({ name }) => name === table);
   if (found.length > 0 || table === undefined) return found;
   const known = tables.map(({ name }) => name).join(", ") || "none";

@@ -1,13 +1,13 @@
 /** Dead rows on a screen. What they hold came from elsewhere, so nothing of it may steer the terminal. */
-import type { DeadRow, Redrive } from "@todoke/kernel/dead";
+import type { DeadLetter, Redrive } from "@todoke/kernel/dead-letters";
 import { oneLine, plural, table, toSeconds, visible } from "../output.ts";
 
-export function rowsTable(rows: readonly DeadRow[]): string {
+export function rowsTable(rows: readonly DeadLetter[]): string {
   const head = ["id", "type", "about", "attempts", "since", "last error"];
   return table([head, ...rows.map(cells)]);
 }
 
-const cells = ({ id, event_type, about, attempt_count, since, last_error }: DeadRow): string[] => [
+const cells = ({ id, event_type, about, attempt_count, since, last_error }: DeadLetter): string[] => [
   id,
   oneLine(event_type),
   oneLine(about),

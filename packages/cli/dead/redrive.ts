@@ -3,7 +3,7 @@
  * without it an account of what that would be.
  */
 import type { RedriveRequest } from "@todoke/kernel/claims";
-import type { DeadTable } from "@todoke/kernel/dead";
+import type { DeadLetters } from "@todoke/kernel/dead-letters";
 import { askerOf } from "../asker.ts";
 import type { Call } from "../command.ts";
 import { Misused } from "../faults.ts";
@@ -75,7 +75,7 @@ interface Wish {
   readonly request: RedriveRequest;
 }
 
-async function redriveRows({ db, wake }: DeadOf, table: DeadTable, { ids, request }: Wish): Promise<Named[]> {
+async function redriveRows({ db, wake }: DeadOf, table: DeadLetters, { ids, request }: Wish): Promise<Named[]> {
   const redriven = await table.redrive(db, ids, request);
   // The poll finds them as well; a wake-up that fails is no reason to say that the redrive has.
   if (redriven.length > 0) await wake(table).catch(() => {});

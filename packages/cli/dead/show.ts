@@ -1,5 +1,5 @@
 /** `todoke dead show`: one row whole, with everybody who redrove it. */
-import type { DeadRowWhole, DeadTable } from "@todoke/kernel/dead";
+import type { DeadLetterDetail, DeadLetters } from "@todoke/kernel/dead-letters";
 import { chosen } from "../choice.ts";
 import type { Call } from "../command.ts";
 import { CommandFailed, Misused } from "../faults.ts";
@@ -18,7 +18,7 @@ export async function show({ services, names, env, switches }: Call): Promise<nu
   return 0;
 }
 
-function print(title: string, { redrives, ...row }: DeadRowWhole): void {
+function print(title: string, { redrives, ...row }: DeadLetterDetail): void {
   say(`${title}\n${fields(row)}`);
   say(redrives.length > 0 ? `Redriven, newest first:\n${redrives.map(redriveLine).join("\n")}` : "Never redriven.");
 }
@@ -31,8 +31,8 @@ export function serviceAndIds(services: readonly ServiceEntry[], [service, ...id
 }
 
 export interface Found {
-  readonly table: DeadTable;
-  readonly row: DeadRowWhole;
+  readonly table: DeadLetters;
+  readonly row: DeadLetterDetail;
 }
 
 /** An id is a UUID or a number, and of one table: which one need not be said. */

@@ -1,7 +1,7 @@
 /**
  * Whether a PostgreSQL server can be reached, may be used, and keeps what it says it has kept.
  */
-import { type Db, openDb, sqlStateOf } from "@todoke/kernel/db";
+import { type Db, getSqlState, openDb } from "@todoke/kernel/db";
 import { reasonOf } from "../faults.ts";
 import { withoutSecrets } from "../settings.ts";
 import { about, type Finding, type Findings } from "./finding.ts";
@@ -133,7 +133,7 @@ async function pinned(db: Db, { warning }: Findings, msMax: number): Promise<Fin
 
 function wayOut(error: unknown, url: string): string {
   const { username, pathname, host } = new URL(url);
-  switch (sqlStateOf(error)) {
+  switch (getSqlState(error)) {
     case "28P01":
       return `Correct the password of ${username} in the URL.`;
     case "28000":

@@ -9,7 +9,7 @@ export async function checkMigrations(entry: ServiceEntry, env: Env): Promise<Fi
   const { ok, fault } = about(entry.name);
   if (!databaseUrlOf(entry, env)) return [ok("migrated when `todoke dev` starts")];
   const service = await entry.load();
-  const faults = service.configFaults(env);
+  const faults = service.configErrors(env);
   if (faults.length > 0) return faults.map((says) => fault(says, "Correct it."));
   try {
     const missing = await service.migrate(env, { dryRun: true });

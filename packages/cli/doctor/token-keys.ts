@@ -7,14 +7,14 @@ export async function checkTokenKeys(env: Env): Promise<Finding[]> {
   const { GATEWAY_BFF_TOKEN_KEY: signing, TODOKE_TOKEN_KEYS: verifying } = env;
   if (!signing && !verifying) return [ok("no keys given; `todoke dev` makes its own")];
   // Loaded here, because it brings a web framework along that `todoke help` can do without.
-  const { publicPartOf, readSigningKey, readVerifyingKeys, textOfVerifyingKey } = await import("@todoke/http");
+  const { toVerifyingKey, readSigningKey, readVerifyingKeys, formatVerifyingKey } = await import("@todoke/http");
   const faults: string[] = [];
   const known = readVerifyingKeys(env, faults);
   const key = signing ? readSigningKey(env, "GATEWAY_BFF_TOKEN_KEY", faults) : undefined;
   if (faults.length > 0) return faults.map((says) => fault(says, "Make a pair with `todoke keys pair`."));
   if (!key) return [ok(`taken from ${known.map(({ id }) => id).join(", ")}`)];
-  const own = textOfVerifyingKey(publicPartOf("gateway-bff", key));
-  if (known.some((each) => textOfVerifyingKey(each) === own))
+  const own = formatVerifyingKey(toVerifyingKey("gateway-bff", key));
+  if (known.some((each) => formatVerifyingKey(each) === own))
     return [ok(`signed by gateway-bff.${key.name}, and taken`)];
   const todo = `Add ${own} to TODOKE_TOKEN_KEYS of every service.`;
   if (!verifying) return [warning("TODOKE_TOKEN_KEYS is not set here: services cannot know the gateway by it", todo)];

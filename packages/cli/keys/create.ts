@@ -5,16 +5,16 @@
 import { randomUUIDv7 } from "node:crypto";
 import {
   createKey,
-  hashOfKey,
+  futureTime,
+  hashApiKey,
   holderName,
   listKeys,
   type NewKey,
   newApiKey,
   type Scope,
   scopes,
-  timeToCome,
 } from "@todoke/http";
-import { sqlStateOf } from "@todoke/kernel/db";
+import { getSqlState } from "@todoke/kernel/db";
 import { askerOf } from "../asker.ts";
 import type { Call } from "../command.ts";
 import { CommandFailed, Misused } from "../faults.ts";
@@ -55,7 +55,7 @@ function wishOf({ names, values }: Call) {
 function secretOf(sha256: string | undefined): { readonly secret?: string; readonly sha256: string } {
   if (sha256 === undefined) {
     const secret = newApiKey();
-    return { secret, sha256: hashOfKey(secret) };
+    return { secret, sha256: hashApiKey(secret) };
   }
   if (/^[0-9a-f]{64}$/.test(sha256)) return { sha256 };
   throw new Misused("--sha256 is 64 digits of 0-9 and a-f, as sha256sum prints them; never the key itself.");
@@ -99,7 +99,7 @@ function expiryOf({ values: { expires: given }, switches }: Call): Expiry | unde
 async function timeWhenAllAreReady(target: Target, expires: Expiry | undefined): Promise<string | undefined> {
   const { answered, refused } = await onEachService(target, async ({ db }) => {
     await listKeys(db, { all: false, limit: 1 });
-    return expires && timeToCome(db, expires);
+    return expires && futureTime(db, expires);
   });
   if (refused.length > 0) throw new CommandFailed(["No key was made.", ...refused.map(({ why }) => why)].join("\n  "));
   const time = answered[0]?.answer;
@@ -110,7 +110,7 @@ async function timeWhenAllAreReady(target: Target, expires: Expiry | undefined):
 const write = (target: Target, key: NewKey): Promise<Answers<void>> =>
   onEachService(target, async ({ service, db, tellThoseWhoRun }) => {
     const stands = await createKey(db, key).catch((error) => {
-      if (sqlStateOf(error) !== "23505") throw error;
+      if (getSqlState(error) !== "23505") throw error;
       throw new CommandFailed(`${service} has a key with this SHA-256 already, under another id.`);
     });
     if (!stands)

@@ -1,5 +1,5 @@
 /** `todoke keys pair`: what the gateway signs its calls to services with, and what they check them with. */
-import { newSigningKey, publicPartOf, textOfSigningKey, textOfVerifyingKey } from "@todoke/http";
+import { formatSigningKey, formatVerifyingKey, newSigningKey, toVerifyingKey } from "@todoke/http";
 import type { Call } from "../command.ts";
 import { Misused } from "../faults.ts";
 import { say } from "../output.ts";
@@ -10,11 +10,11 @@ export async function pair({ names: [name = "", ...more] }: Call): Promise<numbe
   const key = newSigningKey(name);
   say(`The gateway signs with this. It is a secret, shown this once:
 
-GATEWAY_BFF_TOKEN_KEY=${textOfSigningKey(key)}
+GATEWAY_BFF_TOKEN_KEY=${formatSigningKey(key)}
 
 Every service checks with this. It is no secret:
 
-TODOKE_TOKEN_KEYS=${textOfVerifyingKey(publicPartOf("gateway-bff", key))}
+TODOKE_TOKEN_KEYS=${formatVerifyingKey(toVerifyingKey("gateway-bff", key))}
 
 To replace a pair that is in use, without a pause:
 

@@ -1,5 +1,5 @@
 /** `todoke keys revoke`: one key, or all that a holder has, in every service that can be reached. */
-import { holderName, type KeyChoice, listKeys, revokeKeys } from "@todoke/http";
+import { holderName, type KeySelection, listKeys, revokeKeys } from "@todoke/http";
 import { askerOf } from "../asker.ts";
 import type { Call } from "../command.ts";
 import { CommandFailed, Misused } from "../faults.ts";
@@ -29,7 +29,7 @@ export async function revoke(call: Call): Promise<number> {
 
 const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
-function choiceOf([name = "", ...more]: readonly string[]): KeyChoice {
+function choiceOf([name = "", ...more]: readonly string[]): KeySelection {
   if (more.length === 0 && uuid.test(name)) return { keyId: name };
   if (more.length === 0 && holderName.test(name)) return { holder: name };
   throw new Misused("Say which: the id of a key, or a holder for all that it has.");

@@ -1,5 +1,5 @@
 /** `todoke match check`: whether a rules file is good, and what its modes come to. */
-import { isInOrder, type ModeRules } from "@todoke/matchmaking/rules";
+import { isFifo, type ModeRules } from "@todoke/matchmaking/rules";
 import type { Call } from "../command.ts";
 import { Misused } from "../faults.ts";
 import { plural, say, table } from "../output.ts";
@@ -17,7 +17,7 @@ const sizeOf = ({ teams, teamSize, partyMax }: ModeRules): string =>
   `${teams} teams of ${teamSize}${partyMax > 1 ? `, parties up to ${partyMax}` : ""}`;
 
 function weighs(rules: ModeRules): string {
-  if (isInOrder(rules)) return "in the order of waiting";
+  if (isFifo(rules)) return "in the order of waiting";
   const { skill, regions, latency, avoidLastOpponentMs } = rules;
   const named = Object.entries({ skill, regions, latency, "last opponents": avoidLastOpponentMs });
   const weighed = named.flatMap(([name, rule]) => (rule === undefined ? [] : [name]));

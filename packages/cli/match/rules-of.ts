@@ -1,7 +1,7 @@
 /** The rules that a call is about: those of --rules, or the built-in ones. */
 
-import { nearest } from "@todoke/http/nearest";
-import { builtInRules, type ModeRules, type Rules, RulesFaulty, readRulesFile } from "@todoke/matchmaking/rules";
+import { closestMatch } from "@todoke/http/closest-match";
+import { builtInRules, type ModeRules, type Rules, RulesError, readRulesFile } from "@todoke/matchmaking/rules";
 import { CommandFailed, Misconfigured, Misused } from "../faults.ts";
 
 /** Throws with every fault of the file, each with its line. */
@@ -9,7 +9,7 @@ export async function rulesOf(path: string | undefined): Promise<Rules> {
   try {
     return await (path === undefined ? builtInRules() : readRulesFile(path));
   } catch (error) {
-    if (error instanceof RulesFaulty) throw new Misconfigured(error.faults);
+    if (error instanceof RulesError) throw new Misconfigured(error.errors);
     if (error instanceof Error && "code" in error) throw new CommandFailed(`${path} cannot be read: ${error.message}`);
     throw error;
   }
@@ -21,7 +21,7 @@ export function modesOf({ modes }: Rules, name: string | undefined): readonly Mo
   const mode = modes.get(name);
   if (mode) return [mode];
   const known = [...modes.keys()];
-  const meant = nearest(name, known);
+  const meant = closestMatch(name, known);
   throw new Misused(
     `The rules have no mode "${name}"${meant ? `; did you mean ${meant}?` : `. Their modes: ${known.join(", ")}.`}`,
   );

@@ -6,7 +6,7 @@
  * who met lately are kept apart where the rules say so. Nothing is random here: the same tickets, the same outcome.
  */
 import { formMatches } from "@todoke/matchmaking/forming";
-import { faultsOfTicket, isInOrder, type ModeRules } from "@todoke/matchmaking/rules";
+import { isFifo, type ModeRules, ticketErrors } from "@todoke/matchmaking/rules";
 import type { Arrival } from "./arrivals.ts";
 
 type OpenTicket = Parameters<typeof formMatches>[1][number];
@@ -62,7 +62,7 @@ export function simulate(
       now = next.atMs;
       room.join(next, now);
       come++;
-      const soon = isInOrder(rules) ? now : now + pauseMs(room.count());
+      const soon = isFifo(rules) ? now : now + pauseMs(room.count());
       lookAt = Math.min(lookAt, soon);
       continue;
     }
@@ -99,7 +99,7 @@ function waitingRoom(rules: ModeRules) {
     join(arrival: Arrival, now: number): void {
       const { userId } = arrival;
       if (open.has(userId)) ends.alreadyWaiting++;
-      else if (faultsOfTicket(rules, arrival).length > 0) ends.refused++;
+      else if (ticketErrors(rules, arrival).length > 0) ends.refused++;
       else {
         const lately = (met.get(userId) ?? []).filter(({ until }) => until > now);
         open.set(

@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { programOf, until } from "@todoke/kernel/testing";
+import { resolveProgram, until } from "@todoke/kernel/testing";
 import { todoke } from "../cli.ts";
 import { printingTo } from "../output.ts";
 import { services } from "../services.ts";
@@ -51,7 +51,7 @@ export function openShell(program: keyof typeof programs = "counter"): Shell {
   const folder = mkdtempSync(join(tmpdir(), "todoke-cli-"));
   const running = new Set<ChildProcess>();
   const start: Shell["start"] = (args, env = {}) => {
-    const command = [programOf(programs[program]), ...args.split(" ").filter(Boolean)];
+    const command = [resolveProgram(programs[program]), ...args.split(" ").filter(Boolean)];
     const { PATH, NODE_COMPILE_CACHE } = process.env;
     const child = spawn(process.execPath, command, { cwd: folder, env: { PATH, NODE_COMPILE_CACHE, ...env } });
     running.add(child);

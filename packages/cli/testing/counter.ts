@@ -17,7 +17,7 @@ export const counter: ServiceEntry = {
 const open = (env: Env): Db => openDb({ url: env.COUNTER_DATABASE_URL ?? env.DATABASE_URL ?? "", schema: "counter" });
 
 const service: Service = {
-  configFaults: (env) =>
+  configErrors: (env) =>
     env.COUNTER_STEP === undefined || Number(env.COUNTER_STEP) > 0 ? [] : ["COUNTER_STEP is not > 0"],
 
   async migrate(env, { dryRun }) {

@@ -2,7 +2,7 @@ import { setImmediate as turn } from "node:timers/promises";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { CommitUnknown } from "../db/index.ts";
-import { gather } from "./index.ts";
+import { createBatcher } from "./index.ts";
 
 /** A `run` whose batches the test finishes. */
 function controlledRun<Request>() {
@@ -20,7 +20,7 @@ function controlledRun<Request>() {
 
 test("a single request starts at once, and those that arrive while it runs share the next batch", async () => {
   const controlled = controlledRun<string>();
-  const submit = gather({ run: controlled.run });
+  const submit = createBatcher({ run: controlled.run });
   const results = [submit("a")];
   await turn();
   results.push(submit("b"), submit("c"), submit("d"));
@@ -48,10 +48,10 @@ test("requests with a common conflict key never share a batch and keep their ord
         const most = { requests: 0, batches: 0 };
         let batches = 0;
         let isShared = false;
-        const submit = gather<(typeof requests)[number], string>({
-          lanes: concurrency,
+        const submit = createBatcher<(typeof requests)[number], string>({
+          concurrency: concurrency,
           batchMax,
-          touches: (request) => request.keys,
+          conflictKeys: (request) => request.keys,
           run: async (batch) => {
             // Asserted at the end: an error thrown here would count as a failed batch and be run again.
             most.requests = Math.max(most.requests, batch.length);
@@ -84,7 +84,7 @@ test("requests with a common conflict key never share a batch and keep their ord
 
 test("a bad request fails alone, and the others of its batch are executed once", async () => {
   const committed: string[] = [];
-  const submit = gather<string, string>({
+  const submit = createBatcher<string, string>({
     run: async (batch) => {
       if (batch.includes("bad"))
         throw Object.assign(new Error("value out of range"), { code: "22003", severity: "ERROR" });
@@ -102,7 +102,7 @@ test("a bad request fails alone, and the others of its batch are executed once",
 });
 
 test("an Error among the results fails its request and no other", async () => {
-  const submit = gather<string, string>({
+  const submit = createBatcher<string, string>({
     run: async (batch) => batch.map((each) => (each === "bad" ? new Error("no") : each)),
   });
   const results = await Promise.allSettled(["a", "bad"].map(submit));
@@ -113,7 +113,7 @@ test.each(["connection terminated", "write EPROTO"])(
   "a batch whose commit is unknown (%s) is not run again",
   async (message) => {
     let runs = 0;
-    const submit = gather<string, string>({
+    const submit = createBatcher<string, string>({
       run: async () => {
         runs++;
         throw new CommitUnknown(new Error(message));
@@ -127,7 +127,7 @@ test.each(["connection terminated", "write EPROTO"])(
 
 test("a request that lost its key to another process is run again up to three times", async () => {
   let races = 0;
-  const submit = gather<string, string>({
+  const submit = createBatcher<string, string>({
     run: async (batch) => {
       if (races-- > 0) throw Object.assign(new Error("duplicate key"), { code: "23505", severity: "ERROR" });
       return batch.map(() => "replayed");
@@ -140,7 +140,7 @@ test("a request that lost its key to another process is run again up to three ti
 
 test("a request beyond the queue limit is rejected at once with Retry-After", async () => {
   const controlled = controlledRun<number>();
-  const submit = gather({ run: controlled.run, waitingMax: 3 });
+  const submit = createBatcher({ run: controlled.run, queueMax: 3 });
   const waiting = [1, 2, 3].map(submit);
   await expect(submit(4)).rejects.toMatchObject({ code: "overloaded", status: 503, retryAfterSeconds: 1 });
   await turn();
@@ -154,7 +154,7 @@ test("a request beyond the queue limit is rejected at once with Retry-After", as
 
 test("a batch that fails because the database is unavailable is not run again", async () => {
   let runs = 0;
-  const submit = gather<string, string>({
+  const submit = createBatcher<string, string>({
     run: async () => {
       runs++;
       throw Object.assign(new Error("connection refused"), { code: "ECONNREFUSED" });

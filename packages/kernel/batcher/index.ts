@@ -7,22 +7,22 @@
  * requests run again one by one, so that a bad request fails alone. With `queueMax` requests waiting, further ones are
  * rejected at once: callers back off instead of filling the memory while the database is slow.
  */
-import { CommitUnknown, isUnavailable, sqlStateOf } from "../db/errors.ts";
+import { CommitUnknown, getSqlState, isUnavailable } from "../db/errors.ts";
 import { problem } from "../problem/index.ts";
 
-export interface GatherOptions<Request, Result> {
+export interface BatcherOptions<Request, Result> {
   /**
    * Executes the requests in one commit and returns their results in input order; an Error fails its request only. If it
    * throws, no request of the batch may have taken effect (except with CommitUnknown).
    */
   readonly run: (requests: readonly Request[]) => Promise<readonly (Result | Error)[]>;
   /** Names of what a request reads and writes: "user:u_1/item1", "key:abc". */
-  readonly touches?: (request: Request) => readonly string[];
+  readonly conflictKeys?: (request: Request) => readonly string[];
   readonly batchMax?: number;
   /** Statements that run at once. One is best up to about 256 callers: a second only splits the batches. */
-  readonly lanes?: number;
+  readonly concurrency?: number;
   /** The most requests that may wait, running ones included. */
-  readonly waitingMax?: number;
+  readonly queueMax?: number;
 }
 
 export const overloaded = problem({ code: "overloaded", status: 503, title: "Too many requests are waiting" });
@@ -39,14 +39,8 @@ interface Entry<Request, Result> {
 const noKeys: ReadonlySet<string> = new Set();
 
 /** Creates a batcher. Returns the function that submits a request. */
-export function gather<Request, Result>(options: GatherOptions<Request, Result>) {
-  const {
-    run,
-    touches: conflictKeysOf,
-    batchMax = 100,
-    lanes: concurrency = 1,
-    waitingMax: queueMax = 10_000,
-  } = options;
+export function createBatcher<Request, Result>(options: BatcherOptions<Request, Result>) {
+  const { run, conflictKeys: conflictKeysOf, batchMax = 100, concurrency = 1, queueMax = 10_000 } = options;
   type Submitted = Entry<Request, Result>;
   /** The requests of each conflict key in order of arrival; only the first may run. */
   const queues = new Map<string, Submitted[]>();
@@ -148,5 +142,5 @@ function canRunAgain(error: unknown): boolean {
 
 /** Another process has just inserted the same key. Run again, the statement sees its row. */
 function isUniqueViolation(error: unknown): boolean {
-  return sqlStateOf(error) === "23505";
+  return getSqlState(error) === "23505";
 }

@@ -35,13 +35,13 @@ export interface Delivery extends Envelope {
 }
 
 /** Returns the outcomes in input order. It gets at most `batchMax` deliveries; if it rejects, all of them are retried. */
-export type Handle = (deliveries: readonly Delivery[], stopping: AbortSignal) => Promise<readonly Outcome[]>;
+export type Handler = (deliveries: readonly Delivery[], stopping: AbortSignal) => Promise<readonly Outcome[]>;
 
 export interface Subscription {
   /** The durable name of the consumer. Its position in the stream outlives every process. */
   readonly consumer: string;
   readonly subjects: readonly string[];
-  readonly handle: Handle;
+  readonly handle: Handler;
   /** The most deliveries in one call. They are passed on as they arrive; a batch is never waited for. */
   readonly batchMax?: number;
   /** Batches handled at once. With 1, events of an aggregate are also handled in order. */

@@ -75,7 +75,7 @@ export class MemoryConsumer {
       return;
     }
     // One ms more, because a timer may fire one too early.
-    const ms = Math.min(timerMaxMs, Math.max(0, Math.ceil(outcome.inMs)) + 1);
+    const ms = Math.min(timerMaxMs, Math.max(0, Math.ceil(outcome.delayMs)) + 1);
     setTimeout(() => this.#redeliver(queued), ms).unref();
   }
 

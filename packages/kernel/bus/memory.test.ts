@@ -15,7 +15,7 @@ busConformance({
   // There is no server to kill: events are in the memory of this process.
   ownBroker: async () => ({ open, restart: async () => {}, [Symbol.asyncDispose]: async () => {} }),
   payloadBytesMax: new MemoryBroker().payloadBytesMax,
-  promises: { dedupes: true, ordersAfterRetry: true, ordersAcrossProcesses: true, replaysToNewConsumers: true },
+  guarantees: { dedupes: true, ordersAfterRetry: true, ordersAcrossProcesses: true, replaysToNewConsumers: true },
 });
 
 test("the memory bus lists published events", async () => {

@@ -5,7 +5,7 @@ import { openOutbox, outboxClaims } from "../outbox/index.ts";
 import { fixedId, testDatabase } from "../testing/index.ts";
 import { createSampleJobs, sampleJobs } from "../testing/sample-jobs.ts";
 import { dead, done, release, retry } from "../worker/index.ts";
-import { claims } from "./index.ts";
+import { createClaims } from "./index.ts";
 
 const outbox = openOutbox();
 let next = 1;
@@ -190,7 +190,7 @@ test("rows of one aggregate are done in order and once, in any sequence of claim
 test("a recent claim skips rows that were due earlier and rows with expired leases", async () => {
   await using t = await testDatabase();
   await t.db.query(createSampleJobs);
-  const byOwner = claims<{ owner: string }>({ ...sampleJobs, queue: "owner" });
+  const byOwner = createClaims<{ owner: string }>({ ...sampleJobs, queue: "owner" });
   const claimKeys = async (owner: string, dueWithinMs?: number, leaseMs = 60_000) => {
     const request = {
       limit: 10,
@@ -213,7 +213,7 @@ test("a recent claim skips rows that were due earlier and rows with expired leas
 test("a table without a done state deletes done rows, and only under the current claim", async () => {
   await using t = await testDatabase();
   await t.db.query(createSampleJobs);
-  const inOrder = claims<{ owner: string }>({ ...sampleJobs, order: { aggregate: "owner", position: "job_id" } });
+  const inOrder = createClaims<{ owner: string }>({ ...sampleJobs, order: { aggregate: "owner", position: "job_id" } });
   const left = async () =>
     (await t.db.query(`select owner, status, attempt_count from sample_jobs order by job_id`)).rows.map((row) =>
       Object.values(row).join(" "),
@@ -244,7 +244,7 @@ test("expired leases and ready rows together do not exceed the limit", async () 
     await t.db.query(
       `truncate sample_jobs; insert into sample_jobs (owner) select 'owner ' || n from generate_series(1, 10) n`,
     );
-    const { claim } = claims<{ owner: string }>(table);
+    const { claim } = createClaims<{ owner: string }>(table);
     const db = t.open(); // Statements are prepared under the name of the table, so each spec needs its own sessions.
     const claimRows = (limit: number, leaseMs: number) => claim(db, { limit, leaseMs, worker: "test" });
     expect((await claimRows(3, 0)).length).toBe(3);
@@ -278,7 +278,7 @@ test("a release delays a row of an unordered table, and not of an ordered one", 
   const inOrder = { ...sampleJobs, order: { aggregate: "owner", position: "job_id" } };
   const claimableAfterRelease = async (table: typeof sampleJobs) => {
     await t.db.query(`truncate sample_jobs; insert into sample_jobs default values`);
-    const { claim, settle } = claims<{ owner: string }>(table);
+    const { claim, settle } = createClaims<{ owner: string }>(table);
     const db = t.open();
     const claimRow = () => claim(db, { limit: 1, leaseMs: 60_000, worker: "test" });
     const settlements = (await claimRow()).map((job) => ({ claim: job.claim, outcome: release("not now", 3_600_000) }));

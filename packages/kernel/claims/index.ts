@@ -7,14 +7,14 @@
  * must present that epoch. All times are the database's.
  */
 import type { Db, Queryable } from "../db/index.ts";
-import { statement, toLastError } from "../db/index.ts";
+import { runStatement, toLastError } from "../db/index.ts";
 import type { Outcome } from "../worker/outcome.ts";
 import { canClaimRecent, claimRecentSql, claimSql, redriveSql, renewSql, settleSql } from "./statements.ts";
-import { type ClaimTable, resolveSpec } from "./table.ts";
+import { type ClaimTableSpec, resolveSpec } from "./table.ts";
 
 export { type Backlog, readBacklog, readByColumn, readOldestDue, type WorkRow } from "./reads.ts";
-export type { ClaimColumns, ClaimedTable, ClaimRules, ClaimTable } from "./table.ts";
-export { type HeldRowUpdate, type TableSql, tableSql, type WaitingRowsUpdate } from "./table-sql.ts";
+export type { ClaimColumns, ClaimedTable, ClaimRules, ClaimTableSpec } from "./table.ts";
+export { type ClaimedRowUpdate, type TableSql, tableSql, type WaitingRowsUpdate } from "./table-sql.ts";
 
 /** A claimed row. */
 export type Claimed<Row> = Row & {
@@ -58,7 +58,7 @@ export interface Settlement {
 
 /** The operations on one claimed table. */
 export interface Claims<Row> {
-  readonly table: ClaimTable;
+  readonly table: ClaimTableSpec;
   /** Claims up to `limit` due rows. In an ordered table, rows of one aggregate come in their order. */
   claim(db: Db, request: ClaimRequest): Promise<Claimed<Row>[]>;
   /** Records the outcomes. Returns true for each that was written, false if the lease was lost. */
@@ -73,7 +73,7 @@ export interface Claims<Row> {
 }
 
 /** Builds the claim statements of a table. `Row` is what the spec's select list returns. */
-export function claims<Row extends object>(table: ClaimTable): Claims<Row> {
+export function createClaims<Row extends object>(table: ClaimTableSpec): Claims<Row> {
   const spec = resolveSpec(table);
   const name = spec.name ?? `${spec.table} ${spec.key}`;
   const sql = {
@@ -118,7 +118,7 @@ export function claims<Row extends object>(table: ClaimTable): Claims<Row> {
 
     async renew(db, claimed, leaseMs) {
       if (claimed.length === 0) return [];
-      const { rows } = await statement<{ key: string }>(db, {
+      const { rows } = await runStatement<{ key: string }>(db, {
         name: `renew ${name}`,
         text: sql.renew,
         values: [sortedKeys(claimed), epochsByKey(claimed), leaseMs],
@@ -140,8 +140,8 @@ function toParameter({ claim, outcome }: Settlement) {
     claim.key,
     {
       outcome: outcome.kind,
-      delay_ms: "inMs" in outcome ? outcome.inMs : null,
-      reason: "why" in outcome ? toLastError(outcome.why) : null,
+      delay_ms: "delayMs" in outcome ? outcome.delayMs : null,
+      reason: "reason" in outcome ? toLastError(outcome.reason) : null,
     },
   ] as const;
 }

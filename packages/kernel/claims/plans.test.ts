@@ -4,7 +4,7 @@ import { outboxClaims } from "../outbox/index.ts";
 import { testDatabase } from "../testing/index.ts";
 import { createSampleJobs, sampleJobs } from "../testing/sample-jobs.ts";
 import { done } from "../worker/index.ts";
-import { claims } from "./index.ts";
+import { createClaims } from "./index.ts";
 import { claimRecentSql, claimSql, renewSql, settleSql } from "./statements.ts";
 import { resolveSpec } from "./table.ts";
 
@@ -78,7 +78,7 @@ test("a claim beside 200,000 finished rows takes at most twice as long as beside
 test("a recent claim does not read the rows finished since an open transaction began", async () => {
   await using t = await testDatabase();
   await t.db.query(createSampleJobs);
-  const jobs = claims<object>(sampleJobs);
+  const jobs = createClaims<object>(sampleJobs);
   const old = await t.db.connect();
   await old.query("begin isolation level repeatable read");
   await old.query("select pg_current_xact_id()"); // From here on vacuum cannot remove finished rows.

@@ -1,5 +1,5 @@
 /** Operator reads of any claimed table: its backlog, its oldest due rows, and the rows of one user or key. */
-import { type Queryable, utcText } from "../db/index.ts";
+import { type Queryable, rfc3339Sql } from "../db/index.ts";
 import { identifier } from "../db/pool.ts";
 import { type ClaimedTable, resolveColumns } from "./table.ts";
 import { tableSql } from "./table-sql.ts";
@@ -68,8 +68,8 @@ async function select(
   const c = resolveColumns(table);
   const { rows } = await db.query<WorkRow>(
     `select t.${table.key}::text as key, t.${c.status} as status, t.${c.attempts}::int as attempts,
-            ${utcText(`t.${c.dueAt}`)} as "dueAt", t.${c.lastError} as "lastError", t.${c.lockedBy} as "lockedBy",
-            ${utcText(`t.${c.leaseUntil}`)} as "leaseUntil"
+            ${rfc3339Sql(`t.${c.dueAt}`)} as "dueAt", t.${c.lastError} as "lastError", t.${c.lockedBy} as "lockedBy",
+            ${rfc3339Sql(`t.${c.leaseUntil}`)} as "leaseUntil"
        from ${table.table} t where ${where} order by t.${order} limit $1`,
     values,
   );

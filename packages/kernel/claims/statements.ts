@@ -82,7 +82,7 @@ function claimDueRows(t: ResolvedSpec): string {
    where t.${t.key} = any(array(select key from due))
   returning t.*
 )
-select c.${t.key}::text as claim_key, c.${c.epoch}::text as claim_epoch, c.${c.attempts}::int as claim_attempt, ${t.read}
+select c.${t.key}::text as claim_key, c.${c.epoch}::text as claim_epoch, c.${c.attempts}::int as claim_attempt, ${t.select}
   from claimed c ${t.join ?? ""}
  ${order ? `order by ${columnList("c", order)}` : ""}`;
 }
@@ -144,7 +144,7 @@ export function settleSql(t: ResolvedSpec): string {
   const isDelayedRelease = t.order
     ? ""
     : ` or (${field("outcome")} = 'release' and (${field("delay_ms")})::float8 > 0)`;
-  const onDead = `,\ndied as (select * from settled where ${c.status} = '${dead}'),\non_dead as (${t.whenDead})`;
+  const onDead = `,\ndead_rows as (select * from settled where ${c.status} = '${dead}'),\non_dead as (${t.onDeadSql})`;
   const deleted = `,\ndeleted as (delete from ${t.table} t where ${isOurClaim(t)} and ${isDone} returning t.${t.key})`;
   return `
 with settled as (
@@ -160,7 +160,7 @@ with settled as (
          ${endLeaseSet(c)}
    where ${isOurClaim(t)} ${done ? "" : `and not (${isDone})`}
   returning t.*
-)${t.whenDead ? onDead : ""}${done ? "" : deleted}
+)${t.onDeadSql ? onDead : ""}${done ? "" : deleted}
 select ${t.key}::text as key from settled ${done ? "" : `union all select ${t.key}::text from deleted`}`;
 }
 

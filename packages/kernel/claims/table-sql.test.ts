@@ -3,9 +3,17 @@ import type { Db } from "../db/index.ts";
 import { testDatabase } from "../testing/index.ts";
 import { createSampleJobs, sampleJobs } from "../testing/sample-jobs.ts";
 import { done, retry } from "../worker/index.ts";
-import { type ClaimRequest, type Claims, claims, readBacklog, readByColumn, readOldestDue, tableSql } from "./index.ts";
+import {
+  type ClaimRequest,
+  type Claims,
+  createClaims,
+  readBacklog,
+  readByColumn,
+  readOldestDue,
+  tableSql,
+} from "./index.ts";
 
-const work = claims<{ owner: string }>(sampleJobs);
+const work = createClaims<{ owner: string }>(sampleJobs);
 const sql = tableSql(sampleJobs);
 const request = { limit: 10, leaseMs: 60_000, worker: "test" };
 
@@ -32,7 +40,7 @@ const statuses = async (db: Db) =>
 
 test("a worker that lost its lease cannot settle the row", async () => {
   await using t = await setup("a");
-  const settle = sql.updateHeldRow({ set: "status = 'DEAD', owner = t.owner || '!'", lease: "end" });
+  const settle = sql.updateClaimedRow({ set: "status = 'DEAD', owner = t.owner || '!'", lease: "end" });
   const stale = await claimOne(t.db, work, { ...request, leaseMs: 0 });
   const current = await claimOne(t.db, work, request);
   expect(await update(t.db, settle, stale.claim)).toEqual([]);
@@ -43,7 +51,7 @@ test("a worker that lost its lease cannot settle the row", async () => {
 
 test("without an epoch only an unclaimed row is updated", async () => {
   await using t = await setup("a");
-  const end = sql.updateHeldRow({ set: "status = 'DEAD'", lease: "end", orUnclaimed: true });
+  const end = sql.updateClaimedRow({ set: "status = 'DEAD'", lease: "end", orUnclaimed: true });
   const held = await claimOne(t.db, work, request);
   expect(await update(t.db, end, { key: held.claim.key, epoch: null })).toEqual([]);
   await work.settle(t.db, [{ claim: held.claim, outcome: retry(0, "later") }]);
@@ -53,8 +61,8 @@ test("without an epoch only an unclaimed row is updated", async () => {
 
 test("a lease can be renewed until it expires, and can be expired early", async () => {
   await using t = await setup("a");
-  const renew = sql.updateHeldRow({ set: "owner = 'b'", lease: { renewMs: "60000::float8" } });
-  const expire = sql.updateHeldRow({ set: "owner = 'c'", lease: "expire" });
+  const renew = sql.updateClaimedRow({ set: "owner = 'b'", lease: { renewMs: "60000::float8" } });
+  const expire = sql.updateClaimedRow({ set: "owner = 'c'", lease: "expire" });
   const late = await claimOne(t.db, work, { ...request, leaseMs: 0 });
   expect(await update(t.db, renew, late.claim)).toEqual([]);
   const held = await claimOne(t.db, work, request);
@@ -97,7 +105,7 @@ test("operators can read the backlog, due rows and the rows of one owner", async
 });
 
 /** Like unresolved orders: a claim is no attempt, and only the job settles its row. */
-const unresolved = claims<{ owner: string }>({
+const unresolved = createClaims<{ owner: string }>({
   ...sampleJobs,
   name: "unresolved",
   states: { ready: "UNKNOWN", claimed: "UNKNOWN", dead: "DEAD" },
@@ -112,7 +120,9 @@ test("a claim can have a condition, keep the state and count no attempt", async 
   expect(first).toMatchObject({ owner: "a", claim: { attempt: 0 } });
   expect(await statuses(t.db)).toEqual(["a UNKNOWN", "b UNKNOWN"]);
   expect(await unresolved.claim(t.db, { ...request, dueWithinMs: 60_000 })).toEqual([]);
-  expect(await unresolved.settle(t.db, [{ claim: first.claim, outcome: { kind: "dead", why: "no" } }])).toEqual([true]);
+  expect(await unresolved.settle(t.db, [{ claim: first.claim, outcome: { kind: "dead", reason: "no" } }])).toEqual([
+    true,
+  ]);
   expect(await statuses(t.db)).toEqual(["a UNKNOWN", "b UNKNOWN"]);
   const second = await claimOne(t.db, unresolved, { ...request, leaseMs: 0 });
   const third = await claimOne(t.db, unresolved, request);
@@ -122,7 +132,7 @@ test("a claim can have a condition, keep the state and count no attempt", async 
 
 test("a claim can be limited to expired leases", async () => {
   await using t = await setup("a", "b");
-  const expired = claims<{ owner: string }>({
+  const expired = createClaims<{ owner: string }>({
     ...sampleJobs,
     name: "expired",
     claim: { expiredOnly: true, uncounted: true },
@@ -137,7 +147,7 @@ test("a claim can be limited to expired leases", async () => {
 test("a claim can follow a column order past a position, whether rows are due or not", async () => {
   await using t = await setup("c", "a", "b", "a", "d");
   await t.db.query(`update sample_jobs set status = 'UNKNOWN', next_retry_at = now() + interval '1 hour'`);
-  const pass = claims<{ owner: string }>({
+  const pass = createClaims<{ owner: string }>({
     ...sampleJobs,
     name: "pass",
     states: { ready: "UNKNOWN", claimed: "UNKNOWN", dead: "DEAD" },

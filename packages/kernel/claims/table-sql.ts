@@ -2,12 +2,12 @@
  * Claim columns for a service's own statements: the fence, the lease and the due time. A service that settles or delays its
  * rows itself states its own columns and gets the rest from here.
  */
-import { utcText } from "../db/index.ts";
+import { rfc3339Sql } from "../db/index.ts";
 import { endLeaseSet } from "./statements.ts";
 import { type ClaimedTable, checkState, resolveColumns } from "./table.ts";
 
 /** All values are SQL over the row `t`. */
-export interface HeldRowUpdate {
+export interface ClaimedRowUpdate {
   /** A SET list of the service's own columns, and of the status if it changes. */
   readonly set: string;
   readonly where?: string;
@@ -37,13 +37,13 @@ export interface WaitingRowsUpdate {
 /** Parts of SQL about one claimed table. */
 export interface TableSql {
   /** An UPDATE of a claimed row that returns `t.*`: $1 key, $2 epoch. It changes nothing if the lease was lost. */
-  updateHeldRow(update: HeldRowUpdate): string;
+  updateClaimedRow(update: ClaimedRowUpdate): string;
   /** An UPDATE of unclaimed rows. It skips locked rows. */
   updateWaitingRows(update: WaitingRowsUpdate): string;
   /** The due-time column, to insert a row that is not due at once. */
-  readonly dueAt: string;
+  readonly dueAtColumn: string;
   /** The due time of the row `row` as RFC 3339 text; null in other states than these. */
-  dueAtText(row: string, states: readonly string[]): string;
+  dueAtSql(row: string, states: readonly string[]): string;
   /** A select list of `attempt_count`, `next_retry_at` (null unless the row is ready) and `last_error`. */
   workColumns(row: string): string;
   /** The number of rows in a state. The state needs a partial index. */
@@ -62,7 +62,7 @@ export function tableSql(spec: ClaimedTable): TableSql {
   const dueIn = (ms: string) => `${c.dueAt} = ${msFromNow(ms)}`;
 
   return {
-    updateHeldRow({ set, where, lease, dueInMs, orUnclaimed }) {
+    updateClaimedRow({ set, where, lease, dueInMs, orUnclaimed }) {
       const isOurClaim = `t.${c.leaseUntil} is not null and t.${c.epoch} = $2::bigint`;
       const isUnclaimed = `t.${c.leaseUntil} is null or t.${c.leaseUntil} <= clock_timestamp()`;
       const isUnexpired = typeof lease === "object" ? ` and t.${c.leaseUntil} > clock_timestamp()` : "";
@@ -83,10 +83,10 @@ export function tableSql(spec: ClaimedTable): TableSql {
                          order by t.${c.dueAt} limit ${limit} for update skip locked))`;
     },
 
-    dueAt: c.dueAt,
-    dueAtText,
+    dueAtColumn: c.dueAt,
+    dueAtSql: dueAtSql,
     workColumns: (row) =>
-      `${row}.${c.attempts} as attempt_count, ${dueAtText(row, [states.ready])} as next_retry_at,
+      `${row}.${c.attempts} as attempt_count, ${dueAtSql(row, [states.ready])} as next_retry_at,
       ${row}.${c.lastError} as last_error`,
     count: (state) => `(select count(*) from ${table} t where ${inState("t", state)})::int`,
     oldestDueMs: (where) => `coalesce((select extract(epoch from clock_timestamp() - t.${c.dueAt}) * 1000
@@ -94,11 +94,11 @@ export function tableSql(spec: ClaimedTable): TableSql {
      order by t.${c.dueAt} limit 1), 0)::float8`,
   };
 
-  function dueAtText(row: string, shown: readonly string[]): string {
-    return `case when ${shown.map((state) => inState(row, state)).join(" or ")} then ${utcText(`${row}.${c.dueAt}`)} end`;
+  function dueAtSql(row: string, shown: readonly string[]): string {
+    return `case when ${shown.map((state) => inState(row, state)).join(" or ")} then ${rfc3339Sql(`${row}.${c.dueAt}`)} end`;
   }
 
-  function leaseSet(lease: HeldRowUpdate["lease"]): string {
+  function leaseSet(lease: ClaimedRowUpdate["lease"]): string {
     if (lease === "end") return endLeaseSet(c);
     return `${c.leaseUntil} = ${lease === "expire" ? "clock_timestamp()" : msFromNow(lease.renewMs)}`;
   }

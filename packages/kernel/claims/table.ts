@@ -24,7 +24,7 @@ export interface ClaimedTable {
 }
 
 /** A claimed table, and what its workers claim, read and settle. */
-export interface ClaimTable extends ClaimedTable {
+export interface ClaimTableSpec extends ClaimedTable {
   /** Names the prepared statements. Set it if several specs describe one table. */
   readonly name?: string;
   readonly claim?: ClaimRules;
@@ -36,10 +36,10 @@ export interface ClaimTable extends ClaimedTable {
    */
   readonly order?: { readonly aggregate: string; readonly position: string };
   /** The select list that a worker gets, over the claimed row `c` and what `join` adds. */
-  readonly read: string;
+  readonly select: string;
   readonly join?: string;
-  /** SQL that runs in the statement that makes rows dead; the CTE `died` has those rows. */
-  readonly whenDead?: string;
+  /** SQL that runs in the statement that makes rows dead; the CTE `dead_rows` has those rows. */
+  readonly onDeadSql?: string;
 }
 
 export interface ClaimRules {
@@ -78,11 +78,11 @@ const defaultColumns: ClaimColumns = {
 };
 
 /** A spec with every name filled in and checked, so that names can go into SQL unescaped. */
-export interface ResolvedSpec extends ClaimTable {
+export interface ResolvedSpec extends ClaimTableSpec {
   readonly columns: ClaimColumns;
 }
 
-export function resolveSpec(spec: ClaimTable): ResolvedSpec {
+export function resolveSpec(spec: ClaimTableSpec): ResolvedSpec {
   const columns = resolveColumns(spec);
   [spec.order?.aggregate, spec.order?.position, ...(spec.claim?.orderBy ?? [])].forEach(checkName);
   return { ...spec, columns };

@@ -12,14 +12,14 @@ export class CommitUnknown extends Error {
 }
 
 /** Returns the SQLSTATE ("23505") of a server error, or undefined if the server did not send the error. */
-export function sqlStateOf(error: unknown): string | undefined {
+export function getSqlState(error: unknown): string | undefined {
   if (!(error instanceof Error) || !("code" in error) || !("severity" in error)) return undefined;
   return typeof error.code === "string" ? error.code : undefined;
 }
 
 /** A serialization failure or a deadlock: the transaction may succeed if it is run again. */
 export function isSerializationFailure(error: unknown): boolean {
-  const state = sqlStateOf(error);
+  const state = getSqlState(error);
   return state === "40001" || state === "40P01";
 }
 
@@ -28,7 +28,7 @@ export function isSerializationFailure(error: unknown): boolean {
  * may do so after the commit record was written.
  */
 export function isRolledBack(error: unknown): boolean {
-  const state = sqlStateOf(error);
+  const state = getSqlState(error);
   return state !== undefined && !state.startsWith("57P") && !state.startsWith("08");
 }
 
@@ -51,7 +51,7 @@ const connectionTexts =
 /** True if the database is unavailable now. The request is not at fault and can be retried later. */
 export function isUnavailable(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
-  const state = sqlStateOf(error);
+  const state = getSqlState(error);
   if (state) return unavailableStates.has(state) || state.startsWith("08") || state.startsWith("53");
   if ("code" in error && connectionCodes.has(String(error.code))) return true;
   if (connectionTexts.test(error.message)) return true;

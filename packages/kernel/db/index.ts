@@ -5,10 +5,10 @@
  * and serialization failures are retried. A COMMIT whose response was lost is an error class of its own, because it is
  * neither a success nor a failure.
  */
-export { CommitUnknown, isUnavailable, sqlStateOf } from "./errors.ts";
-export { type Applied, type MigrationSet, migrate, readMigrations, Unmigratable } from "./migrate.ts";
+export { CommitUnknown, getSqlState, isUnavailable } from "./errors.ts";
+export { type AppliedMigration, MigrationError, type MigrationSet, migrate, readMigrations } from "./migrate.ts";
 export { type Db, type DbOptions, openDb, type Queryable } from "./pool.ts";
 export { recordsSql } from "./records-sql.ts";
 export { toLastError, toStorableText } from "./storable-text.ts";
-export { afterCommit, statement, type Tx, transaction } from "./transaction.ts";
-export { utcText } from "./utc-text.ts";
+export { afterCommit, runStatement, type Tx, transaction } from "./transaction.ts";
+export { rfc3339Sql } from "./utc-text.ts";

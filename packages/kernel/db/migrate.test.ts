@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { expect, test } from "vitest";
 import { testDatabase, until } from "../testing/index.ts";
-import { migrate, Unmigratable } from "./index.ts";
+import { MigrationError, migrate } from "./index.ts";
 
 async function setup(files: Record<string, string>) {
   const t = await testDatabase({ sets: [] });
@@ -59,7 +59,7 @@ test("a file that was edited after it ran is rejected with what to do", async ()
   await t.migrate();
   await t.write({ "0001_things.sql": "create table things (id bigint primary key);" });
   const refusal = await t.migrate().catch((error) => error);
-  expect(refusal).toBeInstanceOf(Unmigratable);
+  expect(refusal).toBeInstanceOf(MigrationError);
   expect(refusal.message).toMatch(/shop\/0001_things\.sql was edited after it ran .* new file/);
 });
 
@@ -73,7 +73,7 @@ test("a database that a newer build has migrated is rejected with what to do", a
 test("gaps, duplicate numbers and malformed names are rejected", async () => {
   for (const name of ["0003_gap.sql", "0001_double.sql", "second.sql"]) {
     await using t = await setup({ ...first, [name]: "select 1;" });
-    await expect(t.migrate()).rejects.toBeInstanceOf(Unmigratable);
+    await expect(t.migrate()).rejects.toBeInstanceOf(MigrationError);
   }
 });
 

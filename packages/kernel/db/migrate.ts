@@ -8,7 +8,7 @@ import { createHash } from "node:crypto";
 import { readdir, readFile } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import type pg from "pg";
-import { sqlStateOf } from "./errors.ts";
+import { getSqlState } from "./errors.ts";
 import { type Db, identifier } from "./pool.ts";
 import { acquireClient, releaseClient } from "./pool-client.ts";
 
@@ -26,7 +26,7 @@ export interface Migration {
   readonly checksum: string;
 }
 
-export type Applied = Pick<Migration, "set" | "version" | "name">;
+export type AppliedMigration = Pick<Migration, "set" | "version" | "name">;
 
 export interface MigrateOptions {
   readonly schema: string;
@@ -38,7 +38,7 @@ export interface MigrateOptions {
 }
 
 /** The files and the database do not fit together. The message says what to do. */
-export class Unmigratable extends Error {
+export class MigrationError extends Error {
   override readonly name = "Unmigratable";
 }
 
@@ -52,10 +52,10 @@ export async function readMigrations(set: MigrationSet): Promise<Migration[]> {
 
 async function readMigration(set: MigrationSet, file: string, expected: number): Promise<Migration> {
   const [, digits, name] = fileName.exec(file) ?? [];
-  if (!digits || !name) throw new Unmigratable(`${set.name}/${file}: name it like 0001_what_it_does.sql`);
+  if (!digits || !name) throw new MigrationError(`${set.name}/${file}: name it like 0001_what_it_does.sql`);
   const version = Number(digits);
   if (version !== expected) {
-    throw new Unmigratable(
+    throw new MigrationError(
       `${set.name}/${file}: expected number ${expected}; numbers must have no gaps and no duplicates`,
     );
   }
@@ -68,7 +68,7 @@ function folder(dir: URL): URL {
 }
 
 /** Runs the missing migrations and returns them, in order. */
-export async function migrate(db: Db, options: MigrateOptions): Promise<Applied[]> {
+export async function migrate(db: Db, options: MigrateOptions): Promise<AppliedMigration[]> {
   const migrations = (await Promise.all(options.sets.map(readMigrations))).flat();
   const client = await acquireClient(db);
   try {
@@ -87,8 +87,8 @@ async function lockSchema(client: pg.PoolClient, { schema, waitMs = 60_000 }: Mi
   await client
     .query(`select pg_advisory_lock(hashtextextended($1, 0))`, [`todoke migrate ${schema}`])
     .catch((error) => {
-      if (sqlStateOf(error) !== "55P03") throw error;
-      throw new Unmigratable(
+      if (getSqlState(error) !== "55P03") throw error;
+      throw new MigrationError(
         `schema ${schema}: another process has been migrating it for ${waitMs} ms. Try again later.`,
       );
     });
@@ -107,7 +107,7 @@ async function applyMissing(client: pg.PoolClient, migrations: Migration[], opti
   return missing.map(toApplied);
 }
 
-const toApplied = ({ set, version, name }: Migration): Applied => ({ set, version, name });
+const toApplied = ({ set, version, name }: Migration): AppliedMigration => ({ set, version, name });
 
 interface Recorded {
   readonly set: string;
@@ -164,12 +164,12 @@ function missingFrom(migrations: Migration[], recorded: Recorded[], { schema, se
     const file = `${record.set}/${String(record.version).padStart(4, "0")}_${record.name}.sql`;
     const migration = missing.get(`${record.set} ${record.version}`);
     if (!migration) {
-      throw new Unmigratable(
+      throw new MigrationError(
         `schema ${schema} has run ${file}, which this build does not have: a newer build migrated it. Deploy that build or a newer one.`,
       );
     }
     if (migration.checksum !== record.checksum) {
-      throw new Unmigratable(
+      throw new MigrationError(
         `${file} was edited after it ran in schema ${schema}. Put the file back as it was, and the change into a new file.`,
       );
     }
@@ -191,7 +191,7 @@ async function applyOne(client: pg.PoolClient, migration: Migration): Promise<vo
         migration,
       );
     } catch (cause) {
-      if (sqlStateOf(cause) === "55P03" && attempts < lockAttemptsMax) {
+      if (getSqlState(cause) === "55P03" && attempts < lockAttemptsMax) {
         await sleep(500 + Math.random() * 1_000);
         continue;
       }

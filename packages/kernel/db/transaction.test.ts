@@ -1,8 +1,8 @@
 import { once } from "node:events";
 import { type AddressInfo, createServer } from "node:net";
 import { expect, test, vi } from "vitest";
-import { openWire, testDatabase, until } from "../testing/index.ts";
-import { afterCommit, CommitUnknown, type Db, isUnavailable, openDb, statement, transaction } from "./index.ts";
+import { openFaultProxy, testDatabase, until } from "../testing/index.ts";
+import { afterCommit, CommitUnknown, type Db, isUnavailable, openDb, runStatement, transaction } from "./index.ts";
 
 async function setup() {
   const t = await testDatabase({ sets: [] });
@@ -63,7 +63,7 @@ test("a connection ended in its first packet fails the statement, not the proces
   const server = createServer((socket) => socket.once("data", () => socket.end(Buffer.concat([...welcome, farewell]))));
   await once(server.listen(0, "127.0.0.1"), "listening");
   const db = openDb({ url: `postgres://someone@127.0.0.1:${(server.address() as AddressInfo).port}/nowhere` });
-  const uses = [() => transaction(db, (tx) => tx.query(`select 1`)), () => statement(db, { text: `select 1` })];
+  const uses = [() => transaction(db, (tx) => tx.query(`select 1`)), () => runStatement(db, { text: `select 1` })];
   for (const use of uses) await expect(use()).rejects.toSatisfy(isUnavailable);
   await db.end();
   server.close();
@@ -90,7 +90,7 @@ test.each(["request", "answer"] as const)(
   "a COMMIT whose %s is lost is neither a success nor a failure",
   async (lost) => {
     await using t = await setup();
-    await using proxy = await openWire(t.url);
+    await using proxy = await openFaultProxy(t.url);
     const db = t.open({ url: proxy.url, schema: "public" });
     proxy.cutNext("commit", lost);
     const hook = vi.fn();
@@ -108,13 +108,13 @@ test.each(["request", "answer"] as const)(
 
 test("a statement whose response is lost is CommitUnknown; one that was not sent is not", async () => {
   await using t = await setup();
-  await using proxy = await openWire(t.url);
+  await using proxy = await openFaultProxy(t.url);
   const db = t.open({ url: proxy.url, schema: "public" });
   proxy.cutNext("insert into things", "answer");
   const insert = { text: `insert into things values (1, 1)` };
-  await expect(statement(db, insert)).rejects.toBeInstanceOf(CommitUnknown);
+  await expect(runStatement(db, insert)).rejects.toBeInstanceOf(CommitUnknown);
   const unreachable = openDb({ url: "postgres://nobody@127.0.0.1:1/none" });
-  const refused = await statement(unreachable, insert).catch((error) => error);
+  const refused = await runStatement(unreachable, insert).catch((error) => error);
   expect(refused).not.toBeInstanceOf(CommitUnknown);
   expect(isUnavailable(refused)).toBe(true);
 });
@@ -168,10 +168,10 @@ test("a connection with a pending response is closed and not reused", async () =
   await using t = await setup();
   const runs = [
     (db: Db, text: string) => transaction(db, (tx) => tx.query(text)),
-    (db: Db, text: string) => statement(db, { text }),
+    (db: Db, text: string) => runStatement(db, { text }),
   ];
   const usesAnotherConnection = async (run: (typeof runs)[number]) => {
-    await using proxy = await openWire(t.url);
+    await using proxy = await openFaultProxy(t.url);
     const db = t.open({
       url: proxy.url,
       schema: "public",
@@ -180,9 +180,9 @@ test("a connection with a pending response is closed and not reused", async () =
       poolMax: 1,
     });
     await until("it is connected", () => db.query(`select 1`).then(Boolean, () => false));
-    proxy.deafen();
+    proxy.dropResponses();
     await expect(run(db, `select 'first' as reply`)).rejects.toThrow(/timeout|connection was lost/i);
-    proxy.listenAgain();
+    proxy.stopDropping();
     let reply: unknown;
     await until("the pool has a working connection", async () => {
       reply = await run(db, `select 'second' as reply`).then(

@@ -1,7 +1,7 @@
 /** Transactions that commit all of their work or nothing, and report a lost COMMIT as unknown. */
 import { setTimeout as sleep } from "node:timers/promises";
 import type pg from "pg";
-import { CommitUnknown, isRolledBack, isSerializationFailure, isUnavailable, sqlStateOf } from "./errors.ts";
+import { CommitUnknown, getSqlState, isRolledBack, isSerializationFailure, isUnavailable } from "./errors.ts";
 import type { Db } from "./pool.ts";
 import { acquireClient, releaseClient } from "./pool-client.ts";
 
@@ -82,7 +82,7 @@ export function afterCommit(tx: Tx, hook: () => void): void {
 /**
  * Runs one autocommitted statement: one round trip, one transaction. A connection lost while it runs is `CommitUnknown`.
  */
-export async function statement<Row extends pg.QueryResultRow>(
+export async function runStatement<Row extends pg.QueryResultRow>(
   db: Db,
   query: pg.QueryConfig,
 ): Promise<pg.QueryResult<Row>> {
@@ -92,7 +92,7 @@ export async function statement<Row extends pg.QueryResultRow>(
     try {
       return await client.query<Row>(query);
     } catch (error) {
-      broken = sqlStateOf(error) === undefined;
+      broken = getSqlState(error) === undefined;
       throw isRolledBack(error) ? error : new CommitUnknown(error);
     } finally {
       releaseClient(client, broken);

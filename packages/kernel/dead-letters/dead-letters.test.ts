@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
 import { type Db, transaction } from "../db/index.ts";
-import { deadInboxEvents } from "../inbox/index.ts";
-import { deadOutboxEvents, outboxClaims } from "../outbox/index.ts";
+import { inboxDeadLetters } from "../inbox/index.ts";
+import { outboxClaims, outboxDeadLetters } from "../outbox/index.ts";
 import { fixedId, testDatabase } from "../testing/index.ts";
-import { deadTable } from "./index.ts";
+import { createDeadLetters } from "./index.ts";
 
 const request = { by: "aki", reason: "the new build is out" };
 
@@ -23,8 +23,8 @@ const readRedrives = async (db: Db) =>
 test("dead letters are listed oldest first, in pages, by type and by a part of the error", async () => {
   await using t = await testDatabase();
   await insertFailed(t.db, "A", "B", "A");
-  const ids = async (page: object) => (await deadOutboxEvents.list(t.db, { limit: 10, ...page })).map(({ id }) => id);
-  expect(await deadOutboxEvents.list(t.db, { limit: 1 })).toEqual([
+  const ids = async (page: object) => (await outboxDeadLetters.list(t.db, { limit: 10, ...page })).map(({ id }) => id);
+  expect(await outboxDeadLetters.list(t.db, { limit: 1 })).toEqual([
     {
       id: fixedId(1),
       event_type: "A",
@@ -39,23 +39,23 @@ test("dead letters are listed oldest first, in pages, by type and by a part of t
   expect(await ids({ eventType: "A" })).toEqual([fixedId(1), fixedId(3)]);
   expect(await ids({ error: "% wrong: 2" })).toEqual([fixedId(2)]);
   expect(await ids({ eventType: "A", error: "wrong: 2" })).toEqual([]);
-  expect(await deadOutboxEvents.count(t.db)).toBe(3);
+  expect(await outboxDeadLetters.count(t.db)).toBe(3);
 });
 
 test("a redrive is recorded with who, why and the state of the row", async () => {
   await using t = await testDatabase();
   await insertFailed(t.db, "A", "A");
-  expect(await deadOutboxEvents.redrive(t.db, [fixedId(1), fixedId(9)], request)).toEqual([fixedId(1)]);
+  expect(await outboxDeadLetters.redrive(t.db, [fixedId(1), fixedId(9)], request)).toEqual([fixedId(1)]);
   await t.db.query(`update outbox_events set status = 'FAILED', attempt_count = 3, last_error = 'again'`);
-  await deadOutboxEvents.redrive(t.db, [fixedId(1)], { by: "ben", reason: "once more" });
-  const shown = await deadOutboxEvents.show(t.db, fixedId(1));
+  await outboxDeadLetters.redrive(t.db, [fixedId(1)], { by: "ben", reason: "once more" });
+  const shown = await outboxDeadLetters.show(t.db, fixedId(1));
   expect(shown).toMatchObject({ id: fixedId(1), status: "PENDING", attempt_count: 0, payload: { n: 1 } });
   expect(shown?.redrives).toMatchObject([
     { redriven_by: "ben", reason: "once more", attempt_count: 3, last_error: "again" },
     { redriven_by: "aki", reason: request.reason, attempt_count: 10, last_error: "100% wrong: 1" },
   ]);
-  expect((await deadOutboxEvents.show(t.db, fixedId(2)))?.redrives).toEqual([]);
-  expect(await deadOutboxEvents.show(t.db, fixedId(9))).toBeUndefined();
+  expect((await outboxDeadLetters.show(t.db, fixedId(2)))?.redrives).toEqual([]);
+  expect(await outboxDeadLetters.show(t.db, fixedId(9))).toBeUndefined();
 });
 
 test("concurrent redrives of the same rows redrive and record each row once", async () => {
@@ -64,7 +64,7 @@ test("concurrent redrives of the same rows redrive and record each row once", as
   const ids = Array.from({ length: 20 }, (_, index) => fixedId(index + 1));
   const all = await Promise.all(
     Array.from({ length: 6 }, (_, n) =>
-      deadOutboxEvents.redrive(t.db, n % 2 ? ids : ids.toReversed(), { ...request, by: `${n}` }),
+      outboxDeadLetters.redrive(t.db, n % 2 ? ids : ids.toReversed(), { ...request, by: `${n}` }),
     ),
   );
   expect(all.flat().sort()).toEqual(ids);
@@ -80,8 +80,8 @@ test("a redrive without who and why, or whose callback fails, changes nothing", 
     { by: "aki", reason: "x".repeat(501) },
     { by: "x".repeat(129), reason: "why" },
   ])
-    await expect(deadOutboxEvents.redrive(t.db, [fixedId(1)], invalid)).rejects.toThrow(/redrive_says_wh/);
-  const failing = deadTable({
+    await expect(outboxDeadLetters.redrive(t.db, [fixedId(1)], invalid)).rejects.toThrow(/redrive_says_wh/);
+  const failing = createDeadLetters({
     claims: outboxClaims,
     from: "outbox_events r",
     isDead: "r.status = 'FAILED'",
@@ -89,13 +89,13 @@ test("a redrive without who and why, or whose callback fails, changes nothing", 
     cursor: "r.position",
     about: "r.subject",
     since: "r.created_at",
-    whole: "r.status",
-    whenRedriven: async () => {
+    detail: "r.status",
+    onRedriven: async () => {
       throw new Error("the callback failed");
     },
   });
   await expect(failing.redrive(t.db, [fixedId(1)], request)).rejects.toThrow("the callback failed");
-  expect(await deadOutboxEvents.show(t.db, fixedId(1))).toMatchObject({ status: "FAILED", redrives: [] });
+  expect(await outboxDeadLetters.show(t.db, fixedId(1))).toMatchObject({ status: "FAILED", redrives: [] });
 });
 
 test("a redrive in a transaction is rolled back with it, with its record", async () => {
@@ -107,7 +107,7 @@ test("a redrive in a transaction is rolled back with it, with its record", async
   });
   await expect(rolledBack).rejects.toThrow("no");
   expect(await readRedrives(t.db)).toEqual([]);
-  expect(await deadOutboxEvents.list(t.db, { limit: 10 })).toHaveLength(1);
+  expect(await outboxDeadLetters.list(t.db, { limit: 10 })).toHaveLength(1);
 });
 
 test("a consumer lists and shows only its own dead letters", async () => {
@@ -118,7 +118,7 @@ test("a consumer lists and shows only its own dead letters", async () => {
      select c, $1, 'T', 's', 'a', 'never', '{}', $2 from unnest(array['one', 'it''s']) as e(c)`,
     [fixedId(1), payload],
   );
-  const [one, other] = [deadInboxEvents("one"), deadInboxEvents("it's")];
+  const [one, other] = [inboxDeadLetters("one"), inboxDeadLetters("it's")];
   expect(await one.list(t.db, { limit: 10 })).toMatchObject([{ id: "1", about: "a" }]);
   expect(await other.list(t.db, { limit: 10 })).toMatchObject([{ id: "2" }]);
   expect(await one.show(t.db, "1")).toMatchObject({ status: "DEAD", payload_base64: payload.toString("base64") });
@@ -126,7 +126,7 @@ test("a consumer lists and shows only its own dead letters", async () => {
 });
 
 test("isId accepts only IDs of the key type of the table", () => {
-  const [uuids, numbers] = [deadOutboxEvents, deadInboxEvents("one")];
+  const [uuids, numbers] = [outboxDeadLetters, inboxDeadLetters("one")];
   const canBe = (text: string) => [uuids.isId(text), numbers.isId(text)];
   expect(canBe(fixedId(1).toUpperCase())).toEqual([true, false]);
   expect(canBe("17")).toEqual([false, true]);
@@ -138,10 +138,10 @@ test("live rows are not listed, and a row shows the redrives of its own table on
   await using t = await testDatabase();
   await insertFailed(t.db, "A", "A");
   await t.db.query(`update outbox_events set status = 'PENDING' where event_id = $1`, [fixedId(1)]);
-  expect((await deadOutboxEvents.list(t.db, { limit: 10 })).map(({ id }) => id)).toEqual([fixedId(2)]);
+  expect((await outboxDeadLetters.list(t.db, { limit: 10 })).map(({ id }) => id)).toEqual([fixedId(2)]);
   await t.db.query(
     `insert into redrives (of_table, of_key, redriven_by, reason, attempt_count) values ('notifications', $1, 'ben', 'why', 1)`,
     [fixedId(2)],
   );
-  expect(await deadOutboxEvents.show(t.db, fixedId(2))).toMatchObject({ redrives: [] });
+  expect(await outboxDeadLetters.show(t.db, fixedId(2))).toMatchObject({ redrives: [] });
 });

@@ -5,10 +5,10 @@
  * why in the statement that does it, and takes effect once if several operators ask at the same time.
  */
 import type { Claims, RedriveRequest } from "../claims/index.ts";
-import { type Db, type Queryable, type Tx, transaction, utcText } from "../db/index.ts";
+import { type Db, type Queryable, rfc3339Sql, type Tx, transaction } from "../db/index.ts";
 
 /** A table with dead letters. Conditions and expressions are SQL over the row `r`. */
-export interface DeadTableDescription {
+export interface DeadLettersSpec {
   /** The claims that redrive the rows. */
   readonly claims: Pick<Claims<object>, "table" | "redrive">;
   /** A FROM item: "outbox_events r". */
@@ -16,7 +16,7 @@ export interface DeadTableDescription {
   /** True for rows that are dead now. It needs an index that ends with `cursor`. */
   readonly isDead: string;
   /** True for rows that this service may see; by default all. */
-  readonly isOurs?: string;
+  readonly isVisible?: string;
   /** The row's key in the table of `claims`. */
   readonly id: string;
   /** An increasing bigint that never changes for a row; lists are paged by it. */
@@ -26,27 +26,27 @@ export interface DeadTableDescription {
   /** When the row died, or was created if that is not known. */
   readonly since: string;
   /** A select list of the columns that `show` adds. */
-  readonly whole: string;
+  readonly detail: string;
   /** Further changes in the transaction of a redrive. */
-  readonly whenRedriven?: (tx: Tx, ids: readonly string[]) => Promise<void>;
+  readonly onRedriven?: (tx: Tx, ids: readonly string[]) => Promise<void>;
 }
 
 /** The dead letters of one table. `Detail` is what the spec's further columns return. */
-export interface DeadTable<Detail extends object = object> {
+export interface DeadLetters<Detail extends object = object> {
   readonly name: string;
   /** Whether a text can be an ID of this table. */
   isId(text: string): boolean;
   /** Lists dead letters, oldest first. */
-  list(db: Queryable, page: DeadPage): Promise<DeadRow[]>;
+  list(db: Queryable, page: DeadLetterPage): Promise<DeadLetter[]>;
   /** The number of dead letters. */
   count(db: Queryable): Promise<number>;
   /** Returns a row and its redrives, also if it is no longer dead; undefined if it does not exist. */
-  show(db: Queryable, id: string): Promise<(DeadRowWhole & Detail) | undefined>;
+  show(db: Queryable, id: string): Promise<(DeadLetterDetail & Detail) | undefined>;
   /** Makes dead letters ready again. Returns the IDs of those that were dead. Wake the workers afterwards. */
   redrive(db: Db, ids: readonly string[], request: RedriveRequest): Promise<string[]>;
 }
 
-export interface DeadPage {
+export interface DeadLetterPage {
   /** The `cursor` of the last row seen. */
   readonly after?: string;
   readonly limit: number;
@@ -55,7 +55,7 @@ export interface DeadPage {
   readonly error?: string;
 }
 
-export interface DeadRow {
+export interface DeadLetter {
   readonly id: string;
   readonly event_type: string;
   readonly about: string;
@@ -66,32 +66,32 @@ export interface DeadRow {
   readonly cursor: string;
 }
 
-export interface DeadRowWhole extends Omit<DeadRow, "cursor"> {
+export interface DeadLetterDetail extends Omit<DeadLetter, "cursor"> {
   /** Newest first. */
   readonly redrives: Redrive[];
 }
 
 /** Builds the operator view of a table's dead letters. */
-export function deadTable<Detail extends object>(spec: DeadTableDescription): DeadTable<Detail> {
-  const { claims, from, isDead, isOurs = "true", id, cursor, about, since, whole, whenRedriven } = spec;
+export function createDeadLetters<Detail extends object>(spec: DeadLettersSpec): DeadLetters<Detail> {
+  const { claims, from, isDead, isVisible = "true", id, cursor, about, since, detail, onRedriven } = spec;
   const { table, keyType } = claims.table;
   const columns = `${id}::text as id, r.event_type, ${about} as about, r.attempt_count, r.last_error,
-    ${utcText(since)} as since`;
+    ${rfc3339Sql(since)} as since`;
   const listSql = `
 select ${columns}, ${cursor}::text as cursor from ${from}
- where ${isOurs} and ${isDead} and ${cursor} > $1
+ where ${isVisible} and ${isDead} and ${cursor} > $1
    and ($2::text is null or r.event_type = $2)
    and ($3::text is null or strpos(r.last_error, $3) > 0)
  order by ${cursor} limit $4`;
-  const countSql = `select count(*)::int as dead from ${from} where ${isOurs} and ${isDead}`;
-  const showSql = `select ${columns}, ${whole} from ${from} where ${isOurs} and ${id} = $1`;
+  const countSql = `select count(*)::int as dead from ${from} where ${isVisible} and ${isDead}`;
+  const showSql = `select ${columns}, ${detail} from ${from} where ${isVisible} and ${id} = $1`;
 
   return {
     name: table,
     isId: (text) => idPatterns[keyType].test(text),
 
     async list(db, { after = "0", limit, eventType = null, error = null }) {
-      return (await db.query<DeadRow>(listSql, [after, eventType, error, limit])).rows;
+      return (await db.query<DeadLetter>(listSql, [after, eventType, error, limit])).rows;
     },
 
     async count(db) {
@@ -99,14 +99,14 @@ select ${columns}, ${cursor}::text as cursor from ${from}
     },
 
     async show(db, key) {
-      const [row] = (await db.query<Omit<DeadRowWhole, "redrives"> & Detail>(showSql, [key])).rows;
+      const [row] = (await db.query<Omit<DeadLetterDetail, "redrives"> & Detail>(showSql, [key])).rows;
       return row && { ...row, redrives: await selectRedrives(db, { table, key: row.id }) };
     },
 
     redrive: (db, ids, request) =>
       transaction(db, async (tx) => {
         const redriven = await claims.redrive(tx, ids, request);
-        if (redriven.length > 0) await whenRedriven?.(tx, redriven);
+        if (redriven.length > 0) await onRedriven?.(tx, redriven);
         return redriven;
       }),
   };
@@ -136,7 +136,7 @@ async function selectRedrives(
   { table, key }: { readonly table: string; readonly key: string },
 ): Promise<Redrive[]> {
   const { rows } = await db.query<Redrive>(
-    `select ${utcText("redriven_at")} as redriven_at, redriven_by, reason, attempt_count, last_error
+    `select ${rfc3339Sql("redriven_at")} as redriven_at, redriven_by, reason, attempt_count, last_error
        from redrives where of_table = $1 and of_key = $2
       order by redrive_id desc limit ${redrivesMax}`,
     [table, key],

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { Db } from "../db/index.ts";
 import { testDatabase } from "../testing/index.ts";
-import { command, digestOf, type KeyColumns, keyColumns } from "./index.ts";
+import { command, digestJson, type KeyColumns, toKeyColumns } from "./index.ts";
 
 interface Deposit {
   readonly account: string;
@@ -51,7 +51,7 @@ async function setup() {
 
 let ids = 0;
 const request = (key: string, account: string, amount: number): Deposit & KeyColumns => ({
-  ...keyColumns({ scope: "test POST /deposits", key, requestHash: digestOf({ account, amount }) }),
+  ...toKeyColumns({ scope: "test POST /deposits", key, requestHash: digestJson({ account, amount }) }),
   account,
   amount,
   event_id: `00000000-0000-7000-8000-${String(ids++).padStart(12, "0")}`,

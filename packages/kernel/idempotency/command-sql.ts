@@ -6,9 +6,9 @@
  * runs the batch again request by request. Every lookup is a LATERAL … LIMIT 1, so that it stays an index probe whatever
  * the statistics say (docs/adr/0003).
  */
-import { type Db, recordsSql, statement } from "../db/index.ts";
+import { type Db, recordsSql, runStatement } from "../db/index.ts";
 import { type EventsSql, insertEventsSql } from "../outbox/index.ts";
-import type { Answer, IdempotencyKey } from "./once.ts";
+import type { CommandResponse, IdempotencyKey } from "./once.ts";
 
 export interface CommandSpec<Refusal extends string = never> {
   /** The name of the prepared statement. */
@@ -39,7 +39,7 @@ export interface Command<Request extends object, Refusal extends string = never>
 
 /** `conflict`: the key was first sent with another body. A conflict or a refusal changes and stores nothing. */
 export type CommandResult<Refusal extends string = never> =
-  | (Answer & { readonly result: "first" | "replayed" })
+  | (CommandResponse & { readonly result: "first" | "replayed" })
   | { readonly result: "conflict" }
   /** `detail` is set if the command has a `refusalDetail`. */
   | (Refusal extends string ? { readonly result: Refusal; readonly detail?: string } : never);
@@ -52,7 +52,7 @@ export interface KeyColumns {
 }
 
 /** The key of a request, as `run` takes it. */
-export const keyColumns = ({ scope, key, requestHash }: IdempotencyKey): KeyColumns => ({
+export const toKeyColumns = ({ scope, key, requestHash }: IdempotencyKey): KeyColumns => ({
   scope,
   idem_key: key,
   request_hash: requestHash.toString("hex"),
@@ -70,7 +70,7 @@ export function command<Request extends object, Refusal extends string = never>(
   return {
     sql,
     async run(db, requests) {
-      const { rows } = await statement<CommandResult<Refusal> & { ordinal: number }>(db, {
+      const { rows } = await runStatement<CommandResult<Refusal> & { ordinal: number }>(db, {
         name: spec.name,
         text: sql,
         values: [JSON.stringify(requests)],
@@ -151,7 +151,7 @@ const insertResponsesSql = ({ from, scope, key, requestHash, status, contentType
     from ${from} order by ${scope}, ${key}`;
 
 /** A response to store under its key, for commands that decide in the process and write with one statement. */
-export interface KeyedResponse extends Omit<Answer, "replayed"> {
+export interface KeyedResponse extends Omit<CommandResponse, "replayed"> {
   readonly key: IdempotencyKey;
 }
 
@@ -169,7 +169,7 @@ export const insertResponseRowsSql = (parameter: string): string =>
 export const responseRows = (responses: readonly KeyedResponse[]): string =>
   JSON.stringify(
     responses.map(({ key, status, contentType: content_type, body }) => ({
-      ...keyColumns(key),
+      ...toKeyColumns(key),
       response_status: status,
       content_type,
       response_body: body.toString(),

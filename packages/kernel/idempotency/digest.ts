@@ -18,6 +18,6 @@ function canonicalObject(value: Record<string, unknown>): string {
 }
 
 /** The digest of a JSON value; undefined counts as null. */
-export function digestOf(value: unknown): Buffer {
+export function digestJson(value: unknown): Buffer {
   return hash("sha256", canonicalJson(value ?? null), "buffer");
 }

@@ -15,13 +15,13 @@ export {
   insertResponseRowsSql,
   type KeyColumns,
   type KeyedResponse,
-  keyColumns,
   responseRows,
   storedResponseSql,
+  toKeyColumns,
 } from "./command-sql.ts";
-export { canonicalJson, digestOf } from "./digest.ts";
+export { canonicalJson, digestJson } from "./digest.ts";
 export {
-  type Answer,
+  type CommandResponse,
   type IdempotencyKey,
   idempotencyConflict,
   idempotencyInProgress,

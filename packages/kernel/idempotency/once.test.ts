@@ -1,13 +1,13 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { CommitUnknown, type Db, type Tx, transaction } from "../db/index.ts";
-import { openWire, testDatabase, until } from "../testing/index.ts";
-import { canonicalJson, digestOf, type IdempotencyKey, once } from "./index.ts";
+import { openFaultProxy, testDatabase, until } from "../testing/index.ts";
+import { canonicalJson, digestJson, type IdempotencyKey, once } from "./index.ts";
 
 const keyFor = (body: unknown, more: Partial<IdempotencyKey> = {}): IdempotencyKey => ({
   scope: "shop POST /v1/things",
   key: "key-1",
-  requestHash: digestOf(body),
+  requestHash: digestJson(body),
   ...more,
 });
 
@@ -136,7 +136,7 @@ test.each(["request", "answer"] as const)(
   "a retry has exactly one effect if the %s of COMMIT is lost",
   async (lost) => {
     await using t = await setup();
-    await using proxy = await openWire(t.url);
+    await using proxy = await openFaultProxy(t.url);
     const db = t.open({ url: proxy.url });
     await once(db, keyFor({}, { key: "warm-up" }), create("warm-up"));
     proxy.cutNext("commit", lost);
@@ -197,10 +197,10 @@ test("two bodies have the same digest if and only if they are equal JSON values"
   };
   fc.assert(
     fc.property(fc.jsonValue(), fc.jsonValue(), (a, b) => {
-      expect(digestOf(shuffled(a))).toEqual(digestOf(a));
+      expect(digestJson(shuffled(a))).toEqual(digestJson(a));
       expect(JSON.parse(canonicalJson(a))).toEqual(JSON.parse(JSON.stringify(a)));
       const same = canonicalJson(JSON.parse(JSON.stringify(a))) === canonicalJson(JSON.parse(JSON.stringify(b)));
-      expect(digestOf(a).equals(digestOf(b))).toBe(same);
+      expect(digestJson(a).equals(digestJson(b))).toBe(same);
     }),
   );
   // RFC 8785, section 3.2.3: by UTF-16 code units

@@ -1,5 +1,5 @@
 /** Runs a command once per idempotency key, in a transaction. */
-import { type Db, sqlStateOf, type Tx, transaction } from "../db/index.ts";
+import { type Db, getSqlState, type Tx, transaction } from "../db/index.ts";
 import { type Problem, problem } from "../problem/index.ts";
 import { count } from "../telemetry/index.ts";
 import * as store from "./store.ts";
@@ -20,7 +20,7 @@ export interface JsonResponse {
 }
 
 /** A stored response: the first time and at every replay the same bytes. */
-export interface Answer {
+export interface CommandResponse {
   readonly status: number;
   readonly contentType: string;
   readonly body: Buffer;
@@ -62,7 +62,7 @@ export async function once(
   key: IdempotencyKey,
   work: (tx: Tx) => Promise<JsonResponse>,
   { waitMs = 2_000, ttlMs = dayMs }: OnceOptions = {},
-): Promise<Answer> {
+): Promise<CommandResponse> {
   const deadline = performance.now() + waitMs;
   for (;;) {
     const first = inFlightRequests(db).get(toName(key));
@@ -103,7 +103,7 @@ async function runOrReplay(
   key: IdempotencyKey,
   work: (tx: Tx) => Promise<JsonResponse>,
   ttlMs: number,
-): Promise<Answer> {
+): Promise<CommandResponse> {
   if (!(await store.insertKey(tx, key, ttlMs).catch(rejectIfLocked))) {
     const first = await store.selectResponse(tx, key);
     if (!first) throw inProgress(); // It has just expired: the next request inserts the key again.
@@ -116,7 +116,7 @@ async function runOrReplay(
   return { ...response, replayed: false };
 }
 
-function replay(key: IdempotencyKey, { requestHash, ...response }: store.StoredResponse): Answer {
+function replay(key: IdempotencyKey, { requestHash, ...response }: store.StoredResponse): CommandResponse {
   if (!requestHash.equals(key.requestHash)) {
     count("todoke.idempotency.requests", { result: "conflict" });
     throw keyConflict();
@@ -127,7 +127,7 @@ function replay(key: IdempotencyKey, { requestHash, ...response }: store.StoredR
 
 /** A request of another process holds the key's row and has not finished in time. */
 function rejectIfLocked(error: unknown): never {
-  throw sqlStateOf(error) === "55P03" ? inProgress() : error;
+  throw getSqlState(error) === "55P03" ? inProgress() : error;
 }
 
 function inProgress() {

@@ -1,6 +1,6 @@
 /** The SQL of `once`. */
 import type { Queryable, Tx } from "../db/index.ts";
-import type { Answer, IdempotencyKey } from "./once.ts";
+import type { CommandResponse, IdempotencyKey } from "./once.ts";
 
 /**
  * Returns true if this transaction must run the command, because the key is new or expired. Waits for a transaction that
@@ -20,7 +20,7 @@ export async function insertKey(tx: Tx, { scope, key, requestHash }: Idempotency
   return rowCount === 1;
 }
 
-export type StoredResponse = Omit<Answer, "replayed"> & { readonly requestHash: Buffer };
+export type StoredResponse = Omit<CommandResponse, "replayed"> & { readonly requestHash: Buffer };
 
 export async function selectResponse(
   db: Queryable,
@@ -40,7 +40,7 @@ export async function selectResponse(
 export async function saveResponse(
   tx: Tx,
   { scope, key }: IdempotencyKey,
-  response: Omit<Answer, "replayed">,
+  response: Omit<CommandResponse, "replayed">,
 ): Promise<void> {
   await tx.query({
     name: "idempotency save",

@@ -1,6 +1,6 @@
 /** The gauge of a consumer's dead-lettered events. */
 import type { Db } from "../db/index.ts";
-import { metricCatalogue, watch } from "../telemetry/index.ts";
+import { metricCatalogue, observeGauges } from "../telemetry/index.ts";
 import { countDead } from "./store.ts";
 
 interface DeadEventsOptions {
@@ -10,9 +10,9 @@ interface DeadEventsOptions {
 }
 
 /** Reports the dead letters of a consumer as a gauge until disposed. */
-export function watchDeadEvents({ db, consumer, onError }: DeadEventsOptions): AsyncDisposable {
+export function observeDeadEvents({ db, consumer, onError }: DeadEventsOptions): AsyncDisposable {
   const name = "todoke.inbox.dead.current";
-  return watch({
+  return observeGauges({
     scope: "@todoke/kernel",
     catalogue: metricCatalogue,
     gauges: [name],

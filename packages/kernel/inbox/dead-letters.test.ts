@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import type { Envelope } from "../bus/index.ts";
 import type { Tx } from "../db/index.ts";
 import { until } from "../testing/index.ts";
-import { deadEvents, redriveDead } from "./index.ts";
+import { listDeadEvents, redriveInboxEvents } from "./index.ts";
 import {
   delivery,
   insertEffects,
@@ -20,7 +20,7 @@ test("an event that can never succeed is dead-lettered at once with its payload"
   const { handle } = t.inboxFor("one");
   const garbled = delivery("garbled", { payload: new Uint8Array([0, 255, 1]), aggregateKey: "ü/1" });
   const unreadable = t.inboxFor("two", {
-    read: () => {
+    decode: () => {
       throw new Error("not a thing");
     },
   });
@@ -31,7 +31,7 @@ test("an event that can never succeed is dead-lettered at once with its payload"
     "done",
   ]);
   expect(await readLastErrors(t.db, "one")).toEqual(["Problem: never"]);
-  const [dead] = await deadEvents(t.db, { consumer: "two" });
+  const [dead] = await listDeadEvents(t.db, { consumer: "two" });
   expect(dead).toMatchObject({
     eventId: garbled.eventId,
     subject: "thing.events",
@@ -50,11 +50,11 @@ test("the dead-letter callback commits with the dead letter, or neither does", a
     await insertEffects(tx, "one", [`${eventId} ${reason}`]);
     if (isBroken) throw new Error("not yet");
   };
-  const { handle } = t.inboxFor("one", { whenDead: onDead });
+  const { handle } = t.inboxFor("one", { onDeadLetter: onDead });
   const garbled = delivery("garbled");
   expect(kinds(await handle([garbled], never))).toEqual(["retry"]);
   expect(await readEffects(t.db)).toEqual([]);
-  expect(await deadEvents(t.db, { consumer: "one" })).toEqual([]);
+  expect(await listDeadEvents(t.db, { consumer: "one" })).toEqual([]);
   isBroken = false;
   for (const expected of ["dead", "done"])
     expect(kinds(await handle([redelivery(garbled)], never))).toEqual([expected]);
@@ -71,9 +71,9 @@ test("the callback takes effect once if two processes dead-letter one event", as
     await go.promise;
   };
   const garbled = delivery("garbled");
-  const first = t.inboxFor("one", { whenDead: onDead }).handle([garbled], never);
+  const first = t.inboxFor("one", { onDeadLetter: onDead }).handle([garbled], never);
   await until("the first is about to commit", () => begun === 1);
-  const second = t.inboxFor("one", { whenDead: onDead, db: t.open() }).handle([redelivery(garbled)], never);
+  const second = t.inboxFor("one", { onDeadLetter: onDead, db: t.open() }).handle([redelivery(garbled)], never);
   await until("the second waits for the first", async () => {
     const text = `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
     return (await t.db.query(text)).rowCount === 1;
@@ -86,7 +86,7 @@ test("the callback takes effect once if two processes dead-letter one event", as
 test("an event whose callback always fails is dead-lettered without it", async () => {
   await using t = await setup();
   const onDead = async (tx: Tx) => void (await tx.query(`insert into effects (name) values ($1::uuid::text)`, ["no"]));
-  const { handle } = t.inboxFor("one", { whenDead: onDead, attemptsMax: 2 });
+  const { handle } = t.inboxFor("one", { onDeadLetter: onDead, attemptsMax: 2 });
   const broken = delivery("broken");
   const seen: string[] = [];
   for (let i = 0; i < 5; i++) seen.push(...kinds(await handle([redelivery(broken)], never)));
@@ -107,7 +107,7 @@ test("the callback is not skipped because the database is unavailable", async ()
     if (isDown) throw Object.assign(new Error("shutting down"), { code: "57P01", severity: "FATAL" });
     await insertEffects(tx, "one", ["callback"]);
   };
-  const { handle } = t.inboxFor("one", { whenDead: onDead, attemptsMax: 1 });
+  const { handle } = t.inboxFor("one", { onDeadLetter: onDead, attemptsMax: 1 });
   const garbled = delivery("garbled");
   for (let i = 0; i < 4; i++) expect(kinds(await handle([redelivery(garbled)], never))).toEqual(["release"]);
   isDown = false;
@@ -118,18 +118,18 @@ test("the callback is not skipped because the database is unavailable", async ()
 test("an event whose ID is not a UUID is dead-lettered once and can be redriven", async () => {
   await using t = await setup();
   const inbox = t.inboxFor("one", {
-    whenDead: async (tx, { eventId }) => void (await tx.query(`select $1::uuid`, [eventId])),
+    onDeadLetter: async (tx, { eventId }) => void (await tx.query(`select $1::uuid`, [eventId])),
   });
   const foreign = delivery("a", { eventId: "THINGS/7\0" });
   const outcomes = await inbox.handle([delivery("b"), foreign, delivery("c")], never);
   expect(kinds(outcomes)).toEqual(["done", "dead", "done"]);
   expect(kinds(await inbox.handle([foreign, redelivery(foreign)], never))).toEqual(["done", "done"]);
-  const [dead, ...others] = await deadEvents(t.db, { consumer: "one" });
+  const [dead, ...others] = await listDeadEvents(t.db, { consumer: "one" });
   expect(others).toEqual([]);
   expect(dead?.headers).toEqual({ tenant: "t1", original_event_id: "THINGS/7\uFFFD" });
   expect(await readLastErrors(t.db, "one")).toEqual(["Unreadable: its id is not a UUID: THINGS/7\uFFFD"]);
   expect(await readEffects(t.db)).toEqual(["b", "c"]);
-  await redriveDead(t.db, [dead?.dlqId ?? 0n], redriveRequest);
+  await redriveInboxEvents(t.db, [dead?.dlqId ?? 0n], redriveRequest);
   expect(await inbox.redriver.runOnce()).toMatchObject({ done: 1 });
   expect(await readEffects(t.db)).toEqual(["b", "c", "a"]);
 });
@@ -140,7 +140,7 @@ test("text that PostgreSQL cannot store is replaced in a dead letter", async () 
   const texts = { eventType: "T\0", subject: "s\0", aggregateKey: "k\0\uD800", occurredAt: "o\0" };
   const garbled = delivery("garbled", { ...texts, headers: { "n\0": "v\0\uDFFF", kept: "ü" } });
   expect(kinds(await handle([garbled], never))).toEqual(["dead"]);
-  expect(await deadEvents(t.db, { consumer: "one" })).toMatchObject([
+  expect(await listDeadEvents(t.db, { consumer: "one" })).toMatchObject([
     {
       eventId: garbled.eventId,
       eventType: "T\uFFFD",

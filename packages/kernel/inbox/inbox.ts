@@ -1,13 +1,14 @@
 /** Handles the deliveries of one consumer. */
-import type { Delivery, Envelope, Handle } from "../bus/index.ts";
+import type { Delivery, Envelope, Handler } from "../bus/index.ts";
 import type { Claimed } from "../claims/index.ts";
 import { CommitUnknown, type Db, isUnavailable, type Tx, transaction } from "../db/index.ts";
 import { Problem } from "../problem/index.ts";
-import { aboutEvent, count, ErrorAbout, logFields, spanNames, startSpan } from "../telemetry/index.ts";
+import { ContextError, count, eventContext, logFields, spanNames, startSpan } from "../telemetry/index.ts";
 import { noOutcome } from "../worker/in-flight-jobs.ts";
 import {
   type Backoff,
   backoffMs,
+  createWorker,
   dead,
   defaultBackoff,
   describeError,
@@ -17,7 +18,6 @@ import {
   retry,
   type Worker,
   type WorkerOptions,
-  worker,
 } from "../worker/index.ts";
 import { type StorableDelivery, storable, withStorableId } from "./storable.ts";
 import * as store from "./store.ts";
@@ -26,7 +26,7 @@ export interface InboxOptions<Event> extends Pick<WorkerOptions<Envelope>, "wake
   readonly db: Db;
   readonly consumer: string;
   /** Decodes an event. If it throws, the event is dead-lettered at once. */
-  readonly read: (delivery: Envelope) => Event;
+  readonly decode: (delivery: Envelope) => Event;
   /**
    * Applies events in the transaction that marks them processed. It gets one or more events that are new to this consumer,
    * in their order. A Problem dead-letters the event; any other error is retried. Run every statement on `tx`: an effect
@@ -38,21 +38,21 @@ export interface InboxOptions<Event> extends Pick<WorkerOptions<Envelope>, "wake
    * event as `inbox_dlq` stores it, because the event may be unreadable. It has as many attempts as the effect; if all of
    * them fail, the event is dead-lettered without it.
    */
-  readonly whenDead?: (tx: Tx, event: Envelope, reason: string) => Promise<void>;
+  readonly onDeadLetter?: (tx: Tx, event: Envelope, reason: string) => Promise<void>;
   readonly attemptsMax?: number;
   readonly backoff?: Backoff;
 }
 
 export interface Inbox {
   /** For EventBus.subscribe. */
-  readonly handle: Handle;
+  readonly handle: Handler;
   /** Runs redriven dead letters. */
   readonly redriver: Worker;
 }
 
 /** Opens the inbox of a consumer. Pass its `handle` to the bus and start its `redriver`. */
 export function openInbox<Event>(options: InboxOptions<Event>): Inbox {
-  const { db, consumer, read, effect, attemptsMax = 10, backoff = defaultBackoff } = options;
+  const { db, consumer, decode: read, effect, attemptsMax = 10, backoff = defaultBackoff } = options;
   // Each redrive holds a connection while its effect runs: leave half of the pool to others.
   const redrivesMax = Math.max(1, Math.min(10, Math.floor((db.options.max ?? 10) / 2)));
   interface Item {
@@ -60,7 +60,7 @@ export function openInbox<Event>(options: InboxOptions<Event>): Inbox {
     readonly event: Event;
   }
 
-  const handle: Handle = async (delivered) => {
+  const handle: Handler = async (delivered) => {
     const deliveries = delivered.map(withStorableId);
     const outcomes = new Map<StorableDelivery, Outcome>();
     const batch = batchable(deliveries);
@@ -70,7 +70,7 @@ export function openInbox<Event>(options: InboxOptions<Event>): Inbox {
     for (const delivery of deliveries.filter((each) => !outcomes.has(each))) {
       const delayMs = delays.get(delivery.aggregateKey);
       const outcome = delayMs === undefined ? await handleOne(delivery) : release(blockedByEarlier, delayMs);
-      if ("inMs" in outcome) delays.set(delivery.aggregateKey, outcome.inMs);
+      if ("delayMs" in outcome) delays.set(delivery.aggregateKey, outcome.delayMs);
       outcomes.set(delivery, outcome);
     }
     return deliveries.map((delivery) => outcomes.get(delivery) as Outcome);
@@ -194,9 +194,9 @@ export function openInbox<Event>(options: InboxOptions<Event>): Inbox {
 
   function retryLater(delivery: StorableDelivery, attempt: number, error: unknown): Outcome {
     count("todoke.inbox.events", { consumer, result: "retry" });
-    const fields = { ...aboutEvent(delivery), [logFields.consumer]: consumer, [logFields.attempt]: attempt };
+    const fields = { ...eventContext(delivery), [logFields.consumer]: consumer, [logFields.attempt]: attempt };
     const message = `${consumer}: attempt ${attempt} of event ${delivery.eventId} failed`;
-    options.onError?.(new ErrorAbout(message, { cause: error, about: fields }));
+    options.onError?.(new ContextError(message, { cause: error, context: fields }));
     return retry(backoffMs(attempt, backoff), describeError(error));
   }
 
@@ -206,7 +206,7 @@ export function openInbox<Event>(options: InboxOptions<Event>): Inbox {
    */
   async function deadLetter(delivery: StorableDelivery, attempt: number, reason: string): Promise<Outcome> {
     try {
-      await writeDeadLetter(delivery, reason, options.whenDead);
+      await writeDeadLetter(delivery, reason, options.onDeadLetter);
     } catch (error) {
       if (error instanceof CommitUnknown || isUnavailable(error)) throw error;
       if (attempt < 2 * attemptsMax) {
@@ -224,7 +224,7 @@ export function openInbox<Event>(options: InboxOptions<Event>): Inbox {
   async function writeDeadLetter(
     delivery: StorableDelivery,
     reason: string,
-    callback?: InboxOptions<Event>["whenDead"],
+    callback?: InboxOptions<Event>["onDeadLetter"],
   ): Promise<void> {
     const event = storable(delivery);
     await transaction(db, async (tx) => {
@@ -251,7 +251,7 @@ export function openInbox<Event>(options: InboxOptions<Event>): Inbox {
 
   return {
     handle,
-    redriver: worker<Envelope>({
+    redriver: createWorker<Envelope>({
       name: `${consumer} redriver`,
       db,
       claims: store.inboxDlqClaims,

@@ -8,7 +8,7 @@
  * `inbox_dlq` with its payload, and can be redriven.
  */
 
-export { watchDeadEvents } from "./dead-event-gauge.ts";
+export { observeDeadEvents } from "./dead-event-gauge.ts";
 export { type Inbox, type InboxOptions, openInbox } from "./inbox.ts";
-export { type DeadEvent, deadEvents, deadInboxEvents, inboxDlqTable, redriveDead } from "./store.ts";
-export { type KeepSubscribedOptions, keepSubscribed } from "./subscribe-with-retry.ts";
+export { type DeadEvent, inboxDeadLetters, inboxDlqTable, listDeadEvents, redriveInboxEvents } from "./store.ts";
+export { type SubscribeWithRetryOptions, subscribeWithRetry } from "./subscribe-with-retry.ts";

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { type Tx, transaction } from "../db/index.ts";
 import { until } from "../testing/index.ts";
-import { deadEvents, redriveDead } from "./index.ts";
+import { listDeadEvents, redriveInboxEvents } from "./index.ts";
 import {
   delivery,
   insertEffects,
@@ -25,14 +25,14 @@ test("a redelivery that fails after the mark was deleted reopens the resolved de
   isFixed = false;
   const event = delivery("a");
   await inbox.handle([event], never);
-  const [first] = await deadEvents(t.db, { consumer: "one" });
-  await redriveDead(t.db, [first?.dlqId ?? 0n], redriveRequest);
+  const [first] = await listDeadEvents(t.db, { consumer: "one" });
+  await redriveInboxEvents(t.db, [first?.dlqId ?? 0n], redriveRequest);
   isFixed = true;
   expect(await inbox.redriver.runOnce()).toMatchObject({ done: 1 });
   await t.db.query(`delete from processed_events`); // As retention does, before it deletes the dead letter.
   isFixed = false;
   expect(kinds(await inbox.handle([redelivery(event)], never))).toEqual(["dead"]);
-  expect(await deadEvents(t.db, { consumer: "one" })).toMatchObject([{ dlqId: first?.dlqId }]);
+  expect(await listDeadEvents(t.db, { consumer: "one" })).toMatchObject([{ dlqId: first?.dlqId }]);
   expect(await readLastErrors(t.db, "one")).toEqual(["Problem: no more"]);
 });
 
@@ -47,10 +47,13 @@ test("a redriven event takes effect once, however often it is redriven or delive
   const event = delivery("a");
   await inbox.handle([event], never);
   isFixed = true;
-  const [dead] = await deadEvents(t.db, { consumer: "one" });
+  const [dead] = await listDeadEvents(t.db, { consumer: "one" });
   const id = dead?.dlqId ?? 0n;
   expect(
-    await Promise.all([redriveDead(t.db, [id], redriveRequest), redriveDead(t.open(), [id], redriveRequest)]),
+    await Promise.all([
+      redriveInboxEvents(t.db, [id], redriveRequest),
+      redriveInboxEvents(t.open(), [id], redriveRequest),
+    ]),
   ).toSatisfy((all: string[][]) => all.flat().length === 1);
   await Promise.all([
     inbox.redriver.runOnce(),
@@ -62,16 +65,16 @@ test("a redriven event takes effect once, however often it is redriven or delive
   await t.db.query(`update inbox_dlq set status = 'PENDING', resolved_at = null, next_retry_at = now()`);
   expect(await inbox.redriver.runOnce()).toMatchObject({ done: 1 });
   expect(await readEffects(t.db)).toEqual(["a"]);
-  expect(await deadEvents(t.db, { consumer: "one" })).toEqual([]);
-  expect(await redriveDead(t.db, [id], redriveRequest)).toEqual([]);
+  expect(await listDeadEvents(t.db, { consumer: "one" })).toEqual([]);
+  expect(await redriveInboxEvents(t.db, [id], redriveRequest)).toEqual([]);
 });
 
 test("slow redrives leave half of the pool to others", async () => {
   await using t = await setup();
   const events = Array.from({ length: 6 }, () => delivery("refused"));
   await t.inboxFor("one").handle(events, never);
-  const ids = (await deadEvents(t.db, { consumer: "one" })).map(({ dlqId }) => dlqId);
-  await redriveDead(t.db, ids, redriveRequest);
+  const ids = (await listDeadEvents(t.db, { consumer: "one" })).map(({ dlqId }) => dlqId);
+  await redriveInboxEvents(t.db, ids, redriveRequest);
   const db = t.open({ poolMax: 4 });
   const go = Promise.withResolvers<void>();
   let running = 0;
@@ -101,8 +104,8 @@ test("a redrive of one consumer does not affect another", async () => {
     await t.inboxFor(consumer, { effect }).handle([event], never);
   }
   for (const [index, consumer] of ["one", "two"].entries()) {
-    const [dead] = await deadEvents(t.db, { consumer });
-    await redriveDead(t.db, [dead?.dlqId ?? 0n], redriveRequest);
+    const [dead] = await listDeadEvents(t.db, { consumer });
+    await redriveInboxEvents(t.db, [dead?.dlqId ?? 0n], redriveRequest);
     expect(await t.inboxFor(consumer).redriver.runOnce()).toMatchObject({ done: 1 });
     expect((await readEffects(t.db)).length).toBe(index + 1);
   }
@@ -112,8 +115,8 @@ test("a redriven event that fails again is dead with the new reason", async () =
   await using t = await setup();
   const inbox = t.inboxFor("one");
   await inbox.handle([delivery("refused")], never);
-  const [dead] = await deadEvents(t.db, { consumer: "one" });
-  await redriveDead(t.db, [dead?.dlqId ?? 0n], redriveRequest);
+  const [dead] = await listDeadEvents(t.db, { consumer: "one" });
+  await redriveInboxEvents(t.db, [dead?.dlqId ?? 0n], redriveRequest);
   expect(await inbox.redriver.runOnce()).toMatchObject({ dead: 1 });
   expect(await readLastErrors(t.db, "one")).toEqual(["refused: never"]);
 });

@@ -1,9 +1,9 @@
 /** The SQL of the inbox. */
 import pg from "pg";
 import type { Envelope } from "../bus/index.ts";
-import { claims, type RedriveRequest } from "../claims/index.ts";
-import { type Db, type Queryable, statement, type Tx, toLastError } from "../db/index.ts";
-import { deadTable } from "../dead-letters/index.ts";
+import { createClaims, type RedriveRequest } from "../claims/index.ts";
+import { type Db, type Queryable, runStatement, type Tx, toLastError } from "../db/index.ts";
+import { createDeadLetters } from "../dead-letters/index.ts";
 
 /** Marks the events as processed. Returns the IDs of those that were not marked before. */
 export async function insertProcessed(tx: Tx, consumer: string, eventIds: readonly string[]): Promise<Set<string>> {
@@ -21,7 +21,7 @@ export async function insertProcessed(tx: Tx, consumer: string, eventIds: readon
 
 /** Counts an attempt before it begins. Returns undefined if the event is already processed. */
 export async function countAttempt(db: Db, consumer: string, eventId: string): Promise<number | undefined> {
-  const { rows } = await statement<{ attempt_count: number }>(db, {
+  const { rows } = await runStatement<{ attempt_count: number }>(db, {
     name: "inbox attempt",
     text: `insert into inbox_attempts as a (consumer, event_id, attempt_count)
            select $1, $2, 1
@@ -37,7 +37,7 @@ export async function countAttempt(db: Db, consumer: string, eventId: string): P
 /** Undoes the attempt count: the event did not cause the failure. */
 export async function uncountAttempt(db: Db, consumer: string, eventId: string): Promise<void> {
   const text = `update inbox_attempts set attempt_count = attempt_count - 1 where consumer = $1 and event_id = $2`;
-  await statement(db, { name: "inbox attempt uncounted", text, values: [consumer, eventId] });
+  await runStatement(db, { name: "inbox attempt uncounted", text, values: [consumer, eventId] });
 }
 
 export async function deleteAttempts(tx: Tx, consumer: string, eventId: string): Promise<void> {
@@ -47,7 +47,7 @@ export async function deleteAttempts(tx: Tx, consumer: string, eventId: string):
 /** Records reason the event must be dead-lettered, if that fails for now. */
 export async function updateLastError(db: Db, consumer: string, eventId: string, reason: string): Promise<void> {
   const text = `update inbox_attempts set last_error = $3, updated_at = now() where consumer = $1 and event_id = $2`;
-  await statement(db, { name: "inbox last error", text, values: [consumer, eventId, toLastError(reason)] });
+  await runStatement(db, { name: "inbox last error", text, values: [consumer, eventId, toLastError(reason)] });
 }
 
 export async function selectLastError(db: Db, consumer: string, eventId: string): Promise<string | undefined> {
@@ -105,14 +105,14 @@ const deadEventColumns = `c.event_id as "eventId", c.event_type as "eventType", 
     c.aggregate_key as "aggregateKey", c.occurred_at as "occurredAt", c.headers, c.payload`;
 
 /** Dead letters as jobs: a redrive makes a DEAD row PENDING, and the consumer's redriver claims it. */
-export const inboxDlqClaims = claims<Envelope>({
+export const inboxDlqClaims = createClaims<Envelope>({
   table: "inbox_dlq",
   key: "dlq_id",
   keyType: "bigint",
   queue: "consumer",
   states: { ready: "PENDING", claimed: "PROCESSING", done: "RESOLVED", dead: "DEAD" },
   columns: { doneAt: "resolved_at" },
-  read: deadEventColumns,
+  select: deadEventColumns,
 });
 
 /** The table's name, which the topic of a redriver's wake-ups contains. */
@@ -121,17 +121,17 @@ export const inboxDlqTable = inboxDlqClaims.table.table;
 export interface DeadEvent extends Envelope {
   readonly dlqId: bigint;
   readonly consumer: string;
-  readonly why: string;
+  readonly lastError: string;
   readonly deadAt: Date;
 }
 
 /** Lists the dead-lettered events of a consumer, oldest first. `after` is the `dlqId` of the last one seen. */
-export async function deadEvents(
+export async function listDeadEvents(
   db: Queryable,
   { consumer, after = 0n, limit = 100 }: { consumer: string; after?: bigint; limit?: number },
 ): Promise<DeadEvent[]> {
   const { rows } = await db.query<DeadEvent>(
-    `select c.dlq_id as "dlqId", c.consumer, c.last_error as why, c.dead_at as "deadAt", ${deadEventColumns}
+    `select c.dlq_id as "dlqId", c.consumer, c.last_error as "lastError", c.dead_at as "deadAt", ${deadEventColumns}
        from inbox_dlq c
       where c.consumer = $1 and c.status = 'DEAD' and c.dlq_id > $2
       order by c.dlq_id limit $3`,
@@ -149,7 +149,7 @@ export async function countDead(db: Queryable, consumer: string): Promise<number
 }
 
 /** Makes dead letters ready for the consumer's redriver. Returns the IDs of those that were dead. */
-export const redriveDead = (db: Queryable, dlqIds: readonly bigint[], request: RedriveRequest) =>
+export const redriveInboxEvents = (db: Queryable, dlqIds: readonly bigint[], request: RedriveRequest) =>
   inboxDlqClaims.redrive(db, dlqIds.map(String), request);
 
 export interface DeadEventDetail {
@@ -163,16 +163,16 @@ export interface DeadEventDetail {
 }
 
 /** The dead letters of a consumer, for operators. */
-export const deadInboxEvents = (consumer: string) =>
-  deadTable<DeadEventDetail>({
+export const inboxDeadLetters = (consumer: string) =>
+  createDeadLetters<DeadEventDetail>({
     claims: inboxDlqClaims,
     from: "inbox_dlq r",
     isDead: "r.status = 'DEAD'",
-    isOurs: `r.consumer = ${pg.escapeLiteral(consumer)}`,
+    isVisible: `r.consumer = ${pg.escapeLiteral(consumer)}`,
     id: "r.dlq_id",
     cursor: "r.dlq_id",
     about: "r.aggregate_key",
     since: "r.dead_at",
-    whole: `r.status, r.consumer, r.event_id, r.subject, r.occurred_at, r.headers,
+    detail: `r.status, r.consumer, r.event_id, r.subject, r.occurred_at, r.headers,
       translate(encode(r.payload, 'base64'), E'\\n', '') as payload_base64`,
   });

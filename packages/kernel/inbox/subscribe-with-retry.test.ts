@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { BusUnavailable, MemoryBroker, memoryBus } from "../bus/index.ts";
 import { fixedId, until } from "../testing/index.ts";
 import { done } from "../worker/index.ts";
-import { keepSubscribed } from "./subscribe-with-retry.ts";
+import { subscribeWithRetry } from "./subscribe-with-retry.ts";
 
 const backoff = { baseMs: 1, capMs: 2 };
 
@@ -20,7 +20,7 @@ test("it retries until the bus is available and then receives events", async () 
   const received: string[] = [];
   const errors: unknown[] = [];
   let failuresLeft = 3;
-  await using _ = keepSubscribed({
+  await using _ = subscribeWithRetry({
     bus: {
       subscribe: async (subscription) => {
         if (failuresLeft-- > 0) throw new BusUnavailable("not yet");
@@ -45,7 +45,7 @@ test("it retries until the bus is available and then receives events", async () 
 test("it can be stopped while the bus is unavailable, and ends a late subscription", async () => {
   const errors: unknown[] = [];
   const options = { consumer: "mailer", subjects: [], handle: async () => [], backoff };
-  const unavailable = keepSubscribed({
+  const unavailable = subscribeWithRetry({
     ...options,
     bus: { subscribe: () => Promise.reject(new BusUnavailable("no broker")) },
     onError: (error) => errors.push(error),
@@ -54,7 +54,7 @@ test("it can be stopped while the bus is unavailable, and ends a late subscripti
   await unavailable[Symbol.asyncDispose]();
 
   const subscribed = Promise.withResolvers<AsyncDisposable>();
-  const late = keepSubscribed({ ...options, bus: { subscribe: () => subscribed.promise }, onError: () => {} });
+  const late = subscribeWithRetry({ ...options, bus: { subscribe: () => subscribed.promise }, onError: () => {} });
   const stopped = late[Symbol.asyncDispose]();
   let ended = false;
   subscribed.resolve({

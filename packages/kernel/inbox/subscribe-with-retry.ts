@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { EventBus, Subscription } from "../bus/index.ts";
 import { type Backoff, backoffMs } from "../worker/index.ts";
 
-export interface KeepSubscribedOptions extends Subscription {
+export interface SubscribeWithRetryOptions extends Subscription {
   readonly bus: Pick<EventBus, "subscribe">;
   readonly backoff?: Backoff;
   readonly onError: (error: unknown) => void;
@@ -13,7 +13,7 @@ export interface KeepSubscribedOptions extends Subscription {
 const defaultBackoff: Backoff = { baseMs: 100, capMs: 5_000 };
 
 /** Retries until subscribed; the bus then keeps the subscription. Disposing it ends the subscription or the retries. */
-export function keepSubscribed(options: KeepSubscribedOptions): AsyncDisposable {
+export function subscribeWithRetry(options: SubscribeWithRetryOptions): AsyncDisposable {
   const { bus, backoff = defaultBackoff, onError, ...subscription } = options;
   const stopping = new AbortController();
 

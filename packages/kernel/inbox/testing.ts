@@ -40,7 +40,7 @@ export async function setup() {
     openInbox<string>({
       db: t.db,
       consumer,
-      read,
+      decode: read,
       effect: (tx, names) => insertEffects(tx, consumer, names),
       backoff: { baseMs: 1, capMs: 1 },
       ...more,
@@ -64,7 +64,7 @@ export const kinds = (outcomes: readonly { kind: string }[]): string[] => outcom
 
 /** The delay of a retry or a release. */
 export const delayOf = (outcome: Outcome | undefined): number | undefined =>
-  outcome?.kind === "retry" || outcome?.kind === "release" ? outcome.inMs : undefined;
+  outcome?.kind === "retry" || outcome?.kind === "release" ? outcome.delayMs : undefined;
 
 /** The last errors of a consumer's dead letters, oldest first. */
 export const readLastErrors = async (db: Db, consumer: string): Promise<(string | null)[]> =>

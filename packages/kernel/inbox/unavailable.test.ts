@@ -1,10 +1,10 @@
 import { expect, test } from "vitest";
-import { openWire } from "../testing/index.ts";
+import { openFaultProxy } from "../testing/index.ts";
 import { delivery, insertEffects, kinds, never, readEffects, redelivery, setup } from "./testing.ts";
 
 test.each(["request", "answer"] as const)("an event takes effect once if the %s of COMMIT is lost", async (lost) => {
   await using t = await setup();
-  await using proxy = await openWire(t.url);
+  await using proxy = await openFaultProxy(t.url);
   const db = t.open({ url: proxy.url });
   const { handle } = t.inboxFor("one", { db });
   await handle([delivery("warm-up")], never);
@@ -18,7 +18,7 @@ test.each(["request", "answer"] as const)("an event takes effect once if the %s 
 
 test("an attempt whose COMMIT is lost stays counted", async () => {
   await using t = await setup();
-  await using proxy = await openWire(t.url);
+  await using proxy = await openFaultProxy(t.url);
   const { handle } = t.inboxFor("one", { db: t.open({ url: proxy.url }) });
   await handle([delivery("warm-up")], never);
   proxy.cutNext("commit", "request");
@@ -28,7 +28,7 @@ test("an attempt whose COMMIT is lost stays counted", async () => {
 
 test("an unavailable database does not count against the event", async () => {
   await using t = await setup();
-  await using proxy = await openWire(t.url);
+  await using proxy = await openFaultProxy(t.url);
   const db = t.open({ url: proxy.url });
   const { handle } = t.inboxFor("one", { db, attemptsMax: 1 });
   await proxy[Symbol.asyncDispose]();

@@ -9,13 +9,13 @@
 export { type Outbox, openOutbox } from "./append.ts";
 export { type EventsSql, eventRows, insertEventRowsSql, insertEventsSql, type NewEvent } from "./insert-events-sql.ts";
 export { type OutboxMetrics, outboxMetrics } from "./metrics.ts";
-export { type RelayOptions, relay } from "./relay.ts";
+export { createRelay, type RelayOptions } from "./relay.ts";
 export {
-  deadOutboxEvents,
   type FailedEvent,
-  failedEvents,
+  listFailedEvents,
   outboxBacklog,
   outboxClaims,
+  outboxDeadLetters,
   outboxTable,
   redriveOutboxEvents,
 } from "./store.ts";

@@ -3,7 +3,7 @@
  * so that alerts and dashboards fit all of them.
  */
 import type { Db } from "../db/index.ts";
-import { type Metric, metersOf, type Reading, watch } from "../telemetry/index.ts";
+import { createMeters, type GaugeValue, type Metric, observeGauges } from "../telemetry/index.ts";
 import { outboxBacklog } from "./store.ts";
 
 type Gauge<Service extends string> = `${Service}.outbox.${"backlog" | "backlog.age" | "failed.current"}`;
@@ -18,20 +18,20 @@ export interface OutboxMetrics<Service extends string> {
   /** Spread it into the catalogue of the service. */
   readonly catalogue: OutboxCatalogue<Service>;
   /** For the relay's `onPublished`. */
-  tellPublished(event: unknown, delaySeconds: number): void;
+  recordPublished(event: unknown, delaySeconds: number): void;
   /** Reports the gauges until disposed. */
-  watch(db: Db, onError: (error: unknown) => void): AsyncDisposable;
+  observe(db: Db, onError: (error: unknown) => void): AsyncDisposable;
   /** Reads the gauges now. */
-  read(db: Db): Promise<readonly Reading<Gauge<Service>>[]>;
+  read(db: Db): Promise<readonly GaugeValue<Gauge<Service>>[]>;
 }
 
 /** Creates the outbox metrics of a service. */
 export function outboxMetrics<Service extends string>(service: Service): OutboxMetrics<Service> {
   const scope = `@todoke/${service}`;
   const catalogue = createCatalogue(service);
-  const { observeValue } = metersOf<OutboxCatalogue<string>>(scope, catalogue);
+  const { observeValue } = createMeters<OutboxCatalogue<string>>(scope, catalogue);
 
-  async function read(db: Db): Promise<readonly Reading<Gauge<Service>>[]> {
+  async function read(db: Db): Promise<readonly GaugeValue<Gauge<Service>>[]> {
     const { pending, inFlight, failed, oldestClaimableMs } = await outboxBacklog(db);
     return [
       { name: `${service}.outbox.backlog`, value: pending, attributes: { status: "pending" } },
@@ -44,9 +44,9 @@ export function outboxMetrics<Service extends string>(service: Service): OutboxM
   return {
     catalogue,
     read,
-    tellPublished: (_event, delaySeconds) => observeValue(`${service}.outbox.publish.delay`, delaySeconds, {}),
-    watch: (db, onError) =>
-      watch<OutboxCatalogue<string>>({
+    recordPublished: (_event, delaySeconds) => observeValue(`${service}.outbox.publish.delay`, delaySeconds, {}),
+    observe: (db, onError) =>
+      observeGauges<OutboxCatalogue<string>>({
         scope,
         catalogue,
         gauges: [`${service}.outbox.backlog`, `${service}.outbox.backlog.age`, `${service}.outbox.failed.current`],

@@ -3,7 +3,14 @@ import { BusUnavailable, type Envelope, type EventBus } from "../bus/index.ts";
 import { type Db, transaction } from "../db/index.ts";
 import { fixedId, testDatabase, until } from "../testing/index.ts";
 import { dead, done, type Outcome, release, retry } from "../worker/index.ts";
-import { failedEvents, type NewEvent, openOutbox, outboxBacklog, redriveOutboxEvents, relay } from "./index.ts";
+import {
+  createRelay,
+  listFailedEvents,
+  type NewEvent,
+  openOutbox,
+  outboxBacklog,
+  redriveOutboxEvents,
+} from "./index.ts";
 
 const outbox = openOutbox();
 let ids = 1;
@@ -48,7 +55,7 @@ test("a committed event is published unchanged, a rolled-back one never", async 
     throw new Error("no");
   }).catch(() => {});
   await append(t.db, { ...event("a"), headers: { tenant: "t1" }, occurredAt: "2026-01-08T07:10:00.123456Z" });
-  expect(await relay({ db: t.db, bus }).runOnce()).toMatchObject({ claimed: 1, done: 1 });
+  expect(await createRelay({ db: t.db, bus }).runOnce()).toMatchObject({ claimed: 1, done: 1 });
   expect(published).toMatchObject([
     {
       eventType: "ThingHappened",
@@ -59,7 +66,7 @@ test("a committed event is published unchanged, a rolled-back one never", async 
     },
   ]);
   expect(decode(published[0] as Envelope)).toEqual({ aggregateKey: "a", version: 1 });
-  expect(await relay({ db: t.db, bus }).runOnce()).toMatchObject({ claimed: 0 });
+  expect(await createRelay({ db: t.db, bus }).runOnce()).toMatchObject({ claimed: 0 });
 });
 
 test("events of one aggregate are published in order, also after a failure", async () => {
@@ -74,7 +81,7 @@ test("events of one aggregate are published in order, also after a failure", asy
     return done;
   });
   await append(t.db, event("a", 1), event("a", 2), event("b", 1), event("a", 3));
-  const r = relay({ db: t.db, bus, settings: { backoff: { baseMs: 1, capMs: 1 } } });
+  const r = createRelay({ db: t.db, bus, settings: { backoff: { baseMs: 1, capMs: 1 } } });
   expect(await r.runOnce()).toMatchObject({ claimed: 4, done: 2, retry: 1, release: 1 });
   failing = false;
   await until("the rest is published", async () => {
@@ -88,7 +95,7 @@ test("an event that cannot be encoded is FAILED and parks its aggregate until a 
   await using t = await testDatabase();
   const { bus, versions } = recordingBus();
   let broken = true;
-  const r = relay({
+  const r = createRelay({
     db: t.db,
     bus,
     encode({ payload }) {
@@ -101,7 +108,7 @@ test("an event that cannot be encoded is FAILED and parks its aggregate until a 
   await r.runOnce();
   await r.runOnce();
   expect([versions("poison"), versions("fine")]).toEqual([[], [1]]);
-  expect(await failedEvents(t.db)).toMatchObject([
+  expect(await listFailedEvents(t.db)).toMatchObject([
     { eventId: poison.eventId, attempts: 1, lastError: "cannot be encoded: Error: no such field", parked: 1 },
   ]);
   broken = false;
@@ -116,16 +123,16 @@ test("an event that only a newer build can encode is retried", async () => {
   await using t = await testDatabase();
   const { bus, versions } = recordingBus();
   await append(t.db, event("a"));
-  const older = relay({
+  const older = createRelay({
     db: t.db,
     bus,
     encode() {
-      throw Object.assign(new Error("not a type that this build knows"), { perhapsNewer: true });
+      throw Object.assign(new Error("not a type that this build knows"), { maybeNewerSchema: true });
     },
     settings: { backoff: { baseMs: 0, capMs: 0 } },
   });
   expect(await older.runOnce()).toMatchObject({ retry: 1 });
-  expect(await relay({ db: t.db, bus }).runOnce()).toMatchObject({ done: 1 });
+  expect(await createRelay({ db: t.db, bus }).runOnce()).toMatchObject({ done: 1 });
   expect(versions("a")).toEqual([1]);
 });
 
@@ -133,7 +140,7 @@ test("an event that the bus can never store is FAILED, and others are retried", 
   await using t = await testDatabase();
   const { bus } = recordingBus((e) => (e.aggregateKey === "large" ? dead("too large") : retry(0, "not stored")));
   await append(t.db, event("large"), event("later"));
-  expect(await relay({ db: t.db, bus }).runOnce()).toMatchObject({ dead: 1, retry: 1 });
+  expect(await createRelay({ db: t.db, bus }).runOnce()).toMatchObject({ dead: 1, retry: 1 });
 });
 
 test("an unavailable bus costs no attempts, and all events are published afterwards", async () => {
@@ -144,12 +151,12 @@ test("an unavailable bus costs no attempts, and all events are published afterwa
     return done;
   });
   await append(t.db, event("a", 1), event("a", 2), event("b", 1));
-  const r = relay({ db: t.db, bus, settings: { attemptsMax: 2 } });
+  const r = createRelay({ db: t.db, bus, settings: { attemptsMax: 2 } });
   for (let i = 0; i < 5; i++) expect(await r.runOnce()).toMatchObject({ claimed: 3, release: 3 });
   const { rows } = await t.db.query(`select distinct status, attempt_count from outbox_events`);
   expect(rows).toEqual([{ status: "PENDING", attempt_count: 0 }]);
   isDown = false;
-  await using running = relay({ db: t.db, bus });
+  await using running = createRelay({ db: t.db, bus });
   running.start();
   await until("all are published", () => published.length === 3);
 });
@@ -163,7 +170,7 @@ test("a released event costs no attempt, and the relay pauses", async () => {
   });
   await append(t.db, event("a"));
   // One at a time: with room for more, the next claim could take b before the bus has responded.
-  await using running = relay({ db: t.db, bus, settings: { pollMs: 1, concurrency: 1 } });
+  await using running = createRelay({ db: t.db, bus, settings: { pollMs: 1, concurrency: 1 } });
   running.start();
   await until("it was published once", () => publishes > 0);
   await append(t.db, event("b"));
@@ -178,7 +185,7 @@ test("the age of the backlog ignores events parked behind a FAILED one", async (
   await using t = await testDatabase();
   const { bus } = recordingBus((e) => (decode(e).version === 1 ? dead("no") : done));
   await append(t.db, event("a", 1), event("a", 2));
-  await relay({ db: t.db, bus }).runOnce();
+  await createRelay({ db: t.db, bus }).runOnce();
   expect(await outboxBacklog(t.db)).toEqual({ pending: 1, inFlight: 0, failed: 1, oldestClaimableMs: 0 });
   await append(t.db, event("b", 2));
   expect((await outboxBacklog(t.db)).oldestClaimableMs).toBeGreaterThan(0);
@@ -192,7 +199,7 @@ test("each event gets its own outcome, also next to one that cannot be encoded",
     return new TextEncoder().encode(payload);
   };
   await append(t.db, event("garbled"), event("fine"), event("large"), event("good"));
-  await relay({ db: t.db, bus, encode }).runOnce();
+  await createRelay({ db: t.db, bus, encode }).runOnce();
   const { rows } = await t.db.query(`select aggregate_key, status, last_error from outbox_events order by position`);
   expect(rows).toEqual([
     { aggregate_key: "garbled", status: "FAILED", last_error: "cannot be encoded: Error: no such field" },
@@ -211,7 +218,7 @@ test("a failed publish is retried with backoff and counted as an attempt", async
   });
   for (const key of ["throws", "answers"]) {
     await append(t.db, event(key));
-    const r = relay({ db: t.db, bus, settings: { backoff: { baseMs: 600_000, capMs: 600_000 } } });
+    const r = createRelay({ db: t.db, bus, settings: { backoff: { baseMs: 600_000, capMs: 600_000 } } });
     expect(await r.runOnce()).toMatchObject({ claimed: 1, retry: 1 });
     expect(await r.runOnce()).toMatchObject({ claimed: 0 });
   }
@@ -223,6 +230,6 @@ test("the age of the backlog ignores events that wait for a retry", async () => 
   await using t = await testDatabase();
   const { bus } = recordingBus(() => retry(0, "not stored"));
   await append(t.db, event("a"));
-  await relay({ db: t.db, bus, settings: { backoff: { baseMs: 600_000, capMs: 600_000 } } }).runOnce();
+  await createRelay({ db: t.db, bus, settings: { backoff: { baseMs: 600_000, capMs: 600_000 } } }).runOnce();
   expect(await outboxBacklog(t.db)).toEqual({ pending: 1, inFlight: 0, failed: 0, oldestClaimableMs: 0 });
 });

@@ -7,19 +7,19 @@
  */
 import { BusUnavailable, type Envelope, type EventBus } from "../bus/index.ts";
 import type { Claimed } from "../claims/index.ts";
-import { count, isRecorded, observeValue, spanNames, startSpan } from "../telemetry/index.ts";
+import { count, isSampled, observeValue, spanNames, startSpan } from "../telemetry/index.ts";
 import {
   backoffMs,
+  createWorker,
   dead,
   describeError,
-  inWaves,
+  inAggregateOrder,
   type Leases,
   type Outcome,
   release,
   retry,
   type Worker,
   type WorkerOptions,
-  worker,
 } from "../worker/index.ts";
 import { type OutboxEvent, outboxClaims } from "./store.ts";
 
@@ -28,7 +28,7 @@ export interface RelayOptions
   readonly bus: Pick<EventBus, "publish">;
   /**
    * Encodes the payload of an event; JSON by default. If it throws, the event is FAILED at once. If the error has
-   * `perhapsNewer: true`, a newer build may be able to encode it (a rolling deploy), and the event is retried.
+   * `maybeNewerSchema: true`, a newer build may be able to encode it (a rolling deploy), and the event is retried.
    */
   readonly encode?: (event: { eventType: string; payload: string }) => Uint8Array;
   readonly name?: string;
@@ -48,7 +48,7 @@ const encodeJson = ({ payload }: { payload: string }) => new TextEncoder().encod
 const pauseBackoff = { baseMs: 50, capMs: 5_000 };
 
 /** Creates the worker that publishes the outbox. Call `start()` to run it in the background. */
-export function relay({
+export function createRelay({
   bus,
   encode = encodeJson,
   name = "relay",
@@ -66,7 +66,7 @@ export function relay({
     });
     const outcomes = publishable.length > 0 ? await publish(publishable, leases) : [];
     // Released events (the stream is full, no queue exists) must not be claimed again at once.
-    leases.rest(Math.max(0, ...outcomes.map((outcome) => (outcome.kind === "release" ? outcome.inMs : 0))));
+    leases.pause(Math.max(0, ...outcomes.map((outcome) => (outcome.kind === "release" ? outcome.delayMs : 0))));
     const results = outcomes.values();
     return jobs.map((job, index) => {
       const payload = encoded[index];
@@ -77,7 +77,7 @@ export function relay({
   /** The bus decides whether to retry. The relay sets the delay, because it knows the attempt count. */
   function withBackoff(job: Job, outcome: Outcome): Outcome {
     return outcome.kind === "retry"
-      ? retry(backoffMs(job.claim.attempt, options.settings?.backoff), outcome.why)
+      ? retry(backoffMs(job.claim.attempt, options.settings?.backoff), outcome.reason)
       : outcome;
   }
 
@@ -100,7 +100,7 @@ export function relay({
     const tookMs = performance.now() - startedAt;
     events.forEach(({ job }, index) => {
       const outcome = outcomes[index];
-      spans[index]?.end(outcome && "why" in outcome ? outcome.why : undefined);
+      spans[index]?.end(outcome && "reason" in outcome ? outcome.reason : undefined);
       if (outcome?.kind !== "done") return;
       onPublished(job, (job.ageMs + tookMs) / 1_000);
     });
@@ -115,18 +115,18 @@ export function relay({
     } catch (error) {
       if (!(error instanceof BusUnavailable)) return envelopes.map(() => retry(0, describeError(error)));
       count("todoke.outbox.unavailable", { worker: name });
-      leases.rest(backoffMs(++unavailable, pauseBackoff));
+      leases.pause(backoffMs(++unavailable, pauseBackoff));
       return envelopes.map(() => release(describeError(error)));
     }
   }
 
-  return worker<OutboxEvent>({
+  return createWorker<OutboxEvent>({
     ...options,
     name,
     claims: outboxClaims,
     settings: { batchMax: 500, concurrency: 1_500, ...options.settings },
     run(jobs, leases) {
-      const outcomes = inWaves(jobs, (events) => publishEvents(events, leases));
+      const outcomes = inAggregateOrder(jobs, (events) => publishEvents(events, leases));
       return jobs.map((_, index) => outcomes.then((all) => all[index] as Outcome));
     },
   });
@@ -134,7 +134,7 @@ export function relay({
 
 /** Checks a property and not a class, because the kernel does not import the contracts. */
 function isMaybeNewerSchema(error: unknown): error is Error {
-  return error instanceof Error && "perhapsNewer" in error && error.perhapsNewer === true;
+  return error instanceof Error && "maybeNewerSchema" in error && error.maybeNewerSchema === true;
 }
 
 function observeDelay({ subject }: OutboxEvent, delaySeconds: number): void {
@@ -142,7 +142,7 @@ function observeDelay({ subject }: OutboxEvent, delaySeconds: number): void {
 }
 
 function startPublishSpan(job: Job) {
-  if (!isRecorded(job.headers)) return undefined;
+  if (!isSampled(job.headers)) return undefined;
   const attributes = { event_id: job.eventId, event_type: job.eventType, subject: job.subject };
   return startSpan(spanNames.publish, { kind: "producer", attributes, parent: job.headers });
 }

@@ -1,8 +1,8 @@
 /** The claims of the relay on `outbox_events`, and what operators read from it. */
 import type { Envelope } from "../bus/index.ts";
-import { claims, type RedriveRequest } from "../claims/index.ts";
-import { type Queryable, utcText } from "../db/index.ts";
-import { deadTable } from "../dead-letters/index.ts";
+import { createClaims, type RedriveRequest } from "../claims/index.ts";
+import { type Queryable, rfc3339Sql } from "../db/index.ts";
+import { createDeadLetters } from "../dead-letters/index.ts";
 
 /** An event as the relay claims it. */
 export interface OutboxEvent extends Omit<Envelope, "payload"> {
@@ -12,15 +12,15 @@ export interface OutboxEvent extends Omit<Envelope, "payload"> {
   readonly ageMs: number;
 }
 
-export const outboxClaims = claims<OutboxEvent>({
+export const outboxClaims = createClaims<OutboxEvent>({
   table: "outbox_events",
   key: "event_id",
   keyType: "uuid",
   states: { ready: "PENDING", claimed: "IN_FLIGHT", done: "PUBLISHED", dead: "FAILED" },
   columns: { doneAt: "published_at" },
   order: { aggregate: "aggregate_key", position: "position" },
-  read: `c.event_id as "eventId", c.event_type as "eventType", c.subject, c.aggregate_key as "aggregateKey",
-    ${utcText("c.occurred_at")} as "occurredAt",
+  select: `c.event_id as "eventId", c.event_type as "eventType", c.subject, c.aggregate_key as "aggregateKey",
+    ${rfc3339Sql("c.occurred_at")} as "occurredAt",
     c.headers, c.payload::text as payload,
     (extract(epoch from clock_timestamp() - c.created_at) * 1000)::float8 as "ageMs"`,
 });
@@ -44,7 +44,7 @@ export interface FailedEvent {
 }
 
 /** Lists FAILED events, oldest first. `after` is the position of the last one seen. */
-export async function failedEvents(
+export async function listFailedEvents(
   db: Queryable,
   { after = 0n, limit = 100 }: { after?: bigint; limit?: number } = {},
 ): Promise<FailedEvent[]> {
@@ -79,7 +79,7 @@ export interface OutboxEventDetail {
 }
 
 /** FAILED events as dead letters, for operators. */
-export const deadOutboxEvents = deadTable<OutboxEventDetail>({
+export const outboxDeadLetters = createDeadLetters<OutboxEventDetail>({
   claims: outboxClaims,
   from: "outbox_events r",
   isDead: "r.status = 'FAILED'",
@@ -87,7 +87,7 @@ export const deadOutboxEvents = deadTable<OutboxEventDetail>({
   cursor: "r.position",
   about: "r.aggregate_key",
   since: "r.created_at",
-  whole: `r.status, r.subject, r.version::text as version, ${utcText("r.occurred_at")} as occurred_at, r.headers, r.payload,
+  detail: `r.status, r.subject, r.version::text as version, ${rfc3339Sql("r.occurred_at")} as occurred_at, r.headers, r.payload,
     (select count(*) from outbox_events b
       where b.aggregate_key = r.aggregate_key and b.position > r.position and b.published_at is null)::int as parked`,
 });

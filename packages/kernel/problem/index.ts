@@ -13,14 +13,14 @@ export interface ProblemKind {
 }
 
 /** An error in one field of the request. */
-export interface FieldFault {
+export interface FieldError {
   /** "header.idempotency-key", "body.user_id", "query.limit". */
   readonly field: string;
   readonly detail: string;
 }
 
 export interface ProblemOptions {
-  readonly fields?: readonly FieldFault[];
+  readonly fields?: readonly FieldError[];
   /** Sent as Retry-After: the request may succeed after this time. */
   readonly retryAfterSeconds?: number;
   /** For the log; never sent. */
@@ -35,7 +35,7 @@ export class Problem extends Error {
   readonly code: string;
   readonly status: number;
   readonly title: string;
-  readonly fields: readonly FieldFault[] | undefined;
+  readonly fields: readonly FieldError[] | undefined;
   readonly retryAfterSeconds: number | undefined;
 
   constructor(kind: ProblemKind, detail: string, options: ProblemOptions = {}) {

@@ -4,10 +4,10 @@
  *
  * Any number of processes may run it at once; each skips rows that another has locked.
  */
-import { type Db, statement } from "../db/index.ts";
+import { type Db, runStatement } from "../db/index.ts";
 import { identifier } from "../db/pool.ts";
 import { count } from "../telemetry/index.ts";
-import { periodically } from "../worker/loop.ts";
+import { startLoop } from "../worker/loop.ts";
 
 export interface RetentionPolicy {
   readonly table: string;
@@ -21,7 +21,7 @@ export interface RetentionPolicy {
 const dayMs = 24 * 60 * 60 * 1_000;
 
 /** The policies of the kernel's own tables. */
-export const retentionOf = {
+export const retentionPolicies = {
   publishedEvents: (keepMs = 7 * dayMs): RetentionPolicy => ({
     table: "outbox_events",
     finished: "status = 'PUBLISHED'",
@@ -60,7 +60,7 @@ export const retentionOf = {
 const batchMax = 1_000;
 
 /** Deletes the rows that are old enough now. Returns how many. */
-export async function removeFinished(db: Db, policy: RetentionPolicy, stopping?: AbortSignal): Promise<number> {
+export async function deleteFinished(db: Db, policy: RetentionPolicy, stopping?: AbortSignal): Promise<number> {
   const table = identifier(policy.table);
   const since = identifier(policy.since);
   const sql = `
@@ -70,7 +70,7 @@ delete from ${table} where ctid = any(array(
    order by ${since} limit ${batchMax} for update skip locked))`;
   let removed = 0;
   for (;;) {
-    const { rowCount } = await statement(db, { name: `retention ${table}`, text: sql, values: [policy.keepMs] });
+    const { rowCount } = await runStatement(db, { name: `retention ${table}`, text: sql, values: [policy.keepMs] });
     removed += rowCount ?? 0;
     if ((rowCount ?? 0) < batchMax || stopping?.aborted) break;
   }
@@ -79,26 +79,26 @@ delete from ${table} where ctid = any(array(
 }
 
 /** Applies all policies periodically until disposed. */
-export function keepClean(
+export function startRetention(
   db: Db,
   policies: readonly RetentionPolicy[],
-  options: { everyMs?: number; onError?: (error: unknown) => void } = {},
+  options: { intervalMs?: number; onError?: (error: unknown) => void } = {},
 ): AsyncDisposable {
-  const { everyMs = 60_000, onError } = options;
+  const { intervalMs = 60_000, onError } = options;
   const task = "removing old rows";
-  return periodically(
+  return startLoop(
     async (stopping) => {
       for (const policy of policies) {
-        await removeFinished(db, policy, stopping).catch((error) =>
+        await deleteFinished(db, policy, stopping).catch((error) =>
           onError?.(new Error(`${task} of ${policy.table} failed`, { cause: error })),
         );
       }
     },
-    { everyMs },
+    { intervalMs: intervalMs },
   );
 }
 
-export interface Horizons {
+export interface RetentionWindows {
   /** How long `processed_events` are kept. */
   readonly inboxMs: number;
   /** How long the message broker may redeliver an event. */
@@ -108,7 +108,7 @@ export interface Horizons {
 }
 
 /** Returns an error text if processed events are deleted while a redelivery is possible: it would take effect twice. */
-export function inboxForgetsTooSoon({ inboxMs, brokerMs, redriveMs }: Horizons): string | undefined {
+export function inboxRetentionError({ inboxMs, brokerMs, redriveMs }: RetentionWindows): string | undefined {
   if (inboxMs >= brokerMs + redriveMs) return undefined;
   const days = (ms: number) => `${Math.round((ms / dayMs) * 10) / 10} days`;
   return (

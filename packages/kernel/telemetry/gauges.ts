@@ -7,21 +7,21 @@
 import type { Attributes, BatchObservableCallback, ObservableGauge } from "@opentelemetry/api";
 import { getInstrument, getMeter, type Metric, type MetricCatalogue, type MetricNames } from "./metrics.ts";
 
-export interface Reading<Name extends string> {
+export interface GaugeValue<Name extends string> {
   readonly name: Name;
   readonly value: number;
   readonly attributes?: Attributes;
 }
 
-export interface WatchOptions<C extends MetricCatalogue> {
+export interface ObserveGaugesOptions<C extends MetricCatalogue> {
   /** The name of the package that reports the gauges. */
   readonly scope: string;
   readonly catalogue: C;
   readonly gauges: readonly MetricNames<C, "gauge">[];
   readonly read: () =>
-    | readonly Reading<MetricNames<C, "gauge">>[]
-    | Promise<readonly Reading<MetricNames<C, "gauge">>[]>;
-  readonly everyMs?: number;
+    | readonly GaugeValue<MetricNames<C, "gauge">>[]
+    | Promise<readonly GaugeValue<MetricNames<C, "gauge">>[]>;
+  readonly intervalMs?: number;
   readonly onError?: (error: unknown) => void;
 }
 
@@ -29,13 +29,13 @@ export interface WatchOptions<C extends MetricCatalogue> {
 const defaultIntervalMs = 5_000;
 
 /** Reports gauges until disposed. */
-export function watch<C extends MetricCatalogue>(options: WatchOptions<C>): AsyncDisposable {
+export function observeGauges<C extends MetricCatalogue>(options: ObserveGaugesOptions<C>): AsyncDisposable {
   const { scope, catalogue, gauges, onError } = options;
   const meter = getMeter(scope);
   const instruments = new Map(
     gauges.map((name) => [name, getInstrument(scope, name, catalogue[name] as Metric) as ObservableGauge]),
   );
-  const readThrottled = throttle(options.everyMs ?? defaultIntervalMs, async () => options.read());
+  const readThrottled = throttle(options.intervalMs ?? defaultIntervalMs, async () => options.read());
   const observe: BatchObservableCallback = async (result) => {
     try {
       for (const { name, value, attributes } of await readThrottled()) {

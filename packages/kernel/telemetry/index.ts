@@ -4,9 +4,9 @@
  * names.ts is the catalogue. docs/telemetry.md lists the same names; a test compares the two.
  */
 
-export { type Reading, type WatchOptions, watch } from "./gauges.ts";
-export { type About, aboutEvent, ErrorAbout } from "./log-context.ts";
-export { count, type Metric, type MetricCatalogue, metersOf, observeDuration, observeValue } from "./metrics.ts";
+export { type GaugeValue, type ObserveGaugesOptions, observeGauges } from "./gauges.ts";
+export { ContextError, eventContext, type LogContext } from "./log-context.ts";
+export { count, createMeters, type Metric, type MetricCatalogue, observeDuration, observeValue } from "./metrics.ts";
 export { logFields, type MetricName, metricCatalogue, spanNames } from "./names.ts";
-export { resultOf } from "./result.ts";
-export { inSpan, isRecorded, type StartedSpan, startSpan, traceContextOf, traceHeaders } from "./trace.ts";
+export { toResultLabel } from "./result.ts";
+export { inSpan, isSampled, parseTraceContext, type StartedSpan, startSpan, traceHeaders } from "./trace.ts";

@@ -3,19 +3,19 @@ import { logFields } from "./names.ts";
 
 type LogField = (typeof logFields)[keyof typeof logFields];
 
-export type About = { readonly [Field in LogField]?: string | number };
+export type LogContext = { readonly [Field in LogField]?: string | number };
 
-export interface ErrorAboutOptions extends ErrorOptions {
-  readonly about: About;
+export interface ContextErrorOptions extends ErrorOptions {
+  readonly context: LogContext;
 }
 
 /** An error with log fields. The kernel passes it to `onError`. */
-export class ErrorAbout extends Error {
-  readonly about: About;
+export class ContextError extends Error {
+  readonly context: LogContext;
 
-  constructor(message: string, { about, ...options }: ErrorAboutOptions) {
+  constructor(message: string, { context, ...options }: ContextErrorOptions) {
     super(message, options);
-    this.about = about;
+    this.context = context;
   }
 }
 
@@ -26,7 +26,7 @@ interface EventLike {
 }
 
 /** The event ID, event type and trace ID of a row or message, if it has them. */
-export function aboutEvent(event: object): About {
+export function eventContext(event: object): LogContext {
   const { eventId, eventType, headers }: EventLike = event;
   const traceId = headers?.trace_id;
   return {

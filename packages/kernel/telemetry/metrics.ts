@@ -91,7 +91,7 @@ function create(meter: Meter, name: string, { kind, unit, description, attribute
 }
 
 /** Functions that count and observe the metrics of a catalogue. `scope` is the name of the package. */
-export function metersOf<C extends MetricCatalogue>(scope: string, catalogue: C) {
+export function createMeters<C extends MetricCatalogue>(scope: string, catalogue: C) {
   const instrument = (name: string) => getInstrument(scope, name, catalogue[name] as Metric);
 
   function observeValue(name: MetricNames<C, "histogram">, value: number, attributes: Attributes): void {
@@ -110,4 +110,4 @@ export function metersOf<C extends MetricCatalogue>(scope: string, catalogue: C)
   };
 }
 
-export const { count, observeValue, observeDuration } = metersOf("@todoke/kernel", metricCatalogue);
+export const { count, observeValue, observeDuration } = createMeters("@todoke/kernel", metricCatalogue);

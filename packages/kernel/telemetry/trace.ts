@@ -31,7 +31,7 @@ const traceparentMax = 56;
 const traceparent = /^00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})$/;
 
 /** Parses the trace context of the headers. Returns the root context if there is none or it is malformed. */
-export function traceContextOf(headers: { readonly traceparent?: unknown }): Context {
+export function parseTraceContext(headers: { readonly traceparent?: unknown }): Context {
   const [, traceId, spanId, flags] = traceparent.exec(String(headers.traceparent ?? "").slice(0, traceparentMax)) ?? [];
   if (!traceId || !spanId || !flags) return ROOT_CONTEXT;
   return trace.setSpanContext(ROOT_CONTEXT, {
@@ -62,7 +62,7 @@ const kinds = { producer: SpanKind.PRODUCER, consumer: SpanKind.CONSUMER };
 
 /** Starts a span that continues the trace of a message. */
 export function startSpan(name: string, { kind, attributes = {}, parent }: SpanOptions): StartedSpan {
-  const from = traceContextOf(parent);
+  const from = parseTraceContext(parent);
   const span = tracer.startSpan(name, { kind: kinds[kind], attributes }, from);
   const within = trace.setSpan(from, span);
   return {
@@ -99,7 +99,7 @@ export function inSpan<T>(name: string, attributes: Attributes, work: () => Prom
 }
 
 /** Whether the trace of these headers is sampled. */
-export function isRecorded(headers: Headers): boolean {
+export function isSampled(headers: Headers): boolean {
   return (
     headers.traceparent !== undefined && (Number.parseInt(headers.traceparent.slice(-2), 16) & TraceFlags.SAMPLED) === 1
   );

@@ -30,7 +30,7 @@ export interface TestDatabaseOptions {
 }
 
 /** For tests that do not test timeouts: a busy machine must not fail them. */
-export const patient = {
+export const longTimeouts = {
   connectTimeoutMs: 120_000,
   statementTimeoutMs: 120_000,
   lockTimeoutMs: 120_000,

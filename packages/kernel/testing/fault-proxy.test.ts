@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { expect, test } from "vitest";
-import { openWire } from "./fault-proxy.ts";
+import { openFaultProxy } from "./fault-proxy.ts";
 import { until } from "./index.ts";
 
 /** An echo server behind a proxy, and the text it has received. */
@@ -17,7 +17,7 @@ async function echo() {
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   const { port } = server.address() as AddressInfo;
-  const proxy = await openWire(`tcp://127.0.0.1:${port}`);
+  const proxy = await openFaultProxy(`tcp://127.0.0.1:${port}`);
   return {
     proxy,
     received: () => received,
@@ -62,10 +62,10 @@ test("a black hole drops data in both directions without closing the connection"
   const client = await connectTo(server.proxy.url);
   client.send("first "); // Received, so that the proxy reads the next data before the other client connects.
   await until("it is echoed", () => client.received() === "first ");
-  server.proxy.swallow();
+  server.proxy.dropAll();
   client.send("lost ");
   const other = await connectTo(server.proxy.url);
-  server.proxy.listenAgain();
+  server.proxy.stopDropping();
   other.send("found ");
   await until("the proxy works again", () => other.received() === "found ");
   expect(server.received()).toBe("first found ");

@@ -5,21 +5,21 @@
  */
 import { connect, createServer, type Socket } from "node:net";
 
-export interface Wire extends AsyncDisposable {
+export interface FaultProxy extends AsyncDisposable {
   /** The target's URL with the address of the proxy. */
   readonly url: string;
   /** Destroys all connections, current and future. */
   cut(): void;
   /** Drops everything that the target sends, while it still receives. */
-  deafen(): void;
+  dropResponses(): void;
   /** Drops everything in both directions without closing a connection: a black hole. */
-  swallow(): void;
+  dropAll(): void;
   /** Ends `dropResponses` and `dropAll`. What was dropped is lost. */
-  listenAgain(): void;
+  stopDropping(): void;
   /** Delays everything in both directions by `ms`. 0 ends it. */
   delay(ms: number): void;
   /** Destroys current connections; new ones are accepted. */
-  hiccup(): void;
+  closeConnections(): void;
   /**
    * Destroys the next connection on which a request contains `text`, once: before the request is forwarded, or when its
    * response arrives. Resolves when that has happened. Another call replaces one that still waits.
@@ -30,7 +30,7 @@ export interface Wire extends AsyncDisposable {
 }
 
 /** Opens a proxy to the target. */
-export async function openWire(target: string): Promise<Wire> {
+export async function openFaultProxy(target: string): Promise<FaultProxy> {
   const end = new URL(target);
   const sockets = new Set<Socket>();
   let isCut = false;
@@ -87,24 +87,24 @@ export async function openWire(target: string): Promise<Wire> {
   const url = new URL(target);
   url.hostname = "127.0.0.1";
   url.port = String(address.port);
-  const hiccup = () => {
+  const closeConnections = () => {
     for (const socket of sockets) socket.destroy();
   };
   const cut = () => {
     isCut = true;
-    hiccup();
+    closeConnections();
   };
   return {
     url: url.href,
     cut,
-    hiccup,
-    deafen: () => {
+    closeConnections,
+    dropResponses: () => {
       dropsResponses = true;
     },
-    swallow: () => {
+    dropAll: () => {
       dropsAll = true;
     },
-    listenAgain: () => {
+    stopDropping: () => {
       dropsResponses = false;
       dropsAll = false;
     },

@@ -4,10 +4,10 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 
-export { patient, type TestDatabase, type TestDatabaseOptions, testDatabase } from "./database.ts";
-export { openWire, type Wire } from "./fault-proxy.ts";
+export { longTimeouts, type TestDatabase, type TestDatabaseOptions, testDatabase } from "./database.ts";
+export { type FaultProxy, openFaultProxy } from "./fault-proxy.ts";
 export { freePort } from "./free-port.ts";
-export { programOf } from "./program.ts";
+export { resolveProgram } from "./program.ts";
 
 /** Readable UUIDs: fixedId(1) is 00000000-0000-7000-8000-000000000001. */
 export function fixedId(n: number): string {

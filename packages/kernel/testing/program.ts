@@ -9,7 +9,7 @@ const list = process.env.TODOKE_TEST_PROGRAMS;
 const built: Readonly<Record<string, string>> = list ? JSON.parse(readFileSync(list, "utf8")) : {};
 
 /** Returns the built file of a source file, or the source file if there is none. */
-export function programOf(source: URL): string {
+export function resolveProgram(source: URL): string {
   const file = fileURLToPath(source);
   return built[file] ?? file;
 }

@@ -1,13 +1,13 @@
 /** A small claimed table for tests of claims and workers. Done rows are deleted. */
-import type { ClaimTable } from "../claims/index.ts";
+import type { ClaimTableSpec } from "../claims/index.ts";
 
 export const sampleJobs = {
   table: "sample_jobs",
   key: "job_id",
   keyType: "bigint",
   states: { ready: "READY", claimed: "RUNNING", dead: "DEAD" },
-  read: "c.owner",
-} as const satisfies ClaimTable;
+  select: "c.owner",
+} as const satisfies ClaimTableSpec;
 
 export const createSampleJobs = `
   create table sample_jobs (

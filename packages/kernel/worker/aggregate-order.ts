@@ -9,7 +9,7 @@ interface AggregateItem {
 }
 
 /** Returns the outcomes in input order. `run` never gets two items of one aggregate. */
-export async function inWaves<Item extends AggregateItem>(
+export async function inAggregateOrder<Item extends AggregateItem>(
   items: readonly Item[],
   run: (items: readonly Item[]) => Promise<readonly Outcome[]>,
 ): Promise<readonly Outcome[]> {

@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test, vi } from "vitest";
-import { type Claimed, claims } from "../claims/index.ts";
+import { type Claimed, createClaims } from "../claims/index.ts";
 import { outboxClaims } from "../outbox/index.ts";
 import { testDatabase, until } from "../testing/index.ts";
 import { createSampleJobs, sampleJobs } from "../testing/sample-jobs.ts";
-import { done, type Outcome, retry, worker } from "./index.ts";
+import { createWorker, done, type Outcome, retry } from "./index.ts";
 import { appendEvents, outboxWorker, readStatuses } from "./testing.ts";
 
 test("a worker claims no more rows than it has room for", async () => {
@@ -38,7 +38,7 @@ test("a retry that is due soon does not wait for the poll", async () => {
 test("a worker with recent claims still finds rows due in the past and expired leases", async () => {
   await using t = await testDatabase();
   await t.db.query(createSampleJobs);
-  const jobs = claims<object>(sampleJobs);
+  const jobs = createClaims<object>(sampleJobs);
   const dueWithinMs: (number | undefined)[] = [];
   const watched: typeof jobs = {
     ...jobs,
@@ -48,7 +48,7 @@ test("a worker with recent claims still finds rows due in the past and expired l
     },
   };
   const run = (jobs: readonly unknown[]) => jobs.map(async () => done);
-  await using w = worker({
+  await using w = createWorker({
     name: "test",
     db: t.db,
     claims: watched,
@@ -75,7 +75,7 @@ test("a worker with recent claims still finds rows due in the past and expired l
 test("slow full claims are rare, and still run ten times in a lease", async () => {
   await using t = await testDatabase();
   await t.db.query(createSampleJobs);
-  const jobs = claims<object>(sampleJobs);
+  const jobs = createClaims<object>(sampleJobs);
   const tookMs = 400;
   const leaseMs = 5_000;
   const fullClaimAt: number[] = [];
@@ -89,7 +89,7 @@ test("slow full claims are rare, and still run ten times in a lease", async () =
     },
   };
   const run = (jobs: readonly unknown[]) => jobs.map(async () => done);
-  await using w = worker({ name: "test", db: t.db, claims: slow, run, settings: { pollMs: 20, leaseMs } });
+  await using w = createWorker({ name: "test", db: t.db, claims: slow, run, settings: { pollMs: 20, leaseMs } });
   w.start();
   await until("four full claims have run", () => fullClaimAt.length >= 4);
   const waits = fullClaimAt.slice(1).map((at, index) => at - (fullClaimAt[index] ?? 0) - tookMs);
@@ -117,7 +117,7 @@ test("a claim whose result takes longer than the lease is dropped", async () => 
     runs += jobs.length;
     return jobs.map(async () => done);
   };
-  const w = worker({ name: "test", db: t.db, claims: stalling, run, settings: { leaseMs: 30_000 } });
+  const w = createWorker({ name: "test", db: t.db, claims: stalling, run, settings: { leaseMs: 30_000 } });
   expect(await w.runOnce()).toMatchObject({ claimed: 0 });
   expect(runs).toBe(0);
 });

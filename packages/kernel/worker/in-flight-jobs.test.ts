@@ -1,16 +1,16 @@
 import { expect, test, vi } from "vitest";
-import { type Claimed, type Claims, claims } from "../claims/index.ts";
+import { type Claimed, type Claims, createClaims } from "../claims/index.ts";
 import { testDatabase } from "../testing/index.ts";
 import { createSampleJobs, sampleJobs } from "../testing/sample-jobs.ts";
 import { type InFlightOptions, trackInFlightJobs } from "./in-flight-jobs.ts";
-import { dead, defaultSettings, done, type JobOutcome, retry } from "./index.ts";
+import { dead, defaultWorkerSettings, done, type JobOutcome, retry } from "./index.ts";
 
 interface SampleJob {
   readonly owner: string;
 }
 type Job = Claimed<SampleJob>;
 
-const claimsOfJobs = claims<SampleJob>(sampleJobs);
+const claimsOfJobs = createClaims<SampleJob>(sampleJobs);
 
 /** Sample jobs that are claimed and started. Only the test renews, settles or stops them. */
 async function setup(
@@ -35,7 +35,7 @@ async function setup(
         signals.set(job.owner, leases.of(job).signal);
         return (running.get(job.owner) as PromiseWithResolvers<JobOutcome>).promise;
       }),
-    settings: { ...defaultSettings, leaseMs },
+    settings: { ...defaultWorkerSettings, leaseMs },
     onError: (step, error) => errors.push(`${step}: ${error}`),
     onDead: () => {},
     onFinished: () => {},

@@ -3,7 +3,7 @@
  * all others that have finished by then.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { gather } from "../batcher/index.ts";
+import { createBatcher } from "../batcher/index.ts";
 import type { Claimed, Claims } from "../claims/index.ts";
 import type { Db } from "../db/index.ts";
 import { Problem } from "../problem/index.ts";
@@ -49,9 +49,9 @@ export function trackInFlightJobs<Row extends object>(options: InFlightOptions<R
   }
   const inFlight = new Map<Job, InFlight>();
 
-  const settleBatched = gather<{ job: Job; outcome: Outcome }, { applied: boolean }>({
+  const settleBatched = createBatcher<{ job: Job; outcome: Outcome }, { applied: boolean }>({
     batchMax: 1_000,
-    waitingMax: Number.POSITIVE_INFINITY, // `concurrency` is the bound: only jobs in flight are settled.
+    queueMax: Number.POSITIVE_INFINITY, // `concurrency` is the bound: only jobs in flight are settled.
     run: async (finished) => {
       const applied = await claims.settle(
         db,
@@ -65,7 +65,7 @@ export function trackInFlightJobs<Row extends object>(options: InFlightOptions<R
     const aborts = new Map<Claimed<object>, AbortController>(jobs.map((job) => [job, new AbortController()]));
     const abortOf = (job: Claimed<object>) => aborts.get(job) as AbortController;
     const runnable = jobs.filter((job) => job.claim.attempt <= settings.attemptsMax);
-    const running = start(runnable, { of: (job) => ({ signal: abortOf(job).signal, rest: pause }), rest: pause });
+    const running = start(runnable, { of: (job) => ({ signal: abortOf(job).signal, pause: pause }), pause: pause });
     const outcomes = new Map(runnable.map((job, index) => [job, running[index]]));
     return jobs.map((job) => {
       const result = finish(job, outcomes.get(job) ?? Promise.resolve(attemptsExceeded(job)));
@@ -86,11 +86,11 @@ export function trackInFlightJobs<Row extends object>(options: InFlightOptions<R
   async function finish(job: Job, running: Promise<JobOutcome>): Promise<JobResult> {
     const reported = await running.catch((error) => toOutcome(error, job.claim.attempt, settings));
     const outcome = limitAttempts(reported, job, settings);
-    const applied = outcome.kind === "settled" ? outcome.won : inFlight.has(job) && (await settle(job, outcome));
+    const applied = outcome.kind === "settled" ? outcome.applied : inFlight.has(job) && (await settle(job, outcome));
     inFlight.delete(job);
     count("todoke.worker.jobs", { worker: name, outcome: applied ? outcome.kind : "lease_lost" });
-    if (applied && outcome.kind === "dead") onDead(job, outcome.why);
-    onFinished("inMs" in outcome ? outcome.inMs : undefined);
+    if (applied && outcome.kind === "dead") onDead(job, outcome.reason);
+    onFinished("delayMs" in outcome ? outcome.delayMs : undefined);
     return applied ? outcome.kind : "leaseLost";
   }
 
@@ -169,7 +169,7 @@ export function describeError(error: unknown): string {
 
 function limitAttempts(outcome: JobOutcome, job: Claimed<object>, { attemptsMax }: WorkerSettings): JobOutcome {
   if (outcome.kind !== "retry" || job.claim.attempt < attemptsMax) return outcome;
-  return dead(`failed after ${job.claim.attempt} attempts: ${outcome.why}`);
+  return dead(`failed after ${job.claim.attempt} attempts: ${outcome.reason}`);
 }
 
 /** The attempt limit is exceeded: every earlier worker crashed or stalled before it settled the job. */

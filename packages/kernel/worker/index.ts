@@ -8,22 +8,22 @@
  */
 import type { Claimed, Claims } from "../claims/index.ts";
 import type { Db } from "../db/index.ts";
-import { aboutEvent, count, ErrorAbout, logFields } from "../telemetry/index.ts";
+import { ContextError, count, eventContext, logFields } from "../telemetry/index.ts";
 import { type Backoff, defaultBackoff } from "./backoff.ts";
 import { createClaimer } from "./claimer.ts";
 import { type JobResult, trackInFlightJobs } from "./in-flight-jobs.ts";
 import { latch } from "./latch.ts";
-import { type Loop, periodically } from "./loop.ts";
+import { type Loop, startLoop } from "./loop.ts";
 import type { JobOutcome } from "./outcome.ts";
 import type { Wakeups } from "./wakeups.ts";
 
-export { inWaves } from "./aggregate-order.ts";
+export { inAggregateOrder } from "./aggregate-order.ts";
 export { type Backoff, backoffMs, defaultBackoff } from "./backoff.ts";
 export { describeError } from "./in-flight-jobs.ts";
 export { latch } from "./latch.ts";
-export { type Loop, type Pass, type Period, periodically } from "./loop.ts";
-export { dead, done, type JobOutcome, type Outcome, release, retry, type Settled } from "./outcome.ts";
-export { openWakeups, type Wakeups, type WakeupsOptions, wakeOthers } from "./wakeups.ts";
+export { type Loop, type LoopOptions, type Pass, startLoop } from "./loop.ts";
+export { dead, done, type JobOutcome, type Outcome, release, retry, type SelfSettled } from "./outcome.ts";
+export { notifyTopic, openWakeups, type Wakeups, type WakeupsOptions } from "./wakeups.ts";
 
 export interface WorkerSettings {
   /** Rows per claim. */
@@ -39,7 +39,7 @@ export interface WorkerSettings {
   readonly drainMs: number;
 }
 
-export const defaultSettings: WorkerSettings = {
+export const defaultWorkerSettings: WorkerSettings = {
   batchMax: 50,
   concurrency: 100,
   leaseMs: 30_000,
@@ -53,7 +53,7 @@ export interface Lease {
   /** Aborted when the lease is lost or the worker stops: the outcome of the job no longer counts. */
   readonly signal: AbortSignal;
   /** Stops claiming for `ms`, because a dependency of every job is unavailable. */
-  rest(ms: number): void;
+  pause(ms: number): void;
 }
 
 /** The leases of jobs that were claimed together. Each can be lost on its own. */
@@ -61,7 +61,7 @@ export interface Leases {
   /** The lease of one of the jobs. */
   of(job: Claimed<object>): Lease;
   /** As `Lease.pause`. */
-  rest(ms: number): void;
+  pause(ms: number): void;
 }
 
 export interface WorkerOptions<Row extends object> {
@@ -97,9 +97,9 @@ export interface Worker extends AsyncDisposable {
 const claimErrorBackoff = { baseMs: 50, capMs: 5_000 };
 
 /** Creates a worker for a claimed table. Call `start()` to run it in the background. */
-export function worker<Row extends object>(options: WorkerOptions<Row>): Worker {
+export function createWorker<Row extends object>(options: WorkerOptions<Row>): Worker {
   const { name, db, claims, wakeups, topic } = options;
-  const settings: WorkerSettings = { ...defaultSettings, ...options.settings };
+  const settings: WorkerSettings = { ...defaultWorkerSettings, ...options.settings };
   const { batchMax, concurrency, leaseMs, pollMs, drainMs } = settings;
   const { claim } = createClaimer({ ...options, claims }, settings);
   // Claiming one row for each slot that becomes free would cost more than the job.
@@ -121,8 +121,8 @@ export function worker<Row extends object>(options: WorkerOptions<Row>): Worker 
     settings,
     onError: failed,
     onDead(job, reason) {
-      const fields = { ...aboutEvent(job), [logFields.worker]: name, [logFields.attempt]: job.claim.attempt };
-      options.onError?.(new ErrorAbout(`${name}: job ${job.claim.key} is dead: ${reason}`, { about: fields }));
+      const fields = { ...eventContext(job), [logFields.worker]: name, [logFields.attempt]: job.claim.attempt };
+      options.onError?.(new ContextError(`${name}: job ${job.claim.key} is dead: ${reason}`, { context: fields }));
     },
     pause(ms) {
       pausedUntil = Math.max(pausedUntil, performance.now() + ms);
@@ -138,7 +138,7 @@ export function worker<Row extends object>(options: WorkerOptions<Row>): Worker 
   function failed(step: string, error: unknown): void {
     const fields = { [logFields.worker]: name };
     count("todoke.worker.errors", { ...fields, step });
-    options.onError?.(new ErrorAbout(`${name}: ${step} failed`, { cause: error, about: fields }));
+    options.onError?.(new ContextError(`${name}: ${step} failed`, { cause: error, context: fields }));
   }
 
   const room = () => concurrency - inFlight.size;
@@ -160,8 +160,8 @@ export function worker<Row extends object>(options: WorkerOptions<Row>): Worker 
     if (loop || stopping) return;
     // A third of the lease, so that one renewal may fail.
     renewal = setInterval(() => void inFlight.renew().catch((error) => failed("renew", error)), leaseMs / 3);
-    loop = periodically((_, nextIn) => claimAndBegin(nextIn), {
-      everyMs: pollMs,
+    loop = startLoop((_, nextIn) => claimAndBegin(nextIn), {
+      intervalMs: pollMs,
       backoff: claimErrorBackoff,
       onError: (error) => failed("claim", error),
       ...(wakeups && { wakeups }),

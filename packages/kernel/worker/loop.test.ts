@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { until } from "../testing/index.ts";
-import { type Pass, type Period, periodically } from "./index.ts";
+import { type LoopOptions, type Pass, startLoop } from "./index.ts";
 
 const never = 600_000;
 
@@ -18,7 +18,7 @@ function counting(pass: Pass = async () => {}) {
 
 test("a loop runs a pass at once and again after its interval", async () => {
   const counted = counting();
-  await using _ = periodically(counted.run, { everyMs: 1 });
+  await using _ = startLoop(counted.run, { intervalMs: 1 });
   expect(counted.passes).toBe(1);
   await until("it has polled", () => counted.passes > 3);
 });
@@ -26,7 +26,7 @@ test("a loop runs a pass at once and again after its interval", async () => {
 test("a wake-up starts the next pass, also if it arrives during a pass", async () => {
   const first = Promise.withResolvers<void>();
   const counted = counting(() => first.promise);
-  await using loop = periodically(counted.run, { everyMs: never });
+  await using loop = startLoop(counted.run, { intervalMs: never });
   loop.wake();
   first.resolve();
   await until("the second pass has run", () => counted.passes === 2);
@@ -41,7 +41,7 @@ test("a signal of its topic wakes a loop until it is stopped", async () => {
     },
   };
   const counted = counting();
-  const loop = periodically(counted.run, { everyMs: never, wakeups, topic: "jobs" });
+  const loop = startLoop(counted.run, { intervalMs: never, wakeups, topic: "jobs" });
   subscribed.get("jobs")?.();
   await until("it is woken", () => counted.passes === 2);
   await loop[Symbol.asyncDispose]();
@@ -50,7 +50,7 @@ test("a signal of its topic wakes a loop until it is stopped", async () => {
 
 test("a pass sets the wait before the next one", async () => {
   const counted = counting(async (_, nextIn) => nextIn(counted.passes < 5 ? 0 : never));
-  await using _ = periodically(counted.run, { everyMs: never });
+  await using _ = startLoop(counted.run, { intervalMs: never });
   await until("five passes have run", () => counted.passes === 5);
 });
 
@@ -59,28 +59,28 @@ test("a failed pass is reported and repeated after its backoff, which a wake-up 
   const counted = counting(async () => {
     throw new Error("no");
   });
-  const options: Period = { everyMs: never, what: "counting", onError: (error) => errors.push(error) };
-  await using slow = periodically(counted.run, { ...options, backoff: { baseMs: never, capMs: never } });
+  const options: LoopOptions = { intervalMs: never, task: "counting", onError: (error) => errors.push(error) };
+  await using slow = startLoop(counted.run, { ...options, backoff: { baseMs: never, capMs: never } });
   await until("it has failed", () => errors.length === 1);
   slow.wake();
   await new Promise(setImmediate);
   expect(counted.passes).toBe(1);
   expect(errors).toMatchObject([{ message: "counting failed", cause: { message: "no" } }]);
-  await using _ = periodically(counted.run, { ...options, backoff: { baseMs: 1, capMs: 1 } });
+  await using _ = startLoop(counted.run, { ...options, backoff: { baseMs: 1, capMs: 1 } });
   await until("it is repeated", () => counted.passes > 3);
 });
 
 test("a stop aborts the signal and waits for the running pass", async () => {
   const finish = Promise.withResolvers<void>();
   let aborted = false;
-  const loop = periodically(
+  const loop = startLoop(
     async (stopping) => {
       stopping.addEventListener("abort", () => {
         aborted = true;
       });
       await finish.promise;
     },
-    { everyMs: never },
+    { intervalMs: never },
   );
   let isStopped = false;
   const stopped = Promise.resolve(loop[Symbol.asyncDispose]()).then(() => {

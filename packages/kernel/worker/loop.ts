@@ -8,11 +8,11 @@ import { type Backoff, backoffMs } from "./backoff.ts";
 import { latch } from "./latch.ts";
 import type { Wakeups } from "./wakeups.ts";
 
-export interface Period {
+export interface LoopOptions {
   /** The wait between two passes; each is 0.5 to 1.5 times this, so that processes do not poll in step. */
-  readonly everyMs: number;
+  readonly intervalMs: number;
   /** Names the pass in the error: "removing ended sessions" is reported as "removing ended sessions failed". */
-  readonly what?: string;
+  readonly task?: string;
   readonly onError?: (error: unknown) => void;
   /** Delays after failed passes; without it, a failed pass waits for the next poll. */
   readonly backoff?: Backoff;
@@ -30,15 +30,15 @@ export interface Loop extends AsyncDisposable {
 export type Pass = (stopping: AbortSignal, nextIn: (ms: number) => void) => Promise<unknown>;
 
 /** Starts a loop; disposing it stops it. */
-export function periodically(pass: Pass, options: Period): Loop {
-  const { everyMs, what, onError, backoff, wakeups, topic } = options;
+export function startLoop(pass: Pass, options: LoopOptions): Loop {
+  const { intervalMs, task, onError, backoff, wakeups, topic } = options;
   const [woken, stopped] = [latch(), latch()];
   const stopping = new AbortController();
   let failures = 0;
   let waitMs: number;
 
   async function run(): Promise<void> {
-    waitMs = everyMs * (0.5 + Math.random());
+    waitMs = intervalMs * (0.5 + Math.random());
     try {
       await pass(stopping.signal, (ms) => {
         waitMs = ms;
@@ -46,7 +46,7 @@ export function periodically(pass: Pass, options: Period): Loop {
       failures = 0;
     } catch (cause) {
       failures++;
-      onError?.(what === undefined ? cause : new Error(`${what} failed`, { cause }));
+      onError?.(task === undefined ? cause : new Error(`${task} failed`, { cause }));
     }
   }
 

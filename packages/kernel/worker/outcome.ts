@@ -8,23 +8,23 @@
  */
 export type Outcome =
   | { readonly kind: "done" }
-  | { readonly kind: "retry"; readonly inMs: number; readonly why: string }
-  | { readonly kind: "dead"; readonly why: string }
-  | { readonly kind: "release"; readonly inMs: number; readonly why: string };
+  | { readonly kind: "retry"; readonly delayMs: number; readonly reason: string }
+  | { readonly kind: "dead"; readonly reason: string }
+  | { readonly kind: "release"; readonly delayMs: number; readonly reason: string };
 
 export const done: Outcome = Object.freeze({ kind: "done" });
-export const retry = (inMs: number, why: string): Outcome => ({ kind: "retry", inMs, why });
-export const dead = (why: string): Outcome => ({ kind: "dead", why });
-export const release = (why: string, inMs = 0): Outcome => ({ kind: "release", inMs, why });
+export const retry = (delayMs: number, reason: string): Outcome => ({ kind: "retry", delayMs, reason });
+export const dead = (reason: string): Outcome => ({ kind: "dead", reason });
+export const release = (reason: string, delayMs = 0): Outcome => ({ kind: "release", delayMs, reason });
 
 /**
  * The job settled its own row, in a statement that checks the epoch of the claim; the worker writes nothing. `applied` is
  * false if the lease was lost. `delayMs` is the delay before the next attempt, if there is one.
  */
-export interface Settled {
+export interface SelfSettled {
   readonly kind: "settled";
-  readonly won: boolean;
-  readonly inMs?: number;
+  readonly applied: boolean;
+  readonly delayMs?: number;
 }
 
-export type JobOutcome = Outcome | Settled;
+export type JobOutcome = Outcome | SelfSettled;

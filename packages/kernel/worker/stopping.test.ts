@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { outboxClaims } from "../outbox/index.ts";
 import { testDatabase, until } from "../testing/index.ts";
-import { done, type Outcome, worker } from "./index.ts";
+import { createWorker, done, type Outcome } from "./index.ts";
 import { appendEvents, outboxWorker, readStatuses } from "./testing.ts";
 
 test("a worker that is stopped as it starts does not wait for its poll", async () => {
@@ -49,7 +49,7 @@ test("leases are renewed while a stop waits for running jobs", async () => {
   const finish = Promise.withResolvers<Outcome>();
   let signal: AbortSignal | undefined;
   const settings = { leaseMs: 1_500, pollMs: 10, drainMs: 60_000 };
-  const w = worker({
+  const w = createWorker({
     name: "test",
     db: t.db,
     claims: counting,

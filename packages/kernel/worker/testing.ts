@@ -2,7 +2,7 @@
 import type { Claimed } from "../claims/index.ts";
 import { type Db, transaction } from "../db/index.ts";
 import { openOutbox, outboxClaims } from "../outbox/index.ts";
-import { type JobOutcome, type Worker, type WorkerOptions, worker } from "./index.ts";
+import { createWorker, type JobOutcome, type Worker, type WorkerOptions } from "./index.ts";
 
 type Job = Claimed<{ readonly aggregateKey: string }>;
 type Options = Pick<WorkerOptions<object>, "settings" | "wakeups" | "topic" | "onError" | "db">;
@@ -26,7 +26,7 @@ export const outboxWorker = (
   run: (job: Job, signal: AbortSignal) => Promise<JobOutcome>,
   { settings, ...options }: Partial<Options> = {},
 ): Worker =>
-  worker({
+  createWorker({
     name: "test",
     db,
     claims: outboxClaims,

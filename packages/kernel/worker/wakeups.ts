@@ -20,7 +20,7 @@ export interface Wakeups extends AsyncDisposable {
 export interface WakeupsOptions {
   readonly url: string;
   /** 10 ms add no measurable load (docs/adr/0005); 50 ms add noticeable latency. */
-  readonly everyMs?: number;
+  readonly intervalMs?: number;
   readonly onError?: (error: unknown) => void;
 }
 
@@ -28,7 +28,7 @@ const channel = "todoke_wakeups";
 const notifySql = `select pg_notify('${channel}', $1)`;
 
 /** Wakes the workers of all processes, for a short-lived process without workers of its own. Call it after the commit. */
-export async function wakeOthers(db: Queryable, topic: string): Promise<void> {
+export async function notifyTopic(db: Queryable, topic: string): Promise<void> {
   await db.query(notifySql, [topic]);
 }
 
@@ -36,7 +36,7 @@ const pingIntervalMs = 10_000;
 const reconnectMaxMs = 5_000;
 
 /** Opens the connection that sends and receives wake-ups. It reconnects on its own. */
-export function openWakeups({ url, everyMs = 10, onError }: WakeupsOptions): Wakeups {
+export function openWakeups({ url, intervalMs = 10, onError }: WakeupsOptions): Wakeups {
   const subscribers = new Map<string, Set<() => void>>();
   const notifiedAt = new Map<string, number>();
   const scheduled = new Map<string, NodeJS.Timeout>();
@@ -101,14 +101,14 @@ export function openWakeups({ url, everyMs = 10, onError }: WakeupsOptions): Wak
   function notifyThrottled(topic: string): void {
     if (scheduled.has(topic)) return;
     const sinceMs = performance.now() - (notifiedAt.get(topic) ?? -Infinity);
-    if (sinceMs >= everyMs) {
+    if (sinceMs >= intervalMs) {
       notify(topic);
       return;
     }
     const timer = setTimeout(() => {
       scheduled.delete(topic);
       notify(topic);
-    }, everyMs - sinceMs);
+    }, intervalMs - sinceMs);
     timer.unref();
     scheduled.set(topic, timer);
   }

@@ -90,7 +90,7 @@ test("a job can settle its own row, and the worker returns when it is due", asyn
   await using t = await testDatabase();
   await appendEvents(t.db, "mine", "lost");
   const settleOwnRow = async (job: Claimed<{ aggregateKey: string }>): Promise<JobOutcome> => {
-    if (job.aggregateKey === "lost") return { kind: "settled", won: false };
+    if (job.aggregateKey === "lost") return { kind: "settled", applied: false };
     const isFirst = job.claim.attempt === 1;
     await t.db.query(
       `update outbox_events set status = $3, lease_until = null, last_error = 'by the job', next_retry_at = clock_timestamp(),
@@ -98,7 +98,7 @@ test("a job can settle its own row, and the worker returns when it is due", asyn
         where event_id = $1 and lease_epoch = $2`,
       [job.claim.key, job.claim.epoch, isFirst ? "PENDING" : "PUBLISHED"],
     );
-    return { kind: "settled", won: true, ...(isFirst && { inMs: 1 }) };
+    return { kind: "settled", applied: true, ...(isFirst && { delayMs: 1 }) };
   };
   await using w = outboxWorker(t.db, settleOwnRow, { settings: { pollMs: 600_000, attemptsMax: 1_000 } });
   expect(await w.runOnce()).toMatchObject({ claimed: 2, settled: 1, leaseLost: 1, done: 0 });

@@ -4,7 +4,7 @@
  */
 import { problems } from "@todoke/http";
 import type { Db, Tx } from "@todoke/kernel/db";
-import { type Answer, type IdempotencyKey, once } from "@todoke/kernel/idempotency";
+import { type CommandResponse, type IdempotencyKey, once } from "@todoke/kernel/idempotency";
 import type { Outbox } from "@todoke/kernel/outbox";
 import { accountInactive, userDeleted } from "../problems.ts";
 import { lockUsers, selectUser, type UserView } from "../store/users.ts";
@@ -39,7 +39,7 @@ export async function runUserAction(
   { db, outbox, waitMs }: UserActionDeps,
   { key, actorId, userId, reason }: UserActionRequest,
   { allowed = "admins", change }: Pick<UserAction, "change"> & Partial<Pick<UserAction, "allowed">>,
-): Promise<Answer> {
+): Promise<CommandResponse> {
   const action = { actorId, userId, reason, allowed, change };
   const response = await once(
     db,

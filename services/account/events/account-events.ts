@@ -1,7 +1,7 @@
 /** The payloads of the account events. They carry no personal data. */
 import { randomUUIDv7 } from "node:crypto";
 import { type EventType, events } from "@todoke/contracts";
-import { utcText } from "@todoke/kernel/db";
+import { rfc3339Sql } from "@todoke/kernel/db";
 import type { NewEvent } from "@todoke/kernel/outbox";
 import { traceHeaders } from "@todoke/kernel/telemetry";
 import type { UserView } from "../store/users.ts";
@@ -12,7 +12,7 @@ export const accountCreated = {
   eventType: "'AccountCreated'",
   aggregateKey: "user_id",
   version: "version",
-  occurredAt: utcText("created_at"),
+  occurredAt: rfc3339Sql("created_at"),
   fields: { user_id: "user_id", status: "'ACTIVE'", roles: "'USER'" },
 };
 

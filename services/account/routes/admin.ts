@@ -1,5 +1,5 @@
 /** Searches of admins: users, and the audit. */
-import { cursorOf, type HttpApp, NextCursor, PageQuery, page, requires } from "@todoke/http";
+import { type HttpApp, NextCursor, PageQuery, page, parseCursor, requires } from "@todoke/http";
 import { Type } from "typebox";
 import type { Deps } from "../deps.ts";
 import { selectAudit } from "../store/audit.ts";
@@ -27,7 +27,7 @@ function searchRoute(app: HttpApp, { authenticate, db }: Deps): void {
     },
     async ({ query }) => {
       const { user_id, email } = query;
-      const after = cursorOf(query, { parts: ["uuid"] })?.[0] ?? "";
+      const after = parseCursor(query, { parts: ["uuid"] })?.[0] ?? "";
       const filters = { ...(user_id && { user_id }), ...(email && { email }), ...parseIdentity(query), after };
       const { rows, ...next } = await page(query, {
         read: (limit) => searchUsers(db, { ...filters, limit }),
@@ -67,7 +67,7 @@ function auditRoute(app: HttpApp, { authenticate, db }: Deps): void {
       },
     },
     async ({ query }) => {
-      const before = cursorOf(query, auditCursor)?.[0];
+      const before = parseCursor(query, auditCursor)?.[0];
       const { rows, ...next } = await page(query, {
         read: (limit) => selectAudit(db, { user_id: query.user_id, actor: query.actor, before, limit }),
         name: (row) => String(row.audit_id),

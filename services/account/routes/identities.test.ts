@@ -1,5 +1,5 @@
 import { decodeEvent, encodeEvent } from "@todoke/contracts";
-import { openWire } from "@todoke/kernel/testing";
+import { openFaultProxy } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
 import { adminSubject, consistent, provider, setup } from "../testing.ts";
 
@@ -156,7 +156,7 @@ test.each(["request", "answer"] as const)(
   "a lost %s of the first login's commit is 503, and a retry ends with one user",
   async (lost) => {
     await using t = await setup();
-    await using wire = await openWire(t.url);
+    await using wire = await openFaultProxy(t.url);
     const { resolve } = await t.process(t.open({ url: wire.url }));
     await resolve("warm-up");
     wire.cutNext("insert user", lost);

@@ -1,5 +1,5 @@
 import { decodeEvent, encodeEvent } from "@todoke/contracts";
-import { openWire } from "@todoke/kernel/testing";
+import { openFaultProxy } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
 import { adminSubject, consistent, setup } from "../testing.ts";
 
@@ -106,7 +106,7 @@ test.each(["request", "answer"] as const)(
   "a lost %s of the commit leaves state, audit and event consistent, and a retry applies once",
   async (lost) => {
     await using t = await setupUsers();
-    await using wire = await openWire(t.url);
+    await using wire = await openFaultProxy(t.url);
     const { act } = await t.process(t.open({ url: wire.url }));
     const suspend = () => act(t.admin, t.on("suspend"), { reason: "cheating" }, "key-1");
     wire.cutNext("commit", lost);

@@ -1,6 +1,6 @@
 /** Actions on users: deletion by the user or an admin, all others by admins. Each is applied once per key and audited. */
-import { type HttpApp, IdempotencyHeaders, idempotencyKey, ProblemView, requires, sendAnswer } from "@todoke/http";
-import type { Answer } from "@todoke/kernel/idempotency";
+import { type HttpApp, IdempotencyHeaders, idempotencyKey, ProblemView, requires, sendResponse } from "@todoke/http";
+import type { CommandResponse } from "@todoke/kernel/idempotency";
 import type { UserActionRequest } from "../commands/run-user-action.ts";
 import type { Deps } from "../deps.ts";
 import { ownOrAdmin, requireActorId } from "./request.ts";
@@ -11,7 +11,7 @@ interface UserActionRoute {
   readonly summary: string;
   readonly description: string;
   readonly body: typeof SuspendBody | typeof ReasonBody | typeof RoleBody;
-  readonly command: (request: UserActionRequest) => Promise<Answer>;
+  readonly command: (request: UserActionRequest) => Promise<CommandResponse>;
   readonly allowed?: typeof ownOrAdmin;
 }
 
@@ -39,7 +39,7 @@ export function userActionRoutes(app: HttpApp, deps: Deps): void {
           userId: request.params.user_id,
           ...request.body,
         });
-        return sendAnswer(reply, response);
+        return sendResponse(reply, response);
       },
     );
   route(`/users${user}::delete`, {

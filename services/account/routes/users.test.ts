@@ -1,4 +1,4 @@
-import { fixedId, openWire } from "@todoke/kernel/testing";
+import { fixedId, openFaultProxy } from "@todoke/kernel/testing";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { adminSubject, consistent, setup } from "../testing.ts";
@@ -223,7 +223,7 @@ test.each(["request", "answer"] as const)(
   "a retry after a lost %s of the commit deletes the user once",
   async (lost) => {
     await using t = await setup();
-    await using wire = await openWire(t.url);
+    await using wire = await openFaultProxy(t.url);
     const { person, act } = await t.process(t.open({ url: wire.url }));
     const aki = await person("aki", claims);
     const remove = () => act(aki, `/users/${aki.user_id}:delete`, { reason: "enough" }, "key-1");

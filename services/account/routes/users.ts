@@ -1,5 +1,5 @@
 /** One user: read, update, export. For the user and for admins. */
-import { cursorOf, type HttpApp, NextCursor, PageQuery, ProblemView, page, requires } from "@todoke/http";
+import { type HttpApp, NextCursor, PageQuery, ProblemView, page, parseCursor, requires } from "@todoke/http";
 import { Type } from "typebox";
 import { canonicalLocale } from "../commands/update-user.ts";
 import type { Deps } from "../deps.ts";
@@ -103,7 +103,7 @@ function exportRoute(app: HttpApp, { authenticate, db }: Deps): void {
       },
     },
     async ({ params: { user_id }, query }) => {
-      const before = cursorOf(query, auditCursor)?.[0];
+      const before = parseCursor(query, auditCursor)?.[0];
       const exported = await selectExport(db, user_id);
       if (!exported) throw userNotFound("no user has this id");
       const { rows, ...next } = await page(query, {

@@ -1,5 +1,5 @@
 /** The audit: every change of a user writes a row; admins and the user can read it. */
-import { type Queryable, type Tx, utcText } from "@todoke/kernel/db";
+import { type Queryable, rfc3339Sql, type Tx } from "@todoke/kernel/db";
 import { omitNulls } from "./users.ts";
 
 export type AuditAction = "CREATE" | "UPDATE" | "SUSPEND" | "REINSTATE" | "GRANT_ROLE" | "REVOKE_ROLE" | "DELETE";
@@ -50,7 +50,7 @@ export async function selectAudit(db: Queryable, page: AuditPage): Promise<Audit
   );
   const { rows } = await db.query({
     text: `select a.audit_id::float8 as audit_id, a.user_id, a.version::float8 as version, a.actor, a.action, a.reason,
-                  a.before, a.after, ${utcText("a.created_at")} as created_at
+                  a.before, a.after, ${rfc3339Sql("a.created_at")} as created_at
              from audit_logs a
             where ${["a.audit_id < $1", ...filters].join(" and ")} order by a.audit_id desc limit $2`,
     values,

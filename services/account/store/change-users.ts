@@ -2,7 +2,7 @@
  * Writes to existing users, whose rows the caller has locked. Each raises the version by one and leaves all other columns
  * unchanged, including those of an expired suspension that the expiry worker has not ended yet.
  */
-import { type Tx, utcText } from "@todoke/kernel/db";
+import { rfc3339Sql, type Tx } from "@todoke/kernel/db";
 
 /** Null clears a field; a missing field stays. */
 export interface ProfileChange {
@@ -64,7 +64,7 @@ export interface EndedSuspension {
 export async function lockEndedSuspensions(tx: Tx, limit: number): Promise<EndedSuspension[]> {
   const { rows } = await tx.query<EndedSuspension>({
     name: "lock ended suspensions",
-    text: `select user_id, status, ${utcText("suspended_until")} as suspended_until, suspended_reason
+    text: `select user_id, status, ${rfc3339Sql("suspended_until")} as suspended_until, suspended_reason
              from users where status = 'SUSPENDED' and suspended_until <= now()
             order by suspended_until limit $1 for update skip locked`,
     values: [limit],

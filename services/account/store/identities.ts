@@ -1,5 +1,5 @@
 /** Identities: the user of a provider's subject, and the claims that the provider last sent. */
-import { type Db, type Queryable, statement, type Tx } from "@todoke/kernel/db";
+import { type Db, type Queryable, runStatement, type Tx } from "@todoke/kernel/db";
 import { insertEventsSql } from "@todoke/kernel/outbox";
 import { accountCreated } from "../events/account-events.ts";
 import { omitNulls, type UserView, userColumns } from "./users.ts";
@@ -81,7 +81,7 @@ select from new_user`;
 /** Returns false if the identity already has a user. */
 export async function insertUser(db: Db, user: NewUser): Promise<boolean> {
   const { provider, subject, userId, claims, profile, actor, eventId, headers } = user;
-  const { rowCount } = await statement(db, {
+  const { rowCount } = await runStatement(db, {
     name: "insert user",
     text: insertUserSql,
     values: [

@@ -1,6 +1,6 @@
 /** Reads and locks of users. */
 import type { Role } from "@todoke/http";
-import { type Queryable, type Tx, utcText } from "@todoke/kernel/db";
+import { type Queryable, rfc3339Sql, type Tx } from "@todoke/kernel/db";
 
 type UserStatus = "ACTIVE" | "SUSPENDED" | "DELETED";
 
@@ -27,9 +27,9 @@ export const userColumns = `u.user_id, case when ${hasEnded} then 'ACTIVE' else 
   u.display_name, u.locale, u.email,
   array(select r.role from account_roles r where r.user_id = u.user_id order by r.role) as roles,
   u.version::float8 as version,
-  case when ${hasEnded} then null else ${utcText("u.suspended_until")} end as suspended_until,
+  case when ${hasEnded} then null else ${rfc3339Sql("u.suspended_until")} end as suspended_until,
   case when ${hasEnded} then null else u.suspended_reason end as suspended_reason,
-  ${utcText("u.created_at")} as created_at, ${utcText("u.updated_at")} as updated_at`;
+  ${rfc3339Sql("u.created_at")} as created_at, ${rfc3339Sql("u.updated_at")} as updated_at`;
 
 export const omitNulls = <View>(row: object): View =>
   Object.fromEntries(Object.entries(row).filter(([, value]) => value !== null)) as View;

@@ -4,7 +4,7 @@
  */
 import type { Db } from "@todoke/kernel/db";
 import type { Outbox } from "@todoke/kernel/outbox";
-import { periodically } from "@todoke/kernel/worker";
+import { startLoop } from "@todoke/kernel/worker";
 import { endSuspensions } from "../commands/end-suspensions.ts";
 
 // Small, so that no command waits long for a user of the batch.
@@ -21,5 +21,5 @@ export function startExpiry({ db, outbox, intervalMs = 1_000, onError }: ExpiryO
   async function endDue(stopping: AbortSignal): Promise<void> {
     while ((await endSuspensions(db, outbox, batchMax)) === batchMax && !stopping.aborted);
   }
-  return periodically(endDue, { everyMs: intervalMs, what: "ending suspensions", onError });
+  return startLoop(endDue, { intervalMs: intervalMs, task: "ending suspensions", onError });
 }

@@ -5,9 +5,14 @@
  * their order.
  */
 import { randomUUIDv7 } from "node:crypto";
+import { createBatcher } from "@todoke/kernel/batcher";
 import type { Db } from "@todoke/kernel/db";
-import { gather } from "@todoke/kernel/gather";
-import { type Answer, type IdempotencyKey, idempotencyConflict, keyColumns } from "@todoke/kernel/idempotency";
+import {
+  type CommandResponse,
+  type IdempotencyKey,
+  idempotencyConflict,
+  toKeyColumns,
+} from "@todoke/kernel/idempotency";
 import { count, traceHeaders } from "@todoke/kernel/telemetry";
 import { expiryInThePast } from "../problems.ts";
 import { type ChangeResult, type ChangeRow, changeEntitlements } from "../store/change-entitlements.ts";
@@ -23,15 +28,15 @@ export interface ChangeRequest {
 
 type Change = Pick<ChangeRow, "status" | "event_type" | "expires_at">;
 
-export type SubmitChange = (request: ChangeRequest, change: Change) => Promise<Answer>;
+export type SubmitChange = (request: ChangeRequest, change: Change) => Promise<CommandResponse>;
 
 // One batch runs while another waits for the disk: a sixth more throughput than with one.
 const concurrency = 3;
 
 export function createChangeBatcher(db: Db, onCommitted: () => void): SubmitChange {
-  const submit = gather<ChangeRow, Answer>({
-    lanes: concurrency,
-    touches: (row) => [`key ${row.scope}\n${row.idem_key}`, `row ${row.user_id}\n${row.stock_keeping_unit}`],
+  const submit = createBatcher<ChangeRow, CommandResponse>({
+    concurrency: concurrency,
+    conflictKeys: (row) => [`key ${row.scope}\n${row.idem_key}`, `row ${row.user_id}\n${row.stock_keeping_unit}`],
     async run(rows) {
       const results = await changeEntitlements(db, rows);
       if (results.some(({ result }) => result === "first")) onCommitted();
@@ -41,7 +46,7 @@ export function createChangeBatcher(db: Db, onCommitted: () => void): SubmitChan
   return (request, change) => submit(toRow(request, change));
 }
 
-function toResponse(changed: ChangeResult): Answer | Error {
+function toResponse(changed: ChangeResult): CommandResponse | Error {
   if (changed.result === "already_expired")
     return expiryInThePast("expires_at is in the past; the product was not granted");
   count("todoke.idempotency.requests", { result: changed.result });
@@ -51,7 +56,7 @@ function toResponse(changed: ChangeResult): Answer | Error {
 
 function toRow({ key, user_id, stock_keeping_unit, reason, purchase_id }: ChangeRequest, change: Change): ChangeRow {
   return {
-    ...keyColumns(key),
+    ...toKeyColumns(key),
     caller: callerIn(key),
     user_id,
     stock_keeping_unit,

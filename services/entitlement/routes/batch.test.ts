@@ -1,4 +1,4 @@
-import { openWire } from "@todoke/kernel/testing";
+import { openFaultProxy } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
 import { body, setup } from "../testing.ts";
 
@@ -76,7 +76,7 @@ test("a hundred items sent to two processes are applied once each", async () => 
 test("a failing item fails alone, and a lost commit is reported for each item", async () => {
   await using t = await setup();
   await t.db.query(`alter table entitlements add constraint no_poison check (source <> 'poison')`);
-  await using wire = await openWire(t.url);
+  await using wire = await openFaultProxy(t.url);
   const { batch } = await t.process(t.open({ url: wire.url }));
   const mixed = await batch([item("grant", "key-1"), item("grant", "key-2", { user_id: "u_2", reason: "poison" })]);
   expect(mixed.json().results).toMatchObject([{ status: 201 }, { status: 500, body: { code: "internal" } }]);

@@ -3,7 +3,7 @@
  * result. A key means the same here as on the routes for one command, so each can be retried on either route.
  */
 import { batchResults, type HttpApp, ItemKey, problems, requires, sendBatch } from "@todoke/http";
-import { digestOf } from "@todoke/kernel/idempotency";
+import { digestJson } from "@todoke/kernel/idempotency";
 import { type Static, Type } from "typebox";
 import type { Deps } from "../deps.ts";
 import { paths } from "./entitlements.ts";
@@ -50,6 +50,6 @@ function rejectExpiryOfRevoke({ action, expires_at }: Static<typeof Item>, index
 }
 
 function toChange({ action, idempotency_key, ...body }: Static<typeof Item>, caller: string) {
-  const key = { scope: `${caller} POST ${paths[action]}`, key: idempotency_key, requestHash: digestOf(body) };
+  const key = { scope: `${caller} POST ${paths[action]}`, key: idempotency_key, requestHash: digestJson(body) };
   return { action, key, ...body };
 }

@@ -1,5 +1,5 @@
 import { decodeEvent, encodeEvent } from "@todoke/contracts";
-import { openWire } from "@todoke/kernel/testing";
+import { openFaultProxy } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
 import { body, setup } from "../testing.ts";
 
@@ -75,7 +75,7 @@ test.each(["request", "answer"] as const)(
   "a lost %s of the commit is 503, and a retry with the same key has one effect",
   async (lost) => {
     await using t = await setup();
-    await using wire = await openWire(t.url);
+    await using wire = await openFaultProxy(t.url);
     const { post } = await t.process(t.open({ url: wire.url }));
     await post("grants", "warm-up", { ...body, user_id: "u_0" });
     wire.cutNext("change entitlements", lost);

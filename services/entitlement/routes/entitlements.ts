@@ -1,5 +1,5 @@
 /** Grants and revokes. */
-import { type HttpApp, IdempotencyHeaders, idempotencyKey, requires, sendAnswer } from "@todoke/http";
+import { type HttpApp, IdempotencyHeaders, idempotencyKey, requires, sendResponse } from "@todoke/http";
 import type { Deps } from "../deps.ts";
 import { ChangeBody, GrantBody, UserEntitlementView } from "./schemas.ts";
 
@@ -26,7 +26,7 @@ export function entitlementRoutes(app: HttpApp, { authenticate, grantEntitlement
     },
     async (request, reply) => {
       const key = idempotencyKey(request, request.caller);
-      return sendAnswer(reply, await grantEntitlement({ key, ...request.body }));
+      return sendResponse(reply, await grantEntitlement({ key, ...request.body }));
     },
   );
   app.post(
@@ -45,7 +45,7 @@ export function entitlementRoutes(app: HttpApp, { authenticate, grantEntitlement
     },
     async (request, reply) => {
       const key = idempotencyKey(request, request.caller);
-      return sendAnswer(reply, await revokeEntitlement({ key, ...request.body }));
+      return sendResponse(reply, await revokeEntitlement({ key, ...request.body }));
     },
   );
 }

@@ -1,5 +1,5 @@
 /** Reads of a user's entitlements: one, all of them by pages, and the history of one. */
-import { cursorOf, type HttpApp, NextCursor, PageQuery, ProblemView, page, requires } from "@todoke/http";
+import { type HttpApp, NextCursor, PageQuery, ProblemView, page, parseCursor, requires } from "@todoke/http";
 import { Type } from "typebox";
 import type { Deps } from "../deps.ts";
 import { entitlementNotFound } from "../problems.ts";
@@ -41,7 +41,7 @@ function listRoute(app: HttpApp, { authenticate, db }: Deps): void {
       },
     },
     async ({ params: { user_id }, query }) => {
-      const after = cursorOf(query, { parts: ["text"] })?.[0] ?? "";
+      const after = parseCursor(query, { parts: ["text"] })?.[0] ?? "";
       const { rows, ...next } = await page(query, {
         read: (limit) => selectEntitlements(db, { userId: user_id, status: query.status, after, limit }),
         name: (row) => row.stock_keeping_unit,
@@ -94,7 +94,7 @@ function historyRoute(app: HttpApp, { authenticate, db }: Deps): void {
     },
     async ({ params, query }) => {
       const name = { userId: params.user_id, stockKeepingUnit: params.stock_keeping_unit };
-      const before = cursorOf(query, { parts: ["bigint"] })?.[0];
+      const before = parseCursor(query, { parts: ["bigint"] })?.[0];
       const { rows, ...next } = await page(query, {
         read: (limit) => selectHistory(db, { ...name, before, limit }),
         name: (row) => String(row.version),

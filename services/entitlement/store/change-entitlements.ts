@@ -1,5 +1,5 @@
 /** The statement behind grants and revokes. */
-import { type Db, utcText } from "@todoke/kernel/db";
+import { type Db, rfc3339Sql } from "@todoke/kernel/db";
 import { type CommandResult, command, type KeyColumns } from "@todoke/kernel/idempotency";
 import { entitlementChanged } from "../events/entitlement-events.ts";
 
@@ -36,10 +36,10 @@ results as materialized (
   select a.*, c.version, c.updated_at, case c.version when 1 then 201 else 200 end as response_status,
          convert_to('{"user_id":' || to_json(a.user_id) || ',"stock_keeping_unit":' || to_json(a.stock_keeping_unit)
            || ',"status":"' || a.status || '","version":' || c.version || ',"updated_at":"' || c.updated_at || '"'
-           || coalesce(',"expires_at":"' || ${utcText("a.expires_at")} || '"', '') || '}', 'utf8')
+           || coalesce(',"expires_at":"' || ${rfc3339Sql("a.expires_at")} || '"', '') || '}', 'utf8')
            as response_body
     from accepted a
-    join (select user_id, stock_keeping_unit, version, ${utcText("updated_at")} as updated_at from changed) c
+    join (select user_id, stock_keeping_unit, version, ${rfc3339Sql("updated_at")} as updated_at from changed) c
       on c.user_id = a.user_id and c.stock_keeping_unit = a.stock_keeping_unit
 ),
 insert_audit as (

@@ -1,5 +1,5 @@
 /** Reads of entitlements. */
-import { type Db, utcText } from "@todoke/kernel/db";
+import { type Db, rfc3339Sql } from "@todoke/kernel/db";
 
 type EntitlementStatus = "ACTIVE" | "REVOKED" | "EXPIRED";
 
@@ -16,7 +16,7 @@ type EntitlementRow = Omit<Entitlement, "expires_at"> & { readonly expires_at: s
 /** An entitlement is EXPIRED from its end time on, even before the expiry worker has written it. */
 const columns = `stock_keeping_unit,
   case when status = 'ACTIVE' and expires_at <= now() then 'EXPIRED' else status end as status,
-  version::float8 as version, ${utcText("updated_at")} as updated_at, ${utcText("expires_at")} as expires_at`;
+  version::float8 as version, ${rfc3339Sql("updated_at")} as updated_at, ${rfc3339Sql("expires_at")} as expires_at`;
 
 const toEntitlement = ({ expires_at, ...row }: EntitlementRow): Entitlement =>
   expires_at === null ? row : { ...row, expires_at };

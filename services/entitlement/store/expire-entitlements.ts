@@ -1,6 +1,6 @@
 /** Expires entitlements: state, event and audit row in one statement and one commit. */
 import { randomUUIDv7 } from "node:crypto";
-import { type Db, statement } from "@todoke/kernel/db";
+import { type Db, runStatement } from "@todoke/kernel/db";
 import { insertEventsSql } from "@todoke/kernel/outbox";
 import { entitlementExpired } from "../events/entitlement-events.ts";
 
@@ -32,7 +32,7 @@ select count(*)::int as expired from results`;
 /** Expires up to `limit` entitlements that are due by the database's clock, and returns how many. */
 export async function expireEntitlements(db: Db, limit: number): Promise<number> {
   const eventIds = Array.from({ length: limit }, () => randomUUIDv7());
-  const { rows } = await statement<{ expired: number }>(db, {
+  const { rows } = await runStatement<{ expired: number }>(db, {
     name: "expire entitlements",
     text: expireSql,
     values: [eventIds, limit],

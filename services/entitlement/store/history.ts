@@ -1,5 +1,5 @@
 /** Reads the changes of an entitlement from the audit. */
-import { type Db, utcText } from "@todoke/kernel/db";
+import { type Db, rfc3339Sql } from "@todoke/kernel/db";
 import type { EntitlementName } from "./entitlements.ts";
 
 export interface HistoryRow {
@@ -23,7 +23,7 @@ export async function selectHistory(db: Db, page: HistoryPage): Promise<HistoryR
   const { rows } = await db.query<HistoryRow>({
     name: "select history",
     text: `select h.version::float8 as version, action, source, source_id, caller, event_id,
-                  ${utcText("created_at")} as created_at
+                  ${rfc3339Sql("created_at")} as created_at
              from entitlement_audit h
             where user_id = $1 and stock_keeping_unit = $2 and h.version < coalesce($3::bigint, 9223372036854775807)
             order by h.version desc limit $4`,

@@ -1,6 +1,6 @@
 import { decodeEvent, encodeEvent } from "@todoke/contracts";
 import type { Db } from "@todoke/kernel/db";
-import { digestOf } from "@todoke/kernel/idempotency";
+import { digestJson } from "@todoke/kernel/idempotency";
 import { until } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
 import { expireEntitlements } from "../store/expire-entitlements.ts";
@@ -115,7 +115,7 @@ test("a grant with an end in the past is rejected, but its replay is not", async
   await t.db.query(
     `insert into idempotency_keys select scope, 'key-1', $1, response_status, response_content_type, response_body, created_at, expires_at
        from idempotency_keys`,
-    [digestOf(past)],
+    [digestJson(past)],
   );
   const replayed = await post("grants", "key-1", past);
   expect([replayed.statusCode, replayed.headers["idempotency-replayed"]]).toEqual([201, "true"]);

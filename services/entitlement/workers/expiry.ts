@@ -3,7 +3,7 @@
  * may run it. Reads do not depend on it: they compare `expires_at` with the clock themselves (docs/adr/0013).
  */
 import type { Db } from "@todoke/kernel/db";
-import { periodically } from "@todoke/kernel/worker";
+import { startLoop } from "@todoke/kernel/worker";
 import { expireEntitlements } from "../store/expire-entitlements.ts";
 
 // Small, so that no command waits long for a row of the batch.
@@ -24,5 +24,5 @@ export function startExpiry(db: Db, { intervalMs = 1_000, onCommitted, onError }
       if (expired > 0) onCommitted();
     } while (expired === batchMax && !stopping.aborted);
   }
-  return periodically(expireDue, { everyMs: intervalMs, what: "expiring entitlements", onError });
+  return startLoop(expireDue, { intervalMs: intervalMs, task: "expiring entitlements", onError });
 }

@@ -5,7 +5,7 @@
  * checks every hour; two months of failures have to pass before one is missing. Any number of processes may run this.
  */
 import { type Db, transaction } from "@todoke/kernel/db";
-import { periodically } from "@todoke/kernel/worker";
+import { startLoop } from "@todoke/kernel/worker";
 import { createAuditPartitions, dropAuditPartitions } from "../store/audit-partitions.ts";
 
 const monthsAhead = 2;
@@ -32,9 +32,9 @@ export async function startPartitionMaintenance(
     if (dropped.length > 0) onDropped(dropped);
   }
   await create();
-  return periodically(maintain, {
-    everyMs: intervalMs,
-    what: "maintaining the partitions of entitlement_audit",
+  return startLoop(maintain, {
+    intervalMs: intervalMs,
+    task: "maintaining the partitions of entitlement_audit",
     onError,
   });
 }

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { encodeEvent } from "@todoke/contracts";
 import { type Envelope, MemoryBroker, memoryBus } from "@todoke/kernel/bus";
 import { transaction } from "@todoke/kernel/db";
-import { deadEvents, keepSubscribed, openInbox, redriveDead } from "@todoke/kernel/inbox";
+import { listDeadEvents, openInbox, redriveInboxEvents, subscribeWithRetry } from "@todoke/kernel/inbox";
 import { fixedId, until } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
 import { postgresSessions } from "../sessions/postgres.ts";
@@ -34,7 +34,7 @@ async function listening() {
   const inbox = openInbox({
     db: t.db,
     consumer: "gateway-bff",
-    read: readEvent,
+    decode: readEvent,
     effect: onAccountEvent(t.sessions),
     backoff: { baseMs: 5, capMs: 20 },
     onError,
@@ -48,7 +48,7 @@ async function listening() {
     },
   };
   parts.use(
-    keepSubscribed({
+    subscribeWithRetry({
       bus: watched,
       consumer: "gateway-bff",
       subjects: ["account.events"],
@@ -135,15 +135,15 @@ test("events and redrives need no connection but that of their own transaction",
   const unreadable = () => {
     throw new Error("an older build");
   };
-  const older = openInbox({ db, consumer, read: unreadable, effect: async () => {} });
+  const older = openInbox({ db, consumer, decode: unreadable, effect: async () => {} });
   await older.handle(suspensions.slice(1), never);
-  const dead = await deadEvents(db, { consumer });
-  await redriveDead(
+  const dead = await listDeadEvents(db, { consumer });
+  await redriveInboxEvents(
     db,
     dead.map(({ dlqId }) => dlqId),
     { by: "aki", reason: "deployed" },
   );
-  const inbox = openInbox({ db, consumer, read: readEvent, effect: onAccountEvent(sessions) });
+  const inbox = openInbox({ db, consumer, decode: readEvent, effect: onAccountEvent(sessions) });
   for (const _ of dead) expect(await inbox.redriver.runOnce()).toMatchObject({ claimed: 1, done: 1 });
   expect(await inbox.handle(suspensions.slice(0, 1), never)).toEqual([{ kind: "done" }]);
   const found = players.map(({ headers }) => sessions.find(headers.authorization.slice("Bearer ".length)));

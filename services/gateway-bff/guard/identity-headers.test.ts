@@ -1,5 +1,5 @@
 import { request as send } from "node:http";
-import { buildHttpApp, everybody } from "@todoke/http";
+import { buildHttpApp, publicRoute } from "@todoke/http";
 import { expect, test } from "vitest";
 import { stripIdentityHeaders } from "./identity-headers.ts";
 import { setup } from "./testing.ts";
@@ -8,7 +8,7 @@ import { setup } from "./testing.ts";
 async function echo() {
   const app = await buildHttpApp({ title: "test", version: "0", log: { level: "silent" } });
   stripIdentityHeaders(app);
-  app.post("/echo", { ...everybody, schema: { hide: true } }, async ({ headers }) => headers);
+  app.post("/echo", { ...publicRoute, schema: { hide: true } }, async ({ headers }) => headers);
   const url = await app.listen({ port: 0, host: "127.0.0.1" });
   return { url, [Symbol.asyncDispose]: () => app.close() };
 }

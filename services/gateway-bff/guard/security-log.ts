@@ -2,7 +2,7 @@
  * Security log lines: logins, logouts and ended sessions. Refusals and admin requests have lines of their own, written by
  * packages/http. No line has a token, a code or a person's name.
  */
-import { whoAsks } from "@todoke/http";
+import { callerFields } from "@todoke/http";
 import type { FastifyRequest } from "fastify";
 import type { NewSession } from "../sessions/index.ts";
 
@@ -13,7 +13,7 @@ export function logSecurity(
   line: Line,
   fields: Readonly<Record<string, string | number>> = {},
 ): void {
-  request.log.info({ ...whoAsks(request), ...fields }, line);
+  request.log.info({ ...callerFields(request), ...fields }, line);
 }
 
 /** Names the caller explicitly: a login request has none yet. */

@@ -1,4 +1,4 @@
-import { buildHttpApp, problems as edge, everybody } from "@todoke/http";
+import { buildHttpApp, problems as edge, publicRoute } from "@todoke/http";
 import type { ProblemFactory } from "@todoke/kernel/problem";
 import { expect, test } from "vitest";
 import * as gatewayProblems from "../problems.ts";
@@ -24,10 +24,10 @@ test("a problem is sent in the requested language, with Content-Language and the
   const app = await buildHttpApp({ title: "gateway", version: "0", log: { level: "silent" } });
   translateProblems(app);
   const schema = { hide: true };
-  app.get("/limited", { ...everybody, schema }, () => {
+  app.get("/limited", { ...publicRoute, schema }, () => {
     throw gatewayProblems.rateLimited("wait for 3 s", { retryAfterSeconds: 3 });
   });
-  app.get("/fine", { ...everybody, schema }, async () => ({ fine: true }));
+  app.get("/fine", { ...publicRoute, schema }, async () => ({ fine: true }));
   const ask = async (url: string, language: string) => {
     const { headers, ...answer } = await app.inject({ url, headers: { "accept-language": language } });
     return {

@@ -1,8 +1,8 @@
 /** The promises of the port, on every store that implements it. */
 import { randomUUID } from "node:crypto";
-import { removeFinished } from "@todoke/kernel/retention";
+import { deleteFinished } from "@todoke/kernel/retention";
 import { testDatabase, until } from "@todoke/kernel/testing";
-import { openRedisLink } from "@todoke/redis";
+import { connectRedis } from "@todoke/redis";
 import { operatorClient, sharedRedis } from "@todoke/redis/testing";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
@@ -35,7 +35,7 @@ async function onPostgres(): Promise<Stage> {
       await t.db.query(earlier, [key, ms]);
     },
     async keysLeft() {
-      await removeFinished(t.db, { ...idleLimits, keepMs: 0 });
+      await deleteFinished(t.db, { ...idleLimits, keepMs: 0 });
       return Number((await t.db.query("select count(*) from rate_limits")).rows[0].count);
     },
     [Symbol.asyncDispose]: () => t[Symbol.asyncDispose](),
@@ -53,7 +53,7 @@ async function onRedis(): Promise<Stage> {
   stack.defer(() => client.destroy());
   return {
     // A server, or a machine, that stands still for a moment is not what these tests are about.
-    open: () => redisLimiter(stack.use(openRedisLink({ url, onError, answerWithinMs: 60_000 })), { namespace }),
+    open: () => redisLimiter(stack.use(connectRedis({ url, onError, requestTimeoutMs: 60_000 })), { namespace }),
     async age(key, ms) {
       const name = `{${namespace}}:${key}`;
       const until = Number(await client.get(name)) - ms * 1_000;

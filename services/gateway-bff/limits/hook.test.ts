@@ -1,4 +1,4 @@
-import { buildHttpApp, everybody, type HttpApp, problems, requires } from "@todoke/http";
+import { buildHttpApp, type HttpApp, problems, publicRoute, requires } from "@todoke/http";
 import { testDatabase, until } from "@todoke/kernel/testing";
 import { Type } from "typebox";
 import { expect, test, vi } from "vitest";
@@ -63,13 +63,13 @@ async function setup() {
     limitRequests(app, { limiter, limits: usual, onError: () => {}, onLimited, limiterTimeoutMs: 600_000, ...more });
     const hidden = { schema: { hide: true } };
     const Body = Type.Object({ name: Type.String() });
-    app.get("/livez", { ...everybody, ...hidden }, async () => ({}));
-    app.get("/v1/things/:id", { ...everybody, ...hidden }, async () => ({}));
-    app.post("/v1/things", { ...everybody, schema: { hide: true, body: Body } }, async () => ({}));
-    app.get("/login", { config: { ...everybody.config, limit: "login" }, ...hidden }, async () => ({}));
+    app.get("/livez", { ...publicRoute, ...hidden }, async () => ({}));
+    app.get("/v1/things/:id", { ...publicRoute, ...hidden }, async () => ({}));
+    app.post("/v1/things", { ...publicRoute, schema: { hide: true, body: Body } }, async () => ({}));
+    app.get("/login", { config: { ...publicRoute.config, limit: "login" }, ...hidden }, async () => ({}));
     app.get("/v1/mine", { ...requires(authenticate, { user: "any" }), ...hidden }, async () => ({}));
     app.get("/v1/users/:user_id", { ...requires(authenticate, { user: "own" }), ...hidden }, async () => ({}));
-    app.post("/v1/bulk", { config: { ...everybody.config, limit: "bulk", units: 5 }, ...hidden }, async () => ({}));
+    app.post("/v1/bulk", { config: { ...publicRoute.config, limit: "bulk", units: 5 }, ...hidden }, async () => ({}));
     const get = (url: string, headers: Record<string, string> = {}) => app.inject({ url, headers });
     return {
       app,
@@ -159,7 +159,7 @@ test("log-ins, reads, writes and bulk calls have a quota each", async () => {
 test("a call that counts as more than can ever be had at once keeps the gateway from starting", async () => {
   await using t = await setup();
   const { app } = await t.gateway();
-  const config = { ...everybody.config, units: 4 };
+  const config = { ...publicRoute.config, units: 4 };
   expect(() => app.get("/v1/dear", { config, schema: { hide: true } }, async () => ({}))).toThrow(
     '/v1/dear counts as 4 calls, but at most 3 of "read" are available at once: raise GATEWAY_BFF_LIMIT_READ',
   );
@@ -321,7 +321,7 @@ test("an address has no more requests in flight than it may; others are served, 
   };
   const { app, get, onLimited } = await t.gateway({ limits });
   let begun = 0;
-  const options = { ...everybody, schema: { hide: true } };
+  const options = { ...publicRoute, schema: { hide: true } };
   app.get("/v1/held", options, async () => {
     begun++;
     await held.promise;
@@ -349,7 +349,7 @@ test("a stream is not in flight once it was granted, however long it stays open"
   const { app, get } = await t.gateway({ limits: { ...usual, inFlightMax: 1 } });
   const held = Promise.withResolvers<void>();
   let begun = 0;
-  const config = { ...everybody.config, longLived: true };
+  const config = { ...publicRoute.config, longLived: true };
   app.get("/v1/stream", { config, schema: { hide: true } }, async () => {
     begun++;
     await held.promise;

@@ -2,8 +2,9 @@
  * Limits in PostgreSQL. Requests that arrive while a statement runs are counted together by the next one, each key locked
  * once: several requests of one caller in a batch are granted as far as they fit, in their order.
  */
+
+import { createBatcher } from "@todoke/kernel/batcher";
 import type { Db } from "@todoke/kernel/db";
-import { gather } from "@todoke/kernel/gather";
 import { takeUnits } from "../store/limits.ts";
 import { decide } from "./gcra.ts";
 import type { Item, LimitDecision, Limiter } from "./index.ts";
@@ -16,5 +17,5 @@ export function postgresLimiter(db: Db): Limiter {
     const ahead = await takeUnits(db, requests);
     return requests.map((items, index) => decide(items, ahead[index] ?? []));
   };
-  return { take: gather<readonly Item[], LimitDecision>({ run, batchMax }) };
+  return { take: createBatcher<readonly Item[], LimitDecision>({ run, batchMax }) };
 }

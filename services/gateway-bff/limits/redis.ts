@@ -2,13 +2,13 @@
  * Limits in Redis: one script per request, with all its keys declared. The keys of a namespace share one hash tag, so they
  * are in one slot of a cluster. A key and its expiry are set by one command, so no key stays.
  */
-import { type RedisLink, scriptOf } from "@todoke/redis";
+import { createScript, type RedisConnection } from "@todoke/redis";
 import { decide, toPace } from "./gcra.ts";
 import type { Item, Limiter } from "./index.ts";
 
 // The arithmetic of gcra.ts. The script reads and decides before it writes, because Redis does not roll back. A key that is
 // too far ahead was counted by a clock that was set back since, or by another policy; it starts again.
-const script = scriptOf(`
+const script = createScript(`
 local time = redis.call('TIME')
 local now = tonumber(time[1]) * 1000000 + tonumber(time[2])
 local ahead, fits = {}, true
@@ -29,7 +29,7 @@ end
 return ahead`);
 
 /** Gateways that share a Redis but not their limits have a namespace each. */
-export function redisLimiter(redis: Pick<RedisLink, "run">, { namespace = "todoke:limits" } = {}): Limiter {
+export function redisLimiter(redis: Pick<RedisConnection, "run">, { namespace = "todoke:limits" } = {}): Limiter {
   return {
     async take(items) {
       const keys = items.map(({ key }) => `{${namespace}}:${key}`);

@@ -1,6 +1,6 @@
 /** Log-in in the whole gateway, as `todoke serve` runs it: counted, limited, in the player's language, account behind it. */
 import { randomBytes } from "node:crypto";
-import { newSigningKey, textOfSigningKey } from "@todoke/http";
+import { formatSigningKey, newSigningKey } from "@todoke/http";
 import { memoryBus } from "@todoke/kernel/bus";
 import { testDatabase } from "@todoke/kernel/testing";
 import { expect, onTestFinished, test } from "vitest";
@@ -19,7 +19,7 @@ async function setup(more: Record<string, string> = {}) {
     DATABASE_URL: t.url,
     GATEWAY_BFF_PORT: "0",
     GATEWAY_BFF_SECRET: randomBytes(32).toString("base64url"),
-    GATEWAY_BFF_TOKEN_KEY: textOfSigningKey(newSigningKey("k1")),
+    GATEWAY_BFF_TOKEN_KEY: formatSigningKey(newSigningKey("k1")),
     OIDC_ISSUER: provider.issuer,
     OIDC_CLIENT_ID: clientId,
     OIDC_CLIENT_SECRET: clientSecret,

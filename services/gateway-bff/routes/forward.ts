@@ -2,7 +2,14 @@
  * Routes that a service serves. The gateway validates the request, calls the service for the user of the session, and
  * returns the response byte for byte. The service receives only what the route names.
  */
-import { type HttpApp, IdempotencyHeaders, idempotencyKey, isLetInAsAdmin, type Rule, requires } from "@todoke/http";
+import {
+  type AccessRule,
+  type HttpApp,
+  IdempotencyHeaders,
+  idempotencyKey,
+  isAllowedAsAdmin,
+  requires,
+} from "@todoke/http";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { type TObject, type TSchema, Type } from "typebox";
 import type { LimitClass } from "../config.ts";
@@ -22,7 +29,7 @@ export interface ForwardedRoute {
   readonly params?: TObject;
   /** The path at the service, with the parameters of `path`; `:me` is the user of the session. */
   readonly upstreamPath: string;
-  readonly rule: Rule;
+  readonly rule: AccessRule;
   /** Its rate limit, by default that of its method. */
   readonly limit?: LimitClass;
   /** The same as at the service. */
@@ -95,7 +102,9 @@ function forwardTo(deps: ForwardDeps, route: ForwardedRoute) {
 function requiresFreshLogin(route: ForwardedRoute, { principal, params }: FastifyRequest): boolean {
   const { needsFreshLogin, method, rule } = route;
   if (needsFreshLogin) return true;
-  return method !== "GET" && principal !== undefined && isLetInAsAdmin(principal, rule, params as { user_id?: string });
+  return (
+    method !== "GET" && principal !== undefined && isAllowedAsAdmin(principal, rule, params as { user_id?: string })
+  );
 }
 
 /** Limits the damage of a session that somebody left open. */

@@ -65,9 +65,9 @@ const isStartedByUser = ({ headers }: FastifyRequest): boolean =>
 
 // Pages for browsers. A HEAD must neither start a login nor use one up.
 const forBrowsers = { ...problemsAsPages, exposeHeadRoute: false };
-const starts = { config: { rule: { everybody: true }, limit: "login" } } as const;
+const starts = { config: { rule: { isPublic: true }, limit: "login" } } as const;
 // A login counts once, at its start; its state and code cannot be guessed.
-const finishes = { config: { rule: { everybody: true }, limit: "write" } } as const;
+const finishes = { config: { rule: { isPublic: true }, limit: "write" } } as const;
 
 export function loginRoutes(app: HttpApp, deps: LoginDeps): void {
   const { sessions, origin, isLoopback, nativeRedirects } = deps;

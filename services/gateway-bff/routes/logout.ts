@@ -55,7 +55,7 @@ export function logoutRoutes(app: HttpApp, deps: LogoutDeps): void {
       "/login/backchannel-logout",
       {
         // A token that is not valid counts as a write of its address (limits/hook.ts).
-        config: { rule: { everybody: true }, limit: "write", countedByRoute: true },
+        config: { rule: { isPublic: true }, limit: "write", countedByRoute: true },
         bodyLimit: logoutTokenMax,
         schema: {
           operationId: "endByProvider",

@@ -6,7 +6,7 @@
  * a service is ready, and its address only on loopback.
  */
 import { readFileSync } from "node:fs";
-import { everybody, type HttpApp, pageHeaders, problems } from "@todoke/http";
+import { type HttpApp, pageHeaders, problems, publicRoute } from "@todoke/http";
 import { Type } from "typebox";
 import type { Deps } from "../deps.ts";
 import { requestLanguage } from "../language/accept-language.ts";
@@ -35,7 +35,7 @@ export const apiDocuments = (services: Readonly<Record<string, string>>) => [
 export function pageRoutes(app: HttpApp, deps: PageDeps): void {
   const { apiDocs = true } = deps;
   const getStates = cached(() => Promise.all(Object.entries(deps.services).map(readState)));
-  const hidden = { ...everybody, schema: { hide: true } };
+  const hidden = { ...publicRoute, schema: { hide: true } };
 
   app.get("/", hidden, async (request, reply) => {
     const gateway: ServiceState = { name: "gateway-bff", url: deps.origin, state: "ready" };
@@ -56,7 +56,7 @@ export function pageRoutes(app: HttpApp, deps: PageDeps): void {
 /** Serves a service's API document from here, because the reference page may load from nowhere else. */
 function documentRoute(app: HttpApp, { services, isLoopback }: PageDeps): void {
   const schema = { hide: true, params: Type.Object({ service: Type.String({ maxLength: 64 }) }) };
-  app.get("/openapi/:service.json", { ...everybody, schema }, async ({ params }, reply) => {
+  app.get("/openapi/:service.json", { ...publicRoute, schema }, async ({ params }, reply) => {
     const url = Object.hasOwn(services, params.service) ? services[params.service] : undefined;
     if (!url) throw problems.notFound("there is no service with this name");
     const response = await fetch(new URL("/openapi.json", url), { signal: AbortSignal.timeout(timeoutMs) }).catch(

@@ -1,6 +1,6 @@
 import { inspect } from "node:util";
-import { type Db, isUnavailable, sqlStateOf, transaction } from "@todoke/kernel/db";
-import { openWire, until } from "@todoke/kernel/testing";
+import { type Db, getSqlState, isUnavailable, transaction } from "@todoke/kernel/db";
+import { openFaultProxy, until } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
 import { lockLogouts, upsertProviderLogout } from "../store/provider-logouts.ts";
 import * as sql from "../store/sessions.ts";
@@ -79,7 +79,7 @@ test("the database refuses a token that is not hashed, and a session of nobody",
       [sha256, userId],
     );
   await t.open().saveUser(userSnapshot());
-  const stateOf = (refused: Promise<unknown>) => refused.then(() => "taken", sqlStateOf);
+  const stateOf = (refused: Promise<unknown>) => refused.then(() => "taken", getSqlState);
   expect(await stateOf(insert("tds_raw", "u_1"))).toBe("23514");
   expect(await stateOf(insert(`\\x${"00".repeat(32)}`, "nobody"))).toBe("23503");
   expect(await stateOf(insert(`\\x${"00".repeat(32)}`, "u_1"))).toBe("taken");
@@ -104,7 +104,7 @@ test("whoever can write to the database cannot make a log-in under way a native 
 
 test("while the database is away nobody is found and nobody is logged out, and the error does not tell the token", async () => {
   await using t = await postgresHarness();
-  await using wire = await openWire(t.url);
+  await using wire = await openFaultProxy(t.url);
   const store = postgresSessions(t.openDb({ url: wire.url }), settings);
   await store.saveUser(userSnapshot());
   const { token } = await store.create(newSession());

@@ -5,9 +5,10 @@
  * written only when it is at least a twentieth of the idle time old, in the background. So an unused session ends after
  * the idle time or up to a twentieth of it sooner, never later.
  */
+
+import { createBatcher } from "@todoke/kernel/batcher";
 import { type Db, type Tx, transaction } from "@todoke/kernel/db";
-import { gather } from "@todoke/kernel/gather";
-import { removeFinished } from "@todoke/kernel/retention";
+import { deleteFinished } from "@todoke/kernel/retention";
 import type { SessionSettings } from "../config.ts";
 import { insertOneTime, insertOneTimeIn, takeOneTime } from "../store/one-time.ts";
 import { isEndedAtProvider, lockLogouts, upsertProviderLogout } from "../store/provider-logouts.ts";
@@ -32,7 +33,7 @@ export function postgresSessions(db: Db, settings: SessionSettings): SessionStor
   const end = (...where: Parameters<typeof filter>) => sql.deleteSessions(db, filter(...where));
   const open = (sealed: Buffer | undefined, name: string) => sealed && encryption.open(sealed, name);
 
-  const markSeen = gather<sql.Seen, true>({
+  const markSeen = createBatcher<sql.Seen, true>({
     run: async (seen) => {
       await sql.markSeen(db, seen, idleMs);
       return seen.map(() => true);
@@ -40,7 +41,7 @@ export function postgresSessions(db: Db, settings: SessionSettings): SessionStor
   });
   let lastMark: Promise<unknown> = Promise.resolve();
 
-  const findLive = gather<Buffer, Session | null>({
+  const findLive = createBatcher<Buffer, Session | null>({
     run: async (hashes) => {
       const rows = await sql.selectLiveSessions(db, hashes, times);
       for (const row of rows) {
@@ -142,7 +143,7 @@ export function postgresSessions(db: Db, settings: SessionSettings): SessionStor
 
     async deleteExpired() {
       let deleted = 0;
-      for (const policy of sql.expired) deleted += await removeFinished(db, policy);
+      for (const policy of sql.expired) deleted += await deleteFinished(db, policy);
       return deleted;
     },
 

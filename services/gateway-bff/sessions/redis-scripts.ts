@@ -14,7 +14,7 @@
  *
  * ARGV[1] is always the idle time. Everything that can fail comes before the first write, because Redis does not roll back.
  */
-import { type Script, scriptOf } from "@todoke/redis";
+import { createScript, type Script } from "@todoke/redis";
 
 const keyNames = ["by-token", "sessions", "secrets", "index", "ends", "known"];
 
@@ -75,7 +75,7 @@ local function delete_all(list)
 end
 `;
 
-const script = (text: string): Script => scriptOf(prelude + text);
+const script = (text: string): Script => createScript(prelude + text);
 
 /**
  * ARGV: session, sealed tokens, delay until a refresh is due or "", absolute time, sessions per user, start of the login
@@ -211,5 +211,5 @@ end
 return { #due, removed }`);
 
 /** Each one-time value has a key of its own, which expires. */
-export const putOneTime = scriptOf(`return redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2], 'NX') and 1 or 0`);
-export const takeOneTime = scriptOf(`return redis.call('GETDEL', KEYS[1])`);
+export const putOneTime = createScript(`return redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2], 'NX') and 1 or 0`);
+export const takeOneTime = createScript(`return redis.call('GETDEL', KEYS[1])`);

@@ -5,7 +5,7 @@
  * everybody out. A Redis that loses its last second of writes (`appendfsync everysec` and a crash, or a lagging replica
  * that takes over) can lose an end or a suspension of that second; `appendfsync always` without such a replica loses none.
  */
-import { openRedisLink, type RedisLinkOptions, type Script } from "@todoke/redis";
+import { connectRedis, type RedisOptions, type Script } from "@todoke/redis";
 import type { SessionSettings } from "../config.ts";
 import { openEncryption } from "./encryption.ts";
 import { EndedAtProviderError, UnknownUserError } from "./errors.ts";
@@ -22,7 +22,7 @@ import {
 } from "./session-row.ts";
 import { hashToken } from "./token.ts";
 
-export interface RedisSessionsOptions extends RedisLinkOptions {
+export interface RedisSessionsOptions extends RedisOptions {
   readonly settings: SessionSettings;
   /** Prefix of the keys, one for each gateway that shares a Redis but not its sessions. */
   readonly namespace?: string;
@@ -52,7 +52,7 @@ export function redisSessions({
 }: RedisSessionsOptions): SessionStore {
   const { idleMs, absoluteMs, perUserMax } = settings;
   const encryption = openEncryption(settings.secrets);
-  const redis = openRedisLink(link);
+  const redis = connectRedis(link);
   const keys = scripts.redisKeys(namespace);
 
   /** Runs a script on the session keys and on `more`. A missing argument is "". */

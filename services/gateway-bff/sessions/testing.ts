@@ -98,7 +98,7 @@ export async function redisHarness({ url }: { readonly url: string }) {
     open(more: Partial<SessionSettings> = {}, at = url): SessionStore {
       const onError = (error: unknown) => void errors.push(error);
       // A server, or a machine, that stands still for a moment is not what these tests are about.
-      const link = { url: at, onError, answerWithinMs: 60_000 };
+      const link = { url: at, onError, requestTimeoutMs: 60_000 };
       const store = redisSessions({ ...link, namespace, settings: { ...settings, ...more } });
       opened.push(store);
       return store;

@@ -1,5 +1,5 @@
 /** The SQL of rate limits: one call of the function `take_units` counts a batch of requests. */
-import { type Db, statement } from "@todoke/kernel/db";
+import { type Db, runStatement } from "@todoke/kernel/db";
 import type { RetentionPolicy } from "@todoke/kernel/retention";
 import { toPace } from "../limits/gcra.ts";
 import type { Item } from "../limits/index.ts";
@@ -23,7 +23,7 @@ export async function takeUnits(db: Db, requests: readonly (readonly Item[])[]):
     last += request.length;
     return last;
   });
-  const { rows } = await statement<{ ahead: readonly bigint[] }>(db, {
+  const { rows } = await runStatement<{ ahead: readonly bigint[] }>(db, {
     name: "take units",
     text: "select take_units($1, $2, $3, $4, $5, $6) as ahead",
     values: [

@@ -1,5 +1,5 @@
 /** The SQL of one-time values: pending logins, codes of native clients, and IDs of used logout tokens. */
-import { type Db, statement, type Tx } from "@todoke/kernel/db";
+import { type Db, runStatement, type Tx } from "@todoke/kernel/db";
 import type { OneTimeKind } from "../sessions/index.ts";
 import { msFromNow } from "./sessions.ts";
 
@@ -21,7 +21,7 @@ const insertStatement = ({ kind, nameHash, sealed, ttlMs }: OneTimeRow) => ({
 
 /** Returns false if the name is in use. */
 export const insertOneTime = async (db: Db, row: OneTimeRow): Promise<boolean> =>
-  (await statement(db, insertStatement(row))).rowCount === 1;
+  (await runStatement(db, insertStatement(row))).rowCount === 1;
 
 /** The same as part of a transaction. */
 export const insertOneTimeIn = async (tx: Tx, row: OneTimeRow): Promise<boolean> =>
@@ -29,7 +29,7 @@ export const insertOneTimeIn = async (tx: Tx, row: OneTimeRow): Promise<boolean>
 
 /** Of many concurrent callers, the one whose delete takes effect gets the value. */
 export async function takeOneTime(db: Db, kind: OneTimeKind, nameHash: Buffer): Promise<Buffer | undefined> {
-  const { rows } = await statement<{ sealed: Buffer; in_time: boolean }>(db, {
+  const { rows } = await runStatement<{ sealed: Buffer; in_time: boolean }>(db, {
     name: "take one-time value",
     text: `delete from one_time where kind = $1 and name_sha256 = $2
            returning value as sealed, expires_at > statement_timestamp() as in_time`,

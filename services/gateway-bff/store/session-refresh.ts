@@ -1,5 +1,5 @@
 /** The SQL of the lease under which one process refreshes a session's tokens. */
-import { type Db, statement } from "@todoke/kernel/db";
+import { type Db, runStatement } from "@todoke/kernel/db";
 import { isLive, msFromNow } from "./sessions.ts";
 
 export interface ClaimedRefreshRow {
@@ -16,7 +16,7 @@ export interface ClaimRequest {
 
 /** Moves the due time to the end of the lease: until then nothing is due, and after a crash the refresh is due again. */
 export async function claimRefresh(db: Db, request: ClaimRequest): Promise<ClaimedRefreshRow | undefined> {
-  const { rows } = await statement<ClaimedRefreshRow>(db, {
+  const { rows } = await runStatement<ClaimedRefreshRow>(db, {
     name: "claim refresh",
     text: `update sessions set refresh_epoch = refresh_epoch + 1, refresh_due_at = ${msFromNow("$3")}
             where session_id = $1 and refresh_due_at <= statement_timestamp() and ${isLive("$2")}
@@ -38,7 +38,7 @@ export interface RefreshOutcome {
 
 /** Returns false if another process has claimed the refresh since, or it is settled already. */
 export async function settleRefresh(db: Db, outcome: RefreshOutcome): Promise<boolean> {
-  const { rowCount } = await statement(db, {
+  const { rowCount } = await runStatement(db, {
     name: "settle refresh",
     text: `update sessions set refresh_epoch = refresh_epoch + 1, refresh_due_at = ${msFromNow("$4")},
                   provider_tokens = coalesce($5, provider_tokens)

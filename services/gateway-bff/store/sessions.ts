@@ -5,7 +5,7 @@
  * Statements that lock several sessions lock them in the order of their ids, so that no two can deadlock.
  */
 import type { Role } from "@todoke/http";
-import { type Db, type Queryable, statement, type Tx, utcText } from "@todoke/kernel/db";
+import { type Db, type Queryable, rfc3339Sql, runStatement, type Tx } from "@todoke/kernel/db";
 import type { RetentionPolicy } from "@todoke/kernel/retention";
 import type { SessionSettings } from "../config.ts";
 import type { ClientKind, ListedSession, UserStatus } from "../sessions/index.ts";
@@ -47,7 +47,7 @@ select i.ordinal::int, s.session_id, s.user_id, s.client, s.refresh_due, s.seen_
            from sessions where token_sha256 = i.token_sha256 and ${isLive("$2")} limit 1) s
  cross join lateral (
          select case when suspended_until <= statement_timestamp() then 'ACTIVE' else k.status end as status, roles,
-                case when suspended_until > statement_timestamp() then ${utcText("suspended_until")} end
+                case when suspended_until > statement_timestamp() then ${rfc3339Sql("suspended_until")} end
                   as suspended_until
            from known_users k where k.user_id = s.user_id and k.status <> 'DELETED' limit 1) u`;
 
@@ -82,7 +82,7 @@ update sessions
 export async function markSeen(db: Db, seen: readonly Seen[], idleMs: number): Promise<void> {
   const at = Object.fromEntries(seen.map(({ sessionId, seenAt }) => [sessionId, seenAt]));
   const values = [Object.keys(at), JSON.stringify(at), idleMs];
-  await statement(db, { name: "sessions seen", text: markSeenSql, values });
+  await runStatement(db, { name: "sessions seen", text: markSeenSql, values });
 }
 
 /** Deletes the user's oldest sessions to stay within the limit. Needs `lockUser`, or two logins could use the same room. */
@@ -111,8 +111,8 @@ export async function selectSessions(db: Db, userId: string, settings: SessionSe
   type Row = Omit<ListedSession, "userAgent"> & { readonly userAgent: string | null };
   const { rows } = await db.query<Row>({
     name: "select sessions",
-    text: `select session_id as "sessionId", client, user_agent as "userAgent", ${utcText("created_at")} as "createdAt",
-                  ${utcText("last_seen_at")} as "lastSeenAt", ${utcText("ends_at")} as "endsAt"
+    text: `select session_id as "sessionId", client, user_agent as "userAgent", ${rfc3339Sql("created_at")} as "createdAt",
+                  ${rfc3339Sql("last_seen_at")} as "lastSeenAt", ${rfc3339Sql("ends_at")} as "endsAt"
              from sessions where user_id = $1 and ${isLive("$2")}
             order by sessions.created_at desc, session_id desc limit $3`,
     values: [userId, settings.idleMs, settings.perUserMax],
@@ -147,7 +147,7 @@ const deleteStatement = ({ which, values, idleMs }: SessionFilter) => ({
 
 /** Returns how many of the deleted sessions were live. */
 export async function deleteSessions(db: Db, filter: SessionFilter): Promise<number> {
-  const { rows } = await statement<{ ended: number }>(db, deleteStatement(filter));
+  const { rows } = await runStatement<{ ended: number }>(db, deleteStatement(filter));
   return rows[0]?.ended ?? 0;
 }
 

@@ -54,7 +54,7 @@ test("a heartbeat of a ticket that expires during the commit of its match return
   await holder.query("begin; lock table outbox_events in exclusive mode");
   // Long enough for the few statements until the match is written, on a slow machine too.
   const { ticketId } = await queue.join(ticketRequest({ userId: "u_1", ticketMs: 6_000 }));
-  const making = queue.matchInOrder("duel", duels);
+  const making = queue.matchFifo("duel", duels);
   await until("the ticket is expired", async () => (await queue.find(ticketId))?.status === "EXPIRED");
   let answer: { readonly status: string } | undefined;
   // A read neither waits nor writes; nothing of the match is recorded yet.

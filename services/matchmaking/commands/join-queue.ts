@@ -1,11 +1,11 @@
 /** Puts a user into a queue. The queue makes one ticket of a request, however often it is sent. */
 import type { Db } from "@todoke/kernel/db";
-import type { Answer, IdempotencyKey } from "@todoke/kernel/idempotency";
-import type { FieldFault } from "@todoke/kernel/problem";
+import type { CommandResponse, IdempotencyKey } from "@todoke/kernel/idempotency";
+import type { FieldError } from "@todoke/kernel/problem";
 import { attributesUnfit, partyTooLarge, setByBackend } from "../problems.ts";
 import type { JoinedTicket, TicketQueue } from "../queue/index.ts";
 import type { Attributes } from "../queue/ticket.ts";
-import { faultsOfTicket, type ModeRules, playerErrors } from "../rules/index.ts";
+import { type ModeRules, playerErrors, ticketErrors } from "../rules/index.ts";
 import { selectLastOpponents } from "../store/ended-tickets.ts";
 import { countTicket } from "../telemetry.ts";
 
@@ -27,7 +27,7 @@ export interface JoinDeps {
 
 /** The request of a player, who may not set what the mode reserves for a back-end. */
 export function joinQueue(deps: JoinDeps) {
-  return async (request: JoinRequest): Promise<Answer> => {
+  return async (request: JoinRequest): Promise<CommandResponse> => {
     const reserved = playerErrors(deps.rulesOf(request.mode), request);
     if (reserved.length > 0) throw setByBackend(formatErrors(reserved), { fields: reserved });
     return enqueue(deps, request);
@@ -35,7 +35,10 @@ export function joinQueue(deps: JoinDeps) {
 }
 
 /** Checks the request against the mode's current rules before anything is stored, for a replay too. */
-export async function enqueue({ db, queue, rulesOf, onJoined }: JoinDeps, request: JoinRequest): Promise<Answer> {
+export async function enqueue(
+  { db, queue, rulesOf, onJoined }: JoinDeps,
+  request: JoinRequest,
+): Promise<CommandResponse> {
   const { mode, userId } = request;
   const rules = rulesOf(mode);
   rejectUnfit(rules, request);
@@ -54,17 +57,17 @@ function resultLabel({ kind, replayed }: JoinedTicket): string {
 }
 
 function rejectUnfit(rules: ModeRules, request: JoinRequest): void {
-  const fields = faultsOfTicket(rules, request);
+  const fields = ticketErrors(rules, request);
   if (fields.length === 0) return;
   const problem = fields.every(({ field }) => field === "body.party_size") ? partyTooLarge : attributesUnfit;
   throw problem(formatErrors(fields), { fields });
 }
 
-const formatErrors = (fields: readonly FieldFault[]) =>
+const formatErrors = (fields: readonly FieldError[]) =>
   fields.map(({ field, detail }) => `${field} ${detail}`).join("; ");
 
 /** Built only from what is stored with the key, so a replay is byte-identical. */
-function toResponse({ kind, ticketId, expiresAt, replayed }: JoinedTicket): Answer {
+function toResponse({ kind, ticketId, expiresAt, replayed }: JoinedTicket): CommandResponse {
   const body = { ticket_id: ticketId, status: "QUEUED", expires_at: new Date(expiresAt).toISOString() };
   return {
     status: kind === "new" ? 201 : 200,

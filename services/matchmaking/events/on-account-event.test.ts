@@ -51,7 +51,7 @@ async function createConsumer(redisUrl?: string, more: Partial<InboxOptions<User
   const queue = t.openQueue(db);
   const effect = onAccountEvent({ queue, modes: () => [...t.rules().modes.keys()] });
   const backoff = { baseMs: 1, capMs: 1 };
-  const inbox = openInbox({ db, consumer: "matchmaking", read: readEvent, effect, backoff, ...more });
+  const inbox = openInbox({ db, consumer: "matchmaking", decode: readEvent, effect, backoff, ...more });
   const kinds = async (...events: Delivery[]) => (await inbox.handle(events, never)).map(({ kind }) => kind);
   return {
     ...t,

@@ -1,7 +1,7 @@
 /** The tickets that can be matched now, with the values that the rules compare. */
 
 import type { OpenTicket } from "../queue/ticket.ts";
-import { faultsOfTicket } from "../rules/ticket-errors.ts";
+import { ticketErrors } from "../rules/ticket-errors.ts";
 import type { ModeRules, Step } from "../rules/types.ts";
 
 export interface Candidate {
@@ -31,7 +31,7 @@ export function toCandidates(rules: ModeRules, tickets: readonly OpenTicket[], n
   const users = new Set<string>();
   for (const ticket of tickets) {
     const isExpired = now >= ticket.expiresAt || now >= ticket.aliveUntil;
-    if (isExpired || users.has(ticket.userId) || faultsOfTicket(rules, ticket).length > 0) continue;
+    if (isExpired || users.has(ticket.userId) || ticketErrors(rules, ticket).length > 0) continue;
     users.add(ticket.userId);
     const waitedMs = now - ticket.joinedAt;
     const regions = acceptedRegions(rules, ticket, waitedMs);

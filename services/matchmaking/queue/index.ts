@@ -90,10 +90,10 @@ export interface TicketQueue extends AsyncDisposable {
    * Matches the oldest tickets, `players` each, in join order and atomically, up to `matchesMax` matches. Each ticket gets a
    * team of its own. Parties are skipped because a team has one player; only earlier rules can have let them in.
    */
-  matchInOrder(mode: string, round: FifoRound): Promise<{ readonly made: number }>;
+  matchFifo(mode: string, round: FifoRound): Promise<{ readonly made: number }>;
   snapshot(mode: string, ticketsMax: number): Promise<Snapshot>;
   /** Makes each match that is still possible, whole or not at all, in input order. */
-  settle(mode: string, proposals: readonly Proposal[], terms: MatchTerms): Promise<{ readonly made: number }>;
+  commitProposals(mode: string, proposals: readonly Proposal[], terms: MatchTerms): Promise<{ readonly made: number }>;
   /** Returns whether this process should form matches in the mode. Avoids double work; correctness does not need it. */
   acquireFormingLease(mode: string, leaseMs: number): Promise<boolean>;
 

@@ -1,6 +1,6 @@
 import { encodeOutboxEvent } from "@todoke/contracts";
-import { sqlStateOf, transaction } from "@todoke/kernel/db";
-import { removeFinished } from "@todoke/kernel/retention";
+import { getSqlState, transaction } from "@todoke/kernel/db";
+import { deleteFinished } from "@todoke/kernel/retention";
 import { fixedId, until } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
 import { selectTicketEnd } from "../store/ended-tickets.ts";
@@ -130,7 +130,7 @@ test("of two processes that end one ticket at once, the second one gets the reco
       await recordIn(tx, cancelled(mine));
       const racing = retry(other, match(n, [mine, theirs])).then(
         ([result]) => result,
-        (error) => sqlStateOf(error),
+        (error) => getSqlState(error),
       );
       await until("the other transaction waits", isWaiting);
       return { racing };
@@ -190,7 +190,7 @@ test("the database rejects a user twice in a match, a late match and an incomple
   const twice = match(1, ["u_1", "u_1"]);
   const other = { ...twice.match.seats[1], ticket: ticket("u_1", { ticketId: "duel.other" }) };
   const doubled = { ...twice, match: { ...twice.match, seats: [twice.match.seats[0], other] } } as typeof twice;
-  const stateOf = (...ends: Parameters<typeof recordOnce>) => recordOnce(...ends).then(() => "inserted", sqlStateOf);
+  const stateOf = (...ends: Parameters<typeof recordOnce>) => recordOnce(...ends).then(() => "inserted", getSqlState);
   expect(await stateOf(t.db, doubled)).toBe("23505");
   expect(await stateOf(t.db, late)).toBe("23514");
   expect(await stateOf(t.db, { ...expired("u_5"), reason: null } as never)).toBe("23514");
@@ -205,7 +205,7 @@ test("retention deletes an old match with the ends of its tickets, and nothing e
   await t.db.query(`update matches set matched_at = matched_at - interval '30 days' where match_id = $1`, [fixedId(1)]);
   await t.db.query(`update ticket_ends set ended_at = ended_at - interval '30 days', joined_at = joined_at - interval '30 days'
                      where user_id in ('u_3', 'u_5')`);
-  for (const policy of endsRetention(29 * 86_400_000)) await removeFinished(t.db, policy);
+  for (const policy of endsRetention(29 * 86_400_000)) await deleteFinished(t.db, policy);
   const { rows } = await t.db.query(`select user_id from ticket_ends order by user_id`);
   expect(rows.map((row) => row.user_id)).toEqual(["u_3", "u_4", "u_6"]);
   expect(await counts(t.db)).toEqual({ matches: 1, ends: 3, damaged: 0, events: 2 });

@@ -4,7 +4,7 @@
  * `ticket_ends` has at most one row per ticket, so a ticket ends once in any case. A match is recorded whole or not at all.
  * No other code of this service emits events.
  */
-import { type Db, sqlStateOf, type Tx, transaction } from "@todoke/kernel/db";
+import { type Db, getSqlState, type Tx, transaction } from "@todoke/kernel/db";
 import type { NewEvent, Outbox } from "@todoke/kernel/outbox";
 import { matchMade } from "../events/match-made.ts";
 import { ticketExpired } from "../events/ticket-expired.ts";
@@ -89,7 +89,7 @@ export async function ticketEndTransaction<T>(db: Db, work: (tx: Tx) => Promise<
     try {
       return await transaction(db, work);
     } catch (error) {
-      if (attempt >= attemptsMax || sqlStateOf(error) !== "23505") throw error;
+      if (attempt >= attemptsMax || getSqlState(error) !== "23505") throw error;
     }
   }
 }

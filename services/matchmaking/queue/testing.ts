@@ -1,7 +1,7 @@
 /** Shared by the tests of both queues: the harness, requests to join, and reads of the stored data. */
 import { randomBytes, randomUUID } from "node:crypto";
-import { type Db, utcText } from "@todoke/kernel/db";
-import { digestOf } from "@todoke/kernel/idempotency";
+import { type Db, rfc3339Sql } from "@todoke/kernel/db";
+import { digestJson } from "@todoke/kernel/idempotency";
 import { expect } from "vitest";
 import type { FifoRound, TicketQueue, TicketRequest } from "./index.ts";
 import { ticketEndTransaction } from "./record-ends.ts";
@@ -31,7 +31,7 @@ export function ticketRequest(
   const fields = { mode, userId, partySize: 1, attributes: {}, avoid: [], ticketMs: 600_000, ...more };
   const { partySize, attributes } = fields;
   const scope = `user:${userId} POST ${fields.mode}`;
-  return { ...fields, key: { scope, key, requestHash: digestOf({ partySize, attributes }) } };
+  return { ...fields, key: { scope, key, requestHash: digestJson({ partySize, attributes }) } };
 }
 
 export const terms = { rulesVersion: "v1", session: { server: "eu-1" } };
@@ -79,7 +79,7 @@ export async function readStored(db: Db) {
   const { rows } = await db.query<{ ends: EndRow[]; matches: string[]; events: EventRow[]; damaged: string[] }>(
     `select array(select to_jsonb(e) from (
                     select ticket_id, user_id, status, reason, match_id,
-                           ${utcText("ended_at")} as ended_at, ${utcText("expires_at")} as expires_at
+                           ${rfc3339Sql("ended_at")} as ended_at, ${rfc3339Sql("expires_at")} as expires_at
                       from ticket_ends) e) as ends,
             array(select match_id::text from matches) as matches,
             array(select jsonb_build_object('event_type', event_type, 'payload', payload)

@@ -84,7 +84,7 @@ describe.each(["postgres", "redis"] as const)("queue routes, with the queue in %
     await using t = await openHarness();
     const { ticketOf, queue, call, show } = await t.process();
     for (const user of ["u_1", "u_2"]) await ticketOf(user, "duel");
-    await queue.matchInOrder("duel", duels);
+    await queue.matchFifo("duel", duels);
     const ended = async () => (await readStored(t.db)).ended("MATCHED").length === 2;
     await expect.poll(ended).toBe(true);
     await t.db.query(`update ticket_ends set joined_at = ended_at - interval '40 seconds'`);
@@ -143,7 +143,7 @@ test("a ticket avoids the user's last opponents if its mode has that rule", asyn
   const met = async (mode: string, attributes: object) => {
     const ids = [await ticketOf("u_1", mode, { attributes }), await ticketOf("u_2", mode, { attributes })];
     const seats = ids.map((ticketId, index) => ({ ticketId, team: index + 1 }));
-    await queue.settle(mode, [{ seats }], { rulesVersion: "v1", session: {} });
+    await queue.commitProposals(mode, [{ seats }], { rulesVersion: "v1", session: {} });
     const found = await queue.find(await ticketOf("u_1", mode, { attributes }));
     return found?.ticket.avoid;
   };

@@ -6,9 +6,9 @@ import {
   ProblemView,
   problems,
   requires,
-  sendAnswer,
+  sendResponse,
 } from "@todoke/http";
-import { digestOf, type IdempotencyKey } from "@todoke/kernel/idempotency";
+import { digestJson, type IdempotencyKey } from "@todoke/kernel/idempotency";
 import type { Static } from "typebox";
 import type { Deps } from "../deps.ts";
 import type { Attributes } from "../queue/ticket.ts";
@@ -87,7 +87,7 @@ function joinRoute(app: HttpApp, { authenticate, joinQueue }: Deps): void {
     async (request, reply) => {
       const wanted = parseBody(request.params.mode, request.body);
       const userId = callingUser(request);
-      return sendAnswer(reply, await joinQueue({ key: keyPerMode(request, wanted), userId, ...wanted }));
+      return sendResponse(reply, await joinQueue({ key: keyPerMode(request, wanted), userId, ...wanted }));
     },
   );
 }
@@ -112,7 +112,7 @@ function joinForUserRoute(app: HttpApp, { authenticate, joinQueueForUser }: Deps
     async (request, reply) => {
       const { mode, user_id: userId } = request.params;
       const wanted = { userId, ...parseBody(mode, request.body) };
-      return sendAnswer(reply, await joinQueueForUser({ key: keyPerMode(request, wanted), ...wanted }));
+      return sendResponse(reply, await joinQueueForUser({ key: keyPerMode(request, wanted), ...wanted }));
     },
   );
 }
@@ -130,7 +130,7 @@ type Request = Parameters<typeof idempotencyKey>[0];
  */
 function keyPerMode(request: Request, wanted: { readonly mode: string }): IdempotencyKey {
   const { scope, key } = idempotencyKey(request, request.caller);
-  return { scope: `${scope} ${wanted.mode}`, key, requestHash: digestOf(wanted) };
+  return { scope: `${scope} ${wanted.mode}`, key, requestHash: digestJson(wanted) };
 }
 
 function rejectTooLarge(attributes: Attributes): void {

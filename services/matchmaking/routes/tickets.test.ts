@@ -25,7 +25,7 @@ describe.each(["postgres", "redis"] as const)("ticket routes, with the queue in 
       expires_at: time,
     };
     expect(await show("u_1", a)).toEqual({ ...fields, status: "QUEUED" });
-    await queue.matchInOrder("duel", duels);
+    await queue.matchFifo("duel", duels);
     await until("the match is recorded", async () => (await show("u_1", a)).status === "MATCHED");
     const mine = await show("u_1", a);
     expect(mine).toEqual({
@@ -61,7 +61,7 @@ describe.each(["postgres", "redis"] as const)("ticket routes, with the queue in 
     ]);
     expect((await cancel()).json()).toEqual(first.json());
     expect(await show("u_1", id)).toEqual(first.json());
-    expect((await queue.matchInOrder("duel", duels)).made).toBe(0);
+    expect((await queue.matchFifo("duel", duels)).made).toBe(0);
     const again = await ticketOf("u_1", "duel");
     expect(again).not.toBe(id);
     expect(await show("u_1", again)).toMatchObject({ status: "QUEUED" });

@@ -1,5 +1,5 @@
 /** The rules of the modes, read from a file. */
-export { RulesFaulty, readRules } from "./read-rules.ts";
+export { RulesError, readRules } from "./read-rules.ts";
 export { builtInRules, readRulesFile } from "./rules-file.ts";
-export { faultsOfTicket, playerErrors } from "./ticket-errors.ts";
-export { isInOrder, type ModeRules, type Rules, type Step } from "./types.ts";
+export { playerErrors, ticketErrors } from "./ticket-errors.ts";
+export { isFifo, type ModeRules, type Rules, type Step } from "./types.ts";

@@ -1,14 +1,14 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import { RulesFaulty, readRules } from "./read-rules.ts";
-import { isInOrder } from "./types.ts";
+import { RulesError, readRules } from "./read-rules.ts";
+import { isFifo } from "./types.ts";
 
 const errorsIn = (text: string): readonly string[] => {
   try {
     readRules(text, "rules.yaml");
     return [];
   } catch (error) {
-    if (error instanceof RulesFaulty) return error.faults;
+    if (error instanceof RulesError) return error.errors;
     throw error;
   }
 };
@@ -21,7 +21,7 @@ test("the built-in rules are duel, ranked and squad, and duel matches in join or
   expect([...modes.keys()]).toEqual(["duel", "ranked", "squad"]);
   const [duel, ranked, squad] = [...modes.values()];
   expect(duel).toEqual({ mode: "duel", teams: 2, teamSize: 1, partyMax: 1, ticketMs: 600_000, session: {} });
-  expect([duel, ranked, squad].map((rules) => rules && isInOrder(rules))).toEqual([true, false, false]);
+  expect([duel, ranked, squad].map((rules) => rules && isFifo(rules))).toEqual([true, false, false]);
   const steps = [
     { afterMs: 0, limit: 50 },
     { afterMs: 10_000, limit: 100 },

@@ -5,27 +5,27 @@
  */
 import { hash } from "node:crypto";
 import {
-  entriesOf,
-  fieldsOf,
   isBlank,
-  itemsOf,
   openYaml,
   type Range,
-  type Spot,
-  textOf,
-  wholeNumberOf,
-} from "@todoke/http/spots";
+  readEntries,
+  readFields,
+  readInteger,
+  readItems,
+  readText,
+  type YamlValue,
+} from "@todoke/http/yaml-values";
 import { modePattern } from "../queue/ticket-id.ts";
 import type { ModeRules, Rules, Step } from "./types.ts";
 
 /** The errors of a rules file, such as "matchmaking.yaml:12: modes.ranked.teams should be …". */
-export class RulesFaulty extends Error {
-  override readonly name = "RulesFaulty";
-  readonly faults: readonly string[];
+export class RulesError extends Error {
+  override readonly name = "RulesError";
+  readonly errors: readonly string[];
 
-  constructor(faults: readonly string[]) {
-    super(faults.join("\n"));
-    this.faults = faults;
+  constructor(errors: readonly string[]) {
+    super(errors.join("\n"));
+    this.errors = errors;
   }
 }
 
@@ -53,23 +53,23 @@ const modeName = new RegExp(`^${modePattern}$`);
 const attributeName = /^[a-z][a-z0-9_]{0,63}$/;
 const attributeNameText = "an attribute name: a-z, then a-z, 0-9 and _, at most 64 characters";
 
-/** Throws `RulesFaulty`. `file` is the name for its errors. */
+/** Throws `RulesError`. `file` is the name for its errors. */
 export function readRules(text: string, file: string): Rules {
   const bytes = Buffer.byteLength(text);
   if (bytes > bounds.fileBytes)
-    throw new RulesFaulty([`${file}:1: the file has ${bytes} bytes; the limit is ${bounds.fileBytes}`]);
-  const { root, faults } = openYaml({ text, file });
+    throw new RulesError([`${file}:1: the file has ${bytes} bytes; the limit is ${bounds.fileBytes}`]);
+  const { root, errors } = openYaml({ text, file });
   // A YAML syntax error would only cause misleading errors about the modes.
-  const modes = faults.all().length === 0 ? parseModes(root) : new Map();
-  if (faults.all().length > 0) throw new RulesFaulty(faults.all());
+  const modes = errors.all().length === 0 ? parseModes(root) : new Map();
+  if (errors.all().length > 0) throw new RulesError(errors.all());
   return { modes, version: hash("sha256", text, "hex").slice(0, 16) };
 }
 
-function parseModes(root: Spot): Map<string, ModeRules> {
-  const { modes } = fieldsOf(root, ["modes"]);
-  const named = modes && entriesOf(modes);
-  if (!named?.size) root.refuse("should have at least one mode, under modes");
-  else if (named.size > bounds.modes) modes?.refuse(`has ${named.size} modes; the limit is ${bounds.modes}`);
+function parseModes(root: YamlValue): Map<string, ModeRules> {
+  const { modes } = readFields(root, ["modes"]);
+  const named = modes && readEntries(modes);
+  if (!named?.size) root.reject("should have at least one mode, under modes");
+  else if (named.size > bounds.modes) modes?.reject(`has ${named.size} modes; the limit is ${bounds.modes}`);
   return new Map([...(named ?? [])].map(([name, spot]) => [name, parseMode(name, spot)]));
 }
 
@@ -87,9 +87,9 @@ const modeFields = [
   "session",
 ] as const;
 
-function parseMode(mode: string, spot: Spot): ModeRules {
-  if (!modeName.test(mode)) spot.refuse("should be named with a-z, 0-9, _ and -, at most 32 characters");
-  const fields = fieldsOf(spot, modeFields);
+function parseMode(mode: string, spot: YamlValue): ModeRules {
+  if (!modeName.test(mode)) spot.reject("should be named with a-z, 0-9, _ and -, at most 32 characters");
+  const fields = readFields(spot, modeFields);
   const ticketSeconds = numberOr(fields.ticket_seconds, bounds.ticketSeconds, defaults.ticketSeconds);
   const heartbeatMs = secondsAsMs(fields.heartbeat_seconds, {
     ...bounds.heartbeatSeconds,
@@ -103,7 +103,7 @@ function parseMode(mode: string, spot: Spot): ModeRules {
     ...(heartbeatMs !== undefined && { heartbeatMs }),
     ...(fields.skill && { skill: parseSkill(fields.skill, ticketSeconds) }),
     ...(fields.regions && {
-      regions: { attribute: parseAttribute(fieldsOf(fields.regions, ["attribute"]), "regions") },
+      regions: { attribute: parseAttribute(readFields(fields.regions, ["attribute"]), "regions") },
     }),
     ...(fields.latency && { latency: parseLatency(fields.latency, ticketSeconds) }),
     ...(avoidLastOpponentMs !== undefined && { avoidLastOpponentMs }),
@@ -112,28 +112,28 @@ function parseMode(mode: string, spot: Spot): ModeRules {
   };
 }
 
-function parseSizes(spot: Spot, fields: { teams?: Spot; team_size?: Spot; party_max?: Spot }) {
+function parseSizes(spot: YamlValue, fields: { teams?: YamlValue; team_size?: YamlValue; party_max?: YamlValue }) {
   const teams = numberOr(fields.teams, bounds.teams, defaults.teams);
   const teamSize = numberOr(fields.team_size, bounds.teamSize, defaults.teamSize);
   if (teams * teamSize > bounds.playersMax)
-    spot.refuse(`has ${teams} teams of ${teamSize}: a match has at most ${bounds.playersMax} players`);
+    spot.reject(`has ${teams} teams of ${teamSize}: a match has at most ${bounds.playersMax} players`);
   // A party stays together in one team.
   const partyMax = numberOr(fields.party_max, { min: 1, max: teamSize }, defaults.partyMax);
   return { teams, teamSize, partyMax };
 }
 
-function parseSkill(spot: Spot, ticketSeconds: number): NonNullable<ModeRules["skill"]> {
-  const fields = fieldsOf(spot, ["attribute", "window"]);
+function parseSkill(spot: YamlValue, ticketSeconds: number): NonNullable<ModeRules["skill"]> {
+  const fields = readFields(spot, ["attribute", "window"]);
   const attribute = parseAttribute(fields, "skill");
-  if (!fields.window) spot.refuse("lacks window: the accepted differences in skill");
+  if (!fields.window) spot.reject("lacks window: the accepted differences in skill");
   const steps = fields.window ? parseSteps(fields.window, { limit: "gap", range: bounds.gap, ticketSeconds }) : [];
   return { attribute, steps };
 }
 
-function parseLatency(spot: Spot, ticketSeconds: number): NonNullable<ModeRules["latency"]> {
-  const fields = fieldsOf(spot, ["attribute", "max_ms"]);
+function parseLatency(spot: YamlValue, ticketSeconds: number): NonNullable<ModeRules["latency"]> {
+  const fields = readFields(spot, ["attribute", "max_ms"]);
   const attribute = parseAttribute(fields, "latency");
-  if (!fields.max_ms) spot.refuse("lacks max_ms: the accepted latencies");
+  if (!fields.max_ms) spot.reject("lacks max_ms: the accepted latencies");
   const steps = fields.max_ms ? parseSteps(fields.max_ms, { limit: "ms", range: bounds.latencyMs, ticketSeconds }) : [];
   return { attribute, steps };
 }
@@ -145,24 +145,24 @@ interface StepsFormat {
 }
 
 /** The first step starts at 0, and each step is later and wider than the previous one. */
-function parseSteps(spot: Spot, { limit, range, ticketSeconds }: StepsFormat): Step[] {
+function parseSteps(spot: YamlValue, { limit, range, ticketSeconds }: StepsFormat): Step[] {
   const steps: Step[] = [];
-  for (const item of itemsOf(spot, { max: bounds.steps, of: `steps, as { after: 0, ${limit}: 50 }` })) {
-    const fields = fieldsOf(item, ["after", limit]);
-    if (!fields.after) item.refuse("lacks after: the seconds of waiting after which it applies");
-    if (!fields[limit]) item.refuse(`lacks ${limit}`);
-    const after = fields.after && wholeNumberOf(fields.after, bounds.afterSeconds);
-    const width = fields[limit] && wholeNumberOf(fields[limit], range);
+  for (const item of readItems(spot, { max: bounds.steps, of: `steps, as { after: 0, ${limit}: 50 }` })) {
+    const fields = readFields(item, ["after", limit]);
+    if (!fields.after) item.reject("lacks after: the seconds of waiting after which it applies");
+    if (!fields[limit]) item.reject(`lacks ${limit}`);
+    const after = fields.after && readInteger(fields.after, bounds.afterSeconds);
+    const width = fields[limit] && readInteger(fields[limit], range);
     const before = steps.at(-1);
     if (after !== undefined) {
       if (before === undefined && after !== 0)
-        fields.after?.refuse("should be 0: the first step applies from the start");
+        fields.after?.reject("should be 0: the first step applies from the start");
       if (before && after * 1000 <= before.afterMs)
-        fields.after?.refuse(`should be larger than the one before (${before.afterMs / 1000})`);
-      if (after >= ticketSeconds) fields.after?.refuse(`is never reached: a ticket lives ${ticketSeconds} s`);
+        fields.after?.reject(`should be larger than the one before (${before.afterMs / 1000})`);
+      if (after >= ticketSeconds) fields.after?.reject(`is never reached: a ticket lives ${ticketSeconds} s`);
     }
     if (before && width !== undefined && width <= before.limit)
-      fields[limit]?.refuse(
+      fields[limit]?.reject(
         `should be larger than the one before (${before.limit === Infinity ? "any" : before.limit})`,
       );
     if (after !== undefined && width !== undefined) steps.push({ afterMs: after * 1000, limit: width });
@@ -171,32 +171,32 @@ function parseSteps(spot: Spot, { limit, range, ticketSeconds }: StepsFormat): S
 }
 
 /** Any JSON object, and small, because it is stored with every match. */
-function parseSession(spot: Spot): ModeRules["session"] {
-  if (entriesOf(spot) === undefined || isBlank(spot)) return {};
+function parseSession(spot: YamlValue): ModeRules["session"] {
+  if (readEntries(spot) === undefined || isBlank(spot)) return {};
   const text = JSON.stringify(spot.node, (_, value) => {
-    if (typeof value === "number" && !Number.isFinite(value)) spot.refuse("has a number that JSON cannot represent");
+    if (typeof value === "number" && !Number.isFinite(value)) spot.reject("has a number that JSON cannot represent");
     return value;
   });
   const bytes = Buffer.byteLength(text);
-  if (bytes > bounds.sessionBytes) spot.refuse(`has ${bytes} bytes as JSON; the limit is ${bounds.sessionBytes}`);
+  if (bytes > bounds.sessionBytes) spot.reject(`has ${bytes} bytes as JSON; the limit is ${bounds.sessionBytes}`);
   return JSON.parse(text);
 }
 
-function parseSetByBackend(spot: Spot): string[] {
-  const items = itemsOf(spot, { max: bounds.setByBackend, of: "attribute names, or party_size" });
-  return items.flatMap((item) => textOf(item, { pattern: attributeName, what: attributeNameText }) ?? []);
+function parseSetByBackend(spot: YamlValue): string[] {
+  const items = readItems(spot, { max: bounds.setByBackend, of: "attribute names, or party_size" });
+  return items.flatMap((item) => readText(item, { pattern: attributeName, what: attributeNameText }) ?? []);
 }
 
-function parseAttribute({ attribute }: { attribute?: Spot }, defaultName: string): string {
+function parseAttribute({ attribute }: { attribute?: YamlValue }, defaultName: string): string {
   if (!attribute) return defaultName;
-  return textOf(attribute, { pattern: attributeName, what: attributeNameText }) ?? defaultName;
+  return readText(attribute, { pattern: attributeName, what: attributeNameText }) ?? defaultName;
 }
 
 /** The default also stands in for an invalid value, which is reported. */
-const numberOr = (spot: Spot | undefined, range: Range, defaultValue: number): number =>
-  (spot && wholeNumberOf(spot, range)) ?? defaultValue;
+const numberOr = (spot: YamlValue | undefined, range: Range, defaultValue: number): number =>
+  (spot && readInteger(spot, range)) ?? defaultValue;
 
-function secondsAsMs(spot: Spot | undefined, range: Range): number | undefined {
-  const seconds = spot && wholeNumberOf(spot, range);
+function secondsAsMs(spot: YamlValue | undefined, range: Range): number | undefined {
+  const seconds = spot && readInteger(spot, range);
   return seconds === undefined ? undefined : seconds * 1000;
 }

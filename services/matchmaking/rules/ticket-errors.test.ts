@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { Attributes } from "../queue/ticket.ts";
 import { readRules } from "./read-rules.ts";
-import { faultsOfTicket, playerErrors } from "./ticket-errors.ts";
+import { playerErrors, ticketErrors } from "./ticket-errors.ts";
 
 const { modes } = readRules(
   `modes:
@@ -18,7 +18,7 @@ const { modes } = readRules(
 function fieldsOf(mode: string, partySize: number, attributes: Attributes): readonly string[] {
   const rules = modes.get(mode);
   if (!rules) throw new Error(`there is no ${mode}`);
-  return faultsOfTicket(rules, { partySize, attributes }).map(({ field }) => field);
+  return ticketErrors(rules, { partySize, attributes }).map(({ field }) => field);
 }
 
 test("a mode without conditions accepts any attributes but no party", () => {
@@ -77,5 +77,5 @@ test("a player may not set reserved attributes, nor join where they are required
 test("an inherited property name is not an attribute", () => {
   const rules = readRules("modes: { m: { regions: { attribute: constructor } } }", "x").modes.get("m");
   if (!rules) throw new Error("there is no m");
-  expect(faultsOfTicket(rules, { partySize: 1, attributes: {} })).toHaveLength(1);
+  expect(ticketErrors(rules, { partySize: 1, attributes: {} })).toHaveLength(1);
 });

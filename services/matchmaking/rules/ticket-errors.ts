@@ -1,5 +1,5 @@
 /** Checks a ticket against the rules of its mode. Errors name the fields of the request, for the problem response. */
-import type { FieldFault } from "@todoke/kernel/problem";
+import type { FieldError } from "@todoke/kernel/problem";
 import type { AttributeValue, OpenTicket } from "../queue/ticket.ts";
 import type { ModeRules } from "./types.ts";
 
@@ -8,11 +8,11 @@ const skillMax = 1_000_000_000;
 /** The most regions of one ticket. */
 const regionsMax = 16;
 
-export function faultsOfTicket(
+export function ticketErrors(
   rules: ModeRules,
   { partySize, attributes }: Pick<OpenTicket, "partySize" | "attributes">,
-): readonly FieldFault[] {
-  const errors: FieldFault[] = [];
+): readonly FieldError[] {
+  const errors: FieldError[] = [];
   if (partySize > rules.partyMax)
     errors.push({ field: "body.party_size", detail: `should be at most ${rules.partyMax} in ${rules.mode}` });
   const check = (attribute: string | undefined, isFit: (value: AttributeValue) => boolean, detail: string) => {
@@ -33,7 +33,7 @@ export function faultsOfTicket(
 export function playerErrors(
   { mode, setByBackend = [], skill, regions, latency }: ModeRules,
   { partySize, attributes }: Pick<OpenTicket, "partySize" | "attributes">,
-): readonly FieldFault[] {
+): readonly FieldError[] {
   const required = [skill, regions, latency].map((rule) => rule?.attribute);
   const fields = setByBackend.flatMap((name) => [
     ...(name === "party_size" && partySize > 1 ? ["body.party_size"] : []),

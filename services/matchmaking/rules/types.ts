@@ -38,5 +38,5 @@ export interface Rules {
 }
 
 /** True if the mode has no conditions: tickets are matched in join order. */
-export const isInOrder = ({ partyMax, teamSize, skill, regions, latency, avoidLastOpponentMs }: ModeRules): boolean =>
+export const isFifo = ({ partyMax, teamSize, skill, regions, latency, avoidLastOpponentMs }: ModeRules): boolean =>
   partyMax === 1 && teamSize === 1 && !skill && !regions && !latency && avoidLastOpponentMs === undefined;

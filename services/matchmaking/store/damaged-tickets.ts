@@ -1,5 +1,5 @@
 /** Reads of quarantined queue entries. */
-import { type Db, utcText } from "@todoke/kernel/db";
+import { type Db, rfc3339Sql } from "@todoke/kernel/db";
 
 export interface DamagedTicket {
   readonly ticket_id: string;
@@ -13,7 +13,7 @@ export interface DamagedTicket {
 export async function selectDamagedTickets(db: Db, limit: number): Promise<DamagedTicket[]> {
   const { rows } = await db.query<DamagedTicket>({
     name: "select damaged tickets",
-    text: `select ticket_id, mode, raw, why, ${utcText("ended_at")} as ended_at
+    text: `select ticket_id, mode, raw, why, ${rfc3339Sql("ended_at")} as ended_at
              from damaged_tickets order by ended_at desc limit $1`,
     values: [limit],
   });

@@ -1,5 +1,5 @@
 /** The statements that record how tickets ended: `matches`, `ticket_ends` and `damaged_tickets`. */
-import { type Db, statement, type Tx } from "@todoke/kernel/db";
+import { type Db, runStatement, type Tx } from "@todoke/kernel/db";
 import type { ExpiryReason, Match, OpenTicket, TicketEnd } from "../queue/ticket.ts";
 
 export type EndStatus = "MATCHED" | "CANCELLED" | "EXPIRED";
@@ -116,7 +116,7 @@ on conflict (ticket_id) do nothing`;
 
 /** The ticket's data is gone, so the row describes a single player who joined now. */
 export async function insertLost(db: Db, { ticketId, mode, userId }: LostTicket): Promise<void> {
-  await statement(db, { name: "insert lost", text: insertLostSql, values: [ticketId, mode, userId] });
+  await runStatement(db, { name: "insert lost", text: insertLostSql, values: [ticketId, mode, userId] });
 }
 
 const matchColumns = ({ matchId, mode, region, session, rulesVersion, matchedAt }: Match) => ({

@@ -1,5 +1,5 @@
 /** Ended tickets, page by page, for `todoke match export`. */
-import { type Queryable, utcText } from "@todoke/kernel/db";
+import { type Queryable, rfc3339Sql } from "@todoke/kernel/db";
 import type { Attributes, ExpiryReason } from "../queue/ticket.ts";
 import type { EndStatus } from "./ends.ts";
 
@@ -25,7 +25,7 @@ export interface RecordedPage {
 // In primary key order, so that no page needs a sort; the simulation sorts by time.
 const pageSql = `
 select ticket_id, user_id, party_size, attributes,
-       ${utcText("joined_at")} as joined_at, ${utcText("ended_at")} as ended_at, status, reason
+       ${rfc3339Sql("joined_at")} as joined_at, ${rfc3339Sql("ended_at")} as ended_at, status, reason
   from ticket_ends
  where mode = $1 and ended_at > now() - $2::float8 * interval '1 hour' and ticket_id > $3
    and reason is distinct from 'lost' -- their data is gone

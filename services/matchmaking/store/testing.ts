@@ -2,14 +2,14 @@
 import { type Db, type Tx, transaction } from "@todoke/kernel/db";
 import { kernelMigrations } from "@todoke/kernel/migrations";
 import { openOutbox } from "@todoke/kernel/outbox";
-import { fixedId, patient, testDatabase } from "@todoke/kernel/testing";
+import { fixedId, longTimeouts, testDatabase } from "@todoke/kernel/testing";
 import { recordEnds, ticketEndTransaction } from "../queue/record-ends.ts";
 import type { ExpiryReason, OpenTicket, TicketEnd } from "../queue/ticket.ts";
 
 const own = { name: "matchmaking", dir: new URL("../migrations/", import.meta.url) };
 
 export const openTestDatabase = () =>
-  testDatabase({ schema: "matchmaking", sets: [kernelMigrations, own], pools: patient });
+  testDatabase({ schema: "matchmaking", sets: [kernelMigrations, own], pools: longTimeouts });
 
 /** Half an hour ago, well within the last hour. */
 const joinedAt = Date.now() - 30 * 60_000;

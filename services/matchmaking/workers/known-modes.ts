@@ -3,7 +3,7 @@
  * within the last week. A worker records the modes of this process every minute.
  */
 import type { Db } from "@todoke/kernel/db";
-import { periodically } from "@todoke/kernel/worker";
+import { startLoop } from "@todoke/kernel/worker";
 import type { Rules } from "../rules/index.ts";
 import { recordModes } from "../store/modes.ts";
 
@@ -28,7 +28,7 @@ export async function openKnownModes({ db, rules, onError }: KnownModesOptions):
     stored = await recordModes(db, [...rules().modes.keys()]);
   };
   await record();
-  const recording = periodically(record, { everyMs: intervalMs, what: "recording the modes", onError });
+  const recording = startLoop(record, { intervalMs: intervalMs, task: "recording the modes", onError });
   return {
     all() {
       for (const mode of rules().modes.keys()) own.add(mode);

@@ -36,7 +36,7 @@ test("an invalid or missing file throws at the start, with all errors", async ()
   using folder = folderOf();
   writeFileSync(folder.at("rules.yaml"), "modes:\n  a: { teams: 1 }\n  b: { teem_size: 1 }\n");
   await expect(openLiveRules({ path: folder.at("rules.yaml") })).rejects.toMatchObject({
-    faults: [
+    errors: [
       "rules.yaml:2: modes.a.teams should be a whole number from 2 to 16, and is 1",
       "rules.yaml:3: modes.b.teem_size is not known here; did you mean team_size?",
     ],
@@ -78,7 +78,7 @@ test("an invalid change is reported once, and the current rules stay until a val
   expect(t.errors).toMatchObject([
     {
       message: "loading rules.yaml failed",
-      cause: { faults: [expect.stringMatching(/^rules.yaml:1: modes.a.teams /)] },
+      cause: { errors: [expect.stringMatching(/^rules.yaml:1: modes.a.teams /)] },
     },
     { message: "loading rules.yaml failed", cause: { code: "ENOENT" } },
   ]);

@@ -7,14 +7,14 @@
  */
 import { stat } from "node:fs/promises";
 import { basename } from "node:path";
-import { periodically } from "@todoke/kernel/worker";
-import { builtInRules, type Rules, RulesFaulty, readRulesFile } from "../rules/index.ts";
+import { startLoop } from "@todoke/kernel/worker";
+import { builtInRules, type Rules, RulesError, readRulesFile } from "../rules/index.ts";
 
 export interface LiveRulesOptions {
   /** Undefined for the built-in rules, which never change. */
   readonly path?: string | undefined;
   readonly onChange?: (rules: Rules) => void;
-  /** Called with a rejected change: a `RulesFaulty`, or the error of reading the file. */
+  /** Called with a rejected change: a `RulesError`, or the error of reading the file. */
   readonly onError?: (error: unknown) => void;
   readonly intervalMs?: number;
 }
@@ -25,7 +25,7 @@ export interface LiveRules extends AsyncDisposable {
   reload(): Promise<void>;
 }
 
-/** Throws `RulesFaulty`, or the error of reading the file. */
+/** Throws `RulesError`, or the error of reading the file. */
 export async function openLiveRules(options: LiveRulesOptions): Promise<LiveRules> {
   const { path, onChange, onError, intervalMs = 1_000 } = options;
   if (path === undefined) {
@@ -41,7 +41,7 @@ export async function openLiveRules(options: LiveRulesOptions): Promise<LiveRule
     if (latest === fingerprint) return;
     const rules = await readRulesFile(path).catch((error: unknown) => {
       // Invalid rules are read again when the file changes, an unreadable file every time; either is reported once.
-      if (error instanceof RulesFaulty) fingerprint = latest;
+      if (error instanceof RulesError) fingerprint = latest;
       else if (String(error) === reportedError) return undefined;
       reportedError = String(error);
       throw error;
@@ -54,7 +54,7 @@ export async function openLiveRules(options: LiveRulesOptions): Promise<LiveRule
     onChange?.(rules);
   };
   const what = `loading ${basename(path)}`;
-  const polling = periodically(reload, { everyMs: intervalMs, what, ...(onError && { onError }) });
+  const polling = startLoop(reload, { intervalMs: intervalMs, task: what, ...(onError && { onError }) });
   return {
     current: () => current,
     reload,

@@ -209,10 +209,10 @@ test("a stop waits for the run in progress, and no other follows", async () => {
   const [reached, release] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   const held = (queue: TicketQueue): TicketQueue => ({
     ...recordCalls(queue, calls),
-    async matchInOrder(of, round) {
+    async matchFifo(of, round) {
       reached.resolve();
       await release.promise;
-      return queue.matchInOrder(of, round);
+      return queue.matchFifo(of, round);
     },
   });
   const matcher = await t.matcher({ wrap: held });

@@ -8,7 +8,7 @@
 import { formMatches } from "../forming/index.ts";
 import type { SweepResult, TicketQueue } from "../queue/index.ts";
 import type { MatchTerms } from "../queue/ticket.ts";
-import { isInOrder, type ModeRules } from "../rules/types.ts";
+import { isFifo, type ModeRules } from "../rules/types.ts";
 
 /** The pause of an idle mode, plus or minus a quarter. This is what a lost wake-up costs. */
 export const defaultIdleMs = 5_000;
@@ -26,7 +26,7 @@ const formingLeaseMs = 2_000;
 
 const never = Number.POSITIVE_INFINITY;
 
-type MatcherQueue = Pick<TicketQueue, "matchInOrder" | "acquireFormingLease" | "snapshot" | "settle" | "sweep">;
+type MatcherQueue = Pick<TicketQueue, "matchFifo" | "acquireFormingLease" | "snapshot" | "commitProposals" | "sweep">;
 
 interface CurrentRules {
   /** Undefined if the mode has left the rules: its tickets are not matched any longer and expire. */
@@ -60,7 +60,7 @@ export function createModeMatcher(mode: string, options: ModeMatcherOptions): Mo
   async function matchFifo(rules: ModeRules, terms: MatchTerms): Promise<number> {
     const round = { ...terms, players: rules.teams * rules.teamSize, matchesMax };
     for (let calls = 0; calls < callsMax; calls++) {
-      const { made } = await queue.matchInOrder(mode, round);
+      const { made } = await queue.matchFifo(mode, round);
       if (made > 0) continue;
       waiting = Math.min(waiting, 1); // No further match is possible before a join.
       return never;
@@ -73,7 +73,7 @@ export function createModeMatcher(mode: string, options: ModeMatcherOptions): Mo
     if (!(await queue.acquireFormingLease(mode, formingLeaseMs))) return startedAt + activeMs;
     const { tickets, now } = await queue.snapshot(mode, formTicketsMax);
     const proposals = tickets.length > 1 ? formMatches(rules, tickets, now) : [];
-    if (proposals.length > 0) await queue.settle(mode, proposals, terms);
+    if (proposals.length > 0) await queue.commitProposals(mode, proposals, terms);
     waiting = tickets.length - proposals.reduce((sum, { seats }) => sum + seats.length, 0);
     const endedAt = performance.now();
     formAt = endedAt + Math.max(formPauseMs, formPauseFactor * (endedAt - startedAt));
@@ -86,7 +86,7 @@ export function createModeMatcher(mode: string, options: ModeMatcherOptions): Mo
   async function match({ rules, version }: CurrentRules, wasWoken: boolean): Promise<number> {
     if (!rules || !(wasWoken || waiting > 1)) return never;
     const terms = { rulesVersion: version, session: rules.session };
-    if (isInOrder(rules)) return matchFifo(rules, terms);
+    if (isFifo(rules)) return matchFifo(rules, terms);
     if (performance.now() >= formAt) return form(rules, terms);
     woken ||= wasWoken;
     return formAt;

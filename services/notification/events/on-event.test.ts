@@ -1,5 +1,5 @@
 import type { Envelope } from "@todoke/kernel/bus";
-import { deadEvents, openInbox, redriveDead } from "@todoke/kernel/inbox";
+import { listDeadEvents, openInbox, redriveInboxEvents } from "@todoke/kernel/inbox";
 import { fixedId } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
 import { accountDelivery, delivery, matchDelivery, orderDelivery, setup } from "../testing.ts";
@@ -11,7 +11,7 @@ async function setupInbox() {
   const t = await setup();
   const woken = { times: 0 };
   const inboxOn = (db = t.db) =>
-    openInbox({ db, consumer: "notification", read: readEvent, effect: notify(() => void woken.times++) });
+    openInbox({ db, consumer: "notification", decode: readEvent, effect: notify(() => void woken.times++) });
   return { ...t, woken, inboxOn, ...inboxOn() };
 }
 
@@ -123,14 +123,14 @@ test("an unknown event type is dead-lettered and can be redriven after an upgrad
   const newer = delivery(1, { eventType: "EntitlementGifted" });
   expect(await t.handle([newer, delivery(2)], never)).toMatchObject([{ kind: "dead" }, { kind: "done" }]);
   expect(await t.rows(`select event_id from notifications`)).toEqual([{ event_id: fixedId(2) }]);
-  const [dead] = await deadEvents(t.db, { consumer: "notification" });
-  expect(dead?.why).toMatch(/this build does not know the event type EntitlementGifted; deploy one that does/);
+  const [dead] = await listDeadEvents(t.db, { consumer: "notification" });
+  expect(dead?.lastError).toMatch(/this build does not know the event type EntitlementGifted; deploy one that does/);
   expect(Buffer.from(dead?.payload ?? [])).toEqual(Buffer.from(newer.payload));
 
   // As the newer build reads it.
   const read = (event: Envelope) => readEvent({ ...event, eventType: "EntitlementGranted" });
-  const { redriver } = openInbox({ db: t.db, consumer: "notification", read, effect: notify(() => {}) });
-  await redriveDead(t.db, [dead?.dlqId ?? 0n], { by: "aki", reason: "upgraded" });
+  const { redriver } = openInbox({ db: t.db, consumer: "notification", decode: read, effect: notify(() => {}) });
+  await redriveInboxEvents(t.db, [dead?.dlqId ?? 0n], { by: "aki", reason: "upgraded" });
   expect(await redriver.runOnce()).toMatchObject({ done: 1 });
   expect(await t.rows(`select event_id from notifications order by 1`)).toEqual([
     { event_id: fixedId(1) },
@@ -158,7 +158,7 @@ test("handling and redriving an event needs one database connection", async () =
   const bytes = delivery(3).payload;
   await inbox.handle([delivery(3, { payload: Buffer.from([0xff]) })], never);
   await t.db.query(`update inbox_dlq set payload = $1`, [bytes]);
-  const [dead] = await deadEvents(t.db, { consumer: "notification" });
-  await redriveDead(t.db, [dead?.dlqId ?? 0n], { by: "aki", reason: "the payload was repaired" });
+  const [dead] = await listDeadEvents(t.db, { consumer: "notification" });
+  await redriveInboxEvents(t.db, [dead?.dlqId ?? 0n], { by: "aki", reason: "the payload was repaired" });
   expect(await inbox.redriver.runOnce()).toMatchObject({ done: 1 });
 });

@@ -1,5 +1,5 @@
 /** Dead letters of notifications, for operators. */
-import { cursorOf, type HttpApp, NextCursor, PageQuery, page } from "@todoke/http";
+import { type HttpApp, NextCursor, PageQuery, page, parseCursor } from "@todoke/http";
 import {
   type DeadLetterDeps,
   deadLetterNotFound,
@@ -54,7 +54,7 @@ export function deadNotificationRoutes(app: HttpApp, { db, redrive }: DeadLetter
       },
     },
     async ({ query }) => {
-      const after = cursorOf(query, { parts: ["bigint"] })?.[0] ?? "0";
+      const after = parseCursor(query, { parts: ["bigint"] })?.[0] ?? "0";
       const { rows, ...next } = await page(
         { limit: defaultLimit, ...query },
         { read: (limit) => selectDeadNotifications(db, { after, limit }), name: ({ dlq_id }) => dlq_id },

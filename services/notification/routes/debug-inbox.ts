@@ -1,5 +1,5 @@
 /** A user inbox with the state of every notification, for operators (seed 000). */
-import { cursorOf, type HttpApp, NextCursor, PageQuery, page } from "@todoke/http";
+import { type HttpApp, NextCursor, PageQuery, page, parseCursor } from "@todoke/http";
 import type { Db } from "@todoke/kernel/db";
 import { Type } from "typebox";
 import { type InboxEntry, selectInbox } from "../store/notifications.ts";
@@ -44,7 +44,7 @@ export function debugInboxRoutes(app: HttpApp, { db }: { readonly db: Db }): voi
       },
     },
     async ({ params: { user_id }, query }) => {
-      const after = cursorOf(query, inboxCursor)?.join(inboxCursor.separator);
+      const after = parseCursor(query, inboxCursor)?.join(inboxCursor.separator);
       const { rows, ...next } = await page(
         { limit: defaultLimit, ...query },
         {

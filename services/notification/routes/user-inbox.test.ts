@@ -66,11 +66,11 @@ test("data is the same in the list and in the stream", async () => {
   await t.writeWithData(1, data);
   await t.write(2);
   const list = await t.get("/v1/users/u_123/inbox");
-  await until("both are received", () => client.told.length >= 2);
+  await until("both are received", () => client.received.length >= 2);
   const [second, first] = (list as unknown as { notifications: object[] }).notifications;
   expect(first).toMatchObject({ notification_id: fixedId(1), data });
   expect(second).not.toHaveProperty("data");
-  expect(client.told).toEqual([first, second]);
+  expect(client.received).toEqual([first, second]);
 });
 
 test("nothing is lost between a list and the stream that continues it", async () => {
@@ -87,19 +87,19 @@ test("nothing is lost between a list and the stream that continues it", async ()
   await using client = new InboxClient();
   const from = `last_event_id=${list.last_event_id}`;
   await client.connect(`${t.process.url}/v1/users/u_123/inbox/stream?${from}`, readingKey);
-  await until("both are received", () => client.told.length >= 2);
+  await until("both are received", () => client.received.length >= 2);
   // The third is in both: it was not stable when the list was read.
   const [third, fourth] = [3, 4].map((n) => ({
     notification_id: fixedId(n),
     text: { en: `item${n}`, ja: `item${n}` },
   }));
-  expect(client.told).toMatchObject([third, fourth]);
+  expect(client.received).toMatchObject([third, fourth]);
   // A browser that reconnects sends the old id in its URL and the newer one in the header.
   client.cut();
   await client.over;
   await t.write(5);
   await client.connect(`${t.process.url}/v1/users/u_123/inbox/stream?${from}`, readingKey);
-  await until("the fifth is received", () => client.told.length >= 3);
+  await until("the fifth is received", () => client.received.length >= 3);
   expect(client.ids).toEqual([fixedId(3), fixedId(4), fixedId(5)]);
 });
 

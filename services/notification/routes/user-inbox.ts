@@ -5,7 +5,7 @@
  * that is committed while the list is read may be in both, under the same id.
  */
 import type { OutgoingHttpHeaders } from "node:http";
-import { cursorOf, type HttpApp, NextCursor, PageQuery, ProblemView, page, requires } from "@todoke/http";
+import { type HttpApp, NextCursor, PageQuery, ProblemView, page, parseCursor, requires } from "@todoke/http";
 import { Type } from "typebox";
 import type { Deps } from "../deps.ts";
 import { positionPattern, selectStart } from "../store/new-notifications.ts";
@@ -56,7 +56,7 @@ function listRoute(app: HttpApp, { authenticate, db }: Deps): void {
       },
     },
     async ({ params: { user_id }, query }) => {
-      const after = cursorOf(query, inboxCursor)?.join(inboxCursor.separator);
+      const after = parseCursor(query, inboxCursor)?.join(inboxCursor.separator);
       // Read before the list: a notification in between is in both, and none is in neither.
       const start = after === undefined ? { last_event_id: (await selectStart(db, user_id)).latest } : {};
       const { rows, ...next } = await page(query, {

@@ -1,5 +1,5 @@
 /** Chooses the notification channel that the settings name. A new channel is a file here and a kind of `SenderSettings`. */
-import { type Backoff, defaultSettings } from "@todoke/kernel/worker";
+import { type Backoff, defaultWorkerSettings } from "@todoke/kernel/worker";
 import type { SenderSettings } from "../config.ts";
 import { type Log, logSender } from "./log.ts";
 import type { Send } from "./send.ts";
@@ -14,7 +14,7 @@ export interface SenderContext {
 
 export function createSender(
   sender: SenderSettings,
-  { log, backoff, concurrency = defaultSettings.concurrency }: SenderContext,
+  { log, backoff, concurrency = defaultWorkerSettings.concurrency }: SenderContext,
 ): Send {
   return sender.kind === "webhook" ? webhookSenders({ ...sender, backoff, concurrency }) : logSender(log);
 }

@@ -1,6 +1,6 @@
 /** The table notification_dlq. Its insert is part of the sender's settlement (store/notifications.ts). */
-import { type Db, type Tx, utcText } from "@todoke/kernel/db";
-import { deadTable } from "@todoke/kernel/dead";
+import { type Db, rfc3339Sql, type Tx } from "@todoke/kernel/db";
+import { createDeadLetters } from "@todoke/kernel/dead-letters";
 import type { RetentionPolicy } from "@todoke/kernel/retention";
 import type { Text } from "../events/templates.ts";
 import { type InboxEntry, notifications } from "./notifications.ts";
@@ -17,7 +17,7 @@ export interface DeadNotification {
 }
 
 const columns = `q.dlq_id::text as dlq_id, q.notification_id, q.event_id, q.user_id, q.event_type, q.attempt_count,
-                 q.last_error, ${utcText("q.failed_at")} as failed_at`;
+                 q.last_error, ${rfc3339Sql("q.failed_at")} as failed_at`;
 
 /** Open dead letters, oldest first; `after` is the dlq_id of the last one of the previous page. */
 export async function selectDeadNotifications(
@@ -45,7 +45,7 @@ export interface DeadNotificationDetail {
 }
 
 /** Dead letters of notifications. A redrive updates the notification and its dead letter in one transaction. */
-export const deadNotifications = deadTable<DeadNotificationDetail>({
+export const deadNotifications = createDeadLetters<DeadNotificationDetail>({
   claims: notifications,
   from: "notification_dlq r",
   isDead: "r.redriven_at is null",
@@ -53,10 +53,10 @@ export const deadNotifications = deadTable<DeadNotificationDetail>({
   cursor: "r.dlq_id",
   about: "r.user_id",
   since: "r.failed_at",
-  whole: `r.dlq_id::text as dlq_id, r.event_id, r.user_id, ${utcText("r.failed_at")} as failed_at, r.text,
-    ${utcText("r.redriven_at")} as redriven_at,
+  detail: `r.dlq_id::text as dlq_id, r.event_id, r.user_id, ${rfc3339Sql("r.failed_at")} as failed_at, r.text,
+    ${rfc3339Sql("r.redriven_at")} as redriven_at,
     (select n.status from notifications n where n.notification_id = r.notification_id) as status`,
-  whenRedriven: markRedriven,
+  onRedriven: markRedriven,
 });
 
 async function markRedriven(tx: Tx, notificationIds: readonly string[]): Promise<void> {

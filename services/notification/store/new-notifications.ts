@@ -5,7 +5,7 @@
  * the order of their ids, so a row is stable only once every transaction with a lower id has ended: then nothing can be
  * inserted before it. The price is that an open transaction that writes, anywhere on the server, delays streams.
  */
-import { type Db, utcText } from "@todoke/kernel/db";
+import { type Db, rfc3339Sql } from "@todoke/kernel/db";
 import type { Data, Text } from "../events/templates.ts";
 
 export type Position = string;
@@ -24,7 +24,7 @@ export interface UserNotification {
 
 /** The id of the oldest transaction that is still open. */
 const oldestOpenXid = "pg_snapshot_xmin(pg_current_snapshot())";
-const columns = `n.notification_id, n.event_type, n.text, n.data, ${utcText("n.occurred_at")} as occurred_at`;
+const columns = `n.notification_id, n.event_type, n.text, n.data, ${rfc3339Sql("n.occurred_at")} as occurred_at`;
 
 const parsePosition = (position: Position) => position.split(".") as [xid: string, notificationId: string];
 

@@ -1,6 +1,6 @@
 /** The table notifications: claimed by the sender, inserted for events, read as a user inbox. */
-import { claims, tableSql } from "@todoke/kernel/claims";
-import { type Db, type Tx, utcText } from "@todoke/kernel/db";
+import { createClaims, tableSql } from "@todoke/kernel/claims";
+import { type Db, rfc3339Sql, type Tx } from "@todoke/kernel/db";
 import type { RetentionPolicy } from "@todoke/kernel/retention";
 import type { Data, Text } from "../events/templates.ts";
 
@@ -19,19 +19,19 @@ export interface Notification {
   readonly ageMs: number;
 }
 
-export const notifications = claims<Notification>({
+export const notifications = createClaims<Notification>({
   table: "notifications",
   key: "notification_id",
   keyType: "uuid",
   states: { ready: "PENDING", claimed: "PROCESSING", done: "SENT", dead: "FAILED" },
   columns: { doneAt: "sent_at" },
-  read: `c.notification_id as "notificationId", c.event_id as "eventId", c.user_id as "userId",
-    c.event_type as "eventType", c.text, c.data, ${utcText("c.occurred_at")} as "occurredAt", c.headers,
+  select: `c.notification_id as "notificationId", c.event_id as "eventId", c.user_id as "userId",
+    c.event_type as "eventType", c.text, c.data, ${rfc3339Sql("c.occurred_at")} as "occurredAt", c.headers,
     (extract(epoch from clock_timestamp() - c.occurred_at) * 1000)::float8 as "ageMs"`,
   // A notification that fails again after a redrive reopens its row.
-  whenDead: `insert into notification_dlq as q
+  onDeadSql: `insert into notification_dlq as q
       (notification_id, event_id, user_id, event_type, text, attempt_count, last_error)
-    select notification_id, event_id, user_id, event_type, text, attempt_count, last_error from died
+    select notification_id, event_id, user_id, event_type, text, attempt_count, last_error from dead_rows
     on conflict (notification_id) do update
        set attempt_count = excluded.attempt_count, last_error = excluded.last_error,
            failed_at = now(), redriven_at = null`,
@@ -95,8 +95,8 @@ export async function selectInbox(db: Db, { userId, limit, after }: InboxPage): 
   const { rows } = await db.query<InboxEntry>({
     name: `select inbox${after ? " after" : ""}`,
     text: `select notification_id, event_id, event_type, text, data, status, ${notificationSql.workColumns("n")},
-                  ${utcText("occurred_at")} as occurred_at, ${utcText("created_at")} as created_at,
-                  ${utcText("sent_at")} as sent_at,
+                  ${rfc3339Sql("occurred_at")} as occurred_at, ${rfc3339Sql("created_at")} as created_at,
+                  ${rfc3339Sql("sent_at")} as sent_at,
                   (extract(epoch from occurred_at) * 1000000)::bigint || '.' || notification_id as cursor
              from notifications n
             where user_id = $1

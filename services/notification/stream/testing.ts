@@ -6,9 +6,9 @@ import {
   fixedKeys,
   newSigningKey,
   openSigner,
-  publicPartOf,
   type Scope,
   tokenVerifier,
+  toVerifyingKey,
 } from "@todoke/http";
 import type { Db } from "@todoke/kernel/db";
 import { until } from "@todoke/kernel/testing";
@@ -45,8 +45,8 @@ export async function inboxProcess(
   more: Partial<InboxStreamsOptions> = {},
 ): Promise<InboxProcess> {
   const app = await buildHttpApp({ title: "notification", version: "0", log: { level: "silent" } });
-  const tokenBearer = tokenVerifier({ audience: "notification", keys: [publicPartOf("gateway-bff", gatewayKey)] });
-  const authenticate = bearerAuthentication({ keyHolder: fixedKeys(keys), tokenBearer });
+  const tokenBearer = tokenVerifier({ audience: "notification", keys: [toVerifyingKey("gateway-bff", gatewayKey)] });
+  const authenticate = bearerAuthentication({ verifyApiKey: fixedKeys(keys), verifyToken: tokenBearer });
   const wakeups = openWakeups({ url, onError: () => {} });
   await wakeups.listening;
   const streams = openInboxStreams({ db, wakeups, topic, onError: () => {}, ...more });
@@ -75,7 +75,7 @@ interface Frame {
 /** A client as the standard describes it: it reconnects with the last id. */
 export class InboxClient implements AsyncDisposable {
   /** All notifications received, in order. */
-  readonly told: (Omit<UserNotification, "text"> & { readonly text: unknown })[] = [];
+  readonly received: (Omit<UserNotification, "text"> & { readonly text: unknown })[] = [];
   readonly frames: Frame[] = [];
   lastEventId: string | undefined;
   #abort = new AbortController();
@@ -93,7 +93,7 @@ export class InboxClient implements AsyncDisposable {
   }
 
   get ids(): string[] {
-    return this.told.map(({ notification_id }) => notification_id);
+    return this.received.map(({ notification_id }) => notification_id);
   }
 
   /** Resolves when the connection is closed: `ended` if the server has ended the stream. */
@@ -133,7 +133,7 @@ export class InboxClient implements AsyncDisposable {
     const frame: Frame = Object.fromEntries(fields);
     this.frames.push(frame);
     if (frame.id !== undefined) this.lastEventId = frame.id;
-    if (frame.event === "notification") this.told.push(JSON.parse(frame.data ?? ""));
+    if (frame.event === "notification") this.received.push(JSON.parse(frame.data ?? ""));
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -70,13 +70,13 @@ test("a client that reconnects gets every notification once, in any order of com
         }),
       );
       const rows = orders.length * 4;
-      const isComplete = () => client.told.length >= rows;
+      const isComplete = () => client.received.length >= rows;
       // It reconnects to the two processes in turn, each time for a random number of events.
       for (let turn = 0; !isComplete(); turn++) {
         client.cut();
         await client.over;
-        const enough = client.told.length + 1 + (cutAfter.next().value ?? 0);
-        const isCut = () => client.told.length >= enough;
+        const enough = client.received.length + 1 + (cutAfter.next().value ?? 0);
+        const isCut = () => client.received.length >= enough;
         await client.connect(streamOf(turn % 2 ? one : other, userId), readingKey, isCut);
         await until("the next are received", () => isCut() || isComplete());
       }
@@ -101,9 +101,9 @@ test("a notification committed after an open transaction began is streamed after
   const second = await insert(t.db, "u_123");
   process.signal();
   await until("the second was read and not sent", () => statements.some((rows) => rows.some((row) => !row.isStable)));
-  expect(client.told).toEqual([]);
+  expect(client.received).toEqual([]);
   await slow.commit();
-  await until("both are received", () => client.told.length >= 2);
+  await until("both are received", () => client.received.length >= 2);
   expect(client.ids).toEqual([first, second].map(({ rows }) => rows[0].notification_id));
 });
 
@@ -128,7 +128,7 @@ test("a thousand streams share one statement and hold no database connection", a
     [users],
   );
   process.signal();
-  await until("every client has its notification", () => clients.every(({ client }) => client.told.length === 1));
+  await until("every client has its notification", () => clients.every(({ client }) => client.received.length === 1));
   const after = statements.slice(before);
   const bringing = after.filter((rows) => rows.some(({ isStable }) => isStable));
   expect(bringing.map((rows) => rows.length)).toEqual([1_000]);
@@ -173,7 +173,7 @@ test("nothing more is read for a stuck client, and others are not delayed", asyn
   for (let pass = 1; pass <= manyRows / 100 + 5; pass++) {
     await insert(t.db, "u_other");
     process.signal();
-    await until("the other client has it", () => other.told.length >= pass);
+    await until("the other client has it", () => other.received.length >= pass);
   }
   const big = statements.flat().filter(({ text }) => text.en.length > 1_000);
   expect(big.length).toBeGreaterThan(0);
@@ -192,7 +192,7 @@ test("a stuck client is disconnected, and gets everything once after it reconnec
   await using client = new InboxClient();
   client.lastEventId = firstPosition;
   await client.connect(streamOf(process), readingKey);
-  await until("it has caught up", () => client.told.length >= manyRows);
+  await until("it has caught up", () => client.received.length >= manyRows);
   expect(new Set(client.ids).size).toBe(manyRows);
 });
 
@@ -204,14 +204,14 @@ test("a stop ends streams with a retry delay, and clients that reconnect lose no
     await client.connect(streamOf(process), readingKey);
     await t.write(1);
     process.signal();
-    await until("the first is received", () => client.told.length === 1);
+    await until("the first is received", () => client.received.length === 1);
   }
   expect(await client.over).toBe("ended");
   expect(client.frames.at(-1)?.retry).toMatch(/^\d{3,4}$/);
   await t.write(2, 3);
   await using process = await inboxProcess({ url: t.url, db: t.db });
   await client.connect(streamOf(process), readingKey);
-  await until("the others are received", () => client.told.length >= 3);
+  await until("the others are received", () => client.received.length >= 3);
   expect(client.ids).toEqual([fixedId(1), fixedId(2), fixedId(3)]);
 });
 
@@ -225,7 +225,7 @@ test("a client that is disconnected before its first notification misses nothing
   await client.over;
   await t.write(2);
   await client.connect(streamOf(process), readingKey);
-  await until("it is received", () => client.told.length > 0);
+  await until("it is received", () => client.received.length > 0);
   expect(client.ids).toEqual([fixedId(2)]);
 });
 
@@ -259,7 +259,7 @@ test("streams survive lost wake-ups and an unavailable database", async () => {
   await t.write(1);
   await until("reading has failed", () => errors.length > 0);
   unavailable = false;
-  await until("it is received without a signal", () => client.told.length === 1);
+  await until("it is received without a signal", () => client.received.length === 1);
 });
 
 test("a position of another database resets the client, as after a restore from a dump", async () => {
@@ -283,6 +283,6 @@ test("a position of another database resets the client, as after a restore from 
   expect(again.lastEventId).toBe(`0.${fixedId(2)}`);
   await t.write(3);
   process.signal();
-  await until("the new one is received", () => again.told.length > 0);
+  await until("the new one is received", () => again.received.length > 0);
   expect(again.ids).toEqual([fixedId(3)]);
 });

@@ -1,4 +1,4 @@
-import { removeFinished } from "@todoke/kernel/retention";
+import { deleteFinished } from "@todoke/kernel/retention";
 import { fixedId, until } from "@todoke/kernel/testing";
 import { dead, done, release } from "@todoke/kernel/worker";
 import { redriveDeadLetter } from "@todoke/service";
@@ -76,7 +76,7 @@ test("a redrive resets the attempts once, and another failure reopens the dead l
   await redriven(1);
   expect(await sender.runOnce()).toMatchObject({ done: 1 });
   expect(await t.statuses()).toMatchObject([{ status: "SENT", attempt_count: 1 }]);
-  expect(new Set(failing.tried)).toEqual(new Set([fixedId(1)]));
+  expect(new Set(failing.attempted)).toEqual(new Set([fixedId(1)]));
   expect(await redriven(1)).toEqual({ redriven: false });
   await expect(redriven(2)).rejects.toMatchObject({ code: "dead-letter-not-found" });
 });
@@ -85,10 +85,10 @@ test("a notification of a crashed process is sent by another under the same id",
   await using t = await setup();
   await t.write(1);
   await notifications.claim(t.db, { limit: 1, leaseMs: 0, worker: "crashed" });
-  const { send, tried } = failingSender();
+  const { send, attempted } = failingSender();
   await using sender = notificationSender({ db: t.db, send });
   expect(await sender.runOnce()).toMatchObject({ claimed: 1, done: 1 });
-  expect(tried).toEqual([fixedId(1)]);
+  expect(attempted).toEqual([fixedId(1)]);
 });
 
 test("a released notification is sent after the delay, and no attempt is counted", async () => {
@@ -134,8 +134,8 @@ test("retention deletes old SENT notifications and redriven dead letters, and no
   await t.db.query(`update notifications set next_retry_at = 'epoch', created_at = 'epoch'`);
   await t.db.query(`update notification_dlq set failed_at = 'epoch'`);
   await t.db.query(`update notification_dlq set redriven_at = 'epoch' where redriven_at is not null`);
-  expect(await removeFinished(t.db, sentNotifications(30 * 86_400_000))).toBe(1);
-  expect(await removeFinished(t.db, redrivenNotifications(30 * 86_400_000))).toBe(1);
+  expect(await deleteFinished(t.db, sentNotifications(30 * 86_400_000))).toBe(1);
+  expect(await deleteFinished(t.db, redrivenNotifications(30 * 86_400_000))).toBe(1);
   expect((await t.statuses()).map(({ status }) => status)).toEqual(["FAILED", "PENDING"]);
   expect(await t.rows(`select notification_id from notification_dlq`)).toEqual([{ notification_id: fixedId(2) }]);
 });

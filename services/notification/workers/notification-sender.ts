@@ -5,12 +5,12 @@
 import type { Claimed } from "@todoke/kernel/claims";
 import { startSpan } from "@todoke/kernel/telemetry";
 import {
+  createWorker,
   describeError,
   type Lease,
   type Outcome,
   type Worker,
   type WorkerOptions,
-  worker,
 } from "@todoke/kernel/worker";
 import type { Send } from "../senders/send.ts";
 import { type Notification, notifications } from "../store/notifications.ts";
@@ -28,7 +28,7 @@ export function notificationSender({ send, ...options }: NotificationSenderOptio
     const sending = () => send(job, { attempt: job.claim.attempt, signal: lease.signal });
     try {
       const outcome = await (span ? span.run(sending) : sending());
-      span?.end(outcome.kind === "done" ? undefined : outcome.why);
+      span?.end(outcome.kind === "done" ? undefined : outcome.reason);
       if (outcome.kind === "done") recordSent((job.ageMs + performance.now() - startedAt) / 1_000);
       return outcome;
     } catch (error) {
@@ -37,7 +37,7 @@ export function notificationSender({ send, ...options }: NotificationSenderOptio
     }
   }
 
-  return worker<Notification>({
+  return createWorker<Notification>({
     ...options,
     name: "notification sender",
     claims: countSettlements(notifications),

@@ -3,9 +3,9 @@
  * statement. Only then can a worker send it.
  */
 import { randomUUIDv7 } from "node:crypto";
+import { createBatcher } from "@todoke/kernel/batcher";
 import type { Db } from "@todoke/kernel/db";
-import { gather } from "@todoke/kernel/gather";
-import { type Answer, idempotencyConflict } from "@todoke/kernel/idempotency";
+import { type CommandResponse, idempotencyConflict } from "@todoke/kernel/idempotency";
 import { count, traceHeaders } from "@todoke/kernel/telemetry";
 import { checkOrder, type Instruments } from "../instruments/index.ts";
 import { formatDecimal } from "../order/decimal.ts";
@@ -38,7 +38,7 @@ interface OrderToAccept {
   readonly order: OrderRequest;
 }
 
-export type AcceptOrder = (order: OrderToAccept) => Promise<Answer>;
+export type AcceptOrder = (order: OrderToAccept) => Promise<CommandResponse>;
 
 // Statements run while others wait for the disk.
 const concurrency = 3;
@@ -46,9 +46,9 @@ const concurrency = 3;
 export function acceptOrder(options: AcceptOptions): AcceptOrder {
   const { db, instruments, adapter, limitsSlippage, onAccepted, ...settings } = options;
   const ordersPerSecond = instruments.ordersPerSecond ?? null;
-  const submit = gather<AcceptRow, Answer>({
-    lanes: concurrency,
-    touches: (row) => [`key ${row.caller}\n${row.idempotency_key}`, `order ${row.caller}\n${row.order_id}`],
+  const submit = createBatcher<AcceptRow, CommandResponse>({
+    concurrency: concurrency,
+    conflictKeys: (row) => [`key ${row.caller}\n${row.idempotency_key}`, `order ${row.caller}\n${row.order_id}`],
     async run(rows) {
       const results = await acceptOrders(db, rows, { ...settings, ordersPerSecond });
       const accepted = results.filter(({ result }) => result === "first").length;
@@ -66,7 +66,7 @@ export function acceptOrder(options: AcceptOptions): AcceptOrder {
 
 const contentType = "application/json; charset=utf-8";
 
-function toResponse(accepted: AcceptResult): Answer | Error {
+function toResponse(accepted: AcceptResult): CommandResponse | Error {
   switch (accepted.result) {
     case "first":
     case "replayed": {

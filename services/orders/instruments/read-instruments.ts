@@ -3,7 +3,7 @@
  *
  * Values are read as text, never as floating point numbers: 0.1 is a tenth.
  */
-import { entriesOf, fieldsOf, openYaml, readOf, type Spot } from "@todoke/http/spots";
+import { openYaml, readAs, readEntries, readFields, type YamlValue } from "@todoke/http/yaml-values";
 import {
   compareDecimals,
   type Decimal,
@@ -34,36 +34,36 @@ const instrumentName = /^[A-Za-z0-9][A-Za-z0-9._:/-]{0,31}$/;
 export function readInstruments(text: string, file: string): Instruments {
   if (Buffer.byteLength(text) > bounds.fileBytes)
     throw new InstrumentsFaulty([`${file}:1: the file is larger than ${bounds.fileBytes} bytes`]);
-  const { root, faults } = openYaml({ text, file, as: "texts" });
+  const { root, errors } = openYaml({ text, file, as: "texts" });
   // Invalid YAML is reported once, by the parser.
-  const read = faults.all().length === 0 ? parseInstruments(root) : undefined;
-  if (!read || faults.all().length > 0) throw new InstrumentsFaulty(faults.all());
+  const read = errors.all().length === 0 ? parseInstruments(root) : undefined;
+  if (!read || errors.all().length > 0) throw new InstrumentsFaulty(errors.all());
   return read;
 }
 
-function parseInstruments(root: Spot): Instruments {
-  const { limits, instruments } = fieldsOf(root, ["limits", "instruments"]);
-  const named = (instruments && entriesOf(instruments)) ?? new Map<string, Spot>();
-  if (named.size === 0) root.refuse("should have at least one instrument, under instruments");
+function parseInstruments(root: YamlValue): Instruments {
+  const { limits, instruments } = readFields(root, ["limits", "instruments"]);
+  const named = (instruments && readEntries(instruments)) ?? new Map<string, YamlValue>();
+  if (named.size === 0) root.reject("should have at least one instrument, under instruments");
   if (named.size > bounds.instruments)
-    instruments?.refuse(`has ${named.size} entries; the limit is ${bounds.instruments}`);
+    instruments?.reject(`has ${named.size} entries; the limit is ${bounds.instruments}`);
   const byName = new Map<string, Instrument>();
   for (const [name, spot] of named) {
     const instrument = parseInstrument(name, spot);
     if (instrument) byName.set(name, instrument);
   }
-  const { orders_per_second } = limits ? fieldsOf(limits, ["orders_per_second"]) : {};
+  const { orders_per_second } = limits ? readFields(limits, ["orders_per_second"]) : {};
   return { byName, ordersPerSecond: orders_per_second && parsePerSecond(orders_per_second) };
 }
 
 const required = ["min_qty", "step", "max_qty", "max_notional"] as const;
 const optional = ["tick", "reference_price"] as const;
 
-function parseInstrument(name: string, spot: Spot): Instrument | undefined {
+function parseInstrument(name: string, spot: YamlValue): Instrument | undefined {
   if (!instrumentName.test(name))
-    spot.refuse("should be named with letters, digits and . _ : / -, at most 32 characters");
-  const fields = fieldsOf(spot, [...required, ...optional]);
-  for (const field of required) if (!fields[field]) spot.refuse(`lacks ${field}`);
+    spot.reject("should be named with letters, digits and . _ : / -, at most 32 characters");
+  const fields = readFields(spot, [...required, ...optional]);
+  for (const field of required) if (!fields[field]) spot.reject(`lacks ${field}`);
   const read: Partial<Record<(typeof required | typeof optional)[number], Decimal>> = {};
   for (const field of [...required, ...optional]) {
     const value = fields[field] && parsePositive(fields[field]);
@@ -71,22 +71,22 @@ function parseInstrument(name: string, spot: Spot): Instrument | undefined {
   }
   const { min_qty, step, max_qty, max_notional, ...more } = read;
   if (!min_qty || !step || !max_qty || !max_notional) return undefined;
-  if (!isMultipleOf(min_qty, step)) fields.min_qty?.refuse(`should be a multiple of ${formatDecimal(step)}`);
+  if (!isMultipleOf(min_qty, step)) fields.min_qty?.reject(`should be a multiple of ${formatDecimal(step)}`);
   if (compareDecimals(min_qty, max_qty) > 0)
-    fields.max_qty?.refuse(`should not be less than min_qty (${formatDecimal(min_qty)})`);
+    fields.max_qty?.reject(`should not be less than min_qty (${formatDecimal(min_qty)})`);
   return { name, min_qty, step, max_qty, max_notional, ...more };
 }
 
-function parsePositive(spot: Spot): Decimal | undefined {
+function parsePositive(spot: YamlValue): Decimal | undefined {
   const read = (text: string) => {
     const decimal = parseDecimal(text);
     return decimal && isPositive(decimal) ? decimal : undefined;
   };
-  return readOf(spot, { read, what: "a decimal larger than 0" });
+  return readAs(spot, { read, what: "a decimal larger than 0" });
 }
 
-function parsePerSecond(spot: Spot): number | undefined {
+function parsePerSecond(spot: YamlValue): number | undefined {
   const max = bounds.ordersPerSecond;
   const read = (text: string) => (/^[1-9]\d{0,6}$/.test(text) && Number(text) <= max ? Number(text) : undefined);
-  return readOf(spot, { read, what: `a whole number from 1 to ${max}` });
+  return readAs(spot, { read, what: `a whole number from 1 to ${max}` });
 }

@@ -1,5 +1,5 @@
 import { decodeEvent, encodeEvent } from "@todoke/contracts";
-import { openWire } from "@todoke/kernel/testing";
+import { openFaultProxy } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
 import { readInstruments } from "../instruments/index.ts";
 import { clientOrderId, requestDigest } from "../order/order-request.ts";
@@ -341,7 +341,7 @@ test.each(["request", "answer"] as const)(
   "503 if the %s of the commit is lost, and a retry with the same key leaves one order",
   async (lost) => {
     await using t = await createHarness();
-    await using wire = await openWire(t.url);
+    await using wire = await openFaultProxy(t.url);
     const { order } = await t.process(t.open({ url: wire.url }));
     await order(bodyOf("warm-up"));
     wire.cutNext("accept orders", lost);

@@ -6,7 +6,7 @@ import {
   ProblemView,
   problems,
   requires,
-  sendAnswer,
+  sendResponse,
 } from "@todoke/http";
 import { Type } from "typebox";
 import type { Deps } from "../deps.ts";
@@ -57,7 +57,7 @@ function acceptRoute(app: HttpApp, { authenticate, acceptOrder }: Deps): void {
         });
       const order = parseOrderRequest(body);
       if ("notDecimal" in order) throw notDecimal(`body.${order.notDecimal}`);
-      return sendAnswer(reply, await acceptOrder({ caller, body, order }));
+      return sendResponse(reply, await acceptOrder({ caller, body, order }));
     },
   );
 }

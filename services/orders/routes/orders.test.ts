@@ -1,4 +1,4 @@
-import { removeFinished } from "@todoke/kernel/retention";
+import { deleteFinished } from "@todoke/kernel/retention";
 import { until } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
 import { resolveOrder } from "../commands/resolve-order.ts";
@@ -230,7 +230,7 @@ test("retention deletes ended orders after their expiry, the ledger first, and n
   const id = await claim(t, "ended");
   await transitionOrder(t.db, { id, epoch: "1", from: ["sending"], to: "succeeded" });
   const past = await order(bodyOf("ended"));
-  const clean = async () => [await removeFinished(t.db, endedOrders), await removeFinished(t.db, endedLedger)];
+  const clean = async () => [await deleteFinished(t.db, endedOrders), await deleteFinished(t.db, endedLedger)];
   expect(await clean()).toEqual([0, 0]);
   await t.db.query(`update idempo_ledger set expires_at = now() - interval '1 day'`);
   expect(await clean()).toEqual([0, 1]);
@@ -253,7 +253,7 @@ test("an order that was unresolved for days is kept as long after its end as any
     `update idempo_ledger set first_seen_at = first_seen_at - interval '1 year', expires_at = expires_at - interval '1 year'`,
   );
   await resolveOrder(t.db, { id, as: "taken", reason: "their books", by: "aki" });
-  expect([await removeFinished(t.db, endedOrders), await removeFinished(t.db, endedLedger)]).toEqual([0, 0]);
+  expect([await deleteFinished(t.db, endedOrders), await deleteFinished(t.db, endedLedger)]).toEqual([0, 0]);
   expect((await order(bodyOf("late"))).statusCode).toBe(200);
   const { rows } = await t.db.query(
     `select round(extract(epoch from o.expires_at - o.done_at) / 86400)::int as days,

@@ -1,5 +1,5 @@
 /** Lists and details of orders: the caller's own, or those of all callers with the scope orders:read-all. */
-import { cursorOf, type HttpApp, NextCursor, PageQuery, ProblemView, page, requires } from "@todoke/http";
+import { type HttpApp, NextCursor, PageQuery, ProblemView, page, parseCursor, requires } from "@todoke/http";
 import { Type } from "typebox";
 import type { Deps } from "../deps.ts";
 import { orderNotFound } from "../problems.ts";
@@ -22,8 +22,8 @@ export function ordersRoutes(app: HttpApp, deps: Deps): void {
 const timeAndId = { parts: ["timeMicros", "bigint"] } as const;
 const formatCursor = (at: string, id: string) => `${at} ${id}`;
 
-function parseCursor(query: { readonly cursor?: string }): Listed | undefined {
-  const [created_at, id] = cursorOf(query, timeAndId) ?? [];
+function parsePosition(query: { readonly cursor?: string }): Listed | undefined {
+  const [created_at, id] = parseCursor(query, timeAndId) ?? [];
   return created_at === undefined || id === undefined ? undefined : { created_at, id };
 }
 
@@ -43,7 +43,7 @@ function listRoute(app: HttpApp, { authenticate, db }: Deps): void {
     },
     async (request) => {
       const { query } = request;
-      const [after, caller] = [parseCursor(query), visibleTo(request)];
+      const [after, caller] = [parsePosition(query), visibleTo(request)];
       const { rows, ...next } = await page(query, {
         read: (limit) => selectOrders(db, { ...query, caller, after, limit }),
         name: (row: OrderRow) => formatCursor(row.created_at, row.id),
@@ -69,7 +69,7 @@ function unresolvedRoute(app: HttpApp, { authenticate, db }: Deps): void {
     },
     async (request) => {
       const { query } = request;
-      const [after, caller] = [parseCursor(query), visibleTo(request)];
+      const [after, caller] = [parsePosition(query), visibleTo(request)];
       const { rows, ...next } = await page(query, {
         read: (limit) => selectUnresolved(db, { caller, after, limit }),
         name: (row: OrderRow) => formatCursor(row.in_doubt_since as string, row.id),
@@ -124,7 +124,7 @@ function historyRoute(app: HttpApp, { authenticate, db }: Deps): void {
     async (request) => {
       const { params, query } = request;
       const [{ id }, caller] = [params, visibleTo(request)];
-      const after = Number(cursorOf(query, { parts: ["int"] })?.[0] ?? 0);
+      const after = Number(parseCursor(query, { parts: ["int"] })?.[0] ?? 0);
       const { rows, ...next } = await page(query, {
         read: (limit) => selectHistory(db, { id, caller, after, limit }),
         name: (row) => String(row.place),

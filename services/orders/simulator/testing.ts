@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { freePort, programOf } from "@todoke/kernel/testing";
+import { freePort, resolveProgram } from "@todoke/kernel/testing";
 import type { Fault } from "../brokers/faults.ts";
 import type { WireOrder } from "../brokers/http/protocol.ts";
 import { type Entry, readEntries } from "./book.ts";
@@ -33,7 +33,7 @@ export async function startSimulator(...args: readonly string[]): Promise<Simula
   let child: ChildProcess | undefined;
 
   async function start(): Promise<void> {
-    const program = programOf(new URL("./main.ts", import.meta.url));
+    const program = resolveProgram(new URL("./main.ts", import.meta.url));
     const own = ["--file", file, "--secret", secret, "--port", String(port)];
     child = spawn(process.execPath, [program, ...own, ...args], { stdio: ["ignore", "pipe", "inherit"] });
     const lines = createInterface({ input: child.stdout as NodeJS.ReadableStream });

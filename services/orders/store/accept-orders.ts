@@ -1,5 +1,5 @@
 /** The statement that accepts orders. */
-import { type Db, recordsSql, statement } from "@todoke/kernel/db";
+import { type Db, recordsSql, runStatement } from "@todoke/kernel/db";
 import { insertOrderEventsSql } from "./order-events.ts";
 import { ordersSql } from "./outbox-orders.ts";
 import { responseSql } from "./response.ts";
@@ -99,7 +99,7 @@ accepted as materialized (
     from admissible a where $4::int is null or a.rank <= (select granted from counted)
 ),
 insert_orders as (
-  insert into outbox_orders (created_at, updated_at, ${ordersSql.dueAt}, caller, idempotency_key, order_id, user_id,
+  insert into outbox_orders (created_at, updated_at, ${ordersSql.dueAtColumn}, caller, idempotency_key, order_id, user_id,
     client_order_id, order_request_json, request_digest, adapter, instrument, side, qty, price, headers, changed_by, expires_at)
   select at, at, at, caller, idempotency_key, order_id, user_id, client_order_id, request, request_digest, adapter,
          instrument, side, qty, price, headers, caller, at + $3::float8 * interval '1 millisecond'
@@ -135,7 +135,7 @@ export async function acceptOrders(
   rows: readonly AcceptRow[],
   { ledgerMs, keepMs, ordersPerSecond, reconciledWithinMs }: AcceptSettings,
 ): Promise<readonly AcceptResult[]> {
-  const { rows: results } = await statement<AcceptResult & { ordinal: number }>(db, {
+  const { rows: results } = await runStatement<AcceptResult & { ordinal: number }>(db, {
     name: "accept orders",
     text,
     values: [JSON.stringify(rows), ledgerMs, keepMs, ordersPerSecond, reconciledWithinMs],

@@ -33,7 +33,7 @@ export async function selectBacklog(db: Db, { adapter, adapters }: BacklogQuery)
                   coalesce((select max(${agoMs("first.created_at")}) from unnest($2::text[]) as b(adapter)
                              cross join lateral (select o.created_at from outbox_orders o
                                                   where o.status = 'pending' and o.adapter = b.adapter
-                                                  order by o.${ordersSql.dueAt} limit 1) first), 0)::float8 as "oldestPendingMs",
+                                                  order by o.${ordersSql.dueAtColumn} limit 1) first), 0)::float8 as "oldestPendingMs",
                   coalesce((select ${agoMs("in_doubt_since")} from outbox_orders
                              where status = 'unknown' order by in_doubt_since limit 1), 0)::float8 as "oldestUnresolvedMs",
                   coalesce((select mismatches from reconciliations where adapter = $1), 0)::int as mismatches,

@@ -1,6 +1,6 @@
 /** Requests to cancel orders that the broker may have; a worker passes them on. */
-import { type Claimed, claims, tableSql } from "@todoke/kernel/claims";
-import { type Db, statement, type Tx } from "@todoke/kernel/db";
+import { type Claimed, createClaims, tableSql } from "@todoke/kernel/claims";
+import { type Db, runStatement, type Tx } from "@todoke/kernel/db";
 import type { OrderStatus } from "../order/order-status.ts";
 
 /** A second request for the same order has no effect. */
@@ -27,19 +27,19 @@ export interface CancelRow {
 
 export type ClaimedCancel = Claimed<CancelRow>;
 
-export const cancelRequests = claims<CancelRow>({
+export const cancelRequests = createClaims<CancelRow>({
   table: "cancel_requests",
   key: "order_row_id",
   keyType: "bigint",
   queue: "adapter",
   states: { ready: "requested", claimed: "sending", done: "done", dead: "refused" },
-  read: `c.order_row_id::text as "orderRowId", o.client_order_id as "clientOrderId", o.idempotency_key as "idempotencyKey",
+  select: `c.order_row_id::text as "orderRowId", o.client_order_id as "clientOrderId", o.idempotency_key as "idempotencyKey",
     o.attempts, c.requested_by as "requestedBy", o.status as "orderStatus",
     exists (select from trading_state s where s.scope in ('*', o.instrument) and s.mode = 'halt') as "isHalted"`,
   join: "join outbox_orders o on o.id = c.order_row_id",
 });
 
-const settleCancelSql = tableSql(cancelRequests.table).updateHeldRow({
+const settleCancelSql = tableSql(cancelRequests.table).updateClaimedRow({
   set: "status = $3, result = jsonb_build_object('why', $4::text), done_at = clock_timestamp()",
   where: "t.status = 'sending'",
   lease: "end",
@@ -57,7 +57,7 @@ export async function settleCancel(
   { claim }: ClaimedCancel,
   { status, reason }: CancelResult,
 ): Promise<boolean> {
-  const { rowCount } = await statement(db, {
+  const { rowCount } = await runStatement(db, {
     name: "settle cancel",
     text: settleCancelSql,
     values: [claim.key, claim.epoch, status, reason],

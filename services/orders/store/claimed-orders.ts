@@ -2,8 +2,8 @@
  * Orders as jobs of the sender. A worker claims only the orders of its own broker: another broker would truthfully answer that it
  * never had them.
  */
-import { type Claimed, type Claims, claims } from "@todoke/kernel/claims";
-import { type Db, statement } from "@todoke/kernel/db";
+import { type Claimed, type Claims, createClaims } from "@todoke/kernel/claims";
+import { type Db, runStatement } from "@todoke/kernel/db";
 import type { ReasonCode } from "../order/order-status.ts";
 import { ordersSql, outboxOrdersTable } from "./outbox-orders.ts";
 
@@ -43,7 +43,7 @@ export const claimedColumns = `c.id::text as id, c.client_order_id as "clientOrd
   c.last_error_code as "lastErrorCode", c.asked as checks, c.headers,
   (extract(epoch from clock_timestamp() - c.created_at) * 1000)::float8 as "ageMs"`;
 
-const outboxOrders = claims<SendableOrder>({ ...outboxOrdersTable, read: claimedColumns });
+const outboxOrders = createClaims<SendableOrder>({ ...outboxOrdersTable, select: claimedColumns });
 
 /**
  * Orders to send. Each claim first requeues orders whose backoff has passed, and postpones halted ones. While all trading is
@@ -55,10 +55,10 @@ export const ordersToSend: Claims<SendableOrder> = {
 };
 
 /** Asking about an order is not an attempt to send it, so the claim is not counted as one. */
-const maybeSentByDeadSenders = claims<SendableOrder>({
+const maybeSentByDeadSenders = createClaims<SendableOrder>({
   ...outboxOrdersTable,
   name: "orders of dead senders",
-  read: claimedColumns,
+  select: claimedColumns,
   claim: { where: "t.in_doubt_since is not null", expiredOnly: true, uncounted: true },
 });
 
@@ -67,7 +67,7 @@ export const haltedRetryMs = 5_000;
 
 /** Returns false while all trading is halted. The limit bounds one statement; a worker whose batch was full claims again at once. */
 async function requeueDue(db: Db): Promise<boolean> {
-  const { rows } = await statement<{ all_halted: boolean }>(db, {
+  const { rows } = await runStatement<{ all_halted: boolean }>(db, {
     name: "requeue due orders",
     text: `
 with halted as materialized (select scope from trading_state where mode <> 'active'),
@@ -90,7 +90,7 @@ select exists (select from halted where scope = '*') as all_halted`,
 
 /** Makes postponed orders due now, because trading may have been resumed. */
 export async function requeuePostponed(db: Db): Promise<void> {
-  await statement(db, {
+  await runStatement(db, {
     name: "requeue postponed orders",
     text: ordersSql.updateWaitingRows({ state: "pending", due: "later", dueInMs: "0", limit: "10000" }),
   });

@@ -1,5 +1,5 @@
 /** Every state transition of an order. Triggers of outbox_orders write it, and it is never changed. */
-import { type Queryable, utcText } from "@todoke/kernel/db";
+import { type Queryable, rfc3339Sql } from "@todoke/kernel/db";
 import type { OrderStatus } from "../order/order-status.ts";
 
 export interface OrderStep {
@@ -25,7 +25,7 @@ export interface HistoryPage {
 export async function selectHistory(db: Queryable, { id, caller, after, limit }: HistoryPage): Promise<OrderStep[]> {
   const { rows } = await db.query<OrderStep>({
     name: "select order history",
-    text: `select place, from_status as "from", to_status as "to", attempt, code, detail, ${utcText("at")} as at, by
+    text: `select place, from_status as "from", to_status as "to", attempt, code, detail, ${rfc3339Sql("at")} as at, by
              from order_status_history
             where order_row_id = $1 and place > $2
               and ($4::text is null or exists (select from outbox_orders o where o.id = $1 and o.caller = $4))

@@ -1,5 +1,5 @@
 /** The payload of every order event. It is built in SQL, by the statement that changes the order. */
-import { utcText } from "@todoke/kernel/db";
+import { rfc3339Sql } from "@todoke/kernel/db";
 import { insertEventsSql } from "@todoke/kernel/outbox";
 
 /** SQL over a row `o` of outbox_orders. */
@@ -19,7 +19,7 @@ export const insertOrderEventsSql = ({ id, type, from }: OrderEventsSql): string
     eventType: type,
     aggregateKey: "o.client_order_id",
     version: "o.version",
-    occurredAt: utcText("o.updated_at"),
+    occurredAt: rfc3339Sql("o.updated_at"),
     headers: "o.headers",
     fields: {
       caller: "o.caller",

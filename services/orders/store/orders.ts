@@ -1,5 +1,5 @@
 /** Orders as the API shows them. */
-import { type Queryable, type Tx, utcText } from "@todoke/kernel/db";
+import { type Queryable, rfc3339Sql, type Tx } from "@todoke/kernel/db";
 import type { Side, TimeInForce } from "../order/order-request.ts";
 import type { OrderStatus, ReasonCode } from "../order/order-status.ts";
 import { ordersSql } from "./outbox-orders.ts";
@@ -41,10 +41,10 @@ const orderColumns = `o.id::text as id, o.caller, o.order_id, o.user_id, o.idemp
   o.instrument, o.side, o.qty::text as qty, o.price::text as price, o.order_request_json ->> 'time_in_force' as time_in_force,
   coalesce(o.order_request_json -> 'tags', '[]') as tags, o.adapter, o.status, o.attempts, o.last_error_code as reason_code,
   o.last_error_msg as reason, o.broker_order_id, o.broker_result as result,
-  ${utcText("o.in_doubt_since")} as in_doubt_since,
+  ${rfc3339Sql("o.in_doubt_since")} as in_doubt_since,
   (select c.status from cancel_requests c where c.order_row_id = o.id) as cancel,
-  ${ordersSql.dueAtText("o", ["pending", "failed", "unknown"])} as next_attempt_at,
-  ${utcText("o.created_at")} as created_at, ${utcText("o.updated_at")} as updated_at, ${utcText("o.done_at")} as ended_at`;
+  ${ordersSql.dueAtSql("o", ["pending", "failed", "unknown"])} as next_attempt_at,
+  ${rfc3339Sql("o.created_at")} as created_at, ${rfc3339Sql("o.updated_at")} as updated_at, ${rfc3339Sql("o.done_at")} as ended_at`;
 
 export interface CallerKey {
   readonly caller: string;

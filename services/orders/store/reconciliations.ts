@@ -1,5 +1,5 @@
 /** Reconciliation: our orders as the broker should have them, and the result of the last comparison. */
-import { type Db, statement } from "@todoke/kernel/db";
+import { type Db, runStatement } from "@todoke/kernel/db";
 import type { OrderStatus } from "../order/order-status.ts";
 import { toStorableText } from "./storable-text.ts";
 
@@ -55,7 +55,7 @@ export async function selectSucceeded(
 
 /** Returns the database's time. */
 export async function startReconciliation(db: Db, adapter: string): Promise<Date> {
-  const { rows } = await statement<{ at: Date }>(db, {
+  const { rows } = await runStatement<{ at: Date }>(db, {
     name: "start reconciliation",
     text: `insert into reconciliations as r (adapter, last_started_at) values ($1, clock_timestamp())
            on conflict (adapter) do update set last_started_at = excluded.last_started_at
@@ -77,7 +77,7 @@ export async function finishReconciliation(
   adapter: string,
   { seen, mismatches, details }: ReconcileResult,
 ): Promise<void> {
-  await statement(db, {
+  await runStatement(db, {
     name: "finish reconciliation",
     text: `update reconciliations
               set last_ok_at = clock_timestamp(), last_error = null, seen = $2, mismatches = $3, details = $4
@@ -87,7 +87,7 @@ export async function finishReconciliation(
 }
 
 export async function failReconciliation(db: Db, adapter: string, error: string): Promise<void> {
-  await statement(db, {
+  await runStatement(db, {
     name: "fail reconciliation",
     text: `update reconciliations set last_error = $2 where adapter = $1`,
     values: [adapter, toStorableText(error)],

@@ -1,5 +1,5 @@
 /** Records the dispatch of an order before its request is sent, so that a crash leaves the order unresolved, not lost. */
-import { type Db, statement } from "@todoke/kernel/db";
+import { type Db, runStatement } from "@todoke/kernel/db";
 import type { ClaimedOrder } from "./claimed-orders.ts";
 import { ordersSql } from "./outbox-orders.ts";
 
@@ -21,7 +21,7 @@ with stop as materialized (
          exists (select from cancel_requests c where c.order_row_id = $1 and c.status in ('requested', 'sending')) as cancelled
 ),
 dispatched as (
-  ${ordersSql.updateHeldRow({
+  ${ordersSql.updateClaimedRow({
     where: "t.status = 'sending' and not (select halted or cancelled from stop)",
     set: `in_doubt_since = coalesce(t.in_doubt_since, clock_timestamp()),
          first_sent_at = coalesce(t.first_sent_at, $3),
@@ -44,7 +44,7 @@ export async function recordDispatch(
   { order, timestamp, windowMs, leaseMs }: Dispatch,
 ): Promise<DispatchResult> {
   const { key, epoch } = order.claim;
-  const { rows } = await statement<{ dispatched: boolean; halted: boolean; cancelled: boolean }>(db, {
+  const { rows } = await runStatement<{ dispatched: boolean; halted: boolean; cancelled: boolean }>(db, {
     name: "record dispatch",
     text: dispatchSql,
     values: [key, epoch, timestamp.toISOString(), leaseMs, order.instrument, windowMs],

@@ -1,5 +1,5 @@
 /** The response to an order request, as SQL over a row of outbox_orders. The ledger stores it, and every replay returns it. */
-import { utcText } from "@todoke/kernel/db";
+import { rfc3339Sql } from "@todoke/kernel/db";
 
 export const ledgerStatusSql = (o: string): string =>
   `case ${o}.status when 'succeeded' then 'succeeded' when 'aborted' then 'failed' else 'accepted' end`;
@@ -9,10 +9,10 @@ export const responseSql = (o: string): string => `
   convert_to(json_strip_nulls(json_build_object(
     'order_id', ${o}.order_id, 'idempotency_key', ${o}.idempotency_key, 'status', ${ledgerStatusSql(o)},
     'request_digest', ${o}.request_digest, 'client_order_id', ${o}.client_order_id,
-    'accepted_at', ${utcText(`${o}.created_at`)},
+    'accepted_at', ${rfc3339Sql(`${o}.created_at`)},
     'unresolved', case ${o}.status when 'unknown' then true end,
     'reason_code', case when ${o}.status in ('aborted', 'unknown') then ${o}.last_error_code end,
     'reason', case when ${o}.status in ('aborted', 'unknown') then ${o}.last_error_msg end,
     'broker_order_id', ${o}.broker_order_id,
     'result', ${o}.broker_result,
-    'ended_at', ${utcText(`${o}.done_at`)}))::text, 'utf8')`;
+    'ended_at', ${rfc3339Sql(`${o}.done_at`)}))::text, 'utf8')`;

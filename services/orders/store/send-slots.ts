@@ -1,5 +1,5 @@
 /** The send rate of a broker, shared by all senders. */
-import { type Db, statement } from "@todoke/kernel/db";
+import { type Db, runStatement } from "@todoke/kernel/db";
 
 export interface SlotRequest {
   readonly adapter: string;
@@ -13,7 +13,7 @@ export async function reserveSendSlot(
   db: Db,
   { adapter, perSecond, waitMaxMs }: SlotRequest,
 ): Promise<number | undefined> {
-  const { rows } = await statement<{ wait_ms: number }>(db, {
+  const { rows } = await runStatement<{ wait_ms: number }>(db, {
     name: "reserve send slot",
     text: `
 insert into broker_turns as t (adapter, next_at) values ($1, clock_timestamp() + $2::float8 * interval '1 millisecond')

@@ -1,5 +1,5 @@
 /** The kill switch, for all instruments and for each. It is stored, so that a restart changes nothing. */
-import { type Queryable, type Tx, utcText } from "@todoke/kernel/db";
+import { type Queryable, rfc3339Sql, type Tx } from "@todoke/kernel/db";
 
 /** `halt`: nothing is sent to the broker. `cancel-only`: only cancels are. */
 export const tradingModes = ["active", "halt", "cancel-only"] as const;
@@ -17,7 +17,7 @@ export interface TradingState {
   readonly set_at: string;
 }
 
-const stateColumns = `scope, mode, reason, set_by, ${utcText("set_at")} as set_at`;
+const stateColumns = `scope, mode, reason, set_by, ${rfc3339Sql("set_at")} as set_at`;
 
 /** Every scope that was ever set. A scope without a row is active. */
 export async function selectTradingState(db: Queryable): Promise<TradingState[]> {

@@ -3,7 +3,7 @@
  * trigger) and event are one commit. If the order was claimed or changed since, nothing is written.
  */
 import { hash, randomUUIDv7 } from "node:crypto";
-import { type Db, statement, type Tx } from "@todoke/kernel/db";
+import { type Db, runStatement, type Tx } from "@todoke/kernel/db";
 import type { OrderStatus, ReasonCode } from "../order/order-status.ts";
 import { insertOrderEventsSql } from "./order-events.ts";
 import { ordersSql } from "./outbox-orders.ts";
@@ -33,7 +33,7 @@ export interface OrderTransition {
   readonly evidence?: string;
 }
 
-const updateSql = ordersSql.updateHeldRow({
+const updateSql = ordersSql.updateClaimedRow({
   orUnclaimed: true,
   where: "t.status = any($4::text[])",
   set: `status = $3,
@@ -86,7 +86,7 @@ export async function transitionOrder(db: Db | Tx, transition: OrderTransition):
     text: transitionOrderSql,
     values: [id, epoch, to, from, JSON.stringify(toFields(transition)), randomUUIDv7()],
   };
-  const { rows } = isPool(db) ? await statement(db, query) : await db.query(query);
+  const { rows } = isPool(db) ? await runStatement(db, query) : await db.query(query);
   return rows.length > 0;
 }
 

@@ -1,15 +1,15 @@
 /** Unresolved orders as jobs: the broker is asked about them. */
-import { type ClaimRequest, type Claims, claims } from "@todoke/kernel/claims";
-import { type Db, statement } from "@todoke/kernel/db";
+import { type ClaimRequest, type Claims, createClaims } from "@todoke/kernel/claims";
+import { type Db, runStatement } from "@todoke/kernel/db";
 import { type ClaimedOrder, claimedColumns, type SendableOrder } from "./claimed-orders.ts";
 import { ordersSql, outboxOrdersTable } from "./outbox-orders.ts";
 
 /** They stay `unknown` while the broker is asked; only the lease keeps other workers away. */
-export const unresolvedOrders = claims<SendableOrder>({
+export const unresolvedOrders = createClaims<SendableOrder>({
   ...outboxOrdersTable,
   name: "unresolved orders",
   states: { ...outboxOrdersTable.states, ready: "unknown", claimed: "unknown" },
-  read: claimedColumns,
+  select: claimedColumns,
   claim: { uncounted: true },
   // A worker that cannot settle an order releases it: an unresolved order is never dead-lettered.
   settledByJobsOnly: true,
@@ -41,7 +41,7 @@ async function claimUnresolved(
   { limit, leaseMs, worker, queue }: ClaimRequest,
   position: readonly unknown[],
 ): Promise<ClaimedOrder[]> {
-  const { rows } = await statement<SendableOrder & { epoch: string; attempt: number }>(db, {
+  const { rows } = await runStatement<SendableOrder & { epoch: string; attempt: number }>(db, {
     name: "claim unresolved of one pass",
     text: `
 with due as materialized (
@@ -69,9 +69,9 @@ select c.lease_epoch::text as epoch, c.attempts as attempt, ${claimedColumns} fr
  * sends. Only for brokers that deduplicate.
  */
 export async function requeueForSend(db: Db, { key, epoch }: ClaimedOrder["claim"]): Promise<boolean> {
-  const { rowCount } = await statement(db, {
+  const { rowCount } = await runStatement(db, {
     name: "requeue for send",
-    text: ordersSql.updateHeldRow({ set: "status = 'sending'", where: "t.status = 'unknown'", lease: "expire" }),
+    text: ordersSql.updateClaimedRow({ set: "status = 'sending'", where: "t.status = 'unknown'", lease: "expire" }),
     values: [key, epoch],
   });
   return rowCount === 1;

@@ -2,7 +2,7 @@
  * Passes cancel requests on to the broker. A worker of its own: cancels do not queue behind orders, and `cancel-only` allows them.
  * An order that turns out not to be with the broker is aborted here, before it is sent.
  */
-import { type JobOutcome, release, retry, type Worker, worker } from "@todoke/kernel/worker";
+import { createWorker, type JobOutcome, release, retry, type Worker } from "@todoke/kernel/worker";
 import {
   type CancelResult,
   type CancelRow,
@@ -44,10 +44,10 @@ export function cancelOrders({ wakeups, topic, ...options }: SenderOptions & Wak
   }
 
   async function settle(request: ClaimedCancel, result: CancelResult): Promise<JobOutcome> {
-    return { kind: "settled", won: await settleCancel(db, request, result) };
+    return { kind: "settled", applied: await settleCancel(db, request, result) };
   }
 
-  return worker<CancelRow>({
+  return createWorker<CancelRow>({
     ...workerOptions(options, cancelRequests),
     name: "order canceller",
     run: (requests, leases) => requests.map((request) => cancel(request, leases.of(request).signal)),

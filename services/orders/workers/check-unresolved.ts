@@ -3,7 +3,7 @@
  * unresolved; an operator can resolve it.
  */
 import type { Claims } from "@todoke/kernel/claims";
-import { type Settled, type Worker, worker } from "@todoke/kernel/worker";
+import { createWorker, type SelfSettled, type Worker } from "@todoke/kernel/worker";
 import type { ClaimedOrder, SendableOrder } from "../store/claimed-orders.ts";
 import { requeueForSend, unresolvedOrders } from "../store/unresolved-orders.ts";
 import { brokerCalls, type SenderOptions, workerOptions } from "./sender-options.ts";
@@ -16,7 +16,7 @@ export function checkUnresolved(options: SenderOptions, claims: Claims<SendableO
   const calls = brokerCalls(options);
   const transition = transitionWriter("unknown", options);
 
-  async function check(order: ClaimedOrder, signal: AbortSignal): Promise<Settled> {
+  async function check(order: ClaimedOrder, signal: AbortSignal): Promise<SelfSettled> {
     const { clientOrderId, claim, lastErrorCode } = order;
     const lastSentAt = order.lastSentAt ?? broker.clock();
     const code = lastErrorCode ?? "BROKER_TIMEOUT";
@@ -29,7 +29,8 @@ export function checkUnresolved(options: SenderOptions, claims: Claims<SendableO
       case "not-taken":
         return transition(order, hasAttemptsLeft(order) ? { to: "pending" } : exhaustedTarget(claim.attempt, code));
       case "not-taken-yet": {
-        if (maySendAgain(order, lastSentAt)) return { kind: "settled", won: await requeueForSend(db, claim), inMs: 1 };
+        if (maySendAgain(order, lastSentAt))
+          return { kind: "settled", applied: await requeueForSend(db, claim), delayMs: 1 };
         const reason = "the broker does not have the order yet";
         return transition(order, unresolvedTarget(order, { code, reason }));
       }
@@ -46,7 +47,7 @@ export function checkUnresolved(options: SenderOptions, claims: Claims<SendableO
     return broker.dedupes && hasAttemptsLeft(order) && broker.clock().getTime() - lastSentAt.getTime() >= delayMs;
   }
 
-  return worker<SendableOrder>({
+  return createWorker<SendableOrder>({
     ...workerOptions(options, claims),
     name: "order checker",
     run: (orders, leases) => orders.map((order) => check(order, leases.of(order).signal)),

@@ -2,7 +2,7 @@
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { setTimeout as sleep } from "node:timers/promises";
-import { programOf, until } from "@todoke/kernel/testing";
+import { resolveProgram, until } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
 import { seededRandom } from "../brokers/faults.ts";
 import { startSimulator } from "../simulator/testing.ts";
@@ -31,7 +31,7 @@ async function createCrashHarness({
   ): Promise<ChildProcess> {
     const { url, secret } = simulator;
     const options = { databaseUrl: t.url, brokerUrl: url.href, secret, dedupes, windowMs, ...more };
-    const program = programOf(new URL("./testing/sender-process.ts", import.meta.url));
+    const program = resolveProgram(new URL("./testing/sender-process.ts", import.meta.url));
     const child = spawn(process.execPath, [program, JSON.stringify(options)], { stdio: ["ignore", "pipe", "ignore"] });
     parts.defer(() => kill(child));
     await once(child.stdout as NodeJS.ReadableStream, "data");

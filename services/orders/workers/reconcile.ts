@@ -4,7 +4,7 @@
  * unresolved order.
  */
 import type { Db } from "@todoke/kernel/db";
-import { describeError, periodically } from "@todoke/kernel/worker";
+import { describeError, startLoop } from "@todoke/kernel/worker";
 import type { Broker, BrokerResult } from "../brokers/index.ts";
 import { clientOrderIdPrefix } from "../order/order-request.ts";
 import {
@@ -49,14 +49,14 @@ const detailsMax = 100;
 export function startReconciler(options: ReconcilerOptions): AsyncDisposable {
   const { intervalMs: everyMs = 60_000, onError } = options;
   const loops = [
-    periodically((stopping) => reconcile(options, stopping), {
-      everyMs,
-      what: "reconciling with the broker",
+    startLoop((stopping) => reconcile(options, stopping), {
+      intervalMs: everyMs,
+      task: "reconciling with the broker",
       onError,
     }),
-    periodically((stopping) => checkAllUnresolved(options, stopping), {
-      everyMs,
-      what: "checking unresolved orders",
+    startLoop((stopping) => checkAllUnresolved(options, stopping), {
+      intervalMs: everyMs,
+      task: "checking unresolved orders",
       onError,
     }),
   ];

@@ -9,7 +9,7 @@
  *   nothing; a request that it sent at the last moment arrives after the broker's window.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { describeError, type JobOutcome, type Lease, release, type Worker, worker } from "@todoke/kernel/worker";
+import { createWorker, describeError, type JobOutcome, type Lease, release, type Worker } from "@todoke/kernel/worker";
 import type { BrokerOrder, SendOutcome } from "../brokers/index.ts";
 import { type ClaimedOrder, haltedRetryMs, ordersToSend, type SendableOrder } from "../store/claimed-orders.ts";
 import { recordDispatch } from "../store/record-dispatch.ts";
@@ -92,7 +92,7 @@ export function sendOrders({ wakeups, topic, ...options }: SenderOptions & WakeO
     // From here on the database may have the order as sent, though nothing is: unsent() has to undo that.
     const dispatched = { order, priorSend: priorSend === "none" ? "ruled-out" : priorSend } as const;
     if (!recorded) return unsent(dispatched, "the database did not answer before the order was sent", pollMs);
-    if (recorded === "lost") return { kind: "settled", won: false };
+    if (recorded === "lost") return { kind: "settled", applied: false };
     if (recorded === "halted") return unsent({ order, priorSend }, "trading is halted", haltedRetryMs);
     if (recorded === "cancelled") return cancelled({ order, priorSend });
     telemetry.dispatched(order.ageMs);
@@ -108,7 +108,7 @@ export function sendOrders({ wakeups, topic, ...options }: SenderOptions & WakeO
     if (outcome.kind === "already-taken") return transition(order, await alreadyTakenTarget(order, lease.signal));
     if (outcome.kind === "unknown") return transition(order, unresolvedTarget(order, outcome));
     const retryAfterMs = "retryAfterMs" in outcome ? (outcome.retryAfterMs ?? 0) : 0;
-    if (retryAfterMs > 0) lease.rest(Math.min(retryAfterMs, pauseMaxMs));
+    if (retryAfterMs > 0) lease.pause(Math.min(retryAfterMs, pauseMaxMs));
     // The broker refused this request. An earlier one may still arrive.
     if (priorSend === "possible") return transition(order, unresolvedTarget(order, priorSendPossible));
     if (outcome.kind === "rejected") return transition(order, rejectedTarget(outcome));
@@ -137,7 +137,7 @@ export function sendOrders({ wakeups, topic, ...options }: SenderOptions & WakeO
     return transition(order, { to: "aborted", code: "CANCELLED", reason: "cancelled before it was sent" });
   }
 
-  return worker<SendableOrder>({
+  return createWorker<SendableOrder>({
     ...workerOptions(options, ordersToSend),
     name: "order sender",
     run: (orders, leases) => orders.map((order) => work(order, leases.of(order))),

@@ -3,7 +3,7 @@
  * hold. If it never succeeds, the order stays as it is, and the next worker asks the broker before anything else.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Settled } from "@todoke/kernel/worker";
+import type { SelfSettled } from "@todoke/kernel/worker";
 import type { BrokerResult, Rejected, Taken } from "../brokers/index.ts";
 import type { ReasonCode } from "../order/order-status.ts";
 import type { ClaimedOrder } from "../store/claimed-orders.ts";
@@ -20,12 +20,12 @@ export function transitionWriter(
   status: "sending" | "unknown",
   { db, telemetry, settings, onError }: Pick<SenderOptions, "db" | "telemetry" | "settings" | "onError">,
 ) {
-  return async function transition(order: ClaimedOrder, target: TransitionTarget): Promise<Settled> {
+  return async function transition(order: ClaimedOrder, target: TransitionTarget): Promise<SelfSettled> {
     const { key: id, epoch, attempt: attempts } = order.claim;
     const applied = await retry(() => transitionOrder(db, { ...target, id, epoch, from: [status] }));
     if (applied) telemetry.transitioned({ idempotencyKey: order.idempotencyKey, attempts }, target);
     const { delayMs } = target;
-    return { kind: "settled", won: applied, ...(delayMs !== undefined && { inMs: delayMs }) };
+    return { kind: "settled", applied: applied, ...(delayMs !== undefined && { delayMs: delayMs }) };
   };
 
   async function retry(write: () => Promise<boolean>): Promise<boolean> {

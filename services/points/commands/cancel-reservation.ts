@@ -1,10 +1,10 @@
 /** Cancels a PENDING reservation. The row lock decides between this and the scheduler. */
 import type { Db } from "@todoke/kernel/db";
-import { type Answer, type IdempotencyKey, once } from "@todoke/kernel/idempotency";
+import { type CommandResponse, type IdempotencyKey, once } from "@todoke/kernel/idempotency";
 import { reservationNotFound, reservationNotPending } from "../problems.ts";
 import { cancelPending } from "../store/insert-reservations.ts";
 
-export type CancelReservation = (key: IdempotencyKey, id: string) => Promise<Answer>;
+export type CancelReservation = (key: IdempotencyKey, id: string) => Promise<CommandResponse>;
 
 export function cancelReservation(db: Db): CancelReservation {
   return (key, id) =>

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { encodeEvent } from "@todoke/contracts";
 import { CommitUnknown } from "@todoke/kernel/db";
-import { openWire } from "@todoke/kernel/testing";
+import { openFaultProxy } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
 import { inSeconds, setup } from "../testing.ts";
 
@@ -132,7 +132,7 @@ test.each(["request", "answer"] as const)(
   "when the %s of COMMIT is lost, the batch fails as unknown and retries take effect once",
   async (lost) => {
     await using t = await setup();
-    await using wire = await openWire(t.url);
+    await using wire = await openFaultProxy(t.url);
     const through = t.process(t.open({ url: wire.url }));
     await through.add("u", 100n);
     wire.cutNext("commit", lost);

@@ -6,9 +6,9 @@
  * not per change. A refusal is not stored: the same request may succeed later.
  */
 import { randomUUIDv7 } from "node:crypto";
+import { createBatcher } from "@todoke/kernel/batcher";
 import { type Db, transaction } from "@todoke/kernel/db";
-import { gather } from "@todoke/kernel/gather";
-import { type Answer, type IdempotencyKey, idempotencyConflict } from "@todoke/kernel/idempotency";
+import { type CommandResponse, type IdempotencyKey, idempotencyConflict } from "@todoke/kernel/idempotency";
 import { count, traceHeaders } from "@todoke/kernel/telemetry";
 import type { Capture, Change, ChangeRequest, Grant, PlaceHold, Refund, Release, Spend } from "../ledger/changes.ts";
 import { type PostResult, postChanges } from "./post-changes.ts";
@@ -24,13 +24,13 @@ export type PointsChange =
   | Wanted<Release>
   | Wanted<Refund>;
 
-export type ChangePoints = (key: IdempotencyKey, change: PointsChange) => Promise<Answer>;
+export type ChangePoints = (key: IdempotencyKey, change: PointsChange) => Promise<CommandResponse>;
 
 /** The command of one kind of change. */
 export type PointsCommand<Kind extends PointsChange["kind"]> = (
   key: IdempotencyKey,
   change: Omit<Extract<PointsChange, { readonly kind: Kind }>, "kind">,
-) => Promise<Answer>;
+) => Promise<CommandResponse>;
 
 // One batch runs while another waits for the disk or for a locked user. A third would only make batches smaller, and each
 // costs seven round trips; for one hot user it would wait anyway.
@@ -38,9 +38,9 @@ const concurrency = 2;
 
 /** `onCommitted` is called after every batch that may have written events. */
 export function changePoints(db: Db, onCommitted: () => void): ChangePoints {
-  const submit = gather<ChangeRequest, Answer>({
-    lanes: concurrency,
-    touches: ({ change }) => [change.idempotencyKey],
+  const submit = createBatcher<ChangeRequest, CommandResponse>({
+    concurrency: concurrency,
+    conflictKeys: ({ change }) => [change.idempotencyKey],
     async run(requests) {
       const results = await transaction(db, (tx) => postChanges(tx, requests));
       if (results.some(({ result }) => result === "posted")) onCommitted();
@@ -56,7 +56,7 @@ function toRequest(key: IdempotencyKey, change: PointsChange): ChangeRequest {
   return { key, change: { ...change, id: randomUUIDv7(), idempotencyKey }, headers: traceHeaders() };
 }
 
-function toAnswer(posted: PostResult): Answer | Error {
+function toAnswer(posted: PostResult): CommandResponse | Error {
   if (posted.result === "refused") return posted.problem;
   count("todoke.idempotency.requests", { result: posted.result === "posted" ? "first" : posted.result });
   if (posted.result === "conflict") return idempotencyConflict(posted.detail);

@@ -1,7 +1,7 @@
 /** Creates a schedule: ACTIVE, without users, and with its first occurrence after now by the database's clock. */
 import { randomUUIDv7 } from "node:crypto";
 import type { Db } from "@todoke/kernel/db";
-import { type Answer, type IdempotencyKey, once } from "@todoke/kernel/idempotency";
+import { type CommandResponse, type IdempotencyKey, once } from "@todoke/kernel/idempotency";
 import { exactInteger } from "../ledger/response.ts";
 import { scheduleNameTaken, scheduleUnreadable } from "../problems.ts";
 import { type Cron, CronError, parseCron } from "../schedules/cron.ts";
@@ -9,7 +9,7 @@ import { insertSchedule, type NewSchedule } from "../store/change-schedules.ts";
 import { type ScheduleView, selectNow, selectSchedule } from "../store/schedules.ts";
 
 type WantedSchedule = Omit<NewSchedule, "scheduleId" | "nextRunAt">;
-export type CreateSchedule = (key: IdempotencyKey, wanted: WantedSchedule) => Promise<Answer>;
+export type CreateSchedule = (key: IdempotencyKey, wanted: WantedSchedule) => Promise<CommandResponse>;
 
 /** `onChanged` is called after the commit: wakes the scheduler. */
 export function createSchedule(db: Db, onChanged: () => void): CreateSchedule {

@@ -1,6 +1,6 @@
 import { randomUUIDv7 } from "node:crypto";
 import { type Db, transaction } from "@todoke/kernel/db";
-import { openWire } from "@todoke/kernel/testing";
+import { openFaultProxy } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
 import type { Grant } from "../ledger/changes.ts";
 import { inSeconds, setup } from "../testing.ts";
@@ -77,7 +77,7 @@ test.each(statements.flatMap((name) => [[name, "request"] as const, [name, "answ
   'a connection lost at "%s" (its %s) changes nothing, and the retry takes effect once',
   async (name, lost) => {
     await using t = await setup();
-    await using wire = await openWire(t.url);
+    await using wire = await openFaultProxy(t.url);
     const through = t.process(t.open({ url: wire.url, poolMax: 1 }));
     wire.cutNext(name, lost);
     await expect(through.add("u", 5n, { key: "once" })).rejects.toThrow();

@@ -5,7 +5,7 @@
  * accounts, apply the rules (ledger/), write everything.
  */
 import type { Tx } from "@todoke/kernel/db";
-import type { Answer, KeyedResponse } from "@todoke/kernel/idempotency";
+import type { CommandResponse, KeyedResponse } from "@todoke/kernel/idempotency";
 import type { NewEvent } from "@todoke/kernel/outbox";
 import { Problem } from "@todoke/kernel/problem";
 import { transactionEvent } from "../events/transaction-events.ts";
@@ -20,9 +20,9 @@ import { writeLedger } from "../store/write-ledger.ts";
 
 /** `response` is present if the request has a key. */
 export type PostResult =
-  | { readonly result: "posted"; readonly applied: Applied; readonly response?: Answer }
+  | { readonly result: "posted"; readonly applied: Applied; readonly response?: CommandResponse }
   /** Posted before, with the stored response; nothing was done now. */
-  | { readonly result: "replayed"; readonly transactionId: string; readonly response?: Answer }
+  | { readonly result: "replayed"; readonly transactionId: string; readonly response?: CommandResponse }
   /** The key was used for another request, or its response is deleted by retention. */
   | { readonly result: "conflict"; readonly transactionId: string; readonly detail: string }
   /** Nothing was changed or stored. */

@@ -3,9 +3,9 @@
  * arrive together are inserted by one statement.
  */
 import { randomUUIDv7 } from "node:crypto";
+import { createBatcher } from "@todoke/kernel/batcher";
 import type { Db } from "@todoke/kernel/db";
-import { gather } from "@todoke/kernel/gather";
-import { type Answer, type IdempotencyKey, idempotencyConflict } from "@todoke/kernel/idempotency";
+import { type CommandResponse, type IdempotencyKey, idempotencyConflict } from "@todoke/kernel/idempotency";
 import { count } from "@todoke/kernel/telemetry";
 import { lotEndInThePast, otherBodyDetail } from "../problems.ts";
 import { type InsertResult, insertReservations, type ReservationRow } from "../store/insert-reservations.ts";
@@ -21,7 +21,7 @@ export interface Reservation {
   readonly reason?: string | undefined;
 }
 
-export type ReservePoints = (reservation: Reservation) => Promise<Answer>;
+export type ReservePoints = (reservation: Reservation) => Promise<CommandResponse>;
 
 export interface ReserveOptions {
   readonly db: Db;
@@ -34,10 +34,10 @@ export interface ReserveOptions {
 const batchMax = 500;
 
 export function reservePoints({ db, onSoon, soonMs }: ReserveOptions): ReservePoints {
-  const submit = gather<ReservationRow, Answer>({
-    lanes: 3,
+  const submit = createBatcher<ReservationRow, CommandResponse>({
+    concurrency: 3,
     batchMax,
-    touches: (row) => [row.idempotency_key],
+    conflictKeys: (row) => [row.idempotency_key],
     async run(rows) {
       const results = await insertReservations(db, rows);
       if (results.some((each) => each.result === "first" && each.due_in_ms < soonMs)) onSoon();
@@ -69,7 +69,7 @@ function toRow({ key, userId, amount, executeAt, expiresAt, reason }: Reservatio
  */
 const storedKey = ({ scope, key }: IdempotencyKey): string => `${scope.split(" ", 1)[0]} ${key}`;
 
-function toAnswer({ result, body }: InsertResult): Answer | Error {
+function toAnswer({ result, body }: InsertResult): CommandResponse | Error {
   count("todoke.idempotency.requests", { result });
   if (result === "conflict") return idempotencyConflict(otherBodyDetail);
   return { status: 201, contentType: "application/json; charset=utf-8", body, replayed: result === "replayed" };

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { openWire, until } from "@todoke/kernel/testing";
+import { openFaultProxy, until } from "@todoke/kernel/testing";
 import { expect, test, vi } from "vitest";
 import type { CatchUp } from "../schedules/catch-up.ts";
 import {
@@ -69,7 +69,7 @@ test.each(cuts)(
     await using t = await setup();
     const id = await t.schedule({ users: 25 });
     await runDueSchedule(t.db, { onError, batchMax: 10 });
-    await using wire = await openWire(t.url);
+    await using wire = await openFaultProxy(t.url);
     const dying = t.open({ url: wire.url });
     const cut = wire.cutNext(step, lose);
     await expect(runDueSchedule(dying, { onError, batchMax: 10 })).rejects.toThrow();

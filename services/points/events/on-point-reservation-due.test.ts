@@ -1,5 +1,5 @@
-import { deadEvents, redriveDead } from "@todoke/kernel/inbox";
-import { openWire, until } from "@todoke/kernel/testing";
+import { listDeadEvents, redriveInboxEvents } from "@todoke/kernel/inbox";
+import { openFaultProxy, until } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
 import { setup } from "../testing.ts";
 
@@ -88,9 +88,9 @@ test("a reservation that would overflow is FAILED, and granted by a redrive once
     point_amount: "100",
     reason: expect.stringMatching(/points/),
   });
-  const [dead] = await deadEvents(t.db, { consumer: "points" });
+  const [dead] = await listDeadEvents(t.db, { consumer: "points" });
   const redrive = async () => {
-    await redriveDead(t.db, [dead?.dlqId ?? 0n], attribution);
+    await redriveInboxEvents(t.db, [dead?.dlqId ?? 0n], attribution);
     return t.redrive();
   };
   expect(await redrive()).toMatchObject({ dead: 1 });
@@ -112,8 +112,8 @@ test("a reservation is FAILED after the last attempt, and granted by a redrive",
   const [{ last_error }] = await t.rows(`select last_error from point_reservations where status = 'FAILED'`);
   expect(last_error).toMatch(/gave up after 2 attempts.*point_lots/);
   await t.db.query(`alter table point_lots_hidden rename to point_lots`);
-  const [dead] = await deadEvents(t.db, { consumer: "points" });
-  await redriveDead(t.db, [dead?.dlqId ?? 0n], attribution);
+  const [dead] = await listDeadEvents(t.db, { consumer: "points" });
+  await redriveInboxEvents(t.db, [dead?.dlqId ?? 0n], attribution);
   expect(await t.redrive()).toMatchObject({ done: 1 });
   expect(await t.statuses()).toEqual({ DONE: 1 });
   expect(await t.balanceOf("u_1")).toBe(100n);
@@ -161,7 +161,7 @@ test.each(cuts)("after a crash at %s with its %s lost, each reservation is grant
   await using t = await setup();
   await t.reserve();
   await t.reserve({ user: "u_2" });
-  await using wire = await openWire(t.url);
+  await using wire = await openFaultProxy(t.url);
   const dying = t.process(t.open({ url: wire.url }));
   let isCut = false;
   void wire.cutNext(step, lose).then(() => {
@@ -191,8 +191,8 @@ test("grants, refusals and redrives work with a pool of one connection", async (
   await t.scheduler().runOnce();
   const { work, redrive } = t.process(t.open({ poolMax: 1, connectTimeoutMs: 30_000 }));
   expect((await work(await t.dueEvents())).sort()).toEqual(["dead", "done"]);
-  const [dead] = await deadEvents(t.db, { consumer: "points" });
-  await redriveDead(t.db, [dead?.dlqId ?? 0n], attribution);
+  const [dead] = await listDeadEvents(t.db, { consumer: "points" });
+  await redriveInboxEvents(t.db, [dead?.dlqId ?? 0n], attribution);
   expect(await redrive()).toMatchObject({ dead: 1 });
   expect(await t.statuses()).toEqual({ DONE: 1, FAILED: 1 });
 });

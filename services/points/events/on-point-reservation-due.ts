@@ -13,7 +13,7 @@ import { markFailed } from "../store/settle-reservations.ts";
 
 const consumer = "points" satisfies keyof typeof consumers;
 
-type Handler = Required<Pick<InboxOptions<string>, "consumer" | "read" | "effect" | "whenDead">>;
+type Handler = Required<Pick<InboxOptions<string>, "consumer" | "decode" | "effect" | "onDeadLetter">>;
 
 export interface OnPointReservationDueOptions {
   /** Called after a commit that wrote events. */
@@ -25,14 +25,14 @@ export interface OnPointReservationDueOptions {
 /** For `openInbox`. */
 export const onPointReservationDue = ({ wake, onGranted }: OnPointReservationDueOptions): Handler => ({
   consumer,
-  read: readReservationId,
+  decode: readReservationId,
   async effect(tx, ids) {
     const delaysMs = await grantReservations(tx, ids);
     afterCommit(tx, wake);
     if (onGranted) afterCommit(tx, () => onGranted(delaysMs));
   },
   // The event id is the reservation's id, so an event that cannot be decoded still fails the right reservation.
-  async whenDead(tx, { eventId }, reason) {
+  async onDeadLetter(tx, { eventId }, reason) {
     if (await markFailed(tx, eventId, reason)) afterCommit(tx, wake);
   },
 });

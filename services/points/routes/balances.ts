@@ -1,5 +1,5 @@
 /** A user's balance, reservations and expiring lots. */
-import { cursorOf, type HttpApp, NextCursor, PageQuery, page, requires } from "@todoke/http";
+import { type HttpApp, NextCursor, PageQuery, page, parseCursor, requires } from "@todoke/http";
 import type { Db } from "@todoke/kernel/db";
 import { Type } from "typebox";
 import type { Deps } from "../deps.ts";
@@ -123,7 +123,7 @@ interface ReservationsQuery {
 }
 
 async function readReservations(db: Db, { user_id, query, statuses }: ReservationsQuery) {
-  const before = cursorOf(query, idCursor)?.[0];
+  const before = parseCursor(query, idCursor)?.[0];
   const { rows: reservations, ...next } = await page(query, {
     read: (limit) => selectReservations(db, { userId: user_id, statuses, before, limit }),
     name: (row) => row.id,
@@ -172,6 +172,6 @@ const LotView = Type.Object({
 });
 
 function parseLotCursor(query: { readonly cursor?: string }) {
-  const [expires_at, version] = cursorOf(query, { parts: ["timeMillis", "bigint"] }) ?? [];
+  const [expires_at, version] = parseCursor(query, { parts: ["timeMillis", "bigint"] }) ?? [];
   return expires_at === undefined || version === undefined ? undefined : { expires_at, version: BigInt(version) };
 }

@@ -1,5 +1,5 @@
 /** Adding, spending and refunding points. Adding and spending have two paths, the seed's and that of the resource. */
-import { type HttpApp, IdempotencyHeaders, ProblemView, requires, sendAnswer } from "@todoke/http";
+import { type HttpApp, IdempotencyHeaders, ProblemView, requires, sendResponse } from "@todoke/http";
 import { Type } from "typebox";
 import type { Deps } from "../deps.ts";
 import { commandKey, parseAmount, parseTime, toOrigin, withAmounts, writers } from "./request.ts";
@@ -39,7 +39,7 @@ function addRoute(app: HttpApp, { authenticate, addPoints }: Deps, { operationId
         expiresAt: expires_at === undefined ? null : parseTime(expires_at, "body.expires_at", "millisecond"),
         ...toOrigin(origin),
       };
-      return sendAnswer(reply, await addPoints(commandKey(request, "ADD"), addition));
+      return sendResponse(reply, await addPoints(commandKey(request, "ADD"), addition));
     },
   });
 }
@@ -59,7 +59,7 @@ function spendRoute(app: HttpApp, { authenticate, spendPoints }: Deps, { operati
     handler: async (request, reply) => {
       const { user_id, point_amount, ...origin } = request.body;
       const spend = { userId: user_id, amount: BigInt(point_amount), ...toOrigin(origin) };
-      return sendAnswer(reply, await spendPoints(commandKey(request, "SUB"), spend));
+      return sendResponse(reply, await spendPoints(commandKey(request, "SUB"), spend));
     },
   });
 }
@@ -91,7 +91,7 @@ function refundRoute(app: HttpApp, { authenticate, refundPoints }: Deps): void {
         amount: parseAmount(point_amount),
         ...toOrigin(origin),
       };
-      return sendAnswer(reply, await refundPoints(commandKey(request, "REFUND"), refund));
+      return sendResponse(reply, await refundPoints(commandKey(request, "REFUND"), refund));
     },
   );
 }

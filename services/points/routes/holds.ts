@@ -1,5 +1,5 @@
 /** Holds: placed, then captured or released, or expired. */
-import { type HttpApp, IdempotencyHeaders, ProblemView, requires, sendAnswer } from "@todoke/http";
+import { type HttpApp, IdempotencyHeaders, ProblemView, requires, sendResponse } from "@todoke/http";
 import { Type } from "typebox";
 import type { Deps } from "../deps.ts";
 import { holdNotFound } from "../problems.ts";
@@ -47,7 +47,7 @@ function placeRoute(app: HttpApp, { authenticate, placeHold }: Deps): void {
     async (request, reply) => {
       const { user_id: userId, point_amount, ttl_seconds: ttlSeconds = ttlDefaultSeconds, ...origin } = request.body;
       const hold = { userId, amount: BigInt(point_amount), ttlSeconds, ...toOrigin(origin) };
-      return sendAnswer(reply, await placeHold(commandKey(request, "HOLD"), hold));
+      return sendResponse(reply, await placeHold(commandKey(request, "HOLD"), hold));
     },
   );
 }
@@ -99,7 +99,7 @@ function captureRoute(app: HttpApp, { authenticate, captureHold }: Deps): void {
       const { point_amount, ...origin } = request.body;
       const holdId = request.params.hold_id.toLowerCase();
       const capture = { holdId, amount: parseAmount(point_amount), ...toOrigin(origin) };
-      return sendAnswer(reply, await captureHold(commandKey(request, "CAPTURE"), capture));
+      return sendResponse(reply, await captureHold(commandKey(request, "CAPTURE"), capture));
     },
   );
 }
@@ -122,7 +122,7 @@ function releaseRoute(app: HttpApp, { authenticate, releaseHold }: Deps): void {
     },
     async (request, reply) => {
       const release = { holdId: request.params.hold_id.toLowerCase(), ...toOrigin(request.body) };
-      return sendAnswer(reply, await releaseHold(commandKey(request, "RELEASE"), release));
+      return sendResponse(reply, await releaseHold(commandKey(request, "RELEASE"), release));
     },
   );
 }

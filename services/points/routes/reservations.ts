@@ -11,10 +11,10 @@ import {
   ItemKey,
   ProblemView,
   requires,
-  sendAnswer,
   sendBatch,
+  sendResponse,
 } from "@todoke/http";
-import { digestOf, type IdempotencyKey } from "@todoke/kernel/idempotency";
+import { digestJson, type IdempotencyKey } from "@todoke/kernel/idempotency";
 import { type Static, Type } from "typebox";
 import type { Reservation } from "../commands/reserve-points.ts";
 import type { Deps } from "../deps.ts";
@@ -53,13 +53,16 @@ function reserveRoute(app: HttpApp, { authenticate, reservePoints }: Deps, { url
       },
     },
     async (request, reply) =>
-      sendAnswer(reply, await reservePoints({ key: reservationKey(request), ...toReservation(request.body, "body") })),
+      sendResponse(
+        reply,
+        await reservePoints({ key: reservationKey(request), ...toReservation(request.body, "body") }),
+      ),
   );
 }
 
 function reservationKey(request: Request): IdempotencyKey {
   if (request.headers["idempotency-key"] !== undefined) return commandKey(request, "RESERVE");
-  const requestHash = digestOf(request.body);
+  const requestHash = digestJson(request.body);
   return { scope: keyScope(request, "RESERVE"), key: `body:${requestHash.toString("hex")}`, requestHash };
 }
 
@@ -108,7 +111,7 @@ function batchRoute(app: HttpApp, { authenticate, reservePointsBatch }: Deps): v
 
 function toBatchItem(item: Static<typeof Item>, index: number, request: Pick<Request, "caller">): Reservation {
   const { idempotency_key, ...body } = item;
-  const key = { scope: keyScope(request, "RESERVE"), key: idempotency_key, requestHash: digestOf(body) };
+  const key = { scope: keyScope(request, "RESERVE"), key: idempotency_key, requestHash: digestJson(body) };
   return { key, ...toReservation(body, `body.items[${index}]`) };
 }
 
@@ -153,6 +156,6 @@ function cancelRoute(app: HttpApp, { authenticate, cancelReservation }: Deps): v
       },
     },
     async (request, reply) =>
-      sendAnswer(reply, await cancelReservation(commandKey(request, "CANCEL"), request.params.reservation_id)),
+      sendResponse(reply, await cancelReservation(commandKey(request, "CANCEL"), request.params.reservation_id)),
   );
 }

@@ -1,5 +1,5 @@
 /** The users of a schedule. */
-import { cursorOf, type HttpApp, NextCursor, PageQuery, ProblemView, page, requires } from "@todoke/http";
+import { type HttpApp, NextCursor, PageQuery, ProblemView, page, parseCursor, requires } from "@todoke/http";
 import { Type } from "typebox";
 import type { Deps } from "../deps.ts";
 import { selectScheduleUsers } from "../store/schedules.ts";
@@ -81,7 +81,7 @@ function listRoute(app: HttpApp, { authenticate, db }: Deps): void {
       },
     },
     async ({ params: { schedule_id }, query }) => {
-      const after = cursorOf(query, { parts: ["text"] })?.[0] ?? "";
+      const after = parseCursor(query, { parts: ["text"] })?.[0] ?? "";
       await findSchedule(db, schedule_id);
       const { rows, ...next } = await page(query, {
         read: (limit) => selectScheduleUsers(db, { scheduleId: schedule_id, after, limit }),

@@ -1,14 +1,14 @@
 /** Schedules: create, list, get, pause, resume, end. Their users are in schedule-users.ts. */
 import {
-  cursorOf,
   type HttpApp,
   IdempotencyHeaders,
   NextCursor,
   PageQuery,
   ProblemView,
   page,
+  parseCursor,
   requires,
-  sendAnswer,
+  sendResponse,
 } from "@todoke/http";
 import type { Db } from "@todoke/kernel/db";
 import { Type } from "typebox";
@@ -107,7 +107,7 @@ function createRoute(app: HttpApp, { authenticate, createSchedule }: Deps): void
       const { time_zone, point_amount, lot_ttl_seconds, catch_up = "all", ...rest } = request.body;
       const times = { timeZone: time_zone, lotTtlSeconds: lot_ttl_seconds, catchUp: catch_up };
       const schedule = { ...rest, ...times, amount: BigInt(point_amount) };
-      return sendAnswer(reply, await createSchedule(commandKey(request, "SCHEDULE"), schedule));
+      return sendResponse(reply, await createSchedule(commandKey(request, "SCHEDULE"), schedule));
     },
   );
 }
@@ -125,7 +125,7 @@ function listRoute(app: HttpApp, { authenticate, db }: Deps): void {
       },
     },
     async ({ query }) => {
-      const before = cursorOf(query, idCursor)?.[0];
+      const before = parseCursor(query, idCursor)?.[0];
       const { rows, ...next } = await page(query, {
         read: (limit) => selectSchedules(db, { status: query.status, before, limit }),
         name: (row) => row.schedule_id,

@@ -3,7 +3,7 @@
  * request, so new transactions do not shift the pages.
  */
 import { Readable } from "node:stream";
-import { cursorOf, type HttpApp, NextCursor, PageQuery, page, requires } from "@todoke/http";
+import { type HttpApp, NextCursor, PageQuery, page, parseCursor, requires } from "@todoke/http";
 import { type Static, Type } from "typebox";
 import type { Deps } from "../deps.ts";
 import { type StatementPage, selectStatement } from "../store/statement.ts";
@@ -41,7 +41,7 @@ function pagesRoute(app: HttpApp, { authenticate, db }: Deps): void {
       },
     },
     async ({ params: { user_id }, query }) => {
-      const range = { ...parseFilters(user_id, query), before: cursorOf(query, { parts: ["bigint"] })?.[0] };
+      const range = { ...parseFilters(user_id, query), before: parseCursor(query, { parts: ["bigint"] })?.[0] };
       const { rows, ...next } = await page(query, {
         read: (limit) => selectStatement(db, { ...range, limit }),
         name: (row) => String(row.version),

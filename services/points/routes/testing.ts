@@ -22,7 +22,7 @@ export async function setup() {
   async function serve(db: Db = t.open()) {
     const app = await buildHttpApp({ title: "points", version: "0", log: { level: "silent" }, rules: true });
     const tokenBearer = tokenVerifier({ audience: "points", keys: [] });
-    const authenticate = bearerAuthentication({ keyHolder: fixedKeys(keys), tokenBearer });
+    const authenticate = bearerAuthentication({ verifyApiKey: fixedKeys(keys), verifyToken: tokenBearer });
     const ignore = () => {};
     const commands = createCommands({ db, wakeRelay: ignore, wakeScheduler: ignore, soonMs: 10_000 });
     pointsRoutes(app, { db, authenticate, ...commands });

@@ -1,6 +1,6 @@
 /** Writes of schedules: by callers, and by the scheduler that turns occurrences into reservations. */
 import { randomUUIDv7 } from "node:crypto";
-import { type Queryable, type Tx, utcText } from "@todoke/kernel/db";
+import { type Queryable, rfc3339Sql, type Tx } from "@todoke/kernel/db";
 import type { CatchUp } from "../schedules/catch-up.ts";
 
 export type ScheduleStatus = "ACTIVE" | "PAUSED" | "ENDED";
@@ -99,7 +99,7 @@ export interface DueSchedule {
 
 export const lockDueScheduleSql = `
 select schedule_id as "scheduleId", cron, time_zone as "timeZone", catch_up as "catchUp",
-       ${utcText("next_run_at")} as "nextRunAt", run_cursor as cursor, ${utcText("now()")} as now
+       ${rfc3339Sql("next_run_at")} as "nextRunAt", run_cursor as cursor, ${rfc3339Sql("now()")} as now
   from point_schedules
  where status = 'ACTIVE' and next_run_at <= now() and schedule_id <> all($1::uuid[])
  order by updated_at limit 1 for update skip locked`;

@@ -1,12 +1,12 @@
 /** Transactions that were already posted under the keys of new requests. */
 import type { Tx } from "@todoke/kernel/db";
-import { type Answer, storedResponseSql } from "@todoke/kernel/idempotency";
+import { type CommandResponse, storedResponseSql } from "@todoke/kernel/idempotency";
 import type { ChangeRequest } from "../ledger/changes.ts";
 
 export interface ExistingTransaction {
   readonly transactionId: string;
   /** Null if it is deleted by retention, or if the request had no key of a caller. */
-  readonly response: (Answer & { readonly requestHash: Buffer }) | null;
+  readonly response: (CommandResponse & { readonly requestHash: Buffer }) | null;
 }
 
 interface ExistingRow {

@@ -1,5 +1,5 @@
 /** The statement that accepts reservations, and the one that cancels a reservation. */
-import { type Db, statement, type Tx, utcText } from "@todoke/kernel/db";
+import { type Db, rfc3339Sql, runStatement, type Tx } from "@todoke/kernel/db";
 import type { ReservationStatus } from "./reservations.ts";
 
 export interface ReservationRow {
@@ -26,8 +26,8 @@ export interface InsertResult {
 /** The response body: the reservation as it was when it was accepted. */
 const responseSql = (r: string) => `convert_to(json_strip_nulls(json_build_object(
     'id', ${r}.id, 'user_id', ${r}.user_id, 'point_amount', ${r}.point_amount,
-    'execute_at', ${utcText(`${r}.execute_at`)}, 'status', 'PENDING', 'reason', ${r}.reason,
-    'expires_at', ${utcText(`${r}.lot_expires_at`)}, 'created_at', ${utcText(`${r}.created_at`)}))::text, 'utf8')`;
+    'execute_at', ${rfc3339Sql(`${r}.execute_at`)}, 'status', 'PENDING', 'reason', ${r}.reason,
+    'expires_at', ${rfc3339Sql(`${r}.lot_expires_at`)}, 'created_at', ${rfc3339Sql(`${r}.created_at`)}))::text, 'utf8')`;
 
 /**
  * A key that another process is inserting violates the unique index: the statement fails with 23505, and the retry finds
@@ -64,7 +64,7 @@ order by ordinal`;
 
 /** Returns one result per row, in input order. No two rows may have the same key. */
 export async function insertReservations(db: Db, rows: readonly ReservationRow[]): Promise<readonly InsertResult[]> {
-  const { rows: results } = await statement<InsertResult>(db, {
+  const { rows: results } = await runStatement<InsertResult>(db, {
     name: "insert reservations",
     text: insertReservationsSql,
     values: [JSON.stringify(rows)],

@@ -2,7 +2,7 @@
 import { randomBytes, randomUUID } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { openDb, transaction } from "@todoke/kernel/db";
-import { removeFinished, retentionOf } from "@todoke/kernel/retention";
+import { deleteFinished, retentionPolicies } from "@todoke/kernel/retention";
 import { expect, test } from "vitest";
 import { postExpirations } from "../commands/post-changes.ts";
 import { runDueSchedule } from "../commands/run-due-schedule.ts";
@@ -54,8 +54,12 @@ test("the database role of the service can do everything that the service does",
   expect(await t.work(await t.dueEvents())).toEqual(["done", "done"]);
   expect(await t.statuses()).toEqual({ CANCELLED: 1, DONE: 2 });
   expect(await t.balanceOf("u_1")).toBe(110n);
-  for (const policy of [retentionOf.publishedEvents(), retentionOf.idempotencyKeys(), retentionOf.processedEvents()])
-    expect(await removeFinished(t.db, policy)).toBe(0);
+  for (const policy of [
+    retentionPolicies.publishedEvents(),
+    retentionPolicies.idempotencyKeys(),
+    retentionPolicies.processedEvents(),
+  ])
+    expect(await deleteFinished(t.db, policy)).toBe(0);
   expect(await t.audit()).toEqual([]);
 });
 

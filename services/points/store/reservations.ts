@@ -1,5 +1,5 @@
 /** Reads of reservations. */
-import { type Queryable, utcText } from "@todoke/kernel/db";
+import { type Queryable, rfc3339Sql } from "@todoke/kernel/db";
 import { omitNulls } from "./omit-nulls.ts";
 
 export type ReservationStatus = "PENDING" | "PROCESSING" | "DONE" | "FAILED" | "CANCELLED";
@@ -22,10 +22,10 @@ export interface ReservationView {
   readonly updated_at: string;
 }
 
-const columns = `id, user_id, point_amount, ${utcText("execute_at")} as execute_at, status, reason,
-  ${utcText("lot_expires_at")} as expires_at, last_error, transaction_id, schedule_id,
-  ${utcText("occurrence_at")} as occurrence_at, attempt_count,
-  ${utcText("created_at")} as created_at, ${utcText("updated_at")} as updated_at`;
+const columns = `id, user_id, point_amount, ${rfc3339Sql("execute_at")} as execute_at, status, reason,
+  ${rfc3339Sql("lot_expires_at")} as expires_at, last_error, transaction_id, schedule_id,
+  ${rfc3339Sql("occurrence_at")} as occurrence_at, attempt_count,
+  ${rfc3339Sql("created_at")} as created_at, ${rfc3339Sql("updated_at")} as updated_at`;
 
 export async function selectReservation(db: Queryable, id: string): Promise<ReservationView | undefined> {
   const { rows } = await db.query<ReservationView>({

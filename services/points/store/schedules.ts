@@ -1,5 +1,5 @@
 /** Reads of schedules and their users. */
-import { type Queryable, utcText } from "@todoke/kernel/db";
+import { type Queryable, rfc3339Sql } from "@todoke/kernel/db";
 import type { CatchUp } from "../schedules/catch-up.ts";
 import type { ScheduleStatus } from "./change-schedules.ts";
 import { omitNulls } from "./omit-nulls.ts";
@@ -21,7 +21,7 @@ export interface ScheduleView {
 }
 
 const columns = `schedule_id, name, cron, time_zone, point_amount, lot_ttl_seconds, reason, catch_up, status,
-  ${utcText("next_run_at")} as next_run_at, ${utcText("created_at")} as created_at, ${utcText("updated_at")} as updated_at`;
+  ${rfc3339Sql("next_run_at")} as next_run_at, ${rfc3339Sql("created_at")} as created_at, ${rfc3339Sql("updated_at")} as updated_at`;
 
 export async function selectSchedule(db: Queryable, scheduleId: string): Promise<ScheduleView | undefined> {
   const { rows } = await db.query<ScheduleView>({
@@ -70,6 +70,9 @@ export async function selectScheduleUsers(db: Queryable, page: ScheduleUsersPage
 
 /** The database's clock, RFC 3339. */
 export async function selectNow(db: Queryable): Promise<string> {
-  const { rows } = await db.query<{ now: string }>({ name: "select now", text: `select ${utcText("now()")} as now` });
+  const { rows } = await db.query<{ now: string }>({
+    name: "select now",
+    text: `select ${rfc3339Sql("now()")} as now`,
+  });
   return rows[0]?.now ?? "";
 }

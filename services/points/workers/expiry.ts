@@ -5,7 +5,7 @@
  * first. This worker posts them, and emits their events, for users that nothing else changes.
  */
 import { type Db, isUnavailable, transaction } from "@todoke/kernel/db";
-import { periodically } from "@todoke/kernel/worker";
+import { startLoop } from "@todoke/kernel/worker";
 import { postExpirations } from "../commands/post-changes.ts";
 import { selectUsersWithExpired } from "../store/users-with-expired.ts";
 
@@ -21,9 +21,9 @@ export interface ExpiryOptions {
 
 export function startExpiry(db: Db, options: ExpiryOptions): AsyncDisposable {
   const { intervalMs = 1_000, onError } = options;
-  return periodically((stopping) => expireDue(db, options, stopping), {
-    everyMs: intervalMs,
-    what: "posting expired points",
+  return startLoop((stopping) => expireDue(db, options, stopping), {
+    intervalMs: intervalMs,
+    task: "posting expired points",
     onError,
   });
 }

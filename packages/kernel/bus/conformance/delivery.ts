@@ -15,7 +15,7 @@ import {
 import type { BusUnderTest } from "./index.ts";
 
 export function deliveryConforms(bus: BusUnderTest): void {
-  const { name, test, promises } = bus;
+  const { name, test, guarantees } = bus;
 
   test(`${name}: a published event survives a crash of its publisher`, async () => {
     await using harness = createHarness(bus);
@@ -38,7 +38,7 @@ export function deliveryConforms(bus: BusUnderTest): void {
     assert.notEqual((await (await harness.open()).check()).engine, "");
   });
 
-  if (promises.dedupes) {
+  if (guarantees.dedupes) {
     test(`${name}: an event published twice is delivered once`, async () => {
       const { received, twice, last } = await publishTwice(bus);
       assert.deepEqual(received, [twice, last]);
@@ -73,7 +73,7 @@ export function deliveryConforms(bus: BusUnderTest): void {
     assert.deepEqual(sorted(ids(consumer.received)), sorted(ids(events)));
   });
 
-  if (promises.replaysToNewConsumers) {
+  if (guarantees.replaysToNewConsumers) {
     test(`${name}: a new consumer gets earlier events`, async () => {
       await using harness = createHarness(bus);
       const process = await harness.open();

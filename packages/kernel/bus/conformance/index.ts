@@ -13,7 +13,7 @@ import { orderConforms } from "./order.ts";
 import { outcomesConform } from "./outcomes.ts";
 import { stoppingConforms } from "./stopping.ts";
 
-export { openWire, type Wire } from "../../testing/fault-proxy.ts";
+export { type FaultProxy, openFaultProxy } from "../../testing/fault-proxy.ts";
 
 export interface BusUnderTest {
   readonly name: string;
@@ -30,7 +30,7 @@ export interface BusUnderTest {
   readonly ownBroker?: () => Promise<OwnBroker>;
   /** The largest payload that the adapter accepts; with one byte more the event is dead. At least 1 000 000. */
   readonly payloadBytesMax: number;
-  readonly promises: BusPromises;
+  readonly guarantees: BusGuarantees;
 }
 
 export interface OpenOptions {
@@ -45,7 +45,7 @@ export interface OwnBroker extends AsyncDisposable {
 }
 
 /** Guarantees that differ between brokers. All others hold for every adapter. */
-export interface BusPromises {
+export interface BusGuarantees {
   /** An event published twice is delivered once. */
   readonly dedupes: boolean;
   /** A retry blocks the later events of its aggregate. */

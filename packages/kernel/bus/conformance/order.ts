@@ -16,7 +16,7 @@ import type { BusUnderTest } from "./index.ts";
 const keys = Array.from({ length: 8 }, (_, n) => `account/${n}`);
 
 export function orderConforms(bus: BusUnderTest): void {
-  const { name, test, promises } = bus;
+  const { name, test, guarantees } = bus;
 
   test(`${name}: first deliveries of an aggregate are in publish order`, async () => {
     await using harness = createHarness(bus);
@@ -28,7 +28,7 @@ export function orderConforms(bus: BusUnderTest): void {
     assertOrdered(consumer.received, histories);
   });
 
-  const afterRetry = promises.ordersAfterRetry
+  const afterRetry = guarantees.ordersAfterRetry
     ? `${name}: a retry blocks the later events of its aggregate, and no others`
     : `${name}: order after a retry is not guaranteed: later events may overtake it, and none is lost`;
   test(afterRetry, async () => {
@@ -53,12 +53,12 @@ export function orderConforms(bus: BusUnderTest): void {
     await publishInOrder(process, others);
     await until("all are finished", () => finished.length === 8);
     assert.deepEqual(byKey(finished, "b"), ids(others));
-    if (promises.ordersAfterRetry) assert.deepEqual(byKey(finished, "a"), ids(failing));
+    if (guarantees.ordersAfterRetry) assert.deepEqual(byKey(finished, "a"), ids(failing));
     assert.ok(failures > 0);
     assert.equal(consumer.received.length, 8 + failures);
   });
 
-  const acrossProcesses = promises.ordersAcrossProcesses
+  const acrossProcesses = guarantees.ordersAcrossProcesses
     ? `${name}: an aggregate's events are handled one after another across processes`
     : `${name}: order across processes is not guaranteed: two may handle one aggregate at once`;
   test(acrossProcesses, async () => {
@@ -86,7 +86,7 @@ export function orderConforms(bus: BusUnderTest): void {
     await Promise.all(histories.map((history) => publishInOrder(process, history)));
     await until("all are finished", () => finished.length >= 120);
     assert.equal(new Set(ids(finished)).size, 120);
-    if (promises.ordersAcrossProcesses) {
+    if (guarantees.ordersAcrossProcesses) {
       assert.equal(together, 1);
       assertOrdered(finished, histories);
     }

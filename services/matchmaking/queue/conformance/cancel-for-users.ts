@@ -33,7 +33,7 @@ export function cancelForUsersConforms({ name, createHarness }: QueueUnderTest):
     const queue = t.open();
     await joinInOrder(queue, 1, { userId: "u_1" });
     await joinInOrder(queue, 1, { userId: "u_2" });
-    expect(await queue.matchInOrder(mode, duels)).toEqual({ made: 1 });
+    expect(await queue.matchFifo(mode, duels)).toEqual({ made: 1 });
     const [late = ""] = await joinInOrder(queue, 1, { userId: "u_late", ticketMs: 1 });
     await expect.poll(() => queue.find(late)).toMatchObject({ status: "EXPIRED" });
     await cancelUsers({ queue, db: t.db }, ["u_1", "u_2", "u_late"]);
@@ -66,10 +66,10 @@ export function cancelForUsersConforms({ name, createHarness }: QueueUnderTest):
       const users = Array.from({ length: 6 }, (_, n) => `u_${round}_${n}`);
       await Promise.all(users.map((userId) => players.join(ticketRequest({ userId }))));
       await Promise.all([
-        ...matchmakers.map((queue) => queue.matchInOrder(mode, duels)),
+        ...matchmakers.map((queue) => queue.matchFifo(mode, duels)),
         cancelUsers({ queue: players, db: t.db }, users.slice(0, 3)),
         cancelUsers({ queue: players, db: t.db }, users.slice(2, 4)),
-        ...matchmakers.map((queue) => queue.matchInOrder(mode, duels)),
+        ...matchmakers.map((queue) => queue.matchFifo(mode, duels)),
       ]);
     }
     await t.allRecorded();

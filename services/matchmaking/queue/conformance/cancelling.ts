@@ -12,7 +12,7 @@ export function cancellingConforms({ name, createHarness }: QueueUnderTest): voi
     expect(await queue.cancel(b)).toBe("CANCELLED");
     expect(await selectTicketEnd(t.db, b)).toMatchObject({ status: "CANCELLED" });
     expect(await queue.cancel(b)).toBe("CANCELLED");
-    expect(await queue.matchInOrder(mode, duels)).toEqual({ made: 1 });
+    expect(await queue.matchFifo(mode, duels)).toEqual({ made: 1 });
     expect(await queue.cancel(a)).toBe("MATCHED");
     expect(await selectTicketEnd(t.db, a)).toMatchObject({ status: "MATCHED" });
     await t.allRecorded();
@@ -34,9 +34,9 @@ export function cancellingConforms({ name, createHarness }: QueueUnderTest): voi
       );
       const cancelled = ids.filter((_, n) => (n + round) % 2 === 0);
       await Promise.all([
-        ...matchmakers.map((queue) => queue.matchInOrder(mode, duels)),
+        ...matchmakers.map((queue) => queue.matchFifo(mode, duels)),
         ...cancelled.map(async (id) => heard.set(id, await players.cancel(id))),
-        ...matchmakers.map((queue) => queue.matchInOrder(mode, duels)),
+        ...matchmakers.map((queue) => queue.matchFifo(mode, duels)),
       ]);
     }
     await t.allRecorded();

@@ -80,7 +80,7 @@ async function run({ queue, db, history }: Process, operations: readonly Operati
     const joined = [...history.joined];
     const ticketId = "nth" in each ? (joined[each.nth % Math.max(1, joined.length)] ?? "") : "";
     if (each.kind === "join") await join(queue, each, history);
-    else if (each.kind === "match") await queue.matchInOrder(mode, { ...duels, matchesMax: each.matchesMax });
+    else if (each.kind === "match") await queue.matchFifo(mode, { ...duels, matchesMax: each.matchesMax });
     else if (each.kind === "form") await form(queue);
     else if (each.kind === "sweep") await queue.sweep(mode);
     else if (each.kind === "cancel-users") await cancelUsers({ queue, db }, each.users.map(userOf));
@@ -111,7 +111,7 @@ async function form(queue: TicketQueue): Promise<void> {
   const [oldest, newest] = [tickets[0], tickets.at(-1)];
   if (!oldest || !newest) return;
   const seats = [oldest, newest].map(({ ticketId }, index) => ({ ticketId, team: index + 1 }));
-  await queue.settle(mode, [{ seats }], terms);
+  await queue.commitProposals(mode, [{ seats }], terms);
 }
 
 function recordCancel(history: History, ticketId: string, result: string | undefined): void {
@@ -137,7 +137,7 @@ async function expectNothingLost(t: Harness, { joined, cancelResults }: History)
   await expectConsistent(t.db);
   await until("no further match is possible", async () => {
     await queue.sweep(mode);
-    return (await queue.matchInOrder(mode, duels)).made === 0;
+    return (await queue.matchFifo(mode, duels)).made === 0;
   });
   expect((await queue.sweep(mode)).waiting).toBeLessThanOrEqual(1);
   await t.allRecorded();

@@ -12,7 +12,7 @@ export function damageConforms({ name, createHarness }: QueueUnderTest): void {
     await t.damage(bad);
     let made = 0;
     await until("the others are matched", async () => {
-      made += (await queue.matchInOrder(mode, duels)).made;
+      made += (await queue.matchFifo(mode, duels)).made;
       return made === 2;
     });
     await t.allRecorded();
@@ -30,7 +30,7 @@ export function damageConforms({ name, createHarness }: QueueUnderTest): void {
     const [a = "", bad = "", b = ""] = await joinInOrder(queue, 3);
     await t.damage(bad);
     const ofIds = (...ids: string[]) => ({ seats: ids.map((ticketId, n) => ({ ticketId, team: n + 1 })) });
-    expect(await queue.settle(mode, [ofIds(a, bad), ofIds(a, b)], terms)).toEqual({ made: 1 });
+    expect(await queue.commitProposals(mode, [ofIds(a, bad), ofIds(a, b)], terms)).toEqual({ made: 1 });
     expect((await queue.snapshot(mode, 10)).tickets.map(({ ticketId }) => ticketId)).toEqual([]);
     await queue.sweep(mode);
     expect((await queue.sweep(mode)).waiting).toBe(0);

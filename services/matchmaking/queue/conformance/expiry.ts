@@ -11,9 +11,9 @@ export function expiryConforms({ name, createHarness }: QueueUnderTest): void {
     const [short = ""] = await joinInOrder(queue, 1, { ticketMs: 30 });
     const [long = ""] = await joinInOrder(queue, 1);
     await until("its time is up", async () => ((await queue.sweep(mode)).nextEndMs ?? 0) > 30);
-    expect(await queue.matchInOrder(mode, duels)).toEqual({ made: 0 });
+    expect(await queue.matchFifo(mode, duels)).toEqual({ made: 0 });
     const seats = [short, long].map((ticketId, team) => ({ ticketId, team: team + 1 }));
-    expect(await queue.settle(mode, [{ seats }], terms)).toEqual({ made: 0 });
+    expect(await queue.commitProposals(mode, [{ seats }], terms)).toEqual({ made: 0 });
     await t.allRecorded();
     const { ends, events } = await readStored(t.db);
     expect(ends).toMatchObject([{ ticket_id: short, status: "EXPIRED", reason: "timeout" }]);
@@ -34,10 +34,10 @@ export function expiryConforms({ name, createHarness }: QueueUnderTest): void {
       return tickets.length === 0 || tickets.every((ticket) => ticket.expiresAt <= now);
     });
     const seats = [a, b].map((ticketId, team) => ({ ticketId, team: team + 1 }));
-    expect(await queue.settle(mode, [{ seats }], terms)).toEqual({ made: 0 });
+    expect(await queue.commitProposals(mode, [{ seats }], terms)).toEqual({ made: 0 });
     expect(await queue.heartbeat(c, 60_000)).toBeUndefined();
     expect(await queue.cancel(d)).toBe("EXPIRED");
-    expect(await queue.matchInOrder(mode, duels)).toEqual({ made: 0 });
+    expect(await queue.matchFifo(mode, duels)).toEqual({ made: 0 });
     await queue.sweep(mode);
     await t.allRecorded();
     expect((await readStored(t.db)).ended("EXPIRED").sort()).toEqual([...ids].sort());

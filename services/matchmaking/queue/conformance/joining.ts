@@ -118,7 +118,7 @@ export function joiningConforms({ name, createHarness }: QueueUnderTest): void {
       (await queue.join(ticketRequest({ userId: "u_1" }))).ticketId,
       (await queue.join(ticketRequest({ userId: "u_2" }))).ticketId,
     ];
-    expect(await queue.matchInOrder(mode, duels)).toEqual({ made: 1 });
+    expect(await queue.matchFifo(mode, duels)).toEqual({ made: 1 });
     const again = await queue.join(ticketRequest({ userId: "u_1" }));
     expect(again).toMatchObject({ kind: "new" });
     expect([first, second]).not.toContain(again.ticketId);

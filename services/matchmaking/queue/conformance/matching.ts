@@ -18,10 +18,10 @@ export function matchingConforms({ name, createHarness }: QueueUnderTest): void 
     await using t = await createHarness();
     const queue = t.open();
     const ids = await joinInOrder(queue, 21);
-    expect(await queue.matchInOrder(mode, { ...duels, matchesMax: 4 })).toEqual({ made: 4 });
+    expect(await queue.matchFifo(mode, { ...duels, matchesMax: 4 })).toEqual({ made: 4 });
     await t.allRecorded();
-    expect(await queue.matchInOrder(mode, duels)).toEqual({ made: 6 });
-    expect(await queue.matchInOrder(mode, duels)).toEqual({ made: 0 });
+    expect(await queue.matchFifo(mode, duels)).toEqual({ made: 6 });
+    expect(await queue.matchFifo(mode, duels)).toEqual({ made: 0 });
     await t.allRecorded();
     const pairs = (await matchedTicketIds(t.db)).map((pair) => [...pair].sort());
     // The events of one batch are in no particular order.
@@ -38,8 +38,8 @@ export function matchingConforms({ name, createHarness }: QueueUnderTest): void 
     const singles = await joinInOrder(queue, 3);
     const parties = await joinInOrder(queue, 250, { partySize: 2 });
     singles.push(...(await joinInOrder(queue, 6)));
-    expect(await queue.matchInOrder(mode, { ...duels, matchesMax: 2 })).toEqual({ made: 2 });
-    expect(await queue.matchInOrder(mode, duels)).toEqual({ made: 2 });
+    expect(await queue.matchFifo(mode, { ...duels, matchesMax: 2 })).toEqual({ made: 2 });
+    expect(await queue.matchFifo(mode, duels)).toEqual({ made: 2 });
     await t.allRecorded();
     const pairs = (await matchedTicketIds(t.db)).map((pair) => [...pair].sort());
     const expected = Array.from({ length: 4 }, (_, n) => singles.slice(2 * n, 2 * n + 2).sort());
@@ -55,7 +55,7 @@ export function matchingConforms({ name, createHarness }: QueueUnderTest): void 
     const attributes = { skill: 0.1234567890123456, latency: { eu: 12 } };
     const joined = [];
     for (const userId of ["u_1", "u_2", "u_3"]) joined.push(await queue.join(ticketRequest({ userId, attributes })));
-    expect(await queue.matchInOrder(mode, { ...terms, players: 3, matchesMax: 9 })).toEqual({ made: 1 });
+    expect(await queue.matchFifo(mode, { ...terms, players: 3, matchesMax: 9 })).toEqual({ made: 1 });
     await t.allRecorded();
     const ends = await Promise.all(joined.map(({ ticketId }) => selectTicketEnd(t.db, ticketId)));
     expect(ends.map((end) => end?.match?.team)).toEqual([1, 2, 3]);
@@ -79,7 +79,7 @@ export function matchingConforms({ name, createHarness }: QueueUnderTest): void 
     const made = await Promise.all(
       processes.map(async (queue) => {
         for (let all = 0; ; ) {
-          const round = await queue.matchInOrder(mode, { ...duels, matchesMax: 3 });
+          const round = await queue.matchFifo(mode, { ...duels, matchesMax: 3 });
           if (round.made === 0) return all;
           all += round.made;
         }

@@ -19,7 +19,7 @@ export function proposalsConform({ name, createHarness }: QueueUnderTest): void 
       { ticketId: a, team: 1 },
       { ticketId: b, team: 2 },
     ];
-    expect(await queue.settle(mode, [{ seats, region: "eu" }], terms)).toEqual({ made: 1 });
+    expect(await queue.commitProposals(mode, [{ seats, region: "eu" }], terms)).toEqual({ made: 1 });
     await t.allRecorded();
     const end = await selectTicketEnd(t.db, c);
     expect(end).toMatchObject({ status: "MATCHED", match: { team: 1, region: "eu", session: terms.session } });
@@ -36,9 +36,9 @@ export function proposalsConform({ name, createHarness }: QueueUnderTest): void 
     const [a, b, c, d, e, f] = await joinInOrder(queue, 6);
     await queue.cancel(b ?? "");
     const proposals = [proposal(a, b), proposal(c, d), proposal(d, e), proposal(e, `${mode}.${"x".repeat(28)}`)];
-    expect(await queue.settle(mode, [...proposals, proposal(e, f)], terms)).toEqual({ made: 2 });
-    expect(await queue.settle(mode, [proposal(c, d)], terms)).toEqual({ made: 0 });
-    expect(await queue.settle(mode, [], terms)).toEqual({ made: 0 });
+    expect(await queue.commitProposals(mode, [...proposals, proposal(e, f)], terms)).toEqual({ made: 2 });
+    expect(await queue.commitProposals(mode, [proposal(c, d)], terms)).toEqual({ made: 0 });
+    expect(await queue.commitProposals(mode, [], terms)).toEqual({ made: 0 });
     await t.allRecorded();
     expect((await readStored(t.db)).ended("MATCHED").sort()).toEqual([c, d, e, f].sort());
     expect((await queue.find(a ?? ""))?.status).toBe("QUEUED");
@@ -49,7 +49,7 @@ export function proposalsConform({ name, createHarness }: QueueUnderTest): void 
     await using t = await createHarness();
     const queue = t.open();
     const [a, b] = await joinInOrder(queue, 2);
-    expect(await queue.settle(mode, [proposal(a, a), proposal(b, a, b)], terms)).toEqual({ made: 0 });
+    expect(await queue.commitProposals(mode, [proposal(a, a), proposal(b, a, b)], terms)).toEqual({ made: 0 });
     expect((await queue.sweep(mode)).waiting).toBe(2);
   });
 
@@ -58,7 +58,7 @@ export function proposalsConform({ name, createHarness }: QueueUnderTest): void 
     const queue = t.open();
     const [a] = await joinInOrder(queue, 1);
     const { ticketId: other } = await queue.join(ticketRequest({ userId: "u_other", mode: "another" }));
-    expect(await queue.settle(mode, [proposal(a, other)], terms)).toEqual({ made: 0 });
+    expect(await queue.commitProposals(mode, [proposal(a, other)], terms)).toEqual({ made: 0 });
     for (const ticketId of [a ?? "", other]) expect((await queue.find(ticketId))?.status).toBe("QUEUED");
   });
 
@@ -69,7 +69,10 @@ export function proposalsConform({ name, createHarness }: QueueUnderTest): void 
     const pairs = (shift: number) =>
       Array.from({ length: 29 }, (_, n) => proposal(ids[2 * n + shift], ids[2 * n + 1 + shift]));
     const made = await Promise.all(
-      processes.flatMap((queue, n) => [queue.settle(mode, pairs(0), terms), queue.settle(mode, pairs(n), terms)]),
+      processes.flatMap((queue, n) => [
+        queue.commitProposals(mode, pairs(0), terms),
+        queue.commitProposals(mode, pairs(n), terms),
+      ]),
     );
     await t.allRecorded();
     const { matches, ended } = await readStored(t.db);
@@ -86,7 +89,7 @@ export function proposalsConform({ name, createHarness }: QueueUnderTest): void 
       Array.from({ length: 260 }, async () => (await queue.join(ticketRequest())).ticketId),
     );
     const proposals = Array.from({ length: 130 }, (_, n) => proposal(ids[2 * n], ids[2 * n + 1]));
-    expect(await queue.settle(mode, proposals, terms)).toEqual({ made: 130 });
+    expect(await queue.commitProposals(mode, proposals, terms)).toEqual({ made: 130 });
     await t.allRecorded();
     await expectConsistent(t.db);
   });

@@ -99,8 +99,8 @@ export function openPostgresQueue(options: PostgresQueueOptions): TicketQueue {
       return ticket && isTicket(ticket) ? ticket : undefined;
     },
 
-    matchInOrder: (mode, round) => matchFifo({ db, end }, mode, round),
-    settle: (mode, proposals, terms) => commitProposals({ db, end }, { mode, proposals, terms }),
+    matchFifo: (mode, round) => matchFifo({ db, end }, mode, round),
+    commitProposals: (mode, proposals, terms) => commitProposals({ db, end }, { mode, proposals, terms }),
     acquireFormingLease: (mode, leaseMs) => sql.acquireFormingLease(db, { mode, holder, leaseMs }),
 
     async snapshot(mode, ticketsMax) {

@@ -4,9 +4,10 @@
  * Two requests with the same key, or of one user in one mode, never share a batch. If the user's open ticket is expired, its
  * end is recorded first and the join is repeated.
  */
+
+import { createBatcher } from "@todoke/kernel/batcher";
 import type { Db } from "@todoke/kernel/db";
-import { gather } from "@todoke/kernel/gather";
-import { keyColumns } from "@todoke/kernel/idempotency";
+import { toKeyColumns } from "@todoke/kernel/idempotency";
 import { count } from "@todoke/kernel/telemetry";
 import { ticketOpen } from "../../problems.ts";
 import { type JoinedBody, type JoinResult, type JoinRow, joinTickets } from "../../store/queue/join-tickets.ts";
@@ -26,9 +27,9 @@ export interface JoinOptions {
 }
 
 export function createBatchedJoin({ db, ids, endIfExpired }: JoinOptions): TicketQueue["join"] {
-  const submit = gather<JoinRow, JoinResult>({
-    lanes: concurrency,
-    touches: (row) => [`key ${row.scope}\n${row.idem_key}`, `user ${row.mode}\n${row.user_id}`],
+  const submit = createBatcher<JoinRow, JoinResult>({
+    concurrency: concurrency,
+    conflictKeys: (row) => [`key ${row.scope}\n${row.idem_key}`, `user ${row.mode}\n${row.user_id}`],
     run: (rows) => joinTickets(db, rows),
   });
   return async (request) => {
@@ -51,7 +52,7 @@ function toJoinedTicket(result: Exclude<JoinResult, { result: "expired" }>): Joi
 }
 
 const toRow = ({ key, heartbeatMs, ...request }: TicketRequest, ticketId: string): JoinRow => ({
-  ...keyColumns(key),
+  ...toKeyColumns(key),
   ticket_id: ticketId,
   mode: request.mode,
   user_id: request.userId,

@@ -1,6 +1,6 @@
-import { CommitUnknown, type Db, sqlStateOf, transaction } from "@todoke/kernel/db";
+import { CommitUnknown, type Db, getSqlState, transaction } from "@todoke/kernel/db";
 import { openOutbox } from "@todoke/kernel/outbox";
-import { openWire, until } from "@todoke/kernel/testing";
+import { openFaultProxy, until } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
 import { recordEnds } from "../record-ends.ts";
 import {
@@ -36,7 +36,7 @@ test.each(["request", "answer"] as const)(
   "a join whose %s is lost is unknown, and repeating it returns the actual result",
   async (lost) => {
     await using t = await createPostgresHarness();
-    await using wire = await openWire(t.url);
+    await using wire = await openFaultProxy(t.url);
     const queue = t.open({ url: wire.url });
     await queue.join(ticketRequest());
     const mine = ticketRequest();
@@ -52,13 +52,13 @@ test.each(["request", "answer"] as const)(
   "a match whose COMMIT %s is lost is made once or not at all",
   async (lost) => {
     await using t = await createPostgresHarness();
-    await using wire = await openWire(t.url);
+    await using wire = await openFaultProxy(t.url);
     const queue = t.open({ url: wire.url });
     const ids = await joinInOrder(queue, 4);
     wire.cutNext("commit", lost);
-    await expect(queue.matchInOrder(mode, duels)).rejects.toBeInstanceOf(CommitUnknown);
+    await expect(queue.matchFifo(mode, duels)).rejects.toBeInstanceOf(CommitUnknown);
     expect(t.recorded).toEqual([]); // An unknown commit is not reported.
-    expect(await queue.matchInOrder(mode, duels)).toEqual({ made: lost === "answer" ? 0 : 2 });
+    expect(await queue.matchFifo(mode, duels)).toEqual({ made: lost === "answer" ? 0 : 2 });
     expect((await readStored(t.db)).ended("MATCHED").sort()).toEqual([...ids].sort());
     await expectConsistent(t.db);
     const [id = ""] = await joinInOrder(queue, 1);
@@ -70,18 +70,18 @@ test.each(["request", "answer"] as const)(
 
 test("a crash between any two statements of a match changes nothing", async () => {
   await using t = await createPostgresHarness();
-  await using wire = await openWire(t.url);
+  await using wire = await openFaultProxy(t.url);
   const queue = t.open({ url: wire.url });
   const ids = await joinInOrder(queue, 2);
   for (const step of ["lock mode", "lock oldest", "recorded ends", "insert ends", "outbox append", "delete tickets"]) {
     const cut = wire.cutNext(step, "answer");
-    await expect(queue.matchInOrder(mode, duels), step).rejects.toThrow();
+    await expect(queue.matchFifo(mode, duels), step).rejects.toThrow();
     await cut;
     const { tickets } = await t.open().snapshot(mode, 10);
     expect(tickets.map(({ ticketId }) => ticketId)).toEqual(ids);
     expect(await readStored(t.db)).toMatchObject({ ends: [], matches: [], events: [] });
   }
-  expect(await queue.matchInOrder(mode, duels)).toEqual({ made: 1 });
+  expect(await queue.matchFifo(mode, duels)).toEqual({ made: 1 });
   await expectConsistent(t.db);
 });
 
@@ -93,7 +93,7 @@ test("a ticket with a recorded end leaves the queue and is not matched", async (
   if (!ticket) throw new Error("the ticket should be open");
   const ends = [{ kind: "cancelled", ticket, endedAt: ticket.joinedAt }] as const;
   await transaction(t.db, (tx) => recordEnds(tx, ends, { outbox: openOutbox() }));
-  expect(await queue.matchInOrder(mode, duels)).toEqual({ made: 1 });
+  expect(await queue.matchFifo(mode, duels)).toEqual({ made: 1 });
   expect((await matchedTicketIds(t.db)).map((pair) => [...pair].sort())).toEqual([[b, c].sort()]);
   expect(await queue.cancel(a)).toBe("CANCELLED");
   expect(await queue.sweep(mode)).toMatchObject({ waiting: 0 });
@@ -105,7 +105,7 @@ test("ends are reported after their commit, and not if it fails", async () => {
   await using t = await createPostgresHarness();
   const queue = t.open();
   const [a = "", b = "", c = ""] = await joinInOrder(queue, 3);
-  await queue.settle(mode, [{ seats: [a, b].map((ticketId) => ({ ticketId, team: 1 })) }], terms);
+  await queue.commitProposals(mode, [{ seats: [a, b].map((ticketId) => ({ ticketId, team: 1 })) }], terms);
   await queue.cancel(c);
   await queue.cancel(c);
   expect(t.recorded.map(({ end }) => end.kind)).toEqual(["match", "cancelled"]);
@@ -115,7 +115,7 @@ test("ends are reported after their commit, and not if it fails", async () => {
     onRecorded: (ends) => t.recorded.push(...ends),
   });
   const [d = ""] = await joinInOrder(queue, 2);
-  await expect(broken.matchInOrder(mode, duels)).rejects.toThrow("append failed");
+  await expect(broken.matchFifo(mode, duels)).rejects.toThrow("append failed");
   expect(t.recorded).toHaveLength(2);
   expect((await queue.find(d))?.status).toBe("QUEUED");
 });
@@ -135,9 +135,9 @@ test("a matcher that waited for another one also sees tickets that joined in bet
     },
   });
   const ids = await joinInOrder(queue, 3);
-  const first = slow.matchInOrder(mode, duels);
+  const first = slow.matchFifo(mode, duels);
   await until("the first one holds its tickets", () => isLocked(t.db, "tickets"));
-  const second = other.matchInOrder(mode, duels);
+  const second = other.matchFifo(mode, duels);
   await until("the second one waits", () => isBlocked(t.db));
   ids.push(...(await joinInOrder(queue, 1)));
   gate.resolve();
@@ -155,7 +155,7 @@ test("a heartbeat during matching does not change the join order", async () => {
   const other = await t.db.connect();
   await other.query("begin");
   await other.query(`update tickets set alive_until = expires_at where ticket_id = $1`, [first]);
-  const matching = queue.matchInOrder(mode, { ...duels, matchesMax: 1 });
+  const matching = queue.matchFifo(mode, { ...duels, matchesMax: 1 });
   await until("the match waits for it", () => isBlocked(t.db));
   await other.query("commit");
   other.release();
@@ -190,7 +190,7 @@ test("the database rejects a second open ticket of a user and an ID of another m
          values ($1, $2, 'u_1', 1, '{}', '{}', now(), now(), now())`,
         [ticketId, of],
       )
-      .then(() => "taken", sqlStateOf);
+      .then(() => "taken", getSqlState);
   const newId = () => openTicketIds([]).create("duel", "u_1");
   expect(await insert(newId(), "duel")).toBe("taken");
   expect(await insert(newId(), "duel")).toBe("23505");

@@ -19,7 +19,7 @@ test("a Redis restored to before a suspension matches no suspended user", async 
   expect(await queue.find(suspended)).toMatchObject({ status: "QUEUED" });
 
   const [other = ""] = await joinInOrder(queue, 1);
-  expect(await queue.matchInOrder(mode, duels)).toEqual({ made: 1 });
+  expect(await queue.matchFifo(mode, duels)).toEqual({ made: 1 });
   t.record();
   await t.allRecorded();
   const { ends, matches } = await readStored(t.db);

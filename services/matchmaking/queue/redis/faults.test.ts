@@ -35,12 +35,12 @@ async function useAll(queue: TicketQueue, db: Db): Promise<void> {
   expect(await queue.acquireFormingLease(mode, 1_000)).toBe(true);
   expect((await queue.snapshot(mode, 10)).tickets.length).toBeGreaterThanOrEqual(5);
   const seats = [a, b].map((ticketId, n) => ({ ticketId, team: n + 1 }));
-  expect(await queue.settle(mode, [{ seats }], terms)).toEqual({ made: 1 });
+  expect(await queue.commitProposals(mode, [{ seats }], terms)).toEqual({ made: 1 });
   expect(await queue.cancel(e)).toBe("CANCELLED");
   await queue.join(ticketRequest({ userId: "u_cancelled" }));
   await cancelUsers({ queue, db }, ["u_cancelled"]);
   await until("the ticket is expired", async () => (await queue.sweep(mode)).waiting === 2);
-  expect(await queue.matchInOrder(mode, duels)).toEqual({ made: 1 });
+  expect(await queue.matchFifo(mode, duels)).toEqual({ made: 1 });
   expect(await queue.cancel(c)).toBe("MATCHED");
   expect(await queue.cancel(d)).toBe("MATCHED");
 }
@@ -95,14 +95,14 @@ test("a full Redis rejects writes without partial effects; ends are still record
   const queue = t.open();
   const [a = "", b = "", c = ""] = await joinInOrder(queue, 7);
   const seats = [a, b].map((ticketId, n) => ({ ticketId, team: n + 1 }));
-  await queue.settle(mode, [{ seats }], terms);
+  await queue.commitProposals(mode, [{ seats }], terms);
   await queue.heartbeat(c, 60_000);
   const before = await contentOf(t);
   await t.client.configSet("maxmemory", "1");
   const attempts = [
     () => queue.join(ticketRequest()),
-    () => queue.matchInOrder(mode, duels),
-    () => queue.settle(mode, [{ seats: [{ ticketId: c, team: 1 }] }], terms),
+    () => queue.matchFifo(mode, duels),
+    () => queue.commitProposals(mode, [{ seats: [{ ticketId: c, team: 1 }] }], terms),
     () => queue.cancel(c),
     () => queue.heartbeat(c, 60_000),
   ];
@@ -113,7 +113,7 @@ test("a full Redis rejects writes without partial effects; ends are still record
   await t.client.configSet("maxmemory", "0");
   await until("the match is recorded", async () => (await readStored(t.db)).matches.length === 1);
   await t.allRecorded();
-  await queue.matchInOrder(mode, { ...duels, matchesMax: 1 });
+  await queue.matchFifo(mode, { ...duels, matchesMax: 1 });
   await t.client.configSet("maxmemory", "1");
   await t.allRecorded();
   await t.client.configSet("maxmemory", "0");
@@ -136,12 +136,12 @@ test("a Redis that is busy with an endless script is unavailable, and nothing is
       (error) => String(error).includes("BUSY"),
     ),
   );
-  await expect(queue.matchInOrder(mode, duels)).rejects.toBeInstanceOf(RedisUnavailable);
+  await expect(queue.matchFifo(mode, duels)).rejects.toBeInstanceOf(RedisUnavailable);
   await expect(queue.join(ticketRequest())).rejects.toBeInstanceOf(RedisUnavailable);
   await t.client.sendCommand(["SCRIPT", "KILL"]);
   expect(await endless).toBe("killed");
   await until("all are matched", async () => {
-    await queue.matchInOrder(mode, duels).catch(() => {});
+    await queue.matchFifo(mode, duels).catch(() => {});
     return (await readStored(t.db)).ended("MATCHED").length === ids.length;
   });
   await t.allRecorded();
@@ -160,8 +160,8 @@ test("a key of the wrong type stops every script before its first write", async 
     const before = await contentOf(t);
     const attempts = [
       () => queue.join(ticketRequest()),
-      () => queue.matchInOrder(mode, duels),
-      () => queue.settle(mode, [{ seats }], terms),
+      () => queue.matchFifo(mode, duels),
+      () => queue.commitProposals(mode, [{ seats }], terms),
       () => queue.cancel(a),
       () => queue.sweep(mode),
     ];
@@ -170,7 +170,7 @@ test("a key of the wrong type stops every script before its first write", async 
     await t.client.del(key);
     if (Number(kept) === 1) await t.client.rename(`${key}-kept`, key);
   }
-  expect(await queue.matchInOrder(mode, duels)).toEqual({ made: 2 });
+  expect(await queue.matchFifo(mode, duels)).toEqual({ made: 2 });
 });
 
 test("an end that cannot be parsed or stored is quarantined and blocks no other end", async () => {
@@ -181,7 +181,7 @@ test("an end that cannot be parsed or stored is quarantined and blocks no other 
   // The API rejects NUL; data from another source must not stop the rest.
   const poison = await queue.join(ticketRequest({ attributes: { name: "\0" } }));
   const ids = await joinInOrder(queue, 3);
-  expect(await queue.matchInOrder(mode, duels)).toEqual({ made: 2 });
+  expect(await queue.matchFifo(mode, duels)).toEqual({ made: 2 });
   t.record();
   await t.allRecorded();
   const { damaged, ended } = await readStored(t.db);

@@ -19,7 +19,7 @@
  * A script is not rolled back, so everything that can fail comes before its first write: the types of the keys are checked
  * first, and a server that is out of memory rejects the first write that needs memory but lets a script finish after it.
  */
-import { type Script, scriptOf } from "@todoke/redis";
+import { createScript, type Script } from "@todoke/redis";
 
 const keyNames = ["tickets", "queue", "users", "deadlines", "keys", "keys_until", "ends", "forming"];
 
@@ -138,4 +138,4 @@ local function match(match_id, region, terms, seats)
 end
 `;
 
-export const script = (text: string): Script => scriptOf(prelude + text);
+export const script = (text: string): Script => createScript(prelude + text);

@@ -5,9 +5,9 @@
  * data: a ticket with a recorded end stays ended, a match that would need it is void, and the other tickets of that match wait
  * again.
  */
-import { type Db, sqlStateOf } from "@todoke/kernel/db";
+import { type Db, getSqlState } from "@todoke/kernel/db";
 import type { Outbox } from "@todoke/kernel/outbox";
-import type { RedisLink } from "@todoke/redis";
+import type { RedisConnection } from "@todoke/redis";
 import { type RecordedEnd, type RecordResult, recordEnds, ticketEndTransaction } from "../record-ends.ts";
 import type { TicketEnd } from "../ticket.ts";
 import { keysFor } from "./prelude.ts";
@@ -15,7 +15,7 @@ import { ackEnds } from "./recorder-scripts.ts";
 import { damagedEntry, type EndEntry } from "./ticket-record.ts";
 
 export interface RecordOptions {
-  readonly link: RedisLink;
+  readonly link: RedisConnection;
   readonly db: Db;
   readonly outbox: Outbox;
   /** The prefix of all Redis keys. */
@@ -60,7 +60,7 @@ async function recordAll(options: RecordOptions, { mode, entries }: EntryBatch):
 
 /** A value or constraint that PostgreSQL will reject every time. */
 function isUnstorable(error: unknown): boolean {
-  const state = sqlStateOf(error) ?? "";
+  const state = getSqlState(error) ?? "";
   return (state.startsWith("22") || state.startsWith("23")) && state !== "23505";
 }
 

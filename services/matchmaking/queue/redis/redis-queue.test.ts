@@ -2,7 +2,7 @@ import { cp, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join as pathJoin } from "node:path";
 import { type Engine, startEngine } from "@todoke/engines";
-import { openWire, until } from "@todoke/kernel/testing";
+import { openFaultProxy, until } from "@todoke/kernel/testing";
 import { RedisUnavailable } from "@todoke/redis";
 import { sharedRedis } from "@todoke/redis/testing";
 import { expect, test } from "vitest";
@@ -35,7 +35,7 @@ type RedisStage = Awaited<ReturnType<typeof createRedisHarness>>;
 async function matchAll(t: RedisStage, ids: readonly string[]): Promise<void> {
   const queue = t.open();
   await until("all are matched", async () => {
-    await queue.matchInOrder(mode, duels);
+    await queue.matchFifo(mode, duels);
     const { ended } = await readStored(t.db);
     return ids.every((id) => ended("MATCHED").includes(id));
   });
@@ -50,7 +50,7 @@ test("scripts are loaded again after the server has lost them", async () => {
   await t.client.scriptFlush();
   ids.push(...(await joinInOrder(queue, 2)));
   await t.client.scriptFlush();
-  expect(await queue.matchInOrder(mode, duels)).toEqual({ made: 2 });
+  expect(await queue.matchFifo(mode, duels)).toEqual({ made: 2 });
   await t.client.scriptFlush();
   await t.allRecorded();
   expect((await readStored(t.db)).ended("MATCHED").sort()).toEqual(ids.sort());
@@ -67,7 +67,7 @@ test("an emptied Redis loses waiting tickets but no ends; users join again and a
     const joined = await Promise.all(requests.map((each) => queue.join(each)));
     const [first] = joined;
     await Promise.all([
-      queue.matchInOrder(mode, { ...duels, matchesMax: 3 }),
+      queue.matchFifo(mode, { ...duels, matchesMax: 3 }),
       queue.cancel(first?.ticketId ?? "").then((status) => cancelled.set(first?.ticketId ?? "", status)),
       t.client.flushAll(),
     ]);
@@ -137,7 +137,7 @@ test("a Redis restored from an old file contradicts no recorded end", async () =
     const [a = "", b = "", c = "", d = "", e = ""] = joined.map(({ ticketId }) => ticketId);
     await keep();
     await until("the queue is reached again", isQueued(a));
-    expect(await queue.matchInOrder(mode, { ...duels, matchesMax: 1 })).toEqual({ made: 1 });
+    expect(await queue.matchFifo(mode, { ...duels, matchesMax: 1 })).toEqual({ made: 1 });
     expect(await queue.cancel(c)).toBe("CANCELLED");
     await until("the operator is back", answers);
     await t.allRecorded();
@@ -155,7 +155,7 @@ test("a Redis restored from an old file contradicts no recorded end", async () =
     // The cancelled ticket is the oldest: its match is void, and the other ticket of the match becomes the oldest.
     expect((await queue.find(c))?.status).toBe("QUEUED");
     for (let round = 0; round < 2; round++) {
-      expect(await queue.matchInOrder(mode, { ...duels, matchesMax: 1 })).toEqual({ made: 1 });
+      expect(await queue.matchFifo(mode, { ...duels, matchesMax: 1 })).toEqual({ made: 1 });
       await t.allRecorded();
     }
     expect(t.recorded.filter(({ end, result }) => end.kind === "match" && result.kind === "void")).toHaveLength(1);
@@ -183,7 +183,7 @@ test("a requeued ticket keeps its join order, or expires if its user has a newer
   const record = await t.client.hGet(t.key("tickets"), b);
   await t.client.hSet(t.key("tickets"), a, (record ?? "").replaceAll(b, a).replaceAll("u_2", "u_0"));
   await t.client.hSet(t.key("users"), "u_0", a);
-  expect(await queue.settle(mode, [{ seats }], terms)).toEqual({ made: 1 });
+  expect(await queue.commitProposals(mode, [{ seats }], terms)).toEqual({ made: 1 });
   const newer = await queue.join(ticketRequest({ userId: "u_3" }));
   const placeBefore = JSON.parse(record ?? "").joined;
 
@@ -200,12 +200,12 @@ test("a requeued ticket keeps its join order, or expires if its user has a newer
 });
 
 test("a join, match or cancel whose reply was lost can be repeated", async () => {
-  await using wire = await openWire(redis.url);
+  await using wire = await openFaultProxy(redis.url);
   await using t = await createRedisHarness(redis);
   const queue = t.open(wire.url);
   // Loads the scripts, so that the reply that is cut is that of the script.
   await queue.cancel((await queue.join(ticketRequest())).ticketId);
-  await queue.matchInOrder(mode, duels);
+  await queue.matchFifo(mode, duels);
 
   const one = ticketRequest({ userId: "u_cut" });
   let cut = wire.cutNext("u_cut", "answer");
@@ -218,7 +218,7 @@ test("a join, match or cancel whose reply was lost can be repeated", async () =>
 
   const [other = "", alone = ""] = await joinInOrder(queue, 2);
   cut = wire.cutNext(t.keyPrefix, "answer");
-  await expect(queue.matchInOrder(mode, duels)).rejects.toBeInstanceOf(RedisUnavailable);
+  await expect(queue.matchFifo(mode, duels)).rejects.toBeInstanceOf(RedisUnavailable);
   await cut;
   await until("the match is on record", async () => (await readStored(t.db)).matches.length === 1);
   expect((await matchedTicketIds(t.db)).map((pair) => [...pair].sort())).toEqual([[joined.ticketId, other].sort()]);
@@ -234,11 +234,11 @@ test("a join, match or cancel whose reply was lost can be repeated", async () =>
 });
 
 test("ends of a recorder that crashed before the ack are acked by another, with one event each", async () => {
-  await using wire = await openWire(redis.url);
+  await using wire = await openFaultProxy(redis.url);
   await using t = await createRedisHarness(redis, { recorders: 0 });
   const queue = t.open();
   const ids = await joinInOrder(queue, 4);
-  await queue.matchInOrder(mode, duels);
+  await queue.matchFifo(mode, duels);
   const crashing = openEndBatches({ ...t.process(wire.url), modes: () => [mode] });
   const cut = wire.cutNext('"ended":', "request");
   await expect(crashing.recordMode(mode)).rejects.toBeInstanceOf(RedisUnavailable);
@@ -258,7 +258,7 @@ test("a match is recorded by a later process if all processes crashed after it w
   await using t = await createRedisHarness(redis, { recorders: 0 });
   const queue = t.open();
   const [a = "", b = ""] = await joinInOrder(queue, 2);
-  expect(await queue.matchInOrder(mode, duels)).toEqual({ made: 1 });
+  expect(await queue.matchFifo(mode, duels)).toEqual({ made: 1 });
   expect(await queue.find(a)).toMatchObject({ status: "MATCHED", ticket: { ticketId: a } });
   expect(await selectTicketEnd(t.db, a)).toBeUndefined();
   // A cancel returns MATCHED and records the match.
@@ -275,7 +275,7 @@ test("a recorder retries the ends that PostgreSQL could not store", async () => 
   const queue = t.open();
   await t.db.query("alter table ticket_ends rename to renamed");
   const ids = await joinInOrder(queue, 4);
-  await queue.matchInOrder(mode, duels);
+  await queue.matchFifo(mode, duels);
   await until("it failed", () => t.errors.length > 0);
   expect(await t.client.xLen(t.key("ends"))).toBe(2);
   expect((await queue.find(ids[0] ?? ""))?.status).toBe("MATCHED");
@@ -289,10 +289,10 @@ test("while PostgreSQL is unavailable, unrecorded ends are bounded; then matchin
   await using t = await createRedisHarness(redis, { recorders: 0, backlogMax: 3 });
   const queue = t.open();
   const ids = await joinInOrder(queue, 10);
-  for (let n = 0; n < 5; n++) await queue.matchInOrder(mode, { ...duels, matchesMax: 1 });
+  for (let n = 0; n < 5; n++) await queue.matchFifo(mode, { ...duels, matchesMax: 1 });
   expect(await t.client.xLen(t.key("ends"))).toBe(3);
   const seats = ids.slice(-2).map((ticketId, n) => ({ ticketId, team: n + 1 }));
-  expect(await queue.settle(mode, [{ seats }], terms)).toEqual({ made: 0 });
+  expect(await queue.commitProposals(mode, [{ seats }], terms)).toEqual({ made: 0 });
   const recorder = t.record();
   expect([...(await recorder.backlog()).keys()]).toEqual([mode, "ranked"]);
   await matchAll(t, ids);
@@ -304,7 +304,7 @@ test("a late ack of a void match does not change a ticket that is in another mat
   const queue = t.open();
   const [a = "", b = ""] = await joinInOrder(queue, 2);
   const lost = (await queue.find(b))?.ticket ?? expect.fail("the ticket is not open");
-  await queue.matchInOrder(mode, duels);
+  await queue.matchFifo(mode, duels);
   // PostgreSQL has a cancel that Redis has lost, so the match of both is void.
   await record(t.db, { kind: "cancelled", ticket: lost, endedAt: Date.now() });
   const recorder = t.process();
@@ -318,7 +318,7 @@ test("a late ack of a void match does not change a ticket that is in another mat
   expect((await queue.find(a))?.status).toBe("QUEUED");
 
   const [c = ""] = await joinInOrder(queue, 1);
-  expect(await queue.matchInOrder(mode, duels)).toEqual({ made: 1 });
+  expect(await queue.matchFifo(mode, duels)).toEqual({ made: 1 });
   // A second process claimed the same end before it was acked, and finishes only now.
   expect(await recordEntries(recorder, batch)).toMatchObject({ requeued: 0 });
   expect((await queue.find(a))?.status).toBe("MATCHED");
@@ -334,10 +334,10 @@ test("without data loss in Redis, a late cancel makes no match void", async () =
     const ids = await Promise.all(
       Array.from({ length: 6 }, async () => (await players.join(ticketRequest())).ticketId),
     );
-    await matchmaker.matchInOrder(mode, { ...duels, matchesMax: 1 });
+    await matchmaker.matchFifo(mode, { ...duels, matchesMax: 1 });
     await Promise.all([
       ...ids.slice(0, 4).map((id) => players.cancel(id)),
-      matchmaker.matchInOrder(mode, duels),
+      matchmaker.matchFifo(mode, duels),
       ...ids.slice(4).map((id) => players.cancel(id)),
     ]);
   }
@@ -351,7 +351,7 @@ test("a ticket whose match was lost in Redis is unknown, and its user can join a
   await using t = await createRedisHarness(redis, { recorders: 0 });
   const queue = t.open();
   const [a = "", b = ""] = await joinInOrder(queue, 2);
-  await queue.matchInOrder(mode, duels);
+  await queue.matchFifo(mode, duels);
   await t.client.del(t.key("ends"));
   expect(await queue.find(a)).toBeUndefined();
   expect(await queue.cancel(b)).toBeUndefined();

@@ -7,7 +7,7 @@
  * nothing else; their users join again.
  */
 import { hash, randomUUID, randomUUIDv7 } from "node:crypto";
-import { digestOf } from "@todoke/kernel/idempotency";
+import { digestJson } from "@todoke/kernel/idempotency";
 import type { Script } from "@todoke/redis";
 import { selectTicketEnd } from "../../store/ended-tickets.ts";
 import type { FoundTicket, JoinedTicket, Proposal, Snapshot, TicketQueue, TicketRequest } from "../index.ts";
@@ -36,7 +36,7 @@ const dayMs = 24 * 60 * 60 * 1_000;
 const matchesPerScriptMax = 50;
 const sweptPerScriptMax = 100;
 const deletedKeysPerScriptMax = 1_000;
-// Scripts of one call of `sweep` or `matchInOrder`; the next call continues.
+// Scripts of one call of `sweep` or `matchFifo`; the next call continues.
 const scriptsMax = 50;
 // Each attempt finds data that Redis had lost before; more than a few mean that something else is wrong.
 const attemptsMax = 5;
@@ -134,7 +134,7 @@ export function openRedisQueue(options: RedisQueueOptions): TicketQueue {
       return parsed && "ticket" in parsed ? parsed.ticket : undefined;
     },
 
-    async matchInOrder(mode, { players, matchesMax, ...terms }) {
+    async matchFifo(mode, { players, matchesMax, ...terms }) {
       let all = 0;
       for (let calls = 0; calls < scriptsMax && all < matchesMax; calls++) {
         const matchIds = Array.from({ length: Math.min(matchesPerScriptMax, matchesMax - all) }, () => randomUUIDv7());
@@ -147,7 +147,7 @@ export function openRedisQueue(options: RedisQueueOptions): TicketQueue {
       return { made: all };
     },
 
-    async settle(mode, proposals, terms) {
+    async commitProposals(mode, proposals, terms) {
       let all = 0;
       for (let first = 0; first < proposals.length; first += matchesPerScriptMax) {
         const some = proposals.slice(first, first + matchesPerScriptMax).map(proposalArgument);
@@ -199,7 +199,7 @@ function joinArguments(request: TicketRequest, ticketId: string, confirmed: stri
     hash("sha256", JSON.stringify([key.scope, key.key]), "base64url"),
     key.requestHash.toString("base64url"),
     ticketId,
-    digestOf({ partySize, attributes }).toString("base64url"),
+    digestJson({ partySize, attributes }).toString("base64url"),
     formatRecord(request),
     Math.ceil(ticketMs),
     heartbeatMs === undefined ? "" : Math.ceil(heartbeatMs),

@@ -2,7 +2,7 @@
 import { randomBytes } from "node:crypto";
 import { openOutbox } from "@todoke/kernel/outbox";
 import { until } from "@todoke/kernel/testing";
-import { openRedisLink } from "@todoke/redis";
+import { connectRedis } from "@todoke/redis";
 import { operatorClient } from "@todoke/redis/testing";
 import { openTestDatabase } from "../../store/testing.ts";
 import { type Recorder, type RecorderOptions, startRecorder } from "../../workers/recorder.ts";
@@ -33,7 +33,7 @@ export async function createRedisHarness({ url }: { readonly url: string }, opti
 
   function process(at = url) {
     // A slow server must not count as unavailable in these tests.
-    const link = openRedisLink({ url: at, onError, answerWithinMs: 60_000 });
+    const link = connectRedis({ url: at, onError, requestTimeoutMs: 60_000 });
     opened.push(link);
     return { link, db: t.open({ poolMax: 4 }), outbox: openOutbox(), ids: ticketIds, keyPrefix, onError, onRecorded };
   }

@@ -1,4 +1,4 @@
-import { keyColumns } from "@todoke/kernel/idempotency";
+import { toKeyColumns } from "@todoke/kernel/idempotency";
 import { expect, test } from "vitest";
 import { ticketIds, ticketRequest } from "../../queue/testing.ts";
 import { openTestDatabase } from "../testing.ts";
@@ -7,7 +7,7 @@ import { type JoinRow, joinTickets } from "./join-tickets.ts";
 function joinRow(userId: string): JoinRow {
   const { key, mode, partySize, attributes, avoid, ticketMs } = ticketRequest({ userId });
   return {
-    ...keyColumns(key),
+    ...toKeyColumns(key),
     ticket_id: ticketIds.create(mode, userId),
     mode,
     user_id: userId,

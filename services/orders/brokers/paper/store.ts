@@ -1,12 +1,12 @@
 /** The SQL of the paper broker: its orders and its simple prices. */
-import { type Db, utcText } from "@todoke/kernel/db";
+import { type Db, rfc3339Sql } from "@todoke/kernel/db";
 import type { WireOrder } from "../http/protocol.ts";
 import type { BrokerOrder } from "../index.ts";
 
 const columns = (o: string) => `
   ${o}.client_order_id, 'paper-' || ${o}.position as broker_order_id, ${o}.instrument, ${o}.side, ${o}.qty::text as qty,
   ${o}.filled_qty::text as filled_qty, ${o}.price::text as price, ${o}.status, ${o}.why,
-  ${utcText(`${o}.taken_at`)} as taken_at`;
+  ${rfc3339Sql(`${o}.taken_at`)} as taken_at`;
 
 /** Every instrument has a constant mid price from 100 to 999. Buyers pay 5 basis points more, sellers get 5 less. */
 const midPrice = (o: string) => `(100 + abs(hashtext(${o}.instrument)::bigint) % 900)`;

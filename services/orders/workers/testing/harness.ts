@@ -3,7 +3,7 @@
  * needs one to be over says so.
  */
 import { kernelMigrations } from "@todoke/kernel/migrations";
-import { fixedId, patient, testDatabase, until } from "@todoke/kernel/testing";
+import { fixedId, longTimeouts, testDatabase, until } from "@todoke/kernel/testing";
 import { type Fault, faultPlan } from "../../brokers/faults.ts";
 import type { Broker } from "../../brokers/index.ts";
 import { openPaperBroker } from "../../brokers/paper/index.ts";
@@ -35,7 +35,7 @@ export interface OrderState {
 
 /** A database with orders. Accepted orders go to the adapter. */
 export async function createHarness({ adapter = "paper" }: { readonly adapter?: string } = {}) {
-  const t = await testDatabase({ schema: "orders", sets: [kernelMigrations, own], pools: patient });
+  const t = await testDatabase({ schema: "orders", sets: [kernelMigrations, own], pools: longTimeouts });
   const rows = async (text: string, ...values: unknown[]) => (await t.db.query(text, values)).rows;
   return {
     ...t,

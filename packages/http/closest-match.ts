@@ -3,7 +3,7 @@
 /** With more edits than this it is another word. */
 const distanceMax = 2;
 
-export function nearest(word: string, candidates: readonly string[]): string | undefined {
+export function closestMatch(word: string, candidates: readonly string[]): string | undefined {
   const [best] = candidates
     .map((candidate) => ({ candidate, distance: editDistance(word.slice(0, 64), candidate) }))
     .filter(({ candidate, distance }) => distance <= distanceMax && distance < candidate.length)

@@ -6,19 +6,19 @@
  */
 
 import { isAlias, isMap, isNode, isScalar, isSeq, LineCounter, type Node, parseDocument, visit } from "yaml";
-import { nearest } from "./nearest.ts";
+import { closestMatch } from "./closest-match.ts";
 
-export interface Spot {
+export interface YamlValue {
   /** "modes.ranked.skill.window[1].after"; empty for the whole file. */
   readonly path: string;
   readonly node: Node | null;
   /** Adds an error about it: "should be a whole number". */
-  refuse(why: string): void;
+  reject(why: string): void;
   /** A value inside it: under a name, or in a list. `from` is the offset of its line. */
-  inside(name: string, node: Node | null, from: number | undefined): Spot;
+  inside(name: string, node: Node | null, from: number | undefined): YamlValue;
 }
 
-export interface Faults {
+export interface YamlErrors {
   add(offset: number, sentence: string): void;
   /** Sorted by line, without duplicates. */
   all(): readonly string[];
@@ -27,7 +27,7 @@ export interface Faults {
 // More errors than this are only counted.
 const errorsMax = 100;
 
-function createErrors(file: string, lines: LineCounter): Faults {
+function createErrors(file: string, lines: LineCounter): YamlErrors {
   const found: { line: number; sentence: string }[] = [];
   return {
     add(offset, sentence) {
@@ -53,9 +53,12 @@ export interface YamlFile {
 }
 
 /** The root value of the file, and its errors so far: invalid YAML, aliases and tags. */
-export function openYaml({ text, file, as = "values" }: YamlFile): { readonly root: Spot; readonly faults: Faults } {
+export function openYaml({ text, file, as = "values" }: YamlFile): {
+  readonly root: YamlValue;
+  readonly errors: YamlErrors;
+} {
   const lines = new LineCounter();
-  const faults = createErrors(file, lines);
+  const errors = createErrors(file, lines);
   const document = parseDocument(text, {
     lineCounter: lines,
     prettyErrors: false,
@@ -64,19 +67,19 @@ export function openYaml({ text, file, as = "values" }: YamlFile): { readonly ro
     logLevel: "error",
   });
   for (const { code, message, pos } of document.errors)
-    faults.add(
+    errors.add(
       firstCharacter(text, pos[0]),
       code === "RESOURCE_EXHAUSTION" ? "is nested too deeply" : `cannot be read: ${message}`,
     );
   if (document.errors.length === 0) {
     visit(document, {
       Node(_, node) {
-        if (isAlias(node)) faults.add(node.range?.[0] ?? 0, `aliases (*${node.source}) are not taken: write it out`);
-        else if (node.tag) faults.add(node.range?.[0] ?? 0, `tags (${node.tag}) are not taken: write the value alone`);
+        if (isAlias(node)) errors.add(node.range?.[0] ?? 0, `aliases (*${node.source}) are not taken: write it out`);
+        else if (node.tag) errors.add(node.range?.[0] ?? 0, `tags (${node.tag}) are not taken: write the value alone`);
       },
     });
   }
-  return { root: createValue({ path: "", node: document.contents, from: 0, faults }), faults };
+  return { root: createValue({ path: "", node: document.contents, from: 0, errors }), errors };
 }
 
 /** The parser may point to white space before the error: skip it. */
@@ -89,33 +92,33 @@ interface Placed {
   readonly path: string;
   readonly node: Node | null;
   readonly from: number;
-  readonly faults: Faults;
+  readonly errors: YamlErrors;
 }
 
-function createValue({ path, node, from, faults }: Placed): Spot {
+function createValue({ path, node, from, errors }: Placed): YamlValue {
   return {
     path,
     node,
-    refuse: (why) => faults.add(from, path ? `${path} ${why}` : `the file ${why}`),
+    reject: (why) => errors.add(from, path ? `${path} ${why}` : `the file ${why}`),
     inside: (name, inner, at) =>
       createValue({
         path: name.startsWith("[") ? path + name : path ? `${path}.${name}` : name,
         node: inner,
         from: (isScalar(inner) && inner.value !== null ? inner.range?.[0] : at) ?? from,
-        faults,
+        errors,
       }),
   };
 }
 
 /** No value: the name alone, or nothing. */
-export const isBlank = ({ node }: Spot): boolean =>
+export const isBlank = ({ node }: YamlValue): boolean =>
   node === null || (isScalar(node) && (node.value === null || (node.type === "PLAIN" && node.source === "")));
 
 /** The values of a map by name, in the order of the file; undefined if it is not a map. */
-export function entriesOf(spot: Spot): Map<string, Spot> | undefined {
+export function readEntries(spot: YamlValue): Map<string, YamlValue> | undefined {
   if (isBlank(spot)) return new Map();
   if (!isMap(spot.node)) {
-    spot.refuse("should be a map: names, each with its value");
+    spot.reject("should be a map: names, each with its value");
     return undefined;
   }
   return new Map(
@@ -128,23 +131,29 @@ export function entriesOf(spot: Spot): Map<string, Spot> | undefined {
 }
 
 /** The values under known names; any other name is an error, with a suggestion. */
-export function fieldsOf<Name extends string>(spot: Spot, known: readonly Name[]): Partial<Record<Name, Spot>> {
-  const fields: Partial<Record<Name, Spot>> = {};
-  for (const [name, value] of entriesOf(spot) ?? []) {
+export function readFields<Name extends string>(
+  spot: YamlValue,
+  known: readonly Name[],
+): Partial<Record<Name, YamlValue>> {
+  const fields: Partial<Record<Name, YamlValue>> = {};
+  for (const [name, value] of readEntries(spot) ?? []) {
     const field = known.find((each) => each === name);
     if (field !== undefined) {
       fields[field] = value;
       continue;
     }
-    const meant = nearest(name, known);
-    value.refuse(meant ? `is not known here; did you mean ${meant}?` : `is not known here, but ${known.join(", ")}`);
+    const meant = closestMatch(name, known);
+    value.reject(meant ? `is not known here; did you mean ${meant}?` : `is not known here, but ${known.join(", ")}`);
   }
   return fields;
 }
 
-export function itemsOf(spot: Spot, { max, of }: { readonly max: number; readonly of: string }): readonly Spot[] {
+export function readItems(
+  spot: YamlValue,
+  { max, of }: { readonly max: number; readonly of: string },
+): readonly YamlValue[] {
   if (!isSeq(spot.node) || spot.node.items.length < 1 || spot.node.items.length > max) {
-    spot.refuse(`should be a list of 1 to ${max} ${of}`);
+    spot.reject(`should be a list of 1 to ${max} ${of}`);
     return [];
   }
   return spot.node.items.map((item, at) =>
@@ -160,30 +169,30 @@ export interface Range {
 }
 
 /** A whole number within the bounds; otherwise undefined and an error. */
-export function wholeNumberOf(spot: Spot, { min, max, any }: Range): number | undefined {
+export function readInteger(spot: YamlValue, { min, max, any }: Range): number | undefined {
   const value = isScalar(spot.node) ? spot.node.value : undefined;
   if (any !== undefined && value === any) return Number.POSITIVE_INFINITY;
   if (typeof value === "number" && Number.isInteger(value) && value >= min && value <= max) return value;
-  spot.refuse(`should be a whole number from ${min} to ${max}${any ? `, or ${any}` : ""}${foundIn(spot)}`);
+  spot.reject(`should be a whole number from ${min} to ${max}${any ? `, or ${any}` : ""}${foundIn(spot)}`);
   return undefined;
 }
 
-export function textOf(spot: Spot, { pattern, what }: { readonly pattern: RegExp; readonly what: string }) {
-  return readOf(spot, { read: (text) => (pattern.test(text) ? text : undefined), what });
+export function readText(spot: YamlValue, { pattern, what }: { readonly pattern: RegExp; readonly what: string }) {
+  return readAs(spot, { read: (text) => (pattern.test(text) ? text : undefined), what });
 }
 
 /** The result of `read`; otherwise undefined and an error. */
-export function readOf<Value>(
-  spot: Spot,
+export function readAs<Value>(
+  spot: YamlValue,
   { read, what }: { readonly read: (text: string) => Value | undefined; readonly what: string },
 ): Value | undefined {
   const text = isScalar(spot.node) ? spot.node.value : undefined;
   const value = typeof text === "string" ? read(text) : undefined;
-  if (value === undefined) spot.refuse(`should be ${what}${foundIn(spot)}`);
+  if (value === undefined) spot.reject(`should be ${what}${foundIn(spot)}`);
   return value;
 }
 
-function foundIn({ node }: Spot): string {
+function foundIn({ node }: YamlValue): string {
   if (!isScalar(node) || node.value === null) return "";
   const text = typeof node.value === "string" ? JSON.stringify(node.value) : String(node.value);
   return `, and is ${text.length > 40 ? `${text.slice(0, 40)}…` : text}`;
