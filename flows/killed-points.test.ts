@@ -166,7 +166,7 @@ test("a reservation that failed is redriven, and the worker that grants it dies:
     await using _ = await setup.start(["worker"]);
     await untilIs("FAILED");
   }
-  expect((await client.reservation(id)).last_error).toContain("the most that can be counted");
+  expect((await client.reservation(id)).last_error).toContain("the maximum is 2^63 - 1");
   await client.told({ method: "PUT", path: "/point/sub", body: { user_id: fullUser, point_amount: 7 }, key: "room" });
   const letters = inboxDeadLetters("points");
   const [letter] = await letters.list(db, { limit: 1 });

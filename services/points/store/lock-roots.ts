@@ -57,7 +57,7 @@ select r.user_id as "userId", r.balance, r.held, r.version,
  cross join lateral (select r.user_id, r.balance, r.held, r.version, r.updated_at from point_root r
                       where r.user_id = i.user_id limit 1 for update) r`;
 
-/** Locks in the order of user ids, whatever the order of `userIds`. Users without a row are missing in the result. */
+/** Locks in the order of user ids, not of `userIds`. Users without a row are missing in the result. */
 export async function lockRoots(
   tx: Tx,
   userIds: readonly string[],
