@@ -19,8 +19,8 @@ export const domainFolders: Readonly<Record<string, readonly string[]>> = {
   "gateway-bff": ["guard", "limits", "oidc", "page", "sessions", "upstreams"],
   matchmaking: ["forming", "queue", "rules"],
   notification: ["senders", "stream"],
-  orders: ["brokers", "instruments", "simulator"],
-  points: ["ledger"],
+  orders: ["brokers", "instruments", "order", "simulator"],
+  points: ["ledger", "schedules"],
 };
 
 /** Files every service has. */
@@ -90,9 +90,10 @@ function placeIn(path: string): Place | undefined {
   return { service, first, rest: rest.length > 0 ? rest.join("/") : undefined };
 }
 
-/** "store", "commands", "main", …; "domain" for the folders of one service. */
+/** "store", "commands", "main", …; "domain" for the folders of one service, and for the payloads of emitted events. */
 function kindOf(path: string): string {
-  const { first = "" } = placeIn(path) ?? {};
+  const { first = "", rest = "" } = placeIn(path) ?? {};
+  if (first === "events" && !rest.startsWith("on-")) return "domain";
   const name = first.replace(/\.ts$/, "");
   return rootFiles.includes(name) || sharedFolders.includes(name) ? name : "domain";
 }
