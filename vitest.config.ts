@@ -1,15 +1,19 @@
 import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
+import { quickTests, testFiles } from "./scripts/test/quick.ts";
 import { SlowestFirst } from "./scripts/test/sequencer.ts";
+
+/** `npm run test:quick` sets it. */
+const isQuick = process.env.TODOKE_TEST_QUICK === "true";
 
 export default defineConfig({
   test: {
-    include: ["{packages,services,flows,scripts,bench,chaos,examples}/**/*.test.ts"],
+    ...(isQuick ? { projects: quickProjects() } : { include: [testFiles] }),
     setupFiles: ["./scripts/test/count-processes.ts"],
     // Each file is a process of its own: tests here kill, stop and starve processes for a living.
     pool: "forks",
-    // Half of the time a file waits, for an engine or a lease: two files for each core keep the machine busy.
-    maxWorkers: 2 * availableParallelism(),
+    // A file waits half of the time, for an engine or a lease: two files for each core keep the machine busy.
+    maxWorkers: (isQuick ? 3 : 2) * availableParallelism(),
     sequence: { sequencer: SlowestFirst },
     // What hangs is found all the same; what is slow on a busy machine is not what a test is for.
     testTimeout: 300_000,
@@ -19,3 +23,12 @@ export default defineConfig({
     retry: 0,
   },
 });
+
+/** Most files share a few processes, which load the code once instead of once per file. */
+function quickProjects() {
+  const { shared, apart } = quickTests();
+  return [
+    { extends: true as const, test: { name: "shared", isolate: false, include: [...shared] } },
+    { extends: true as const, test: { name: "apart", include: [...apart] } },
+  ];
+}

@@ -10,7 +10,7 @@ import { notify, readEvent } from "@todoke/notification/on-event";
 import type { BenchDatabase } from "./databases.ts";
 import { drainOutbox } from "./drain.ts";
 import { type Contender, race } from "./measure.ts";
-import { ratio, type Stage } from "./pipeline.ts";
+import { type PipelineSetup, ratio } from "./pipeline.ts";
 import type { Result } from "./report.ts";
 
 const events = 200_000;
@@ -31,7 +31,7 @@ const payload = (id: string) => ({
 });
 
 /** Drains 200 thousand events from the outbox, beside `js.publish` of as many. */
-export async function relayToJetStream(natsUrl: string, { empty, old }: Stage): Promise<Result> {
+export async function relayToJetStream(natsUrl: string, { empty, old }: PipelineSetup): Promise<Result> {
   await using own = await empty.another();
   await using bus = await openNatsBus({ url: natsUrl, name: "bench" });
   await using client = await openClient(natsUrl);
@@ -88,7 +88,7 @@ async function publishAlone(connection: NatsConnection): Promise<number> {
 }
 
 /** Drains 200 thousand events into notifications, beside receiving and acking as many. */
-export async function consumeFromJetStream(natsUrl: string, { empty, old }: Stage): Promise<Result> {
+export async function consumeFromJetStream(natsUrl: string, { empty, old }: PipelineSetup): Promise<Result> {
   await using own = await empty.another();
   await using client = await openClient(natsUrl);
   const figures = await race("consume from JetStream", [

@@ -3,7 +3,8 @@
  * what the worker costs over bare statements, the relay over publishing alone, and what gathering is worth.
  */
 import { randomUUIDv7 } from "node:crypto";
-import { changeEntitlement } from "@todoke/entitlement/change-entitlement";
+import { createChangeBatcher } from "@todoke/entitlement/change-batcher";
+import { grantEntitlement } from "@todoke/entitlement/grant-entitlement";
 import type { EventBus } from "@todoke/kernel/bus";
 import { claims } from "@todoke/kernel/claims";
 import type { Db } from "@todoke/kernel/db";
@@ -162,7 +163,7 @@ export async function gathered(db: Db, open: (poolMax: number) => Db): Promise<R
   const request = () => {
     const id = randomUUIDv7();
     const body = { user_id: `u_${id}`, stock_keeping_unit: "item1", reason: "purchase", purchase_id: `p_${n++}` };
-    return { ...body, status: "ACTIVE" as const, key: { scope: "bench", key: id, requestHash: digestOf(body) } };
+    return { ...body, key: { scope: "bench", key: id, requestHash: digestOf(body) } };
   };
   const crowd = async (one: (grant: ReturnType<typeof request>) => Promise<unknown>) => {
     await Promise.all(
@@ -192,8 +193,8 @@ export async function gathered(db: Db, open: (poolMax: number) => Db): Promise<R
       return { status: 201, body: { version: Number(rows[0].version) } };
     });
   // With a batch of one each, the same statement runs once per request, on as many connections as the pool has.
-  const oneByOne = Array.from({ length: 8 }, () => changeEntitlement(pool, () => {}));
-  const together = changeEntitlement(pool, () => {});
+  const oneByOne = Array.from({ length: 8 }, () => grantEntitlement(createChangeBatcher(pool, () => {})));
+  const together = grantEntitlement(createChangeBatcher(pool, () => {}));
   const before = async () => void (await db.query("truncate outbox_events, idempotency_keys, entitlements"));
   let turn = 0;
   const figures = await race("grants", [
@@ -226,13 +227,13 @@ async function crowdOneByOne<R>(
 
 /** How long one caller waits, with nobody else there: gathering must cost nothing then. */
 export async function alone(db: Db): Promise<Result> {
-  const grant = changeEntitlement(db, () => {});
+  const grant = grantEntitlement(createChangeBatcher(db, () => {}));
   const times: number[] = [];
   for (let i = 0; i < 2_000; i++) {
     const id = randomUUIDv7();
     const body = { user_id: `u_${id}`, stock_keeping_unit: "item1", reason: "purchase", purchase_id: `p_${i}` };
     const startedAt = performance.now();
-    await grant({ ...body, status: "ACTIVE", key: { scope: "bench", key: id, requestHash: digestOf(body) } });
+    await grant({ ...body, key: { scope: "bench", key: id, requestHash: digestOf(body) } });
     times.push(performance.now() - startedAt);
   }
   times.sort((a, b) => a - b);

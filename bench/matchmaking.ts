@@ -34,7 +34,7 @@ async function matchesPerSecond(engines: Engines): Promise<Result> {
   const bare = started.use(ceilings(engines.redisUrl));
   const drain = async (about: Omit<Parameters<typeof draining>[0], "engines" | "folder" | "tickets">) =>
     started.use(await draining({ ...about, engines, folder, tickets })).contender;
-  const apart = "api,matcher,recorder,upkeep";
+  const apart = "api,matcher,recorder,maintenance";
   const contenders = [
     bare.matchTwo,
     bare.matchFifty,

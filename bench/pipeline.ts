@@ -14,7 +14,7 @@ import { findPgbench, pgbench } from "./pgbench.ts";
 import type { Result } from "./report.ts";
 
 /** Where a piece is measured: tables as they are on the first day, and after years. */
-export interface Stage {
+export interface PipelineSetup {
   readonly empty: BenchDatabase;
   readonly old: BenchDatabase;
 }
@@ -71,9 +71,9 @@ const grants = 30_000;
 const pgbenchSeconds = 4;
 
 /** Grants over HTTP beside pgbench of the same statement and beside a plain handler; and one client alone. */
-export async function grantsOverHttp({ empty, old }: Stage): Promise<Result[]> {
+export async function grantsOverHttp({ empty, old }: PipelineSetup): Promise<Result[]> {
   await using started = new AsyncDisposableStack();
-  const start = async (kind: Kind, database: BenchDatabase, roles = "api,relay,upkeep") =>
+  const start = async (kind: Kind, database: BenchDatabase, roles = "api,maintenance,relay") =>
     started.use(await startService(kind, { DATABASE_URL: database.url, ENTITLEMENT_ROLES: roles }));
   const another = async () => started.use(await empty.another());
   // A database each: what one leaves in its outbox is not for the relay of another.
@@ -189,7 +189,7 @@ const users = 1_000_000;
 const checks = 150_000;
 
 /** May this user use that? Beside Fastify that says hello. */
-export async function checkOne({ empty, old }: Stage): Promise<Result> {
+export async function checkOne({ empty, old }: PipelineSetup): Promise<Result> {
   await using started = new AsyncDisposableStack();
   const start = async (kind: Kind, url = "") =>
     started.use(await startService(kind, { DATABASE_URL: url, ENTITLEMENT_ROLES: "api" }));
@@ -234,7 +234,7 @@ const steady = { perSecond: 500, seconds: 10 };
 /** From the grant's commit to the notification being SENT, with each service as a process of its own. */
 export async function grantToSent(
   bus: { name: string; url: (database: BenchDatabase) => string },
-  { empty, old }: Stage,
+  { empty, old }: PipelineSetup,
 ) {
   const ratios: Record<string, number> = {};
   for (const [database, where] of [

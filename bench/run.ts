@@ -17,7 +17,7 @@ import { matchmaking } from "./matchmaking.ts";
 import { machine } from "./measure.ts";
 import { acceptedToSent, ordersOverHttp } from "./orders.ts";
 import { besidePeers } from "./peers/index.ts";
-import { checkOne, grantsOverHttp, grantToSent, type Stage } from "./pipeline.ts";
+import { checkOne, grantsOverHttp, grantToSent, type PipelineSetup } from "./pipeline.ts";
 import { changesOverHttp } from "./points/changes.ts";
 import { dueToGranted } from "./points/delay.ts";
 import { drainOfDue } from "./points/drain.ts";
@@ -57,10 +57,10 @@ const engineOf: Record<string, typeof postgres> = { postgres };
 const oldRows = Number(process.env.BENCH_OLD_ROWS || 5_000_000);
 /** With fewer old rows than the page says there are, nothing is written. */
 const isTrial = oldRows < 5_000_000;
-let staged: Promise<Stage> | undefined;
+let staged: Promise<PipelineSetup> | undefined;
 
 /** Made when the first asks for it, which takes minutes, and the same for all, in order again for each. */
-async function stage(): Promise<Stage> {
+async function stage(): Promise<PipelineSetup> {
   staged ??= (async () => {
     const empty = engines.use(await openDatabase(postgres.url));
     const old = engines.use(await openDatabase(postgres.url));

@@ -201,9 +201,9 @@ const spoilt: readonly (readonly [what: string, by: InvariantName, evidence: Evi
   [
     "an order that was taken twice",
     "order-taken-once",
-    { ...well, market: [taken(), taken({ broker_order_id: "b2" })] },
+    { ...well, orderBroker: [taken(), taken({ broker_order_id: "b2" })] },
   ],
-  ["an order that has succeeded and was not taken", "taken-is-succeeded", { ...well, market: [] }],
+  ["an order that has succeeded and was not taken", "taken-is-succeeded", { ...well, orderBroker: [] }],
   [
     "an order that was taken and given up",
     "taken-is-succeeded",
@@ -217,14 +217,14 @@ const spoilt: readonly (readonly [what: string, by: InvariantName, evidence: Evi
   [
     "a name at the broker that is no order's",
     "one-name-for-ever",
-    { ...well, market: [taken(), taken({ client_order_id: "tdk-2" })] },
+    { ...well, orderBroker: [taken(), taken({ client_order_id: "tdk-2" })] },
   ],
   [
     "another number than the broker's",
     "broker-answer-is-kept",
     withRows(well, "orders/orders", changed({ broker_order_id: "b9" })),
   ],
-  ["an answer that was not the broker's", "broker-answer-is-kept", { ...well, market: [taken({ price: "101" })] }],
+  ["an answer that was not the broker's", "broker-answer-is-kept", { ...well, orderBroker: [taken({ price: "101" })] }],
   [
     "a ledger that has not heard of the end",
     "ledger-follows",

@@ -5,14 +5,14 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { tokenOf } from "./callers.ts";
-import type { Dice } from "./dice.ts";
 import type { Command, Line, Writer } from "./history.ts";
+import type { Random } from "./random.ts";
 import { type Answer, endOf, get, type Place, post } from "./request.ts";
 import type { Part, Wish, Workload } from "./services/index.ts";
 
 export interface ClientOptions {
   readonly workload: Workload;
-  readonly dice: Dice;
+  readonly random: Random;
   readonly history: Writer<Line>;
   /** Where a process of the service serves now; undefined while none does. */
   readonly where: () => Place | undefined;
@@ -36,8 +36,8 @@ const backoffMs = { base: 50, cap: 1_000 };
 
 /** Sends wish after wish, `everyMs` for each command on the average, until stopped; what is under way it finishes. */
 export async function runClient(options: ClientOptions, everyMs: number): Promise<void> {
-  const { workload, stopping, dice } = options;
-  let due = performance.now() + dice.next() * everyMs;
+  const { workload, stopping, random } = options;
+  let due = performance.now() + random.next() * everyMs;
   while (!stopping.aborted) {
     await sleep(Math.max(0, due - performance.now()), undefined, { signal: stopping }).catch(() => {});
     if (stopping.aborted) return;
@@ -49,7 +49,7 @@ export async function runClient(options: ClientOptions, everyMs: number): Promis
 }
 
 async function carryOut(options: ClientOptions, wish: Wish): Promise<void> {
-  const { count, workload, dice } = options;
+  const { count, workload, random } = options;
   count.commands += wish.commands.length;
   const giveUpAt = performance.now() + patienceMs;
   const answers: Answers = new Map();
@@ -67,7 +67,7 @@ async function carryOut(options: ClientOptions, wish: Wish): Promise<void> {
       count.unknown += open.length;
       return;
     }
-    await sleep(Math.min(backoffMs.cap, backoffMs.base * 2 ** attempt) * (0.5 + dice.next()));
+    await sleep(Math.min(backoffMs.cap, backoffMs.base * 2 ** attempt) * (0.5 + random.next()));
   }
 }
 

@@ -6,7 +6,7 @@ import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Db } from "@todoke/kernel/db";
 import { type Line, readLines } from "./history.ts";
-import type { Market } from "./market.ts";
+import type { OrderBroker } from "./order-broker.ts";
 import { services } from "./services/index.ts";
 import type { BusKind } from "./settings.ts";
 import { selectTransitions, type Transition } from "./watch.ts";
@@ -27,7 +27,7 @@ export interface Audited {
 }
 
 /** An order that the broker of orders took: one for each time that it did. */
-export type Taken = Extract<ReturnType<Market["entries"]>[number], { readonly kind: "taken" }>;
+export type Taken = Extract<ReturnType<OrderBroker["entries"]>[number], { readonly kind: "taken" }>;
 
 /** Something that was done to the system, or that it did. */
 export interface FaultRecord {
@@ -80,7 +80,7 @@ export interface Evidence {
   readonly transitions: readonly Transition[];
   readonly arrivals: readonly Arrival[];
   readonly audited: readonly Audited[];
-  readonly market: readonly Taken[];
+  readonly orderBroker: readonly Taken[];
 }
 
 export const files = {
@@ -90,7 +90,7 @@ export const files = {
   tables: "tables.json",
   transitions: "transitions.jsonl",
   audited: "audited.jsonl",
-  market: "market.jsonl",
+  orderBroker: "order-broker.jsonl",
 } as const;
 
 /** Takes down what the tables hold, once nothing moves any more. */
@@ -110,9 +110,9 @@ export const keepAudited = (folder: string, audited: readonly Audited[]): Promis
   writeLines(join(folder, files.audited), audited);
 
 /** What was rejected was not taken. */
-export const keepMarket = (folder: string, entries: ReturnType<Market["entries"]>): Promise<void> =>
+export const saveOrderBroker = (folder: string, entries: ReturnType<OrderBroker["entries"]>): Promise<void> =>
   writeLines(
-    join(folder, files.market),
+    join(folder, files.orderBroker),
     entries.filter((entry) => entry.kind === "taken" && entry.order.status !== "rejected"),
   );
 
@@ -129,6 +129,6 @@ export async function readEvidence(folder: string): Promise<Evidence> {
     transitions: await lines<Transition>("transitions"),
     arrivals: await lines<Arrival>("arrivals"),
     audited: await lines<Audited>("audited"),
-    market: await lines<Taken>("market"),
+    orderBroker: await lines<Taken>("orderBroker"),
   };
 }

@@ -3,17 +3,17 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { FaultRecord } from "./evidence.ts";
 import type { Step } from "./faults/fault.ts";
 import { faultNamed } from "./faults/index.ts";
-import type { Stage } from "./stage.ts";
+import type { Harness } from "./harness.ts";
 
 export interface NemesisOptions {
-  readonly stage: Stage;
+  readonly harness: Harness;
   readonly schedule: readonly Step[];
   readonly onFault: (record: FaultRecord) => void;
   readonly stopping: AbortSignal;
 }
 
 /** Resolves when the last fault is over and everything is up again. */
-export async function runNemesis({ stage, schedule, onFault, stopping }: NemesisOptions): Promise<FaultRecord[]> {
+export async function runNemesis({ harness, schedule, onFault, stopping }: NemesisOptions): Promise<FaultRecord[]> {
   const records: FaultRecord[] = [];
   // What is done to one target is done one after the other, also when something took longer than planned.
   const lanes = new Map<string, Promise<void>>();
@@ -21,10 +21,10 @@ export async function runNemesis({ stage, schedule, onFault, stopping }: Nemesis
 
   async function inject(step: Step): Promise<void> {
     const { n, fault, target, detail } = step;
-    const pid = stage.slots.find(({ name }) => name === target)?.pid;
+    const pid = harness.slots.find(({ name }) => name === target)?.pid;
     const from = Date.now();
     const ended = await faultNamed(fault)
-      .inject(stage, step)
+      .inject(harness, step)
       .then(
         (happened) => ({ happened }),
         (error) => ({ happened: true, failed: String(error) }),
@@ -45,11 +45,11 @@ export async function runNemesis({ stage, schedule, onFault, stopping }: Nemesis
     );
   }
   await Promise.all(lanes.values());
-  await makeWhole(stage);
+  await makeWhole(harness);
   return records.sort((a, b) => a.n - b.n);
 }
 
-async function makeWhole({ slots, webhook, receiver }: Stage): Promise<void> {
+async function makeWhole({ slots, webhook, receiver }: Harness): Promise<void> {
   receiver.accept();
   for (const wire of [webhook, ...slots.flatMap(({ database, busWire }) => [database, busWire])]) {
     wire.disarm();

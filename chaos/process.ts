@@ -2,21 +2,22 @@
  * One process of one service, as `todoke serve` would run it, with the times of a run, a bus that can be told to shake,
  * and a clock that can be wrong. It tells its owner where it serves, and dies when it is told to.
  */
-import { onStopSignals } from "@todoke/http";
+
 import { defaultBackoff } from "@todoke/kernel/worker";
+import { onStopSignals } from "@todoke/service";
 import { openBus } from "./bus.ts";
+import { type BusFaults, flakyBus, steady } from "./flaky-bus.ts";
 import { skewClock } from "./patches/skewed-clock.ts";
 import { couldNotStart, type ProcessOptions, type Report } from "./process-contract.ts";
 import { serviceNamed } from "./services/index.ts";
 import { backoff } from "./settings.ts";
-import { type Shakes, shakyBus, steady } from "./shaky-bus.ts";
 
 const options: ProcessOptions = JSON.parse(process.env.CHAOS_PROCESS ?? "{}");
-const shakes = steady();
+const faults = steady();
 let isStopping = false;
 // Whoever started it is gone, and nobody else knows of it.
 process.on("disconnect", () => void (isStopping || process.kill(process.pid, "SIGKILL")));
-process.on("message", (told: Partial<Shakes>) => void Object.assign(shakes, told));
+process.on("message", (told: Partial<BusFaults>) => void Object.assign(faults, told));
 
 if (options.skewMs !== 0) skewClock(options.skewMs);
 // The one time that is no setting: how long the inbox and the PostgreSQL bus put off what failed.
@@ -27,7 +28,7 @@ const tell = (report: Report) => process.send?.(report);
 
 try {
   const { kind, url } = options.bus;
-  const outside = { openBus: async (name: string) => shakyBus(await openBus(kind, { url, name }), shakes) };
+  const outside = { openBus: async (name: string) => flakyBus(await openBus(kind, { url, name }), faults) };
   const running = await start(process.env, outside);
   onStopSignals(async () => {
     isStopping = true;

@@ -5,9 +5,9 @@ import { createServer, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Dice } from "./dice.ts";
 import type { Arrival } from "./evidence.ts";
 import type { Writer } from "./history.ts";
+import type { Random } from "./random.ts";
 import { webhookSecret } from "./services/notification.ts";
 
 export interface Receiver extends AsyncDisposable {
@@ -21,7 +21,7 @@ export interface Receiver extends AsyncDisposable {
 /** A receiver takes its time, so that senders have something under way when they are stopped. */
 const answersInMs = { min: 5, max: 40 };
 
-export async function openReceiver(arrivals: Writer<Arrival>, dice: Dice): Promise<Receiver> {
+export async function openReceiver(arrivals: Writer<Arrival>, random: Random): Promise<Receiver> {
   let arrived = 0;
   let refusal: number | undefined;
   const server = createServer((request, response) => {
@@ -30,7 +30,7 @@ export async function openReceiver(arrivals: Writer<Arrival>, dice: Dice): Promi
         if (refusal !== undefined) return response.writeHead(refusal).end();
         arrivals.write(arrival);
         arrived++;
-        await sleep(dice.between(answersInMs.min, answersInMs.max));
+        await sleep(random.between(answersInMs.min, answersInMs.max));
         return response.writeHead(204).end();
       },
       () => response.writeHead(400).end(),

@@ -8,25 +8,25 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { audit } from "./auditor.ts";
 import { check } from "./check.ts";
 import { type Counts, runClient } from "./client.ts";
-import { diceOf } from "./dice.ts";
 import {
   type Evidence,
   type FaultRecord,
   files,
   keepAudited,
   keepFacts,
-  keepMarket,
   keepTables,
   readEvidence,
+  saveOrderBroker,
 } from "./evidence.ts";
 import type { Step } from "./faults/fault.ts";
+import { createHarness, type Harness } from "./harness.ts";
 import { type Line, openLines, type Writer } from "./history.ts";
 import type { Violation } from "./invariants.ts";
 import { runNemesis } from "./nemesis.ts";
+import { seededRandom } from "./random.ts";
 import { makeSchedule } from "./schedule.ts";
 import { services } from "./services/index.ts";
 import { type BusKind, leaseMs, quietMs } from "./settings.ts";
-import { type Stage, setStage } from "./stage.ts";
 
 export interface RunOptions {
   readonly seed: string;
@@ -80,18 +80,18 @@ export async function run(options: RunOptions): Promise<RunResult> {
   tell({ phase: "starting" });
   {
     const { planted, timed = true } = options;
-    await using stage = await setStage({ bus, folder, ...(planted && { planted }) });
+    await using harness = await createHarness({ bus, folder, ...(planted && { planted }) });
     const startedAt = Date.now();
-    const faults = await underLoad({ stage, schedule, options, counts, tell, stopping });
+    const faults = await underLoad({ harness, schedule, options, counts, tell, stopping });
     tell({ phase: "becoming quiet" });
     const stoppedAt = Date.now();
-    const quietAt = await untilQuiet(stage, options.quietMs ?? quietMs);
+    const quietAt = await untilQuiet(harness, options.quietMs ?? quietMs);
     tell({ phase: "checking" });
-    await Promise.all(stage.slots.map((slot) => slot.end("stop")));
-    await keepTables(stage.admin, folder);
-    await keepMarket(folder, stage.market.entries());
-    await keepAudited(folder, await audit(bus, { url: stage.broker.url, expected: await eventsOf(stage) }));
-    const { exits } = stage;
+    await Promise.all(harness.slots.map((slot) => slot.end("stop")));
+    await keepTables(harness.admin, folder);
+    await saveOrderBroker(folder, harness.orderBroker.entries());
+    await keepAudited(folder, await audit(bus, { url: harness.messageBroker.url, expected: await eventsOf(harness) }));
+    const { exits } = harness;
     await keepFacts(folder, {
       seed,
       bus,
@@ -109,7 +109,7 @@ export async function run(options: RunOptions): Promise<RunResult> {
 }
 
 interface Load {
-  readonly stage: Stage;
+  readonly harness: Harness;
   readonly schedule: readonly Step[];
   readonly options: RunOptions;
   readonly counts: Counts;
@@ -118,13 +118,13 @@ interface Load {
 }
 
 /** Clients and nemesis together, until the time is over and every client has its answer or has given up. */
-async function underLoad({ stage, schedule, options, counts, tell, stopping }: Load): Promise<FaultRecord[]> {
+async function underLoad({ harness, schedule, options, counts, tell, stopping }: Load): Promise<FaultRecord[]> {
   await using history = openLines<Line>(join(options.folder, files.history));
   const over = AbortSignal.any([AbortSignal.timeout(options.forMs), stopping]);
   let done = 0;
   let lastFault = "";
   const progress = setInterval(
-    () => tell({ phase: "running", faults: done, arrived: stage.receiver.arrived, lastFault }),
+    () => tell({ phase: "running", faults: done, arrived: harness.receiver.arrived, lastFault }),
     progressEveryMs,
   );
   try {
@@ -132,32 +132,32 @@ async function underLoad({ stage, schedule, options, counts, tell, stopping }: L
       done += Number(happened);
       lastFault = `${fault} (${target})`;
     };
-    const nemesis = runNemesis({ stage, schedule, onFault, stopping: over });
-    await Promise.all([nemesis, ...clientsOf({ stage, options, history, counts, stopping: over })]);
+    const nemesis = runNemesis({ harness, schedule, onFault, stopping: over });
+    await Promise.all([nemesis, ...clientsOf({ harness, options, history, counts, stopping: over })]);
     return await nemesis;
   } finally {
     clearInterval(progress);
   }
 }
 
-interface ClientsOptions extends Pick<Load, "stage" | "options" | "counts" | "stopping"> {
+interface ClientsOptions extends Pick<Load, "harness" | "options" | "counts" | "stopping"> {
   readonly history: Writer<Line>;
 }
 
-function clientsOf({ stage, options, history, counts, stopping }: ClientsOptions): Promise<void>[] {
+function clientsOf({ harness, options, history, counts, stopping }: ClientsOptions): Promise<void>[] {
   const called = services.flatMap(({ name, workload, share = 1 }) => (workload ? [{ name, workload, share }] : []));
   return called.flatMap(({ name, workload, share }) =>
     Array.from({ length: clients }, (_, n) => {
-      const dice = diceOf(`${options.seed}/${name}/client ${n}`);
+      const random = seededRandom(`${options.seed}/${name}/client ${n}`);
       const where = () => {
-        const serving = stage.slots.flatMap((slot) =>
+        const serving = harness.slots.flatMap((slot) =>
           slot.service === name && slot.http ? [{ name: slot.name, url: slot.http.url }] : [],
         );
-        return serving.length > 0 ? dice.pick(serving) : undefined;
+        return serving.length > 0 ? random.pick(serving) : undefined;
       };
       const everyMs = (clients * 1_000) / (options.rate * share);
       return runClient(
-        { workload: workload(dice.for("wishes")), dice, history, where, stopping, count: counts },
+        { workload: workload(random.for("wishes")), random, history, where, stopping, count: counts },
         everyMs,
       );
     }),
@@ -165,16 +165,16 @@ function clientsOf({ stage, options, history, counts, stopping }: ClientsOptions
 }
 
 /** When nothing was left to do; undefined if that never came within its time. */
-async function untilQuiet(stage: Stage, withinMs: number): Promise<number | undefined> {
+async function untilQuiet(harness: Harness, withinMs: number): Promise<number | undefined> {
   const deadline = performance.now() + withinMs;
   while (performance.now() < deadline) {
-    if ((await stage.unfinished()) === 0) return Date.now();
+    if ((await harness.unfinished()) === 0) return Date.now();
     await sleep(100);
   }
   return undefined;
 }
 
-async function eventsOf({ admin }: Stage): Promise<number> {
+async function eventsOf({ admin }: Harness): Promise<number> {
   const publishing = services.filter(({ publishes }) => publishes);
   const counts = await Promise.all(
     publishing.map(

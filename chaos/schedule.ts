@@ -1,7 +1,8 @@
 /** What will be done, to whom, and when: made from the seed before anything is started. The same seed, the same schedule. */
-import { diceOf } from "./dice.ts";
+
 import type { Plan, Step } from "./faults/fault.ts";
 import { faults } from "./faults/index.ts";
+import { seededRandom } from "./random.ts";
 import { services } from "./services/index.ts";
 import type { BusKind } from "./settings.ts";
 
@@ -18,20 +19,20 @@ export interface ScheduleOptions {
 const marginMs = 1_000;
 
 export function makeSchedule({ seed, bus, forMs, perMinute, only }: ScheduleOptions): Step[] {
-  const dice = diceOf(`${seed}/${bus}/schedule`);
+  const random = seededRandom(`${seed}/${bus}/schedule`);
   const plan: Plan = { bus, processes: processesOf() };
   const choice = faults.filter((fault) => (only?.includes(fault.name) ?? true) && fault.targets(plan).length > 0);
   const gapMs = 60_000 / perMinute;
   const busyUntil = new Map<string, number>();
   const steps: Step[] = [];
   for (let atMs = marginMs; choice.length > 0; ) {
-    atMs += Math.round(gapMs * (0.5 + dice.next()));
+    atMs += Math.round(gapMs * (0.5 + random.next()));
     if (atMs > forMs - marginMs) break;
-    const fault = dice.weighted(choice);
+    const fault = random.weighted(choice);
     const free = fault.targets(plan).filter((target) => (busyUntil.get(target) ?? 0) <= atMs);
     if (free.length === 0) continue;
-    const target = dice.pick(free);
-    const { forMs: lastsMs, detail } = fault.plan?.(dice, { ...plan, target }) ?? { forMs: 0, detail: {} };
+    const target = random.pick(free);
+    const { forMs: lastsMs, detail } = fault.plan?.(random, { ...plan, target }) ?? { forMs: 0, detail: {} };
     busyUntil.set(target, atMs + lastsMs + fault.aftermathMs);
     steps.push({ n: steps.length + 1, atMs, fault: fault.name, target, forMs: lastsMs, detail });
   }

@@ -8,9 +8,9 @@ import { closeSync, openSync, readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { openWire, programOf, until, type Wire } from "@todoke/kernel/testing";
 import type { Exit } from "./evidence.ts";
+import type { BusFaults } from "./flaky-bus.ts";
 import type { FailpointOrder } from "./patches/orders.ts";
 import { couldNotStart, type ProcessOptions, type Report } from "./process-contract.ts";
-import type { Shakes } from "./shaky-bus.ts";
 
 export interface SlotOptions extends ProcessOptions {
   /** "entitlement-1". Also the name of its database role. */
@@ -125,8 +125,8 @@ export class Slot {
     }
   }
 
-  shake(shakes: Partial<Shakes>): void {
-    this.#child?.send(shakes, () => {});
+  disturbBus(faults: Partial<BusFaults>): void {
+    this.#child?.send(faults, () => {});
   }
 
   /** Ends it for good: by draining, or at once. */

@@ -249,7 +249,7 @@ export function allWell(): Evidence {
       body: `{"n":"${webhookId}"}`,
     })),
     audited: ["e1", "e2", "oe0", "oe1"].map((eventId) => ({ eventId, aggregateKey: "u_1/item1" })),
-    market: [taken()],
+    orderBroker: [taken()],
   };
 }
 

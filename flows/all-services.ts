@@ -32,6 +32,7 @@ export interface RouteOptions {
   readonly method: string | readonly string[];
   readonly url: string;
   readonly config?: { readonly rule?: Rule; readonly inactiveToo?: boolean };
+  readonly schema?: { readonly operationId?: string };
 }
 
 /** The routes of every app that is made from now on, in the order in which the apps are. */

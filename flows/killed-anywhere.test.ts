@@ -1,14 +1,14 @@
 import { expect, test } from "vitest";
 import { busKinds } from "./buses.ts";
+import { createHarness, versionsByAggregate } from "./harness.ts";
 import type { Point } from "./pipeline.ts";
-import { setStage, versionsByAggregate } from "./stage.ts";
 
 const points: Point[] = ["claimed", "published", "settling", "effect", "handled"];
 
 test.each(busKinds.flatMap((kind) => points.map((point) => [kind, point] as const)))(
   '%s: after kill -9 at "%s" nothing is lost and nothing takes effect twice',
   async (kind, point) => {
-    await using stage = await setStage(kind);
+    await using stage = await createHarness(kind);
     await stage.append(40, 8);
     const doomed = stage.start({ at: { point, nth: 2, do: "die" } });
     await doomed.exited;

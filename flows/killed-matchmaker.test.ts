@@ -4,7 +4,7 @@
  * or doubled, and each match is told once to each.
  */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { openTown, type Step, type Store, type Town } from "./matchmaking.ts";
+import { type MatchmakingSetup, openMatchmaking, type Step, type Store } from "./matchmaking.ts";
 
 /** Every step at which a crash matters, some processes at a time. */
 const rounds: Readonly<Record<Store, readonly (readonly Step[])[]>> = {
@@ -58,27 +58,27 @@ const asleepAt: Readonly<Record<Store, readonly Step[]>> = {
 };
 
 describe.each(["postgres", "redis"] as const)("tickets in %s", (store) => {
-  let town: Town;
+  let setup: MatchmakingSetup;
   beforeAll(async () => {
-    town = await openTown(store);
+    setup = await openMatchmaking(store);
   }, 400_000);
-  afterAll(() => town?.[Symbol.asyncDispose]());
+  afterAll(() => setup?.[Symbol.asyncDispose]());
 
   test.each(titled(rounds[store]))(
     "killed at %s: what players were told holds",
     { timeout: 400_000 },
     async (_, steps) => {
-      town.playing.start();
-      await town.dieAt(...steps);
-      expect(await town.faults({ mayForget: false })).toEqual([]);
+      setup.playing.start();
+      await setup.dieAt(...steps);
+      expect(await setup.faults({ mayForget: false })).toEqual([]);
     },
   );
 
   test.each(asleepAt[store])("asleep at $name: what players were told holds", { timeout: 400_000 }, async (step) => {
-    town.playing.start();
-    await using sleeper = await town.sleepAt(step);
+    setup.playing.start();
+    await using sleeper = await setup.sleepAt(step);
     sleeper.signal("SIGCONT");
-    await town.playing.goesOn();
-    expect(await town.faults({ mayForget: false })).toEqual([]);
+    await setup.playing.goesOn();
+    expect(await setup.faults({ mayForget: false })).toEqual([]);
   });
 });

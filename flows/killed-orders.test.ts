@@ -4,7 +4,7 @@
  */
 import { until } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
-import { type Desk, dyingAt, openDesk, orderOf, patient, place } from "./orders.ts";
+import { dyingAt, type OrdersSetup, openOrders, orderOf, patient, place } from "./orders.ts";
 import type { Serving } from "./serving.ts";
 
 /** Each dies when it gets there for the second time, so that something else is under way. */
@@ -24,10 +24,10 @@ async function placeSome(at: Serving, name: string): Promise<void> {
   expect((await Promise.all(placed)).map(({ status }) => status)).toEqual(Array(ordersEach).fill(201));
 }
 
-async function dieAt(desk: Desk, at: Serving, step: string): Promise<void> {
+async function dieAt(setup: OrdersSetup, at: Serving, step: string): Promise<void> {
   // Doubts, so that there is something to ask about.
-  await desk.simulator.fault("lost-after", "lost-before", "lost-after");
-  const doomed = await desk.launch({ ORDERS_ROLES: "sender", ...dyingAt(step, 2) });
+  await setup.simulator.fault("lost-after", "lost-before", "lost-after");
+  const doomed = await setup.launch({ ORDERS_ROLES: "sender", ...dyingAt(step, 2) });
   let isOver = false;
   doomed.exited.then(() => (isOver = true));
   await placeSome(at, step);
@@ -36,7 +36,7 @@ async function dieAt(desk: Desk, at: Serving, step: string): Promise<void> {
 
 test.each([true, false])("a broker that dedupes (%s) takes every order once", { timeout: 900_000 }, async (dedupes) => {
   // Every death is an attempt: none may be the last one.
-  await using desk = await openDesk({
+  await using setup = await openOrders({
     dedupes,
     windowMs: 4_000,
     simulator: ["--slow-ms", "300"],
@@ -48,21 +48,23 @@ test.each([true, false])("a broker that dedupes (%s) takes every order once", { 
       ORDERS_BACKOFF_SECONDS: [...Array(10).fill("0.2"), ...Array(10).fill("5")].join(),
     },
   });
-  const at = await desk.serve({ ORDERS_ROLES: "api,relay,upkeep" });
-  for (const step of steps) await dieAt(desk, at, step);
+  const at = await setup.serve({ ORDERS_ROLES: "api,maintenance,relay" });
+  for (const step of steps) await dieAt(setup, at, step);
 
-  const senders = await Promise.all([1, 2, 3, 4].map(() => desk.serve({ ORDERS_ROLES: "sender,reconciler" })));
-  const before = desk.simulator.taken().length;
-  await desk.simulator.fault("slow", "late", "lost-after", "error-after", "already", "busy", "slow", "late");
+  const senders = await Promise.all([1, 2, 3, 4].map(() => setup.serve({ ORDERS_ROLES: "sender,reconciler" })));
+  const before = setup.simulator.taken().length;
+  await setup.simulator.fault("slow", "late", "lost-after", "error-after", "already", "busy", "slow", "late");
   await placeSome(at, "last");
-  await until("the broker is at it", () => desk.simulator.taken().length > before, patient);
-  await desk.simulator.kill();
+  await until("the broker is at it", () => setup.simulator.taken().length > before, patient);
+  await setup.simulator.kill();
   senders[0]?.signal("SIGKILL");
-  await desk.simulator.start();
-  await desk.untilAllEnded();
+  await setup.simulator.start();
+  await setup.untilAllEnded();
 
-  const { rows } = await desk.db.query(`select count(*)::int as accepted from outbox_orders where status <> 'aborted'`);
-  const { theirs, ours } = await desk.books();
+  const { rows } = await setup.db.query(
+    `select count(*)::int as accepted from outbox_orders where status <> 'aborted'`,
+  );
+  const { theirs, ours } = await setup.books();
   expect(theirs).toEqual([...new Set(theirs)]);
   expect(theirs).toEqual(ours);
   expect(ours).toHaveLength(rows[0].accepted);

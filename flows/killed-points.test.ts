@@ -8,8 +8,8 @@ import { deadInboxEvents } from "@todoke/kernel/inbox";
 import { until } from "@todoke/kernel/testing";
 import { auditLedger } from "@todoke/points/audit";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import { withClockOff } from "./doomed.ts";
-import { openTown, type Role, type Step, type Town, type TownOptions } from "./points.ts";
+import { clockSkewEnv } from "./failpoint-env.ts";
+import { openPoints, type PointsOptions, type PointsSetup, type Role, type Step } from "./points.ts";
 import { type Booked, endOf, fullUser } from "./points-booking.ts";
 
 // Each starts and kills half a dozen processes: ten seconds at rest, and minutes where others want the machine too.
@@ -63,13 +63,13 @@ const brokerRounds: typeof rounds = [
 const titled = (all: typeof rounds) => all.map((steps) => [steps.map(({ name }) => name).join(", "), steps] as const);
 
 /** One town for the tests of a group. */
-function useTown(options: TownOptions): () => Town {
-  let town: Town;
+function useTown(options: PointsOptions): () => PointsSetup {
+  let setup: PointsSetup;
   beforeAll(async () => {
-    town = await openTown(options);
+    setup = await openPoints(options);
   });
-  afterAll(() => town?.[Symbol.asyncDispose]());
-  return () => town;
+  afterAll(() => setup?.[Symbol.asyncDispose]());
+  return () => setup;
 }
 
 describe.each([
@@ -79,11 +79,11 @@ describe.each([
   const theTown = useTown({ kind });
 
   test.each(titled(all))("killed at %s: what was booked is granted once, in time", async (_, steps) => {
-    const town = theTown();
-    await town.fill();
-    town.booking.start();
-    await town.dieAt(...steps);
-    expect(await town.faults()).toEqual([]);
+    const setup = theTown();
+    await setup.fill();
+    setup.booking.start();
+    await setup.dieAt(...steps);
+    expect(await setup.faults()).toEqual([]);
   });
 });
 
@@ -94,9 +94,9 @@ describe("where every process has a wrong clock", () => {
     { off: "an hour fast", byMs: hourMs },
     { off: "an hour slow", byMs: -hourMs },
   ])("$off: only the database's clock says what is due and what runs out", async ({ off, byMs }) => {
-    const town = theTown();
-    await using _ = await town.start(["api", "relay", "scheduler", "upkeep", "worker"], withClockOff(byMs));
-    const { client, db } = town;
+    const setup = theTown();
+    await using _ = await setup.start(["api", "relay", "scheduler", "maintenance", "worker"], clockSkewEnv(byMs));
+    const { client, db } = setup;
     const [user, laterUser] = [`u_${byMs}`, `u_later_${byMs}`];
     const book = async (user_id: string, dueInMs: number, endsInMs: number) => {
       const [execute_at, expires_at] = [dueInMs, endsInMs].map((ms) => new Date(Date.now() + ms).toISOString());
@@ -119,51 +119,51 @@ describe("where every process has a wrong clock", () => {
 
 describe("on a PostgreSQL of its own", () => {
   let postgres: Engine;
-  let town: Town;
+  let setup: PointsSetup;
   beforeAll(async () => {
     postgres = await startEngine("postgres");
-    town = await openTown({ kind: "postgres", postgres });
-    await town.fill();
+    setup = await openPoints({ kind: "postgres", postgres });
+    await setup.fill();
   });
   afterAll(async () => {
-    await town?.[Symbol.asyncDispose]();
+    await setup?.[Symbol.asyncDispose]();
     await postgres?.[Symbol.asyncDispose]();
   });
 
   test("a scheduler that falls asleep in its turn holds nobody up for good, and changes nothing when it wakes", async () => {
-    town.booking.start();
-    await using sleeper = await town.sleepAt(at("scheduler", "scheduler.taking", 1));
-    await town.untilBooked(town.booking.booked.length + 1);
-    const { id, user } = town.booking.booked.at(-1) as Booked;
+    setup.booking.start();
+    await using sleeper = await setup.sleepAt(at("scheduler", "scheduler.taking", 1));
+    await setup.untilBooked(setup.booking.booked.length + 1);
+    const { id, user } = setup.booking.booked.at(-1) as Booked;
     // The server ends a transaction whose process has been silent for ten seconds.
-    const isEnded = async () => (await town.client.reservation(id)).status === endOf(user);
+    const isEnded = async () => (await setup.client.reservation(id)).status === endOf(user);
     await until("others have ended what was booked since", isEnded);
     sleeper.signal("SIGCONT");
-    await town.untilBooked(town.booking.booked.length + 20);
-    expect(await town.faults()).toEqual([]);
+    await setup.untilBooked(setup.booking.booked.length + 20);
+    expect(await setup.faults()).toEqual([]);
   });
 
   test("it is killed and comes back in the middle of everything: what was booked is granted once", async () => {
-    town.booking.start();
-    await town.untilBooked(town.booking.booked.length + 40);
+    setup.booking.start();
+    await setup.untilBooked(setup.booking.booked.length + 40);
     await postgres.kill();
-    const before = town.booking.booked.length;
+    const before = setup.booking.booked.length;
     await postgres.start();
-    await town.untilBooked(before + 40);
-    expect(await town.faults()).toEqual([]);
+    await setup.untilBooked(before + 40);
+    expect(await setup.faults()).toEqual([]);
   });
 });
 
 test("a reservation that failed is redriven, and the worker that grants it dies: it is granted once", async () => {
-  await using town = await openTown({ kind: "postgres", processes: [["api", "relay", "scheduler"]] });
-  await town.fill();
-  const { client, db } = town;
+  await using setup = await openPoints({ kind: "postgres", processes: [["api", "relay", "scheduler"]] });
+  await setup.fill();
+  const { client, db } = setup;
   const body = { user_id: fullUser, point_amount: 7, execute_at: new Date().toISOString() };
   const { id } = await client.told<{ id: string }>({ method: "POST", path: "/point/reserve", body });
   const untilIs = (status: string) =>
     until(`it is ${status}`, async () => (await client.reservation(id)).status === status);
   {
-    await using _ = await town.start(["worker"]);
+    await using _ = await setup.start(["worker"]);
     await untilIs("FAILED");
   }
   expect((await client.reservation(id)).last_error).toContain("the most that can be counted");
@@ -172,9 +172,9 @@ test("a reservation that failed is redriven, and the worker that grants it dies:
   const [letter] = await letters.list(db, { limit: 1 });
   await letters.redrive(db, [letter?.id ?? ""], { by: "flow", reason: "there is room now" });
 
-  await town.dieAt({ name: "redrive.effect", hit: 1, role: "worker" });
+  await setup.dieAt({ name: "redrive.effect", hit: 1, role: "worker" });
   expect((await client.reservation(id)).status).toBe("FAILED");
-  await using _ = await town.start(["worker"]);
+  await using _ = await setup.start(["worker"]);
   await untilIs("DONE");
   const { rows } = await db.query(`select kind, moved from point_transactions order by version`);
   expect(rows.slice(1)).toEqual([

@@ -57,48 +57,48 @@ async function openSite() {
   await gateway.migrate(env, { dryRun: false });
   const { url } = parts.use(await gateway.start(env, { openBus }));
   const bus: EventBus = parts.use(await openBus());
-  const site = parts.move();
+  const setup = parts.move();
   return {
     db: t.db,
     url,
     wire,
     publish: (n: number) => bus.publish([delivery(n)]),
     startNotification: () => notification.start(env, { openBus }),
-    [Symbol.asyncDispose]: () => site.disposeAsync(),
+    [Symbol.asyncDispose]: () => setup.disposeAsync(),
   };
 }
 
 test("a player who follows the inbox is told everything once, through stops and cuts of notification", async () => {
-  await using site = await openSite();
-  const headers = await logIn(site.db);
+  await using setup = await openSite();
+  const headers = await logIn(setup.db);
   await using client = new InboxClient();
   let isOver = false;
   /** As a client does: it comes back until somebody lets it in. */
   const following = (async () => {
     while (!isOver) {
-      const status = await client.connect(`${site.url}/v1/inbox/stream`, headers).catch(() => 0);
+      const status = await client.connect(`${setup.url}/v1/inbox/stream`, headers).catch(() => 0);
       if (status === 200) await client.over;
     }
   })();
   let published = 0;
   const publish = async (count: number) => {
-    for (let n = 0; n < count; n++) await site.publish(++published);
+    for (let n = 0; n < count; n++) await setup.publish(++published);
   };
   const isTold = (count: number) => until(`${count} are told`, () => client.told.length >= count);
   for (let round = 0; round < 3; round++) {
-    const notification = await site.startNotification();
+    const notification = await setup.startNotification();
     await until("the player follows", () => client.frames.length > 0 && client.lastEventId !== undefined);
     await publish(5);
     await isTold(published - 2);
-    site.wire.hiccup(); // The connection is gone; some of the five may have been on it.
+    setup.wire.hiccup(); // The connection is gone; some of the five may have been on it.
     await publish(5);
     await isTold(published - 2);
     await notification[Symbol.asyncDispose]();
     await publish(5); // They wait at the broker.
   }
-  await using _ = await site.startNotification();
+  await using _ = await setup.startNotification();
   await isTold(published);
-  const { rows } = await site.db.query(
+  const { rows } = await setup.db.query(
     `select notification_id from notification.notifications order by xid, notification_id`,
   );
   expect(rows).toHaveLength(published);
@@ -106,7 +106,7 @@ test("a player who follows the inbox is told everything once, through stops and 
   expect(client.told.every(({ text }) => String(text).endsWith("ご利用いただけるようになりました。"))).toBe(true);
 
   // The list says the same, and ends where the stream is.
-  const list = await fetch(`${site.url}/v1/inbox?limit=100`, { headers });
+  const list = await fetch(`${setup.url}/v1/inbox?limit=100`, { headers });
   const { notifications, last_event_id } = (await list.json()) as never as {
     readonly notifications: readonly { readonly notification_id: string }[];
     readonly last_event_id: string;

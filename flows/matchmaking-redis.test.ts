@@ -4,21 +4,21 @@
  */
 import { until } from "@todoke/kernel/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { openTown, type Town } from "./matchmaking.ts";
+import { type MatchmakingSetup, openMatchmaking } from "./matchmaking.ts";
 
-let town: Town;
+let setup: MatchmakingSetup;
 beforeAll(async () => {
-  town = await openTown("redis");
-  await town.start();
+  setup = await openMatchmaking("redis");
+  await setup.start();
 }, 400_000);
-afterAll(() => town?.[Symbol.asyncDispose]());
+afterAll(() => setup?.[Symbol.asyncDispose]());
 
-type Redis = NonNullable<Town["redis"]>;
+type Redis = NonNullable<MatchmakingSetup["redis"]>;
 
 async function silence({ signal }: Redis): Promise<void> {
-  const unheard = town.playing.unheard();
+  const unheard = setup.playing.unheard();
   signal("SIGSTOP");
-  await until("players are not answered", () => town.playing.unheard() > unheard + 10);
+  await until("players are not answered", () => setup.playing.unheard() > unheard + 10);
   signal("SIGCONT");
 }
 
@@ -31,7 +31,7 @@ const faults: readonly (readonly [string, (redis: Redis) => Promise<unknown>, { 
     "is set back to what it was some seconds ago",
     async (redis) => {
       redis.keep();
-      await town.playing.goesOn();
+      await setup.playing.goesOn();
       await redis.restartAsKept();
     },
     { mayForget: true },
@@ -39,14 +39,14 @@ const faults: readonly (readonly [string, (redis: Redis) => Promise<unknown>, { 
 ];
 
 test.each(faults)("Redis %s: what players were told holds", { timeout: 400_000 }, async (_, inject, { mayForget }) => {
-  const { playing, redis } = town;
+  const { playing, redis } = setup;
   if (!redis) expect.fail("there is no Redis");
   const before = playing.told.length;
   playing.start();
-  await town.playing.goesOn();
+  await setup.playing.goesOn();
   await inject(redis);
-  await town.playing.goesOn();
-  expect(await town.faults({ mayForget })).toEqual([]);
+  await setup.playing.goesOn();
+  expect(await setup.faults({ mayForget })).toEqual([]);
 
   const lost = playing.told.slice(before).filter(({ reason }) => reason === "lost");
   const tickets = [...new Set(lost.map(({ ticketId }) => ticketId))];
@@ -58,5 +58,5 @@ test.each(faults)("Redis %s: what players were told holds", { timeout: 400_000 }
       .toMatchObject({ status: "EXPIRED", reason: "lost" });
     expect((await playing.joinAgain(ticketId)).ticketId).not.toBe(ticketId);
   }
-  expect(await town.faults({ mayForget })).toEqual([]);
+  expect(await setup.faults({ mayForget })).toEqual([]);
 });

@@ -92,14 +92,14 @@ async function openSite(store: "postgres" | "redis") {
 }
 
 describe.each(["postgres", "redis"] as const)("tickets in %s", (store) => {
-  let site: Awaited<ReturnType<typeof openSite>>;
+  let setup: Awaited<ReturnType<typeof openSite>>;
   beforeAll(async () => {
-    site = await openSite(store);
+    setup = await openSite(store);
   });
-  afterAll(() => site?.[Symbol.asyncDispose]());
+  afterAll(() => setup?.[Symbol.asyncDispose]());
 
   test("two players join, see the same match and each other, and are each told of it once, live too", async () => {
-    const [alice, bob] = [await site.player(), await site.player()];
+    const [alice, bob] = [await setup.player(), await setup.player()];
     await using live = await alice.follow();
     const [hers, his] = [(await alice.join("duel")).body.ticket_id, (await bob.join("duel")).body.ticket_id];
     const shown = () => Promise.all([alice.show(hers), bob.show(his)]);
@@ -127,7 +127,7 @@ describe.each(["postgres", "redis"] as const)("tickets in %s", (store) => {
   });
 
   test("a wish that is sent again is the same ticket, to the byte; what is taken back is, and the same call joins anew", async () => {
-    const player = await site.player();
+    const player = await setup.player();
     const first = await player.join("duel", { key: "key-1" });
     const again = await player.join("duel", { key: "key-1" });
     expect([first.status, again.status, again.isReplayed]).toEqual([201, 201, true]);
@@ -143,7 +143,7 @@ describe.each(["postgres", "redis"] as const)("tickets in %s", (store) => {
   });
 
   test("a ticket is its owner's: to everybody else there is none", async () => {
-    const [owner, stranger] = [await site.player(), await site.player()];
+    const [owner, stranger] = [await setup.player(), await setup.player()];
     const id = (await owner.join("duel")).body.ticket_id;
     const path = `/matchmaking/tickets/${id}`;
     for (const [method, at] of [
@@ -159,7 +159,7 @@ describe.each(["postgres", "redis"] as const)("tickets in %s", (store) => {
   });
 
   test("a ticket that nobody was found for ends as EXPIRED, and its player is told once, live too", async () => {
-    const player = await site.player();
+    const player = await setup.player();
     await using live = await player.follow();
     const id = (await player.join("brief")).body.ticket_id;
     await until("its time is up", async () => (await player.show(id)).status === "EXPIRED");
@@ -171,16 +171,16 @@ describe.each(["postgres", "redis"] as const)("tickets in %s", (store) => {
   });
 
   test("a mode that is written into the rules file is played without a restart; a bad file changes nothing", async () => {
-    const [alice, bob] = [await site.player(), await site.player()];
+    const [alice, bob] = [await setup.player(), await setup.player()];
     const none = await alice.join("arena");
     expect([none.status, none.body.code]).toEqual([404, "unknown-mode"]);
-    site.writeRules("  arena: { session: { server: arena-7 } }\n");
+    setup.writeRules("  arena: { session: { server: arena-7 } }\n");
     let hers = none;
     await until("there is an arena", async () => {
       hers = await alice.join("arena");
       return hers.status !== 404;
     });
-    site.writeRules("  arena: { teams: none }\n");
+    setup.writeRules("  arena: { teams: none }\n");
     const his = await bob.join("arena");
     const shown = () => Promise.all([alice.show(hers.body.ticket_id), bob.show(his.body.ticket_id)]);
     await until("both are matched", async () => (await shown()).every(({ status }) => status === "MATCHED"));

@@ -11,7 +11,7 @@ import * as matchmaking from "@todoke/matchmaking";
 import * as notification from "@todoke/notification";
 import { operatorClient } from "@todoke/redis/testing";
 import { settingsFor } from "./all-services.ts";
-import { isStopped, type Step, told } from "./doomed.ts";
+import { failpointEnv, isStopped, type Step } from "./failpoint-env.ts";
 import { faultsOf, isAllTold, readRecord } from "./played.ts";
 import { openPlaying, playersOf } from "./playing.ts";
 import { type Launched, launch, type Serving, serve } from "./serving.ts";
@@ -36,9 +36,9 @@ const players = [
 
 export type { Step };
 
-export type Town = Awaited<ReturnType<typeof openTown>>;
+export type MatchmakingSetup = Awaited<ReturnType<typeof openMatchmaking>>;
 
-export async function openTown(store: Store) {
+export async function openMatchmaking(store: Store) {
   await using parts = new AsyncDisposableStack();
   const folder = mkdtempSync(join(tmpdir(), "todoke-town-"));
   parts.defer(() => rmSync(folder, { recursive: true, force: true }));
@@ -92,7 +92,7 @@ export async function openTown(store: Store) {
   }
 
   async function dieAtOne(step: Step): Promise<void> {
-    const doomed = await launchOne(told("kill", step));
+    const doomed = await launchOne(failpointEnv("kill", step));
     let code: number | null | undefined;
     doomed.exited.then((exit) => (code = exit));
     welcome(doomed).catch(() => {}); // It may meet the step, and die, before it serves.
@@ -110,7 +110,7 @@ export async function openTown(store: Store) {
     dieAt: (...steps: readonly Step[]) => Promise.all(steps.map(dieAtOne)),
     /** A second process, which no player calls, that falls asleep at this step, until others have done what it was at. */
     async sleepAt(step: Step): Promise<Serving> {
-      const frozen = await launchOne({ ...told("stop", step), MATCHMAKING_ROLES: "matcher,recorder,relay" });
+      const frozen = await launchOne({ ...failpointEnv("stop", step), MATCHMAKING_ROLES: "matcher,recorder,relay" });
       await until(`a process falls asleep at ${step.name}`, () => isStopped(frozen.pid), { withinMs: 120_000 });
       const held = new Set(await underWay());
       const isTakenOver = async () => (await underWay()).every((each) => !held.has(each));

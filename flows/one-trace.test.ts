@@ -8,7 +8,7 @@ import { openOutbox } from "@todoke/kernel/outbox";
 import { until } from "@todoke/kernel/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { busKinds, consumer } from "./buses.ts";
-import { setStage } from "./stage.ts";
+import { createHarness } from "./harness.ts";
 
 const spans = new InMemorySpanExporter();
 const ended = () => spans.getFinishedSpans();
@@ -29,7 +29,7 @@ test.each(busKinds)(
   "%s: HTTP request, command, publish and handling are one trace, each the child of the one before",
   async (kind) => {
     spans.reset();
-    await using stage = await setStage(kind);
+    await using stage = await createHarness(kind);
     const subject = "entitlement.events";
     await using bus = await stage.openBus();
     const outbox = openOutbox();

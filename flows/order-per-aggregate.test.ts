@@ -5,7 +5,7 @@ import { relay } from "@todoke/kernel/outbox";
 import { dead, retry } from "@todoke/kernel/worker";
 import { expect, test } from "vitest";
 import { busKinds, consumer, subject } from "./buses.ts";
-import { setStage, versionsByAggregate } from "./stage.ts";
+import { createHarness, versionsByAggregate } from "./harness.ts";
 
 /** A broker connection on a bad day: publishes fail, are slow, or succeed and say that they did not. */
 function unreliable(bus: EventBus): Pick<EventBus, "publish"> {
@@ -25,7 +25,7 @@ function unreliable(bus: EventBus): Pick<EventBus, "publish"> {
 test.each(busKinds)(
   "%s: with four relays and failures, events of an aggregate arrive in the order of their versions and take effect once",
   async (kind) => {
-    await using stage = await setStage(kind);
+    await using stage = await createHarness(kind);
     await using bus = await stage.openBus();
     const inbox = openInbox<{ id: string }>({
       db: stage.db,
@@ -72,7 +72,7 @@ test.each(busKinds)(
 );
 
 test.each(busKinds)("%s: a poison event parks its aggregate while the others go on", async (kind) => {
-  await using stage = await setStage(kind);
+  await using stage = await createHarness(kind);
   await using bus = await stage.openBus();
   const refusing: Pick<EventBus, "publish"> = {
     async publish(events) {

@@ -37,13 +37,13 @@ export interface Answered {
   readonly headers: Headers;
 }
 
-export type Desk = Awaited<ReturnType<typeof openDesk>>;
+export type OrdersSetup = Awaited<ReturnType<typeof openOrders>>;
 
 /**
  * Unless a test says otherwise, leases, answers and the broker's window have so much time that an order takes no other steps
  * on a machine that stands still for a while.
  */
-export async function openDesk({
+export async function openOrders({
   dedupes = false,
   windowMs = 10 * 60 * 1_000,
   simulator: more = [],

@@ -1,33 +1,33 @@
 import type { BrowserContext, Page, Route } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { findBrowser, type OpenBrowser, openBrowser } from "./browser.ts";
-import { type Site, startSite } from "./site.ts";
+import { type LocalSetup, startLocalSetup } from "./local-setup.ts";
 
 const executable = await findBrowser();
 const inBrowser = test.skipIf(!executable);
 
-let site: Site;
+let setup: LocalSetup;
 let browser: OpenBrowser;
 
 beforeAll(async () => {
   if (!executable) return;
   // All of them come from one address, one log-in right after the other.
-  site = await startSite({ GATEWAY_BFF_LIMIT_LOGIN: "1000/60s" });
+  setup = await startLocalSetup({ GATEWAY_BFF_LIMIT_LOGIN: "1000/60s" });
   browser = await openBrowser(executable);
 }, 240_000);
 
 afterAll(async () => {
   await browser?.[Symbol.asyncDispose]();
-  await site?.[Symbol.asyncDispose]();
+  await setup?.[Symbol.asyncDispose]();
 });
 
 async function logIn(person: BrowserContext, name: string): Promise<Page> {
   const page = await person.newPage();
-  await page.goto(site.origin);
+  await page.goto(setup.origin);
   await page.locator("#log-in").click();
   await page.locator("input[name=username]").fill(name);
   await page.locator("input[name=password]").fill(`${name}-demo`);
-  const isHome = (url: string) => new URL(url).pathname === "/" && url.startsWith(site.origin);
+  const isHome = (url: string) => new URL(url).pathname === "/" && url.startsWith(setup.origin);
   const landing = page.waitForRequest((request) => request.isNavigationRequest() && isHome(request.url()));
   await page.locator("button[type=submit]").click();
   // The cookie is Strict, and the journey came from another site: without a page of ours in between it would not be sent.
@@ -94,7 +94,7 @@ inBrowser("log in, see one's own profile, log out: the cookie is dead", async ()
   expect(me.status).toBe(200);
   expect(await page.locator("#name").textContent()).toBe(me.body.display_name);
   await page.locator("#profile", { hasText: '"account"' }).waitFor();
-  const cookies = await person.cookies(site.origin);
+  const cookies = await person.cookies(setup.origin);
 
   await page.locator("#log-out").click();
   // The provider asks whether to end its own session too; ours has ended.
@@ -112,7 +112,7 @@ inBrowser("nothing that the provider issued reaches the browser", async () => {
   const page = await logIn(person, "alice");
   const kept = await page.evaluate("JSON.stringify([document.cookie, { ...localStorage }, { ...sessionStorage }])");
   expect(kept).toBe('["",{},{}]');
-  const values = (await person.cookies(site.origin)).map(({ value, httpOnly, sameSite }) => ({
+  const values = (await person.cookies(setup.origin)).map(({ value, httpOnly, sameSite }) => ({
     value,
     httpOnly,
     sameSite,
@@ -153,7 +153,7 @@ inBrowser(
     expect([401, 403]).toContain(refused.status);
 
     // Whoever logs in while suspended is told so, and can do nothing else.
-    await bob.goto(site.origin);
+    await bob.goto(setup.origin);
     await bob.locator("#log-in").click();
     await bob.locator("#inactive, input[name=username]").first().waitFor();
     if (await bob.locator("input[name=username]").count()) {
@@ -200,7 +200,7 @@ inBrowser(
     const page = await logIn(person, "alice");
     const { user_id } = (await ask(page, "/v1/me")).body;
     const change = async (how: "add" | "sub", more: object) => {
-      const answer = await fetch(`${site.urlOf("points")}/point/${how}`, {
+      const answer = await fetch(`${setup.urlOf("points")}/point/${how}`, {
         method: "PUT",
         headers: {
           authorization: "Bearer tdk_dev",
@@ -229,7 +229,7 @@ inBrowser("the page loads nothing from elsewhere, and one reference shows every 
   const page = await person.newPage();
   const asked = new Set<string>();
   page.on("request", (request) => asked.add(new URL(request.url()).origin));
-  await page.goto(site.origin);
+  await page.goto(setup.origin);
   await page.locator("#log-in").waitFor();
   expect(await page.locator("tbody tr").count()).toBe(6);
   // On a busy machine one may answer too late for the page, and is shown so for a moment.
@@ -238,9 +238,9 @@ inBrowser("the page loads nothing from elsewhere, and one reference shows every 
     return page.locator("td.ready").count();
   };
   await expect.poll(ready).toBe(6);
-  await page.goto(`${site.origin}/docs`);
+  await page.goto(`${setup.origin}/docs`);
   await page.getByText("Todoke gateway-bff").first().waitFor();
-  expect([...asked]).toEqual([site.origin]);
+  expect([...asked]).toEqual([setup.origin]);
   for (const name of ["account", "entitlement", "notification", "matchmaking", "points"]) {
     expect((await ask(page, `/openapi/${name}.json`)).body.info.title).toBe(`Todoke ${name}`);
   }

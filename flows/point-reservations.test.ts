@@ -8,7 +8,7 @@ import type { Envelope } from "@todoke/kernel/bus";
 import { until } from "@todoke/kernel/testing";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type BusKind, busKinds, openServedBus } from "./buses.ts";
-import { openTown, type Town } from "./points.ts";
+import { openPoints, type PointsSetup } from "./points.ts";
 import type { Serving } from "./serving.ts";
 
 const hourMs = 3_600_000;
@@ -18,9 +18,11 @@ const inTokyo = (ms: number) => new Date(Date.now() + ms + 9 * hourMs).toISOStri
 
 async function openScene(kind: BusKind) {
   await using parts = new AsyncDisposableStack();
-  const town: Town = parts.use(await openTown({ kind, processes: [["api"], ["scheduler", "relay", "upkeep"]] }));
-  const { client, db } = town;
-  let worker: Serving = await town.start(["worker"]);
+  const setup: PointsSetup = parts.use(
+    await openPoints({ kind, processes: [["api"], ["scheduler", "relay", "maintenance"]] }),
+  );
+  const { client, db } = setup;
+  let worker: Serving = await setup.start(["worker"]);
 
   const reserve = async (user: string, inMs: number, reason = user) => {
     const body = { user_id: user, point_amount: 100, execute_at: inTokyo(inMs), reason };
@@ -31,7 +33,7 @@ async function openScene(kind: BusKind) {
 
   const all = parts.move();
   return {
-    ...town,
+    ...setup,
     reserve,
     statusesOf,
     async untilAll(status: string, ids: readonly string[]) {
@@ -45,7 +47,7 @@ async function openScene(kind: BusKind) {
       expect(await worker.exited).toBe(0);
     },
     async startWorker() {
-      worker = await town.start(["worker"]);
+      worker = await setup.start(["worker"]);
     },
     /** What the worker was told of a reservation. */
     async dueMessage(id: string): Promise<Envelope> {
@@ -56,8 +58,8 @@ async function openScene(kind: BusKind) {
     },
     /** What a user was told, once they were. */
     async heard(user: string) {
-      await until(`${user} is told`, async () => (await town.toldOf(user)).length > 0);
-      return (await town.toldOf(user)).map(({ event_type, data }) => ({ event_type, ...data }));
+      await until(`${user} is told`, async () => (await setup.toldOf(user)).length > 0);
+      return (await setup.toldOf(user)).map(({ event_type, data }) => ({ event_type, ...data }));
     },
     [Symbol.asyncDispose]: () => all.disposeAsync(),
   };

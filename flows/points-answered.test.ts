@@ -8,7 +8,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { until } from "@todoke/kernel/testing";
 import { auditLedger } from "@todoke/points/audit";
 import { expect, test, vi } from "vitest";
-import { openTown, type Town } from "./points.ts";
+import { openPoints, type PointsSetup } from "./points.ts";
 import { type Answer, type Ask, askOnce, inParallel } from "./points-client.ts";
 
 // It starts and kills half a dozen processes: a quarter of a minute at rest, and minutes where others want the machine too.
@@ -41,12 +41,12 @@ function commandOf(client: number, n: number): Command {
 }
 
 /** Each sends one command after the other until it is told to stop; of some it does not ask again what became of them. */
-function startClients(town: Town) {
+function startClients(setup: PointsSetup) {
   const outcomes: Outcome[] = [];
   const stopping = new AbortController();
   const { signal } = stopping;
   async function send(command: Command, isPatient: boolean): Promise<void> {
-    const answer = isPatient ? await town.client.ask(command) : await askOnce(town.client.next(), command);
+    const answer = isPatient ? await setup.client.ask(command) : await askOnce(setup.client.next(), command);
     outcomes.push(answer && answer.status < 500 ? { ...command, answer } : command);
   }
   async function work(client: number): Promise<void> {
@@ -75,7 +75,7 @@ interface Booked {
 }
 
 /** The ledger, by the keys of the commands. */
-async function ledgerOf({ db }: Town): Promise<ReadonlyMap<string, readonly Booked[]>> {
+async function ledgerOf({ db }: PointsSetup): Promise<ReadonlyMap<string, readonly Booked[]>> {
   const { rows } = await db.query<Booked & { key: string }>(
     `select right(idempotency_key, 36) as key, id, user_id as "user", point_amount::int as change from point_transactions`,
   );
@@ -96,33 +96,33 @@ function faultsOf({ key, user, change, answer }: Outcome, booked: readonly Booke
 }
 
 test("kill -9 of those who answer: what was answered is in the ledger once", async () => {
-  await using town = await openTown({ kind: "postgres", processes: [["api"], ["api"]] });
-  const asking = startClients(town);
+  await using setup = await openPoints({ kind: "postgres", processes: [["api"], ["api"]] });
+  const asking = startClients(setup);
   const steps = ["gather.carrying", "transaction.commit-sent", "gather.carried"];
-  await town.dieAt(...steps.map((name) => ({ name, hit: 10, role: "api" }) as const));
-  await using doomed = await town.start(["api"]);
+  await setup.dieAt(...steps.map((name) => ({ name, hit: 10, role: "api" }) as const));
+  await using doomed = await setup.start(["api"]);
   const before = asking.outcomes.length;
   await until("everybody has called", () => asking.outcomes.length > before + 4 * clients);
   doomed.signal("SIGKILL");
   await doomed.exited;
   await asking.stop();
   // What the dead had sent may still be committing: their users are locked until it has.
-  await town.db.query(`select from point_root for update`);
+  await setup.db.query(`select from point_root for update`);
 
-  const ledger = await ledgerOf(town);
+  const ledger = await ledgerOf(setup);
   const { outcomes } = asking;
   expect(outcomes.flatMap((outcome) => faultsOf(outcome, ledger.get(outcome.key) ?? []))).toEqual([]);
   expect([...new Set(ledger.keys()).difference(new Set(outcomes.map(({ key }) => key)))]).toEqual([]);
-  expect(await auditLedger(town.db)).toEqual([]);
+  expect(await auditLedger(setup.db)).toEqual([]);
   for (const [user, theirs] of Map.groupBy(outcomes, (outcome) => outcome.user)) {
     const booked = theirs.filter(({ key }) => ledger.has(key));
     const balance = booked.reduce((sum, { change }) => sum + change, 0);
-    expect(await town.client.confirm(user)).toMatchObject({ balance, version: booked.length });
+    expect(await setup.client.confirm(user)).toMatchObject({ balance, version: booked.length });
   }
   await inParallel(
     outcomes.filter(({ answer }) => answer?.status === 200).slice(-200),
     async ({ answer, ...command }) => {
-      const again = await town.client.ask(command);
+      const again = await setup.client.ask(command);
       expect(again).toEqual({ ...answer, isReplayed: true });
     },
   );

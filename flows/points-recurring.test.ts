@@ -1,14 +1,14 @@
 /** A recurring grant for many users, whose scheduler is killed between two batches of them and within one: everybody once. */
 import { until } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
-import { openTown } from "./points.ts";
+import { openPoints } from "./points.ts";
 
 // A batch is a thousand.
 const [users, callMax] = [1_200, 1_000];
 const user = (n: number) => `s_${String(n).padStart(4, "0")}`;
 
 test("a recurring grant goes on where its dead scheduler was, and everybody gets it once", async () => {
-  await using town = await openTown({ kind: "postgres", processes: [["api", "relay", "upkeep"], ["worker"]] });
+  await using town = await openPoints({ kind: "postgres", processes: [["api", "relay", "maintenance"], ["worker"]] });
   const { client, db } = town;
   const about = { name: "new year", cron: "0 0 1 1 *", time_zone: "Asia/Tokyo", point_amount: 3, catch_up: "all" };
   const { schedule_id } = await client.told<{ schedule_id: string }>({

@@ -8,20 +8,20 @@ import { testDatabase, until } from "@todoke/kernel/testing";
 import * as notification from "@todoke/notification";
 import * as points from "@todoke/points";
 import { type BusKind, startBroker } from "./buses.ts";
-import { isStopped, type Step as Place, told } from "./doomed.ts";
+import { failpointEnv, isStopped, type Step as Place } from "./failpoint-env.ts";
 import { endOf, fill, openBooking } from "./points-booking.ts";
 import { apiKeys, clientOf, inParallel } from "./points-client.ts";
 import { recordFaults, untilAllDone } from "./points-record.ts";
 import { type Launched, launch, type Serving } from "./serving.ts";
 
-export type Role = "api" | "relay" | "scheduler" | "upkeep" | "worker";
+export type Role = "api" | "relay" | "scheduler" | "maintenance" | "worker";
 
 export interface Step extends Place {
   /** All that the process does. */
   readonly role: Role;
 }
 
-export interface TownOptions {
+export interface PointsOptions {
   readonly kind: BusKind;
   /** A server that may be killed; without one, a database of its own on that of all tests. */
   readonly postgres?: Engine;
@@ -29,11 +29,11 @@ export interface TownOptions {
   readonly processes?: readonly (readonly Role[])[];
 }
 
-export type Town = Awaited<ReturnType<typeof openTown>>;
+export type PointsSetup = Awaited<ReturnType<typeof openPoints>>;
 
-const apart: readonly (readonly Role[])[] = [["api", "relay", "upkeep"], ["scheduler"], ["worker"]];
+const apart: readonly (readonly Role[])[] = [["api", "relay", "maintenance"], ["scheduler"], ["worker"]];
 
-export async function openTown({ kind, postgres, processes = apart }: TownOptions) {
+export async function openPoints({ kind, postgres, processes = apart }: PointsOptions) {
   await using parts = new AsyncDisposableStack();
   const { url: databaseUrl, db } = parts.use(await openDatabase(postgres));
   const broker = parts.use(await startBroker(kind, databaseUrl));
@@ -91,7 +91,7 @@ export async function openTown({ kind, postgres, processes = apart }: TownOption
   }
 
   async function dieAtOne({ role, ...step }: Step): Promise<void> {
-    const doomed = await launchOne([role], told("kill", step));
+    const doomed = await launchOne([role], failpointEnv("kill", step));
     welcome(doomed, [role]).catch(() => {}); // It may meet the step, and die, before it serves.
     await untilThere(doomed, `a process dies at ${step.name}`, () => false);
     await endLeasesOf(doomed.pid);
@@ -137,7 +137,7 @@ export async function openTown({ kind, postgres, processes = apart }: TownOption
     dieAt: (...steps: readonly Step[]) => Promise.all(steps.map(dieAtOne)),
     /** One more process, which falls asleep at this step. */
     async sleepAt({ role, ...step }: Step): Promise<Serving> {
-      const sleeper = await launchOne([role], told("stop", step));
+      const sleeper = await launchOne([role], failpointEnv("stop", step));
       await untilThere(sleeper, `a process falls asleep at ${step.name}`, () => isStopped(sleeper.pid));
       return sleeper;
     },

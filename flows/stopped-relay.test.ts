@@ -1,11 +1,11 @@
 import { expect, test } from "vitest";
 import { busKinds } from "./buses.ts";
-import { setStage } from "./stage.ts";
+import { createHarness } from "./harness.ts";
 
 test.each(busKinds)(
   "%s: nothing counts that a relay does after it stood still past its lease and another took over",
   async (kind) => {
-    await using stage = await setStage(kind);
+    await using stage = await createHarness(kind);
     await stage.append(10, 10);
     const rows = async () =>
       (

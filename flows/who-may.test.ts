@@ -2,9 +2,10 @@
  * Who may call what: every route of every service, by everybody that there is. What the routes declare is held to the table
  * in who-may.ts, and what they do is held to what they declare.
  */
+import { existsSync, readFileSync } from "node:fs";
 import { mayCall, type Principal, scopes } from "@todoke/http";
 import { fixedId } from "@todoke/kernel/testing";
-import { expect, test } from "vitest";
+import { afterAll, beforeAll, expect, test } from "vitest";
 import {
   holderOf,
   keyOf,
@@ -114,8 +115,13 @@ const rulesOf = (routes: Running["routes"]) =>
     }),
   );
 
-test("every route says who may call it, as the table has it, and lets in nobody else", async () => {
-  await using all = await startAll();
+let all: All;
+beforeAll(async () => {
+  all = await startAll();
+});
+afterAll(() => all[Symbol.asyncDispose]());
+
+test("every route has the access rule of the table, and rejects every other caller", async () => {
   const users = {
     alice: await all.makeUser("alice"),
     bob: await all.makeUser("bob"),
@@ -145,3 +151,31 @@ test("every route says who may call it, as the table has it, and lets in nobody 
   expect(wrong).toEqual([]);
   expect(asked).toBeGreaterThan(500);
 }, 300_000);
+
+/**
+ * `grantEntitlement` is in commands/grant-entitlement.ts of its service, which exports a function of that name. The second path
+ * of a command has the suffix V1.
+ */
+function isCommand(service: ServiceName, operationId: string): boolean {
+  const name = operationId.replace(/V1$/, "");
+  const file = `${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}.ts`;
+  const path = new URL(`../services/${service}/commands/${file}`, import.meta.url);
+  return (
+    existsSync(path) && new RegExp(`^export (async )?(function|const) ${name}\\b`, "m").test(readFileSync(path, "utf8"))
+  );
+}
+
+test("every route that changes something has a command of the same name", () => {
+  const isChange = ({ method, route }: Running["routes"][number]) =>
+    !["GET", "HEAD", "OPTIONS"].includes(method) && !route.url.startsWith("/debug/");
+  const operations = all.running.flatMap(({ name, routes }) =>
+    routes.filter(isChange).map(({ route }) => ({ name, operationId: route.schema?.operationId ?? route.url })),
+  );
+  // The gateway forwards calls under the names that the services gave them.
+  const owned = new Set(operations.flatMap(({ name, operationId }) => (name === "gateway-bff" ? [] : operationId)));
+  const missing = operations.filter(
+    ({ name, operationId }) => !(name === "gateway-bff" && owned.has(operationId)) && !isCommand(name, operationId),
+  );
+  expect(missing).toEqual([]);
+  expect(operations.length).toBeGreaterThan(30);
+});

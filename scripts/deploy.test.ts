@@ -1,8 +1,8 @@
 import { existsSync, globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { prometheusName } from "@todoke/http";
 import { demoUsers } from "@todoke/identity";
+import { prometheusName } from "@todoke/service";
 import { expect, test } from "vitest";
 import { readCompose } from "./deploy/compose.ts";
 import { groupingsOf, metricsOf } from "./deploy/metrics-of.ts";

@@ -9,10 +9,9 @@
  * `--quick` (`npm run test:quick`) leaves out the event contracts and every test file that starts processes.
  */
 import { check } from "./test/command.ts";
-import { findEngines } from "./test/engines.ts";
+import { type Engines, findEngines } from "./test/engines.ts";
 import { openPrograms } from "./test/programs.ts";
 import { protobuf } from "./test/protobuf.ts";
-import { quickTests } from "./test/quick.ts";
 import { failed, lastLine, type Result, sum } from "./test/result.ts";
 import { fetchTools } from "./test/tools.ts";
 import { runTests } from "./test/vitest.ts";
@@ -21,8 +20,9 @@ const ci = process.env.CI === "true";
 const isQuick = process.argv.includes("--quick");
 const args = process.argv.slice(2).filter((arg) => arg !== "--quick");
 const interrupted = new AbortController();
-for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.once(signal, () => interrupted.abort(signal));
+for (const name of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.once(name, () => interrupted.abort(name));
 
+const { signal } = interrupted;
 const results: Result[] = [];
 
 async function step(name: string, run: () => Promise<Result>): Promise<void> {
@@ -40,27 +40,30 @@ async function step(name: string, run: () => Promise<Result>): Promise<void> {
 }
 
 async function main(): Promise<void> {
-  const { signal } = interrupted;
   await using engines = findEngines(signal);
   using programs = openPrograms();
-  if (!isQuick) await step("tools", () => fetchTools(signal));
+  if (isQuick) {
+    // Beside the tests, which leave the processor idle now and then.
+    await Promise.all([staticChecks(), quickTests(engines)]);
+    return;
+  }
+  await step("tools", () => fetchTools(signal));
+  await staticChecks();
+  await step("event contracts", () => protobuf(signal));
+  await step("engines", () => engines.find());
+  await step("programs", () => programs.build());
+  await step("tests", () => runTests({ args, env: { ...engines.urls(), ...programs.env() }, signal }));
+}
+
+async function staticChecks(): Promise<void> {
   await step("types", () => check(["tsc"], signal));
   await step("lint", () => check(["biome", "check", "."], signal));
   await step("unused code", () => check(["knip"], signal));
-  if (!isQuick) await step("event contracts", () => protobuf(signal));
+}
+
+async function quickTests(engines: Engines): Promise<void> {
   await step("engines", () => engines.find());
-  if (!isQuick) await step("programs", () => programs.build());
-  const env = { ...engines.urls(), ...programs.env() };
-  if (!isQuick || args.length > 0) {
-    await step("tests", () => runTests({ args, env, signal }));
-    return;
-  }
-  const { shared, apart } = quickTests();
-  // They mostly wait: more of them at once than cores.
-  await step("tests that share processes", () =>
-    runTests({ args: ["--isolate=false", "--maxWorkers=6", ...shared], env, signal }),
-  );
-  await step("tests with a process each", () => runTests({ args: apart, env, signal }));
+  await step("tests", () => runTests({ args, env: { ...engines.urls(), TODOKE_TEST_QUICK: "true" }, signal }));
 }
 
 await main();

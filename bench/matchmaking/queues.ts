@@ -4,7 +4,8 @@ import { digestOf } from "@todoke/kernel/idempotency";
 import { openOutbox } from "@todoke/kernel/outbox";
 import { migrate } from "@todoke/matchmaking";
 import { openPostgresQueue } from "@todoke/matchmaking/queue/postgres";
-import { keepRecording, openRedisQueue, type Recorder } from "@todoke/matchmaking/queue/redis";
+import { openRedisQueue } from "@todoke/matchmaking/queue/redis";
+import { type Recorder, startRecorder } from "@todoke/matchmaking/workers/recorder";
 import { openRedisLink } from "@todoke/redis";
 import { type BenchDatabase, openDatabase as openBenchDatabase } from "../databases.ts";
 
@@ -57,7 +58,7 @@ export function openQueue(store: Store, { engines, database, recordedModes, back
   if (store === "postgres") return opened(openPostgresQueue(about));
   const onError = (error: unknown) => console.error(error);
   const link = parts.use(openRedisLink({ url: engines.redisUrl, onError }));
-  const recorder = recordedModes && parts.use(keepRecording({ ...about, link, modes: () => recordedModes, onError }));
+  const recorder = recordedModes && parts.use(startRecorder({ ...about, link, modes: () => recordedModes, onError }));
   const onEnded = (mode: string) => recorder?.wake(mode);
   const bound = backlogMax === undefined ? {} : { backlogMax };
   return opened(openRedisQueue({ ...about, link, onError, onEnded, ...bound }), recorder);

@@ -29,7 +29,7 @@ export async function drainOfDue(postgresUrl: string): Promise<Result> {
   await ask(url, 5); // Warm: the first hundreds pay for the compiler.
   const atRest = await ask(url, asking.atRestSeconds);
 
-  started.use(await startService("points", { ...env, POINTS_ROLES: "relay,scheduler,upkeep,worker" }));
+  started.use(await startService("points", { ...env, POINTS_ROLES: "relay,scheduler,maintenance,worker" }));
   const meanwhile = await askUntilDrained(url, db);
   await assertAddsUp(db);
   const { perSecond, steadiness } = await pace(db);

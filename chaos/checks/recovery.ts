@@ -109,7 +109,7 @@ const isElsewhere = ({ target }: FaultRecord, moment: Moment): boolean =>
 
 /** Whoever could not reach something leaves it alone for a while, longer and longer: up to so long after it is back. */
 function lingersMs({ fault }: FaultRecord): number {
-  if (/^(webhook|market|broker|bus|publish|ack)\b/.test(fault)) return 11_000;
+  if (/^(webhook|order broker|broker|bus|publish|ack)\b/.test(fault)) return 11_000;
   return /^(postgres|database|commit|sessions|rows)\b/.test(fault) ? 5_000 : 0;
 }
 

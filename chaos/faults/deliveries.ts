@@ -1,25 +1,25 @@
 /** What a bus may do and seldom does: store an event twice, deliver it twice, and hand events over in another order. */
 
+import type { BusFaults } from "../flaky-bus.ts";
 import { serviceNamed } from "../services/index.ts";
-import type { Shakes } from "../shaky-bus.ts";
 import { type Fault, slotOf } from "./fault.ts";
 
-const shaking = (name: string, what: keyof Shakes, role: "publishes" | "consumes"): Fault => ({
+const busFault = (name: string, what: keyof BusFaults, role: "publishes" | "consumes"): Fault => ({
   name,
   weight: 4,
   targets: ({ processes }) => processes.filter(({ service }) => serviceNamed(service)[role]).map((each) => each.name),
-  plan: (dice) => ({ forMs: 0, detail: { batches: dice.between(3, 20) } }),
+  plan: (random) => ({ forMs: 0, detail: { batches: random.between(3, 20) } }),
   aftermathMs: 0,
-  async inject(stage, step) {
-    const slot = slotOf(stage, step);
+  async inject(harness, step) {
+    const slot = slotOf(harness, step);
     if (slot.pid === undefined) return false;
-    slot.shake({ [what]: Number(step.detail.batches) });
+    slot.disturbBus({ [what]: Number(step.detail.batches) });
     return true;
   },
 });
 
 export const deliveryFaults: readonly Fault[] = [
-  shaking("published twice", "publishTwice", "publishes"),
-  shaking("delivered twice", "deliverTwice", "consumes"),
-  shaking("reordered", "reverse", "consumes"),
+  busFault("published twice", "publishTwice", "publishes"),
+  busFault("delivered twice", "deliverTwice", "consumes"),
+  busFault("reordered", "reverse", "consumes"),
 ];

@@ -1,8 +1,8 @@
 /** What happens to the engines: they crash, are stopped and started, and throw sessions out. */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Engine } from "@todoke/engines";
+import { type Harness, untilGone } from "../harness.ts";
 import { serviceNamed } from "../services/index.ts";
-import { type Stage, untilGone } from "../stage.ts";
 import { everyProcess, everyService, type Fault, lasting } from "./fault.ts";
 
 /** How long an engine takes to be back, on a busy machine. */
@@ -14,7 +14,8 @@ const stopSignal = (engine: Engine): NodeJS.Signals => (engine.name === "postgre
 
 type Which = "postgres" | "broker";
 
-const engineOf = (stage: Stage, which: Which): Engine => (which === "postgres" ? stage.postgres : stage.broker);
+const engineOf = (harness: Harness, which: Which): Engine =>
+  which === "postgres" ? harness.postgres : harness.messageBroker;
 
 const outage = (which: Which, how: "crash" | "stop", weight: number): Fault => ({
   name: `${which} ${how}`,
@@ -23,8 +24,8 @@ const outage = (which: Which, how: "crash" | "stop", weight: number): Fault => (
   targets: ({ bus }) => (which === "broker" && bus === "postgres" ? [] : [which]),
   plan: lasting(100, 1_000),
   aftermathMs: which === "broker" ? restartMs.rabbitmq : restartMs.postgres,
-  async inject(stage, step) {
-    const engine = engineOf(stage, which);
+  async inject(harness, step) {
+    const engine = engineOf(harness, which);
     if (engine.pid === undefined) return false;
     if (how === "crash") await engine.kill();
     else process.kill(engine.pid, stopSignal(engine));
@@ -41,15 +42,15 @@ export const engineFaults: readonly Fault[] = [
   outage("broker", "crash", 3 * rarely.rabbitmq),
   outage("broker", "stop", 1.5 * rarely.rabbitmq),
   {
-    name: "market crash",
+    name: "order broker crash",
     weight: 3,
-    targets: () => ["market"],
+    targets: () => ["order broker"],
     plan: lasting(100, 1_500),
     aftermathMs: 1_000,
-    async inject({ market }, { forMs }) {
-      await market.kill();
+    async inject({ orderBroker }, { forMs }) {
+      await orderBroker.kill();
       await sleep(forMs);
-      await market.start();
+      await orderBroker.start();
       return true;
     },
   },
@@ -78,7 +79,7 @@ export const engineFaults: readonly Fault[] = [
     name: "sessions terminated",
     weight: 6,
     targets: everyProcess,
-    plan: (dice) => ({ forMs: 0, detail: { sessions: dice.between(1, 6) } }),
+    plan: (random) => ({ forMs: 0, detail: { sessions: random.between(1, 6) } }),
     aftermathMs: 500,
     async inject({ admin }, { target, detail }) {
       const text = `select pg_terminate_backend(pid) from pg_stat_activity where usename = $1 order by random() limit $2`;

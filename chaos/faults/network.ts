@@ -4,9 +4,9 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Wire } from "@todoke/kernel/testing";
+import type { Harness } from "../harness.ts";
 import { serviceNamed } from "../services/index.ts";
 import type { BusKind } from "../settings.ts";
-import type { Stage } from "../stage.ts";
 import { everyProcess, type Fault, lasting, type Plan, type Step, slotOf } from "./fault.ts";
 
 /** A cut that no request has come by for by then is called off. */
@@ -19,14 +19,14 @@ const busWords: Record<BusKind, { readonly publishes: string; readonly consumes?
   rabbitmq: { publishes: ".events" },
 };
 
-type WireOf = (stage: Stage, step: Step) => Wire | undefined;
+type WireOf = (harness: Harness, step: Step) => Wire | undefined;
 
-const database: WireOf = (stage, step) => slotOf(stage, step).database;
-const bus: WireOf = (stage, step) => slotOf(stage, step).busWire;
-const http: WireOf = (stage, step) => slotOf(stage, step).http;
-const webhook: WireOf = (stage) => stage.webhook;
-const market: WireOf = (stage) => stage.marketWire;
-const atMarket = () => ["market"];
+const database: WireOf = (harness, step) => slotOf(harness, step).database;
+const bus: WireOf = (harness, step) => slotOf(harness, step).busWire;
+const http: WireOf = (harness, step) => slotOf(harness, step).http;
+const webhook: WireOf = (harness) => harness.webhook;
+const orderBroker: WireOf = (harness) => harness.orderBrokerProxy;
+const atOrderBroker = () => ["order broker"];
 
 const called = ({ processes }: Plan) =>
   processes.filter(({ service }) => serviceNamed(service).workload).map(({ name }) => name);
@@ -37,8 +37,8 @@ const reset = (name: string, wire: WireOf, targets = everyProcess): Fault => ({
   weight: 5,
   targets,
   aftermathMs: 500,
-  async inject(stage, step) {
-    const cut = wire(stage, step);
+  async inject(harness, step) {
+    const cut = wire(harness, step);
     cut?.hiccup();
     return cut !== undefined;
   },
@@ -48,10 +48,10 @@ const slow = (name: string, wire: WireOf): Fault => ({
   name: `${name} slow`,
   weight: 3,
   targets: everyProcess,
-  plan: (dice) => ({ forMs: dice.between(500, 2_500), detail: { delayMs: dice.between(20, 250) } }),
+  plan: (random) => ({ forMs: random.between(500, 2_500), detail: { delayMs: random.between(20, 250) } }),
   aftermathMs: 500,
-  async inject(stage, step) {
-    const slowed = wire(stage, step);
+  async inject(harness, step) {
+    const slowed = wire(harness, step);
     slowed?.delay(Number(step.detail.delayMs));
     await sleep(step.forMs);
     slowed?.delay(0);
@@ -66,8 +66,8 @@ const dark = (name: string, wire: WireOf, how: "swallow" | "deafen"): Fault => (
   targets: everyProcess,
   plan: lasting(500, 3_000),
   aftermathMs: 1_000,
-  async inject(stage, step) {
-    const dead = wire(stage, step);
+  async inject(harness, step) {
+    const dead = wire(harness, step);
     dead?.[how]();
     await sleep(step.forMs);
     dead?.listenAgain();
@@ -89,10 +89,10 @@ const cut = ({ name, wire, weight, targets, words }: Cut, lose: "request" | "ans
   name: `${name} ${lose} lost`,
   weight,
   targets,
-  plan: (dice, about) => ({ forMs: 0, detail: { at: dice.pick(words(about)) } }),
+  plan: (random, about) => ({ forMs: 0, detail: { at: random.pick(words(about)) } }),
   aftermathMs: 500,
-  async inject(stage, step) {
-    const armed = wire(stage, step);
+  async inject(harness, step) {
+    const armed = wire(harness, step);
     if (!armed) return false;
     const happened = armed.cutNext(String(step.detail.at), lose).then(() => true);
     const calledOff = sleep(awaitedMs, false);
@@ -133,11 +133,11 @@ const webhookCut: Cut = {
   words: () => ["POST /"],
 };
 
-const marketCut: Cut = {
-  name: "market",
-  wire: market,
+const orderBrokerCut: Cut = {
+  name: "order broker",
+  wire: orderBroker,
   weight: 4,
-  targets: atMarket,
+  targets: atOrderBroker,
   words: () => ["POST /orders", "GET /orders/"],
 };
 
@@ -145,7 +145,7 @@ const refused: Fault = {
   name: "webhook refused",
   weight: 2,
   targets: () => ["webhook"],
-  plan: (dice) => ({ forMs: dice.between(300, 2_000), detail: { status: dice.pick([429, 500, 503]) } }),
+  plan: (random) => ({ forMs: random.between(300, 2_000), detail: { status: random.pick([429, 500, 503]) } }),
   aftermathMs: 1_000,
   async inject({ receiver }, { forMs, detail }) {
     receiver.refuse(Number(detail.status));
@@ -175,8 +175,8 @@ export const networkFaults: readonly Fault[] = [
   cut(httpCut, "answer"),
   cut(webhookCut, "request"),
   cut(webhookCut, "answer"),
-  reset("market", market, atMarket),
-  cut(marketCut, "request"),
-  cut(marketCut, "answer"),
+  reset("order broker", orderBroker, atOrderBroker),
+  cut(orderBrokerCut, "request"),
+  cut(orderBrokerCut, "answer"),
   refused,
 ];

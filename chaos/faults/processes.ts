@@ -1,11 +1,11 @@
 /** What happens to processes: they are killed, held still past their leases, told to stop, and given a wrong clock. */
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Dice } from "../dice.ts";
+import type { Harness } from "../harness.ts";
 import { failpoints } from "../patches/index.ts";
 import type { FailpointOrder } from "../patches/orders.ts";
+import type { Random } from "../random.ts";
 import { serviceNamed } from "../services/index.ts";
 import { leaseMs } from "../settings.ts";
-import type { Stage } from "../stage.ts";
 import { everyProcess, type Fault, lasting, type Plan, type Step, slotOf } from "./fault.ts";
 
 /** On a busy machine a process is back after this long. */
@@ -23,8 +23,8 @@ export const processFaults: readonly Fault[] = [
     weight: 14,
     targets: everyProcess,
     aftermathMs: restartMs,
-    async inject(stage, step) {
-      const slot = slotOf(stage, step);
+    async inject(harness, step) {
+      const slot = slotOf(harness, step);
       if (slot.pid === undefined) return false;
       slot.kill();
       await slot.up();
@@ -36,8 +36,8 @@ export const processFaults: readonly Fault[] = [
     weight: 8,
     targets: everyProcess,
     aftermathMs: restartMs,
-    async inject(stage, step) {
-      const slot = slotOf(stage, step);
+    async inject(harness, step) {
+      const slot = slotOf(harness, step);
       if (slot.pid === undefined) return false;
       slot.terminate();
       await slot.up();
@@ -50,8 +50,8 @@ export const processFaults: readonly Fault[] = [
     targets: everyProcess,
     plan: lasting(1.2 * leaseMs, 2 * leaseMs),
     aftermathMs: 500,
-    async inject(stage, step) {
-      const slot = slotOf(stage, step);
+    async inject(harness, step) {
+      const slot = slotOf(harness, step);
       if (slot.pid === undefined) return false;
       slot.pause();
       await sleep(step.forMs);
@@ -63,10 +63,10 @@ export const processFaults: readonly Fault[] = [
     name: "clock skew",
     weight: 4,
     targets: everyProcess,
-    plan: (dice) => ({ forMs: 0, detail: { skewMs: dice.pick([-hourMs, -2 * leaseMs, 2 * leaseMs, hourMs]) } }),
+    plan: (random) => ({ forMs: 0, detail: { skewMs: random.pick([-hourMs, -2 * leaseMs, 2 * leaseMs, hourMs]) } }),
     aftermathMs: restartMs,
-    async inject(stage, step) {
-      const slot = slotOf(stage, step);
+    async inject(harness, step) {
+      const slot = slotOf(harness, step);
       if (slot.pid === undefined) return false;
       slot.terminate({ skewMs: Number(step.detail.skewMs) });
       await slot.up();
@@ -83,7 +83,7 @@ export const processFaults: readonly Fault[] = [
   },
 ];
 
-function planFailpoint(dice: Dice, about: Plan & { target: string }): Pick<Step, "forMs" | "detail"> {
+function planFailpoint(random: Random, about: Plan & { target: string }): Pick<Step, "forMs" | "detail"> {
   const { bus, processes, target } = about;
   const { failpoints: beginnings } = serviceNamed(processes.find(({ name }) => name === target)?.service ?? "");
   const passed = failpoints.filter(
@@ -91,8 +91,8 @@ function planFailpoint(dice: Dice, about: Plan & { target: string }): Pick<Step,
       beginnings.some((beginning) => name.startsWith(beginning)) &&
       (bus === "postgres" || !name.startsWith("delivery.")),
   );
-  const { name } = dice.pick(passed);
-  const [action, hit] = [dice.chance(0.7) ? "kill" : "stop", isSeldom.test(name) ? 1 : dice.between(1, 6)];
+  const { name } = random.pick(passed);
+  const [action, hit] = [random.chance(0.7) ? "kill" : "stop", isSeldom.test(name) ? 1 : random.between(1, 6)];
   return { forMs: Math.round(1.5 * leaseMs), detail: { name, action, hit } };
 }
 
@@ -100,14 +100,14 @@ function planFailpoint(dice: Dice, about: Plan & { target: string }): Pick<Step,
 const isSeldom = /^stop\.|renewing$|alone$/;
 
 /** The process is replaced by one that has the failpoint, which then does to itself what the failpoint says. */
-async function injectFailpoint(stage: Stage, step: Step): Promise<boolean> {
-  const slot = slotOf(stage, step);
+async function injectFailpoint(harness: Harness, step: Step): Promise<boolean> {
+  const slot = slotOf(harness, step);
   if (slot.pid === undefined) return false;
   const { name, action, hit } = step.detail as unknown as FailpointOrder;
-  const since = stage.exits.length;
+  const since = harness.exits.length;
   slot.terminate({ failpoints: [{ name, action, hit, ms: 0 }] });
   const isKilled = () =>
-    stage.exits.slice(since).some(({ target, signal }) => target === slot.name && signal === "SIGKILL");
+    harness.exits.slice(since).some(({ target, signal }) => target === slot.name && signal === "SIGKILL");
   const isReached = () => (action === "kill" ? isKilled() : slot.isPaused());
   const isUp = () => slot.pid !== undefined || isReached();
   await waitFor(isUp, startMs);

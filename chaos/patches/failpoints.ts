@@ -35,15 +35,15 @@ const point = (name: string, meaning: string, ...places: readonly ((name: string
   return { name, where: patches.map((patch) => patch.file).join(", "), meaning, patches };
 };
 
-const command = "services/entitlement/commands/change-entitlement.ts";
+const command = "services/entitlement/commands/create-change-batcher.ts";
 const transaction = "packages/kernel/db/transaction.ts";
 const gather = "packages/kernel/gather/index.ts";
 const worker = "packages/kernel/worker/index.ts";
 const relay = "packages/kernel/outbox/relay.ts";
 const inbox = "packages/kernel/inbox/inbox.ts";
-const deliver = "services/notification/deliver.ts";
+const sender = "services/notification/workers/notification-sender.ts";
 const matchmaking = "services/matchmaking";
-const reservations = "services/points/reservations";
+const points = "services/points";
 const [redisQueue, postgresQueue] = [`${matchmaking}/queue/redis`, `${matchmaking}/queue/postgres`];
 
 /** One statement that is a transaction of its own; who sent it is told by its name. */
@@ -86,12 +86,12 @@ const commandPoints: readonly Failpoint[] = [
   point(
     "expiry.ending",
     "what has run out is about to be ended",
-    before("services/entitlement/expiry.ts", "const expired = await expireEntitlements("),
+    before("services/entitlement/workers/expiry.ts", "expired = await expireEntitlements("),
   ),
   point(
     "expiry.ended",
     "the ends are committed with their events; the relay has not been woken",
-    before("services/entitlement/expiry.ts", "if (expired > 0) onCommitted();"),
+    before("services/entitlement/workers/expiry.ts", "if (expired > 0) onCommitted();"),
   ),
 ];
 
@@ -180,14 +180,14 @@ const senderPoints: readonly Failpoint[] = [
   point(
     "sender.sending",
     "a notification is claimed, nothing is sent",
-    before(deliver, "const outcome = await (span ?"),
+    before(sender, "const outcome = await (span ?"),
   ),
   point(
     "sender.posted",
     "the request is sent to the receiver, its answer not read",
-    before("services/notification/senders/http-post.ts", "const response = await answer;"),
+    before("services/notification/senders/http-post.ts", "const response = await responding;"),
   ),
-  point("sender.sent", "the receiver has answered, nothing is settled", before(deliver, 'span?.end("why" in outcome')),
+  point("sender.sent", "the receiver has answered, nothing is settled", before(sender, "span?.end(outcome.kind")),
 ];
 
 /** The end of a transaction that makes matches, `find`, is preceded by the point once everything is written. */
@@ -209,17 +209,17 @@ const matchmakingPoints: readonly Failpoint[] = [
   point(
     "match.writing",
     "PostgreSQL: tickets have left the queue, their match and its event are written, uncommitted",
-    writing("return end(tx, [...damaged, ...tables.map((seats) => matchOf({ mode, seats, terms, rows }))]);"),
+    writing("return end(tx, [...damaged, ...groups.map((seats) => toMatch({ mode, seats, terms, rows }))]);"),
     writing("return end(tx, [...damaged, ...matches]);"),
   ),
   point(
     "match.made",
     "matches are made: in Redis, with nothing on record, or in PostgreSQL, committed; nobody has been woken",
-    made(`${redisQueue}/redis.ts`, "all += made ?? 0;", "made"),
-    made(`${redisQueue}/redis.ts`, "if (all > 0) onEnded(mode);", "all > 0"),
+    made(`${redisQueue}/redis-queue.ts`, "all += made;", "made"),
+    made(`${redisQueue}/redis-queue.ts`, "if (all > 0) onEnded(mode);", "all > 0"),
     made(
       `${postgresQueue}/matching.ts`,
-      "// What was no ticket, or had ended, is out of the way now: those behind it may be matched.\n    if (ended",
+      "// A damaged or ended ticket is gone from the queue now, so the tickets behind it may match.\n    if (ended",
       "made > 0",
     ),
     made(`${postgresQueue}/matching.ts`, "return { made };\n}\n\nconst isMade", "made > 0"),
@@ -227,21 +227,21 @@ const matchmakingPoints: readonly Failpoint[] = [
   point(
     "cancel.writing",
     "a ticket is taken back: in Redis, with nothing on record, or in PostgreSQL, uncommitted",
-    before(`${redisQueue}/redis.ts`, "const { recorded } = await record(mode, raw);"),
+    before(`${redisQueue}/redis-queue.ts`, "const { result } = await record(mode, raw);"),
     before(`${postgresQueue}/index.ts`, "return (await selectTicketEnd(tx, ticketId))?.status;"),
   ),
   point(
     "cancel.made",
     "a ticket that was taken back is on record, and its player has not been answered",
-    before(`${matchmaking}/commands/cancel-ticket.ts`, "return end ? viewOfEnded(end) : settleTicket(deps, name);"),
+    before(`${matchmaking}/commands/cancel-ticket.ts`, "return end ? endedTicketView(end) : endIfExpired(deps, own);"),
   ),
   point(
     "sweep.writing",
     "PostgreSQL: what is over has left the queue, its end and its event are written, uncommitted",
     (name) => ({
       file: `${postgresQueue}/index.ts`,
-      find: "end(tx, (await sql.lockOver(tx, mode, endsMax)).flatMap(unfitEnd)),",
-      replace: `end(tx, (await sql.lockOver(tx, mode, endsMax)).flatMap(unfitEnd)).then(async (ended) => {
+      find: "end(tx, (await sql.lockExpired(tx, mode, endsMax)).flatMap(unmatchableEnd)),",
+      replace: `end(tx, (await sql.lockExpired(tx, mode, endsMax)).flatMap(unmatchableEnd)).then(async (ended) => {
           if (ended.length > 0) await reach("${name}");
           return ended;
         }),`,
@@ -250,64 +250,68 @@ const matchmakingPoints: readonly Failpoint[] = [
   point(
     "sweep.made",
     "what is over has ended: in Redis, with nothing on record, or in PostgreSQL, committed; nobody has been woken",
-    made(`${redisQueue}/redis.ts`, "if (expired + damaged > 0) onEnded(mode);", "expired > 0"),
+    made(`${redisQueue}/redis-queue.ts`, "if (expired + damaged > 0) onEnded(mode);", "expired > 0"),
     made(`${postgresQueue}/index.ts`, "for (const { end: how", "ended.length > 0"),
   ),
   point(
     "recorder.taken",
     "ends are taken from Redis, and nothing of them is on record",
-    before(`${redisQueue}/records.ts`, "const { givenBack } = await recordEntries("),
+    before(`${redisQueue}/end-batches.ts`, "const { requeued } = await recordEntries("),
   ),
   point("recorder.writing", "ends from Redis and their events are written, uncommitted", (name) => ({
-    file: `${redisQueue}/record.ts`,
+    file: `${redisQueue}/record-entries.ts`,
     find: "(tx) => recordEnds(tx, ends, { outbox }));",
     replace: `(tx) => recordEnds(tx, ends, { outbox }).then(async (all) => (await reach("${name}"), all)));`,
   })),
   point(
     "recorder.recorded",
     "ends from Redis are on record, and Redis has not been told",
-    before(`${redisQueue}/record.ts`, "onRecorded?.(recorded);"),
+    before(`${redisQueue}/record-entries.ts`, "onRecorded?.(recorded);"),
   ),
   point(
     "recorder.struck-off",
     "ends are on record and struck off in Redis; nobody has been woken",
-    before(`${redisQueue}/records.ts`, "if (givenBack > 0) onGivenBack?.(mode);"),
+    before(`${redisQueue}/end-batches.ts`, "if (requeued > 0) onRequeued?.(mode);"),
   ),
 ];
 
 /** The scheduler and the worker of points; the rest of a reservation's way is that of every command and event. */
 const pointsPoints: readonly Failpoint[] = [
   point("scheduler.taking", "due reservations are PROCESSING and their events are written, uncommitted", (name) => ({
-    file: `${reservations}/scheduler.ts`,
-    find: "return { again, ...(await takeDue(tx, { inFlightMax, batchMax })) };",
-    replace: `const due = await takeDue(tx, { inFlightMax, batchMax });
-      if (due.taken > 0) await reach("${name}");
-      return { again, ...due };`,
+    file: `${points}/commands/dispatch-reservations.ts`,
+    find: "return { redispatched, ...(await dispatchDue(tx, limits)) };",
+    replace: `const due = await dispatchDue(tx, limits);
+      if (due.dispatched > 0) await reach("${name}");
+      return { redispatched, ...due };`,
   })),
   point(
     "scheduler.taken",
     "due reservations are PROCESSING, committed; the relay has not been woken",
-    made(`${reservations}/scheduler.ts`, "if (sent > 0) onSent();", "taken > 0"),
+    made(`${points}/workers/scheduler.ts`, "if (summary.sent > 0) onSent();", "summary.sent > 0"),
   ),
   point(
     "occurrence.writing",
     "a recurring grant has made the reservations of a batch of users; how far it has come is not written, uncommitted",
-    made(`${reservations}/occurrences.ts`, "await updateProgress(tx, { scheduleId, ...progress });", "users > 0"),
+    made(
+      `${points}/commands/run-due-schedule.ts`,
+      "await updateProgress(tx, { scheduleId, ...progress });",
+      "users > 0",
+    ),
   ),
   point(
     "occurrence.written",
     "a batch of users of a recurring grant is committed, the next is not begun",
-    made(`${reservations}/scheduler.ts`, "const taken = await take();", "hasStepped"),
+    made(`${points}/workers/scheduler.ts`, "const batch = await dispatch();", "hasRun"),
   ),
   point(
     "grant.booked",
     "points of reservations are booked, and the reservations are not DONE, uncommitted",
-    before(`${reservations}/on-reservation-due.ts`, "const granted = due.map("),
+    before(`${points}/commands/grant-reservations.ts`, "const granted = due.map("),
   ),
   point("grant.failing", "a reservation is FAILED and its event is a dead letter, uncommitted", (name) => ({
-    file: `${reservations}/on-reservation-due.ts`,
-    find: "if (await settleFailed(tx, eventId, why)) afterCommit(tx, wake);",
-    replace: `if (await settleFailed(tx, eventId, why)) { await reach("${name}"); afterCommit(tx, wake); }`,
+    file: `${points}/events/on-point-reservation-due.ts`,
+    find: "if (await markFailed(tx, eventId, reason)) afterCommit(tx, wake);",
+    replace: `if (await markFailed(tx, eventId, reason)) { await reach("${name}"); afterCommit(tx, wake); }`,
   })),
 ];
 
@@ -356,7 +360,7 @@ const orderPoints: readonly Failpoint[] = [
   ),
 ];
 
-const upkeepPoints: readonly Failpoint[] = [
+const maintenancePoints: readonly Failpoint[] = [
   point(
     "retention.removing",
     "old rows are about to be removed",
@@ -380,12 +384,12 @@ const upkeepPoints: readonly Failpoint[] = [
   point(
     "stop.begun",
     "the process was told to stop and has begun to drain",
-    before("packages/http/service.ts", "await started.disposeAsync();"),
+    before("packages/service/service.ts", "await started.disposeAsync();"),
   ),
   point(
     "stop.drained",
     "everything is given back and closed, the process is still there",
-    after("packages/http/service.ts", "await started.disposeAsync();"),
+    after("packages/service/service.ts", "await started.disposeAsync();"),
   ),
 ];
 
@@ -432,7 +436,7 @@ export const failpoints: readonly Failpoint[] = [
   ...matchmakingPoints,
   ...pointsPoints,
   ...orderPoints,
-  ...upkeepPoints,
+  ...maintenancePoints,
   ...workerPoints,
   plantedPoint,
 ];

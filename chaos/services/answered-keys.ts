@@ -1,6 +1,7 @@
 /** Keys that were answered with success of late, for wishes that use one again: as another caller, or with another body. */
-import type { Dice } from "../dice.ts";
+
 import type { Command } from "../history.ts";
+import type { Random } from "../random.ts";
 
 const most = 20;
 
@@ -11,14 +12,14 @@ export interface AnsweredKeys {
   heard(one: Command): void;
 }
 
-export function answeredKeys(dice: Dice): AnsweredKeys {
+export function answeredKeys(random: Random): AnsweredKeys {
   const answered: Command[] = [];
   return {
     get isEmpty() {
       return answered.length === 0;
     },
     take() {
-      const [taken] = answered.splice(dice.between(0, answered.length - 1), 1);
+      const [taken] = answered.splice(random.between(0, answered.length - 1), 1);
       return taken as Command;
     },
     heard(one) {

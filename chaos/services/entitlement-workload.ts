@@ -4,33 +4,33 @@
  * with another body; grants for a few seconds.
  */
 import { callers } from "../callers.ts";
-import type { Dice } from "../dice.ts";
 import type { Command } from "../history.ts";
+import type { Random } from "../random.ts";
 import { answeredKeys } from "./answered-keys.ts";
 import type { Wish, Workload } from "./index.ts";
 
 const [users, products] = [40, 3];
 const batchMax = 12;
 
-export function entitlementWorkload(dice: Dice): Workload {
-  const client = dice.between(0, 2 ** 32).toString(36);
+export function entitlementWorkload(random: Random): Workload {
+  const client = random.between(0, 2 ** 32).toString(36);
   let made = 0;
-  const answered = answeredKeys(dice);
+  const answered = answeredKeys(random);
 
   function command(more: Partial<Command> = {}): Command {
     const id = `${client}-${++made}`;
-    const kind = more.kind ?? (dice.chance(0.6) ? "grant" : "revoke");
+    const kind = more.kind ?? (random.chance(0.6) ? "grant" : "revoke");
     return {
       service: "entitlement",
-      caller: dice.pick(callers),
+      caller: random.pick(callers),
       key: `key-${id}`,
       path: `/v1/entitlements/${kind}s`,
       ...more,
       id,
       kind,
       body: {
-        user_id: `u_${dice.between(1, users)}`,
-        stock_keeping_unit: `item${dice.between(1, products)}`,
+        user_id: `u_${random.between(1, users)}`,
+        stock_keeping_unit: `item${random.between(1, products)}`,
         reason: kind === "grant" ? "purchase" : "refund",
         ...more.body,
         purchase_id: id,
@@ -45,23 +45,23 @@ export function entitlementWorkload(dice: Dice): Workload {
     return {
       commands: [one],
       by: "one",
-      impatient: dice.chance(0.1),
-      ...(dice.chance(0.1) && { readBack: { path, version: (answer) => JSON.parse(answer).version } }),
+      impatient: random.chance(0.1),
+      ...(random.chance(0.1) && { readBack: { path, version: (answer) => JSON.parse(answer).version } }),
     };
   };
   const twice = (): Wish => ({ commands: [command()], by: "twice" });
   const batch = (): Wish => {
-    const commands = Array.from({ length: dice.between(2, batchMax) }, () => command({ caller: callers[0] }));
+    const commands = Array.from({ length: random.between(2, batchMax) }, () => command({ caller: callers[0] }));
     return { commands, by: "batch", batch: together(commands) };
   };
   const forATime = (): Wish => {
-    const expires_at = new Date(Date.now() + dice.between(1_000, 5_000)).toISOString();
+    const expires_at = new Date(Date.now() + random.between(1_000, 5_000)).toISOString();
     return { commands: [command({ kind: "grant", body: { expires_at } })], by: "one" };
   };
   /** The same key means another command to another caller, and for another route. */
   const sameKeyElsewhere = (): Wish => {
     const first = answered.take();
-    const other = dice.chance(0.5)
+    const other = random.chance(0.5)
       ? { caller: callers.find((caller) => caller !== first.caller) ?? first.caller, kind: first.kind }
       : { caller: first.caller, kind: first.kind === "grant" ? "revoke" : "grant" };
     return { commands: [command({ ...other, key: first.key })], by: "one" };
@@ -86,7 +86,7 @@ export function entitlementWorkload(dice: Dice): Workload {
     { weight: 2, make: malformed },
   ];
   return {
-    next: () => (answered.isEmpty ? single() : dice.weighted(mix).make()),
+    next: () => (answered.isEmpty ? single() : random.weighted(mix).make()),
     heard: answered.heard,
   };
 }

@@ -3,10 +3,10 @@
  * (docs/guides/chaos.md).
  */
 import type { EventBus } from "@todoke/kernel/bus";
-import type { Dice } from "../dice.ts";
 import type { Evidence } from "../evidence.ts";
 import type { Command } from "../history.ts";
 import type { Violation } from "../invariants.ts";
+import type { Random } from "../random.ts";
 import type { WatchedTable } from "../watch.ts";
 import { entitlement } from "./entitlement.ts";
 import { notification } from "./notification.ts";
@@ -19,7 +19,7 @@ interface Outside {
   /** The receiver of notifications. */
   readonly webhookUrl: string;
   /** The broker of orders. */
-  readonly marketUrl: string;
+  readonly orderBrokerUrl: string;
 }
 
 export interface ServiceUnderTest {
@@ -47,7 +47,7 @@ export interface ServiceUnderTest {
   /** Its tables that are worked by claims. */
   readonly tables: readonly WatchedTable[];
   /** What its clients ask for. Without it nobody calls it. */
-  readonly workload?: (dice: Dice) => Workload;
+  readonly workload?: (random: Random) => Workload;
   /** How many commands it gets, beside the rate of the run: as many, unless told otherwise. */
   readonly share?: number;
   /** The ids of the commands that took effect, by its tables. */

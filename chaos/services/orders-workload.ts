@@ -3,15 +3,15 @@
  * another order; and orders that nobody can want.
  */
 import { callers } from "../callers.ts";
-import type { Dice } from "../dice.ts";
 import type { Command } from "../history.ts";
+import type { Random } from "../random.ts";
 import { answeredKeys } from "./answered-keys.ts";
 import type { Wish, Workload } from "./index.ts";
 
-export function ordersWorkload(dice: Dice): Workload {
-  const client = dice.between(0, 2 ** 32).toString(36);
+export function ordersWorkload(random: Random): Workload {
+  const client = random.between(0, 2 ** 32).toString(36);
   let made = 0;
-  const answered = answeredKeys(dice);
+  const answered = answeredKeys(random);
 
   function command(more: Partial<Command> = {}): Command {
     const id = `o-${client}-${++made}`;
@@ -19,17 +19,17 @@ export function ordersWorkload(dice: Dice): Workload {
     return {
       service: "orders",
       kind: "order",
-      caller: dice.pick(callers),
+      caller: random.pick(callers),
       path: "/do/order",
       ...more,
       key,
       id,
       body: {
         order_id: id,
-        instrument: dice.pick(["BTC-USD", "ETH-USD"]),
-        side: dice.pick(["BUY", "SELL"]),
-        qty: String(dice.between(1, 20)),
-        price: String(dice.between(100, 200)),
+        instrument: random.pick(["BTC-USD", "ETH-USD"]),
+        side: random.pick(["BUY", "SELL"]),
+        qty: String(random.between(1, 20)),
+        price: String(random.between(100, 200)),
         requested_at: "2026-01-31T09:30:00Z",
         ...more.body,
         idempotency_key: key,
@@ -37,7 +37,7 @@ export function ordersWorkload(dice: Dice): Workload {
     };
   }
 
-  const single = (): Wish => ({ commands: [command()], by: "one", impatient: dice.chance(0.1) });
+  const single = (): Wish => ({ commands: [command()], by: "one", impatient: random.chance(0.1) });
   const twice = (): Wish => ({ commands: [command()], by: "twice" });
   /** The same key means another order to another caller. */
   const sameKeyElsewhere = (): Wish => {
@@ -59,7 +59,7 @@ export function ordersWorkload(dice: Dice): Workload {
     { weight: 2, make: malformed },
   ];
   return {
-    next: () => (answered.isEmpty ? single() : dice.weighted(mix).make()),
+    next: () => (answered.isEmpty ? single() : random.weighted(mix).make()),
     heard: answered.heard,
   };
 }

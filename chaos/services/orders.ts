@@ -8,7 +8,7 @@ import { checkPublished } from "../checks/outbox.ts";
 import type { Evidence, Row } from "../evidence.ts";
 import { commandsOf, type Told } from "../history.ts";
 import type { InvariantName, Violation } from "../invariants.ts";
-import { marketSecret, marketWindowMs } from "../market.ts";
+import { orderBrokerSecret, orderBrokerWindowMs } from "../order-broker.ts";
 import type { ServiceUnderTest } from "./index.ts";
 import { ordersWorkload } from "./orders-workload.ts";
 
@@ -18,13 +18,13 @@ export const orders: ServiceUnderTest = {
   name: "orders",
   copies: 2,
   load: () => import("@todoke/orders"),
-  env: ({ marketUrl }) => ({
+  env: ({ orderBrokerUrl }) => ({
     ORDERS_PORT: "0",
     ORDERS_BROKER: "http",
-    ORDERS_BROKER_URL: marketUrl,
-    ORDERS_BROKER_SECRET: marketSecret,
+    ORDERS_BROKER_URL: orderBrokerUrl,
+    ORDERS_BROKER_SECRET: orderBrokerSecret,
     ORDERS_BROKER_DEDUPES: "false",
-    ORDERS_BROKER_WINDOW_MS: String(marketWindowMs),
+    ORDERS_BROKER_WINDOW_MS: String(orderBrokerWindowMs),
     ORDERS_BROKER_TIMEOUT_MS: "300",
     ORDERS_SENDER_CONCURRENCY: String(concurrency),
     // Longer together than any outage, so that an order is given up only when the run is one long one.
@@ -129,7 +129,7 @@ const nameAtBroker = ({ caller, idempotency_key }: Row): string =>
 /** Our books and the broker's say the same: what it has, it has once, under its one name, and we know what it answered. */
 function checkBooks(evidence: Evidence): Violation[] {
   const ours = new Map(rows(evidence, "orders").map((order) => [nameAtBroker(order), order]));
-  const taken = groupBy(evidence.market, ({ order }) => order.client_order_id);
+  const taken = groupBy(evidence.orderBroker, ({ order }) => order.client_order_id);
   const theirs = [...taken].flatMap(([name, its]) => {
     const [first] = its;
     const order = ours.get(name);

@@ -26,6 +26,8 @@ test.each([
   "/debug/heapdump",
   "/debug/outbox/failed",
   "/debug/inbox/dead",
+  "/debug/inbox/dlq",
+  "/debug/work",
   "/debug/notification/inbox/u_1",
   "/debug/notification/dlq",
   "/debug/matchmaking/rules",

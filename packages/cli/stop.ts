@@ -1,4 +1,4 @@
-/** A wish to stop, by Ctrl-C or SIGTERM. The first one drains; @todoke/http's `onStopSignals` says what ends it sooner. */
+/** A wish to stop, by Ctrl-C or SIGTERM. The first one drains; @todoke/service's `onStopSignals` says what ends it sooner. */
 import { complain } from "./output.ts";
 
 export interface Stop {
@@ -15,7 +15,7 @@ export class Stopped extends Error {
 
 export async function hearStop(): Promise<Stop> {
   // Loaded here, because it brings a web framework along that `todoke help` can do without.
-  const { onStopSignals } = await import("@todoke/http");
+  const { onStopSignals } = await import("@todoke/service");
   const asked = Promise.withResolvers<void>();
   let stopping = false;
   onStopSignals(async () => {

@@ -28,7 +28,7 @@ test("a key is 256 random bits behind a prefix", () => {
   for (const each of made) expect(each).toMatch(/^tdk_[\w-]{43}$/);
 });
 
-test("the table takes every scope that there is and no other, whole hashes, and names that pass for nobody else", async () => {
+test("the table accepts known scopes, whole hashes and valid holder names only", async () => {
   await using t = await setup();
   expect(await createKey(t.db, key(1, { scopes }))).toBe(true);
   for (const bad of [["fly"], ["read", "fly"], []])
@@ -43,7 +43,7 @@ test("the table takes every scope that there is and no other, whole hashes, and 
   expect(await refusal(createKey(t.db, past))).toEqual(["23514", "api_key_expires_after_it_is_made"]);
 });
 
-test("to make a key twice is to make it once; what differs, and what was revoked, is not overwritten", async () => {
+test("creating a key is idempotent; another or a revoked key is not overwritten", async () => {
   await using t = await setup();
   const expiring = key(1, { expiresAt: "2999-01-01T00:00:00Z" });
   expect(await createKey(t.db, expiring)).toBe(true);
@@ -73,7 +73,7 @@ test("to make a key twice is to make it once; what differs, and what was revoked
   ]);
 });
 
-test("one key or all of a holder are revoked, once, with who and why; those of others stay", async () => {
+test("one key or all of a holder are revoked once, with who and why", async () => {
   await using t = await setup();
   for (const each of [key(1), key(2), key(3), key(4, { holder: "game" })]) await createKey(t.db, each);
   expect(await revokeKeys(t.db, { keyId: fixedId(1) }, { by: "aki", reason: "leaked" })).toEqual([fixedId(1)]);
@@ -86,7 +86,7 @@ test("one key or all of a holder are revoked, once, with who and why; those of o
   expect(await listKeys(t.db, { of: { holder: "shop" }, all: true, limit: 2 })).toHaveLength(2);
 });
 
-test("a key that has run out is not live, and is said to have expired", async () => {
+test("an expired key is not live and is listed as expired", async () => {
   await using t = await setup();
   await createKey(t.db, key(1));
   await t.db.query(`update api_keys set created_at = now() - interval '2 days', expires_at = now() - interval '1 day'`);
@@ -95,7 +95,7 @@ test("a key that has run out is not live, and is said to have expired", async ()
   expect(await listKeys(t.db, { all: true, limit: 10 })).toMatchObject([{ state: "expired" }]);
 });
 
-test("a time to come is one by the database's clock", async () => {
+test("the future is decided by the database's clock", async () => {
   await using t = await setup();
   const { rows } = await t.db.query(`select now() + interval '90 days' as time`);
   const time = await timeToCome(t.db, { inDays: 90 });
@@ -104,7 +104,7 @@ test("a time to come is one by the database's clock", async () => {
   expect(await timeToCome(t.db, { at: "2020-01-31T00:00:00Z" })).toBeUndefined();
 });
 
-test("keys are found by a probe of the index on their hashes, also while the table is empty", async () => {
+test("keys are found by an index probe, also in an empty table", async () => {
   await using t = await setup();
   const db = t.open({ poolMax: 1 });
   await findLiveKeys(db, [key(1).sha256]);

@@ -1,34 +1,34 @@
-/** The table `api_keys` of a service. A key's text is never here: only its SHA-256 comes and goes. */
+/** The table `api_keys` of a service. It has the SHA-256 of a key, never its text. */
 import { type Db, type Queryable, statement, utcText } from "@todoke/kernel/db";
 import type { Scope } from "./callers.ts";
 
-/** May be used now, by the database's clock. */
+/** Valid now, by the database's clock. */
 const isLive = "revoked_at is null and (expires_at is null or expires_at > now())";
 
-/** Of a key that may be used now. */
+/** A key that is valid now. */
 export interface LiveKey {
   readonly key_id: string;
   /** Hex. */
   readonly sha256: string;
   readonly holder: string;
   readonly scopes: readonly Scope[];
-  /** By the database's clock; null: for ever. */
+  /** By the database's clock; null if it does not expire. */
   readonly ends_in_ms: number | null;
-  /** Its last use was noted a while ago. */
+  /** Its last use must be recorded again. */
   readonly use_is_due: boolean;
 }
 
-// To the minute is enough to see whether a key is still in use, and makes no write of every read.
-const useNotedEvery = "interval '1 minute'";
+// A minute is precise enough to see whether a key is in use, and spares a write per read.
+const useRecordedEvery = "interval '1 minute'";
 
-/** Those of these hashes (hex) that are keys and may be used, each by a probe of the index. */
+/** The valid keys with these hashes (hex), each by an index probe. */
 export async function findLiveKeys(db: Queryable, hashes: readonly string[]): Promise<LiveKey[]> {
   const { rows } = await db.query<LiveKey>({
     name: "find api keys",
     text: `
 select key_id, encode(sha256, 'hex') as sha256, holder, scopes,
        (extract(epoch from expires_at - now()) * 1000)::float8 as ends_in_ms,
-       last_used_at is null or last_used_at < now() - ${useNotedEvery} as use_is_due
+       last_used_at is null or last_used_at < now() - ${useRecordedEvery} as use_is_due
   from api_keys
  where sha256 = any($1::bytea[]) and ${isLive}`,
     values: [hashes.map((hex) => Buffer.from(hex, "hex"))],
@@ -36,12 +36,12 @@ select key_id, encode(sha256, 'hex') as sha256, holder, scopes,
   return rows;
 }
 
-/** One row, so that two processes never wait for each other in a circle; the second one changes nothing. */
-export async function noteUse(db: Queryable, keyId: string): Promise<void> {
+/** One row per statement, so that processes cannot deadlock; a second one changes nothing. */
+export async function recordUse(db: Queryable, keyId: string): Promise<void> {
   await db.query({
     name: "note use of api key",
     text: `update api_keys set last_used_at = now()
-            where key_id = $1 and (last_used_at is null or last_used_at < now() - ${useNotedEvery})`,
+            where key_id = $1 and (last_used_at is null or last_used_at < now() - ${useRecordedEvery})`,
     values: [keyId],
   });
 }
@@ -57,7 +57,7 @@ export interface NewKey {
   readonly expiresAt?: string;
 }
 
-/** Twice is once. False: this id is another key's, or that of a key which was revoked. */
+/** Idempotent. Returns false if the id belongs to another key, or to a revoked one. */
 export async function createKey(db: Db, key: NewKey): Promise<boolean> {
   const { rowCount } = await statement(db, {
     text: `
@@ -70,7 +70,7 @@ on conflict (key_id) do update set key_id = excluded.key_id
   return rowCount === 1;
 }
 
-/** The time that is so many days from now, or this one; undefined when it is over by the database's clock. */
+/** The time in this many days, or the given one; undefined if it is not in the future by the database's clock. */
 export async function timeToCome(
   db: Queryable,
   { inDays = null, at = null }: { readonly inDays?: number | null; readonly at?: string | null },
@@ -84,7 +84,7 @@ export async function timeToCome(
   return rows[0]?.time;
 }
 
-/** One key, or all that a holder has. */
+/** One key, or all keys of a holder. */
 export type KeyChoice = { readonly keyId: string } | { readonly holder: string };
 
 export interface ListedKey {
@@ -103,9 +103,9 @@ export interface ListedKey {
 }
 
 export interface KeyPage {
-  /** Only these. */
+  /** All keys by default. */
   readonly of?: KeyChoice | undefined;
-  /** Also those that were revoked or have run out. */
+  /** Include revoked and expired keys. */
   readonly all: boolean;
   readonly limit: number;
 }
@@ -130,7 +130,7 @@ export interface Revocation {
   readonly reason?: string | undefined;
 }
 
-/** Twice is once: returns the ids of those that were not revoked before. Those who run are to be woken after it. */
+/** Idempotent; returns the ids of keys that were not revoked before. Wake running services after it. */
 export async function revokeKeys(db: Db, of: KeyChoice, { by, reason }: Revocation): Promise<string[]> {
   const { rows } = await statement<{ key_id: string }>(db, {
     text: `
@@ -142,7 +142,7 @@ returning key_id`,
   return rows.map(({ key_id }) => key_id);
 }
 
-/** An id and a holder, of which one or both are null: nothing equals null, so nothing is chosen by oversight. */
+/** An id and a holder; one or both are null, which equals nothing, so that nothing is selected by mistake. */
 const choiceValues = (of: KeyChoice | undefined): [keyId: string | null, holder: string | null] => [
   of && "keyId" in of ? of.keyId : null,
   of && "holder" in of ? of.holder : null,

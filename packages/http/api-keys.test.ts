@@ -39,7 +39,7 @@ async function setup() {
   };
 }
 
-test("a fixed key names its holder and what the holder may do, and no other text is anybody's key", () => {
+test("a fixed key gives its holder and scopes; any other text gives nobody", () => {
   const { keys, faults } = read(
     `${entry("shop", "entitlements:write+read", "tdk_a")}, ${entry("game", "read", "tdk_b")}`,
   );
@@ -51,7 +51,7 @@ test("a fixed key names its holder and what the holder may do, and no other text
     expect(find(stranger)).toBeUndefined();
 });
 
-test("without fixed keys nothing is wrong; every fault of the setting is told, and none shows what was written", () => {
+test("every error in TODOKE_API_KEYS is reported, without the text", () => {
   expect(read("")).toEqual({ keys: [], faults: [] });
   const { faults } = read(
     `tdk_secret,${entry("shop", "read+fly", "a")},${entry("shop", "read", "b")},${entry("shop", "read", "c")}`,
@@ -64,7 +64,7 @@ test("without fixed keys nothing is wrong; every fault of the setting is told, a
   expect(faults.join()).not.toContain("tdk_secret");
 });
 
-test("a key of the table is found by its text, read once and then known; fixed keys count beside it", async () => {
+test("a key of the table is read once and then cached; fixed keys work too", async () => {
   await using t = await setup();
   const { keys } = read(entry("game", "read", "tdk_fixed"));
   const { find } = t.open({ fixed: keys });
@@ -75,16 +75,16 @@ test("a key of the table is found by its text, read once and then known; fixed k
   expect(await find(`${t.secret}a`)).toBeUndefined();
 });
 
-test("what cannot be a key costs no read", async () => {
+test("text that cannot be a key costs no read", async () => {
   await using t = await setup();
   const { find } = t.open();
   for (const text of ["", "tdk_", "Basic", hashOfKey(t.secret), `tdk_${"x".repeat(253)}`, "tdk_é"])
     expect(find(text)).toBeUndefined();
 });
 
-test("a revocation counts at once in a process that is told of it, and a new key too", async () => {
+test("a revocation or a new key takes effect at once in a process that is woken", async () => {
   await using t = await setup();
-  const { find, forget } = t.open({ cacheMs: 60_000 });
+  const { find, clearCache: forget } = t.open({ cacheMs: 60_000 });
   const second = newApiKey();
   expect([await find(t.secret), await find(second)]).toEqual([shop, undefined]);
   await t.revoke();
@@ -96,20 +96,20 @@ test("a revocation counts at once in a process that is told of it, and a new key
 test.each([
   ["by those who come after it", false],
   ["by those who come meanwhile", true],
-])("an answer that was under way when the revocation was told of is not believed %s", async (_who, asksMeanwhile) => {
+])("a read in flight during a revocation is not cached %s", async (_who, asksMeanwhile) => {
   await using t = await setup();
   const [answered, arrives] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   const slow = Object.create(t.db, {
     query: {
       value: async (...asked: [never]) => {
-        const answer = await t.db.query(...asked);
+        const response = await t.db.query(...asked);
         answered.resolve();
         await arrives.promise;
-        return answer;
+        return response;
       },
     },
   });
-  const { find, forget } = t.open({ db: slow, cacheMs: 60_000 });
+  const { find, clearCache: forget } = t.open({ db: slow, cacheMs: 60_000 });
   const before = find(t.secret);
   await answered.promise;
   await t.revoke();
@@ -121,7 +121,7 @@ test.each([
   expect(await find(t.secret)).toBeUndefined();
 });
 
-test("a process that nobody tells refuses a revoked key when its cache ends, and knows it until then", async () => {
+test("a process that is not woken rejects a revoked key when its cache expires", async () => {
   await using t = await setup();
   const [patient, quick] = [t.open({ cacheMs: 60_000 }), t.open({ cacheMs: 100 })];
   for (const { find } of [patient, quick]) expect(await find(t.secret)).toEqual(shop);
@@ -130,9 +130,9 @@ test("a process that nobody tells refuses a revoked key when its cache ends, and
   expect(patient.find(t.secret)).toEqual(shop);
 });
 
-test("a key is refused from its expiry on, whatever the cache says", async () => {
+test("an expired key is rejected, cached or not", async () => {
   await using t = await setup();
-  const { find, forget } = t.open({ cacheMs: 60_000 });
+  const { find, clearCache: forget } = t.open({ cacheMs: 60_000 });
   await t.db.query(`update api_keys set expires_at = now() + interval '6 seconds'`);
   expect(await find(t.secret)).toEqual(shop);
   await until("it has expired", async () => (await find(t.secret)) === undefined);
@@ -141,7 +141,7 @@ test("a key is refused from its expiry on, whatever the cache says", async () =>
   expect(await find(t.secret)).toEqual(shop);
 });
 
-test("a flood of unknown keys neither grows the memory, nor pushes known keys out, nor takes the pool", async () => {
+test("a flood of unknown keys does not fill the memory, evict known keys or take the pool", async () => {
   await using t = await setup();
   const db = t.db;
   const { find } = t.open({ db, cacheMs: 600_000 });
@@ -158,9 +158,9 @@ test("a flood of unknown keys neither grows the memory, nor pushes known keys ou
   expect(remembered[0]).toBe(false);
 });
 
-test("the last use of a key is noted, once a minute at the most, and nobody waits for it", async () => {
+test("the last use of a key is recorded at most once a minute, without delay for the caller", async () => {
   await using t = await setup();
-  const { find, forget } = t.open({ db: t.single });
+  const { find, clearCache: forget } = t.open({ db: t.single });
   const usedAt = async (holder: string) =>
     (await t.db.query(`select last_used_at::text as at from api_keys where holder = $1`, [holder])).rows[0]?.at;
   expect(await usedAt("shop")).toBeNull();
@@ -183,7 +183,7 @@ test("the last use of a key is noted, once a minute at the most, and nobody wait
   await until("it is noted again", async () => (await usedAt("shop")) > old);
 });
 
-test("while the database is away fixed keys count, and nobody else is let in or remembered as a stranger", async () => {
+test("while the database is unavailable only fixed keys work, and nothing is cached", async () => {
   await using t = await setup();
   await using away = await testDatabase({ sets: [] });
   const { keys } = read(entry("game", "read", "tdk_fixed"));
@@ -193,7 +193,7 @@ test("while the database is away fixed keys count, and nobody else is let in or 
   await expect(find(t.secret)).rejects.toSatisfy(isUnavailable);
 });
 
-test("scopes are kept to, and no key is in any answer, line of the log or row of the database", async () => {
+test("scopes are enforced, and no key is in a response, a log line or a row", async () => {
   await using t = await setup();
   const lines: string[] = [];
   const stream = { write: (line: string) => void lines.push(line) };
@@ -213,14 +213,14 @@ test("scopes are kept to, and no key is in any answer, line of the log or row of
   );
   const stranger = newApiKey();
   const get = (url: string, key: string) => app.inject({ url, headers: { authorization: `Bearer ${key}` } });
-  const answers = [await get("/mine", t.secret), await get("/points", t.secret), await get("/mine", stranger)];
+  const responses = [await get("/mine", t.secret), await get("/points", t.secret), await get("/mine", stranger)];
   await t.db.query(`alter table api_keys rename column holder to other`);
-  keys.forget();
-  answers.push(await get("/mine", t.secret));
-  expect(answers.map(({ statusCode }) => statusCode)).toEqual([200, 403, 401, 500]);
-  expect(answers[1]?.json().detail).toBe("the API key of shop does not have the scope points:write");
+  keys.clearCache();
+  responses.push(await get("/mine", t.secret));
+  expect(responses.map(({ statusCode }) => statusCode)).toEqual([200, 403, 401, 500]);
+  expect(responses[1]?.json().detail).toBe("the API key of shop does not have the scope points:write");
   const rows = await t.db.query(`select k::text as row from api_keys k`);
-  const everything = [...lines, ...answers.map(({ body }) => body), JSON.stringify(rows.rows)].join("\n");
+  const everything = [...lines, ...responses.map(({ body }) => body), JSON.stringify(rows.rows)].join("\n");
   expect(lines.length).toBeGreaterThanOrEqual(4);
   expect(everything).toContain("shop");
   for (const secret of [t.secret, stranger]) expect(everything).not.toContain(secret.slice(4, 20));

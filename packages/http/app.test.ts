@@ -42,7 +42,7 @@ async function setup() {
   return { app, received, send, [Symbol.asyncDispose]: () => app.close() };
 }
 
-test("a route that says nothing of a query takes none: a filter that is spelt wrong does not pass for one that was heard", async () => {
+test("a route without a query schema rejects every query parameter", async () => {
   await using t = await setup();
   expect((await t.app.inject("/things/a")).statusCode).toBe(200);
   const refused = await t.app.inject("/things/a?limt=1");
@@ -50,7 +50,7 @@ test("a route that says nothing of a query takes none: a filter that is spelt wr
   expect(refused.json().errors).toEqual([{ field: "query.limt", detail: "is not a field that is known here" }]);
 });
 
-test("a handler gets what was sent: nothing converted, filled in or left out", async () => {
+test("a handler gets the body unchanged: nothing converted, filled in or left out", async () => {
   await using t = await setup();
   const body = { amount: 1, parts: [{ size: 2.5 }], labels: { any: "thing" } };
 
@@ -75,13 +75,13 @@ test.each([
   ],
   ["no object", "[]", "body", "must be an object, not a list"],
   ["nothing", "null", "body", "must be an object, not nothing"],
-])("a body with %s is refused by field and never repaired", async (_name, body, field, detail) => {
+])("a body with %s is rejected by field", async (_name, body, field, detail) => {
   await using t = await setup();
 
-  const answer = await t.send("/things/a", body);
+  const response = await t.send("/things/a", body);
 
-  expect(answer.statusCode).toBe(400);
-  expect(answer.json()).toMatchObject({ code: "invalid-request", errors: [{ field, detail }] });
+  expect(response.statusCode).toBe(400);
+  expect(response.json()).toMatchObject({ code: "invalid-request", errors: [{ field, detail }] });
   expect(t.received).toEqual([]);
 });
 
@@ -89,18 +89,18 @@ test.each(["1e1", "0x10", "+5", "05", "5.0", " 5", "5%20", "-0", "90071992547409
   "a whole number in a query is plain decimal digits: not %j",
   async (text) => {
     await using t = await setup();
-    const answer = await t.send(`/things/a?limit=${text.replace(" ", "%20").replace("+", "%2B")}`, { amount: 1 });
-    expect(answer.statusCode).toBe(400);
-    expect(answer.json().errors[0].field).toBe("query.limit");
+    const response = await t.send(`/things/a?limit=${text.replace(" ", "%20").replace("+", "%2B")}`, { amount: 1 });
+    expect(response.statusCode).toBe(400);
+    expect(response.json().errors[0].field).toBe("query.limit");
   },
 );
 
-test("every fault of every part of the request is told at once", async () => {
+test("all errors in all parts of a request are reported at once", async () => {
   await using t = await setup();
 
-  const answer = await t.send("/things/a?limit=0&page=2", { amount: "x", more: 1 });
+  const response = await t.send("/things/a?limit=0&page=2", { amount: "x", more: 1 });
 
-  expect(answer.json().errors.map(({ field }: { field: string }) => field)).toEqual([
+  expect(response.json().errors.map(({ field }: { field: string }) => field)).toEqual([
     "body.more",
     "body.amount",
     "query.page",
@@ -108,7 +108,7 @@ test("every fault of every part of the request is told at once", async () => {
   ]);
 });
 
-test("whatever body comes, the answer is never a 5xx", async () => {
+test("no body causes a 5xx", async () => {
   await using t = await setup();
   const body = fc.oneof(
     fc.uint8Array({ maxLength: 300 }),
@@ -122,11 +122,11 @@ test("whatever body comes, the answer is never a 5xx", async () => {
   );
 });
 
-test("a hostile body buys no long answer", async () => {
+test("a hostile body gets a short response", async () => {
   await using t = await setup();
-  const answer = await t.send("/things/a", { amount: 1, parts: Array(200).fill(0) });
-  expect(answer.json().errors).toHaveLength(20);
-  expect(answer.json().detail).toContain("and 197 more");
+  const response = await t.send("/things/a", { amount: 1, parts: Array(200).fill(0) });
+  expect(response.json().errors).toHaveLength(20);
+  expect(response.json().detail).toContain("and 197 more");
 });
 
 test.each([
@@ -143,15 +143,15 @@ test.each([
   [`/things/${"x".repeat(256)}`, undefined, "malformed-url"],
   ["/things/x?__proto__=1", "query.__proto__", "invalid-request"],
   ["/things/x?tag[]=1", 'query["tag[]"]', "invalid-request"],
-])("a URL is held to the rules of a body: %s", async (url, field, code) => {
+])("a URL follows the rules of a body: %s", async (url, field, code) => {
   await using t = await setup();
 
-  const answer = await t.send(url, { amount: 1 });
+  const response = await t.send(url, { amount: 1 });
 
-  expect(answer.statusCode).toBe(400);
-  expect(answer.json().code).toBe(code);
-  expect(answer.json().errors?.[0].field).toBe(field);
-  expect(answer.headers["x-request-id"]).toBe(answer.json().instance);
+  expect(response.statusCode).toBe(400);
+  expect(response.json().code).toBe(code);
+  expect(response.json().errors?.[0].field).toBe(field);
+  expect(response.headers["x-request-id"]).toBe(response.json().instance);
   expect(t.received).toEqual([]);
 });
 
@@ -163,11 +163,11 @@ test.each([
   ["application/vnd.api+json", '{"amount":1}'],
   ["application/json, text/plain", '{"amount":1}'],
   ["nonsense", '{"amount":1}'],
-])("a body that is not JSON in UTF-8 is refused with 415: %s", async (type, body) => {
+])("a body that is not JSON in UTF-8 is rejected with 415: %s", async (type, body) => {
   await using t = await setup();
-  const answer = await t.send("/things/a", body, { "content-type": type });
-  expect(answer.statusCode).toBe(415);
-  expect(answer.json().code).toBe("unsupported-media-type");
+  const response = await t.send("/things/a", body, { "content-type": type });
+  expect(response.statusCode).toBe(415);
+  expect(response.json().code).toBe("unsupported-media-type");
 });
 
 test.each([
@@ -175,68 +175,68 @@ test.each([
   "Application/JSON",
   "application/json; charset=utf-8",
   'application/json;charset="UTF-8"',
-])("JSON in UTF-8 may say so in any way: %s", async (type) => {
+])("every spelling of JSON in UTF-8 is accepted: %s", async (type) => {
   await using t = await setup();
   expect((await t.send("/things/a", { amount: 1 }, { "content-type": type })).statusCode).toBe(200);
 });
 
-test("a compressed body is not unpacked", async () => {
+test("a compressed body is rejected", async () => {
   await using t = await setup();
-  const answer = await t.send("/things/a", Buffer.from([0x1f, 0x8b, 8, 0]), { "content-encoding": "gzip" });
-  expect(answer.statusCode).toBe(415);
+  const response = await t.send("/things/a", Buffer.from([0x1f, 0x8b, 8, 0]), { "content-encoding": "gzip" });
+  expect(response.statusCode).toBe(415);
 });
 
-test("a body one byte over the limit is refused with 413", async () => {
+test("a body one byte over the limit is rejected with 413", async () => {
   await using t = await setup();
   const fits = JSON.stringify({ amount: 1, note: "x".repeat(1_000 - '{"amount":1,"note":""}'.length) });
   expect((await t.send("/things/a", fits)).statusCode).toBe(200);
-  const answer = await t.send("/things/a", `${fits} `);
-  expect(answer.statusCode).toBe(413);
-  expect(answer.json().code).toBe("body-too-large");
+  const response = await t.send("/things/a", `${fits} `);
+  expect(response.statusCode).toBe(413);
+  expect(response.json().code).toBe("body-too-large");
 });
 
 test("an unknown path is 404, and its body is not read", async () => {
   await using t = await setup();
-  const answer = await t.send("/nothing/here", "{ not json");
-  expect(answer.statusCode).toBe(404);
-  expect(answer.headers["content-type"]).toMatch("application/problem+json");
-  expect(answer.json().code).toBe("not-found");
+  const response = await t.send("/nothing/here", "{ not json");
+  expect(response.statusCode).toBe(404);
+  expect(response.headers["content-type"]).toMatch("application/problem+json");
+  expect(response.json().code).toBe("not-found");
 });
 
-test("a method that a path does not know is 405 and says which it knows", async () => {
+test("an unknown method is 405 with the allowed methods", async () => {
   await using t = await setup();
-  const answer = await t.app.inject({ method: "DELETE", url: "/things/a?x=1" });
-  expect(answer.statusCode).toBe(405);
-  expect(answer.headers.allow).toBe("GET, HEAD, POST");
-  expect(answer.json().code).toBe("method-not-allowed");
+  const response = await t.app.inject({ method: "DELETE", url: "/things/a?x=1" });
+  expect(response.statusCode).toBe(405);
+  expect(response.headers.allow).toBe("GET, HEAD, POST");
+  expect(response.json().code).toBe("method-not-allowed");
 });
 
-test("every answer has a request id: the caller's own when it is well-formed", async () => {
+test("every response has a request id: the caller's own if it is well-formed", async () => {
   await using t = await setup();
   const idFor = async (given?: string) => {
-    const answer = await t.send("/things/a", { amount: 1 }, given === undefined ? {} : { "x-request-id": given });
-    return answer.headers["x-request-id"];
+    const response = await t.send("/things/a", { amount: 1 }, given === undefined ? {} : { "x-request-id": given });
+    return response.headers["x-request-id"];
   };
   expect(await idFor("trace-me/1:2")).toBe("trace-me/1:2");
   for (const bad of [undefined, "", "two words", "x".repeat(65), "caf\u00e9", "a\tb"])
     expect(await idFor(bad)).toMatch(uuidV7);
 });
 
-test("no answer may be cached or sniffed, and none tells what it is made with", async () => {
+test("no response may be cached or sniffed, or names the software", async () => {
   await using t = await setup();
-  for (const answer of [
+  for (const response of [
     await t.send("/things/a", { amount: 1 }),
     await t.send("/nothing", {}),
     await t.send("/things/%ff", {}),
     await t.send("/things/a", "{"),
   ]) {
-    expect(answer.headers).toMatchObject({ "cache-control": "no-store", "x-content-type-options": "nosniff" });
-    expect(answer.headers).not.toHaveProperty("x-powered-by");
-    expect(answer.headers).not.toHaveProperty("server");
+    expect(response.headers).toMatchObject({ "cache-control": "no-store", "x-content-type-options": "nosniff" });
+    expect(response.headers).not.toHaveProperty("x-powered-by");
+    expect(response.headers).not.toHaveProperty("server");
   }
 });
 
-test("a schema whose parts would refuse each other's fields fails at the start, not at a caller", async () => {
+test("a schema with allOf keeps the app from starting", async () => {
   await using t = await setup();
   const body = Type.Intersect([Type.Object({ a: Type.String() }), Type.Object({ b: Type.String() })]);
   expect(() => t.app.post("/both", { schema: { operationId: "both", body } }, async () => ({}))).toThrow(
@@ -244,7 +244,7 @@ test("a schema whose parts would refuse each other's fields fails at the start, 
   );
 });
 
-test("a Host that is not ours is refused before anything is looked up, on every path", async () => {
+test("an unknown Host is rejected first, on every path", async () => {
   const isOurHost = (host: string | undefined) => host === "ours.example";
   await using app = await buildHttpApp({ title: "test", version: "1", log: { level: "silent" }, isOurHost });
   app.get("/things", { schema: { operationId: "things" } }, async () => ({ ok: true }));
@@ -255,7 +255,7 @@ test("a Host that is not ours is refused before anything is looked up, on every 
   expect((await app.inject({ url: "/things", headers: { host: "ours.example" } })).statusCode).toBe(200);
 });
 
-test("without a document to serve there is no /openapi.json", async () => {
+test("an app without API documents has no /openapi.json", async () => {
   await using app = await buildHttpApp({ title: "test", version: "1", log: { level: "silent" }, openapi: false });
   expect((await app.inject("/openapi.json")).statusCode).toBe(404);
 });

@@ -1,6 +1,6 @@
 /**
- * A Fastify that keeps the promises of every service's edge: bodies are read strictly, each request is bounded in size and
- * time, every refusal is problem+json with all its faults, every answer has a request id, and /openapi.json tells it all.
+ * The Fastify app of a service: bodies are read strictly, every request is bounded in size and time, every rejection is
+ * problem+json with all errors, every response has a request id, and /openapi.json describes the routes.
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { TypeBoxTypeProvider } from "@fastify/type-provider-typebox";
@@ -11,45 +11,45 @@ import Fastify, {
   type FastifyRequest,
   type RawServerDefault,
 } from "fastify";
-import { setAnswerHeaders } from "./answer-headers.ts";
-import { knowCallers, requireRules } from "./callers.ts";
-import { answerClientError } from "./client-error.ts";
+import { decorateCallers, requireRules } from "./callers.ts";
+import { respondToClientError } from "./client-error.ts";
 import { type ConnectionBounds, trackConnections } from "./connections.ts";
 import type { IsOurHost } from "./hosts.ts";
 import { type LogOptions, openLog } from "./log.ts";
 import { describeRoutes } from "./openapi.ts";
-import { answerWithProblem, answerWithProblems, refuseUnknownRoute } from "./problem-handler.ts";
+import { rejectUnknownRoute, sendProblem, sendProblems } from "./problem-handler.ts";
 import { unavailable, unknownHost } from "./problems.ts";
-import { requestIdOf } from "./request-id.ts";
+import { readRequestId } from "./request-id.ts";
 import { requestLogSettings, writeLog } from "./request-log.ts";
-import { tellOfRequests } from "./request-telemetry.ts";
-import { holdRoutesToTheirSchemas } from "./route-contract.ts";
-import { takeStrictJson } from "./strict-json.ts";
-import { refuseUnkeepableUrl } from "./url-text.ts";
+import { recordRequests } from "./request-telemetry.ts";
+import { setResponseHeaders } from "./response-headers.ts";
+import { enforceRouteSchemas } from "./route-schemas.ts";
+import { useStrictJson } from "./strict-json.ts";
+import { rejectUnstorableUrl } from "./url-checks.ts";
 
 export interface HttpAppOptions {
   /** As /openapi.json shows them. */
   readonly title: string;
   readonly version: string;
   readonly log?: LogOptions;
-  /** Whether requests are traced and measured: yes, unless said otherwise. */
+  /** Whether requests are traced and measured; true by default. */
   readonly telemetry?: boolean;
-  /** How /openapi.json says that users prove who they are: by a token, unless said otherwise. */
-  readonly usersBy?: "session" | "token";
-  /** Whether a route must say who may call it. Those of a service must; those of its ops listener need not. */
+  /** How users authenticate, for /openapi.json; by a token by default. */
+  readonly userAuth?: "session" | "token";
+  /** Whether every route needs an access rule. Routes of a service do; those of its ops listener do not. */
   readonly rules?: boolean;
-  /** The largest body of any route that does not set its own `bodyLimit`. */
+  /** The largest body of a route without a `bodyLimit` of its own. */
   readonly bodyMaxBytes?: number;
   /** How long the headers, and the whole request, may take to arrive. */
   readonly headersTimeoutMs?: number;
   readonly requestTimeoutMs?: number;
-  /** How long an idle connection is kept for its next request. */
+  /** How long an idle connection stays open. */
   readonly keepAliveMs?: number;
-  /** What connections may ask; see connections.ts for the defaults. */
+  /** Bounds of connections; connections.ts has the defaults. */
   readonly bounds?: Partial<ConnectionBounds>;
-  /** Which Host headers are answered: all, unless set. */
+  /** Which Host headers are accepted; all by default. */
   readonly isOurHost?: IsOurHost;
-  /** Whether /openapi.json is served: yes, unless set to false. */
+  /** Whether /openapi.json is served; true by default. */
   readonly openapi?: boolean;
 }
 
@@ -66,21 +66,21 @@ export async function buildHttpApp(options: HttpAppOptions): Promise<HttpApp> {
   const app = Fastify({ ...settings(options), ...requestLogSettings(log) }).withTypeProvider<TypeBoxTypeProvider>();
   writeLog(app, log);
   trackConnections(app, options.bounds);
-  knowCallers(app);
-  answerWithProblems(app);
-  takeStrictJson(app);
-  holdRoutesToTheirSchemas(app);
+  decorateCallers(app);
+  sendProblems(app);
+  useStrictJson(app);
+  enforceRouteSchemas(app);
   if (options.rules) requireRules(app);
-  const tellOf = (options.telemetry ?? true) ? tellOfRequests(app) : undefined;
+  const record = (options.telemetry ?? true) ? recordRequests(app) : undefined;
   const { isOurHost = () => true } = options;
-  // One hook for all that happens at the door: each costs every request.
+  // One hook for everything, because each hook costs time on every request.
   app.addHook("onRequest", (request, reply, done) => {
-    setAnswerHeaders(request, reply);
-    tellOf?.(request, reply);
-    if (!app.connections.began(reply.raw)) throw unavailable("the connection has closed; use another");
+    setResponseHeaders(request, reply);
+    record?.(request, reply);
+    if (!app.connections.began(reply.raw)) throw unavailable("the connection is closing; use another");
     if (!isOurHost(request.headers.host)) throw unknownHost("use a host name of this service");
-    refuseUnknownRoute(app, request, reply);
-    refuseUnkeepableUrl(request);
+    rejectUnknownRoute(app, request, reply);
+    rejectUnstorableUrl(request);
     done();
   });
   await describeRoutes(app, options);
@@ -92,29 +92,29 @@ function settings(options: HttpAppOptions) {
   return {
     bodyLimit: bodyMaxBytes,
     requestTimeout: requestTimeoutMs,
-    // Longer than the 60 s of common load balancers: they must be the ones to close, or they send into a closing socket.
+    // Longer than the 60 s of common load balancers: if the service closed first, they could send into a closing socket.
     keepAliveTimeout: options.keepAliveMs ?? 72_000,
     http: {
       headersTimeout: headersTimeoutMs,
-      // Node looks for late requests only this often; its own 30 s would make a bound of 5 s mean 35.
+      // Node checks for late requests at this interval; its default of 30 s would turn 5 s into 35.
       connectionsCheckingInterval: Math.min(1_000, headersTimeoutMs),
       maxHeaderSize: 16 * 1024,
     },
-    // An idempotency key is the longest thing that a path holds.
+    // An idempotency key is the longest value in a path.
     routerOptions: { maxParamLength: 255 },
-    // While stopping, a request that was accepted is carried out; listen.ts says when that ends.
+    // An accepted request is executed even while the process stops; @todoke/service bounds that time.
     return503OnClosing: false,
-    genReqId: requestIdOf,
-    // A URL that cannot be routed passes no hook.
+    genReqId: readRequestId,
+    // No hook runs for a URL that cannot be routed.
     frameworkErrors: (error: Error, request: FastifyRequest, reply: FastifyReply) => {
-      answerWithProblem(error, request, setAnswerHeaders(request, reply));
+      sendProblem(error, request, setResponseHeaders(request, reply));
     },
-    clientErrorHandler: answerClientError,
+    clientErrorHandler: respondToClientError,
     ajv: { customOptions: strictSchemas },
   };
 }
 
-/** Nothing is converted, filled in or removed; every fault is found, with what it takes to explain it. */
+/** Nothing is converted, filled in or removed; all errors are found, with the data to explain them. */
 const strictSchemas = {
   coerceTypes: false,
   useDefaults: false,

@@ -29,7 +29,7 @@ test.each<[Principal, Rule, string, boolean]>([
   expect(mayCall(principal, rule, { user_id })).toBe(may);
 });
 
-test("a rule about one's own is not met by a route that names nobody", () => {
+test("the rule for a user's own data allows nobody on a route without a user", () => {
   expect(mayCall(alice, { user: "own" }, {})).toBe(false);
 });
 
@@ -52,14 +52,14 @@ async function setup(rule: Rule) {
   return { app, get, [Symbol.asyncDispose]: () => app[Symbol.asyncDispose]() };
 }
 
-test("a key and a token are told apart, and the route learns who it is", async () => {
+test("a route gets the caller of a key and of a token", async () => {
   await using t = await setup({ key: "read", user: "own" });
   expect((await t.get("bob", "Bearer tdk_shop")).json()).toEqual({ caller: "shop", kind: "key" });
   expect((await t.get("alice", "bearer eyJh.eyJz.alice")).json()).toEqual({ caller: "user:alice", kind: "user" });
   expect((await t.get("bob", "Bearer eyJh.eyJz.alice")).statusCode).toBe(403);
 });
 
-test("what proves nothing is 401: no header, an unknown key, a bad token, another scheme", async () => {
+test("no header, an unknown key, a bad token and another scheme are 401", async () => {
   await using t = await setup({ key: "read", user: "own" });
   for (const authorization of [
     undefined,
@@ -69,9 +69,9 @@ test("what proves nothing is 401: no header, an unknown key, a bad token, anothe
     "Bearer a b",
     "Bearer ",
   ]) {
-    const answer = await t.get("alice", authorization);
-    expect([answer.statusCode, answer.json().code]).toEqual([401, "unauthenticated"]);
-    expect(answer.headers["www-authenticate"]).toBe("Bearer");
+    const response = await t.get("alice", authorization);
+    expect([response.statusCode, response.json().code]).toEqual([401, "unauthenticated"]);
+    expect(response.headers["www-authenticate"]).toBe("Bearer");
   }
 });
 
@@ -83,16 +83,16 @@ test.each(["x-user-id", "X_User_Id", "x-user-roles", "x-internal-token", "x-forw
   },
 );
 
-test("an app with a route that has no rule does not start, and says which", async () => {
+test("an app does not start with a route that has no rule, and names it", async () => {
   await using app = await buildHttpApp({ title: "t", version: "0", log: { level: "silent" }, rules: true });
   app.get("/open", { ...everybody, schema: { operationId: "open" } }, async () => ({}));
   app.register(async (scope) => {
     scope.get("/forgotten", { schema: { operationId: "forgotten" } }, async () => ({}));
   });
-  await expect(async () => app.ready()).rejects.toThrow("nobody says who may call GET /forgotten");
+  await expect(async () => app.ready()).rejects.toThrow("no access rule for GET /forgotten");
 });
 
-test("the log names who was refused and from where, and every request that only the role of an admin lets through", async () => {
+test("the log has rejected callers with address, and every call allowed by the role ADMIN only", async () => {
   const lines: string[] = [];
   const log = { stream: { write: (line: string) => void lines.push(line) } };
   await using app = await buildHttpApp({ title: "t", version: "0", log });

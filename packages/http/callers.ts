@@ -1,10 +1,10 @@
 /**
- * Who calls, and who may. Every route of a service declares a rule; whoever the rule does not name is refused before
- * anything of the body is read, so that a stranger learns nothing from how a body is refused. A route without a rule
- * keeps the service from starting.
+ * Authentication and authorization. Every route of a service declares an access rule; any other caller is rejected before the body
+ * is read, so that a stranger learns nothing from how a body is rejected. A service does not start with a route that
+ * has no rule.
  *
- * Identity comes from two things only: an API key, or a short-lived token that another service has signed (tokens.ts). No
- * header that merely names a user is ever looked at.
+ * Identity comes from an API key, or from a short-lived token that another service has signed (tokens.ts). Headers that merely
+ * name a user are ignored.
  */
 import { logFields } from "@todoke/kernel/telemetry";
 import type { FastifyInstance, FastifyRequest, RouteOptions } from "fastify";
@@ -24,32 +24,32 @@ export type Scope = (typeof scopes)[number];
 export const roles = ["USER", "ADMIN"] as const;
 export type Role = (typeof roles)[number];
 
-/** Who calls, once it is proven. The name is the caller in every idempotency scope: no two callers share it. */
+/** The authenticated caller. Its name is part of every idempotency scope, so no two callers share it. */
 export type Principal =
   | { readonly kind: "key"; readonly name: string; readonly scopes: readonly Scope[] }
   | { readonly kind: "user"; readonly name: `user:${string}`; readonly userId: string; readonly roles: readonly Role[] }
   | { readonly kind: "service"; readonly name: `service:${string}` };
 
-/** Who may call a route. Each entry lets some in; whoever is in none of them is refused. */
+/** Who may call a route. Each entry allows some callers; all others are rejected. */
 export interface Rule {
   readonly everybody?: true;
   /** An API key with this scope. */
   readonly key?: Scope;
-  /** A user: any, or only the one that the path's `:user_id` names. */
+  /** Any user, or only the one in the path's `:user_id`. */
   readonly user?: "own" | "any";
   /** A user with the role ADMIN. */
   readonly admin?: true;
-  /** A service that calls for itself and for no user. */
+  /** A service that calls on its own behalf. */
   readonly service?: readonly string[];
 }
 
-/** Proves who calls, or throws the refusal. */
+/** Authenticates the caller, or throws a Problem. */
 export type Authenticate = (request: FastifyRequest) => Principal | Promise<Principal>;
 
 export interface Proofs {
-  /** Whose API key it is; nothing when it is nobody's. */
+  /** The holder of an API key; undefined if the key is unknown. */
   readonly keyHolder: (presented: string) => Principal | undefined | Promise<Principal | undefined>;
-  /** Whom a signed token speaks for; throws the refusal. */
+  /** The caller that a signed token names; throws a Problem if it is not valid. */
   readonly tokenBearer: (token: string) => Principal | Promise<Principal>;
 }
 
@@ -71,29 +71,29 @@ export function bearerAuthentication({ keyHolder, tokenBearer }: Proofs): Authen
   };
 }
 
-/** For the options of a route. The route finds who it is in `request.principal`, and by name in `request.caller`. */
+/** For the options of a route. The handler finds the caller in `request.principal`, and its name in `request.caller`. */
 export const requires = (authenticate: Authenticate, rule: Rule) => ({
   config: { rule },
   onRequest: (request: FastifyRequest, _reply: unknown, done: (error?: Error) => void): void => {
     const principal = authenticate(request);
     if (principal instanceof Promise) {
-      principal.then((late) => letIn(request, late, rule)).then(() => done(), done);
+      principal.then((late) => authorize(request, late, rule)).then(() => done(), done);
       return;
     }
-    letIn(request, principal, rule);
+    authorize(request, principal, rule);
     done();
   },
 });
 
-/** For the options of a route that asks nobody who they are. */
+/** For the options of a route without authentication. */
 export const everybody = { config: { rule: { everybody: true } } } as const;
 
-function letIn(request: FastifyRequest, principal: Principal, rule: Rule): void {
+function authorize(request: FastifyRequest, principal: Principal, rule: Rule): void {
   const params = request.params as { user_id?: string };
-  // Before the decision: the log names who was refused.
+  // Set before the decision, so that the log names rejected callers.
   request.principal = principal;
   request.caller = principal.name;
-  if (!mayCall(principal, rule, params)) throw forbidden(refusalOf(principal, rule));
+  if (!mayCall(principal, rule, params)) throw forbidden(rejectionFor(principal, rule));
   if (isLetInAsAdmin(principal, rule, params)) {
     request.log.info(
       { req: request, ...whoAsks(request), ...(params.user_id && { user_id: params.user_id }) },
@@ -102,14 +102,14 @@ function letIn(request: FastifyRequest, principal: Principal, rule: Rule): void 
   }
 }
 
-/** Whether nothing but the role ADMIN lets this user in: it is about others, and is worth a line in the log. */
+/** Whether only the role ADMIN allows this call. Such calls concern other users and are logged. */
 export function isLetInAsAdmin(principal: Principal, rule: Rule, params: { readonly user_id?: string }): boolean {
   if (principal.kind !== "user" || !rule.admin || !principal.roles.includes("ADMIN")) return false;
   const { admin: _admin, ...others } = rule;
   return !mayCall(principal, others, params);
 }
 
-/** Where a request comes from and who sent it, for the log. */
+/** Address and caller of a request, for the log. */
 export function whoAsks(request: FastifyRequest): Record<string, string> {
   const { server, caller } = request;
   return { [logFields.address]: server.sourceOf(request), ...(caller && { [logFields.caller]: caller }) };
@@ -127,7 +127,7 @@ export function mayCall(principal: Principal, rule: Rule, { user_id }: { readonl
   }
 }
 
-function refusalOf(principal: Principal, rule: Rule): string {
+function rejectionFor(principal: Principal, rule: Rule): string {
   if (principal.kind === "user") {
     return rule.user === "own" ? "this belongs to another user" : "this is not for players";
   }
@@ -137,13 +137,13 @@ function refusalOf(principal: Principal, rule: Rule): string {
   return `this is not for ${principal.kind === "key" ? "API keys" : "services"}`;
 }
 
-export function knowCallers(app: FastifyInstance): void {
+export function decorateCallers(app: FastifyInstance): void {
   app.decorateRequest("caller", "");
   app.decorate("sourceOf", ({ ip }) => ip);
   app.decorateRequest("principal", undefined);
 }
 
-/** What was registered without a rule would be open to everybody by oversight: the app does not start with it. */
+/** A route without a rule would be public by mistake: the app does not start with one. */
 export function requireRules(app: FastifyInstance): void {
   const routes: RouteOptions[] = [];
   app.addHook("onRoute", (route) => void routes.push(route));
@@ -151,8 +151,7 @@ export function requireRules(app: FastifyInstance): void {
     const open = routes
       .filter(({ config }) => !config?.rule)
       .map(({ method, url }) => `${[method].flat().join()} ${url}`);
-    if (open.length > 0)
-      throw new Error(`nobody says who may call ${open.join(", ")}: give each a rule with requires()`);
+    if (open.length > 0) throw new Error(`no access rule for ${open.join(", ")}: give each one with requires()`);
   });
 }
 
@@ -162,11 +161,11 @@ declare module "fastify" {
     rule?: Rule;
   }
   interface FastifyInstance {
-    /** The address that a request comes from; a service behind proxies of ours knows better than the socket. */
+    /** The client address of a request; a service behind our own proxies overrides it. */
     sourceOf: (request: FastifyRequest) => string;
   }
   interface FastifyRequest {
-    /** The name of who asked, once `requires` knows it; empty on a route that lets everybody in. */
+    /** The name of the caller, set by `requires`; empty on a public route. */
     caller: string;
     principal: Principal | undefined;
   }

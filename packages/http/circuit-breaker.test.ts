@@ -6,7 +6,7 @@ function setup() {
   return { clock, ...circuitBreaker({ failuresMax: 3, openMs: 10_000, now: () => clock.ms }) };
 }
 
-test("after failures in a row nothing goes through for a while; a success in between counts them anew", () => {
+test("failures in a row open the circuit; a success in between resets the count", () => {
   const { waitMs, failed, succeeded } = setup();
   for (const tell of [failed, failed, succeeded, failed, failed]) tell();
   expect(waitMs()).toBe(0);
@@ -14,7 +14,7 @@ test("after failures in a row nothing goes through for a while; a success in bet
   expect(waitMs()).toBe(10_000);
 });
 
-test("then one goes first while the others wait a little; its success lets all through", () => {
+test("then one trial call goes through; its success closes the circuit", () => {
   const { clock, waitMs, failed, succeeded } = setup();
   for (const tell of [failed, failed, failed]) tell();
   clock.ms = 10_000;
@@ -23,7 +23,7 @@ test("then one goes first while the others wait a little; its success lets all t
   expect([waitMs(), waitMs()]).toEqual([0, 0]);
 });
 
-test("its failure closes the way for as long again, and so does its silence", () => {
+test("a trial call that fails, or never reports, opens the circuit again", () => {
   const { clock, waitMs, failed } = setup();
   for (const tell of [failed, failed, failed]) tell();
   clock.ms = 10_000;

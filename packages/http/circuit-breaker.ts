@@ -1,16 +1,16 @@
 /**
- * Leaves a receiver alone that has failed again and again: after `failuresMax` failures in a row nothing is sent for
- * `openMs`, then one try goes first. Its success closes the circuit, its failure opens it anew.
+ * A circuit breaker: after `failuresMax` failures in a row nothing is sent for `openMs`, then one trial call goes through. Its
+ * success closes the circuit, its failure opens it again.
  */
 export interface CircuitBreakerOptions {
   readonly failuresMax?: number;
   readonly openMs?: number;
-  /** Milliseconds of a clock that never goes back. */
+  /** Milliseconds of a monotonic clock. */
   readonly now?: () => number;
 }
 
 export interface CircuitBreaker {
-  /** How long to wait before asking again; 0 lets this try through, and its end must be told. */
+  /** How long to wait before the next call. 0 allows this call; report its result with `succeeded` or `failed`. */
   waitMs(): number;
   succeeded(): void;
   failed(): void;
@@ -20,27 +20,27 @@ export function circuitBreaker(options: CircuitBreakerOptions = {}): CircuitBrea
   const { failuresMax = 5, openMs = 10_000, now = () => performance.now() } = options;
   let failures = 0;
   let openUntil = 0;
-  let trying = false;
+  let isTrial = false;
   return {
     waitMs() {
       if (failures < failuresMax) return 0;
       const leftMs = openUntil - now();
-      // While one goes first the others come back soon: it may be over any moment.
-      if (leftMs > 0) return trying ? Math.min(leftMs, tryingMs) : leftMs;
-      // As long again, in case the one that goes first never tells its end.
+      // During the trial call the others retry soon: it may end any moment.
+      if (leftMs > 0) return isTrial ? Math.min(leftMs, trialMs) : leftMs;
+      // A trial call that never reports its result counts as failed after this time.
       openUntil = now() + openMs;
-      trying = true;
+      isTrial = true;
       return 0;
     },
     succeeded() {
       failures = 0;
-      trying = false;
+      isTrial = false;
     },
     failed() {
-      trying = false;
+      isTrial = false;
       if (++failures >= failuresMax) openUntil = now() + openMs;
     },
   };
 }
 
-const tryingMs = 1_000;
+const trialMs = 1_000;

@@ -30,7 +30,7 @@ async function setup(options: Partial<HttpAppOptions> = {}) {
   );
   app.get("/long", { schema: { operationId: "long" } }, (_request, reply) => {
     reply.hijack();
-    reply.raw.writeHead(200).write("an answer that has begun, and does not end yet");
+    reply.raw.writeHead(200).write("an response that has begun, and does not end yet");
   });
   const url = await app.listen({ port: 0, host: "127.0.0.1" });
   return {
@@ -47,11 +47,11 @@ async function setup(options: Partial<HttpAppOptions> = {}) {
   };
 }
 
-const isProblem = (answer: string, status: number, code: string) => {
-  expect(answer).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
-  expect(answer).toMatch(/content-type: application\/problem\+json/i);
-  expect(answer).toMatch(/x-request-id: \S+/i);
-  expect(answer).toContain(`"code":"${code}"`);
+const isProblem = (response: string, status: number, code: string) => {
+  expect(response).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
+  expect(response).toMatch(/content-type: application\/problem\+json/i);
+  expect(response).toMatch(/x-request-id: \S+/i);
+  expect(response).toContain(`"code":"${code}"`);
 };
 
 const greeting = post("/echo", { text: "hello" });
@@ -69,7 +69,7 @@ test.each([
     "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
   ],
   ["a path with a raw control character", "GET /a\x01b HTTP/1.1\r\nHost: x\r\n\r\n"],
-])("%s is answered with problem+json, and the connection closes", async (_name, bytes) => {
+])("%s gets problem+json, and the connection closes", async (_name, bytes) => {
   await using server = await setup();
   await using connection = await server.open();
 
@@ -79,7 +79,7 @@ test.each([
   expect(server.carriedOut).toEqual([]);
 });
 
-test("a request smuggled behind two framings is not carried out", async () => {
+test("a request smuggled behind two framings is not executed", async () => {
   await using server = await setup();
   await using connection = await server.open();
   const smuggled = post("/echo", { text: "smuggled" });
@@ -96,7 +96,7 @@ test("a request smuggled behind two framings is not carried out", async () => {
 test.each([
   ["large", `X-Large: ${"a".repeat(20_000)}\r\n`],
   ["many", "a: b\r\n".repeat(100_000)],
-])("headers that are too %s are refused with 431", async (_name, headers) => {
+])("headers that are too %s are rejected with 431", async (_name, headers) => {
   await using server = await setup();
   await using connection = await server.open();
 
@@ -105,7 +105,7 @@ test.each([
   isProblem(await connection.untilClosed(), 431, "headers-too-large");
 });
 
-test("headers that trickle in are given up", async () => {
+test("slow headers time out", async () => {
   await using server = await setup({ headersTimeoutMs: 100 });
   await using connection = await server.open();
 
@@ -114,7 +114,7 @@ test("headers that trickle in are given up", async () => {
   isProblem(await connection.untilClosed(), 408, "request-timeout");
 });
 
-test("a body that trickles in is given up, and nothing is carried out", async () => {
+test("a slow body times out, and nothing is executed", async () => {
   await using server = await setup({ headersTimeoutMs: 100, requestTimeoutMs: 200 });
   await using connection = await server.open();
 
@@ -124,7 +124,7 @@ test("a body that trickles in is given up, and nothing is carried out", async ()
   expect(server.carriedOut).toEqual([]);
 });
 
-test("a body that says it is too large is refused before it is sent", async () => {
+test("a body with a too large Content-Length is rejected before it is sent", async () => {
   await using server = await setup({ bodyMaxBytes: 100 });
   await using connection = await server.open();
 
@@ -133,7 +133,7 @@ test("a body that says it is too large is refused before it is sent", async () =
   isProblem(await connection.untilClosed(), 413, "body-too-large");
 });
 
-test("a body that is too large and does not say so is refused as soon as it is", async () => {
+test("a chunked body is rejected as soon as it is too large", async () => {
   await using server = await setup({ bodyMaxBytes: 100 });
   await using connection = await server.open();
 
@@ -145,7 +145,7 @@ test("a body that is too large and does not say so is refused as soon as it is",
   isProblem(await connection.untilAnswers(1), 413, "body-too-large");
 });
 
-test("a body of exactly the limit is taken", async () => {
+test("a body of exactly the limit is accepted", async () => {
   const body = JSON.stringify({ text: "a".repeat(89) });
   await using server = await setup({ bodyMaxBytes: body.length });
   await using connection = await server.open();
@@ -166,7 +166,7 @@ test("a body longer than its Content-Length is cut there, and the rest is not HT
   expect(server.carriedOut).toEqual(["hello"]);
 });
 
-test("requests sent in one go are answered in their order", async () => {
+test("pipelined requests get their responses in order", async () => {
   await using server = await setup();
   await using connection = await server.open();
 
@@ -175,11 +175,11 @@ test("requests sent in one go are answered in their order", async () => {
   expect(connection.received).toBe("");
   server.goOn();
 
-  const answers = await connection.untilAnswers(3);
-  expect(answers.match(/"text":"\d"/g)).toEqual(['"text":"1"', '"text":"2"', '"text":"3"']);
+  const responses = await connection.untilAnswers(3);
+  expect(responses.match(/"text":"\d"/g)).toEqual(['"text":"1"', '"text":"2"', '"text":"3"']);
 });
 
-test("a refused body does not cost the requests behind it their answers", async () => {
+test("a rejected body does not affect the requests behind it", async () => {
   await using server = await setup();
   await using connection = await server.open();
 
@@ -192,12 +192,12 @@ test("a refused body does not cost the requests behind it their answers", async 
   expect(connection.closed).toBe(false);
 });
 
-test("behind the last answer of a connection nothing is carried out, for it could not be answered", async () => {
+test("nothing is executed behind the last response of a connection", async () => {
   const lines: string[] = [];
   await using server = await setup({ log: { stream: { write: (line) => void lines.push(line) } } });
   await using connection = await server.open();
 
-  server.app.connections.closeAfterAnswers();
+  server.app.connections.closeAfterResponses();
   connection.send("GET /long HTTP/1.1\r\nHost: x\r\n\r\n");
   expect(await connection.untilAnswers(1)).toMatch(/connection: close/i);
   connection.send(post("/echo", { text: "too late" }));
@@ -206,7 +206,7 @@ test("behind the last answer of a connection nothing is carried out, for it coul
   expect(server.carriedOut).toEqual([]);
 });
 
-test("a request that is being carried out gets its own answer, not the fault of what came behind it", async () => {
+test("a running request gets its own response, not the error of what follows", async () => {
   await using server = await setup();
   await using connection = await server.open();
 
@@ -215,13 +215,13 @@ test("a request that is being carried out gets its own answer, not the fault of 
   connection.send("more garbage\r\n\r\n");
   server.goOn();
 
-  const answers = await connection.untilClosed();
+  const responses = await connection.untilClosed();
   expect(connection.statuses).toEqual([200, 400]);
-  expect(answers).toMatch(/^HTTP\/1\.1 200 [\s\S]*"text":"first"[\s\S]*HTTP\/1\.1 400 /);
+  expect(responses).toMatch(/^HTTP\/1\.1 200 [\s\S]*"text":"first"[\s\S]*HTTP\/1\.1 400 /);
   expect(server.carriedOut).toEqual(["first"]);
 });
 
-test("a request whose body breaks behind another one waits for that one's answer too", async () => {
+test("a broken body behind another request waits for its response", async () => {
   await using server = await setup();
   await using connection = await server.open();
   const broken =
@@ -236,18 +236,18 @@ test("a request whose body breaks behind another one waits for that one's answer
   expect(server.carriedOut).toEqual(["first"]);
 });
 
-test("a caller that hangs up in the middle of a body leaves no trace, and is no failure of ours", async () => {
+test("a connection closed during a body has no effect and is not a failure", async () => {
   const lines: string[] = [];
   await using server = await setup({ log: { stream: { write: (line) => void lines.push(line) } } });
   const connection = await server.open();
   connection.send(greeting.slice(0, -3));
-  await until("the request has begun", () => server.app.connections.owing === 1);
+  await until("the request has begun", () => server.app.connections.pending === 1);
 
   await connection[Symbol.asyncDispose]();
 
   await until("the log has it", () => lines.join("").includes('"code":"malformed-http"'));
   expect(lines.join("")).not.toContain('"failed"');
-  expect(server.app.connections.owing).toBe(0);
+  expect(server.app.connections.pending).toBe(0);
   expect(server.carriedOut).toEqual([]);
 });
 
@@ -257,7 +257,7 @@ test.each([
   ["TRACE /echo HTTP/1.1", 405],
   ["PROPFIND /echo HTTP/1.1", 405],
   ["DELETE /echo HTTP/1.1", 405],
-])("%s is odd but HTTP, and is answered", async (line, status) => {
+])("%s is unusual but valid HTTP", async (line, status) => {
   await using server = await setup();
   await using connection = await server.open();
 
@@ -267,14 +267,14 @@ test.each([
   expect(connection.statuses).toEqual([status]);
 });
 
-test("a request without a Host is refused", async () => {
+test("a request without a Host is rejected", async () => {
   await using server = await setup();
   await using connection = await server.open();
   connection.send("GET /echo HTTP/1.1\r\n\r\n");
   expect(await connection.untilClosed()).toMatch(/^HTTP\/1\.1 400 /);
 });
 
-test("whatever bytes come in, the next caller is served", async () => {
+test("after any bytes the next caller is served", async () => {
   await using server = await setup();
   for (let seed = 1; seed <= 40; seed++) {
     await using connection = await server.open();

@@ -1,31 +1,31 @@
 /**
- * Answers what is not HTTP, or does not come in time: problem+json by hand, for there is no request to answer through.
+ * Responds to input that is not HTTP, or comes too slowly, with problem+json written by hand: there is no request to reply to.
  *
- * A connection may hold requests that were read in full and still wait. To write "400" now would tell the caller that one
- * of those was refused, when it may yet take effect. So they are answered first, and the connection closes after.
+ * A connection may have complete requests that still wait for their response. A 400 written now would look like the response to
+ * one of them, which may yet take effect. So they get their responses first, and then the connection closes.
  */
 import { STATUS_CODES } from "node:http";
 import type { Socket } from "node:net";
 import type { Problem } from "@todoke/kernel/problem";
 import type { FastifyInstance } from "fastify";
-import { answerHeaders } from "./answer-headers.ts";
-import { bodyOf, problemType } from "./problem-handler.ts";
+import { problemBody, problemType } from "./problem-handler.ts";
 import { headersTooLarge, malformedHttp, requestTimeout } from "./problems.ts";
 import { newRequestId } from "./request-id.ts";
+import { responseHeaders } from "./response-headers.ts";
 
-export function answerClientError(this: FastifyInstance, error: Error & { code?: string }, socket: Socket): void {
-  this.log.debug({ err: error }, "connection given up");
+export function respondToClientError(this: FastifyInstance, error: Error & { code?: string }, socket: Socket): void {
+  this.log.debug({ err: error }, "connection closed after a client error");
   if (error.code === "ECONNRESET" || !socket.writable) {
     socket.destroy();
     return;
   }
-  this.connections.afterAnswers(socket, () => {
-    if (socket.writable) socket.write(bareAnswer(problemOf(error)));
+  this.connections.afterResponses(socket, () => {
+    if (socket.writable) socket.write(rawResponse(toProblem(error)));
     socket.destroySoon();
   });
 }
 
-function problemOf({ code }: { code?: string }): Problem {
+function toProblem({ code }: { code?: string }): Problem {
   switch (code) {
     case "ERR_HTTP_REQUEST_TIMEOUT":
       return requestTimeout("send the whole request sooner");
@@ -36,11 +36,11 @@ function problemOf({ code }: { code?: string }): Problem {
   }
 }
 
-function bareAnswer(problem: Problem): string {
+function rawResponse(problem: Problem): string {
   const requestId = newRequestId();
-  const body = bodyOf(problem, requestId);
+  const body = problemBody(problem, requestId);
   const headers = {
-    ...answerHeaders,
+    ...responseHeaders,
     "x-request-id": requestId,
     "content-type": problemType,
     "content-length": Buffer.byteLength(body),

@@ -9,7 +9,7 @@ import { type ConnectionBounds, Connections } from "./connections.ts";
 import { notFound } from "./problems.ts";
 import { RawConnection } from "./testing/raw-http.ts";
 
-test("what waits for the answers of a connection runs once, however often it is asked for", () => {
+test("a callback for the end of pending responses runs once", () => {
   const connections = new Connections();
   const socket = new EventEmitter() as Socket;
   const response = Object.assign(new EventEmitter(), { req: { socket, complete: true } }) as unknown as ServerResponse;
@@ -17,24 +17,24 @@ test("what waits for the answers of a connection runs once, however often it is 
 
   connections.opened(socket);
   connections.began(response);
-  for (let fault = 0; fault < 100; fault++) connections.afterAnswers(socket, () => void runs++);
+  for (let fault = 0; fault < 100; fault++) connections.afterResponses(socket, () => void runs++);
   expect(response.listenerCount("close")).toBe(1);
   response.emit("close");
 
   expect(runs).toBe(1);
 });
 
-test("a connection that is gone is forgotten", () => {
+test("a closed connection is not tracked", () => {
   const connections = new Connections();
   const socket = new EventEmitter() as Socket;
   const response = Object.assign(new EventEmitter(), { req: { socket, complete: true } }) as unknown as ServerResponse;
 
   connections.opened(socket);
   connections.began(response);
-  expect(connections.owing).toBe(1);
+  expect(connections.pending).toBe(1);
   socket.emit("close");
 
-  expect(connections.owing).toBe(0);
+  expect(connections.pending).toBe(0);
 });
 
 /** A server whose requests wait until they are let go, and what it has begun and logged. */
@@ -63,7 +63,7 @@ async function setup(bounds: Partial<ConnectionBounds>) {
     lines,
     seen,
     letGo: held.resolve,
-    closeAfterAnswers: () => app.connections.closeAfterAnswers(),
+    closeAfterAnswers: () => app.connections.closeAfterResponses(),
     open: () => RawConnection.open(url),
     async [Symbol.asyncDispose]() {
       held.resolve();
@@ -75,7 +75,7 @@ async function setup(bounds: Partial<ConnectionBounds>) {
 
 const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`;
 
-test("a connection with too many requests in flight gets their answers, one refusal, and its end", async () => {
+test("a connection with too many requests in flight gets their responses, one 429, and is closed", async () => {
   await using server = await setup({ inFlightMax: 5 });
   await using connection = await server.open();
   await using other = await server.open();
@@ -86,14 +86,14 @@ test("a connection with too many requests in flight gets their answers, one refu
   expect(await other.untilAnswers(1)).toMatch(/^HTTP\/1\.1 200 /);
   server.letGo();
 
-  const answers = await connection.untilClosed();
+  const responses = await connection.untilClosed();
   expect(connection.statuses).toEqual([200, 200, 200, 200, 200, 429]);
-  expect(answers).toMatch(/429 [\s\S]*connection: close[\s\S]*"code":"too-many-in-flight"/i);
+  expect(responses).toMatch(/429 [\s\S]*connection: close[\s\S]*"code":"too-many-in-flight"/i);
   expect(server.seen.begun).toBe(6); // The other connection's among them.
-  expect(server.lines.filter(({ msg }) => msg.startsWith("requests were refused")).length).toBe(1);
+  expect(server.lines.filter(({ msg }) => msg.startsWith("requests were rejected")).length).toBe(1);
 });
 
-test("five connections that pipeline 5,000 requests are answered no more than their share", async () => {
+test("five connections that pipeline 5,000 requests get no more than their bound", async () => {
   await using server = await setup({});
   const connections = await Promise.all(Array.from({ length: 5 }, () => server.open()));
   for (const connection of connections) connection.send(get("/livez").repeat(5_000));
@@ -105,7 +105,7 @@ test("five connections that pipeline 5,000 requests are answered no more than th
   expect(await after.untilAnswers(1)).toMatch(/^HTTP\/1\.1 200 /);
 });
 
-test("the last request that a connection may send is answered with its end; those behind it are not carried out", async () => {
+test("the response to the last allowed request says close; later ones are not executed", async () => {
   await using server = await setup({ requestsMax: 3 });
   await using connection = await server.open();
 
@@ -118,7 +118,7 @@ test("the last request that a connection may send is answered with its end; thos
   expect(server.seen.begun).toBe(3);
 });
 
-test("the last request that a connection may send is answered with its end, also when it is refused late", async () => {
+test("the response to the last allowed request says close, also if it is rejected late", async () => {
   await using server = await setup({ requestsMax: 2 });
   await using connection = await server.open();
 
@@ -129,7 +129,7 @@ test("the last request that a connection may send is answered with its end, also
   expect(await connection.untilClosed()).toMatch(/HTTP\/1\.1 404 [\s\S]*connection: close/i);
 });
 
-test("while the process stops, also a request that is refused late is answered with the end of its connection", async () => {
+test("while the process stops, the response to a request that is rejected late says close", async () => {
   await using server = await setup({});
   await using connection = await server.open();
 
@@ -139,7 +139,7 @@ test("while the process stops, also a request that is refused late is answered w
   expect(await connection.untilClosed()).toMatch(/HTTP\/1\.1 404 [\s\S]*connection: close/i);
 });
 
-test("requests one after the other are not in flight together, however many they are", async () => {
+test("sequential requests do not count as in flight together", async () => {
   await using server = await setup({ inFlightMax: 2 });
   await using connection = await server.open();
   for (let n = 1; n <= 6; n++) {
@@ -149,7 +149,7 @@ test("requests one after the other are not in flight together, however many they
   expect(connection.statuses).toEqual([200, 200, 200, 200, 200, 200]);
 });
 
-test("a client that goes on sending behind its refusal is cut off", async () => {
+test("a client that keeps sending after a 429 is disconnected", async () => {
   await using server = await setup({ inFlightMax: 1 });
   await using connection = await server.open();
 
@@ -159,7 +159,7 @@ test("a client that goes on sending behind its refusal is cut off", async () => 
   expect(server.seen.begun).toBe(1);
 });
 
-test("more connections than may be are closed at once, and one line says how many", async () => {
+test("connections beyond the limit are closed at once, and one line has their number", async () => {
   await using server = await setup({ connectionsMax: 2 });
   await using first = await server.open();
   await using second = await server.open();
@@ -174,7 +174,7 @@ test("more connections than may be are closed at once, and one line says how man
   expect(told().length).toBeLessThanOrEqual(2);
 });
 
-test("every request of a connection that is gone hears of it, also those that wait behind another", async () => {
+test("every request of a closed connection is aborted, also those that wait behind another", async () => {
   await using server = await setup({});
   const connection = await server.open();
   connection.send(get("/held").repeat(3));

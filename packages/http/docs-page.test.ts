@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { buildHttpApp } from "./app.ts";
 import { docsPage } from "./docs-page.ts";
 
-test("the page works without the internet: all it needs comes from here, and its policy lets it reach nothing else", async () => {
+test("the page loads from its own origin only, and its policy allows no other", async () => {
   await using app = await buildHttpApp({ title: "Points", version: "1", log: { level: "silent" } });
   await docsPage(app, { title: "Points" });
 
@@ -15,9 +15,9 @@ test("the page works without the internet: all it needs comes from here, and its
   expect(page.statusCode).toBe(200);
   expect(sources).toEqual([expect.stringMatching(/^js\/scalar\.[0-9a-f]{16}\.js$/)]);
   expect(page.body).not.toMatch(/https?:\/\//);
-  const answer = await app.inject(new URL(script ?? "", "http://localhost/docs/").pathname);
-  expect(answer.headers["content-type"]).toMatch("application/javascript");
-  expect(answer.body).toContain("createApiReference");
+  const response = await app.inject(new URL(script ?? "", "http://localhost/docs/").pathname);
+  expect(response.headers["content-type"]).toMatch("application/javascript");
+  expect(response.body).toContain("createApiReference");
   expect(page.body).toContain('"url": "/openapi.json"');
   expect((await app.inject("/openapi.json")).json().info.title).toBe("Points");
 });
@@ -45,7 +45,7 @@ test("the page has no operation in the document it shows", async () => {
   expect((await app.inject("/openapi.json")).json().paths).toEqual({});
 });
 
-test("no other site may read what is served for the page", async () => {
+test("no other site may read the resources of the page", async () => {
   await using app = await buildHttpApp({ title: "Points", version: "1", log: { level: "silent" } });
   await docsPage(app, { sources: [{ title: "points", url: "/points/openapi.json" }] });
   for (const path of ["/docs/", "/docs/openapi.json", "/docs/openapi.yaml"]) {
@@ -55,7 +55,7 @@ test("no other site may read what is served for the page", async () => {
   }
 });
 
-test("the script is named by its hash, compressed, and kept by browsers", async () => {
+test("the script has its hash in its path, and is compressed and cached", async () => {
   await using app = await buildHttpApp({ title: "Points", version: "1", log: { level: "silent" } });
   await docsPage(app);
   const [, path = ""] = /src="([^"]*)"/.exec((await app.inject("/docs/")).body) ?? [];

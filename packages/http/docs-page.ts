@@ -1,6 +1,6 @@
 /**
- * A page to read and try an API, by Scalar. It works without the internet: the script comes from here, and its content
- * security policy lets it reach nothing else.
+ * The API reference, by Scalar. It works without the internet: the script is served here, and the content security policy
+ * allows no other origin.
  */
 import { hash } from "node:crypto";
 import type { RouteOptions } from "fastify";
@@ -12,13 +12,13 @@ import { StaticText } from "./static-text.ts";
 export interface DocsPageOptions {
   readonly title?: string;
   readonly path?: `/${string}`;
-  /** The documents to show, when there are others than this app's own. */
+  /** The documents to show; this app's own by default. */
   readonly sources?: readonly { readonly title: string; readonly url: string }[];
 }
 
 export async function docsPage(app: HttpApp, options: DocsPageOptions = {}): Promise<void> {
   const { title = "API reference", path = "/docs", sources } = options;
-  // Four megabytes, wanted only by those that show the page. Browsers get them compressed, and once.
+  // Four megabytes, loaded only by processes that serve the page. Browsers get them compressed, and once.
   const { default: scalar } = await import("@scalar/fastify-api-reference");
   await app.register(async (page) => {
     page.addHook("onRoute", (route) => {
@@ -26,7 +26,7 @@ export async function docsPage(app: HttpApp, options: DocsPageOptions = {}): Pro
       if (route.url === `${path}/${scriptPath}`) serveByHash(route);
     });
     page.addHook("onSend", async (_request, reply, payload) => {
-      // Scalar hands its copy of the document to every site; nothing here is for the scripts of others.
+      // Scalar allows every site to read its copy of the document; we allow none.
       for (const name of ["access-control-allow-origin", "access-control-allow-methods"]) reply.removeHeader(name);
       if (String(reply.getHeader("content-type")).startsWith("text/html")) {
         const html = String(payload).replace(`"${scriptPath}"`, `"${hashedPath()}"`);
@@ -46,14 +46,14 @@ export async function docsPage(app: HttpApp, options: DocsPageOptions = {}): Pro
   });
 }
 
-/** Where Scalar serves its script, and where the page finds it. */
+/** Where Scalar serves its script, and where our page loads it from. */
 const scriptPath = "js/scalar.js";
 const hashedPath = () => scriptPath.replace(".js", `.${script?.hash}.js`);
 
 /** The same for every app of the process. */
 let script: StaticText | undefined;
 
-/** Scalar would send all of it with every visit: the route gets another path, and a handler that lets browsers keep it. */
+/** Scalar sends the whole script at every visit: a path with its hash lets browsers cache it. */
 function serveByHash(route: RouteOptions): void {
   script ??= new StaticText(textSentBy(route), "application/javascript; charset=utf-8");
   route.url = route.url.replace(scriptPath, hashedPath());
@@ -73,7 +73,7 @@ function textSentBy({ handler }: RouteOptions): string {
   return sent;
 }
 
-/** Everything that would reach for a service of Scalar's, or offer to. */
+/** Turns off everything that uses or offers a service of Scalar. */
 const offline = {
   withDefaultFonts: false,
   telemetry: false,
@@ -84,7 +84,7 @@ const offline = {
   showDeveloperTools: "never",
 } as const;
 
-/** Only the scripts of the page as we made it run: those from here, and the one line inside it by its hash. */
+/** Only our scripts run: those served here, and the inline one by its hash. */
 function headersFor(html: string): Record<string, string> {
   const inline = html.matchAll(/<script(?![^>]*\ssrc=)[^>]*>([\s\S]*?)<\/script>/g);
   const hashes = inline.map(([, script = ""]) => `'sha256-${hash("sha256", script, "base64")}'`).toArray();

@@ -1,30 +1,30 @@
 /**
- * Says what a number of a JSON text would lose by becoming a JavaScript number.
+ * Finds numbers of a JSON text that a JavaScript number cannot hold exactly.
  *
- * JSON has numbers of any length; JSON.parse rounds them without a word: 9007199254740993 becomes …992, 1e400 becomes
- * Infinity. A balance must not change by being read.
+ * JSON.parse rounds them silently: 9007199254740993 becomes …992, 1e400 becomes Infinity. A balance must not change by
+ * being read.
  */
 
 const literalMax = 100; // As many digits as toPrecision() can give; no double needs them.
 
 const longInteger = /^-?[1-9]\d{0,38}$/;
 
-/** A whole number that no double has, and that its digits say exactly: where a route takes those, they are handed on as text. */
+/** A whole number that no double holds exactly. Routes that accept these get them as text. */
 export const isLongInteger = (literal: string): boolean =>
   longInteger.test(literal) && !Number.isSafeInteger(Number(literal));
 
-/** Undefined when nothing is lost. */
+/** Undefined if the number is exact. */
 export function lossOf(literal: string): string | undefined {
   const value = Number(literal);
   if (Object.is(value, -0)) return "-0 cannot be told apart from 0; send 0";
   if (Math.abs(value) > Number.MAX_SAFE_INTEGER) {
-    return `${short(literal)} is larger than can be kept exactly; send it as a string`;
+    return `${short(literal)} is too large to be exact; send it as a string`;
   }
-  if (!keepsItsDigits(literal, value)) return `${short(literal)} cannot be kept exactly; send it as a string`;
+  if (!keepsItsDigits(literal, value)) return `${short(literal)} cannot be represented exactly; send it as a string`;
   return undefined;
 }
 
-/** Written with as many digits as it came with, it must come out as it came: 0.1 does, 4.9999999999999999 does not. */
+/** Printed with the same number of digits, it must be the same: 0.1 is, 4.9999999999999999 is not. */
 function keepsItsDigits(literal: string, value: number): boolean {
   if (literal.length > literalMax) return false;
   const given = scientific(literal);

@@ -1,4 +1,4 @@
-/** Where a fault is, written as a programmer would: body.items[2].price. */
+/** The path of a field as a programmer writes it: body.items[2].price. */
 import { quoted } from "./printable.ts";
 
 export type Path = (string | number)[];

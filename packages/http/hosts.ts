@@ -1,14 +1,14 @@
 /**
- * Which Host headers a listener answers. A web page can let its own name point to our address (DNS rebinding), and its
+ * Which Host headers a listener accepts. A web page can let its own name resolve to our address (DNS rebinding), and its
  * scripts then reach a service on loopback or in the same network as if it were their own site. The header still has the
- * name of the page: whatever is not a name of ours is refused.
+ * name of the page, so every name that is not ours is rejected.
  *
- * Addresses, `localhost`, names without a dot and those below `.internal` (reserved for private networks) are always ours,
- * because no page on the internet can have them. So probes by address, and calls between containers, need no setting.
+ * Addresses, `localhost`, names without a dot and names below `.internal` (reserved for private networks) are always accepted:
+ * no page on the internet can have them. So probes by address, and calls between containers, need no setting.
  */
 import { isIP } from "node:net";
 import { hostname } from "node:os";
-import type { Env } from "./settings.ts";
+import type { Env } from "./env.ts";
 
 export type IsOurHost = (header: string | undefined) => boolean;
 
@@ -44,7 +44,7 @@ export function ourHosts(names: readonly string[]): IsOurHost {
 
 const allowed = /^(\*\.)?[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})+$/i;
 
-/** TODOKE_ALLOWED_HOSTS: names that this process is called by, besides those that are known from other settings. */
+/** TODOKE_ALLOWED_HOSTS: host names of this process, besides those in other settings. */
 export function readAllowedHosts(env: Env, faults: string[]): readonly string[] {
   const names = (env.TODOKE_ALLOWED_HOSTS ?? "")
     .split(",")
@@ -58,7 +58,7 @@ export function readAllowedHosts(env: Env, faults: string[]): readonly string[] 
   return names;
 }
 
-/** The host name in a URL of the settings; nothing where it is not set or is no URL. */
+/** The host name in a URL of the settings; none if it is not set or not a URL. */
 export function hostNameIn(url: string | undefined): readonly string[] {
   const name = URL.parse(url ?? "")?.hostname;
   return name ? [name] : [];

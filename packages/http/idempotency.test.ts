@@ -43,26 +43,26 @@ async function setup() {
   };
 }
 
-test("the same key for what another path names is another request: refused, and without effect", async () => {
+test("the same key with other path parameters is a conflict without effect", async () => {
   await using t = await setup();
   expect((await t.send("k")).statusCode).toBe(201);
   const other = await t.send("k", { path: "/points/u-2/add" });
   expect([other.statusCode, other.json().code, t.effects]).toEqual([409, "idempotency-conflict", 1]);
 });
 
-test("64 requests with one key at once: one effect, and 64 answers that are the same to the byte", async () => {
+test("64 parallel requests with one key: one effect, 64 identical responses", async () => {
   await using t = await setup();
 
-  const answers = await Promise.all(Array.from({ length: 64 }, () => t.send("key-1")));
+  const responses = await Promise.all(Array.from({ length: 64 }, () => t.send("key-1")));
 
   expect(t.effects).toBe(1);
-  expect(new Set(answers.map((a) => `${a.statusCode} ${a.headers["content-type"]} ${a.body}`)).size).toBe(1);
+  expect(new Set(responses.map((a) => `${a.statusCode} ${a.headers["content-type"]} ${a.body}`)).size).toBe(1);
   expect(
-    answers.map((a) => a.headers["idempotency-replayed"]).filter((replayed) => replayed === undefined),
+    responses.map((a) => a.headers["idempotency-replayed"]).filter((replayed) => replayed === undefined),
   ).toHaveLength(1);
 });
 
-test("the same key with another body is a conflict; from another caller or on another route it is another key", async () => {
+test("the same key with another body is a conflict; of another caller or route it is another key", async () => {
   await using t = await setup();
   await t.send("key-1");
 
@@ -99,7 +99,7 @@ async function keyOf(header: string | undefined) {
   return (await app.inject({ method: "POST", url: "/keys?x=1", headers })).json();
 }
 
-test("no key is refused under a name of its own", async () => {
+test("a missing key has its own problem code", async () => {
   expect(await keyOf(undefined)).toMatchObject({
     status: 400,
     code: "idempotency-key-missing",
@@ -123,7 +123,7 @@ test.each([
   ["an open quote", '"key-1'],
   ["a broken escape", '"key\\1"'],
   ["parameters", '"key-1";a=1'],
-])("a key that is %s is refused", async (_name, key) => {
+])("a key that is %s is rejected", async (_name, key) => {
   expect(await keyOf(key)).toMatchObject({
     status: 400,
     code: "idempotency-key-invalid",
@@ -137,7 +137,7 @@ test.each(["k", "k".repeat(255), "!#$%&'()*+,-./:;<=>?@[]^_`{|}~", "a,b"])("a ke
   expect(await keyOf(`"${key}"`)).toEqual(read);
 });
 
-test("a key that came in two headers is no key", async () => {
+test("two key headers are rejected", async () => {
   await using app = await buildHttpApp({ title: "test", version: "1", log: { level: "silent" } });
   app.post("/keys", { schema: { operationId: "readKey" } }, async (request) => idempotencyKey(request, "alice").key);
   const url = await app.listen({ port: 0, host: "127.0.0.1" });

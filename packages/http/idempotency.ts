@@ -1,6 +1,6 @@
 /**
- * The Idempotency-Key header at the edge: read from the request, and its answer sent to the byte as it was stored.
- * What happens once, and why, is @todoke/kernel/idempotency.
+ * The Idempotency-Key header: reads it from the request, and sends the stored response byte for byte. The rest is in
+ * @todoke/kernel/idempotency.
  */
 import { isUtf8 } from "node:buffer";
 import { type Answer, digestOf, type IdempotencyKey } from "@todoke/kernel/idempotency";
@@ -8,40 +8,40 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import { Type } from "typebox";
 import { idempotencyKeyInvalid, idempotencyKeyMissing } from "./problems.ts";
 
-/** For the schema of a route. It says only that the header must be there; idempotencyKey() says what it may be. */
+/** For the schema of a route. It only requires the header; idempotencyKey() checks the value. */
 export const IdempotencyHeaders = Type.Object({
   "idempotency-key": Type.String({
     description:
-      "Names this command: 1 to 255 visible ASCII characters, best a UUID. The same key in every try of one command, " +
-      "a new key for every new command. Also taken in quotes, as a structured field string.",
+      "Identifies this command: 1 to 255 visible ASCII characters, preferably a UUID. Use the same key for every attempt of a " +
+      "command, and a new key for every new command. A quoted string (structured field) is accepted too.",
     examples: ["0190f3c2-7a3b-7c1e-9f00-8a6b2c4d5e6f"],
   }),
 });
 
 /**
- * What `once()` needs to know of a request. `caller` is who was authenticated: one caller's key never meets another's,
- * nor the same key on another route.
+ * The idempotency key of a request, for `once()`. `caller` is the authenticated caller: the same key of another caller, or on
+ * another route, is another key.
  */
 export function idempotencyKey(request: FastifyRequest, caller: string): IdempotencyKey {
   return {
     scope: `${caller} ${request.method} ${request.routeOptions.url}`,
     key: keyOf(request.headers["idempotency-key"]),
-    requestHash: digestOf(askedFor(request)),
+    requestHash: digestOf(hashedParts(request)),
   };
 }
 
-/** What the path names is part of what was asked for: the same key for another user is another request. */
-function askedFor({ params, body }: FastifyRequest): unknown {
+/** Path parameters are part of the request: the same key for another user is another request. */
+function hashedParts({ params, body }: FastifyRequest): unknown {
   return Object.keys(params as object).length === 0 ? body : { params, body };
 }
 
 const visible = /^[\x21-\x7e]{1,255}$/;
 const quotedString = /^"((?:[\x20\x21\x23-\x5b\x5d-\x7e]|\\["\\])*)"$/; // RFC 8941, section 3.3.3
 
-/** Node joins a header that came twice with ", ", and a space is in no key: two keys are refused as one bad one. */
+/** Node joins repeated headers with ", ", and no key contains a space: two keys are rejected as one invalid key. */
 function keyOf(header: string | string[] | undefined): string {
   if (header === undefined) {
-    throw idempotencyKeyMissing("send an Idempotency-Key header: the same in every try of one request", {
+    throw idempotencyKeyMissing("send an Idempotency-Key header, the same for every attempt of one request", {
       fields: [{ field, detail: "is missing" }],
     });
   }
@@ -52,7 +52,7 @@ function keyOf(header: string | string[] | undefined): string {
   });
 }
 
-/** The key in a header, without the quotes that it may have come in; none when it cannot be one. */
+/** The key in a header, without quotes; undefined if it is not valid. */
 export function wellFormedKey(header: string): string | undefined {
   const key = header.startsWith('"') ? quotedString.exec(header)?.[1]?.replace(/\\(.)/g, "$1") : header;
   return key !== undefined && visible.test(key) ? key : undefined;
@@ -61,8 +61,8 @@ export function wellFormedKey(header: string): string | undefined {
 const field = "header.idempotency-key";
 
 /**
- * Sends what was stored, unchanged; a replay says that it is one. As text where it is text: Node then writes head and body
- * at once, and a tenth more requests are answered.
+ * Sends a stored response unchanged, and marks replays. UTF-8 is sent as text: Node then writes head and body at once,
+ * which serves a tenth more requests.
  */
 export function sendAnswer(reply: FastifyReply, { status, contentType, body, replayed }: Answer): FastifyReply {
   if (replayed) reply.header("idempotency-replayed", "true");

@@ -1,9 +1,8 @@
 /**
- * The edge of every service: Fastify, with its promises built in.
+ * The edge of every service, on Fastify: requests, responses, schemas, limits, problem+json, OpenAPI and authentication.
  *
- * Bodies are read strictly and refused with the name of the field; every answer that is not a success is problem+json;
- * every request has an id; a command with an Idempotency-Key is answered the same to the byte; and a stop answers all
- * that was accepted.
+ * Bodies are read strictly and rejected by the name of the field; every response that is not a success is problem+json; every
+ * request has an id; and a command with an Idempotency-Key gets the same response, byte for byte, each time.
  */
 export { type ApiKey, fixedKeys, hashOfKey, holderName, newApiKey, openApiKeys, readApiKeys } from "./api-keys.ts";
 export {
@@ -33,28 +32,19 @@ export {
   scopes,
   whoAsks,
 } from "./callers.ts";
-export { type CircuitBreaker, type CircuitBreakerOptions, circuitBreaker } from "./circuit-breaker.ts";
+export { type CircuitBreaker, circuitBreaker } from "./circuit-breaker.ts";
 export { type DocsPageOptions, docsPage } from "./docs-page.ts";
-export { serveHealth } from "./health.ts";
+export type { Env } from "./env.ts";
+export { hostNameIn, ourHosts, readAllowedHosts } from "./hosts.ts";
 export { IdempotencyHeaders, idempotencyKey, sendAnswer } from "./idempotency.ts";
-export { type ServeOptions, type Serving, serve } from "./listen.ts";
-export type { LogOptions } from "./log.ts";
+export { type LogOptions, logError } from "./log.ts";
+export { httpMigrations } from "./migrations/index.ts";
 export { metricCatalogue } from "./names.ts";
 export { ProblemView } from "./openapi.ts";
-export { buildOpsApp, type OpsOptions, opsPortOf } from "./ops.ts";
-export { type OutboxRoutesOptions, outboxRoutes } from "./outbox-routes.ts";
-export { type CursorForm, cursorOf, NextCursor, PageQuery, page } from "./page.ts";
+export { cursorOf, NextCursor, PageQuery, page } from "./page.ts";
 export { pageHeaders } from "./page-headers.ts";
 export { perSecond } from "./per-second.ts";
-export { problemOfFailure } from "./problem-handler.ts";
 export * as problems from "./problems.ts";
-export { prometheusName } from "./prometheus.ts";
-export { type Check, Readiness, type ReadinessOptions, type ReadinessReport } from "./readiness.ts";
-export { RedriveBody, RedriveView, redriveRequest } from "./redrive.ts";
-export { type ServiceDefinition, type ServiceParts, service } from "./service.ts";
-export { type Env, readProcessedKeepMs, wholeNumbers } from "./settings.ts";
-export { onStopSignals, type StopOptions } from "./stop-signals.ts";
-export { parseStrictJson } from "./strict-json.ts";
 export {
   newSigningKey,
   openSigner,
@@ -68,4 +58,3 @@ export {
   tokenVerifier,
   type VerifyingKey,
 } from "./tokens.ts";
-export type { WorkerChoices } from "./worker-settings.ts";

@@ -3,7 +3,7 @@ import { aboutEvent, ErrorAbout } from "@todoke/kernel/telemetry";
 import { Type } from "typebox";
 import { expect, test } from "vitest";
 import { buildHttpApp } from "./app.ts";
-import { tellOfError } from "./log.ts";
+import { logError } from "./log.ts";
 import { recordTelemetry } from "./testing/recorded.ts";
 
 recordTelemetry();
@@ -29,7 +29,7 @@ async function setup(level: "info" | "debug") {
   return { app, lines, [Symbol.asyncDispose]: () => app.close() };
 }
 
-test("secrets in headers, bodies and queries reach no line of the log, at no level", async () => {
+test("secrets in headers, bodies and queries are not logged at any level", async () => {
   await using t = await setup("debug");
   const headers = { authorization: `Bearer ${canary}`, cookie: `__Host-s=${canary}`, "idempotency-key": canary };
 
@@ -53,14 +53,14 @@ test("secrets in headers, bodies and queries reach no line of the log, at no lev
   expect(t.lines.join("")).not.toContain(canary);
 });
 
-test("a refused request is logged by its route: what the caller wrote into the path reaches no line", async () => {
+test("a rejected request is logged by its route, without the path", async () => {
   await using t = await setup("debug");
   for (const url of [`/fails/${canary}`, `/nothing/${canary}`, `/${canary}`, `/fails/${canary}%ff`])
     for (const method of ["GET", "POST"] as const) await t.app.inject({ method, url });
 
   const lines = t.lines.map((line) => JSON.parse(line));
   expect(lines).toContainEqual(
-    expect.objectContaining({ msg: "answered", req: { method: "POST", route: "/fails/:name" } }),
+    expect.objectContaining({ msg: "responded", req: { method: "POST", route: "/fails/:name" } }),
   );
   expect(lines.filter(({ msg }) => msg === "refused").length).toBeGreaterThanOrEqual(6);
   // The failing handler writes the name into its own error; no other line may have it.
@@ -72,7 +72,7 @@ test("a refused request is logged by its route: what the caller wrote into the p
   ).not.toContain(canary);
 });
 
-test("no text of a caller starts a line of its own or commands a terminal", async () => {
+test("no text of a caller starts a new line or controls a terminal", async () => {
   await using t = await setup("debug");
   const nasty = '\r\n{"level":60,"msg":"fake"}\n\t\u007f\u009b31m\u2028\u2029\u202e';
 
@@ -93,7 +93,7 @@ test("no text of a caller starts a line of its own or commands a terminal", asyn
   }
 });
 
-test("what went well is told at debug only; what did not, always, with the id of the request", async () => {
+test("a success is logged at debug only; a failure always, with the id of the request", async () => {
   await using quiet = await setup("info");
   await quiet.app.inject({ method: "GET", url: "/openapi.json" });
   expect(quiet.lines).toEqual([]);
@@ -104,12 +104,12 @@ test("what went well is told at debug only; what did not, always, with the id of
 
   await using loud = await setup("debug");
   await loud.app.inject({ method: "GET", url: "/openapi.json", headers: { "x-request-id": "r-2" } });
-  expect(loud.lines.map((line) => JSON.parse(line))).toMatchObject([{ msg: "answered", request_id: "r-2" }]);
+  expect(loud.lines.map((line) => JSON.parse(line))).toMatchObject([{ msg: "responded", request_id: "r-2" }]);
 });
 
 const traceId = "0af7651916cd43dd8448eb211c80319c";
 
-test("a line about a request has its id, its trace and the hash of its idempotency key, from the door on", async () => {
+test("a line about a request has its id, its trace and the hash of its idempotency key", async () => {
   await using t = await setup("info");
   const headers = { traceparent: `00-${traceId}-b7ad6b7169203331-01`, "x-request-id": "r-1" };
   const told = { request_id: "r-1", trace_id: traceId, idempotency_key_hash: hash("sha256", "key-1", "hex") };
@@ -131,7 +131,7 @@ test("a line about a request has its id, its trace and the hash of its idempoten
 test("a line about an event has its id and its trace", async () => {
   await using t = await setup("info");
   const event = { eventId: "e-1", eventType: "Happened", headers: { trace_id: traceId }, payload: canary };
-  tellOfError(t.app.log, new ErrorAbout("relay: gave up e-1", { about: { ...aboutEvent(event), attempt: 3 } }));
+  logError(t.app.log, new ErrorAbout("relay: gave up e-1", { about: { ...aboutEvent(event), attempt: 3 } }));
   expect(t.lines.map((line) => JSON.parse(line))).toMatchObject([
     { msg: "relay: gave up e-1", event_id: "e-1", event_type: "Happened", trace_id: traceId, attempt: 3 },
   ]);

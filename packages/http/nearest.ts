@@ -1,18 +1,18 @@
-/** What somebody probably meant to type. */
+/** Suggests what was probably meant: "did you mean …?" */
 
-/** More slips than this is not a slip but another word. */
-const slipsMax = 2;
+/** With more edits than this it is another word. */
+const distanceMax = 2;
 
 export function nearest(word: string, candidates: readonly string[]): string | undefined {
   const [best] = candidates
-    .map((candidate) => ({ candidate, slips: slipsBetween(word.slice(0, 64), candidate) }))
-    .filter(({ candidate, slips }) => slips <= slipsMax && slips < candidate.length)
-    .sort((a, b) => a.slips - b.slips);
+    .map((candidate) => ({ candidate, distance: editDistance(word.slice(0, 64), candidate) }))
+    .filter(({ candidate, distance }) => distance <= distanceMax && distance < candidate.length)
+    .sort((a, b) => a.distance - b.distance);
   return best?.candidate;
 }
 
 /** Letters to insert, drop or replace to turn one word into the other (Levenshtein). */
-function slipsBetween(from: string, to: string): number {
+function editDistance(from: string, to: string): number {
   let above = Array.from({ length: to.length + 1 }, (_, at) => at);
   for (const [row, letter] of [...from].entries()) {
     const current = [row + 1];

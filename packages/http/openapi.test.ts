@@ -7,7 +7,7 @@ import { ProblemView } from "./openapi.ts";
 
 const setup = () => buildHttpApp({ title: "Points", version: "2.1.0", log: { level: "silent" } });
 
-test("/openapi.json says what the routes are held to", async () => {
+test("/openapi.json has the schemas that the routes enforce", async () => {
   await using app = await setup();
   const schema = {
     operationId: "addPoints",
@@ -33,7 +33,7 @@ test("/openapi.json says what the routes are held to", async () => {
   ]);
 });
 
-test("every operation says how it refuses, and the Problem is described once", async () => {
+test("every operation describes its error response, and Problem is one component", async () => {
   await using app = await setup();
   const schema = { operationId: "get", response: { 200: Type.Object({}), "4xx": ProblemView } };
   app.get("/things", { schema }, async () => ({}));
@@ -45,13 +45,13 @@ test("every operation says how it refuses, and the Problem is described once", a
   expect(document.components.schemas.Problem.properties).toHaveProperty("errors");
 });
 
-test("a refusal is what the document says a Problem is", async () => {
+test("a rejection matches the schema of Problem", async () => {
   await using app = await setup();
-  const answer = (await app.inject("/nothing")).json();
-  expect(Object.keys(answer).toSorted()).toEqual([...ProblemView.required].toSorted());
+  const response = (await app.inject("/nothing")).json();
+  expect(Object.keys(response).toSorted()).toEqual([...ProblemView.required].toSorted());
 });
 
-test("a route without an operationId does not start", async () => {
+test("an app with a route without an operationId does not start", async () => {
   await using app = await setup();
   expect(() => app.get("/things", async () => ({}))).toThrow("GET /things has no operationId");
 });
@@ -64,7 +64,7 @@ test("a route without an operationId deep in a plugin does not start either", as
   await expect(async () => app.ready()).rejects.toThrow("GET /things has no operationId");
 });
 
-test("two routes with one operationId do not start", async () => {
+test("an app with two routes of one operationId does not start", async () => {
   await using app = await setup();
   app.get("/a", { schema: { operationId: "same" } }, async () => ({}));
   expect(() => app.post("/b", { schema: { operationId: "same" } }, async () => ({}))).toThrow(
@@ -76,7 +76,7 @@ const nobody = () => {
   throw new Error("nobody is asked here");
 };
 
-test("a route says who may call it", async () => {
+test("the document says who may call a route", async () => {
   await using app = await setup();
   const options = { ...requires(nobody, { key: "points:write", user: "own" }), schema: { operationId: "open" } };
   app.get("/guarded", options, async () => ({}));
@@ -85,13 +85,13 @@ test("a route says who may call it", async () => {
   expect(components.securitySchemes.apiKey).toMatchObject({ type: "http", scheme: "bearer" });
   expect(paths["/guarded"].get).toMatchObject({
     security: [{ apiKey: [] }, { token: [] }],
-    description: "For API keys with the scope `points:write`, the user it is about.",
+    description: "Allowed for API keys with the scope `points:write`, the user in the path.",
   });
   expect(paths["/free"].get.security).toBeUndefined();
 });
 
-test("where users have sessions, it is sessions that the document names", async () => {
-  await using app = await buildHttpApp({ title: "t", version: "0", log: { level: "silent" }, usersBy: "session" });
+test("the document of an app with sessions names sessions", async () => {
+  await using app = await buildHttpApp({ title: "t", version: "0", log: { level: "silent" }, userAuth: "session" });
   app.get("/me", { ...requires(nobody, { user: "any" }), schema: { operationId: "me" } }, async () => ({}));
   const { paths, components } = (await app.inject("/openapi.json")).json();
   expect(paths["/me"].get.security).toEqual([{ cookie: [] }, { session: [] }]);

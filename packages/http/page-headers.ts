@@ -1,9 +1,9 @@
-/** What every page carries, whichever part shows it. Answers that are no pages have answer-headers.ts. */
+/** The headers of every HTML page. Other responses have response-headers.ts. */
 
-// Whatever a page may load, nobody frames it, changes what its links mean, or has it send a form.
+// No page may be framed, change its base URL, or submit a form.
 const always = ["base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'"];
 
-/** `loads` are the directives of what the page loads; all else is refused. */
+/** `loads` are the directives for what the page loads; everything else is blocked. */
 export function pageHeaders(loads: readonly string[], { referrer = "no-referrer" } = {}): Record<string, string> {
   return {
     "content-security-policy": ["default-src 'none'", ...loads, ...always].join("; "),

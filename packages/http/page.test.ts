@@ -16,7 +16,7 @@ function read(cursor: string, form: CursorForm): number | readonly string[] | un
 
 const uuid = "01890a5d-ac96-774b-bcce-b302099a8057";
 
-test("a cursor comes back as the parts that it was made of", async () => {
+test("a cursor is parsed into its parts", async () => {
   const time = "2024-02-29T23:59:59.999999Z";
   const { next_cursor } = await page({ limit: 1 }, { read: async () => [1, 2], name: () => `${time} 42` });
   expect(read(next_cursor ?? "", { parts: ["timeMicros", "bigint"] })).toEqual([time, "42"]);
@@ -57,17 +57,17 @@ test.each<[string, CursorForm["parts"], readonly string[]]>([
     ["timeMicros", "bigint"],
     ["2026-01-01T00:00:00.000000Z", "2026-01-01T00:00:00.000000Z 1 1", " ", "1"],
   ],
-])("%s are refused with 400", (_what, parts, texts) => {
+])("%s are rejected with 400", (_what, parts, texts) => {
   for (const text of texts) expect([text, read(encoded(text), { parts })]).toEqual([text, 400]);
 });
 
-test("what does not decode to the same bytes is refused", () => {
+test("a cursor that does not encode to the same text is rejected", () => {
   const bytes = Buffer.from([0x66, 0xff, 0x6f]);
   for (const cursor of ["!", "YQ==", "Y Q", `${encoded("a")}=`, encoded(bytes), "YR"])
     expect([cursor, read(cursor, { parts: ["text"] })]).toEqual([cursor, 400]);
 });
 
-test("whatever a caller sends for a cursor, it is read or refused with 400", () => {
+test("any cursor is parsed or rejected with 400", () => {
   const digits = fc.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z \d{1,20}$/);
   const texts = fc.oneof(digits, fc.string({ unit: "binary", maxLength: 60 }));
   fc.assert(

@@ -1,39 +1,43 @@
 /**
- * Lists go by pages: a cursor names the last thing of the page before, so that nothing is skipped or shown twice when
- * others write meanwhile. What is in a cursor is our business: callers hand it back as they got it.
+ * Lists are paged by cursor: it names the last row of the previous page, so that nothing is skipped or repeated while others
+ * write. Cursors are opaque to callers.
  */
 import { Type } from "typebox";
 import { invalidRequest } from "./problems.ts";
 
 const pageMax = 1_000;
-const pageUsual = 100;
+const defaultLimit = 100;
 
 export const PageQuery = {
   limit: Type.Optional(
-    Type.Integer({ minimum: 1, maximum: pageMax, description: `At most; ${pageUsual} if not given.` }),
+    Type.Integer({
+      minimum: 1,
+      maximum: pageMax,
+      description: `Rows per page at most; the default is ${defaultLimit}.`,
+    }),
   ),
   cursor: Type.Optional(
-    Type.String({ minLength: 1, maxLength: 1_024, description: "next_cursor of the page before." }),
+    Type.String({ minLength: 1, maxLength: 1_024, description: "The next_cursor of the previous page." }),
   ),
 };
 
 export const NextCursor = Type.Optional(
-  Type.String({ description: "There is more: ask for it with this as `cursor`." }),
+  Type.String({ description: "Set if there are more rows: send it as `cursor`." }),
 );
 
-/** Reads one row more than the page has: whether there is more is then known without a count. */
+/** Reads one row more than the page has, to know whether there is a next page. */
 export async function page<Row>(
   query: { readonly limit?: number; readonly cursor?: string },
   { read, name }: { read: (limit: number) => Promise<Row[]>; name: (row: Row) => string },
 ): Promise<{ rows: Row[]; next_cursor?: string }> {
-  const limit = query.limit ?? pageUsual;
+  const limit = query.limit ?? defaultLimit;
   const found = await read(limit + 1);
   const last = found[limit - 1];
   if (found.length <= limit || last === undefined) return { rows: found };
   return { rows: found.slice(0, limit), next_cursor: Buffer.from(name(last)).toString("base64url") };
 }
 
-/** What one part of a cursor may be. Each accepts only what PostgreSQL can convert: no cursor fails in a statement. */
+/** The types of a cursor's parts. Each accepts only what PostgreSQL can convert, so that no cursor fails in a statement. */
 const isPart = {
   /** A time as `utcText` writes it: 2026-01-31T09:30:00.000000Z. */
   timeMicros: (text: string) => isTime(text, 6),
@@ -48,7 +52,7 @@ const isPart = {
 
 type CursorPart = keyof typeof isPart;
 
-/** A pattern alone would let the 30th of February pass, which the database refuses. */
+/** A pattern alone would accept the 30th of February, which the database rejects. */
 function isTime(text: string, fractionalSecondDigits: 3 | 6): boolean {
   if (!/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z$/.test(text) || text.startsWith("0000")) return false;
   try {
@@ -60,13 +64,12 @@ function isTime(text: string, fractionalSecondDigits: 3 | 6): boolean {
 
 export interface CursorForm {
   readonly parts: readonly CursorPart[];
-  /** Between the parts; a space unless another is given. */
+  /** Between the parts; a space by default. */
   readonly separator?: string;
 }
 
 /**
- * The parts of a cursor that `page` made, or undefined where none was given. The only place that reads cursors: whatever
- * `page` could not have made is refused with 400.
+ * The parts of a cursor that `page` made; undefined without one. Any other text is rejected with 400.
  */
 export function cursorOf(query: { readonly cursor?: string }, form: CursorForm): readonly string[] | undefined {
   const { parts, separator = " " } = form;
@@ -75,12 +78,12 @@ export function cursorOf(query: { readonly cursor?: string }, form: CursorForm):
   const text = bytes.toString("utf8");
   const found = parts.length === 1 ? [text] : text.split(separator);
   const ours =
-    // Whatever does not come back the same was not made here.
+    // A cursor that does not encode to the same text was not made here.
     bytes.toString("base64url") === query.cursor &&
     Buffer.from(text).equals(bytes) &&
     found.length === parts.length &&
     parts.every((part, index) => isPart[part](found[index] ?? ""));
   if (ours) return found;
-  const detail = "must be the next_cursor of the page before, unchanged";
+  const detail = "must be the next_cursor of the previous page, unchanged";
   throw invalidRequest(`query.cursor ${detail}`, { fields: [{ field: "query.cursor", detail }] });
 }

@@ -4,7 +4,7 @@ import { perSecond } from "./per-second.ts";
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
 
-test("a flood is one line at once, and one line a second with the count and the newest event", () => {
+test("a flood is one line at once, then one per second with the count and the newest event", () => {
   const lines: (readonly [number, number])[] = [];
   const tell = perSecond<number>({ max: 1, write: (event, count) => void lines.push([event, count]) });
   for (let n = 1; n <= 1_000; n++) tell(n);
@@ -21,7 +21,7 @@ test("a flood is one line at once, and one line a second with the count and the 
   expect(lines.slice(2)).toEqual([[10, 10]]);
 });
 
-test("events that come slowly are written one by one", () => {
+test("slow events are written one by one", () => {
   const counts: number[] = [];
   const tell = perSecond<string>({ max: 2, write: (_, count) => void counts.push(count) });
   for (let second = 0; second < 3; second++) {

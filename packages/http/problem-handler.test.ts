@@ -15,21 +15,21 @@ async function answerTo(thrown: unknown) {
   app.get("/fails", { schema: { operationId: "fails", querystring } }, async () => {
     throw thrown;
   });
-  const answer = await app.inject({ url: "/fails?code=secret-in-query", headers: { "x-request-id": "request-1" } });
-  return { answer, lines, last: JSON.parse(lines.at(-1) ?? "{}") };
+  const response = await app.inject({ url: "/fails?code=secret-in-query", headers: { "x-request-id": "request-1" } });
+  return { response, lines, last: JSON.parse(lines.at(-1) ?? "{}") };
 }
 
 test("a Problem is sent as it is, with the id of the request", async () => {
-  const { answer, last } = await answerTo(
+  const { response, last } = await answerTo(
     skuUnknown("no product gold-pass", {
       fields: [{ field: "body.sku", detail: "is not sold" }],
       retryAfterSeconds: 7,
     }),
   );
-  expect(answer.statusCode).toBe(404);
-  expect(answer.headers["content-type"]).toBe("application/problem+json; charset=utf-8");
-  expect(answer.headers["retry-after"]).toBe("7");
-  expect(answer.json()).toEqual({
+  expect(response.statusCode).toBe(404);
+  expect(response.headers["content-type"]).toBe("application/problem+json; charset=utf-8");
+  expect(response.headers["retry-after"]).toBe("7");
+  expect(response.json()).toEqual({
     type: "https://todoke.dev/problems/sku-unknown",
     title: "No such product",
     status: 404,
@@ -46,16 +46,16 @@ test("a Problem is sent as it is, with the id of the request", async () => {
   });
 });
 
-test("a bug is a 500 that tells the caller nothing and the log everything", async () => {
+test("a bug is a 500 without details for the caller; the log has everything", async () => {
   const root = new Error('duplicate key value violates unique constraint "users_pkey"');
-  const { answer, last } = await answerTo(
+  const { response, last } = await answerTo(
     new Error("granting gold-pass", { cause: new TypeError("reading x", { cause: root }) }),
   );
 
-  expect(answer.statusCode).toBe(500);
-  expect(answer.json()).toMatchObject({ code: "internal", instance: "request-1" });
+  expect(response.statusCode).toBe(500);
+  expect(response.json()).toMatchObject({ code: "internal", instance: "request-1" });
   for (const secret of ["granting", "reading", "users_pkey", "TypeError", ".ts"])
-    expect(answer.body).not.toContain(secret);
+    expect(response.body).not.toContain(secret);
   expect(last.msg).toBe("failed");
   expect(last.err).toMatchObject({
     message: "granting gold-pass",
@@ -67,30 +67,30 @@ test("a bug is a 500 that tells the caller nothing and the log everything", asyn
 test.each([["text"], [undefined], [null], [42], [{ statusCode: 400 }], [Object.create(null)]])(
   "whatever is thrown, even %j, is a 500",
   async (thrown) => {
-    const { answer, last } = await answerTo(thrown);
-    expect(answer.json()).toMatchObject({ status: 500, code: "internal" });
+    const { response, last } = await answerTo(thrown);
+    expect(response.json()).toMatchObject({ status: 500, code: "internal" });
     expect(last.msg).toBe("failed");
   },
 );
 
-test("an error that cannot even be looked at is a 500 that tells nothing", async () => {
+test("an error that throws when it is read is a 500 without details", async () => {
   const booby = Object.defineProperty(new Error("x"), "cause", {
     get() {
       throw new Error("a secret of ours");
     },
   });
-  const { answer } = await answerTo(booby);
-  expect(answer.json()).toMatchObject({ status: 500, code: "internal" });
-  expect(answer.body).not.toContain("secret");
+  const { response } = await answerTo(booby);
+  expect(response.json()).toMatchObject({ status: 500, code: "internal" });
+  expect(response.body).not.toContain("secret");
 });
 
-test("a commit whose outcome is not known is 503, and says how to find out", async () => {
+test("a commit with an unknown outcome is 503 and says how to find out", async () => {
   const lost = new CommitUnknown(Object.assign(new Error("read ECONNRESET"), { code: "ECONNRESET" }));
   for (const thrown of [lost, new Error("granting gold-pass", { cause: lost })]) {
-    const { answer } = await answerTo(thrown);
-    expect(answer.statusCode).toBe(503);
-    expect(answer.headers["retry-after"]).toBe("1");
-    expect(answer.json()).toMatchObject({
+    const { response } = await answerTo(thrown);
+    expect(response.statusCode).toBe(503);
+    expect(response.headers["retry-after"]).toBe("1");
+    expect(response.json()).toMatchObject({
       code: "outcome-unknown",
       detail: expect.stringContaining("same Idempotency-Key"),
     });
@@ -103,33 +103,35 @@ test.each([
   ["no connection left", Object.assign(new Error("too many clients"), { severity: "FATAL", code: "53300" })],
   ["a pool without a free client", new Error("timeout exceeded when trying to connect")],
   ["a wrapped one", new Error("reading points", { cause: Object.assign(new Error(), { code: "ECONNREFUSED" }) })],
-])("a database that cannot be reached is 503 with Retry-After: %s", async (_name, thrown) => {
-  const { answer, last } = await answerTo(thrown);
-  expect(answer.statusCode).toBe(503);
-  expect(answer.headers["retry-after"]).toBe("1");
-  expect(answer.json().code).toBe("unavailable");
+])("an unavailable database is 503 with Retry-After: %s", async (_name, thrown) => {
+  const { response, last } = await answerTo(thrown);
+  expect(response.statusCode).toBe(503);
+  expect(response.headers["retry-after"]).toBe("1");
+  expect(response.json().code).toBe("unavailable");
   expect(last.err).toBeDefined();
 });
 
-test("what a plugin refuses with a 4xx of its own is never a 5xx", async () => {
-  const { answer } = await answerTo(Object.assign(new Error("nope"), { code: "FST_SOME_PLUGIN", statusCode: 418 }));
-  expect(answer.statusCode).toBe(400);
-  expect(answer.json().code).toBe("bad-request");
+test("a 4xx of a plugin stays a 4xx", async () => {
+  const { response } = await answerTo(Object.assign(new Error("nope"), { code: "FST_SOME_PLUGIN", statusCode: 418 }));
+  expect(response.statusCode).toBe(400);
+  expect(response.json().code).toBe("bad-request");
 });
 
-test("what went wrong with a call of our own is not the caller's fault, whatever its status", async () => {
-  const { answer } = await answerTo(Object.assign(new Error("not found"), { code: "ERR_DOWNSTREAM", statusCode: 404 }));
-  expect(answer.json()).toMatchObject({ status: 500, code: "internal" });
+test("an error of a call that we make is a 500, whatever its status", async () => {
+  const { response } = await answerTo(
+    Object.assign(new Error("not found"), { code: "ERR_DOWNSTREAM", statusCode: 404 }),
+  );
+  expect(response.json()).toMatchObject({ status: 500, code: "internal" });
 });
 
-test("an answer that breaks its own schema is a 500, not half an answer", async () => {
+test("a response that breaks its schema is a 500", async () => {
   await using app = await buildHttpApp({ title: "test", version: "1", log: { level: "silent" } });
   const schema = { operationId: "odd", response: { 200: { type: "object", properties: { n: { type: "integer" } } } } };
   app.get("/odd", { schema }, async () => ({ n: Number.NaN }) as never);
   expect((await app.inject("/odd")).json()).toMatchObject({ status: 500, code: "internal" });
 });
 
-test("a flood of refusals is a few lines, which say how many requests they stand for", async () => {
+test("a flood of rejections is a few lines with the number of requests", async () => {
   const lines: { readonly status: number; readonly count?: number; readonly msg: string }[] = [];
   const log = { stream: { write: (line: string) => void lines.push(JSON.parse(line)) } };
   await using app = await buildHttpApp({ title: "test", version: "1", log });

@@ -1,9 +1,9 @@
 /**
- * The one place where an error becomes an answer (RFC 9457).
+ * The only place where an error becomes a response (RFC 9457).
  *
- * A Problem is sent as it is. What the framework refuses is put in our words. A commit whose outcome is not known, and a
- * database that cannot be reached, are 503 with Retry-After. Anything else is a bug: a 500 that tells the caller nothing,
- * and the log its whole chain of causes.
+ * A Problem is sent as it is. Errors of the framework are translated. A commit with an unknown outcome, and an unavailable database,
+ * are 503 with Retry-After. Anything else is a bug: a 500 without details for the caller, and the whole chain of causes
+ * in the log.
  */
 import { CommitUnknown, isUnavailable } from "@todoke/kernel/db";
 import { Problem } from "@todoke/kernel/problem";
@@ -13,71 +13,68 @@ import { perSecond } from "./per-second.ts";
 import * as problems from "./problems.ts";
 import { problemOfValidation } from "./validation.ts";
 
-export function answerWithProblems(app: FastifyInstance): void {
+export function sendProblems(app: FastifyInstance): void {
   app.decorate("refusalLog", openRefusalLog());
   app.setErrorHandler((error, request, reply) => {
     try {
-      return answerWithProblem(error, request, reply);
-    } catch (fault) {
-      // Fastify's own last resort would tell the caller what went wrong in here.
-      return answerWithProblem(problems.internal(nothingMore, { cause: fault }), request, reply);
+      return sendProblem(error, request, reply);
+    } catch (cause) {
+      // Fastify's own last resort would show the error to the caller.
+      return sendProblem(problems.internal(noDetails, { cause }), request, reply);
     }
   });
 }
 
-export function answerWithProblem(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
-  const problem = problemOf(error, request);
-  tellTheLog(problem, request);
-  // Fastify closes the connection after any body it could not take, in case more of it comes. When it has come in full,
-  // that would only cost the requests behind it their answers.
+export function sendProblem(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  const problem = toProblem(error, request);
+  logProblem(problem, request);
+  // Fastify closes the connection after any body that it rejects, in case more of it comes. If the body is complete, that
+  // would only cost the pipelined requests behind it their responses.
   if (request.raw.complete && !request.server.connections.closesAfter(reply.raw)) reply.removeHeader("connection");
   if (problem.retryAfterSeconds !== undefined) reply.header("retry-after", problem.retryAfterSeconds);
   if (problem.status === 401) reply.header("www-authenticate", "Bearer");
-  return reply.code(problem.status).header("content-type", problemType).send(bodyOf(problem, request.id));
+  return reply.code(problem.status).header("content-type", problemType).send(problemBody(problem, request.id));
 }
 
 export const problemType = "application/problem+json; charset=utf-8";
 
-/** The `instance` is the id of the request: the caller quotes it, and the log has it in every line. */
-export function bodyOf(problem: Problem, requestId: string): string {
+/** `instance` is the id of the request, which every log line has too. */
+export function problemBody(problem: Problem, requestId: string): string {
   return JSON.stringify({ ...problem.toJSON(), instance: requestId });
 }
 
-function problemOf(error: unknown, request: FastifyRequest): Problem {
+function toProblem(error: unknown, request: FastifyRequest): Problem {
   if (error instanceof Problem) return error;
-  if (!(error instanceof Error)) return problems.internal(nothingMore, { cause: error });
+  if (!(error instanceof Error)) return problems.internal(noDetails, { cause: error });
   if ((error as FastifyError).validation) return problemOfValidation(request);
-  // Whoever called has hung up in the middle of the body; nobody hears this but the log.
+  // The caller has closed the connection during the body; only the log sees this.
   if (!request.raw.complete && request.raw.destroyed)
     return problems.malformedHttp("the body broke off", { cause: error });
-  const refused = refusedByFramework(error as FastifyError);
-  if (refused) return refused;
-  return problemOfFailure(error);
+  const rejected = rejectedByFramework(error as FastifyError);
+  if (rejected) return rejected;
+  return toProblemOrInternal(error);
 }
 
-/**
- * What went wrong while a command was carried out, whatever it came with: for the whole answer, and for one command among
- * many.
- */
-export function problemOfFailure(error: unknown): Problem {
+/** The Problem of a failed command: for the whole response, and for one command of a batch. */
+export function toProblemOrInternal(error: unknown): Problem {
   if (error instanceof Problem) return error;
   if (error instanceof Error && causesOf(error).some((cause) => cause instanceof CommitUnknown))
     return outcomeUnknown(error);
   if (isUnavailable(error)) {
-    return problems.unavailable("a part of the service cannot be reached; try again", {
+    return problems.unavailable("a part of the service is unavailable; retry", {
       cause: error,
       retryAfterSeconds: 1,
     });
   }
-  return problems.internal(nothingMore, { cause: error });
+  return problems.internal(noDetails, { cause: error });
 }
 
-// It does not say that nothing happened: the fault may have come after the commit.
-const nothingMore = "the fault is on our side and has been noted; a try with the same Idempotency-Key does no harm";
+// It does not claim that nothing happened: the error may have come after the commit.
+const noDetails = "This is an error on our side; it was logged. You can safely retry with the same Idempotency-Key.";
 
 function outcomeUnknown(cause: unknown): Problem {
   return problems.outcomeUnknown(
-    "the request may have taken effect or not; send it again with the same Idempotency-Key to learn which",
+    "it is unknown whether the request took effect; retry with the same Idempotency-Key to find out",
     { cause, retryAfterSeconds: 1 },
   );
 }
@@ -90,8 +87,8 @@ function causesOf(error: Error): readonly unknown[] {
   return chain;
 }
 
-/** What Fastify and its plugins refuse by themselves, by their codes. */
-function refusedByFramework(error: FastifyError): Problem | undefined {
+/** Errors of Fastify and its plugins, by their codes. */
+function rejectedByFramework(error: FastifyError): Problem | undefined {
   switch (error.code) {
     case "FST_ERR_CTP_BODY_TOO_LARGE":
       return problems.bodyTooLarge("send a smaller body", { cause: error });
@@ -107,12 +104,12 @@ function refusedByFramework(error: FastifyError): Problem | undefined {
       return outcomeUnknown(error);
   }
   const { code = "", statusCode = 500 } = error;
-  const isRefusal = code.startsWith("FST_") && statusCode >= 400 && statusCode < 500;
-  return isRefusal ? problems.badRequest("the request cannot be accepted as it is", { cause: error }) : undefined;
+  const isRejection = code.startsWith("FST_") && statusCode >= 400 && statusCode < 500;
+  return isRejection ? problems.badRequest("the request cannot be accepted", { cause: error }) : undefined;
 }
 
-/** Throws before anything of the body is read. */
-export function refuseUnknownRoute(app: FastifyInstance, request: FastifyRequest, reply: FastifyReply): void {
+/** Throws before the body is read. */
+export function rejectUnknownRoute(app: FastifyInstance, request: FastifyRequest, reply: FastifyReply): void {
   if (!request.is404) return;
   const path = request.raw.url?.split("?", 1)[0] ?? "/";
   const methods = app.supportedMethods.filter((method) => app.findRoute({ method, url: path }));
@@ -121,8 +118,8 @@ export function refuseUnknownRoute(app: FastifyInstance, request: FastifyRequest
   throw problems.methodNotAllowed(`${request.method} is not possible here; ${methods.join(", ")} is`);
 }
 
-/** A refusal is worth a line; a failure is worth its causes. */
-function tellTheLog(problem: Problem, request: FastifyRequest): void {
+/** A rejection is one line; a failure has its causes too. */
+function logProblem(problem: Problem, request: FastifyRequest): void {
   const line = { req: request, status: problem.status, code: problem.code, ...whoAsks(request) };
   const because = problem.cause !== undefined && { err: problem.cause };
   if (problem.status >= 500) request.log.error({ ...line, ...because }, "failed");
@@ -134,10 +131,10 @@ interface Refusal {
   readonly line: object;
 }
 
-/** Lines about refusals, bounded: past the bound one line a second says how many it stands for (`count`). */
+/** Lines about rejections, limited: beyond the limit one line per second has the number of requests (`count`). */
 interface RefusalLog {
   refused(refusal: Refusal): void;
-  /** 429: they come by the thousand, and each says the same. */
+  /** 429: they come by the thousand, and are all alike. */
   limited(refusal: Refusal): void;
 }
 

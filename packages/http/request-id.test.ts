@@ -1,24 +1,24 @@
 import type { IncomingMessage } from "node:http";
 import { expect, test } from "vitest";
-import { newRequestId, requestIdOf } from "./request-id.ts";
+import { newRequestId, readRequestId } from "./request-id.ts";
 
 const uuidV7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
-const given = (id: string) => requestIdOf({ headers: { "x-request-id": id } } as unknown as IncomingMessage);
+const given = (id: string) => readRequestId({ headers: { "x-request-id": id } } as unknown as IncomingMessage);
 
-test("ids are UUIDs of version 7, all different, and sort as they were made", () => {
+test("ids are unique UUIDs of version 7 that sort by time", () => {
   const ids = Array.from({ length: 50_000 }, newRequestId); // More than one millisecond has room for.
   expect(ids.filter((id) => !uuidV7.test(id))).toEqual([]);
   expect(new Set(ids).size).toBe(ids.length);
   expect(ids.toSorted()).toEqual(ids);
 });
 
-test("an id says when it was made", () => {
+test("an id has the time of its creation", () => {
   const before = Date.now();
   const time = Number.parseInt(newRequestId().replace("-", "").slice(0, 12), 16);
   expect(Math.abs(time - before)).toBeLessThan(10_000);
 });
 
-test("a clock that is set back makes no id twice", ({ onTestFinished }) => {
+test("a clock that goes back repeats no id", ({ onTestFinished }) => {
   const clock = Date.now;
   onTestFinished(() => {
     Date.now = clock;
@@ -29,7 +29,7 @@ test("a clock that is set back makes no id twice", ({ onTestFinished }) => {
   expect([...before, ...after].toSorted()).toEqual([...before, ...after]);
 });
 
-test("a caller's own id is kept when it is fit for a log", () => {
+test("a well-formed id of the caller is kept", () => {
   expect(given("trace-me/1:2")).toBe("trace-me/1:2");
   expect(given("x".repeat(64))).toBe("x".repeat(64));
   for (const unfit of ["", "two words", "x".repeat(65), "café", "a\tb", "a\n"]) expect(given(unfit)).toMatch(uuidV7);

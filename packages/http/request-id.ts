@@ -1,15 +1,15 @@
 /**
- * The id of a request, as every log line and answer has it: the caller's own when it is fit for that, else a new one.
+ * The id of a request, in every log line and response: the caller's own if it is well-formed, else a new one.
  *
- * New ones are UUIDs of version 7 and sort as they were made. They name requests and guard nothing, so the random part
- * is drawn once per process, and a counter tells apart those of one millisecond: a tenth of the cost of fresh randomness.
+ * New ids are UUIDs of version 7 and sort by time. They are no secrets, so the random part is drawn once per process, and a
+ * counter distinguishes those of one millisecond: a tenth of the cost of fresh randomness.
  */
 import { randomUUIDv7 } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 
 const wellFormed = /^[\x21-\x7e]{1,64}$/;
 
-export function requestIdOf({ headers }: IncomingMessage): string {
+export function readRequestId({ headers }: IncomingMessage): string {
   const given = headers["x-request-id"];
   return typeof given === "string" && wellFormed.test(given) ? given : newRequestId();
 }
@@ -22,7 +22,7 @@ let timeText = "";
 let counter = 0;
 
 export function newRequestId(): string {
-  // When the counter is used up, or the clock is set back, the time of the last id goes on by itself.
+  // If the counter is used up, or the clock goes back, continue from the time of the last id.
   const now = Math.max(Date.now(), counter === counterEnd ? time + 1 : time);
   if (now !== time) {
     time = now;

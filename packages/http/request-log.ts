@@ -1,10 +1,10 @@
 /**
- * `app.log` and `request.log`: the second puts the request's id, its trace and the hash of its idempotency key in every
- * line, and costs only those that write one.
+ * `app.log` and `request.log`. The second adds the request's id, its trace and the hash of its idempotency key to every line,
+ * and costs nothing until the first line.
  *
- * Fastify, given a logger, makes a child of it for every request and listens for the end of every answer: a tenth of the
- * time of a small request, for nothing when all goes well. So it is not given the logger, only the means to make
- * `request.log`; the ends of answers are heard when the level asks for a line about each.
+ * Fastify with a logger makes a child logger for every request and listens for the end of every response: a tenth of the time of
+ * a small request, wasted if nothing is logged. So Fastify gets only the means to make `request.log`; responses are observed
+ * only if the level asks for a line about each.
  */
 import { hash } from "node:crypto";
 import type { IncomingMessage } from "node:http";
@@ -26,7 +26,7 @@ export function writeLog(app: FastifyInstance, log: FastifyBaseLogger): void {
   if (log.level !== "debug" && log.level !== "trace") return;
   app.addHook("onResponse", async (request, reply) => {
     const { statusCode: status, elapsedTime } = reply;
-    request.log.debug({ req: request, status, ms: Math.round(elapsedTime) }, "answered");
+    request.log.debug({ req: request, status, ms: Math.round(elapsedTime) }, "responded");
   });
 }
 
@@ -38,7 +38,7 @@ interface OfRequest {
   readonly raw: IncomingMessage;
 }
 
-/** Becomes a logger at its first line. */
+/** Makes the logger at the first line. */
 export class RequestLog implements FastifyBaseLogger {
   readonly #parent: FastifyBaseLogger;
   readonly #bindings: Child[0];

@@ -1,8 +1,8 @@
 /**
- * One span and one measurement for every request: by method, route template and status, never by what the caller wrote.
+ * One span and one measurement per request: by method, route template and status, never by text of the caller.
  *
- * A well-formed `traceparent` is continued, anything else begins a new trace. What the handler does happens inside the
- * span, so that the events it writes carry the trace on.
+ * A well-formed `traceparent` is continued; anything else begins a new trace. The handler runs inside the span, so that the
+ * events it writes carry the trace.
  */
 import type { ServerResponse } from "node:http";
 import {
@@ -23,32 +23,32 @@ import { RequestLog } from "./request-log.ts";
 const { observeDuration } = metersOf("@todoke/http", metricCatalogue);
 const tracer = trace.getTracer("@todoke/http");
 
-export type TellOfRequest = (request: FastifyRequest, reply: FastifyReply) => void;
+export type RecordRequest = (request: FastifyRequest, reply: FastifyReply) => void;
 
-/** What is known of a request while it runs. */
-interface Telling {
+/** The state of a request while it runs. */
+interface RequestRecord {
   readonly request: FastifyRequest;
   readonly sinceMs: number;
   readonly span: Span;
   readonly within: Context;
-  /** The template of the route, once the request has come that far. */
+  /** The template of the route, once it is known. */
   route: string | undefined;
 }
 
-const telling = Symbol("telling");
-type Told = ServerResponse & { [telling]?: Telling };
+const record = Symbol("telling");
+type RecordedResponse = ServerResponse & { [record]?: RequestRecord };
 
-/** Whoever takes a request has to call what this returns: a hook of our own would cost every request one more. */
-export function tellOfRequests(app: FastifyInstance): TellOfRequest {
-  // A route knows its own template; to ask the request for it costs more than the rest of this file.
+/** The request hook of the app must call the result: a separate hook would cost time on every request. */
+export function recordRequests(app: FastifyInstance): RecordRequest {
+  // The route knows its template; reading it from the request costs more than the rest of this file.
   app.addHook("onRoute", (route) => {
     route.preValidation = [enter(route.url), ...[route.preValidation ?? []].flat()];
   });
   return (request, reply) => {
     const from = traceContextOf(request.headers as { traceparent?: unknown });
     const span = tracer.startSpan(request.method, { kind: SpanKind.SERVER }, from);
-    const response: Told = reply.raw;
-    response[telling] = {
+    const response: RecordedResponse = reply.raw;
+    response[record] = {
       request,
       sinceMs: performance.now(),
       span,
@@ -60,32 +60,32 @@ export function tellOfRequests(app: FastifyInstance): TellOfRequest {
   };
 }
 
-/** Here, for reading the body has ended whatever was entered before it. */
+/** At this point, because reading the body ends any context entered before it. */
 function enter(route: string) {
   return (_request: FastifyRequest, { raw }: FastifyReply, done: () => void): void => {
-    const told = (raw as Told)[telling];
-    if (told) {
-      told.route = route;
-      context.with(told.within, done);
+    const recorded = (raw as RecordedResponse)[record];
+    if (recorded) {
+      recorded.route = route;
+      context.with(recorded.within, done);
     } else done();
   };
 }
 
-function closed(this: Told): void {
-  const { request, sinceMs, span, route } = this[telling] as Telling;
+function closed(this: RecordedResponse): void {
+  const { request, sinceMs, span, route } = this[record] as RequestRecord;
   const attributes = {
     "http.request.method": knownMethods.has(request.method) ? request.method : "_OTHER",
-    // No route at all: one name for whatever strangers try.
+    // One name for all requests without a route.
     "http.route": route ?? (request.is404 ? "" : (request.routeOptions.url ?? "")),
-    "http.response.status_code": this.writableEnded ? this.statusCode : hungUp,
+    "http.response.status_code": this.writableEnded ? this.statusCode : clientClosedRequest,
   };
   observeDuration("http.server.request.duration", sinceMs, attributes);
   if (span.isRecording()) describe(span, attributes);
   span.end();
 }
 
-// As nginx has it: nobody was there any more to be answered.
-const hungUp = 499;
+// As in nginx: the client closed the connection before the response.
+const clientClosedRequest = 499;
 
 const knownMethods: ReadonlySet<string> = new Set([
   "GET",
@@ -107,11 +107,11 @@ interface RequestAttributes extends Attributes {
 function describe(span: Span, attributes: RequestAttributes): void {
   span.updateName(`${attributes["http.request.method"]} ${attributes["http.route"]}`.trimEnd());
   span.setAttributes(attributes);
-  // A refusal is the caller's fault, and no error of ours.
+  // A 4xx is not an error of the service.
   if (attributes["http.response.status_code"] >= 500) span.setStatus({ code: SpanStatusCode.ERROR });
 }
 
-/** None where no SDK makes ids. */
+/** Undefined without an SDK. */
 function traceIdOf(span: Span): string | undefined {
   const { traceId } = span.spanContext();
   return traceId === INVALID_TRACEID ? undefined : traceId;

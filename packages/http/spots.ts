@@ -1,8 +1,8 @@
 /**
- * Values in a YAML file (or JSON, which is YAML), each with the place where it stands.
+ * The values of a YAML file (or JSON, which is YAML), each with its line.
  *
- * Whoever reads a value says what it should be; what it is not becomes a fault with file and line, and reading goes on, so
- * that a file is mended once. Aliases and tags are refused: a small file stays small, and a value is what it looks like.
+ * The reader of a value states what it should be; anything else becomes an error with file and line, and reading continues, so that all
+ * errors can be fixed at once. Aliases and tags are rejected: a small file stays small, and a value is what it looks like.
  */
 
 import { isAlias, isMap, isNode, isScalar, isSeq, LineCounter, type Node, parseDocument, visit } from "yaml";
@@ -12,22 +12,22 @@ export interface Spot {
   /** "modes.ranked.skill.window[1].after"; empty for the whole file. */
   readonly path: string;
   readonly node: Node | null;
-  /** Says what is wrong with it: "should be a whole number". */
+  /** Adds an error about it: "should be a whole number". */
   refuse(why: string): void;
-  /** What is inside it: under a name, or in a list. `from` is where its own line is. */
+  /** A value inside it: under a name, or in a list. `from` is the offset of its line. */
   inside(name: string, node: Node | null, from: number | undefined): Spot;
 }
 
 export interface Faults {
   add(offset: number, sentence: string): void;
-  /** By line, each once. */
+  /** Sorted by line, without duplicates. */
   all(): readonly string[];
 }
 
-// A file can be wrong in more places than anybody reads about at once.
-const toldMax = 100;
+// More errors than this are only counted.
+const errorsMax = 100;
 
-function faultsOf(file: string, lines: LineCounter): Faults {
+function createErrors(file: string, lines: LineCounter): Faults {
   const found: { line: number; sentence: string }[] = [];
   return {
     add(offset, sentence) {
@@ -38,24 +38,24 @@ function faultsOf(file: string, lines: LineCounter): Faults {
         .sort((a, b) => a.line - b.line)
         .map(({ line, sentence }) => `${file}:${line}: ${sentence}`);
       const once = [...new Set(sentences)];
-      const rest = once.length - toldMax;
-      return rest > 0 ? [...once.slice(0, toldMax), `${file}: and ${rest} more`] : once;
+      const rest = once.length - errorsMax;
+      return rest > 0 ? [...once.slice(0, errorsMax), `${file}: and ${rest} more`] : once;
     },
   };
 }
 
 export interface YamlFile {
   readonly text: string;
-  /** What the faults call it. */
+  /** Its name in errors. */
   readonly file: string;
-  /** "texts": nothing is read as a number or a boolean, and every value is the text that stands there: 0.1 is a tenth. */
+  /** "texts": every value is its text, and nothing is read as a number or a boolean, so that 0.1 stays exact. */
   readonly as?: "values" | "texts";
 }
 
-/** The whole file as a spot, and what is wrong with it so far: all that is no YAML, or YAML of a kind not taken here. */
+/** The root value of the file, and its errors so far: invalid YAML, aliases and tags. */
 export function openYaml({ text, file, as = "values" }: YamlFile): { readonly root: Spot; readonly faults: Faults } {
   const lines = new LineCounter();
-  const faults = faultsOf(file, lines);
+  const faults = createErrors(file, lines);
   const document = parseDocument(text, {
     lineCounter: lines,
     prettyErrors: false,
@@ -76,10 +76,10 @@ export function openYaml({ text, file, as = "values" }: YamlFile): { readonly ro
       },
     });
   }
-  return { root: spotOf({ path: "", node: document.contents, from: 0, faults }), faults };
+  return { root: createValue({ path: "", node: document.contents, from: 0, faults }), faults };
 }
 
-/** Where a parser points to the white space before what it means, what it means. */
+/** The parser may point to white space before the error: skip it. */
 function firstCharacter(text: string, from: number): number {
   const ahead = text.slice(from).search(/\S/);
   return ahead < 0 ? from : from + ahead;
@@ -92,13 +92,13 @@ interface Placed {
   readonly faults: Faults;
 }
 
-function spotOf({ path, node, from, faults }: Placed): Spot {
+function createValue({ path, node, from, faults }: Placed): Spot {
   return {
     path,
     node,
     refuse: (why) => faults.add(from, path ? `${path} ${why}` : `the file ${why}`),
     inside: (name, inner, at) =>
-      spotOf({
+      createValue({
         path: name.startsWith("[") ? path + name : path ? `${path}.${name}` : name,
         node: inner,
         from: (isScalar(inner) && inner.value !== null ? inner.range?.[0] : at) ?? from,
@@ -107,11 +107,11 @@ function spotOf({ path, node, from, faults }: Placed): Spot {
   };
 }
 
-/** Nothing is written there: the name alone, or nothing at all. */
+/** No value: the name alone, or nothing. */
 export const isBlank = ({ node }: Spot): boolean =>
   node === null || (isScalar(node) && (node.value === null || (node.type === "PLAIN" && node.source === "")));
 
-/** The values of a map by their names, in the order of the file; undefined where it is none. */
+/** The values of a map by name, in the order of the file; undefined if it is not a map. */
 export function entriesOf(spot: Spot): Map<string, Spot> | undefined {
   if (isBlank(spot)) return new Map();
   if (!isMap(spot.node)) {
@@ -127,7 +127,7 @@ export function entriesOf(spot: Spot): Map<string, Spot> | undefined {
   );
 }
 
-/** The values under known names; any other name is refused, with the one that was probably meant. */
+/** The values under known names; any other name is an error, with a suggestion. */
 export function fieldsOf<Name extends string>(spot: Spot, known: readonly Name[]): Partial<Record<Name, Spot>> {
   const fields: Partial<Record<Name, Spot>> = {};
   for (const [name, value] of entriesOf(spot) ?? []) {
@@ -155,11 +155,11 @@ export function itemsOf(spot: Spot, { max, of }: { readonly max: number; readonl
 export interface Range {
   readonly min: number;
   readonly max: number;
-  /** A word that is taken as well: "any" is Infinity. */
+  /** Also accepted: "any" is Infinity. */
   readonly any?: "any";
 }
 
-/** A whole number within the bounds; undefined, and told, where it is none. */
+/** A whole number within the bounds; otherwise undefined and an error. */
 export function wholeNumberOf(spot: Spot, { min, max, any }: Range): number | undefined {
   const value = isScalar(spot.node) ? spot.node.value : undefined;
   if (any !== undefined && value === any) return Number.POSITIVE_INFINITY;
@@ -172,7 +172,7 @@ export function textOf(spot: Spot, { pattern, what }: { readonly pattern: RegExp
   return readOf(spot, { read: (text) => (pattern.test(text) ? text : undefined), what });
 }
 
-/** What a text is read as; undefined, and told, where it cannot be. */
+/** The result of `read`; otherwise undefined and an error. */
 export function readOf<Value>(
   spot: Spot,
   { read, what }: { readonly read: (text: string) => Value | undefined; readonly what: string },

@@ -1,6 +1,6 @@
 /**
- * A large text that is the same for as long as the process lives. It is named by its hash, so browsers may keep it for ever,
- * and compressed once, when it is first asked for.
+ * A large text that never changes while the process runs. Its path has its hash, so that browsers can cache it forever, and it
+ * is compressed once, at the first request.
  */
 import { hash } from "node:crypto";
 import { promisify } from "node:util";
@@ -40,7 +40,7 @@ export class StaticText {
   }
 }
 
-/** Without weights: whoever names an encoding can read it, unless its weight is 0. */
+/** Weights are ignored, except 0, which rejects an encoding. */
 function accepts({ headers }: FastifyRequest, encoding: Encoding): boolean {
   const named = String(headers["accept-encoding"] ?? "")
     .split(",")

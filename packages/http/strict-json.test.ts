@@ -1,7 +1,7 @@
 import { Problem } from "@todoke/kernel/problem";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { depthMax, itemsMax } from "./json-fault.ts";
+import { depthMax, itemsMax } from "./json-error.ts";
 import { parseStrictJson } from "./strict-json.ts";
 
 const parse = (text: string | Uint8Array) => parseStrictJson(Buffer.from(text as string));
@@ -27,27 +27,23 @@ test.each([
   ['"text"'],
   ["12"],
   ["null"],
-])("plain JSON means what JSON.parse says: %s", (text) => {
+])("plain JSON is read as by JSON.parse: %s", (text) => {
   expect(parse(text)).toEqual(JSON.parse(text));
 });
 
 test.each([
   // Numbers that a double would round.
-  [
-    '{"amount":9007199254740993}',
-    "body.amount",
-    "9007199254740993 is larger than can be kept exactly; send it as a string",
-  ],
-  ['{"amount":9007199254740992}', "body.amount", "is larger than can be kept exactly"],
-  ['{"amount":-9007199254740993}', "body.amount", "is larger than can be kept exactly"],
-  ['{"amount":9223372036854775807}', "body.amount", "is larger than can be kept exactly"],
-  ['{"amount":1e400}', "body.amount", "1e400 is larger than can be kept exactly"],
-  ['{"amount":1e21}', "body.amount", "is larger than can be kept exactly"],
-  ['{"amount":1e-400}', "body.amount", "1e-400 cannot be kept exactly"],
-  ['{"amount":4.9999999999999999}', "body.amount", "cannot be kept exactly"],
-  ['{"amount":0.1234567890123456789}', "body.amount", "cannot be kept exactly"],
-  [`{"amount":1${"0".repeat(70_000)}1}`, "body.amount", "is larger than can be kept exactly"],
-  [`{"amount":0.${"0".repeat(70_000)}1}`, "body.amount", "cannot be kept exactly"],
+  ['{"amount":9007199254740993}', "body.amount", "9007199254740993 is too large to be exact; send it as a string"],
+  ['{"amount":9007199254740992}', "body.amount", "is too large to be exact"],
+  ['{"amount":-9007199254740993}', "body.amount", "is too large to be exact"],
+  ['{"amount":9223372036854775807}', "body.amount", "is too large to be exact"],
+  ['{"amount":1e400}', "body.amount", "1e400 is too large to be exact"],
+  ['{"amount":1e21}', "body.amount", "is too large to be exact"],
+  ['{"amount":1e-400}', "body.amount", "1e-400 cannot be represented exactly"],
+  ['{"amount":4.9999999999999999}', "body.amount", "cannot be represented exactly"],
+  ['{"amount":0.1234567890123456789}', "body.amount", "cannot be represented exactly"],
+  [`{"amount":1${"0".repeat(70_000)}1}`, "body.amount", "is too large to be exact"],
+  [`{"amount":0.${"0".repeat(70_000)}1}`, "body.amount", "cannot be represented exactly"],
   ['{"amount":-0}', "body.amount", "-0 cannot be told apart from 0"],
   ['{"amount":-0.0}', "body.amount", "-0 cannot be told apart from 0"],
   // Text that PostgreSQL cannot keep.
@@ -71,7 +67,7 @@ test.each([
   [`${"[".repeat(33)}${"]".repeat(33)}`, `body${"[0]".repeat(32)}`, "is nested deeper than 32 levels"],
   [`${'{"a":'.repeat(33)}1${"}".repeat(33)}`, `body${".a".repeat(32)}`, "is nested deeper than 32 levels"],
   [`[${"0,".repeat(10_000)}0]`, "body[10000]", "is past the 10000 fields and elements"],
-])("well-formed JSON that could not be kept as it was meant is refused by field: %s", (text, field, detail) => {
+])("JSON that cannot be stored unchanged is rejected by field: %s", (text, field, detail) => {
   const refusal = refusalOf(text);
   expect(refusal).toMatchObject({ code: "invalid-request", status: 400, field });
   expect(refusal.detail).toContain(detail);
@@ -107,7 +103,7 @@ test.each([
   ['{\n "a": 1,\n "b": tru\n}', 'body.b has "t" where a value is expected (line 3, column 7)'],
   ["// no\n{}", 'has "/" where a value is expected'],
   ["\u2028", "where a value is expected"],
-])("text that is not JSON is refused with the place: %j", (text, detail) => {
+])("text that is not JSON is rejected with its position: %j", (text, detail) => {
   const refusal = refusalOf(text);
   expect(refusal).toMatchObject({ code: "malformed-json", status: 400 });
   expect(refusal.detail).toContain(detail);
@@ -120,20 +116,20 @@ test.each([
   ["a character past U+10FFFF", [0x22, 0xf4, 0x90, 0x80, 0x80, 0x22]],
   ["half a character", [0x22, 0xe3, 0x81, 0x22]],
   ["UTF-16", [...Buffer.from('{"a":1}', "utf16le")].concat(0xd8)],
-])("bytes that are not UTF-8 are refused: %s", (_name, bytes) => {
+])("bytes that are not UTF-8 are rejected: %s", (_name, bytes) => {
   expect(refusalOf(Uint8Array.from(bytes))).toMatchObject({
     code: "malformed-json",
     detail: "the body is not valid UTF-8",
   });
 });
 
-test("bounds are bounds: exactly as deep and as many as allowed is fine", () => {
+test("a body at the bounds of depth and size is accepted", () => {
   expect(parse(`${"[".repeat(depthMax)}${"]".repeat(depthMax)}`)).toBeDefined();
   expect(parse(`[${"0,".repeat(itemsMax - 1)}0]`)).toHaveLength(itemsMax);
   expect(parse(`{"a":[${"0,".repeat(itemsMax - 2)}0]}`)).toBeDefined();
 });
 
-test("no body of 64 kB can be made to cost more than a blink", () => {
+test("no body of 64 kB takes long to read", () => {
   const hostile = [
     "[".repeat(65_000),
     `{"a":"${"\\\\".repeat(32_000)}"}`,
@@ -157,13 +153,13 @@ test("no body of 64 kB can be made to cost more than a blink", () => {
   }
 });
 
-test("a refusal never shows more than a glimpse of the body, and nothing that a terminal would obey", () => {
+test("a rejection shows a short excerpt of the body, without terminal control characters", () => {
   const { detail = "" } = refusalOf(`{"${"k".repeat(5_000)}\\u009b31m\\u202e":-0}`);
   expect(detail.length).toBeLessThan(300);
   expect(detail).not.toMatch(/[\x7f-\x9f\u202e]/);
 });
 
-test("any JSON value is accepted if and only if the rules hold, and then is what JSON.parse gives", () => {
+test("any JSON value is accepted if and only if it keeps the rules, as JSON.parse reads it", () => {
   fc.assert(
     fc.property(
       fc.jsonValue({ maxDepth: 6, noUnicodeString: false }),
@@ -178,7 +174,7 @@ test("any JSON value is accepted if and only if the rules hold, and then is what
   );
 });
 
-test("any text made of JSON's own signs is accepted if and only if JSON.parse accepts it and the rules hold", () => {
+test("any text of JSON characters is accepted iff JSON.parse accepts it and it keeps the rules", () => {
   const signs = [
     "{",
     "}",
@@ -222,7 +218,7 @@ test("any text made of JSON's own signs is accepted if and only if JSON.parse ac
   );
 });
 
-test("any bytes whatever end in a value or a Problem", () => {
+test("any bytes give a value or a Problem", () => {
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => {
       try {
@@ -294,7 +290,7 @@ function namesIn(value: unknown): number {
   return within + (Array.isArray(value) ? 0 : Object.keys(value).length);
 }
 
-test("a route that takes whole numbers of any length gets those that a double would round as their digits", () => {
+test("a route with long integers gets those that a double would round as digits", () => {
   const long = (text: string) => parseStrictJson(Buffer.from(text), { longIntegers: true });
   const body = '{"a":9223372036854775807,"b":-9007199254740993,"c":[9007199254740991,1.5,"9007199254740993"]}';
   expect(long(body)).toEqual({

@@ -1,62 +1,62 @@
 /**
  * Reads JSON bodies without changing or guessing anything.
  *
- * What is accepted means the same to everyone who reads it: valid UTF-8 without a byte order mark, no field given twice,
- * no number that a double would round, no control characters, no half characters (PostgreSQL can keep neither), no deeper
- * and no larger than bounds. Every refusal names the field. The value is exactly what JSON.parse gives; but a route that takes
- * whole numbers of any length (`config.longIntegers`) gets those that a double would round as their digits, a string.
+ * An accepted text means the same to every reader: valid UTF-8 without a byte order mark, no duplicate field, no number that a
+ * double would round, no control characters, no lone surrogates (PostgreSQL can store neither), and depth and size
+ * within bounds. Every rejection names the field. The value is exactly that of JSON.parse; but a route that accepts integers
+ * of any length (`config.longIntegers`) gets those that a double would round as a string of digits.
  *
- * It has to be cheap for those who send plain JSON. So JSON.parse reads the text, one pass over the bytes looks for
- * anything that might break a rule, and only then is the exact reader (json-fault.ts) asked.
+ * Plain JSON must be cheap. So JSON.parse reads the text, one pass over the bytes looks for anything suspicious, and only then
+ * the exact reader (json-error.ts) runs.
  */
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { isLongInteger } from "./exact-number.ts";
-import { depthMax, findJsonFault, itemsMax, type Reading } from "./json-fault.ts";
+import { depthMax, findJsonError, itemsMax, type ReadOptions } from "./json-error.ts";
 import { invalidRequest, malformedJson, unsupportedMediaType } from "./problems.ts";
 
-/** Makes JSON, read strictly, the only kind of body that is taken. */
-export function takeStrictJson(app: FastifyInstance): void {
+/** Accepts JSON bodies only, and reads them strictly. */
+export function useStrictJson(app: FastifyInstance): void {
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("application/json", { parseAs: "buffer" }, (request, bytes: Buffer, done) => {
-    refuseOtherEncodings(request);
+    rejectOtherEncodings(request);
     done(null, parseStrictJson(bytes, request.routeOptions.config));
   });
 }
 
 const utf8Json = /^application\/json(?:[ \t]*;[ \t]*charset=(?:utf-8|"utf-8"))?[ \t]*;?[ \t]*$/i;
 
-function refuseOtherEncodings({ headers }: FastifyRequest): void {
+function rejectOtherEncodings({ headers }: FastifyRequest): void {
   const type = headers["content-type"] ?? "";
   if (type !== "application/json" && !utf8Json.test(type)) {
     throw unsupportedMediaType("send the body as application/json in UTF-8");
   }
   const encoding = headers["content-encoding"];
   if (encoding !== undefined && encoding !== "identity") {
-    throw unsupportedMediaType("send the body without a content-encoding; compressed bodies are not read");
+    throw unsupportedMediaType("send the body without a content-encoding; compressed bodies are not accepted");
   }
 }
 
-// Keeps a byte order mark, so that it can be refused, and throws where others put U+FFFD.
+// Keeps a byte order mark, so that it can be rejected, and throws at invalid UTF-8.
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
-/** The value of a JSON text, or a Problem that names the field at fault. */
-export function parseStrictJson(bytes: Uint8Array, reading: Reading = {}): unknown {
+/** The value of a JSON text, or a Problem that names the field. */
+export function parseStrictJson(bytes: Uint8Array, options: ReadOptions = {}): unknown {
   const text = decode(bytes);
   let value: unknown;
   try {
     value = JSON.parse(text);
   } catch {
-    throw refusal(text, reading) ?? malformedJson("the body is not JSON");
+    throw rejection(text, options) ?? malformedJson("the body is not JSON");
   }
   if (!isClearlyFine(bytes, value)) {
-    const refused = refusal(text, reading);
-    if (refused) throw refused;
-    if (reading.longIntegers) return JSON.parse(text, longIntegerAsText);
+    const rejected = rejection(text, options);
+    if (rejected) throw rejected;
+    if (options.longIntegers) return JSON.parse(text, longIntegerAsText);
   }
   return value;
 }
 
-/** For JSON.parse, which says how a number was written; TypeScript does not know that yet. */
+/** For JSON.parse, which passes the source text of a number; TypeScript does not know that yet. */
 function longIntegerAsText(_name: string, value: unknown, context?: { readonly source?: string }): unknown {
   const source = context?.source ?? "";
   return typeof value === "number" && isLongInteger(source) ? source : value;
@@ -70,15 +70,15 @@ function decode(bytes: Uint8Array): string {
   }
 }
 
-function refusal(text: string, reading: Reading) {
-  const fault = findJsonFault(text, reading);
-  if (!fault) return undefined;
-  const { wellFormed, field, detail } = fault;
+function rejection(text: string, options: ReadOptions) {
+  const error = findJsonError(text, options);
+  if (!error) return undefined;
+  const { wellFormed, field, detail } = error;
   const kind = wellFormed ? invalidRequest : malformedJson;
   return kind(`${field} ${detail}`, { fields: [{ field, detail }] });
 }
 
-/** False is only a suspicion; true is certain. */
+/** True is certain; false is only a suspicion. */
 function isClearlyFine(bytes: Uint8Array, value: unknown): boolean {
   const fields = fieldsOfPlainJson(bytes);
   return fields !== suspicious && fields === distinctFields(value);
@@ -86,7 +86,7 @@ function isClearlyFine(bytes: Uint8Array, value: unknown): boolean {
 
 const suspicious = -1;
 
-// The characters of JSON that the pass over the bytes knows.
+// The characters that the pass over the bytes looks for.
 const quote = 0x22;
 const comma = 0x2c;
 const minus = 0x2d;
@@ -101,8 +101,8 @@ const openBrace = 0x7b;
 const closeBrace = 0x7d;
 
 /**
- * How many fields a text has that JSON.parse has read already, counting one twice that is given twice; or `suspicious`
- * when the exact reader has to look. Bytes of UTF-8 past ASCII stand only inside strings and mean nothing here.
+ * Counts the fields of a text that JSON.parse has accepted, duplicates included; or `suspicious` if the exact reader must
+ * look. Bytes beyond ASCII occur only inside strings and need no check.
  */
 function fieldsOfPlainJson(bytes: Uint8Array): number {
   const end = bytes.length;
@@ -131,7 +131,7 @@ function fieldsOfPlainJson(bytes: Uint8Array): number {
   return items > itemsMax ? suspicious : fields;
 }
 
-/** Where the closing quote is. */
+/** The index of the closing quote. */
 function endOfPlainString(bytes: Uint8Array, from: number): number {
   let at = from;
   while (bytes[at] !== quote) {
@@ -153,9 +153,9 @@ function isPlainEscape(bytes: Uint8Array, at: number): boolean {
   return first !== 0x64 && !(bytes[at + 1] === zero && bytes[at + 2] === zero && (bytes[at + 3] as number) < 0x32);
 }
 
-const plainDigitsMax = 15; // Every decimal of 15 digits comes back from a double as it went in.
+const plainDigitsMax = 15; // A double holds every decimal of 15 digits exactly.
 
-/** Where the last digit is. An exponent, or a minus before a zero, is for the exact reader. */
+/** The index of the last digit. Exponents, and a minus before a zero, are left to the exact reader. */
 function endOfPlainNumber(bytes: Uint8Array, from: number): number {
   if (bytes[from] === minus && bytes[from + 1] === zero) return suspicious;
   let at = from + 1;
@@ -164,10 +164,10 @@ function endOfPlainNumber(bytes: Uint8Array, from: number): number {
   return at - 1;
 }
 
-// The slash between the dot and the zero cannot stand in a number.
+// The slash, between the dot and the zero, cannot occur in a number.
 const isDigitOrDot = (byte: number) => byte >= dot && byte <= nine;
 
-/** A field given twice leaves one field: then this is smaller than the count of the text. NaN for a suspicious name. */
+/** A duplicate leaves one field: then this is smaller than the count of the text. NaN for a suspicious name. */
 function distinctFields(value: unknown): number {
   if (typeof value !== "object" || value === null) return 0;
   let fields = 0;
@@ -183,5 +183,5 @@ function distinctFields(value: unknown): number {
 }
 
 declare module "fastify" {
-  interface FastifyContextConfig extends Reading {}
+  interface FastifyContextConfig extends ReadOptions {}
 }

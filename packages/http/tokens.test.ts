@@ -19,13 +19,13 @@ const alice = { userId: "alice", roles: ["USER"] as const };
 const tokenFor = (audience: string, user?: typeof alice) =>
   openSigner({ issuer: "gateway-bff", key }).tokenFor(audience, user);
 
-test("a token speaks for its user, and one without a user for its service", async () => {
+test("a token identifies its user, or its service if it has none", async () => {
   const user = { kind: "user", name: "user:alice", userId: "alice", roles: ["USER"] };
   expect(await verify(await tokenFor("account", alice))).toEqual(user);
   expect(await verify(await tokenFor("account"))).toEqual({ kind: "service", name: "service:gateway-bff" });
 });
 
-test("one signature serves a burst of one user, and nobody else", async () => {
+test("a burst of one user shares one signature", async () => {
   const signer = openSigner({ issuer: "gateway-bff", key });
   const first = await signer.tokenFor("account", alice);
   expect(await signer.tokenFor("account", alice)).toBe(first);
@@ -34,11 +34,11 @@ test("one signature serves a burst of one user, and nobody else", async () => {
   expect(await signer.tokenFor("account", { ...alice, roles: ["USER", "ADMIN"] })).not.toBe(first);
 });
 
-test("a token for another service is refused", async () => {
+test("a token for another service is rejected", async () => {
   await expect(async () => verify(await tokenFor("points", alice))).rejects.toMatchObject({ status: 401 });
 });
 
-test("a key is replaced without a pause: both are taken while both are known, and the old one not after that", async () => {
+test("a key is rotated without a pause: both are accepted until the old one is removed", async () => {
   const next = newSigningKey("k2");
   const both = tokenVerifier({ audience: "account", keys: [known, publicPartOf("gateway-bff", next)] });
   const after = tokenVerifier({ audience: "account", keys: [publicPartOf("gateway-bff", next)] });
@@ -71,7 +71,7 @@ function forged({ header, claims, key: by = key.privateKey, seconds = 60, at = 0
   return `${said}.${sign(null, Buffer.from(said), by).toString("base64url")}`;
 }
 
-test("what is forged below is good as it is", async () => {
+test("the token that the next tests forge is valid", async () => {
   expect(await verify(forged({}))).toMatchObject({ userId: "alice" });
 });
 
@@ -96,23 +96,23 @@ test.each<[string, Forgery]>([
   ["of a user whose name no database keeps", { claims: { sub: "al\0ice" } }],
   ["of a user with an endless name", { claims: { sub: "a".repeat(129) } }],
   ["of a user without roles", { claims: { roles: undefined } }],
-])("a token %s is refused", async (_what, changed) => {
+])("a token %s is rejected", async (_what, changed) => {
   await expect(async () => verify(forged(changed))).rejects.toMatchObject({ status: 401 });
 });
 
-test.each(["none", "None", "nOnE", "HS256", "RS256"])("alg %s is refused", async (alg) => {
+test.each(["none", "None", "nOnE", "HS256", "RS256"])("alg %s is rejected", async (alg) => {
   const [, claims = ""] = forged({}).split(".");
   const token = `${part({ alg, typ: "todoke+jwt", kid: "gateway-bff.k1" })}.${claims}.${alg === "none" ? "" : "AAAA"}`;
   await expect(async () => verify(token)).rejects.toMatchObject({ status: 401 });
 });
 
-test("a token of another kind of key is refused", async () => {
+test("a token of another key type is rejected", async () => {
   const rsa = generateKeyPairSync("rsa", { modulusLength: 2048 });
   const token = await new SignJWT({}).setProtectedHeader({ alg: "RS256", kid: "gateway-bff.k1" }).sign(rsa.privateKey);
   await expect(async () => verify(token)).rejects.toMatchObject({ status: 401 });
 });
 
-test("a verified token is still refused once its time is over", async () => {
+test("a verified token is rejected after it expires", async () => {
   const token = forged({});
   expect(await verify(token)).toMatchObject({ userId: "alice" });
   vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 70_000 });
@@ -123,7 +123,7 @@ test("a verified token is still refused once its time is over", async () => {
   }
 });
 
-test("keys come through the environment and back unchanged", () => {
+test("keys survive formatting and parsing", () => {
   const faults: string[] = [];
   const env = { KEY: textOfSigningKey(key), TODOKE_TOKEN_KEYS: `${textOfVerifyingKey(known)}, ` };
   const read = readSigningKey(env, "KEY", faults);
@@ -134,7 +134,7 @@ test("keys come through the environment and back unchanged", () => {
   expect(faults).toEqual([]);
 });
 
-test("a key that cannot be read is told of without being shown", () => {
+test("an invalid key is reported without its value", () => {
   const faults: string[] = [];
   readSigningKey({ KEY: "k1=c2VjcmV0" }, "KEY", faults);
   readVerifyingKeys({ TODOKE_TOKEN_KEYS: "gateway-bff=c2VjcmV0" }, faults);

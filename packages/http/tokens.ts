@@ -1,24 +1,24 @@
 /**
- * How services call each other: a token of at most 60 seconds, signed with Ed25519, that says for which service it is and for
- * which user, if any, it speaks.
+ * Tokens for calls between services: valid for at most 60 seconds, signed with Ed25519, for one service, and for one user or
+ * the calling service itself.
  *
- * A key is known by its id, `<issuer>.<name>`, and an issuer's tokens are taken only with a key of its own. Several keys may
- * be known at once, which is how one is replaced without a pause: make the new one known, sign with it, forget the old one.
+ * A key has the id `<issuer>.<name>`, and an issuer's tokens are accepted only with a key of its own. Several keys may be accepted
+ * at once, so that one can be rotated without a pause: add the new one, sign with it, remove the old one.
  */
 import { createPrivateKey, createPublicKey, type KeyObject, randomBytes, randomUUID } from "node:crypto";
 import { type JWTPayload, jwtVerify, SignJWT } from "jose";
 import { type Principal, type Role, roles } from "./callers.ts";
-import { unkeepable } from "./keepable-text.ts";
+import type { Env } from "./env.ts";
 import { unauthenticated } from "./problems.ts";
-import type { Env } from "./settings.ts";
+import { storageError } from "./storable-text.ts";
 
-/** What an issuer signs with. */
+/** The private key of an issuer. */
 export interface SigningKey {
   readonly name: string;
   readonly privateKey: KeyObject;
 }
 
-/** What its tokens are checked with. */
+/** The public key of an issuer. */
 export interface VerifyingKey {
   /** `<issuer>.<name>` */
   readonly id: string;
@@ -29,16 +29,16 @@ const tokenSeconds = 60;
 const type = "todoke+jwt";
 
 export interface Signer {
-  /** Good for at least half a minute. */
+  /** A token that is valid for at least half a minute. */
   tokenFor(audience: string, user?: { readonly userId: string; readonly roles: readonly Role[] }): Promise<string>;
 }
 
-// A user's requests come in bursts: within this time one signature serves them all.
+// The requests of a user come in bursts: within this time they share one signature.
 const reuseMs = 20_000;
-const keptMax = 10_000;
+const cacheMax = 10_000;
 
 export function openSigner({ issuer, key }: { readonly issuer: string; readonly key: SigningKey }): Signer {
-  const kept = new Map<string, { readonly token: Promise<string>; readonly until: number }>();
+  const cache = new Map<string, { readonly token: Promise<string>; readonly until: number }>();
 
   const sign = (audience: string, user: { userId: string; roles: readonly Role[] } | undefined): Promise<string> => {
     const token = new SignJWT(user ? { roles: [...user.roles] } : {})
@@ -55,26 +55,26 @@ export function openSigner({ issuer, key }: { readonly issuer: string; readonly 
     tokenFor(audience, user) {
       const name = JSON.stringify([audience, user?.userId, user?.roles]);
       const now = performance.now();
-      const known = kept.get(name);
+      const known = cache.get(name);
       if (known && known.until > now) return known.token;
       const token = sign(audience, user);
-      keep(kept, name, { token, until: now + reuseMs });
-      token.catch(() => kept.delete(name)); // A failure is not handed out again.
+      addToCache(cache, name, { token, until: now + reuseMs });
+      token.catch(() => cache.delete(name)); // A failure is not cached.
       return token;
     },
   };
 }
 
 export interface VerifierOptions {
-  /** The service that checks: a token for another is refused. */
+  /** This service: tokens for another are rejected. */
   readonly audience: string;
   readonly keys: readonly VerifyingKey[];
 }
 
 export function tokenVerifier({ audience, keys }: VerifierOptions): (token: string) => Principal | Promise<Principal> {
   const byId = new Map(keys.map((key) => [key.id, key.publicKey]));
-  // A token comes many times in its life; that it is genuine does not change.
-  const met = new Map<string, { readonly principal: Principal; readonly until: number }>();
+  // A token is used many times, and stays genuine.
+  const verified = new Map<string, { readonly principal: Principal; readonly until: number }>();
 
   const keyOf = ({ kid = "" }: { kid?: string }): KeyObject => {
     const key = byId.get(kid);
@@ -93,7 +93,7 @@ export function tokenVerifier({ audience, keys }: VerifierOptions): (token: stri
         requiredClaims: ["iss", "iat", "exp", "jti"],
       });
       const principal = principalOf(payload, protectedHeader.kid ?? "");
-      keep(met, token, { principal, until: (payload.exp ?? 0) * 1_000 });
+      addToCache(verified, token, { principal, until: (payload.exp ?? 0) * 1_000 });
       return principal;
     } catch (cause) {
       throw unauthenticated("this token is not valid here, or no longer", { cause });
@@ -101,12 +101,12 @@ export function tokenVerifier({ audience, keys }: VerifierOptions): (token: stri
   }
 
   return (token) => {
-    const known = met.get(token);
+    const known = verified.get(token);
     return known && known.until > Date.now() ? known.principal : verify(token);
   };
 }
 
-// Clocks of two machines differ a little.
+// In seconds: clocks of machines differ a little.
 const clockTolerance = 5;
 const userIdMax = 128;
 
@@ -117,18 +117,17 @@ function principalOf({ iss, aud, iat = 0, exp = 0, sub, roles: granted }: JWTPay
   if (sub === undefined) return { kind: "service", name: `service:${iss}` };
   if (!Array.isArray(granted) || !granted.every((role) => roles.includes(role)))
     throw new Error("its roles are not known");
-  // It goes into rows and events like any text of a request, though no schema of a route has seen it.
-  if (sub.length < 1 || sub.length > userIdMax || unkeepable(sub))
-    throw new Error("its user has no name that can be kept");
+  // It is stored like any text of a request, but no schema of a route has checked it.
+  if (sub.length < 1 || sub.length > userIdMax || storageError(sub)) throw new Error("its user id cannot be stored");
   return { kind: "user", name: `user:${sub}`, userId: sub, roles: granted };
 }
 
-/** The oldest make room: whoever still needs one makes it again. */
-function keep<T>(map: Map<string, T>, name: string, value: T): void {
-  if (map.size >= keptMax)
+/** Evicts the oldest entries; they can be made again. */
+function addToCache<T>(map: Map<string, T>, name: string, value: T): void {
+  if (map.size >= cacheMax)
     for (const old of map
       .keys()
-      .take(keptMax / 10)
+      .take(cacheMax / 10)
       .toArray())
       map.delete(old);
   map.set(name, value);
@@ -142,7 +141,7 @@ export function publicPartOf(issuer: string, { name, privateKey }: SigningKey): 
   return { id: `${issuer}.${name}`, publicKey: createPublicKey(privateKey) };
 }
 
-// What stands before the 32 bytes of a key in its standard form (RFC 8410).
+// The bytes before the 32 bytes of a key in DER (RFC 8410).
 const privatePrefix = Buffer.from("302e020100300506032b657004220420", "hex");
 const publicPrefix = Buffer.from("302a300506032b6570032100", "hex");
 
@@ -152,13 +151,13 @@ const privateKeyOf = (seed: Buffer): KeyObject =>
 const publicKeyOf = (bytes: Buffer): KeyObject =>
   createPublicKey({ key: Buffer.concat([publicPrefix, bytes]), format: "der", type: "spki" });
 
-/** As GATEWAY_BFF_TOKEN_KEY holds it: `k1=<seed>`. A secret. */
+/** For GATEWAY_BFF_TOKEN_KEY: `k1=<seed>`. A secret. */
 export function textOfSigningKey({ name, privateKey }: SigningKey): string {
   const seed = privateKey.export({ format: "der", type: "pkcs8" }).subarray(privatePrefix.length);
   return `${name}=${seed.toString("base64url")}`;
 }
 
-/** As an entry of TODOKE_TOKEN_KEYS: `gateway-bff.k1=<public key>`. */
+/** For TODOKE_TOKEN_KEYS: `gateway-bff.k1=<public key>`. */
 export function textOfVerifyingKey({ id, publicKey }: VerifyingKey): string {
   const bytes = publicKey.export({ format: "der", type: "spki" }).subarray(publicPrefix.length);
   return `${id}=${bytes.toString("base64url")}`;
@@ -167,7 +166,7 @@ export function textOfVerifyingKey({ id, publicKey }: VerifyingKey): string {
 const signingEntry = /^([a-z0-9-]{1,32})=([\w-]{43})$/;
 const verifyingEntry = /^([a-z0-9-]{1,64}\.[a-z0-9-]{1,32})=([\w-]{43})$/;
 
-/** From `variable`; the value is never shown in a fault. */
+/** Errors never show the value. */
 export function readSigningKey(env: Env, variable: string, faults: string[]): SigningKey | undefined {
   const [, name, seed] = signingEntry.exec(env[variable] ?? "") ?? [];
   if (name && seed) return { name, privateKey: privateKeyOf(Buffer.from(seed, "base64url")) };
@@ -175,14 +174,14 @@ export function readSigningKey(env: Env, variable: string, faults: string[]): Si
   return undefined;
 }
 
-/** TODOKE_TOKEN_KEYS: whose tokens are taken here. Without any, only API keys are. */
+/** TODOKE_TOKEN_KEYS: the issuers whose tokens are accepted. Without any, only API keys are. */
 export function readVerifyingKeys(env: Env, faults: string[]): readonly VerifyingKey[] {
   const given = (env.TODOKE_TOKEN_KEYS ?? "").split(",").map((text) => text.trim());
-  return given.filter(Boolean).flatMap((text, place) => {
+  return given.filter(Boolean).flatMap((text, index) => {
     const [, id, bytes] = verifyingEntry.exec(text) ?? [];
     if (id && bytes) return [{ id, publicKey: publicKeyOf(Buffer.from(bytes, "base64url")) }];
     faults.push(
-      `TODOKE_TOKEN_KEYS: entry ${place + 1} should be <service>.<name>=<key>, as \`todoke keys pair\` prints it`,
+      `TODOKE_TOKEN_KEYS: entry ${index + 1} should be <service>.<name>=<key>, as \`todoke keys pair\` prints it`,
     );
     return [];
   });

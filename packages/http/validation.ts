@@ -1,17 +1,17 @@
 /**
- * Turns what the schema validator found into a Problem that lists every fault, in every part of the request, each with
- * the field it belongs to: a caller wants to mend them all at once.
+ * Turns the errors of the schema validator into one Problem that lists all of them, in every part of the request, each with its
+ * field, so that a caller can fix them at once.
  */
 import type { FieldFault, Problem } from "@todoke/kernel/problem";
 import type { FastifyRequest } from "fastify";
-import { type SchemaFault, sentenceOf } from "./fault-sentences.ts";
 import { type Path, readablePath } from "./field-path.ts";
 import { idempotencyKeyMissing, invalidRequest } from "./problems.ts";
+import { type SchemaFault, sentenceOf } from "./schema-errors.ts";
 
-const listedMax = 20; // Enough for any form; a hostile body must not buy itself a long answer.
-const toldMax = 3; // As many as one reads in a sentence.
+const listedMax = 20; // Enough for any form; a hostile body must not cause a long response.
+const namedMax = 3; // In the sentence of `detail`.
 
-/** The parts of a request that have a schema, and what a field of each is called. Fastify stops at the first bad one. */
+/** The parts of a request with a schema, and the name of each in a field path. Fastify stops at the first bad one. */
 const parts = [
   { part: "params", root: "path", given: (request: FastifyRequest) => request.params },
   { part: "body", root: "body", given: (request: FastifyRequest) => request.body },
@@ -20,21 +20,23 @@ const parts = [
 ] as const;
 
 export function problemOfValidation(request: FastifyRequest): Problem {
-  const faults = parts.flatMap(({ part, root, given }) => {
+  const errors = parts.flatMap(({ part, root, given }) => {
     const validate = request.getValidationFunction(part);
     if (!validate || validate(given(request) ?? null)) return [];
-    return worthTelling(validate.errors as SchemaFault[]).map((fault) => fieldFault(root, fault));
+    return withoutAlternatives(validate.errors as SchemaFault[]).map((fault) => fieldFault(root, fault));
   });
-  const fields = faults.slice(0, listedMax);
-  if (faults.every(({ field }) => field === "header.idempotency-key")) {
-    return idempotencyKeyMissing("send an Idempotency-Key header: the same in every try of one request", { fields });
+  const fields = errors.slice(0, listedMax);
+  if (errors.every(({ field }) => field === "header.idempotency-key")) {
+    return idempotencyKeyMissing("send an Idempotency-Key header, the same for every attempt of one request", {
+      fields,
+    });
   }
-  return invalidRequest(told(faults), { fields });
+  return invalidRequest(sentence(errors), { fields });
 }
 
-/** Of alternatives, each is refused for a reason of its own; only that none fits is worth telling. */
-function worthTelling(faults: readonly SchemaFault[]): readonly SchemaFault[] {
-  return faults.filter(({ schemaPath }) => !/\/(?:anyOf|oneOf)\/\d+\//.test(schemaPath));
+/** If no alternative matches, only that is reported, not why each of them does not. */
+function withoutAlternatives(errors: readonly SchemaFault[]): readonly SchemaFault[] {
+  return errors.filter(({ schemaPath }) => !/\/(?:anyOf|oneOf)\/\d+\//.test(schemaPath));
 }
 
 function fieldFault(root: string, fault: SchemaFault): FieldFault {
@@ -51,8 +53,8 @@ function pathOf(pointer: string): Path {
   return steps.map((step) => (/^\d+$/.test(step) ? Number(step) : step.replaceAll("~1", "/").replaceAll("~0", "~")));
 }
 
-function told(faults: readonly FieldFault[]): string {
-  const sentences = faults.slice(0, toldMax).map(({ field, detail }) => `${field} ${detail}`);
-  const more = faults.length - sentences.length;
+function sentence(errors: readonly FieldFault[]): string {
+  const sentences = errors.slice(0, namedMax).map(({ field, detail }) => `${field} ${detail}`);
+  const more = errors.length - sentences.length;
   return sentences.join("; ") + (more > 0 ? `; and ${more} more` : "");
 }

@@ -1,7 +1,7 @@
 /**
  * What a file of this repository may reach for, by where it lies. docs/style.md says why; this says it to the machine.
  *
- *   services → http → kernel      services → redis      bus-* → kernel      all → contracts
+ *   services → service → http → kernel      services → redis      bus-* → kernel      all → contracts
  *   cli, scripts, bench, chaos, flows → all
  */
 import { posix } from "node:path";
@@ -43,9 +43,14 @@ const mayImport: readonly { readonly from: RegExp; readonly to: RegExp; readonly
   { from: /^packages\/redis$/, to: /^packages\/kernel$/, law: "redis imports kernel only" },
   { from: /^packages\/http$/, to: /^packages\/(kernel|contracts)$/, law: "http imports kernel and contracts only" },
   {
+    from: /^packages\/service$/,
+    to: /^packages\/(http|kernel|contracts)$/,
+    law: "service imports http, kernel and contracts only",
+  },
+  {
     from: /^services\//,
-    to: /^packages\/(http|kernel|contracts|redis)$/,
-    law: "a service imports http, kernel, contracts and redis, and never another service",
+    to: /^packages\/(service|http|kernel|contracts|redis)$/,
+    law: "a service imports service, http, kernel, contracts and redis, and never another service",
   },
 ];
 

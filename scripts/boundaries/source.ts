@@ -5,6 +5,8 @@ export interface Mention {
   readonly line: number;
   /** The module as written: "node:fs", "./claim.ts", "@todoke/kernel/db". */
   readonly module: string;
+  /** `import type` and the type `import("x").Y` load nothing. */
+  readonly isType: boolean;
 }
 
 export interface Reach {
@@ -36,7 +38,7 @@ export function reachOf(path: string, text: string): Reach {
   return {
     imports: nodes.flatMap((node) => {
       const module = importedBy(node);
-      return module === undefined ? [] : [{ line: lineOf(node), module }];
+      return module === undefined ? [] : [{ line: lineOf(node), module, isType: isTypeOnly(node) }];
     }),
     environment: nodes.filter(readsEnvironment).map(lineOf),
     texts: nodes.flatMap((node) => {
@@ -71,6 +73,9 @@ function importedBy(node: Node): string | undefined {
   const source = node.source;
   return isNode(source) && source.type === "Literal" && typeof source.value === "string" ? source.value : undefined;
 }
+
+const isTypeOnly = (node: Node): boolean =>
+  node.importKind === "type" || node.exportKind === "type" || node.type === "TSImportType";
 
 /** `process.env`, `const { env } = process`, and `import { env } from "node:process"`. */
 function readsEnvironment(node: Node): boolean {

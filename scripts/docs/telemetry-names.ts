@@ -15,7 +15,7 @@ export interface TelemetryNames {
 }
 
 export async function telemetryNames(): Promise<TelemetryNames> {
-  const files = globSync(["packages/{http,kernel/telemetry}/names.ts", "services/*/telemetry.ts"], {
+  const files = globSync(["packages/{http,service,kernel/telemetry}/names.ts", "services/*/telemetry.ts"], {
     cwd: root,
   });
   const catalogues = await Promise.all(files.map((file) => import(pathToFileURL(join(root, file)).href)));

@@ -12,7 +12,7 @@ import { passed, type Result } from "./result.ts";
 const sources = [
   "packages/cli/todoke.js",
   "packages/cli/testing/main.ts",
-  "packages/http/testing/service.ts",
+  "packages/service/testing/service.ts",
   "services/orders/workers/testing/sender-process.ts",
   "services/orders/simulator/main.ts",
   "flows/pipeline.ts",

@@ -6,7 +6,7 @@ import { existsSync, globSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { root } from "./command.ts";
 
-const testFiles = "{packages,services,flows,scripts,bench,chaos,examples}/**/*.test.ts";
+export const testFiles = "{packages,services,flows,scripts,bench,chaos,examples}/**/*.test.ts";
 /** `import type` loads nothing. */
 const imports = /^(?:import|export)\b(?!\s+type\b)[^;]*?from\s+"([^"]+)"|^import\s+"([^"]+)"|\bimport\("([^"]+)"\)/gm;
 

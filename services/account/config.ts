@@ -1,20 +1,20 @@
-/** What only this service takes from the environment. */
-import type { Env } from "@todoke/http";
+/** The settings that only this service has. */
+import type { Env } from "@todoke/service";
 import type { IdentityName } from "./store/identities.ts";
 
 export interface Settings {
-  /** Identities that are given the role ADMIN whenever they log in: the first admin, and the way back in. */
+  /** Identities that get the role ADMIN whenever they log in: the first admin, and recovery when there is none left. */
   readonly admins: readonly IdentityName[];
 }
 
-const entry = /^(\S{1,256}) (\S{1,255})$/;
+const entryPattern = /^(\S{1,256}) (\S{1,255})$/;
 
-export function readSettings(env: Env, faults: string[]): Settings {
-  const given = (env.ACCOUNT_ADMINS ?? "").split(",").map((text) => text.trim());
-  const admins = given.filter(Boolean).flatMap((text, place) => {
-    const [, provider, subject] = entry.exec(text) ?? [];
+export function readSettings(env: Env, errors: string[]): Settings {
+  const entries = (env.ACCOUNT_ADMINS ?? "").split(",").map((entry) => entry.trim());
+  const admins = entries.filter(Boolean).flatMap((entry, index) => {
+    const [, provider, subject] = entryPattern.exec(entry) ?? [];
     if (provider && subject) return [{ provider, subject }];
-    faults.push(`ACCOUNT_ADMINS: entry ${place + 1} should be <provider> <subject>, with one space between them`);
+    errors.push(`ACCOUNT_ADMINS: entry ${index + 1} should be <provider> <subject>, with one space between them`);
     return [];
   });
   return { admins };

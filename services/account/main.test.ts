@@ -25,13 +25,13 @@ async function setup() {
   const service = await start(env, { openBus: async () => memoryBus() });
   const db = t.open({ schema: "account" });
   async function call(path: string, token: string, payload?: object) {
-    const answer = await fetch(`${service.url}${path}`, {
+    const response = await fetch(`${service.url}${path}`, {
       method: payload ? "POST" : "GET",
       headers: { authorization: `Bearer ${token}`, "idempotency-key": "key-1", "content-type": "application/json" },
       ...(payload && { body: JSON.stringify(payload) }),
     });
-    // biome-ignore lint/suspicious/noExplicitAny: whatever the service says.
-    return { status: answer.status, body: (await answer.json()) as any };
+    // biome-ignore lint/suspicious/noExplicitAny: any JSON.
+    return { status: response.status, body: (await response.json()) as any };
   }
   return {
     db,
@@ -56,14 +56,14 @@ async function setup() {
   };
 }
 
-test("from log-in to suspension and its end, by tokens of the gateway: each event is published, each command counted", async () => {
+test("from login to the end of a suspension, events are published and commands counted", async () => {
   await using t = await setup();
   const { body: aki } = await t.resolve("aki");
   const { body: boss } = await t.resolve("boss");
   await t.published("AccountCreated");
   await t.published("AccountRolesChanged");
-  const act = { reason: "cheating", until: "2999-01-01T00:00:00Z" };
-  const suspend = async () => t.call(`/admin/users/${aki.user_id}:suspend`, await t.tokenOf(boss), act);
+  const suspension = { reason: "cheating", until: "2999-01-01T00:00:00Z" };
+  const suspend = async () => t.call(`/admin/users/${aki.user_id}:suspend`, await t.tokenOf(boss), suspension);
   expect(await suspend()).toMatchObject({ status: 200, body: { status: "SUSPENDED", version: 2 } });
   await suspend();
   await t.published("AccountSuspended");
@@ -71,7 +71,7 @@ test("from log-in to suspension and its end, by tokens of the gateway: each even
   await t.published("AccountReinstated");
   const mine = await t.call(`/users/${aki.user_id}`, await t.tokenOf(aki));
   expect(mine).toMatchObject({ status: 200, body: { status: "ACTIVE", version: 3 } });
-  // What the database has, the process counts a moment later.
+  // The process counts shortly after the commit.
   await expect
     .poll(async () => (await t.metrics()).split("\n"))
     .toEqual(
@@ -87,7 +87,7 @@ test("from log-in to suspension and its end, by tokens of the gateway: each even
     );
 });
 
-test("nobody gets in but by a token that the gateway has signed for this service", async () => {
+test("only a token that the gateway signed for this service is accepted", async () => {
   await using t = await setup();
   const { body: aki } = await t.resolve("aki");
   const path = `/users/${aki.user_id}`;
@@ -101,7 +101,7 @@ test("nobody gets in but by a token that the gateway has signed for this service
   expect((await t.call(path, await signer.tokenFor("account", user))).status).toBe(200);
 });
 
-test("who is an admin from the first is a setting, and refused when it cannot be read", () => {
+test("an invalid entry of ACCOUNT_ADMINS is a settings error", () => {
   const env = envOf("postgres://localhost/x");
   expect(configFaults(env)).toEqual([]);
   expect(configFaults({ ...env, ACCOUNT_ADMINS: "https://a b, https://a c," })).toEqual([]);

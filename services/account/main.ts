@@ -1,38 +1,21 @@
-/** Puts the service together: the only file here that starts anything. */
-import { encodeOutboxEvent } from "@todoke/contracts";
-import { outboxRoutes, service } from "@todoke/http";
-import { deadOutboxEvents, openOutbox, outboxTable, relay } from "@todoke/kernel/outbox";
-import { keepClean, retentionOf } from "@todoke/kernel/retention";
-import { openCommands } from "./commands/index.ts";
+/** Declares the account service and wires its parts. */
+import { service } from "@todoke/service";
 import { readSettings } from "./config.ts";
-import { keepEndingSuspensions } from "./expiry.ts";
+import { createCommands } from "./deps.ts";
 import { accountRoutes } from "./routes/index.ts";
-import { outboxTelemetry } from "./telemetry.ts";
+import { startExpiry } from "./workers/expiry.ts";
 
-export const { configFaults, dead, migrate, start } = service({
+export const { configFaults, dead, events, migrate, start } = service({
   name: "account",
   port: 8081,
   migrations: new URL("./migrations/", import.meta.url),
-  roles: ["api", "relay", "upkeep"],
   settings: readSettings,
-  dead: [deadOutboxEvents],
-  async build({ settings, workerSettings, does, app, db, bus, wakeups, authenticate, use, debug, onError, topicOf }) {
-    const topic = topicOf(outboxTable);
-    const wakeRelay = () => wakeups.signal(topic);
-    if (does("upkeep")) {
-      use(keepClean(db, [retentionOf.publishedEvents(), retentionOf.idempotencyKeys()], { onError }));
-      use(keepEndingSuspensions(db, { onCommitted: wakeRelay, onError }));
-      use(outboxTelemetry.watch(db, onError));
-    }
-    if (does("relay")) {
-      const about = { name: "account relay", db, bus, encode: encodeOutboxEvent, settings: workerSettings };
-      use(relay({ ...about, wakeups, topic, onError, onPublished: outboxTelemetry.tellPublished })).start();
-    }
-    if (does("api")) {
-      const outbox = openOutbox({ wakeups, topic });
-      const commands = openCommands({ db, outbox, admins: settings.admins, onCommitted: wakeRelay });
+  emits: ["account.events"],
+  async build({ settings, hasRole, app, db, outbox, wakeRelay, authenticate, use, onError }) {
+    if (hasRole("maintenance")) use(startExpiry({ db, outbox, onError }));
+    if (hasRole("api")) {
+      const commands = createCommands({ db, outbox, admins: settings.admins, onCommitted: wakeRelay });
       accountRoutes(app, { db, authenticate, ...commands });
     }
-    debug((on) => outboxRoutes(on, { db, onRedriven: wakeRelay }));
   },
 });

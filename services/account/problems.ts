@@ -1,4 +1,4 @@
-/** All that this service refuses by itself. Clients branch on the codes: they never change; docs/errors.md lists them. */
+/** The problems that only this service returns. Clients depend on the codes: they never change. docs/errors.md lists them. */
 import { problem } from "@todoke/kernel/problem";
 
 export const userNotFound = problem({ code: "user-not-found", status: 404, title: "There is no such user" });
@@ -20,7 +20,7 @@ export const ifMatchMissing = problem({
 export const versionMismatch = problem({
   code: "version-mismatch",
   status: 412,
-  title: "The user was changed meanwhile",
+  title: "The user has another version",
 });
 
 export const suspensionEndInThePast = problem({
@@ -32,7 +32,7 @@ export const suspensionEndInThePast = problem({
 export const ownSuspension = problem({
   code: "own-suspension",
   status: 409,
-  title: "Nobody can suspend themself",
+  title: "Users cannot suspend themselves",
 });
 
 export const lastAdmin = problem({ code: "last-admin", status: 409, title: "There would be no admin left" });

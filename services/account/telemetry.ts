@@ -1,38 +1,39 @@
-/** What only this service tells of itself. Every name it adds is here; docs/telemetry.md lists the same. */
+/** The metrics and spans that only this service has; docs/telemetry.md lists them. */
 import { outboxMetrics } from "@todoke/kernel/outbox";
 import { inSpan, type MetricCatalogue, metersOf, resultOf } from "@todoke/kernel/telemetry";
-
-export const outboxTelemetry = outboxMetrics("account");
 
 export const metricCatalogue = {
   "account.command.total": {
     kind: "counter",
     unit: "{command}",
     description:
-      "Commands by what became of them: applied, replayed, conflict, refused (it can never be), unknown (the COMMIT was lost), failed",
+      "Commands by result: applied, replayed, conflict, refused (a retry cannot succeed), unknown (the COMMIT was lost), failed",
     attributes: ["action", "result"],
   },
-  ...outboxTelemetry.catalogue,
+  ...outboxMetrics("account").catalogue,
 } as const satisfies MetricCatalogue;
 
 export const spanNames = {
-  /** One command, from being handed over to being committed; child of the request, parent of the publish. */
+  /** One command, from submission to commit; child of the request, parent of the publish. */
   command: "account command",
 } as const;
 
 const { count } = metersOf("@todoke/account", metricCatalogue);
 
-/** The same command, with a span around it and its end counted. */
-export function told<Request, Result extends object>(action: string, command: (request: Request) => Promise<Result>) {
-  const ended = (result: string) => count("account.command.total", { action, result });
-  return (request: Request): Promise<Result> =>
+/** Runs the command in a span and counts its result. */
+export function countCommands<Request, Result extends object>(
+  action: string,
+  command: (request: Request) => Promise<Result>,
+): (request: Request) => Promise<Result> {
+  const countResult = (result: string) => count("account.command.total", { action, result });
+  return (request) =>
     inSpan(spanNames.command, { action }, async () => {
       try {
         const result = await command(request);
-        ended("replayed" in result && result.replayed ? "replayed" : "applied");
+        countResult("replayed" in result && result.replayed ? "replayed" : "applied");
         return result;
       } catch (error) {
-        ended(resultOf(error));
+        countResult(resultOf(error));
         throw error;
       }
     });

@@ -1,21 +1,21 @@
-/** What the tests of this service share: the service on a database of its own, people, and ways to call it. */
+/** For tests: the service on a database of its own, users, and ways to call it. */
 import { randomUUID } from "node:crypto";
 import { type Authenticate, buildHttpApp, type Principal, problems, type Role } from "@todoke/http";
 import type { Db } from "@todoke/kernel/db";
 import { kernelMigrations } from "@todoke/kernel/migrations";
 import { openOutbox } from "@todoke/kernel/outbox";
 import { patient, testDatabase } from "@todoke/kernel/testing";
-import { openCommands } from "./commands/index.ts";
+import { createCommands } from "./deps.ts";
 import { accountRoutes } from "./routes/index.ts";
 import type { UserView } from "./store/users.ts";
 
 const own = { name: "account", dir: new URL("./migrations/", import.meta.url) };
 
 export const provider = "https://id.example";
-/** Whoever logs in as this is an admin. */
+/** The subject of an admin of ACCOUNT_ADMINS. */
 export const adminSubject = "the-admin";
 
-/** Stands for tokens: the name of the caller, and its roles, as they are. */
+/** Replaces tokens: the header holds the name of the caller and its roles in plain text. */
 const authenticate: Authenticate = ({ headers }) => {
   const [, name = "", roles = ""] = /^Bearer (\S+) ?(\S*)$/.exec(headers.authorization ?? "") ?? [];
   const [kind, id = ""] = name.split(":");
@@ -25,13 +25,13 @@ const authenticate: Authenticate = ({ headers }) => {
   return { kind: "user", name: `user:${id}`, userId: id, roles: roles.split(",") as Role[] };
 };
 
-/** Whose word it is, with the roles that it claims. */
+/** A user who calls, with the roles in the token. */
 export interface Person {
   readonly user_id: string;
   readonly roles: readonly Role[];
 }
 
-const wordFor = ({ user_id, roles }: Person) => `Bearer user:${user_id} ${roles.join(",")}`;
+const authorizationOf = ({ user_id, roles }: Person) => `Bearer user:${user_id} ${roles.join(",")}`;
 
 export interface Call {
   readonly as?: Person | Principal["name"];
@@ -43,19 +43,19 @@ export async function setup() {
   const t = await testDatabase({ schema: "account", sets: [kernelMigrations, own], pools: patient });
   const apps: { close(): Promise<unknown> }[] = [];
 
-  /** Another process of the service: it shares nothing with the others but the database. */
+  /** Another process of the service. Processes share only the database. */
   async function process(db: Db = t.open()) {
     const app = await buildHttpApp({ title: "account", version: "0", log: { level: "silent" } });
     const admins = [{ provider, subject: adminSubject }];
     accountRoutes(app, {
       db,
       authenticate,
-      ...openCommands({ db, outbox: openOutbox(), admins, onCommitted: () => {}, waitMs: patient.lockTimeoutMs }),
+      ...createCommands({ db, outbox: openOutbox(), admins, onCommitted: () => {}, waitMs: patient.lockTimeoutMs }),
     });
     apps.push(app);
 
     function call(method: "GET" | "POST" | "PATCH", url: string, { as, headers, payload }: Call = {}) {
-      const authorization = typeof as === "string" ? `Bearer ${as}` : as && wordFor(as);
+      const authorization = typeof as === "string" ? `Bearer ${as}` : as && authorizationOf(as);
       return app.inject({
         method,
         url,
@@ -75,10 +75,10 @@ export async function setup() {
       app,
       call,
       resolve,
-      /** Somebody who has logged in. */
+      /** Logs a user in. */
       person: async (subject: string = randomUUID(), claims: object = {}): Promise<UserView> =>
         (await resolve(subject, claims)).json(),
-      /** One act with a key, by a person on another. */
+      /** Runs one user action with a key. */
       act: (as: Person, url: string, payload: object, key: string = randomUUID()) =>
         call("POST", url, { as, payload, headers: { "idempotency-key": key } }),
       patch: (as: Person, user: Pick<UserView, "user_id" | "version">, payload: unknown) =>
@@ -94,7 +94,7 @@ export async function setup() {
     ...t,
     process,
     rows,
-    /** Rows of each table that a command writes. */
+    /** The row count of each table that a command writes. */
     counts: async () => ({
       users: await count("users"),
       identities: await count("identities"),
@@ -103,27 +103,27 @@ export async function setup() {
       events: await count("outbox_events"),
       keys: await count("idempotency_keys"),
     }),
-    /** What must never be: a version without its audit row, an audit row or an event without its version, an orphan. */
-    broken: async () => ({
-      unaudited: await rows(
+    /** Violations: a version without an audit row, an audit row or event without its version, a user without identity. */
+    violations: async () => ({
+      versionsWithoutAudit: await rows(
         `select u.user_id, v from users u cross join lateral generate_series(1, u.version) v
           where not exists (select from audit_logs a where a.user_id = u.user_id and a.version = v)`,
       ),
-      unfounded: await rows(
+      auditWithoutVersion: await rows(
         `select a.user_id, a.version from audit_logs a left join users u on u.user_id = a.user_id and u.version >= a.version
           where u.user_id is null`,
       ),
-      untold: await rows(
+      auditWithoutEvent: await rows(
         `select a.user_id, a.version from audit_logs a
           where a.action <> 'UPDATE'
             and not exists (select from outbox_events e where e.aggregate_key = a.user_id and e.version = a.version)`,
       ),
-      unwarranted: await rows(
+      eventsWithoutAudit: await rows(
         `select e.aggregate_key, e.version from outbox_events e
           where not exists (select from audit_logs a
                              where a.user_id = e.aggregate_key and a.version = e.version and a.action <> 'UPDATE')`,
       ),
-      orphans: await rows(
+      usersWithoutIdentity: await rows(
         `select user_id from users u where (status <> 'DELETED') <> exists (select from identities i where i.user_id = u.user_id)`,
       ),
     }),
@@ -134,4 +134,11 @@ export async function setup() {
   };
 }
 
-export const intact = { unaudited: [], unfounded: [], untold: [], unwarranted: [], orphans: [] };
+/** The `violations` of consistent tables. */
+export const consistent = {
+  versionsWithoutAudit: [],
+  auditWithoutVersion: [],
+  auditWithoutEvent: [],
+  eventsWithoutAudit: [],
+  usersWithoutIdentity: [],
+};

@@ -1,12 +1,24 @@
-/** All that the service reaches outside itself. */
+/** What the routes need from outside. */
 import type { Authenticate } from "@todoke/http";
 import type { Db } from "@todoke/kernel/db";
-import type { ChangeEntitlement } from "./commands/change-entitlement.ts";
-import type { CheckEntitlement } from "./commands/check-entitlement.ts";
+import { changeEntitlements } from "./commands/change-entitlements.ts";
+import { checkEntitlement } from "./commands/check-entitlement.ts";
+import { createChangeBatcher } from "./commands/create-change-batcher.ts";
+import { grantEntitlement } from "./commands/grant-entitlement.ts";
+import { revokeEntitlement } from "./commands/revoke-entitlement.ts";
+import { countCommands } from "./telemetry.ts";
 
-export interface Deps {
+/** `onCommitted` is called after every batch that wrote events; it wakes the relay. */
+export function createCommands(db: Db, onCommitted: () => void) {
+  const submit = createChangeBatcher(db, onCommitted);
+  const commands = {
+    grantEntitlement: countCommands("grant", grantEntitlement(submit)),
+    revokeEntitlement: countCommands("revoke", revokeEntitlement(submit)),
+  };
+  return { ...commands, changeEntitlements: changeEntitlements(commands), checkEntitlement: checkEntitlement(db) };
+}
+
+export interface Deps extends ReturnType<typeof createCommands> {
   readonly db: Db;
   readonly authenticate: Authenticate;
-  readonly changeEntitlement: ChangeEntitlement;
-  readonly checkEntitlement: CheckEntitlement;
 }

@@ -1,2 +1,2 @@
 /** The entitlement service as the `todoke` command runs it. */
-export { configFaults, dead, migrate, start } from "./main.ts";
+export { configFaults, dead, events, migrate, start } from "./main.ts";

@@ -20,13 +20,13 @@ async function setup(more: Record<string, string> = {}) {
   const service = await start(env, { openBus: async () => memoryBus() });
   const db = t.open({ schema: "entitlement" });
   const call = async (base: string, path: string, payload?: object) => {
-    const answer = await fetch(`${base}${path}`, {
+    const response = await fetch(`${base}${path}`, {
       method: payload ? "POST" : "GET",
       headers: { authorization: "Bearer tdk_shop", "idempotency-key": "key-1", "content-type": "application/json" },
       ...(payload && { body: JSON.stringify(payload) }),
     });
-    // biome-ignore lint/suspicious/noExplicitAny: whatever the service says.
-    return { status: answer.status, body: (await answer.json()) as any };
+    // biome-ignore lint/suspicious/noExplicitAny: any JSON.
+    return { status: response.status, body: (await response.json()) as any };
   };
   return {
     db,
@@ -49,26 +49,26 @@ async function setup(more: Record<string, string> = {}) {
   };
 }
 
-test("a FAILED event is redriven on the ops listener, recorded, and published; the service's own port knows nothing of it", async () => {
+test("a FAILED event is redriven on the ops listener, recorded and published", async () => {
   await using t = await setup();
   await t.call("/v1/entitlements/grants", body);
   await t.published("EntitlementGranted");
   const { rows } = await t.db.query(
-    `update outbox_events set status = 'FAILED', published_at = null, attempt_count = 10, last_error = 'no answer' returning event_id`,
+    `update outbox_events set status = 'FAILED', published_at = null, attempt_count = 10, last_error = 'timeout' returning event_id`,
   );
   const [{ event_id }] = rows;
-  expect((await t.ops("/debug/outbox/failed")).body.events).toMatchObject([{ event_id, last_error: "no answer" }]);
+  expect((await t.ops("/debug/outbox/failed")).body.events).toMatchObject([{ event_id, last_error: "timeout" }]);
   expect((await t.call("/debug/outbox/failed")).status).toBe(404);
-  const asked = { redriven_by: "aki", reason: "the broker is mended" };
-  expect((await t.ops(`/debug/outbox/failed/${event_id}/redrive`, asked)).status).toBe(200);
+  const request = { redriven_by: "aki", reason: "the broker is up again" };
+  expect((await t.ops(`/debug/outbox/failed/${event_id}/redrive`, request)).status).toBe(200);
   await t.published("EntitlementGranted");
   const redrives = await t.db.query(
     `select of_key as event_id, redriven_by, reason, attempt_count, last_error from redrives`,
   );
-  expect(redrives.rows).toEqual([{ event_id, ...asked, attempt_count: 10, last_error: "no answer" }]);
+  expect(redrives.rows).toEqual([{ event_id, ...request, attempt_count: 10, last_error: "timeout" }]);
 });
 
-test("what runs out is published without anybody asking", async () => {
+test("an expired entitlement is published without a request", async () => {
   await using t = await setup();
   await t.call("/v1/entitlements/grants", { ...body, expires_at: "2999-01-01T00:00:00Z" });
   await t.db.query(`update entitlements set expires_at = now()`);
@@ -76,34 +76,34 @@ test("what runs out is published without anybody asking", async () => {
   expect((await t.call("/v1/users/u_123/entitlements/item1")).body).toMatchObject({ status: "EXPIRED", version: 2 });
 });
 
-test("a process does only what its roles say, and the relay may run apart", async () => {
-  await using t = await setup({ ENTITLEMENT_ROLES: "api, upkeep" });
+test("a process runs its roles only, and the relay may run in another process", async () => {
+  await using t = await setup({ ENTITLEMENT_ROLES: "api, maintenance" });
   expect((await t.call("/v1/entitlements/grants", body)).status).toBe(201);
   await using relay = await t.startAnother("relay");
   await t.published("EntitlementGranted");
   const { rows } = await t.db.query(`select attempt_count from outbox_events`);
   expect(rows).toMatchObject([{ attempt_count: 1 }]);
   expect((await fetch(`${relay.url}/v1/users/u_123/entitlements`)).status).toBe(404);
-  // Not while its event loop runs late, as after a slow start.
+  // Not ready while the event loop lags after a slow start.
   await expect.poll(async () => (await fetch(`${relay.url}/readyz`)).status).toBe(200);
 });
 
-test("a role that does not exist is refused, and so are workers that could not work", () => {
+test("an unknown role and a lease out of bounds are settings errors", () => {
   const env = envOf("postgres://localhost/x");
   expect(configFaults({ ...env, ENTITLEMENT_ROLES: "relay,api", ENTITLEMENT_LEASE_MS: "5000" })).toEqual([]);
   expect(configFaults({ ...env, ENTITLEMENT_ROLES: "relay,sender", ENTITLEMENT_LEASE_MS: "10" })).toEqual([
-    "ENTITLEMENT_ROLES should name one or more of api, relay, upkeep, with commas between them",
+    "ENTITLEMENT_ROLES should name one or more of api, maintenance, relay, with commas between them",
     'ENTITLEMENT_LEASE_MS is "10" and should be a whole number from 1000 to 86400000',
   ]);
 });
 
-test("a schema is brought up to date with nothing but the database known", async () => {
+test("migrate needs no setting but the database URL", async () => {
   await using t = await testDatabase();
   expect((await migrate({ DATABASE_URL: t.url }, { dryRun: false })).length).toBeGreaterThan(0);
   await expect(migrate({}, { dryRun: false })).rejects.toThrow("DATABASE_URL is not set");
 });
 
-test("how long the audit is kept is a setting, and refused when it is no number of months", () => {
+test("ENTITLEMENT_AUDIT_KEEP_MONTHS must be a whole number of months", () => {
   const env = envOf("postgres://localhost/x");
   expect(configFaults({ ...env, ENTITLEMENT_AUDIT_KEEP_MONTHS: "36" })).toEqual([]);
   for (const wrong of ["0", "1.5", "two", "-1"]) {

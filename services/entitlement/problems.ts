@@ -1,4 +1,4 @@
-/** All that this service refuses by itself. Clients branch on the codes: they never change; docs/errors.md lists them. */
+/** The problems that only this service returns. Clients depend on the codes: they never change. docs/errors.md lists them. */
 import { problem } from "@todoke/kernel/problem";
 
 export const entitlementNotFound = problem({
@@ -10,5 +10,5 @@ export const entitlementNotFound = problem({
 export const expiryInThePast = problem({
   code: "expiry-in-the-past",
   status: 422,
-  title: "The grant would have run out already",
+  title: "The grant would have expired already",
 });

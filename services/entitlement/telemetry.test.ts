@@ -32,7 +32,7 @@ async function setup(bus: EventBus) {
   };
 }
 
-test("commands, requests and published events are counted on /metrics, beside the state of the process", async () => {
+test("/metrics counts commands, requests and published events", async () => {
   await using t = await setup(memoryBus());
   await t.post("grants", "key-1");
   await t.post("grants", "key-1");
@@ -44,7 +44,7 @@ test("commands, requests and published events are counted on /metrics, beside th
   });
 
   const lines = async () => (await t.metrics()).split("\n");
-  // What the database has, the process counts a moment later.
+  // The process counts shortly after the commit.
   await expect
     .poll(lines)
     .toEqual(

@@ -1,42 +1,40 @@
-/** What only this service tells of itself. Every name it adds is here; docs/telemetry.md lists the same. */
+/** The metrics and spans that only this service has; docs/telemetry.md lists them. */
 import { outboxMetrics } from "@todoke/kernel/outbox";
 import { inSpan, type MetricCatalogue, metersOf, resultOf } from "@todoke/kernel/telemetry";
-import type { ChangeEntitlement } from "./commands/change-entitlement.ts";
-
-export const outboxTelemetry = outboxMetrics("entitlement");
 
 export const metricCatalogue = {
   "entitlement.command.total": {
     kind: "counter",
     unit: "{command}",
     description:
-      "Commands by what became of them: applied, replayed, conflict, refused (it can never be), unknown (the COMMIT was lost), failed",
+      "Commands by result: applied, replayed, conflict, refused (a retry cannot succeed), unknown (the COMMIT was lost), failed",
     attributes: ["action", "result"],
   },
-  ...outboxTelemetry.catalogue,
+  ...outboxMetrics("entitlement").catalogue,
 } as const satisfies MetricCatalogue;
 
 export const spanNames = {
-  /** One grant or revoke, from being gathered to being committed; child of the request, parent of the publish. */
+  /** One grant or revoke, from submission to commit; child of the request, parent of the publish. */
   command: "entitlement command",
 } as const;
 
 const { count } = metersOf("@todoke/entitlement", metricCatalogue);
 
-/** The same command, with a span around it and its end counted. */
-export function told(change: ChangeEntitlement): ChangeEntitlement {
-  return (command) => {
-    const action = command.status === "ACTIVE" ? "grant" : "revoke";
-    const ended = (result: string) => count("entitlement.command.total", { action, result });
-    return inSpan(spanNames.command, { action }, async () => {
+/** Runs the command in a span and counts its result. */
+export function countCommands<Request, Response extends { readonly replayed: boolean }>(
+  action: "grant" | "revoke",
+  command: (request: Request) => Promise<Response>,
+): (request: Request) => Promise<Response> {
+  const countResult = (result: string) => count("entitlement.command.total", { action, result });
+  return (request) =>
+    inSpan(spanNames.command, { action }, async () => {
       try {
-        const answer = await change(command);
-        ended(answer.replayed ? "replayed" : "applied");
-        return answer;
+        const response = await command(request);
+        countResult(response.replayed ? "replayed" : "applied");
+        return response;
       } catch (error) {
-        ended(resultOf(error));
+        countResult(resultOf(error));
         throw error;
       }
     });
-  };
 }

@@ -1,15 +1,14 @@
-/** What the tests of this service share: the service on a database of its own, and ways to call it. */
+/** For tests: the service on a database of its own, and ways to call it. */
 import { hash } from "node:crypto";
 import { bearerAuthentication, buildHttpApp, fixedKeys, tokenVerifier } from "@todoke/http";
 import { type Db, transaction } from "@todoke/kernel/db";
 import { kernelMigrations } from "@todoke/kernel/migrations";
 import { patient, testDatabase } from "@todoke/kernel/testing";
-import { changeEntitlement } from "./commands/change-entitlement.ts";
-import { checkEntitlement } from "./commands/check-entitlement.ts";
+import { createCommands } from "./deps.ts";
 import { batchRoute } from "./routes/batch.ts";
 import { entitlementRoutes } from "./routes/entitlements.ts";
 import { userEntitlementRoutes } from "./routes/user-entitlements.ts";
-import { makeAuditMonths } from "./store/audit-months.ts";
+import { createAuditPartitions } from "./store/audit-partitions.ts";
 
 const own = { name: "entitlement", dir: new URL("./migrations/", import.meta.url) };
 
@@ -23,27 +22,21 @@ const keys = ["shop", "game"].map((holder) => ({
 
 export async function setup() {
   const t = await testDatabase({ schema: "entitlement", sets: [kernelMigrations, own], pools: patient });
-  // Databases are cloned from a template, which on a server that lives long was made in another month.
-  await transaction(t.db, (tx) => makeAuditMonths(tx, 2));
+  // Databases are cloned from a template, which may have been made in another month.
+  await transaction(t.db, (tx) => createAuditPartitions(tx, 2));
   const apps: { close(): Promise<unknown> }[] = [];
 
-  /** Another process of the service: it shares nothing with the others but the database. */
+  /** Another process of the service. Processes share only the database. */
   async function process(db: Db = t.open()) {
     const app = await buildHttpApp({ title: "entitlement", version: "0", log: { level: "silent" } });
     const tokenBearer = tokenVerifier({ audience: "entitlement", keys: [] });
     const authenticate = bearerAuthentication({ keyHolder: fixedKeys(keys), tokenBearer });
-    const deps = {
-      db,
-      authenticate,
-      changeEntitlement: changeEntitlement(db, () => {}),
-      checkEntitlement: checkEntitlement(db),
-    };
+    const deps = { db, authenticate, ...createCommands(db, () => {}) };
     entitlementRoutes(app, deps);
     batchRoute(app, deps);
     userEntitlementRoutes(app, deps);
     apps.push(app);
     return {
-      /** Many commands in one call. */
       batch: (items: readonly unknown[]) =>
         app.inject({
           method: "POST",
@@ -71,7 +64,7 @@ export async function setup() {
   return {
     ...t,
     process,
-    /** Rows of each table that a command writes. */
+    /** The row count of each table that a command writes. */
     rows: async () => ({
       entitlements: await count("entitlements"),
       events: await count("outbox_events"),

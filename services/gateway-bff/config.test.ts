@@ -64,7 +64,6 @@ test.each([
   ["POINTS_URL", "http://points/v1"],
   ["GATEWAY_BFF_SESSION_HOURS", "0"],
   ["GATEWAY_BFF_UPSTREAM_TIMEOUT_MS", "soon"],
-  ["GATEWAY_BFF_PROCESSED_KEEP_DAYS", "3"],
   ["GATEWAY_BFF_LIMIT_READ", "many"],
   ["GATEWAY_BFF_LIMIT_WAIT_MS", "0"],
 ])("%s=%s is told by its name, and no secret is shown", (name, value) => {

@@ -1,12 +1,6 @@
 /** What only this service takes from the environment. Every fault is a sentence; nothing is guessed, no secret is shown. */
-import {
-  type Env,
-  newSigningKey,
-  readProcessedKeepMs,
-  readSigningKey,
-  type SigningKey,
-  wholeNumbers,
-} from "@todoke/http";
+import { newSigningKey, readSigningKey, type SigningKey } from "@todoke/http";
+import { type Env, integerReader } from "@todoke/service";
 import { type Limits, readLimits } from "./limits/settings.ts";
 import { isNativeRedirect } from "./oidc/native-client.ts";
 import { isLoopback } from "./oidc/provider-fetch.ts";
@@ -37,13 +31,12 @@ export interface Settings {
     readonly waitingMax: number;
   };
   readonly profileTimeoutMs: number;
-  readonly processedKeepMs: number;
 }
 
 const minuteMs = 60_000;
 
 export function readSettings(env: Env, faults: string[]): Settings {
-  const whole = wholeNumbers(env, faults);
+  const whole = integerReader(env, faults);
   const origin = readOrigin(env, faults);
   const redisUrl = readRedisUrl(env, faults);
   return {
@@ -69,7 +62,6 @@ export function readSettings(env: Env, faults: string[]): Settings {
       waitingMax: whole("GATEWAY_BFF_UPSTREAM_WAITING", 128, [0, 100_000]),
     },
     profileTimeoutMs: whole("GATEWAY_BFF_PROFILE_TIMEOUT_MS", 800, [10, 60_000]),
-    processedKeepMs: readProcessedKeepMs("gateway-bff", env, faults),
   };
 }
 

@@ -1,9 +1,8 @@
-/** Puts the service together: the only file here that starts anything. */
+/** What the gateway is put together from. */
 import { consumers } from "@todoke/contracts";
-import { openSigner, service } from "@todoke/http";
-import { deadInboxEvents, inboxDlqTable, keepSubscribed, openInbox, watchDeadEvents } from "@todoke/kernel/inbox";
-import { keepClean, retentionOf } from "@todoke/kernel/retention";
+import { openSigner } from "@todoke/http";
 import { periodically } from "@todoke/kernel/worker";
+import { service } from "@todoke/service";
 import { resolveIdentity } from "./commands/resolve-identity.ts";
 import { readSettings } from "./config.ts";
 import { sessionGuard } from "./guard/session-guard.ts";
@@ -16,47 +15,24 @@ import { addressesOf, gatewayRoutes } from "./routes/index.ts";
 import { openStores } from "./stores.ts";
 import { openUpstreams } from "./upstreams/index.ts";
 
-const name = "gateway-bff";
-const consumer = name;
-
-export const { configFaults, dead, migrate, start } = service({
-  name,
+export const { configFaults, dead, events, migrate, start } = service({
+  name: "gateway-bff",
   port: 8080,
   migrations: new URL("./migrations/", import.meta.url),
-  roles: ["api", "consumer", "upkeep"],
   settings: readSettings,
-  dead: [deadInboxEvents(consumer)],
-  usersBy: "session",
+  consumes: { subjects: consumers["gateway-bff"] },
+  retention: () => [idleLimits],
+  userAuth: "session",
   hosts: ({ origin }) => [new URL(origin).hostname],
   docs: ({ upstreams }) => ({ sources: documentsOf(addressesOf(upstreams.urls)) }),
-  async build({ settings, workerSettings, apiDocs, does, app, db, bus, wakeups, use, needs, onError, topicOf }) {
-    const { tokenFor } = openSigner({ issuer: name, key: settings.signingKey });
+  async build({ settings, apiDocs, hasRole, app, db, use, addReadinessCheck, onError }) {
+    const { origin, isLoopback } = settings;
+    const { tokenFor } = openSigner({ issuer: "gateway-bff", key: settings.signingKey });
     const upstreams = use(openUpstreams({ ...settings.upstreams, tokenFor }));
-    const { sessions, limiter } = openStores(settings, { db, use, needs, onError });
-    if (does("upkeep")) {
-      const policies = [idleLimits, retentionOf.processedEvents(settings.processedKeepMs), retentionOf.inboxAttempts()];
-      use(keepClean(db, [...policies, retentionOf.resolvedDeadLetters()], { onError }));
+    const { sessions, limiter } = openStores(settings, { db, use, addReadinessCheck, onError });
+    if (hasRole("maintenance"))
       use(periodically(() => sessions.removeEnded(), { everyMs: 60_000, what: "removing ended sessions", onError }));
-      use(watchDeadEvents({ db, consumer, onError }));
-    }
-    if (does("consumer")) {
-      const { attemptsMax, backoff } = workerSettings;
-      const inbox = openInbox({
-        attemptsMax,
-        backoff,
-        db,
-        consumer,
-        read: readEvent,
-        effect: onAccountEvent(sessions),
-        wakeups,
-        topic: topicOf(inboxDlqTable),
-        onError,
-      });
-      use(inbox.redriver).start();
-      use(keepSubscribed({ bus, consumer, subjects: consumers[consumer], handle: inbox.handle, onError }));
-    }
-    if (does("api")) {
-      const { origin, isLoopback } = settings;
+    if (hasRole("api")) {
       const provider = openProvider({ ...settings.provider, redirectUri: `${origin}/login/callback`, onError });
       const onRefreshDue = use(refreshTokens({ sessions, provider, onError }));
       gatewayRoutes(app, {
@@ -73,5 +49,6 @@ export const { configFaults, dead, migrate, start } = service({
         onError,
       });
     }
+    return { read: readEvent, effect: onAccountEvent(sessions) };
   },
 });

@@ -17,7 +17,7 @@ export interface Stores {
 interface Outside {
   readonly db: Db;
   use<T extends AsyncDisposable>(part: T): T;
-  needs(name: string, check: () => Promise<unknown>): void;
+  addReadinessCheck(name: string, check: () => Promise<unknown>): void;
   onError(error: unknown): void;
 }
 
@@ -26,10 +26,10 @@ type Chosen = Pick<Settings, "redisUrl" | "sessions">;
 const nothing = scriptOf("return 1");
 
 export function openStores({ redisUrl: url, sessions: settings }: Chosen, outside: Outside): Stores {
-  const { db, use, needs, onError } = outside;
+  const { db, use, addReadinessCheck, onError } = outside;
   if (url === undefined) return { sessions: use(postgresSessions(db, settings)), limiter: postgresLimiter(db) };
   // Each with a connection of its own: a flood that is being counted does not stand before those who are let in.
   const link = use(openRedisLink({ url, onError }));
-  needs("redis", () => link.run(nothing, { keys: [], arguments: [] }));
+  addReadinessCheck("redis", () => link.run(nothing, { keys: [], arguments: [] }));
   return { sessions: use(redisSessions({ url, settings, onError })), limiter: redisLimiter(link) };
 }

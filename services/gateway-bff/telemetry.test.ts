@@ -1,7 +1,8 @@
 import { hash, randomBytes } from "node:crypto";
-import { newSigningKey, prometheusName, textOfSigningKey } from "@todoke/http";
+import { newSigningKey, textOfSigningKey } from "@todoke/http";
 import { MemoryBroker, memoryBus } from "@todoke/kernel/bus";
 import { testDatabase } from "@todoke/kernel/testing";
+import { prometheusName } from "@todoke/service";
 import { expect, test } from "vitest";
 import { migrate, start } from "./main.ts";
 import { metricCatalogue } from "./telemetry.ts";

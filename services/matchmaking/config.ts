@@ -1,53 +1,49 @@
-/** What only this service takes from the environment. */
-import { type Env, readProcessedKeepMs, wholeNumbers } from "@todoke/http";
+/** The settings of this service. */
+import { type Env, integerReader } from "@todoke/service";
 
 export interface Settings {
-  /** Where tickets wait: in the Redis of this address, or in PostgreSQL where there is none. */
+  /** The Redis with the queue; undefined if the queue is in PostgreSQL. */
   readonly redisUrl?: string;
-  /** IDs of tickets are made with the first and recognized by any of them. */
+  /** The first one makes ticket IDs; all of them check IDs. */
   readonly ticketSecrets: readonly Buffer[];
-  /** The rules; without a file, those that come with the service. */
+  /** The rules file; undefined for the built-in rules. */
   readonly rulesPath?: string;
-  /** How long matches and the ends of tickets are kept. */
+  /** Retention of matches, ended tickets and damaged tickets. */
   readonly keepMs: number;
-  /** How long it is remembered which events were seen. */
-  readonly processedKeepMs: number;
 }
 
 const dayMs = 24 * 60 * 60 * 1_000;
 
-export function readSettings(env: Env, faults: string[]): Settings {
-  const redisUrl = readRedisUrl(env, faults);
+export function readSettings(env: Env, errors: string[]): Settings {
+  const redisUrl = readRedisUrl(env, errors);
   return {
     ...(redisUrl !== undefined && { redisUrl }),
-    ticketSecrets: readTicketSecrets(env, faults),
+    ticketSecrets: readTicketSecrets(env, errors),
     ...(env.MATCHMAKING_RULES && { rulesPath: env.MATCHMAKING_RULES }),
-    keepMs: wholeNumbers(env, faults)("MATCHMAKING_KEEP_DAYS", 30, [1, 3_650]) * dayMs,
-    processedKeepMs: readProcessedKeepMs("matchmaking", env, faults),
+    keepMs: integerReader(env, errors)("MATCHMAKING_KEEP_DAYS", 30, [1, 3_650]) * dayMs,
   };
 }
 
-/** Several while one is being replaced. The value is never shown in a fault. */
-function readTicketSecrets(env: Env, faults: string[]): Buffer[] {
+/** A comma-separated list while a secret is being replaced. Errors never contain the value. */
+function readTicketSecrets(env: Env, errors: string[]): Buffer[] {
   const texts = (env.MATCHMAKING_TICKET_SECRET || "").split(",").map((text) => text.trim());
   const given = texts.filter(Boolean);
   if (!given.every((text) => /^[\w-]{43}$/.test(text)))
-    faults.push(
-      "MATCHMAKING_TICKET_SECRET should be 32 random bytes in base64url, or several with commas between them: " +
+    errors.push(
+      "MATCHMAKING_TICKET_SECRET should be 32 random bytes in base64url, or several, separated by commas: " +
         "`openssl rand 32 | basenc --base64url | tr -d =` makes one",
     );
   return given.map((text) => Buffer.from(text, "base64url"));
 }
 
-/** Undefined where tickets wait in PostgreSQL. */
-function readRedisUrl(env: Env, faults: string[]): string | undefined {
+function readRedisUrl(env: Env, errors: string[]): string | undefined {
   const variable = env.MATCHMAKING_REDIS_URL ? "MATCHMAKING_REDIS_URL" : "REDIS_URL";
   const url = env[variable];
   const store = env.MATCHMAKING_STORE || (url ? "redis" : "postgres");
   if (store === "postgres") return undefined;
-  if (store !== "redis") faults.push("MATCHMAKING_STORE should be postgres or redis");
-  else if (!url) faults.push("MATCHMAKING_STORE is redis: REDIS_URL or MATCHMAKING_REDIS_URL should say where it is");
+  if (store !== "redis") errors.push("MATCHMAKING_STORE should be postgres or redis");
+  else if (!url) errors.push("MATCHMAKING_STORE is redis, so REDIS_URL or MATCHMAKING_REDIS_URL should be set");
   else if (!/^rediss?:$/.test(URL.parse(url)?.protocol ?? ""))
-    faults.push(`${variable} should begin with redis:// or rediss://`);
+    errors.push(`${variable} should begin with redis:// or rediss://`);
   return url;
 }

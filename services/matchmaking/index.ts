@@ -1,3 +1,3 @@
-/** The matchmaking service as the `todoke` command runs it. */
-export { configFaults, dead, migrate, start } from "./main.ts";
+/** The matchmaking service, for the `todoke` command. */
+export { configFaults, dead, events, migrate, start } from "./main.ts";
 export { type RecordedTicket, selectRecordedTickets } from "./store/recorded-tickets.ts";

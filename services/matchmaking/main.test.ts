@@ -13,7 +13,7 @@ const redis = sharedRedis();
 const key = newSigningKey("k1");
 const signer = openSigner({ issuer: "gateway-bff", key });
 
-/** The whole service, as `todoke` starts it, called as the gateway calls it. A mode of its own, on whatever Redis is there. */
+/** The service as `todoke` starts it, called as the gateway calls it, with a mode of its own. */
 async function setup(more: Record<string, string> = {}) {
   const parts = new AsyncDisposableStack();
   const t = parts.use(await testDatabase());
@@ -45,10 +45,10 @@ async function setup(more: Record<string, string> = {}) {
       },
       ...(payload && { body: JSON.stringify(payload) }),
     });
-    // biome-ignore lint/suspicious/noExplicitAny: whatever the service says.
+    // biome-ignore lint/suspicious/noExplicitAny: any response body.
     return { status: answer.status, body: (await answer.json()) as any };
   }
-  /** As a client asks: again, by the same key, where the service could not answer just now. */
+  /** Retries a 503 with the same key, like a client. */
   async function asked(...request: Parameters<typeof call>) {
     let answer = await call(...request);
     await until("it is answered", async () => {
@@ -83,7 +83,7 @@ async function setup(more: Record<string, string> = {}) {
 
 type Setup = Awaited<ReturnType<typeof setup>>;
 
-/** Two who join, and are matched with each other; the tickets of both. */
+/** Joins two users, waits until they are matched, and returns both tickets. */
 async function matchTwo(t: Setup, users: readonly [string, string]) {
   const tickets: string[] = [];
   for (const user of users) tickets.push((await t.as(user).join()).body.ticket_id);
@@ -92,11 +92,11 @@ async function matchTwo(t: Setup, users: readonly [string, string]) {
   return shown();
 }
 
-describe.each(["postgres", "redis"] as const)("the whole service, with the queue in %s", (store) => {
+describe.each(["postgres", "redis"] as const)("the service, with the queue in %s", (store) => {
   const stage = (more: Record<string, string> = {}) =>
     setup({ ...more, ...(store === "redis" && { REDIS_URL: redis.url }) });
 
-  test("two players join and are matched; the match is published once, and every step is counted", async () => {
+  test("two players who join are matched; the match is published once and counted", async () => {
     await using t = await stage();
     const [one, other] = await matchTwo(t, ["u_1", "u_2"]);
     expect(one).toMatchObject({ match_id: other.match_id, team: 1, peers: [{ user_id: "u_2", team: 2 }] });
@@ -104,25 +104,25 @@ describe.each(["postgres", "redis"] as const)("the whole service, with the queue
     await until("it is published", async () => (await events()).rows[0]?.status === "PUBLISHED");
     expect((await events()).rows).toEqual([{ event_type: "MatchMade", status: "PUBLISHED" }]);
     const { mode } = t;
-    // What the database has, the process counts a moment later.
+    // The process counts shortly after the commit.
     await expect
       .poll(t.metrics)
       .toEqual(
         expect.arrayContaining([
-          `mm_match_total{mode="${mode}",result="made"} 1`,
-          `mm_ticket_total{mode="${mode}",result="joined"} 2`,
-          `mm_time_to_match_seconds_count{mode="${mode}"} 2`,
-          expect.stringContaining(`mm_queue_depth{mode="${mode}"}`),
-          expect.stringContaining(`mm_queue_oldest_age_seconds{mode="${mode}"}`),
+          `matchmaking_match_total{mode="${mode}",result="made"} 1`,
+          `matchmaking_ticket_total{mode="${mode}",result="joined"} 2`,
+          `matchmaking_time_to_match_seconds_count{mode="${mode}"} 2`,
+          expect.stringContaining(`matchmaking_queue_depth{mode="${mode}"}`),
+          expect.stringContaining(`matchmaking_queue_oldest_age_seconds{mode="${mode}"}`),
           'matchmaking_outbox_backlog{status="pending"} 0',
-          ...(store === "redis" ? [`mm_ends_backlog{mode="${mode}"} 0`] : []),
+          ...(store === "redis" ? [`matchmaking_ends_backlog{mode="${mode}"} 0`] : []),
         ]),
       );
     const redisToo = store === "redis" ? ["redis"] : [];
     expect(await t.checks()).toEqual(["event-loop", "database", ...redisToo]);
   });
 
-  test("each role may run apart: who has joined is matched once a matcher runs", async () => {
+  test("roles can run in separate processes", async () => {
     await using t = await stage({ MATCHMAKING_ROLES: "api" });
     const [{ body: first }] = [await t.as("u_1").join(), await t.as("u_2").join()];
     expect(await t.as("u_1").show(first.ticket_id)).toMatchObject({ status: "QUEUED" });
@@ -131,18 +131,18 @@ describe.each(["postgres", "redis"] as const)("the whole service, with the queue
     await until("it is matched", async () => (await t.as("u_1").show(first.ticket_id)).status === "MATCHED");
   });
 
-  test("a mode that left the rules before a process began is looked after all the same: matches are recorded, tickets end", async () => {
+  test("a mode that left the rules before a process started still has its ends recorded", async () => {
     await using t = await stage({ MATCHMAKING_ROLES: "api" });
-    // The two that are to be matched have all the time they need, however slow a process is to start.
+    // The two tickets for the match outlive a slow start of a process.
     for (const user of ["u_1", "u_2"]) expect((await t.as(user).join()).status).toBe(201);
     writeFileSync(t.path, `modes:\n  ${t.mode}: { ticket_seconds: 5 }\n`);
     const isShort = async () => (await t.call("GET", "/queues", "tdk_shop")).body.queues[0].ticket_seconds === 5;
     await until("tickets are short", isShort);
     expect((await t.as("u_3").join()).status).toBe(201);
-    // Made by a process that records nothing, where the queue is in Redis. It begins when all have joined, so the depth it
-    // tells falls and never rises: two or three before the match, one or none after it.
+    // This process has no recorder. It starts after all joins, so the depth that it reports only falls: two or three before
+    // the match, one or none after it.
     const matching = await t.startOne("matcher");
-    const depth = new RegExp(`^mm_queue_depth\\{mode="${t.mode}"\\} [01]$`, "m");
+    const depth = new RegExp(`^matchmaking_queue_depth\\{mode="${t.mode}"\\} [01]$`, "m");
     const isMatched = async () => depth.test(await (await fetch(`${matching.opsUrl}/metrics`)).text());
     await until("two are matched", isMatched);
     await matching[Symbol.asyncDispose]();
@@ -157,17 +157,17 @@ describe.each(["postgres", "redis"] as const)("the whole service, with the queue
   });
 });
 
-test("while Redis is away joins are a 503, the service is not ready and it is counted; once it is back all goes on", async () => {
+test("while Redis is unavailable, joins return 503, the service is not ready and errors are counted", async () => {
   await using wire = await openWire(redis.url);
   await using t = await setup({ REDIS_URL: wire.url });
   const { body: waiting } = await t.as("u_1").join();
   wire.swallow();
   const refused = await t.as("u_2").joinOnce();
   expect([refused.status, refused.body.code]).toEqual([503, "unavailable"]);
-  // A busy machine may be late with other checks too; those pass again, and this one does not.
+  // On a busy machine other checks may fail for a moment; this one keeps failing.
   await expect.poll(t.notReady).toEqual(["redis"]);
   await until("it is counted", async () =>
-    (await t.metrics()).some((line) => /^mm_dependency_error_total\{type="redis"\} [1-9]/.test(line)),
+    (await t.metrics()).some((line) => /^matchmaking_dependency_error_total\{type="redis"\} [1-9]/.test(line)),
   );
   wire.listenAgain();
   expect((await t.as("u_2").join()).status).toBeLessThan(300);
@@ -175,7 +175,7 @@ test("while Redis is away joins are a 503, the service is not ready and it is co
   await expect.poll(t.notReady).toEqual([]);
 });
 
-test("a change of the rules file counts without a restart, a bad one does not, and the rules that hold are shown", async () => {
+test("a change of the rules file takes effect without a restart, an invalid one does not", async () => {
   await using t = await setup();
   const rules = async () =>
     (await (await t.ops("/debug/matchmaking/rules")).json()) as { version: string; modes: { mode: string }[] };
@@ -190,13 +190,13 @@ test("a change of the rules file counts without a restart, a bad one does not, a
   expect(body.queues).toMatchObject([{ mode: "trio", teams: 3 }]);
 });
 
-test("a process that is given bad rules does not start, and says which line is wrong", async () => {
+test("a process with invalid rules does not start and reports the line", async () => {
   await using t = await setup();
   writeFileSync(t.path, "modes:\n  duel: {}\n  trio: { teams: many }\n");
   await expect(t.startOne()).rejects.toThrow(/rules\.yaml:3: .*teams/);
 });
 
-test("what was set aside as damaged is shown on the ops listener, and nowhere else", async () => {
+test("quarantined tickets are listed on the ops listener only", async () => {
   await using t = await setup();
   await t.db.query(
     `insert into damaged_tickets (ticket_id, mode, raw, why, ended_at) values ('duel.x', 'duel', '{', 'it is no JSON', now())`,
@@ -205,7 +205,7 @@ test("what was set aside as damaged is shown on the ops listener, and nowhere el
   expect(damaged).toMatchObject([{ ticket_id: "duel.x", mode: "duel", raw: "{", why: "it is no JSON" }]);
 });
 
-test("nobody gets in but by a token that the gateway has signed for this service, or by a key for figures", async () => {
+test("only tokens of the gateway for this service, and API keys for figures, are accepted", async () => {
   await using t = await setup();
   const user = { userId: "u_1", roles: ["USER"] as const };
   const forged = openSigner({ issuer: "gateway-bff", key: newSigningKey("k1") });
@@ -220,7 +220,7 @@ test("nobody gets in but by a token that the gateway has signed for this service
 test.each([
   [{ MATCHMAKING_TICKET_SECRET: "A".repeat(43) }, "ticket-lost"],
   [{}, "ticket-not-found"],
-])("with the settings %o the owner of a lost ticket is answered %s", async (settings, code) => {
+])("with the settings %o the owner of a lost ticket gets %s", async (settings, code) => {
   await using t = await setup(settings);
   const { body } = await t.as("u_1").join();
   await t.db.query(`delete from tickets`);
@@ -228,11 +228,11 @@ test.each([
   expect(await t.as("u_2").show(body.ticket_id)).toMatchObject({ status: 404, code: "ticket-not-found" });
 });
 
-test("settings that cannot be meant are told before anything starts", () => {
+test("invalid settings are reported together", () => {
   const env = { DATABASE_URL: "postgres://localhost/x" };
   expect(configFaults(env)).toEqual([]);
   expect(configFaults({ ...env, MATCHMAKING_ROLES: "api,sender", MATCHMAKING_STORE: "disk" })).toEqual([
-    "MATCHMAKING_ROLES should name one or more of api, consumer, matcher, recorder, relay, upkeep, with commas between them",
+    "MATCHMAKING_ROLES should name one or more of api, consumer, maintenance, matcher, recorder, relay, with commas between them",
     "MATCHMAKING_STORE should be postgres or redis",
   ]);
 });

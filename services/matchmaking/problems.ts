@@ -1,15 +1,11 @@
-/** All that this service refuses by itself. Clients branch on the codes: they never change; docs/errors.md lists them. */
+/** The problems of this service. Clients branch on the codes, so they never change; docs/errors.md lists them. */
 import { problem } from "@todoke/kernel/problem";
 
 export const unknownMode = problem({ code: "unknown-mode", status: 404, title: "There is no such mode" });
 
 export const ticketNotFound = problem({ code: "ticket-not-found", status: 404, title: "There is no such ticket" });
 
-export const ticketLost = problem({
-  code: "ticket-lost",
-  status: 404,
-  title: "Nothing is known of this ticket any more",
-});
+export const ticketLost = problem({ code: "ticket-lost", status: 404, title: "The ticket was lost" });
 
 export const setByBackend = problem({
   code: "set-by-backend",
@@ -20,7 +16,7 @@ export const setByBackend = problem({
 export const ticketOpen = problem({
   code: "ticket-open",
   status: 409,
-  title: "The user waits in this mode already, with another wish",
+  title: "The user has another open ticket in this mode",
 });
 
 export const ticketMatched = problem({
@@ -32,11 +28,11 @@ export const ticketMatched = problem({
 export const attributesUnfit = problem({
   code: "attributes-unfit",
   status: 422,
-  title: "The ticket lacks what its mode's rules ask for",
+  title: "The ticket lacks attributes that its mode requires",
 });
 
 export const partyTooLarge = problem({
   code: "party-too-large",
   status: 422,
-  title: "The mode takes no party of this size",
+  title: "The party is too large for the mode",
 });

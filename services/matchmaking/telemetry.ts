@@ -1,54 +1,47 @@
-/** What only this service tells of itself. Every name it adds is here; docs/telemetry.md lists the same. */
+/** The metrics of this service. docs/telemetry.md lists the same ones. */
 import { CommitUnknown, isUnavailable } from "@todoke/kernel/db";
-import type { Answer } from "@todoke/kernel/idempotency";
 import { outboxMetrics } from "@todoke/kernel/outbox";
 import { type MetricCatalogue, metersOf, watch } from "@todoke/kernel/telemetry";
 import { RedisUnavailable } from "@todoke/redis";
-import type { JoinQueue } from "./commands/join-queue.ts";
-import type { Swept } from "./queue/index.ts";
-import type { RecordedEnd } from "./store/ends.ts";
-import type { TicketEnd } from "./tickets.ts";
-
-const outbox = outboxMetrics("matchmaking");
 
 export const metricCatalogue = {
-  ...outbox.catalogue,
-  "mm.time_to_match": {
+  ...outboxMetrics("matchmaking").catalogue,
+  "matchmaking.time_to_match": {
     kind: "histogram",
     unit: "s",
-    description: "From joining to being matched, of each ticket, by the queue's clock",
+    description: "Time from join to match of each ticket, by the queue's clock",
     attributes: ["mode"],
   },
-  "mm.queue.depth": { kind: "gauge", unit: "{ticket}", description: "Tickets that wait", attributes: ["mode"] },
-  "mm.queue.oldest_age": {
+  "matchmaking.queue.depth": { kind: "gauge", unit: "{ticket}", description: "Waiting tickets", attributes: ["mode"] },
+  "matchmaking.queue.oldest_age": {
     kind: "gauge",
     unit: "s",
-    description: "How long the one has waited that waits longest; 0 when nobody does",
+    description: "Age of the oldest waiting ticket; 0 if there is none",
     attributes: ["mode"],
   },
-  "mm.ends.backlog": {
+  "matchmaking.ends.backlog": {
     kind: "gauge",
     unit: "{end}",
-    description: "Ends of tickets that are in Redis and not on record in PostgreSQL yet",
+    description: "Ends of tickets that are in Redis and not recorded in PostgreSQL yet",
     attributes: ["mode"],
   },
-  "mm.match.total": {
+  "matchmaking.match.total": {
     kind: "counter",
     unit: "{match}",
-    description: "Matches by what became of them: made (and on record), void (a ticket of it had ended otherwise)",
+    description: "Matches by result: made (recorded), void (one of its tickets had ended before)",
     attributes: ["mode", "result"],
   },
-  "mm.ticket.total": {
+  "matchmaking.ticket.total": {
     kind: "counter",
     unit: "{ticket}",
-    description: "Tickets: joined, replayed, open (there before), cancelled, expired, damaged (no ticket any more)",
+    description: "Tickets by result: joined, replayed, open (created before), cancelled, expired, damaged",
     attributes: ["mode", "result"],
   },
-  "mm.dependency.error.total": {
+  "matchmaking.dependency.error.total": {
     kind: "counter",
     unit: "{error}",
     description:
-      "Requests, events of account, and looks of the matcher and the recorder, that failed because redis or postgres was away",
+      "Requests, account events, and passes of the matcher and the recorder that failed because redis or postgres was unavailable",
     attributes: ["type"],
   },
 } as const satisfies MetricCatalogue;
@@ -56,64 +49,36 @@ export const metricCatalogue = {
 const scope = "@todoke/matchmaking";
 const { count, observeValue } = metersOf(scope, metricCatalogue);
 
-export const { tellPublished, watch: watchOutbox } = outbox;
+export const countTicket = (mode: string, result: string): void => count("matchmaking.ticket.total", { mode, result });
 
-/** The same command, with its end counted. */
-export function toldJoin(join: JoinQueue): JoinQueue {
-  return async (request) => {
-    const answer = await join(request);
-    count("mm.ticket.total", { mode: request.mode, result: resultOf(answer) });
-    return answer;
-  };
+export const countMatch = (mode: string, result: "made" | "void"): void =>
+  count("matchmaking.match.total", { mode, result });
+
+export const observeTimeToMatch = (mode: string, ms: number): void =>
+  observeValue("matchmaking.time_to_match", ms / 1_000, { mode });
+
+/** Counts an error that an unavailable Redis or PostgreSQL caused, and no other. */
+export function countDependencyError(error: unknown): void {
+  const type = unavailableDependency(error);
+  if (type) count("matchmaking.dependency.error.total", { type });
 }
 
-function resultOf({ status, replayed }: Answer): string {
-  if (replayed) return "replayed";
-  return status === 201 ? "joined" : "open";
-}
-
-/** Ends, and what PostgreSQL made of each. What was on record before has been told. */
-export function tellRecorded(ends: readonly RecordedEnd[]): void {
-  for (const { end, recorded } of ends) {
-    if (recorded.kind === "recorded") tellEnd(end);
-    else if (recorded.kind === "void" && end.kind === "match")
-      count("mm.match.total", { mode: end.match.mode, result: "void" });
-  }
-}
-
-function tellEnd(end: TicketEnd): void {
-  if (end.kind !== "match") {
-    const mode = end.kind === "damaged" ? end.mode : end.ticket.mode;
-    count("mm.ticket.total", { mode, result: end.kind });
-    return;
-  }
-  const { mode, matchedAt, seats } = end.match;
-  count("mm.match.total", { mode, result: "made" });
-  for (const { ticket } of seats) observeValue("mm.time_to_match", (matchedAt - ticket.joinedAt) / 1_000, { mode });
-}
-
-/** Counts an error whose cause is that something was away; others are no news about Redis or PostgreSQL. */
-export function tellDependencyError(error: unknown): void {
-  const type = dependencyOf(error);
-  if (type) count("mm.dependency.error.total", { type });
-}
-
-function dependencyOf(error: unknown): "redis" | "postgres" | undefined {
+function unavailableDependency(error: unknown): "redis" | "postgres" | undefined {
   if (error instanceof RedisUnavailable) return "redis";
   if (error instanceof CommitUnknown) return "postgres";
   if (!(error instanceof Error)) return undefined;
-  return dependencyOf(error.cause) ?? (isUnavailable(error) ? "postgres" : undefined);
+  return unavailableDependency(error.cause) ?? (isUnavailable(error) ? "postgres" : undefined);
 }
 
-/** The same commands; what they fail of is counted. */
-export function countingFailures<Commands extends object>(commands: Commands): Commands {
+/** The same commands, with their dependency errors counted. */
+export function countCommandErrors<Commands extends object>(commands: Commands): Commands {
   const counted = Object.entries(commands).map(([name, command]) => [
     name,
     async (...request: unknown[]) => {
       try {
         return await command(...request);
       } catch (error) {
-        tellDependencyError(error);
+        countDependencyError(error);
         throw error;
       }
     },
@@ -121,49 +86,48 @@ export function countingFailures<Commands extends object>(commands: Commands): C
   return Object.fromEntries(counted);
 }
 
-/** What a recorder of this process has before it. */
-export function watchEnds(
+/** Observes the ends that the recorders have not recorded yet. */
+export function observeEndsBacklog(
   backlog: () => Promise<ReadonlyMap<string, number>>,
   onError: (error: unknown) => void,
 ): AsyncDisposable {
+  const name = "matchmaking.ends.backlog";
   return watch({
     scope,
     catalogue: metricCatalogue,
-    gauges: ["mm.ends.backlog"],
+    gauges: [name],
     onError,
-    read: async () =>
-      [...(await backlog())].map(
-        ([mode, value]) => ({ name: "mm.ends.backlog", value, attributes: { mode } }) as const,
-      ),
+    read: async () => [...(await backlog())].map(([mode, value]) => ({ name, value, attributes: { mode } }) as const),
   });
 }
 
-// A matcher looks every few seconds. What is older tells of a queue that nobody has seen since.
+interface QueueState {
+  readonly waiting: number;
+  readonly oldestMs?: number;
+}
+
+// A matcher sweeps every few seconds; an older value says nothing about the queue now.
 const staleMs = 60_000;
 
-/** How the queues stand, as a matcher of this process saw them last. */
+/** Gauges of the queues, as a matcher of this process saw them last. */
 export function queueGauges() {
-  const seen = new Map<string, { readonly swept: Swept; readonly at: number }>();
+  const seen = new Map<string, { readonly state: QueueState; readonly at: number }>();
   return {
-    tellSwept: (mode: string, swept: Swept): void => void seen.set(mode, { swept, at: performance.now() }),
-    watch: (): AsyncDisposable =>
+    record: (mode: string, state: QueueState): void => void seen.set(mode, { state, at: performance.now() }),
+    observe: (): AsyncDisposable =>
       watch({
         scope,
         catalogue: metricCatalogue,
-        gauges: ["mm.queue.depth", "mm.queue.oldest_age"],
+        gauges: ["matchmaking.queue.depth", "matchmaking.queue.oldest_age"],
         everyMs: 1_000,
         read: () =>
-          [...seen].flatMap(([mode, { swept, at }]) => {
+          [...seen].flatMap(([mode, { state, at }]) => {
             const ageMs = performance.now() - at;
             if (ageMs > staleMs) return [];
-            const { waiting, oldestMs } = swept;
+            const oldestAge = state.oldestMs === undefined ? 0 : (state.oldestMs + ageMs) / 1_000;
             return [
-              { name: "mm.queue.depth", value: waiting, attributes: { mode } },
-              {
-                name: "mm.queue.oldest_age",
-                value: oldestMs === undefined ? 0 : (oldestMs + ageMs) / 1_000,
-                attributes: { mode },
-              },
+              { name: "matchmaking.queue.depth", value: state.waiting, attributes: { mode } },
+              { name: "matchmaking.queue.oldest_age", value: oldestAge, attributes: { mode } },
             ] as const;
           }),
       }),

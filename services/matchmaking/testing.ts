@@ -1,28 +1,29 @@
-/** What the tests of this service share: processes of it on one database and one queue, and players who call it. */
+/** Test harness of the service: processes on one database and one queue, and players who call them. */
 import { hash, randomBytes, randomUUID } from "node:crypto";
 import { type Authenticate, buildHttpApp, problems } from "@todoke/http";
 import type { Db } from "@todoke/kernel/db";
 import { openOutbox } from "@todoke/kernel/outbox";
 import { openRedisLink } from "@todoke/redis";
-import { openCommands } from "./commands/index.ts";
+import { createCommands } from "./deps.ts";
 import type { TicketQueue } from "./queue/index.ts";
 import { openPostgresQueue } from "./queue/postgres/index.ts";
-import { keepRecording, openRedisQueue } from "./queue/redis/index.ts";
+import { openRedisQueue } from "./queue/redis/index.ts";
 import { ticketIds } from "./queue/testing.ts";
 import { matchmakingRoutes } from "./routes/index.ts";
 import { builtInRules, type ModeRules } from "./rules/index.ts";
-import { freshDatabase } from "./store/testing.ts";
+import { openTestDatabase } from "./store/testing.ts";
+import { startRecorder } from "./workers/recorder.ts";
 
-/** Stands for tokens and keys: the name of the caller as it is. */
+/** Takes the caller's name from the Authorization header. */
 const authenticate: Authenticate = ({ headers }) => {
   const [, kind, id = ""] = /^Bearer (user|key|service):(\S+)$/.exec(headers.authorization ?? "") ?? [];
   if (kind === "user") return { kind, name: `user:${id}`, userId: id, roles: ["USER"] };
   if (kind === "key") return { kind, name: id, scopes: id === "game" ? ["matchmaking:write"] : ["read"] };
   if (kind === "service") return { kind, name: `service:${id}` };
-  throw problems.unauthenticated("who is calling?");
+  throw problems.unauthenticated("no caller");
 };
 
-/** An ID as everybody could make one until the proof in it had a key. */
+/** An ID with an unkeyed proof, as earlier versions made them. */
 export function unkeyedId(mode: string, userId: string): string {
   const random = randomBytes(12);
   const proof = hash("sha256", JSON.stringify([mode, userId, random.toString("hex")]), "buffer").subarray(0, 9);
@@ -35,25 +36,25 @@ export interface Call {
   readonly payload?: unknown;
 }
 
-/** On Redis where its address is given; each test has a part of it for itself. */
-export async function setup({ redisUrl }: { readonly redisUrl?: string } = {}) {
+/** With a Redis URL the queue is in Redis, under a key prefix of its own. */
+export async function createHarness({ redisUrl }: { readonly redisUrl?: string } = {}) {
   const parts = new AsyncDisposableStack();
-  const t = parts.use(await freshDatabase());
-  const place = `test:${randomUUID()}`;
+  const t = parts.use(await openTestDatabase());
+  const keyPrefix = `test:${randomUUID()}`;
   let current = await builtInRules();
   const rules = () => current;
 
-  /** The queue as another process has it. */
+  /** The queue of another process. */
   function openQueue(db: Db = t.open()): TicketQueue {
-    const about = { db, outbox: openOutbox(), ids: ticketIds };
-    if (redisUrl === undefined) return parts.use(openPostgresQueue(about));
+    const shared = { db, outbox: openOutbox(), ids: ticketIds };
+    if (redisUrl === undefined) return parts.use(openPostgresQueue(shared));
     const onError = () => {};
-    // A server that is only slow is not away: no test here is about one that is silent.
+    // A slow server must not count as unavailable in these tests.
     const link = parts.use(openRedisLink({ url: redisUrl, onError, answerWithinMs: 60_000 }));
     const recorder = parts.use(
-      keepRecording({ ...about, link, place, modes: () => [...current.modes.keys()], onError, pollMs: 10 }),
+      startRecorder({ ...shared, link, keyPrefix, modes: () => [...current.modes.keys()], onError, pollMs: 10 }),
     );
-    return parts.use(openRedisQueue({ ...about, link, place, onError, onEnded: recorder.wake }));
+    return parts.use(openRedisQueue({ ...shared, link, keyPrefix, onError, onEnded: recorder.wake }));
   }
 
   /** Another process of the service. */
@@ -63,7 +64,10 @@ export async function setup({ redisUrl }: { readonly redisUrl?: string } = {}) {
     parts.defer(async () => void (await app.close()));
     const joins: string[] = [];
     const onJoined = (mode: string) => void joins.push(mode);
-    matchmakingRoutes(app, { authenticate, ...openCommands({ db: t.open(), queue, ids: ticketIds, rules, onJoined }) });
+    matchmakingRoutes(app, {
+      authenticate,
+      ...createCommands({ db: t.open(), queue, ids: ticketIds, rules, onJoined }),
+    });
 
     const call = (method: "GET" | "POST" | "DELETE", url: string, { as, headers, payload }: Call = {}) =>
       app.inject({
@@ -85,7 +89,7 @@ export async function setup({ redisUrl }: { readonly redisUrl?: string } = {}) {
       queue,
       call,
       join,
-      /** Modes in which somebody has joined, as the matcher hears of them. */
+      /** The modes of new tickets, as reported to the matcher. */
       joins,
       ticketOf: async (as: string, mode: string, payload?: unknown): Promise<string> =>
         (await join(as, mode, payload)).json().ticket_id,
@@ -98,7 +102,7 @@ export async function setup({ redisUrl }: { readonly redisUrl?: string } = {}) {
     process,
     openQueue,
     rules,
-    /** They hold from now on, at every process. */
+    /** Takes effect in every process at once. */
     changeRules(change: (modes: Map<string, ModeRules>) => void) {
       const modes = new Map(current.modes);
       change(modes);

@@ -1,15 +1,15 @@
-/** What only this service takes from the environment. Every fault is a sentence; nothing is guessed. */
+/** The settings that only this service has. */
 import { isIP } from "node:net";
 import { events, isEventType } from "@todoke/contracts";
-import { type Env, readProcessedKeepMs, wholeNumbers } from "@todoke/http";
+import { type Env, integerReader } from "@todoke/service";
 import { isPublicAddress } from "./senders/public-address.ts";
-import { readSecret } from "./senders/signature.ts";
+import { parseSecret } from "./senders/signature.ts";
 
-type SenderSettings =
+export type SenderSettings =
   | { readonly kind: "log" }
   | {
       readonly kind: "webhook";
-      /** Where to, by event type; what is not named here goes to `url`. */
+      /** By event type; all others go to `url`. */
       readonly urls: ReadonlyMap<string, URL>;
       readonly url: URL;
       readonly secret: Uint8Array;
@@ -18,41 +18,38 @@ type SenderSettings =
 
 export interface Settings {
   readonly sender: SenderSettings;
-  /** Clients that may follow an inbox live at this process. */
+  /** The largest number of open streams in this process. */
   readonly streamsMax: number;
-  readonly keep: {
-    readonly sentMs: number;
-    readonly processedMs: number;
-  };
+  /** How long SENT notifications and redriven dead letters are kept. */
+  readonly sentKeepMs: number;
 }
 
 const eventTypes = Object.keys(events);
 const dayMs = 24 * 60 * 60 * 1_000;
 
-export function readSettings(env: Env, faults: string[]): Settings {
-  const whole = wholeNumbers(env, faults);
-  const sentMs = whole("NOTIFICATION_KEEP_DAYS", 30, [1, 3_650]) * dayMs;
-  const processedMs = readProcessedKeepMs("notification", env, faults);
-  const sender = readSender(env, faults);
-  const streamsMax = whole("NOTIFICATION_STREAMS_MAX", 2_000, [1, 100_000]);
-  return { sender, streamsMax, keep: { sentMs, processedMs } };
+export function readSettings(env: Env, errors: string[]): Settings {
+  const integer = integerReader(env, errors);
+  const sentKeepMs = integer("NOTIFICATION_KEEP_DAYS", 30, [1, 3_650]) * dayMs;
+  const sender = readSender(env, errors);
+  const streamsMax = integer("NOTIFICATION_STREAMS_MAX", 2_000, [1, 100_000]);
+  return { sender, streamsMax, sentKeepMs };
 }
 
-function readSender(env: Env, faults: string[]): SenderSettings {
+function readSender(env: Env, errors: string[]): SenderSettings {
   const kind = env.NOTIFICATION_SENDER || "log";
-  if (kind === "webhook") return readWebhook(env, faults);
-  if (kind !== "log") faults.push(`NOTIFICATION_SENDER is ${JSON.stringify(kind)} and should be log or webhook`);
+  if (kind === "webhook") return readWebhook(env, errors);
+  if (kind !== "log") errors.push(`NOTIFICATION_SENDER is ${JSON.stringify(kind)} and should be log or webhook`);
   return { kind: "log" };
 }
 
-/** Neither value is shown in a fault: both may be secret. */
-function readWebhook(env: Env, faults: string[]): SenderSettings {
+/** Errors do not show the values, because both may be secret. */
+function readWebhook(env: Env, errors: string[]): SenderSettings {
   const allowPrivate = env.NOTIFICATION_WEBHOOK_ALLOW_PRIVATE === "true";
   const read = (name: string, text: string): URL | null => {
     const url = URL.parse(text);
-    const fault = url ? webhookUrlFault(url, allowPrivate) : "is not a URL: it should look like https://host/path";
-    if (fault === undefined) return url;
-    faults.push(`${name} ${fault}`);
+    const error = url ? webhookUrlError(url, allowPrivate) : "is not a URL: it should look like https://host/path";
+    if (error === undefined) return url;
+    errors.push(`${name} ${error}`);
     return null;
   };
   const url = read("NOTIFICATION_WEBHOOK_URL", env.NOTIFICATION_WEBHOOK_URL ?? "");
@@ -60,20 +57,21 @@ function readWebhook(env: Env, faults: string[]): SenderSettings {
   for (const pair of (env.NOTIFICATION_WEBHOOK_URLS || "").split(/[\s,]+/).filter(Boolean)) {
     const [, eventType = "", text = ""] = /^([^=]*)=(.*)$/.exec(pair) ?? [];
     if (!isEventType(eventType)) {
-      faults.push(`NOTIFICATION_WEBHOOK_URLS should name event types and URLs, as ${eventTypes[0]}=https://host/path`);
+      errors.push(`NOTIFICATION_WEBHOOK_URLS should name event types and URLs, as ${eventTypes[0]}=https://host/path`);
       continue;
     }
     const own = read(`NOTIFICATION_WEBHOOK_URLS: ${eventType}`, text);
     if (own) urls.set(eventType, own);
   }
-  const secret = readSecret(env.NOTIFICATION_WEBHOOK_SECRET ?? "");
-  if (!secret) faults.push("NOTIFICATION_WEBHOOK_SECRET should be whsec_ and 24 to 64 bytes in base64");
+  const secret = parseSecret(env.NOTIFICATION_WEBHOOK_SECRET ?? "");
+  if (!secret) errors.push("NOTIFICATION_WEBHOOK_SECRET should be whsec_ and 24 to 64 bytes in base64");
   return url && secret ? { kind: "webhook", url, urls, secret, allowPrivate } : { kind: "log" };
 }
 
-function webhookUrlFault(url: URL, allowPrivate: boolean): string | undefined {
-  const orAllow = "or NOTIFICATION_WEBHOOK_ALLOW_PRIVATE=true must allow what stays inside";
-  if (url.username || url.password) return "holds a name or a password: the receiver is to check the signature instead";
+function webhookUrlError(url: URL, allowPrivate: boolean): string | undefined {
+  const orAllow = "or NOTIFICATION_WEBHOOK_ALLOW_PRIVATE should be true";
+  if (url.username || url.password)
+    return "holds a name or a password: the receiver should check the signature instead";
   if (url.protocol !== "https:" && !(allowPrivate && url.protocol === "http:")) {
     return `should begin with https://, ${orAllow}`;
   }

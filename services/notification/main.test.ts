@@ -2,8 +2,8 @@ import { hash } from "node:crypto";
 import { BusUnavailable, type EventBus, MemoryBroker, memoryBus } from "@todoke/kernel/bus";
 import { until } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
-import { InboxClient } from "./live/testing.ts";
 import { configFaults, start } from "./main.ts";
+import { InboxClient } from "./stream/testing.ts";
 import { delivery, setup } from "./testing.ts";
 
 const env = {
@@ -12,40 +12,40 @@ const env = {
   NOTIFICATION_PORT: "0",
 };
 
-/** A bus that takes no subscriptions until it is told to. */
-function busThatIsAway(): EventBus & { comesBack(): void } {
+/** A bus that rejects subscriptions until `recover` is called. */
+function unavailableBus(): EventBus & { recover(): void } {
   const bus = memoryBus(new MemoryBroker());
-  let away = true;
+  let unavailable = true;
   return {
     publish: (events) => bus.publish(events),
-    subscribe: (wish) => (away ? Promise.reject(new BusUnavailable("not yet")) : bus.subscribe(wish)),
+    subscribe: (options) => (unavailable ? Promise.reject(new BusUnavailable("not yet")) : bus.subscribe(options)),
     check: () => bus.check(),
-    comesBack() {
-      away = false;
+    recover() {
+      unavailable = false;
     },
     [Symbol.asyncDispose]: () => bus[Symbol.asyncDispose](),
   };
 }
 
-test("it starts and is ready while the broker is away, and tells what happened meanwhile once the broker is back", async () => {
+test("the service starts while the message broker is unavailable, and consumes events later", async () => {
   await using t = await setup();
-  const bus = busThatIsAway();
+  const bus = unavailableBus();
   await using service = await start({ ...env, DATABASE_URL: t.url }, { openBus: async () => bus });
-  // Not while its event loop runs late, as after a slow start.
+  // Not ready while the event loop lags after a slow start.
   await expect.poll(async () => (await fetch(`${service.url}/readyz`)).status).toBe(200);
-  bus.comesBack();
+  bus.recover();
   const inbox = async () => {
-    const answer = await fetch(`${service.opsUrl}/debug/notification/inbox/u_123`);
-    return ((await answer.json()) as { notifications: { status: string }[] }).notifications;
+    const response = await fetch(`${service.opsUrl}/debug/notification/inbox/u_123`);
+    return ((await response.json()) as { notifications: { status: string }[] }).notifications;
   };
-  await until("an event is told", async () => {
-    await bus.publish([delivery(1)]); // in memory, an event is kept from the first subscription on
+  await until("an event is sent", async () => {
+    await bus.publish([delivery(1)]); // the memory bus keeps events from the first subscription on
     return (await inbox())[0]?.status === "SENT";
   });
   expect(await inbox()).toHaveLength(1);
 });
 
-test("in earnest, what users are told is on the ops listener only", async () => {
+test("outside development, debug routes are on the ops listener only", async () => {
   await using t = await setup();
   const openBus = async () => memoryBus(new MemoryBroker());
   await using service = await start({ ...env, DATABASE_URL: t.url }, { openBus });
@@ -53,18 +53,18 @@ test("in earnest, what users are told is on the ops listener only", async () => 
   expect((await fetch(`${service.opsUrl}/debug/notification/inbox/u_123`)).status).toBe(200);
 });
 
-test("settings that would double a notification are refused before the start", () => {
-  const faults = configFaults({ ...env, DATABASE_URL: "postgres://localhost", EVENT_BUS_KEEP_DAYS: "30" });
-  expect(faults).toEqual([expect.stringContaining("keep them at least 37 days")]);
+test("inbox retention shorter than broker retention is a settings error", () => {
+  const errors = configFaults({ ...env, DATABASE_URL: "postgres://localhost", EVENT_BUS_KEEP_DAYS: "30" });
+  expect(errors).toEqual([expect.stringContaining("keep them at least 37 days")]);
 });
 
-test("a process with the role api serves inboxes, follows what the others write, and says how many follow it", async () => {
+test("a process with the role api streams notifications that other processes create", async () => {
   await using t = await setup();
   const broker = new MemoryBroker();
   const openBus = async () => memoryBus(broker);
-  const inEarnest = { ...env, DATABASE_URL: t.url };
-  await using api = await start({ ...inEarnest, NOTIFICATION_ROLES: "api" }, { openBus });
-  await using consumer = await start({ ...inEarnest, NOTIFICATION_ROLES: "consumer" }, { openBus });
+  const production = { ...env, DATABASE_URL: t.url };
+  await using api = await start({ ...production, NOTIFICATION_ROLES: "api" }, { openBus });
+  await using consumer = await start({ ...production, NOTIFICATION_ROLES: "consumer" }, { openBus });
   const reading = { authorization: "Bearer tdk_shop" };
   const path = "/v1/users/u_123/inbox";
   expect((await fetch(consumer.url + path, { headers: reading })).status).toBe(404);
@@ -72,8 +72,8 @@ test("a process with the role api serves inboxes, follows what the others write,
   expect(await client.connect(`${api.url}${path}/stream`, reading)).toBe(200);
   expect(await (await fetch(`${api.opsUrl}/metrics`)).text()).toContain("\nnotification_streams_current 1\n");
   await using bus = await openBus();
-  await until("an event is told live", async () => {
-    await bus.publish([delivery(1)]); // in memory, an event is kept from the first subscription on
+  await until("an event is streamed", async () => {
+    await bus.publish([delivery(1)]); // the memory bus keeps events from the first subscription on
     return client.told.length > 0;
   });
   expect(client.told).toMatchObject([{ event_type: "EntitlementGranted", text: { en: "You can now use item1." } }]);

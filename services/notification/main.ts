@@ -1,92 +1,52 @@
-/** Puts the service together: the only file here that starts anything. */
+/** Declares the notification service and wires its parts. */
 import { consumers } from "@todoke/contracts";
-import { type HttpApp, service, type WorkerChoices } from "@todoke/http";
-import { deadInboxEvents, inboxDlqTable, keepSubscribed, openInbox, watchDeadEvents } from "@todoke/kernel/inbox";
-import { keepClean, retentionOf } from "@todoke/kernel/retention";
-import { defaultSettings } from "@todoke/kernel/worker";
-import { redrive } from "./commands/redrive.ts";
-import { readSettings, type Settings } from "./config.ts";
-import { deliver } from "./deliver.ts";
-import { openLiveInbox } from "./live/live-inbox.ts";
-import { notify, readEvent } from "./on-event.ts";
-import { deadEventRoutes } from "./routes/dead-events.ts";
+import { service } from "@todoke/service";
+import { readSettings } from "./config.ts";
+import { notify, readEvent } from "./events/on-event.ts";
 import { deadNotificationRoutes } from "./routes/dead-notifications.ts";
-import { inboxRoutes } from "./routes/inbox.ts";
+import { debugInboxRoutes } from "./routes/debug-inbox.ts";
 import { userInboxRoutes } from "./routes/user-inbox.ts";
-import type { Send } from "./senders/index.ts";
-import { logSender } from "./senders/log.ts";
-import { webhookSenders } from "./senders/webhook.ts";
+import { createSender } from "./senders/index.ts";
 import { deadNotifications, redrivenNotifications } from "./store/dead-notifications.ts";
-import { sentNotifications } from "./store/notifications.ts";
-import { watchBacklog, watchStreams } from "./telemetry.ts";
+import { notifications, sentNotifications } from "./store/notifications.ts";
+import { notificationGauges, observeStreams } from "./telemetry.ts";
+import { openInboxStreams } from "./workers/inbox-streams.ts";
+import { notificationSender } from "./workers/notification-sender.ts";
 
-const consumer = "notification";
-const deadEvents = deadInboxEvents(consumer);
-
-/** With a sender of one's own, which is for tests; without, the one that the settings name. */
-export const notificationService = (sender = senderOf) =>
+/** Tests pass a sender of their own. */
+export const notificationService = (openSender = createSender) =>
   service({
     name: "notification",
     port: 8083,
     migrations: new URL("./migrations/", import.meta.url),
-    roles: ["api", "consumer", "sender", "upkeep"],
     settings: readSettings,
-    dead: [deadNotifications, deadEvents],
-    async build({ settings, workerSettings, does, app, authenticate, debug, db, bus, wakeups, use, onError, topicOf }) {
-      const { keep, streamsMax } = settings;
-      const [topic, redriveTopic] = [topicOf("notifications"), topicOf(inboxDlqTable)];
-      const wakeSender = () => wakeups.signal(topic);
-      const wakeRedriver = () => wakeups.signal(redriveTopic);
-      if (does("upkeep")) {
-        const policies = [
-          sentNotifications(keep.sentMs),
-          redrivenNotifications(keep.sentMs),
-          retentionOf.processedEvents(keep.processedMs),
-          retentionOf.inboxAttempts(),
-          retentionOf.resolvedDeadLetters(),
-        ];
-        use(keepClean(db, policies, { onError }));
-        use(watchBacklog(db, onError));
-        use(watchDeadEvents({ db, consumer, onError }));
+    roles: ["sender"],
+    workers: ["sender"],
+    consumes: { subjects: consumers.notification },
+    tables: [
+      {
+        table: notifications.table,
+        lookup: ["user_id"],
+        gauges: notificationGauges,
+        deadLetters: deadNotifications,
+        deadLetterRoutes: deadNotificationRoutes,
+      },
+    ],
+    retention: ({ sentKeepMs }) => [sentNotifications(sentKeepMs), redrivenNotifications(sentKeepMs)],
+    async build({ settings, workers, hasRole, app, authenticate, debug, db, wakeups, use, onError, topicOf }) {
+      const topic = topicOf(notifications.table.table);
+      if (hasRole("sender")) {
+        const send = openSender(settings.sender, { ...workers.sender, log: app.log });
+        use(notificationSender({ db, send, wakeups, topic, onError, settings: workers.sender })).start();
       }
-      if (does("sender")) {
-        const send = sender({ ...settings, ...workerSettings }, app);
-        use(deliver({ db, send, wakeups, topic, onError, settings: workerSettings })).start();
+      if (hasRole("api")) {
+        const streams = use(openInboxStreams({ db, wakeups, topic, streamsMax: settings.streamsMax, onError }));
+        use(observeStreams(streams));
+        userInboxRoutes(app, { authenticate, db, streams });
       }
-      if (does("api")) {
-        const live = use(openLiveInbox({ db, wakeups, topic, streamsMax, onError }));
-        use(watchStreams(live));
-        userInboxRoutes(app, { authenticate, db, live });
-      }
-      debug((on) => {
-        inboxRoutes(on, { db });
-        const redriveNotification = redrive({ db, dead: deadNotifications, wake: wakeSender });
-        deadNotificationRoutes(on, { db, redriveNotification });
-        const redriveEvent = redrive({ db, dead: deadEvents, wake: wakeRedriver });
-        deadEventRoutes(on, { db, consumer, redriveEvent });
-      });
-      if (does("consumer")) {
-        const { attemptsMax, backoff } = workerSettings;
-        const inbox = openInbox({
-          attemptsMax,
-          backoff,
-          db,
-          consumer,
-          read: readEvent,
-          effect: notify(wakeSender),
-          wakeups,
-          topic: redriveTopic,
-          onError,
-        });
-        use(inbox.redriver).start();
-        use(keepSubscribed({ bus, consumer, subjects: consumers.notification, handle: inbox.handle, onError }));
-      }
+      debug((on) => debugInboxRoutes(on, { db }));
+      return { read: readEvent, effect: notify(() => wakeups.signal(topic)) };
     },
   });
 
-export const { configFaults, dead, migrate, start } = notificationService();
-
-function senderOf({ sender, ...workers }: Settings & WorkerChoices, { log }: HttpApp): Send {
-  const { backoff, concurrency = defaultSettings.concurrency } = workers;
-  return sender.kind === "webhook" ? webhookSenders({ ...sender, backoff, concurrency }) : logSender(log);
-}
+export const { configFaults, dead, events, migrate, start } = notificationService();

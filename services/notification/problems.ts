@@ -1,11 +1,5 @@
-/** What this service refuses. docs/errors.md lists the same (checked by a test). */
+/** The problems that only this service returns. Clients depend on the codes: they never change. docs/errors.md lists them. */
 import { problem } from "@todoke/kernel/problem";
-
-export const deadLetterNotFound = problem({
-  code: "dead-letter-not-found",
-  status: 404,
-  title: "There is no such dead letter",
-});
 
 export const tooManyStreams = problem({
   code: "too-many-streams",

@@ -1,19 +1,21 @@
 import { hash } from "node:crypto";
 import { MemoryBroker, memoryBus } from "@todoke/kernel/bus";
+import { readBacklog } from "@todoke/kernel/claims";
 import { fixedId, until } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
-import { selectBacklog } from "./store/backlog.ts";
+import { deadNotifications } from "./store/dead-notifications.ts";
+import { notifications } from "./store/notifications.ts";
 import { failingSender, notificationService, setup } from "./testing.ts";
 
-test("what is sent, tried again and given up is counted on /metrics, with what is left to do", async () => {
+test("/metrics counts sent, retried and failed notifications and the backlog", async () => {
   await using t = await setup();
   await t.write(1, 2, 3);
   await t.db.query(`update notifications set occurred_at = now() - interval '2 minutes'`);
   await t.db.query(`update notifications set next_retry_at = now() + interval '1 hour' where event_id = $1`, [
-    fixedId(1_001), // number 1 is not due
+    fixedId(1_001), // notification 1 is not due
   ]);
   const sender = failingSender();
-  sender.fail(3); // one of the two due ones fails twice and is given up, the other once; or the other way round
+  sender.fail(3); // of the two due ones, one fails twice and is FAILED, the other fails once
   const env = {
     DATABASE_URL: t.url,
     TODOKE_API_KEYS: `shop=read=${hash("sha256", "tdk_shop", "hex")}`,
@@ -31,10 +33,10 @@ test("what is sent, tried again and given up is counted on /metrics, with what i
     [fixedId(9)],
   );
   const ended = `select from notifications where status in ('SENT', 'FAILED')`;
-  await until("two have come to an end", async () => (await t.db.query(ended)).rowCount === 2);
+  await until("two are SENT or FAILED", async () => (await t.db.query(ended)).rowCount === 2);
 
   const lines = async () => (await (await fetch(`${service.opsUrl}/metrics`)).text()).split("\n");
-  // What the database has, the process counts a moment later.
+  // The process counts shortly after the commit.
   await expect
     .poll(lines)
     .toEqual(
@@ -55,12 +57,14 @@ test("what is sent, tried again and given up is counted on /metrics, with what i
     );
 });
 
-test("the backlog has an age while something is due, and none when all of it waits for its next try", async () => {
+test("the backlog has an age only while a notification is due", async () => {
   await using t = await setup();
   await t.write(1, 2);
   await t.db.query(`update notifications set next_retry_at = now() - interval '90 seconds'`);
-  expect(await selectBacklog(t.db)).toMatchObject({ pending: 2, processing: 0, dead: 0 });
-  expect((await selectBacklog(t.db)).oldestDueMs).toBeGreaterThanOrEqual(90_000);
+  const backlog = () => readBacklog(t.db, notifications.table);
+  expect(await backlog()).toMatchObject({ ready: 2, claimed: 0 });
+  expect(await deadNotifications.count(t.db)).toBe(0);
+  expect((await backlog()).oldestDueMs).toBeGreaterThanOrEqual(90_000);
   await t.db.query(`update notifications set next_retry_at = now() + interval '90 seconds'`);
-  expect((await selectBacklog(t.db)).oldestDueMs).toBe(0);
+  expect((await backlog()).oldestDueMs).toBe(0);
 });

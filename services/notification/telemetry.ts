@@ -1,56 +1,40 @@
-/** What only this service tells of itself. Every name it adds is here; docs/telemetry.md lists the same. */
+/** The metrics and spans that only this service has; docs/telemetry.md lists them. */
 import type { Claims, Settlement } from "@todoke/kernel/claims";
-import type { Db } from "@todoke/kernel/db";
 import { type MetricCatalogue, metersOf, watch } from "@todoke/kernel/telemetry";
-import { selectBacklog } from "./store/backlog.ts";
+import { tableGauges } from "@todoke/service";
+
+export const notificationGauges = tableGauges("notification", "notification");
 
 export const metricCatalogue = {
   "notification.delivery.total": {
     kind: "counter",
-    unit: "{try}",
-    description: "Tries to send by what became of them: sent, retry, failed (given up), released (not tried)",
+    unit: "{attempt}",
+    description: "Attempts to send by result: sent, retry, failed (dead-lettered), released (not attempted)",
     attributes: ["result"],
   },
   "notification.delivery.e2e.delay": {
     kind: "histogram",
     unit: "s",
-    description: "From the event having occurred to its notification being sent",
+    description: "From the event to its notification being sent",
     attributes: [],
   },
   "notification.dlq.total": {
     kind: "counter",
     unit: "{notification}",
-    description: "Notifications put into notification_dlq",
+    description: "Notifications dead-lettered to notification_dlq",
     attributes: [],
   },
-  "notification.dlq.current": {
-    kind: "gauge",
-    unit: "{notification}",
-    description: "Notifications that are FAILED and wait for somebody to redrive them",
-    attributes: [],
-  },
-  "notification.backlog.current": {
-    kind: "gauge",
-    unit: "{notification}",
-    description: "Notifications that are not sent yet: pending, or processing with a sender",
-    attributes: ["status"],
-  },
-  "notification.backlog.age": {
-    kind: "gauge",
-    unit: "s",
-    description: "How long the longest-waiting notification that a sender could take now has been due",
-    attributes: [],
-  },
+  ...notificationGauges.catalogue,
   "notification.streams.current": {
     kind: "gauge",
     unit: "{stream}",
-    description: "Clients that follow an inbox live at this process",
+    description: "Open streams of user inboxes in this process",
     attributes: [],
   },
 } as const satisfies MetricCatalogue;
 
 export const spanNames = {
-  /** One try to send a notification; child of the event's handling, or of its publishing where many were handled at once. */
+  /** One attempt to send a notification; child of the event's handling, or of its publishing if a batch was handled. */
   send: "notification send",
 } as const;
 
@@ -59,51 +43,33 @@ const { count, observeValue } = metersOf(scope, metricCatalogue);
 
 const results = { done: "sent", retry: "retry", dead: "failed", release: "released" } as const;
 
-/** The same table, with every outcome counted that is in the database: an outcome whose lease was lost is none. */
-export function counted<Row>(claims: Claims<Row>): Claims<Row> {
+/** The same claims, with every settlement counted that took effect. */
+export function countSettlements<Row>(claims: Claims<Row>): Claims<Row> {
   return {
     ...claims,
     async settle(db, settlements) {
-      const won = await claims.settle(db, settlements);
-      settlements.filter((_, place) => won[place]).forEach(tellSettled);
-      return won;
+      const applied = await claims.settle(db, settlements);
+      settlements.filter((_, index) => applied[index]).forEach(countSettlement);
+      return applied;
     },
   };
 }
 
-function tellSettled({ outcome }: Settlement): void {
+function countSettlement({ outcome }: Settlement): void {
   count("notification.delivery.total", { result: results[outcome.kind] });
   if (outcome.kind === "dead") count("notification.dlq.total", {});
 }
 
-export function tellSent(delaySeconds: number): void {
+export function recordSent(delaySeconds: number): void {
   observeValue("notification.delivery.e2e.delay", delaySeconds, {});
 }
 
-export function watchBacklog(db: Db, onError: (error: unknown) => void): AsyncDisposable {
-  return watch({
-    scope,
-    catalogue: metricCatalogue,
-    gauges: ["notification.backlog.current", "notification.backlog.age", "notification.dlq.current"],
-    onError,
-    async read() {
-      const { pending, processing, dead, oldestDueMs } = await selectBacklog(db);
-      return [
-        { name: "notification.backlog.current", value: pending, attributes: { status: "pending" } },
-        { name: "notification.backlog.current", value: processing, attributes: { status: "processing" } },
-        { name: "notification.backlog.age", value: oldestDueMs / 1_000 },
-        { name: "notification.dlq.current", value: dead },
-      ] as const;
-    },
-  });
-}
-
-export function watchStreams(live: { readonly size: number }): AsyncDisposable {
+export function observeStreams(streams: { readonly size: number }): AsyncDisposable {
   return watch({
     scope,
     catalogue: metricCatalogue,
     gauges: ["notification.streams.current"],
-    read: () => [{ name: "notification.streams.current", value: live.size }],
-    everyMs: 0, // It asks nobody.
+    read: () => [{ name: "notification.streams.current", value: streams.size }],
+    everyMs: 0, // Reading costs nothing.
   });
 }

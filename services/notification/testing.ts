@@ -1,30 +1,30 @@
-/** What tests of this service, and of those around it, share: a database with its schema, events, a sender that fails. */
+/** For tests of this service and of flows: a database with its schema, events, and a sender that fails on demand. */
 import { encodeEvent } from "@todoke/contracts";
 import type { Delivery } from "@todoke/kernel/bus";
 import { transaction } from "@todoke/kernel/db";
 import { kernelMigrations } from "@todoke/kernel/migrations";
 import { fixedId, patient, testDatabase } from "@todoke/kernel/testing";
 import { done } from "@todoke/kernel/worker";
-import type { Send } from "./senders/index.ts";
+import type { Data } from "./events/templates.ts";
+import type { Send } from "./senders/send.ts";
 import { insertNotifications, type NotificationRow } from "./store/notifications.ts";
-import type { Data } from "./templates.ts";
 
-export { InboxClient } from "./live/testing.ts";
 export { notificationService } from "./main.ts";
+export { InboxClient } from "./stream/testing.ts";
 
 const own = { name: "notification", dir: new URL("./migrations/", import.meta.url) };
 
 export async function setup() {
   const t = await testDatabase({ schema: "notification", sets: [kernelMigrations, own], pools: patient });
-  const rows = async (what: string) => (await t.db.query(what)).rows;
+  const rows = async (sql: string) => (await t.db.query(sql)).rows;
   return {
     ...t,
     rows,
-    /** Notifications that nobody has tried to send: number n is of event n and occurred n seconds past the hour. */
+    /** PENDING notifications: number n belongs to event 1000 + n and occurred n seconds past the hour. */
     async write(...numbers: number[]): Promise<void> {
       await transaction(t.db, (tx) => insertNotifications(tx, numbers.map(notificationRow)));
     },
-    /** Number n, with something for programs in it. */
+    /** Notification n with data. */
     async writeWithData(n: number, data: Data): Promise<void> {
       await transaction(t.db, (tx) => insertNotifications(tx, [{ ...notificationRow(n), data }]));
     },
@@ -44,7 +44,7 @@ function notificationRow(n: number): NotificationRow {
   };
 }
 
-/** Event number n as a bus brings it. */
+/** The delivery of event n. */
 export function delivery(n: number, more: Partial<Delivery> = {}): Delivery {
   const eventId = fixedId(n);
   const occurredAt = "2026-01-08T07:10:00.123456Z";
@@ -70,8 +70,8 @@ export function delivery(n: number, more: Partial<Delivery> = {}): Delivery {
   };
 }
 
-/** An event of account, as a bus brings it. */
-export function accountDelivery(n: number, eventType: string, said: object = {}): Delivery {
+/** The delivery of an account event. */
+export function accountDelivery(n: number, eventType: string, fields: object = {}): Delivery {
   const [eventId, occurredAt] = [fixedId(n), "2026-01-08T07:10:00.123456Z"];
   const user = { version: n, user_id: "u_123", status: "ACTIVE" };
   const head = { event_id: eventId, event_type: eventType, occurred_at: occurredAt, ...user };
@@ -82,19 +82,36 @@ export function accountDelivery(n: number, eventType: string, said: object = {})
     aggregateKey: "u_123",
     occurredAt,
     headers: {},
-    payload: encodeEvent(eventType, { ...head, ...said }),
+    payload: encodeEvent(eventType, { ...head, ...fields }),
     redelivered: false,
   };
 }
 
-/** A match of these users, ticket and team by their places, as a bus brings it. */
+/** The delivery of an order that the API-key holder "desk" placed, for a user if one is given. */
+export function orderDelivery(n: number, user_id?: string): Delivery {
+  const [eventId, occurredAt] = [fixedId(n), "2026-01-08T07:10:00.123456Z"];
+  const head = { event_id: eventId, event_type: "OrderAccepted", occurred_at: occurredAt, version: 1 };
+  const order = { order_id: `o_${n}`, client_order_id: `tdk-${n}`, instrument: "BTC-USD", side: "BUY", qty: "0.5" };
+  return {
+    eventId,
+    eventType: "OrderAccepted",
+    subject: "orders.events",
+    aggregateKey: order.client_order_id,
+    occurredAt,
+    headers: {},
+    payload: encodeEvent("OrderAccepted", { ...head, ...order, caller: "desk", ...(user_id && { user_id }) }),
+    redelivered: false,
+  };
+}
+
+/** The delivery of a match; tickets and teams are numbered in the order of the users. */
 export function matchDelivery(n: number, userIds: readonly string[]): Delivery {
   const [eventId, occurredAt] = [fixedId(n), "2026-01-08T07:10:00.123456Z"];
   const matchId = `m_${n}`;
-  const players = userIds.map((user_id, place) => ({
+  const players = userIds.map((user_id, index) => ({
     user_id,
-    ticket_id: `t_${place + 1}`,
-    team: place + 1,
+    ticket_id: `t_${index + 1}`,
+    team: index + 1,
     party_size: 1,
   }));
   const head = { event_id: eventId, event_type: "MatchMade", occurred_at: occurredAt, version: 1 };
@@ -112,13 +129,13 @@ export function matchDelivery(n: number, userIds: readonly string[]): Delivery {
 
 export interface FailingSender {
   readonly send: Send;
-  /** The next `times` tries fail. */
+  /** The next `times` attempts fail. */
   fail(times: number): void;
-  /** The id of every try, in their order; those that failed too. */
+  /** The notification id of every attempt, in order. */
   readonly tried: readonly string[];
 }
 
-/** Sends to nobody, and fails on demand. */
+/** A sender that sends nothing and fails on demand. */
 export function failingSender(): FailingSender {
   let failures = 0;
   const tried: string[] = [];

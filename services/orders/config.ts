@@ -1,5 +1,5 @@
 /** The settings of this service. Every error is a sentence; nothing is guessed. */
-import { type Env, wholeNumbers } from "@todoke/http";
+import { type Env, integerReader } from "@todoke/service";
 import { type Fault, faults, isFault } from "./brokers/faults.ts";
 import type { BrokerSettings } from "./brokers/index.ts";
 
@@ -32,14 +32,14 @@ const reconciledWithinMs = 3 * 60 * 1_000;
 const defaultBackoffMs = [5_000, 10_000, 20_000, 40_000, 80_000, 160_000];
 
 export function readSettings(env: Env, errors: string[]): Settings {
-  const integer = wholeNumbers(env, errors);
+  const integer = integerReader(env, errors);
   const timeoutMs = integer("ORDERS_BROKER_TIMEOUT_MS", 10_000, [100, 600_000]);
-  // readWorkerSettings reads it too, and reports its errors.
-  const leaseMs = Number(env.ORDERS_LEASE_MS || 30_000);
-  if (leaseMs < 2 * timeoutMs)
-    errors.push(
-      "ORDERS_LEASE_MS should be at least twice ORDERS_BROKER_TIMEOUT_MS: the lease must outlast a request to the broker",
-    );
+  // The runtime reads the leases too, and reports values that are not numbers.
+  for (const variable of ["ORDERS_SENDER_LEASE_MS", "ORDERS_RECONCILER_LEASE_MS"]) {
+    const name = env[variable] ? variable : "ORDERS_LEASE_MS";
+    const error = `${name} should be at least twice ORDERS_BROKER_TIMEOUT_MS: the lease must outlast a request to the broker`;
+    if (Number(env[name] || 30_000) < 2 * timeoutMs && !errors.includes(error)) errors.push(error);
+  }
   const ledgerMs = integer("ORDERS_LEDGER_HOURS", 48, [1, 8_760]) * hourMs;
   const keepMs = integer("ORDERS_KEEP_DAYS", 90, [1, 3_650]) * 24 * hourMs;
   if (keepMs < ledgerMs)
@@ -82,7 +82,7 @@ function readHttpBroker(env: Env, errors: string[]): BrokerSettings {
     errors.push("ORDERS_BROKER_URL should be the broker's address, such as https://host/path, without a password");
   const secret = env.ORDERS_BROKER_SECRET ?? "";
   if (secret.length < secretMin) errors.push(`ORDERS_BROKER_SECRET should have at least ${secretMin} characters`);
-  const windowMs = wholeNumbers(env, errors)("ORDERS_BROKER_WINDOW_MS", 30_000, [0, hourMs]);
+  const windowMs = integerReader(env, errors)("ORDERS_BROKER_WINDOW_MS", 30_000, [0, hourMs]);
   const dedupes = readBoolean(env, errors, "ORDERS_BROKER_DEDUPES");
   const limitsSlippage = readBoolean(env, errors, "ORDERS_BROKER_LIMITS_SLIPPAGE");
   return { kind: "http", url: url ?? new URL("http://invalid/"), secret, dedupes, windowMs, limitsSlippage };

@@ -88,7 +88,7 @@ test("errors in the instruments file or in the settings prevent the start", asyn
   const env = envOf("postgres://localhost/x");
   expect(configFaults({ ...env, ORDERS_ROLES: "api,sender", ORDERS_BROKER: "paper" })).toEqual([]);
   expect(configFaults({ ...env, ORDERS_ROLES: "broker", ORDERS_BROKER: "fax" })).toEqual([
-    "ORDERS_ROLES should name one or more of api, reconciler, relay, sender, upkeep, with commas between them",
+    "ORDERS_ROLES should name one or more of api, maintenance, reconciler, relay, sender, with commas between them",
     'ORDERS_BROKER is "fax" and should be paper or http',
   ]);
 });

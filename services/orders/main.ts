@@ -1,8 +1,5 @@
-/** Puts the service together. Only this file starts anything. */
-import { encodeOutboxEvent } from "@todoke/contracts";
-import { outboxRoutes, service } from "@todoke/http";
-import { deadOutboxEvents, outboxTable, relay } from "@todoke/kernel/outbox";
-import { keepClean, retentionOf } from "@todoke/kernel/retention";
+/** What the orders service is put together from. */
+import { service } from "@todoke/service";
 import { limitsSlippage, openBroker } from "./brokers/index.ts";
 import { acceptOrder } from "./commands/accept-order.ts";
 import { cancelOrder } from "./commands/cancel-order.ts";
@@ -11,6 +8,8 @@ import { setTradingStateOfInstrument } from "./commands/set-trading-state-of-ins
 import { readSettings } from "./config.ts";
 import { openInstruments } from "./instruments/index.ts";
 import { orderRoutes } from "./routes/index.ts";
+import { cancelRequests } from "./store/cancel-requests.ts";
+import { outboxOrdersTable } from "./store/outbox-orders.ts";
 import { endedLedger, endedOrders } from "./store/retention.ts";
 import {
   countAccepted,
@@ -18,59 +17,58 @@ import {
   logMismatches,
   observeClockDrift,
   observeOrders,
-  outboxTelemetry,
   recordCancelled,
   senderTelemetry,
 } from "./telemetry.ts";
 import { startReconciler } from "./workers/reconcile.ts";
 import { startSender } from "./workers/start-sender.ts";
 
-export const { configFaults, dead, migrate, start } = service({
+export const { configFaults, dead, events, migrate, start } = service({
   name: "orders",
   port: 8086,
   migrations: new URL("./migrations/", import.meta.url),
-  roles: ["api", "reconciler", "relay", "sender", "upkeep"],
   settings: readSettings,
-  dead: [deadOutboxEvents],
-  async build({ settings, workerSettings, does, app, db, bus, wakeups, authenticate, use, debug, onError, topicOf }) {
-    const eventsTopic = topicOf(outboxTable);
+  roles: ["reconciler", "sender"],
+  workers: ["reconciler", "sender"],
+  emits: ["orders.events"],
+  tables: [
+    { table: outboxOrdersTable, lookup: ["idempotency_key", "order_id", "client_order_id"] },
+    { table: cancelRequests.table, lookup: ["order_row_id"] },
+  ],
+  retention: () => [endedOrders, endedLedger],
+  async build({ settings, workers, hasRole, app, db, wakeups, wakeRelay, authenticate, use, onError, topicOf }) {
     const topics = {
       orders: topicOf("outbox_orders"),
       cancels: topicOf("cancel_requests"),
       trading: topicOf("trading_state"),
     };
-    const wakeRelay = () => wakeups.signal(eventsTopic);
     const adapter = settings.broker.kind;
-    if (does("upkeep")) {
-      const policies = [endedOrders, endedLedger, retentionOf.publishedEvents()];
-      use(keepClean(db, policies, { onError }));
-      use(outboxTelemetry.watch(db, onError));
-      use(observeOrders({ db, adapter, onError }));
-    }
-    if (does("relay")) {
-      const about = { name: "orders relay", db, bus, encode: encodeOutboxEvent, settings: workerSettings };
-      use(
-        relay({ ...about, wakeups, topic: eventsTopic, onError, onPublished: outboxTelemetry.tellPublished }),
-      ).start();
-    }
-    if (does("sender") || does("reconciler")) {
+    if (hasRole("maintenance")) use(observeOrders({ db, adapter, onError }));
+    if (hasRole("sender") || hasRole("reconciler")) {
       const drift = use(observeClockDrift(adapter));
       const broker = use(await openBroker(settings.broker, { db, onDrift: drift.record }));
-      const { leaseMs, pollMs } = workerSettings;
       const recorded = senderTelemetry(adapter, app.log);
-      const telemetry = { ...recorded, transitioned: after(recorded.transitioned, wakeRelay) };
-      const options = { db, broker, settings: { ...settings.sender, leaseMs, pollMs }, telemetry, onError };
-      if (does("sender")) use(startSender({ ...options, wakeups, topics }));
-      if (does("reconciler")) use(startReconciler({ ...options, onMismatches: logMismatches(adapter, app.log) }));
+      const telemetry = { ...recorded, transitioned: both(recorded.transitioned, wakeRelay) };
+      const optionsFor = ({ leaseMs, pollMs }: typeof workers.sender) => ({
+        db,
+        broker,
+        settings: { ...settings.sender, leaseMs, pollMs },
+        telemetry,
+        onError,
+      });
+      if (hasRole("sender")) use(startSender({ ...optionsFor(workers.sender), wakeups, topics }));
+      if (hasRole("reconciler")) {
+        const onMismatches = logMismatches(adapter, app.log);
+        use(startReconciler({ ...optionsFor(workers.reconciler), onMismatches }));
+      }
     }
-    if (does("api")) {
+    if (hasRole("api")) {
       const instruments = openInstruments(settings.instrumentsPath);
       const { ledgerMs, keepMs, reconciledWithinMs } = settings;
-      const onAccepted = (orders: number) => {
-        countAccepted(orders);
-        wakeups.signal(topics.orders);
-        wakeRelay();
-      };
+      const onAccepted = both(
+        both(countAccepted, () => wakeups.signal(topics.orders)),
+        wakeRelay,
+      );
       const target = { adapter, limitsSlippage: limitsSlippage(settings.broker) };
       const trading = { db, onChanged: () => wakeups.signal(topics.trading) };
       orderRoutes(app, {
@@ -81,21 +79,20 @@ export const { configFaults, dead, migrate, start } = service({
         ),
         cancelOrder: cancelOrder({
           db,
-          onAborted: after(recordCancelled(app.log), wakeRelay),
+          onAborted: both(recordCancelled(app.log), wakeRelay),
           onRequested: () => wakeups.signal(topics.cancels),
         }),
         setTradingState: setTradingState(trading),
         setTradingStateOfInstrument: setTradingStateOfInstrument({ ...trading, instruments }),
       });
     }
-    debug((on) => outboxRoutes(on, { db, onRedriven: wakeRelay }));
   },
 });
 
-/** Calls one function after the other. */
-const after =
-  <Args extends readonly unknown[]>(first: (...args: Args) => void, then: () => void) =>
+/** Calls the first with the arguments, then the second without. */
+const both =
+  <Args extends readonly unknown[]>(first: (...args: Args) => void, second: () => void) =>
   (...args: Args): void => {
     first(...args);
-    then();
+    second();
   };

@@ -14,7 +14,7 @@ async function createHarness() {
   const env = {
     DATABASE_URL: t.url,
     ORDERS_PORT: "0",
-    ORDERS_ROLES: "api,upkeep",
+    ORDERS_ROLES: "api,maintenance",
     LOG_LEVEL: "silent",
     TODOKE_API_KEYS: `desk=orders:write=${hash("sha256", "tdk_desk", "hex")}`,
   };

@@ -12,10 +12,8 @@ import type { OrderRow } from "./store/orders.ts";
 import type { Mismatch } from "./workers/reconcile.ts";
 import type { SenderTelemetry } from "./workers/sender-telemetry.ts";
 
-export const outboxTelemetry = outboxMetrics("orders");
-
 export const metricCatalogue = {
-  ...outboxTelemetry.catalogue,
+  ...outboxMetrics("orders").catalogue,
   "outbox.enqueued_total": {
     kind: "counter",
     unit: "{order}",

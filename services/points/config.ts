@@ -1,20 +1,17 @@
-/** What only this service takes from the environment. */
-import { type Env, readProcessedKeepMs, wholeNumbers } from "@todoke/http";
+/** Settings of this service only. */
+import { type Env, integerReader } from "@todoke/service";
 
 export interface Settings {
-  /** How often the scheduler looks for what is due, besides being woken for it. */
+  /** The longest time between two runs of the scheduler. */
   readonly schedulerMs: number;
   /** How many reservations may be PROCESSING at once. */
   readonly inFlightMax: number;
-  /** How long it is remembered which events were seen. */
-  readonly processedKeepMs: number;
 }
 
-export function readSettings(env: Env, faults: string[]): Settings {
-  const whole = wholeNumbers(env, faults);
+export function readSettings(env: Env, errors: string[]): Settings {
+  const integer = integerReader(env, errors);
   return {
-    schedulerMs: whole("POINTS_SCHEDULER_SECONDS", 10, [1, 3_600]) * 1_000,
-    inFlightMax: whole("POINTS_IN_FLIGHT_MAX", 20_000, [1, 1_000_000]),
-    processedKeepMs: readProcessedKeepMs("points", env, faults),
+    schedulerMs: integer("POINTS_SCHEDULER_SECONDS", 10, [1, 3_600]) * 1_000,
+    inFlightMax: integer("POINTS_IN_FLIGHT_MAX", 20_000, [1, 1_000_000]),
   };
 }

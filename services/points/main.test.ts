@@ -10,7 +10,7 @@ const key = newSigningKey("k1");
 const signer = openSigner({ issuer: "gateway-bff", key });
 const apiKey = (holder: string, scopes: string) => `${holder}=${scopes}=${hash("sha256", `tdk_${holder}`, "hex")}`;
 
-/** The whole service, as `todoke` starts it, on a bus that all its processes share. */
+/** The whole service as `todoke` starts it, on one bus for all processes. */
 async function setup(roles = "") {
   const parts = new AsyncDisposableStack();
   const t = parts.use(await testDatabase());
@@ -32,7 +32,7 @@ async function setup(roles = "") {
     path: string,
     { token = "tdk_shop", body }: { token?: string; body?: object } = {},
   ) {
-    const answer = await fetch(`${service.url}${path}`, {
+    const response = await fetch(`${service.url}${path}`, {
       method,
       headers: {
         authorization: `Bearer ${token}`,
@@ -41,10 +41,10 @@ async function setup(roles = "") {
       },
       ...(body && { body: JSON.stringify(body) }),
     });
-    const text = await answer.text();
-    // biome-ignore lint/suspicious/noExplicitAny: whatever the service says.
+    const text = await response.text();
+    // biome-ignore lint/suspicious/noExplicitAny: the body of any response.
     const json: any = text.startsWith("{") ? JSON.parse(text) : undefined;
-    return { status: answer.status, text, json };
+    return { status: response.status, text, json };
   }
   const db = t.open({ schema: "points" });
   return {
@@ -63,7 +63,7 @@ async function setup(roles = "") {
   };
 }
 
-test("what is reserved is granted by the service alone, told by an event, and every step is counted", async () => {
+test("the service grants a reservation, emits its events and counts every step", async () => {
   await using t = await setup();
   const { id } = (await t.reserve("u_1")).json;
   await until("it is granted", async () => (await t.show(id)).status === "DONE");
@@ -73,13 +73,13 @@ test("what is reserved is granted by the service alone, told by an event, and ev
   expect([tooMuch.status, tooMuch.json.code]).toEqual([409, "insufficient-points"]);
   const published = async () =>
     (await t.db.query(`select event_type from outbox_events where status = 'PUBLISHED' order by position`)).rows;
-  await until("all is published", async () => (await published()).length === 3);
+  await until("all are published", async () => (await published()).length === 3);
   expect((await published()).map((row) => row.event_type)).toEqual([
     "PointReservationDue",
     "PointsGranted",
     "PointsSpent",
   ]);
-  // Counted after the commit, so perhaps a moment after it is seen.
+  // Counted after the commit, so it may show a moment later.
   const counted = [
     /^points_reservation_total\{action="reserve",result="applied"\} [1-9]/m,
     /^points_change_total\{kind="SUB",result="applied"\} [1-9]/m,
@@ -88,9 +88,9 @@ test("what is reserved is granted by the service alone, told by an event, and ev
     /^points_reservation_backlog\{status="due"\} \d/m,
     /^points_outbox_backlog\{status="pending"\} \d/m,
   ];
-  await until("all is told", async () => {
-    const told = await t.metrics();
-    return counted.every((line) => line.test(told));
+  await until("all are counted", async () => {
+    const metrics = await t.metrics();
+    return counted.every((line) => line.test(metrics));
   });
   const file = await t.call("GET", "/v1/points/users/u_1/statement.csv");
   const kinds = file.text.split("\r\n").map((row) => row.split(",")[2]);
@@ -98,26 +98,26 @@ test("what is reserved is granted by the service alone, told by an event, and ev
   expect(await auditLedger(t.db)).toEqual([]);
 });
 
-test("each role may run apart: what is reserved goes a step further with each that is started", async () => {
+test("each role can run alone: a reservation advances as roles are started", async () => {
   await using t = await setup("api");
   const { id } = (await t.reserve("u_1")).json;
   expect((await t.show(id)).status).toBe("PENDING");
   const scheduler = await t.startOne("scheduler");
-  await until("it is taken up", async () => (await t.show(id)).status === "PROCESSING");
+  await until("it is dispatched", async () => (await t.show(id)).status === "PROCESSING");
   expect((await fetch(`${scheduler.url}/point/confirm?user_id=u_1`)).status).toBe(404);
-  // Waited for: a process whose event loop has just run late says by right that it is not ready yet.
+  // A process whose event loop is late is not ready for a moment.
   await until("it is ready", async () => (await fetch(`${scheduler.url}/readyz`)).status === 200);
   await t.startOne("worker");
   await t.startOne("relay");
   await until("it is granted", async () => (await t.show(id)).status === "DONE");
 });
 
-test("a recurring grant that comes round is granted, and points run out, without anybody asking", async () => {
+test("the service grants a schedule's occurrence and posts expired points", async () => {
   await using t = await setup();
   const body = { name: "minutely", cron: "* * * * *", time_zone: "UTC", point_amount: 7, catch_up: "latest" };
   const { schedule_id } = (await t.call("POST", "/v1/points/schedules", { body })).json;
   await t.call("PUT", `/v1/points/schedules/${schedule_id}/users`, { body: { user_ids: ["u_1"] } });
-  // Its time has come; to say so again wakes the scheduler.
+  // Resuming wakes the scheduler.
   await t.db.query(`update point_schedules set next_run_at = date_trunc('minute', now())`);
   await t.call("POST", `/v1/points/schedules/${schedule_id}/resume`);
   const granted = async () => (await t.call("GET", "/v1/points/users/u_1/statement?kind=GRANT")).json.transactions;
@@ -125,18 +125,18 @@ test("a recurring grant that comes round is granted, and points run out, without
   await t.call("PUT", "/point/add", { body: { user_id: "u_2", point_amount: 5, expires_at: "2999-01-01T00:00:00Z" } });
   await t.db.query(`update point_lots set expires_at = now() where user_id = 'u_2'`);
   const expired = async () => (await t.call("GET", "/v1/points/users/u_2/statement?kind=EXPIRE")).json.transactions;
-  await until("it is booked", async () => (await expired()).length === 1);
+  await until("it is posted", async () => (await expired()).length === 1);
   expect(await expired()).toMatchObject([{ point_amount: -5, balance: 0, to_account: "expired" }]);
 });
 
-test("writing takes the scope points:write or an admin; a user reads their own, and nobody else's", async () => {
+test("writes need points:write or an admin; a user reads only their own data", async () => {
   await using t = await setup("api");
   const body = { user_id: "u_1", point_amount: 1 };
   const statuses = async (method: string, path: string, sent?: object) => {
     const [player, admin] = [await t.tokenOf("u_1"), await t.tokenOf("u_9", "ADMIN")];
-    const callers = ["tdk_shop", "tdk_books", "tdk_sales", admin, player, "tdk_nobody"];
-    const answers = callers.map((token) => t.call(method, path, { token, ...(sent && { body: sent }) }));
-    return (await Promise.all(answers)).map(({ status }) => status);
+    const callers = ["tdk_shop", "tdk_books", "tdk_sales", admin, player, "tdk_unknown"];
+    const calls = callers.map((token) => t.call(method, path, { token, ...(sent && { body: sent }) }));
+    return (await Promise.all(calls)).map(({ status }) => status);
   };
   expect(await statuses("PUT", "/point/add", body)).toEqual([200, 403, 403, 200, 403, 401]);
   const execute_at = "2999-01-15T10:00:00+09:00";
@@ -153,7 +153,7 @@ test("writing takes the scope points:write or an admin; a user reads their own, 
   }
 });
 
-test("the contract names every operation, says of every amount that it is an int64, and of every refusal how it looks", async () => {
+test("the OpenAPI document has operation IDs, summaries, int64 amounts and problem responses", async () => {
   await using t = await setup("api");
   const { json } = await t.call("GET", "/openapi.json");
   const operations = Object.entries(
@@ -171,11 +171,11 @@ test("the contract names every operation, says of every amount that it is an int
   expect(responses["409"].content).toHaveProperty(["application/problem+json"]);
 });
 
-test("settings that cannot be meant are told before anything starts", () => {
+test("invalid settings are reported before anything starts", () => {
   const env = { DATABASE_URL: "postgres://localhost/x" };
   expect(configFaults(env)).toEqual([]);
   expect(configFaults({ ...env, POINTS_ROLES: "api,sender", POINTS_SCHEDULER_SECONDS: "0" })).toEqual([
-    "POINTS_ROLES should name one or more of api, relay, scheduler, upkeep, worker, with commas between them",
+    "POINTS_ROLES should name one or more of api, maintenance, relay, scheduler, worker, with commas between them",
     'POINTS_SCHEDULER_SECONDS is "0" and should be a whole number from 1 to 3600',
   ]);
 });

@@ -1,80 +1,38 @@
-/** Puts the service together: the only file here that starts anything. */
-import { consumers, encodeOutboxEvent } from "@todoke/contracts";
-import { outboxRoutes, service } from "@todoke/http";
-import { deadInboxEvents, inboxDlqTable, keepSubscribed, openInbox, watchDeadEvents } from "@todoke/kernel/inbox";
-import { deadOutboxEvents, outboxTable, relay } from "@todoke/kernel/outbox";
-import { keepClean, retentionOf } from "@todoke/kernel/retention";
-import { changePoints } from "./commands/change-points.ts";
-import { changeSchedule } from "./commands/change-schedule.ts";
-import { changeScheduleUsers } from "./commands/change-schedule-users.ts";
-import { createSchedule } from "./commands/create-schedule.ts";
+/** Wires the service together. */
+import { consumers } from "@todoke/contracts";
+import { service } from "@todoke/service";
+import { createCommands } from "./commands/create-commands.ts";
 import { readSettings } from "./config.ts";
-import { keepExpiring } from "./expiry.ts";
-import { cancel, consumer, onReservationDue, reserve, scheduler } from "./reservations/index.ts";
+import { onPointReservationDue } from "./events/on-point-reservation-due.ts";
 import { pointsRoutes } from "./routes/index.ts";
-import { outboxTelemetry, tellGranted, toldCancel, toldChange, toldReserve, watchReservations } from "./telemetry.ts";
+import { observeReservations, recordGrantDelays } from "./telemetry.ts";
+import { startExpiry } from "./workers/expiry.ts";
+import { createScheduler } from "./workers/scheduler.ts";
 
-export const { configFaults, dead, migrate, start } = service({
+export const { configFaults, dead, events, migrate, start } = service({
   name: "points",
   port: 8085,
   migrations: new URL("./migrations/", import.meta.url),
-  roles: ["api", "relay", "scheduler", "upkeep", "worker"],
   settings: readSettings,
-  dead: [deadOutboxEvents, deadInboxEvents(consumer)],
-  async build({ settings, workerSettings, does, app, db, bus, wakeups, authenticate, use, debug, onError, topicOf }) {
-    const topic = topicOf(outboxTable);
-    const wakeRelay = () => wakeups.signal(topic);
-    const soonTopic = topicOf("point_reservations");
-    const wakeScheduler = () => wakeups.signal(soonTopic);
-    if (does("upkeep")) {
-      const policies = [
-        retentionOf.publishedEvents(),
-        retentionOf.idempotencyKeys(),
-        retentionOf.processedEvents(settings.processedKeepMs),
-        retentionOf.inboxAttempts(),
-        retentionOf.resolvedDeadLetters(),
-      ];
-      use(keepClean(db, policies, { onError }));
-      use(keepExpiring(db, { onCommitted: wakeRelay, onError }));
-      use(outboxTelemetry.watch(db, onError));
-      use(watchReservations(db, onError));
-      use(watchDeadEvents({ db, consumer, onError }));
+  roles: ["scheduler"],
+  emits: ["points.events", "points.reservations"],
+  consumes: { subjects: consumers.points, role: "worker" },
+  async build({ settings, hasRole, app, db, wakeups, wakeRelay, authenticate, use, onError, topicOf }) {
+    const { schedulerMs, inFlightMax } = settings;
+    const topic = topicOf("point_reservations");
+    const wakeScheduler = () => wakeups.signal(topic);
+    if (hasRole("maintenance")) {
+      use(startExpiry(db, { onCommitted: wakeRelay, onError }));
+      use(observeReservations(db, onError));
     }
-    if (does("relay")) {
-      const about = { name: "points relay", db, bus, encode: encodeOutboxEvent, settings: workerSettings };
-      use(relay({ ...about, wakeups, topic, onError, onPublished: outboxTelemetry.tellPublished })).start();
+    if (hasRole("scheduler")) {
+      const options = { db, wakeups, topic, intervalMs: schedulerMs, inFlightMax };
+      use(createScheduler({ ...options, onSent: wakeRelay, onError })).start();
     }
-    if (does("scheduler")) {
-      const { schedulerMs: everyMs, inFlightMax } = settings;
-      const about = { db, wakeups, topic: soonTopic, everyMs, inFlightMax };
-      use(scheduler({ ...about, onSent: wakeRelay, onError })).start();
+    if (hasRole("api")) {
+      const commands = createCommands({ db, wakeRelay, wakeScheduler, soonMs: schedulerMs });
+      pointsRoutes(app, { db, authenticate, ...commands });
     }
-    if (does("worker")) {
-      const { attemptsMax, backoff } = workerSettings;
-      const inbox = openInbox({
-        ...onReservationDue({ wake: wakeRelay, onGranted: tellGranted }),
-        attemptsMax,
-        backoff,
-        db,
-        wakeups,
-        topic: topicOf(inboxDlqTable),
-        onError,
-      });
-      use(inbox.redriver).start();
-      use(keepSubscribed({ bus, consumer, subjects: consumers[consumer], handle: inbox.handle, onError }));
-    }
-    if (does("api")) {
-      pointsRoutes(app, {
-        db,
-        authenticate,
-        changePoints: toldChange(changePoints(db, wakeRelay)),
-        reserve: toldReserve(reserve({ db, onSoon: wakeScheduler, soonMs: settings.schedulerMs })),
-        cancel: toldCancel(cancel(db)),
-        createSchedule: createSchedule(db, wakeScheduler),
-        changeSchedule: changeSchedule(db, wakeScheduler),
-        changeScheduleUsers: changeScheduleUsers(db),
-      });
-    }
-    debug((on) => outboxRoutes(on, { db, onRedriven: wakeRelay }));
+    return onPointReservationDue({ wake: wakeRelay, onGranted: recordGrantDelays });
   },
 });

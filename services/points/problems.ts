@@ -1,4 +1,4 @@
-/** All that the ledger refuses by itself. Clients branch on the codes: they never change; docs/errors.md lists them. */
+/** Every problem that the service answers with. Clients branch on the codes, so these never change; docs/errors.md lists them. */
 import { problem } from "@todoke/kernel/problem";
 
 export const insufficientPoints = problem({
@@ -10,45 +10,81 @@ export const insufficientPoints = problem({
 export const balanceOverflow = problem({
   code: "balance-overflow",
   status: 409,
-  title: "The user would have more points than can be counted",
+  title: "The user would have more than 2^63 - 1 points",
 });
 
 export const tooManyLots = problem({
   code: "too-many-lots",
   status: 422,
-  title: "The points lie in too many grants to be taken at once",
+  title: "The points are spread over too many lots",
 });
 
 export const lotEndInThePast = problem({
   code: "lot-end-in-the-past",
   status: 422,
-  title: "The points would have run out already",
+  title: "The points would already be expired",
 });
 
-export const holdNotFound = problem({ code: "hold-not-found", status: 404, title: "There is no such hold" });
+export const holdNotFound = problem({ code: "hold-not-found", status: 404, title: "The hold does not exist" });
 
-export const holdEnded = problem({ code: "hold-ended", status: 409, title: "The hold is over" });
+export const holdEnded = problem({ code: "hold-ended", status: 409, title: "The hold has ended" });
 
 export const captureTooLarge = problem({
   code: "capture-too-large",
   status: 422,
-  title: "The hold has fewer points than were to be captured",
+  title: "The capture is larger than the hold",
 });
 
 export const transactionNotFound = problem({
   code: "transaction-not-found",
   status: 404,
-  title: "There is no such transaction",
+  title: "The transaction does not exist",
 });
 
 export const notRefundable = problem({
   code: "not-refundable",
   status: 422,
-  title: "The transaction spent nothing that could be given back",
+  title: "The transaction cannot be refunded",
 });
 
 export const refundTooLarge = problem({
   code: "refund-too-large",
   status: 409,
-  title: "The transaction has less left to be given back",
+  title: "The refund is larger than the rest of the transaction",
 });
+
+export const reservationNotFound = problem({
+  code: "reservation-not-found",
+  status: 404,
+  title: "The reservation does not exist",
+});
+
+export const reservationNotPending = problem({
+  code: "reservation-not-pending",
+  status: 409,
+  title: "The reservation is no longer pending",
+});
+
+export const scheduleNotFound = problem({
+  code: "schedule-not-found",
+  status: 404,
+  title: "The schedule does not exist",
+});
+
+export const scheduleNameTaken = problem({
+  code: "schedule-name-taken",
+  status: 409,
+  title: "Another schedule has this name",
+});
+
+export const scheduleEnded = problem({ code: "schedule-ended", status: 409, title: "The schedule has ended" });
+
+export const scheduleUnreadable = problem({
+  code: "schedule-unreadable",
+  status: 422,
+  title: "The cron expression or time zone is invalid",
+});
+
+/** The detail of an `idempotency-conflict`. */
+export const otherBodyDetail =
+  "This Idempotency-Key was first sent with another body. Use a new key for a new command.";

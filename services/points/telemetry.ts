@@ -1,33 +1,29 @@
-/** What only this service tells of itself. Every name it adds is here; docs/telemetry.md lists the same. */
+/** The metrics of this service; docs/telemetry.md lists the same. */
 import type { Db } from "@todoke/kernel/db";
 import type { Answer } from "@todoke/kernel/idempotency";
 import { outboxMetrics } from "@todoke/kernel/outbox";
 import { type MetricCatalogue, metersOf, resultOf, watch } from "@todoke/kernel/telemetry";
-import type { ChangePoints } from "./commands/change-points.ts";
-import type { Cancel, Reserve } from "./reservations/index.ts";
-import { selectBacklog } from "./reservations/store/due.ts";
-
-export const outboxTelemetry = outboxMetrics("points");
+import { selectBacklog } from "./store/dispatch-reservations.ts";
 
 export const metricCatalogue = {
-  ...outboxTelemetry.catalogue,
+  ...outboxMetrics("points").catalogue,
   "points.change.total": {
     kind: "counter",
     unit: "{command}",
     description:
-      "Commands to add, spend, hold, capture, release and refund points, by what became of them: applied, replayed, conflict (too few points are one), refused, unknown (the COMMIT was lost), failed",
+      "Commands that add, spend, hold, capture, release or refund points, by result: applied, replayed, conflict (including insufficient points), refused, unknown (the COMMIT was lost), failed",
     attributes: ["kind", "result"],
   },
   "points.reservation.total": {
     kind: "counter",
     unit: "{reservation}",
-    description: "Requests to reserve and to cancel, by what became of them: as points.change.total",
+    description: "Commands that reserve or cancel, by result: as points.change.total",
     attributes: ["action", "result"],
   },
   "points.reservation.delay": {
     kind: "histogram",
     unit: "s",
-    description: "From a reservation being due (or booked, where it was due already) to its points being granted",
+    description: "Delay from the time a reservation is due, or created if that is later, to its grant",
     attributes: [],
   },
   "points.reservation.backlog": {
@@ -39,7 +35,7 @@ export const metricCatalogue = {
   "points.reservation.backlog.age": {
     kind: "gauge",
     unit: "s",
-    description: "How long the reservation has been due that has been due longest and is not granted; 0 when none is",
+    description: "Age of the oldest due reservation that is not granted; 0 if there is none",
     attributes: [],
   },
 } as const satisfies MetricCatalogue;
@@ -47,38 +43,33 @@ export const metricCatalogue = {
 const scope = "@todoke/points";
 const { count, observeValue } = metersOf(scope, metricCatalogue);
 
-/** The same commands, each with its end counted. */
-export const toldChange =
-  (change: ChangePoints): ChangePoints =>
-  (key, wanted) =>
-    counted(change(key, wanted), (result) => count("points.change.total", { kind: wanted.kind, result }));
+type Command<Args extends unknown[]> = (...args: Args) => Promise<Answer>;
 
-export const toldReserve =
-  (reserve: Reserve): Reserve =>
-  (reservation) =>
-    counted(reserve(reservation), (result) => count("points.reservation.total", { action: "reserve", result }));
+export const countChanges = <Args extends unknown[]>(kind: string, command: Command<Args>): Command<Args> =>
+  countResults(command, (result) => count("points.change.total", { kind, result }));
 
-export const toldCancel =
-  (cancel: Cancel): Cancel =>
-  (id, key) =>
-    counted(cancel(id, key), (result) => count("points.reservation.total", { action: "cancel", result }));
+export const countReservations = <Args extends unknown[]>(action: string, command: Command<Args>): Command<Args> =>
+  countResults(command, (result) => count("points.reservation.total", { action, result }));
 
-async function counted(answer: Promise<Answer>, tell: (result: string) => void): Promise<Answer> {
-  try {
-    const { replayed } = await answer;
-    tell(replayed ? "replayed" : "applied");
-  } catch (error) {
-    tell(resultOf(error));
-  }
-  return answer;
+function countResults<Args extends unknown[]>(command: Command<Args>, record: (result: string) => void): Command<Args> {
+  return async (...args) => {
+    try {
+      const answer = await command(...args);
+      record(answer.replayed ? "replayed" : "applied");
+      return answer;
+    } catch (error) {
+      record(resultOf(error));
+      throw error;
+    }
+  };
 }
 
-/** After the commit: how late each was. */
-export function tellGranted(delaysMs: readonly number[]): void {
+/** Called after the commit. */
+export function recordGrantDelays(delaysMs: readonly number[]): void {
   for (const delayMs of delaysMs) observeValue("points.reservation.delay", delayMs / 1_000, {});
 }
 
-export const watchReservations = (db: Db, onError: (error: unknown) => void): AsyncDisposable =>
+export const observeReservations = (db: Db, onError: (error: unknown) => void): AsyncDisposable =>
   watch({
     scope,
     catalogue: metricCatalogue,

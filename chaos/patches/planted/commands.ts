@@ -4,10 +4,11 @@ import { deadly, type Planted, repeatedly, slow } from "./defect.ts";
 
 const edge = "packages/http/idempotency.ts";
 const batch = "services/entitlement/routes/batch.ts";
-const command = "services/entitlement/commands/change-entitlement.ts";
+const batcher = "services/entitlement/commands/create-change-batcher.ts";
 const store = "services/entitlement/store/change-entitlements.ts";
 const commandSql = "packages/kernel/idempotency/command-sql.ts";
 const main = "services/entitlement/main.ts";
+const deps = "services/entitlement/deps.ts";
 
 const results = "return rows.map(({ ordinal: _, ...result }) => result as CommandResult<Refusal>);";
 const runChange = "  change.run(db, rows);";
@@ -111,18 +112,29 @@ async function changeThenPublish(db: Db, rows: readonly ChangeRow[]) {
     patches: [
       {
         file: main,
-        find: "const wakeRelay = () => wakeups.signal(topic);",
-        replace: `const wakeRelay = () => wakeups.signal(topic);
+        find: "authenticate, use, onError }) {",
+        replace: `authenticate, use, onError, ...runtime }) {
+    const { encodeOutboxEvent } = await import("@todoke/contracts");
     const publish = (events: { eventType: string; payload: string }[]) =>
-      bus.publish(events.map((event) => ({ ...event, payload: encodeOutboxEvent(event) })) as never);`,
+      (runtime as never as { bus: EventBus }).bus.publish(events.map((event) => ({ ...event, payload: encodeOutboxEvent(event) })) as never);`,
       },
-      { file: main, find: "changeEntitlement(db, wakeRelay)", replace: "changeEntitlement(db, wakeRelay, publish)" },
+      { file: main, find: "createCommands(db, wakeRelay)", replace: "createCommands(db, wakeRelay, publish)" },
       {
-        file: command,
-        find: "onCommitted: () => void): ChangeEntitlement {",
-        replace: "onCommitted: () => void, publish: unknown): ChangeEntitlement {",
+        file: deps,
+        find: "createCommands(db: Db, onCommitted: () => void) {",
+        replace: "createCommands(db: Db, onCommitted: () => void, publish: unknown) {",
       },
-      { file: command, find: "changeEntitlements(db, rows);", replace: "changeEntitlements(db, rows, publish);" },
+      {
+        file: deps,
+        find: "createChangeBatcher(db, onCommitted)",
+        replace: "createChangeBatcher(db, onCommitted, publish)",
+      },
+      {
+        file: batcher,
+        find: "onCommitted: () => void): SubmitChange {",
+        replace: "onCommitted: () => void, publish: unknown): SubmitChange {",
+      },
+      { file: batcher, find: "changeEntitlements(db, rows);", replace: "changeEntitlements(db, rows, publish);" },
       {
         file: store,
         find: "import { type Db, utcText }",
@@ -195,9 +207,9 @@ async function changeThenPublish(db: Db, rows: readonly ChangeRow[]) {
     patches: [
       {
         file: "services/entitlement/commands/check-entitlement.ts",
-        find: "export const checkEntitlement = (db: Db): CheckEntitlement =>\n  gather",
+        find: "export const checkEntitlement = (db: Db): CheckEntitlement =>",
         replace: `export const checkEntitlement = (db: Db): CheckEntitlement => {
-  const known = new Map<string, EntitlementRow | null>();
+  const known = new Map<string, Entitlement | null>();
   const ask = asking(db);
   return async (name) => {
     const key = \`\${name.userId}/\${name.stockKeepingUnit}\`;
@@ -208,8 +220,7 @@ async function changeThenPublish(db: Db, rows: readonly ChangeRow[]) {
   };
 };
 
-const asking = (db: Db): CheckEntitlement =>
-  gather`,
+const asking = (db: Db): CheckEntitlement =>`,
       },
     ],
   },

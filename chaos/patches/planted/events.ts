@@ -13,9 +13,9 @@ const retention = "packages/kernel/retention/index.ts";
 const withoutSecondKey: readonly Patch[] = [
   {
     file: "services/notification/main.ts",
-    find: "const wakeSender = () => wakeups.signal(topic);",
+    find: "const topic = topicOf(notifications.table.table);",
     replace: `await db.query("alter table notifications drop constraint if exists notification_once_per_event_and_user");
-      const wakeSender = () => wakeups.signal(topic);`,
+      const topic = topicOf(notifications.table.table);`,
   },
   {
     file: "services/notification/store/notifications.ts",

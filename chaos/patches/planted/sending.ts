@@ -18,8 +18,8 @@ export const sendingDefects: readonly Planted[] = [
       // The first try is the last one, so that something is given up in the run.
       {
         file: "services/notification/main.ts",
-        find: "topic, onError, settings: workerSettings })",
-        replace: "topic, onError, settings: { ...workerSettings, attemptsMax: 1 } })",
+        find: "topic, onError, settings: workers.sender })",
+        replace: "topic, onError, settings: { ...workers.sender, attemptsMax: 1 } })",
       },
       {
         file: notifications,
@@ -34,10 +34,10 @@ export const sendingDefects: readonly Planted[] = [
       },
       {
         file: "services/notification/telemetry.ts",
-        find: "settlements.filter((_, place) => won[place]).forEach(tellSettled);",
-        replace: `settlements.filter((_, place) => won[place]).forEach(tellSettled);
-      const died = settlements.filter(({ outcome }, place) => won[place] && outcome.kind === "dead");
-      if (died.length === 0) return won;
+        find: "settlements.filter((_, index) => applied[index]).forEach(countSettlement);",
+        replace: `settlements.filter((_, index) => applied[index]).forEach(countSettlement);
+      const died = settlements.filter(({ outcome }, index) => applied[index] && outcome.kind === "dead");
+      if (died.length === 0) return applied;
       await reach("planted.gap");
       const { buryText } = await import("./store/notifications.ts");
       await db.query(buryText, [died.map(({ claim }) => claim.key)]);`,

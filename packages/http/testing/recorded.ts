@@ -3,7 +3,6 @@ import { context, metrics, trace } from "@opentelemetry/api";
 import { AsyncLocalStorageContextManager } from "@opentelemetry/context-async-hooks";
 import { MeterProvider, MetricReader } from "@opentelemetry/sdk-metrics";
 import { InMemorySpanExporter, SimpleSpanProcessor, TracerProvider } from "@opentelemetry/sdk-trace";
-import { prometheusText } from "../prometheus.ts";
 
 class Pulled extends MetricReader {
   protected async onForceFlush() {}
@@ -18,12 +17,7 @@ export function recordTelemetry() {
   metrics.setGlobalMeterProvider(new MeterProvider({ readers: [reader] }));
   return {
     spans: () => spans.getFinishedSpans(),
-    /** Lines of /metrics that begin with this. */
-    async samples(name: string): Promise<string[]> {
-      return prometheusText(await reader.collect())
-        .split("\n")
-        .filter((line) => line.startsWith(name));
-    },
+    metrics: () => reader.collect(),
     reset: () => spans.reset(),
   };
 }

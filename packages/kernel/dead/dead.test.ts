@@ -39,6 +39,7 @@ test("dead rows are listed oldest first, by pages, by their type, and by a part 
   expect(await ids({ eventType: "A" })).toEqual([fixedId(1), fixedId(3)]);
   expect(await ids({ error: "% wrong: 2" })).toEqual([fixedId(2)]);
   expect(await ids({ eventType: "A", error: "wrong: 2" })).toEqual([]);
+  expect(await deadOutboxEvents.count(t.db)).toBe(3);
 });
 
 test("a redrive keeps who asked, why, and what the row had come to; whatever became of it, the row shows it", async () => {

@@ -39,6 +39,8 @@ export interface DeadTable<Whole extends object = object> {
   isId(text: string): boolean;
   /** Those that are dead now, oldest first. */
   list(db: Queryable, page: DeadPage): Promise<DeadRow[]>;
+  /** How many are dead now. */
+  count(db: Queryable): Promise<number>;
   /** One row with all that is known of it and who redrove it, whatever became of it since; undefined: there is none. */
   show(db: Queryable, id: string): Promise<(DeadRowWhole & Whole) | undefined>;
   /** Lets them be tried again; returns the ids of those that were dead. Workers are to be woken after it. */
@@ -81,6 +83,7 @@ select ${columns}, ${cursor}::text as cursor from ${from}
    and ($2::text is null or r.event_type = $2)
    and ($3::text is null or strpos(r.last_error, $3) > 0)
  order by ${cursor} limit $4`;
+  const countText = `select count(*)::int as dead from ${from} where ${isOurs} and ${isDead}`;
   const showText = `select ${columns}, ${whole} from ${from} where ${isOurs} and ${id} = $1`;
 
   return {
@@ -89,6 +92,10 @@ select ${columns}, ${cursor}::text as cursor from ${from}
 
     async list(db, { after = "0", limit, eventType = null, error = null }) {
       return (await db.query<DeadRow>(listText, [after, eventType, error, limit])).rows;
+    },
+
+    async count(db) {
+      return (await db.query<{ dead: number }>(countText)).rows[0]?.dead ?? 0;
     },
 
     async show(db, key) {

@@ -1,12 +1,12 @@
-/** Makes a user an admin. USER is no role to be granted: it comes with the account, and goes with it. */
-import { giveAdmin } from "../store/change-users.ts";
-import { type ActDeps, type ActRequest, actOnce } from "./act-once.ts";
+/** Makes a user an admin. The role USER cannot be granted: every account has it. */
+import { insertAdminRole } from "../store/change-users.ts";
+import { runUserAction, type UserActionDeps, type UserActionRequest } from "./run-user-action.ts";
 
-export const grantRole = (deps: ActDeps) => (request: ActRequest) =>
-  actOnce(deps, request, {
+export const grantRole = (deps: UserActionDeps) => (request: UserActionRequest) =>
+  runUserAction(deps, request, {
     async change(tx, { user_id, roles }) {
       if (roles.includes("ADMIN")) return undefined;
-      await giveAdmin(tx, user_id);
+      await insertAdminRole(tx, user_id);
       return { action: "GRANT_ROLE", event: "AccountRolesChanged" };
     },
   });

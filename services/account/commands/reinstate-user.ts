@@ -1,12 +1,12 @@
-/** Ends a suspension before its time. */
+/** Ends a suspension. */
 import { reinstate } from "../store/change-users.ts";
-import { type ActDeps, type ActRequest, actOnce } from "./act-once.ts";
+import { runUserAction, type UserActionDeps, type UserActionRequest } from "./run-user-action.ts";
 
-export const reinstateUser = (deps: ActDeps) => (request: ActRequest) =>
-  actOnce(deps, request, {
+export const reinstateUser = (deps: UserActionDeps) => (request: UserActionRequest) =>
+  runUserAction(deps, request, {
     async change(tx, { user_id, status }) {
       if (status !== "SUSPENDED") return undefined;
-      await reinstate(tx, user_id);
-      return { action: "REINSTATE", event: "AccountReinstated", said: () => ({ reason: request.reason }) };
+      await reinstate(tx, [user_id]);
+      return { action: "REINSTATE", event: "AccountReinstated", eventFields: { reason: request.reason } };
     },
   });

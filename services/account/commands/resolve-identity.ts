@@ -1,117 +1,132 @@
 /**
- * Makes or finds the user whom a provider names. However many log in for the first time at once, and wherever, there is one
- * user and one AccountCreated, and all get the same answer.
+ * Finds or creates the user of an identity. Concurrent first logins create one user and one AccountCreated, and all return
+ * the same user.
  *
- * Only provider and subject say who somebody is. What else a provider says is kept up to date, and joins nothing.
+ * Only provider and subject identify a user. Other claims are stored and never join two users.
  */
 import { randomUUIDv7 } from "node:crypto";
 import { problems } from "@todoke/http";
 import { type Tx, transaction } from "@todoke/kernel/db";
 import { traceHeaders } from "@todoke/kernel/telemetry";
-import { profileOf } from "../profile.ts";
-import { giveAdmin, type ProfileChange, updateProfile } from "../store/change-users.ts";
+import { insertAdminRole, type ProfileChange, updateProfile } from "../store/change-users.ts";
 import {
   type Claims,
+  type Identity,
   type IdentityName,
   insertUser,
-  type KnownIdentity,
   selectIdentity,
   updateClaims,
 } from "../store/identities.ts";
 import { lockUsers, type UserView } from "../store/users.ts";
-import type { ActDeps } from "./act-once.ts";
-import { settle } from "./settle.ts";
+import { recordChange } from "./record-change.ts";
+import type { UserActionDeps } from "./run-user-action.ts";
+import { canonicalLocale, displayNamePattern } from "./update-user.ts";
 
-export interface ResolveIdentity extends IdentityName {
+export interface ResolveRequest extends IdentityName {
   readonly claims: Claims;
-  /** The service that vouches for it. */
+  /** The service that has verified the identity. */
   readonly caller: string;
 }
 
-export interface ResolveDeps extends ActDeps {
-  /** Identities that are given the role ADMIN whenever they come. */
+export interface ResolveDeps extends UserActionDeps {
+  /** Identities that get the role ADMIN at every login. */
   readonly admins: readonly IdentityName[];
-  /** Hears that a user was made: the relay's wake-up. */
+  /** Called after a user was created; wakes the relay. */
   readonly onCommitted: () => void;
 }
 
-// A user who is deleted between being found and being read is looked for again; more often than this nobody is.
-const triesMax = 3;
+// Another attempt follows only if the user is deleted between the insert and the read.
+const attemptsMax = 3;
 
 export function resolveIdentity({ db, outbox, admins, onCommitted }: ResolveDeps) {
-  async function findOrMake(identity: ResolveIdentity) {
-    for (let tries = 1; tries <= triesMax; tries++) {
-      const known = await selectIdentity(db, identity);
-      if (known) return known;
-      if (await make(identity)) onCommitted();
+  async function findOrCreate(request: ResolveRequest): Promise<Identity> {
+    for (let attempt = 1; attempt <= attemptsMax; attempt++) {
+      const identity = await selectIdentity(db, request);
+      if (identity) return identity;
+      if (await insertUser(db, toNewUser(request))) onCommitted();
     }
-    throw problems.unavailable("this user is being deleted just now; try again", { retryAfterSeconds: 1 });
+    throw problems.unavailable("this user is being deleted; try again", { retryAfterSeconds: 1 });
   }
 
-  const make = ({ claims, caller, ...name }: ResolveIdentity) =>
-    insertUser(db, {
-      ...name,
-      userId: randomUUIDv7(),
-      claims,
-      profile: profileOf(claims),
-      actor: caller,
-      eventId: randomUUIDv7(),
-      headers: traceHeaders(),
-    });
-
-  /** Runs what may change the user with its row locked, on the user as it is then. */
-  const locked = (identity: ResolveIdentity, { user: { user_id } }: KnownIdentity, work: Work) =>
+  /** Runs `work` with the user's row locked, unless the user has been deleted since it was read. */
+  const withLockedUser = (request: ResolveRequest, { user: { user_id } }: Identity, work: Work) =>
     transaction(db, async (tx) => {
       await lockUsers(tx, [user_id]);
-      const known = await selectIdentity(tx, identity);
-      // Deleted meanwhile: whoever comes by this identity now is somebody new.
-      if (known?.user.user_id === user_id) await work(tx, known);
+      const identity = await selectIdentity(tx, request);
+      if (identity?.user.user_id === user_id) await work(tx, identity);
     });
 
-  async function takeOver(tx: Tx, identity: ResolveIdentity, { claims, user }: KnownIdentity): Promise<void> {
-    const news = newsIn(identity.claims, claims);
-    if (Object.keys(news).length === 0) return;
-    await updateClaims(tx, identity, news);
-    const change = profileChange(profileOf(news), user);
-    if (Object.keys(change).length === 0) return;
-    await updateProfile(tx, user.user_id, change);
-    await settle(tx, { outbox, actor: identity.caller, done: { action: "UPDATE" }, before: user });
+  async function saveClaims(tx: Tx, request: ResolveRequest, { claims, user }: Identity): Promise<void> {
+    const changed = changedClaims(request.claims, claims);
+    if (isEmpty(changed)) return;
+    await updateClaims(tx, request, changed);
+    const profile = profileChange(toProfile(changed), user);
+    if (isEmpty(profile)) return;
+    await updateProfile(tx, user.user_id, profile);
+    await recordChange(tx, outbox, { before: user, change: { action: "UPDATE" }, actor: request.caller });
   }
 
-  async function makeAdmin(tx: Tx, { user }: KnownIdentity): Promise<void> {
+  async function makeAdmin(tx: Tx, { user }: Identity): Promise<void> {
     if (user.roles.includes("ADMIN")) return;
-    await giveAdmin(tx, user.user_id);
-    const done = { action: "GRANT_ROLE", event: "AccountRolesChanged" } as const;
-    await settle(tx, { outbox, actor: "todoke:settings", reason: "named in ACCOUNT_ADMINS", done, before: user });
+    await insertAdminRole(tx, user.user_id);
+    const change = { action: "GRANT_ROLE", event: "AccountRolesChanged" } as const;
+    const reason = "named in ACCOUNT_ADMINS";
+    await recordChange(tx, outbox, { before: user, change, actor: "todoke:settings", reason });
   }
 
-  return async (identity: ResolveIdentity): Promise<UserView> => {
-    let known = await findOrMake(identity);
-    if (Object.keys(newsIn(identity.claims, known.claims)).length > 0) {
-      await locked(identity, known, (tx, now) => takeOver(tx, identity, now));
-      known = await findOrMake(identity);
+  return async (request: ResolveRequest): Promise<UserView> => {
+    let identity = await findOrCreate(request);
+    if (!isEmpty(changedClaims(request.claims, identity.claims))) {
+      await withLockedUser(request, identity, (tx, current) => saveClaims(tx, request, current));
+      identity = await findOrCreate(request);
     }
-    if (isAmong(admins, identity) && !known.user.roles.includes("ADMIN")) {
-      await locked(identity, known, makeAdmin);
-      known = await findOrMake(identity);
+    if (isAmong(admins, request) && !identity.user.roles.includes("ADMIN")) {
+      await withLockedUser(request, identity, makeAdmin);
+      identity = await findOrCreate(request);
     }
-    return known.user;
+    return identity.user;
   };
 }
 
-type Work = (tx: Tx, known: KnownIdentity) => Promise<void>;
+type Work = (tx: Tx, identity: Identity) => Promise<void>;
+
+const toNewUser = ({ claims, caller, provider, subject }: ResolveRequest) => ({
+  provider,
+  subject,
+  userId: randomUUIDv7(),
+  claims,
+  profile: toProfile(claims),
+  actor: caller,
+  eventId: randomUUIDv7(),
+  headers: traceHeaders(),
+});
+
+const isEmpty = (fields: object): boolean => Object.keys(fields).length === 0;
 
 const isAmong = (admins: readonly IdentityName[], { provider, subject }: IdentityName) =>
   admins.some((admin) => admin.provider === provider && admin.subject === subject);
 
-/** What the provider says otherwise than before. What it does not mention has not changed. */
-function newsIn(told: Claims, known: Claims): Claims {
+/** Claims that differ from the stored ones. A claim that the provider does not send has not changed. */
+function changedClaims(received: Claims, stored: Claims): Claims {
   return Object.fromEntries(
-    Object.entries(told).filter(([claim, value]) => value !== undefined && known[claim as keyof Claims] !== value),
+    Object.entries(received).filter(([claim, value]) => value !== undefined && stored[claim as keyof Claims] !== value),
   );
 }
 
-/** The address follows the provider; name and language are the user's own once there are any. */
+const displayName = new RegExp(displayNamePattern, "u");
+
+/** The claims that a user could set in an update. Others are stored with the identity only. */
+function toProfile({ email, display_name = "", locale = "" }: Claims): Claims {
+  // Some providers send en_US.
+  const tag = canonicalLocale(locale.replaceAll("_", "-"));
+  return {
+    ...(email !== undefined && { email }),
+    ...(displayName.test(display_name) && { display_name }),
+    ...(tag !== undefined && { locale: tag }),
+  };
+}
+
+/** The e-mail address follows the provider. The user's own name and locale win once they are set. */
 function profileChange({ email, display_name, locale }: Claims, user: UserView): ProfileChange {
   return {
     ...(email !== undefined && email !== user.email && { email }),

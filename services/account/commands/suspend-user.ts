@@ -1,27 +1,23 @@
-/** Keeps a user from doing anything, until a time or until somebody reinstates them. Again, it replaces reason and end. */
+/** Suspends a user until a time, or until an admin reinstates them. Suspending again replaces the reason and the end. */
 import { ownSuspension, suspensionEndInThePast } from "../problems.ts";
 import { suspend } from "../store/change-users.ts";
-import { type ActDeps, type ActRequest, actOnce } from "./act-once.ts";
+import { runUserAction, type UserActionDeps, type UserActionRequest } from "./run-user-action.ts";
 
-export interface SuspendUser extends ActRequest {
-  /** RFC 3339; when it ends by itself. */
+export interface SuspendUserRequest extends UserActionRequest {
+  /** RFC 3339. */
   readonly until?: string;
 }
 
-export const suspendUser = (deps: ActDeps) => (request: SuspendUser) => {
+export const suspendUser = (deps: UserActionDeps) => (request: SuspendUserRequest) => {
   const { userId, actorId, reason, until } = request;
-  return actOnce(deps, request, {
+  return runUserAction(deps, request, {
     async change(tx) {
       if (userId === actorId) throw ownSuspension("ask another admin");
-      // In UTC: offsets that RFC 3339 allows, and PostgreSQL does not, are gone by then.
+      // In UTC, because RFC 3339 allows offsets that PostgreSQL does not.
       const end = until === undefined ? null : new Date(until).toISOString();
       if (!(await suspend(tx, userId, { reason, until: end })))
-        throw suspensionEndInThePast("until has passed already; nobody was suspended");
-      return {
-        action: "SUSPEND",
-        event: "AccountSuspended",
-        said: () => ({ reason }),
-      };
+        throw suspensionEndInThePast("until is in the past; the user was not suspended");
+      return { action: "SUSPEND", event: "AccountSuspended", eventFields: { reason } };
     },
   });
 };

@@ -1,32 +1,45 @@
-/**
- * A user's own words about themself. Of two who change the same version, one does, and the other is told that it is not
- * the latest any more.
- */
+/** Changes a user's profile. Of two changes of the same version one succeeds; the other gets a version mismatch. */
 import { transaction } from "@todoke/kernel/db";
 import { versionMismatch } from "../problems.ts";
 import { type ProfileChange, updateProfile } from "../store/change-users.ts";
 import type { UserView } from "../store/users.ts";
-import type { ActDeps } from "./act-once.ts";
-import { carryOut } from "./carry-out.ts";
+import { applyUserAction, type UserActionDeps } from "./run-user-action.ts";
 
-export interface UpdateUser {
+/**
+ * One line of 1 to 100 characters, without a space at either end and without characters that hide or reverse the text
+ * beside them: a display name is shown next to others.
+ */
+export const displayNamePattern =
+  "^(?!\\s)(?!.*\\s$)[^\\p{Cc}\\p{Zl}\\p{Zp}\\u200e\\u200f\\u202a-\\u202e\\u2066-\\u2069]{1,100}$";
+
+/** The canonical form of a BCP 47 language tag; undefined if it is not one. */
+export function canonicalLocale(tag: string): string | undefined {
+  try {
+    return Intl.getCanonicalLocales(tag)[0];
+  } catch {
+    return undefined;
+  }
+}
+
+export interface UpdateUserRequest {
   readonly actorId: string;
   readonly userId: string;
-  /** The version that was seen when this was decided. */
+  /** The version that the caller has read. */
   readonly version: number;
   readonly profile: ProfileChange;
 }
 
 export const updateUser =
-  ({ db, outbox }: ActDeps) =>
-  ({ actorId, userId, version, profile }: UpdateUser): Promise<UserView> =>
+  ({ db, outbox }: UserActionDeps) =>
+  ({ actorId, userId, version, profile }: UpdateUserRequest): Promise<UserView> =>
     transaction(db, (tx) =>
-      carryOut(tx, {
-        outbox,
-        act: { actorId, userId, for: "oneself" },
+      applyUserAction(tx, outbox, {
+        actorId,
+        userId,
+        allowed: "self-and-admins",
         async change(_, user) {
           if (user.version !== version)
-            throw versionMismatch(`the user is at version ${user.version}; read it again, and then decide`);
+            throw versionMismatch(`the user is at version ${user.version}; read it again, then retry`);
           await updateProfile(tx, userId, profile);
           return { action: "UPDATE" };
         },

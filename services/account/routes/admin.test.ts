@@ -2,47 +2,47 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { adminSubject, provider, setup } from "../testing.ts";
 
-async function found(t: Awaited<ReturnType<typeof searching>>, query: string) {
-  const answer = await t.call("GET", `/admin/users?${query}`, { as: t.admin });
-  expect([query, answer.statusCode]).toEqual([query, 200]);
-  return answer.json().users.map((user: { user_id: string }) => user.user_id);
+async function search(t: Awaited<ReturnType<typeof setupSearch>>, query: string) {
+  const response = await t.call("GET", `/admin/users?${query}`, { as: t.admin });
+  expect([query, response.statusCode]).toEqual([query, 200]);
+  return response.json().users.map((user: { user_id: string }) => user.user_id);
 }
 
-async function searching() {
+async function setupSearch() {
   const t = await setup();
   const process = await t.process();
   return { ...t, ...process, admin: await process.person(adminSubject) };
 }
 
-test("users are found by id, by e-mail in any case, and by provider and subject; all that is asked for must be true", async () => {
-  await using t = await searching();
+test("users are found by id, by e-mail in any case, and by identity; filters are combined", async () => {
+  await using t = await setupSearch();
   const aki = await t.person("aki", { email: "Aki@Example.com" });
   const twin = await t.person("twin", { email: "aki@example.com" });
   const identity = `provider=${encodeURIComponent(provider)}&subject=aki`;
-  expect(await found(t, `user_id=${aki.user_id}`)).toEqual([aki.user_id]);
-  // In the order of their ids, which within one millisecond is anybody's.
+  expect(await search(t, `user_id=${aki.user_id}`)).toEqual([aki.user_id]);
+  // Sorted by id: ids of one millisecond are in no particular order.
   const inOrder = (...users: { user_id: string }[]) => users.map(({ user_id }) => user_id).sort();
-  expect(await found(t, "email=AKI%40example.com")).toEqual(inOrder(aki, twin));
-  expect(await found(t, identity)).toEqual([aki.user_id]);
-  expect(await found(t, `${identity}&email=aki%40example.com`)).toEqual([aki.user_id]);
-  expect(await found(t, `${identity}&user_id=${twin.user_id}`)).toEqual([]);
-  expect(await found(t, "email=aki%25")).toEqual([]); // exact, no pattern
-  expect(await found(t, "")).toEqual(inOrder(t.admin, aki, twin));
+  expect(await search(t, "email=AKI%40example.com")).toEqual(inOrder(aki, twin));
+  expect(await search(t, identity)).toEqual([aki.user_id]);
+  expect(await search(t, `${identity}&email=aki%40example.com`)).toEqual([aki.user_id]);
+  expect(await search(t, `${identity}&user_id=${twin.user_id}`)).toEqual([]);
+  expect(await search(t, "email=aki%25")).toEqual([]); // exact, no pattern
+  expect(await search(t, "")).toEqual(inOrder(t.admin, aki, twin));
   const [listed] = (await t.call("GET", `/admin/users?user_id=${aki.user_id}`, { as: t.admin })).json().users;
   expect(listed).toEqual(aki);
 });
 
 test("pages of any size show every user once, in order", async () => {
-  await using t = await searching();
+  await using t = await setupSearch();
   for (let i = 0; i < 9; i++) await t.person(`user ${i}`);
-  const all = await found(t, "");
+  const all = await search(t, "");
   expect(all).toHaveLength(10);
   await fc.assert(
     fc.asyncProperty(fc.integer({ min: 1, max: 12 }), async (limit) => {
       const seen: string[] = [];
       for (let cursor = ""; ; ) {
-        const answer = await t.call("GET", `/admin/users?limit=${limit}${cursor}`, { as: t.admin });
-        const { users, next_cursor } = answer.json();
+        const response = await t.call("GET", `/admin/users?limit=${limit}${cursor}`, { as: t.admin });
+        const { users, next_cursor } = response.json();
         seen.push(...users.map((user: { user_id: string }) => user.user_id));
         if (next_cursor === undefined) break;
         cursor = `&cursor=${next_cursor}`;
@@ -53,8 +53,8 @@ test("pages of any size show every user once, in order", async () => {
   );
 });
 
-test("the audit tells who did what to whom and why, newest first, by user, by actor and by pages", async () => {
-  await using t = await searching();
+test("the audit is listed newest first, by user, by actor and in pages", async () => {
+  await using t = await setupSearch();
   const [aki, bo] = [await t.person("aki"), await t.person("bo")];
   await t.act(t.admin, `/admin/users/${aki.user_id}:suspend`, { reason: "cheating" });
   await t.act(t.admin, `/admin/users/${bo.user_id}:grant-role`, { reason: "helps out", role: "ADMIN" });
@@ -83,7 +83,7 @@ test("the audit tells who did what to whom and why, newest first, by user, by ac
   expect((await list("")).audit).toHaveLength(6);
 });
 
-test("searches stay index probes: neither users nor audit are scanned or sorted", async () => {
+test("searches of users and audit are index scans", async () => {
   await using t = await setup();
   const texts = [
     `select user_id from users u where user_id > '' and lower(email) = lower('A') order by user_id limit 9`,
@@ -99,8 +99,8 @@ test("searches stay index probes: neither users nor audit are scanned or sorted"
   }
 });
 
-test("half an identity, a cursor that is not ours and unknown questions are refused by name", async () => {
-  await using t = await searching();
+test("half an identity, an invalid cursor and an unknown filter are rejected by name", async () => {
+  await using t = await setupSearch();
   const cases = [
     ["/admin/users?provider=p", "query.subject"],
     ["/admin/users?subject=s", "query.provider"],
@@ -117,8 +117,8 @@ test("half an identity, a cursor that is not ours and unknown questions are refu
     ["/admin/audit?action=SUSPEND", "query.action"],
   ] as const;
   for (const [url, field] of cases) {
-    const answer = await t.call("GET", url, { as: t.admin });
-    expect([url, answer.statusCode]).toEqual([url, 400]);
-    expect(answer.json().errors.map((error: { field: string }) => error.field)).toContain(field);
+    const response = await t.call("GET", url, { as: t.admin });
+    expect([url, response.statusCode]).toEqual([url, 400]);
+    expect(response.json().errors.map((error: { field: string }) => error.field)).toContain(field);
   }
 });

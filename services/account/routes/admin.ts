@@ -1,10 +1,10 @@
-/** What admins look up: users, and who changed what. */
+/** Searches of admins: users, and the audit. */
 import { cursorOf, type HttpApp, NextCursor, PageQuery, page, requires } from "@todoke/http";
 import { Type } from "typebox";
 import type { Deps } from "../deps.ts";
 import { selectAudit } from "../store/audit.ts";
 import { searchUsers, type UserSearch } from "../store/users.ts";
-import { auditCursor, invalid } from "./request.ts";
+import { auditCursor, invalidField } from "./request.ts";
 import { AuditView, SearchQuery, UserId, UserView } from "./schemas.ts";
 
 export function adminRoutes(app: HttpApp, deps: Deps): void {
@@ -19,7 +19,8 @@ function searchRoute(app: HttpApp, { authenticate, db }: Deps): void {
       ...requires(authenticate, { admin: true }),
       schema: {
         operationId: "searchUsers",
-        summary: "Users by id, by e-mail, by provider and subject; without any of these, all",
+        summary: "Search users.",
+        description: "Filters by id, by e-mail, or by provider and subject. Without a filter it lists all users.",
         querystring: Type.Object({ ...SearchQuery, ...PageQuery }),
         response: { 200: Type.Object({ users: Type.Array(UserView), next_cursor: NextCursor }) },
       },
@@ -27,9 +28,9 @@ function searchRoute(app: HttpApp, { authenticate, db }: Deps): void {
     async ({ query }) => {
       const { user_id, email } = query;
       const after = cursorOf(query, { parts: ["uuid"] })?.[0] ?? "";
-      const asked = { ...(user_id && { user_id }), ...(email && { email }), ...identityIn(query), after };
+      const filters = { ...(user_id && { user_id }), ...(email && { email }), ...parseIdentity(query), after };
       const { rows, ...next } = await page(query, {
-        read: (limit) => searchUsers(db, { ...asked, limit }),
+        read: (limit) => searchUsers(db, { ...filters, limit }),
         name: (user) => user.user_id,
       });
       return { users: rows, ...next };
@@ -37,12 +38,15 @@ function searchRoute(app: HttpApp, { authenticate, db }: Deps): void {
   );
 }
 
-/** A subject means somebody only together with who says so. */
-function identityIn(query: { provider?: string; subject?: string }): Pick<UserSearch, "identity"> {
+/** A subject identifies a user only together with its provider. */
+function parseIdentity(query: { provider?: string; subject?: string }): Pick<UserSearch, "identity"> {
   const { provider, subject } = query;
   if (provider !== undefined && subject !== undefined) return { identity: { provider, subject } };
   if (provider === undefined && subject === undefined) return {};
-  throw invalid(provider === undefined ? "query.provider" : "query.subject", "is missing: the two go together");
+  throw invalidField(
+    provider === undefined ? "query.provider" : "query.subject",
+    "is missing: provider and subject go together",
+  );
 }
 
 function auditRoute(app: HttpApp, { authenticate, db }: Deps): void {
@@ -52,7 +56,8 @@ function auditRoute(app: HttpApp, { authenticate, db }: Deps): void {
       ...requires(authenticate, { admin: true }),
       schema: {
         operationId: "listAudit",
-        summary: "Who changed what, when and why, newest first",
+        summary: "List the audit.",
+        description: "Who changed which user, when and why; newest first.",
         querystring: Type.Object({
           user_id: Type.Optional(UserId),
           actor: Type.Optional(Type.String({ minLength: 1, maxLength: 160, examples: ["user:<id>"] })),

@@ -1,13 +1,13 @@
 import { decodeEvent, encodeEvent } from "@todoke/contracts";
 import { openWire } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
-import { adminSubject, intact, provider, setup } from "../testing.ts";
+import { adminSubject, consistent, provider, setup } from "../testing.ts";
 
 const uuidV7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 const time = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/;
 const claims = { email: "aki@example.com", email_verified: true, display_name: "Aki", locale: "ja-JP" };
 
-test("the first log-in makes a user, the next one finds it, and both answer the same to the byte", async () => {
+test("the first login creates a user, and the next returns the same bytes", async () => {
   await using t = await setup();
   const { resolve } = await t.process();
   const first = await resolve("aki", claims);
@@ -30,30 +30,32 @@ test("the first log-in makes a user, the next one finds it, and both answer the 
   expect(await t.counts()).toMatchObject({ users: 1, identities: 1, roles: 1, audit: 1, events: 1, keys: 0 });
 });
 
-test("50 parallel first log-ins of one identity, at two processes: one user, one event, 50 answers equal to the byte", async () => {
+test("50 parallel first logins at two processes create one user and one event", async () => {
   await using t = await setup();
   const processes = [await t.process(), await t.process()];
   for (const subject of ["aki", adminSubject]) {
-    const answers = await Promise.all(Array.from({ length: 50 }, (_, i) => processes[i % 2]?.resolve(subject, claims)));
-    const bytes = answers.map((answer) => `${answer?.statusCode} ${answer?.rawPayload.toString("hex")}`);
+    const responses = await Promise.all(
+      Array.from({ length: 50 }, (_, i) => processes[i % 2]?.resolve(subject, claims)),
+    );
+    const bytes = responses.map((response) => `${response?.statusCode} ${response?.rawPayload.toString("hex")}`);
     expect(new Set(bytes).size).toBe(1);
-    expect(answers[0]?.statusCode).toBe(200);
+    expect(responses[0]?.statusCode).toBe(200);
   }
   expect(await t.counts()).toMatchObject({ users: 2, identities: 2, roles: 3, audit: 3, events: 3 });
-  expect(await t.broken()).toEqual(intact);
+  expect(await t.violations()).toEqual(consistent);
 });
 
-test("the event tells of the user, and fits the contract", async () => {
+test("AccountCreated fits the contract", async () => {
   await using t = await setup();
   const { user_id } = (await (await t.process()).resolve("aki", claims)).json();
   const [row] = await t.rows(`select * from outbox_events`);
   expect(row).toMatchObject({ event_type: "AccountCreated", subject: "account.events", aggregate_key: user_id });
   const event = decodeEvent("AccountCreated", encodeEvent("AccountCreated", row.payload));
   expect(event).toMatchObject({ userId: user_id, version: 1n, eventId: row.event_id });
-  expect(JSON.stringify(row.payload)).not.toMatch(/aki/i); // nothing about the person
+  expect(JSON.stringify(row.payload)).not.toMatch(/aki/i); // no personal data
 });
 
-test("the same subject of another provider is somebody else, and so is somebody with the same e-mail", async () => {
+test("another provider, or another subject with the same e-mail, is another user", async () => {
   await using t = await setup();
   const { resolve } = await t.process();
   const ids = [
@@ -67,21 +69,21 @@ test("the same subject of another provider is somebody else, and so is somebody 
   ).toEqual([]);
 });
 
-test("what a provider says anew is taken over; what it says again, or not at all, writes nothing", async () => {
+test("changed claims are saved, and unchanged or missing ones write nothing", async () => {
   await using t = await setup();
   const { resolve } = await t.process();
   await resolve("aki", { email: "aki@example.com" });
-  const told = (await resolve("aki", { ...claims, email: "AKI@new.example" })).json();
-  expect(told).toMatchObject({ email: "AKI@new.example", display_name: "Aki", locale: "ja-JP", version: 2 });
+  const updated = (await resolve("aki", { ...claims, email: "AKI@new.example" })).json();
+  expect(updated).toMatchObject({ email: "AKI@new.example", display_name: "Aki", locale: "ja-JP", version: 2 });
   const before = await t.rows(`select u.xmin::text, i.xmin::text as of_identity from users u, identities i`);
-  expect((await resolve("aki", { email: "AKI@new.example" })).json()).toEqual(told);
-  expect((await resolve("aki")).json()).toEqual(told);
+  expect((await resolve("aki", { email: "AKI@new.example" })).json()).toEqual(updated);
+  expect((await resolve("aki")).json()).toEqual(updated);
   expect(await t.rows(`select u.xmin::text, i.xmin::text as of_identity from users u, identities i`)).toEqual(before);
-  // The provider's name for somebody who has one here already changes nothing here.
-  expect((await resolve("aki", { display_name: "A. Suzuki" })).json()).toEqual(told);
+  // A name from the provider does not replace the user's own.
+  expect((await resolve("aki", { display_name: "A. Suzuki" })).json()).toEqual(updated);
   expect(await t.rows(`select display_name from identities`)).toEqual([{ display_name: "A. Suzuki" }]);
-  // What it leaves out of its news stays as it was told before.
-  expect((await resolve("aki", { email_verified: false })).json()).toEqual(told);
+  // A claim that is missing stays as it is.
+  expect((await resolve("aki", { email_verified: false })).json()).toEqual(updated);
   expect(await t.rows(`select display_name, locale from identities`)).toEqual([
     { display_name: "A. Suzuki", locale: "ja-JP" },
   ]);
@@ -103,7 +105,7 @@ test("what a provider says anew is taken over; what it says again, or not at all
   ]);
 });
 
-test("a name that the user took away does not come back with the next log-in", async () => {
+test("a name that the user removed does not return with the next login", async () => {
   await using t = await setup();
   const { resolve, patch } = await t.process();
   const user = (await resolve("aki", claims)).json();
@@ -111,18 +113,18 @@ test("a name that the user took away does not come back with the next log-in", a
   expect((await resolve("aki", claims)).json()).not.toHaveProperty("display_name");
 });
 
-test("parallel log-ins with news, at two processes, take them over once", async () => {
+test("parallel logins with changed claims at two processes save them once", async () => {
   await using t = await setup();
   const processes = [await t.process(), await t.process()];
   await processes[0]?.resolve("aki", claims);
-  const news = { ...claims, email: "new@example.com" };
-  const answers = await Promise.all(Array.from({ length: 20 }, (_, i) => processes[i % 2]?.resolve("aki", news)));
-  expect(new Set(answers.map((answer) => answer?.body)).size).toBe(1);
-  expect(answers[0]?.json()).toMatchObject({ email: "new@example.com", version: 2 });
-  expect(await t.broken()).toEqual(intact);
+  const changed = { ...claims, email: "new@example.com" };
+  const responses = await Promise.all(Array.from({ length: 20 }, (_, i) => processes[i % 2]?.resolve("aki", changed)));
+  expect(new Set(responses.map((response) => response?.body)).size).toBe(1);
+  expect(responses[0]?.json()).toMatchObject({ email: "new@example.com", version: 2 });
+  expect(await t.violations()).toEqual(consistent);
 });
 
-test("a name or language that no user could choose stays with the identity, and lets its bearer in", async () => {
+test("claims that are invalid in a profile are stored with the identity only", async () => {
   await using t = await setup();
   const { resolve } = await t.process();
   const odd = (await resolve("odd", { display_name: "ika\u202ediova", locale: "klingon in latin" })).json();
@@ -134,7 +136,7 @@ test("a name or language that no user could choose stays with the identity, and 
   ]);
 });
 
-test("an identity that the settings name is an admin whenever it comes, and that is told and audited", async () => {
+test("an identity of ACCOUNT_ADMINS becomes an admin at login, with event and audit", async () => {
   await using t = await setup();
   const { resolve } = await t.process();
   const admin = (await resolve(adminSubject)).json();
@@ -147,11 +149,11 @@ test("an identity that the settings name is an admin whenever it comes, and that
   expect(await t.rows(`select actor, reason from audit_logs where action = 'GRANT_ROLE'`)).toEqual([
     { actor: "todoke:settings", reason: "named in ACCOUNT_ADMINS" },
   ]);
-  expect(await t.broken()).toEqual(intact);
+  expect(await t.violations()).toEqual(consistent);
 });
 
 test.each(["request", "answer"] as const)(
-  "when the %s of the first log-in's commit is lost, 503 says so and the next try ends in one user",
+  "a lost %s of the first login's commit is 503, and a retry ends with one user",
   async (lost) => {
     await using t = await setup();
     await using wire = await openWire(t.url);
@@ -162,11 +164,11 @@ test.each(["request", "answer"] as const)(
     expect([unknown.statusCode, unknown.json().code]).toEqual([503, "outcome-unknown"]);
     expect((await resolve("aki")).json()).toMatchObject({ version: 1 });
     expect(await t.counts()).toMatchObject({ users: 2, identities: 2, events: 2 });
-    expect(await t.broken()).toEqual(intact);
+    expect(await t.violations()).toEqual(consistent);
   },
 );
 
-test("who somebody is, is found by provider and subject alone, by an index", async () => {
+test("identities are looked up by provider and subject only, by an index", async () => {
   await using t = await setup();
   const [{ indexes }] = await t.rows(
     `select array_agg(indexdef) as indexes from pg_indexes where schemaname = 'account' and indexdef ilike '%email%'`,
@@ -177,7 +179,7 @@ test("who somebody is, is found by provider and subject alone, by an index", asy
   expect(plan.map((row) => row["QUERY PLAN"]).join("\n")).toMatch(/Index.* using identity_names_one_user/);
 });
 
-test("bad input gets a 4xx that names the field, and leaves nothing behind", async () => {
+test("bad input is a 4xx that names the field and writes nothing", async () => {
   await using t = await setup();
   const { call } = await t.process();
   const good = { provider, subject: "aki" };
@@ -195,9 +197,9 @@ test("bad input gets a 4xx that names the field, and leaves nothing behind", asy
     [{ ...good, email: null }, "body.email"],
   ];
   for (const [payload, field] of cases) {
-    const answer = await call("POST", "/identities:resolve", { as: "service:gateway-bff", payload });
-    expect([payload, answer.statusCode]).toEqual([payload, 400]);
-    expect(answer.json().errors.map((error: { field: string }) => error.field)).toContain(field);
+    const response = await call("POST", "/identities:resolve", { as: "service:gateway-bff", payload });
+    expect([payload, response.statusCode]).toEqual([payload, 400]);
+    expect(response.json().errors.map((error: { field: string }) => error.field)).toContain(field);
   }
   expect(await t.counts()).toMatchObject({ users: 0, identities: 0, audit: 0, events: 0 });
 });

@@ -1,4 +1,4 @@
-/** The way in: whom a provider's word means. For the gateway alone, which has checked that word. */
+/** Resolves identities, for the gateway only: it has verified them. */
 import { type HttpApp, requires } from "@todoke/http";
 import type { Deps } from "../deps.ts";
 import { ResolveBody, UserView } from "./schemas.ts";
@@ -10,8 +10,8 @@ export function identityRoutes(app: HttpApp, { authenticate, resolveIdentity }: 
       ...requires(authenticate, { service: ["gateway-bff"] }),
       schema: {
         operationId: "resolveIdentity",
-        summary:
-          "The user whom an identity names, made if there is none yet; what else is told of them is kept up to date",
+        summary: "Find or create the user of an identity.",
+        description: "The claims are stored with the identity. Only provider and subject identify the user.",
         body: ResolveBody,
         response: { 200: UserView },
       },

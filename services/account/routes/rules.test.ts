@@ -1,14 +1,14 @@
-/** Who may call what: every route of the service, by everybody there is. */
+/** Access rules: every route of the service, by every kind of caller. */
 import { expect, test } from "vitest";
 import { adminSubject, type Call, setup } from "../testing.ts";
 
-const callers = ["nobody", "own", "other", "admin", "gateway", "another service", "key"] as const;
+const callers = ["anonymous", "own", "other", "admin", "gateway", "another service", "key"] as const;
 type Caller = (typeof callers)[number];
 
 const ownOrAdmin: readonly Caller[] = ["own", "admin"];
 const admins: readonly Caller[] = ["admin"];
 
-/** Paths with {id} for the user whose own it is, and who may. */
+/** Paths, with {id} for the user "own", and the callers that are allowed. */
 const routes: readonly (readonly [method: "GET" | "POST" | "PATCH", path: string, who: readonly Caller[]])[] = [
   ["POST", "/identities:resolve", ["gateway"]],
   ["GET", "/users/{id}", ownOrAdmin],
@@ -23,12 +23,12 @@ const routes: readonly (readonly [method: "GET" | "POST" | "PATCH", path: string
   ["POST", "/admin/users/{id}:revoke-role", admins],
 ];
 
-test("every route lets in whom it names, and refuses everybody else before it looks at the body", async () => {
+test("every route rejects callers that its rule does not name before it reads the body", async () => {
   await using t = await setup();
   const { app, call, person } = await t.process();
   const [aki, bo, admin] = [await person("aki"), await person("bo"), await person(adminSubject)];
   const as: Record<Caller, Call> = {
-    nobody: {},
+    anonymous: {},
     own: { as: aki },
     other: { as: bo },
     admin: { as: admin },
@@ -40,19 +40,19 @@ test("every route lets in whom it names, and refuses everybody else before it lo
   for (const [method, path, who] of routes)
     for (const caller of callers) {
       const payload = method === "GET" ? {} : { payload: { nonsense: true } };
-      const headers = { "x-user-id": admin.user_id, "x-user-roles": "ADMIN" }; // nobody believes these
+      const headers = { "x-user-id": admin.user_id, "x-user-roles": "ADMIN" }; // ignored
       const { statusCode } = await call(method, path.replace("{id}", aki.user_id), {
         ...as[caller],
         ...payload,
         headers,
       });
-      const let_in = who.includes(caller);
-      const expected = let_in ? (method === "GET" ? 200 : 400) : caller === "nobody" ? 401 : 403;
+      const isAllowed = who.includes(caller);
+      const expected = isAllowed ? (method === "GET" ? 200 : 400) : caller === "anonymous" ? 401 : 403;
       expect([method, path, caller, statusCode]).toEqual([method, path, caller, expected]);
     }
   expect(await t.counts()).toEqual(before);
 
-  // None is missing in the list above.
+  // The list above is complete.
   const { paths } = (await app.inject({ url: "/openapi.json" })).json();
   const declared = Object.entries<object>(paths).flatMap(([path, operations]) =>
     Object.keys(operations).map((method) => `${method.toUpperCase()} ${path.replace("{user_id}", "{id}")}`),

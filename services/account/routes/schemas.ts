@@ -1,6 +1,6 @@
-/** What the routes take and answer. The schemas are the contract. */
+/** The schemas of requests and responses; they are the contract. */
 import { type Static, Type } from "typebox";
-import { displayNamePattern } from "../profile.ts";
+import { displayNamePattern } from "../commands/update-user.ts";
 
 export const UserId = Type.String({
   minLength: 1,
@@ -13,13 +13,13 @@ const time = Type.String({ format: "date-time" });
 const Provider = Type.String({
   minLength: 1,
   maxLength: 256,
-  description: "The issuer.",
+  description: "The issuer of the identity.",
   examples: ["https://id.example"],
 });
 const Subject = Type.String({
   minLength: 1,
   maxLength: 255,
-  description: "Whom the issuer means.",
+  description: "The user's id at the issuer.",
   examples: ["248289"],
 });
 const Email = Type.String({ minLength: 1, maxLength: 320, examples: ["aki@example.com"] });
@@ -29,14 +29,17 @@ export const UserView = Type.Object({
   user_id: UserId,
   status: Type.Union([
     Type.Literal("ACTIVE"),
-    Type.Literal("SUSPENDED", { description: "May do nothing, until `suspended_until` or for ever." }),
-    Type.Literal("DELETED", { description: "What was known of the person is gone." }),
+    Type.Literal("SUSPENDED", { description: "The user may do nothing until `suspended_until`, or until reinstated." }),
+    Type.Literal("DELETED", { description: "The personal data was erased." }),
   ]),
   display_name: Type.Optional(Type.String()),
-  locale: Type.Optional(Type.String({ description: "BCP 47." })),
-  email: Type.Optional(Type.String({ description: "As the provider last told it. It names nobody." })),
+  locale: Type.Optional(Type.String({ description: "A BCP 47 language tag." })),
+  email: Type.Optional(Type.String({ description: "As the provider last sent it. It does not identify the user." })),
   roles: Type.Array(Role),
-  version: Type.Integer({ minimum: 1, description: "Rises by one with every change; the ETag is this in quotes." }),
+  version: Type.Integer({
+    minimum: 1,
+    description: "Rises by one with every change. The ETag is the version in quotes.",
+  }),
   suspended_until: Type.Optional(time),
   suspended_reason: Type.Optional(Type.String()),
   created_at: time,
@@ -61,67 +64,77 @@ export const ProfileBody = Type.Object(
         minLength: 1,
         maxLength: 100,
         pattern: displayNamePattern,
-        description: "One line. null takes it away.",
+        description: "One line. null removes it.",
         examples: ["Aki"],
       }),
     ),
     locale: Type.Optional(
-      orNull({ minLength: 2, maxLength: 35, description: "BCP 47. null takes it away.", examples: ["ja-JP"] }),
+      orNull({
+        minLength: 2,
+        maxLength: 35,
+        description: "A BCP 47 language tag. null removes it.",
+        examples: ["ja-JP"],
+      }),
     ),
   },
   { minProperties: 1 },
 );
 
-/** It says only what the header is for; what it must be, and that it must be there, is said by the route. */
+/** For the documentation. The route checks the header, because a missing one is 428 and not 400. */
 export const IfMatchHeaders = Type.Object({
   "if-match": Type.Optional(
-    Type.String({ description: "Required: the ETag of the user as you last saw it.", examples: ['"3"'] }),
+    Type.String({ description: "Required: the ETag of the user as you last read it.", examples: ['"3"'] }),
   ),
 });
 
 const Reason = Type.String({
   minLength: 1,
   maxLength: 500,
-  description: "Why; kept.",
-  examples: ["asked for by mail"],
+  description: "The reason, which is stored in the audit.",
+  examples: ["requested by mail"],
 });
 
 export const ReasonBody = Type.Object({ reason: Reason });
 
 export const SuspendBody = Type.Object({
-  reason: Type.String({ ...Reason, description: "Why; kept, and told to the user.", examples: ["cheating"] }),
+  reason: Type.String({
+    ...Reason,
+    description: "The reason, which is stored in the audit and sent to the user.",
+    examples: ["cheating"],
+  }),
   until: Type.Optional(
     Type.String({
       format: "date-time",
-      // Not the leap seconds and the distant years that the format also has and nobody can keep.
+      // The format also allows leap seconds and years that PostgreSQL cannot store.
       pattern: "^2\\d{3}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:[0-5]\\d(\\.\\d{1,9})?(Z|[+-]\\d\\d:\\d\\d)$",
-      description: "When it ends by itself, to the millisecond; never, if not given. In the future.",
+      description:
+        "When the suspension ends, to the millisecond. Must be in the future. Without it the suspension has no end.",
       examples: ["2999-01-31T09:30:00Z"],
     }),
   ),
 });
 
 export const RoleBody = Type.Object({
-  role: Type.Literal("ADMIN", { description: "USER comes with the account, and goes with it." }),
+  role: Type.Literal("ADMIN", { description: "Every account has the role USER." }),
   reason: Reason,
 });
 
 export const SearchQuery = {
   user_id: Type.Optional(UserId),
-  email: Type.Optional(Type.String({ ...Email, description: "Whole, in capitals or not." })),
-  provider: Type.Optional(Type.String({ ...Provider, description: "Together with `subject`." })),
-  subject: Type.Optional(Type.String({ ...Subject, description: "Together with `provider`." })),
+  email: Type.Optional(Type.String({ ...Email, description: "The whole address; upper and lower case are equal." })),
+  provider: Type.Optional(Type.String({ ...Provider, description: "Requires `subject`." })),
+  subject: Type.Optional(Type.String({ ...Subject, description: "Requires `provider`." })),
 };
 
 export const AuditView = Type.Object({
   audit_id: Type.Integer(),
   user_id: UserId,
-  version: Type.Integer({ description: "Of the user, after the change." }),
-  actor: Type.String({ description: "user:<id>, service:<name>, or todoke:<part of us>." }),
+  version: Type.Integer({ description: "The version of the user after the change." }),
+  actor: Type.String({ description: "user:<id>, service:<name> or todoke:<part>." }),
   action: Type.String({ examples: ["SUSPEND"] }),
   reason: Type.Optional(Type.String()),
-  before: Type.Unknown({ description: "The fields that changed, as they were." }),
-  after: Type.Unknown({ description: "The same, as they became." }),
+  before: Type.Unknown({ description: "The changed fields before the change." }),
+  after: Type.Unknown({ description: "The same fields after the change." }),
   created_at: time,
 });
 
@@ -140,7 +153,7 @@ export const ExportView = {
     }),
   ),
   roles: Type.Array(Type.Object({ role: Role, granted_at: time })),
-  audit: Type.Array(AuditView, { description: "What was changed, by whom; newest first, the rest by `cursor`." }),
+  audit: Type.Array(AuditView, { description: "Newest first; older rows by `cursor`." }),
 };
 
 export type Profile = Static<typeof ProfileBody>;

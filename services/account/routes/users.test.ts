@@ -1,23 +1,23 @@
 import { fixedId, openWire } from "@todoke/kernel/testing";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { adminSubject, intact, setup } from "../testing.ts";
+import { adminSubject, consistent, setup } from "../testing.ts";
 
 const claims = { email: "aki@example.com", display_name: "Aki" };
 
-test("a user is read with the version as ETag, and nobody's is 404", async () => {
+test("a user is read with the version as ETag, and an unknown user is 404", async () => {
   await using t = await setup();
   const { person, call } = await t.process();
   const [aki, admin] = [await person("aki", claims), await person(adminSubject)];
-  const answer = await call("GET", `/users/${aki.user_id}`, { as: aki });
-  expect([answer.statusCode, answer.headers.etag, answer.json()]).toEqual([200, '"1"', aki]);
-  for (const nobody of [fixedId(1), "nobody", aki.user_id.toUpperCase()]) {
-    const never = await call("GET", `/users/${nobody}`, { as: admin });
+  const response = await call("GET", `/users/${aki.user_id}`, { as: aki });
+  expect([response.statusCode, response.headers.etag, response.json()]).toEqual([200, '"1"', aki]);
+  for (const unknown of [fixedId(1), "unknown", aki.user_id.toUpperCase()]) {
+    const never = await call("GET", `/users/${unknown}`, { as: admin });
     expect([never.statusCode, never.json().code]).toEqual([404, "user-not-found"]);
   }
 });
 
-test("a change names the version that was seen: none is 428, another 412, and a word that is none 400", async () => {
+test("If-Match: a missing one is 428, another version 412, an invalid one 400", async () => {
   await using t = await setup();
   const { person, call, patch, read } = await t.process();
   const aki = await person("aki", claims);
@@ -25,8 +25,8 @@ test("a change names the version that was seen: none is 428, another 412, and a 
   expect([without.statusCode, without.json().code]).toEqual([428, "if-match-missing"]);
   for (const header of ["*", "1", 'W/"1"', '"1", "2"', '"01"', '""', `"${"9".repeat(40)}"`]) {
     const headers = { "if-match": header };
-    const answer = await call("PATCH", `/users/${aki.user_id}`, { as: aki, headers, payload: { locale: "ja" } });
-    expect([header, answer.statusCode, answer.json().errors[0].field]).toEqual([header, 400, "header.if-match"]);
+    const response = await call("PATCH", `/users/${aki.user_id}`, { as: aki, headers, payload: { locale: "ja" } });
+    expect([header, response.statusCode, response.json().errors[0].field]).toEqual([header, 400, "header.if-match"]);
   }
   const changed = await patch(aki, aki, { display_name: "秋", locale: "JA-jp" });
   expect([changed.statusCode, changed.headers.etag]).toEqual([200, '"2"']);
@@ -39,25 +39,25 @@ test("a change names the version that was seen: none is 428, another 412, and a 
   expect(await read(aki)).toEqual(cleared.json());
 });
 
-test("of 20 changes of one version, at two processes, one is made; every change raises the version by one", async () => {
+test("of 20 updates of one version at two processes, one succeeds", async () => {
   await using t = await setup();
   const processes = [await t.process(), await t.process()];
   const aki = await processes[0]?.person("aki", claims);
-  if (!aki) throw new Error("nobody");
-  // Every connection is open before the race begins, or the first to have one has won.
+  if (!aki) throw new Error("no user");
+  // Opens all connections first; else the first connection wins the race.
   await Promise.all(Array.from({ length: 16 }, (_, i) => processes[i % 2]?.read(aki)));
-  const answers = await Promise.all(
+  const responses = await Promise.all(
     Array.from({ length: 20 }, (_, i) => processes[i % 2]?.patch(aki, aki, { display_name: `Aki ${i}` })),
   );
-  const codes = answers.map((answer) => answer?.statusCode).sort();
+  const codes = responses.map((response) => response?.statusCode).sort();
   expect(codes).toEqual([200, ...Array.from({ length: 19 }, () => 412)]);
   const again = await processes[1]?.patch(aki, { ...aki, version: 2 }, { locale: "ja" });
   expect(again?.json().version).toBe(3);
   expect((await processes[0]?.patch(aki, { ...aki, version: 3 }, { locale: "ja" }))?.json().version).toBe(4);
-  expect(await t.broken()).toEqual(intact);
+  expect(await t.violations()).toEqual(consistent);
 });
 
-test("an admin's change of somebody else is in the audit under the admin's name, with what was and what is", async () => {
+test("the audit of an admin's update has the admin and the values before and after", async () => {
   await using t = await setup();
   const { person, patch } = await t.process();
   const [aki, admin] = [await person("aki", claims), await person(adminSubject)];
@@ -71,10 +71,10 @@ test("an admin's change of somebody else is in the audit under the admin's name,
     before: { display_name: "Aki" },
     after: { display_name: "Renamed" },
   });
-  expect(await t.broken()).toEqual(intact);
+  expect(await t.violations()).toEqual(consistent);
 });
 
-test("what is not a user's to change, and names that deceive, are refused by name and change nothing", async () => {
+test("fields that users cannot change, and deceptive names, are rejected by name", async () => {
   await using t = await setup();
   const { person, patch, read } = await t.process();
   const aki = await person("aki", claims);
@@ -100,15 +100,15 @@ test("what is not a user's to change, and names that deceive, are refused by nam
     [{ locale: "j" }, "body.locale"],
   ];
   for (const [payload, field] of cases) {
-    const answer = await patch(aki, aki, payload);
-    expect([payload, answer.statusCode]).toEqual([payload, 400]);
-    expect(answer.json().errors.map((error: { field: string }) => error.field)).toContain(field);
+    const response = await patch(aki, aki, payload);
+    expect([payload, response.statusCode]).toEqual([payload, 400]);
+    expect(response.json().errors.map((error: { field: string }) => error.field)).toContain(field);
   }
   expect(await read(aki)).toEqual(aki);
   expect(await t.counts()).toEqual(before);
 });
 
-test("whatever name is taken comes back as it was sent", async () => {
+test("an accepted name is returned as it was sent", async () => {
   await using t = await setup();
   const { person, patch } = await t.process();
   let user = await person("aki");
@@ -119,22 +119,22 @@ test("whatever name is taken comes back as it was sent", async () => {
     );
   await fc.assert(
     fc.asyncProperty(name, async (display_name) => {
-      const answer = await patch(user, user, { display_name });
-      expect([answer.statusCode, answer.json().display_name]).toEqual([200, display_name]);
-      user = answer.json();
+      const response = await patch(user, user, { display_name });
+      expect([response.statusCode, response.json().display_name]).toEqual([200, display_name]);
+      user = response.json();
     }),
     { numRuns: 50 },
   );
 });
 
-test("an export has all that is kept of a user, and the audit by pages", async () => {
+test("an export has all data of a user, with the audit in pages", async () => {
   await using t = await setup();
   const { person, patch, call, act } = await t.process();
   const [aki, admin] = [await person("aki", { ...claims, email_verified: true }), await person(adminSubject)];
   await patch(aki, aki, { locale: "ja" });
   await act(admin, `/admin/users/${aki.user_id}:suspend`, { reason: "cheating" });
-  const answer = await call("GET", `/users/${aki.user_id}/export?limit=2`, { as: admin });
-  const { user, identities, roles, audit, next_cursor } = answer.json();
+  const response = await call("GET", `/users/${aki.user_id}/export?limit=2`, { as: admin });
+  const { user, identities, roles, audit, next_cursor } = response.json();
   expect(user).toMatchObject({ user_id: aki.user_id, status: "SUSPENDED", email: "aki@example.com", version: 3 });
   expect(identities).toMatchObject([
     { provider: "https://id.example", subject: "aki", email_verified: true, ...claims },
@@ -147,10 +147,10 @@ test("an export has all that is kept of a user, and the audit by pages", async (
   const rest = await call("GET", `/users/${aki.user_id}/export?limit=2&cursor=${next_cursor}`, { as: admin });
   expect(rest.json().audit).toMatchObject([{ version: 1, action: "CREATE" }]);
   expect(rest.json()).not.toHaveProperty("next_cursor");
-  expect((await call("GET", "/users/nobody/export", { as: admin })).statusCode).toBe(404);
+  expect((await call("GET", "/users/unknown/export", { as: admin })).statusCode).toBe(404);
 });
 
-test("a deletion leaves a tombstone without a word about the person, and is told; the identity comes back as somebody new", async () => {
+test("a deletion erases all personal data, and the next login creates a new user", async () => {
   await using t = await setup();
   const { person, patch, act, call } = await t.process();
   const [aki, admin] = [await person("aki-subject", claims), await person(adminSubject)];
@@ -170,8 +170,8 @@ test("a deletion leaves a tombstone without a word about the person, and is told
   const replayed = await act(aki, `/users/${aki.user_id}:delete`, { reason: "no longer needed" }, "key-1");
   expect([replayed.body, replayed.headers["idempotency-replayed"]]).toEqual([gone.body, "true"]);
   for (const table of ["users", "identities", "account_roles", "audit_logs", "outbox_events"]) {
-    const kept = await t.rows(`select row_to_json(r)::text as text from ${table} r`);
-    expect(kept.map(({ text }) => text).join()).not.toMatch(/aki|suzuki|"ja"/i);
+    const rows = await t.rows(`select row_to_json(r)::text as text from ${table} r`);
+    expect(rows.map(({ text }) => text).join()).not.toMatch(/aki|suzuki|"ja"/i);
   }
   const [row] = await t.rows(`select actor, reason, before, after from audit_logs where action = 'DELETE'`);
   expect(row).toEqual({
@@ -183,29 +183,29 @@ test("a deletion leaves a tombstone without a word about the person, and is told
   expect(await t.rows(`select version::int from outbox_events where event_type = 'AccountDeleted'`)).toEqual([
     { version: 3 },
   ]);
-  const anew = await person("aki-subject", claims);
-  expect(anew).toMatchObject({ version: 1, status: "ACTIVE" });
-  expect(anew.user_id).not.toBe(aki.user_id);
+  const recreated = await person("aki-subject", claims);
+  expect(recreated).toMatchObject({ version: 1, status: "ACTIVE" });
+  expect(recreated.user_id).not.toBe(aki.user_id);
   expect((await call("GET", `/users/${aki.user_id}`, { as: admin })).json()).toEqual(gone.json());
-  expect(await t.broken()).toEqual(intact);
+  expect(await t.violations()).toEqual(consistent);
 });
 
-test("nothing can be done to a user who was deleted, nor by one", async () => {
+test("a deleted user cannot be changed and cannot act", async () => {
   await using t = await setup();
   const { person, act, patch } = await t.process();
   const [aki, admin] = [await person("aki", claims), await person(adminSubject)];
-  await act(admin, `/users/${aki.user_id}:delete`, { reason: "asked for" });
+  await act(admin, `/users/${aki.user_id}:delete`, { reason: "requested" });
   const before = await t.counts();
-  for (const act1 of ["suspend", "reinstate"]) {
-    const answer = await act(admin, `/admin/users/${aki.user_id}:${act1}`, { reason: "why" });
-    expect([answer.statusCode, answer.json().code]).toEqual([409, "user-deleted"]);
+  for (const action of ["suspend", "reinstate"]) {
+    const response = await act(admin, `/admin/users/${aki.user_id}:${action}`, { reason: "why" });
+    expect([response.statusCode, response.json().code]).toEqual([409, "user-deleted"]);
   }
   expect((await patch(admin, { ...aki, version: 2 }, { locale: "ja" })).json().code).toBe("user-deleted");
   expect((await patch(aki, { ...aki, version: 2 }, { locale: "ja" })).json().code).toBe("account-inactive");
   expect(await t.counts()).toEqual(before);
 });
 
-test("a log-in that meets a deletion ends as the old user or as a new one, and leaves no orphan", async () => {
+test("a login during a deletion returns the old user or a new one, and leaves no orphan", async () => {
   await using t = await setup();
   const [one, two] = [await t.process(), await t.process()];
   for (let round = 1; round <= 10; round++) {
@@ -216,11 +216,11 @@ test("a log-in that meets a deletion ends as the old user or as a new one, and l
     ]);
     for (const login of logins) expect([login.statusCode, login.json().status]).toEqual([200, "ACTIVE"]);
   }
-  expect(await t.broken()).toEqual(intact);
+  expect(await t.violations()).toEqual(consistent);
 });
 
 test.each(["request", "answer"] as const)(
-  "when the %s of a deletion's commit is lost, the retry with the same key ends in exactly one deletion",
+  "a retry after a lost %s of the commit deletes the user once",
   async (lost) => {
     await using t = await setup();
     await using wire = await openWire(t.url);
@@ -234,6 +234,6 @@ test.each(["request", "answer"] as const)(
     expect([retried.statusCode, retried.json().version]).toEqual([200, 2]);
     expect(retried.headers["idempotency-replayed"]).toBe(lost === "answer" ? "true" : undefined);
     expect(await t.counts()).toEqual({ users: 1, identities: 0, roles: 0, audit: 2, events: 2, keys: 1 });
-    expect(await t.broken()).toEqual(intact);
+    expect(await t.violations()).toEqual(consistent);
   },
 );

@@ -1,6 +1,6 @@
-/** The audit: written beside every change, read by admins and by whom it is about. */
+/** The audit: every change of a user writes a row; admins and the user can read it. */
 import { type Queryable, type Tx, utcText } from "@todoke/kernel/db";
-import { shown } from "./users.ts";
+import { omitNulls } from "./users.ts";
 
 export type AuditAction = "CREATE" | "UPDATE" | "SUSPEND" | "REINSTATE" | "GRANT_ROLE" | "REVOKE_ROLE" | "DELETE";
 
@@ -11,7 +11,7 @@ export interface AuditRow {
   readonly actor: string;
   readonly action: AuditAction;
   readonly reason?: string;
-  /** The fields that changed, as they were and as they are. */
+  /** The fields that changed, with their values before and after. */
   readonly before: object;
   readonly after: object;
 }
@@ -21,38 +21,39 @@ export interface AuditView extends AuditRow {
   readonly created_at: string;
 }
 
-export async function insertAudit(tx: Tx, row: AuditRow): Promise<void> {
-  const { user_id, version, actor, action, reason = null, before, after } = row;
+export async function insertAudit(tx: Tx, rows: readonly AuditRow[]): Promise<void> {
   await tx.query({
     name: "insert audit",
     text: `insert into audit_logs (user_id, version, actor, action, reason, before, after)
-           values ($1, $2, $3, $4, $5, $6, $7)`,
-    values: [user_id, version, actor, action, reason, JSON.stringify(before), JSON.stringify(after)],
+           select user_id, version, actor, action, reason, before, after
+             from jsonb_to_recordset($1::jsonb) as a(
+                    user_id text, version bigint, actor text, action text, reason text, before jsonb, after jsonb)`,
+    values: [JSON.stringify(rows)],
   });
 }
 
 export interface AuditPage {
   readonly user_id?: string | undefined;
   readonly actor?: string | undefined;
-  /** The audit_id of the last row of the page before. */
+  /** The audit_id of the last row of the previous page. */
   readonly before?: string | undefined;
   readonly limit: number;
 }
 
-const last = "9223372036854775807";
+const maxAuditId = "9223372036854775807";
 
 /** Newest first. */
 export async function selectAudit(db: Queryable, page: AuditPage): Promise<AuditView[]> {
-  const values: unknown[] = [page.before ?? last, page.limit];
-  const asked = (["user_id", "actor"] as const).flatMap((column) =>
+  const values: unknown[] = [page.before ?? maxAuditId, page.limit];
+  const filters = (["user_id", "actor"] as const).flatMap((column) =>
     page[column] === undefined ? [] : [`a.${column} = $${values.push(page[column])}`],
   );
   const { rows } = await db.query({
     text: `select a.audit_id::float8 as audit_id, a.user_id, a.version::float8 as version, a.actor, a.action, a.reason,
                   a.before, a.after, ${utcText("a.created_at")} as created_at
              from audit_logs a
-            where ${["a.audit_id < $1", ...asked].join(" and ")} order by a.audit_id desc limit $2`,
+            where ${["a.audit_id < $1", ...filters].join(" and ")} order by a.audit_id desc limit $2`,
     values,
   });
-  return rows.map((row) => shown(row));
+  return rows.map((row) => omitNulls(row));
 }

@@ -1,8 +1,8 @@
-/** All that is kept of one user but the audit, in one statement: what it shows was true at one moment. */
+/** All stored data of one user except the audit, in one statement and therefore from one snapshot. */
 import type { Role } from "@todoke/http";
 import { type Queryable, utcText } from "@todoke/kernel/db";
 import type { Claims, IdentityName } from "./identities.ts";
-import { shown, type UserView, userColumns } from "./users.ts";
+import { omitNulls, type UserView, userColumns } from "./users.ts";
 
 export interface ExportedUser {
   readonly user: UserView;
@@ -21,11 +21,11 @@ export async function selectExport(db: Queryable, userId: string): Promise<Expor
                      from identities i where i.user_id = u.user_id) as identities,
                   (select jsonb_agg(jsonb_build_object('role', r.role, 'granted_at', ${utcText("r.granted_at")})
                           order by r.role)
-                     from account_roles r where r.user_id = u.user_id) as granted
+                     from account_roles r where r.user_id = u.user_id) as granted_roles
              from users u where u.user_id = $1`,
     values: [userId],
   });
   if (!rows[0]) return undefined;
-  const { identities, granted, ...user } = rows[0];
-  return { user: shown(user), identities: (identities ?? []).map(shown), roles: granted ?? [] };
+  const { identities, granted_roles, ...user } = rows[0];
+  return { user: omitNulls(user), identities: (identities ?? []).map(omitNulls), roles: granted_roles ?? [] };
 }

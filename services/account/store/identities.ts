@@ -1,15 +1,15 @@
-/** Identities: whom a provider names, and what it last said of them. */
-import { type Db, type Queryable, statement, type Tx, utcText } from "@todoke/kernel/db";
+/** Identities: the user of a provider's subject, and the claims that the provider last sent. */
+import { type Db, type Queryable, statement, type Tx } from "@todoke/kernel/db";
 import { insertEventsSql } from "@todoke/kernel/outbox";
-import { accountEventSql } from "./events.ts";
-import { shown, type UserView, userColumns } from "./users.ts";
+import { accountCreated } from "../events/account-events.ts";
+import { omitNulls, type UserView, userColumns } from "./users.ts";
 
 export interface IdentityName {
   readonly provider: string;
   readonly subject: string;
 }
 
-/** What a provider says and may say otherwise tomorrow. */
+/** Claims of the provider, which can change at every login. */
 export interface Claims {
   readonly email?: string;
   readonly email_verified?: boolean;
@@ -17,15 +17,15 @@ export interface Claims {
   readonly locale?: string;
 }
 
-export interface KnownIdentity {
+export interface Identity {
   readonly claims: Claims;
   readonly user: UserView;
 }
 
 const claimColumns = `i.email, i.email_verified, i.display_name, i.locale`;
 
-/** One index probe each: by provider and subject, never by anything that can change. */
-export async function selectIdentity(db: Queryable, name: IdentityName): Promise<KnownIdentity | undefined> {
+/** An index probe by provider and subject, and never by a claim, because claims can change. */
+export async function selectIdentity(db: Queryable, name: IdentityName): Promise<Identity | undefined> {
   const { rows } = await db.query({
     name: "select identity",
     text: `select to_jsonb(c) as claims, u.*
@@ -37,13 +37,13 @@ export async function selectIdentity(db: Queryable, name: IdentityName): Promise
   });
   if (!rows[0]) return undefined;
   const { claims, ...user } = rows[0];
-  return { claims: shown(claims), user: shown(user) };
+  return { claims: omitNulls(claims), user: omitNulls(user) };
 }
 
 export interface NewUser extends IdentityName {
   readonly userId: string;
   readonly claims: Claims;
-  /** What of the claims the user begins with. */
+  /** The claims that become the new user's profile. */
   readonly profile: Claims;
   readonly actor: string;
   readonly eventId: string;
@@ -51,48 +51,39 @@ export interface NewUser extends IdentityName {
 }
 
 /**
- * The identity is written first, and its key decides: of all who try at once, also elsewhere, one goes on to make the
- * user, the role, the audit row and the event, and the others make nothing. Foreign keys are looked at when the whole
- * statement has run.
+ * The identity is inserted first. Its primary key lets one of many concurrent logins create the user, the role, the audit
+ * row and the event; the others insert nothing. Foreign keys are checked at the end of the statement.
  */
-const insertText = `
-with named as (
+const insertUserSql = `
+with insert_identity as (
   insert into identities (provider, subject, user_id, email, email_verified, display_name, locale)
   select $1, $2, $3, c.email, c.email_verified, c.display_name, c.locale
     from jsonb_to_record($4::jsonb) as c(email text, email_verified boolean, display_name text, locale text)
   on conflict (provider, subject) do nothing
   returning user_id
 ),
-made as (
+new_user as (
   insert into users (user_id, email, display_name, locale)
   select n.user_id, p.email, p.display_name, p.locale
-    from named n, jsonb_to_record($5::jsonb) as p(email text, display_name text, locale text)
+    from insert_identity n, jsonb_to_record($5::jsonb) as p(email text, display_name text, locale text)
   returning user_id, version, created_at
 ),
-given as (insert into account_roles (user_id, role) select user_id, 'USER' from made),
-audited as (
+insert_role as (insert into account_roles (user_id, role) select user_id, 'USER' from new_user),
+insert_audit as (
   insert into audit_logs (user_id, version, actor, action, before, after)
-  select user_id, version, $6, 'CREATE', '{}', '{"status": "ACTIVE", "roles": ["USER"]}' from made
+  select user_id, version, $6, 'CREATE', '{}', '{"status": "ACTIVE", "roles": ["USER"]}' from new_user
 ),
 insert_events as (
-  ${insertEventsSql({
-    ...accountEventSql,
-    from: "made",
-    eventId: "$7::uuid",
-    eventType: "'AccountCreated'",
-    occurredAt: utcText("created_at"),
-    headers: "$8::jsonb",
-    fields: { user_id: "user_id", status: "'ACTIVE'", roles: "'USER'" },
-  })}
+  ${insertEventsSql({ ...accountCreated, from: "new_user", eventId: "$7::uuid", headers: "$8::jsonb" })}
 )
-select from made`;
+select from new_user`;
 
-/** False when the identity has a user already, or somebody has just made one. */
+/** Returns false if the identity already has a user. */
 export async function insertUser(db: Db, user: NewUser): Promise<boolean> {
   const { provider, subject, userId, claims, profile, actor, eventId, headers } = user;
   const { rowCount } = await statement(db, {
     name: "insert user",
-    text: insertText,
+    text: insertUserSql,
     values: [
       provider,
       subject,
@@ -107,7 +98,7 @@ export async function insertUser(db: Db, user: NewUser): Promise<boolean> {
   return rowCount === 1;
 }
 
-/** What is not among the claims stays as it was told before. */
+/** A claim that is missing stays as it is. */
 export async function updateClaims(tx: Tx, { provider, subject }: IdentityName, claims: Claims): Promise<void> {
   await tx.query({
     name: "update claims",

@@ -1,10 +1,10 @@
-/** Reads of users, and their locks. */
+/** Reads and locks of users. */
 import type { Role } from "@todoke/http";
 import { type Queryable, type Tx, utcText } from "@todoke/kernel/db";
 
 type UserStatus = "ACTIVE" | "SUSPENDED" | "DELETED";
 
-/** A user as everybody sees it who may. What is not set is not there. */
+/** A user as the API returns it. Fields that are not set are missing. */
 export interface UserView {
   readonly user_id: string;
   readonly status: UserStatus;
@@ -19,20 +19,19 @@ export interface UserView {
   readonly updated_at: string;
 }
 
-/** A suspension that has run out is over from that moment on, whether or not that has been told yet. */
-const isOver = `u.status = 'SUSPENDED' and u.suspended_until <= now()`;
+/** A suspension is over from its end time on, even before the expiry worker has ended it. */
+const hasEnded = `u.status = 'SUSPENDED' and u.suspended_until <= now()`;
 
-/** Of `users u`. The order is that of the answers. */
-export const userColumns = `u.user_id, case when ${isOver} then 'ACTIVE' else u.status end as status,
+/** Columns of `users u`, in the order of the response. */
+export const userColumns = `u.user_id, case when ${hasEnded} then 'ACTIVE' else u.status end as status,
   u.display_name, u.locale, u.email,
   array(select r.role from account_roles r where r.user_id = u.user_id order by r.role) as roles,
   u.version::float8 as version,
-  case when ${isOver} then null else ${utcText("u.suspended_until")} end as suspended_until,
-  case when ${isOver} then null else u.suspended_reason end as suspended_reason,
+  case when ${hasEnded} then null else ${utcText("u.suspended_until")} end as suspended_until,
+  case when ${hasEnded} then null else u.suspended_reason end as suspended_reason,
   ${utcText("u.created_at")} as created_at, ${utcText("u.updated_at")} as updated_at`;
 
-/** A row as it is shown: null is "not there". */
-export const shown = <View>(row: object): View =>
+export const omitNulls = <View>(row: object): View =>
   Object.fromEntries(Object.entries(row).filter(([, value]) => value !== null)) as View;
 
 export async function selectUser(db: Queryable, userId: string): Promise<UserView | undefined> {
@@ -41,25 +40,25 @@ export async function selectUser(db: Queryable, userId: string): Promise<UserVie
     text: `select ${userColumns} from users u where u.user_id = $1`,
     values: [userId],
   });
-  return rows[0] && shown(rows[0]);
+  return rows[0] && omitNulls(rows[0]);
 }
 
-/** Each in its place; null where there is none. An index probe each, whatever the planner believes of the table. */
+/** Results in input order; null where there is no user. LATERAL keeps this an index probe per id under any plan. */
 export async function selectEach(db: Queryable, userIds: readonly string[]): Promise<(UserView | null)[]> {
-  const { rows } = await db.query<UserView & { place: number }>({
+  const { rows } = await db.query<UserView & { ordinal: number }>({
     name: "select each user",
-    text: `select i.place::int, e.* from unnest($1::text[]) with ordinality as i(user_id, place)
+    text: `select i.ordinal::int, e.* from unnest($1::text[]) with ordinality as i(user_id, ordinal)
             cross join lateral (select ${userColumns} from users u where u.user_id = i.user_id limit 1) e`,
     values: [userIds],
   });
-  const found = new Map(rows.map(({ place, ...row }) => [place, shown<UserView>(row)]));
+  const found = new Map(rows.map(({ ordinal, ...row }) => [ordinal, omitNulls<UserView>(row)]));
   return userIds.map((_, index) => found.get(index + 1) ?? null);
 }
 
 /**
- * Nobody else changes these users, nor their roles, until the transaction ends. In the order of their ids, so that two
- * who act on each other wait and never deadlock. Read them afterwards: what this statement would see of the roles is
- * from before it waited.
+ * Locks users and their roles against other changes until the transaction ends. Rows are locked in the order of their ids,
+ * so that two users who act on each other cannot deadlock. Read the users afterwards: this statement's snapshot of the
+ * roles is older than the locks.
  */
 export async function lockUsers(tx: Tx, userIds: readonly string[]): Promise<void> {
   await tx.query({
@@ -70,15 +69,15 @@ export async function lockUsers(tx: Tx, userIds: readonly string[]): Promise<voi
 }
 
 /**
- * Whether there is an active admin besides this one. Admins who give up their role ask one after the other, until they
- * commit: of the last two, the second one hears that it is the last.
+ * Returns true if no other admin is active. The advisory lock serialises admins who give up their role, until they commit:
+ * of the last two, the second is the last admin.
  */
 export async function isLastAdmin(tx: Tx, userId: string): Promise<boolean> {
   await tx.query(`select pg_advisory_xact_lock(hashtextextended('leaving admins ' || current_schema(), 0))`);
   const { rowCount } = await tx.query({
     name: "other admins",
     text: `select from account_roles r join users u on u.user_id = r.user_id
-            where r.role = 'ADMIN' and r.user_id <> $1 and (u.status = 'ACTIVE' or ${isOver}) limit 1`,
+            where r.role = 'ADMIN' and r.user_id <> $1 and (u.status = 'ACTIVE' or ${hasEnded}) limit 1`,
     values: [userId],
   });
   return rowCount === 0;
@@ -88,27 +87,31 @@ export interface UserSearch {
   readonly user_id?: string;
   readonly email?: string;
   readonly identity?: { readonly provider: string; readonly subject: string };
-  /** The last user of the page before; "" for the first page. */
+  /** The last user of the previous page; "" for the first page. */
   readonly after: string;
   readonly limit: number;
 }
 
-/** Those of whom all that is asked for is true, in the order of their ids, which is that of their first log-ins. */
+/** Users who match all filters, in the order of their ids, which is the order of creation. */
 export async function searchUsers(db: Queryable, search: UserSearch): Promise<UserView[]> {
   const values: unknown[] = [search.after, search.limit];
-  const value = (given: unknown) => `$${values.push(given)}`;
-  const asked = [
-    ...(search.user_id === undefined ? [] : [`u.user_id = ${value(search.user_id)}`]),
-    ...(search.email === undefined ? [] : [`lower(u.email) = lower(${value(search.email)})`]),
-    ...(search.identity === undefined ? [] : [isNamedBy(search.identity, value)]),
+  const parameter = (value: unknown) => `$${values.push(value)}`;
+  const filters = [
+    ...(search.user_id === undefined ? [] : [`u.user_id = ${parameter(search.user_id)}`]),
+    ...(search.email === undefined ? [] : [`lower(u.email) = lower(${parameter(search.email)})`]),
+    ...(search.identity === undefined ? [] : [hasIdentity(search.identity, parameter)]),
   ];
   const { rows } = await db.query({
     text: `select ${userColumns} from users u
-            where ${["u.user_id > $1", ...asked].join(" and ")} order by u.user_id limit $2`,
+            where ${["u.user_id > $1", ...filters].join(" and ")} order by u.user_id limit $2`,
     values,
   });
-  return rows.map((row) => shown(row));
+  return rows.map((row) => omitNulls(row));
 }
 
-const isNamedBy = ({ provider, subject }: NonNullable<UserSearch["identity"]>, value: (given: unknown) => string) =>
-  `u.user_id = (select i.user_id from identities i where i.provider = ${value(provider)} and i.subject = ${value(subject)})`;
+const hasIdentity = (
+  { provider, subject }: NonNullable<UserSearch["identity"]>,
+  parameter: (value: unknown) => string,
+) =>
+  `u.user_id = (select i.user_id from identities i
+                 where i.provider = ${parameter(provider)} and i.subject = ${parameter(subject)})`;

@@ -1,10 +1,10 @@
-/** One entitlement, read by its key. Checks that arrive while others run are read together by the next statement. */
+/** Reads one entitlement. Checks that arrive while a statement runs share the next one. */
 import type { Db } from "@todoke/kernel/db";
 import { gather } from "@todoke/kernel/gather";
-import { type EntitlementName, type EntitlementRow, selectEach } from "../store/entitlements.ts";
+import { type Entitlement, type EntitlementName, selectEach } from "../store/entitlements.ts";
 
-/** Null when it was never granted nor revoked. */
-export type CheckEntitlement = (name: EntitlementName) => Promise<EntitlementRow | null>;
+/** Null if the product was never granted to the user, nor revoked. */
+export type CheckEntitlement = (name: EntitlementName) => Promise<Entitlement | null>;
 
 export const checkEntitlement = (db: Db): CheckEntitlement =>
-  gather<EntitlementName, EntitlementRow | null>({ run: (names) => selectEach(db, names) });
+  gather<EntitlementName, Entitlement | null>({ run: (names) => selectEach(db, names) });

@@ -6,25 +6,25 @@ const item = (action: "grant" | "revoke", idempotency_key: string, more: object 
   return { action, idempotency_key, ...body, ...more };
 };
 
-test("each command is answered in its place, as its own route would answer it", async () => {
+test("each item gets the response of its own route, in input order", async () => {
   await using t = await setup();
   const { batch, get } = await t.process();
-  const answer = await batch([
+  const response = await batch([
     item("grant", "key-1"),
     item("revoke", "key-2", { stock_keeping_unit: "item2", reason: "refund" }),
     item("grant", "key-3", { user_id: "ü" }),
   ]);
-  expect([answer.statusCode, answer.headers["content-type"]]).toEqual([200, "application/json; charset=utf-8"]);
-  expect(answer.json().results).toMatchObject([
+  expect([response.statusCode, response.headers["content-type"]]).toEqual([200, "application/json; charset=utf-8"]);
+  expect(response.json().results).toMatchObject([
     { status: 201, body: { user_id: "u_123", stock_keeping_unit: "item1", status: "ACTIVE", version: 1 } },
     { status: 201, body: { user_id: "u_123", stock_keeping_unit: "item2", status: "REVOKED", version: 1 } },
     { status: 201, body: { user_id: "ü", status: "ACTIVE", version: 1 } },
   ]);
-  expect((await get("/v1/users/u_123/entitlements/item1")).json()).toEqual(answer.json().results[0].body);
+  expect((await get("/v1/users/u_123/entitlements/item1")).json()).toEqual(response.json().results[0].body);
   expect(await t.rows()).toEqual({ entitlements: 3, events: 3, audit: 3, keys: 3 });
 });
 
-test("a command that is sent again, by either way, is carried out once and answered with the same bytes", async () => {
+test("an item retried on either route is applied once and gets the same bytes", async () => {
   await using t = await setup();
   const { batch, post } = await t.process();
   const first = (await batch([item("grant", "key-1")])).json().results[0];
@@ -41,7 +41,7 @@ test("a command that is sent again, by either way, is carried out once and answe
   expect(await t.rows()).toEqual({ entitlements: 1, events: 3, audit: 3, keys: 3 });
 });
 
-test("commands for one entitlement, and with one key, take effect in the order of the call", async () => {
+test("items of one entitlement, or with one key, are applied in input order", async () => {
   await using t = await setup();
   const { batch } = await t.process();
   const { results } = (
@@ -63,17 +63,17 @@ test("commands for one entitlement, and with one key, take effect in the order o
   expect(await t.rows()).toEqual({ entitlements: 1, events: 3, audit: 3, keys: 3 });
 });
 
-test("a hundred commands at two processes, twice: one effect each", async () => {
+test("a hundred items sent to two processes are applied once each", async () => {
   await using t = await setup();
   const [one, two] = [await t.process(), await t.process()];
   const items = Array.from({ length: 100 }, (_, i) => item("grant", `key-${i}`, { user_id: `u_${i % 50}` }));
-  const answers = await Promise.all([one.batch(items), two.batch(items)]);
-  const bodies = answers.map((answer) => answer.json().results.map((result: { body: unknown }) => result.body));
+  const responses = await Promise.all([one.batch(items), two.batch(items)]);
+  const bodies = responses.map((response) => response.json().results.map((result: { body: unknown }) => result.body));
   expect(bodies[0]).toEqual(bodies[1]);
   expect(await t.rows()).toEqual({ entitlements: 50, events: 100, audit: 100, keys: 100 });
 });
 
-test("one command that cannot be carried out fails alone, and a lost commit is told to each", async () => {
+test("a failing item fails alone, and a lost commit is reported for each item", async () => {
   await using t = await setup();
   await t.db.query(`alter table entitlements add constraint no_poison check (source <> 'poison')`);
   await using wire = await openWire(t.url);
@@ -87,7 +87,7 @@ test("one command that cannot be carried out fails alone, and a lost commit is t
   expect((await batch(items)).json().results).toMatchObject([{ replayed: true }, { replayed: true }]);
 });
 
-test("the largest call fits; one that is not valid is refused as a whole, and names the field of the command", async () => {
+test("the largest batch fits, and an invalid one is rejected as a whole", async () => {
   await using t = await setup();
   const { batch } = await t.process();
   const long = (i: number) => ({
@@ -109,9 +109,9 @@ test("the largest call fits; one that is not valid is refused as a whole, and na
     [[item("grant", "good"), item("revoke", "k", { expires_at: "2999-01-01T00:00:00Z" })], "body.items[1].expires_at"],
   ] as const;
   for (const [items, field] of cases) {
-    const answer = await batch(items);
-    expect(answer.statusCode).toBe(400);
-    expect(answer.json().errors.map((error: { field: string }) => error.field)).toContain(field);
+    const response = await batch(items);
+    expect(response.statusCode).toBe(400);
+    expect(response.json().errors.map((error: { field: string }) => error.field)).toContain(field);
   }
   expect(await t.rows()).toEqual(before);
 });

@@ -1,7 +1,6 @@
 /**
- * Many grants and revokes in one call. It saves round trips and promises nothing about the whole: each command has its
- * own key, takes effect or not by itself, and is answered in its place. A key means the same here as on the routes for
- * one command, so that whatever became of this call, each can be sent again by either way.
+ * Many grants and revokes in one call. It saves round trips and is not a transaction: each item has its own key and its own
+ * result. A key means the same here as on the routes for one command, so each can be retried on either route.
  */
 import { batchResults, type HttpApp, ItemKey, problems, requires, sendBatch } from "@todoke/http";
 import { digestOf } from "@todoke/kernel/idempotency";
@@ -12,7 +11,7 @@ import { GrantBody, UserEntitlementView } from "./schemas.ts";
 
 const itemsMax = 100;
 
-/** A hundred of the longest commands, every character escaped, are half of this. */
+/** Twice the size of a hundred longest items with every character escaped. */
 const bodyMaxBytes = 1024 * 1024;
 
 const Item = Type.Object({
@@ -21,36 +20,36 @@ const Item = Type.Object({
   ...GrantBody.properties,
 });
 
-export function batchRoute(app: HttpApp, deps: Deps): void {
+export function batchRoute(app: HttpApp, { authenticate, changeEntitlements }: Deps): void {
   app.post(
     "/v1/entitlements/batch",
     {
-      ...requires(deps.authenticate, { key: "entitlements:write" }),
+      ...requires(authenticate, { key: "entitlements:write" }),
       bodyLimit: bodyMaxBytes,
       schema: {
         operationId: "changeEntitlements",
-        summary: "Up to 100 grants and revokes, each with its own key and its own result",
+        summary: "Grant and revoke up to 100 products.",
+        description: "Each item has its own key and its own result. Results are in the order of the items.",
         body: Type.Object({ items: Type.Array(Item, { minItems: 1, maxItems: itemsMax }) }),
         response: { 200: batchResults(UserEntitlementView) },
       },
     },
     async (request, reply) => {
-      request.body.items.forEach(refuseExpiryOfRevoke);
-      // All are handed over in this turn, in order: those for one entitlement, or with one key, keep that order.
-      const changes = request.body.items.map((item) => deps.changeEntitlement(changeOf(item, request.caller)));
-      return sendBatch(request, reply, changes);
+      const { items } = request.body;
+      items.forEach(rejectExpiryOfRevoke);
+      return sendBatch(request, reply, changeEntitlements(items.map((item) => toChange(item, request.caller))));
     },
   );
 }
 
-/** As the route for one revoke does. */
-function refuseExpiryOfRevoke({ action, expires_at }: Static<typeof Item>, place: number): void {
+/** The route for one revoke rejects the field too. */
+function rejectExpiryOfRevoke({ action, expires_at }: Static<typeof Item>, index: number): void {
   if (action === "grant" || expires_at === undefined) return;
-  const [field, detail] = [`body.items[${place}].expires_at`, "is for grants only"];
+  const [field, detail] = [`body.items[${index}].expires_at`, "is for grants only"];
   throw problems.invalidRequest(`${field} ${detail}`, { fields: [{ field, detail }] });
 }
 
-function changeOf({ action, idempotency_key, ...body }: Static<typeof Item>, caller: string) {
+function toChange({ action, idempotency_key, ...body }: Static<typeof Item>, caller: string) {
   const key = { scope: `${caller} POST ${paths[action]}`, key: idempotency_key, requestHash: digestOf(body) };
-  return { key, status: action === "grant" ? "ACTIVE" : "REVOKED", ...body } as const;
+  return { action, key, ...body };
 }

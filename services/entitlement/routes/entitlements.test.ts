@@ -3,7 +3,7 @@ import { openWire } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
 import { body, setup } from "../testing.ts";
 
-test("grants and revokes answer as the contract shows, with a version that rises by one each time", async () => {
+test("grants and revokes respond as in the contract, with a rising version", async () => {
   await using t = await setup();
   const { post, get } = await t.process();
   const steps = [
@@ -13,10 +13,10 @@ test("grants and revokes answer as the contract shows, with a version that rises
     ["grants", 200, "ACTIVE", 4],
   ] as const;
   for (const [path, code, status, version] of steps) {
-    const answer = await post(path, `key-${version}`);
-    expect(answer.statusCode).toBe(code);
-    expect(answer.headers["content-type"]).toBe("application/json; charset=utf-8");
-    expect(answer.json()).toEqual({
+    const response = await post(path, `key-${version}`);
+    expect(response.statusCode).toBe(code);
+    expect(response.headers["content-type"]).toBe("application/json; charset=utf-8");
+    expect(response.json()).toEqual({
       user_id: "u_123",
       stock_keeping_unit: "item1",
       status,
@@ -31,22 +31,25 @@ test("grants and revokes answer as the contract shows, with a version that rises
     { stock_keeping_unit: "item1", status: "ACTIVE", version: 4 },
     { stock_keeping_unit: "item2", status: "REVOKED", version: 1 },
   ]);
-  expect((await get("/v1/users/nobody/entitlements")).json()).toEqual({ user_id: "nobody", entitlements: [] });
+  expect((await get("/v1/users/unknown/entitlements")).json()).toEqual({ user_id: "unknown", entitlements: [] });
 });
 
-test("64 parallel requests with one key, at two processes: one effect, 64 answers equal to the byte", async () => {
+test("64 parallel requests with one key at two processes: one effect, identical responses", async () => {
   await using t = await setup();
   const processes = [await t.process(), await t.process()];
-  const answers = await Promise.all(Array.from({ length: 64 }, (_, i) => processes[i % 2]?.post("grants", "one-key")));
-  const bytes = answers.map(
-    (answer) => `${answer?.statusCode} ${answer?.headers["content-type"]} ${answer?.rawPayload.toString("hex")}`,
+  const responses = await Promise.all(
+    Array.from({ length: 64 }, (_, i) => processes[i % 2]?.post("grants", "one-key")),
+  );
+  const bytes = responses.map(
+    (response) =>
+      `${response?.statusCode} ${response?.headers["content-type"]} ${response?.rawPayload.toString("hex")}`,
   );
   expect(new Set(bytes).size).toBe(1);
-  expect(answers.filter((answer) => answer?.headers["idempotency-replayed"] !== "true").length).toBe(1);
+  expect(responses.filter((response) => response?.headers["idempotency-replayed"] !== "true").length).toBe(1);
   expect(await t.rows()).toEqual({ entitlements: 1, events: 1, audit: 1, keys: 1 });
 });
 
-test("the same key with another body is refused with 409, and nothing happens", async () => {
+test("the same key with another body is a 409 without effect", async () => {
   await using t = await setup();
   const { post } = await t.process();
   await post("grants", "key-1");
@@ -57,19 +60,19 @@ test("the same key with another body is refused with 409, and nothing happens", 
   expect(await t.rows()).toEqual({ entitlements: 1, events: 1, audit: 1, keys: 1 });
 });
 
-test("the same key of another caller, or on another route, is independent", async () => {
+test("a key is independent per caller and route", async () => {
   await using t = await setup();
   const { post } = await t.process();
-  const answers = [
+  const responses = [
     await post("grants", "key-1"),
     await post("grants", "key-1", body, "game"),
     await post("revokes", "key-1"),
   ];
-  expect(answers.map((answer) => answer.json().version)).toEqual([1, 2, 3]);
+  expect(responses.map((response) => response.json().version)).toEqual([1, 2, 3]);
 });
 
 test.each(["request", "answer"] as const)(
-  "when the %s of the commit is lost, 503 says so and the retry with the same key ends in exactly one effect",
+  "a lost %s of the commit is 503, and a retry with the same key has one effect",
   async (lost) => {
     await using t = await setup();
     await using wire = await openWire(t.url);
@@ -86,32 +89,32 @@ test.each(["request", "answer"] as const)(
   },
 );
 
-test("requests for one entitlement, from two processes at once, take effect one after the other and none is lost", async () => {
+test("concurrent requests for one entitlement are serialised, and none is lost", async () => {
   await using t = await setup();
   const processes = [await t.process(), await t.process()];
-  const answers = await Promise.all(
+  const responses = await Promise.all(
     Array.from({ length: 100 }, (_, i) => processes[i % 2]?.post("grants", `key-${i}`)),
   );
-  const versions = answers.map((answer) => answer?.json().version).sort((a, b) => a - b);
+  const versions = responses.map((response) => response?.json().version).sort((a, b) => a - b);
   expect(versions).toEqual(Array.from({ length: 100 }, (_, i) => i + 1));
   const { rows } = await t.db.query(`select version::int from outbox_events order by position`);
   expect(rows.map((row) => row.version)).toEqual(versions); // the order of the events is the order of the versions
 });
 
-test("one bad request among many fails alone", async () => {
+test("a failing request in a batch fails alone", async () => {
   await using t = await setup();
   await t.db.query(`alter table entitlements add constraint no_poison check (source <> 'poison')`);
   const { post } = await t.process();
-  const answers = await Promise.all(
+  const responses = await Promise.all(
     Array.from({ length: 20 }, (_, i) =>
       post("grants", `key-${i}`, { ...body, user_id: `u_${i}`, reason: i === 7 ? "poison" : "purchase" }),
     ),
   );
-  expect(answers.map((answer) => answer.statusCode).filter((code) => code !== 201)).toEqual([500]);
+  expect(responses.map((response) => response.statusCode).filter((code) => code !== 201)).toEqual([500]);
   expect(await t.rows()).toEqual({ entitlements: 19, events: 19, audit: 19, keys: 19 });
 });
 
-test("an expired key runs anew", async () => {
+test("an expired key can be used again", async () => {
   await using t = await setup();
   const { post } = await t.process();
   await post("grants", "key-1");
@@ -120,7 +123,7 @@ test("an expired key runs anew", async () => {
   expect(await t.rows()).toEqual({ entitlements: 1, events: 2, audit: 2, keys: 1 });
 });
 
-test("the event tells what happened, and fits the contract", async () => {
+test("the event of a grant fits the contract", async () => {
   await using t = await setup();
   const { post } = await t.process();
   const granted = (await post("grants", "key-1", { ...body, user_id: 'ü"\\' })).json();
@@ -142,7 +145,7 @@ test("the event tells what happened, and fits the contract", async () => {
   expect(event.eventId).toBe(rows[0].event_id);
 });
 
-test("the audit keeps who did what, for every version, once", async () => {
+test("every version has one audit row with its caller", async () => {
   await using t = await setup();
   const { post } = await t.process();
   await post("grants", "key-1");
@@ -167,7 +170,7 @@ test("the audit keeps who did what, for every version, once", async () => {
   ]);
 });
 
-test("bad input gets a 4xx that names the field, and leaves nothing behind", async () => {
+test("bad input is a 4xx that names the field and writes nothing", async () => {
   await using t = await setup();
   const { post } = await t.process();
   const cases: [string, unknown, number, string][] = [
@@ -181,22 +184,22 @@ test("bad input gets a 4xx that names the field, and leaves nothing behind", asy
     ["", body, 400, "header.idempotency-key"],
   ];
   for (const [key, payload, status, field] of cases) {
-    const answer = await post("grants", key, payload);
-    expect([answer.statusCode, answer.headers["content-type"]]).toEqual([
+    const response = await post("grants", key, payload);
+    expect([response.statusCode, response.headers["content-type"]]).toEqual([
       status,
       "application/problem+json; charset=utf-8",
     ]);
-    expect(answer.json().errors.map((error: { field: string }) => error.field)).toContain(field);
+    expect(response.json().errors.map((error: { field: string }) => error.field)).toContain(field);
   }
   expect(await t.rows()).toEqual({ entitlements: 0, events: 0, audit: 0, keys: 0 });
 });
 
-test("nobody gets in without a key that allows it", async () => {
+test("a caller without an API key is rejected before the body is read", async () => {
   await using t = await setup();
   const { app, post } = await t.process();
   expect((await post("grants", "key-1", body, "stranger")).statusCode).toBe(401);
   const stranger = await app.inject({ method: "POST", url: "/v1/entitlements/grants", payload: { nonsense: true } });
-  expect([stranger.statusCode, stranger.headers["www-authenticate"]]).toEqual([401, "Bearer"]); // before the body is looked at
+  expect([stranger.statusCode, stranger.headers["www-authenticate"]]).toEqual([401, "Bearer"]);
   expect((await app.inject({ url: "/v1/users/u_123/entitlements" })).statusCode).toBe(401);
   expect(await t.rows()).toEqual({ entitlements: 0, events: 0, audit: 0, keys: 0 });
 });

@@ -3,49 +3,49 @@ import { type HttpApp, IdempotencyHeaders, idempotencyKey, requires, sendAnswer 
 import type { Deps } from "../deps.ts";
 import { ChangeBody, GrantBody, UserEntitlementView } from "./schemas.ts";
 
-/** Part of the scope of every key: a command that is sent again by another way is found by it. */
+/** Part of the scope of every key, so that the batch route finds the same key. */
 export const paths = { grant: "/v1/entitlements/grants", revoke: "/v1/entitlements/revokes" } as const;
 
-export function entitlementRoutes(app: HttpApp, deps: Deps): void {
-  const change = (
-    path: string,
+const response = { 200: UserEntitlementView, 201: UserEntitlementView };
+
+export function entitlementRoutes(app: HttpApp, { authenticate, grantEntitlement, revokeEntitlement }: Deps): void {
+  const callers = requires(authenticate, { key: "entitlements:write" });
+  app.post(
+    paths.grant,
     {
-      body,
-      status,
-      ...about
-    }: {
-      body: typeof GrantBody | typeof ChangeBody;
-      status: "ACTIVE" | "REVOKED";
-      operationId: string;
-      summary: string;
+      ...callers,
+      schema: {
+        operationId: "grantEntitlement",
+        summary: "Grant a product to a user.",
+        description:
+          "The grant ends at `expires_at`, or never. Returns 201 for the user's first change of the product, else 200.",
+        headers: IdempotencyHeaders,
+        body: GrantBody,
+        response,
+      },
     },
-  ) =>
-    app.post(
-      path,
-      {
-        ...requires(deps.authenticate, { key: "entitlements:write" }),
-        schema: {
-          ...about,
-          headers: IdempotencyHeaders,
-          body,
-          response: { 200: UserEntitlementView, 201: UserEntitlementView },
-        },
+    async (request, reply) => {
+      const key = idempotencyKey(request, request.caller);
+      return sendAnswer(reply, await grantEntitlement({ key, ...request.body }));
+    },
+  );
+  app.post(
+    paths.revoke,
+    {
+      ...callers,
+      schema: {
+        operationId: "revokeEntitlement",
+        summary: "Revoke a product from a user.",
+        description:
+          "A product that was never granted can be revoked too. Returns 201 for the user's first change of the product, else 200.",
+        headers: IdempotencyHeaders,
+        body: ChangeBody,
+        response,
       },
-      async (request, reply) => {
-        const key = idempotencyKey(request, request.caller);
-        return sendAnswer(reply, await deps.changeEntitlement({ key, status, ...request.body }));
-      },
-    );
-  change(paths.grant, {
-    operationId: "grantEntitlement",
-    summary: "Lets a user use a product, for ever or until a time",
-    status: "ACTIVE",
-    body: GrantBody,
-  });
-  change(paths.revoke, {
-    operationId: "revokeEntitlement",
-    summary: "Takes a product back from a user",
-    status: "REVOKED",
-    body: ChangeBody,
-  });
+    },
+    async (request, reply) => {
+      const key = idempotencyKey(request, request.caller);
+      return sendAnswer(reply, await revokeEntitlement({ key, ...request.body }));
+    },
+  );
 }

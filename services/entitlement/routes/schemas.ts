@@ -1,4 +1,4 @@
-/** What the routes take and answer. The schemas are the contract (seed 000). */
+/** The schemas of requests and responses; they are the contract (seed 000). */
 import { Type } from "typebox";
 
 export const UserId = Type.String({ minLength: 1, maxLength: 128, examples: ["u_123"] });
@@ -16,9 +16,10 @@ export const GrantBody = Type.Object({
   expires_at: Type.Optional(
     Type.String({
       format: "date-time",
-      // Not the leap seconds and the distant years that the format also has and nobody can keep.
+      // The format also allows leap seconds and years that PostgreSQL cannot store.
       pattern: "^2\\d{3}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:[0-5]\\d(\\.\\d{1,9})?(Z|[+-]\\d\\d:\\d\\d)$",
-      description: "When it runs out, to the millisecond; never, if not given. In the future.",
+      description:
+        "When the grant expires, to the millisecond. Must be in the future. Without it the grant does not expire.",
       examples: ["2027-01-31T09:30:00Z"],
     }),
   ),
@@ -27,7 +28,7 @@ export const GrantBody = Type.Object({
 export const EntitlementStatus = Type.Union([
   Type.Literal("ACTIVE"),
   Type.Literal("REVOKED"),
-  Type.Literal("EXPIRED", { description: "It was granted until a time that has come." }),
+  Type.Literal("EXPIRED", { description: "The end time of the grant has passed." }),
 ]);
 
 const version = Type.Integer({ minimum: 1 });
@@ -38,7 +39,7 @@ export const EntitlementView = Type.Object({
   status: EntitlementStatus,
   version,
   updated_at: time,
-  expires_at: Type.Optional(Type.String({ format: "date-time", description: "There only if it is set." })),
+  expires_at: Type.Optional(Type.String({ format: "date-time", description: "Missing if the grant does not expire." })),
 });
 
 export const UserEntitlementView = Type.Object({ user_id: UserId, ...EntitlementView.properties });
@@ -46,9 +47,9 @@ export const UserEntitlementView = Type.Object({ user_id: UserId, ...Entitlement
 export const HistoryView = Type.Object({
   version,
   action: Type.Union([Type.Literal("GRANT"), Type.Literal("REVOKE"), Type.Literal("EXPIRE")]),
-  source: Type.String({ description: "The reason that was given." }),
-  source_id: Type.String({ description: "The purchase that was named." }),
-  caller: Type.String({ description: "The holder of the API key." }),
+  source: Type.String({ description: "The `reason` of the request." }),
+  source_id: Type.String({ description: "The `purchase_id` of the request." }),
+  caller: Type.String({ description: "The holder of the API key, or `todoke:expiry`." }),
   event_id: Type.String({ format: "uuid" }),
   created_at: time,
 });

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { body, setup } from "../testing.ts";
 
-test("a check answers what the user has of one product, and 404 when there never was anything", async () => {
+test("a check returns the entitlement, or 404 if there never was one", async () => {
   await using t = await setup();
   const { post, get } = await t.process();
   const granted = await post("grants", "key-1");
@@ -15,20 +15,20 @@ test("a check answers what the user has of one product, and 404 when there never
   }
 });
 
-test("a hundred checks at once each get their own answer", async () => {
+test("a hundred concurrent checks each get their own response", async () => {
   await using t = await setup();
   const { post, get } = await t.process();
   const skus = Array.from({ length: 100 }, (_, i) => `item${i}`);
   await Promise.all(
     skus.filter((_, i) => i % 3).map((sku) => post("grants", sku, { ...body, stock_keeping_unit: sku })),
   );
-  const answers = await Promise.all(skus.map((sku) => get(`/v1/users/u_123/entitlements/${sku}`)));
-  expect(answers.map((answer) => answer.json().stock_keeping_unit)).toEqual(
+  const responses = await Promise.all(skus.map((sku) => get(`/v1/users/u_123/entitlements/${sku}`)));
+  expect(responses.map((response) => response.json().stock_keeping_unit)).toEqual(
     skus.map((sku, i) => (i % 3 ? sku : undefined)),
   );
 });
 
-test("pages show everything once, in order, also while others grant, and only a page before another has a cursor", async () => {
+test("pages list every product once, in order, also during concurrent grants", async () => {
   await using t = await setup();
   const { post, get } = await t.process();
   const skus = ["a", "b/ä", "c d", "e", "日本"];
@@ -50,12 +50,12 @@ test("pages show everything once, in order, also while others grant, and only a 
   expect(active).not.toHaveProperty("next_cursor");
 });
 
-test("the history tells every version, newest first, by pages, across the months of the audit", async () => {
+test("the history lists every version, newest first, across partitions", async () => {
   await using t = await setup();
   const { post, get } = await t.process();
   for (const version of [1, 2, 3, 4, 5]) await post(version % 2 ? "grants" : "revokes", `key-${version}`);
   await post("grants", "other", { ...body, stock_keeping_unit: "item2" });
-  // The latest two happened in the next month.
+  // Moves the latest two to the next month.
   await t.db.query(`update entitlement_audit set created_at = created_at + interval '1 month' where version > 3`);
   const path = "/v1/users/u_123/entitlements/item1/history";
   const first = (await get(`${path}?limit=3`)).json();
@@ -78,10 +78,10 @@ test("the history tells every version, newest first, by pages, across the months
     [1, "GRANT"],
   ]);
   expect(second).not.toHaveProperty("next_cursor");
-  expect((await get("/v1/users/nobody/entitlements/item1/history")).json().history).toEqual([]);
+  expect((await get("/v1/users/unknown/entitlements/item1/history")).json().history).toEqual([]);
 });
 
-test("reads stay index probes: neither the list nor the history sorts or scans", async () => {
+test("the list and the history are index scans without a sort", async () => {
   await using t = await setup();
   const plans = await Promise.all(
     [
@@ -96,7 +96,7 @@ test("reads stay index probes: neither the list nor the history sorts or scans",
   }
 });
 
-test("a cursor that is not ours, a limit out of bounds and an unknown filter are refused by name", async () => {
+test("an invalid cursor, limit or filter is rejected by name", async () => {
   await using t = await setup();
   const { get } = await t.process();
   const list = "/v1/users/u_123/entitlements";
@@ -112,8 +112,8 @@ test("a cursor that is not ours, a limit out of bounds and an unknown filter are
     [`${list}?sku=item1`, "query.sku"],
   ] as const;
   for (const [url, field] of cases) {
-    const answer = await get(url);
-    expect([url, answer.statusCode]).toEqual([url, 400]);
-    expect(answer.json().errors.map((error: { field: string }) => error.field)).toContain(field);
+    const response = await get(url);
+    expect([url, response.statusCode]).toEqual([url, 400]);
+    expect(response.json().errors.map((error: { field: string }) => error.field)).toContain(field);
   }
 });

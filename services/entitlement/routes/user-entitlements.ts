@@ -1,4 +1,4 @@
-/** What a user has: one product, all of them by pages, and what became of one. */
+/** Reads of a user's entitlements: one, all of them by pages, and the history of one. */
 import { cursorOf, type HttpApp, NextCursor, PageQuery, ProblemView, page, requires } from "@todoke/http";
 import { Type } from "typebox";
 import type { Deps } from "../deps.ts";
@@ -16,7 +16,7 @@ import {
 
 const readers = { key: "read", user: "own", admin: true } as const;
 
-const OneParams = Type.Object({ user_id: UserId, stock_keeping_unit: StockKeepingUnit });
+const EntitlementParams = Type.Object({ user_id: UserId, stock_keeping_unit: StockKeepingUnit });
 
 export function userEntitlementRoutes(app: HttpApp, deps: Deps): void {
   listRoute(app, deps);
@@ -31,7 +31,8 @@ function listRoute(app: HttpApp, { authenticate, db }: Deps): void {
       ...requires(authenticate, readers),
       schema: {
         operationId: "listEntitlements",
-        summary: "What a user has, and has had",
+        summary: "List the entitlements of a user.",
+        description: "Includes revoked and expired ones. Sorted by product.",
         params: Type.Object({ user_id: UserId }),
         querystring: Type.Object({ status: Type.Optional(EntitlementStatus), ...PageQuery }),
         response: {
@@ -57,8 +58,9 @@ function checkRoute(app: HttpApp, { authenticate, checkEntitlement }: Deps): voi
       ...requires(authenticate, readers),
       schema: {
         operationId: "checkEntitlement",
-        summary: "Whether a user may use a product",
-        params: OneParams,
+        summary: "Check whether a user may use a product.",
+        description: "The user may use it while `status` is ACTIVE.",
+        params: EntitlementParams,
         response: { 200: UserEntitlementView, 404: ProblemView },
       },
     },
@@ -77,11 +79,16 @@ function historyRoute(app: HttpApp, { authenticate, db }: Deps): void {
       ...requires(authenticate, readers),
       schema: {
         operationId: "listEntitlementHistory",
-        summary: "What became of a product of a user, newest first, as far back as the audit reaches",
-        params: OneParams,
+        summary: "List the changes of an entitlement.",
+        description: "Newest first, as far back as the audit is kept.",
+        params: EntitlementParams,
         querystring: Type.Object(PageQuery),
         response: {
-          200: Type.Object({ ...OneParams.properties, history: Type.Array(HistoryView), next_cursor: NextCursor }),
+          200: Type.Object({
+            ...EntitlementParams.properties,
+            history: Type.Array(HistoryView),
+            next_cursor: NextCursor,
+          }),
         },
       },
     },

@@ -1,7 +1,7 @@
-/** The one statement behind every grant and revoke. */
+/** The statement behind grants and revokes. */
 import { type Db, utcText } from "@todoke/kernel/db";
 import { type CommandResult, command, type KeyColumns } from "@todoke/kernel/idempotency";
-import { entitlementEventSql } from "./events.ts";
+import { entitlementChanged } from "../events/entitlement-events.ts";
 
 export interface ChangeRow extends KeyColumns {
   readonly caller: string;
@@ -16,14 +16,13 @@ export interface ChangeRow extends KeyColumns {
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** `too_late`: it would have expired already. */
-export type ChangeResult = CommandResult<"too_late">;
+export type ChangeResult = CommandResult<"already_expired">;
 
-const change = command<ChangeRow, "too_late">({
+const change = command<ChangeRow, "already_expired">({
   name: "change entitlements",
   columns: `caller text, user_id text, stock_keeping_unit text, status text, source text, source_id text,
     expires_at timestamptz, event_id uuid, event_type text, headers jsonb`,
-  refusals: { too_late: "expires_at <= now()" },
+  refusals: { already_expired: "expires_at <= now()" },
   change: `
 changed as (
   insert into entitlements as e (user_id, stock_keeping_unit, status, source, source_id, expires_at)
@@ -49,11 +48,11 @@ insert_audit as (
          source, source_id, caller, event_id
     from results
 )`,
-  events: { ...entitlementEventSql, eventType: "event_type", headers: "headers" },
+  events: entitlementChanged,
 });
 
 export const changeEntitlementsSql = change.sql;
 
-/** Carries the changes out and returns the result of each, in their order. No two may share a key or an entitlement. */
+/** Applies the changes and returns their results in input order. No two rows may share a key or an entitlement. */
 export const changeEntitlements = (db: Db, rows: readonly ChangeRow[]): Promise<readonly ChangeResult[]> =>
   change.run(db, rows);

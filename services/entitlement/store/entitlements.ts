@@ -1,43 +1,43 @@
-/** Reads of what users have. */
+/** Reads of entitlements. */
 import { type Db, utcText } from "@todoke/kernel/db";
 
 type EntitlementStatus = "ACTIVE" | "REVOKED" | "EXPIRED";
 
-export interface EntitlementRow {
+export interface Entitlement {
   readonly stock_keeping_unit: string;
   readonly status: EntitlementStatus;
   readonly version: number;
   readonly updated_at: string;
-  /** There only if it is set. */
   readonly expires_at?: string;
 }
 
-type Read = Omit<EntitlementRow, "expires_at"> & { readonly expires_at: string | null };
+type EntitlementRow = Omit<Entitlement, "expires_at"> & { readonly expires_at: string | null };
 
-/** What has run out is EXPIRED from that moment on, whether or not it has been told yet. */
+/** An entitlement is EXPIRED from its end time on, even before the expiry worker has written it. */
 const columns = `stock_keeping_unit,
   case when status = 'ACTIVE' and expires_at <= now() then 'EXPIRED' else status end as status,
   version::float8 as version, ${utcText("updated_at")} as updated_at, ${utcText("expires_at")} as expires_at`;
 
-const viewOf = ({ expires_at, ...row }: Read): EntitlementRow => (expires_at === null ? row : { ...row, expires_at });
+const toEntitlement = ({ expires_at, ...row }: EntitlementRow): Entitlement =>
+  expires_at === null ? row : { ...row, expires_at };
 
 export interface EntitlementsPage {
   readonly userId: string;
   readonly status?: EntitlementStatus | undefined;
-  /** The last product of the page before; the first page begins after "", which no product is called. */
+  /** The last product of the previous page; "" for the first page. */
   readonly after: string;
   readonly limit: number;
 }
 
-/** In the order of the products' names. */
-export async function selectEntitlements(db: Db, page: EntitlementsPage): Promise<EntitlementRow[]> {
-  const { rows } = await db.query<Read>({
+/** Sorted by product. */
+export async function selectEntitlements(db: Db, page: EntitlementsPage): Promise<Entitlement[]> {
+  const { rows } = await db.query<EntitlementRow>({
     name: "select entitlements",
     text: `select * from (select ${columns} from entitlements where user_id = $1 and stock_keeping_unit > $2) e
             where $3::text is null or status = $3 order by stock_keeping_unit limit $4`,
     values: [page.userId, page.after, page.status ?? null, page.limit],
   });
-  return rows.map(viewOf);
+  return rows.map(toEntitlement);
 }
 
 export interface EntitlementName {
@@ -45,16 +45,16 @@ export interface EntitlementName {
   readonly stockKeepingUnit: string;
 }
 
-/** Each in its place; null where there is none. An index probe each, whatever the planner believes of the table. */
-export async function selectEach(db: Db, names: readonly EntitlementName[]): Promise<(EntitlementRow | null)[]> {
-  const { rows } = await db.query<Read & { place: number }>({
+/** Results in input order; null where there is no entitlement. LATERAL keeps this an index probe per name under any plan. */
+export async function selectEach(db: Db, names: readonly EntitlementName[]): Promise<(Entitlement | null)[]> {
+  const { rows } = await db.query<EntitlementRow & { ordinal: number }>({
     name: "select each entitlement",
-    text: `select i.place::int, e.*
-             from unnest($1::text[], $2::text[]) with ordinality as i(user_id, named, place)
+    text: `select i.ordinal::int, e.*
+             from unnest($1::text[], $2::text[]) with ordinality as i(user_id, named, ordinal)
             cross join lateral (select ${columns} from entitlements e
                                  where e.user_id = i.user_id and e.stock_keeping_unit = i.named limit 1) e`,
     values: [names.map((name) => name.userId), names.map((name) => name.stockKeepingUnit)],
   });
-  const found = new Map(rows.map(({ place, ...row }) => [place, viewOf(row)]));
+  const found = new Map(rows.map(({ ordinal, ...row }) => [ordinal, toEntitlement(row)]));
   return names.map((_, index) => found.get(index + 1) ?? null);
 }

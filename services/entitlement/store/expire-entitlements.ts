@@ -1,17 +1,17 @@
-/** The one statement that ends what has run out. */
+/** Expires entitlements: state, event and audit row in one statement and one commit. */
 import { randomUUIDv7 } from "node:crypto";
 import { type Db, statement } from "@todoke/kernel/db";
 import { insertEventsSql } from "@todoke/kernel/outbox";
-import { entitlementEventSql } from "./events.ts";
+import { entitlementExpired } from "../events/entitlement-events.ts";
 
-/** In the audit, where a holder of an API key stands otherwise; no holder's name has a colon. */
+/** The `caller` in the audit. API-key holders have no colon in their names. */
 const caller = "todoke:expiry";
 
 /**
- * State, event and audit in one commit. Rows that a command holds at this moment are left to it: a grant that renews wins,
- * and what is still due afterwards is found by the next run. Said twice, what is due holds of the row that is written.
+ * Rows that a command has locked are skipped: a renewing grant wins, and a row that is still due is found by the next run.
+ * The outer condition repeats the inner one because the row may have changed since the subquery read it.
  */
-const text = `
+const expireSql = `
 with expired as (
   update entitlements set status = 'EXPIRED', version = version + 1, updated_at = now()
    where status = 'ACTIVE' and expires_at <= now() and ctid = any(array(
@@ -21,12 +21,7 @@ with expired as (
 ),
 results as materialized (select *, ($1::uuid[])[row_number() over ()] as event_id from expired),
 insert_events as (
-  ${insertEventsSql({
-    ...entitlementEventSql,
-    from: "results",
-    eventType: "'EntitlementExpired'",
-    fields: { ...entitlementEventSql.fields, expires_at: "expires_at" },
-  })}
+  ${insertEventsSql({ ...entitlementExpired, from: "results" })}
 ),
 insert_audit as (
   insert into entitlement_audit (user_id, stock_keeping_unit, version, action, source, source_id, caller, event_id)
@@ -34,12 +29,12 @@ insert_audit as (
 )
 select count(*)::int as expired from results`;
 
-/** Ends up to `limit` of what has run out by the database's clock, and returns how many that were. */
+/** Expires up to `limit` entitlements that are due by the database's clock, and returns how many. */
 export async function expireEntitlements(db: Db, limit: number): Promise<number> {
   const eventIds = Array.from({ length: limit }, () => randomUUIDv7());
   const { rows } = await statement<{ expired: number }>(db, {
     name: "expire entitlements",
-    text,
+    text: expireSql,
     values: [eventIds, limit],
   });
   return rows[0]?.expired ?? 0;

@@ -1,4 +1,4 @@
-/** Reads of what became of an entitlement, from the audit. */
+/** Reads the changes of an entitlement from the audit. */
 import { type Db, utcText } from "@todoke/kernel/db";
 import type { EntitlementName } from "./entitlements.ts";
 
@@ -13,12 +13,12 @@ export interface HistoryRow {
 }
 
 export interface HistoryPage extends EntitlementName {
-  /** The last version of the page before. */
+  /** The last version of the previous page. */
   readonly before: string | undefined;
   readonly limit: number;
 }
 
-/** Newest version first. Each month is probed by its own index, and the months are merged. */
+/** Newest version first. PostgreSQL probes the index of each partition and merges the results. */
 export async function selectHistory(db: Db, page: HistoryPage): Promise<HistoryRow[]> {
   const { rows } = await db.query<HistoryRow>({
     name: "select history",

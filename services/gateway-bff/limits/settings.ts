@@ -1,5 +1,5 @@
 /** What each kind of call may be made how often: the settings, a policy for each, and what they are where nothing is said. */
-import { type Env, wholeNumbers } from "@todoke/http";
+import { type Env, integerReader } from "@todoke/service";
 import type { Policy } from "./index.ts";
 
 /** What a call costs its caller: of which quota it takes. */
@@ -27,8 +27,8 @@ export function readLimits(env: Env, faults: string[]): Limits {
       bulk: policy("bulk", "30/60s"),
     },
     address: policy("address", "6000/60s"),
-    trustedProxies: wholeNumbers(env, faults)("GATEWAY_BFF_TRUSTED_PROXIES", 0, [0, 16]),
-    inFlightMax: wholeNumbers(env, faults)("GATEWAY_BFF_LIMIT_IN_FLIGHT", 500, [1, 100_000]),
+    trustedProxies: integerReader(env, faults)("GATEWAY_BFF_TRUSTED_PROXIES", 0, [0, 16]),
+    inFlightMax: integerReader(env, faults)("GATEWAY_BFF_LIMIT_IN_FLIGHT", 500, [1, 100_000]),
   };
 }
 

@@ -1,16 +1,15 @@
-/** Takes a ticket back. Against a match that is being made at the same moment exactly one of the two wins. */
+/** Cancels a ticket. Of a cancel and a match at the same time, exactly one takes effect. */
 import { ticketMatched } from "../problems.ts";
-import { type TicketView, viewOfEnded } from "../ticket-view.ts";
-import { ownTicket, settleTicket, type TicketDeps, type TicketName } from "./show-ticket.ts";
+import { endedTicketView, type TicketView } from "../queue/ticket-view.ts";
+import { endIfExpired } from "./end-if-expired.ts";
+import { findOwnTicket, type OwnTicketId, type TicketDeps } from "./find-own-ticket.ts";
 
-/** The ticket as it is afterwards: CANCELLED, by this or before; or EXPIRED already. */
-export type CancelTicket = (name: TicketName) => Promise<TicketView>;
-
-export function cancelTicket(deps: TicketDeps): CancelTicket {
-  return async (name) => {
-    const { end } = await ownTicket(deps, name);
-    const status = end?.status ?? (await deps.queue.cancel(name.ticketId));
-    if (status === "MATCHED") throw ticketMatched("the match is made; the ticket shows with whom");
-    return end ? viewOfEnded(end) : settleTicket(deps, name);
+/** Returns the ticket afterwards: CANCELLED, by this request or an earlier one, or EXPIRED. */
+export function cancelTicket(deps: TicketDeps) {
+  return async (own: OwnTicketId): Promise<TicketView> => {
+    const { end } = await findOwnTicket(deps, own);
+    const status = end?.status ?? (await deps.queue.cancel(own.ticketId));
+    if (status === "MATCHED") throw ticketMatched("The match was made first. Get the ticket to see the match.");
+    return end ? endedTicketView(end) : endIfExpired(deps, own);
   };
 }

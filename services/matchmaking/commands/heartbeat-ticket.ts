@@ -1,20 +1,20 @@
-/** The client is still there. Of a ticket that has ended it hears how. */
-import type { ModeRules } from "../rules/types.ts";
-import { modeOf } from "../ticket-id.ts";
-import { type TicketView, viewOfEnded, viewOfOpen } from "../ticket-view.ts";
-import { ownTicket, settleTicket, type TicketDeps, type TicketName } from "./show-ticket.ts";
+/** Keeps a ticket alive. An ended ticket is returned as it is. */
 
-export type HeartbeatTicket = (name: TicketName) => Promise<TicketView>;
+import { parseMode } from "../queue/ticket-id.ts";
+import { endedTicketView, openTicketView, type TicketView } from "../queue/ticket-view.ts";
+import type { ModeRules } from "../rules/types.ts";
+import { endIfExpired } from "./end-if-expired.ts";
+import { findOwnTicket, type OwnTicketId, type TicketDeps } from "./find-own-ticket.ts";
 
 export interface HeartbeatDeps extends TicketDeps {
   readonly heartbeatMs: (mode: string) => ModeRules["heartbeatMs"];
 }
 
-export function heartbeatTicket(deps: HeartbeatDeps): HeartbeatTicket {
-  return async (name) => {
-    const { end } = await ownTicket(deps, name);
-    if (end) return viewOfEnded(end);
-    const ticket = await deps.queue.beat(name.ticketId, deps.heartbeatMs(modeOf(name.ticketId) ?? ""));
-    return ticket ? viewOfOpen(ticket, await deps.estimate(ticket)) : settleTicket(deps, name);
+export function heartbeatTicket(deps: HeartbeatDeps) {
+  return async (own: OwnTicketId): Promise<TicketView> => {
+    const { end } = await findOwnTicket(deps, own);
+    if (end) return endedTicketView(end);
+    const ticket = await deps.queue.heartbeat(own.ticketId, deps.heartbeatMs(parseMode(own.ticketId) ?? ""));
+    return ticket ? openTicketView(ticket, await deps.estimateWait(ticket)) : endIfExpired(deps, own);
   };
 }

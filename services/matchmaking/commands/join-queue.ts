@@ -1,67 +1,70 @@
-/**
- * Lets a user wait for a match. The queue sees to it that one wish becomes one ticket, however often it is sent; here the
- * wish is held to the mode's rules, as they are now, before anything of it is kept.
- */
+/** Puts a user into a queue. The queue makes one ticket of a request, however often it is sent. */
 import type { Db } from "@todoke/kernel/db";
 import type { Answer, IdempotencyKey } from "@todoke/kernel/idempotency";
 import type { FieldFault } from "@todoke/kernel/problem";
 import { attributesUnfit, partyTooLarge, setByBackend } from "../problems.ts";
-import type { Joined, TicketQueue } from "../queue/index.ts";
-import { faultsOfPlayer, faultsOfTicket, type ModeRules } from "../rules/index.ts";
-import { selectLastOpponents } from "../store/ends.ts";
-import type { Attributes } from "../tickets.ts";
+import type { JoinedTicket, TicketQueue } from "../queue/index.ts";
+import type { Attributes } from "../queue/ticket.ts";
+import { faultsOfTicket, type ModeRules, playerErrors } from "../rules/index.ts";
+import { selectLastOpponents } from "../store/ended-tickets.ts";
+import { countTicket } from "../telemetry.ts";
 
-interface JoinRequest {
+export interface JoinRequest {
   readonly key: IdempotencyKey;
   readonly mode: string;
   readonly userId: string;
-  /** Who sets party size and attributes: the player, or a back-end that acts for the player. */
-  readonly setBy: "player" | "backend";
   readonly partySize: number;
   readonly attributes: Attributes;
 }
-
-export type JoinQueue = (request: JoinRequest) => Promise<Answer>;
 
 export interface JoinDeps {
   readonly db: Db;
   readonly queue: Pick<TicketQueue, "join">;
   readonly rulesOf: (mode: string) => ModeRules;
-  /** Hears of every new ticket: the matcher's wake-up. */
+  /** Wakes the matchers. */
   readonly onJoined: (mode: string) => void;
 }
 
-export function joinQueue({ db, queue, rulesOf, onJoined }: JoinDeps): JoinQueue {
-  return async (request) => {
-    const { key, mode, userId, partySize, attributes } = request;
-    const rules = rulesOf(mode);
-    refuseUnfit(rules, request);
-    const { avoidLastOpponentMs, ticketMs, heartbeatMs } = rules;
-    const avoid =
-      avoidLastOpponentMs === undefined
-        ? []
-        : await selectLastOpponents(db, { mode, userId, withinMs: avoidLastOpponentMs });
-    const limits = { ticketMs, ...(heartbeatMs !== undefined && { heartbeatMs }) };
-    const joined = await queue.join({ key, mode, userId, partySize, attributes, avoid, ...limits });
-    if (joined.kind === "new" && !joined.replayed) onJoined(mode);
-    return answerOf(joined);
+/** The request of a player, who may not set what the mode reserves for a back-end. */
+export function joinQueue(deps: JoinDeps) {
+  return async (request: JoinRequest): Promise<Answer> => {
+    const reserved = playerErrors(deps.rulesOf(request.mode), request);
+    if (reserved.length > 0) throw setByBackend(formatErrors(reserved), { fields: reserved });
+    return enqueue(deps, request);
   };
 }
 
-function refuseUnfit(rules: ModeRules, request: JoinRequest): void {
-  const reserved = request.setBy === "player" ? faultsOfPlayer(rules, request) : [];
-  if (reserved.length > 0) throw setByBackend(sentencesOf(reserved), { fields: reserved });
-  const fields = faultsOfTicket(rules, request);
-  if (fields.length === 0) return;
-  const refuse = fields.every(({ field }) => field === "body.party_size") ? partyTooLarge : attributesUnfit;
-  throw refuse(sentencesOf(fields), { fields });
+/** Checks the request against the mode's current rules before anything is stored, for a replay too. */
+export async function enqueue({ db, queue, rulesOf, onJoined }: JoinDeps, request: JoinRequest): Promise<Answer> {
+  const { mode, userId } = request;
+  const rules = rulesOf(mode);
+  rejectUnfit(rules, request);
+  const { avoidLastOpponentMs: withinMs, ticketMs, heartbeatMs } = rules;
+  const avoid = withinMs === undefined ? [] : await selectLastOpponents(db, { mode, userId, withinMs });
+  const limits = { ticketMs, ...(heartbeatMs !== undefined && { heartbeatMs }) };
+  const joined = await queue.join({ ...request, avoid, ...limits });
+  if (joined.kind === "new" && !joined.replayed) onJoined(mode);
+  countTicket(mode, resultLabel(joined));
+  return toResponse(joined);
 }
 
-const sentencesOf = (fields: readonly FieldFault[]) =>
+function resultLabel({ kind, replayed }: JoinedTicket): string {
+  if (replayed) return "replayed";
+  return kind === "new" ? "joined" : "open";
+}
+
+function rejectUnfit(rules: ModeRules, request: JoinRequest): void {
+  const fields = faultsOfTicket(rules, request);
+  if (fields.length === 0) return;
+  const problem = fields.every(({ field }) => field === "body.party_size") ? partyTooLarge : attributesUnfit;
+  throw problem(formatErrors(fields), { fields });
+}
+
+const formatErrors = (fields: readonly FieldFault[]) =>
   fields.map(({ field, detail }) => `${field} ${detail}`).join("; ");
 
-/** Made of nothing but what the queue keeps with the key: so a replay is the same to the byte. */
-function answerOf({ kind, ticketId, expiresAt, replayed }: Joined): Answer {
+/** Built only from what is stored with the key, so a replay is byte-identical. */
+function toResponse({ kind, ticketId, expiresAt, replayed }: JoinedTicket): Answer {
   const body = { ticket_id: ticketId, status: "QUEUED", expires_at: new Date(expiresAt).toISOString() };
   return {
     status: kind === "new" ? 201 : 200,

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
+import type { OpenTicket } from "../queue/ticket.ts";
 import type { ModeRules } from "../rules/index.ts";
-import type { OpenTicket } from "../tickets.ts";
 import { formMatches } from "./index.ts";
-import { modeRules, now, openTicket, type TicketAbout } from "./testing.ts";
+import { modeRules, now, openTicket, type TicketOverrides } from "./testing.ts";
 
 const skill = {
   attribute: "skill",
@@ -13,15 +13,18 @@ const skill = {
   ],
 };
 
-/** Tickets in the order of waiting, one second apart unless they say otherwise. */
-const queue = (...abouts: readonly TicketAbout[]) =>
+/** Tickets in join order, one second apart unless given. */
+const queue = (...abouts: readonly TicketOverrides[]) =>
   abouts
     .map((about, at) => openTicket(at, { waitedMs: (abouts.length - at) * 1000, ...about }))
     .sort((a, b) => a.joinedAt - b.joinedAt);
 
-const skilled = (value: number, about: TicketAbout = {}): TicketAbout => ({ attributes: { skill: value }, ...about });
+const skilled = (value: number, about: TicketOverrides = {}): TicketOverrides => ({
+  attributes: { skill: value },
+  ...about,
+});
 
-/** Matches as "0 1 | 2 3": the numbers of tickets, in teams. */
+/** Formats matches as "0 1 | 2 3": the numbers of the tickets of each team. */
 function matches(rules: ModeRules, tickets: readonly OpenTicket[]): string[] {
   return formMatches(rules, tickets, now).map(({ seats, region }) => {
     const teams = Map.groupBy(seats, ({ team }) => team);
@@ -32,12 +35,12 @@ function matches(rules: ModeRules, tickets: readonly OpenTicket[]): string[] {
   });
 }
 
-test("where nothing is weighed, the two who have waited longest play, then the next two; the last waits", () => {
+test("without conditions, tickets are matched in join order and an odd one waits", () => {
   expect(matches(modeRules(), queue({}, {}, {}, {}, {}))).toEqual(["0 | 1", "2 | 3"]);
   expect(matches(modeRules({ teams: 3 }), queue({}, {}, {}, {}, {}))).toEqual(["0 | 1 | 2"]);
 });
 
-test("two meet when they are no further apart than the one accepts who has waited longer", () => {
+test("two tickets match within the skill range of the older one", () => {
   const rules = modeRules({ skill });
   expect(matches(rules, queue(skilled(1000), skilled(1050)))).toEqual(["0 | 1"]);
   expect(matches(rules, queue(skilled(1000), skilled(1051)))).toEqual([]);
@@ -46,22 +49,22 @@ test("two meet when they are no further apart than the one accepts who has waite
   expect(matches(rules, queue(skilled(1000, { waitedMs: 60_000 }), skilled(9000)))).toEqual(["0 | 1"]);
 });
 
-test("the nearest is taken, on either side; of those equally near, who has waited longest", () => {
+test("the nearest in skill is chosen, and among equally near ones the oldest", () => {
   const rules = modeRules({ skill });
   expect(matches(rules, queue(skilled(1000), skilled(1020), skilled(990)))).toEqual(["0 | 2"]);
   expect(matches(rules, queue(skilled(1000), skilled(990), skilled(990), skilled(1010)))).toEqual(["0 | 1", "2 | 3"]);
   expect(matches(rules, queue(skilled(1000), skilled(1010), skilled(990), skilled(990)))).toEqual(["0 | 1", "2 | 3"]);
 });
 
-test("whoever has waited longest has the first choice, and one who finds nobody holds up nobody", () => {
+test("the oldest ticket chooses first, and one without a match blocks no other", () => {
   const rules = modeRules({ skill });
   const tickets = queue(skilled(5000), skilled(1000), skilled(1040), skilled(1035), skilled(1080));
   expect(matches(rules, tickets)).toEqual(["1 | 3", "2 | 4"]);
 });
 
-test("a match is played where all would play, and where the one likes best who has waited longest", () => {
+test("the region is one that all tickets accept, the best one of the oldest ticket", () => {
   const rules = modeRules({ regions: { attribute: "where" } });
-  const where = (...regions: string[]): TicketAbout => ({ attributes: { where: regions } });
+  const where = (...regions: string[]): TicketOverrides => ({ attributes: { where: regions } });
   expect(matches(rules, queue(where("eu"), where("us"), where("asia", "us"), where("us", "eu")))).toEqual([
     "0 | 3 in eu",
     "1 | 2 in us",
@@ -73,13 +76,16 @@ test("a match is played where all would play, and where the one likes best who h
   );
 });
 
-test("nobody is further from the region than they accept by now, each by their own waiting", () => {
+test("the latency to the region is within what each ticket accepts by its own wait", () => {
   const steps = [
     { afterMs: 0, limit: 60 },
     { afterMs: 20_000, limit: 120 },
   ];
   const rules = modeRules({ latency: { attribute: "ping", steps } });
-  const ping = (ms: Record<string, number>, waitedMs = 1000): TicketAbout => ({ attributes: { ping: ms }, waitedMs });
+  const ping = (ms: Record<string, number>, waitedMs = 1000): TicketOverrides => ({
+    attributes: { ping: ms },
+    waitedMs,
+  });
   expect(matches(rules, queue(ping({ eu: 60, us: 20 }), ping({ eu: 10, us: 61 })))).toEqual(["0 | 1 in eu"]);
   expect(matches(rules, queue(ping({ eu: 100 }, 20_000), ping({ eu: 60 })))).toEqual(["0 | 1 in eu"]);
   expect(matches(rules, queue(ping({ eu: 10 }, 20_000), ping({ eu: 100 })))).toEqual([]);
@@ -90,7 +96,7 @@ test("nobody is further from the region than they accept by now, each by their o
   ).toEqual(["0 | 1 in us"]);
 });
 
-test("those who are not to meet do not, whichever of them says so; where the rules forget it, it is forgotten", () => {
+test("users avoid each other if either ticket says so and the rules ask for it", () => {
   const rules = modeRules({ avoidLastOpponentMs: 600_000 });
   const waiting = queue({ avoid: ["u1"] }, {}, { avoid: ["u0"] }, {});
   expect(matches(rules, waiting)).toEqual(["0 | 3", "1 | 2"]);
@@ -98,11 +104,11 @@ test("those who are not to meet do not, whichever of them says so; where the rul
   expect(matches(modeRules({ ...rules, teams: 3 }), queue({}, { avoid: ["u2"] }, {}, {}))).toEqual(["0 | 1 | 3"]);
 });
 
-test("nobody meets themselves, and a user with two tickets is in one match", () => {
+test("a user with two tickets is in one match and does not meet themselves", () => {
   expect(matches(modeRules(), queue({ userId: "a" }, { userId: "a" }, {}, {}))).toEqual(["0 | 2"]);
 });
 
-test("what is over, or lacks what the rules ask for by now, is passed over", () => {
+test("expired tickets and tickets without required attributes are left out", () => {
   const rules = modeRules({ skill });
   const tickets = queue(
     skilled(1000, { expiresAt: now }),
@@ -115,7 +121,7 @@ test("what is over, or lacks what the rules ask for by now, is passed over", () 
   expect(matches(rules, tickets)).toEqual(["4 | 5"]);
 });
 
-test("parties stay in one team, and teams are full or there is no match", () => {
+test("a party stays in one team, and teams are full or there is no match", () => {
   const rules = modeRules({ teamSize: 4, partyMax: 4 });
   const parties = (...sizes: number[]) => queue(...sizes.map((partySize) => ({ partySize })));
   expect(matches(rules, parties(3, 4, 1))).toEqual(["0 2 | 1"]);
@@ -125,7 +131,7 @@ test("parties stay in one team, and teams are full or there is no match", () => 
   expect(matches(rules, parties(1, 1, 1, 1, 1, 1, 1))).toEqual([]);
 });
 
-test("teams are made equally strong, as far as parties allow", () => {
+test("teams are balanced as far as parties allow", () => {
   const rules = modeRules({
     teamSize: 2,
     partyMax: 2,
@@ -134,7 +140,7 @@ test("teams are made equally strong, as far as parties allow", () => {
   expect(matches(rules, queue(skilled(100), skilled(80), skilled(40), skilled(20)))).toEqual(["0 3 | 1 2"]);
   expect(matches(rules, queue(skilled(-100), skilled(-80), skilled(-40), skilled(-20)))).toEqual(["0 3 | 1 2"]);
   expect(matches(rules, queue(skilled(10, { partySize: 2 }), skilled(40), skilled(20)))).toEqual(["0 | 1 2"]);
-  // To deal out the strongest first, always to the weakest team, would leave them 4 apart.
+  // The first distribution, strongest first to the weakest team, has a difference of 4.
   const six = [8, 7, 6, 5, 4, 0].map((value) => skilled(value));
   expect(matches({ ...rules, teamSize: 3 }, queue(...six))).toEqual(["0 1 5 | 2 3 4"]);
 });

@@ -1,71 +1,70 @@
 /**
- * Who plays whom: from the tickets that wait to the matches that the rules make of them now. A pure function, so that a
- * simulation makes of the same tickets the same matches as the service.
+ * Forms matches: which of the waiting tickets play together under the rules now. A pure function, so a simulation gets the
+ * same matches from the same tickets as the service.
  *
- * Everybody gets their turn in the order of waiting, and is matched if that is possible with those who have waited less
- * long. So in every match
- *  - all are within what the one who has waited longest accepts by now, measured from its skill;
- *  - all take the region: they name it, and are no further from it than each of them accepts by now;
- *  - nobody meets somebody whom one of the two is not to meet, or themselves;
- *  - teams are full, and a ticket's players are in one team.
- * Of those possible the nearest in skill are taken, and of those equally near who has waited longest; the region is the
- * first that the longest-waiting one likes in which a match is possible. In a mode that weighs nothing that is the order
- * of waiting, as `matchInOrder` of a queue has it.
+ * Each ticket is tried in join order and is matched with tickets that joined later, if that is possible. In every match
+ *  - all tickets are within the skill range that the oldest one accepts by now, measured from its skill;
+ *  - all tickets accept the region: they name it, and their latency to it is within what each accepts by now;
+ *  - no user meets a user whom one of the two avoids, or themselves;
+ *  - teams are full, and the players of a ticket are in one team.
+ * Among the possible tickets the nearest in skill are chosen, and among those the oldest. The region is the first one on the
+ * list of the oldest ticket in which a match is possible. In a mode without conditions the result is the join order.
  */
 import type { Proposal } from "../queue/index.ts";
+import type { OpenTicket } from "../queue/ticket.ts";
 import type { ModeRules } from "../rules/types.ts";
-import type { OpenTicket } from "../tickets.ts";
 import { balancedTeams, type Team } from "./balance.ts";
-import { anywhere, type Candidate, candidatesOf } from "./candidates.ts";
-import { companyFor, type LinesBySize } from "./company.ts";
-import { lineOf } from "./line.ts";
-import { packerOf } from "./packing.ts";
+import { anywhere, type Candidate, toCandidates } from "./candidates.ts";
+import { findLobby, type SkillIndexBySize } from "./lobby.ts";
+import { createPacker } from "./packing.ts";
+import { createSkillIndex } from "./skill-index.ts";
 
-/** `tickets` are in the order of their joining; `now` is by the clock of their queue. */
+/** `tickets` are in join order; `now` is by the clock of their queue. */
 export function formMatches(rules: ModeRules, tickets: readonly OpenTicket[], now: number): Proposal[] {
-  const candidates = candidatesOf(rules, tickets, now);
-  const lines = linesByRegion(candidates);
-  const packer = packerOf(rules);
+  const candidates = toCandidates(rules, tickets, now);
+  const indexes = indexByRegion(candidates);
+  const packer = createPacker(rules);
   const taken = new Set<Candidate>();
   const take = (candidate: Candidate) => {
     taken.add(candidate);
-    for (const region of candidate.regions) lines.get(region)?.get(candidate.size)?.remove(candidate);
+    for (const region of candidate.regions) indexes.get(region)?.get(candidate.size)?.remove(candidate);
   };
   const proposals: Proposal[] = [];
-  for (const asking of candidates) {
-    if (taken.has(asking)) continue;
-    // Matched now or not: whoever comes after it has found out that it is not for them.
-    take(asking);
-    for (const region of asking.regions) {
-      const company = companyFor(asking, { rules, lines: lines.get(region) ?? new Map(), packer });
-      if (!company) continue;
-      company.tickets.forEach(take);
-      proposals.push(proposalOf(balancedTeams({ ...company, teamSize: rules.teamSize }), region));
+  for (const oldest of candidates) {
+    if (taken.has(oldest)) continue;
+    // Taken even if it finds no match: a match of a later ticket with it would have been found now.
+    take(oldest);
+    for (const region of oldest.regions) {
+      const lobby = findLobby(oldest, { rules, indexes: indexes.get(region) ?? new Map(), packer });
+      if (!lobby) continue;
+      lobby.tickets.forEach(take);
+      proposals.push(toProposal(balancedTeams({ ...lobby, teamSize: rules.teamSize }), region));
       break;
     }
   }
   return proposals;
 }
 
-function linesByRegion(candidates: readonly Candidate[]): ReadonlyMap<string, LinesBySize> {
-  const regions = new Map<string, Candidate[]>();
+function indexByRegion(candidates: readonly Candidate[]): ReadonlyMap<string, SkillIndexBySize> {
+  const byRegion = new Map<string, Candidate[]>();
   for (const candidate of candidates)
     for (const region of candidate.regions) {
-      const there = regions.get(region);
+      const there = byRegion.get(region);
       if (there) there.push(candidate);
-      else regions.set(region, [candidate]);
+      else byRegion.set(region, [candidate]);
     }
-  const bySize = (there: readonly Candidate[]) => [...Map.groupBy(there, ({ size }) => size)];
-  return new Map([...regions].map(([region, there]) => [region, linesOf(bySize(there))]));
+  return new Map([...byRegion].map(([region, there]) => [region, indexBySize(there)]));
 }
 
-const linesOf = (sizes: readonly (readonly [number, readonly Candidate[]])[]): LinesBySize =>
-  new Map(sizes.map(([size, candidates]) => [size, lineOf(candidates)]));
+const indexBySize = (candidates: readonly Candidate[]): SkillIndexBySize =>
+  new Map([...Map.groupBy(candidates, ({ size }) => size)].map(([size, same]) => [size, createSkillIndex(same)]));
 
-function proposalOf(teams: readonly Team[], region: string): Proposal {
-  const seats = teams.flatMap((team, at) => team.map(({ ticket, place }) => ({ ticket, place, team: at + 1 })));
+function toProposal(teams: readonly Team[], region: string): Proposal {
+  const seats = teams.flatMap((team, index) => team.map((candidate) => ({ candidate, team: index + 1 })));
   return {
-    seats: seats.sort((a, b) => a.place - b.place).map(({ ticket, team }) => ({ ticketId: ticket.ticketId, team })),
+    seats: seats
+      .sort((a, b) => a.candidate.queueOrder - b.candidate.queueOrder)
+      .map(({ candidate, team }) => ({ ticketId: candidate.ticket.ticketId, team })),
     ...(region !== anywhere && { region }),
   };
 }

@@ -1,32 +1,32 @@
 /**
- * Whether parties fill teams exactly, by their sizes alone: a party of three and one of two make no team of four.
+ * Decides whether parties of given sizes fill the teams exactly: a party of three and one of two do not make a team of four.
  *
- * Each answer is kept for the round, for many ask the same. The search is bounded: sizes that would take longer than
- * `stepsMax` to fit together count as if they did not.
+ * Results are cached for the round, because the same sizes come often. The search is bounded: after `stepsMax` steps the sizes
+ * count as not fitting.
  */
 
-/** The sizes of the parties in each team; the asking one's is the first. */
+/** The party sizes of each team; the first one is that of the oldest ticket. */
 export type Plan = readonly (readonly number[])[];
 
-/** `others`: how many parties there are of each size, beside the asking one. */
-export type Packer = (asking: number, others: readonly number[]) => Plan | undefined;
+/** `others`: how many other parties there are of each size. */
+export type Packer = (oldest: number, others: readonly number[]) => Plan | undefined;
 
-// Parties of up to eight fit together within a few dozen steps, where they do.
+// If parties of up to eight fit, a few dozen steps find it.
 const stepsMax = 2_000;
 
-export function packerOf({ teams, teamSize }: { readonly teams: number; readonly teamSize: number }): Packer {
-  const known = new Map<string, Plan | undefined>();
-  return (asking, others) => {
-    const key = `${asking}:${others.join()}`;
-    if (!known.has(key)) known.set(key, pack([...others]));
-    return known.get(key);
+export function createPacker({ teams, teamSize }: { readonly teams: number; readonly teamSize: number }): Packer {
+  const cache = new Map<string, Plan | undefined>();
+  return (oldest, others) => {
+    const key = `${oldest}:${others.join()}`;
+    if (!cache.has(key)) cache.set(key, pack([...others]));
+    return cache.get(key);
 
     function pack(counts: number[]): Plan | undefined {
       const plan: number[][] = Array.from({ length: teams }, () => []);
-      plan[0]?.push(asking);
+      plan[0]?.push(oldest);
       let steps = stepsMax;
 
-      /** Large parties first, for they are the hardest to place; never one larger than the last, which was tried before. */
+      /** Large parties first, because they are the hardest to fit; sizes never increase, so no combination is tried twice. */
       function fill(team: number, room: number, largest: number): boolean {
         if (steps-- <= 0) return false;
         if (room === 0) return team + 1 === teams || fill(team + 1, teamSize, teamSize);
@@ -41,7 +41,7 @@ export function packerOf({ teams, teamSize }: { readonly teams: number; readonly
         }
         return false;
       }
-      return fill(0, teamSize - asking, teamSize) ? plan : undefined;
+      return fill(0, teamSize - oldest, teamSize) ? plan : undefined;
     }
   };
 }

@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { Proposal } from "../queue/index.ts";
+import type { OpenTicket } from "../queue/ticket.ts";
 import type { ModeRules } from "../rules/index.ts";
-import type { OpenTicket } from "../tickets.ts";
 import { limitAfter } from "./candidates.ts";
 import { formMatches } from "./index.ts";
 import { modeRules, now, openTicket } from "./testing.ts";
@@ -39,7 +39,7 @@ const anyRules: fc.Arbitrary<ModeRules> = fc
 
 const regions = ["eu", "us", "asia"];
 
-/** Some tickets lack an attribute, are over, or are parties too large for the rules; few skills, so that many are alike. */
+/** Some tickets lack an attribute, are expired, or have too large a party. Few distinct skills, so that many are equal. */
 const anyTickets: fc.Arbitrary<readonly OpenTicket[]> = fc
   .array(
     fc.record({
@@ -53,8 +53,8 @@ const anyTickets: fc.Arbitrary<readonly OpenTicket[]> = fc
     }),
     { maxLength: 60 },
   )
-  .map((wishes) =>
-    wishes
+  .map((tickets) =>
+    tickets
       .map(({ waitedMs, partySize, skill, where, ping, avoid, isOver }, at) =>
         openTicket(at, {
           waitedMs,
@@ -83,7 +83,7 @@ const takes = ({ regions, latency }: ModeRules, { attributes, joinedAt }: OpenTi
 const within = ({ skill }: ModeRules, oldest: OpenTicket, other: OpenTicket) =>
   !skill || Math.abs(skillOf(oldest) - skillOf(other)) <= limitAfter(skill.steps, now - oldest.joinedAt);
 
-/** What every match has to be, said without regard to how it is found. */
+/** The requirements of a match, independent of how it is found. */
 function expectLawful(rules: ModeRules, tickets: readonly OpenTicket[], { seats, region }: Proposal): void {
   const members = seats.map(({ ticketId }) => tickets.find((ticket) => ticket.ticketId === ticketId) as OpenTicket);
   const [oldest] = tickets.filter((ticket) => members.includes(ticket));
@@ -99,7 +99,7 @@ function expectLawful(rules: ModeRules, tickets: readonly OpenTicket[], { seats,
   expect([...players].sort(([a], [b]) => a - b)).toEqual(full);
 }
 
-test("whatever the rules and whoever waits: every match is lawful, nobody is in two, and the same again gives the same", () => {
+test("for any rules and tickets, matches obey the rules and forming is deterministic", () => {
   fc.assert(
     fc.property(anyRules, anyTickets, (rules, tickets) => {
       const proposals = formMatches(rules, tickets, now);
@@ -112,7 +112,7 @@ test("whatever the rules and whoever waits: every match is lawful, nobody is in 
   );
 });
 
-/** One against one the slow and plain way: each in the order of waiting looks at everybody who has waited less long. */
+/** Exhaustive search for one against one: each ticket in join order considers all later ones. */
 function plainPairs(rules: ModeRules, tickets: readonly OpenTicket[]): string[] {
   const left = tickets.filter((ticket) => isFit(rules, ticket));
   const pairs: string[] = [];
@@ -122,7 +122,7 @@ function plainPairs(rules: ModeRules, tickets: readonly OpenTicket[]): string[] 
       const [partner] = left
         .filter((other) => within(rules, oldest, other) && meet(rules, oldest, other))
         .filter((other) => region === undefined || takes(rules, other, region))
-        .sort((a, b) => gap(a) - gap(b)); // Stable: of those equally near, who has waited longest.
+        .sort((a, b) => gap(a) - gap(b)); // A stable sort: among equally near tickets the oldest is first.
       if (!partner) continue;
       left.splice(left.indexOf(partner), 1);
       pairs.push(`${oldest.ticketId} ${partner.ticketId} ${region}`);
@@ -132,7 +132,7 @@ function plainPairs(rules: ModeRules, tickets: readonly OpenTicket[]): string[] 
   return pairs;
 }
 
-/** Where it would play, as it likes best first. */
+/** The accepted regions, best first. */
 function likedBy(rules: ModeRules, ticket: OpenTicket): readonly (string | undefined)[] {
   const { where, ping } = ticket.attributes as { where: string[]; ping: Record<string, number> };
   if (!rules.latency) return rules.regions ? where : [undefined];
@@ -140,7 +140,7 @@ function likedBy(rules: ModeRules, ticket: OpenTicket): readonly (string | undef
   return near.map(([region]) => region).filter((region) => takes(rules, ticket, region));
 }
 
-test("one against one: exactly who a plain search through everybody would choose, the longest-waiting first", () => {
+test("one against one, the matches equal those of an exhaustive search", () => {
   fc.assert(
     fc.property(anyRules, anyTickets, (given, tickets) => {
       const rules = { ...given, teams: 2, teamSize: 1, partyMax: 1 };
@@ -153,7 +153,7 @@ test("one against one: exactly who a plain search through everybody would choose
   );
 });
 
-test("in the order of waiting: the first of the line with the next, and so on, whoever they are", () => {
+test("without conditions, tickets are matched in join order", () => {
   fc.assert(
     fc.property(anyTickets, fc.integer({ min: 2, max: 4 }), (tickets, teams) => {
       const rules = modeRules({ teams });
@@ -166,7 +166,7 @@ test("in the order of waiting: the first of the line with the next, and so on, w
   );
 });
 
-test("teams of single players: whoever is left could not have been matched with those left as well", () => {
+test("with teams of single players, the remaining tickets cannot form another match", () => {
   fc.assert(
     fc.property(anyRules, anyTickets, (given, tickets) => {
       const { avoidLastOpponentMs: _, ...rest } = given;

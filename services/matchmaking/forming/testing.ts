@@ -1,26 +1,27 @@
-/** Tickets and rules for tests of forming: only what a test is about is said. */
-import type { ModeRules } from "../rules/index.ts";
-import type { OpenTicket } from "../tickets.ts";
+/** Tickets and rules with defaults, for tests of forming. */
 
-/** When tests look at their tickets. */
+import type { OpenTicket } from "../queue/ticket.ts";
+import type { ModeRules } from "../rules/index.ts";
+
+/** The time of the tests. */
 export const now = 1_000_000;
 
-export const modeRules = (about: Partial<ModeRules> = {}): ModeRules => ({
+export const modeRules = (overrides: Partial<ModeRules> = {}): ModeRules => ({
   mode: "m",
   teams: 2,
   teamSize: 1,
   partyMax: 1,
   ticketMs: 600_000,
   session: {},
-  ...about,
+  ...overrides,
 });
 
-export interface TicketAbout extends Partial<Omit<OpenTicket, "joinedAt">> {
+export interface TicketOverrides extends Partial<Omit<OpenTicket, "joinedAt">> {
   readonly waitedMs?: number;
 }
 
 /** The user and the ticket are named after the number. */
-export const openTicket = (number: number, { waitedMs = 0, ...about }: TicketAbout = {}): OpenTicket => ({
+export const openTicket = (number: number, { waitedMs = 0, ...overrides }: TicketOverrides = {}): OpenTicket => ({
   ticketId: `t${number}`,
   mode: "m",
   userId: `u${number}`,
@@ -30,5 +31,5 @@ export const openTicket = (number: number, { waitedMs = 0, ...about }: TicketAbo
   joinedAt: now - waitedMs,
   expiresAt: now + 600_000,
   aliveUntil: now + 600_000,
-  ...about,
+  ...overrides,
 });

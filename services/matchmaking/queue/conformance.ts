@@ -1,29 +1,26 @@
-/**
- * What every queue promises, asked of each adapter in the same words, on real engines. An adapter's own tests are only
- * about what is particular to it.
- */
-import { barringConforms } from "./conformance/barring.ts";
+/** The conformance suite of the queue port. An adapter's own tests cover only what is particular to it. */
+import { cancelForUsersConforms } from "./conformance/cancel-for-users.ts";
 import { cancellingConforms } from "./conformance/cancelling.ts";
+import { concurrencyConforms } from "./conformance/concurrency.ts";
 import { damageConforms } from "./conformance/damage.ts";
 import { expiryConforms } from "./conformance/expiry.ts";
 import { joiningConforms } from "./conformance/joining.ts";
 import { matchingConforms } from "./conformance/matching.ts";
-import { settlingConforms } from "./conformance/settling.ts";
-import { togetherConforms } from "./conformance/together.ts";
-import type { Stage } from "./testing.ts";
+import { proposalsConform } from "./conformance/proposals.ts";
+import type { Harness } from "./testing.ts";
 
 export interface QueueUnderTest {
   readonly name: string;
-  stage(): Promise<Stage>;
+  createHarness(): Promise<Harness>;
 }
 
 export function queueConformance(queue: QueueUnderTest): void {
   joiningConforms(queue);
   matchingConforms(queue);
-  settlingConforms(queue);
+  proposalsConform(queue);
   cancellingConforms(queue);
-  barringConforms(queue);
+  cancelForUsersConforms(queue);
   expiryConforms(queue);
   damageConforms(queue);
-  togetherConforms(queue);
+  concurrencyConforms(queue);
 }

@@ -1,20 +1,19 @@
 /**
- * Where open tickets wait. One port, two adapters, one conformance suite: Redis (redis/) and PostgreSQL (postgres/).
+ * The queue port: where open tickets wait. Two adapters, redis/ and postgres/, pass one conformance suite.
  *
- * Promises of both:
- *  - a user has one open ticket in a mode at the most;
- *  - what ends a ticket ends it once: of a cancel, a match and an expiry at the same moment exactly one wins;
- *  - a ticket whose time is up, or whose client was not heard of, is never matched: the queue's own clock decides, and
- *    not a process';
- *  - whatever ends reaches PostgreSQL (store/ends.ts) with its event, also when the process dies right after;
- *  - what is damaged is set aside and blocks nobody.
+ * Guarantees of both:
+ *  - a user has at most one open ticket in a mode;
+ *  - a ticket ends once: of a cancel, a match and an expiry at the same time, exactly one takes effect;
+ *  - an expired ticket is never matched; the queue's own clock decides, not the clock of a process;
+ *  - every end reaches PostgreSQL with its event (record-ends.ts), even if the process crashes right after it;
+ *  - damaged data is quarantined and blocks no other ticket.
  */
 import type { Tx } from "@todoke/kernel/db";
 import type { IdempotencyKey } from "@todoke/kernel/idempotency";
-import type { Attributes, MatchTerms, OpenTicket } from "../tickets.ts";
+import type { Attributes, MatchTerms, OpenTicket } from "./ticket.ts";
 
-export interface JoinWish {
-  /** The same key and the same wish: the same ticket. Kept for 24 hours, where the ticket is kept. */
+export interface TicketRequest {
+  /** Stored with the ticket's data for 24 hours. */
   readonly key: IdempotencyKey;
   readonly mode: string;
   readonly userId: string;
@@ -22,21 +21,21 @@ export interface JoinWish {
   readonly attributes: Attributes;
   readonly avoid: readonly string[];
   readonly ticketMs: number;
-  /** How often the client has to be heard of; undefined: it need not. */
+  /** The longest time between two heartbeats; undefined if none are required. */
   readonly heartbeatMs?: number;
 }
 
-/** `new`: it waits from now on. `open`: the user's open ticket with this wish, there before. */
-export interface Joined {
+/** `new`: created by this request. `open`: the user's open ticket, which an earlier request created. */
+export interface JoinedTicket {
   readonly kind: "new" | "open";
   readonly ticketId: string;
   readonly expiresAt: number;
-  /** The key was seen before, and this is what was answered then, whatever became of the ticket since. */
+  /** The key was used before, and this is the stored result. The ticket may have ended since. */
   readonly replayed: boolean;
 }
 
-/** What is known of a ticket that has no end on record yet. MATCHED: taken, and on its way to be recorded. */
-export interface Found {
+/** A ticket whose end is not recorded yet. Any status but QUEUED: it has ended and is about to be recorded. */
+export interface FoundTicket {
   readonly ticket: OpenTicket;
   readonly status: "QUEUED" | "MATCHED" | "CANCELLED" | "EXPIRED";
 }
@@ -47,70 +46,69 @@ export interface Proposal {
 }
 
 export interface Snapshot {
-  /** In the order of their joining. All of them, up to the number asked for; of more, the oldest, the newest and some between. */
+  /** In join order. If there are more tickets than the limit: the oldest, the newest and some in between. */
   readonly tickets: readonly OpenTicket[];
   /** By the queue's clock. */
   readonly now: number;
 }
 
-interface Standing {
+interface QueueStatus {
   readonly waiting: number;
-  /** How long the oldest ticket has waited. */
+  /** Age of the oldest waiting ticket. */
   readonly oldestMs?: number;
 }
 
-export interface Swept extends Standing {
+export interface SweepResult extends QueueStatus {
   readonly expired: number;
   readonly damaged: number;
-  /** In how long the next ticket will be over unless its client is heard of. */
+  /** Time until the next ticket expires if no heartbeat arrives. */
   readonly nextEndMs?: number;
 }
 
 export interface TicketQueue extends AsyncDisposable {
   /**
-   * Refuses with `idempotencyConflict` where the key came with another wish before, and with `ticketOpen` where the user
-   * has an open ticket with another wish in this mode.
+   * Rejects with `idempotencyConflict` if the key was used with another request, and with `ticketOpen` if the user has an
+   * open ticket in this mode with another party size or other attributes.
    */
-  join(wish: JoinWish): Promise<Joined>;
-  find(ticketId: string): Promise<Found | undefined>;
+  join(request: TicketRequest): Promise<JoinedTicket>;
+  find(ticketId: string): Promise<FoundTicket | undefined>;
   /**
-   * The state in which it is after this. CANCELLED only once PostgreSQL has it on record; MATCHED: it was too late.
-   * Undefined: there is no such ticket here.
+   * Returns the status after the call, once PostgreSQL has it. MATCHED: the match was first. Undefined: the ticket is
+   * unknown.
    */
   cancel(ticketId: string): Promise<"CANCELLED" | "MATCHED" | "EXPIRED" | undefined>;
   /**
-   * Cancels what waits for any of these users in any of these modes; what was matched before stays so. On record when the
-   * transaction commits. If it does not, what had left the queue by then reaches PostgreSQL all the same, as every end does.
-   * Needs no other connection: whoever holds a transaction may wait for this one.
+   * Cancels the waiting tickets of these users in these modes. They are recorded when the transaction commits. If it rolls
+   * back, those that have left the queue are recorded all the same. Uses no other connection, so that a caller with a
+   * transaction cannot wait for itself.
    */
-  cancelAllOf(tx: Tx, users: UsersInModes): Promise<void>;
-  /** The client was heard of. Undefined where the ticket is not QUEUED any more. */
-  beat(ticketId: string, heartbeatMs: number | undefined): Promise<OpenTicket | undefined>;
+  cancelForUsers(tx: Tx, users: UsersInModes): Promise<void>;
+  /** Returns undefined if the ticket is not QUEUED. */
+  heartbeat(ticketId: string, heartbeatMs: number | undefined): Promise<OpenTicket | undefined>;
 
   /**
-   * Matches those who have waited longest, `players` each, the next who have waited longest with each other, and so on:
-   * atomically, up to `matchesMax`. Each has a team of its own. A party, which only rules of another day can have let in, is
-   * passed over: it would fill more than a team.
+   * Matches the oldest tickets, `players` each, in join order and atomically, up to `matchesMax` matches. Each ticket gets a
+   * team of its own. Parties are skipped because a team has one player; only earlier rules can have let them in.
    */
-  matchInOrder(mode: string, round: InOrder): Promise<{ readonly made: number }>;
+  matchInOrder(mode: string, round: FifoRound): Promise<{ readonly made: number }>;
   snapshot(mode: string, ticketsMax: number): Promise<Snapshot>;
-  /** Makes each match that is still possible, whole or not at all, in the order given; the rest were too late. */
+  /** Makes each match that is still possible, whole or not at all, in input order. */
   settle(mode: string, proposals: readonly Proposal[], terms: MatchTerms): Promise<{ readonly made: number }>;
-  /** Whether this process may form matches in the mode for so long. Spares work; nothing depends on it. */
-  holdForming(mode: string, forMs: number): Promise<boolean>;
+  /** Returns whether this process should form matches in the mode. Avoids double work; correctness does not need it. */
+  acquireFormingLease(mode: string, leaseMs: number): Promise<boolean>;
 
-  /** How the queue stands. Writes nothing. */
-  standing(mode: string): Promise<Standing>;
-  /** Ends what is over, up to a bound, and tells how the queue stands. */
-  sweep(mode: string): Promise<Swept>;
+  /** Only reads. */
+  status(mode: string): Promise<QueueStatus>;
+  /** Ends expired tickets, up to a bound. */
+  sweep(mode: string): Promise<SweepResult>;
 }
 
-export interface UsersInModes {
+interface UsersInModes {
   readonly userIds: readonly string[];
   readonly modes: readonly string[];
 }
 
-export interface InOrder extends MatchTerms {
+export interface FifoRound extends MatchTerms {
   readonly players: number;
   readonly matchesMax: number;
 }

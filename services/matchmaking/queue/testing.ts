@@ -1,50 +1,58 @@
-/** What the tests of queues share: what a stage is, wishes to join, and what PostgreSQL has on record. */
+/** Shared by the tests of both queues: the harness, requests to join, and reads of the stored data. */
 import { randomBytes, randomUUID } from "node:crypto";
 import { type Db, utcText } from "@todoke/kernel/db";
 import { digestOf } from "@todoke/kernel/idempotency";
 import { expect } from "vitest";
-import { endingTickets } from "../store/ends.ts";
-import { openTicketIds } from "../ticket-id.ts";
-import type { InOrder, JoinWish, TicketQueue } from "./index.ts";
+import type { FifoRound, TicketQueue, TicketRequest } from "./index.ts";
+import { ticketEndTransaction } from "./record-ends.ts";
+import { openTicketIds } from "./ticket-id.ts";
 
-/** Tickets that only one test has. */
-export interface Stage extends AsyncDisposable {
-  /** Another process of the service, as far as the queue can tell. */
+/** A queue that only one test uses. */
+export interface Harness extends AsyncDisposable {
+  /** Opens the queue as another process would. */
   open(): TicketQueue;
-  /** Resolves when every end that the queue made is on record. */
-  settled(): Promise<void>;
-  /** Makes of a ticket that waits something that is none. */
+  /** Resolves when every end of the queue is recorded. */
+  allRecorded(): Promise<void>;
+  /** Makes a waiting ticket unreadable. */
   damage(ticketId: string): Promise<void>;
   readonly db: Db;
 }
 
 export const mode = "duel";
 
-/** One secret for all processes of all tests. */
+/** All processes share one secret. */
 export const ticketIds = openTicketIds([randomBytes(32)]);
 
-/** Somebody who wants to play; by another key every time unless told. */
-export function wish(about: Partial<Omit<JoinWish, "key">> & { readonly key?: string } = {}): JoinWish {
-  const { key = randomUUID(), userId = `u_${randomBytes(6).toString("hex")}`, ...more } = about;
-  const said = { mode, userId, partySize: 1, attributes: {}, avoid: [], ticketMs: 600_000, ...more };
-  const { partySize, attributes } = said;
-  const scope = `user:${userId} POST ${said.mode}`;
-  return { ...said, key: { scope, key, requestHash: digestOf({ partySize, attributes }) } };
+/** A request of a new user with a new key, unless given. */
+export function ticketRequest(
+  overrides: Partial<Omit<TicketRequest, "key">> & { readonly key?: string } = {},
+): TicketRequest {
+  const { key = randomUUID(), userId = `u_${randomBytes(6).toString("hex")}`, ...more } = overrides;
+  const fields = { mode, userId, partySize: 1, attributes: {}, avoid: [], ticketMs: 600_000, ...more };
+  const { partySize, attributes } = fields;
+  const scope = `user:${userId} POST ${fields.mode}`;
+  return { ...fields, key: { scope, key, requestHash: digestOf({ partySize, attributes }) } };
 }
 
 export const terms = { rulesVersion: "v1", session: { server: "eu-1" } };
-export const duels: InOrder = { ...terms, players: 2, matchesMax: 50 };
+export const duels: FifoRound = { ...terms, players: 2, matchesMax: 50 };
 
-/** So many who join one after the other. */
-export async function joinInOrder(queue: TicketQueue, count: number, about: Parameters<typeof wish>[0] = {}) {
+/** Joins new users one after the other. */
+export async function joinInOrder(
+  queue: TicketQueue,
+  count: number,
+  overrides: Parameters<typeof ticketRequest>[0] = {},
+) {
   const ids: string[] = [];
-  for (let n = 0; n < count; n++) ids.push((await queue.join(wish(about))).ticketId);
+  for (let n = 0; n < count; n++) ids.push((await queue.join(ticketRequest(overrides))).ticketId);
   return ids;
 }
 
-/** These users may not play any more: as the inbox does it, but run again at once where another ends the same ticket. */
-export const bar = ({ queue, db }: { readonly queue: TicketQueue; readonly db: Db }, userIds: readonly string[]) =>
-  endingTickets(db, (tx) => queue.cancelAllOf(tx, { userIds, modes: [mode, "ranked"] }));
+/** Cancels all tickets of these users, with a retry if another process ends one of them at the same time. */
+export const cancelUsers = (
+  { queue, db }: { readonly queue: TicketQueue; readonly db: Db },
+  userIds: readonly string[],
+) => ticketEndTransaction(db, (tx) => queue.cancelForUsers(tx, { userIds, modes: [mode, "ranked"] }));
 
 export interface EndRow {
   readonly ticket_id: string;
@@ -66,8 +74,8 @@ export interface EventRow {
   };
 }
 
-/** What PostgreSQL has on record at one moment, whoever writes meanwhile; events in the order in which they were written. */
-export async function recordOf(db: Db) {
+/** Reads all recorded data in one statement; events in the order in which they were written. */
+export async function readStored(db: Db) {
   const { rows } = await db.query<{ ends: EndRow[]; matches: string[]; events: EventRow[]; damaged: string[] }>(
     `select array(select to_jsonb(e) from (
                     select ticket_id, user_id, status, reason, match_id,
@@ -84,21 +92,21 @@ export async function recordOf(db: Db) {
   return { ...record, ended };
 }
 
-/** The tickets of each match, in the order in which the matches were made. */
-export async function pairsOf(db: Db): Promise<string[][]> {
-  const { events } = await recordOf(db);
+/** The ticket IDs of each match, in the order of the events. */
+export async function matchedTicketIds(db: Db): Promise<string[][]> {
+  const { events } = await readStored(db);
   const made = events.filter((event) => event.event_type === "MatchMade");
   return made.map(({ payload }) => (payload.players ?? []).map((player) => player.ticket_id));
 }
 
 /**
- * What must hold of every record, whatever happened (M1, M2, M4, M7): a match has its row, its event and all of its
- * tickets, of different users; who expired is told once; nobody was matched after their time.
+ * Invariants of the recorded data (M1, M2, M4, M7): a match has its row, its event and all of its tickets, of different users;
+ * an expired ticket has one event; no ticket was matched after its end time.
  */
-export async function expectSound(db: Db): Promise<void> {
-  const { ends, matches, events, ended } = await recordOf(db);
-  const told = (type: string) => events.filter((event) => event.event_type === type).map((event) => event.payload);
-  const made = told("MatchMade");
+export async function expectConsistent(db: Db): Promise<void> {
+  const { ends, matches, events, ended } = await readStored(db);
+  const payloads = (type: string) => events.filter((event) => event.event_type === type).map((event) => event.payload);
+  const made = payloads("MatchMade");
   expect(made.map((payload) => payload.match_id).sort()).toEqual([...matches].sort());
   const seated = ends.filter((row) => row.status === "MATCHED");
   for (const { match_id, players = [] } of made) {
@@ -107,7 +115,7 @@ export async function expectSound(db: Db): Promise<void> {
     expect(new Set(players.map((player) => player.user_id)).size, "different users").toBe(players.length);
   }
   expect(made.flatMap(({ players = [] }) => players)).toHaveLength(seated.length);
-  const expired = told("TicketExpired").map((payload) => payload.ticket_id);
+  const expired = payloads("TicketExpired").map((payload) => payload.ticket_id);
   expect(expired.sort()).toEqual(ended("EXPIRED").sort());
   for (const row of seated) expect(row.ended_at <= row.expires_at, `${row.ticket_id} matched in time`).toBe(true);
 }

@@ -1,4 +1,4 @@
-/** For those who run the service: the rules that hold now, and what lay in a queue and was no ticket. On the ops listener. */
+/** Debug routes on the ops listener: the current rules and the quarantined tickets. */
 import type { HttpApp } from "@todoke/http";
 import type { Db } from "@todoke/kernel/db";
 import { Type } from "typebox";
@@ -12,12 +12,12 @@ export function debugRoutes(app: HttpApp, { db, rules }: { readonly db: Db; read
     "/debug/matchmaking/rules",
     {
       schema: {
-        operationId: "showRules",
-        summary: "The rules that hold at this process, with what the file leaves open filled in",
+        operationId: "getRules",
+        summary: "Get the current rules of this process, with defaults filled in.",
         response: { 200: Type.Object({ version: Type.String(), modes: Type.Array(Type.Unknown()) }) },
       },
     },
-    async () => ({ version: rules().version, modes: [...rules().modes.values()].map(viewOf) }),
+    async () => ({ version: rules().version, modes: [...rules().modes.values()].map(toView) }),
   );
 
   app.get(
@@ -25,14 +25,14 @@ export function debugRoutes(app: HttpApp, { db, rules }: { readonly db: Db; read
     {
       schema: {
         operationId: "listDamagedTickets",
-        summary: `What was set aside because it is no ticket, newest first; the last ${damagedMax}`,
+        summary: `List the last ${damagedMax} quarantined tickets, newest first.`,
         response: {
           200: Type.Object({
             damaged: Type.Array(
               Type.Object({
                 ticket_id: Type.String(),
                 mode: Type.String(),
-                raw: Type.String({ description: "As much of it as could be kept." }),
+                raw: Type.String({ description: "The data as found, shortened to 10,000 characters." }),
                 why: Type.String(),
                 ended_at: Type.String({ format: "date-time" }),
               }),
@@ -45,12 +45,12 @@ export function debugRoutes(app: HttpApp, { db, rules }: { readonly db: Db; read
   );
 }
 
-/** JSON has no word for a step without a limit. */
-const stepsOf = (steps: readonly Step[]) =>
+/** JSON has no Infinity. */
+const toSteps = (steps: readonly Step[]) =>
   steps.map(({ afterMs, limit }) => ({ afterMs, limit: limit === Number.POSITIVE_INFINITY ? "any" : limit }));
 
-const viewOf = ({ skill, latency, ...rules }: ModeRules) => ({
+const toView = ({ skill, latency, ...rules }: ModeRules) => ({
   ...rules,
-  ...(skill && { skill: { ...skill, steps: stepsOf(skill.steps) } }),
-  ...(latency && { latency: { ...latency, steps: stepsOf(latency.steps) } }),
+  ...(skill && { skill: { ...skill, steps: toSteps(skill.steps) } }),
+  ...(latency && { latency: { ...latency, steps: toSteps(latency.steps) } }),
 });

@@ -1,4 +1,4 @@
-/** All routes of the service. */
+/** All public routes of the service. */
 import type { HttpApp } from "@todoke/http";
 import type { Deps } from "../deps.ts";
 import { queueRoutes } from "./queues.ts";

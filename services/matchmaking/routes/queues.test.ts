@@ -1,15 +1,15 @@
 import { sharedRedis } from "@todoke/redis/testing";
 import { describe, expect, test } from "vitest";
-import { duels, recordOf } from "../queue/testing.ts";
-import { setup } from "../testing.ts";
+import { duels, readStored } from "../queue/testing.ts";
+import { createHarness } from "../testing.ts";
 
 const redis = sharedRedis();
 
-describe.each(["postgres", "redis"] as const)("joining, with the queue in %s", (store) => {
-  const stage = () => setup(store === "redis" ? { redisUrl: redis.url } : {});
+describe.each(["postgres", "redis"] as const)("queue routes, with the queue in %s", (store) => {
+  const openHarness = () => createHarness(store === "redis" ? { redisUrl: redis.url } : {});
 
-  test("a wish is one ticket: the same key is answered the same to the byte, and another key finds the open one", async () => {
-    await using t = await stage();
+  test("a repeated key returns the same bytes, and another key returns the open ticket", async () => {
+    await using t = await openHarness();
     const [one, other] = [await t.process(), await t.process()];
     const first = await one.join("u_1", "duel", {}, "key-1");
     expect([first.statusCode, first.headers["idempotency-replayed"]]).toEqual([201, undefined]);
@@ -18,7 +18,7 @@ describe.each(["postgres", "redis"] as const)("joining, with the queue in %s", (
       status: "QUEUED",
       expires_at: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
     });
-    // A party of one is the same said or unsaid.
+    // party_size defaults to 1, so this is the same request.
     const again = await other.join("u_1", "duel", { party_size: 1, attributes: {} }, "key-1");
     expect([again.statusCode, again.body, again.headers["idempotency-replayed"]]).toEqual([201, first.body, "true"]);
     const open = await other.join("u_1", "duel", {}, "key-2");
@@ -26,8 +26,8 @@ describe.each(["postgres", "redis"] as const)("joining, with the queue in %s", (
     expect([...one.joins, ...other.joins]).toEqual(["duel"]);
   });
 
-  test("one open ticket in a mode: another wish is refused with its id, another mode is another queue", async () => {
-    await using t = await stage();
+  test("a different request beside an open ticket is 409 ticket-open; modes are independent", async () => {
+    await using t = await openHarness();
     const { join, call, joins } = await t.process();
     const { ticket_id } = (await join("u_1", "duel", {}, "key-1")).json();
     const conflict = await join("u_1", "duel", { attributes: { map: "ice" } }, "key-1");
@@ -43,8 +43,8 @@ describe.each(["postgres", "redis"] as const)("joining, with the queue in %s", (
     expect(stats).toMatchObject({ mode: "duel", waiting: 2, oldest_wait_seconds: expect.any(Number) });
   });
 
-  test("a back-end joins for a user with what it knows, once per key; the ticket is the user's", async () => {
-    await using t = await stage();
+  test("a back-end joins for a user once per key, and the ticket belongs to the user", async () => {
+    await using t = await openHarness();
     t.changeRules((modes) => {
       const ranked = modes.get("ranked");
       if (ranked) modes.set("ranked", { ...ranked, setByBackend: ["skill", "party_size"] });
@@ -69,7 +69,7 @@ describe.each(["postgres", "redis"] as const)("joining, with the queue in %s", (
     expect(await show("u_1", id)).toMatchObject({ status: "QUEUED", attributes: { skill: 1_500 } });
     const again = await joinFor("u_1", 1_500, "k1");
     expect([again.statusCode, again.body, again.headers["idempotency-replayed"]]).toEqual([201, first.body, "true"]);
-    // The same key for another user is another request, and must not answer with the first user's ticket.
+    // The same key for another user is another request and must not return the first user's ticket.
     expect((await joinFor("u_2", 1_500, "k1")).json().code).toBe("idempotency-conflict");
     expect((await joinFor("u_2", 1_500, "k2")).statusCode).toBe(201);
     expect(joins).toEqual(["ranked", "ranked"]);
@@ -80,12 +80,12 @@ describe.each(["postgres", "redis"] as const)("joining, with the queue in %s", (
     ]);
   });
 
-  test("figures come of those who were matched lately, and say how long somebody may have to wait yet", async () => {
-    await using t = await stage();
+  test("queue figures and wait estimates come from recently matched tickets", async () => {
+    await using t = await openHarness();
     const { ticketOf, queue, call, show } = await t.process();
     for (const user of ["u_1", "u_2"]) await ticketOf(user, "duel");
     await queue.matchInOrder("duel", duels);
-    const ended = async () => (await recordOf(t.db)).ended("MATCHED").length === 2;
+    const ended = async () => (await readStored(t.db)).ended("MATCHED").length === 2;
     await expect.poll(ended).toBe(true);
     await t.db.query(`update ticket_ends set joined_at = ended_at - interval '40 seconds'`);
     const before = Date.now();
@@ -102,14 +102,14 @@ describe.each(["postgres", "redis"] as const)("joining, with the queue in %s", (
       },
     ]);
     const { estimated_wait_seconds } = await show("u_3", waiting);
-    // What is left of the forty seconds that the others have waited.
+    // The rest of the forty seconds that the others have waited.
     expect(estimated_wait_seconds).toBeGreaterThanOrEqual(40 - (Date.now() - before) / 1_000);
     expect(estimated_wait_seconds).toBeLessThanOrEqual(40);
   });
 });
 
-test("the modes and what each asks for are told, and a mode that there is not names those that there are", async () => {
-  await using t = await setup();
+test("modes are listed with their requirements; an unknown mode is 404 with the list", async () => {
+  await using t = await createHarness();
   const { call, join } = await t.process();
   const { queues } = (await call("GET", "/queues", { as: "u_1" })).json();
   expect(queues).toMatchObject([
@@ -119,12 +119,12 @@ test("the modes and what each asks for are told, and a mode that there is not na
   ]);
   for (const answer of [await join("u_1", "chess"), await call("GET", "/queues/chess/stats", { as: "u_1" })]) {
     expect([answer.statusCode, answer.json().code]).toEqual([404, "unknown-mode"]);
-    expect(answer.json().detail).toBe("there is no mode chess; there are duel, ranked, squad");
+    expect(answer.json().detail).toBe("There is no mode chess. The modes are duel, ranked, squad.");
   }
 });
 
-test("a change of rules counts for the next who joins", async () => {
-  await using t = await setup();
+test("a change of rules applies to the next join", async () => {
+  await using t = await createHarness();
   const { join, call } = await t.process();
   t.changeRules((modes) => {
     const duel = modes.get("duel");
@@ -137,12 +137,12 @@ test("a change of rules counts for the next who joins", async () => {
   expect(queues.map(({ mode }: { mode: string }) => mode)).toEqual(["ranked", "squad", "trio"]);
 });
 
-test("whom a player met lately they are not to meet again, where the mode says so", async () => {
-  await using t = await setup();
+test("a ticket avoids the user's last opponents if its mode has that rule", async () => {
+  await using t = await createHarness();
   const { ticketOf, queue } = await t.process();
   const met = async (mode: string, attributes: object) => {
     const ids = [await ticketOf("u_1", mode, { attributes }), await ticketOf("u_2", mode, { attributes })];
-    const seats = ids.map((ticketId, place) => ({ ticketId, team: place + 1 }));
+    const seats = ids.map((ticketId, index) => ({ ticketId, team: index + 1 }));
     await queue.settle(mode, [{ seats }], { rulesVersion: "v1", session: {} });
     const found = await queue.find(await ticketOf("u_1", mode, { attributes }));
     return found?.ticket.avoid;
@@ -151,7 +151,7 @@ test("whom a player met lately they are not to meet again, where the mode says s
   expect(await met("duel", {})).toEqual([]);
 });
 
-const bad: readonly (readonly [why: string, payload: unknown, status: number, field: string])[] = [
+const bad: readonly (readonly [name: string, payload: unknown, status: number, field: string])[] = [
   ["an unknown field", { user_id: "u_2" }, 400, "body.user_id"],
   ["no object", [], 400, "body"],
   ["a party of none", { party_size: 0 }, 400, "body.party_size"],
@@ -183,15 +183,15 @@ const bad: readonly (readonly [why: string, payload: unknown, status: number, fi
   ["too large a party for the mode", { party_size: 2, attributes: { skill: 1 } }, 422, "body.party_size"],
 ];
 
-test("what cannot be a ticket is refused with the name of the field, and nothing of it is kept", async () => {
-  await using t = await setup();
+test("an invalid join is rejected with the field's name, and nothing is stored", async () => {
+  await using t = await createHarness();
   const { join, call, joins } = await t.process();
-  for (const [why, payload, status, field] of bad) {
+  for (const [name, payload, status, field] of bad) {
     const answer = await join("u_1", "ranked", payload, "key-1");
     const { code, errors } = answer.json();
-    expect([why, answer.statusCode, errors?.[0]?.field]).toEqual([why, status, field]);
-    const named = field === "body.party_size" ? "party-too-large" : "attributes-unfit";
-    if (status === 422) expect(code).toBe(named);
+    expect([name, answer.statusCode, errors?.[0]?.field]).toEqual([name, status, field]);
+    const expectedCode = field === "body.party_size" ? "party-too-large" : "attributes-unfit";
+    if (status === 422) expect(code).toBe(expectedCode);
   }
   const headers = { "content-type": "application/json" };
   const keyless = await call("POST", "/queues/ranked/tickets", { as: "u_1", headers, payload: {} });
@@ -200,6 +200,6 @@ test("what cannot be a ticket is refused with the name of the field, and nothing
   const kept = await t.db.query(`select (select count(*) from tickets) + (select count(*) from idempotency_keys) as n`);
   expect(Number(kept.rows[0].n)).toBe(0);
   expect(joins).toEqual([]);
-  // The key is as good as new.
+  // The key is still unused.
   expect((await join("u_1", "ranked", { attributes: { skill: 1_500 } }, "key-1")).statusCode).toBe(201);
 });

@@ -1,4 +1,4 @@
-/** The modes: which there are, how each stands, and the way in. */
+/** Routes of the queues: list them, get their figures, join them. */
 import {
   type HttpApp,
   IdempotencyHeaders,
@@ -11,11 +11,11 @@ import {
 import { digestOf, type IdempotencyKey } from "@todoke/kernel/idempotency";
 import type { Static } from "typebox";
 import type { Deps } from "../deps.ts";
-import type { Attributes } from "../tickets.ts";
-import { playerOf } from "./request.ts";
+import type { Attributes } from "../queue/ticket.ts";
+import { callingUser } from "./request.ts";
 import { JoinBody, JoinedView, OneQueue, QueueOfUser, QueueStatsView, QueuesView } from "./schemas.ts";
 
-/** A ticket is kept whole by the queue, and written down whole when it ends. */
+/** A ticket is stored whole, in the queue and again when it ends. */
 const attributesMaxBytes = 4_096;
 
 const readers = { user: "any", key: "read" } as const;
@@ -34,7 +34,8 @@ function listRoute(app: HttpApp, { authenticate, listQueues }: Deps): void {
       ...requires(authenticate, readers),
       schema: {
         operationId: "listQueues",
-        summary: "The modes, and what each asks of a ticket",
+        summary: "List the modes.",
+        description: "Each mode lists its team sizes and the attributes that its rules require of a ticket.",
         response: { 200: QueuesView },
       },
     },
@@ -42,19 +43,20 @@ function listRoute(app: HttpApp, { authenticate, listQueues }: Deps): void {
   );
 }
 
-function statsRoute(app: HttpApp, { authenticate, showQueueStats }: Deps): void {
+function statsRoute(app: HttpApp, { authenticate, getQueueStats }: Deps): void {
   app.get(
     "/v1/matchmaking/queues/:mode/stats",
     {
       ...requires(authenticate, readers),
       schema: {
-        operationId: "showQueueStats",
-        summary: "Who waits, and how long it took others; at most a second old",
+        operationId: "getQueueStats",
+        summary: "Get the figures of a mode.",
+        description: "Waiting tickets, and the time to match of the last hour. The figures are at most a second old.",
         params: OneQueue,
         response: { 200: QueueStatsView, 404: ProblemView },
       },
     },
-    async ({ params: { mode } }) => showQueueStats(mode),
+    async ({ params: { mode } }) => getQueueStats(mode),
   );
 }
 
@@ -65,7 +67,10 @@ function joinRoute(app: HttpApp, { authenticate, joinQueue }: Deps): void {
       ...requires(authenticate, { user: "any" }),
       schema: {
         operationId: "joinQueue",
-        summary: "Waits for a match; 200 with the open ticket where the caller waits already with the same wish",
+        summary: "Join a queue.",
+        description:
+          "Returns 201 with a new ticket, or 200 with the caller's open ticket if it has the same party size and attributes. " +
+          "If it has others, the response is 409 `ticket-open`.",
         params: OneQueue,
         headers: IdempotencyHeaders,
         body: JoinBody,
@@ -80,24 +85,24 @@ function joinRoute(app: HttpApp, { authenticate, joinQueue }: Deps): void {
       },
     },
     async (request, reply) => {
-      const wish = wishOf(request.params.mode, request.body);
-      const who = { userId: playerOf(request), setBy: "player" } as const;
-      return sendAnswer(reply, await joinQueue({ key: keyOf(request, wish), ...who, ...wish }));
+      const wanted = parseBody(request.params.mode, request.body);
+      const userId = callingUser(request);
+      return sendAnswer(reply, await joinQueue({ key: keyPerMode(request, wanted), userId, ...wanted }));
     },
   );
 }
 
-function joinForUserRoute(app: HttpApp, { authenticate, joinQueue }: Deps): void {
+function joinForUserRoute(app: HttpApp, { authenticate, joinQueueForUser }: Deps): void {
   app.post(
     "/v1/matchmaking/users/:user_id/queues/:mode/tickets",
     {
       ...requires(authenticate, { key: "matchmaking:write" }),
       schema: {
         operationId: "joinQueueForUser",
-        summary: "Join a queue for a user, with the party size and attributes that the back-end knows",
+        summary: "Join a queue for a user.",
         description:
-          "The ticket belongs to the user, who shows, cancels and keeps it alive through the gateway. " +
-          "Whether the user may play is for the back-end to know: accounts are not asked.",
+          "The back-end sets party size and attributes. The ticket belongs to the user, who gets, cancels and keeps it alive " +
+          "through the gateway. The back-end must know whether the user may play: the account is not checked.",
         params: QueueOfUser,
         headers: IdempotencyHeaders,
         body: JoinBody,
@@ -106,30 +111,30 @@ function joinForUserRoute(app: HttpApp, { authenticate, joinQueue }: Deps): void
     },
     async (request, reply) => {
       const { mode, user_id: userId } = request.params;
-      const wish = { userId, ...wishOf(mode, request.body) };
-      return sendAnswer(reply, await joinQueue({ key: keyOf(request, wish), setBy: "backend", ...wish }));
+      const wanted = { userId, ...parseBody(mode, request.body) };
+      return sendAnswer(reply, await joinQueueForUser({ key: keyPerMode(request, wanted), ...wanted }));
     },
   );
 }
 
-function wishOf(mode: string, { party_size: partySize = 1, attributes = {} }: Static<typeof JoinBody>) {
-  refuseTooLarge(attributes);
+function parseBody(mode: string, { party_size: partySize = 1, attributes = {} }: Static<typeof JoinBody>) {
+  rejectTooLarge(attributes);
   return { mode, partySize, attributes };
 }
 
 type Request = Parameters<typeof idempotencyKey>[0];
 
 /**
- * A key is kept where the ticket is, and so it is good for one mode. What was wished is what counts: a party of one is the
- * same said or unsaid.
+ * A key is stored with the data of its mode, so its scope includes the mode. The digest is of the values with defaults filled
+ * in: `party_size: 1` and no `party_size` are the same request.
  */
-function keyOf(request: Request, wish: { readonly mode: string }): IdempotencyKey {
+function keyPerMode(request: Request, wanted: { readonly mode: string }): IdempotencyKey {
   const { scope, key } = idempotencyKey(request, request.caller);
-  return { scope: `${scope} ${wish.mode}`, key, requestHash: digestOf(wish) };
+  return { scope: `${scope} ${wanted.mode}`, key, requestHash: digestOf(wanted) };
 }
 
-function refuseTooLarge(attributes: Attributes): void {
+function rejectTooLarge(attributes: Attributes): void {
   if (Buffer.byteLength(JSON.stringify(attributes)) <= attributesMaxBytes) return;
-  const detail = `must not be longer than ${attributesMaxBytes} bytes in all`;
+  const detail = `must not be longer than ${attributesMaxBytes} bytes in total`;
   throw problems.invalidRequest(`body.attributes ${detail}`, { fields: [{ field: "body.attributes", detail }] });
 }

@@ -1,8 +1,8 @@
-/** What the routes of this service read from a request in the same way. */
+/** Reads the caller of a request. */
 import { type Principal, problems } from "@todoke/http";
 
-/** The user who calls. Rules let nobody but users in where this is asked; a route that forgets so refuses. */
-export function playerOf({ principal }: { readonly principal: Principal | undefined }): string {
-  if (principal?.kind !== "user") throw problems.forbidden("only a user can do this");
+/** The calling user. Only routes that admit users alone call this; anything else is rejected. */
+export function callingUser({ principal }: { readonly principal: Principal | undefined }): string {
+  if (principal?.kind !== "user") throw problems.forbidden("Only a user can call this route.");
   return principal.userId;
 }

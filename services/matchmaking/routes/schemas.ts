@@ -1,12 +1,12 @@
-/** What the routes take and answer. The schemas are the contract. */
+/** The schemas of requests and responses. They are the contract. */
 import { Type } from "typebox";
-import { modePattern, ticketIdPattern } from "../ticket-id.ts";
-import type { Attributes as AttributesOf } from "../tickets.ts";
+import type { Attributes as AttributesOf } from "../queue/ticket.ts";
+import { modePattern, ticketIdPattern } from "../queue/ticket-id.ts";
 
 const Mode = Type.String({
   maxLength: 32,
   pattern: `^${modePattern}$`,
-  description: "`GET /v1/matchmaking/queues` lists them.",
+  description: "A mode that `GET /v1/matchmaking/queues` lists.",
   examples: ["duel"],
 });
 
@@ -26,7 +26,7 @@ const time = Type.String({ format: "date-time" });
 const seconds = Type.Number({ minimum: 0 });
 const text = { type: "string", maxLength: 128 };
 
-/** Names as the rules may ask for; values of the five kinds that they know. */
+/** Names that the rules may use, and the five kinds of values that they know. */
 const Attributes = Type.Unsafe<AttributesOf>({
   type: "object",
   maxProperties: 32,
@@ -48,8 +48,8 @@ const Attributes = Type.Unsafe<AttributesOf>({
   },
   additionalProperties: false,
   description:
-    "What the client says of itself: texts, numbers, yes or no, lists of texts, or numbers by name; 4 kB at the most. " +
-    "`GET /v1/matchmaking/queues` says what a mode asks for.",
+    "Properties of the player or party: strings, numbers, booleans, lists of strings, or numbers by name; at most 4 kB. " +
+    "`GET /v1/matchmaking/queues` lists the attributes that a mode requires.",
   examples: [{ skill: 1500 }],
 });
 
@@ -70,7 +70,7 @@ const status = Type.Union([
   Type.Literal("QUEUED"),
   Type.Literal("MATCHED"),
   Type.Literal("CANCELLED"),
-  Type.Literal("EXPIRED", { description: "`reason` says why; joining again is the same call." }),
+  Type.Literal("EXPIRED", { description: "`reason` tells why. To wait again, join again." }),
 ]);
 
 export const TicketView = Type.Object({
@@ -82,10 +82,13 @@ export const TicketView = Type.Object({
   joined_at: Type.Optional(time),
   expires_at: Type.Optional(time),
   heartbeat_before: Type.Optional(
-    Type.String({ format: "date-time", description: "Unless a heartbeat comes before, the ticket is over." }),
+    Type.String({
+      format: "date-time",
+      description: "The ticket expires at this time unless a heartbeat arrives before.",
+    }),
   ),
   estimated_wait_seconds: Type.Optional(
-    Type.Number({ minimum: 0, description: "By what others waited within the last hour; none where nobody knows." }),
+    Type.Number({ minimum: 0, description: "From the waits of the last hour; absent if there are none." }),
   ),
   match_id: Type.Optional(Type.String({ format: "uuid" })),
   matched_at: Type.Optional(time),
@@ -100,14 +103,14 @@ export const TicketView = Type.Object({
     Type.Unsafe<Readonly<Record<string, unknown>>>({
       type: "object",
       additionalProperties: true,
-      description: "Where to play: what the mode's rules say, and the region if one was chosen.",
+      description: "Where to play: the session of the mode's rules, and the region if one was chosen.",
     }),
   ),
   ended_at: Type.Optional(time),
   reason: Type.Optional(
     Type.String({
       description:
-        "timeout, heartbeat, replaced (a newer ticket of the user), or lost (nothing is known of it any more).",
+        "timeout, heartbeat (none arrived in time), replaced (the user has a newer ticket) or lost (the queue lost it).",
       examples: ["timeout"],
     }),
   ),
@@ -134,10 +137,10 @@ export const QueuesView = Type.Object({
       team_size: Type.Integer(),
       party_max: Type.Integer(),
       ticket_seconds: Type.Number(),
-      heartbeat_seconds: Type.Optional(Type.Number({ description: "How often the client has to be heard of." })),
+      heartbeat_seconds: Type.Optional(Type.Number({ description: "The longest time between two heartbeats." })),
       set_by_backend: Type.Optional(
         Type.Array(Type.String(), {
-          description: "Attributes, and `party_size`, that a player may not set: a back-end joins for the player.",
+          description: "Attributes, and `party_size`, that only a back-end may set, by joining for the player.",
         }),
       ),
       attributes: Type.Array(
@@ -145,11 +148,11 @@ export const QueuesView = Type.Object({
           name: Type.String(),
           is: Type.Union([
             Type.Literal("number"),
-            Type.Literal("regions", { description: "A list of the regions that the player would play in." }),
+            Type.Literal("regions", { description: "A list of regions that the player accepts, best first." }),
             Type.Literal("latencies", { description: "Milliseconds by region." }),
           ]),
         }),
-        { description: "What a ticket has to say of itself." },
+        { description: "Attributes that a ticket must have." },
       ),
     }),
   ),

@@ -2,21 +2,21 @@ import { randomBytes } from "node:crypto";
 import { until } from "@todoke/kernel/testing";
 import { sharedRedis } from "@todoke/redis/testing";
 import { describe, expect, test } from "vitest";
-import { duels, expectSound, recordOf, ticketIds, wish } from "../queue/testing.ts";
-import { setup, unkeyedId } from "../testing.ts";
-import { openTicketIds } from "../ticket-id.ts";
+import { duels, expectConsistent, readStored, ticketIds, ticketRequest } from "../queue/testing.ts";
+import { openTicketIds } from "../queue/ticket-id.ts";
+import { createHarness, unkeyedId } from "../testing.ts";
 
 const redis = sharedRedis();
 const time = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
 
-describe.each(["postgres", "redis"] as const)("a ticket, with the queue in %s", (store) => {
-  const stage = () => setup(store === "redis" ? { redisUrl: redis.url } : {});
+describe.each(["postgres", "redis"] as const)("ticket routes, with the queue in %s", (store) => {
+  const openHarness = () => createHarness(store === "redis" ? { redisUrl: redis.url } : {});
 
-  test("waits, is matched, and shows with whom and where; the other sees the same match from the other side", async () => {
-    await using t = await stage();
+  test("a matched ticket has the match, the peers and the session, for both players", async () => {
+    await using t = await openHarness();
     const { ticketOf, show, call, queue } = await t.process();
     const [a, b] = [await ticketOf("u_1", "duel", { attributes: { map: "ice" } }), await ticketOf("u_2", "duel")];
-    const about = {
+    const fields = {
       ticket_id: a,
       mode: "duel",
       party_size: 1,
@@ -24,12 +24,12 @@ describe.each(["postgres", "redis"] as const)("a ticket, with the queue in %s", 
       joined_at: time,
       expires_at: time,
     };
-    expect(await show("u_1", a)).toEqual({ ...about, status: "QUEUED" });
+    expect(await show("u_1", a)).toEqual({ ...fields, status: "QUEUED" });
     await queue.matchInOrder("duel", duels);
-    await until("it is shown", async () => (await show("u_1", a)).status === "MATCHED");
+    await until("the match is recorded", async () => (await show("u_1", a)).status === "MATCHED");
     const mine = await show("u_1", a);
     expect(mine).toEqual({
-      ...about,
+      ...fields,
       status: "MATCHED",
       match_id: expect.any(String),
       matched_at: time,
@@ -45,11 +45,11 @@ describe.each(["postgres", "redis"] as const)("a ticket, with the queue in %s", 
     const late = await call("DELETE", `/tickets/${a}`, { as: "u_1" });
     expect([late.statusCode, late.json().code]).toEqual([409, "ticket-matched"]);
     expect((await call("POST", `/tickets/${a}:heartbeat`, { as: "u_1" })).json()).toEqual(mine);
-    await expectSound(t.db);
+    await expectConsistent(t.db);
   });
 
-  test("is cancelled once, answers the same ever after, and its user may join again", async () => {
-    await using t = await stage();
+  test("a repeated cancel returns the same response, and the user can join again", async () => {
+    await using t = await openHarness();
     const { ticketOf, call, queue, show } = await t.process();
     const id = await ticketOf("u_1", "duel");
     await ticketOf("u_2", "duel");
@@ -65,24 +65,24 @@ describe.each(["postgres", "redis"] as const)("a ticket, with the queue in %s", 
     const again = await ticketOf("u_1", "duel");
     expect(again).not.toBe(id);
     expect(await show("u_1", again)).toMatchObject({ status: "QUEUED" });
-    expect((await recordOf(t.db)).ended("CANCELLED")).toEqual([id]);
+    expect((await readStored(t.db)).ended("CANCELLED")).toEqual([id]);
   });
 
-  test("whose time is up is QUEUED until it is swept, is then EXPIRED, and cancelling it changes nothing", async () => {
-    await using t = await stage();
+  test("an expired ticket is QUEUED until the sweep and EXPIRED afterwards", async () => {
+    await using t = await openHarness();
     const { queue, show, call } = await t.process();
-    const { ticketId } = await queue.join(wish({ userId: "u_1", ticketMs: 30 }));
-    await until("it is over", async () => (await queue.find(ticketId))?.status === "EXPIRED");
+    const { ticketId } = await queue.join(ticketRequest({ userId: "u_1", ticketMs: 30 }));
+    await until("the ticket is expired", async () => (await queue.find(ticketId))?.status === "EXPIRED");
     expect((await show("u_1", ticketId)).status).toBe("QUEUED");
     await queue.sweep("duel");
-    await until("it is on record", async () => (await show("u_1", ticketId)).reason === "timeout");
+    await until("the end is recorded", async () => (await show("u_1", ticketId)).reason === "timeout");
     const cancelled = await call("DELETE", `/tickets/${ticketId}`, { as: "u_1" });
     expect([cancelled.statusCode, cancelled.json()]).toEqual([200, await show("u_1", ticketId)]);
-    expect((await recordOf(t.db)).events).toHaveLength(1);
+    expect((await readStored(t.db)).events).toHaveLength(1);
   });
 
-  test("a heartbeat keeps it, and who is not heard of is left out", async () => {
-    await using t = await stage();
+  test("a heartbeat moves heartbeat_before; without one the ticket is EXPIRED", async () => {
+    await using t = await openHarness();
     const { ticketOf, show, call, queue } = await t.process();
     const id = await ticketOf("u_1", "ranked", { attributes: { skill: 1 } });
     const before = await show("u_1", id);
@@ -92,18 +92,18 @@ describe.each(["postgres", "redis"] as const)("a ticket, with the queue in %s", 
       expect(answer.statusCode).toBe(200);
       return answer.json().heartbeat_before > before.heartbeat_before;
     };
-    await until("it is put off", later);
+    await until("the deadline is later", later);
     const { ticketId } = await queue.join(
-      wish({ mode: "ranked", userId: "u_2", attributes: { skill: 1 }, heartbeatMs: 30 }),
+      ticketRequest({ mode: "ranked", userId: "u_2", attributes: { skill: 1 }, heartbeatMs: 30 }),
     );
-    await until("it is over", async () => (await queue.find(ticketId))?.status === "EXPIRED");
+    await until("the ticket is expired", async () => (await queue.find(ticketId))?.status === "EXPIRED");
     await queue.sweep("ranked");
-    await until("it is on record", async () => (await show("u_2", ticketId)).reason === "heartbeat");
+    await until("the end is recorded", async () => (await show("u_2", ticketId)).reason === "heartbeat");
     expect((await call("POST", `/tickets/${ticketId}:heartbeat`, { as: "u_2" })).json().status).toBe("EXPIRED");
   });
 
-  test("is its owner's only: everybody else hears that there is none, whatever became of it", async () => {
-    await using t = await stage();
+  test("a ticket of another user is 404 ticket-not-found", async () => {
+    await using t = await openHarness();
     const { ticketOf, call, show } = await t.process();
     const id = await ticketOf("u_1", "duel");
     for (const id_ of [id, ticketIds.create("duel", "u_1")])
@@ -118,8 +118,8 @@ describe.each(["postgres", "redis"] as const)("a ticket, with the queue in %s", 
     expect(await show("u_1", id)).toMatchObject({ status: "QUEUED" });
   });
 
-  test("that nothing knows any more is 404 ticket-lost, and EXPIRED as lost once it was cancelled or heard of", async () => {
-    await using t = await stage();
+  test("a lost ticket is 404 ticket-lost, and EXPIRED after a cancel or heartbeat", async () => {
+    await using t = await openHarness();
     const { show, call, join } = await t.process();
     for (const [method, act] of [
       ["DELETE", ""],
@@ -135,8 +135,8 @@ describe.each(["postgres", "redis"] as const)("a ticket, with the queue in %s", 
     expect((await join("u_1", "duel")).statusCode).toBe(201);
   });
 
-  test("whose id was made up does not exist, and no request about it leaves a row", async () => {
-    await using t = await stage();
+  test("a made-up ID is 404 ticket-not-found and leaves no row", async () => {
+    await using t = await openHarness();
     const { call } = await t.process();
     for (const id of [unkeyedId("duel", "u_1"), openTicketIds([randomBytes(32)]).create("duel", "u_1")])
       for (const [method, path] of [
@@ -147,37 +147,37 @@ describe.each(["postgres", "redis"] as const)("a ticket, with the queue in %s", 
         const answer = await call(method, path, { as: "u_1" });
         expect([path, answer.statusCode, answer.json().code]).toEqual([path, 404, "ticket-not-found"]);
       }
-    expect((await recordOf(t.db)).ends).toEqual([]);
+    expect((await readStored(t.db)).ends).toEqual([]);
   });
 
-  test("is not changed by any read: neither one that is over, nor one that is lost, nor the queue's figures", async () => {
-    await using t = await stage();
+  test("reads write nothing, for expired and lost tickets either", async () => {
+    await using t = await openHarness();
     const { queue, call, ticketOf } = await t.process();
     await ticketOf("u_2", "duel");
-    const { ticketId } = await queue.join(wish({ userId: "u_1", ticketMs: 30 }));
-    await until("it is over", async () => (await queue.find(ticketId))?.status === "EXPIRED");
+    const { ticketId } = await queue.join(ticketRequest({ userId: "u_1", ticketMs: 30 }));
+    await until("the ticket is expired", async () => (await queue.find(ticketId))?.status === "EXPIRED");
     for (const path of [`/tickets/${ticketId}`, `/tickets/${ticketIds.create("duel", "u_1")}`, "/queues"])
       await call("GET", path, { as: "u_1" });
     expect((await call("GET", "/queues/duel/stats", { as: "u_1" })).json()).toMatchObject({ waiting: 1 });
-    expect((await recordOf(t.db)).ends).toEqual([]);
-    // In Redis an end is recorded later: that it still waits for a sweep is the proof.
+    expect((await readStored(t.db)).ends).toEqual([]);
+    // In Redis an end is recorded later, so the proof is that the sweep still finds the ticket.
     expect(await queue.sweep("duel")).toMatchObject({ expired: 1, waiting: 1 });
   });
 
-  test("of a mode that has left the rules still comes to its end", async () => {
-    await using t = await stage();
+  test("a ticket of a mode that has left the rules expires", async () => {
+    await using t = await openHarness();
     const { queue, show } = await t.process();
-    const { ticketId } = await queue.join(wish({ userId: "u_1", ticketMs: 100 }));
+    const { ticketId } = await queue.join(ticketRequest({ userId: "u_1", ticketMs: 100 }));
     t.changeRules((modes) => void modes.delete("duel"));
-    await until("it is over", async () => (await queue.find(ticketId))?.status === "EXPIRED");
+    await until("the ticket is expired", async () => (await queue.find(ticketId))?.status === "EXPIRED");
     await queue.sweep("duel");
-    await until("it has ended", async () => (await show("u_1", ticketId)).reason === "timeout");
-    expect((await recordOf(t.db)).ended("EXPIRED")).toEqual([ticketId]);
+    await until("it has expired", async () => (await show("u_1", ticketId)).reason === "timeout");
+    expect((await readStored(t.db)).ended("EXPIRED")).toEqual([ticketId]);
   });
 });
 
-test("what is no id of a ticket is refused before anything is asked", async () => {
-  await using t = await setup();
+test("a malformed ticket ID is rejected with 400", async () => {
+  await using t = await createHarness();
   const { call } = await t.process();
   for (const id of [
     "t_1",
@@ -191,8 +191,8 @@ test("what is no id of a ticket is refused before anything is asked", async () =
   }
 });
 
-test("every route lets in whom it names, and refuses everybody else", async () => {
-  await using t = await setup();
+test("every route admits exactly the callers that it names", async () => {
+  await using t = await createHarness();
   const { app, call, ticketOf } = await t.process();
   const id = await ticketOf("u_1", "duel");
   const players: readonly string[] = ["user:u_1"];

@@ -1,27 +1,30 @@
-/** One ticket, for the user whose it is: look, take back, still there. Everybody else hears that there is none. */
+/** Routes of one ticket. Only its owner sees it; for other callers it does not exist. */
 import { type HttpApp, ProblemView, requires } from "@todoke/http";
 import type { Deps } from "../deps.ts";
-import { playerOf } from "./request.ts";
+import { callingUser } from "./request.ts";
 import { OneTicket, TicketView } from "./schemas.ts";
 
 const players = { user: "any" } as const;
 const response = { 200: TicketView, 404: ProblemView };
 
 export function ticketRoutes(app: HttpApp, deps: Deps): void {
-  const { authenticate, showTicket, cancelTicket, heartbeatTicket } = deps;
+  const { authenticate, getTicket, cancelTicket, heartbeatTicket } = deps;
 
   app.get(
     "/v1/matchmaking/tickets/:ticket_id",
     {
       ...requires(authenticate, players),
       schema: {
-        operationId: "showTicket",
-        summary: "A ticket of the caller; MATCHED with the match, the peers and where to play",
+        operationId: "getTicket",
+        summary: "Get a ticket of the caller.",
+        description:
+          "A MATCHED ticket has the match, the other players and where to play. The call changes nothing: an expired ticket " +
+          "is QUEUED until the service has ended it. If the queue has lost the ticket, the response is 404 `ticket-lost`.",
         params: OneTicket,
         response,
       },
     },
-    async (request) => showTicket({ ticketId: request.params.ticket_id, userId: playerOf(request) }),
+    async (request) => getTicket({ ticketId: request.params.ticket_id, userId: callingUser(request) }),
   );
 
   app.delete(
@@ -30,26 +33,32 @@ export function ticketRoutes(app: HttpApp, deps: Deps): void {
       ...requires(authenticate, players),
       schema: {
         operationId: "cancelTicket",
-        summary: "Takes a ticket back; again, it answers the same; 409 once it is matched",
+        summary: "Cancel a ticket.",
+        description:
+          "Repeating the call returns the same response. If the ticket is matched already, the response is 409 " +
+          "`ticket-matched`.",
         params: OneTicket,
         response: { ...response, 409: ProblemView },
       },
     },
-    async (request) => cancelTicket({ ticketId: request.params.ticket_id, userId: playerOf(request) }),
+    async (request) => cancelTicket({ ticketId: request.params.ticket_id, userId: callingUser(request) }),
   );
 
   app.post(
-    // The pattern ends the id where the act begins; the router would take both for the name of one parameter otherwise.
+    // The pattern ends the ID before the colon; else the router takes both for the name of one parameter.
     "/v1/matchmaking/tickets/:ticket_id([^/:]+)::heartbeat",
     {
       ...requires(authenticate, players),
       schema: {
         operationId: "heartbeatTicket",
-        summary: "Says that the client is still there, where the mode asks for it; answers with the ticket as it is",
+        summary: "Keep a ticket alive.",
+        description:
+          "In a mode with heartbeats, a ticket expires unless a heartbeat arrives before `heartbeat_before`. Returns the " +
+          "ticket; one that has ended is returned as it ended.",
         params: OneTicket,
         response,
       },
     },
-    async (request) => heartbeatTicket({ ticketId: request.params.ticket_id, userId: playerOf(request) }),
+    async (request) => heartbeatTicket({ ticketId: request.params.ticket_id, userId: callingUser(request) }),
   );
 }

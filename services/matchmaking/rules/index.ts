@@ -1,5 +1,5 @@
-/** How matches are made, by mode: read from a file, and taken anew when it changes. */
-export { builtInRules, type LiveRules, type LiveRulesOptions, openRules, readRulesFile } from "./live-rules.ts";
+/** The rules of the modes, read from a file. */
 export { RulesFaulty, readRules } from "./read-rules.ts";
-export { faultsOfPlayer, faultsOfTicket } from "./ticket-faults.ts";
+export { builtInRules, readRulesFile } from "./rules-file.ts";
+export { faultsOfTicket, playerErrors } from "./ticket-errors.ts";
 export { isInOrder, type ModeRules, type Rules, type Step } from "./types.ts";

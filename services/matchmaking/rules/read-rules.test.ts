@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { RulesFaulty, readRules } from "./read-rules.ts";
 import { isInOrder } from "./types.ts";
 
-const faultsOf = (text: string): readonly string[] => {
+const errorsIn = (text: string): readonly string[] => {
   try {
     readRules(text, "rules.yaml");
     return [];
@@ -13,10 +13,10 @@ const faultsOf = (text: string): readonly string[] => {
   }
 };
 
-/** A file with one mode, whose lines begin at the third. */
+/** A file with one mode, whose settings begin on line 3. */
 const mode = (...lines: string[]) => ["modes:", "  m:", ...lines.map((line) => `    ${line}`)].join("\n");
 
-test("the built-in rules are what the design says, and the first mode is in the order of waiting", () => {
+test("the built-in rules are duel, ranked and squad, and duel matches in join order", () => {
   const { modes } = readRules(readFileSync(new URL("built-in.yaml", import.meta.url), "utf8"), "built-in.yaml");
   expect([...modes.keys()]).toEqual(["duel", "ranked", "squad"]);
   const [duel, ranked, squad] = [...modes.values()];
@@ -36,7 +36,7 @@ test("the built-in rules are what the design says, and the first mode is in the 
   expect(squad).toMatchObject({ teams: 2, teamSize: 4, partyMax: 4, heartbeatMs: 30_000 });
 });
 
-test("everything that can be said is read, from YAML and from JSON", () => {
+test("every setting is read, from YAML and from JSON", () => {
   const session = { host: "eu.example", ports: [7777, 7778], tls: true, note: null };
   const file = {
     modes: {
@@ -84,20 +84,20 @@ test("everything that can be said is read, from YAML and from JSON", () => {
   });
 });
 
-test("what is left out has its default, also the attributes", () => {
+test("missing settings have defaults, attribute names too", () => {
   const { modes } = readRules(mode("skill: { window: [{ after: 0, gap: any }] }", "regions:"), "rules.yaml");
   expect(modes.get("m")).toMatchObject({ skill: { attribute: "skill" }, regions: { attribute: "regions" } });
   expect(readRules("modes:\n  duel:\n", "x").modes.get("duel")).toMatchObject({ teams: 2, teamSize: 1, partyMax: 1 });
 });
 
-test("the version changes with every change of the file, and only then", () => {
+test("the version changes exactly when the file changes", () => {
   const version = (text: string) => readRules(text, "x").version;
   expect(version("modes: { a: }")).toBe(version("modes: { a: }"));
   expect(version("modes: { a: }")).not.toBe(version("modes: { b: }"));
 });
 
-test("every fault is told at once, in the order of the file, each with its line", () => {
-  const faults = faultsOf(`modes:
+test("all errors are reported at once, in file order, with their lines", () => {
+  const errors = errorsIn(`modes:
   ranked:
     teems: 2
     team_size: two
@@ -115,7 +115,7 @@ test("every fault is told at once, in the order of the file, each with its line"
     teams: 16
     team_size: 5
 `);
-  expect(faults).toEqual([
+  expect(errors).toEqual([
     "rules.yaml:3: modes.ranked.teems is not known here; did you mean teams?",
     'rules.yaml:4: modes.ranked.team_size should be a whole number from 1 to 32, and is "two"',
     "rules.yaml:6: modes.ranked.heartbeat_seconds should be a whole number from 5 to 60, and is 61",
@@ -129,18 +129,18 @@ test("every fault is told at once, in the order of the file, each with its line"
 });
 
 test.each([
-  ["an empty file", "", "rules.yaml:1: the file should have one mode at least, under modes"],
-  ["no modes", "modes: {}", "rules.yaml:1: the file should have one mode at least, under modes"],
-  ["another root", "- 1", "rules.yaml:1: the file should be a map: names, each with its value"],
-  ["a name that nothing is like", "modes: { a: }\ntree: 1", "rules.yaml:2: tree is not known here, but modes"],
-  ["no YAML", "modes:\n  a: [1\n  b: 2", "rules.yaml:3: cannot be read: Flow sequence in block collection"],
+  ["an empty file", "", "rules.yaml:1: the file should have at least one mode, under modes"],
+  ["no modes", "modes: {}", "rules.yaml:1: the file should have at least one mode, under modes"],
+  ["a root that is a list", "- 1", "rules.yaml:1: the file should be a map: names, each with its value"],
+  ["an unknown name", "modes: { a: }\ntree: 1", "rules.yaml:2: tree is not known here, but modes"],
+  ["invalid YAML", "modes:\n  a: [1\n  b: 2", "rules.yaml:3: cannot be read: Flow sequence in block collection"],
   ["the same name twice", "modes:\n  a:\n  a:\n", "rules.yaml:3: cannot be read: Map keys must be unique"],
   ["two documents", "modes: { a: }\n---\nmodes: { b: }", "rules.yaml:2: cannot be read: Source contains multiple"],
   ["an alias", "modes:\n  a: &x {}\n  b: *x", "rules.yaml:3: aliases (*x) are not taken: write it out"],
   ["a tag", "modes:\n  a: !!map {}", "rules.yaml:2: tags (tag:yaml.org,2002:map) are not taken: write the value alone"],
-  ["a key that is no name", "modes:\n  ? [a]\n  : 1", "rules.yaml:2: cannot be read: With stringKeys"],
+  ["a key that is not a string", "modes:\n  ? [a]\n  : 1", "rules.yaml:2: cannot be read: With stringKeys"],
   ["no window", mode("skill:", "  attribute: elo"), "rules.yaml:3: modes.m.skill lacks window"],
-  ["a first step that begins late", mode("skill: { window: [{ after: 5, gap: 1 }] }"), "should be 0: the first step"],
+  ["a first step after 0", mode("skill: { window: [{ after: 5, gap: 1 }] }"), "should be 0: the first step"],
   ["a step without gap", mode("skill: { window: [{ after: 0 }] }"), "rules.yaml:3: modes.m.skill.window[0] lacks gap"],
   ["no steps", mode("skill: { window: [] }"), "window should be a list of 1 to 20 steps"],
   [
@@ -148,30 +148,44 @@ test.each([
     mode("team_size: 2", "party_max: 3"),
     "party_max should be a whole number from 1 to 2",
   ],
-  ["a ticket for no time", mode("ticket_seconds: 4"), "ticket_seconds should be a whole number from 5 to 86400"],
-  ["half a second", mode("ticket_seconds: 5.5"), "ticket_seconds should be a whole number from 5 to 86400, and is 5.5"],
-  ["an attribute that is no name", mode("regions: { attribute: 7 }"), "regions.attribute should be the name of an"],
-  ["a back-end that sets nothing", mode("set_by_backend: []"), "set_by_backend should be a list of 1 to 32 names"],
-  ["a back-end that sets no name", mode("set_by_backend: [Skill]"), "set_by_backend[0] should be the name of an"],
-  ["a latency of nothing", mode("latency: { max_ms: [{ after: 0, ms: 0 }] }"), "ms should be a whole number from 1 to"],
-  ["a session that JSON cannot tell", mode("session: { x: .inf }"), "session has a number that JSON cannot tell"],
+  ["too short a ticket lifetime", mode("ticket_seconds: 4"), "ticket_seconds should be a whole number from 5 to 86400"],
+  [
+    "a fraction of a second",
+    mode("ticket_seconds: 5.5"),
+    "ticket_seconds should be a whole number from 5 to 86400, and is 5.5",
+  ],
+  ["an invalid attribute name", mode("regions: { attribute: 7 }"), "regions.attribute should be an attribute name"],
+  ["an empty set_by_backend", mode("set_by_backend: []"), "set_by_backend should be a list of 1 to 32 attribute names"],
+  [
+    "an invalid name in set_by_backend",
+    mode("set_by_backend: [Skill]"),
+    "set_by_backend[0] should be an attribute name",
+  ],
+  ["a latency of 0", mode("latency: { max_ms: [{ after: 0, ms: 0 }] }"), "ms should be a whole number from 1 to"],
+  [
+    "a session with an infinite number",
+    mode("session: { x: .inf }"),
+    "session has a number that JSON cannot represent",
+  ],
   [
     "a large session",
     mode(`session: { x: "${"y".repeat(4090)}" }`),
-    "session has 4098 bytes as JSON; 4096 is the most",
+    "session has 4098 bytes as JSON; the limit is 4096",
   ],
-])("%s is refused", (_, text, fault) => {
-  expect(faultsOf(text).join("\n")).toContain(fault);
+])("%s is an error", (_, text, error) => {
+  expect(errorsIn(text).join("\n")).toContain(error);
 });
 
-test("what is far too much is refused in a moment: modes, bytes, depth, aliases of aliases", () => {
+test("too many modes, bytes, levels or aliases are rejected quickly", () => {
   const modes = Array.from({ length: 51 }, (_, at) => `  m${at}:`).join("\n");
-  expect(faultsOf(`modes:\n${modes}`)).toEqual(["rules.yaml:1: modes has 51 modes; 50 is the most"]);
-  expect(faultsOf(`#${"x".repeat(300_000)}`).join()).toMatch(/^rules.yaml:1: the file has 300001 bytes; 262144 is the/);
-  expect(faultsOf(`modes: ${"[".repeat(100_000)}`).join()).toContain("is nested too deeply");
+  expect(errorsIn(`modes:\n${modes}`)).toEqual(["rules.yaml:1: modes has 51 modes; the limit is 50"]);
+  expect(errorsIn(`#${"x".repeat(300_000)}`).join()).toMatch(
+    /^rules.yaml:1: the file has 300001 bytes; the limit is 262144/,
+  );
+  expect(errorsIn(`modes: ${"[".repeat(100_000)}`).join()).toContain("is nested too deeply");
   const bomb = Array.from({ length: 30 }, (_, at) => `a${at + 1}: &a${at + 1} [*a${at}, *a${at}]`).join("\n");
-  expect(faultsOf(`a0: &a0 x\n${bomb}`)).toHaveLength(30);
+  expect(errorsIn(`a0: &a0 x\n${bomb}`)).toHaveLength(30);
   const wrong = Array.from({ length: 300 }, (_, at) => `x${at}: 1`).join("\n");
-  expect(faultsOf(wrong)).toHaveLength(101);
-  expect(faultsOf(wrong).at(-1)).toBe("rules.yaml: and 201 more");
+  expect(errorsIn(wrong)).toHaveLength(101);
+  expect(errorsIn(wrong).at(-1)).toBe("rules.yaml: and 201 more");
 });

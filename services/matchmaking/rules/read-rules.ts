@@ -1,7 +1,7 @@
 /**
- * From a rules file to rules: all of it is good, or none of it is taken and every fault is told with its line.
+ * Reads a rules file. If anything in it is wrong, all errors are reported with their lines and no rule takes effect.
  *
- * docs/guides/matchmaking-rules.md tells how such a file is written; built-in.yaml is one.
+ * docs/guides/matchmaking-rules.md describes the format; built-in.yaml is an example.
  */
 import { hash } from "node:crypto";
 import {
@@ -15,10 +15,10 @@ import {
   textOf,
   wholeNumberOf,
 } from "@todoke/http/spots";
-import { modePattern } from "../ticket-id.ts";
+import { modePattern } from "../queue/ticket-id.ts";
 import type { ModeRules, Rules, Step } from "./types.ts";
 
-/** What is wrong with a rules file: "matchmaking.yaml:12: modes.ranked.teams should be …", a sentence each. */
+/** The errors of a rules file, such as "matchmaking.yaml:12: modes.ranked.teams should be …". */
 export class RulesFaulty extends Error {
   override readonly name = "RulesFaulty";
   readonly faults: readonly string[];
@@ -49,28 +49,28 @@ const bounds = {
 const defaults = { teams: 2, teamSize: 1, partyMax: 1, ticketSeconds: 600 };
 
 const modeName = new RegExp(`^${modePattern}$`);
-/** As a join takes them. */
+/** The same pattern as in a join request. */
 const attributeName = /^[a-z][a-z0-9_]{0,63}$/;
-const attributeWords = "the name of an attribute: a letter, then letters, digits and _, all small, at most 64";
+const attributeNameText = "an attribute name: a-z, then a-z, 0-9 and _, at most 64 characters";
 
-/** Throws `RulesFaulty`. `file` is what the faults call it. */
+/** Throws `RulesFaulty`. `file` is the name for its errors. */
 export function readRules(text: string, file: string): Rules {
   const bytes = Buffer.byteLength(text);
   if (bytes > bounds.fileBytes)
-    throw new RulesFaulty([`${file}:1: the file has ${bytes} bytes; ${bounds.fileBytes} is the most that is read`]);
+    throw new RulesFaulty([`${file}:1: the file has ${bytes} bytes; the limit is ${bounds.fileBytes}`]);
   const { root, faults } = openYaml({ text, file });
-  // What is no YAML would only be told a second time, in odder words.
-  const modes = faults.all().length === 0 ? modesIn(root) : new Map();
+  // A YAML syntax error would only cause misleading errors about the modes.
+  const modes = faults.all().length === 0 ? parseModes(root) : new Map();
   if (faults.all().length > 0) throw new RulesFaulty(faults.all());
   return { modes, version: hash("sha256", text, "hex").slice(0, 16) };
 }
 
-function modesIn(root: Spot): Map<string, ModeRules> {
+function parseModes(root: Spot): Map<string, ModeRules> {
   const { modes } = fieldsOf(root, ["modes"]);
   const named = modes && entriesOf(modes);
-  if (!named?.size) root.refuse("should have one mode at least, under modes");
-  else if (named.size > bounds.modes) modes?.refuse(`has ${named.size} modes; ${bounds.modes} is the most`);
-  return new Map([...(named ?? [])].map(([name, spot]) => [name, modeOf(name, spot)]));
+  if (!named?.size) root.refuse("should have at least one mode, under modes");
+  else if (named.size > bounds.modes) modes?.refuse(`has ${named.size} modes; the limit is ${bounds.modes}`);
+  return new Map([...(named ?? [])].map(([name, spot]) => [name, parseMode(name, spot)]));
 }
 
 const modeFields = [
@@ -87,7 +87,7 @@ const modeFields = [
   "session",
 ] as const;
 
-function modeOf(mode: string, spot: Spot): ModeRules {
+function parseMode(mode: string, spot: Spot): ModeRules {
   if (!modeName.test(mode)) spot.refuse("should be named with a-z, 0-9, _ and -, at most 32 characters");
   const fields = fieldsOf(spot, modeFields);
   const ticketSeconds = numberOr(fields.ticket_seconds, bounds.ticketSeconds, defaults.ticketSeconds);
@@ -98,101 +98,103 @@ function modeOf(mode: string, spot: Spot): ModeRules {
   const avoidLastOpponentMs = secondsAsMs(fields.avoid_last_opponent_seconds, bounds.avoidSeconds);
   return {
     mode,
-    ...sizesOf(spot, fields),
+    ...parseSizes(spot, fields),
     ticketMs: ticketSeconds * 1000,
     ...(heartbeatMs !== undefined && { heartbeatMs }),
-    ...(fields.skill && { skill: skillOf(fields.skill, ticketSeconds) }),
-    ...(fields.regions && { regions: { attribute: attributeOf(fieldsOf(fields.regions, ["attribute"]), "regions") } }),
-    ...(fields.latency && { latency: latencyOf(fields.latency, ticketSeconds) }),
+    ...(fields.skill && { skill: parseSkill(fields.skill, ticketSeconds) }),
+    ...(fields.regions && {
+      regions: { attribute: parseAttribute(fieldsOf(fields.regions, ["attribute"]), "regions") },
+    }),
+    ...(fields.latency && { latency: parseLatency(fields.latency, ticketSeconds) }),
     ...(avoidLastOpponentMs !== undefined && { avoidLastOpponentMs }),
-    ...(fields.set_by_backend && { setByBackend: setByBackendOf(fields.set_by_backend) }),
-    session: fields.session ? sessionOf(fields.session) : {},
+    ...(fields.set_by_backend && { setByBackend: parseSetByBackend(fields.set_by_backend) }),
+    session: fields.session ? parseSession(fields.session) : {},
   };
 }
 
-function sizesOf(spot: Spot, fields: { teams?: Spot; team_size?: Spot; party_max?: Spot }) {
+function parseSizes(spot: Spot, fields: { teams?: Spot; team_size?: Spot; party_max?: Spot }) {
   const teams = numberOr(fields.teams, bounds.teams, defaults.teams);
   const teamSize = numberOr(fields.team_size, bounds.teamSize, defaults.teamSize);
   if (teams * teamSize > bounds.playersMax)
     spot.refuse(`has ${teams} teams of ${teamSize}: a match has at most ${bounds.playersMax} players`);
-  // A party is one team's at the most: it stays together.
+  // A party stays together in one team.
   const partyMax = numberOr(fields.party_max, { min: 1, max: teamSize }, defaults.partyMax);
   return { teams, teamSize, partyMax };
 }
 
-function skillOf(spot: Spot, ticketSeconds: number): NonNullable<ModeRules["skill"]> {
+function parseSkill(spot: Spot, ticketSeconds: number): NonNullable<ModeRules["skill"]> {
   const fields = fieldsOf(spot, ["attribute", "window"]);
-  const attribute = attributeOf(fields, "skill");
-  if (!fields.window) spot.refuse("lacks window: how far apart two may be");
-  const steps = fields.window ? stepsOf(fields.window, { limit: "gap", range: bounds.gap, ticketSeconds }) : [];
+  const attribute = parseAttribute(fields, "skill");
+  if (!fields.window) spot.refuse("lacks window: the accepted differences in skill");
+  const steps = fields.window ? parseSteps(fields.window, { limit: "gap", range: bounds.gap, ticketSeconds }) : [];
   return { attribute, steps };
 }
 
-function latencyOf(spot: Spot, ticketSeconds: number): NonNullable<ModeRules["latency"]> {
+function parseLatency(spot: Spot, ticketSeconds: number): NonNullable<ModeRules["latency"]> {
   const fields = fieldsOf(spot, ["attribute", "max_ms"]);
-  const attribute = attributeOf(fields, "latency");
-  if (!fields.max_ms) spot.refuse("lacks max_ms: how far from a region a player may be");
-  const steps = fields.max_ms ? stepsOf(fields.max_ms, { limit: "ms", range: bounds.latencyMs, ticketSeconds }) : [];
+  const attribute = parseAttribute(fields, "latency");
+  if (!fields.max_ms) spot.refuse("lacks max_ms: the accepted latencies");
+  const steps = fields.max_ms ? parseSteps(fields.max_ms, { limit: "ms", range: bounds.latencyMs, ticketSeconds }) : [];
   return { attribute, steps };
 }
 
-interface StepsWanted {
+interface StepsFormat {
   readonly limit: "gap" | "ms";
   readonly range: Range;
   readonly ticketSeconds: number;
 }
 
-/** From nothing waited on, each later and wider than the one before: whoever waits longer accepts more, never less. */
-function stepsOf(spot: Spot, { limit, range, ticketSeconds }: StepsWanted): Step[] {
+/** The first step starts at 0, and each step is later and wider than the previous one. */
+function parseSteps(spot: Spot, { limit, range, ticketSeconds }: StepsFormat): Step[] {
   const steps: Step[] = [];
   for (const item of itemsOf(spot, { max: bounds.steps, of: `steps, as { after: 0, ${limit}: 50 }` })) {
     const fields = fieldsOf(item, ["after", limit]);
-    if (!fields.after) item.refuse("lacks after: the seconds of waiting from which on it holds");
+    if (!fields.after) item.refuse("lacks after: the seconds of waiting after which it applies");
     if (!fields[limit]) item.refuse(`lacks ${limit}`);
     const after = fields.after && wholeNumberOf(fields.after, bounds.afterSeconds);
-    const reach = fields[limit] && wholeNumberOf(fields[limit], range);
+    const width = fields[limit] && wholeNumberOf(fields[limit], range);
     const before = steps.at(-1);
     if (after !== undefined) {
-      if (before === undefined && after !== 0) fields.after?.refuse("should be 0: the first step holds from the start");
+      if (before === undefined && after !== 0)
+        fields.after?.refuse("should be 0: the first step applies from the start");
       if (before && after * 1000 <= before.afterMs)
         fields.after?.refuse(`should be larger than the one before (${before.afterMs / 1000})`);
       if (after >= ticketSeconds) fields.after?.refuse(`is never reached: a ticket lives ${ticketSeconds} s`);
     }
-    if (before && reach !== undefined && reach <= before.limit)
+    if (before && width !== undefined && width <= before.limit)
       fields[limit]?.refuse(
         `should be larger than the one before (${before.limit === Infinity ? "any" : before.limit})`,
       );
-    if (after !== undefined && reach !== undefined) steps.push({ afterMs: after * 1000, limit: reach });
+    if (after !== undefined && width !== undefined) steps.push({ afterMs: after * 1000, limit: width });
   }
   return steps;
 }
 
-/** As written, for the players of a match: JSON, and small, for it is written down with every match. */
-function sessionOf(spot: Spot): ModeRules["session"] {
+/** Any JSON object, and small, because it is stored with every match. */
+function parseSession(spot: Spot): ModeRules["session"] {
   if (entriesOf(spot) === undefined || isBlank(spot)) return {};
   const text = JSON.stringify(spot.node, (_, value) => {
-    if (typeof value === "number" && !Number.isFinite(value)) spot.refuse("has a number that JSON cannot tell");
+    if (typeof value === "number" && !Number.isFinite(value)) spot.refuse("has a number that JSON cannot represent");
     return value;
   });
   const bytes = Buffer.byteLength(text);
-  if (bytes > bounds.sessionBytes) spot.refuse(`has ${bytes} bytes as JSON; ${bounds.sessionBytes} is the most`);
+  if (bytes > bounds.sessionBytes) spot.refuse(`has ${bytes} bytes as JSON; the limit is ${bounds.sessionBytes}`);
   return JSON.parse(text);
 }
 
-/** Names of attributes, and `party_size`. */
-function setByBackendOf(spot: Spot): string[] {
-  const items = itemsOf(spot, { max: bounds.setByBackend, of: "names: of attributes, or party_size" });
-  return items.flatMap((item) => textOf(item, { pattern: attributeName, what: attributeWords }) ?? []);
+function parseSetByBackend(spot: Spot): string[] {
+  const items = itemsOf(spot, { max: bounds.setByBackend, of: "attribute names, or party_size" });
+  return items.flatMap((item) => textOf(item, { pattern: attributeName, what: attributeNameText }) ?? []);
 }
 
-function attributeOf({ attribute }: { attribute?: Spot }, usual: string): string {
-  if (!attribute) return usual;
-  return textOf(attribute, { pattern: attributeName, what: attributeWords }) ?? usual;
+function parseAttribute({ attribute }: { attribute?: Spot }, defaultName: string): string {
+  if (!attribute) return defaultName;
+  return textOf(attribute, { pattern: attributeName, what: attributeNameText }) ?? defaultName;
 }
 
-/** Where it is not said, and where it is wrong (which is told), the usual one. */
-const numberOr = (spot: Spot | undefined, range: Range, usual: number): number =>
-  (spot && wholeNumberOf(spot, range)) ?? usual;
+/** The default also stands in for an invalid value, which is reported. */
+const numberOr = (spot: Spot | undefined, range: Range, defaultValue: number): number =>
+  (spot && wholeNumberOf(spot, range)) ?? defaultValue;
 
 function secondsAsMs(spot: Spot | undefined, range: Range): number | undefined {
   const seconds = spot && wholeNumberOf(spot, range);

@@ -1,33 +1,33 @@
-/** How matches are made in a mode, as read from the rules file; what it leaves open has its default. */
+/** The rules of the modes, with defaults filled in. */
 
-/** Holds from `afterMs` of waiting on, until the next step does. */
+/** Applies from `afterMs` of waiting until the next step. */
 export interface Step {
   readonly afterMs: number;
-  /** Infinity: anything goes. */
+  /** Infinity: no limit. */
   readonly limit: number;
 }
 
 export interface ModeRules {
   readonly mode: string;
   readonly teams: number;
-  /** Players of one team. */
+  /** Players per team. */
   readonly teamSize: number;
-  /** Players on one ticket, at the most. */
+  /** The most players on one ticket. */
   readonly partyMax: number;
   readonly ticketMs: number;
-  /** How often a client has to be heard of; undefined: it need not. */
+  /** The longest time between two heartbeats; undefined if none are required. */
   readonly heartbeatMs?: number;
-  /** Two meet when they are no further apart than the one who has waited longer accepts by now. */
+  /** Two tickets match if their difference in skill is within what the older one accepts by now. */
   readonly skill?: { readonly attribute: string; readonly steps: readonly Step[] };
-  /** A match is played in a region that every ticket names. */
+  /** A match needs a region that every ticket names. */
   readonly regions?: { readonly attribute: string };
-  /** A match is played in a region that nobody is further from than they accept by now, in milliseconds. */
+  /** A match needs a region whose latency is within what each ticket accepts by now, in milliseconds. */
   readonly latency?: { readonly attribute: string; readonly steps: readonly Step[] };
-  /** For so long after a match nobody meets those again whom they met in it. */
+  /** For this long after a match, its players are not matched with each other again. */
   readonly avoidLastOpponentMs?: number;
-  /** Attributes, and `party_size`, that a player's own join may not set: a back-end joins for the player instead. */
+  /** Attributes, and `party_size`, that only a back-end may set, by joining for the player. */
   readonly setByBackend?: readonly string[];
-  /** Told to the players of every match, as it is. */
+  /** Returned to the players of every match as it is. */
   readonly session: Readonly<Record<string, unknown>>;
 }
 
@@ -37,6 +37,6 @@ export interface Rules {
   readonly version: string;
 }
 
-/** Nothing to weigh: whoever has waited longest plays with who has waited next longest. */
+/** True if the mode has no conditions: tickets are matched in join order. */
 export const isInOrder = ({ partyMax, teamSize, skill, regions, latency, avoidLastOpponentMs }: ModeRules): boolean =>
   partyMax === 1 && teamSize === 1 && !skill && !regions && !latency && avoidLastOpponentMs === undefined;

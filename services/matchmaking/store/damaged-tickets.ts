@@ -1,4 +1,4 @@
-/** Reads of what lay in a queue and was no ticket. */
+/** Reads of quarantined queue entries. */
 import { type Db, utcText } from "@todoke/kernel/db";
 
 export interface DamagedTicket {

@@ -1,10 +1,10 @@
 import { fixedId } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
-import { selectLastOpponents, selectWaits } from "./ends.ts";
-import { cancelled, freshDatabase, match, record, ticket } from "./testing.ts";
+import { selectLastOpponents, selectWaits } from "./ended-tickets.ts";
+import { cancelled, match, openTestDatabase, record, ticket } from "./testing.ts";
 
-test("the waits of a mode are those of the last thousand who were matched, of the last hour, and of nobody else", async () => {
-  await using t = await freshDatabase();
+test("the waits of a mode are from the last thousand tickets matched within the last hour", async () => {
+  await using t = await openTestDatabase();
   expect(await selectWaits(t.db, "duel")).toEqual({ matched: 0 });
   await record(t.db, ...Array.from({ length: 50 }, (_, n) => match(n, [`u_${n}a`, `u_${n}b`], (n + 1) * 1_000)));
   await record(t.db, cancelled("u_x"));
@@ -18,8 +18,8 @@ test("the waits of a mode are those of the last thousand who were matched, of th
   expect(waits).toMatchObject({ matched: 1_000, p50Ms: 60_000 });
 });
 
-test("whom a user met is everybody of their matches in the mode within the time", async () => {
-  await using t = await freshDatabase();
+test("last opponents are all users of the user's matches in the mode within the time", async () => {
+  await using t = await openTestDatabase();
   await record(t.db, match(1, ["u_1", "u_2", "u_3"]), match(2, ["u_4", "u_5"]));
   const met = async (userId: string, withinMs = 3_600_000, mode = "duel") =>
     [...(await selectLastOpponents(t.db, { mode, userId, withinMs }))].sort();
@@ -35,8 +35,8 @@ test("whom a user met is everybody of their matches in the mode within the time"
   expect(await met("u_1")).toEqual([]);
 });
 
-test("tickets that were joined and cancelled since do not hide whom a user met", async () => {
-  await using t = await freshDatabase();
+test("cancelled tickets do not hide last opponents", async () => {
+  await using t = await openTestDatabase();
   await record(t.db, match(1, ["u_1", "u_2"]));
   const since = Array.from({ length: 150 }, (_, n) => ({
     kind: "cancelled" as const,

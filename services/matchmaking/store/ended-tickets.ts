@@ -1,7 +1,7 @@
-/** Reads of how tickets ended. */
+/** Reads of ended tickets. */
 import type { Queryable } from "@todoke/kernel/db";
-import type { Attributes, ExpiryReason } from "../tickets.ts";
-import type { EndStatus } from "./end-rows.ts";
+import type { Attributes, ExpiryReason } from "../queue/ticket.ts";
+import type { EndStatus } from "./ends.ts";
 
 /** Times are milliseconds since 1970. */
 export interface EndedTicket {
@@ -14,9 +14,9 @@ export interface EndedTicket {
   readonly expiresAt: number;
   readonly endedAt: number;
   readonly status: EndStatus;
-  /** Of one that is EXPIRED. */
+  /** Only if EXPIRED. */
   readonly reason?: ExpiryReason;
-  /** Of one that is MATCHED. */
+  /** Only if MATCHED. */
   readonly match?: EndedMatch;
 }
 
@@ -25,20 +25,20 @@ interface EndedMatch {
   readonly team: number;
   readonly region?: string;
   readonly session: Readonly<Record<string, unknown>>;
-  /** The other tickets of the match: by team, and within it by how long they had waited. */
+  /** The other tickets of the match, by team and then by join time. */
   readonly peers: readonly { readonly userId: string; readonly team: number; readonly partySize: number }[];
 }
 
 const ms = (time: string) => `(extract(epoch from ${time}) * 1000)::float8`;
 
-// As many as one answer should ever tell of.
+// Bounds the response.
 const peersMax = 1_000;
 
 /**
- * Peers are asked for in the order of the one index that finds them, and with "between", for which that order counts. A
- * planner that believes the table empty would take any index else, and read all of it from then on.
+ * The subquery of peers is ordered as the index that serves it, and says "between" instead of "=" so that this order counts.
+ * Else a planner that believes the table empty would cache a plan with another index, which reads the whole table later.
  */
-export const endText = `
+export const ticketEndSql = `
 select e.ticket_id as "ticketId", e.mode, e.user_id as "userId", e.party_size as "partySize", e.attributes,
        ${ms("e.joined_at")} as "joinedAt", ${ms("e.expires_at")} as "expiresAt", ${ms("e.ended_at")} as "endedAt",
        e.status, e.reason, m.match
@@ -56,26 +56,26 @@ select e.ticket_id as "ticketId", e.mode, e.user_id as "userId", e.party_size as
 
 export async function selectTicketEnd(db: Queryable, ticketId: string): Promise<EndedTicket | undefined> {
   type Row = Omit<EndedTicket, "reason" | "match"> & { reason: ExpiryReason | null; match: EndedMatch | null };
-  const { rows } = await db.query<Row>({ name: "ticket end", text: endText, values: [ticketId] });
+  const { rows } = await db.query<Row>({ name: "ticket end", text: ticketEndSql, values: [ticketId] });
   if (!rows[0]) return undefined;
   const { reason, match, ...end } = rows[0];
   return { ...end, ...(reason !== null && { reason }), ...(match !== null && { match }) };
 }
 
-export interface Met {
+export interface OpponentQuery {
   readonly mode: string;
   readonly userId: string;
   readonly withinMs: number;
 }
 
-// Whoever meets more than this within the time cannot be spared all of them.
+// A user with more opponents than this may meet some of them again.
 const opponentsMax = 100;
 
 /**
- * Among the user's last matches, in whatever mode. Tickets that ended otherwise do not count: a player could push real opponents
- * out with tickets that are joined and cancelled. See also the note on peers.
+ * Reads the user's last matches of all modes. Other ends do not count: a player could push real opponents out of the limit by
+ * joining and cancelling. On "between" see `ticketEndSql`.
  */
-export const opponentsText = `
+export const lastOpponentsSql = `
 select distinct p.user_id as "userId"
   from (select e.match_id, e.mode, e.ended_at from ticket_ends e
          where e.user_id = $1 and e.match_id is not null order by e.ended_at desc limit ${opponentsMax}) e
@@ -84,36 +84,39 @@ select distinct p.user_id as "userId"
  where e.mode = $2 and e.ended_at > now() - $3::float8 * interval '1 millisecond' and p.user_id <> $1
  limit ${opponentsMax}`;
 
-/** Whom the user has met in the mode lately. */
-export async function selectLastOpponents(db: Queryable, { mode, userId, withinMs }: Met): Promise<readonly string[]> {
+/** The users whom this user has met in the mode within the time. */
+export async function selectLastOpponents(
+  db: Queryable,
+  { mode, userId, withinMs }: OpponentQuery,
+): Promise<readonly string[]> {
   const values = [userId, mode, withinMs];
-  const { rows } = await db.query<{ userId: string }>({ name: "last opponents", text: opponentsText, values });
+  const { rows } = await db.query<{ userId: string }>({ name: "last opponents", text: lastOpponentsSql, values });
   return rows.map((row) => row.userId);
 }
 
-/** How long tickets waited for their match. */
+/** Times that tickets waited for their match. */
 export interface Waits {
-  /** How many the figures rest on. Without any, there are none. */
+  /** How many tickets the percentiles are from; without any, there are no percentiles. */
   readonly matched: number;
   readonly p50Ms?: number;
   readonly p90Ms?: number;
   readonly p99Ms?: number;
 }
 
-// As many as make a 99th percentile worth its name, of a time that players would still call now.
+// Enough for a 99th percentile, and few enough to be recent.
 const waitsMax = 1_000;
 
-export const waitsText = `
+export const waitsSql = `
 select count(*)::int as matched,
        percentile_cont(array[0.5, 0.9, 0.99]) within group (order by extract(epoch from waited)::float8 * 1000) as waits
   from (select waited from ticket_ends
          where mode = $1 and status = 'MATCHED' and ended_at > now() - interval '1 hour'
          order by ended_at desc limit ${waitsMax}) w`;
 
-/** Of the last thousand tickets that were matched in the mode, within the last hour. */
+/** From the last thousand tickets that were matched in the mode within the last hour. */
 export async function selectWaits(db: Queryable, mode: string): Promise<Waits> {
   type Row = { matched: number; waits: [number, number, number] | null };
-  const { rows } = await db.query<Row>({ name: "waits", text: waitsText, values: [mode] });
+  const { rows } = await db.query<Row>({ name: "waits", text: waitsSql, values: [mode] });
   const { matched, waits } = rows[0] as Row;
   if (!waits) return { matched };
   const [p50Ms = 0, p90Ms = 0, p99Ms = 0] = waits.map(Math.round);

@@ -1,105 +1,141 @@
-/**
- * The ends of tickets, for both queues: whatever ends is written down here, once, together with the event that tells of it.
- *
- * A ticket ends once: `ticket_ends` has one row for it at the most, whatever a queue believes. A match is written whole or
- * not at all. Nothing else in this service writes events.
- */
-import { type Db, sqlStateOf, type Tx, transaction } from "@todoke/kernel/db";
-import type { Outbox } from "@todoke/kernel/outbox";
-import type { TicketEnd } from "../tickets.ts";
-import {
-  type EndRow,
-  type EndStatus,
-  endRowsOf,
-  insertEnds,
-  insertLost,
-  type KnownEnd,
-  type LostTicket,
-  selectKnownEnds,
-} from "./end-rows.ts";
-import { type EndedTicket, selectTicketEnd } from "./ended-tickets.ts";
-import { eventsOf } from "./events.ts";
+/** The statements that record how tickets ended: `matches`, `ticket_ends` and `damaged_tickets`. */
+import { type Db, statement, type Tx } from "@todoke/kernel/db";
+import type { ExpiryReason, Match, OpenTicket, TicketEnd } from "../queue/ticket.ts";
 
-export { type EndedTicket, selectLastOpponents, selectTicketEnd, selectWaits, type Waits } from "./ended-tickets.ts";
+export type EndStatus = "MATCHED" | "CANCELLED" | "EXPIRED";
 
-export type Recorded =
-  | { readonly kind: "recorded" }
-  /** This very end was on record. */
-  | { readonly kind: "known" }
-  /** Tickets of it had ended otherwise, as said by their ids. Nothing of this end was written. */
-  | { readonly kind: "void"; readonly ended: ReadonlyMap<string, EndStatus> };
-
-/** An end, and what became of it here. */
-export interface RecordedEnd {
-  readonly end: TicketEnd;
-  readonly recorded: Recorded;
+export interface RecordedEndRow {
+  readonly ticket_id: string;
+  readonly status: EndStatus;
+  readonly match_id: string | null;
 }
 
-/** More at once are refused: the caller knows how to part them. */
-export const endsMax = 500;
-
-/**
- * Answers each end in its place, in three statements however many there are. Of two ends of one ticket the earlier one
- * holds, also within a batch. Where another process writes an end of the same ticket at this moment, it fails with 23505
- * and nothing is written: run it by `endingTickets`, and the second time it sees what the other has written.
- */
-export async function recordEnds(
-  tx: Tx,
-  ends: readonly TicketEnd[],
-  { outbox }: { readonly outbox: Outbox },
-): Promise<readonly Recorded[]> {
-  if (ends.length > endsMax) throw new RangeError(`${ends.length} ends at once: ${endsMax} are the most`);
-  if (ends.length === 0) return [];
-  const rows = ends.map(endRowsOf);
-  const known = await selectKnownEnds(tx, rows.flat());
-  const results = rows.map((each) => decide(each, known));
-  const isFresh = (_: unknown, place: number) => results[place]?.kind === "recorded";
-  const fresh = ends.filter(isFresh);
-  if (fresh.length === 0) return results;
-  await insertEnds(tx, {
-    matches: fresh.flatMap((end) => (end.kind === "match" ? [end.match] : [])),
-    ends: rows.filter(isFresh).flat(),
-    damaged: fresh.filter((end) => end.kind === "damaged"),
-  });
-  await outbox.append(tx, ...eventsOf(fresh));
-  return results;
+/** Times are milliseconds since 1970. */
+export interface EndRow extends RecordedEndRow {
+  readonly mode: string;
+  readonly user_id: string;
+  readonly reason: ExpiryReason | null;
+  readonly team: number | null;
+  readonly party_size: number;
+  readonly attributes: object;
+  readonly joined_at: number;
+  readonly expires_at: number;
+  readonly ended_at: number;
 }
 
-/** What is written by this batch counts as known to the ends after it. Without rows it is no ticket's end. */
-function decide(rows: readonly EndRow[], known: Map<string, KnownEnd>): Recorded {
-  const before = rows.flatMap(({ ticket_id }) => known.get(ticket_id) ?? []);
-  if (before.length === 0) {
-    for (const row of rows) known.set(row.ticket_id, row);
-    return { kind: "recorded" };
+type Damaged = Extract<TicketEnd, { kind: "damaged" }>;
+
+/** One row for each ticket of the end; none for a damaged one. */
+export function toEndRows(end: TicketEnd): EndRow[] {
+  if (end.kind === "damaged") return [];
+  if (end.kind === "match") {
+    const { matchId, matchedAt, seats } = end.match;
+    const matched = { status: "MATCHED", match_id: matchId, reason: null, ended_at: matchedAt } as const;
+    return seats.map(({ ticket, team }) => ({ ...ticketColumns(ticket), ...matched, team }));
   }
-  const isSame = (each: KnownEnd) => each.status === rows[0]?.status && each.match_id === rows[0].match_id;
-  if (before.length === rows.length && before.every(isSame)) return { kind: "known" };
-  const otherwise = before.filter((each) => !isSame(each));
-  return { kind: "void", ended: new Map(otherwise.map((each) => [each.ticket_id, each.status])) };
+  const ended = { ...ticketColumns(end.ticket), match_id: null, team: null, ended_at: end.endedAt };
+  if (end.kind === "expired") return [{ ...ended, status: "EXPIRED", reason: end.reason }];
+  return [{ ...ended, status: "CANCELLED", reason: null }];
 }
 
-// Each try sees an end that the one before did not see: more than a few mean that something else is wrong.
-const triesMax = 5;
+const ticketColumns = (ticket: OpenTicket) => ({
+  ticket_id: ticket.ticketId,
+  mode: ticket.mode,
+  user_id: ticket.userId,
+  party_size: ticket.partySize,
+  attributes: ticket.attributes,
+  joined_at: ticket.joinedAt,
+  expires_at: ticket.expiresAt,
+});
 
-/** A transaction that ends tickets; run again where another process has ended one of them at the same moment. */
-export async function endingTickets<T>(db: Db, work: (tx: Tx) => Promise<T>): Promise<T> {
-  for (let tries = 1; ; tries++) {
-    try {
-      return await transaction(db, work);
-    } catch (error) {
-      if (tries >= triesMax || sqlStateOf(error) !== "23505") throw error;
-    }
-  }
+/** One index probe per ticket, with any statistics. */
+export const recordedEndsSql = `
+select e.* from unnest($1::text[]) as i(ticket_id)
+ cross join lateral (select e.ticket_id, e.status, e.match_id from ticket_ends e
+                      where e.ticket_id = i.ticket_id limit 1) e`;
+
+/** The recorded ends of these tickets, by ticket ID. */
+export async function selectRecordedEnds(tx: Tx, ends: readonly EndRow[]): Promise<Map<string, RecordedEndRow>> {
+  const values = [ends.map((end) => end.ticket_id)];
+  const { rows } = await tx.query<RecordedEndRow>({ name: "recorded ends", text: recordedEndsSql, values });
+  return new Map(rows.map((row) => [row.ticket_id, row]));
 }
+
+const time = (ms: string) => `to_timestamp(${ms} / 1000)`;
 
 /**
- * A ticket that the queue came back without ends by this, before its player is told so: a match of it that a recorder still
- * holds in its hands can come about no more. There is no event, for its player has the answer. How it ended is answered:
- * so, or otherwise, if the recorder was faster.
+ * Inserts in key order, so that two processes that write the same ends wait for each other and cannot deadlock. A damaged
+ * ticket that is quarantined already is left alone, because a queue may return it twice.
  */
-export async function recordLost(db: Db, lost: LostTicket): Promise<EndedTicket> {
-  await insertLost(db, lost);
-  const end = await selectTicketEnd(db, lost.ticketId);
-  if (!end) throw new Error(`the end of ticket ${lost.ticketId} was written and is not there`);
-  return end;
+const insertEndsSql = `
+with insert_matches as (
+  insert into matches (match_id, mode, region, session, rules_version, matched_at)
+  select match_id, mode, region, session, rules_version, ${time("matched_at")}
+    from jsonb_to_recordset($1::jsonb) as m(match_id uuid, mode text, region text, session jsonb, rules_version text,
+                                            matched_at float8)
+   order by match_id
+),
+insert_ends as (
+  insert into ticket_ends (ticket_id, mode, user_id, status, reason, match_id, team, party_size, attributes,
+                           joined_at, expires_at, ended_at)
+  select ticket_id, mode, user_id, status, reason, match_id, team, party_size, attributes,
+         ${time("joined_at")}, ${time("expires_at")}, ${time("ended_at")}
+    from jsonb_to_recordset($2::jsonb) as e(ticket_id text, mode text, user_id text, status text, reason text,
+                                            match_id uuid, team int, party_size int, attributes jsonb,
+                                            joined_at float8, expires_at float8, ended_at float8)
+   order by ticket_id
+)
+insert into damaged_tickets (ticket_id, mode, raw, why, ended_at)
+select ticket_id, mode, raw, why, ${time("ended_at")}
+  from jsonb_to_recordset($3::jsonb) as d(ticket_id text, mode text, raw text, why text, ended_at float8)
+ order by ticket_id, mode
+on conflict do nothing`;
+
+export interface NewEnds {
+  readonly matches: readonly Match[];
+  readonly ends: readonly EndRow[];
+  readonly damaged: readonly Damaged[];
 }
+
+export async function insertEnds(tx: Tx, { matches, ends, damaged }: NewEnds): Promise<void> {
+  const values = [matches.map(matchColumns), ends, damaged.map(damagedColumns)].map((rows) => JSON.stringify(rows));
+  await tx.query({ name: "insert ends", text: insertEndsSql, values });
+}
+
+export interface LostTicket {
+  readonly ticketId: string;
+  readonly mode: string;
+  readonly userId: string;
+}
+
+const insertLostSql = `
+insert into ticket_ends
+  (ticket_id, mode, user_id, status, reason, party_size, attributes, joined_at, expires_at, ended_at)
+values ($1, $2, $3, 'EXPIRED', 'lost', 1, '{}', now(), now(), now())
+on conflict (ticket_id) do nothing`;
+
+/** The ticket's data is gone, so the row describes a single player who joined now. */
+export async function insertLost(db: Db, { ticketId, mode, userId }: LostTicket): Promise<void> {
+  await statement(db, { name: "insert lost", text: insertLostSql, values: [ticketId, mode, userId] });
+}
+
+const matchColumns = ({ matchId, mode, region, session, rulesVersion, matchedAt }: Match) => ({
+  match_id: matchId,
+  mode,
+  region: region ?? null,
+  session,
+  rules_version: rulesVersion,
+  matched_at: matchedAt,
+});
+
+const damagedColumns = ({ ticketId, mode, raw, why, endedAt }: Damaged) => ({
+  ticket_id: toStorable(ticketId, 200),
+  mode: toStorable(mode, 200),
+  raw: toStorable(raw, 10_000),
+  why: toStorable(why, 1_000),
+  ended_at: endedAt,
+});
+
+/** Damaged data may contain anything; PostgreSQL stores neither NUL nor lone surrogates. */
+const toStorable = (text: string, lengthMax: number): string =>
+  text.slice(0, lengthMax).toWellFormed().replaceAll("\0", "\u{fffd}");

@@ -1,7 +1,7 @@
-/** What is removed by age. An end is finished when it is written, so that age is all that counts. */
+/** Retention policies. An end is final when it is recorded, so only its age counts. */
 import type { RetentionPolicy } from "@todoke/kernel/retention";
 
-/** A match takes the ends of its tickets along: none of them is ever without the others. */
+/** Deleting a match deletes the ends of its tickets too, so they go together. */
 export const endsRetention = (keepMs: number): readonly RetentionPolicy[] => [
   { table: "matches", finished: "true", since: "matched_at", keepMs },
   { table: "ticket_ends", finished: "match_id is null", since: "ended_at", keepMs },

@@ -1,20 +1,20 @@
-/** What the tests of this store share: a database of their own, and ends of tickets that can be told apart. */
+/** Test helpers: a database, tickets and their ends. */
 import { type Db, type Tx, transaction } from "@todoke/kernel/db";
 import { kernelMigrations } from "@todoke/kernel/migrations";
 import { openOutbox } from "@todoke/kernel/outbox";
 import { fixedId, patient, testDatabase } from "@todoke/kernel/testing";
-import type { ExpiryReason, OpenTicket, TicketEnd } from "../tickets.ts";
-import { endingTickets, recordEnds } from "./ends.ts";
+import { recordEnds, ticketEndTransaction } from "../queue/record-ends.ts";
+import type { ExpiryReason, OpenTicket, TicketEnd } from "../queue/ticket.ts";
 
 const own = { name: "matchmaking", dir: new URL("../migrations/", import.meta.url) };
 
-export const freshDatabase = () =>
+export const openTestDatabase = () =>
   testDatabase({ schema: "matchmaking", sets: [kernelMigrations, own], pools: patient });
 
-/** Half past, so that what is said about an hour is about one. */
+/** Half an hour ago, well within the last hour. */
 const joinedAt = Date.now() - 30 * 60_000;
 
-export const ticket = (user: string, about: Partial<OpenTicket> = {}): OpenTicket => ({
+export const ticket = (user: string, overrides: Partial<OpenTicket> = {}): OpenTicket => ({
   ticketId: `duel.${user}`,
   mode: "duel",
   userId: user,
@@ -24,12 +24,12 @@ export const ticket = (user: string, about: Partial<OpenTicket> = {}): OpenTicke
   joinedAt,
   expiresAt: joinedAt + 3_600_000,
   aliveUntil: joinedAt + 3_600_000,
-  ...about,
+  ...overrides,
 });
 
-/** A match of these users, each on a team of their own, after waiting for so long. */
+/** A match of these users, each in a team of their own. */
 export function match(n: number, users: readonly string[], waitedMs = 5_000): TicketEnd & { kind: "match" } {
-  const seats = users.map((user, place) => ({ ticket: ticket(user), team: place + 1 }));
+  const seats = users.map((user, index) => ({ ticket: ticket(user), team: index + 1 }));
   const terms = { rulesVersion: "v1", session: { server: "eu-1" } };
   return {
     kind: "match",
@@ -52,15 +52,18 @@ export const expired = (user: string, reason: ExpiryReason = "timeout"): TicketE
 
 const outbox = openOutbox();
 
-export const recordIn = (tx: Tx, ...ends: readonly TicketEnd[]) => recordEnds(tx, ends, { outbox });
+/** Returns the results only. */
+export const recordIn = async (tx: Tx, ...ends: readonly TicketEnd[]) =>
+  (await recordEnds(tx, ends, { outbox })).map(({ result }) => result);
 
-/** As a queue does it. */
-export const record = (db: Db, ...ends: readonly TicketEnd[]) => endingTickets(db, (tx) => recordIn(tx, ...ends));
+/** With the retry that the queues use. */
+export const record = (db: Db, ...ends: readonly TicketEnd[]) =>
+  ticketEndTransaction(db, (tx) => recordIn(tx, ...ends));
 
-/** Once, whatever happens. */
+/** Without a retry. */
 export const recordOnce = (db: Db, ...ends: readonly TicketEnd[]) => transaction(db, (tx) => recordIn(tx, ...ends));
 
-/** How many rows each table has that ends are written to. */
+/** The row counts of all tables that ends are written to. */
 export async function counts(db: Db) {
   const count = async (table: string) => Number((await db.query(`select count(*) from ${table}`)).rows[0].count);
   return {

@@ -1,22 +1,16 @@
-/** What could not be sent: to look at, and to try again. For those who run the service. */
-import { cursorOf, type HttpApp, NextCursor, PageQuery, page, RedriveBody, redriveRequest } from "@todoke/http";
-import type { Db } from "@todoke/kernel/db";
-import { Type } from "typebox";
-import type { Redrive } from "../commands/redrive.ts";
-import { deadLetterNotFound } from "../problems.ts";
-import { deadNotifications, selectDeadNotifications } from "../store/dead-notifications.ts";
+/** Dead letters of notifications, for operators. */
+import { cursorOf, type HttpApp, NextCursor, PageQuery, page } from "@todoke/http";
 import {
-  DlqId,
-  Limit,
-  NotificationStatus,
-  Nullable,
+  type DeadLetterDeps,
+  deadLetterNotFound,
+  RedriveBody,
   RedrivenView,
-  Redrives,
-  TextView,
-  Time,
-  UserId,
-  Uuid,
-} from "./views.ts";
+  RedrivesView,
+  redriveRequest,
+} from "@todoke/service";
+import { Type } from "typebox";
+import { deadNotifications, selectDeadNotifications } from "../store/dead-notifications.ts";
+import { DlqId, Limit, NotificationStatus, Nullable, TextView, Time, UserId, Uuid } from "./views.ts";
 
 const DeadNotificationView = Type.Object({
   dlq_id: DlqId,
@@ -29,22 +23,17 @@ const DeadNotificationView = Type.Object({
   failed_at: Time,
 });
 
-const DeadNotificationWholeView = Type.Object({
+const DeadNotificationDetailView = Type.Object({
   ...DeadNotificationView.properties,
   text: TextView,
   redriven_at: Nullable(Time),
   status: Nullable(NotificationStatus),
-  redrives: Redrives,
+  redrives: RedrivesView,
 });
 
-const usualLimit = 50;
+const defaultLimit = 50;
 
-export interface DeadNotificationDeps {
-  readonly db: Db;
-  readonly redriveNotification: Redrive;
-}
-
-export function deadNotificationRoutes(app: HttpApp, { db, redriveNotification }: DeadNotificationDeps): void {
+export function deadNotificationRoutes(app: HttpApp, { db, redrive }: DeadLetterDeps): void {
   const params = Type.Object({ notification_id: Uuid });
   const path = "/debug/notification/dlq";
 
@@ -53,7 +42,8 @@ export function deadNotificationRoutes(app: HttpApp, { db, redriveNotification }
     {
       schema: {
         operationId: "listDeadNotifications",
-        summary: "Notifications that were given up and wait for somebody to act, oldest first",
+        summary: "List dead-lettered notifications.",
+        description: "Those that are not redriven yet, oldest first.",
         querystring: Type.Object({ ...PageQuery, limit: Limit }),
         response: {
           200: Type.Object({
@@ -66,7 +56,7 @@ export function deadNotificationRoutes(app: HttpApp, { db, redriveNotification }
     async ({ query }) => {
       const after = cursorOf(query, { parts: ["bigint"] })?.[0] ?? "0";
       const { rows, ...next } = await page(
-        { limit: usualLimit, ...query },
+        { limit: defaultLimit, ...query },
         { read: (limit) => selectDeadNotifications(db, { after, limit }), name: ({ dlq_id }) => dlq_id },
       );
       return { notifications: rows, ...next };
@@ -77,16 +67,17 @@ export function deadNotificationRoutes(app: HttpApp, { db, redriveNotification }
     `${path}/:notification_id`,
     {
       schema: {
-        operationId: "showDeadNotification",
-        summary: "All that is known of a notification that was given up",
+        operationId: "getDeadNotification",
+        summary: "Get a dead-lettered notification.",
+        description: "With its text, its current status and its redrives.",
         params,
-        response: { 200: DeadNotificationWholeView },
+        response: { 200: DeadNotificationDetailView },
       },
     },
     async (request) => {
       const { notification_id } = request.params;
       const found = await deadNotifications.show(db, notification_id);
-      if (!found) throw deadLetterNotFound(`no notification ${notification_id} has ever been given up`);
+      if (!found) throw deadLetterNotFound(`notification ${notification_id} was never dead-lettered`);
       return { ...found, notification_id: found.id };
     },
   );
@@ -96,12 +87,13 @@ export function deadNotificationRoutes(app: HttpApp, { db, redriveNotification }
     {
       schema: {
         operationId: "redriveNotification",
-        summary: "Has a FAILED notification sent again, under the same id; twice is once",
+        summary: "Redrive a FAILED notification.",
+        description: "It is sent again under the same id. Repeating the call has no effect.",
         params,
         body: RedriveBody,
         response: { 200: RedrivenView },
       },
     },
-    ({ params: { notification_id }, body }) => redriveNotification(notification_id, redriveRequest(body)),
+    ({ params: { notification_id }, body }) => redrive(notification_id, redriveRequest(body)),
   );
 }

@@ -1,31 +1,26 @@
 import { buildHttpApp } from "@todoke/http";
-import { deadInboxEvents, openInbox } from "@todoke/kernel/inbox";
 import { fixedId } from "@todoke/kernel/testing";
 import { dead } from "@todoke/kernel/worker";
+import { redriveDeadLetter } from "@todoke/service";
 import { expect, test } from "vitest";
-import { redrive } from "../commands/redrive.ts";
-import { deliver } from "../deliver.ts";
-import { notify, readEvent } from "../on-event.ts";
 import { deadNotifications } from "../store/dead-notifications.ts";
-import { delivery, setup } from "../testing.ts";
-import { deadEventRoutes } from "./dead-events.ts";
+import { setup } from "../testing.ts";
+import { notificationSender } from "../workers/notification-sender.ts";
 import { deadNotificationRoutes } from "./dead-notifications.ts";
-import { inboxRoutes } from "./inbox.ts";
+import { debugInboxRoutes } from "./debug-inbox.ts";
 
-const consumer = "notification";
-const by = { redriven_by: "aki", reason: "the receiver is mended" };
+const by = { redriven_by: "aki", reason: "the receiver is up again" };
 
 async function serve() {
   const t = await setup();
   const { db } = t;
   const app = await buildHttpApp({ title: "notification", version: "0", log: { level: "silent" } });
-  const wake = () => {};
-  inboxRoutes(app, { db });
-  deadNotificationRoutes(app, { db, redriveNotification: redrive({ db, dead: deadNotifications, wake }) });
-  deadEventRoutes(app, { db, consumer, redriveEvent: redrive({ db, dead: deadInboxEvents(consumer), wake }) });
+  debugInboxRoutes(app, { db });
+  const redrive = redriveDeadLetter({ db, deadLetters: deadNotifications, onRedriven: () => {} });
+  deadNotificationRoutes(app, { db, redrive });
   const ask = async (url: string, payload?: object) => {
-    const answer = await app.inject(payload ? { method: "POST", url, payload } : { url });
-    return { status: answer.statusCode, ...answer.json() };
+    const response = await app.inject(payload ? { method: "POST", url, payload } : { url });
+    return { status: response.statusCode, ...response.json() };
   };
   return {
     ...t,
@@ -37,11 +32,11 @@ async function serve() {
   };
 }
 
-test("the inbox shows a user's notifications, newest first, page by page, and nobody else's", async () => {
+test("the debug inbox lists the notifications of one user, newest first, in pages", async () => {
   await using t = await serve();
   await t.write(2, 1, 3);
   await t.db.query(`update notifications set occurred_at = '2026-01-08T07:00:02Z' where notification_id = $1`, [
-    fixedId(1), // as young as number 2 but for a microsecond
+    fixedId(1), // a microsecond older than number 2
   ]);
   const ids = (page: { notifications: { notification_id: string }[] }) =>
     page.notifications.map(({ notification_id }) => notification_id);
@@ -64,14 +59,14 @@ test("the inbox shows a user's notifications, newest first, page by page, and no
   expect(await t.ask("/debug/notification/inbox/u_12")).toEqual({ status: 200, user_id: "u_12", notifications: [] });
 });
 
-test("the inbox shows what a notification has for programs, where it has something", async () => {
+test("the debug inbox shows data", async () => {
   await using t = await serve();
   await t.writeWithData(1, { match_id: "m_1", team: 2 });
   const { notifications } = await t.ask("/debug/notification/inbox/u_123");
   expect(notifications).toMatchObject([{ notification_id: fixedId(1), data: { match_id: "m_1", team: 2 } }]);
 });
 
-test("questions that cannot be are refused by name", async () => {
+test("invalid requests are rejected by name", async () => {
   await using t = await serve();
   for (const [query, field] of [
     ["limit=101", "query.limit"],
@@ -82,18 +77,15 @@ test("questions that cannot be are refused by name", async () => {
     const refused = await t.ask(`/debug/notification/inbox/u_123?${query}`);
     expect([refused.status, refused.errors[0].field]).toEqual([400, field]);
   }
-  for (const path of [`/debug/notification/dlq/${fixedId(1)}/redrive`, "/debug/inbox/dlq/1/redrive"]) {
-    const refused = await t.ask(path, {});
-    expect(refused.errors.map(({ field }: { field: string }) => field)).toEqual(["body.redriven_by", "body.reason"]);
-  }
-  for (const path of ["/debug/notification/dlq/nonsense", "/debug/inbox/dlq/0", "/debug/inbox/dlq/9999999999999999999"])
-    expect((await t.ask(path)).status).toBe(400);
+  const rejected = await t.ask(`/debug/notification/dlq/${fixedId(1)}/redrive`, {});
+  expect(rejected.errors.map(({ field }: { field: string }) => field)).toEqual(["body.redriven_by", "body.reason"]);
+  expect((await t.ask("/debug/notification/dlq/nonsense")).status).toBe(400);
 });
 
-test("a notification that was given up is listed, shown and redriven once; then the list is empty", async () => {
+test("a dead-lettered notification is listed, shown and redriven once", async () => {
   await using t = await serve();
   await t.write(1, 2);
-  await using sender = deliver({ db: t.db, send: async () => dead("gone") });
+  await using sender = notificationSender({ db: t.db, send: async () => dead("gone") });
   await sender.runOnce();
   const first = await t.ask("/debug/notification/dlq?limit=1");
   expect(first.notifications).toMatchObject([{ last_error: "gone", attempt_count: 1 }]);
@@ -115,26 +107,4 @@ test("a notification that was given up is listed, shown and redriven once; then 
     status: 404,
     code: "dead-letter-not-found",
   });
-});
-
-test("an event that the inbox gave up is listed, shown with its bytes, and redriven once", async () => {
-  await using t = await serve();
-  const inbox = openInbox({ db: t.db, consumer, read: readEvent, effect: notify(() => {}) });
-  await inbox.handle([delivery(1, { payload: Buffer.from([255]) })], new AbortController().signal);
-  const { events } = await t.ask("/debug/inbox/dlq");
-  expect(events).toMatchObject([{ event_id: fixedId(1), last_error: expect.stringContaining("cannot be read") }]);
-
-  const one = `/debug/inbox/dlq/${events[0].dlq_id}`;
-  expect(await t.ask(one)).toMatchObject({ payload_base64: "/w==", status: "DEAD", subject: "entitlement.events" });
-  // What was wrong is put right where it lies: the event itself.
-  await t.db.query(`update inbox_dlq set payload = $1`, [delivery(1).payload]);
-  expect(await t.ask(`${one}/redrive`, by)).toEqual({ status: 200, redriven: true });
-  expect(await t.ask(`${one}/redrive`, by)).toEqual({ status: 200, redriven: false });
-  expect(await inbox.redriver.runOnce()).toMatchObject({ done: 1 });
-  expect(await t.ask(one)).toMatchObject({
-    status: "RESOLVED",
-    redrives: [{ ...by, last_error: expect.stringContaining("cannot be read") }],
-  });
-  expect(await t.rows(`select event_id from notifications`)).toEqual([{ event_id: fixedId(1) }]);
-  expect(await t.ask("/debug/inbox/dlq/77/redrive", by)).toMatchObject({ code: "dead-letter-not-found" });
 });

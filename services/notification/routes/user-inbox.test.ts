@@ -7,9 +7,9 @@ import {
   openTransaction,
   readingKey,
   tokenFor,
-  untilSettled,
+  untilStable,
   writingKey,
-} from "../live/testing.ts";
+} from "../stream/testing.ts";
 import { setup } from "../testing.ts";
 
 async function serve(more: Parameters<typeof inboxProcess>[1] = {}) {
@@ -19,8 +19,11 @@ async function serve(more: Parameters<typeof inboxProcess>[1] = {}) {
     ...t,
     process,
     async get(path: string, headers: Record<string, string> = readingKey) {
-      const answer = await fetch(`${process.url}${path}`, { headers });
-      return { status: answer.status, ...((await answer.json()) as { next_cursor?: string; last_event_id?: string }) };
+      const response = await fetch(`${process.url}${path}`, { headers });
+      return {
+        status: response.status,
+        ...((await response.json()) as { next_cursor?: string; last_event_id?: string }),
+      };
     },
     async [Symbol.asyncDispose]() {
       await process[Symbol.asyncDispose]();
@@ -32,10 +35,10 @@ async function serve(more: Parameters<typeof inboxProcess>[1] = {}) {
 const ids = (page: object) =>
   (page as { notifications: { notification_id: string }[] }).notifications.map((n) => n.notification_id);
 
-test("a user's inbox is listed newest first, page by page, with nothing of how it is sent", async () => {
+test("a user inbox is listed newest first, in pages, without delivery state", async () => {
   await using t = await serve();
   await t.write(2, 1, 3);
-  await untilSettled(t.db);
+  await untilStable(t.db);
   const first = await t.get("/v1/users/u_123/inbox?limit=2");
   expect(ids(first)).toEqual([fixedId(3), fixedId(2)]);
   expect(first.last_event_id).toMatch(new RegExp(`^[1-9]\\d*\\.${fixedId(3)}$`));
@@ -55,7 +58,7 @@ test("a user's inbox is listed newest first, page by page, with nothing of how i
   expect(await t.get("/v1/users/u_12/inbox")).toEqual({ status: 200, user_id: "u_12", ...none });
 });
 
-test("what a notification has for programs is in the list and live, as it was written", async () => {
+test("data is the same in the list and in the stream", async () => {
   await using t = await serve();
   const data = { ticket_id: "t_1", match_id: "m_1", mode: "ranked", team: 2 };
   await using client = new InboxClient();
@@ -63,19 +66,19 @@ test("what a notification has for programs is in the list and live, as it was wr
   await t.writeWithData(1, data);
   await t.write(2);
   const list = await t.get("/v1/users/u_123/inbox");
-  await until("it is told", () => client.told.length >= 2);
+  await until("both are received", () => client.told.length >= 2);
   const [second, first] = (list as unknown as { notifications: object[] }).notifications;
   expect(first).toMatchObject({ notification_id: fixedId(1), data });
   expect(second).not.toHaveProperty("data");
   expect(client.told).toEqual([first, second]);
 });
 
-test("between a list and the stream that goes on from it nothing is lost, not even what was held back", async () => {
+test("nothing is lost between a list and the stream that continues it", async () => {
   await using t = await serve();
   await t.write(1, 2);
-  await untilSettled(t.db);
+  await untilStable(t.db);
   await using open = await openTransaction(t.db);
-  await open.query(`select pg_current_xact_id()`); // From here on nothing counts that others commit.
+  await open.query(`select pg_current_xact_id()`); // From here on, rows of other transactions are not stable.
   await t.write(3);
   const list = await t.get("/v1/users/u_123/inbox");
   expect(ids(list)).toEqual([fixedId(3), fixedId(2), fixedId(1)]);
@@ -84,23 +87,23 @@ test("between a list and the stream that goes on from it nothing is lost, not ev
   await using client = new InboxClient();
   const from = `last_event_id=${list.last_event_id}`;
   await client.connect(`${t.process.url}/v1/users/u_123/inbox/stream?${from}`, readingKey);
-  await until("it is told", () => client.told.length >= 2);
-  // The third is in both, for it was not certain then that nothing would come before it.
+  await until("both are received", () => client.told.length >= 2);
+  // The third is in both: it was not stable when the list was read.
   const [third, fourth] = [3, 4].map((n) => ({
     notification_id: fixedId(n),
     text: { en: `item${n}`, ja: `item${n}` },
   }));
   expect(client.told).toMatchObject([third, fourth]);
-  // A browser that comes back has the id of old in its URL, and the newer one in the header.
+  // A browser that reconnects sends the old id in its URL and the newer one in the header.
   client.cut();
   await client.over;
   await t.write(5);
   await client.connect(`${t.process.url}/v1/users/u_123/inbox/stream?${from}`, readingKey);
-  await until("it is told more", () => client.told.length >= 3);
+  await until("the fifth is received", () => client.told.length >= 3);
   expect(client.ids).toEqual([fixedId(3), fixedId(4), fixedId(5)]);
 });
 
-test("an inbox is for its user, for admins, and for keys that may read", async () => {
+test("a user inbox is open to its user, to admins and to keys with the scope read", async () => {
   await using t = await serve();
   const as = async (userId: string, roles: Role[], audience = "notification") => ({
     authorization: `Bearer ${await tokenFor(audience, { userId, roles })}`,
@@ -123,7 +126,7 @@ test("an inbox is for its user, for admins, and for keys that may read", async (
   }
 });
 
-test("what cannot be asked is refused by name, and a HEAD opens no stream", async () => {
+test("invalid requests are rejected by name, and HEAD opens no stream", async () => {
   await using t = await serve();
   const stream = "/v1/users/u_123/inbox/stream";
   const bad = [
@@ -140,22 +143,22 @@ test("what cannot be asked is refused by name, and a HEAD opens no stream", asyn
     errors: [{ field: "header.last-event-id" }],
   });
   const head = await fetch(`${t.process.url}${stream}`, { method: "HEAD", headers: readingKey });
-  expect([head.status, t.process.live.size]).toEqual([405, 0]);
+  expect([head.status, t.process.streams.size]).toEqual([405, 0]);
 });
 
-test("a user has five streams and a process as many as it may; whoever leaves makes room", async () => {
+test("streams per user and per process are limited, and a closed one makes room", async () => {
   await using t = await serve({ streamsMax: 6 });
   await using open = new AsyncDisposableStack();
-  const follow = async (userId: string) => {
+  const connect = async (userId: string) => {
     const client = open.use(new InboxClient());
     return { client, status: await client.connect(`${t.process.url}/v1/users/${userId}/inbox/stream`, readingKey) };
   };
-  const five = await Promise.all([1, 2, 3, 4, 5].map(() => follow("u_123")));
+  const five = await Promise.all([1, 2, 3, 4, 5].map(() => connect("u_123")));
   expect(five.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200]);
   expect(await t.get("/v1/users/u_123/inbox/stream")).toMatchObject({ status: 429, code: "too-many-streams" });
-  expect((await follow("u_12")).status).toBe(200);
+  expect((await connect("u_12")).status).toBe(200);
   expect(await t.get("/v1/users/u_1/inbox/stream")).toMatchObject({ status: 503, code: "unavailable" });
   five[0]?.client.cut();
-  await until("it is let go", () => t.process.live.size === 5);
-  expect((await follow("u_123")).status).toBe(200);
+  await until("it is closed", () => t.process.streams.size === 5);
+  expect((await connect("u_123")).status).toBe(200);
 });

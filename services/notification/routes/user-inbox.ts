@@ -1,48 +1,32 @@
 /**
- * What a user was told, for the user: listed by pages, and live.
+ * A user inbox, for the user: as a list, and as a stream.
  *
- * A list says from where on to follow, `last_event_id`, and nothing is lost between the two. What is committed in the very
- * moment of the list may be in both, under the same id.
+ * The list returns `last_event_id`, from which the stream continues, so that nothing is lost between the two. A notification
+ * that is committed while the list is read may be in both, under the same id.
  */
 import type { OutgoingHttpHeaders } from "node:http";
-import {
-  type Authenticate,
-  cursorOf,
-  type HttpApp,
-  NextCursor,
-  PageQuery,
-  ProblemView,
-  page,
-  requires,
-} from "@todoke/http";
-import type { Db } from "@todoke/kernel/db";
+import { cursorOf, type HttpApp, NextCursor, PageQuery, ProblemView, page, requires } from "@todoke/http";
 import { Type } from "typebox";
-import type { LiveInbox } from "../live/live-inbox.ts";
-import { positionPattern, selectStart } from "../store/inbox-news.ts";
+import type { Deps } from "../deps.ts";
+import { positionPattern, selectStart } from "../store/new-notifications.ts";
 import { selectInbox } from "../store/notifications.ts";
-import { userView } from "../user-view.ts";
-import { inboxCursor, ProgramData, TextView, Time, UserId, Uuid } from "./views.ts";
+import { toUserNotification } from "../stream/user-notification.ts";
+import { inboxCursor, NotificationData, TextView, Time, UserId, Uuid } from "./views.ts";
 
-export interface UserInboxDeps {
-  readonly authenticate: Authenticate;
-  readonly db: Db;
-  readonly live: LiveInbox;
-}
-
-const rule = { user: "own", admin: true, key: "read" } as const;
+const readers = { user: "own", admin: true, key: "read" } as const;
 
 const UserNotificationView = Type.Object({
   notification_id: Uuid,
   event_type: Type.String({ examples: ["EntitlementGranted"] }),
   text: TextView,
-  data: Type.Optional(ProgramData),
+  data: Type.Optional(NotificationData),
   occurred_at: Time,
 });
 
 const EventId = Type.String({
   pattern: `^${positionPattern}$`,
   maxLength: 60,
-  description: "A place in the inbox, as an event's id or a list's `last_event_id` says it.",
+  description: "A position in the user inbox: the id of an event, or the `last_event_id` of a list.",
 });
 
 const UserInboxView = Type.Object({
@@ -52,20 +36,20 @@ const UserInboxView = Type.Object({
   next_cursor: NextCursor,
 });
 
-export function userInboxRoutes(app: HttpApp, deps: UserInboxDeps): void {
+export function userInboxRoutes(app: HttpApp, deps: Deps): void {
   listRoute(app, deps);
   streamRoute(app, deps);
 }
 
-function listRoute(app: HttpApp, { authenticate, db }: UserInboxDeps): void {
+function listRoute(app: HttpApp, { authenticate, db }: Deps): void {
   app.get(
     "/v1/users/:user_id/inbox",
     {
-      ...requires(authenticate, rule),
+      ...requires(authenticate, readers),
       schema: {
         operationId: "listInbox",
-        summary: "What a user was told, newest first",
-        description: "The first page says from where on to follow: `last_event_id`.",
+        summary: "List the notifications of a user.",
+        description: "Newest first. The first page has the `last_event_id` from which a stream continues.",
         params: Type.Object({ user_id: UserId }),
         querystring: Type.Object(PageQuery),
         response: { 200: UserInboxView },
@@ -73,34 +57,34 @@ function listRoute(app: HttpApp, { authenticate, db }: UserInboxDeps): void {
     },
     async ({ params: { user_id }, query }) => {
       const after = cursorOf(query, inboxCursor)?.join(inboxCursor.separator);
-      // Before the list is read: what comes in between is in the list too, and nothing is in neither.
+      // Read before the list: a notification in between is in both, and none is in neither.
       const start = after === undefined ? { last_event_id: (await selectStart(db, user_id)).latest } : {};
       const { rows, ...next } = await page(query, {
         read: (limit) => selectInbox(db, { userId: user_id, limit, ...(after !== undefined && { after }) }),
         name: ({ cursor }) => cursor,
       });
-      return { user_id, notifications: rows.map(userView), ...start, ...next };
+      return { user_id, notifications: rows.map(toUserNotification), ...start, ...next };
     },
   );
 }
 
-function streamRoute(app: HttpApp, { authenticate, db, live }: UserInboxDeps): void {
-  // Before the server waits for what it still owes: a stream would owe for ever.
-  app.addHook("preClose", async () => live[Symbol.asyncDispose]());
+function streamRoute(app: HttpApp, { authenticate, db, streams }: Deps): void {
+  // The server waits for open requests when it closes, and a stream would never end.
+  app.addHook("preClose", async () => streams[Symbol.asyncDispose]());
   app.get(
     "/v1/users/:user_id/inbox/stream",
     {
-      ...requires(authenticate, rule),
-      exposeHeadRoute: false, // It would open a stream that nobody reads.
+      ...requires(authenticate, readers),
+      exposeHeadRoute: false, // It would open a stream without a reader.
       schema: {
         operationId: "followInbox",
-        summary: "What a user is told, as it happens (server-sent events)",
+        summary: "Stream new notifications of a user.",
         description:
-          "First what came after `Last-Event-ID`, or without one from now on; then live. Events are `notification`, with " +
-          "the JSON of the list, and `reset`: the id is not known here any more, list the inbox anew.",
+          "Server-sent events: all notifications after `Last-Event-ID`, or new ones only if it is missing. The event " +
+          "`notification` has the JSON of the list. The event `reset` means that the id is unknown: list the inbox again.",
         params: Type.Object({ user_id: UserId }),
         headers: Type.Object({ "last-event-id": Type.Optional(EventId) }),
-        // For a browser's first connection, which cannot have the header. When it comes back it has both: the header counts.
+        // For the first connection of a browser, which cannot send the header. When it reconnects it sends both; the header wins.
         querystring: Type.Object({ last_event_id: Type.Optional(EventId) }),
         produces: ["text/event-stream"],
         response: { 200: Type.String(), 429: ProblemView },
@@ -110,8 +94,8 @@ function streamRoute(app: HttpApp, { authenticate, db, live }: UserInboxDeps): v
       const lastSeen = headers["last-event-id"] ?? query.last_event_id;
       const { latest, isPast } = await selectStart(db, user_id, lastSeen);
       const position = lastSeen !== undefined && isPast ? lastSeen : latest;
-      live.follow({ userId: user_id, position, isReset: !isPast }, () => {
-        // Proxies that would collect events before they pass them on are told not to.
+      streams.open({ userId: user_id, position, isReset: !isPast }, () => {
+        // Keeps proxies from buffering events.
         reply.headers({ "content-type": "text/event-stream", "x-accel-buffering": "no" }).hijack();
         return reply.raw.writeHead(200, reply.getHeaders() as OutgoingHttpHeaders);
       });

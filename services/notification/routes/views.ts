@@ -1,18 +1,16 @@
-/** The shapes that the answers of this service have in common. */
-import { RedriveView } from "@todoke/http";
+/** Schemas that several routes share. */
 import { type TSchema, Type } from "typebox";
-import type { Data } from "../templates.ts";
+import type { Data } from "../events/templates.ts";
 
 export const UserId = Type.String({ minLength: 1, maxLength: 128, examples: ["u_123"] });
-// Not the format "uuid", which also takes "urn:uuid:…".
+// Not the format "uuid", which also allows "urn:uuid:…".
 export const Uuid = Type.String({ pattern: "^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$" });
 export const Time = Type.String({ format: "date-time" });
 export const TextView = Type.Object({ en: Type.String(), ja: Type.String() });
-export const ProgramData = Type.Unsafe<Data>({
+export const NotificationData = Type.Unsafe<Data>({
   type: "object",
   additionalProperties: true,
-  description:
-    "For programs, where the event has something for them: the ids of a match, say. Which, by event type: README.",
+  description: "Values for programs, such as the ids of a match. The README lists them by event type.",
   examples: [{ ticket_id: "t_1", match_id: "m_1", mode: "ranked", team: 1 }],
 });
 export const NotificationStatus = Type.Union([
@@ -22,12 +20,8 @@ export const NotificationStatus = Type.Union([
   Type.Literal("FAILED"),
 ]);
 export const Limit = Type.Optional(Type.Integer({ minimum: 1, maximum: 100 }));
-/** A row's place in a list that an operator reads: a number that fits a bigint. */
+/** A positive number that fits a bigint. */
 export const DlqId = Type.String({ pattern: "^[1-9][0-9]{0,17}$", examples: ["17"] });
-/** A cursor over a user's inbox, as the store writes it: microseconds since 1970, a point, the id. */
+/** The cursor of a user inbox, as the store writes it: microseconds since 1970, a point, the id. */
 export const inboxCursor = { parts: ["epochMicros", "uuid"], separator: "." } as const;
-export const RedrivenView = Type.Object({
-  redriven: Type.Boolean({ description: "False: somebody had done so before, and nothing was done now." }),
-});
-export const Redrives = Type.Array(RedriveView, { description: "Who had it tried again, newest first; the last 20." });
 export const Nullable = <View extends TSchema>(view: View) => Type.Union([view, Type.Null()]);

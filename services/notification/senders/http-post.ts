@@ -1,8 +1,8 @@
 /**
- * One POST to a place that somebody else runs, with a bound on everything: time, size, and where it may lead.
+ * One POST to an external URL, with a bound on its time, its size and its target.
  *
- * The name is resolved once, every address is looked at, and the connection goes to the one that was looked at: a name
- * that resolves to something else a moment later (DNS rebinding) changes nothing. Redirects are not followed.
+ * The name is resolved once, every address is checked, and the connection uses a checked address: a name that resolves to
+ * another address a moment later (DNS rebinding) changes nothing. Redirects are not followed.
  */
 import { lookup } from "node:dns/promises";
 import { type ClientRequest, request as httpRequest, type IncomingMessage } from "node:http";
@@ -14,11 +14,11 @@ export interface HttpPost {
   readonly url: URL;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string;
-  /** Lets it lead into our own network. */
+  /** Allows addresses that are not public. */
   readonly allowPrivate: boolean;
   readonly timeoutMs: number;
   readonly signal: AbortSignal;
-  /** All addresses of a name; the system's answer unless said otherwise. */
+  /** Resolves a name to all its addresses; the system's resolver by default. */
   readonly resolve?: Resolve;
 }
 
@@ -29,47 +29,47 @@ interface Address {
   readonly family: number;
 }
 
-export interface PostAnswer {
+export interface PostResponse {
   readonly status: number;
   readonly retryAfter: string | undefined;
 }
 
-// The words of an answer are not read, but a connection can be closed in good order only when they have come.
-const answerMaxBytes = 64 * 1024;
+// The body of the response is ignored, but it has to be received before the connection can close cleanly.
+const responseMaxBytes = 64 * 1024;
 
-/** Resolves with the status, as soon as it is known; rejects when there is none in time. */
-export async function httpPost(post: HttpPost): Promise<PostAnswer> {
+/** Resolves with the status as soon as it is received; rejects if there is none in time. */
+export async function httpPost(post: HttpPost): Promise<PostResponse> {
   const { url, headers, body } = post;
   const bounds = AbortSignal.any([post.signal, AbortSignal.timeout(post.timeoutMs)]);
-  const addresses = await within(bounds, vettedAddresses(post));
+  const addresses = await abortable(bounds, resolveChecked(post));
   const send = url.protocol === "https:" ? httpsRequest : httpRequest;
   const request = send(url, {
     method: "POST",
     headers: { ...headers, "content-length": Buffer.byteLength(body), connection: "close" },
-    lookup: alreadyResolved(addresses),
-    // A connection of its own, never from a pool: what was vetted is what is used.
+    lookup: fixedLookup(addresses),
+    // A new connection, because a pooled one may lead to an address that was not checked.
     agent: false,
     signal: bounds,
     maxHeaderSize: 16 * 1024,
   });
-  const answer = answerTo(request);
+  const responding = responseTo(request);
   request.end(body);
-  const response = await answer;
+  const response = await responding;
   discard(response);
   return { status: response.statusCode ?? 0, retryAfter: response.headers["retry-after"] };
 }
 
-const bySystem: Resolve = (name) => lookup(name, { all: true });
+const systemResolve: Resolve = (name) => lookup(name, { all: true });
 
-async function vettedAddresses({ url, allowPrivate, resolve = bySystem }: HttpPost): Promise<readonly Address[]> {
+async function resolveChecked({ url, allowPrivate, resolve = systemResolve }: HttpPost): Promise<readonly Address[]> {
   const name = url.hostname.replace(/^\[(.*)\]$/, "$1");
   const addresses = await resolve(name);
-  const inside = allowPrivate ? undefined : addresses.find(({ address }) => !isPublicAddress(address));
-  if (inside) throw new Error(`${name} is at ${inside.address}, which is not a public address`);
+  const internal = allowPrivate ? undefined : addresses.find(({ address }) => !isPublicAddress(address));
+  if (internal) throw new Error(`${name} resolves to ${internal.address}, which is not a public address`);
   return addresses;
 }
 
-function alreadyResolved(addresses: readonly Address[]): LookupFunction {
+function fixedLookup(addresses: readonly Address[]): LookupFunction {
   return (_name, { all }, callback) => {
     const [first] = addresses;
     if (all) callback(null, [...addresses]);
@@ -78,29 +78,29 @@ function alreadyResolved(addresses: readonly Address[]): LookupFunction {
   };
 }
 
-function answerTo(request: ClientRequest): Promise<IncomingMessage> {
+function responseTo(request: ClientRequest): Promise<IncomingMessage> {
   const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
   request.once("response", resolve);
-  // Also after the answer: a connection that breaks then must not end the process.
+  // Not `once`: a connection that breaks after the response must not crash the process.
   request.on("error", reject);
   return promise;
 }
 
-/** Takes the rest of the answer up to its bound; past it, or past the time, the connection is cut. */
+/** Receives the rest of the response. Beyond the size or time limit the connection is destroyed. */
 function discard(response: IncomingMessage): void {
   let bytes = 0;
   response.on("error", () => {});
   response.on("data", (chunk: Buffer) => {
     bytes += chunk.length;
-    if (bytes > answerMaxBytes) response.destroy();
+    if (bytes > responseMaxBytes) response.destroy();
   });
 }
 
-/** A look-up cannot be called off, but nobody has to wait for it. */
-function within<T>(bounds: AbortSignal, work: Promise<T>): Promise<T> {
+/** Stops waiting at the abort. A DNS lookup itself cannot be cancelled. */
+function abortable<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
   const { promise, reject } = Promise.withResolvers<never>();
-  const late = () => reject(bounds.reason);
-  bounds.addEventListener("abort", late, { once: true });
-  if (bounds.aborted) late();
-  return Promise.race([work, promise]).finally(() => bounds.removeEventListener("abort", late));
+  const abort = () => reject(signal.reason);
+  signal.addEventListener("abort", abort, { once: true });
+  if (signal.aborted) abort();
+  return Promise.race([work, promise]).finally(() => signal.removeEventListener("abort", abort));
 }

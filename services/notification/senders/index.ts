@@ -1,16 +1,20 @@
-/** How a notification leaves the house. */
-import type { Outcome } from "@todoke/kernel/worker";
-import type { Notification } from "../store/notifications.ts";
+/** Chooses the notification channel that the settings name. A new channel is a file here and a kind of `SenderSettings`. */
+import { type Backoff, defaultSettings } from "@todoke/kernel/worker";
+import type { SenderSettings } from "../config.ts";
+import { type Log, logSender } from "./log.ts";
+import type { Send } from "./send.ts";
+import { webhookSenders } from "./webhook.ts";
 
-interface Try {
-  /** 1 for the first. */
-  readonly attempt: number;
-  /** Fires when the outcome no longer counts: the lease is lost, or the service stops. */
-  readonly signal: AbortSignal;
+export interface SenderContext {
+  readonly log: Log;
+  readonly backoff: Backoff;
+  /** How many notifications the worker sends at once. */
+  readonly concurrency?: number;
 }
 
-/**
- * Answers what became of it: "done" once the receiver has it, "dead" when it never will, "release" when none can be sent
- * just now. A throw is a retry with backoff. It may be called twice for one notification; the id is the same then.
- */
-export type Send = (notification: Notification, about: Try) => Promise<Outcome>;
+export function createSender(
+  sender: SenderSettings,
+  { log, backoff, concurrency = defaultSettings.concurrency }: SenderContext,
+): Send {
+  return sender.kind === "webhook" ? webhookSenders({ ...sender, backoff, concurrency }) : logSender(log);
+}

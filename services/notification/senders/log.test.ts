@@ -2,7 +2,7 @@ import { done } from "@todoke/kernel/worker";
 import { expect, test } from "vitest";
 import { logSender } from "./log.ts";
 
-test("the log gets ids and never the words", async () => {
+test("the log gets ids and never the text", async () => {
   const lines: [object, string][] = [];
   const send = logSender({ info: (fields, message) => lines.push([fields, message]) });
   const notification = {
@@ -10,7 +10,7 @@ test("the log gets ids and never the words", async () => {
     eventId: "e",
     userId: "u_123",
     eventType: "EntitlementGranted",
-    text: { en: "secret words", ja: "秘密" },
+    text: { en: "secret text", ja: "秘密" },
     data: null,
     occurredAt: "2026-01-08T07:10:00Z",
     headers: { trace_id: "t", traceparent: "p" },

@@ -1,7 +1,7 @@
-/** Sends to the log: ids only, never the words, so that a log can be read by those who may not read a user's mail. */
+/** Sends to the log: ids only and never the text, so that readers of the log cannot read users' notifications. */
 import { logFields } from "@todoke/kernel/telemetry";
 import { done } from "@todoke/kernel/worker";
-import type { Send } from "./index.ts";
+import type { Send } from "./send.ts";
 
 export interface Log {
   info(fields: object, message: string): void;

@@ -1,11 +1,11 @@
 /**
- * Whether an address is of the public Internet. A URL that somebody configured must not become a way to reach what only
- * our own network should: loopback, private networks, the metadata services of clouds.
+ * Public addresses of the Internet. A configured URL must not reach the internal network: loopback, private networks, the
+ * metadata services of clouds (SSRF).
  */
 import { BlockList, isIPv4, isIPv6 } from "node:net";
 
 const notPublic = new BlockList();
-// IANA's special-purpose registry for IPv4: all that is not globally reachable.
+// IANA's special-purpose registry for IPv4: all blocks that are not globally reachable.
 for (const [network, prefix] of [
   ["0.0.0.0", 8],
   ["10.0.0.0", 8],
@@ -24,7 +24,7 @@ for (const [network, prefix] of [
   ["240.0.0.0", 4],
 ] as const)
   notPublic.addSubnet(network, prefix, "ipv4");
-// Within the one block of IPv6 that is public: what leads to IPv4 by a detour, and what is for examples.
+// Within the public block of IPv6: tunnels to IPv4, and addresses for examples.
 for (const [network, prefix] of [
   ["2001::", 23],
   ["2001:db8::", 32],
@@ -38,6 +38,6 @@ globalUnicast.addSubnet("2000::", 3, "ipv6");
 
 export function isPublicAddress(address: string): boolean {
   if (isIPv4(address)) return !notPublic.check(address, "ipv4");
-  // All else of IPv6 (::1, fc00::/7, fe80::/10, IPv4 in disguise such as ::ffff:127.0.0.1) is outside that block.
+  // All other IPv6 addresses (::1, fc00::/7, fe80::/10, mapped IPv4 such as ::ffff:127.0.0.1) are outside that block.
   return isIPv6(address) && globalUnicast.check(address, "ipv6") && !notPublic.check(address, "ipv6");
 }

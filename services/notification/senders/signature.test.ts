@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import { readSecret, signatureHeaders } from "./signature.ts";
+import { parseSecret, signatureHeaders } from "./signature.ts";
 
-test("the signature is the specification's own, to the letter", () => {
-  const secret = readSecret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw");
+test("the signature matches the example of the specification", () => {
+  const secret = parseSecret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw");
   if (!secret) throw new Error("the specification's secret was refused");
   const signed = { id: "msg_p5jXN8AQM9LWM0D4loKWxJek", timestamp: 1_614_265_330, body: '{"test": 2432232314}' };
   expect(signatureHeaders(secret, signed)).toEqual({

@@ -1,8 +1,8 @@
-/** All the SQL of notification_dlq but the insert, which is part of the sender's settlement (store/notifications.ts). */
+/** The table notification_dlq. Its insert is part of the sender's settlement (store/notifications.ts). */
 import { type Db, type Tx, utcText } from "@todoke/kernel/db";
 import { deadTable } from "@todoke/kernel/dead";
 import type { RetentionPolicy } from "@todoke/kernel/retention";
-import type { Text } from "../templates.ts";
+import type { Text } from "../events/templates.ts";
 import { type InboxEntry, notifications } from "./notifications.ts";
 
 export interface DeadNotification {
@@ -19,7 +19,7 @@ export interface DeadNotification {
 const columns = `q.dlq_id::text as dlq_id, q.notification_id, q.event_id, q.user_id, q.event_type, q.attempt_count,
                  q.last_error, ${utcText("q.failed_at")} as failed_at`;
 
-/** What waits for somebody to act, oldest first; `after` is the dlq_id of the last one seen. */
+/** Open dead letters, oldest first; `after` is the dlq_id of the last one of the previous page. */
 export async function selectDeadNotifications(
   db: Db,
   { after, limit }: { readonly after: string; readonly limit: number },
@@ -33,19 +33,19 @@ export async function selectDeadNotifications(
   return rows;
 }
 
-export interface DeadNotificationWhole {
+export interface DeadNotificationDetail {
   readonly dlq_id: string;
   readonly event_id: string;
   readonly user_id: string;
   readonly failed_at: string;
   readonly text: Text;
   readonly redriven_at: string | null;
-  /** What the notification is now; null once it was sent and removed by age. */
+  /** The current status of the notification; null once it was sent and deleted by age. */
   readonly status: InboxEntry["status"] | null;
 }
 
-/** FAILED notifications as dead rows; the notification and its dead letter are redriven in one transaction. */
-export const deadNotifications = deadTable<DeadNotificationWhole>({
+/** Dead letters of notifications. A redrive updates the notification and its dead letter in one transaction. */
+export const deadNotifications = deadTable<DeadNotificationDetail>({
   claims: notifications,
   from: "notification_dlq r",
   isDead: "r.redriven_at is null",
@@ -67,7 +67,7 @@ async function markRedriven(tx: Tx, notificationIds: readonly string[]): Promise
   });
 }
 
-/** A row whose notification failed again is open again, and not finished. */
+/** A row whose notification has failed again has `redriven_at = null` and is kept. */
 export const redrivenNotifications = (keepMs: number): RetentionPolicy => ({
   table: "notification_dlq",
   finished: "redriven_at is not null",

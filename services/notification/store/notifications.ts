@@ -1,10 +1,10 @@
-/** All the SQL of notifications: as work for the sender, as what an event leaves behind, and as a user's inbox. */
+/** The table notifications: claimed by the sender, inserted for events, read as a user inbox. */
 import { claims, tableSql } from "@todoke/kernel/claims";
 import { type Db, type Tx, utcText } from "@todoke/kernel/db";
 import type { RetentionPolicy } from "@todoke/kernel/retention";
-import type { Data, Text } from "../templates.ts";
+import type { Data, Text } from "../events/templates.ts";
 
-/** What a sender gets to see. */
+/** A notification as a sender gets it. */
 export interface Notification {
   readonly notificationId: string;
   readonly eventId: string;
@@ -15,7 +15,7 @@ export interface Notification {
   /** RFC 3339, UTC. */
   readonly occurredAt: string;
   readonly headers: Readonly<Record<string, string>>;
-  /** How long ago the event occurred when this was claimed, by the database's clock. */
+  /** The age of the event at the claim, by the database's clock. */
   readonly ageMs: number;
 }
 
@@ -28,7 +28,7 @@ export const notifications = claims<Notification>({
   read: `c.notification_id as "notificationId", c.event_id as "eventId", c.user_id as "userId",
     c.event_type as "eventType", c.text, c.data, ${utcText("c.occurred_at")} as "occurredAt", c.headers,
     (extract(epoch from clock_timestamp() - c.occurred_at) * 1000)::float8 as "ageMs"`,
-  // A notification that fails again after a redrive is open again, in the row that it has.
+  // A notification that fails again after a redrive reopens its row.
   whenDead: `insert into notification_dlq as q
       (notification_id, event_id, user_id, event_type, text, attempt_count, last_error)
     select notification_id, event_id, user_id, event_type, text, attempt_count, last_error from died
@@ -37,7 +37,7 @@ export const notifications = claims<Notification>({
            failed_at = now(), redriven_at = null`,
 });
 
-export const notificationSql = tableSql(notifications.table);
+const notificationSql = tableSql(notifications.table);
 
 export interface NotificationRow {
   readonly notification_id: string;
@@ -50,10 +50,7 @@ export interface NotificationRow {
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/**
- * Only events that are new to the inbox get here. Should its mark have been removed and the event come once more, the
- * notification of old is what the event asks for.
- */
+/** The inbox lets each event through once. The unique key also covers a redelivery after the inbox row was deleted by age. */
 export async function insertNotifications(tx: Tx, rows: readonly NotificationRow[]): Promise<void> {
   await tx.query({
     name: "insert notifications",
@@ -81,14 +78,14 @@ export interface InboxEntry {
   readonly next_retry_at: string | null;
   readonly sent_at: string | null;
   readonly last_error: string | null;
-  /** Where the next page begins after this one. */
+  /** Of the next page, if this is the last entry of a page. */
   readonly cursor: string;
 }
 
 export interface InboxPage {
   readonly userId: string;
   readonly limit: number;
-  /** The last entry that was seen, as `InboxEntry.cursor` says it. */
+  /** The `cursor` of the last entry of the previous page. */
   readonly after?: string;
 }
 

@@ -11,7 +11,7 @@ const settled = async (work: readonly Promise<unknown>[]) => {
   return { done: results.length - refusals.length, refusals };
 };
 
-test("points are added, spent, held, captured, released and refunded, each told with the balance after it", async () => {
+test("every kind of change returns the balance after it", async () => {
   await using t = await setup();
   expect((await t.add("u", 100n)).json).toMatchObject({
     kind: "ADD",
@@ -42,13 +42,13 @@ test("points are added, spent, held, captured, released and refunded, each told 
   expect(await t.audit()).toEqual([]);
 });
 
-test("what is not there, or not meant for it, is refused, and nothing is kept of it", async () => {
+test("a refused change stores nothing", async () => {
   await using t = await setup();
-  await expect(t.sub("nobody", 1n)).rejects.toMatchObject({ code: "insufficient-points" });
-  await expect(t.hold("nobody", 1n)).rejects.toMatchObject({ code: "insufficient-points" });
+  await expect(t.sub("unknown", 1n)).rejects.toMatchObject({ code: "insufficient-points" });
+  await expect(t.hold("unknown", 1n)).rejects.toMatchObject({ code: "insufficient-points" });
   await expect(t.capture(randomUUID())).rejects.toMatchObject({ code: "hold-not-found", status: 404 });
   await expect(t.refund(randomUUID())).rejects.toMatchObject({ code: "transaction-not-found", status: 404 });
-  await expect(t.add("nobody", 1n, { expiresAt: inSeconds(-60) })).rejects.toMatchObject({
+  await expect(t.add("unknown", 1n, { expiresAt: inSeconds(-60) })).rejects.toMatchObject({
     code: "lot-end-in-the-past",
   });
   const added = await t.add("u", 5n);
@@ -59,7 +59,7 @@ test("what is not there, or not meant for it, is refused, and nothing is kept of
   expect(await t.rows(`select count(*)::int as n from idempotency_keys`)).toEqual([{ n: 2 }]);
 });
 
-test("amounts up to 2^63 - 1 are kept and told whole, and one point more is refused", async () => {
+test("amounts up to 2^63 - 1 are exact, and one point more is refused", async () => {
   await using t = await setup();
   const answer = await t.add("u", 9_223_372_036_854_775_807n);
   expect(answer.body.toString()).toContain('"balance":9223372036854775807');
@@ -67,7 +67,7 @@ test("amounts up to 2^63 - 1 are kept and told whole, and one point more is refu
   expect((await t.sub("u", 9_007_199_254_740_993n)).json.balance).toBe("9214364837600034814");
 });
 
-test("64 spends at once, in two processes, of what is enough for 40: never below zero, and 40 succeed", async () => {
+test("of 64 concurrent spends in two processes, only as many succeed as the balance allows", async () => {
   await using t = await setup();
   const processes = [t.process(), t.process()];
   await t.add("u", 25n, { expiresAt: inSeconds(600) });
@@ -81,7 +81,7 @@ test("64 spends at once, in two processes, of what is enough for 40: never below
   expect(await t.audit()).toEqual([]);
 });
 
-test("the same key, 32 times at once in two processes: one effect, and every answer equal to the byte", async () => {
+test("32 concurrent requests with one key have one effect and the same response", async () => {
   await using t = await setup();
   const processes = [t.process(), t.process()];
   const answers = await Promise.all(
@@ -90,13 +90,13 @@ test("the same key, 32 times at once in two processes: one effect, and every ans
   expect(new Set(answers.map((answer) => `${answer.status} ${answer.body}`)).size).toBe(1);
   expect(answers.filter((answer) => !answer.replayed).length).toBe(1);
   await expect(t.add("u", 8n, { key: "once" })).rejects.toMatchObject({ code: "idempotency-conflict" });
-  // The other user's row is no lock that this one waits for: here the unique key decides.
+  // Different users share no lock, so the unique key decides.
   const elsewhere = await settled(["v", "w"].map((user, i) => processes[i]?.add(user, 1n, { key: "other" }) as never));
   expect(elsewhere).toEqual({ done: 1, refusals: ["idempotency-conflict"] });
   expect(await t.rows(`select sum(balance)::int as points from point_root`)).toEqual([{ points: 8 }]);
 });
 
-test("a key whose answer is forgotten after a day still does nothing twice", async () => {
+test("a key takes effect once, also after its response is deleted by retention", async () => {
   await using t = await setup();
   const { json } = await t.add("u", 7n, { key: "once" });
   await t.db.query(`update idempotency_keys set expires_at = now() - interval '1 second'`);
@@ -108,7 +108,7 @@ test("a key whose answer is forgotten after a day still does nothing twice", asy
   expect(await t.rows(`select balance from point_root`)).toEqual([{ balance: 7n }]);
 });
 
-test("a hot account: thousands of changes of one user share some commits, and every one of them counts", async () => {
+test("thousands of changes of one user share commits, and all take effect", async () => {
   await using t = await setup();
   const processes = [t.process(), t.process()];
   await t.add("hot", 10n);
@@ -129,7 +129,7 @@ test("a hot account: thousands of changes of one user share some commits, and ev
 });
 
 test.each(["request", "answer"] as const)(
-  "when the %s of COMMIT is lost, everybody in the batch is told so, and the retries end in one effect each",
+  "when the %s of COMMIT is lost, the batch fails as unknown and retries take effect once",
   async (lost) => {
     await using t = await setup();
     await using wire = await openWire(t.url);
@@ -137,8 +137,8 @@ test.each(["request", "answer"] as const)(
     await through.add("u", 100n);
     wire.cutNext("commit", lost);
     const keys = Array.from({ length: 20 }, (_, i) => `spend-${i}`);
-    const tries = await Promise.allSettled(keys.map((key) => through.sub("u", 1n, key)));
-    const unknown = tries.filter((each) => each.status === "rejected" && each.reason instanceof CommitUnknown);
+    const attempts = await Promise.allSettled(keys.map((key) => through.sub("u", 1n, key)));
+    const unknown = attempts.filter((each) => each.status === "rejected" && each.reason instanceof CommitUnknown);
     expect(unknown.length).toBeGreaterThan(0);
     const retried = await Promise.all(keys.map((key) => through.sub("u", 1n, key)));
     expect(retried.filter((answer) => answer.replayed).length).toBe(lost === "answer" ? 20 : 20 - unknown.length);
@@ -147,7 +147,7 @@ test.each(["request", "answer"] as const)(
   },
 );
 
-test("while three processes change the points of the same users, every snapshot adds up", async () => {
+test("the audit finds nothing while three processes change the same users", async () => {
   await using t = await setup();
   const processes = [t.process(), t.process(), t.process()];
   const users = Array.from({ length: 13 }, (_, i) => `u_${i}`);
@@ -162,24 +162,24 @@ test("while three processes change the points of the same users, every snapshot 
       const user = users[(i * 7) % users.length] as string;
       if (i % 4 < 2) return on.add(user, 5n, i % 8 === 0 ? { expiresAt: inSeconds(1) } : {});
       if (i % 4 === 2) return on.refund((await on.sub(user, 3n)).json.transaction_id ?? "", 2n);
-      // Some last for a second, and others as long as the test may take.
+      // Some expire after a second, the others not during the test.
       const { hold_id = "" } = (await on.hold(user, 4n, i % 3 === 0 ? 1 : 900)).json;
       return i % 5 === 0 ? on.capture(hold_id, 1n) : on.release(hold_id);
     });
   const refusals: unknown[] = [];
-  // Once more, where the auditor is so slow that it has not seen enough of it.
+  // Again if the auditor is too slow to have seen three snapshots.
   do refusals.push(...(await settled(round())).refusals);
   while (running && snapshots < 3);
   running = false;
   await auditor;
   const kinds = (await t.rows(`select distinct kind from point_transactions`)).map(({ kind }) => kind);
   expect(kinds).toEqual(expect.arrayContaining(["ADD", "SUB", "REFUND", "HOLD", "CAPTURE", "RELEASE"]));
-  // The slower the machine, the more of what it asks for has ended by then.
+  // On a slow machine more holds and lots have expired by then.
   const expected = new Set(["insufficient-points", "hold-ended", "lot-end-in-the-past"]);
   expect(new Set(refusals).difference(expected)).toEqual(new Set());
 });
 
-test("what happened stays: transactions can be neither changed nor removed, by the owner of the table either", async () => {
+test("transactions cannot be changed or deleted, not even by the owner of the table", async () => {
   await using t = await setup();
   await t.add("u", 1n);
   for (const statement of [
@@ -194,7 +194,7 @@ test("what happened stays: transactions can be neither changed nor removed, by t
   ).rejects.toThrow("point_transaction_amount_is_what_moved");
 });
 
-test("every change that brings or takes points is told in an event that can be published, in the order of versions", async () => {
+test("every change of the balance emits a valid event, in the order of versions", async () => {
   await using t = await setup();
   const spent = await t.add("u", 9n, { expiresAt: inSeconds(600) }).then(() => t.sub("u", 4n));
   await t.refund(spent.json.transaction_id ?? "");
@@ -204,7 +204,7 @@ test("every change that brings or takes points is told in an event that can be p
     ["PointsGranted", 1n, "9"],
     ["PointsSpent", 2n, "4"],
     ["PointsGranted", 3n, "4"],
-    ["PointsSpent", 6n, "1"], // After the rest of the hold has been given back: its balance is the user's.
+    ["PointsSpent", 6n, "1"], // After the release of the rest, so its balance is the user's.
   ]);
   expect(events.at(-1)?.payload.balance).toBe("8");
   for (const event of events) expect(encodeEvent(event.event_type, event.payload).length).toBeGreaterThan(0);

@@ -1,63 +1,64 @@
 /**
- * Everything that callers do to points: add, spend, hold, capture, release, refund. Ledger, event and answer commit together,
- * for all requests of a batch at once.
+ * The batcher behind every command that changes points: add, spend, hold, capture, release and refund. Ledger, events and
+ * responses of a batch are one commit.
  *
- * Requests for one user share a batch, each seeing what those before it have done: so a user on whom thousands of changes a
- * second are made costs a commit per batch, not per change. What runs twice is answered from what was kept. A refusal is kept
- * nowhere: the same request may succeed tomorrow.
+ * Requests for one user share a batch, each applied on top of the previous one, so a hot user costs a commit per batch and
+ * not per change. A refusal is not stored: the same request may succeed later.
  */
 import { randomUUIDv7 } from "node:crypto";
 import { type Db, transaction } from "@todoke/kernel/db";
 import { gather } from "@todoke/kernel/gather";
 import { type Answer, type IdempotencyKey, idempotencyConflict } from "@todoke/kernel/idempotency";
 import { count, traceHeaders } from "@todoke/kernel/telemetry";
-import type { Capture, Change, Grant, Refund, Release, SetAside, Spend } from "../ledger/changes.ts";
-import { type Booked, book, type Entry } from "../store/ledger.ts";
+import type { Capture, Change, ChangeRequest, Grant, PlaceHold, Refund, Release, Spend } from "../ledger/changes.ts";
+import { type PostResult, postChanges } from "./post-changes.ts";
 
-type Request<Kind extends Change> = Omit<Kind, "id" | "idempotencyKey">;
+type Wanted<Kind extends Change> = Omit<Kind, "id" | "idempotencyKey">;
 
-/** A change as it is asked for: it gets its id here, and its key from the request. */
+/** A change as a caller requests it, without the id and key that it gets here. */
 export type PointsChange =
-  | (Request<Grant> & { readonly kind: "ADD" })
-  | Request<Spend>
-  | Request<SetAside>
-  | Request<Capture>
-  | Request<Release>
-  | Request<Refund>;
+  | (Wanted<Grant> & { readonly kind: "ADD" })
+  | Wanted<Spend>
+  | Wanted<PlaceHold>
+  | Wanted<Capture>
+  | Wanted<Release>
+  | Wanted<Refund>;
 
 export type ChangePoints = (key: IdempotencyKey, change: PointsChange) => Promise<Answer>;
 
-// One batch is carried out while another waits for the disk, or for a user whom somebody else has locked. A third would only
-// make them smaller, and a batch costs its seven round trips however small it is; of one hot user it would wait anyway.
-const lanes = 2;
+/** The command of one kind of change. */
+export type PointsCommand<Kind extends PointsChange["kind"]> = (
+  key: IdempotencyKey,
+  change: Omit<Extract<PointsChange, { readonly kind: Kind }>, "kind">,
+) => Promise<Answer>;
 
-/** `onCommitted` hears of every batch that may have written events: the relay's wake-up. */
+// One batch runs while another waits for the disk or for a locked user. A third would only make batches smaller, and each
+// costs seven round trips; for one hot user it would wait anyway.
+const concurrency = 2;
+
+/** `onCommitted` is called after every batch that may have written events. */
 export function changePoints(db: Db, onCommitted: () => void): ChangePoints {
-  const submit = gather<Entry, Answer>({
-    lanes,
+  const submit = gather<ChangeRequest, Answer>({
+    lanes: concurrency,
     touches: ({ change }) => [change.idempotencyKey],
-    async run(entries) {
-      const booked = await transaction(db, (tx) => book(tx, entries));
-      if (booked.some(({ result }) => result === "booked")) onCommitted();
-      return booked.map(toldOf);
+    async run(requests) {
+      const results = await transaction(db, (tx) => postChanges(tx, requests));
+      if (results.some(({ result }) => result === "posted")) onCommitted();
+      return results.map(toAnswer);
     },
   });
-  return (key, change) => submit(entryOf(key, change));
+  return (key, change) => submit(toRequest(key, change));
 }
 
-function entryOf(key: IdempotencyKey, change: PointsChange): Entry {
-  const id = randomUUIDv7();
-  return { key, change: { ...change, id, idempotencyKey: idempotencyKeyOf(key) }, headers: traceHeaders() };
+function toRequest(key: IdempotencyKey, change: PointsChange): ChangeRequest {
+  // Scopes contain a space and keys none, so this never equals the key of a reservation or of a hold's end.
+  const idempotencyKey = `${key.scope} ${key.key}`;
+  return { key, change: { ...change, id: randomUUIDv7(), idempotencyKey }, headers: traceHeaders() };
 }
 
-/** No key has a space, and every scope has: so this never meets the keys of reservations, ends of holds and the like. */
-const idempotencyKeyOf = ({ scope, key }: IdempotencyKey): string => `${scope} ${key}`;
-
-function toldOf(booked: Booked): Answer | Error {
-  if (booked.result === "refused") return booked.problem;
-  count("todoke.idempotency.requests", { result: idempotencyResults[booked.result] });
-  if (booked.result === "conflict") return idempotencyConflict(booked.detail);
-  return booked.answer ?? new Error("a command was carried out without its key, and has no answer");
+function toAnswer(posted: PostResult): Answer | Error {
+  if (posted.result === "refused") return posted.problem;
+  count("todoke.idempotency.requests", { result: posted.result === "posted" ? "first" : posted.result });
+  if (posted.result === "conflict") return idempotencyConflict(posted.detail);
+  return posted.response ?? new Error("A command was posted without its key and has no response.");
 }
-
-const idempotencyResults = { booked: "first", known: "replayed", conflict: "conflict" } as const;

@@ -1,50 +1,50 @@
-/** Makes a recurring grant. It is ACTIVE at once, first comes round after now by the database's clock, and has no users yet. */
+/** Creates a schedule: ACTIVE, without users, and with its first occurrence after now by the database's clock. */
 import { randomUUIDv7 } from "node:crypto";
 import type { Db } from "@todoke/kernel/db";
 import { type Answer, type IdempotencyKey, once } from "@todoke/kernel/idempotency";
-import { exactly } from "../ledger/answer.ts";
-import { type Cron, CronFault, parseCron } from "../reservations/index.ts";
-import { scheduleNameTaken, scheduleUnreadable } from "../reservations/problems.ts";
-import { type ScheduleView, selectNow, selectSchedule } from "../reservations/store/schedule-reads.ts";
-import { insertSchedule, type NewSchedule } from "../reservations/store/schedules.ts";
+import { exactInteger } from "../ledger/response.ts";
+import { scheduleNameTaken, scheduleUnreadable } from "../problems.ts";
+import { type Cron, CronError, parseCron } from "../schedules/cron.ts";
+import { insertSchedule, type NewSchedule } from "../store/change-schedules.ts";
+import { type ScheduleView, selectNow, selectSchedule } from "../store/schedules.ts";
 
 type WantedSchedule = Omit<NewSchedule, "scheduleId" | "nextRunAt">;
 export type CreateSchedule = (key: IdempotencyKey, wanted: WantedSchedule) => Promise<Answer>;
 
-/** `onScheduled` is called after the commit: the scheduler looks what is due next. */
-export const createSchedule =
-  (db: Db, onScheduled: () => void): CreateSchedule =>
-  async (key, wanted) => {
-    const cron = readable(wanted);
+/** `onChanged` is called after the commit: wakes the scheduler. */
+export function createSchedule(db: Db, onChanged: () => void): CreateSchedule {
+  return async (key, wanted) => {
+    const cron = validCron(wanted);
     const answer = await once(db, key, async (tx) => {
       const next = cron.next(Temporal.Instant.from(await selectNow(tx)));
-      if (!next) throw unreadable("body.cron", "does not come round before the year 10000");
+      if (!next) throw unreadable("body.cron", "has no occurrence before the year 10000");
       const scheduleId = randomUUIDv7();
       if (!(await insertSchedule(tx, { ...wanted, scheduleId, nextRunAt: next.toString() })))
-        throw scheduleNameTaken(`there is a recurring grant "${wanted.name}" already`);
-      return { status: 201, body: exactView((await selectSchedule(tx, scheduleId)) as ScheduleView) };
+        throw scheduleNameTaken(`There is already a schedule "${wanted.name}".`);
+      return { status: 201, body: toBody((await selectSchedule(tx, scheduleId)) as ScheduleView) };
     });
-    onScheduled();
+    onChanged();
     return answer;
   };
+}
 
-/** With the zone UTC first, which every build knows: what fails then is the cron. */
-function readable({ cron, timeZone }: WantedSchedule): Cron {
-  const parsed = (zone: string, field: string): Cron => {
+/** Parses in UTC first, which is always a valid zone: an error then is one of the cron expression. */
+function validCron({ cron, timeZone }: WantedSchedule): Cron {
+  const parse = (zone: string, field: string): Cron => {
     try {
       return parseCron(cron, zone);
-    } catch (fault) {
-      throw fault instanceof CronFault ? unreadable(field, fault.message) : fault;
+    } catch (error) {
+      throw error instanceof CronError ? unreadable(field, error.message) : error;
     }
   };
-  parsed("UTC", "body.cron");
-  return parsed(timeZone, "body.time_zone");
+  parse("UTC", "body.cron");
+  return parse(timeZone, "body.time_zone");
 }
 
 const unreadable = (field: string, detail: string) =>
   scheduleUnreadable(`${field}: ${detail}`, { fields: [{ field, detail }] });
 
-const exactView = (schedule: ScheduleView) =>
+const toBody = (schedule: ScheduleView) =>
   Object.fromEntries(
-    Object.entries(schedule).map(([name, value]) => [name, typeof value === "bigint" ? exactly(value) : value]),
+    Object.entries(schedule).map(([name, value]) => [name, typeof value === "bigint" ? exactInteger(value) : value]),
   );

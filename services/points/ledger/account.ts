@@ -1,37 +1,37 @@
-/** What the ledger knows of a user, as far as the changes at hand need it. Amounts are bigint, whole and exact. */
+/** A user's account, as far as the changes at hand need it. Amounts are bigint, so they are exact. */
 
-/** RFC 3339, UTC, to the millisecond: "2026-01-15T01:00:00.000Z". All are equally long, so they compare as text. */
+/** RFC 3339, UTC, to the millisecond: "2026-01-15T01:00:00.000Z". All have the same length, so they compare as text. */
 export type Time = string;
 
-/** The largest amount, and the most that a user can have, held points included: 2^63 - 1. */
+/** 2^63 - 1: the largest amount, and the most points a user can have, including held ones. */
 export const pointsMax = 9_223_372_036_854_775_807n;
 
 export interface Root {
   readonly userId: string;
-  /** What can be spent. */
+  /** Points that can be spent. */
   readonly balance: bigint;
-  /** What holds have set aside. */
+  /** Points blocked by holds. */
   readonly held: bigint;
   /** The number of the user's transactions. */
   readonly version: bigint;
   readonly updatedAt: Time;
 }
 
-/** What is left of one grant. */
+/** The rest of one grant. */
 export interface Lot {
-  /** The transaction that made it. */
+  /** The id of the transaction that created it. */
   readonly lotId: string;
   readonly userId: string;
   readonly granted: bigint;
   readonly remaining: bigint;
   /** Null: never. */
   readonly expiresAt: Time | null;
-  /** The user's, when it was made: the smaller, the older. */
+  /** The user's version when the lot was created: a smaller one is older. */
   readonly version: bigint;
   readonly createdAt: Time;
 }
 
-/** What a SUB or a HOLD took from a lot, and how much of it came back. */
+/** What a SUB or a HOLD took from a lot, and how much of it was returned. */
 export interface LotUse {
   readonly transactionId: string;
   readonly lotId: string;
@@ -42,7 +42,7 @@ export interface LotUse {
 export type HoldStatus = "HELD" | "CAPTURED" | "RELEASED" | "EXPIRED";
 
 export interface Hold {
-  /** The transaction that made it. */
+  /** The id of the transaction that placed it. */
   readonly holdId: string;
   readonly userId: string;
   readonly amount: bigint;
@@ -57,7 +57,7 @@ export interface Hold {
 export type Kind = "ADD" | "GRANT" | "SUB" | "EXPIRE" | "HOLD" | "RELEASE" | "CAPTURE" | "REFUND";
 
 /** A transaction that a refund names. */
-export interface Referred {
+export interface ReferredTransaction {
   readonly transactionId: string;
   readonly kind: Kind;
   readonly refersTo: string | null;
@@ -67,11 +67,11 @@ export interface Referred {
 export interface Account extends Omit<Root, "updatedAt"> {
   /** The database's clock, and never before the user's last transaction. */
   readonly at: Time;
-  /** Those that have run out, those to spend in their order until it is enough, and those that something is returned to. */
+  /** Expired lots, enough lots to spend from in spending order, and lots that something is returned to. */
   readonly lots: readonly Lot[];
-  /** There are more lots to spend than may be taken at once. */
-  readonly lotsLeftOut: boolean;
+  /** There are more lots to spend from than one change may use. */
+  readonly hasMoreLots: boolean;
   readonly holds: readonly Hold[];
   readonly uses: readonly LotUse[];
-  readonly referred: readonly Referred[];
+  readonly referred: readonly ReferredTransaction[];
 }

@@ -11,7 +11,7 @@ const user = "u_1";
 const start = Date.parse("2026-01-15T00:00:00.000Z");
 const time = (second: number): Time => new Date(start + second * 1_000).toISOString();
 
-/** The real rules and the coins, side by side. */
+/** The rules and the model, side by side. */
 class Ledger {
   readonly tables = new Tables();
   readonly play = new Play(["u_1", "u_2", "u_3"], {
@@ -21,7 +21,7 @@ class Ledger {
     modelEnd: time,
   });
 
-  /** Carries out the operations in one batch, some seconds after those before. */
+  /** Applies a batch, `wait` seconds after the previous one. */
   async run(batch: Batch): Promise<void> {
     this.play.units += batch.wait;
     const at = time(this.play.units);
@@ -39,7 +39,7 @@ class Ledger {
     for (const each of this.play.users) this.#check(each, last.get(each));
   }
 
-  /** What holds after everything. */
+  /** The invariants after every batch. */
   #check(userId: string, last: Applied | undefined): void {
     const coins = this.play.coinsOf(userId);
     const { balance, held, version, lots, holds } = this.tables.account(userId, time(this.play.units));
@@ -55,7 +55,7 @@ class Ledger {
     expect(sum(lots.map((lot) => lot.remaining))).toBe(balance);
     for (const { lotId, remaining } of lots) expect(remaining).toBe(coins.count("user", lotId));
     expect(sum(holds.filter((hold) => hold.status === "HELD").map((hold) => hold.amount))).toBe(held);
-    expect(transactions.map((each) => each.version)).toEqual(transactions.map((_, place) => BigInt(place + 1)));
+    expect(transactions.map((each) => each.version)).toEqual(transactions.map((_, index) => BigInt(index + 1)));
     expect(version).toBe(BigInt(transactions.length));
     expect(transactions.every((each) => each.balanceAfter >= 0n && each.heldAfter >= 0n && each.moved > 0n)).toBe(true);
     expect(new Set(transactions.map((each) => each.idempotencyKey)).size).toBe(transactions.length);
@@ -63,7 +63,7 @@ class Ledger {
   }
 }
 
-test("whatever is added, spent, held, captured, released, refunded and runs out, every point is where it should be", async () => {
+test("random changes leave every point where the model has it", async () => {
   await fc.assert(
     fc.asyncProperty(plays(30), async (batches) => {
       const ledger = new Ledger();
@@ -84,24 +84,24 @@ const base = {
   uses: [],
   referred: [],
 };
-const empty = { ...base, lotsLeftOut: false };
+const empty = { ...base, hasMoreLots: false };
 const add = (id: string, points: bigint) =>
   ({ kind: "ADD", id, idempotencyKey: id, userId: user, amount: points, expiresAt: null }) as const;
 
-test("2^63 - 1 points are counted, and one more is refused", () => {
+test("a balance of 2^63 - 1 is allowed, and one point more is refused", () => {
   const { results, rows } = applyChanges([empty], [add("a", pointsMax), add("b", 1n)]);
   expect(results[0]).toMatchObject({ balance: pointsMax });
   expect(results[1]).toMatchObject({ code: "balance-overflow" });
   expect(rows.transactions.length).toBe(1);
 });
 
-test("held points count towards what a user can have", () => {
+test("held points count towards the maximum", () => {
   const hold = { kind: "HOLD", id: "h", idempotencyKey: "h", userId: user, amount: pointsMax, ttlSeconds: 1 } as const;
   const { results } = applyChanges([empty], [add("a", pointsMax), hold, add("b", 1n)]);
   expect(results[2]).toMatchObject({ code: "balance-overflow" });
 });
 
-test("a refund that would be too much is refused too", () => {
+test("a refund that would exceed the maximum is refused", () => {
   const spend = { kind: "SUB", id: "s", idempotencyKey: "s", userId: user, amount: 5n } as const;
   const tables = new Tables();
   tables.write(applyChanges([empty], [add("a", 5n), spend, add("b", pointsMax)]).rows);
@@ -111,7 +111,7 @@ test("a refund that would be too much is refused too", () => {
   expect(rows.transactions).toEqual([]);
 });
 
-test("a grant that was promised is booked though it has run out, and its end right after it", () => {
+test("a GRANT that has expired is posted with its expiry, an expired ADD is refused", () => {
   const late = { ...add("a", 5n), kind: "GRANT", expiresAt: time(-1) } as const;
   const { results, rows } = applyChanges([empty], [late, { ...late, kind: "ADD", id: "b", idempotencyKey: "b" }]);
   expect(rows.transactions.map(({ kind, balanceAfter }) => [kind, balanceAfter])).toEqual([
@@ -121,7 +121,7 @@ test("a grant that was promised is booked though it has run out, and its end rig
   expect(results[1]).toMatchObject({ code: "lot-end-in-the-past" });
 });
 
-test("whoever was never granted anything has nothing to spend", () => {
-  const spend = { kind: "SUB", id: "s", idempotencyKey: "s", userId: "nobody", amount: 1n } as const;
+test("a user without an account cannot spend", () => {
+  const spend = { kind: "SUB", id: "s", idempotencyKey: "s", userId: "unknown", amount: 1n } as const;
   expect(applyChanges([], [spend]).results[0]).toMatchObject({ code: "insufficient-points" });
 });

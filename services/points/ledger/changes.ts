@@ -1,11 +1,12 @@
-/** What can be done to points, what became of it, and the rows that it leaves to be written. */
+/** The changes that can be made to points, their results, and the rows to be written. */
+import type { IdempotencyKey } from "@todoke/kernel/idempotency";
 import type { Problem } from "@todoke/kernel/problem";
 import type { Hold, Kind, Lot, LotUse, Root, Time } from "./account.ts";
 
-interface Asked {
-  /** UUID v7: the transaction's id, and that of the lot or hold which it makes. */
+interface ChangeFields {
+  /** UUID v7: the id of the transaction, and of the lot or hold that it creates. */
   readonly id: string;
-  /** What happens under one key happens once, for ever. */
+  /** A change with a given key is posted once. Keys never expire. */
   readonly idempotencyKey: string;
   readonly reason?: string | undefined;
   readonly source?: string | undefined;
@@ -13,57 +14,67 @@ interface Asked {
 }
 
 /**
- * GRANT is what was promised before: it is booked though it has run out meanwhile, and its end right after it. An ADD
- * that has run out already is refused.
+ * GRANT executes a reservation: it is posted even if its points have expired by now, and their expiry right after it. An
+ * ADD of expired points is refused.
  */
-export interface Grant extends Asked {
+export interface Grant extends ChangeFields {
   readonly kind: "ADD" | "GRANT";
   readonly userId: string;
   readonly amount: bigint;
   /** Null: never. */
   readonly expiresAt: Time | null;
-  /** It is booked at this time or later, whatever the clock says: the clock of a server that failed since may have been ahead. */
+  /** The earliest posting time. After a failover the new server's clock may be behind the one that found the grant due. */
   readonly notBefore?: Time | undefined;
 }
 
-export interface Spend extends Asked {
+export interface Spend extends ChangeFields {
   readonly kind: "SUB";
   readonly userId: string;
   readonly amount: bigint;
 }
 
-export interface SetAside extends Asked {
+export interface PlaceHold extends ChangeFields {
   readonly kind: "HOLD";
   readonly userId: string;
   readonly amount: bigint;
   readonly ttlSeconds: number;
 }
 
-/** Spends what a hold has set aside; what is not captured is released. */
-export interface Capture extends Asked {
+/** Spends held points; the rest of the hold is released. */
+export interface Capture extends ChangeFields {
   readonly kind: "CAPTURE";
   readonly holdId: string;
-  /** All of it, if not given. */
+  /** Default: the whole hold. */
   readonly amount?: bigint | undefined;
 }
 
-export interface Release extends Asked {
+export interface Release extends ChangeFields {
   readonly kind: "RELEASE";
   readonly holdId: string;
 }
 
-/** Gives back what a SUB or a CAPTURE spent, into the lots that it came from. */
-export interface Refund extends Asked {
+/** Returns what a SUB or a CAPTURE spent to the lots that it came from. */
+export interface Refund extends ChangeFields {
   readonly kind: "REFUND";
   readonly transactionId: string;
-  /** All that was not given back yet, if not given. */
+  /** Default: everything that is not refunded yet. */
   readonly amount?: bigint | undefined;
 }
 
-export type Change = Grant | Spend | SetAside | Capture | Release | Refund;
+export type Change = Grant | Spend | PlaceHold | Capture | Release | Refund;
+
+export const isGrant = (change: Change): change is Grant => change.kind === "ADD" || change.kind === "GRANT";
+
+export interface ChangeRequest {
+  readonly change: Change;
+  /** The caller's key: the response is stored under it and replayed. */
+  readonly key?: IdempotencyKey;
+  /** Trace context for the event: `traceHeaders()`. */
+  readonly headers?: Readonly<Record<string, string>>;
+}
 
 /** A row of point_transactions. */
-export interface Transaction {
+export interface PointTransaction {
   readonly id: string;
   readonly idempotencyKey: string;
   readonly userId: string;
@@ -81,25 +92,24 @@ export interface Transaction {
   readonly createdAt: Time;
 }
 
-/** What was done. */
 export interface Applied {
-  readonly transaction: Transaction;
-  /** The hold, where it is about one, as it is now. */
+  readonly transaction: PointTransaction;
+  /** The hold that was placed or ended. */
   readonly hold?: Hold;
-  /** The user's, after all that the change has brought about: what came back too late runs out at once. */
+  /** The user's values after the change and everything that followed from it, such as the expiry of returned points. */
   readonly balance: bigint;
   readonly held: bigint;
   readonly version: bigint;
 }
 
-/** A refusal has changed nothing. */
+/** A Problem means that nothing was changed. */
 export type Result = Applied | Problem;
 
-/** Everything that is to be written, each row once and as it is in the end. */
+/** The rows to be written, each once and in its final state. */
 export interface LedgerRows {
   readonly roots: readonly Root[];
   /** In the order of each user's versions. */
-  readonly transactions: readonly Transaction[];
+  readonly transactions: readonly PointTransaction[];
   readonly lots: readonly Lot[];
   readonly uses: readonly LotUse[];
   readonly holds: readonly Hold[];

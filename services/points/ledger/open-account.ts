@@ -1,17 +1,16 @@
 /**
- * One user's account while changes are made to it.
+ * One user's account while changes are applied to it.
  *
- * Every movement of points goes through `post`, which keeps balance, held points and version in step with the transactions;
- * every point that enters or leaves the balance enters or leaves a lot. Opening it books what has run out, so nothing that
- * has is ever spent.
+ * `post` keeps balance, held points and version in step with the transactions. Every point that enters or leaves the
+ * balance enters or leaves a lot. The constructor posts expirations, so expired points are never spent.
  */
 import { randomUUIDv7 } from "node:crypto";
 import { type Account, type Hold, type Kind, type Lot, type LotUse, pointsMax, type Time } from "./account.ts";
-import type { LedgerRows, Transaction } from "./changes.ts";
+import type { LedgerRows, PointTransaction } from "./changes.ts";
 
 type Mutable<T> = { -readonly [Name in keyof T]: T[Name] };
 
-/** What a kind of transaction does to the balance and to the held points, in units of what it moves. */
+/** The sign with which a kind of transaction changes the balance and the held points. */
 const effects: Record<Kind, { readonly balance: bigint; readonly held: bigint }> = {
   ADD: { balance: 1n, held: 0n },
   GRANT: { balance: 1n, held: 0n },
@@ -23,7 +22,7 @@ const effects: Record<Kind, { readonly balance: bigint; readonly held: bigint }>
   REFUND: { balance: 1n, held: 0n },
 };
 
-/** A transaction, as far as the account cannot tell it by itself. */
+/** The parts of a transaction that the account cannot derive. */
 export interface Posting {
   readonly kind: Kind;
   readonly moved: bigint;
@@ -33,22 +32,22 @@ export interface Posting {
   readonly source?: string | undefined;
   readonly sourceId?: string | undefined;
   readonly refersTo?: string;
-  /** Now, if not given. */
+  /** Default: now. */
   readonly effectiveAt?: Time;
 }
 
 export class OpenAccount {
   readonly userId: string;
   readonly at: Time;
-  readonly lotsLeftOut: boolean;
+  readonly hasMoreLots: boolean;
   balance: bigint;
   held: bigint;
   version: bigint;
-  readonly #transactions: Transaction[] = [];
+  readonly #transactions: PointTransaction[] = [];
   readonly #lots: Mutable<Lot>[];
   readonly #uses: Mutable<LotUse>[];
   readonly #holds = new Map<string, Hold>();
-  /** Rows that differ from those that were read. */
+  /** Rows that differ from what was loaded. */
   readonly #changedLots = new Set<Lot>();
   readonly #changedUses = new Set<LotUse>();
   readonly #changedHolds = new Set<string>();
@@ -56,21 +55,21 @@ export class OpenAccount {
   constructor(account: Account) {
     this.userId = account.userId;
     this.at = account.at;
-    this.lotsLeftOut = account.lotsLeftOut;
+    this.hasMoreLots = account.hasMoreLots;
     this.balance = account.balance;
     this.held = account.held;
     this.version = account.version;
-    this.#lots = account.lots.map((lot) => ({ ...lot })).sort(inSpendingOrder);
+    this.#lots = account.lots.map((lot) => ({ ...lot })).sort(compareLots);
     this.#uses = account.uses.map((use) => ({ ...use }));
     for (const hold of account.holds) this.#holds.set(hold.holdId, hold);
-    this.#bookWhatHasRunOut();
+    this.#postExpirations();
   }
 
   hold(holdId: string): Hold | undefined {
     return this.#holds.get(holdId);
   }
 
-  keepHold(hold: Hold): Hold {
+  saveHold(hold: Hold): Hold {
     this.#holds.set(hold.holdId, hold);
     this.#changedHolds.add(hold.holdId);
     return hold;
@@ -80,11 +79,11 @@ export class OpenAccount {
     return this.balance + this.held + amount <= pointsMax;
   }
 
-  post({ kind, moved, idempotencyKey, id = randomUUIDv7(), ...about }: Posting): Transaction {
+  post({ kind, moved, idempotencyKey, id = randomUUIDv7(), ...fields }: Posting): PointTransaction {
     this.balance += effects[kind].balance * moved;
     this.held += effects[kind].held * moved;
     this.version++;
-    const transaction: Transaction = {
+    const transaction: PointTransaction = {
       id,
       idempotencyKey,
       userId: this.userId,
@@ -94,38 +93,38 @@ export class OpenAccount {
       balanceAfter: this.balance,
       heldAfter: this.held,
       version: this.version,
-      reason: about.reason ?? null,
-      source: about.source ?? null,
-      sourceId: about.sourceId ?? null,
-      refersTo: about.refersTo ?? null,
-      effectiveAt: about.effectiveAt ?? this.at,
+      reason: fields.reason ?? null,
+      source: fields.source ?? null,
+      sourceId: fields.sourceId ?? null,
+      refersTo: fields.refersTo ?? null,
+      effectiveAt: fields.effectiveAt ?? this.at,
       createdAt: this.at,
     };
     this.#transactions.push(transaction);
     return transaction;
   }
 
-  /** The lot of a grant that has just been posted; one that has run out already ends right after it. */
-  addLot({ id, moved, version, createdAt }: Transaction, expiresAt: Time | null): void {
+  /** Creates the lot of a posted grant. A lot that has already expired is emptied at once. */
+  addLot({ id, moved, version, createdAt }: PointTransaction, expiresAt: Time | null): void {
     const { userId } = this;
     const lot = { lotId: id, userId, granted: moved, remaining: moved, expiresAt, version, createdAt };
-    const place = this.#lots.findIndex((other) => inSpendingOrder(lot, other) < 0);
-    this.#lots.splice(place === -1 ? this.#lots.length : place, 0, lot);
+    const index = this.#lots.findIndex((other) => compareLots(lot, other) < 0);
+    this.#lots.splice(index === -1 ? this.#lots.length : index, 0, lot);
     this.#changedLots.add(lot);
-    if (this.#hasEnded(lot)) this.#expire(lot, this.at);
+    if (this.#isExpired(lot)) this.#expire(lot, this.at);
   }
 
-  /** What the lots at hand have to spend. */
+  /** The points in the loaded lots that can be spent. */
   spendable(): bigint {
-    return this.#lots.reduce((sum, lot) => (this.#hasEnded(lot) ? sum : sum + lot.remaining), 0n);
+    return this.#lots.reduce((sum, lot) => (this.#isExpired(lot) ? sum : sum + lot.remaining), 0n);
   }
 
-  /** Takes points from the lots that end soonest, then from the oldest; the caller has asked whether there are enough. */
+  /** Takes points in spending order. The caller has checked that there are enough. */
   take(amount: bigint, transactionId: string): void {
     let left = amount;
     for (const lot of this.#lots) {
       if (left === 0n) return;
-      if (lot.remaining === 0n || this.#hasEnded(lot)) continue;
+      if (lot.remaining === 0n || this.#isExpired(lot)) continue;
       const taken = smaller(lot.remaining, left);
       left -= taken;
       lot.remaining -= taken;
@@ -136,32 +135,32 @@ export class OpenAccount {
     }
   }
 
-  /** What a SUB, or a hold, took and did not give back yet. */
+  /** What a SUB or a HOLD took and has not been returned. */
   returnable(transactionId: string): bigint {
     return this.#usesOf(transactionId).reduce((sum, use) => sum + use.amount - use.returned, 0n);
   }
 
   /**
-   * Gives points back into the lots that they were taken from, the last taken first: what is spent for good are those that
-   * end soonest. A lot that has ended meanwhile gets them all the same, and their end is booked at once.
+   * Returns points to the lots that they were taken from, in reverse spending order: the points that stay spent are those
+   * that expire soonest. Points returned to an expired lot expire at once.
    */
-  giveBack(amount: bigint, transactionId: string, effectiveAt: Time = this.at): void {
+  returnToLots(amount: bigint, transactionId: string, effectiveAt: Time = this.at): void {
     let left = amount;
     const lots = new Map(this.#lots.map((lot) => [lot.lotId, lot]));
     const taken = this.#usesOf(transactionId).map((use) => ({ use, lot: lots.get(use.lotId) as Mutable<Lot> }));
-    for (const { use, lot } of taken.sort((a, b) => inSpendingOrder(b.lot, a.lot))) {
-      const back = smaller(use.amount - use.returned, left);
-      if (back === 0n) continue;
-      left -= back;
-      use.returned += back;
-      lot.remaining += back;
+    for (const { use, lot } of taken.sort((a, b) => compareLots(b.lot, a.lot))) {
+      const returned = smaller(use.amount - use.returned, left);
+      if (returned === 0n) continue;
+      left -= returned;
+      use.returned += returned;
+      lot.remaining += returned;
       this.#changedUses.add(use);
       this.#changedLots.add(lot);
-      if (this.#hasEnded(lot)) this.#expire(lot, later(effectiveAt, lot.expiresAt));
+      if (this.#isExpired(lot)) this.#expire(lot, later(effectiveAt, lot.expiresAt));
     }
   }
 
-  /** Everything that differs from what was read. */
+  /** The rows that differ from what was loaded. */
   rows(): LedgerRows {
     const { userId, balance, held, version, at: updatedAt } = this;
     return {
@@ -173,26 +172,26 @@ export class OpenAccount {
     };
   }
 
-  /** Lots first: what a hold gives back to a lot that has ended ends when the hold did, and not with the lot's own rest. */
-  #bookWhatHasRunOut(): void {
+  /** Lots first: points that a hold returns to an expired lot expire with the hold, not with the rest of the lot. */
+  #postExpirations(): void {
     for (const lot of this.#lots) {
-      if (lot.expiresAt !== null && this.#hasEnded(lot) && lot.remaining > 0n) this.#expire(lot, lot.expiresAt);
+      if (lot.expiresAt !== null && this.#isExpired(lot) && lot.remaining > 0n) this.#expire(lot, lot.expiresAt);
     }
     for (const hold of this.#holds.values()) {
-      if (hold.status === "HELD" && hold.endsAt <= this.at) this.#endHold(hold);
+      if (hold.status === "HELD" && hold.endsAt <= this.at) this.#expireHold(hold);
     }
   }
 
-  #endHold(hold: Hold): void {
+  #expireHold(hold: Hold): void {
     const { holdId, amount, endsAt } = hold;
     const idempotencyKey = `hold:${holdId}:end`;
     this.post({ kind: "RELEASE", moved: amount, idempotencyKey, refersTo: holdId, effectiveAt: endsAt });
-    this.giveBack(amount, holdId, endsAt);
-    this.keepHold({ ...hold, released: amount, status: "EXPIRED", updatedAt: this.at });
+    this.returnToLots(amount, holdId, endsAt);
+    this.saveHold({ ...hold, released: amount, status: "EXPIRED", updatedAt: this.at });
   }
 
   #expire(lot: Mutable<Lot>, effectiveAt: Time): void {
-    // A lot can run out again after something was given back to it: the version tells the two apart.
+    // A lot can expire again after points were returned to it. The version makes the key unique.
     const idempotencyKey = `expire:${lot.lotId}:${this.version + 1n}`;
     this.post({ kind: "EXPIRE", moved: lot.remaining, idempotencyKey, refersTo: lot.lotId, effectiveAt });
     lot.remaining = 0n;
@@ -203,13 +202,13 @@ export class OpenAccount {
     return this.#uses.filter((use) => use.transactionId === transactionId);
   }
 
-  #hasEnded({ expiresAt }: Lot): boolean {
+  #isExpired({ expiresAt }: Lot): boolean {
     return expiresAt !== null && expiresAt <= this.at;
   }
 }
 
-/** The lot that ends soonest, then the oldest. */
-function inSpendingOrder(a: Lot, b: Lot): number {
+/** Spending order: the lot that expires soonest, then the oldest. */
+function compareLots(a: Lot, b: Lot): number {
   if (a.expiresAt !== b.expiresAt) {
     if (a.expiresAt === null) return 1;
     if (b.expiresAt === null) return -1;
@@ -219,5 +218,4 @@ function inSpendingOrder(a: Lot, b: Lot): number {
 }
 
 const later = (a: Time, b: Time | null) => (b !== null && b > a ? b : a);
-
 const smaller = (a: bigint, b: bigint) => (a < b ? a : b);

@@ -1,6 +1,6 @@
 /**
- * Random play: what callers may ask for, in batches cut anywhere, of several users, at any time; and what the coins say must
- * become of it. The rules are held to it in memory (apply-changes.test.ts), and the tables too (store/play.test.ts).
+ * Random changes of several users, in batches, over time, with the results that the model (testing.ts) expects. Used for the
+ * rules in memory (apply-changes.test.ts) and in the database (commands/random-play.test.ts).
  */
 import { randomUUIDv7 } from "node:crypto";
 import fc from "fast-check";
@@ -14,7 +14,7 @@ const part = fc.option(fc.integer({ min: 1, max: 9 }), { nil: undefined });
 const which = fc.nat({ max: 9 });
 const user = fc.constantFrom(0, 0, 1, 2);
 const lasts = fc.option(fc.integer({ min: 1, max: 20 }));
-/** Mostly what can be done: users have several lots, holds are captured while they last, and captures refunded. */
+/** Weighted so that most operations succeed. */
 const operation = fc.oneof(
   {
     weight: 3,
@@ -37,33 +37,33 @@ const operation = fc.oneof(
 const batch = fc.record({ wait: fc.nat({ max: 8 }), operations: fc.array(operation, { minLength: 1, maxLength: 6 }) });
 type Operation = typeof operation extends fc.Arbitrary<infer Value> ? Value : never;
 
-/** Batches, and how many units of time go by before each. */
+/** Batches, each with the units of time that pass before it. */
 export const plays = (batchesMax: number) => fc.array(batch, { maxLength: batchesMax });
 export type Batch = typeof batch extends fc.Arbitrary<infer Value> ? Value : never;
 
-/** How units of time are told to the ledger, and to the coins. */
+/** Converts units of time for the ledger and for the model. */
 export interface Clock {
-  /** So many units after the present of the play. */
+  /** `units` after the current time. */
   readonly expiresAt: (units: number) => Time;
   readonly ttlSeconds: (units: number) => number;
-  /** The same for the coins, so many units after the play began: the present, and when something ends. */
+  /** `units` after the start, for the model: the current time, and the end of a lot or hold. */
   readonly modelTime: (units: number) => Time;
   readonly modelEnd: (units: number) => Time;
 }
 
-export interface Asked {
+export interface PlannedChange {
   readonly change: Change;
-  /** Does it to the coins, and says whether it can be done. */
-  readonly expected: () => boolean;
+  /** Applies the change to the model. Returns false if the model refuses it. */
+  readonly applyToModel: () => boolean;
 }
 
 export class Play {
   readonly users: readonly string[];
   readonly #clock: Clock;
   readonly #coins: ReadonlyMap<string, Coins>;
-  /** Whose it is, and which hold a capture was of. */
-  readonly #asked = new Map<string, { readonly userId: string; readonly change: Change }>();
-  /** Done in batches before: only they can be named by a refund. */
+  /** By id. */
+  readonly #planned = new Map<string, { readonly userId: string; readonly change: Change }>();
+  /** Applied in previous batches: only these can be refunded. */
   readonly #done = new Set<string>();
   units = 0;
 
@@ -73,20 +73,20 @@ export class Play {
     this.#coins = new Map(users.map((each) => [each, new Coins()]));
   }
 
-  /** Carries out a batch on the coins and by `run`, which says of each change whether it was done. */
+  /** Applies a batch to the model and by `run`. Returns which changes each of them applied. */
   async check(
     { operations }: Batch,
     run: (changes: readonly Change[]) => Promise<readonly boolean[]>,
   ): Promise<boolean[][]> {
-    const asked = operations.map((each) => this.#ask(each));
-    const done = await run(asked.map(({ change }) => change));
-    this.#letTimePass();
-    const expected = asked.map((each) => {
-      const isDone = each.expected();
-      this.#letTimePass();
+    const planned = operations.map((each) => this.#plan(each));
+    const done = await run(planned.map(({ change }) => change));
+    this.#advanceModel();
+    const expected = planned.map((each) => {
+      const isDone = each.applyToModel();
+      this.#advanceModel();
       return isDone;
     });
-    for (const [place, { change }] of asked.entries()) if (expected[place]) this.#done.add(change.id);
+    for (const [index, { change }] of planned.entries()) if (expected[index]) this.#done.add(change.id);
     return [[...done], expected];
   }
 
@@ -94,79 +94,83 @@ export class Play {
     return this.#coins.get(userId) as Coins;
   }
 
-  #letTimePass(): void {
+  #advanceModel(): void {
     const { modelTime } = this.#clock;
-    for (const coins of this.#coins.values()) coins.passTo(modelTime(this.units));
+    for (const coins of this.#coins.values()) coins.advanceTo(modelTime(this.units));
   }
 
-  #ask(operation: Operation): Asked {
+  #plan(operation: Operation): PlannedChange {
     const id = randomUUIDv7();
-    const asked = { id, idempotencyKey: `key ${id}` };
-    const name = "which" in operation ? (this.#nameFor(operation) ?? id) : id;
-    const named = this.#asked.get(name);
-    const userId = "user" in operation ? (this.users[operation.user] as string) : (named?.userId ?? "");
-    const played = this.#playOf(operation, { asked, name, userId });
-    this.#asked.set(id, { userId, change: played.change });
-    return played;
+    const ids = { id, idempotencyKey: `key ${id}` };
+    const target = "which" in operation ? (this.#chooseTarget(operation) ?? id) : id;
+    const targeted = this.#planned.get(target);
+    const userId = "user" in operation ? (this.users[operation.user] as string) : (targeted?.userId ?? "");
+    const planned = this.#toChange(operation, { ids, target, userId });
+    this.#planned.set(id, { userId, change: planned.change });
+    return planned;
   }
 
-  /** One of the last few that it can be about; now and then just anything. */
-  #nameFor({ op, which }: Extract<Operation, { which: number }>): string | undefined {
+  /** One of the last few that fit, or sometimes any. */
+  #chooseTarget({ op, which }: Extract<Operation, { which: number }>): string | undefined {
     const kinds = op === "REFUND" ? ["SUB", "CAPTURE"] : ["HOLD"];
-    const ids = [...this.#asked].flatMap(([id, { change }]) =>
+    const ids = [...this.#planned].flatMap(([id, { change }]) =>
       which === 0 || kinds.includes(change.kind) ? [id] : [],
     );
     return ids.at(-1 - (which % (ids.length || 1)));
   }
 
-  #playOf(operation: Operation, { asked, name, userId }: { asked: Named; name: string; userId: string }): Asked {
+  #toChange(
+    operation: Operation,
+    { ids, target, userId }: { ids: Ids; target: string; userId: string },
+  ): PlannedChange {
     const { expiresAt, ttlSeconds, modelEnd } = this.#clock;
     const coins = this.#coins.get(userId) ?? new Coins();
-    const { id } = asked;
+    const { id } = ids;
     switch (operation.op) {
       case "ADD":
       case "GRANT": {
         const { amount, lasts, op } = operation;
         const ends = lasts === null ? null : expiresAt(lasts);
-        const change = { ...asked, kind: op, userId, amount: BigInt(amount), expiresAt: ends };
+        const change = { ...ids, kind: op, userId, amount: BigInt(amount), expiresAt: ends };
         const modelEnds = lasts === null ? null : modelEnd(this.units + lasts);
-        return { change, expected: () => coins.grant(id, amount, modelEnds) };
+        return { change, applyToModel: () => coins.grant(id, amount, modelEnds) };
       }
       case "SUB": {
-        const change = { ...asked, kind: "SUB", userId, amount: BigInt(operation.amount) } as const;
-        return { change, expected: () => coins.take(id, operation.amount, "spent") };
+        const change = { ...ids, kind: "SUB", userId, amount: BigInt(operation.amount) } as const;
+        return { change, applyToModel: () => coins.take(id, operation.amount, "spent") };
       }
       case "HOLD": {
         const { amount, lasts } = operation;
         const ends = modelEnd(this.units + lasts);
         const taking = { userId, amount: BigInt(amount), ttlSeconds: ttlSeconds(lasts) };
-        return { change: { ...asked, kind: "HOLD", ...taking }, expected: () => coins.hold(id, amount, ends) };
+        return { change: { ...ids, kind: "HOLD", ...taking }, applyToModel: () => coins.hold(id, amount, ends) };
       }
       case "CAPTURE": {
-        const change = { ...asked, kind: "CAPTURE", holdId: name, amount: whole(operation.part) } as const;
-        return { change, expected: () => coins.endHold(name, operation.part) };
+        const change = { ...ids, kind: "CAPTURE", holdId: target, amount: toBigInt(operation.part) } as const;
+        return { change, applyToModel: () => coins.endHold(target, operation.part) };
       }
       case "RELEASE":
-        return { change: { ...asked, kind: "RELEASE", holdId: name }, expected: () => coins.endHold(name, 0) };
+        return { change: { ...ids, kind: "RELEASE", holdId: target }, applyToModel: () => coins.endHold(target, 0) };
       case "REFUND": {
-        const change = { ...asked, kind: "REFUND", transactionId: name, amount: whole(operation.part) } as const;
-        const takenBy = this.#takenBy(name);
-        return { change, expected: () => takenBy !== undefined && coins.giveBack(takenBy, operation.part) };
+        const change = { ...ids, kind: "REFUND", transactionId: target, amount: toBigInt(operation.part) } as const;
+        const takenBy = this.#takenBy(target);
+        return { change, applyToModel: () => takenBy !== undefined && coins.refund(takenBy, operation.part) };
       }
     }
   }
 
-  /** A captured hold is refunded by the name of its capture. */
-  #takenBy(name: string): string | undefined {
-    const change = this.#done.has(name) ? this.#asked.get(name)?.change : undefined;
-    if (change?.kind === "SUB") return name;
+  /** The model knows a capture by its hold. */
+  #takenBy(id: string): string | undefined {
+    const change = this.#done.has(id) ? this.#planned.get(id)?.change : undefined;
+    if (change?.kind === "SUB") return id;
     return change?.kind === "CAPTURE" ? change.holdId : undefined;
   }
 }
 
-interface Named {
+interface Ids {
   readonly id: string;
   readonly idempotencyKey: string;
 }
 
-const whole = (amount: number | undefined): bigint | undefined => (amount === undefined ? undefined : BigInt(amount));
+const toBigInt = (amount: number | undefined): bigint | undefined =>
+  amount === undefined ? undefined : BigInt(amount);

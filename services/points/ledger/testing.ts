@@ -1,14 +1,14 @@
 /**
- * A ledger so naive that it can be believed: every point is a coin that lies somewhere. What the real one computes with lots,
- * uses and sums must come out as it does here by moving coins one by one.
+ * A model of the ledger that is simple enough to trust: every point is a coin in some place, and changes move coins one by
+ * one. The ledger, which computes with lots, uses and sums, must give the same result.
  */
-import type { Account, Hold, Lot, LotUse, Referred, Root, Time } from "./account.ts";
-import type { LedgerRows, Transaction } from "./changes.ts";
+import type { Account, Hold, Lot, LotUse, ReferredTransaction, Root, Time } from "./account.ts";
+import type { LedgerRows, PointTransaction } from "./changes.ts";
 
 interface Coin {
   readonly lotId: string;
   readonly expiresAt: Time | null;
-  /** Which lot of the user it was: 0 for the first. */
+  /** The number of the user's lots before this one. */
   readonly age: number;
   place: "user" | "held" | "spent" | "expired";
   takenBy: string;
@@ -25,17 +25,17 @@ export class Coins {
     return true;
   }
 
-  /** Everything whose time is up: lots, and what holds give back too late. */
-  passTo(at: Time): void {
+  /** Expires holds and lots up to this time. */
+  advanceTo(at: Time): void {
     for (const [holdId, { endsAt }] of this.#holds) if (endsAt <= at) this.endHold(holdId, 0);
     for (const coin of this.#coins)
       if (coin.place === "user" && coin.expiresAt !== null && coin.expiresAt <= at) coin.place = "expired";
   }
 
   take(takenBy: string, amount: number, place: "spent" | "held"): boolean {
-    const free = this.#coins.filter((coin) => coin.place === "user").sort(soonestFirst);
-    if (free.length < amount) return false;
-    for (const coin of free.slice(0, amount)) Object.assign(coin, { place, takenBy });
+    const available = this.#coins.filter((coin) => coin.place === "user").sort(soonestFirst);
+    if (available.length < amount) return false;
+    for (const coin of available.slice(0, amount)) Object.assign(coin, { place, takenBy });
     return true;
   }
 
@@ -45,7 +45,7 @@ export class Coins {
     return true;
   }
 
-  /** Spends so many of its coins and gives back the others; false when it is over, or has fewer. */
+  /** Spends `captured` coins and returns the others. Returns false if the hold has ended or has fewer. */
   endHold(holdId: string, captured: number | undefined): boolean {
     const coins = this.#coins.filter((coin) => coin.place === "held" && coin.takenBy === holdId).sort(soonestFirst);
     if (!this.#holds.has(holdId) || (captured ?? 0) > coins.length) return false;
@@ -53,7 +53,7 @@ export class Coins {
     return this.#holds.delete(holdId);
   }
 
-  giveBack(takenBy: string, amount: number | undefined): boolean {
+  refund(takenBy: string, amount: number | undefined): boolean {
     const coins = this.#coins.filter((coin) => coin.place === "spent" && coin.takenBy === takenBy).sort(soonestFirst);
     const wanted = amount ?? coins.length;
     if (wanted === 0 || wanted > coins.length) return false;
@@ -71,9 +71,9 @@ function soonestFirst(a: Coin, b: Coin): number {
   return (a.expiresAt ?? "never") < (b.expiresAt ?? "never") ? -1 : 1;
 }
 
-/** The tables, in memory: what the rules leave to be written, and the accounts read from it again. */
+/** The tables in memory: stores the rows of a batch and loads accounts from them. */
 export class Tables {
-  readonly transactions: Transaction[] = [];
+  readonly transactions: PointTransaction[] = [];
   readonly lots = new Map<string, Lot>();
   readonly #uses = new Map<string, LotUse>();
   readonly holds = new Map<string, Hold>();
@@ -89,13 +89,13 @@ export class Tables {
 
   account(userId: string, at: Time): Account {
     const { balance, held, version } = this.#roots.get(userId) ?? { balance: 0n, held: 0n, version: 0n };
-    const isTheirs = (row: { readonly userId: string }) => row.userId === userId;
-    const referred: Referred[] = this.transactions
-      .filter(isTheirs)
+    const isOwn = (row: { readonly userId: string }) => row.userId === userId;
+    const referred: ReferredTransaction[] = this.transactions
+      .filter(isOwn)
       .map(({ id, kind, refersTo }) => ({ transactionId: id, kind, refersTo }));
-    const lots = [...this.lots.values()].filter(isTheirs);
+    const lots = [...this.lots.values()].filter(isOwn);
     const uses = [...this.#uses.values()].filter(({ lotId }) => this.lots.get(lotId)?.userId === userId);
-    const holds = [...this.holds.values()].filter(isTheirs);
-    return { userId, balance, held, version, at, lots, uses, holds, referred, lotsLeftOut: false };
+    const holds = [...this.holds.values()].filter(isOwn);
+    return { userId, balance, held, version, at, lots, uses, holds, referred, hasMoreLots: false };
   }
 }

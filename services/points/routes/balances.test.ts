@@ -4,7 +4,7 @@ import { setup } from "./testing.ts";
 
 const day = 86_400;
 
-test("a balance is told as of now, or as of any time that has passed", async () => {
+test("a balance is returned for now or for a past time", async () => {
   await using t = await setup();
   const add = (key: string, point_amount: number, more: object = {}) =>
     t.put("/point/add", { key, body: { user_id: "u_1", point_amount, ...more } });
@@ -27,17 +27,17 @@ test("a balance is told as of now, or as of any time that has passed", async () 
   for (const query of ["", "?at=9999-12-31T23:59:59Z"])
     expect(await balance(query)).toMatchObject({ balance: 100, version: 2 });
   expect((await balance("?at=now")).errors[0].field).toBe("query.at");
-  expect(await t.get("/v1/points/users/nobody/balance").then(({ json }) => json)).toMatchObject({ balance: 0 });
+  expect(await t.get("/v1/points/users/unknown/balance").then(({ json }) => json)).toMatchObject({ balance: 0 });
   for (const query of ["", "?user_id=", `?user_id=${"u".repeat(129)}`])
     expect((await t.get(`/point/confirm${query}`)).json.errors[0].field).toBe("query.user_id");
 });
 
-test("what runs out soon is listed in its order, page by page, within 30 days unless said otherwise", async () => {
+test("expiring lots are listed by expiry, page by page, within 30 days by default", async () => {
   await using t = await setup();
   const ends = [29, 2, 1, 31, 3].map((days) => inSeconds(days * day));
   for (const [i, expires_at] of ends.entries())
     await t.put("/point/add", { key: `k${i}`, body: { user_id: "u_1", point_amount: i + 1, expires_at } });
-  // Two that end at one moment are two all the same.
+  // Two lots with the same expiry.
   await t.put("/point/add", { key: "k", body: { user_id: "u_1", point_amount: 9, expires_at: ends[2] } });
   await t.put("/point/add", { key: "never", body: { user_id: "u_1", point_amount: 50 } });
   const seen: number[] = [];

@@ -1,21 +1,22 @@
-/** What a user has, what is to come and what will run out. */
+/** A user's balance, reservations and expiring lots. */
 import { cursorOf, type HttpApp, NextCursor, PageQuery, page, requires } from "@todoke/http";
+import type { Db } from "@todoke/kernel/db";
 import { Type } from "typebox";
 import type { Deps } from "../deps.ts";
-import { selectPointsToCome, selectReservations } from "../reservations/store/reservations.ts";
 import { selectBalance, selectBalanceAsOf } from "../store/balances.ts";
-import { selectExpiring } from "../store/expiring.ts";
-import { idCursor, ownReaders, readers, timeOf } from "./request.ts";
+import { selectExpiringLots } from "../store/expiring-lots.ts";
+import { type ReservationsPage, selectReservations, selectReservedPoints } from "../store/reservations.ts";
+import { idCursor, ownReaders, parseTime, readers } from "./request.ts";
 import {
   BalanceView,
   ConfirmedView,
-  GivenTime,
-  OneUser,
   points,
+  RequestTime,
   ReservationStatus,
   ReservationView,
   time,
   UserId,
+  UserParams,
   Uuid,
 } from "./schemas.ts";
 
@@ -33,9 +34,10 @@ function confirmRoute(app: HttpApp, { authenticate, db }: Deps): void {
     {
       ...requires(authenticate, readers),
       schema: {
-        operationId: "confirmPoints",
-        summary: "What a user has, and what is still to come; whoever never had points has none",
-        querystring: OneUser,
+        operationId: "getPoints",
+        summary: "Get a user's balance and pending points.",
+        description: "A user who never had points has a balance of 0.",
+        querystring: UserParams,
         response: { 200: ConfirmedView },
       },
     },
@@ -49,11 +51,11 @@ function balanceRoute(app: HttpApp, { authenticate, db }: Deps): void {
     {
       ...requires(authenticate, ownReaders),
       schema: {
-        operationId: "showBalance",
-        summary: "What a user has, now or as of a time",
-        params: OneUser,
+        operationId: "getBalance",
+        summary: "Get a user's balance, now or at a past time.",
+        params: UserParams,
         querystring: Type.Object({
-          at: Type.Optional(GivenTime("As of then; a time to come is answered as now.")),
+          at: Type.Optional(RequestTime("Return the balance at this time. A time in the future counts as now.")),
         }),
         response: { 200: BalanceView },
       },
@@ -61,11 +63,11 @@ function balanceRoute(app: HttpApp, { authenticate, db }: Deps): void {
     async ({ params: { user_id }, query: { at } }) =>
       at === undefined
         ? selectBalance(db, user_id)
-        : selectBalanceAsOf(db, user_id, timeOf(at, "query.at", "microsecond")),
+        : selectBalanceAsOf(db, user_id, parseTime(at, "query.at", "microsecond")),
   );
 }
 
-const toCome = ["PENDING", "PROCESSING"] as const;
+const notGranted = ["PENDING", "PROCESSING"] as const;
 
 function reservedPointsRoute(app: HttpApp, { authenticate, db }: Deps): void {
   app.get(
@@ -74,13 +76,13 @@ function reservedPointsRoute(app: HttpApp, { authenticate, db }: Deps): void {
       ...requires(authenticate, ownReaders),
       schema: {
         operationId: "listReservedPoints",
-        summary: "What is reserved for a user and not granted yet, the newest first",
-        params: OneUser,
+        summary: "List a user's reservations that are not granted yet, newest first.",
+        params: UserParams,
         querystring: Type.Object(PageQuery),
         response: {
           200: Type.Object({
             user_id: UserId,
-            reserved_points: points("All that is still to come, on this page or not; it may be more than 2^63 - 1."),
+            reserved_points: points("The sum over all pages. It can exceed 2^63 - 1."),
             reservations: Type.Array(ReservationView),
             next_cursor: NextCursor,
           }),
@@ -88,13 +90,8 @@ function reservedPointsRoute(app: HttpApp, { authenticate, db }: Deps): void {
       },
     },
     async ({ params: { user_id }, query }) => {
-      const before = cursorOf(query, idCursor)?.[0];
-      const reserved_points = await selectPointsToCome(db, user_id);
-      const { rows, ...next } = await page(query, {
-        read: (limit) => selectReservations(db, { userId: user_id, statuses: toCome, before, limit }),
-        name: (row) => row.id,
-      });
-      return { user_id, reserved_points, reservations: rows, ...next };
+      const reservations = await readReservations(db, { user_id, query, statuses: notGranted });
+      return { ...reservations, reserved_points: await selectReservedPoints(db, user_id) };
     },
   );
 }
@@ -106,26 +103,35 @@ function userReservationsRoute(app: HttpApp, { authenticate, db }: Deps): void {
       ...requires(authenticate, ownReaders),
       schema: {
         operationId: "listReservations",
-        summary: "All that was ever reserved for a user, the newest first",
-        params: OneUser,
+        summary: "List all reservations of a user, newest first.",
+        params: UserParams,
         querystring: Type.Object({ status: Type.Optional(ReservationStatus), ...PageQuery }),
         response: {
           200: Type.Object({ user_id: UserId, reservations: Type.Array(ReservationView), next_cursor: NextCursor }),
         },
       },
     },
-    async ({ params: { user_id }, query }) => {
-      const [before, statuses] = [cursorOf(query, idCursor)?.[0], query.status && [query.status]];
-      const { rows, ...next } = await page(query, {
-        read: (limit) => selectReservations(db, { userId: user_id, statuses, before, limit }),
-        name: (row) => row.id,
-      });
-      return { user_id, reservations: rows, ...next };
-    },
+    async ({ params: { user_id }, query }) =>
+      readReservations(db, { user_id, query, statuses: query.status && [query.status] }),
   );
 }
 
-const daysUsual = 30;
+interface ReservationsQuery {
+  readonly user_id: string;
+  readonly query: { readonly limit?: number; readonly cursor?: string };
+  readonly statuses: ReservationsPage["statuses"];
+}
+
+async function readReservations(db: Db, { user_id, query, statuses }: ReservationsQuery) {
+  const before = cursorOf(query, idCursor)?.[0];
+  const { rows: reservations, ...next } = await page(query, {
+    read: (limit) => selectReservations(db, { userId: user_id, statuses, before, limit }),
+    name: (row) => row.id,
+  });
+  return { user_id, reservations, ...next };
+}
+
+const daysDefault = 30;
 
 function expiringRoute(app: HttpApp, { authenticate, db }: Deps): void {
   app.get(
@@ -134,11 +140,12 @@ function expiringRoute(app: HttpApp, { authenticate, db }: Deps): void {
       ...requires(authenticate, ownReaders),
       schema: {
         operationId: "listExpiring",
-        summary: "What will run out soon, the soonest first: the order in which it is spent",
-        params: OneUser,
+        summary: "List a user's lots that expire soon.",
+        description: "The lot that expires soonest is first; it is also spent first.",
+        params: UserParams,
         querystring: Type.Object({
           within_days: Type.Optional(
-            Type.Integer({ minimum: 1, maximum: 3_650, description: `${daysUsual} if not given.` }),
+            Type.Integer({ minimum: 1, maximum: 3_650, description: `Default: ${daysDefault}.` }),
           ),
           ...PageQuery,
         }),
@@ -146,10 +153,10 @@ function expiringRoute(app: HttpApp, { authenticate, db }: Deps): void {
       },
     },
     async ({ params: { user_id }, query }) => {
-      const after = lotOf(query);
-      const withinSeconds = (query.within_days ?? daysUsual) * 86_400;
+      const after = parseLotCursor(query);
+      const withinSeconds = (query.within_days ?? daysDefault) * 86_400;
       const { rows, ...next } = await page(query, {
-        read: (limit) => selectExpiring(db, { userId: user_id, withinSeconds, after, limit }),
+        read: (limit) => selectExpiringLots(db, { userId: user_id, withinSeconds, after, limit }),
         name: (lot) => `${lot.expires_at} ${lot.version}`,
       });
       return { user_id, lots: rows, ...next };
@@ -158,14 +165,13 @@ function expiringRoute(app: HttpApp, { authenticate, db }: Deps): void {
 }
 
 const LotView = Type.Object({
-  lot_id: Type.String({ ...Uuid, description: "The transaction that added or granted it." }),
-  remaining: points("What runs out unless it is spent before."),
-  granted: points("How many points it was in the beginning."),
+  lot_id: Type.String({ ...Uuid, description: "The ID of the transaction that created it." }),
+  remaining: points("Points that expire unless they are spent before."),
+  granted: points("The original number of points."),
   expires_at: time(),
 });
 
-/** The lot that a cursor names. */
-function lotOf(query: { readonly cursor?: string }) {
+function parseLotCursor(query: { readonly cursor?: string }) {
   const [expires_at, version] = cursorOf(query, { parts: ["timeMillis", "bigint"] }) ?? [];
   return expires_at === undefined || version === undefined ? undefined : { expires_at, version: BigInt(version) };
 }

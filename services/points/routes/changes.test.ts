@@ -3,7 +3,7 @@ import { most, setup } from "./testing.ts";
 
 const add = (point_amount: unknown, more: object = {}) => ({ user_id: "u_1", point_amount, ...more });
 
-test("points are added and spent, and each answer says what is left, by either path", async () => {
+test("both paths add and spend points and return the balance", async () => {
   await using t = await setup();
   const added = await t.put("/point/add", {
     key: "k1",
@@ -35,7 +35,7 @@ describe.each([
   ["as a number", most],
   ["as a string", `"${most}"`],
 ])("2^63 - 1 %s", (_, amount) => {
-  test("goes in and comes out to the last digit, and one more is too many", async () => {
+  test("is stored and returned exactly, and one point more is refused", async () => {
     await using t = await setup();
     const sent = (digits: string) => `{"user_id":"u_1","point_amount":${digits}}`;
     const added = await t.put("/point/add", { key: "k1", body: sent(amount) });
@@ -49,7 +49,7 @@ describe.each([
   });
 });
 
-test("what is no amount is refused by name, on every path, and nothing of it is kept", async () => {
+test("an invalid amount is refused on every path and stores nothing", async () => {
   await using t = await setup();
   const wrong = [
     "9223372036854775808",
@@ -78,20 +78,20 @@ test("what is no amount is refused by name, on every path, and nothing of it is 
   expect(await t.rows(`select from point_root`)).toEqual([]);
 });
 
-test("a key means the same by either path, for a number and for its digits: the same bytes; another body is refused", async () => {
+test('a key means the same on both paths, for 100 and for "100"', async () => {
   await using t = await setup();
   const first = await t.put("/point/add", { key: "k", body: add(100) });
   const again = await t.post("/v1/points/additions", { key: "k", body: `{"point_amount":"100","user_id":"u_1"}` });
   expect([again.isReplay, again.status, again.text]).toEqual([true, first.status, first.text]);
   const other = await t.post("/v1/points/additions", { key: "k", body: add(101) });
   expect([other.status, other.json.code]).toEqual([409, "idempotency-conflict"]);
-  // Another command, or another caller, under the same key is something else.
+  // The key of another command or caller is independent.
   expect((await t.put("/point/sub", { key: "k", body: add(10) })).json).toMatchObject({ kind: "SUB", balance: 90 });
   expect((await t.put("/point/add", { key: "k", body: add(100), holder: "game" })).json.balance).toBe(190);
   expect((await t.put("/point/add", { body: add(1) })).json.code).toBe("idempotency-key-missing");
 });
 
-test("what has run out already is not added, an unknown field is refused, and a user's name has up to 128 characters", async () => {
+test("expired points, unknown fields and user ids over 128 characters are refused", async () => {
   await using t = await setup();
   const past = await t.put("/point/add", { key: "k1", body: add(1, { expires_at: "2020-01-01T00:00:00Z" }) });
   expect([past.status, past.json.code]).toEqual([422, "lot-end-in-the-past"]);
@@ -118,7 +118,7 @@ test("what has run out already is not added, an unknown field is refused, and a 
   expect((await t.get(`/point/confirm?user_id=${encodeURIComponent(name)}`)).json.balance).toBe(5);
 });
 
-test("64 parallel spends of one balance, at two processes: exactly as many succeed as it is worth", async () => {
+test("of 64 parallel spends at two processes, only as many succeed as the balance allows", async () => {
   await using t = await setup();
   await t.put("/point/add", { key: "k", body: add(300) });
   const processes = [await t.serve(), await t.serve()];
@@ -131,7 +131,7 @@ test("64 parallel spends of one balance, at two processes: exactly as many succe
   expect((await t.get("/v1/points/users/u_1/balance")).json).toMatchObject({ balance: 0, version: 31 });
 });
 
-test("what was spent is given back in parts, and never more than was spent", async () => {
+test("a spend is refunded in parts, never more than was spent", async () => {
   await using t = await setup();
   await t.put("/point/add", { key: "k1", body: add(100) });
   const { transaction_id } = (await t.put("/point/sub", { key: "k2", body: add(60) })).json;

@@ -1,109 +1,97 @@
-/** Points are added, spent and given back. Each by the seed's path and by that of its resource: the same command, the same key. */
+/** Adding, spending and refunding points. Adding and spending have two paths, the seed's and that of the resource. */
 import { type HttpApp, IdempotencyHeaders, ProblemView, requires, sendAnswer } from "@todoke/http";
-import { type Static, Type } from "typebox";
-import type { PointsChange } from "../commands/change-points.ts";
+import { Type } from "typebox";
 import type { Deps } from "../deps.ts";
-import { commandKey, takesAmounts, timeOf, writers } from "./request.ts";
-import { About, AddBody, PointAmount, SpendBody, TransactionView, Uuid } from "./schemas.ts";
+import { commandKey, parseAmount, parseTime, toOrigin, withAmounts, writers } from "./request.ts";
+import { AddBody, Origin, PointAmount, SpendBody, TransactionView, Uuid } from "./schemas.ts";
 
 export function changeRoutes(app: HttpApp, deps: Deps): void {
-  addRoutes(app, deps);
-  spendRoutes(app, deps);
+  addRoute(app, deps, { method: "PUT", url: "/point/add", operationId: "addPoints" });
+  addRoute(app, deps, { method: "POST", url: "/v1/points/additions", operationId: "addPointsV1" });
+  spendRoute(app, deps, { method: "PUT", url: "/point/sub", operationId: "spendPoints" });
+  spendRoute(app, deps, { method: "POST", url: "/v1/points/spends", operationId: "spendPointsV1" });
   refundRoute(app, deps);
 }
 
-const addedAndSpent = { 200: TransactionView, 409: ProblemView };
-
-function addRoutes(app: HttpApp, { authenticate, changePoints }: Deps): void {
-  const add = (method: "POST" | "PUT", url: string, operationId: string) =>
-    app.route({
-      method,
-      url,
-      ...takesAmounts(requires(authenticate, writers)),
-      schema: {
-        operationId,
-        summary: "Adds points, for ever or until a time",
-        headers: IdempotencyHeaders,
-        body: AddBody,
-        response: { ...addedAndSpent, 422: ProblemView },
-      },
-      handler: async (request, reply) =>
-        sendAnswer(reply, await changePoints(commandKey(request, "ADD"), additionOf(request.body))),
-    });
-  add("PUT", "/point/add", "addPoints");
-  add("POST", "/v1/points/additions", "createAddition");
+interface CommandPath {
+  readonly method: "POST" | "PUT";
+  readonly url: string;
+  readonly operationId: string;
 }
 
-function additionOf({ user_id, point_amount, expires_at, ...about }: Static<typeof AddBody>): PointsChange {
-  return {
-    kind: "ADD",
-    userId: user_id,
-    amount: BigInt(point_amount),
-    expiresAt: expires_at === undefined ? null : timeOf(expires_at, "body.expires_at", "millisecond"),
-    ...aboutOf(about),
-  };
+function addRoute(app: HttpApp, { authenticate, addPoints }: Deps, { operationId, ...path }: CommandPath): void {
+  app.route({
+    ...path,
+    ...withAmounts(requires(authenticate, writers)),
+    schema: {
+      operationId,
+      summary: "Add points.",
+      description: "The points never expire, or expire at `expires_at`.",
+      headers: IdempotencyHeaders,
+      body: AddBody,
+      response: { 200: TransactionView, 409: ProblemView, 422: ProblemView },
+    },
+    handler: async (request, reply) => {
+      const { user_id, point_amount, expires_at, ...origin } = request.body;
+      const addition = {
+        userId: user_id,
+        amount: BigInt(point_amount),
+        expiresAt: expires_at === undefined ? null : parseTime(expires_at, "body.expires_at", "millisecond"),
+        ...toOrigin(origin),
+      };
+      return sendAnswer(reply, await addPoints(commandKey(request, "ADD"), addition));
+    },
+  });
 }
 
-function spendRoutes(app: HttpApp, { authenticate, changePoints }: Deps): void {
-  const spend = (method: "POST" | "PUT", url: string, operationId: string) =>
-    app.route({
-      method,
-      url,
-      ...takesAmounts(requires(authenticate, writers)),
-      schema: {
-        operationId,
-        summary: "Spends points, those that run out soonest first; never more than there are",
-        headers: IdempotencyHeaders,
-        body: SpendBody,
-        response: addedAndSpent,
-      },
-      handler: async (request, reply) =>
-        sendAnswer(reply, await changePoints(commandKey(request, "SUB"), spendOf(request.body))),
-    });
-  spend("PUT", "/point/sub", "subPoints");
-  spend("POST", "/v1/points/spends", "createSpend");
-}
-
-function spendOf({ user_id, point_amount, ...about }: Static<typeof SpendBody>): PointsChange {
-  return { kind: "SUB", userId: user_id, amount: BigInt(point_amount), ...aboutOf(about) };
+function spendRoute(app: HttpApp, { authenticate, spendPoints }: Deps, { operationId, ...path }: CommandPath): void {
+  app.route({
+    ...path,
+    ...withAmounts(requires(authenticate, writers)),
+    schema: {
+      operationId,
+      summary: "Spend points.",
+      description: "Points that expire soonest are spent first. A spend that exceeds the balance is refused with 409.",
+      headers: IdempotencyHeaders,
+      body: SpendBody,
+      response: { 200: TransactionView, 409: ProblemView },
+    },
+    handler: async (request, reply) => {
+      const { user_id, point_amount, ...origin } = request.body;
+      const spend = { userId: user_id, amount: BigInt(point_amount), ...toOrigin(origin) };
+      return sendAnswer(reply, await spendPoints(commandKey(request, "SUB"), spend));
+    },
+  });
 }
 
 const RefundBody = Type.Object({
-  transaction_id: Type.String({ ...Uuid, description: "A SUB or a CAPTURE." }),
-  point_amount: Type.Optional({ ...PointAmount, description: "All that was not given back yet, if not given." }),
-  ...About,
+  transaction_id: Type.String({ ...Uuid, description: "A transaction of kind SUB or CAPTURE." }),
+  point_amount: Type.Optional({ ...PointAmount, description: "Default: everything that is not refunded yet." }),
+  ...Origin,
 });
 
-function refundRoute(app: HttpApp, { authenticate, changePoints }: Deps): void {
+function refundRoute(app: HttpApp, { authenticate, refundPoints }: Deps): void {
   app.post(
     "/v1/points/refunds",
     {
-      ...takesAmounts(requires(authenticate, writers)),
+      ...withAmounts(requires(authenticate, writers)),
       schema: {
         operationId: "refundPoints",
-        summary: "Gives back what was spent, all or a part, into the lots that it came from",
+        summary: "Refund a spend or a capture.",
+        description: "Returns the points, all or a part, to the lots that they came from.",
         headers: IdempotencyHeaders,
         body: RefundBody,
         response: { 201: TransactionView, 404: ProblemView, 409: ProblemView, 422: ProblemView },
       },
     },
     async (request, reply) => {
-      const { transaction_id, point_amount, ...about } = request.body;
-      const [transactionId, amount] = [transaction_id.toLowerCase(), amountOf(point_amount)];
-      const change = { kind: "REFUND", transactionId, amount, ...aboutOf(about) } as const;
-      return sendAnswer(reply, await changePoints(commandKey(request, "REFUND"), change));
+      const { transaction_id, point_amount, ...origin } = request.body;
+      const refund = {
+        transactionId: transaction_id.toLowerCase(),
+        amount: parseAmount(point_amount),
+        ...toOrigin(origin),
+      };
+      return sendAnswer(reply, await refundPoints(commandKey(request, "REFUND"), refund));
     },
   );
 }
-
-/** Undefined: all that there is. */
-export const amountOf = (digits: string | undefined): bigint | undefined =>
-  digits === undefined ? undefined : BigInt(digits);
-
-interface Said {
-  readonly reason?: string;
-  readonly source?: string;
-  readonly source_id?: string;
-}
-
-export const aboutOf = ({ reason, source, source_id }: Said) => ({ reason, source, sourceId: source_id });

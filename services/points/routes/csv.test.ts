@@ -1,13 +1,13 @@
 import { expect, test } from "vitest";
 import { csvRow } from "./csv.ts";
 
-test("cells are quoted where they must be, and only there", () => {
+test("only cells that need it are quoted", () => {
   expect(csvRow(["a", "b c", 'say "hi"', "1,5", "two\nlines", "", undefined])).toBe(
     'a,b c,"say ""hi""","1,5","two\nlines",,\r\n',
   );
 });
 
-test("no text begins a formula, and numbers stay numbers", () => {
+test("a text that looks like a formula gets an apostrophe, a number does not", () => {
   expect(csvRow(["=1+1", "+1", "-1", "@sum", "\t=1", "\r=1", '=cmd|"/c calc"!A1'])).toBe(
     `'=1+1,'+1,'-1,'@sum,'\t=1,"'\r=1","'=cmd|""/c calc""!A1"\r\n`,
   );

@@ -1,17 +1,14 @@
-/**
- * Rows of a table as CSV (RFC 4180), safe to open in a spreadsheet: a text that it would take for a formula begins with an
- * apostrophe there. Numbers are left as they are.
- */
+/** CSV (RFC 4180) that is safe to open in a spreadsheet: a text that looks like a formula is prefixed with an apostrophe. */
 
 export type Cell = bigint | string | undefined;
 
-export const csvRow = (cells: readonly Cell[]): string => `${cells.map(cellText).join(",")}\r\n`;
+export const csvRow = (cells: readonly Cell[]): string => `${cells.map(formatCell).join(",")}\r\n`;
 
-function cellText(cell: Cell): string {
+function formatCell(cell: Cell): string {
   if (typeof cell !== "string") return cell === undefined ? "" : cell.toString();
-  const inert = formula.test(cell) ? `'${cell}` : cell;
-  return /[",\r\n]/.test(inert) ? `"${inert.replaceAll('"', '""')}"` : inert;
+  const escaped = formula.test(cell) ? `'${cell}` : cell;
+  return /[",\r\n]/.test(escaped) ? `"${escaped.replaceAll('"', '""')}"` : escaped;
 }
 
-// Tab and carriage return too: spreadsheets drop them, and see what comes after.
+// Tab and carriage return too: spreadsheets drop them and read what follows.
 const formula = /^[=+\-@\t\r]/;

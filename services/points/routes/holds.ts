@@ -1,21 +1,20 @@
-/** Points set aside for something that is not certain yet: held, then captured or released, or given back when its time is up. */
+/** Holds: placed, then captured or released, or expired. */
 import { type HttpApp, IdempotencyHeaders, ProblemView, requires, sendAnswer } from "@todoke/http";
 import { Type } from "typebox";
 import type { Deps } from "../deps.ts";
 import { holdNotFound } from "../problems.ts";
 import { selectHold } from "../store/holds.ts";
-import { aboutOf, amountOf } from "./changes.ts";
-import { bodyMayBeLeftOut, commandKey, readers, takesAmounts, writers } from "./request.ts";
-import { About, HoldChangeView, HoldView, PointAmount, SpendBody, Uuid } from "./schemas.ts";
+import { commandKey, optionalBody, parseAmount, readers, toOrigin, withAmounts, writers } from "./request.ts";
+import { HoldChangeView, HoldView, Origin, PointAmount, SpendBody, Uuid } from "./schemas.ts";
 
 export function holdRoutes(app: HttpApp, deps: Deps): void {
-  holdRoute(app, deps);
-  showRoute(app, deps);
+  placeRoute(app, deps);
+  getRoute(app, deps);
   captureRoute(app, deps);
   releaseRoute(app, deps);
 }
 
-const ttlUsualSeconds = 900;
+const ttlDefaultSeconds = 900;
 const ttlMaxSeconds = 2_592_000;
 
 const HoldBody = Type.Object({
@@ -24,105 +23,106 @@ const HoldBody = Type.Object({
     Type.Integer({
       minimum: 1,
       maximum: ttlMaxSeconds,
-      description: `How long they are held at the most; ${ttlUsualSeconds} if not given, up to 30 days.`,
+      description: `How long the points are held, at most 30 days. Default: ${ttlDefaultSeconds}.`,
     }),
   ),
 });
 
-function holdRoute(app: HttpApp, { authenticate, changePoints }: Deps): void {
+function placeRoute(app: HttpApp, { authenticate, placeHold }: Deps): void {
   app.post(
     "/v1/points/holds",
     {
-      ...takesAmounts(requires(authenticate, writers)),
+      ...withAmounts(requires(authenticate, writers)),
       schema: {
-        operationId: "holdPoints",
-        summary: "Sets points aside, so that nobody else can spend them",
+        operationId: "placeHold",
+        summary: "Place a hold on points.",
+        description:
+          "Held points cannot be spent until the hold is captured or released. The hold expires after `ttl_seconds`, which " +
+          "returns the points.",
         headers: IdempotencyHeaders,
         body: HoldBody,
         response: { 201: HoldChangeView, 409: ProblemView },
       },
     },
     async (request, reply) => {
-      const { user_id: userId, point_amount, ttl_seconds: ttlSeconds = ttlUsualSeconds, ...about } = request.body;
-      const change = { kind: "HOLD", userId, amount: BigInt(point_amount), ttlSeconds, ...aboutOf(about) } as const;
-      return sendAnswer(reply, await changePoints(commandKey(request, "HOLD"), change));
+      const { user_id: userId, point_amount, ttl_seconds: ttlSeconds = ttlDefaultSeconds, ...origin } = request.body;
+      const hold = { userId, amount: BigInt(point_amount), ttlSeconds, ...toOrigin(origin) };
+      return sendAnswer(reply, await placeHold(commandKey(request, "HOLD"), hold));
     },
   );
 }
 
-const OneHold = Type.Object({ hold_id: Uuid });
+const HoldParams = Type.Object({ hold_id: Uuid });
 
-function showRoute(app: HttpApp, { authenticate, db }: Deps): void {
+function getRoute(app: HttpApp, { authenticate, db }: Deps): void {
   app.get(
     "/v1/points/holds/:hold_id",
     {
       ...requires(authenticate, readers),
       schema: {
-        operationId: "showHold",
-        summary: "A hold, and how it ended",
-        params: OneHold,
+        operationId: "getHold",
+        summary: "Get a hold.",
+        params: HoldParams,
         response: { 200: HoldView, 404: ProblemView },
       },
     },
     async ({ params: { hold_id } }) => {
-      const found = await selectHold(db, hold_id);
-      if (!found) throw holdNotFound("no hold has this id");
-      return found;
+      const hold = await selectHold(db, hold_id);
+      if (!hold) throw holdNotFound("No hold has this ID.");
+      return hold;
     },
   );
 }
 
-const ended = { 200: HoldChangeView, 404: ProblemView, 409: ProblemView };
+const endResponses = { 200: HoldChangeView, 404: ProblemView, 409: ProblemView };
 
-function captureRoute(app: HttpApp, { authenticate, changePoints }: Deps): void {
+function captureRoute(app: HttpApp, { authenticate, captureHold }: Deps): void {
   app.post(
     "/v1/points/holds/:hold_id/capture",
     {
-      ...takesAmounts(requires(authenticate, writers)),
-      ...bodyMayBeLeftOut,
+      ...withAmounts(requires(authenticate, writers)),
+      ...optionalBody,
       schema: {
         operationId: "captureHold",
-        summary: "Spends what is held, all or a part; the rest is released",
+        summary: "Capture a hold.",
+        description: "Spends the held points, all or a part, and releases the rest.",
         headers: IdempotencyHeaders,
-        params: OneHold,
+        params: HoldParams,
         body: Type.Object({
-          point_amount: Type.Optional({ ...PointAmount, description: "All that is held, if not given." }),
-          ...About,
+          point_amount: Type.Optional({ ...PointAmount, description: "Default: the whole hold." }),
+          ...Origin,
         }),
-        response: { ...ended, 422: ProblemView },
+        response: { ...endResponses, 422: ProblemView },
       },
     },
     async (request, reply) => {
-      const { point_amount, ...about } = request.body;
+      const { point_amount, ...origin } = request.body;
       const holdId = request.params.hold_id.toLowerCase();
-      const change = { kind: "CAPTURE", holdId, amount: amountOf(point_amount), ...aboutOf(about) } as const;
-      return sendAnswer(reply, await changePoints(commandKey(request, "CAPTURE"), change));
+      const capture = { holdId, amount: parseAmount(point_amount), ...toOrigin(origin) };
+      return sendAnswer(reply, await captureHold(commandKey(request, "CAPTURE"), capture));
     },
   );
 }
 
-function releaseRoute(app: HttpApp, { authenticate, changePoints }: Deps): void {
+function releaseRoute(app: HttpApp, { authenticate, releaseHold }: Deps): void {
   app.post(
     "/v1/points/holds/:hold_id/release",
     {
       ...requires(authenticate, writers),
-      ...bodyMayBeLeftOut,
+      ...optionalBody,
       schema: {
         operationId: "releaseHold",
-        summary: "Gives back what is held",
+        summary: "Release a hold.",
+        description: "Returns all held points to the user.",
         headers: IdempotencyHeaders,
-        params: OneHold,
-        body: Type.Object(About),
-        response: ended,
+        params: HoldParams,
+        body: Type.Object(Origin),
+        response: endResponses,
       },
     },
     async (request, reply) => {
-      const change = {
-        kind: "RELEASE",
-        holdId: request.params.hold_id.toLowerCase(),
-        ...aboutOf(request.body),
-      } as const;
-      return sendAnswer(reply, await changePoints(commandKey(request, "RELEASE"), change));
+      const release = { holdId: request.params.hold_id.toLowerCase(), ...toOrigin(request.body) };
+      return sendAnswer(reply, await releaseHold(commandKey(request, "RELEASE"), release));
     },
   );
 }

@@ -2,7 +2,6 @@
 import type { HttpApp } from "@todoke/http";
 import type { Deps } from "../deps.ts";
 import { balanceRoutes } from "./balances.ts";
-import { batchRoute } from "./batch.ts";
 import { changeRoutes } from "./changes.ts";
 import { holdRoutes } from "./holds.ts";
 import { reservationRoutes } from "./reservations.ts";
@@ -14,7 +13,6 @@ export function pointsRoutes(app: HttpApp, deps: Deps): void {
   changeRoutes(app, deps);
   holdRoutes(app, deps);
   reservationRoutes(app, deps);
-  batchRoute(app, deps);
   balanceRoutes(app, deps);
   statementRoutes(app, deps);
   scheduleRoutes(app, deps);

@@ -1,66 +1,76 @@
-/** What the routes of this service read from a request in the same way: who may ask, amounts, times, keys. */
+/** What the routes read from a request alike: access, amounts, times, keys. */
 import { idempotencyKey, problems, type requires } from "@todoke/http";
 import type { IdempotencyKey } from "@todoke/kernel/idempotency";
-import type { PointsChange } from "../commands/change-points.ts";
-import { pointsMax } from "../ledger/account.ts";
-import { type Precision, utcOf } from "../reservations/instant.ts";
+import { type Kind, pointsMax } from "../ledger/account.ts";
+import { type Precision, parseInstant } from "../schedules/instant.ts";
 
 export const writers = { key: "points:write", admin: true } as const;
 export const readers = { key: "read", admin: true } as const;
-/** Of paths that name a user: the user reads their own. */
+/** For paths that name a user, who may read their own data. */
 export const ownReaders = { ...readers, user: "own" } as const;
 
 export type Request = Parameters<typeof idempotencyKey>[0];
 
-export type Command = PointsChange["kind"] | "RESERVE" | "CANCEL" | "SCHEDULE";
+export type Command = Kind | "RESERVE" | "CANCEL" | "SCHEDULE";
 
-/** A key means the same by whichever path a command comes. */
-export const scopeOf = ({ caller }: Pick<Request, "caller">, command: Command): string => `${caller} ${command}`;
+/** The command, not the path: a key means the same on both paths of a command. */
+export const keyScope = ({ caller }: Pick<Request, "caller">, command: Command): string => `${caller} ${command}`;
 
-/** The digest too is the same by either path, and for 100 and "100": the body has amounts as their digits by now. */
+/** The digest does not depend on the path either, nor on 100 or "100": amounts in the body are digits by now. */
 export const commandKey = (request: Request, command: Command): IdempotencyKey => ({
   ...idempotencyKey(request, request.caller),
-  scope: scopeOf(request, command),
+  scope: keyScope(request, command),
 });
 
-/** For the options of a route whose body has amounts: read to the last digit, and handed on as digits. */
-export const takesAmounts = ({ config, ...options }: ReturnType<typeof requires>) => ({
+/** Route options for a body with amounts: they are read exactly and passed on as digits. */
+export const withAmounts = ({ config, ...options }: ReturnType<typeof requires>) => ({
   ...options,
   config: { ...config, longIntegers: true },
   preHandler: ({ body }: Request, _reply: unknown, done: () => void): void => {
-    const { items } = body as { readonly items?: readonly Amounted[] };
-    if (items) for (const [place, item] of items.entries()) writeOut(item, `body.items[${place}]`);
-    else writeOut(body as Amounted, "body");
+    const { items } = body as { readonly items?: readonly BodyWithAmount[] };
+    if (items) for (const [index, item] of items.entries()) toDigits(item, `body.items[${index}]`);
+    else toDigits(body as BodyWithAmount, "body");
     done();
   },
 });
 
-interface Amounted {
+interface BodyWithAmount {
   point_amount?: string | number;
 }
 
-/** The schema has seen that these are digits; only how far they go it cannot say. */
-function writeOut(body: Amounted, place: string): void {
+/** The schema has checked the digits, but it cannot express the maximum. */
+function toDigits(body: BodyWithAmount, path: string): void {
   if (body.point_amount === undefined) return;
   body.point_amount = String(body.point_amount);
-  if (BigInt(body.point_amount) > pointsMax) throw invalid(`${place}.point_amount`, `must be ${pointsMax} or less`);
+  if (BigInt(body.point_amount) > pointsMax) throw invalid(`${path}.point_amount`, `must be ${pointsMax} or less`);
 }
 
-/** In UTC. The schema has seen that it is a time; whether it is one that can be kept depends on its offset. */
-export function timeOf(text: string, field: string, precision: Precision): string {
-  const utc = utcOf(text, precision);
+export const parseAmount = (digits: string | undefined): bigint | undefined =>
+  digits === undefined ? undefined : BigInt(digits);
+
+/** Converts to UTC. The schema has checked the format; whether the time is in range depends on its offset. */
+export function parseTime(text: string, field: string, precision: Precision): string {
+  const utc = parseInstant(text, precision);
   if (utc === undefined) throw invalid(field, "must be a time from the year 0001 to the year 9999 in UTC");
   return utc;
 }
 
-/** A cursor that names something by its id. */
+interface OriginBody {
+  readonly reason?: string;
+  readonly source?: string;
+  readonly source_id?: string;
+}
+
+export const toOrigin = ({ reason, source, source_id }: OriginBody) => ({ reason, source, sourceId: source_id });
+
+/** A cursor with an id. */
 export const idCursor = { parts: ["uuid"] } as const;
 
 const invalid = (field: string, detail: string) =>
   problems.invalidRequest(`${field} ${detail}`, { fields: [{ field, detail }] });
 
-/** For the options of a route whose body may be left out. */
-export const bodyMayBeLeftOut = {
+/** Route options for an optional body. */
+export const optionalBody = {
   preValidation: (request: Request, _reply: unknown, done: () => void): void => {
     request.body ??= {};
     done();

@@ -5,10 +5,10 @@ import { most, setup } from "./testing.ts";
 const seed = { user_id: "testUser1", point_amount: 100, execute_at: "2026-01-15T10:00:00+09:00" };
 const ahead = (more: object = {}) => ({ ...seed, execute_at: "2999-01-15T10:00:00+09:00", ...more });
 
-test("the seed's call books a grant; whoever asks sees it, and the same body again is the same reservation", async () => {
+test("a request without a key is identified by its body", async () => {
   await using t = await setup();
-  const booked = await t.post("/point/reserve", { body: ahead() });
-  expect([booked.status, booked.json]).toEqual([
+  const created = await t.post("/point/reserve", { body: ahead() });
+  expect([created.status, created.json]).toEqual([
     201,
     {
       id: expect.stringMatching(/^[0-9a-f-]{36}$/),
@@ -20,15 +20,15 @@ test("the seed's call books a grant; whoever asks sees it, and the same body aga
     },
   ]);
   const again = await t.post("/point/reserve", { body: ahead({ point_amount: "100" }) });
-  expect([again.status, again.isReplay, again.text]).toEqual([201, true, booked.text]);
+  expect([again.status, again.isReplay, again.text]).toEqual([201, true, created.text]);
   const other = await t.post("/point/reserve", { body: ahead({ point_amount: 101 }) });
-  expect([other.isReplay, other.json.id === booked.json.id]).toEqual([false, false]);
-  const shown = await t.get(`/v1/points/reservations/${booked.json.id}`);
-  expect(shown.json).toEqual({ ...booked.json, attempt_count: 0, updated_at: booked.json.created_at });
+  expect([other.isReplay, other.json.id === created.json.id]).toEqual([false, false]);
+  const shown = await t.get(`/v1/points/reservations/${created.json.id}`);
+  expect(shown.json).toEqual({ ...created.json, attempt_count: 0, updated_at: created.json.created_at });
   expect((await t.get("/v1/points/reservations/0190f3c2-7a3b-7c1e-9f00-8a6b2c4d5e6f")).status).toBe(404);
 });
 
-test("a key means the same by either path; another body under it is refused; a second like the first needs a key", async () => {
+test("a key means the same on both paths, and another body under it is refused", async () => {
   await using t = await setup();
   const first = await t.post("/point/reserve", { key: "k", body: ahead() });
   const again = await t.post("/v1/points/reservations", { key: "k", body: ahead({ point_amount: "100" }) });
@@ -44,7 +44,7 @@ test("a key means the same by either path; another body under it is refused; a s
   expect(await t.statuses()).toEqual({ PENDING: 4 });
 });
 
-test("what a user is to get is told with its sum, page by page, however much it is", async () => {
+test("reserved points are listed page by page with their exact sum", async () => {
   await using t = await setup();
   for (const [key, amount] of Object.entries({ a: most, b: most, c: "5" })) {
     await t.post("/point/reserve", { key, body: ahead({ point_amount: amount }) });
@@ -66,14 +66,14 @@ test("what a user is to get is told with its sum, page by page, however much it 
   expect(all.reservations.length).toBe(4);
   const cancelled = (await t.get("/v1/points/users/testUser1/reservations?status=CANCELLED")).json;
   expect(cancelled.reservations.map((r: { id: string }) => r.id)).toEqual([done.json.id]);
-  expect((await t.get("/users/nobody/reserved-points")).json).toEqual({
-    user_id: "nobody",
+  expect((await t.get("/users/unknown/reserved-points")).json).toEqual({
+    user_id: "unknown",
     reserved_points: 0,
     reservations: [],
   });
 });
 
-test("times are taken with any offset, to the microsecond, from the year 1 to the year 9999", async () => {
+test("times have any offset, microseconds, and years from 0001 to 9999", async () => {
   await using t = await setup();
   const kept = [
     ["2028-02-29T12:00:00Z", "2028-02-29T12:00:00.000000Z"], // a leap day
@@ -94,12 +94,12 @@ test("times are taken with any offset, to the microsecond, from the year 1 to th
     "2027-13-01T00:00:00Z",
     "2027-01-01T24:00:00Z",
     "2027-01-01T00:00:60Z",
-    "2016-12-31T23:59:60Z", // a leap second that there was
+    "2016-12-31T23:59:60Z", // a real leap second
     "10000-01-01T00:00:00Z",
     "9999-12-31T23:59:59-00:01", // the year 10000 in UTC
     "9999-12-31T23:59:59.9999999Z", // rounded up, it is the year 10000
     "0001-01-01T00:00:00+00:01",
-    "2027-01-01T00:00:00", // whose time?
+    "2027-01-01T00:00:00", // no offset
     "2027-01-01T00:00:00+24:00",
     "2027-01-01 00:00:00Z",
     "2027-01-01",
@@ -113,11 +113,11 @@ test("times are taken with any offset, to the microsecond, from the year 1 to th
   expect(await t.statuses()).toEqual({ PENDING: kept.length });
 });
 
-test("a time that has passed is due at once, and granted points run out as was said", async () => {
+test("a time in the past is due at once, and the granted points have their expiry", async () => {
   await using t = await setup();
   const expires_at = inSeconds(3_600);
   const { id } = (await t.post("/point/reserve", { body: { ...seed, expires_at, reason: "welcome" } })).json;
-  expect(await t.scheduler().lookOnce()).toBe(1);
+  expect(await t.scheduler().runOnce()).toBe(1);
   expect((await t.get(`/v1/points/reservations/${id}`)).json.status).toBe("PROCESSING");
   await t.work(await t.dueEvents());
   const done = (await t.get(`/v1/points/reservations/${id}`)).json;
@@ -129,7 +129,7 @@ test("a time that has passed is due at once, and granted points run out as was s
   expect([tooSoon.status, tooSoon.json.code]).toEqual([422, "lot-end-in-the-past"]);
 });
 
-test("a pending reservation is cancelled, again under its key with the same answer; one that is not pending stays", async () => {
+test("only a PENDING reservation can be cancelled; a repeated cancel is replayed", async () => {
   await using t = await setup();
   const { id } = (await t.post("/point/reserve", { body: ahead() })).json;
   const cancel = (key?: string, of = id) => t.del(`/v1/points/reservations/${of}`, key === undefined ? {} : { key });
@@ -143,8 +143,8 @@ test("a pending reservation is cancelled, again under its key with the same answ
   const none = await cancel("k3", "0190f3c2-7a3b-7c1e-9f00-8a6b2c4d5e6f");
   expect([none.status, none.json.code]).toEqual([404, "reservation-not-found"]);
   expect((await cancel("k3", "x")).json.errors[0].field).toBe("path.reservation_id");
-  // The key was another reservation's: what the path names is part of what was asked for.
+  // The path is part of the request, so the same key for another reservation conflicts.
   const { id: other } = (await t.post("/point/reserve", { body: ahead({ point_amount: 7 }) })).json;
   expect((await cancel("k", other)).json.code).toBe("idempotency-conflict");
-  expect(await t.scheduler().lookOnce()).toBe(0);
+  expect(await t.scheduler().runOnce()).toBe(0);
 });

@@ -1,99 +1,150 @@
 /**
- * Grants booked ahead, one by one: booked, looked at, taken back.
+ * Reservations: create, batch, get, cancel.
  *
- * A request without an Idempotency-Key is known by its body: the same body again, by the same caller, is the same
- * reservation, for ever. Whoever wants a second one alike sends a key.
+ * A request without an Idempotency-Key is identified by its body: the same body from the same caller is always the same
+ * reservation. To make a second one alike, a caller sends a key.
  */
-import { type HttpApp, IdempotencyHeaders, ProblemView, requires, sendAnswer } from "@todoke/http";
+import {
+  batchResults,
+  type HttpApp,
+  IdempotencyHeaders,
+  ItemKey,
+  ProblemView,
+  requires,
+  sendAnswer,
+  sendBatch,
+} from "@todoke/http";
 import { digestOf, type IdempotencyKey } from "@todoke/kernel/idempotency";
 import { type Static, Type } from "typebox";
+import type { Reservation } from "../commands/reserve-points.ts";
 import type { Deps } from "../deps.ts";
-import type { Reservation } from "../reservations/index.ts";
-import { reservationNotFound } from "../reservations/problems.ts";
-import { selectReservation } from "../reservations/store/reservations.ts";
-import { commandKey, type Request, readers, scopeOf, takesAmounts, timeOf, writers } from "./request.ts";
-import { BookedView, ReservationView, ReserveBody, Uuid } from "./schemas.ts";
+import { reservationNotFound } from "../problems.ts";
+import { selectReservation } from "../store/reservations.ts";
+import { commandKey, keyScope, parseTime, type Request, readers, withAmounts, writers } from "./request.ts";
+import { NewReservationView, ReservationView, ReserveBody, Uuid } from "./schemas.ts";
 
 export function reservationRoutes(app: HttpApp, deps: Deps): void {
-  reserveRoutes(app, deps);
-  showRoute(app, deps);
+  reserveRoute(app, deps, { url: "/point/reserve", operationId: "reservePoints" });
+  reserveRoute(app, deps, { url: "/v1/points/reservations", operationId: "reservePointsV1" });
+  batchRoute(app, deps);
+  getRoute(app, deps);
   cancelRoute(app, deps);
 }
 
-function reserveRoutes(app: HttpApp, { authenticate, reserve }: Deps): void {
-  const route = (path: string, operationId: string) =>
-    app.post(
-      path,
-      {
-        ...takesAmounts(requires(authenticate, writers)),
-        schema: {
-          operationId,
-          summary: "Books a grant of points ahead",
-          description:
-            "Without an Idempotency-Key one is made of the body: the same body again is the same reservation, also after " +
-            "it was granted or cancelled.",
-          headers: Type.Partial(IdempotencyHeaders),
-          body: ReserveBody,
-          response: { 201: BookedView, 409: ProblemView, 422: ProblemView },
-        },
+interface ReservePath {
+  readonly url: string;
+  readonly operationId: string;
+}
+
+function reserveRoute(app: HttpApp, { authenticate, reservePoints }: Deps, { url, operationId }: ReservePath): void {
+  app.post(
+    url,
+    {
+      ...withAmounts(requires(authenticate, writers)),
+      schema: {
+        operationId,
+        summary: "Reserve a grant of points at a future time.",
+        description:
+          "Without an Idempotency-Key, the key is derived from the body: the same body returns the same reservation, even " +
+          "after it was granted or cancelled.",
+        headers: Type.Partial(IdempotencyHeaders),
+        body: ReserveBody,
+        response: { 201: NewReservationView, 409: ProblemView, 422: ProblemView },
       },
-      async (request, reply) =>
-        sendAnswer(reply, await reserve({ key: reservationKey(request), ...reservationOf(request.body, "body") })),
-    );
-  route("/point/reserve", "reservePoints");
-  route("/v1/points/reservations", "createReservation");
+    },
+    async (request, reply) =>
+      sendAnswer(reply, await reservePoints({ key: reservationKey(request), ...toReservation(request.body, "body") })),
+  );
 }
 
 function reservationKey(request: Request): IdempotencyKey {
   if (request.headers["idempotency-key"] !== undefined) return commandKey(request, "RESERVE");
   const requestHash = digestOf(request.body);
-  return { scope: scopeOf(request, "RESERVE"), key: `body:${requestHash.toString("hex")}`, requestHash };
+  return { scope: keyScope(request, "RESERVE"), key: `body:${requestHash.toString("hex")}`, requestHash };
 }
 
-/** `place` is where the body stands in the request, for refusals. */
-export function reservationOf(body: Static<typeof ReserveBody>, place: string): Omit<Reservation, "key"> {
+/** `path` is the body's position in the request, for errors. */
+function toReservation(body: Static<typeof ReserveBody>, path: string): Omit<Reservation, "key"> {
   const { user_id, point_amount, execute_at, expires_at, reason } = body;
   return {
     userId: user_id,
     amount: BigInt(point_amount),
-    executeAt: timeOf(execute_at, `${place}.execute_at`, "microsecond"),
-    expiresAt: expires_at === undefined ? undefined : timeOf(expires_at, `${place}.expires_at`, "millisecond"),
+    executeAt: parseTime(execute_at, `${path}.execute_at`, "microsecond"),
+    expiresAt: expires_at === undefined ? undefined : parseTime(expires_at, `${path}.expires_at`, "millisecond"),
     reason,
   };
 }
 
-const OneReservation = Type.Object({ reservation_id: Uuid });
+const itemsMax = 1_000;
 
-function showRoute(app: HttpApp, { authenticate, db }: Deps): void {
+/** 1,000 items of maximum length take three quarters of this in UTF-8. */
+const bodyMaxBytes = 2 * 1024 * 1024;
+
+const Item = Type.Object({ idempotency_key: ItemKey, ...ReserveBody.properties });
+
+function batchRoute(app: HttpApp, { authenticate, reservePointsBatch }: Deps): void {
+  app.post(
+    "/v1/points/reservations/batch",
+    {
+      ...withAmounts(requires(authenticate, writers)),
+      bodyLimit: bodyMaxBytes,
+      schema: {
+        operationId: "reservePointsBatch",
+        summary: "Reserve up to 1,000 grants.",
+        description:
+          "Each item has its own key and is accepted or refused on its own; results are in input order. A key means the " +
+          "same as on the routes for one reservation.",
+        body: Type.Object({ items: Type.Array(Item, { minItems: 1, maxItems: itemsMax }) }),
+        response: { 200: batchResults(NewReservationView) },
+      },
+    },
+    async (request, reply) => {
+      // All items are parsed before the first is reserved, so an invalid item refuses the whole request.
+      const reservations = request.body.items.map((item, index) => toBatchItem(item, index, request));
+      return sendBatch(request, reply, reservePointsBatch(reservations));
+    },
+  );
+}
+
+function toBatchItem(item: Static<typeof Item>, index: number, request: Pick<Request, "caller">): Reservation {
+  const { idempotency_key, ...body } = item;
+  const key = { scope: keyScope(request, "RESERVE"), key: idempotency_key, requestHash: digestOf(body) };
+  return { key, ...toReservation(body, `body.items[${index}]`) };
+}
+
+const ReservationParams = Type.Object({ reservation_id: Uuid });
+
+function getRoute(app: HttpApp, { authenticate, db }: Deps): void {
   app.get(
     "/v1/points/reservations/:reservation_id",
     {
       ...requires(authenticate, readers),
       schema: {
-        operationId: "showReservation",
-        summary: "A grant booked ahead, and what became of it",
-        params: OneReservation,
+        operationId: "getReservation",
+        summary: "Get a reservation.",
+        params: ReservationParams,
         response: { 200: ReservationView, 404: ProblemView },
       },
     },
     async ({ params: { reservation_id } }) => {
-      const found = await selectReservation(db, reservation_id);
-      if (!found) throw reservationNotFound(`there is no reservation ${reservation_id}`);
-      return found;
+      const reservation = await selectReservation(db, reservation_id);
+      if (!reservation) throw reservationNotFound(`There is no reservation ${reservation_id}.`);
+      return reservation;
     },
   );
 }
 
-function cancelRoute(app: HttpApp, { authenticate, cancel }: Deps): void {
+function cancelRoute(app: HttpApp, { authenticate, cancelReservation }: Deps): void {
   app.delete(
     "/v1/points/reservations/:reservation_id",
     {
       ...requires(authenticate, writers),
       schema: {
         operationId: "cancelReservation",
-        summary: "Takes back a grant booked ahead, as long as it is PENDING",
+        summary: "Cancel a reservation.",
+        description: "Only a PENDING reservation can be cancelled.",
         headers: IdempotencyHeaders,
-        params: OneReservation,
+        params: ReservationParams,
         response: {
           200: Type.Object({ id: Uuid, status: Type.Literal("CANCELLED") }),
           404: ProblemView,
@@ -102,6 +153,6 @@ function cancelRoute(app: HttpApp, { authenticate, cancel }: Deps): void {
       },
     },
     async (request, reply) =>
-      sendAnswer(reply, await cancel(request.params.reservation_id, commandKey(request, "CANCEL"))),
+      sendAnswer(reply, await cancelReservation(commandKey(request, "CANCEL"), request.params.reservation_id)),
   );
 }

@@ -1,45 +1,56 @@
-/** Who gets a recurring grant. */
+/** The users of a schedule. */
 import { cursorOf, type HttpApp, NextCursor, PageQuery, ProblemView, page, requires } from "@todoke/http";
 import { Type } from "typebox";
 import type { Deps } from "../deps.ts";
-import { selectScheduleUsers } from "../reservations/store/schedule-reads.ts";
+import { selectScheduleUsers } from "../store/schedules.ts";
 import { readers, writers } from "./request.ts";
-import { foundSchedule, OneSchedule } from "./schedules.ts";
+import { findSchedule, idempotentDescription, ScheduleParams } from "./schedules.ts";
 import { UserId, Uuid } from "./schemas.ts";
 
 const path = "/v1/points/schedules/:schedule_id/users";
 
-/** A thousand of the longest names, in UTF-8, are half of this. */
+/** 1,000 user ids of maximum length take half of this in UTF-8. */
 const bodyMaxBytes = 1024 * 1024;
 
 export function scheduleUserRoutes(app: HttpApp, deps: Deps): void {
   listRoute(app, deps);
-  changeRoute(app, deps, { method: "PUT", act: "add", summary: "Adds users, who get every occurrence from now on" });
-  changeRoute(app, deps, { method: "DELETE", act: "remove", summary: "Takes users out; what is booked stays booked" });
+  changeRoute(app, deps, {
+    method: "PUT",
+    operationId: "addScheduleUsers",
+    summary: "Add users to a schedule.",
+    description: "They get every following occurrence.",
+  });
+  changeRoute(app, deps, {
+    method: "DELETE",
+    operationId: "removeScheduleUsers",
+    summary: "Remove users from a schedule.",
+    description: "Their reservations stay.",
+  });
 }
 
 interface UsersRoute {
   readonly method: "DELETE" | "PUT";
-  readonly act: "add" | "remove";
+  readonly operationId: "addScheduleUsers" | "removeScheduleUsers";
   readonly summary: string;
+  readonly description: string;
 }
 
-function changeRoute(app: HttpApp, deps: Deps, { method, act, summary }: UsersRoute): void {
+function changeRoute(app: HttpApp, deps: Deps, { method, operationId, summary, description }: UsersRoute): void {
   app.route({
     method,
     url: path,
     ...requires(deps.authenticate, writers),
     bodyLimit: bodyMaxBytes,
     schema: {
-      operationId: `${act}ScheduleUsers`,
+      operationId,
       summary,
-      description: "Said twice it is the same, so it takes no Idempotency-Key.",
-      params: OneSchedule,
+      description: `${description} ${idempotentDescription}`,
+      params: ScheduleParams,
       body: Type.Object({ user_ids: Type.Array(UserId, { minItems: 1, maxItems: 1_000 }) }),
       response: {
         200: Type.Object({
           schedule_id: Uuid,
-          changed: Type.Integer({ description: "For how many of them it made a difference." }),
+          changed: Type.Integer({ description: "The number of users that were added or removed." }),
         }),
         404: ProblemView,
         409: ProblemView,
@@ -47,7 +58,7 @@ function changeRoute(app: HttpApp, deps: Deps, { method, act, summary }: UsersRo
     },
     handler: async ({ params: { schedule_id }, body: { user_ids } }) => ({
       schedule_id,
-      changed: await deps.changeScheduleUsers({ scheduleId: schedule_id, userIds: user_ids, act }),
+      changed: await deps[operationId](schedule_id, user_ids),
     }),
   });
 }
@@ -59,8 +70,9 @@ function listRoute(app: HttpApp, { authenticate, db }: Deps): void {
       ...requires(authenticate, readers),
       schema: {
         operationId: "listScheduleUsers",
-        summary: "Who gets a recurring grant, by name",
-        params: OneSchedule,
+        summary: "List the users of a schedule.",
+        description: "Ordered by user ID.",
+        params: ScheduleParams,
         querystring: Type.Object(PageQuery),
         response: {
           200: Type.Object({ schedule_id: Uuid, user_ids: Type.Array(UserId), next_cursor: NextCursor }),
@@ -70,7 +82,7 @@ function listRoute(app: HttpApp, { authenticate, db }: Deps): void {
     },
     async ({ params: { schedule_id }, query }) => {
       const after = cursorOf(query, { parts: ["text"] })?.[0] ?? "";
-      await foundSchedule(db, schedule_id);
+      await findSchedule(db, schedule_id);
       const { rows, ...next } = await page(query, {
         read: (limit) => selectScheduleUsers(db, { scheduleId: schedule_id, after, limit }),
         name: (row) => row.user_id,

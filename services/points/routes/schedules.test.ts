@@ -7,23 +7,22 @@ const path = "/v1/points/schedules";
 
 async function scheduled(more: object = {}) {
   const t = await setup();
-  const made = await t.post(path, { key: "k", body: { ...daily, ...more } });
-  const one = `${path}/${made.json.schedule_id}`;
+  const created = await t.post(path, { key: "k", body: { ...daily, ...more } });
+  const one = `${path}/${created.json.schedule_id}`;
   return {
     ...t,
-    made,
+    created,
     one,
     show: async () => (await t.get(one)).json,
     act: (name: "end" | "pause" | "resume") => t.post(`${one}/${name}`),
     users: (method: "del" | "put", user_ids: unknown) => t[method](`${one}/users`, { body: { user_ids } }),
-    /** Its next time has come. */
-    comesRound: () => t.db.query(`update point_schedules set next_run_at = date_trunc('minute', now())`),
+    makeDue: () => t.db.query(`update point_schedules set next_run_at = date_trunc('minute', now())`),
   };
 }
 
-test("a recurring grant is made once per key, and says when it comes round first", async () => {
+test("a schedule is created once per key and returns its first occurrence", async () => {
   await using t = await scheduled({ point_amount: most, lot_ttl_seconds: 86_400, reason: "bonus" });
-  expect([t.made.status, t.made.json]).toMatchObject([
+  expect([t.created.status, t.created.json]).toMatchObject([
     201,
     {
       ...daily,
@@ -34,20 +33,20 @@ test("a recurring grant is made once per key, and says when it comes round first
       status: "ACTIVE",
     },
   ]);
-  expect(t.made.text).toContain(`"point_amount":${most},`);
-  const { next_run_at, created_at } = t.made.json;
+  expect(t.created.text).toContain(`"point_amount":${most},`);
+  const { next_run_at, created_at } = t.created.json;
   expect(next_run_at).toMatch(/T00:00:00\.000000Z$/); // nine in the morning in Tokyo
   const ahead = Date.parse(next_run_at) - Date.parse(created_at);
   expect(ahead > 0 && ahead <= 86_400_000).toBe(true);
-  expect(await t.show()).toEqual(t.made.json);
+  expect(await t.show()).toEqual(t.created.json);
   const body = { ...daily, point_amount: most, lot_ttl_seconds: 86_400, reason: "bonus" };
   const again = await t.post(path, { key: "k", body });
-  expect([again.isReplay, again.text]).toEqual([true, t.made.text]);
+  expect([again.isReplay, again.text]).toEqual([true, t.created.text]);
   const taken = await t.post(path, { key: "k2", body: daily });
   expect([taken.status, taken.json.code]).toEqual([409, "schedule-name-taken"]);
 });
 
-test("what cannot be read is refused by name, and nothing is made", async () => {
+test("an invalid schedule is refused with the name of the field", async () => {
   await using t = await setup();
   const cases = [
     [{ cron: "every day at nine" }, 422, "body.cron"],
@@ -69,10 +68,10 @@ test("what cannot be read is refused by name, and nothing is made", async () => 
   expect((await t.get(path)).json).toEqual({ schedules: [] });
 });
 
-test("users are added and taken out, said twice it is the same, and they are listed page by page", async () => {
+test("users are added and removed idempotently and listed page by page", async () => {
   await using t = await scheduled();
   expect((await t.users("put", ["c", "a", "b", "a"])).json).toEqual({
-    schedule_id: t.made.json.schedule_id,
+    schedule_id: t.created.json.schedule_id,
     changed: 3,
   });
   expect((await t.users("put", ["a", "d"])).json.changed).toBe(1);
@@ -87,30 +86,30 @@ test("users are added and taken out, said twice it is the same, and they are lis
     expect((await t.users("put", wrong)).json.errors[0].field).toMatch(/^body\.user_ids/);
 });
 
-test("every occurrence becomes a reservation for each user, and none while it is paused or after its end", async () => {
-  // On leap days: it comes round when the test says so, and not by itself at midnight.
+test("an occurrence makes a reservation per user, unless the schedule is paused or ended", async () => {
+  // On leap days, so that it is due only when the test says so.
   await using t = await scheduled({ cron: "0 0 29 2 *", lot_ttl_seconds: 3_600 });
   await t.users("put", ["u_1", "u_2"]);
-  await t.comesRound();
+  await t.makeDue();
   expect((await t.act("pause")).json.status).toBe("PAUSED");
   expect((await t.act("pause")).status).toBe(200);
-  expect(await t.scheduler().lookOnce()).toBe(0);
+  expect(await t.scheduler().runOnce()).toBe(0);
   expect((await t.act("resume")).json.status).toBe("ACTIVE");
-  expect(await t.scheduler().lookOnce()).toBe(2);
+  expect(await t.scheduler().runOnce()).toBe(2);
   await t.work(await t.dueEvents());
   const { reservations } = (await t.get("/v1/points/users/u_2/reservations")).json;
-  expect(reservations).toMatchObject([{ status: "DONE", point_amount: 10, schedule_id: t.made.json.schedule_id }]);
+  expect(reservations).toMatchObject([{ status: "DONE", point_amount: 10, schedule_id: t.created.json.schedule_id }]);
   expect((await t.get("/v1/points/users/u_2/expiring")).json.lots.length).toBe(1);
-  await t.comesRound();
+  await t.makeDue();
   expect((await t.act("end")).json.status).toBe("ENDED");
   expect((await t.act("end")).status).toBe(200);
-  expect(await t.scheduler().lookOnce()).toBe(0);
+  expect(await t.scheduler().runOnce()).toBe(0);
   for (const answer of [await t.act("resume"), await t.act("pause"), await t.users("put", ["u_3"])])
     expect([answer.status, answer.json.code]).toEqual([409, "schedule-ended"]);
   expect((await t.users("del", ["u_1"])).json.changed).toBe(1);
 });
 
-test("all are listed, the newest first, by status too; one that never was is not found", async () => {
+test("schedules are listed newest first, also by status; an unknown one is 404", async () => {
   await using t = await scheduled();
   await nextMillisecond();
   const { schedule_id } = (await t.post(path, { key: "k2", body: { ...daily, name: "other" } })).json;
@@ -121,13 +120,13 @@ test("all are listed, the newest first, by status too; one that never was is not
   expect(second.schedules).toMatchObject([{ name: "daily-bonus", status: "ENDED" }]);
   expect(second).not.toHaveProperty("next_cursor");
   expect((await t.get(`${path}?status=ACTIVE`)).json.schedules).toMatchObject([{ schedule_id }]);
-  const never = `${path}/0190f3c2-7a3b-7c1e-9f00-8a6b2c4d5e6f`;
+  const unknown = `${path}/0190f3c2-7a3b-7c1e-9f00-8a6b2c4d5e6f`;
   const answers = [
-    await t.get(never),
-    await t.post(`${never}/pause`),
-    await t.get(`${never}/users`),
-    await t.put(`${never}/users`, { body: { user_ids: ["a"] } }),
-    await t.del(`${never}/users`, { body: { user_ids: ["a"] } }),
+    await t.get(unknown),
+    await t.post(`${unknown}/pause`),
+    await t.get(`${unknown}/users`),
+    await t.put(`${unknown}/users`, { body: { user_ids: ["a"] } }),
+    await t.del(`${unknown}/users`, { body: { user_ids: ["a"] } }),
   ];
   for (const answer of answers) expect([answer.status, answer.json.code]).toEqual([404, "schedule-not-found"]);
 });

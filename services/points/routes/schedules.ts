@@ -1,4 +1,4 @@
-/** Recurring grants: made, looked at, paused, resumed and ended. Who gets them is in schedule-users.ts. */
+/** Schedules: create, list, get, pause, resume, end. Their users are in schedule-users.ts. */
 import {
   cursorOf,
   type HttpApp,
@@ -13,44 +13,56 @@ import {
 import type { Db } from "@todoke/kernel/db";
 import { Type } from "typebox";
 import type { Deps } from "../deps.ts";
-import { scheduleNotFound } from "../reservations/problems.ts";
-import {
-  type ScheduleView as FoundSchedule,
-  selectSchedule,
-  selectSchedules,
-} from "../reservations/store/schedule-reads.ts";
-import { commandKey, idCursor, readers, takesAmounts, writers } from "./request.ts";
+import { scheduleNotFound } from "../problems.ts";
+import { type ScheduleView as ScheduleRow, selectSchedule, selectSchedules } from "../store/schedules.ts";
+import { commandKey, idCursor, readers, withAmounts, writers } from "./request.ts";
 import { PointAmount, points, Reason, time, Uuid } from "./schemas.ts";
 
 export function scheduleRoutes(app: HttpApp, deps: Deps): void {
   createRoute(app, deps);
   listRoute(app, deps);
-  showRoute(app, deps);
-  changeRoutes(app, deps);
+  getRoute(app, deps);
+  statusRoute(app, deps, { action: "pause", summary: "Pause a schedule.", description: "Its reservations stay." });
+  statusRoute(app, deps, {
+    action: "resume",
+    summary: "Resume a schedule.",
+    description: "Missed occurrences are caught up according to `catch_up`.",
+  });
+  statusRoute(app, deps, { action: "end", summary: "End a schedule.", description: "Its reservations stay." });
 }
 
 const CatchUp = Type.Union([Type.Literal("all"), Type.Literal("latest"), Type.Literal("none")], {
   description:
-    "What becomes of occurrences that nobody was there for (a downtime, a pause): all of them are granted late, only the " +
-    "latest, or none that is more than five minutes late. `all` if not given.",
+    "How occurrences that were missed during a downtime or a pause are caught up: `all` of them, only the `latest`, or " +
+    "`none` that is more than five minutes late. Default: `all`.",
 });
 
 const ScheduleBody = Type.Object({
-  name: Type.String({ minLength: 1, maxLength: 64, description: "Nobody else's.", examples: ["daily-bonus"] }),
+  name: Type.String({
+    minLength: 1,
+    maxLength: 64,
+    description: "Unique among all schedules.",
+    examples: ["daily-bonus"],
+  }),
   cron: Type.String({
     minLength: 9,
     maxLength: 200,
     description:
-      "Minute, hour, day of the month (`L`: the last), month, day of the week, on the clock of the time zone.",
+      "Minute, hour, day of the month (`L`: the last), month and day of the week, in the local time of `time_zone`.",
     examples: ["0 9 * * *"],
   }),
-  time_zone: Type.String({ minLength: 1, maxLength: 64, description: "An IANA name.", examples: ["Asia/Tokyo"] }),
+  time_zone: Type.String({
+    minLength: 1,
+    maxLength: 64,
+    description: "An IANA time zone name.",
+    examples: ["Asia/Tokyo"],
+  }),
   point_amount: PointAmount,
   lot_ttl_seconds: Type.Optional(
     Type.Integer({
       minimum: 1,
       maximum: 3_153_600_000,
-      description: "How long after each occurrence its points run out, up to 100 years; never, if not given.",
+      description: "How long after the occurrence the points expire, at most 100 years. Default: never.",
     }),
   ),
   reason: Type.Optional(Reason),
@@ -59,32 +71,33 @@ const ScheduleBody = Type.Object({
 
 const ScheduleStatus = Type.Union([
   Type.Literal("ACTIVE"),
-  Type.Literal("PAUSED", { description: "By a caller, or because its cron or time zone is not known any more." }),
-  Type.Literal("ENDED", { description: "For good." }),
+  Type.Literal("PAUSED", { description: "By a caller, or because this version cannot parse its cron or time zone." }),
+  Type.Literal("ENDED", { description: "Permanently." }),
 ]);
 
 const ScheduleView = Type.Object({
   schedule_id: Uuid,
   ...ScheduleBody.properties,
-  point_amount: points("What each user gets at every occurrence."),
-  lot_ttl_seconds: Type.Optional(points("How long after each occurrence its points run out.")),
+  point_amount: points("Points for each user at every occurrence."),
+  lot_ttl_seconds: Type.Optional(points("How long after the occurrence the points expire.")),
   catch_up: CatchUp,
   status: ScheduleStatus,
-  next_run_at: Type.Optional(time("The occurrence that is next, or under way.")),
+  next_run_at: Type.Optional(time("The next occurrence, or the one in progress.")),
   created_at: time(),
   updated_at: time(),
 });
 
-export const OneSchedule = Type.Object({ schedule_id: Uuid });
+export const ScheduleParams = Type.Object({ schedule_id: Uuid });
 
 function createRoute(app: HttpApp, { authenticate, createSchedule }: Deps): void {
   app.post(
     "/v1/points/schedules",
     {
-      ...takesAmounts(requires(authenticate, writers)),
+      ...withAmounts(requires(authenticate, writers)),
       schema: {
         operationId: "createSchedule",
-        summary: "Makes a recurring grant, which nobody gets until users are added",
+        summary: "Create a schedule.",
+        description: "A schedule grants points to its users at every occurrence. It has no users until some are added.",
         headers: IdempotencyHeaders,
         body: ScheduleBody,
         response: { 201: ScheduleView, 409: ProblemView, 422: ProblemView },
@@ -93,8 +106,8 @@ function createRoute(app: HttpApp, { authenticate, createSchedule }: Deps): void
     async (request, reply) => {
       const { time_zone, point_amount, lot_ttl_seconds, catch_up = "all", ...rest } = request.body;
       const times = { timeZone: time_zone, lotTtlSeconds: lot_ttl_seconds, catchUp: catch_up };
-      const wanted = { ...rest, ...times, amount: BigInt(point_amount) };
-      return sendAnswer(reply, await createSchedule(commandKey(request, "SCHEDULE"), wanted));
+      const schedule = { ...rest, ...times, amount: BigInt(point_amount) };
+      return sendAnswer(reply, await createSchedule(commandKey(request, "SCHEDULE"), schedule));
     },
   );
 }
@@ -106,7 +119,7 @@ function listRoute(app: HttpApp, { authenticate, db }: Deps): void {
       ...requires(authenticate, readers),
       schema: {
         operationId: "listSchedules",
-        summary: "All recurring grants, the newest first",
+        summary: "List all schedules, newest first.",
         querystring: Type.Object({ status: Type.Optional(ScheduleStatus), ...PageQuery }),
         response: { 200: Type.Object({ schedules: Type.Array(ScheduleView), next_cursor: NextCursor }) },
       },
@@ -122,49 +135,50 @@ function listRoute(app: HttpApp, { authenticate, db }: Deps): void {
   );
 }
 
-function showRoute(app: HttpApp, { authenticate, db }: Deps): void {
+function getRoute(app: HttpApp, { authenticate, db }: Deps): void {
   app.get(
     "/v1/points/schedules/:schedule_id",
     {
       ...requires(authenticate, readers),
       schema: {
-        operationId: "showSchedule",
-        summary: "A recurring grant, and when it comes round next",
-        params: OneSchedule,
+        operationId: "getSchedule",
+        summary: "Get a schedule.",
+        params: ScheduleParams,
         response: { 200: ScheduleView, 404: ProblemView },
       },
     },
-    async ({ params: { schedule_id } }) => foundSchedule(db, schedule_id),
+    async ({ params: { schedule_id } }) => findSchedule(db, schedule_id),
   );
 }
 
-export async function foundSchedule(db: Db, scheduleId: string): Promise<FoundSchedule> {
-  const found = await selectSchedule(db, scheduleId);
-  if (!found) throw scheduleNotFound(`there is no recurring grant ${scheduleId}`);
-  return found;
+export async function findSchedule(db: Db, scheduleId: string): Promise<ScheduleRow> {
+  const schedule = await selectSchedule(db, scheduleId);
+  if (!schedule) throw scheduleNotFound(`There is no schedule ${scheduleId}.`);
+  return schedule;
 }
 
-const acts = {
-  pause: { status: "PAUSED", summary: "Lets a recurring grant rest; what is booked stays booked" },
-  resume: { status: "ACTIVE", summary: "Lets it go on; what was missed is caught up as `catch_up` says" },
-  end: { status: "ENDED", summary: "Ends a recurring grant for good; what is booked stays booked" },
-} as const;
+export const idempotentDescription = "This operation is idempotent and takes no Idempotency-Key.";
 
-function changeRoutes(app: HttpApp, { authenticate, changeSchedule }: Deps): void {
-  for (const [act, { status, summary }] of Object.entries(acts)) {
-    app.post(
-      `/v1/points/schedules/:schedule_id/${act}`,
-      {
-        ...requires(authenticate, writers),
-        schema: {
-          operationId: `${act}Schedule`,
-          summary,
-          description: "Said twice it is the same, so it takes no Idempotency-Key.",
-          params: OneSchedule,
-          response: { 200: ScheduleView, 404: ProblemView, 409: ProblemView },
-        },
+interface StatusRoute {
+  readonly action: "pause" | "resume" | "end";
+  readonly summary: string;
+  readonly description: string;
+}
+
+function statusRoute(app: HttpApp, deps: Deps, { action, summary, description }: StatusRoute): void {
+  const operationId = `${action}Schedule` as const;
+  app.post(
+    `/v1/points/schedules/:schedule_id/${action}`,
+    {
+      ...requires(deps.authenticate, writers),
+      schema: {
+        operationId,
+        summary,
+        description: `${description} ${idempotentDescription}`,
+        params: ScheduleParams,
+        response: { 200: ScheduleView, 404: ProblemView, 409: ProblemView },
       },
-      async (request) => changeSchedule((request.params as { schedule_id: string }).schedule_id, status),
-    );
-  }
+    },
+    async (request) => deps[operationId]((request.params as { schedule_id: string }).schedule_id),
+  );
 }

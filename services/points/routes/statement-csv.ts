@@ -1,7 +1,4 @@
-/**
- * A statement as the text of a CSV file, part by part: the next one is read when somebody has taken the one before, so that
- * a client that reads slowly fills nobody's memory.
- */
+/** A statement as CSV, in parts. A part is read once the previous one is consumed, so a slow client uses little memory. */
 import type { StatementRow } from "../store/statement.ts";
 import { csvRow } from "./csv.ts";
 
@@ -27,19 +24,19 @@ const columns = [
 ] as const satisfies readonly (keyof StatementRow)[];
 
 export interface Part {
-  /** The version of the last row of the part before. */
+  /** The version of the last row of the previous part. */
   readonly before?: string;
   readonly limit: number;
 }
 
-/** The header row and the first part come together. */
+/** The first part includes the header row. */
 export async function* statementCsv(
   read: (part: Part) => Promise<readonly StatementRow[]>,
-  most = rowsMax,
+  limit = rowsMax,
 ): AsyncGenerator<string, undefined> {
   let text = csvRow(columns);
-  let part: Part = { limit: Math.min(partRows, most) };
-  for (let left = most; left > 0; ) {
+  let part: Part = { limit: Math.min(partRows, limit) };
+  for (let left = limit; left > 0; ) {
     const rows = await read(part);
     text += rows.map((row) => csvRow(columns.map((column) => row[column]))).join("");
     if (text !== "") yield text;

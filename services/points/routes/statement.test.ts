@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { most, setup } from "./testing.ts";
 
-async function booked() {
+async function setupStatement() {
   const t = await setup();
   let keys = 0;
   const change = async (url: string, point_amount: unknown, more: object = {}) =>
@@ -18,8 +18,8 @@ async function booked() {
 const versions = ({ json }: { json: { transactions: { version: number }[] } }) =>
   json.transactions.map((each) => each.version);
 
-test("a statement shows each transaction with the balance after it and both its accounts, to the last digit", async () => {
-  await using t = await booked();
+test("a statement shows each transaction with its exact balance and both accounts", async () => {
+  await using t = await setupStatement();
   const added = await t.add(100, { reason: "welcome" });
   const spent = await t.sub(30, { source: "order", source_id: "o_1" });
   const { json } = await t.statement();
@@ -32,11 +32,11 @@ test("a statement shows each transaction with the balance after it and both its 
   });
   await t.add(`${BigInt(most) - 70n}`);
   expect((await t.statement("?limit=1")).text).toContain(`"balance":${most},`);
-  expect((await t.get("/v1/points/users/nobody/statement")).json).toEqual({ user_id: "nobody", transactions: [] });
+  expect((await t.get("/v1/points/users/unknown/statement")).json).toEqual({ user_id: "unknown", transactions: [] });
 });
 
-test("pages go on where they were while others book, and show everything that was there once", async () => {
-  await using t = await booked();
+test("new transactions do not shift the pages of a statement", async () => {
+  await using t = await setupStatement();
   for (let i = 0; i < 7; i++) await t.add(1);
   const seen: number[] = [];
   let query = "?limit=2";
@@ -50,8 +50,8 @@ test("pages go on where they were while others book, and show everything that wa
   expect(seen).toEqual([7, 6, 5, 4, 3, 2, 1]);
 });
 
-test("it is narrowed down by kind, source and time; what is no filter is refused by name", async () => {
-  await using t = await booked();
+test("a statement is filtered by kind, source and time; an invalid filter is refused", async () => {
+  await using t = await setupStatement();
   await t.add(100);
   await t.sub(30, { source: "order", source_id: "o_1" });
   await t.sub(10, { source: "order", source_id: "o_2" });
@@ -63,7 +63,7 @@ test("it is narrowed down by kind, source and time; what is no filter is refused
     ["?kind=GIFT", "query.kind"],
     ["?from=yesterday", "query.from"],
     ["?to=9999-12-31T23:59:59-00:01", "query.to"],
-    ["?from=2027-01-01T00:00:00+09:00", "query.from"], // a plus that means a space
+    ["?from=2027-01-01T00:00:00+09:00", "query.from"], // an unescaped plus is a space
     ["?cursor=AA", "query.cursor"],
     ["?limit=0", "query.limit"],
     ["?user=u_2", "query.user"],
@@ -75,8 +75,8 @@ test("it is narrowed down by kind, source and time; what is no filter is refused
   expect((await t.csv("?limit=5")).json.errors[0].field).toBe("query.limit");
 });
 
-test("the file has a header row and the same rows, quoted where they must be, and no formula", async () => {
-  await using t = await booked();
+test("the CSV file has a header, quoted cells and no formulas", async () => {
+  await using t = await setupStatement();
   const added = await t.add(most, { reason: '=HYPERLINK("x"),\nnew' });
   const spent = await t.sub(30, { source: "order", source_id: "-o,1" });
   const file = await t.csv();
@@ -94,11 +94,11 @@ test("the file has a header row and the same rows, quoted where they must be, an
     ].join("\r\n"),
   );
   expect((await t.csv("?kind=ADD")).text.split("\r\n").length).toBe(3);
-  expect((await t.get("/v1/points/users/nobody/statement.csv")).text.split("\r\n").length).toBe(2);
+  expect((await t.get("/v1/points/users/unknown/statement.csv")).text.split("\r\n").length).toBe(2);
 });
 
-test("a file of many pages has every row once, in order", async () => {
-  await using t = await booked();
+test("a long CSV file has every row once, in order", async () => {
+  await using t = await setupStatement();
   await Promise.all(Array.from({ length: 2_300 }, () => t.add(1)));
   const rows = (await t.csv()).text.trimEnd().split("\r\n").slice(1);
   expect(rows.map((row) => Number(row.split(",", 1)[0]))).toEqual(Array.from({ length: 2_300 }, (_, i) => 2_300 - i));

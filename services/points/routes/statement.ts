@@ -1,15 +1,14 @@
 /**
- * What happened to a user's points, newest first, with the balance after each: by pages, and as a file.
- *
- * Both go back from the newest transaction at the first look, so that what others book meanwhile moves nothing.
+ * A user's transactions, newest first, by pages and as a CSV file. Both read back from the newest transaction at the first
+ * request, so new transactions do not shift the pages.
  */
 import { Readable } from "node:stream";
 import { cursorOf, type HttpApp, NextCursor, PageQuery, page, requires } from "@todoke/http";
 import { type Static, Type } from "typebox";
 import type { Deps } from "../deps.ts";
 import { type StatementPage, selectStatement } from "../store/statement.ts";
-import { ownReaders, timeOf } from "./request.ts";
-import { About, GivenTime, Kind, OneUser, StatementView, UserId } from "./schemas.ts";
+import { ownReaders, parseTime } from "./request.ts";
+import { Kind, Origin, RequestTime, StatementView, UserId, UserParams } from "./schemas.ts";
 import { rowsMax, statementCsv } from "./statement-csv.ts";
 
 export function statementRoutes(app: HttpApp, deps: Deps): void {
@@ -19,10 +18,10 @@ export function statementRoutes(app: HttpApp, deps: Deps): void {
 
 const Filters = Type.Object({
   kind: Type.Optional(Kind),
-  source: About.source,
-  source_id: About.source_id,
-  from: Type.Optional(GivenTime("Booked then or later.")),
-  to: Type.Optional(GivenTime("Booked before then.")),
+  source: Origin.source,
+  source_id: Origin.source_id,
+  from: Type.Optional(RequestTime("Posted at this time or later.")),
+  to: Type.Optional(RequestTime("Posted before this time.")),
 });
 
 function pagesRoute(app: HttpApp, { authenticate, db }: Deps): void {
@@ -32,8 +31,9 @@ function pagesRoute(app: HttpApp, { authenticate, db }: Deps): void {
       ...requires(authenticate, ownReaders),
       schema: {
         operationId: "listStatement",
-        summary: "What happened to a user's points, newest first, each with the balance after it",
-        params: OneUser,
+        summary: "List a user's transactions, newest first.",
+        description: "Each transaction has the balance after it.",
+        params: UserParams,
         querystring: Type.Object({ ...Filters.properties, ...PageQuery }),
         response: {
           200: Type.Object({ user_id: UserId, transactions: Type.Array(StatementView), next_cursor: NextCursor }),
@@ -41,9 +41,9 @@ function pagesRoute(app: HttpApp, { authenticate, db }: Deps): void {
       },
     },
     async ({ params: { user_id }, query }) => {
-      const asked = { ...filtersOf(user_id, query), before: cursorOf(query, { parts: ["bigint"] })?.[0] };
+      const range = { ...parseFilters(user_id, query), before: cursorOf(query, { parts: ["bigint"] })?.[0] };
       const { rows, ...next } = await page(query, {
-        read: (limit) => selectStatement(db, { ...asked, limit }),
+        read: (limit) => selectStatement(db, { ...range, limit }),
         name: (row) => String(row.version),
       });
       return { user_id, transactions: rows, ...next };
@@ -51,15 +51,15 @@ function pagesRoute(app: HttpApp, { authenticate, db }: Deps): void {
   );
 }
 
-function filtersOf(userId: string, query: Static<typeof Filters>): Omit<StatementPage, "limit"> {
+function parseFilters(userId: string, query: Static<typeof Filters>): Omit<StatementPage, "limit"> {
   const { kind, source, source_id: sourceId, from, to } = query;
   return {
     userId,
     kinds: kind && [kind],
     source,
     sourceId,
-    from: from && timeOf(from, "query.from", "microsecond"),
-    to: to && timeOf(to, "query.to", "microsecond"),
+    from: from && parseTime(from, "query.from", "microsecond"),
+    to: to && parseTime(to, "query.to", "microsecond"),
   };
 }
 
@@ -68,34 +68,34 @@ function csvRoute(app: HttpApp, { authenticate, db }: Deps): void {
     "/v1/points/users/:user_id/statement.csv",
     {
       ...requires(authenticate, ownReaders),
-      exposeHeadRoute: false, // It would read a file that nobody gets.
+      exposeHeadRoute: false, // HEAD would read the file and discard it.
       schema: {
-        operationId: "exportStatement",
-        summary: "The statement as a file: CSV with a header row, newest first",
+        operationId: "getStatementCsv",
+        summary: "Export a user's transactions as CSV.",
         description:
-          `The newest ${rowsMax.toLocaleString("en")} rows at the most: narrow it down by \`from\` and \`to\` where there are ` +
-          "more; `version` shows that none is missing in between. A text that a spreadsheet would take for a formula " +
-          "begins with an apostrophe.",
-        params: OneUser,
+          `Returns a header row and at most the newest ${rowsMax.toLocaleString("en")} transactions. Use \`from\` and \`to\` ` +
+          "to export more; `version` shows that none is missing. A text that a spreadsheet would read as a formula is " +
+          "prefixed with an apostrophe.",
+        params: UserParams,
         querystring: Filters,
         produces: ["text/csv"],
         response: { 200: Type.Unsafe<Readable>({ type: "string" }) },
       },
     },
     async ({ params: { user_id }, query }, reply) => {
-      const filters = filtersOf(user_id, query);
-      const text = statementCsv((part) => selectStatement(db, { ...filters, ...part }));
-      // The first part is read before anything is sent: when that fails, it is an answer and not a broken file.
-      const first = await text.next();
+      const filters = parseFilters(user_id, query);
+      const parts = statementCsv((part) => selectStatement(db, { ...filters, ...part }));
+      // The first part is read before the response begins, so that its failure is an error response and not a broken file.
+      const first = await parts.next();
       return reply
         .header("content-type", "text/csv; charset=utf-8; header=present")
         .header("content-disposition", 'attachment; filename="points.csv"')
-        .send(Readable.from(beginningWith(first, text)));
+        .send(Readable.from(prepend(first, parts)));
     },
   );
 }
 
-async function* beginningWith({ value, done }: IteratorResult<string>, rest: AsyncGenerator<string>) {
+async function* prepend({ value, done }: IteratorResult<string>, rest: AsyncGenerator<string>) {
   if (!done) yield value;
   yield* rest;
 }

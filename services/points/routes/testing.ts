@@ -1,13 +1,9 @@
-/** What the tests of the routes share: processes of the service on one database, and ways to call them. */
+/** Shared by the tests of the routes: the HTTP API of one or more processes on one database. */
 import { hash } from "node:crypto";
 import { bearerAuthentication, buildHttpApp, fixedKeys, tokenVerifier } from "@todoke/http";
 import type { Db } from "@todoke/kernel/db";
-import { changePoints } from "../commands/change-points.ts";
-import { changeSchedule } from "../commands/change-schedule.ts";
-import { changeScheduleUsers } from "../commands/change-schedule-users.ts";
-import { createSchedule } from "../commands/create-schedule.ts";
-import { cancel, reserve } from "../reservations/index.ts";
-import { setup as setupReservations } from "../reservations/testing.ts";
+import { createCommands } from "../commands/create-commands.ts";
+import { setup as setupService } from "../testing.ts";
 import { pointsRoutes } from "./index.ts";
 
 const keys = ["shop", "game"].map((holder) => ({
@@ -19,27 +15,21 @@ const keys = ["shop", "game"].map((holder) => ({
 export const most = "9223372036854775807";
 
 export async function setup() {
-  const t = await setupReservations();
+  const t = await setupService();
   const apps: { close(): Promise<unknown> }[] = [];
 
   /** Another process of the service: it shares nothing with the others but the database. */
   async function serve(db: Db = t.open()) {
     const app = await buildHttpApp({ title: "points", version: "0", log: { level: "silent" }, rules: true });
     const tokenBearer = tokenVerifier({ audience: "points", keys: [] });
-    pointsRoutes(app, {
-      db,
-      authenticate: bearerAuthentication({ keyHolder: fixedKeys(keys), tokenBearer }),
-      changePoints: changePoints(db, () => {}),
-      reserve: reserve({ db, onSoon: () => {}, soonMs: 10_000 }),
-      cancel: cancel(db),
-      createSchedule: createSchedule(db, () => {}),
-      changeSchedule: changeSchedule(db, () => {}),
-      changeScheduleUsers: changeScheduleUsers(db),
-    });
+    const authenticate = bearerAuthentication({ keyHolder: fixedKeys(keys), tokenBearer });
+    const ignore = () => {};
+    const commands = createCommands({ db, wakeRelay: ignore, wakeScheduler: ignore, soonMs: 10_000 });
+    pointsRoutes(app, { db, authenticate, ...commands });
     apps.push(app);
     const call =
       (method: "DELETE" | "GET" | "POST" | "PUT") =>
-      async (url: string, { key, body, holder = "shop" }: Sent = {}): Promise<Got> => {
+      async (url: string, { key, body, holder = "shop" }: CallOptions = {}): Promise<CallResult> => {
         const answer = await app.inject({
           method,
           url,
@@ -68,18 +58,18 @@ export async function setup() {
   };
 }
 
-interface Sent {
+interface CallOptions {
   readonly key?: string;
   /** JSON; a string is sent as it is. */
   readonly body?: unknown;
   readonly holder?: "shop" | "game";
 }
 
-interface Got {
+interface CallResult {
   readonly status: number;
   readonly text: string;
   readonly headers: Readonly<Record<string, unknown>>;
   readonly isReplay: boolean;
-  // biome-ignore lint/suspicious/noExplicitAny: whatever the service says.
+  // biome-ignore lint/suspicious/noExplicitAny: the body of any response.
   readonly json: any;
 }

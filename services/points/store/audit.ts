@@ -1,45 +1,43 @@
 /**
- * What must hold between the tables of the ledger, asked of a live database: one statement sees one snapshot, so what is
- * being written meanwhile is seen whole or not at all. Each finding is something that should not be; and it is counted what
- * was looked at, so that "nothing found" cannot mean that there was nothing to find.
+ * Checks the invariants between the tables of the ledger on a live database. One statement reads one snapshot, so it sees
+ * concurrent transactions completely or not at all. It also counts the rows, so that "no findings" cannot mean an empty table.
  */
 import { type Db, type Queryable, transaction } from "@todoke/kernel/db";
 
 export interface AuditFinding {
-  /** What does not hold. */
+  /** The broken rule. */
   readonly rule: string;
-  /** The user, lot, hold, transaction or reservation. */
+  /** The user, lot, hold, transaction or reservation that breaks it. */
   readonly about: string;
   readonly detail: string;
 }
 
 export interface Audit {
-  /** How many rows there were of each. */
+  /** Row counts. */
   readonly checked: Readonly<Record<"users" | "transactions" | "lots" | "holds" | "reservations", number>>;
-  /** What was asked of them. */
   readonly rules: readonly string[];
-  /** Of each rule no more than `perRuleMax`. */
+  /** At most `perRuleMax` per rule. */
   readonly findings: readonly AuditFinding[];
 }
 
-// Whoever reads them mends the cause, not a million rows.
+// Enough to find the cause.
 export const perRuleMax = 20;
 
-/** Rules, each with the rows that break it: `about` and `detail`. */
+/** Each rule with a query for the rows that break it. */
 const rules: Readonly<Record<string, string>> = {
-  "the balance is the sum of the user's transactions, and so is what is held": `
+  "balance and held points are the sums of the user's transactions": `
     select user_id as about, format('root %s/%s, transactions %s/%s', r.balance, r.held, b.balance, b.held) as detail
-      from point_root r full join booked b using (user_id)
+      from point_root r full join posted b using (user_id)
      where (r.balance, r.held) is distinct from (coalesce(b.balance, 0), coalesce(b.held, 0))`,
-  "versions count the user's transactions, without a gap": `
+  "versions count the user's transactions without gaps": `
     select user_id as about, format('version %s, %s transactions up to %s', r.version, b.transactions, b.last) as detail
-      from point_root r left join booked b using (user_id)
+      from point_root r left join posted b using (user_id)
      where r.version <> coalesce(b.transactions, 0) or r.version <> coalesce(b.last, 0)`,
   "the user's lots add up to the balance": `
     select user_id as about, format('balance %s, lots %s', r.balance, coalesce(l.remaining, 0)) as detail
       from point_root r full join (select user_id, sum(remaining) as remaining from point_lots group by user_id) l using (user_id)
      where r.balance is distinct from coalesce(l.remaining, 0)`,
-  "open holds add up to what is held": `
+  "open holds add up to the held points": `
     select user_id as about, format('held %s, holds %s', r.held, coalesce(h.amount, 0)) as detail
       from point_root r
       full join (select user_id, sum(amount) as amount from point_holds where status = 'HELD' group by user_id) h using (user_id)
@@ -51,7 +49,7 @@ const rules: Readonly<Record<string, string>> = {
                                   - case when from_account in ('issuer', 'spent') then moved else 0 end), 0) as total
               from point_transactions) sums
      where total <> 0`,
-  "each transaction goes on from the one before": `
+  "each transaction continues from the previous one": `
     select id::text as about, format('%s after %s', balance_after, balance_before) as detail
       from (select *, lag(balance_after, 1, 0::bigint) over w as balance_before, lag(held_after, 1, 0::bigint) over w as held_before,
                    lag(created_at) over w as time_before
@@ -59,15 +57,15 @@ const rules: Readonly<Record<string, string>> = {
      where balance_after <> balance_before + point_amount
         or held_after <> held_before + case kind when 'HOLD' then moved when 'RELEASE' then -moved when 'CAPTURE' then -moved else 0 end
         or created_at < time_before`,
-  "every addition is one lot, of the same user and as large": `
+  "every addition has one lot of the same user and amount": `
     select coalesce(l.lot_id, t.id)::text as about,
            format('added %s to %s, lot of %s for %s', t.moved, t.user_id, l.granted, l.user_id) as detail
       from (select id, user_id, moved from point_transactions where kind in ('ADD', 'GRANT')) t
       full join point_lots l on l.lot_id = t.id
      where (t.user_id, t.moved) is distinct from (l.user_id, l.granted)`,
-  "every hold is booked, and so is how it ended": `
+  "every hold matches its transactions": `
     select coalesce(h.hold_id, t.id)::text as about,
-           format('hold of %s for %s, captured %s, released %s; booked %s for %s, captured %s, released %s', h.amount, h.user_id,
+           format('hold of %s for %s, captured %s, released %s; posted %s for %s, captured %s, released %s', h.amount, h.user_id,
                   h.captured, h.released, t.moved, t.user_id, coalesce(e.captured, 0), coalesce(e.released, 0)) as detail
       from (select id, user_id, moved from point_transactions where kind = 'HOLD') t
       full join point_holds h on h.hold_id = t.id
@@ -76,28 +74,28 @@ const rules: Readonly<Record<string, string>> = {
                    from point_transactions where kind in ('CAPTURE', 'RELEASE') group by refers_to) e on e.hold_id = h.hold_id
      where (t.user_id, t.moved, coalesce(e.captured, 0), coalesce(e.released, 0))
            is distinct from (h.user_id, h.amount, h.captured::numeric, h.released::numeric)`,
-  "what was taken from lots is what was spent or held": `
+  "lot uses add up to what was spent or held": `
     select id::text as about, format('moved %s, taken %s', moved, coalesce(taken, 0)) as detail
       from (select id, moved from point_transactions where kind in ('SUB', 'HOLD')) t
       left join (select transaction_id, sum(amount) as taken from point_lot_uses group by transaction_id) u on u.transaction_id = t.id
      where moved is distinct from taken`,
-  "what left a lot was taken from it or ran out": `
-    select lot_id::text as about, format('left %s, taken %s, ran out %s', granted - remaining, taken, expired) as detail
+  "points missing from a lot were used or expired": `
+    select lot_id::text as about, format('missing %s, used %s, expired %s', granted - remaining, taken, expired) as detail
       from (select l.lot_id, l.granted, l.remaining, coalesce(u.taken, 0) as taken, coalesce(e.expired, 0) as expired
               from point_lots l
               left join (select lot_id, sum(amount - returned) as taken from point_lot_uses group by lot_id) u using (lot_id)
               left join (select refers_to as lot_id, sum(moved) as expired from point_transactions where kind = 'EXPIRE'
                           group by refers_to) e using (lot_id)) s
      where granted - remaining <> taken + expired`,
-  "what came back was released or refunded": `
-    select transaction_id::text as about, format('returned %s, booked %s', returned, coalesce(booked, 0)) as detail
+  "returned points match releases and refunds": `
+    select transaction_id::text as about, format('returned %s, posted %s', returned, coalesce(posted, 0)) as detail
       from (select transaction_id, sum(returned) as returned from point_lot_uses group by transaction_id) u
-      left join (select case when c.kind = 'CAPTURE' then c.refers_to else t.refers_to end as id, sum(t.moved) as booked
+      left join (select case when c.kind = 'CAPTURE' then c.refers_to else t.refers_to end as id, sum(t.moved) as posted
                    from point_transactions t left join point_transactions c on c.id = t.refers_to
                   where t.kind in ('RELEASE', 'REFUND') group by 1) b on b.id = u.transaction_id
-     where returned <> coalesce(booked, 0)`,
-  // The ledger's times have milliseconds, a reservation's have microseconds.
-  "a reservation that is DONE was granted to its user, whole, and not before its time": `
+     where returned <> coalesce(posted, 0)`,
+  // The ledger's times have milliseconds, those of reservations have microseconds.
+  "every DONE reservation was granted in full to its user, and not early": `
     select r.id::text as about,
            format('%s points for %s at %s, granted %s to %s at %s', r.point_amount, r.user_id, r.execute_at,
                   coalesce(t.moved::text, 'nothing'), t.user_id, t.created_at) as detail
@@ -105,14 +103,14 @@ const rules: Readonly<Record<string, string>> = {
      where r.status = 'DONE'
        and (t.id is distinct from r.transaction_id or t.kind <> 'GRANT' or t.user_id <> r.user_id
             or t.point_amount <> r.point_amount or t.created_at < date_trunc('milliseconds', r.execute_at))`,
-  "what was granted for a reservation is of one that is DONE": `
-    select t.id::text as about, format('%s: %s', t.idempotency_key, coalesce(r.status, 'there is no such reservation')) as detail
+  "every grant of a reservation belongs to a DONE reservation": `
+    select t.id::text as about, format('%s: %s', t.idempotency_key, coalesce(r.status, 'no such reservation')) as detail
       from point_transactions t left join point_reservations r on t.idempotency_key = 'reservation:' || r.id
      where t.idempotency_key like 'reservation:%' and r.status is distinct from 'DONE'`,
 };
 
-const text = `
-with booked as materialized (
+const auditSql = `
+with posted as materialized (
   select user_id, sum(point_amount) as balance,
          sum(case kind when 'HOLD' then moved when 'RELEASE' then -moved when 'CAPTURE' then -moved else 0 end) as held,
          count(*) as transactions, max(version) as last
@@ -129,22 +127,18 @@ select (select count(*) from point_root)::float8 as users, (select count(*) from
     )
     .join("\n  union all\n  ")}) f) as findings`;
 
-/** For tests, whose ledgers are small: `auditLive` does the same with one of any size. */
+/** For the small ledgers of tests; use `auditLive` for a ledger of any size. */
 export async function audit(db: Queryable): Promise<Audit> {
-  const { rows } = await db.query<Audit["checked"] & Pick<Audit, "findings">>(text);
+  const { rows } = await db.query<Audit["checked"] & Pick<Audit, "findings">>(auditSql);
   const [row] = rows;
-  if (!row) throw new Error("the audit had no answer");
+  if (!row) throw new Error("The audit returned no row.");
   const { findings, ...checked } = row;
   return { checked, rules: Object.keys(rules), findings };
 }
 
-/** What should not be; nothing, where all rules hold. */
 export const auditLedger = async (db: Queryable): Promise<readonly AuditFinding[]> => (await audit(db)).findings;
 
-/**
- * Reads the whole ledger: give it a pool whose statements may take long. Sessions of ours probe indexes and nothing else
- * (docs/adr/0003), which is no way to read whole tables, so here they may scan; and they can change nothing.
- */
+/** Reads the whole ledger, so the pool needs a long statement timeout. Allows table scans, which are off otherwise (ADR 3). */
 export const auditLive = (db: Db): Promise<Audit> =>
   transaction(db, async (tx) => {
     await tx.query(`set transaction read only; set local enable_seqscan = on; set local enable_bitmapscan = on`);

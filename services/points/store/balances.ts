@@ -1,68 +1,62 @@
-/**
- * What a user has, now and as of a time. What has run out is never shown, whether or not it is booked yet; nor is a hold whose
- * time is up. Amounts are bigint.
- */
+/** A user's balance, now and at a past time. Expired lots and holds never count, even if their expiry is not posted yet. */
 import type { Db } from "@todoke/kernel/db";
-import { timeText } from "./time.ts";
+import { timeSql } from "./time.ts";
 
 export interface BalanceView {
   readonly user_id: string;
-  /** Can be spent. */
+  /** Points that can be spent. */
   readonly balance: bigint;
-  /** Set aside by holds. */
+  /** Points blocked by holds. */
   readonly held: bigint;
   readonly version: bigint;
-  /** RFC 3339, UTC: when this was so. */
+  /** RFC 3339, UTC. */
   readonly as_of: string;
 }
 
 export interface ConfirmedBalance extends BalanceView {
-  /** Reserved for later, and not granted yet. */
+  /** Reserved and not granted yet. */
   readonly pending: bigint;
 }
 
-/**
- * What changes by itself up to the time `t` and is not booked: lots run out, and holds that have ended give back what they
- * took, save to lots that have run out too.
- */
-const unbooked = (t: string) => `
-  cross join lateral (select coalesce(sum(l.remaining), 0) as gone from point_lots l
-                       where l.user_id = $1 and l.is_open and l.expires_at <= ${t}) lots
-  cross join lateral (select coalesce(sum(h.amount), 0) as ended from point_holds h
-                       where h.user_id = $1 and h.status = 'HELD' and h.ends_at <= ${t}) holds
-  cross join lateral (select coalesce(sum(u.amount - u.returned), 0) as back
+/** Expirations up to the time `t` that are not posted: lots, and holds, which return points to lots that have not expired. */
+const unposted = (t: string) => `
+  cross join lateral (select coalesce(sum(l.remaining), 0) as points from point_lots l
+                       where l.user_id = $1 and l.is_open and l.expires_at <= ${t}) expired_lots
+  cross join lateral (select coalesce(sum(h.amount), 0) as points from point_holds h
+                       where h.user_id = $1 and h.status = 'HELD' and h.ends_at <= ${t}) expired_holds
+  cross join lateral (select coalesce(sum(u.amount - u.returned), 0) as points
                         from point_holds h
                        cross join lateral (select u.lot_id, u.amount, u.returned from point_lot_uses u
                                             where u.transaction_id = h.hold_id offset 0) u
                        cross join lateral (select l.expires_at from point_lots l where l.lot_id = u.lot_id limit 1) l
                        where h.user_id = $1 and h.status = 'HELD' and h.ends_at <= ${t} and l.expires_at > ${t}) returned`;
 
-export const nowText = `
-select $1 as user_id, (coalesce(r.balance, 0) - gone + back)::bigint as balance,
-       (coalesce(r.held, 0) - ended)::bigint as held, pending::text as pending, coalesce(r.version, 0) as version,
-       ${timeText("statement_timestamp()")} as as_of
+export const balanceSql = `
+select $1 as user_id, (coalesce(r.balance, 0) - expired_lots.points + returned.points)::bigint as balance,
+       (coalesce(r.held, 0) - expired_holds.points)::bigint as held, pending::text as pending, coalesce(r.version, 0) as version,
+       ${timeSql("statement_timestamp()")} as as_of
   from (select 1) one
   left join lateral (select balance, held, version from point_root where user_id = $1 limit 1) r on true
-  ${unbooked("statement_timestamp()")}
+  ${unposted("statement_timestamp()")}
   cross join lateral (select coalesce(sum(p.point_amount), 0) as pending from point_reservations p
                        where p.user_id = $1 and p.status in ('PENDING', 'PROCESSING')) reserved`;
 
-/** Whoever has never had points has none. */
+/** A user without an account has 0 points. */
 export async function selectBalance(db: Db, userId: string): Promise<ConfirmedBalance> {
-  const { rows } = await db.query({ name: "select balance", text: nowText, values: [userId] });
-  // Text: what is reserved may add up to more than a bigint of PostgreSQL has room for.
+  const { rows } = await db.query({ name: "select balance", text: balanceSql, values: [userId] });
+  // Text, because the sum can exceed PostgreSQL's bigint.
   return { ...rows[0], pending: BigInt(rows[0].pending) };
 }
 
 /**
- * The last transaction up to then, and what counted by then though it was booked later. The balance after a transaction is
- * kept with it, so nothing is added up from the beginning.
+ * The balance stored with the last transaction up to that time, plus expirations that were effective by then but posted
+ * later (`late`).
  */
-export const asOfText = `
+export const balanceAsOfSql = `
 with asked as materialized (select least($2::timestamptz, statement_timestamp()) as t)
-select $1 as user_id, (coalesce(last.balance_after, 0) + late.balance - gone + back)::bigint as balance,
-       (coalesce(last.held_after, 0) + late.held - ended)::bigint as held, coalesce(last.version, 0) as version,
-       ${timeText("a.t")} as as_of
+select $1 as user_id, (coalesce(last.balance_after, 0) + late.balance - expired_lots.points + returned.points)::bigint as balance,
+       (coalesce(last.held_after, 0) + late.held - expired_holds.points)::bigint as held, coalesce(last.version, 0) as version,
+       ${timeSql("a.t")} as as_of
   from asked a
   left join lateral (select balance_after, held_after, version from point_transactions
                       where user_id = $1 and created_at <= a.t order by created_at desc, version desc limit 1) last on true
@@ -70,10 +64,14 @@ select $1 as user_id, (coalesce(last.balance_after, 0) + late.balance - gone + b
                              coalesce(sum(case kind when 'RELEASE' then -moved else 0 end), 0) as held
                         from point_transactions
                        where user_id = $1 and effective_at <= a.t and created_at > a.t and effective_at < created_at) late
-  ${unbooked("a.t")}`;
+  ${unposted("a.t")}`;
 
-/** A time to come is answered as now. */
+/** A time in the future counts as now. */
 export async function selectBalanceAsOf(db: Db, userId: string, at: string): Promise<BalanceView> {
-  const { rows } = await db.query<BalanceView>({ name: "select balance as of", text: asOfText, values: [userId, at] });
+  const { rows } = await db.query<BalanceView>({
+    name: "select balance as of",
+    text: balanceAsOfSql,
+    values: [userId, at],
+  });
   return rows[0] as BalanceView;
 }

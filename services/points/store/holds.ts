@@ -1,7 +1,7 @@
-/** Reads of holds. One whose time is up is EXPIRED from that moment on, whether or not it is booked yet. */
+/** Reads of holds. A hold shows as EXPIRED from `ends_at` on, even if its expiry is not posted yet. */
 import type { Db } from "@todoke/kernel/db";
 import type { HoldStatus } from "../ledger/account.ts";
-import { timeText } from "./time.ts";
+import { timeSql } from "./time.ts";
 
 export interface HoldRow {
   readonly hold_id: string;
@@ -14,14 +14,14 @@ export interface HoldRow {
   readonly created_at: string;
 }
 
-const isOver = `(status = 'HELD' and ends_at <= statement_timestamp())`;
+const isExpired = `(status = 'HELD' and ends_at <= statement_timestamp())`;
 
 export async function selectHold(db: Db, holdId: string): Promise<HoldRow | undefined> {
   const { rows } = await db.query<HoldRow>({
     name: "select hold",
-    text: `select hold_id, user_id, amount, captured, case when ${isOver} then amount else released end as released,
-                  case when ${isOver} then 'EXPIRED' else status end as status,
-                  ${timeText("ends_at")} as ends_at, ${timeText("created_at")} as created_at
+    text: `select hold_id, user_id, amount, captured, case when ${isExpired} then amount else released end as released,
+                  case when ${isExpired} then 'EXPIRED' else status end as status,
+                  ${timeSql("ends_at")} as ends_at, ${timeSql("created_at")} as created_at
              from point_holds where hold_id = $1`,
     values: [holdId],
   });

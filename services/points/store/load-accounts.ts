@@ -1,32 +1,39 @@
-/** Reads of locked users what the changes at hand need, in one statement. */
+/** Loads from locked users what the changes need, in one statement. */
 import type { Tx } from "@todoke/kernel/db";
-import { type Account, type Hold, type Lot, type LotUse, pointsMax, type Referred } from "../ledger/account.ts";
-import type { Change } from "../ledger/changes.ts";
-import { holdsNamed, type LockedRoot, transactionsNamed } from "./lock-roots.ts";
-import { timeText } from "./time.ts";
+import {
+  type Account,
+  type Hold,
+  type Lot,
+  type LotUse,
+  pointsMax,
+  type ReferredTransaction,
+} from "../ledger/account.ts";
+import { type Change, isGrant } from "../ledger/changes.ts";
+import { holdIds, type LockedRoot, refundedIds } from "./lock-roots.ts";
+import { timeSql } from "./time.ts";
 
-/** From more lots nothing is taken at once: the statement that writes them must not outlast its timeout. */
+/** One change uses no more lots than this, so that the statement that writes them stays within its timeout. */
 const lotsMax = 10_000;
 
-/** What has run out of one user and is booked at once. The rest is never spent either, and the next change books it. */
-const overdueMax = 100;
+/** Expired rows posted per user and batch. The rest cannot be spent either; the next change posts it. */
+const expiredMax = 100;
 
 /**
- * `spendable` walks a user's lots in their order and stops when it has what is wanted: a hundred thousand lots behind that
- * are not read. Of a hold or a spend all uses are read, or less would come back than was taken. Whatever is looked up by a
- * key is a LATERAL … LIMIT (or OFFSET 0), so that it stays an index probe whatever the planner believes of the tables.
+ * `spendable` walks a user's lots in spending order and stops at the wanted amount, so further lots are not read. All uses
+ * of a hold or spend are read, or a return would be too small. Lookups are LATERAL … LIMIT (or OFFSET 0), so that they stay
+ * index probes with any statistics.
  */
-export const loadText = `
-with recursive asked as materialized (
-  select * from jsonb_to_recordset($1::jsonb) as a(user_id text, at timestamptz, wanted numeric)
+export const loadAccountsSql = `
+with recursive input as materialized (
+  select * from jsonb_to_recordset($1::jsonb) as i(user_id text, at timestamptz, wanted numeric)
 ),
 spendable as (
-  select a.user_id, a.wanted, l.lot_id, l.expires_at, l.version, l.remaining::numeric as reached, 1 as lots
-    from asked a cross join lateral (
+  select i.user_id, i.wanted, l.lot_id, l.expires_at, l.version, l.remaining::numeric as reached, 1 as lots
+    from input i cross join lateral (
            select l.lot_id, l.expires_at, l.version, l.remaining from point_lots l
-            where l.user_id = a.user_id and l.is_open and l.expires_at > a.at
+            where l.user_id = i.user_id and l.is_open and l.expires_at > i.at
             order by l.expires_at, l.version limit 1) l
-   where a.wanted > 0
+   where i.wanted > 0
   union all
   select s.user_id, s.wanted, l.lot_id, l.expires_at, l.version, s.reached + l.remaining, s.lots + 1
     from spendable s cross join lateral (
@@ -35,18 +42,18 @@ spendable as (
             order by l.expires_at, l.version limit 1) l
    where s.reached < s.wanted and s.lots < ${lotsMax}
 ),
-overdue as materialized (
-  select l.lot_id from asked a cross join lateral (
-           select l.lot_id from point_lots l where l.user_id = a.user_id and l.is_open and l.expires_at <= a.at
-            order by l.expires_at, l.version limit ${overdueMax}) l
+expired as materialized (
+  select l.lot_id from input i cross join lateral (
+           select l.lot_id from point_lots l where l.user_id = i.user_id and l.is_open and l.expires_at <= i.at
+            order by l.expires_at, l.version limit ${expiredMax}) l
 ),
 holds as materialized (
   select h.* from unnest($2::uuid[]) as i(hold_id) cross join lateral (
            select h.* from point_holds h where h.hold_id = i.hold_id limit 1) h
   union
-  select h.* from asked a cross join lateral (
-           select h.* from point_holds h where h.user_id = a.user_id and h.status = 'HELD' and h.ends_at <= a.at
-            order by h.ends_at limit ${overdueMax}) h
+  select h.* from input i cross join lateral (
+           select h.* from point_holds h where h.user_id = i.user_id and h.status = 'HELD' and h.ends_at <= i.at
+            order by h.ends_at limit ${expiredMax}) h
 ),
 referred as materialized (
   select t.* from unnest($3::uuid[]) as i(id) cross join lateral (
@@ -58,31 +65,31 @@ uses as materialized (
    cross join lateral (select u.* from point_lot_uses u where u.transaction_id = i.id offset 0) u
 ),
 lots as materialized (
-  select l.* from (select lot_id from spendable union select lot_id from overdue union select lot_id from uses) i
+  select l.* from (select lot_id from spendable union select lot_id from expired union select lot_id from uses) i
    cross join lateral (select l.* from point_lots l where l.lot_id = i.lot_id limit 1) l
 )
 select
   (select jsonb_agg(jsonb_build_object('lotId', lot_id, 'userId', user_id, 'granted', granted::text,
-            'remaining', remaining::text, 'expiresAt', ${timeText("expires_at")}, 'version', version::text,
-            'createdAt', ${timeText("created_at")})) from lots) as lots,
+            'remaining', remaining::text, 'expiresAt', ${timeSql("expires_at")}, 'version', version::text,
+            'createdAt', ${timeSql("created_at")})) from lots) as lots,
   (select jsonb_agg(jsonb_build_object('transactionId', transaction_id, 'lotId', lot_id, 'amount', amount::text,
             'returned', returned::text)) from uses) as uses,
   (select jsonb_agg(jsonb_build_object('holdId', hold_id, 'userId', user_id, 'amount', amount::text,
-            'captured', captured::text, 'released', released::text, 'status', status, 'endsAt', ${timeText("ends_at")},
-            'createdAt', ${timeText("created_at")}, 'updatedAt', ${timeText("updated_at")})) from holds) as holds,
+            'captured', captured::text, 'released', released::text, 'status', status, 'endsAt', ${timeSql("ends_at")},
+            'createdAt', ${timeSql("created_at")}, 'updatedAt', ${timeSql("updated_at")})) from holds) as holds,
   (select jsonb_agg(jsonb_build_object('transactionId', id, 'userId', user_id, 'kind', kind, 'refersTo', refers_to))
      from referred) as referred,
-  (select coalesce(array_agg(user_id), '{}') from spendable where lots = ${lotsMax} and reached < wanted) as "leftOut"`;
+  (select coalesce(array_agg(user_id), '{}') from spendable where lots = ${lotsMax} and reached < wanted) as "usersWithMoreLots"`;
 
-/** A value as JSON has it: bigint as text. */
-type Textual<T> = { readonly [Name in keyof T]: T[Name] extends bigint ? string : T[Name] };
+/** A row as JSON: bigint as text. */
+type JsonRow<T> = { readonly [Name in keyof T]: T[Name] extends bigint ? string : T[Name] };
 
 interface Loaded {
-  readonly lots: readonly Textual<Lot>[] | null;
-  readonly uses: readonly Textual<LotUse>[] | null;
-  readonly holds: readonly Textual<Hold>[] | null;
-  readonly referred: readonly (Referred & { readonly userId: string })[] | null;
-  readonly leftOut: readonly string[];
+  readonly lots: readonly JsonRow<Lot>[] | null;
+  readonly uses: readonly JsonRow<LotUse>[] | null;
+  readonly holds: readonly JsonRow<Hold>[] | null;
+  readonly referred: readonly (ReferredTransaction & { readonly userId: string })[] | null;
+  readonly usersWithMoreLots: readonly string[];
 }
 
 export async function loadAccounts(
@@ -90,79 +97,67 @@ export async function loadAccounts(
   roots: readonly LockedRoot[],
   changes: readonly Change[],
 ): Promise<Account[]> {
-  const spends = spendsByUser(changes);
-  const atMost = pointsAtMost(changes);
-  const asked = roots.map((root) => ({
-    user_id: root.userId,
-    at: root.at,
-    wanted: sum((spends.get(root.userId) ?? []).filter((amount) => amount <= atMost(root))).toString(),
-  }));
+  const spends = Map.groupBy(changes.filter(isSpend), userIdOf);
+  const spendableMax = spendableMaxDuring(changes);
+  const input = roots.map((root) => {
+    const max = spendableMax(root);
+    const wanted = sum((spends.get(root.userId) ?? []).filter(({ amount }) => amount <= max));
+    return { user_id: root.userId, at: root.at, wanted: wanted.toString() };
+  });
   const { rows } = await tx.query<Loaded>({
     name: "load point accounts",
-    text: loadText,
-    values: [JSON.stringify(asked), holdsNamed(changes), transactionsNamed(changes)],
+    text: loadAccountsSql,
+    values: [JSON.stringify(input), holdIds(changes), refundedIds(changes)],
   });
-  return accountsOf(roots, rows[0] as Loaded);
+  return toAccounts(roots, rows[0] as Loaded);
 }
 
-function spendsByUser(changes: readonly Change[]): Map<string, bigint[]> {
-  const spends = new Map<string, bigint[]>();
-  for (const change of changes) {
-    if (change.kind !== "SUB" && change.kind !== "HOLD") continue;
-    const amounts = spends.get(change.userId) ?? [];
-    amounts.push(change.amount);
-    spends.set(change.userId, amounts);
-  }
-  return spends;
-}
+const isSpend = (change: Change) => change.kind === "SUB" || change.kind === "HOLD";
+const userIdOf = ({ userId }: { readonly userId: string }) => userId;
 
-/** More than this a user cannot come to have in the course of these changes: a spend of more will be refused unread. */
-function pointsAtMost(changes: readonly Change[]): (root: LockedRoot) => bigint {
+/** The most a user can have during these changes. Lots are not loaded for a larger spend, which is refused. */
+function spendableMaxDuring(changes: readonly Change[]): (root: LockedRoot) => bigint {
   if (changes.some((change) => change.kind === "REFUND")) return () => pointsMax;
-  const added = new Map<string, bigint>();
-  for (const change of changes) {
-    if (change.kind === "ADD" || change.kind === "GRANT")
-      added.set(change.userId, (added.get(change.userId) ?? 0n) + change.amount);
-  }
-  return ({ userId, balance, held }) => balance + held + (added.get(userId) ?? 0n);
+  const grants = Map.groupBy(changes.filter(isGrant), userIdOf);
+  return ({ userId, balance, held }) => balance + held + sum(grants.get(userId) ?? []);
 }
 
-const sum = (amounts: readonly bigint[]): bigint => amounts.reduce((total, amount) => total + amount, 0n);
+const sum = (changes: readonly { readonly amount: bigint }[]): bigint =>
+  changes.reduce((total, { amount }) => total + amount, 0n);
 
-function accountsOf(roots: readonly LockedRoot[], loaded: Loaded): Account[] {
-  const lots = byUser((loaded.lots ?? []).map(lotOf));
+function toAccounts(roots: readonly LockedRoot[], loaded: Loaded): Account[] {
+  const lots = Map.groupBy((loaded.lots ?? []).map(toLot), userIdOf);
   const owners = new Map((loaded.lots ?? []).map((lot) => [lot.lotId, lot.userId]));
-  const uses = byUser((loaded.uses ?? []).map((use) => ({ ...useOf(use), userId: owners.get(use.lotId) ?? "" })));
-  const holds = byUser((loaded.holds ?? []).map(holdOf));
-  const referred = byUser(loaded.referred ?? []);
+  const uses = Map.groupBy(
+    (loaded.uses ?? []).map((use) => ({ ...toUse(use), userId: owners.get(use.lotId) ?? "" })),
+    userIdOf,
+  );
+  const holds = Map.groupBy((loaded.holds ?? []).map(toHold), userIdOf);
+  const referred = Map.groupBy(loaded.referred ?? [], userIdOf);
   return roots.map((root) => ({
     ...root,
     lots: lots.get(root.userId) ?? [],
-    lotsLeftOut: loaded.leftOut.includes(root.userId),
+    hasMoreLots: loaded.usersWithMoreLots.includes(root.userId),
     holds: holds.get(root.userId) ?? [],
     uses: uses.get(root.userId) ?? [],
     referred: referred.get(root.userId) ?? [],
   }));
 }
 
-function byUser<Row extends { readonly userId: string }>(rows: readonly Row[]): Map<string, Row[]> {
-  return Map.groupBy(rows, (row) => row.userId);
-}
-
-const lotOf = (lot: Textual<Lot>): Lot => ({
+const toLot = (lot: JsonRow<Lot>): Lot => ({
   ...lot,
   granted: BigInt(lot.granted),
   remaining: BigInt(lot.remaining),
   version: BigInt(lot.version),
 });
 
-const useOf = (use: Textual<LotUse>): LotUse => ({
+const toUse = (use: JsonRow<LotUse>): LotUse => ({
   ...use,
   amount: BigInt(use.amount),
   returned: BigInt(use.returned),
 });
 
-const holdOf = (hold: Textual<Hold>): Hold => ({
+const toHold = (hold: JsonRow<Hold>): Hold => ({
   ...hold,
   amount: BigInt(hold.amount),
   captured: BigInt(hold.captured),

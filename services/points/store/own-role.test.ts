@@ -4,28 +4,26 @@ import { readFileSync } from "node:fs";
 import { openDb, transaction } from "@todoke/kernel/db";
 import { removeFinished, retentionOf } from "@todoke/kernel/retention";
 import { expect, test } from "vitest";
-import { stepSchedules } from "../reservations/occurrences.ts";
-import { insertSchedule, insertScheduleUsers } from "../reservations/store/schedules.ts";
-import { setup as setupReservations } from "../reservations/testing.ts";
-import { inSeconds } from "../testing.ts";
-import { bookWhatHasRunOut } from "./ledger.ts";
+import { postExpirations } from "../commands/post-changes.ts";
+import { runDueSchedule } from "../commands/run-due-schedule.ts";
+import { inSeconds, rethrow, setup as setupService } from "../testing.ts";
+import { insertSchedule, insertScheduleUsers } from "./change-schedules.ts";
 
 const grants = readFileSync(new URL("../../../deploy/postgres/points-role.sql", import.meta.url), "utf8");
 
-/** A pool of the role. Roles belong to the whole server, so each test has one of its own. */
+/** Roles are shared by the whole server, so each test has its own. */
 async function setup() {
-  const t = await setupReservations();
+  const t = await setupService();
   const [role, password] = [`points_${randomBytes(8).toString("hex")}`, randomBytes(16).toString("hex")];
   await t.db.query(`create role ${role} login password '${password}'`);
   await t.db.query(grants.replaceAll("todoke_points", role));
-  await t.db.query(grants.replaceAll("todoke_points", role)); // As after another migration.
+  await t.db.query(grants.replaceAll("todoke_points", role)); // The grants can be applied again.
   const url = Object.assign(new URL(t.url), { username: role, password });
   const db = openDb({ url: url.href, schema: "points" });
   return {
     ...t,
     db,
     ...t.process(db),
-    ...t.pieces(db),
     async [Symbol.asyncDispose]() {
       await db.end();
       await t.db.query(`drop owned by ${role}; drop role ${role}`);
@@ -34,7 +32,7 @@ async function setup() {
   };
 }
 
-test("a role of its own adds, spends, holds, refunds, expires, reserves, recurs, grants and cleans up", async () => {
+test("the database role of the service can do everything that the service does", async () => {
   await using t = await setup();
   await t.add("u_1", 50n, { expiresAt: inSeconds(600) });
   await t.add("u_1", 100n);
@@ -44,15 +42,15 @@ test("a role of its own adds, spends, holds, refunds, expires, reserves, recurs,
   await t.capture(String(held[0]?.hold_id), 4n);
   await t.release(String(held[1]?.hold_id));
   await t.age("1 hour");
-  expect(await transaction(t.db, (tx) => bookWhatHasRunOut(tx, ["u_1"]))).toBe(1);
+  expect(await transaction(t.db, (tx) => postExpirations(tx, ["u_1"]))).toBe(1);
   await t.cancel((await t.reserve({ user: "u_1", at: "2999-01-01T00:00:00Z" })).id);
   await t.reserve({ user: "u_1", amount: 7n });
   const scheduleId = randomUUID();
   const recurring = { scheduleId, name: "leap days", cron: "0 0 29 2 *", timeZone: "UTC", amount: 3n };
   await insertSchedule(t.db, { ...recurring, catchUp: "latest", nextRunAt: "2020-01-01T00:00:00Z" });
   await insertScheduleUsers(t.db, scheduleId, ["u_1"]);
-  expect(await stepSchedules(t.db, { onError: thrown })).toBe(true);
-  expect(await t.scheduler().lookOnce()).toBe(2);
+  expect(await runDueSchedule(t.db, { onError: rethrow })).toBe(true);
+  expect(await t.scheduler().runOnce()).toBe(2);
   expect(await t.work(await t.dueEvents())).toEqual(["done", "done"]);
   expect(await t.statuses()).toEqual({ CANCELLED: 1, DONE: 2 });
   expect(await t.balanceOf("u_1")).toBe(110n);
@@ -61,7 +59,7 @@ test("a role of its own adds, spends, holds, refunds, expires, reserves, recurs,
   expect(await t.audit()).toEqual([]);
 });
 
-test("it can change or remove nothing that was booked, nor take the trigger away, nor migrate", async () => {
+test("the database role cannot change transactions, drop the trigger or migrate", async () => {
   await using t = await setup();
   await t.add("u_1", 100n);
   for (const forbidden of [
@@ -79,7 +77,3 @@ test("it can change or remove nothing that was booked, nor take the trigger away
   }
   expect(await t.balanceOf("u_1")).toBe(100n);
 });
-
-function thrown(error: unknown): never {
-  throw error;
-}

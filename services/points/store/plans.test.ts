@@ -1,15 +1,31 @@
 import { test } from "vitest";
 import { expectProbes, keepStatistics, setup } from "../testing.ts";
-import { asOfText, nowText } from "./balances.ts";
-import { knownText } from "./known-keys.ts";
-import { loadText } from "./load-accounts.ts";
-import { concernedText, lockText } from "./lock-roots.ts";
-import { statementText } from "./statement.ts";
-import { usersToSettleText } from "./users-to-settle.ts";
-import { writeText } from "./write-ledger.ts";
+import { balanceAsOfSql, balanceSql } from "./balances.ts";
+import { insertOccurrenceSql, lockDueScheduleSql } from "./change-schedules.ts";
+import { dispatchDueSql, redispatchOverdueSql } from "./dispatch-reservations.ts";
+import { existingTransactionsSql } from "./existing-transactions.ts";
+import { cancelPendingSql, insertReservationsSql, lockReservationSql } from "./insert-reservations.ts";
+import { loadAccountsSql } from "./load-accounts.ts";
+import { affectedUsersSql, lockRootsSql } from "./lock-roots.ts";
+import { lockReservationsSql, markFailedSql, markGrantedSql } from "./settle-reservations.ts";
+import { statementSql } from "./statement.ts";
+import { usersWithExpiredSql } from "./users-with-expired.ts";
+import { writeLedgerSql } from "./write-ledger.ts";
 
-/** A ledger of so many users, each of whom has got a lot and spent a part of it; every tenth holds something. */
-const filled = (n: number, from = 1) => [
+/** Statements, with the indexes by which each finds its rows. */
+type Probes = readonly (readonly [sql: string, indexes: readonly string[]])[];
+
+async function expectProbesInEachState(states: readonly string[], probes: Probes): Promise<void> {
+  await using t = await setup();
+  await keepStatistics(t.db);
+  for (const state of states) {
+    await t.db.query(state);
+    for (const [sql, indexes] of probes) await expectProbes(t.db, sql, indexes);
+  }
+}
+
+/** `n` users with a partly spent lot each; every tenth has a hold. */
+const ledgerRows = (n: number, from = 1) => [
   `insert into point_root (user_id, balance, version) select 'u' || i, 5, 2 from generate_series(${from}, ${from + n}) i`,
   `insert into point_transactions (id, idempotency_key, user_id, point_amount, kind, moved, balance_after, held_after,
                                    version, effective_at, created_at)
@@ -25,27 +41,53 @@ const filled = (n: number, from = 1) => [
 const holds = ["point_holds_of_user", "point_holds_pkey"];
 const lots = ["point_lots_pkey", "point_lots_to_spend"];
 
-/** By which index each statement finds its rows, and by nothing else. */
-const probes: readonly (readonly [string, readonly string[]])[] = [
-  [concernedText, ["point_holds_pkey", "point_root_pkey", "point_transactions_pkey"]],
-  [lockText, ["point_root_pkey"]],
-  [knownText, ["idempotency_keys_pkey", "point_transaction_happens_once"]],
-  [loadText, [...holds, ...lots, "point_lot_uses_pkey", "point_transactions_pkey"]],
-  [writeText, []],
-  [usersToSettleText, ["point_holds_ending", "point_lots_running_out"]],
-  [nowText, ["point_holds_of_user", ...lots, "point_lot_uses_pkey", "point_reservations_to_come", "point_root_pkey"]],
+const ledgerProbes: Probes = [
+  [affectedUsersSql, ["point_holds_pkey", "point_root_pkey", "point_transactions_pkey"]],
+  [lockRootsSql, ["point_root_pkey"]],
+  [existingTransactionsSql, ["idempotency_keys_pkey", "point_transaction_happens_once"]],
+  [loadAccountsSql, [...holds, ...lots, "point_lot_uses_pkey", "point_transactions_pkey"]],
+  [writeLedgerSql, []],
+  [usersWithExpiredSql, ["point_holds_ending", "point_lots_running_out"]],
   [
-    asOfText,
+    balanceSql,
+    ["point_holds_of_user", ...lots, "point_lot_uses_pkey", "point_reservations_to_come", "point_root_pkey"],
+  ],
+  [
+    balanceAsOfSql,
     ["point_holds_of_user", ...lots, "point_lot_uses_pkey", "point_transactions_late", "point_transactions_time"],
   ],
-  [statementText, ["point_transaction_versions_are_unique", "point_transactions_time"]],
+  [statementSql, ["point_transaction_versions_are_unique", "point_transactions_time"]],
 ];
 
-test("every statement keeps to its index on an empty ledger, on a full one and on stale statistics", async () => {
-  await using t = await setup();
-  await keepStatistics(t.db);
-  for (const state of ["", "analyze", ...filled(10_000), "analyze", ...filled(10_000, 20_000)]) {
-    await t.db.query(state);
-    for (const [sql, indexes] of probes) await expectProbes(t.db, sql, indexes);
-  }
+test("ledger statements use their indexes on empty tables, full tables and stale statistics", () =>
+  expectProbesInEachState(
+    ["", "analyze", ...ledgerRows(10_000), "analyze", ...ledgerRows(10_000, 20_000)],
+    ledgerProbes,
+  ));
+
+/** 10,000 reservations. */
+const reservationRows = (status: string, sentAt: string, from: number) => `
+insert into point_reservations (id, user_id, point_amount, execute_at, idempotency_key, request_hash, status, sent_at)
+select gen_random_uuid(), 'u_' || n % 1000, 1, timestamptz '2020-01-01' + n * interval '1 s', 'k' || n, sha256(''),
+       '${status}', ${sentAt} from generate_series(${from}, ${from + 9_999}) n`;
+
+const key = "point_reservations_pkey";
+
+const reservationProbes: Probes = [
+  [insertReservationsSql, ["point_reservation_key_is_unique"]],
+  [lockReservationSql, [key]],
+  [cancelPendingSql, [key]],
+  [dispatchDueSql, ["all of point_reservations_sent", "point_reservations_due"]],
+  [redispatchOverdueSql, ["point_reservations_sent"]],
+  [lockReservationsSql, [key]],
+  [markGrantedSql, [key]],
+  [markFailedSql, [key]],
+  [lockDueScheduleSql, ["point_schedules_due"]],
+  [insertOccurrenceSql, ["point_schedule_users_pkey", "point_schedules_pkey"]],
+];
+
+test("reservation statements use their indexes on empty tables, full tables and stale statistics", () => {
+  const fill = [reservationRows("PENDING", "null", 1), reservationRows("PROCESSING", "now()", 10_001)];
+  const states = ["", "analyze", ...fill, "analyze", reservationRows("PENDING", "null", 20_001)];
+  return expectProbesInEachState(states, reservationProbes);
 });

@@ -2,11 +2,11 @@ import { until } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
 import { inSeconds, setup } from "../testing.ts";
 import { selectBalance, selectBalanceAsOf } from "./balances.ts";
-import { selectExpiring } from "./expiring.ts";
+import { selectExpiringLots } from "./expiring-lots.ts";
 import { selectHold } from "./holds.ts";
 import { selectStatement } from "./statement.ts";
 
-test("a balance says what can be spent, what is held and what is reserved, and of nobody that there is nothing", async () => {
+test("a balance shows spendable, held and reserved points; an unknown user has 0", async () => {
   await using t = await setup();
   await t.add("u", 10n, { expiresAt: inSeconds(600) });
   await t.add("u", 10n);
@@ -22,20 +22,20 @@ test("a balance says what can be spent, what is held and what is reserved, and o
   expect(await selectBalance(t.db, "u")).toMatchObject({ balance: 10n, held: 4n, version: 3n });
 });
 
-/** Notes times, each of a millisecond of its own. */
+/** Records times, each in a millisecond of its own. */
 function marking(t: Awaited<ReturnType<typeof setup>>) {
   const times: string[] = [];
   const mark = async () => {
     const [{ at }] = await t.rows(`select clock_timestamp()::text as at`);
     times.push(at);
-    // The ledger's times have milliseconds: what comes next is to be of a later one.
-    const isOver = `select date_trunc('milliseconds', clock_timestamp()) > $1::timestamptz as over`;
-    await until("its millisecond is over", async () => (await t.rows(isOver, [at]))[0].over);
+    // The ledger's times have milliseconds, so the next change must be in a later one.
+    const hasPassed = `select date_trunc('milliseconds', clock_timestamp()) > $1::timestamptz as over`;
+    await until("the next millisecond", async () => (await t.rows(hasPassed, [at]))[0].over);
   };
   return { times, mark };
 }
 
-test("the balance as of a time is that of the last transaction then, less what had run out and was booked later", async () => {
+test("a past balance excludes points that had expired but were posted later", async () => {
   await using t = await setup();
   const { times, mark } = marking(t);
   await mark();
@@ -45,7 +45,7 @@ test("the balance as of a time is that of the last transaction then, less what h
   await mark();
   const asOf = async (at: string | undefined) => (await selectBalanceAsOf(t.db, "u", at ?? "")).balance;
   expect(await Promise.all(times.map(asOf))).toEqual([0n, 10n, 7n]);
-  // It ran out between the last mark and now; first nobody has booked it, then somebody does.
+  // The lot expires between two marks: first not posted, then posted.
   await t.db.query(`update point_lots set expires_at = clock_timestamp()`);
   await mark();
   expect(await Promise.all(times.map(asOf))).toEqual([0n, 10n, 7n, 0n]);
@@ -57,7 +57,7 @@ test("the balance as of a time is that of the last transaction then, less what h
   );
 });
 
-test("a statement goes back page by page with the balance after each, and can be narrowed down", async () => {
+test("a statement has pages, the balance after each transaction, and filters", async () => {
   await using t = await setup();
   for (let i = 1n; i <= 5n; i++) await t.add("u", i);
   await t.change({ kind: "SUB", userId: "u", amount: 4n, source: "order", sourceId: "o_1", reason: "a hat" });
@@ -90,7 +90,7 @@ test("a statement goes back page by page with the balance after each, and can be
   expect(await versions({ to: inSeconds(-3_600) })).toEqual([]);
 });
 
-test("what runs out soon is listed in the order in which it does, page by page", async () => {
+test("expiring lots are listed by expiry, page by page", async () => {
   await using t = await setup();
   for (const [amount, seconds] of [
     [3n, 3_000],
@@ -101,16 +101,16 @@ test("what runs out soon is listed in the order in which it does, page by page",
     await t.add("u", amount, { expiresAt: inSeconds(seconds) });
   await t.add("u", 50n);
   const page = { userId: "u", withinSeconds: 3_600 };
-  const first = await selectExpiring(t.db, { ...page, limit: 2 });
+  const first = await selectExpiringLots(t.db, { ...page, limit: 2 });
   expect(first.map((lot) => lot.remaining)).toEqual([1n, 2n]);
-  expect((await selectExpiring(t.db, { ...page, limit: 2, after: first[1] })).map((lot) => lot.remaining)).toEqual([
+  expect((await selectExpiringLots(t.db, { ...page, limit: 2, after: first[1] })).map((lot) => lot.remaining)).toEqual([
     3n,
   ]);
   await t.age("1500 seconds");
-  expect((await selectExpiring(t.db, { ...page, limit: 9 })).map((lot) => lot.remaining)).toEqual([2n, 3n]);
+  expect((await selectExpiringLots(t.db, { ...page, limit: 9 })).map((lot) => lot.remaining)).toEqual([2n, 3n]);
 });
 
-test("a hold whose time is up reads as EXPIRED, whether or not it is booked yet", async () => {
+test("a hold reads as EXPIRED from its end, before its expiry is posted", async () => {
   await using t = await setup();
   await t.add("u", 10n);
   const { hold_id = "" } = (await t.hold("u", 4n)).json;
@@ -120,7 +120,7 @@ test("a hold whose time is up reads as EXPIRED, whether or not it is booked yet"
   await expect(t.capture(hold_id)).rejects.toMatchObject({ code: "hold-ended" });
 });
 
-test("as of a time a hold is over from its end on, and what it gives back to a lot that has run out runs out then", async () => {
+test("a past balance counts expired holds, whose points expire if their lot has", async () => {
   await using t = await setup();
   const { times, mark } = marking(t);
   await t.add("u", 10n, { expiresAt: inSeconds(600) });
@@ -142,7 +142,7 @@ test("as of a time a hold is over from its end on, and what it gives back to a l
     [0n, 8n],
     [0n, 0n],
   ];
-  // First nobody has booked it, then somebody does.
+  // First not posted, then posted.
   expect(await asOf()).toEqual(expected);
   await t.add("u", 1n);
   expect(await asOf()).toEqual(expected);

@@ -1,8 +1,8 @@
-/** What happened to a user's points, newest first, each with the balance after it. */
+/** A user's transactions, newest first, each with the balance after it. */
 import type { Db } from "@todoke/kernel/db";
 import type { Kind } from "../ledger/account.ts";
-import { setFields } from "./set-fields.ts";
-import { timeText } from "./time.ts";
+import { omitNulls } from "./omit-nulls.ts";
+import { timeSql } from "./time.ts";
 
 export interface StatementRow {
   readonly transaction_id: string;
@@ -16,7 +16,6 @@ export interface StatementRow {
   readonly version: bigint;
   readonly from_account: string;
   readonly to_account: string;
-  /** There only if they are set. */
   readonly reason?: string;
   readonly source?: string;
   readonly source_id?: string;
@@ -26,23 +25,23 @@ export interface StatementRow {
 
 export interface StatementPage {
   readonly userId: string;
-  /** The version of the last row of the page before. */
+  /** The version of the last row of the previous page. */
   readonly before?: string | undefined;
   readonly limit: number;
   readonly kinds?: readonly Kind[] | undefined;
   readonly source?: string | undefined;
   readonly sourceId?: string | undefined;
-  /** Booked at this time or later. */
+  /** Posted at this time or later. */
   readonly from?: string | undefined;
-  /** Booked before this time. */
+  /** Posted before this time. */
   readonly to?: string | undefined;
 }
 
-/** A user's versions grow with the time, so a span of time is a span of versions: filters never make it read all of them. */
-export const statementText = `
+/** Versions grow with time, so a time range is read as a range of versions and uses the same index. */
+export const statementSql = `
 select t.id as transaction_id, t.user_id, t.kind, t.point_amount, t.moved, t.balance_after as balance, t.held_after as held,
        t.version, t.from_account, t.to_account, t.reason, t.source, t.source_id, t.refers_to,
-       ${timeText("t.created_at")} as created_at
+       ${timeSql("t.created_at")} as created_at
   from point_transactions t
  where t.user_id = $1 and t.version < coalesce($2::bigint, 9223372036854775807)
    and ($3::text[] is null or t.kind = any($3)) and ($4::text is null or t.source = $4)
@@ -57,7 +56,7 @@ select t.id as transaction_id, t.user_id, t.kind, t.point_amount, t.moved, t.bal
 export async function selectStatement(db: Db, page: StatementPage): Promise<StatementRow[]> {
   const { rows } = await db.query<StatementRow>({
     name: "select point statement",
-    text: statementText,
+    text: statementSql,
     values: [
       page.userId,
       page.before ?? null,
@@ -69,5 +68,5 @@ export async function selectStatement(db: Db, page: StatementPage): Promise<Stat
       page.limit,
     ],
   });
-  return rows.map(setFields);
+  return rows.map(omitNulls);
 }

@@ -1,25 +1,24 @@
-/** The one statement that writes the ledger: rows, events and answers, all or nothing. */
+/** The statement that writes the ledger: rows, events and responses together. */
 import type { Tx } from "@todoke/kernel/db";
 import { insertResponseRowsSql, type KeyedResponse, responseRows } from "@todoke/kernel/idempotency";
 import { eventRows, insertEventRowsSql, type NewEvent } from "@todoke/kernel/outbox";
-import type { LedgerRows, Transaction } from "../ledger/changes.ts";
-import { eventOf } from "../ledger/event.ts";
+import type { LedgerRows } from "../ledger/changes.ts";
 
 export interface LedgerWrite {
   readonly rows: LedgerRows;
-  readonly answers: readonly KeyedResponse[];
-  /** Trace context for the event of a transaction. */
-  readonly headersOf: (transaction: Transaction) => Readonly<Record<string, string>>;
+  readonly events: readonly NewEvent[];
+  readonly responses: readonly KeyedResponse[];
 }
 
 /**
- * Rows that are there are met by their key, never by a join that the planner may turn round. What could meet the same key
- * of another batch (transactions, answers) goes in the order of the keys, so that two batches cannot deadlock; events go in
- * the order of the transactions, which for one user is that of the versions. A key that another process wrote a moment ago fails the
- * whole statement with 23505; run again, the batch finds it.
+ * Existing rows are updated by ON CONFLICT on their key, never by a join that the planner could reorder.
+ *
+ * Transactions and responses are inserted in the order of keys, so that two batches with the same keys cannot deadlock.
+ * Events are inserted in the order of transactions, which for one user is the order of versions. A key that another process
+ * has just inserted fails the statement with 23505; the retry finds it.
  */
-export const writeText = `
-with transactions as (
+export const writeLedgerSql = `
+with write_transactions as (
   insert into point_transactions (id, idempotency_key, user_id, point_amount, kind, moved, balance_after, held_after,
                                   version, reason, source, source_id, refers_to, effective_at, created_at)
   select id, "idempotencyKey", "userId", "pointAmount", kind, moved, "balanceAfter", "heldAfter",
@@ -30,27 +29,27 @@ with transactions as (
            "refersTo" uuid, "effectiveAt" timestamptz, "createdAt" timestamptz)
    order by "idempotencyKey"
 ),
-roots as (
+write_roots as (
   insert into point_root (user_id, balance, held, version, updated_at)
   select "userId", balance, held, version, "updatedAt"
     from jsonb_to_recordset($2::jsonb) as ("userId" text, balance bigint, held bigint, version bigint, "updatedAt" timestamptz)
   on conflict (user_id) do update
      set balance = excluded.balance, held = excluded.held, version = excluded.version, updated_at = excluded.updated_at
 ),
-lots as (
+write_lots as (
   insert into point_lots (lot_id, user_id, granted, remaining, expires_at, version, created_at)
   select "lotId", "userId", granted, remaining, coalesce("expiresAt", 'infinity'), version, "createdAt"
     from jsonb_to_recordset($3::jsonb) as ("lotId" uuid, "userId" text, granted bigint, remaining bigint,
                                            "expiresAt" timestamptz, version bigint, "createdAt" timestamptz)
   on conflict (lot_id) do update set remaining = excluded.remaining
 ),
-uses as (
+write_uses as (
   insert into point_lot_uses (transaction_id, lot_id, amount, returned)
   select "transactionId", "lotId", amount, returned
     from jsonb_to_recordset($4::jsonb) as ("transactionId" uuid, "lotId" uuid, amount bigint, returned bigint)
   on conflict (transaction_id, lot_id) do update set returned = excluded.returned
 ),
-holds as (
+write_holds as (
   insert into point_holds (hold_id, user_id, amount, captured, released, status, ends_at, created_at, updated_at)
   select "holdId", "userId", amount, captured, released, status, "endsAt", "createdAt", "updatedAt"
     from jsonb_to_recordset($5::jsonb) as ("holdId" uuid, "userId" text, amount bigint, captured bigint, released bigint,
@@ -58,16 +57,15 @@ holds as (
   on conflict (hold_id) do update
      set captured = excluded.captured, released = excluded.released, status = excluded.status, updated_at = excluded.updated_at
 ),
-events as (${insertEventRowsSql("$6")})
+insert_events as (${insertEventRowsSql("$6")})
 ${insertResponseRowsSql("$7")}`;
 
-/** Its users are locked. Returns whether there were events among it: the relay is then to be woken. */
-export async function writeLedger(tx: Tx, { rows, answers, headersOf }: LedgerWrite): Promise<boolean> {
-  if (rows.transactions.length === 0) return false;
-  const events = eventsOf(rows, headersOf);
+/** The caller holds the locks on the users. */
+export async function writeLedger(tx: Tx, { rows, events, responses }: LedgerWrite): Promise<void> {
+  if (rows.transactions.length === 0) return;
   await tx.query({
     name: "write point ledger",
-    text: writeText,
+    text: writeLedgerSql,
     values: [
       json(rows.transactions),
       json(rows.roots),
@@ -75,23 +73,11 @@ export async function writeLedger(tx: Tx, { rows, answers, headersOf }: LedgerWr
       json(rows.uses),
       json(rows.holds),
       eventRows(events),
-      responseRows(answers),
+      responseRows(responses),
     ],
   });
-  return events.length > 0;
 }
 
-function eventsOf({ transactions, lots }: LedgerRows, headersOf: LedgerWrite["headersOf"]): NewEvent[] {
-  const ends = new Map(lots.map((lot) => [lot.lotId, lot.expiresAt]));
-  return transactions.flatMap((transaction) => {
-    const event = eventOf(transaction, {
-      headers: headersOf(transaction),
-      expiresAt: ends.get(transaction.id) ?? null,
-    });
-    return event ? [event] : [];
-  });
-}
-
-/** 64-bit numbers as text: PostgreSQL reads them whole. */
+/** Bigints as text, which PostgreSQL reads without rounding. */
 const json = (rows: readonly object[]): string =>
   JSON.stringify(rows, (_, value) => (typeof value === "bigint" ? value.toString() : value));

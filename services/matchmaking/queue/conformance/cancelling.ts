@@ -1,12 +1,12 @@
-/** How a ticket is given back, against everything else that may happen to it at that moment. */
+/** Cancelling, also at the same time as a match. */
 import { expect, test } from "vitest";
-import { selectTicketEnd } from "../../store/ends.ts";
+import { selectTicketEnd } from "../../store/ended-tickets.ts";
 import type { QueueUnderTest } from "../conformance.ts";
-import { duels, expectSound, joinInOrder, mode, recordOf, wish } from "../testing.ts";
+import { duels, expectConsistent, joinInOrder, mode, readStored, ticketRequest } from "../testing.ts";
 
-export function cancellingConforms({ name, stage }: QueueUnderTest): void {
-  test(`${name}: who cancels is never matched, and hears so only when it is on record`, async () => {
-    await using t = await stage();
+export function cancellingConforms({ name, createHarness }: QueueUnderTest): void {
+  test(`${name}: a cancelled ticket is recorded before the call returns and is never matched`, async () => {
+    await using t = await createHarness();
     const queue = t.open();
     const [a = "", b = "", c = ""] = await joinInOrder(queue, 3);
     expect(await queue.cancel(b)).toBe("CANCELLED");
@@ -15,21 +15,23 @@ export function cancellingConforms({ name, stage }: QueueUnderTest): void {
     expect(await queue.matchInOrder(mode, duels)).toEqual({ made: 1 });
     expect(await queue.cancel(a)).toBe("MATCHED");
     expect(await selectTicketEnd(t.db, a)).toMatchObject({ status: "MATCHED" });
-    await t.settled();
+    await t.allRecorded();
     expect(await queue.cancel(c)).toBe("MATCHED");
     expect(await queue.cancel(`${mode}.${"x".repeat(28)}`)).toBeUndefined();
-    const { ended, events } = await recordOf(t.db);
+    const { ended, events } = await readStored(t.db);
     expect(ended("CANCELLED")).toEqual([b]);
     expect(events.map(({ event_type }) => event_type)).toEqual(["MatchMade"]);
-    await expectSound(t.db);
+    await expectConsistent(t.db);
   });
 
-  test(`${name}: of a cancel and a match at the same moment exactly one wins, and both sides hear who`, async () => {
-    await using t = await stage();
+  test(`${name}: of a cancel and a match at the same time, exactly one takes effect`, async () => {
+    await using t = await createHarness();
     const [players, matchmakers] = [t.open(), [t.open(), t.open()]];
     const heard = new Map<string, string | undefined>();
     for (let round = 0; round < 25; round++) {
-      const ids = await Promise.all(Array.from({ length: 6 }, async () => (await players.join(wish())).ticketId));
+      const ids = await Promise.all(
+        Array.from({ length: 6 }, async () => (await players.join(ticketRequest())).ticketId),
+      );
       const cancelled = ids.filter((_, n) => (n + round) % 2 === 0);
       await Promise.all([
         ...matchmakers.map((queue) => queue.matchInOrder(mode, duels)),
@@ -37,22 +39,22 @@ export function cancellingConforms({ name, stage }: QueueUnderTest): void {
         ...matchmakers.map((queue) => queue.matchInOrder(mode, duels)),
       ]);
     }
-    await t.settled();
-    const { ends } = await recordOf(t.db);
+    await t.allRecorded();
+    const { ends } = await readStored(t.db);
     const ended = new Map(ends.map((row) => [row.ticket_id, row.status]));
     expect(heard.size).toBe(75);
     for (const [ticketId, status] of heard) expect(ended.get(ticketId)).toBe(status);
-    await expectSound(t.db);
+    await expectConsistent(t.db);
   });
 
-  test(`${name}: twenty cancels of one ticket at once are one end`, async () => {
-    await using t = await stage();
+  test(`${name}: twenty concurrent cancels of one ticket record one end`, async () => {
+    await using t = await createHarness();
     const processes = [t.open(), t.open()] as const;
     const [id = ""] = await joinInOrder(processes[0], 1);
     const heard = await Promise.all(Array.from({ length: 20 }, (_, n) => processes[n % 2 === 0 ? 0 : 1].cancel(id)));
     expect(new Set(heard)).toEqual(new Set(["CANCELLED"]));
-    await t.settled();
-    expect((await recordOf(t.db)).ends).toHaveLength(1);
+    await t.allRecorded();
+    expect((await readStored(t.db)).ends).toHaveLength(1);
     expect((await processes[0].sweep(mode)).waiting).toBe(0);
   });
 }

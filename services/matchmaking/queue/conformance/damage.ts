@@ -1,12 +1,12 @@
-/** What lies in the queue and is no ticket is set aside, and blocks nobody. */
+/** Damaged tickets are quarantined and block no others. */
 import { until } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
 import type { QueueUnderTest } from "../conformance.ts";
-import { duels, expectSound, joinInOrder, mode, pairsOf, recordOf, terms } from "../testing.ts";
+import { duels, expectConsistent, joinInOrder, matchedTicketIds, mode, readStored, terms } from "../testing.ts";
 
-export function damageConforms({ name, stage }: QueueUnderTest): void {
-  test(`${name}: a damaged ticket at the head is set aside once, and those behind it are matched in their order`, async () => {
-    await using t = await stage();
+export function damageConforms({ name, createHarness }: QueueUnderTest): void {
+  test(`${name}: a damaged oldest ticket is quarantined, and the others are matched in join order`, async () => {
+    await using t = await createHarness();
     const queue = t.open();
     const [bad = "", ...ids] = await joinInOrder(queue, 5);
     await t.damage(bad);
@@ -15,17 +15,17 @@ export function damageConforms({ name, stage }: QueueUnderTest): void {
       made += (await queue.matchInOrder(mode, duels)).made;
       return made === 2;
     });
-    await t.settled();
-    expect((await pairsOf(t.db)).map((pair) => [...pair].sort()).sort()).toEqual(
+    await t.allRecorded();
+    expect((await matchedTicketIds(t.db)).map((pair) => [...pair].sort()).sort()).toEqual(
       [ids.slice(0, 2).sort(), ids.slice(2).sort()].sort(),
     );
-    expect((await recordOf(t.db)).damaged).toEqual([bad]);
+    expect((await readStored(t.db)).damaged).toEqual([bad]);
     expect((await queue.sweep(mode)).waiting).toBe(0);
-    await expectSound(t.db);
+    await expectConsistent(t.db);
   });
 
-  test(`${name}: a damaged ticket is in no snapshot and in no match, and is set aside once`, async () => {
-    await using t = await stage();
+  test(`${name}: a damaged ticket is in no snapshot and no match, and is quarantined once`, async () => {
+    await using t = await createHarness();
     const queue = t.open();
     const [a = "", bad = "", b = ""] = await joinInOrder(queue, 3);
     await t.damage(bad);
@@ -35,8 +35,8 @@ export function damageConforms({ name, stage }: QueueUnderTest): void {
     await queue.sweep(mode);
     expect((await queue.sweep(mode)).waiting).toBe(0);
     expect(await queue.find(bad)).toBeUndefined();
-    await t.settled();
-    expect((await recordOf(t.db)).damaged).toEqual([bad]);
-    await expectSound(t.db);
+    await t.allRecorded();
+    expect((await readStored(t.db)).damaged).toEqual([bad]);
+    await expectConsistent(t.db);
   });
 }

@@ -1,4 +1,4 @@
 import { queueConformance } from "../conformance.ts";
-import { postgresStage } from "./testing.ts";
+import { createPostgresHarness } from "./testing.ts";
 
-queueConformance({ name: "postgres", stage: postgresStage });
+queueConformance({ name: "postgres", createHarness: createPostgresHarness });

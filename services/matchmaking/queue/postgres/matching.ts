@@ -1,62 +1,63 @@
-/** How matches are made of tickets in PostgreSQL: in the order of waiting, or as proposed; each whole or not at all. */
+/** Makes matches from tickets in PostgreSQL, in join order or as proposed. Each match is made whole or not at all. */
 import { randomUUIDv7 } from "node:crypto";
 import type { Db, Tx } from "@todoke/kernel/db";
-import { endingTickets, type RecordedEnd } from "../../store/ends.ts";
-import type { MatchTerms, OpenTicket, Seat, TicketEnd } from "../../tickets.ts";
-import type { InOrder, Proposal } from "../index.ts";
-import { type Damaged, isDamaged, isTicket, readRow, type TicketRow } from "./rows.ts";
-import * as sql from "./statements.ts";
+import { type Damaged, isDamaged, isTicket, parseRow, type TicketRow } from "../../store/queue/ticket-rows.ts";
+import * as sql from "../../store/queue/tickets.ts";
+import type { FifoRound, Proposal } from "../index.ts";
+import { type RecordedEnd, ticketEndTransaction } from "../record-ends.ts";
+import type { MatchTerms, OpenTicket, Seat, TicketEnd } from "../ticket.ts";
 
-export interface Ending {
+export interface MatchingDeps {
   readonly db: Db;
   readonly end: (tx: Tx, ends: readonly TicketEnd[]) => Promise<readonly RecordedEnd[]>;
 }
 
-// One transaction makes so many at the most: whoever cancels one of the tickets waits for it.
-const matchesAtOnceMax = 100;
-const ticketsAtOnceMax = 1_000;
-// Transactions of one call; the next call goes on.
-const roundsMax = 50;
+// Bounds of one transaction: a cancel of one of its tickets waits for it.
+const matchesPerBatchMax = 100;
+const ticketsPerBatchMax = 1_000;
+// Transactions of one call; the next call continues.
+const batchesMax = 50;
 
-export async function matchInOrder({ db, end }: Ending, mode: string, round: InOrder): Promise<{ made: number }> {
+export async function matchFifo({ db, end }: MatchingDeps, mode: string, round: FifoRound): Promise<{ made: number }> {
   const { players, matchesMax, ...terms } = round;
-  const atOnceMax = Math.max(1, Math.min(matchesAtOnceMax, Math.floor(ticketsAtOnceMax / players)));
+  const perBatchMax = Math.max(1, Math.min(matchesPerBatchMax, Math.floor(ticketsPerBatchMax / players)));
   let made = 0;
-  for (let rounds = 0; rounds < roundsMax && made < matchesMax; rounds++) {
-    const wanted = Math.min(atOnceMax, matchesMax - made);
-    const ended = await endingTickets(db, async (tx) => {
+  for (let batches = 0; batches < batchesMax && made < matchesMax; batches++) {
+    const wanted = Math.min(perBatchMax, matchesMax - made);
+    const ended = await ticketEndTransaction(db, async (tx) => {
       await sql.lockMode(tx, mode);
-      const rows = await sql.lockLongest(tx, mode, wanted * players);
-      const { tickets, damaged } = sorted(rows);
-      const tables = Array.from({ length: Math.floor(tickets.length / players) }, (_, n) =>
-        tickets.slice(n * players, (n + 1) * players).map((ticket, place) => ({ ticket, team: place + 1 })),
+      const rows = await sql.lockOldest(tx, mode, wanted * players);
+      const { tickets, damaged } = parseRows(rows);
+      const groups = Array.from({ length: Math.floor(tickets.length / players) }, (_, n) =>
+        tickets.slice(n * players, (n + 1) * players).map((ticket, index) => ({ ticket, team: index + 1 })),
       );
-      return end(tx, [...damaged, ...tables.map((seats) => matchOf({ mode, seats, terms, rows }))]);
+      return end(tx, [...damaged, ...groups.map((seats) => toMatch({ mode, seats, terms, rows }))]);
     });
     made += ended.filter(isMade).length;
-    // What was no ticket, or had ended, is out of the way now: those behind it may be matched.
+    // A damaged or ended ticket is gone from the queue now, so the tickets behind it may match.
     if (ended.length < wanted && ended.every(isMade)) break;
   }
   return { made };
 }
 
-export interface Settling {
+export interface ProposalBatch {
   readonly mode: string;
   readonly proposals: readonly Proposal[];
   readonly terms: MatchTerms;
 }
 
-export async function settle({ db, end }: Ending, { mode, proposals, terms }: Settling): Promise<{ made: number }> {
+export async function commitProposals({ db, end }: MatchingDeps, batch: ProposalBatch): Promise<{ made: number }> {
+  const { mode, proposals, terms } = batch;
   let made = 0;
-  for (let first = 0; first < proposals.length; first += matchesAtOnceMax) {
-    const some = proposals.slice(first, first + matchesAtOnceMax);
-    const ended = await endingTickets(db, async (tx) => {
-      const rows = await sql.lockTickets(tx, [...new Set(some.flatMap(idsOf))]);
-      const { tickets, damaged } = sorted(rows.filter((row) => row.mode === mode && !row.is_over));
+  for (let first = 0; first < proposals.length; first += matchesPerBatchMax) {
+    const some = proposals.slice(first, first + matchesPerBatchMax);
+    const ended = await ticketEndTransaction(db, async (tx) => {
+      const rows = await sql.lockTickets(tx, [...new Set(some.flatMap(ticketIds))]);
+      const { tickets, damaged } = parseRows(rows.filter((row) => row.mode === mode && !row.is_expired));
       const free = new Map(tickets.map((ticket) => [ticket.ticketId, ticket]));
       const matches = some.flatMap((proposal) => {
         const seats = takeSeats(proposal, free);
-        return seats ? [matchOf({ mode, seats, terms, rows, region: proposal.region })] : [];
+        return seats ? [toMatch({ mode, seats, terms, rows, region: proposal.region })] : [];
       });
       return end(tx, [...damaged, ...matches]);
     });
@@ -65,18 +66,18 @@ export async function settle({ db, end }: Ending, { mode, proposals, terms }: Se
   return { made };
 }
 
-const isMade = ({ end, recorded }: RecordedEnd): boolean => end.kind === "match" && recorded.kind === "recorded";
+const isMade = ({ end, result }: RecordedEnd): boolean => end.kind === "match" && result.kind === "recorded";
 
-const idsOf = ({ seats }: Proposal): string[] => seats.map(({ ticketId }) => ticketId);
+const ticketIds = ({ seats }: Proposal): string[] => seats.map(({ ticketId }) => ticketId);
 
-function sorted(rows: readonly TicketRow[]): { tickets: OpenTicket[]; damaged: Damaged[] } {
-  const reads = rows.map(readRow);
-  return { tickets: reads.filter(isTicket), damaged: reads.filter(isDamaged) };
+function parseRows(rows: readonly TicketRow[]): { tickets: OpenTicket[]; damaged: Damaged[] } {
+  const parsed = rows.map(parseRow);
+  return { tickets: parsed.filter(isTicket), damaged: parsed.filter(isDamaged) };
 }
 
-/** All of its tickets, which nobody else can have then; none, where one is gone or is named twice. */
+/** Removes all tickets of the proposal from `free`; or none, if one is missing or named twice. */
 function takeSeats(proposal: Proposal, free: Map<string, OpenTicket>): Seat[] | undefined {
-  const ids = idsOf(proposal);
+  const ids = ticketIds(proposal);
   if (ids.length === 0 || new Set(ids).size < ids.length) return undefined;
   const seats = proposal.seats.flatMap(({ ticketId, team }) => {
     const ticket = free.get(ticketId);
@@ -92,11 +93,11 @@ interface NewMatch {
   readonly seats: readonly Seat[];
   readonly terms: MatchTerms;
   readonly region?: string | undefined;
-  /** What the tickets were read from: the match is made at that moment, at which none of them was over. */
+  /** The rows of the tickets. The match is made at the time of this read, when none of them was expired. */
   readonly rows: readonly TicketRow[];
 }
 
-function matchOf({ mode, seats, terms, region, rows }: NewMatch): TicketEnd {
+function toMatch({ mode, seats, terms, region, rows }: NewMatch): TicketEnd {
   const matchedAt = rows[0]?.now ?? 0;
   const where = region === undefined ? {} : { region };
   return { kind: "match", match: { ...terms, ...where, matchId: randomUUIDv7(), mode, matchedAt, seats } };

@@ -1,17 +1,17 @@
-/** What the tests of this queue share: tickets on a database of their own. */
+/** Test harness of the queue in PostgreSQL. */
 import type { DbOptions } from "@todoke/kernel/db";
 import { openOutbox } from "@todoke/kernel/outbox";
-import type { RecordedEnd } from "../../store/ends.ts";
-import { freshDatabase } from "../../store/testing.ts";
-import { type Stage, ticketIds } from "../testing.ts";
+import { openTestDatabase } from "../../store/testing.ts";
+import type { RecordedEnd } from "../record-ends.ts";
+import { type Harness, ticketIds } from "../testing.ts";
 import { openPostgresQueue } from "./index.ts";
 
-export async function postgresStage() {
-  const t = await freshDatabase();
+export async function createPostgresHarness() {
+  const t = await openTestDatabase();
   const recorded: RecordedEnd[] = [];
-  const stage = {
+  const harness = {
     ...t,
-    /** What the queues told of. */
+    /** All reported ends. */
     recorded,
     open(options: Partial<DbOptions> = {}) {
       const db = t.open({ poolMax: 4, ...options });
@@ -22,11 +22,11 @@ export async function postgresStage() {
         onRecorded: (ends) => recorded.push(...ends),
       });
     },
-    // Whatever ends is on record in the same commit.
-    async settled() {},
+    // Ends are recorded in the same commit.
+    async allRecorded() {},
     async damage(ticketId: string) {
       await t.db.query(`update tickets set attributes = '{"skill": null}' where ticket_id = $1`, [ticketId]);
     },
   };
-  return stage satisfies Stage;
+  return harness satisfies Harness;
 }

@@ -1,7 +1,7 @@
 import { sharedRedis } from "@todoke/redis/testing";
 import { queueConformance } from "../conformance.ts";
-import { redisStage } from "./testing.ts";
+import { createRedisHarness } from "./testing.ts";
 
 const redis = sharedRedis();
 
-queueConformance({ name: "redis", stage: () => redisStage(redis, { recorders: 2 }) });
+queueConformance({ name: "redis", createHarness: () => createRedisHarness(redis, { recorders: 2 }) });

@@ -5,40 +5,49 @@ import { RedisUnavailable } from "@todoke/redis";
 import { operatorClient, sharedRedis } from "@todoke/redis/testing";
 import { expect, test } from "vitest";
 import type { TicketQueue } from "../index.ts";
-import { bar, duels, expectSound, joinInOrder, mode, recordOf, terms, wish } from "../testing.ts";
-import { redisStage } from "./testing.ts";
+import {
+  cancelUsers,
+  duels,
+  expectConsistent,
+  joinInOrder,
+  mode,
+  readStored,
+  terms,
+  ticketRequest,
+} from "../testing.ts";
+import { createRedisHarness } from "./testing.ts";
 
 const redis = sharedRedis();
 
-type RedisStage = Awaited<ReturnType<typeof redisStage>>;
+type RedisStage = Awaited<ReturnType<typeof createRedisHarness>>;
 
-/** All that lies in a mode's keys, to the byte. */
+/** The exact content of all keys of a mode. */
 async function contentOf({ client, keysOfMode }: RedisStage): Promise<unknown[]> {
   return Promise.all(keysOfMode().map((key) => client.sendCommand(["DUMP", key])));
 }
 
-/** Everything that can be asked of a queue, once. */
+/** Calls every operation of a queue once. */
 async function useAll(queue: TicketQueue, db: Db): Promise<void> {
   const [a = "", b = "", c = "", d = "", e = ""] = await joinInOrder(queue, 5, { heartbeatMs: 60_000 });
-  await queue.join(wish({ ticketMs: 1 }));
+  await queue.join(ticketRequest({ ticketMs: 1 }));
   expect(await queue.find(a)).toBeDefined();
-  expect(await queue.beat(a, 60_000)).toBeDefined();
-  expect(await queue.holdForming(mode, 1_000)).toBe(true);
+  expect(await queue.heartbeat(a, 60_000)).toBeDefined();
+  expect(await queue.acquireFormingLease(mode, 1_000)).toBe(true);
   expect((await queue.snapshot(mode, 10)).tickets.length).toBeGreaterThanOrEqual(5);
   const seats = [a, b].map((ticketId, n) => ({ ticketId, team: n + 1 }));
   expect(await queue.settle(mode, [{ seats }], terms)).toEqual({ made: 1 });
   expect(await queue.cancel(e)).toBe("CANCELLED");
-  await queue.join(wish({ userId: "u_barred" }));
-  await bar({ queue, db }, ["u_barred"]);
-  await until("its time is up", async () => (await queue.sweep(mode)).waiting === 2);
+  await queue.join(ticketRequest({ userId: "u_cancelled" }));
+  await cancelUsers({ queue, db }, ["u_cancelled"]);
+  await until("the ticket is expired", async () => (await queue.sweep(mode)).waiting === 2);
   expect(await queue.matchInOrder(mode, duels)).toEqual({ made: 1 });
   expect(await queue.cancel(c)).toBe("MATCHED");
   expect(await queue.cancel(d)).toBe("MATCHED");
 }
 
-test("all that a mode has lies in one slot of a cluster", async () => {
+test("all keys of a mode are in one slot of a Redis cluster", async () => {
   await using engine = await startEngine("redis", { settings: { "cluster-enabled": "yes" } });
-  await using t = await redisStage(engine);
+  await using t = await createRedisHarness(engine);
   await t.client.sendCommand(["CLUSTER", "ADDSLOTSRANGE", "0", "16383"]);
   const queue = t.open();
   await until("the cluster is up", () =>
@@ -48,15 +57,15 @@ test("all that a mode has lies in one slot of a cluster", async () => {
     ),
   );
   await useAll(queue, t.db);
-  await t.settled();
-  await expectSound(t.db);
+  await t.allRecorded();
+  await expectConsistent(t.db);
   const slots = t.keysOfMode().map((key) => t.client.sendCommand(["CLUSTER", "KEYSLOT", key]));
   expect(new Set(await Promise.all(slots)).size).toBe(1);
 });
 
-test("a user of Redis who may touch a queue's keys and run its commands, and nothing else, is enough", async () => {
+test("a Redis user limited to the queue's keys and commands can run everything", async () => {
   await using engine = await startEngine("redis");
-  await using t = await redisStage(engine, { recorders: 0 });
+  await using t = await createRedisHarness(engine, { recorders: 0 });
   const commands =
     "evalsha eval type time exists get set hget hset hdel hmget zadd zrem zrange zrangebyscore zscore zcard " +
     "xadd xlen xrange xack xdel xinfo|groups xgroup|create xautoclaim xreadgroup auth";
@@ -68,7 +77,7 @@ test("a user of Redis who may touch a queue's keys and run its commands, and not
     "on",
     ">secret",
     "resetkeys",
-    `~${t.place}:*`,
+    `~${t.keyPrefix}:*`,
     "-@all",
     ...rights,
   ]);
@@ -76,87 +85,87 @@ test("a user of Redis who may touch a queue's keys and run its commands, and not
   [url.username, url.password] = ["queue", "secret"];
   t.record(url.href);
   await useAll(t.open(url.href), t.db);
-  await t.settled();
-  await expectSound(t.db);
+  await t.allRecorded();
+  await expectConsistent(t.db);
 });
 
-test("a server that is full refuses what needs room and keeps nothing half; ends are still put on record and struck off", async () => {
+test("a full Redis rejects writes without partial effects; ends are still recorded and acked", async () => {
   await using engine = await startEngine("redis", { settings: { "maxmemory-policy": "noeviction" } });
-  await using t = await redisStage(engine, { recorders: 0 });
+  await using t = await createRedisHarness(engine, { recorders: 0 });
   const queue = t.open();
   const [a = "", b = "", c = ""] = await joinInOrder(queue, 7);
   const seats = [a, b].map((ticketId, n) => ({ ticketId, team: n + 1 }));
   await queue.settle(mode, [{ seats }], terms);
-  await queue.beat(c, 60_000);
+  await queue.heartbeat(c, 60_000);
   const before = await contentOf(t);
   await t.client.configSet("maxmemory", "1");
-  const tries = [
-    () => queue.join(wish()),
+  const attempts = [
+    () => queue.join(ticketRequest()),
     () => queue.matchInOrder(mode, duels),
     () => queue.settle(mode, [{ seats: [{ ticketId: c, team: 1 }] }], terms),
     () => queue.cancel(c),
-    () => queue.beat(c, 60_000),
+    () => queue.heartbeat(c, 60_000),
   ];
-  for (const attempt of tries) await expect(attempt()).rejects.toBeInstanceOf(RedisUnavailable);
+  for (const attempt of attempts) await expect(attempt()).rejects.toBeInstanceOf(RedisUnavailable);
   expect(await contentOf(t)).toEqual(before);
   t.record();
-  // The recorder makes its group where there is room again.
+  // The recorder creates its consumer group once there is memory.
   await t.client.configSet("maxmemory", "0");
-  await until("the group is there", async () => (await recordOf(t.db)).matches.length === 1);
-  await t.settled();
+  await until("the match is recorded", async () => (await readStored(t.db)).matches.length === 1);
+  await t.allRecorded();
   await queue.matchInOrder(mode, { ...duels, matchesMax: 1 });
   await t.client.configSet("maxmemory", "1");
-  await t.settled();
+  await t.allRecorded();
   await t.client.configSet("maxmemory", "0");
-  expect((await recordOf(t.db)).matches).toHaveLength(2);
+  expect((await readStored(t.db)).matches).toHaveLength(2);
   expect((await queue.sweep(mode)).waiting).toBe(3);
-  await expectSound(t.db);
+  await expectConsistent(t.db);
 });
 
-test("a server that is busy with somebody's endless script is one that cannot be asked now, and nothing is half done", async () => {
+test("a Redis that is busy with an endless script is unavailable, and nothing is half done", async () => {
   await using engine = await startEngine("redis", { settings: { "busy-reply-threshold": "50" } });
-  await using t = await redisStage(engine);
+  await using t = await createRedisHarness(engine);
   const queue = t.open();
   const ids = await joinInOrder(queue, 4);
   const busy = await operatorClient(engine.url);
   using _busy = { [Symbol.dispose]: () => busy.destroy() };
   const endless = busy.eval("while true do end").catch(() => "killed");
-  await until("it is busy", () =>
+  await until("Redis is busy", () =>
     t.client.ping().then(
       () => false,
       (error) => String(error).includes("BUSY"),
     ),
   );
   await expect(queue.matchInOrder(mode, duels)).rejects.toBeInstanceOf(RedisUnavailable);
-  await expect(queue.join(wish())).rejects.toBeInstanceOf(RedisUnavailable);
+  await expect(queue.join(ticketRequest())).rejects.toBeInstanceOf(RedisUnavailable);
   await t.client.sendCommand(["SCRIPT", "KILL"]);
   expect(await endless).toBe("killed");
   await until("all are matched", async () => {
     await queue.matchInOrder(mode, duels).catch(() => {});
-    return (await recordOf(t.db)).ended("MATCHED").length === ids.length;
+    return (await readStored(t.db)).ended("MATCHED").length === ids.length;
   });
-  await t.settled();
-  await expectSound(t.db);
+  await t.allRecorded();
+  await expectConsistent(t.db);
 });
 
-test("a key that is not what it should be stops every script before its first write", async () => {
-  await using t = await redisStage(redis, { recorders: 0 });
+test("a key of the wrong type stops every script before its first write", async () => {
+  await using t = await createRedisHarness(redis, { recorders: 0 });
   const queue = t.open();
   const [a = "", b = ""] = await joinInOrder(queue, 4);
   const seats = [a, b].map((ticketId, n) => ({ ticketId, team: n + 1 }));
   for (const key of t.keysOfMode()) {
     const kept = await t.client.sendCommand(["COPY", key, `${key}-kept`]);
     await t.client.del(key);
-    await (key.endsWith(":forming") ? t.client.hSet(key, "what", "?") : t.client.set(key, "what?"));
+    await (key.endsWith(":forming") ? t.client.hSet(key, "field", "?") : t.client.set(key, "text"));
     const before = await contentOf(t);
-    const tries = [
-      () => queue.join(wish()),
+    const attempts = [
+      () => queue.join(ticketRequest()),
       () => queue.matchInOrder(mode, duels),
       () => queue.settle(mode, [{ seats }], terms),
       () => queue.cancel(a),
       () => queue.sweep(mode),
     ];
-    for (const attempt of tries) await expect(attempt(), key).rejects.toThrow("WRONGTYPE");
+    for (const attempt of attempts) await expect(attempt(), key).rejects.toThrow("WRONGTYPE");
     expect(await contentOf(t), key).toEqual(before);
     await t.client.del(key);
     if (Number(kept) === 1) await t.client.rename(`${key}-kept`, key);
@@ -164,35 +173,35 @@ test("a key that is not what it should be stops every script before its first wr
   expect(await queue.matchInOrder(mode, duels)).toEqual({ made: 2 });
 });
 
-test("an end that cannot be read, or that PostgreSQL cannot keep, is set aside and holds up none behind it", async () => {
-  await using t = await redisStage(redis, { recorders: 0 });
+test("an end that cannot be parsed or stored is quarantined and blocks no other end", async () => {
+  await using t = await createRedisHarness(redis, { recorders: 0 });
   const queue = t.open();
   await t.client.xAdd(t.key("ends"), "*", { kind: "match", id: "duel.what", ticket: "{" });
   await t.client.xAdd(t.key("ends"), "*", { nothing: "of use" });
-  // The edge lets no NUL pass; what came in by another way must not stop the rest.
-  const poison = await queue.join(wish({ attributes: { name: "\0" } }));
+  // The API rejects NUL; data from another source must not stop the rest.
+  const poison = await queue.join(ticketRequest({ attributes: { name: "\0" } }));
   const ids = await joinInOrder(queue, 3);
   expect(await queue.matchInOrder(mode, duels)).toEqual({ made: 2 });
   t.record();
-  await t.settled();
-  const { damaged, ended } = await recordOf(t.db);
+  await t.allRecorded();
+  const { damaged, ended } = await readStored(t.db);
   expect(damaged).toHaveLength(3);
   expect(ended("MATCHED").sort()).toEqual(ids.slice(1).sort());
   expect(await queue.find(poison.ticketId)).toBeUndefined();
-  await expectSound(t.db);
+  await expectConsistent(t.db);
 });
 
-test("keys are forgotten after their day, and not before", async () => {
-  await using t = await redisStage(redis);
+test("idempotency keys are deleted after a day, not before", async () => {
+  await using t = await createRedisHarness(redis);
   const queue = t.open();
-  const [one, other] = [wish({ userId: "u_1" }), wish({ userId: "u_2" })];
+  const [one, other] = [ticketRequest({ userId: "u_1" }), ticketRequest({ userId: "u_2" })];
   const first = await queue.join(one);
   const [hash = ""] = await t.client.hKeys(t.key("keys"));
   await queue.join(other);
   const kept = JSON.parse((await t.client.hGet(t.key("keys"), hash)) ?? "");
   await t.client.hSet(t.key("keys"), hash, JSON.stringify({ ...kept, keep: 1 }));
   await t.client.zAdd(t.key("keys_until"), { value: hash, score: 1 });
-  // Its time is over, though nobody has swept: it is a new request.
+  // The key is expired but not swept yet: this is a new request.
   expect(await queue.join(one)).toMatchObject({ kind: "open", ticketId: first.ticketId, replayed: false });
   await t.client.zAdd(t.key("keys_until"), { value: hash, score: 1 });
   await queue.sweep(mode);
@@ -201,8 +210,8 @@ test("keys are forgotten after their day, and not before", async () => {
   expect((await queue.join(other)).replayed).toBe(true);
 });
 
-test("a clock that is set back by less than a second changes nobody's place", async () => {
-  await using t = await redisStage(redis);
+test("a clock set back by less than a second does not change the join order", async () => {
+  await using t = await createRedisHarness(redis);
   const queue = t.open();
   const [early = ""] = await joinInOrder(queue, 1);
   const joined = await t.client.zScore(t.key("queue"), early);

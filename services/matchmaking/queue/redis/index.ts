@@ -1,3 +1,2 @@
-/** The queue in Redis, and what puts its ends on record in PostgreSQL. */
-export { keepRecording, type Recorder, type RecorderOptions } from "./recorder.ts";
-export { openRedisQueue, type RedisQueueOptions } from "./redis.ts";
+/** The queue in Redis. workers/recorder.ts records its ends in PostgreSQL. */
+export { openRedisQueue, type RedisQueueOptions } from "./redis-queue.ts";

@@ -1,27 +1,28 @@
-/** What the tests of this queue share: tickets in a corner of a real Redis, and processes that work them. */
+/** Test harness of the queue in Redis. */
 import { randomBytes } from "node:crypto";
 import { openOutbox } from "@todoke/kernel/outbox";
 import { until } from "@todoke/kernel/testing";
 import { openRedisLink } from "@todoke/redis";
 import { operatorClient } from "@todoke/redis/testing";
-import type { RecordedEnd } from "../../store/ends.ts";
-import { freshDatabase } from "../../store/testing.ts";
-import { modeOf } from "../../ticket-id.ts";
+import { openTestDatabase } from "../../store/testing.ts";
+import { type Recorder, type RecorderOptions, startRecorder } from "../../workers/recorder.ts";
 import type { TicketQueue } from "../index.ts";
+import type { RecordedEnd } from "../record-ends.ts";
 import { mode, ticketIds } from "../testing.ts";
-import { keepRecording, openRedisQueue, type Recorder, type RecorderOptions } from "./index.ts";
-import { keysOf } from "./words.ts";
+import { parseMode } from "../ticket-id.ts";
+import { openRedisQueue } from "./index.ts";
+import { keysFor } from "./prelude.ts";
 
-export interface RedisStageOptions {
-  /** Without a recorder ends stay in the stream until a test records them. */
+export interface RedisHarnessOptions {
+  /** With 0, ends stay in the stream until a test records them. */
   readonly recorders?: number;
   readonly backlogMax?: number;
 }
 
-/** Tickets in a corner of a Redis that only this test uses, and a database of its own. */
-export async function redisStage({ url }: { readonly url: string }, options: RedisStageOptions = {}) {
-  const place = `t${randomBytes(6).toString("hex")}`;
-  const t = await freshDatabase();
+/** Each test has a key prefix and a database of its own. */
+export async function createRedisHarness({ url }: { readonly url: string }, options: RedisHarnessOptions = {}) {
+  const keyPrefix = `t${randomBytes(6).toString("hex")}`;
+  const t = await openTestDatabase();
   const client = await operatorClient(url);
   const errors: unknown[] = [];
   const recorded: RecordedEnd[] = [];
@@ -31,27 +32,27 @@ export async function redisStage({ url }: { readonly url: string }, options: Red
   const onRecorded = (ends: readonly RecordedEnd[]) => void recorded.push(...ends);
 
   function process(at = url) {
-    // A server that is only slow is not away: what is cut or answered in these tests is so at once.
+    // A slow server must not count as unavailable in these tests.
     const link = openRedisLink({ url: at, onError, answerWithinMs: 60_000 });
     opened.push(link);
-    return { link, db: t.open({ poolMax: 4 }), outbox: openOutbox(), ids: ticketIds, place, onError, onRecorded };
+    return { link, db: t.open({ poolMax: 4 }), outbox: openOutbox(), ids: ticketIds, keyPrefix, onError, onRecorded };
   }
 
   function record(at = url, more: Partial<RecorderOptions> = {}): Recorder {
-    const recorder = keepRecording({ ...process(at), modes: () => [mode, "ranked"], pollMs: 50, ...more });
+    const recorder = startRecorder({ ...process(at), modes: () => [mode, "ranked"], pollMs: 50, ...more });
     recorders.push(recorder);
     return recorder;
   }
 
-  const keysOfMode = (of = mode) => keysOf(place, of);
+  const keysOfMode = (of = mode) => keysFor(keyPrefix, of);
   const key = (name: string, of = mode) => keysOfMode(of).find((each) => each.endsWith(`:${name}`)) ?? "";
-  const stage = {
+  const harness = {
     db: t.db,
-    place,
+    keyPrefix,
     client,
     key,
     keysOfMode,
-    /** What the queues and recorders told of, beside their answers. */
+    /** All reported errors and ends. */
     errors,
     recorded,
     process,
@@ -61,12 +62,12 @@ export async function redisStage({ url }: { readonly url: string }, options: Red
       const { backlogMax } = options;
       return openRedisQueue({ ...process(at), onEnded, ...(backlogMax !== undefined && { backlogMax }) });
     },
-    async settled(): Promise<void> {
+    async allRecorded(): Promise<void> {
       const lengths = () => Promise.all([mode, "ranked"].map((of) => client.xLen(key("ends", of))));
-      await until("every end is on record", async () => (await lengths()).every((length) => length === 0));
+      await until("every end is recorded", async () => (await lengths()).every((length) => length === 0));
     },
     async damage(ticketId: string): Promise<void> {
-      await client.hSet(key("tickets", modeOf(ticketId)), ticketId, '{"user": "half a rec');
+      await client.hSet(key("tickets", parseMode(ticketId)), ticketId, '{"user": "half a rec');
     },
     async [Symbol.asyncDispose]() {
       await Promise.all(recorders.map((recorder) => recorder[Symbol.asyncDispose]()));
@@ -77,5 +78,5 @@ export async function redisStage({ url }: { readonly url: string }, options: Red
     },
   };
   for (let n = 0; n < (options.recorders ?? 1); n++) record();
-  return stage;
+  return harness;
 }

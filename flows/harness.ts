@@ -1,0 +1,103 @@
+/** What every flow stands on: a database with effects to count, a bus, and processes that can be killed. */
+import { type ChildProcess, fork } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { transaction } from "@todoke/kernel/db";
+import { type NewEvent, openOutbox } from "@todoke/kernel/outbox";
+import { programOf, testDatabase, until } from "@todoke/kernel/testing";
+import { type BusKind, openBus, serverOf, subject } from "./buses.ts";
+import type { PipelineOptions, Report } from "./pipeline.ts";
+
+const outbox = openOutbox();
+
+export interface Process {
+  readonly pid: number;
+  signal(name: NodeJS.Signals): void;
+  /** Lets a process go on that holds still at a point. */
+  go(): void;
+  /** Resolves with the first report that fits. */
+  reports<Key extends string>(key: Key): Promise<Extract<Report, { [K in Key]: unknown }>>;
+  readonly exited: Promise<unknown>;
+}
+
+export async function createHarness(kind: BusKind) {
+  const t = await testDatabase();
+  // No unique constraint: an effect that happens twice must be seen, not prevented.
+  await t.db.query(`create table effects (
+    place bigint generated always as identity, event_id uuid, aggregate_key text, version bigint, payload jsonb)`);
+  const place = `flow${randomBytes(4).toString("hex")}`;
+  const bus = { kind, url: serverOf(kind, t.url), place };
+  const children = new Set<ChildProcess>();
+
+  function start(options: Partial<PipelineOptions> = {}): Process {
+    const all: PipelineOptions = {
+      databaseUrl: t.url,
+      bus,
+      roles: ["relay", "consumer"],
+      // The work of one that was killed comes back soon, and a machine that stalls for a moment loses no claim by it.
+      leaseMs: 2_000,
+      attemptsMax: 10,
+      ...options,
+    };
+    const child = fork(programOf(new URL("./pipeline.ts", import.meta.url)), [JSON.stringify(all)], { execArgv: [] });
+    children.add(child);
+    const heard: Report[] = [];
+    child.on("message", (report) => heard.push(report as Report));
+    const exited = once(child, "exit").then(() => children.delete(child));
+    return {
+      pid: child.pid ?? 0,
+      signal: (name) => void child.kill(name),
+      go: () => void child.send("go"),
+      async reports(key) {
+        await until(`process ${child.pid} reports "${key}"`, () => heard.some((report) => key in report));
+        return heard.find((report) => key in report) as never;
+      },
+      exited,
+    };
+  }
+
+  return {
+    ...t,
+    bus,
+    start,
+    /** Another pool on the database, as another process would have. */
+    pool: () => t.open(),
+    openBus: () => openBus(bus),
+    /** Appends `count` events, spread over `aggregates`, each in a transaction of its own. */
+    async append(count: number, aggregates: number, more: (n: number) => object = () => ({})): Promise<void> {
+      for (let n = 0; n < count; n++) {
+        const event: NewEvent = {
+          eventType: "FlowHappened",
+          subject,
+          aggregateKey: `aggregate-${n % aggregates}`,
+          version: Math.floor(n / aggregates) + 1,
+          payload: { n, ...more(n) },
+        };
+        await transaction(t.db, (tx) => outbox.append(tx, event));
+      }
+    },
+    async effects(): Promise<{ event_id: string; aggregate_key: string; version: bigint }[]> {
+      return (await t.db.query(`select event_id, aggregate_key, version from effects order by place`)).rows;
+    },
+    async untilPublished(): Promise<void> {
+      await until(
+        "every event is published",
+        async () => (await t.db.query(`select from outbox_events where status <> 'PUBLISHED'`)).rowCount === 0,
+      );
+    },
+    async [Symbol.asyncDispose]() {
+      for (const child of children) child.kill("SIGKILL");
+      await Promise.all([...children].map((child) => once(child, "exit")));
+      await t[Symbol.asyncDispose]();
+    },
+  };
+}
+
+/** Versions of each aggregate in the order in which they took effect. */
+export function versionsByAggregate(effects: { aggregate_key: string; version: bigint }[]): Map<string, number[]> {
+  const versions = new Map<string, number[]>();
+  for (const { aggregate_key, version } of effects) {
+    versions.set(aggregate_key, [...(versions.get(aggregate_key) ?? []), Number(version)]);
+  }
+  return versions;
+}

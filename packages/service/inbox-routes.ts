@@ -1,0 +1,123 @@
+/** The dead events of a consumer, for operators: list, get, redrive. The same for every service that consumes. */
+import { cursorOf, type HttpApp, NextCursor, PageQuery, page } from "@todoke/http";
+import type { Db } from "@todoke/kernel/db";
+import { type DeadEvent, deadEvents, deadInboxEvents } from "@todoke/kernel/inbox";
+import { Type } from "typebox";
+import { deadLetterNotFound } from "./problems.ts";
+import { redriveDeadLetter } from "./redrive-dead-letter.ts";
+import { RedriveBody, RedrivenView, RedrivesView, redriveRequest } from "./redrive-views.ts";
+
+export interface InboxRoutesOptions {
+  readonly db: Db;
+  readonly consumer: string;
+  /** Wakes the redriver. */
+  readonly onRedriven: () => void;
+}
+
+const DlqId = Type.String({ pattern: "^[1-9][0-9]{0,17}$", examples: ["17"] });
+const DlqParams = Type.Object({ dlq_id: DlqId });
+
+const DeadEventView = Type.Object({
+  dlq_id: DlqId,
+  event_id: Type.String(),
+  event_type: Type.String(),
+  subject: Type.String(),
+  aggregate_key: Type.String(),
+  last_error: Type.Union([Type.String(), Type.Null()]),
+  dead_at: Type.String({ format: "date-time" }),
+});
+
+const DeadEventDetail = Type.Object({
+  ...DeadEventView.properties,
+  // As received: an unreadable event may have no valid time.
+  occurred_at: Type.String(),
+  headers: Type.Record(Type.String(), Type.String()),
+  payload_base64: Type.String(),
+  status: Type.Union([
+    Type.Literal("DEAD"),
+    Type.Literal("PENDING"),
+    Type.Literal("PROCESSING"),
+    Type.Literal("RESOLVED"),
+  ]),
+  attempt_count: Type.Integer({ minimum: 0 }),
+  redrives: RedrivesView,
+});
+
+const path = "/debug/inbox/dlq";
+const defaultLimit = 50;
+
+export function inboxRoutes(app: HttpApp, options: InboxRoutesOptions): void {
+  listRoute(app, options);
+  getRoute(app, options);
+  redriveRoute(app, options);
+}
+
+function listRoute(app: HttpApp, { db, consumer }: InboxRoutesOptions): void {
+  app.get(
+    path,
+    {
+      schema: {
+        operationId: "listDeadEvents",
+        summary: "List dead events of the inbox, oldest first.",
+        querystring: Type.Object({ ...PageQuery, limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100 })) }),
+        response: { 200: Type.Object({ events: Type.Array(DeadEventView), next_cursor: NextCursor }) },
+      },
+    },
+    async ({ query }) => {
+      const after = BigInt(cursorOf(query, { parts: ["bigint"] })?.[0] ?? 0);
+      const { rows, ...next } = await page(
+        { limit: defaultLimit, ...query },
+        { read: (limit) => deadEvents(db, { consumer, after, limit }), name: ({ dlqId }) => dlqId.toString() },
+      );
+      return { events: rows.map(toView), ...next };
+    },
+  );
+}
+
+const toView = (event: DeadEvent) => ({
+  dlq_id: event.dlqId.toString(),
+  event_id: event.eventId,
+  event_type: event.eventType,
+  subject: event.subject,
+  aggregate_key: event.aggregateKey,
+  last_error: event.why,
+  dead_at: event.deadAt.toISOString(),
+});
+
+function getRoute(app: HttpApp, { db, consumer }: InboxRoutesOptions): void {
+  const deadLetters = deadInboxEvents(consumer);
+  app.get(
+    `${path}/:dlq_id`,
+    {
+      schema: {
+        operationId: "getDeadEvent",
+        summary: "Get a dead event of the inbox with its payload, its last error and its redrives.",
+        params: DlqParams,
+        response: { 200: DeadEventDetail },
+      },
+    },
+    async ({ params: { dlq_id } }) => {
+      const found = await deadLetters.show(db, dlq_id);
+      if (!found) throw deadLetterNotFound(`${consumer} has never had a dead event with the number ${dlq_id}`);
+      const { about: aggregate_key, since: dead_at } = found;
+      return { ...found, dlq_id, aggregate_key, dead_at };
+    },
+  );
+}
+
+function redriveRoute(app: HttpApp, { db, consumer, onRedriven }: InboxRoutesOptions): void {
+  const redrive = redriveDeadLetter({ db, deadLetters: deadInboxEvents(consumer), onRedriven });
+  app.post(
+    `${path}/:dlq_id/redrive`,
+    {
+      schema: {
+        operationId: "redriveEvent",
+        summary: "Redrive a dead event of the inbox. Repeating the call has no effect.",
+        params: DlqParams,
+        body: RedriveBody,
+        response: { 200: RedrivenView },
+      },
+    },
+    ({ params: { dlq_id }, body }) => redrive(dlq_id, redriveRequest(body)),
+  );
+}

@@ -1,0 +1,16 @@
+/**
+ * The runtime of a service: its settings and roles, how it starts and stops, its health, its listeners, and the events that
+ * it emits and consumes.
+ */
+export type { Env } from "@todoke/http";
+export { serve } from "./listen.ts";
+export { deadLetterNotFound } from "./problems.ts";
+export { prometheusName } from "./prometheus.ts";
+export type { Check } from "./readiness.ts";
+export { redriveDeadLetter } from "./redrive-dead-letter.ts";
+export { RedriveBody, RedrivenView, RedrivesView, redriveRequest } from "./redrive-views.ts";
+export { service } from "./service.ts";
+export { integerReader } from "./settings.ts";
+export { onStopSignals } from "./stop-signals.ts";
+export { type DeadLetterDeps, tableGauges } from "./tables.ts";
+export type { WorkerOverrides } from "./worker-settings.ts";

@@ -1,0 +1,128 @@
+/**
+ * The FAILED events of the outbox, for operators: list, get, redrive. The same for every service that emits.
+ *
+ * A redrive and the record of who requested it are one commit. If two operators redrive the same event, one succeeds and the
+ * other learns that it is no longer FAILED.
+ */
+import { cursorOf, type HttpApp, NextCursor, PageQuery, page } from "@todoke/http";
+import type { Db } from "@todoke/kernel/db";
+import { deadOutboxEvents, type FailedEvent, failedEvents } from "@todoke/kernel/outbox";
+import { Type } from "typebox";
+import { failedEventNotFound } from "./problems.ts";
+import { RedriveBody, RedrivesView, redriveRequest } from "./redrive-views.ts";
+
+export interface OutboxRoutesOptions {
+  readonly db: Db;
+  /** Wakes the relay. */
+  readonly onRedriven: () => void;
+}
+
+// Not the format "uuid", which also accepts "urn:uuid:…".
+const EventId = Type.String({ pattern: "^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$" });
+const EventParams = Type.Object({ event_id: EventId });
+
+const EventSummary = Type.Object({
+  event_id: EventId,
+  event_type: Type.String(),
+  aggregate_key: Type.String(),
+  version: Type.Integer(),
+  attempt_count: Type.Integer(),
+  last_error: Type.Union([Type.String(), Type.Null()]),
+  created_at: Type.String({ format: "date-time" }),
+  parked: Type.Integer({ description: "Later events of the same aggregate, which wait for this one." }),
+});
+
+const EventDetail = Type.Object({
+  ...EventSummary.properties,
+  status: Type.Union([
+    Type.Literal("PENDING"),
+    Type.Literal("IN_FLIGHT"),
+    Type.Literal("PUBLISHED"),
+    Type.Literal("FAILED"),
+  ]),
+  subject: Type.String(),
+  payload: Type.Unknown({ description: "The event as JSON, before it is encoded." }),
+  redrives: RedrivesView,
+});
+
+export function outboxRoutes(app: HttpApp, options: OutboxRoutesOptions): void {
+  listRoute(app, options.db);
+  getRoute(app, options.db);
+  redriveRoute(app, options);
+}
+
+function listRoute(app: HttpApp, db: Db): void {
+  app.get(
+    "/debug/outbox/failed",
+    {
+      schema: {
+        operationId: "listFailedEvents",
+        summary: "List FAILED events of the outbox, oldest first.",
+        querystring: Type.Object(PageQuery),
+        response: { 200: Type.Object({ events: Type.Array(EventSummary), next_cursor: NextCursor }) },
+      },
+    },
+    async ({ query }) => {
+      const after = BigInt(cursorOf(query, { parts: ["bigint"] })?.[0] ?? 0);
+      const { rows, ...next } = await page(query, {
+        read: (limit) => failedEvents(db, { after, limit }),
+        name: ({ position }) => position.toString(),
+      });
+      return { events: rows.map(toSummary), ...next };
+    },
+  );
+}
+
+const toSummary = (event: FailedEvent) => ({
+  event_id: event.eventId,
+  event_type: event.eventType,
+  aggregate_key: event.aggregateKey,
+  version: Number(event.version),
+  attempt_count: event.attempts,
+  last_error: event.lastError,
+  created_at: event.createdAt.toISOString(),
+  parked: event.parked,
+});
+
+function getRoute(app: HttpApp, db: Db): void {
+  app.get(
+    "/debug/outbox/failed/:event_id",
+    {
+      schema: {
+        operationId: "getFailedEvent",
+        summary: "Get an event that is FAILED or was redriven, with its payload and its redrives.",
+        params: EventParams,
+        response: { 200: EventDetail },
+      },
+    },
+    async ({ params: { event_id } }) => {
+      const event = await deadOutboxEvents.show(db, event_id);
+      if (event?.status !== "FAILED" && !event?.redrives.length)
+        throw failedEventNotFound("no event with this id is FAILED or was redriven");
+      const { about: aggregate_key, since: created_at, version } = event;
+      return { ...event, event_id: event.id, aggregate_key, version: Number(version), created_at };
+    },
+  );
+}
+
+function redriveRoute(app: HttpApp, { db, onRedriven }: OutboxRoutesOptions): void {
+  app.post(
+    "/debug/outbox/failed/:event_id/redrive",
+    {
+      schema: {
+        operationId: "redriveFailedEvent",
+        summary: "Redrive a FAILED event with all its attempts. Events parked behind it follow.",
+        params: EventParams,
+        body: RedriveBody,
+        response: { 200: Type.Object({ event_id: EventId, status: Type.Literal("PENDING") }) },
+      },
+    },
+    async ({ params, body }) => {
+      const [event_id] = await deadOutboxEvents.redrive(db, [params.event_id], redriveRequest(body));
+      if (event_id === undefined)
+        throw failedEventNotFound("no event with this id is FAILED; it may have been redriven already");
+      onRedriven();
+      return { event_id, status: "PENDING" as const };
+    },
+  );
+}

@@ -1,0 +1,141 @@
+import { MemoryBroker, memoryBus } from "@todoke/kernel/bus";
+import { transaction } from "@todoke/kernel/db";
+import type { NewEvent } from "@todoke/kernel/outbox";
+import { fixedId, testDatabase, until } from "@todoke/kernel/testing";
+import { expect, test } from "vitest";
+import { service } from "./service.ts";
+
+const migrations = new URL("./testing/", import.meta.url); // No SQL: it has the tables of the kernel only.
+
+const accountCreated = (n: number): NewEvent => ({
+  eventId: fixedId(n),
+  eventType: "AccountCreated",
+  subject: "account.events",
+  aggregateKey: `u_${n}`,
+  version: 1,
+  payload: {
+    event_id: fixedId(n),
+    event_type: "AccountCreated",
+    occurred_at: "2026-01-08T07:00:00Z",
+    version: "1",
+    user_id: `u_${n}`,
+    status: "ACTIVE",
+  },
+});
+
+/** A service that emits account events and consumes them itself. The event of u_9 is unreadable. */
+function sampleService() {
+  const seen: string[] = [];
+  let emit = async (..._events: NewEvent[]) => {};
+  const sample = service({
+    name: "sample",
+    port: 8099,
+    migrations,
+    settings: () => ({}),
+    roles: ["cleaner"],
+    workers: ["cleaner"],
+    emits: ["account.events"],
+    consumes: { subjects: ["account.events"] },
+    async build({ db, outbox }) {
+      emit = (...events) => transaction(db, (tx) => outbox.append(tx, ...events));
+      return {
+        read: ({ aggregateKey }) => {
+          if (aggregateKey === "u_9") throw new Error("not readable");
+          return aggregateKey;
+        },
+        effect: async (_tx, users) => void seen.push(...users),
+      };
+    },
+  });
+  return { ...sample, seen, emit: (...events: NewEvent[]) => emit(...events) };
+}
+
+async function setup(env: Record<string, string> = {}) {
+  const t = await testDatabase();
+  const sample = sampleService();
+  const all = { DATABASE_URL: t.url, SAMPLE_PORT: "0", LOG_LEVEL: "silent", ...env };
+  await sample.migrate(all, { dryRun: false });
+  const broker = new MemoryBroker();
+  const running = await sample.start(all, { openBus: async () => memoryBus(broker) });
+  const get = async (path: string) => (await fetch(`${running.opsUrl}${path}`)).text();
+  return {
+    ...sample,
+    db: t.open({ schema: "sample" }),
+    get,
+    async [Symbol.asyncDispose]() {
+      await running[Symbol.asyncDispose]();
+      await t[Symbol.asyncDispose]();
+    },
+  };
+}
+
+test("a service that emits and consumes relays its events and takes effect", async () => {
+  await using t = await setup();
+  await t.emit(accountCreated(1), accountCreated(2));
+  await until("both took effect", () => t.seen.length === 2);
+  expect(t.seen.toSorted()).toEqual(["u_1", "u_2"]);
+});
+
+test("dead events of outbox and inbox are counted and listed on the ops listener", async () => {
+  await using t = await setup();
+  await t.emit({ ...accountCreated(3), payload: {} }, accountCreated(9));
+  await until("both are dead", async () => {
+    const [outbox, inbox] = await Promise.all(["outbox_events", "inbox_dlq"].map((name) => dead(name)));
+    return outbox === 1 && inbox === 1;
+  });
+  const lines = async () => (await t.get("/metrics")).split("\n");
+  await expect
+    .poll(lines, { interval: 500 })
+    .toEqual(
+      expect.arrayContaining(["sample_outbox_failed_current 1", 'todoke_inbox_dead_current{consumer="sample"} 1']),
+    );
+  expect(JSON.parse(await t.get("/debug/outbox/failed")).events).toMatchObject([{ event_id: fixedId(3) }]);
+  expect(JSON.parse(await t.get("/debug/inbox/dlq")).events).toMatchObject([{ event_id: fixedId(9) }]);
+
+  async function dead(name: string): Promise<number> {
+    return t.dead.tables.find((table) => table.name === name)?.count(t.db) ?? 0;
+  }
+});
+
+test("a process with the role maintenance deletes published and processed events by age", async () => {
+  await using t = await testDatabase();
+  const sample = sampleService();
+  const env = { DATABASE_URL: t.url, SAMPLE_PORT: "0", LOG_LEVEL: "silent" };
+  await sample.migrate(env, { dryRun: false });
+  const db = t.open({ schema: "sample" });
+  await db.query(`insert into processed_events (consumer, event_id, processed_at)
+                  values ('sample', gen_random_uuid(), now() - interval '15 days')`);
+  await db.query(`insert into idempotency_keys (scope, idem_key, request_hash, expires_at)
+                  values ('s', 'k', sha256(''), now() - interval '1 second')`);
+  const left = async () =>
+    (await db.query(`select from processed_events union all select from idempotency_keys`)).rowCount ?? 0;
+  const openBus = async () => memoryBus(new MemoryBroker());
+  {
+    await using _ = await sample.start({ ...env, SAMPLE_ROLES: "api,relay,consumer" }, { openBus });
+  }
+  expect(await left()).toBe(2);
+  await using _ = await sample.start({ ...env, SAMPLE_ROLES: "maintenance" }, { openBus });
+  await until("old rows are deleted", async () => (await left()) === 0);
+});
+
+test("roles and settings of workers follow from what a service declares", () => {
+  const { configFaults } = sampleService();
+  const env = { DATABASE_URL: "postgres://localhost/x" };
+  expect(configFaults({ ...env, SAMPLE_ROLES: "api,cleaner,consumer,maintenance,relay" })).toEqual([]);
+  expect(configFaults({ ...env, SAMPLE_ROLES: "upkeep" })).toEqual([
+    "SAMPLE_ROLES should name one or more of api, cleaner, consumer, maintenance, relay, with commas between them",
+  ]);
+  expect(configFaults({ ...env, SAMPLE_LEASE_MS: "1", SAMPLE_CLEANER_POLL_MS: "soon" })).toEqual([
+    'SAMPLE_LEASE_MS is "1" and should be a whole number from 1000 to 86400000',
+    'SAMPLE_CLEANER_POLL_MS is "soon" and should be a whole number from 10 to 60000',
+  ]);
+});
+
+test("inbox retention shorter than broker retention is a settings error", () => {
+  const { configFaults } = sampleService();
+  const env = { DATABASE_URL: "postgres://localhost/x" };
+  expect(configFaults({ ...env, SAMPLE_PROCESSED_KEEP_DAYS: "14" })).toEqual([]);
+  expect(configFaults({ ...env, SAMPLE_PROCESSED_KEEP_DAYS: "13" })).toEqual([
+    expect.stringMatching(/^SAMPLE_PROCESSED_KEEP_DAYS is too small: .* keep them at least 14 days$/),
+  ]);
+});

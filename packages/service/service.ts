@@ -1,0 +1,288 @@
+/**
+ * Everything that services have in common, from reading their settings to stopping: a schema of their own, a bus, an HTTP
+ * API with health checks, an ops listener, and the events that they emit and consume. A service declares what it has, and
+ * puts its own parts together in `build`; `todoke` runs what `service` returns.
+ *
+ * A stop goes backwards through everything that was started: no new requests, requests in flight get their response,
+ * workers finish or release their jobs, and only then connections close.
+ */
+import {
+  type Authenticate,
+  bearerAuthentication,
+  buildHttpApp,
+  type DocsPageOptions,
+  docsPage,
+  type Env,
+  everybody,
+  type HttpApp,
+  httpMigrations,
+  logError,
+  openApiKeys,
+  ourHosts,
+  tokenVerifier,
+} from "@todoke/http";
+import type { BusLog, EventBus } from "@todoke/kernel/bus";
+import { type Applied, migrate, openDb } from "@todoke/kernel/db";
+import type { DeadTable } from "@todoke/kernel/dead";
+import { kernelMigrations } from "@todoke/kernel/migrations";
+import { type Outbox, openOutbox, outboxTable } from "@todoke/kernel/outbox";
+import { keepClean, type RetentionPolicy } from "@todoke/kernel/retention";
+import { openWakeups } from "@todoke/kernel/worker";
+import { type CommonSettings, readCommonSettings, readDatabaseUrl } from "./common-settings.ts";
+import {
+  type Consumes,
+  type EventHandler,
+  inboxDeadLetters,
+  inboxRetention,
+  startConsumer,
+  watchInbox,
+} from "./consumes.ts";
+import { outboxDeadLetters, outboxRetention, outboxWork, type Subject, startOutbox, wakeRelay } from "./emits.ts";
+import { serveHealth } from "./health.ts";
+import { serve } from "./listen.ts";
+import { buildOpsApp, opsPortOf } from "./ops.ts";
+import { watchProcess } from "./process-gauges.ts";
+import { type Check, Readiness } from "./readiness.ts";
+import type { Runtime } from "./runtime.ts";
+import { type DeclaredTable, startTable } from "./tables.ts";
+import { startTelemetry } from "./telemetry.ts";
+import { workRoutes } from "./work-routes.ts";
+import type { WorkerOverrides } from "./worker-settings.ts";
+
+export interface ServiceDefinition<Settings, Role extends string, Worker extends string, Event> {
+  /** Kebab-case. Its variables begin with it: GATEWAY_BFF_PORT. Its schema has the same name, with _ for -. */
+  readonly name: string;
+  readonly port: number;
+  readonly migrations: URL;
+  /** Reads the settings that only this service has. An error is pushed, a sentence each, never thrown. */
+  readonly settings: (env: Env, errors: string[]) => Settings;
+  /**
+   * Its roles besides "api", "maintenance", "relay" (if it emits) and "consumer" (if it consumes). A process has all roles
+   * unless <NAME>_ROLES names some.
+   */
+  readonly roles?: readonly Role[];
+  /** Its own workers, besides "relay" and "inbox". Each can be set apart: NOTIFICATION_SENDER_LEASE_MS. */
+  readonly workers?: readonly Worker[];
+  /** The subjects on which it emits events, through its outbox. */
+  readonly emits?: readonly Subject[];
+  /** The events that it consumes, through its inbox. `build` returns their handler. */
+  readonly consumes?: Consumes;
+  /** Its claimed tables, besides outbox and inbox. */
+  readonly tables?: readonly DeclaredTable[];
+  /** What it deletes by age, besides rows of outbox, inbox and idempotency keys. */
+  readonly retention?: (settings: Settings) => readonly RetentionPolicy[];
+  /** How users authenticate; by a token of the gateway by default. */
+  readonly userAuth?: "session" | "token";
+  /** The sources of its API reference, if it shows more than its own. */
+  readonly docs?: (settings: Settings) => DocsPageOptions;
+  /** Its host names, besides those that every service has. */
+  readonly hosts?: (settings: Settings) => readonly string[];
+  /** Puts the service together, and returns the handler of the events that it consumes. */
+  // biome-ignore lint/suspicious/noConfusingVoidType: a service that consumes nothing returns nothing.
+  readonly build: (parts: ServiceParts<Settings, Role, Worker>) => Promise<EventHandler<Event> | void>;
+}
+
+interface ServiceParts<Settings, Role extends string, Worker extends string>
+  extends Pick<Runtime, "db" | "wakeups" | "debug" | "use" | "onError" | "topicOf"> {
+  readonly settings: Settings;
+  /** The settings of its own workers. */
+  readonly workers: Readonly<Record<Worker, WorkerOverrides>>;
+  /** Whether API documents are served. */
+  readonly apiDocs: boolean;
+  hasRole(role: Role | "api" | "maintenance"): boolean;
+  /** Authenticates the caller by an API key, or by a token that was issued for this service. */
+  readonly authenticate: Authenticate;
+  /** Its events are relayed as soon as they are committed. */
+  readonly outbox: Outbox;
+  /** For events that are not appended by `outbox`. */
+  wakeRelay(): void;
+  /** Every route declares who may call it (`requires`); /debug/ routes go to `debug`. */
+  readonly app: HttpApp;
+  /** While the check fails, /readyz responds with 503. The database is always checked. */
+  addReadinessCheck(name: string, check: Check): void;
+}
+
+export function service<
+  Settings,
+  const Role extends string = never,
+  const Worker extends string = never,
+  Event = never,
+>(definition: ServiceDefinition<Settings, Role, Worker, Event>) {
+  const { name, port, migrations, emits, consumes, tables = [] } = definition;
+  const schema = name.replaceAll("-", "_");
+  const sets = [kernelMigrations, httpMigrations, { name, dir: migrations }];
+  const consumerRole = consumes?.role ?? "consumer";
+  const roles: readonly string[] = [
+    "api",
+    "maintenance",
+    ...(emits ? ["relay"] : []),
+    ...(consumes ? [consumerRole] : []),
+    ...(definition.roles ?? []),
+  ].sort();
+  const workers = [...(emits ? ["relay"] : []), ...(consumes ? ["inbox"] : []), ...(definition.workers ?? [])];
+  const deadLetters: readonly DeadTable[] = [
+    ...(emits ? [outboxDeadLetters] : []),
+    ...tables.flatMap((table) => table.deadLetters ?? []),
+    ...(consumes ? [inboxDeadLetters(name)] : []),
+  ];
+
+  function read(env: Env): { common: CommonSettings; settings: Settings; errors: string[] } {
+    const errors: string[] = [];
+    const common = readCommonSettings({ name, port, roles, workers, consumes: consumes !== undefined }, env, errors);
+    return { common, settings: definition.settings(env, errors), errors };
+  }
+
+  function readOrThrow(env: Env): { common: CommonSettings; settings: Settings } {
+    const { errors, ...config } = read(env);
+    if (errors.length > 0) throw new Error(errors.join("\n"));
+    return config;
+  }
+
+  /** Starts what the declarations ask for, except the consumer: its handler comes from `build`. */
+  function startDeclared(runtime: Runtime, { common, settings }: { common: CommonSettings; settings: Settings }): void {
+    const policies = [
+      ...(definition.retention?.(settings) ?? []),
+      ...(emits ? outboxRetention() : []),
+      ...(consumes ? inboxRetention(common.processedKeepMs) : []),
+    ];
+    if (runtime.hasRole("maintenance")) runtime.use(keepClean(runtime.db, policies, { onError: runtime.onError }));
+    if (emits) startOutbox(runtime);
+    if (consumes) watchInbox(runtime);
+    for (const table of tables) startTable(table, runtime);
+    const work = [...(emits ? [outboxWork] : []), ...tables];
+    if (work.length > 0) runtime.debug((app) => workRoutes(app, { db: runtime.db, tables: work }));
+  }
+
+  return {
+    /** Every error in its settings, a sentence each. */
+    configFaults: (env: Env): readonly string[] => read(env).errors,
+
+    /** Its dead letters, for callers that have the database and no running copy of the service. */
+    dead: { schema, tables: deadLetters },
+
+    /** What it emits and consumes. */
+    events: { emits: emits ?? [], consumes: consumes?.subjects ?? [] },
+
+    /** Brings its schema up to date and returns what was run; with `dryRun`, what would be run. */
+    async migrate(env: Env, { dryRun }: { readonly dryRun: boolean }): Promise<readonly Applied[]> {
+      // Only the setting of the database is needed.
+      const errors: string[] = [];
+      const url = readDatabaseUrl(name, env, errors);
+      if (errors.length > 0) throw new Error(errors.join("\n"));
+      const db = openDb({ url, poolMax: 1 });
+      try {
+        return await migrate(db, { schema, sets, dryRun });
+      } finally {
+        await db.end();
+      }
+    },
+
+    /** Resolves when it serves. */
+    async start(env: Env, outside: { openBus(name: string, log: BusLog): Promise<EventBus> }) {
+      const { common, settings } = readOrThrow(env);
+      await using started = new AsyncDisposableStack();
+      // The app and its log exist before the first error can occur.
+      const onError = (error: unknown) => logError(app.log, error);
+      const telemetry = startTelemetry(common.telemetry, onError);
+      started.defer(() => telemetry.flush());
+      const db = openDb({ url: common.databaseUrl, schema, applicationName: name });
+      started.defer(() => db.end());
+      const appOptions = {
+        title: `Todoke ${name}`,
+        version: "0.1.0",
+        log: common.log,
+        telemetry: common.telemetry.enabled,
+        isOurHost: ourHosts([...common.hostNames, ...(definition.hosts?.(settings) ?? [])]),
+        openapi: common.apiDocs,
+      };
+      const app = await buildHttpApp({
+        ...appOptions,
+        rules: true,
+        userAuth: definition.userAuth ?? "token",
+        bounds: { connectionsMax: common.connectionsMax },
+      });
+      const wakeups = started.use(openWakeups({ url: common.databaseUrl, onError }));
+      const apiKeys = openApiKeys({ db, fixed: common.apiKeys });
+      started.defer(wakeups.on(`${schema}.api_keys`, () => apiKeys.clearCache()));
+      const bus = started.use(await outside.openBus(name, { onError, onInfo: (message) => app.log.info(message) }));
+      const stopping = new AbortController();
+      // The bus is not checked: without it commands still succeed, and their events wait in the outbox.
+      const checks: Record<string, Check> = { database: () => db.query("select 1") };
+      const readiness = new Readiness({ checks, stopping: stopping.signal, log: app.log });
+      started.defer(() => readiness[Symbol.dispose]());
+      started.use(watchProcess({ service: name, db, loopDelayMs: () => readiness.loopDelayMs }));
+      serveHealth(app, readiness);
+
+      const debugRoutes: ((app: HttpApp) => void)[] = [];
+      const topicOf = (table: string) => `${schema}.${table}`;
+      const runtime: Runtime = {
+        name,
+        db,
+        bus,
+        wakeups,
+        workers: common.workers,
+        hasRole: (role) => common.roles.has(role),
+        debug: (routes) => debugRoutes.push(routes),
+        use: (part) => started.use(part),
+        onError,
+        topicOf,
+      };
+      startDeclared(runtime, { common, settings });
+      const handler = await definition.build({
+        ...runtime,
+        settings,
+        workers: common.workers as Record<Worker, WorkerOverrides>,
+        apiDocs: common.apiDocs,
+        authenticate: bearerAuthentication({
+          keyHolder: apiKeys.find,
+          tokenBearer: tokenVerifier({ audience: name, keys: common.tokenKeys }),
+        }),
+        outbox: openOutbox({ wakeups, topic: topicOf(outboxTable) }),
+        wakeRelay: () => wakeRelay(runtime),
+        app,
+        addReadinessCheck: (what, check) => {
+          checks[what] = check;
+        },
+      });
+      if (consumes && runtime.hasRole(consumerRole)) {
+        if (!handler) throw new Error(`${name} consumes events, but its build returns no handler`);
+        startConsumer(runtime, consumes, handler);
+      }
+
+      const debug = (on: HttpApp) => debugRoutes.forEach((routes) => void routes(on));
+      if (common.isDev) await servePublicly(app, debug);
+      if (common.apiDocs) await docsPage(app, definition.docs?.(settings));
+      const ops = await buildOpsApp({ ...appOptions, readiness, metrics: telemetry.metricsText, debug });
+      const serving = await serve(app, { host: common.host, port: common.port, stopping: stopping.signal });
+      const opsServing = await serve(ops, { port: opsPortOf(common.port), stopping: stopping.signal });
+      started.defer(async () => {
+        stopping.abort();
+        await Promise.all([serving.closed, opsServing.closed]);
+      });
+      return running(started.move(), serving.url, opsServing.url);
+    },
+  };
+}
+
+/** Serves the routes of the ops listener on the service's own port too, as `todoke dev` does. */
+async function servePublicly(app: HttpApp, routes: (app: HttpApp) => void): Promise<void> {
+  await app.register(async (scope) => {
+    scope.addHook("onRoute", (route) => {
+      route.config = { ...route.config, ...everybody.config };
+    });
+    routes(scope.withTypeProvider());
+  });
+}
+
+function running(started: AsyncDisposableStack, url: string, opsUrl: string) {
+  const stopped = Promise.withResolvers<void>();
+  return {
+    url,
+    opsUrl,
+    stopped: stopped.promise,
+    async [Symbol.asyncDispose](): Promise<void> {
+      await started.disposeAsync();
+      stopped.resolve();
+    },
+  };
+}

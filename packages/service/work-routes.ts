@@ -1,0 +1,107 @@
+/** The claimed tables of a service as work, for operators: backlog, oldest due rows, and the rows of one user or key. */
+import { type HttpApp, problems } from "@todoke/http";
+import { type ClaimedTable, readBacklog, readByColumn, readOldestDue, type WorkRow } from "@todoke/kernel/claims";
+import type { Db } from "@todoke/kernel/db";
+import { Type } from "typebox";
+
+export interface WorkTable {
+  readonly table: ClaimedTable;
+  /** Indexed columns by which its rows can be found: "user_id". */
+  readonly lookup?: readonly string[];
+}
+
+const RowView = Type.Object({
+  key: Type.String(),
+  status: Type.String(),
+  attempt_count: Type.Integer(),
+  next_retry_at: Type.String({ description: "When it is due." }),
+  last_error: Type.Union([Type.String(), Type.Null()]),
+  locked_by: Type.Union([Type.String(), Type.Null()], { description: "The worker that has claimed it." }),
+  lease_until: Type.Union([Type.String(), Type.Null()]),
+});
+const Rows = Type.Object({ rows: Type.Array(RowView) });
+const Limit = Type.Object({ limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100 })) });
+const defaultLimit = 20;
+
+const BacklogView = Type.Object({
+  table: Type.String(),
+  ready: Type.Integer(),
+  claimed: Type.Integer(),
+  waiting: Type.Integer({ description: "Rows between two attempts, if they have a status of their own." }),
+  oldest_due_seconds: Type.Number({ description: "Time for which the oldest due row has been due; 0 if none is due." }),
+});
+
+export function workRoutes(
+  app: HttpApp,
+  { db, tables }: { readonly db: Db; readonly tables: readonly WorkTable[] },
+): void {
+  const find = (name: string): WorkTable => {
+    const found = tables.find(({ table }) => table.table === name);
+    if (found) return found;
+    throw problems.notFound(`${name} is not a claimed table here; there are ${tables.map(({ table }) => table.table)}`);
+  };
+
+  app.get(
+    "/debug/work",
+    {
+      schema: {
+        operationId: "listWork",
+        summary: "List the claimed tables with their backlog.",
+        response: { 200: Type.Object({ tables: Type.Array(BacklogView) }) },
+      },
+    },
+    async () => ({ tables: await Promise.all(tables.map(({ table }) => backlogOf(db, table))) }),
+  );
+
+  app.get(
+    "/debug/work/:table",
+    {
+      schema: {
+        operationId: "listOldestDue",
+        summary: "List rows that a worker can claim now, the longest due first.",
+        params: Type.Object({ table: Type.String() }),
+        querystring: Limit,
+        response: { 200: Rows },
+      },
+    },
+    async ({ params, query: { limit = defaultLimit } }) => ({
+      rows: (await readOldestDue(db, find(params.table).table, limit)).map(toView),
+    }),
+  );
+
+  app.get(
+    "/debug/work/:table/:column/:value",
+    {
+      schema: {
+        operationId: "listWorkOf",
+        summary: "List the rows of one user or key, in any status.",
+        params: Type.Object({ table: Type.String(), column: Type.String(), value: Type.String() }),
+        querystring: Limit,
+        response: { 200: Rows },
+      },
+    },
+    async ({ params: { table: name, column, value }, query: { limit = defaultLimit } }) => {
+      const { table, lookup = [] } = find(name);
+      if (!lookup.includes(column))
+        throw problems.notFound(
+          `rows of ${name} cannot be found by ${column}; use one of: ${lookup.join(", ") || "none"}`,
+        );
+      return { rows: (await readByColumn(db, table, { column, value, limit })).map(toView) };
+    },
+  );
+}
+
+async function backlogOf(db: Db, table: ClaimedTable) {
+  const { oldestDueMs, ...counts } = await readBacklog(db, table);
+  return { table: table.table, ...counts, oldest_due_seconds: oldestDueMs / 1_000 };
+}
+
+const toView = (row: WorkRow) => ({
+  key: row.key,
+  status: row.status,
+  attempt_count: row.attempts,
+  next_retry_at: row.dueAt,
+  last_error: row.lastError,
+  locked_by: row.lockedBy,
+  lease_until: row.leaseUntil,
+});

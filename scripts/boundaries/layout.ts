@@ -1,0 +1,107 @@
+/**
+ * The layout that all services share, so that a newcomer who knows one service finds their way in every other.
+ *
+ *   main → routes, deps → events, workers → commands → store and the folders of its own domain
+ *
+ * Imports go down only. Types may be imported from anywhere, because they load nothing. CONTRIBUTING.md says what is where.
+ */
+import { posix } from "node:path";
+import type { SourceFile } from "./rules.ts";
+import { reachOf } from "./source.ts";
+
+const rootFiles = ["main", "config", "deps", "problems", "telemetry", "testing", "index"];
+const sharedFolders = ["routes", "commands", "events", "workers", "store", "migrations"];
+
+/** Folders of one service's domain. They contain neither SQL, nor background loops, nor handlers of events. */
+export const domainFolders: Readonly<Record<string, readonly string[]>> = {
+  account: [],
+  entitlement: [],
+  "gateway-bff": ["guard", "limits", "oidc", "page", "sessions", "upstreams"],
+  matchmaking: ["forming", "queue", "rules"],
+  notification: ["senders", "stream"],
+  orders: ["brokers", "instruments", "order", "simulator"],
+  points: ["ledger"],
+};
+
+/** Files every service has. */
+export const requiredFiles = ["README.md", "package.json", "index.ts", "main.ts", "problems.ts", "telemetry.ts"];
+
+/** The paper broker simulates the other side of a trade, in tables of its own. */
+const mayHaveSql = /^services\/orders\/brokers\/paper\/store\.ts$/;
+
+const layers: readonly (readonly string[])[] = [
+  ["store", "domain"],
+  ["config", "telemetry"],
+  ["commands"],
+  ["events", "workers"],
+  ["routes", "deps"],
+  ["main"],
+  ["index"],
+];
+/** Read or called from every layer. */
+const leaves = ["config", "problems", "telemetry"];
+
+const sql = /(^|\n)\s*(select\s|insert into\s|delete from\s|with \w+ as\b)|\bupdate\s+[\w.]+(\s+(as\s+)?\w+)?\s+set\s/;
+
+/** Every breach of the layout in one file, each a sentence that names the file. */
+export function layoutBreaches(file: SourceFile): readonly string[] {
+  const place = placeIn(file.path);
+  if (place === undefined) return [];
+  const { service, first, rest } = place;
+  const name = first.replace(/(\.test)?\.ts$/, "");
+  if (rest === undefined && first.endsWith(".ts") && !rootFiles.includes(name))
+    return [`${file.path}: a service has only ${rootFiles.join(", ")} at its root; the rest is in a folder`];
+  if (rest !== undefined && ![...sharedFolders, ...(domainFolders[service] ?? [])].includes(first))
+    return [`${file.path}: ${first}/ is neither a folder of every service nor of the domain of ${service}`];
+  if (!file.path.endsWith(".ts") || isTestCode(file.path)) return [];
+  return [...commandBreaches(file, place), ...readBreaches(file)];
+}
+
+/** `commands/grant-entitlement.ts` exports `grantEntitlement`. */
+function commandBreaches({ path, text }: SourceFile, { first, rest = "" }: Place): readonly string[] {
+  if (first !== "commands" || rest.includes("/")) return [];
+  const name = camelCase(rest.replace(/\.ts$/, ""));
+  return exportsFunction(text, name) ? [] : [`${path} does not export ${name}`];
+}
+
+function readBreaches({ path, text }: SourceFile): readonly string[] {
+  const { imports, texts } = reachOf(path, text);
+  const layer = layerOf(path);
+  const upward = imports
+    .filter(({ module, isType }) => module.startsWith(".") && !isType)
+    .map(({ line, module }) => ({ line, target: posix.join(posix.dirname(path), module) }))
+    .filter(({ target }) => !leaves.includes(kindOf(target)) && layerOf(target) > layer)
+    .map(({ line, target }) => `${path}:${line} imports ${target}, which is a layer above`);
+  if (kindOf(path) === "store" || mayHaveSql.test(path)) return upward;
+  const statements = texts.filter((each) => sql.test(each.text));
+  return [...upward, ...statements.map(({ line }) => `${path}:${line} has SQL: it belongs in store/`)];
+}
+
+interface Place {
+  readonly service: string;
+  /** The first folder, or the file itself where it lies at the root of the service. */
+  readonly first: string;
+  readonly rest: string | undefined;
+}
+
+function placeIn(path: string): Place | undefined {
+  const [top, service, first, ...rest] = path.split("/");
+  if (top !== "services" || service === undefined || first === undefined) return undefined;
+  return { service, first, rest: rest.length > 0 ? rest.join("/") : undefined };
+}
+
+/** "store", "commands", "main", …; "domain" for the folders of one service. */
+function kindOf(path: string): string {
+  const { first = "" } = placeIn(path) ?? {};
+  const name = first.replace(/\.ts$/, "");
+  return rootFiles.includes(name) || sharedFolders.includes(name) ? name : "domain";
+}
+
+const layerOf = (path: string): number => layers.findIndex((kinds) => kinds.includes(kindOf(path)));
+
+const isTestCode = (path: string): boolean => /\.test\.ts$|(^|\/)(testing|conformance)(\/|\.ts$)/.test(path);
+
+const camelCase = (kebab: string): string => kebab.replace(/-(\w)/g, (_, letter: string) => letter.toUpperCase());
+
+const exportsFunction = (text: string, name: string): boolean =>
+  new RegExp(`^export (async )?(function\\*? ${name}\\b|const ${name} =)`, "m").test(text);

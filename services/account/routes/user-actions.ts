@@ -1,0 +1,82 @@
+/** Actions on users: deletion by the user or an admin, all others by admins. Each is applied once per key and audited. */
+import { type HttpApp, IdempotencyHeaders, idempotencyKey, ProblemView, requires, sendAnswer } from "@todoke/http";
+import type { Answer } from "@todoke/kernel/idempotency";
+import type { UserActionRequest } from "../commands/run-user-action.ts";
+import type { Deps } from "../deps.ts";
+import { ownOrAdmin, requireActorId } from "./request.ts";
+import { OneUser, ReasonBody, RoleBody, SuspendBody, UserView } from "./schemas.ts";
+
+interface UserActionRoute {
+  readonly operationId: string;
+  readonly summary: string;
+  readonly description: string;
+  readonly body: typeof SuspendBody | typeof ReasonBody | typeof RoleBody;
+  readonly command: (request: UserActionRequest) => Promise<Answer>;
+  readonly allowed?: typeof ownOrAdmin;
+}
+
+// The pattern ends the id before the colon; without it the router would read the id and the action as one parameter.
+const user = "/:user_id([^/:]+)";
+
+export function userActionRoutes(app: HttpApp, deps: Deps): void {
+  const route = (path: string, { body, command, allowed, ...texts }: UserActionRoute) =>
+    app.post(
+      path,
+      {
+        ...requires(deps.authenticate, allowed ?? { admin: true }),
+        schema: {
+          ...texts,
+          params: OneUser,
+          headers: IdempotencyHeaders,
+          body,
+          response: { 200: UserView, 404: ProblemView },
+        },
+      },
+      async (request, reply) => {
+        const response = await command({
+          key: idempotencyKey(request, request.caller),
+          actorId: requireActorId(request),
+          userId: request.params.user_id,
+          ...request.body,
+        });
+        return sendAnswer(reply, response);
+      },
+    );
+  route(`/users${user}::delete`, {
+    operationId: "deleteUser",
+    summary: "Delete a user.",
+    description: "Erases all personal data. The id remains and is not used again.",
+    body: ReasonBody,
+    command: deps.deleteUser,
+    allowed: ownOrAdmin,
+  });
+  route(`/admin/users${user}::suspend`, {
+    operationId: "suspendUser",
+    summary: "Suspend a user.",
+    description:
+      "The suspension ends at `until`, or when an admin reinstates the user. Suspending again replaces both.",
+    body: SuspendBody,
+    command: deps.suspendUser,
+  });
+  route(`/admin/users${user}::reinstate`, {
+    operationId: "reinstateUser",
+    summary: "Reinstate a user.",
+    description: "Ends the suspension. A user who is not suspended stays unchanged.",
+    body: ReasonBody,
+    command: deps.reinstateUser,
+  });
+  route(`/admin/users${user}::grant-role`, {
+    operationId: "grantRole",
+    summary: "Make a user an admin.",
+    description: "A user who is an admin already stays unchanged.",
+    body: RoleBody,
+    command: deps.grantRole,
+  });
+  route(`/admin/users${user}::revoke-role`, {
+    operationId: "revokeRole",
+    summary: "Revoke the admin role of a user.",
+    description: "The last active admin cannot give up the role.",
+    body: RoleBody,
+    command: deps.revokeRole,
+  });
+}

@@ -1,0 +1,164 @@
+import type { Envelope } from "@todoke/kernel/bus";
+import { deadEvents, openInbox, redriveDead } from "@todoke/kernel/inbox";
+import { fixedId } from "@todoke/kernel/testing";
+import { expect, test } from "vitest";
+import { accountDelivery, delivery, matchDelivery, orderDelivery, setup } from "../testing.ts";
+import { notify, readEvent } from "./on-event.ts";
+
+const never = new AbortController().signal;
+
+async function setupInbox() {
+  const t = await setup();
+  const woken = { times: 0 };
+  const inboxOn = (db = t.db) =>
+    openInbox({ db, consumer: "notification", read: readEvent, effect: notify(() => void woken.times++) });
+  return { ...t, woken, inboxOn, ...inboxOn() };
+}
+
+test("an event becomes one notification with its text, time and trace, and wakes the sender", async () => {
+  await using t = await setupInbox();
+  const traceparent = `00-${"1".repeat(32)}-${"2".repeat(16)}-01`;
+  const headers = { traceparent, trace_id: "1".repeat(32), other: "not copied" };
+  expect(await t.handle([delivery(1, { headers }), delivery(2)], never)).toMatchObject([
+    { kind: "done" },
+    { kind: "done" },
+  ]);
+  expect(t.woken.times).toBe(1);
+  const rows = await t.rows(`select * from notifications order by event_id`);
+  expect(rows).toMatchObject([
+    {
+      event_id: fixedId(1),
+      user_id: "u_123",
+      event_type: "EntitlementGranted",
+      text: { en: "You can now use item1." },
+      headers: { traceparent, trace_id: "1".repeat(32) },
+      status: "PENDING",
+      attempt_count: 0,
+    },
+    { event_id: fixedId(2), headers: {} },
+  ]);
+  expect(rows[0].headers).not.toHaveProperty("other");
+  expect(rows[0].notification_id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7/);
+  const [exact] = await t.rows(`select occurred_at = '2026-01-08T07:10:00.123456Z' as yes from notifications`);
+  expect(exact).toEqual({ yes: true });
+});
+
+test("an event without a template is marked processed and creates no notification", async () => {
+  await using t = await setupInbox();
+  const changed = accountDelivery(1, "AccountRolesChanged", { roles: "ADMIN,USER" });
+  expect(await t.handle([changed], never)).toMatchObject([{ kind: "done" }]);
+  expect(t.woken.times).toBe(0);
+  const batch = [accountDelivery(2, "AccountCreated"), delivery(3), accountDelivery(4, "AccountDeleted")];
+  expect(await t.handle(batch, never)).toMatchObject([{ kind: "done" }, { kind: "done" }, { kind: "done" }]);
+  expect(t.woken.times).toBe(1);
+  expect(await t.rows(`select event_type from notifications order by event_id`)).toEqual([
+    { event_type: "AccountCreated" },
+    { event_type: "EntitlementGranted" },
+  ]);
+  expect(await t.rows(`select event_id from processed_events order by 1`)).toHaveLength(4);
+});
+
+test("an event of several users creates one notification each, in one commit", async () => {
+  await using t = await setupInbox();
+  const match = matchDelivery(1, ["u_1", "u_2"]);
+  expect(await t.handle([match, delivery(2), match], never)).toMatchObject([
+    { kind: "done" },
+    { kind: "done" },
+    { kind: "done" },
+  ]);
+  await t.db.query(`delete from processed_events`); // The unique key holds even without the inbox.
+  await t.handle([{ ...match, redelivered: true }], never);
+  expect(t.woken.times).toBe(2);
+  const rows = await t.rows(`select event_id, user_id, data, xid from notifications order by event_id, user_id`);
+  const mine = { match_id: "m_1", mode: "ranked" };
+  expect(rows).toMatchObject([
+    { event_id: fixedId(1), user_id: "u_1", data: { ...mine, ticket_id: "t_1", team: 1 } },
+    { event_id: fixedId(1), user_id: "u_2", data: { ...mine, ticket_id: "t_2", team: 2 } },
+    { event_id: fixedId(2), user_id: "u_123", data: null },
+  ]);
+  expect(new Set(rows.map(({ xid }) => xid)).size).toBe(1);
+});
+
+test("an order notifies the user it names, and an order without user_id creates no notification", async () => {
+  await using t = await setupInbox();
+  const outcomes = await t.handle([orderDelivery(1), orderDelivery(2, "u_123")], never);
+  expect(outcomes).toMatchObject([{ kind: "done" }, { kind: "done" }]);
+  expect(await t.rows(`select event_id, user_id, data from notifications`)).toEqual([
+    { event_id: fixedId(2), user_id: "u_123", data: { order_id: "o_2", client_order_id: "tdk-2" } },
+  ]);
+  expect(await t.rows(`select event_id from processed_events`)).toHaveLength(2);
+});
+
+test("a user whom an event lists twice gets one notification", async () => {
+  await using t = await setupInbox();
+  await t.handle([matchDelivery(1, ["u_1", "u_2", "u_1"])], never);
+  expect(await t.rows(`select user_id, data->>'ticket_id' as ticket from notifications order by user_id`)).toEqual([
+    { user_id: "u_1", ticket: "t_1" },
+    { user_id: "u_2", ticket: "t_2" },
+  ]);
+});
+
+test("an event delivered many times, also at two processes at once, is one notification", async () => {
+  await using t = await setupInbox();
+  const other = t.inboxOn(t.open());
+  await Promise.all([
+    t.handle([delivery(1), delivery(1)], never),
+    other.handle([delivery(1)], never),
+    other.handle([delivery(1, { redelivered: true })], never),
+  ]);
+  await t.handle([delivery(1, { redelivered: true })], never);
+  expect(await t.rows(`select event_id from notifications`)).toEqual([{ event_id: fixedId(1) }]);
+});
+
+test("an event redelivered after its inbox row was deleted is still one notification", async () => {
+  await using t = await setupInbox();
+  await t.handle([delivery(1)], never);
+  await t.db.query(`delete from processed_events`);
+  expect(await t.handle([delivery(1), delivery(2)], never)).toMatchObject([{ kind: "done" }, { kind: "done" }]);
+  expect(await t.rows(`select event_id from notifications order by 1`)).toHaveLength(2);
+});
+
+test("an unknown event type is dead-lettered and can be redriven after an upgrade", async () => {
+  await using t = await setupInbox();
+  const newer = delivery(1, { eventType: "EntitlementGifted" });
+  expect(await t.handle([newer, delivery(2)], never)).toMatchObject([{ kind: "dead" }, { kind: "done" }]);
+  expect(await t.rows(`select event_id from notifications`)).toEqual([{ event_id: fixedId(2) }]);
+  const [dead] = await deadEvents(t.db, { consumer: "notification" });
+  expect(dead?.why).toMatch(/this build does not know the event type EntitlementGifted; deploy one that does/);
+  expect(Buffer.from(dead?.payload ?? [])).toEqual(Buffer.from(newer.payload));
+
+  // As the newer build reads it.
+  const read = (event: Envelope) => readEvent({ ...event, eventType: "EntitlementGranted" });
+  const { redriver } = openInbox({ db: t.db, consumer: "notification", read, effect: notify(() => {}) });
+  await redriveDead(t.db, [dead?.dlqId ?? 0n], { by: "aki", reason: "upgraded" });
+  expect(await redriver.runOnce()).toMatchObject({ done: 1 });
+  expect(await t.rows(`select event_id from notifications order by 1`)).toEqual([
+    { event_id: fixedId(1) },
+    { event_id: fixedId(2) },
+  ]);
+});
+
+test("an unreadable event is dead-lettered with its bytes and does not block others", async () => {
+  await using t = await setupInbox();
+  const bytes = Buffer.from([0xff, 0x00, 0x01]);
+  expect(await t.handle([delivery(1, { payload: bytes }), delivery(2)], never)).toMatchObject([
+    { kind: "dead" },
+    { kind: "done" },
+  ]);
+  expect(await t.rows(`select event_id, payload, status from inbox_dlq`)).toEqual([
+    { event_id: fixedId(1), payload: bytes, status: "DEAD" },
+  ]);
+  expect(await t.rows(`select event_id from notifications`)).toEqual([{ event_id: fixedId(2) }]);
+});
+
+test("handling and redriving an event needs one database connection", async () => {
+  await using t = await setupInbox();
+  const inbox = t.inboxOn(t.open({ poolMax: 1, connectTimeoutMs: 30_000 }));
+  expect(await inbox.handle([delivery(1), delivery(2)], never)).toMatchObject([{ kind: "done" }, { kind: "done" }]);
+  const bytes = delivery(3).payload;
+  await inbox.handle([delivery(3, { payload: Buffer.from([0xff]) })], never);
+  await t.db.query(`update inbox_dlq set payload = $1`, [bytes]);
+  const [dead] = await deadEvents(t.db, { consumer: "notification" });
+  await redriveDead(t.db, [dead?.dlqId ?? 0n], { by: "aki", reason: "the payload was repaired" });
+  expect(await inbox.redriver.runOnce()).toMatchObject({ done: 1 });
+});

@@ -1,0 +1,69 @@
+/** Reads of reservations. */
+import { type Queryable, utcText } from "@todoke/kernel/db";
+import { omitNulls } from "./omit-nulls.ts";
+
+export type ReservationStatus = "PENDING" | "PROCESSING" | "DONE" | "FAILED" | "CANCELLED";
+
+/** Null columns are left out. */
+export interface ReservationView {
+  readonly id: string;
+  readonly user_id: string;
+  readonly point_amount: bigint;
+  readonly execute_at: string;
+  readonly status: ReservationStatus;
+  readonly reason?: string;
+  readonly expires_at?: string;
+  readonly last_error?: string;
+  readonly transaction_id?: string;
+  readonly schedule_id?: string;
+  readonly occurrence_at?: string;
+  readonly attempt_count: number;
+  readonly created_at: string;
+  readonly updated_at: string;
+}
+
+const columns = `id, user_id, point_amount, ${utcText("execute_at")} as execute_at, status, reason,
+  ${utcText("lot_expires_at")} as expires_at, last_error, transaction_id, schedule_id,
+  ${utcText("occurrence_at")} as occurrence_at, attempt_count,
+  ${utcText("created_at")} as created_at, ${utcText("updated_at")} as updated_at`;
+
+export async function selectReservation(db: Queryable, id: string): Promise<ReservationView | undefined> {
+  const { rows } = await db.query<ReservationView>({
+    name: "select reservation",
+    text: `select ${columns} from point_reservations where id = $1`,
+    values: [id],
+  });
+  return rows[0] && omitNulls(rows[0]);
+}
+
+export interface ReservationsPage {
+  readonly userId: string;
+  readonly statuses?: readonly ReservationStatus[] | undefined;
+  /** The last id of the previous page. */
+  readonly before?: string | undefined;
+  readonly limit: number;
+}
+
+/** Newest first. */
+export async function selectReservations(db: Queryable, page: ReservationsPage): Promise<ReservationView[]> {
+  const { rows } = await db.query<ReservationView>({
+    name: "select reservations",
+    text: `select ${columns} from point_reservations
+            where user_id = $1 and id < coalesce($2::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff')
+              and ($3::text[] is null or status = any($3))
+            order by id desc limit $4`,
+    values: [page.userId, page.before ?? null, page.statuses ?? null, page.limit],
+  });
+  return rows.map(omitNulls);
+}
+
+/** The sum of a user's reservations that are not granted yet. It can exceed 2^63 - 1. */
+export async function selectReservedPoints(db: Queryable, userId: string): Promise<bigint> {
+  const { rows } = await db.query<{ points: string }>({
+    name: "select reserved points",
+    text: `select coalesce(sum(point_amount), 0)::text as points from point_reservations
+            where user_id = $1 and status in ('PENDING', 'PROCESSING')`,
+    values: [userId],
+  });
+  return BigInt(rows[0]?.points ?? 0);
+}
