@@ -7,7 +7,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import type { Db } from "@todoke/kernel/db";
 import { migrate } from "@todoke/orders";
-import { text as acceptSql } from "@todoke/orders/accept-orders";
+import { acceptOrdersSql } from "@todoke/orders/accept-orders";
 import { apiKey, type BenchDatabase, openDatabase as openBenchDatabase } from "./databases.ts";
 import { crowd, steadily } from "./load.ts";
 import { type Contender, median, race } from "./measure.ts";
@@ -98,7 +98,7 @@ async function pgbenchOrders({ url }: BenchDatabase, clients: number, seconds = 
   // 48 hours, 90 days, as many orders as come, and no look at the broker's books.
   const values = ["172800000::float8", "7776000000::float8", "null::int", "null::float8"];
   const statement = values
-    .reduce((sql, value, place) => sql.replaceAll(new RegExp(`\\$${place + 2}(::\\w+)?`, "g"), value), acceptSql)
+    .reduce((sql, value, place) => sql.replaceAll(new RegExp(`\\$${place + 2}(::\\w+)?`, "g"), value), acceptOrdersSql)
     .replace("$1::jsonb", order)
     .replaceAll(/--.*$/gm, "")
     // pgbench would take a colon in a text for the beginning of a variable.

@@ -129,7 +129,7 @@ test("what a person says became of an order is done, kept with who and why, and 
   await until("sender and relay are woken", () => woken.size === 2);
 
   const again = await t.orders("resolve k-1 --as not-taken --reason slip --yes");
-  expect(again).toMatchObject({ code: 1, err: expect.stringContaining("The order is not in doubt") });
+  expect(again).toMatchObject({ code: 1, err: expect.stringContaining("The order is not unresolved") });
   expect(await resolutions(t.db)).toHaveLength(2);
 });
 

@@ -101,7 +101,7 @@ export function brokerConformance(open: (options?: HarnessOptions) => Promise<Ha
     await using harness = await open();
     await harness.fault("reject");
     const order = anOrder();
-    expect(await send(harness, order)).toMatchObject({ kind: "rejected", why: "a fault rejects this order" });
+    expect(await send(harness, order)).toMatchObject({ kind: "rejected", reason: "a fault rejects this order" });
     expect(await find(harness, order)).toMatchObject({ kind: "rejected" });
   });
 
@@ -111,9 +111,9 @@ export function brokerConformance(open: (options?: HarnessOptions) => Promise<Ha
       await using harness = await open();
       const [near, far] = [anOrder({ side, maxSlippageBps: 5 }), anOrder({ side, maxSlippageBps: 4 })];
       expect(await send(harness, near)).toMatchObject({ kind: "taken", result: { status: "filled" } });
-      const why = "the slippage would exceed max_slippage_bps";
-      expect(await send(harness, far)).toMatchObject({ kind: "rejected", why });
-      expect(await find(harness, far)).toMatchObject({ kind: "rejected", why });
+      const reason = "the slippage would exceed max_slippage_bps";
+      expect(await send(harness, far)).toMatchObject({ kind: "rejected", reason });
+      expect(await find(harness, far)).toMatchObject({ kind: "rejected", reason });
       const limited = anOrder({ side, price: side === "BUY" ? "10000" : "0.01", maxSlippageBps: 0 });
       expect(await send(harness, limited)).toMatchObject({ kind: "taken", result: { status: "filled" } });
     },

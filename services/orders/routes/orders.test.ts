@@ -93,7 +93,7 @@ test("a key sees its own orders; with orders:read-all, those of all callers", as
     expect((await get(path, "auditor")).statusCode).toBe(200);
     for (const holder of ["desk", "eyes"]) {
       const answer = await get(path, holder);
-      expect([answer.statusCode, answer.json().detail]).toEqual([404, `there is no order ${id}`]);
+      expect([answer.statusCode, answer.json().detail]).toEqual([404, `There is no order ${id}.`]);
     }
   }
 });
@@ -214,7 +214,7 @@ test("an order that is being checked cannot be resolved", async () => {
   const resolving = { id, as: "taken", reason: "r", by: "aki" } as const;
   await expect(resolveOrder(t.db, resolving)).rejects.toMatchObject({
     code: "order-in-hand",
-    message: `the broker is being asked about order ${id} right now; try again in a moment`,
+    message: `The broker is being asked about order ${id}. Retry in a moment.`,
     retryAfterSeconds: 5,
   });
   await t.db.query(`update outbox_orders set lease_until = now() - interval '1 second'`);

@@ -57,7 +57,7 @@ const columns = `caller text, idempotency_key text, order_id text, user_id text,
  * batch is run again request by request. Lookups are LATERAL … LIMIT 1 or scalar, so that they stay index probes even with
  * stale statistics.
  */
-export const text = `
+export const acceptOrdersSql = `
 with input as materialized (select * from ${recordsSql("$1", columns)}),
 existing_keys as materialized (
   select i.ordinal, o.id, o.request_digest = i.request_digest as same_request, coalesce(l.answer, o.response) as response
@@ -137,7 +137,7 @@ export async function acceptOrders(
 ): Promise<readonly AcceptResult[]> {
   const { rows: results } = await runStatement<AcceptResult & { ordinal: number }>(db, {
     name: "accept orders",
-    text,
+    text: acceptOrdersSql,
     values: [JSON.stringify(rows), ledgerMs, keepMs, ordersPerSecond, reconciledWithinMs],
   });
   return results.map(({ ordinal: _, ...result }) => result);

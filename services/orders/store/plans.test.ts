@@ -1,7 +1,7 @@
 import type { Db } from "@todoke/kernel/db";
 import { expect, test } from "vitest";
 import { createHarness } from "../testing.ts";
-import { text as acceptOrdersSql } from "./accept-orders.ts";
+import { acceptOrdersSql } from "./accept-orders.ts";
 import { transitionOrderSql } from "./transition-order.ts";
 
 const filled = (n: number, from: number) => [
