@@ -16,7 +16,7 @@ const sharedFolders = ["routes", "commands", "events", "workers", "store", "migr
 export const domainFolders: Readonly<Record<string, readonly string[]>> = {
   account: [],
   entitlement: [],
-  "gateway-bff": ["guard", "limits", "oidc", "page", "sessions", "upstreams"],
+  "gateway-bff": ["guard", "language", "limits", "oidc", "page", "sessions", "upstreams", "user-inbox"],
   matchmaking: ["forming", "queue", "rules"],
   notification: ["senders", "stream"],
   orders: ["brokers", "instruments", "simulator"],
@@ -101,8 +101,7 @@ const layerOf = (path: string): number => layers.findIndex((kinds) => kinds.incl
 
 const isTestCode = (path: string): boolean => /\.test\.ts$|(^|\/)(testing|conformance)(\/|\.ts$)/.test(path);
 
-const camelCase = (kebab: string): string =>
-  kebab.replace(/-(\w)/g, (_, letter: string) => letter.toUpperCase());
+const camelCase = (kebab: string): string => kebab.replace(/-(\w)/g, (_, letter: string) => letter.toUpperCase());
 
 const exportsFunction = (text: string, name: string): boolean =>
   new RegExp(`^export (async )?(function\\*? ${name}\\b|const ${name} =)`, "m").test(text);

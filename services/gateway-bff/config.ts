@@ -1,24 +1,7 @@
-<<<<<<< HEAD
 /** The settings of this service. Every error is a sentence; nothing is guessed, and no secret is shown. */
-import {
-  type Env,
-  newSigningKey,
-  readProcessedKeepMs,
-  readSigningKey,
-  type SigningKey,
-  wholeNumbers,
-} from "@todoke/http";
-import type { UpstreamName } from "./problems.ts";
-=======
-/** What only this service takes from the environment. Every fault is a sentence; nothing is guessed, no secret is shown. */
 import { newSigningKey, readSigningKey, type SigningKey } from "@todoke/http";
 import { type Env, integerReader } from "@todoke/service";
-import { type Limits, readLimits } from "./limits/settings.ts";
-import { isNativeRedirect } from "./oidc/native-client.ts";
-import { isLoopback } from "./oidc/provider-fetch.ts";
-import type { SessionSettings } from "./sessions/index.ts";
-import type { UpstreamUrls } from "./upstreams/index.ts";
->>>>>>> c64dea6789a4161a76fbf8ac5b6170666c3c6a63
+import type { UpstreamName } from "./problems.ts";
 
 export interface Settings {
   readonly provider: { readonly issuer: string; readonly clientId: string; readonly clientSecret?: string };
@@ -80,17 +63,10 @@ export interface Limits {
 
 const minuteMs = 60_000;
 
-<<<<<<< HEAD
 export function readSettings(env: Env, errors: string[]): Settings {
-  const integer = wholeNumbers(env, errors);
+  const integer = integerReader(env, errors);
   const origin = readOrigin(env, errors);
   const redisUrl = readRedisUrl(env, errors);
-=======
-export function readSettings(env: Env, faults: string[]): Settings {
-  const whole = integerReader(env, faults);
-  const origin = readOrigin(env, faults);
-  const redisUrl = readRedisUrl(env, faults);
->>>>>>> c64dea6789a4161a76fbf8ac5b6170666c3c6a63
   return {
     provider: readProvider(env, errors),
     origin: origin.origin,
@@ -113,12 +89,7 @@ export function readSettings(env: Env, faults: string[]): Settings {
       concurrency: integer("GATEWAY_BFF_UPSTREAM_CONCURRENCY", 64, [1, 10_000]),
       queueMax: integer("GATEWAY_BFF_UPSTREAM_QUEUE_MAX", 128, [0, 100_000]),
     },
-<<<<<<< HEAD
     profileTimeoutMs: integer("GATEWAY_BFF_PROFILE_TIMEOUT_MS", 800, [10, 60_000]),
-    processedKeepMs: readProcessedKeepMs("gateway-bff", env, errors),
-=======
-    profileTimeoutMs: whole("GATEWAY_BFF_PROFILE_TIMEOUT_MS", 800, [10, 60_000]),
->>>>>>> c64dea6789a4161a76fbf8ac5b6170666c3c6a63
   };
 }
 
@@ -208,8 +179,8 @@ export function readLimits(env: Env, errors: string[]): Limits {
       bulk: policy("bulk", "30/60s"),
     },
     address: policy("address", "6000/60s"),
-    trustedProxies: wholeNumbers(env, errors)("GATEWAY_BFF_TRUSTED_PROXIES", 0, [0, 16]),
-    inFlightMax: wholeNumbers(env, errors)("GATEWAY_BFF_LIMIT_IN_FLIGHT", 500, [1, 100_000]),
+    trustedProxies: integerReader(env, errors)("GATEWAY_BFF_TRUSTED_PROXIES", 0, [0, 16]),
+    inFlightMax: integerReader(env, errors)("GATEWAY_BFF_LIMIT_IN_FLIGHT", 500, [1, 100_000]),
   };
 }
 

@@ -41,7 +41,7 @@ export interface Deps extends RouteSettings {
 interface StoreParts {
   readonly db: Db;
   use<T extends AsyncDisposable>(part: T): T;
-  needs(name: string, check: () => Promise<unknown>): void;
+  addReadinessCheck(name: string, check: () => Promise<unknown>): void;
   onError(error: unknown): void;
 }
 
@@ -50,11 +50,11 @@ const ping = scriptOf("return 1");
 /** Opens sessions and limits: in Redis if it is configured, else in PostgreSQL. */
 export function openStores(
   { redisUrl: url, sessions: settings }: Pick<Settings, "redisUrl" | "sessions">,
-  { db, use, needs, onError }: StoreParts,
+  { db, use, addReadinessCheck, onError }: StoreParts,
 ): { readonly sessions: SessionStore; readonly limiter: Limiter } {
   if (url === undefined) return { sessions: use(postgresSessions(db, settings)), limiter: postgresLimiter(db) };
   // A connection each: counting a flood does not delay the look-up of sessions.
   const link = use(openRedisLink({ url, onError }));
-  needs("redis", () => link.run(ping, { keys: [], arguments: [] }));
+  addReadinessCheck("redis", () => link.run(ping, { keys: [], arguments: [] }));
   return { sessions: use(redisSessions({ url, settings, onError })), limiter: redisLimiter(link) };
 }

@@ -1,8 +1,4 @@
-<<<<<<< HEAD
-/** Assembles the service. */
-=======
 /** What the gateway is put together from. */
->>>>>>> c64dea6789a4161a76fbf8ac5b6170666c3c6a63
 import { consumers } from "@todoke/contracts";
 import { openSigner } from "@todoke/http";
 import { periodically } from "@todoke/kernel/worker";
@@ -29,49 +25,17 @@ export const { configFaults, dead, events, migrate, start } = service({
   retention: () => [idleLimits],
   userAuth: "session",
   hosts: ({ origin }) => [new URL(origin).hostname],
-<<<<<<< HEAD
   docs: ({ upstreams }) => ({ sources: apiDocuments(serviceAddresses(upstreams.urls)) }),
-  async build({ settings, workerSettings, apiDocs, does, app, db, bus, wakeups, use, needs, onError, topicOf }) {
-    const { tokenFor } = openSigner({ issuer: name, key: settings.signingKey });
-    const upstreams = use(openUpstreams({ ...settings.upstreams, tokenFor }));
-    const { sessions, limiter } = openStores(settings, { db, use, needs, onError });
-    if (does("upkeep")) {
-      const policies = [idleLimits, retentionOf.processedEvents(settings.processedKeepMs), retentionOf.inboxAttempts()];
-      use(keepClean(db, [...policies, retentionOf.resolvedDeadLetters()], { onError }));
-      use(
-        periodically(() => sessions.deleteExpired(), { everyMs: 60_000, what: "deleting expired sessions", onError }),
-      );
-      use(watchDeadEvents({ db, consumer, onError }));
-    }
-    if (does("consumer")) {
-      const { attemptsMax, backoff } = workerSettings;
-      const inbox = openInbox({
-        attemptsMax,
-        backoff,
-        db,
-        consumer,
-        read: readEvent,
-        effect: onAccountEvent(sessions),
-        wakeups,
-        topic: topicOf(inboxDlqTable),
-        onError,
-      });
-      use(inbox.redriver).start();
-      use(keepSubscribed({ bus, consumer, subjects: consumers[consumer], handle: inbox.handle, onError }));
-    }
-    if (does("api")) {
-      const { origin, isLoopback } = settings;
-=======
-  docs: ({ upstreams }) => ({ sources: documentsOf(addressesOf(upstreams.urls)) }),
   async build({ settings, apiDocs, hasRole, app, db, use, addReadinessCheck, onError }) {
     const { origin, isLoopback } = settings;
     const { tokenFor } = openSigner({ issuer: "gateway-bff", key: settings.signingKey });
     const upstreams = use(openUpstreams({ ...settings.upstreams, tokenFor }));
     const { sessions, limiter } = openStores(settings, { db, use, addReadinessCheck, onError });
     if (hasRole("maintenance"))
-      use(periodically(() => sessions.removeEnded(), { everyMs: 60_000, what: "removing ended sessions", onError }));
+      use(
+        periodically(() => sessions.deleteExpired(), { everyMs: 60_000, what: "deleting expired sessions", onError }),
+      );
     if (hasRole("api")) {
->>>>>>> c64dea6789a4161a76fbf8ac5b6170666c3c6a63
       const provider = openProvider({ ...settings.provider, redirectUri: `${origin}/login/callback`, onError });
       const onRefreshDue = use(refreshTokens({ sessions, provider, onError }));
       gatewayRoutes(app, {
