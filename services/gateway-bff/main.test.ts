@@ -18,7 +18,7 @@ const env = {
 };
 const openBus = async () => memoryBus(new MemoryBroker());
 
-test("with every service and the identity provider away it starts, is ready, says what is away, and stops", async () => {
+test("the gateway starts, is ready and stops while every dependency is unavailable", async () => {
   await using t = await testDatabase({ sets: [] });
   const here = { ...env, DATABASE_URL: t.url };
   await migrate(here, { dryRun: false });
@@ -39,7 +39,7 @@ test("with every service and the identity provider away it starts, is ready, say
 
 const redis = sharedRedis();
 
-test("with REDIS_URL sessions and limits are there, and a Redis that is away lets nobody in", async () => {
+test("with REDIS_URL sessions and limits are in Redis, and without Redis it is not ready", async () => {
   await using t = await testDatabase({ sets: [] });
   const here = { ...env, DATABASE_URL: t.url };
   await migrate(here, { dryRun: false });
@@ -48,7 +48,7 @@ test("with REDIS_URL sessions and limits are there, and a Redis that is away let
     return { status: answer.status, limit: answer.headers.get("ratelimit") };
   };
   await using service = await start({ ...here, REDIS_URL: redis.url }, { openBus });
-  // A Redis that a busy machine hears of too late is away for that request.
+  // On a busy machine a slow Redis counts as unavailable for that request.
   await expect.poll(() => ask(service.url)).toMatchObject({ status: 401, limit: expect.stringContaining("read") });
   const counted = await t.db.query(`select from gateway_bff.rate_limits`);
   expect(counted.rows).toEqual([]);
@@ -59,7 +59,7 @@ test("with REDIS_URL sessions and limits are there, and a Redis that is away let
   expect(await isReady(without.url)).toBe(503);
 });
 
-test("what operators look at is not on the port of the players", async () => {
+test("operator routes are not on the public port", async () => {
   await using t = await testDatabase({ sets: [] });
   const here = { ...env, DATABASE_URL: t.url };
   await migrate(here, { dryRun: false });
@@ -80,7 +80,7 @@ test("what operators look at is not on the port of the players", async () => {
   expect((await fetch(`${service.opsUrl}/metrics`)).status).toBe(200);
 });
 
-test("TODOKE_API_DOCS=false takes the API reference and every document of it away", async () => {
+test("TODOKE_API_DOCS=false removes the API reference and its documents", async () => {
   await using t = await testDatabase({ sets: [] });
   const here = { ...env, DATABASE_URL: t.url };
   await migrate(here, { dryRun: false });
@@ -101,12 +101,12 @@ test.each([
   { TODOKE_ALLOWED_HOSTS: "https://play.example" },
   { GATEWAY_BFF_CONNECTIONS_MAX: "1" },
   { GATEWAY_BFF_LIMIT_IN_FLIGHT: "0" },
-])("%o is a fault that names the setting", (wrong) => {
-  const faults = configErrors({ ...env, DATABASE_URL: "postgres://localhost", ...wrong });
-  expect(faults).toEqual([expect.stringContaining(Object.keys(wrong)[0] ?? "")]);
+])("%o is an error that names the setting", (wrong) => {
+  const errors = configErrors({ ...env, DATABASE_URL: "postgres://localhost", ...wrong });
+  expect(errors).toEqual([expect.stringContaining(Object.keys(wrong)[0] ?? "")]);
 });
 
-test("all that is wrong with the settings is told at once", () => {
+test("all settings errors are reported together", () => {
   expect(configErrors({ ...env, DATABASE_URL: "postgres://localhost" })).toEqual([]);
   expect(configErrors({ GATEWAY_BFF_ROLES: "sleeper" }).length).toBeGreaterThanOrEqual(7);
 });

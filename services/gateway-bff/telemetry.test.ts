@@ -52,7 +52,7 @@ async function setup() {
   };
 }
 
-test("log-ins, limits, calls of services and parts of profiles are counted on /metrics; a trace goes on to the service", async () => {
+test("logins, limits, calls and profile parts are in /metrics, and the trace continues", async () => {
   await using t = await setup();
   const traceId = randomBytes(16).toString("hex");
   await t.get("/v1/me", { traceparent: `00-${traceId}-${"1".repeat(16)}-01` });

@@ -1,6 +1,6 @@
 /**
- * What the tests of the gateway share: processes of it on one database, with services behind them that answer as they are
- * told, and users who are logged in. Tokens are signed in earnest, and the services check them.
+ * The harness of the gateway's tests: processes on one database, fake services behind them, and users who are logged in.
+ * Tokens are really signed, and the services verify them.
  */
 import { randomBytes } from "node:crypto";
 import {
@@ -58,7 +58,7 @@ export function bearerOf(audience: UpstreamName, { headers }: ReceivedRequest): 
   return Promise.resolve(verify(headers.authorization?.slice("Bearer ".length) ?? ""));
 }
 
-/** Nobody's time is ever over, unless the test says when. */
+/** Timeouts are longer than any test unless the test sets them. */
 export interface ProcessOptions {
   /** Services that are not deployed. */
   readonly without?: readonly UpstreamName[];
@@ -113,7 +113,7 @@ export async function setup() {
       tokenFor,
       profileTimeoutMs,
       streamTimeoutMs,
-      // Nobody logs in here: sessions are made by hand.
+      // These tests create sessions directly, without a login.
       provider: openProvider({ issuer: "http://127.0.0.1:1", clientId: "todoke", redirectUri: origin, onError }),
       resolveIdentity: resolveIdentity(upstreams.account),
       origin,
@@ -132,14 +132,17 @@ export async function setup() {
   async function logIn(
     userId: string,
     more: Partial<UserSnapshot> & { roles?: readonly Role[]; status?: UserStatus } = {},
-    /** When they have proven who they are: now, unless said otherwise; null: the provider did not say. */
+    /** When the user authenticated: now by default; null if the provider does not say. */
     { authenticatedAtMs }: { readonly authenticatedAtMs?: number | null } = {},
   ) {
     await store.saveUser({ userId, status: "ACTIVE", roles: ["USER"], version: 1, ...more });
     const tokens = { idToken: "id", accessToken: "access" };
     const who = { userId, client: "native", issuer: "http://127.0.0.1:1", subject: userId, tokens } as const;
-    const said = authenticatedAtMs === undefined ? await store.clock() : authenticatedAtMs;
-    const { token, sessionId } = await store.create({ ...who, ...(said !== null && { authenticatedAtMs: said }) });
+    const authenticatedAt = authenticatedAtMs === undefined ? await store.clock() : authenticatedAtMs;
+    const { token, sessionId } = await store.create({
+      ...who,
+      ...(authenticatedAt !== null && { authenticatedAtMs: authenticatedAt }),
+    });
     return { sessionId, headers: { authorization: `Bearer ${token}` } };
   }
 

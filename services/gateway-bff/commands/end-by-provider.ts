@@ -17,7 +17,7 @@ export interface EndByProviderDeps {
   readonly sessions: Pick<SessionStore, "endByProvider">;
 }
 
-// Longer than a login takes, a native client's code included, so that a login that ended meanwhile opens no session; and
+// Longer than a login takes, a native client's code included, so that a login that was ended at the provider opens no session; and
 // longer than a logout token is valid (token-verifiers.ts), so that no token counts twice.
 const rememberMs = loginMs + nativeCodeMs + 4 * 60_000;
 

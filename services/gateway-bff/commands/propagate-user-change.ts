@@ -7,7 +7,7 @@
  */
 import { changeNotPropagated } from "../problems.ts";
 import type { SessionStore } from "../sessions/index.ts";
-import { parseUser } from "../users/user-view.ts";
+import { parseUser } from "../upstreams/user-view.ts";
 
 export async function propagateUserChange(
   sessions: Pick<SessionStore, "saveUser">,

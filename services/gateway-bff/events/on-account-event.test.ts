@@ -15,11 +15,11 @@ const never = new AbortController().signal;
 function event(
   n: number,
   eventType: string,
-  { version = n, ...said }: { version?: number } & Record<string, unknown> = {},
+  { version = n, ...fields }: { version?: number } & Record<string, unknown> = {},
 ): Envelope {
   const head = { event_id: fixedId(n), event_type: eventType, occurred_at: "2026-01-08T07:10:00.123456Z" };
   const state = { status: "ACTIVE", roles: "USER" };
-  const payload = encodeEvent(eventType, { ...head, version: String(version), user_id: alice, ...state, ...said });
+  const payload = encodeEvent(eventType, { ...head, version: String(version), user_id: alice, ...state, ...fields });
   const { event_id: eventId, occurred_at: occurredAt } = head;
   return { eventId, eventType, subject: "account.events", aggregateKey: alice, occurredAt, headers: {}, payload };
 }
@@ -41,8 +41,8 @@ async function listening() {
   });
   let subscribed = false;
   const watched = {
-    subscribe: async (wish: Parameters<typeof bus.subscribe>[0]) => {
-      const subscription = await bus.subscribe(wish);
+    subscribe: async (options: Parameters<typeof bus.subscribe>[0]) => {
+      const subscription = await bus.subscribe(options);
       subscribed = true;
       return subscription;
     },
@@ -74,7 +74,7 @@ async function listening() {
   };
 }
 
-test("a suspension that only the event tells of shuts the user out, and the end of it lets them in with their roles", async () => {
+test("a suspension event shuts the user out, and a reinstatement event lets them in", async () => {
   await using t = await listening();
   const [player, other] = [await t.logIn(alice, { roles: ["ADMIN", "USER"] }), await t.logIn(bob)];
   await t.tell(event(2, "AccountSuspended", { status: "SUSPENDED", roles: "ADMIN,USER", reason: "cheating" }));
@@ -89,7 +89,7 @@ test("a suspension that only the event tells of shuts the user out, and the end 
   expect(new Set(found?.roles)).toEqual(new Set(["ADMIN", "USER"]));
 });
 
-test("other roles count from the event on, and a change of roles does not let a suspended user in", async () => {
+test("a roles event changes the roles and does not reinstate a suspended user", async () => {
   await using t = await listening();
   const player = await t.logIn(alice, { roles: ["ADMIN", "USER"] });
   await t.tell(event(2, "AccountRolesChanged", { roles: "USER" }));
@@ -104,7 +104,7 @@ test("other roles count from the event on, and a change of roles does not let a 
   expect(await t.me(await t.logIn(alice))).toBe(403);
 });
 
-test("a deleted user never comes back, and an event that comes late or twice changes nothing", async () => {
+test("late and repeated events change nothing, and a deletion is final", async () => {
   await using t = await listening();
   const player = await t.logIn(alice, { version: 5 });
   await t.tell(event(2, "AccountSuspended", { status: "SUSPENDED", reason: "long ago", version: 4 }));
@@ -116,7 +116,7 @@ test("a deleted user never comes back, and an event that comes late or twice cha
   await expect(t.logIn(alice, { version: 5 })).rejects.toThrow();
 });
 
-test("events and redrives need no connection but that of their own transaction", async () => {
+test("events and redrives use only the connection of their own transaction", async () => {
   await using t = await setup();
   const db = t.open({ poolMax: 1, connectTimeoutMs: 30_000 });
   await using sessions = postgresSessions(db, {
@@ -150,7 +150,7 @@ test("events and redrives need no connection but that of their own transaction",
   expect((await Promise.all(found)).filter(Boolean)).toEqual([]);
 });
 
-test("a change that account tells of is undone with the transaction that it came in", async () => {
+test("a rolled-back transaction undoes the user's change", async () => {
   await using t = await setup();
   const player = await t.logIn(alice);
   const suspended = { userId: alice, status: "SUSPENDED", roles: ["USER"], version: 2 } as const;
@@ -163,7 +163,7 @@ test("a change that account tells of is undone with the transaction that it came
   expect(await t.sessions.find(token)).toMatchObject({ status: "ACTIVE" });
 });
 
-test("what this build does not know is put away, not guessed at; of the roles it takes those that it knows", async () => {
+test("unknown event types and statuses are errors, and unknown roles are dropped", async () => {
   expect(() => readEvent({ ...event(2, "AccountDeleted"), eventType: "AccountMoved" })).toThrow(
     "not an event type of account",
   );
@@ -174,9 +174,9 @@ test("what this build does not know is put away, not guessed at; of the roles it
   ]);
 });
 
-test("a suspension until a time carries that time, to the microsecond", () => {
+test("a suspension's end is exact to the microsecond", () => {
   const suspendedUntil = "2999-01-31T09:30:00.123457Z";
-  const said = { status: "SUSPENDED", reason: "x", suspended_until: suspendedUntil };
+  const fields = { status: "SUSPENDED", reason: "x", suspended_until: suspendedUntil };
   const known = { userId: alice, status: "SUSPENDED", roles: ["USER"], version: 2, suspendedUntil };
-  expect(readEvent(event(2, "AccountSuspended", said))).toEqual(known);
+  expect(readEvent(event(2, "AccountSuspended", fields))).toEqual(known);
 });

@@ -11,7 +11,7 @@ async function setCookieOf(act: (cookie: Cookie, reply: Parameters<Cookie["clear
   return (await app.inject({ url: "/" })).headers["set-cookie"];
 }
 
-test("a session's cookie is of this host alone, for no script, no plain connection and no other site", async () => {
+test("the session cookie is __Host-, HttpOnly, Secure and SameSite=Strict", async () => {
   const cookie = sessionCookie(false);
   expect(await setCookieOf((one, reply) => one.set(reply, "tds_x"), cookie)).toBe(
     "__Host-todoke=tds_x; Path=/; HttpOnly; SameSite=Strict; Secure",
@@ -21,13 +21,13 @@ test("a session's cookie is of this host alone, for no script, no plain connecti
   );
 });
 
-test("on loopback over http it lacks what a browser would refuse there, and nothing else", async () => {
+test("on loopback over http the cookie lacks only the prefix and Secure", async () => {
   expect(await setCookieOf((one, reply) => one.set(reply, "tds_x"), sessionCookie(true))).toBe(
     "todoke=tds_x; Path=/; HttpOnly; SameSite=Strict",
   );
 });
 
-test("several cookies go with one answer, each with its own age", async () => {
+test("one response can set several cookies, each with its own age", async () => {
   const login = openCookie({ name: "todoke-login", sameSite: "Lax", maxAgeSeconds: 600, isLoopback: false });
   const both = await setCookieOf((one, reply) => {
     one.set(reply, "tds_x");
@@ -39,7 +39,7 @@ test("several cookies go with one answer, each with its own age", async () => {
   ]);
 });
 
-test("all cookies of one name are seen, and those whose name only looks like it are not", () => {
+test("valuesIn returns all cookies of exactly one name", () => {
   const valuesIn = (header?: string) =>
     sessionCookie(false).valuesIn({ headers: header === undefined ? {} : { cookie: header } });
   expect(valuesIn()).toEqual([]);

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { origin, ours, setup } from "./testing.ts";
 
-test("a page of our own may change things", async () => {
+test("a page of our own origin may change things", async () => {
   await using t = await setup();
   const cookie = t.cookie(await t.loggedIn());
   for (const headers of [
@@ -35,7 +35,7 @@ test.each<[string, Record<string, string>]>([
   ["Sec-Fetch-Site: none", { ...header, "sec-fetch-site": "none" }],
   ["our origin, and yet cross-site", { ...ours, "sec-fetch-site": "cross-site" }],
   ["same-origin, and yet another's origin", { ...header, "sec-fetch-site": "same-origin", origin: "https://app.evil" }],
-])("with a cookie and %s nothing is changed, and nobody is logged out", async (_what, headers) => {
+])("a request with the cookie and %s changes nothing", async (_what, headers) => {
   await using t = await setup();
   const cookie = t.cookie(await t.loggedIn());
   for (const where of [{}, { payload: "" }, { url: "/logout", payload: "" }, { url: "/logout", payload: "{}" }]) {
@@ -46,7 +46,7 @@ test.each<[string, Record<string, string>]>([
   expect(t.find).not.toHaveBeenCalled();
 });
 
-test("a form of another site gets nowhere, whatever type its body says it has", async () => {
+test("a form of another site is refused, whatever its content type", async () => {
   await using t = await setup();
   const cookie = t.cookie(await t.loggedIn());
   for (const type of ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"]) {
@@ -56,7 +56,7 @@ test("a form of another site gets nowhere, whatever type its body says it has", 
   expect(t.changes).not.toHaveBeenCalled();
 });
 
-test("no header makes one method into another", async () => {
+test("no header overrides the method", async () => {
   await using t = await setup();
   const cookie = t.cookie(await t.loggedIn());
   for (const name of ["x-http-method-override", "x-http-method", "x-method-override"]) {
@@ -68,7 +68,7 @@ test("no header makes one method into another", async () => {
   expect(t.changes).not.toHaveBeenCalled();
 });
 
-test("no other site is ever allowed to read an answer, nor to ask whether it may", async () => {
+test("no response has CORS headers", async () => {
   await using t = await setup();
   const cookie = t.cookie(await t.loggedIn());
   const from = { ...cookie, origin: "https://app.evil" };
@@ -90,7 +90,7 @@ test("no other site is ever allowed to read an answer, nor to ask whether it may
   expect([jsonp.statusCode, jsonp.headers["x-content-type-options"]]).toEqual([400, "nosniff"]);
 });
 
-test("a native client, whom no site can speak for, needs none of it", async () => {
+test("a native client needs no CSRF header", async () => {
   await using t = await setup();
   const authorization = `Bearer ${await t.loggedIn()}`;
   expect((await t.post({ authorization })).statusCode).toBe(200);

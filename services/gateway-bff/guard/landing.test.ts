@@ -8,7 +8,7 @@ async function landing(path: string) {
   return app.inject({ url: "/" });
 }
 
-test("the page goes on by itself to the path, and by a link where it does not", async () => {
+test("the landing page refreshes to the path and has a link", async () => {
   const { statusCode, headers, body } = await landing("/play?level=1&mode=a");
   expect(statusCode).toBe(200);
   expect(headers["content-type"]).toBe("text/html; charset=utf-8");
@@ -18,7 +18,7 @@ test("the page goes on by itself to the path, and by a link where it does not", 
   expect(body).toContain(`<a href="/play?level=1&amp;mode=a">`);
 });
 
-test("no path gets out of the place that it has in the page", async () => {
+test("a path is escaped in the landing page", async () => {
   const { body } = await landing(`/"><script>alert('1')</script>&amp;`);
   expect(body).not.toContain("<script");
   expect(body).toContain("/&quot;&gt;&lt;script&gt;alert(&#39;1&#39;)&lt;/script&gt;&amp;amp;");

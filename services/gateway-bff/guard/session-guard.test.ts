@@ -4,7 +4,7 @@ import { ours, setup } from "./testing.ts";
 
 const unknown = `tds_${"A".repeat(43)}`;
 
-test("a session is known by its cookie, or as a bearer token, and says who calls and what they may", async () => {
+test("a cookie or a bearer token authenticates the user with their roles", async () => {
   await using t = await setup();
   const token = await t.loggedIn({ userId: "u_1", roles: ["USER", "ADMIN"] });
   for (const headers of [t.cookie(token), { authorization: `Bearer ${token}` }, { authorization: `bearer ${token}` }]) {
@@ -17,7 +17,7 @@ test("a session is known by its cookie, or as a bearer token, and says who calls
   }
 });
 
-test("the cookie is found among others, and only under its own name", async () => {
+test("the session cookie is found among others by its exact name", async () => {
   await using t = await setup();
   const token = await t.loggedIn();
   const { cookie } = t.cookie(token);
@@ -28,13 +28,13 @@ test("the cookie is found among others, and only under its own name", async () =
     expect((await t.get({ cookie: planted })).statusCode, planted).toBe(401);
 });
 
-test("on loopback over http the cookie has a name that a browser takes there", async () => {
+test("on loopback over http the cookie has no prefix", async () => {
   await using t = await setup({ isLoopback: true });
   const token = await t.loggedIn();
   expect((await t.get({ cookie: `todoke=${token}` })).statusCode).toBe(200);
 });
 
-test("what cannot be a session's token is refused without asking the store", async () => {
+test("a malformed token is refused without a look-up", async () => {
   await using t = await setup();
   const token = await t.loggedIn();
   const { cookie } = t.cookie(token);
@@ -68,7 +68,7 @@ test("what cannot be a session's token is refused without asking the store", asy
   expect(t.find).toHaveBeenCalledTimes(1);
 });
 
-test("a request with both a cookie and an Authorization header is refused, whatever they hold", async () => {
+test("a request with a cookie and an Authorization header is refused", async () => {
   await using t = await setup();
   const token = await t.loggedIn();
   for (const authorization of [`Bearer ${token}`, "Bearer tdk_dev", "Basic x"]) {
@@ -78,7 +78,7 @@ test("a request with both a cookie and an Authorization header is refused, whate
   expect(t.find).not.toHaveBeenCalled();
 });
 
-test("after log-out, suspension and deletion the same cookie opens nothing", async () => {
+test("a cookie is refused after a logout, a suspension and a deletion", async () => {
   await using t = await setup();
   const first = await t.loggedIn();
   await t.sessions.endAll("u_1");
@@ -96,7 +96,7 @@ test("after log-out, suspension and deletion the same cookie opens nothing", asy
   expect((await t.get(t.cookie(third))).statusCode).toBe(401);
 });
 
-test("a suspended user who logs in is told so, until when, and can leave; nothing else works", async () => {
+test("a suspended user gets 403 with the end of the suspension, and can log out", async () => {
   await using t = await setup();
   const suspendedUntil = "2999-01-01T00:00:00Z";
   const until = await t.loggedIn({ userId: "u_1", status: "SUSPENDED", suspendedUntil });
@@ -114,13 +114,13 @@ test("a suspended user who logs in is told so, until when, and can leave; nothin
   expect((await t.post({ ...t.cookie(until), ...ours }, { url: "/logout", payload: "{}" })).statusCode).toBe(200);
 });
 
-test("a suspension whose time is over holds nobody up", async () => {
+test("a user whose suspension has expired is let in", async () => {
   await using t = await setup();
   const token = await t.loggedIn({ status: "SUSPENDED", suspendedUntil: "2020-01-01T00:00:00Z" });
   expect((await t.get(t.cookie(token))).statusCode).toBe(200);
 });
 
-test("a change of roles counts with the next request, and a player is no admin, nor anybody else", async () => {
+test("changed roles take effect at the next request", async () => {
   await using t = await setup();
   const token = await t.loggedIn();
   const statuses = async () => (await t.get(t.cookie(token), "/v1/admin")).statusCode;
@@ -134,7 +134,7 @@ test("a change of roles counts with the next request, and a player is no admin, 
   expect((await t.get(t.cookie(token), "/v1/users/U_1")).statusCode).toBe(403);
 });
 
-test("a session whose provider's tokens are about to end is told of, and its request is answered", async () => {
+test("onRefreshDue is called for a session whose tokens expire soon", async () => {
   await using t = await setup();
   const tokens = { idToken: "i", accessToken: "a", refreshToken: "r", expiresInSeconds: 600 };
   const due = await t.loggedIn({}, { tokens });
@@ -145,7 +145,7 @@ test("a session whose provider's tokens are about to end is told of, and its req
   expect(t.onRefreshDue.mock.calls.map(([session]) => session.userId)).toEqual(["u_1"]);
 });
 
-test("while the store cannot be asked it is 503: nobody is let in, and nobody is told that they are logged out", async () => {
+test("while the store is unavailable, requests get 503 and not 401", async () => {
   await using t = await setup();
   const token = await t.loggedIn();
   t.find.mockRejectedValue(Object.assign(new Error("away"), { code: "ECONNREFUSED" }));

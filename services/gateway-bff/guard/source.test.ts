@@ -6,7 +6,7 @@ test.each([
   [0, "127.0.0.1"],
   [1, "198.51.100.7"],
   [2, "203.0.113.1"],
-])("behind %i proxies of ours a refusal is logged with the address %s", async (trustedProxies, address) => {
+])("behind %i trusted proxies a refusal is logged with the address %s", async (trustedProxies, address) => {
   const lines: string[] = [];
   const log = { stream: { write: (line: string) => void lines.push(line) } };
   await using app = await buildHttpApp({ title: "t", version: "0", log });

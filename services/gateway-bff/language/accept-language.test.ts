@@ -18,6 +18,6 @@ test.each([
   ["ja;q=7", "en"],
   ["jargon", "en"],
   [`${"a-".repeat(10_000)},ja`, "en"],
-])("who asks for %j is answered in %s", (header, language) => {
+])("Accept-Language %j selects %s", (header, language) => {
   expect(requestLanguage({ headers: header === undefined ? {} : { "accept-language": header } })).toBe(language);
 });

@@ -1,4 +1,4 @@
-/** The promises of the port, on every store that implements it. */
+/** The guarantees of the port, on every store that implements it. */
 import { randomUUID } from "node:crypto";
 import { deleteFinished } from "@todoke/kernel/retention";
 import { testDatabase, until } from "@todoke/kernel/testing";
@@ -79,12 +79,12 @@ describe.each([
   ["postgres", onPostgres],
   ["redis", onRedis],
 ] as const)("%s", (_name, stageOf) => {
-  test("four processes that hammer one key together get no more than the quota in any window", async () => {
+  test("four processes together are granted at most the quota of a key in any window", async () => {
     await using stage = await stageOf();
     const policy = policyOf(40, 250);
     const granted: { readonly askedAt: number; readonly answeredAt: number }[] = [];
     const endsAt = performance.now() + 6 * policy.windowMs;
-    // And they do get on: not in so many windows on a machine that stands still meanwhile, but in the end.
+    // They do make progress; on a slow machine it takes more windows.
     const isOver = () => performance.now() >= endsAt && granted.length > 2 * burstSize(policy);
     async function hammer(limiter: Limiter): Promise<void> {
       while (!isOver()) {
@@ -101,7 +101,7 @@ describe.each([
     expect(Math.max(...granted.map(({ askedAt }) => inWindowFrom(askedAt)))).toBeLessThanOrEqual(policy.quota);
   });
 
-  test("whatever is asked in whatever order, it is granted as by one who counts with pen and paper", async () => {
+  test("any sequence of requests is granted as a simple model predicts", async () => {
     await using stage = await stageOf();
     const limiter = stage.open();
     const policies = { a: policyOf(6, hour), b: policyOf(3, hour), c: policyOf(30, hour) };
@@ -141,7 +141,7 @@ describe.each([
     );
   });
 
-  test("what one key refuses uses up nothing of the others", async () => {
+  test("a refusal by one key uses up nothing of the others", async () => {
     await using stage = await stageOf();
     const limiter = stage.open();
     const small = policyOf(1, hour);
@@ -157,7 +157,7 @@ describe.each([
     expect(results[0]?.remaining).toBe(burstSize(large) - 2);
   });
 
-  test("parallel requests of one process for one key are granted as far as they fit, in the order they came", async () => {
+  test("concurrent requests for one key are granted in order as far as they fit", async () => {
     await using stage = await stageOf();
     const limiter = stage.open();
     const policy = policyOf(30, hour);
@@ -165,7 +165,7 @@ describe.each([
     expect(taken.map(({ granted }) => granted)).toEqual(taken.map((_, index) => index < burstSize(policy)));
   });
 
-  test("what was refused is granted when the wait it was told is over, and not before", async () => {
+  test("a refused request is granted after its wait, and not before", async () => {
     await using stage = await stageOf();
     const limiter = stage.open();
     const policy = policyOf(1, hour); // One, and the next after an hour.
@@ -182,7 +182,7 @@ describe.each([
     expect((await take()).granted).toBe(true);
   });
 
-  test("many processes that use new keys for the first time, in any order, neither fail nor get too much", async () => {
+  test("processes that use new keys concurrently neither fail nor exceed the quota", async () => {
     await using stage = await stageOf();
     const policy = policyOf(30, hour);
     const limiters = Array.from({ length: 4 }, () => stage.open());
@@ -200,7 +200,7 @@ describe.each([
     expect(granted.length).toBeGreaterThan(0);
   });
 
-  test("a clock that is set back by a day locks nobody out for a day", async () => {
+  test("a clock that is set back by a day locks no caller out", async () => {
     await using stage = await stageOf();
     const limiter = stage.open();
     await limiter.take([of("one", policyOf(1, hour))]);
@@ -210,7 +210,7 @@ describe.each([
     expect(results[0]?.resetMs).toBeLessThanOrEqual(toPace(policyOf(1, hour)).eachUs / 1_000);
   });
 
-  test("a key that nobody uses any more takes no room", async () => {
+  test("an unused key is deleted", async () => {
     await using stage = await stageOf();
     const limiter = stage.open();
     await limiter.take([of("short", policyOf(10, 20)), of("long", policyOf(10, hour))]);

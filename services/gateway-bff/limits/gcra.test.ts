@@ -28,7 +28,7 @@ function grantedTimes(policy: Policy, asked: readonly { afterUs: number; units: 
 const mostInAnyWindow = (times: readonly number[], windowUs: number) =>
   Math.max(0, ...times.map((start) => times.filter((time) => time >= start && time < start + windowUs).length));
 
-test("in any window, wherever it begins, no more than the quota is granted, in whatever rhythm one asks", () => {
+test("at most the quota is granted in any window, at any rhythm of requests", () => {
   // Time is given in hundredths of a window, so that bursts, steady streams and pauses all come up.
   const asked = fc.array(
     fc.record({
@@ -46,7 +46,7 @@ test("in any window, wherever it begins, no more than the quota is granted, in w
   );
 });
 
-test("one who asks all the time is granted two thirds of the quota in a window, and a third at once to begin with", () => {
+test("a steady caller gets a third of the quota at once and two thirds per window", () => {
   const policy = { name: "read", quota: 600, windowMs: 60_000 };
   expect(burstSize(policy)).toBe(201);
   const everyTenMs = Array.from({ length: 30_000 }, () => ({ afterUs: 10_000, units: 1 }));
@@ -55,11 +55,11 @@ test("one who asks all the time is granted two thirds of the quota in a window, 
   expect(times.filter((time) => time >= 240_000_000 && time < 300_000_000).length).toBe(400);
 });
 
-test("however small the quota is, it can be had", () => {
+test("the smallest quota grants one unit", () => {
   fc.assert(fc.property(policies, (policy) => burstSize(policy) >= 1));
 });
 
-test("what is refused says how long it must wait, to the microsecond", () => {
+test("a refusal has its wait, exact to the microsecond", () => {
   fc.assert(
     fc.property(policies, fc.double({ min: 0, max: 1, noNaN: true }), (policy, share) => {
       const { eachUs, slackUs } = toPace(policy);
@@ -74,7 +74,7 @@ test("what is refused says how long it must wait, to the microsecond", () => {
   );
 });
 
-test("remaining is what can be had at once: so many fit, and one more does not", () => {
+test("remaining is the number of units that fit at once", () => {
   fc.assert(
     fc.property(policies, fc.double({ min: 0, max: 1.5, noNaN: true }), (policy, share) => {
       const { slackUs } = toPace(policy);

@@ -10,7 +10,7 @@ import type { Limiter } from "./index.ts";
 import { localLimiter } from "./local-limiter.ts";
 import { postgresLimiter } from "./postgres.ts";
 
-/** So long that what the tests themselves take of it changes nothing but the seconds that are told. */
+/** So long that the duration of a test changes only the seconds in the headers. */
 const policy = (name: string, quota: number): Policy => ({ name, quota, windowMs: 3_600_000 });
 
 /** Of six, three can be had at once; of the others more. */
@@ -27,7 +27,7 @@ const usual: Limits = {
   inFlightMax: 500,
 };
 
-/** Who calls is whoever the test says: `Authorization: Bearer alice`. */
+/** The caller is the one that the test names: `Authorization: Bearer alice`. */
 const session = (userId: string): Session => ({
   sessionId: "s",
   userId,
@@ -97,14 +97,14 @@ const statusesOf = async (calls: readonly (() => Promise<{ statusCode: number }>
   for (const call of calls) statuses.push((await call()).statusCode);
   return statuses;
 };
-/** Seconds that are told later than they were counted: so many, less what has gone by. */
-function expectNearly(told: unknown, seconds: number): void {
-  expect(Number(told)).toBeLessThanOrEqual(seconds);
-  expect(Number(told)).toBeGreaterThan(seconds - 15);
+/** Seconds that were counted a little earlier than they are checked. */
+function expectNearly(actual: unknown, seconds: number): void {
+  expect(Number(actual)).toBeLessThanOrEqual(seconds);
+  expect(Number(actual)).toBeGreaterThan(seconds - 15);
 }
 const times = <T>(count: number, call: () => T) => Array.from({ length: count }, () => call);
 
-test("every answer says what the limits are and how much is left of them", async () => {
+test("every response has the RateLimit headers", async () => {
   await using t = await setup();
   const { get } = await t.gateway();
   const first = await get("/v1/things/1");
@@ -116,7 +116,7 @@ test("every answer says what the limits are and how much is left of them", async
   expectNearly(address, 36);
 });
 
-test("past the limit it is 429, with when to come again, and nothing of the body is looked at", async () => {
+test("a request past the limit gets 429 with Retry-After before its body is read", async () => {
   await using t = await setup();
   const { post, onLimited } = await t.gateway();
   expect(await statusesOf(times(3, () => post("/v1/things", `{"name":"a"}`)))).toEqual([200, 200, 200]);
@@ -135,7 +135,7 @@ test("past the limit it is 429, with when to come again, and nothing of the body
   expect(onLimited.mock.calls).toEqual([["write", "refused"]]);
 });
 
-test("several gateways count together, and one that was started again goes on where it was", async () => {
+test("several gateways and a restarted one share the count", async () => {
   await using t = await setup();
   const gateways = await Promise.all(times(3, () => t.gateway()).map((start) => start()));
   const answers = await Promise.all(
@@ -146,7 +146,7 @@ test("several gateways count together, and one that was started again goes on wh
   expect((await again.get("/v1/things/1")).statusCode).toBe(429);
 });
 
-test("log-ins, reads, writes and bulk calls have a quota each", async () => {
+test("logins, reads, writes and bulk requests have a quota each", async () => {
   await using t = await setup();
   const { get, post } = await t.gateway();
   expect(await statusesOf(times(4, () => get("/v1/things/1")))).toEqual([200, 200, 200, 429]);
@@ -156,7 +156,7 @@ test("log-ins, reads, writes and bulk calls have a quota each", async () => {
   expect(await statusesOf(times(5, () => post("/v1/bulk", "{}")))).toEqual([200, 200, 200, 200, 429]);
 });
 
-test("a call that counts as more than can ever be had at once keeps the gateway from starting", async () => {
+test("a route that counts more than its burst keeps the gateway from starting", async () => {
   await using t = await setup();
   const { app } = await t.gateway();
   const config = { ...publicRoute.config, units: 4 };
@@ -165,7 +165,7 @@ test("a call that counts as more than can ever be had at once keeps the gateway 
   );
 });
 
-test("a user is counted as that user from however many addresses, and each user alone", async () => {
+test("a user has one quota over all addresses", async () => {
   await using t = await setup();
   const { as } = await t.gateway({ limits: { ...usual, trustedProxies: 1 } });
   const calls = [1, 2, 3, 4].map((n) => () => as("alice", "/v1/mine", `203.0.113.${n}`));
@@ -173,7 +173,7 @@ test("a user is counted as that user from however many addresses, and each user 
   expect((await as("bob")).statusCode).toBe(200);
 });
 
-test("many accounts at one address are held by the address; no session is looked for any more", async () => {
+test("many accounts at one address share the address limit, without session look-ups", async () => {
   await using t = await setup();
   const { as, lookedUp } = await t.gateway({ limits: { ...usual, address: policy("address", 30) } });
   const players = Array.from({ length: 20 }, (_, n) => `player${n}`);
@@ -181,7 +181,7 @@ test("many accounts at one address are held by the address; no session is looked
   expect(lookedUp).toHaveBeenCalledTimes(11);
 });
 
-test("for a user past the limit no session is looked up any more, until the limit lets the user in again", async () => {
+test("no session is looked up for a user past the limit", async () => {
   await using t = await setup();
   const { as, post, get, lookedUp } = await t.gateway();
   const statuses = await statusesOf(times(50, () => as("alice")));
@@ -197,7 +197,7 @@ test("for a user past the limit no session is looked up any more, until the limi
   expect((await get("/v1/mine")).statusCode).toBe(401);
 });
 
-test("without a proxy of ours, no X-Forwarded-For makes a caller into another", async () => {
+test("without a trusted proxy X-Forwarded-For is ignored", async () => {
   await using t = await setup();
   const { get } = await t.gateway();
   const spoofed = ["203.0.113.1", "203.0.113.2, 198.51.100.1", "2001:db8::1", "garbage", "1.1.1.1,".repeat(50)];
@@ -205,7 +205,7 @@ test("without a proxy of ours, no X-Forwarded-For makes a caller into another", 
   expect(await statusesOf(calls)).toEqual([200, 200, 200, 429, 429]);
 });
 
-test("no way of writing a path counts as something else", async () => {
+test("no spelling of a path changes its limit", async () => {
   await using t = await setup();
   const { get } = await t.gateway();
   const ways = ["/%761/things/1", "/v1/things/1/", "//v1/things/1", "/v1/things/%31", "/v1/../v1/things/1"];
@@ -213,7 +213,7 @@ test("no way of writing a path counts as something else", async () => {
   expect((await get("/v1/things/1")).statusCode).toBe(429);
 });
 
-test("who is refused is counted all the same: what is not there, what is not possible, who is not known", async () => {
+test("requests refused with 401, 404 or 405 are counted", async () => {
   await using t = await setup();
   const { app, get, lookedUp } = await t.gateway();
   const put = () => app.inject({ method: "PUT", url: "/v1/things" });
@@ -231,7 +231,7 @@ test("who is refused is counted all the same: what is not there, what is not pos
   expect(lookedUp).toHaveBeenCalled();
 });
 
-test("who asks for what is another's is counted as who he is", async () => {
+test("a request refused with 403 is counted for its user", async () => {
   await using t = await setup();
   const { as } = await t.gateway();
   expect(await statusesOf(times(4, () => as("mallory", "/v1/users/alice")))).toEqual([403, 403, 403, 429]);
@@ -239,7 +239,7 @@ test("who asks for what is another's is counted as who he is", async () => {
   expect((await as("alice", "/v1/users/alice")).statusCode).toBe(200);
 });
 
-test("those who ask whether we live are never counted", async () => {
+test("health probes are never counted", async () => {
   await using t = await setup();
   const { get } = await t.gateway();
   const answers = await Promise.all(times(10, () => get("/livez")).map((call) => call()));
@@ -253,41 +253,34 @@ const closed = async (db: { end(): Promise<void> }) => {
   return db;
 };
 
-test.each(["away", "silent"])(
-  "while the limiter is %s, reads pass and log-ins and writes are refused with 503",
-  async (how) => {
-    await using t = await setup();
-    const away = async () => postgresLimiter((await closed(t.open())) as ReturnType<typeof t.open>);
-    const store = how === "away" ? await away() : { take: () => new Promise<never>(() => {}) };
-    const onError = vi.fn();
-    const { get, post, as, onLimited } = await t.gateway({ store, onError, limiterTimeoutMs: 50 });
-    const read = await get("/v1/things/1");
-    expect([read.statusCode, read.headers.ratelimit]).toEqual([200, undefined]);
-    expect((await as("alice")).statusCode).toBe(200);
-    expect((await get("/.env")).statusCode).toBe(404);
-    for (const refused of [
-      await get("/login"),
-      await post("/v1/things", `{"name":"a"}`),
-      await post("/v1/bulk", "{}"),
-    ]) {
-      expect([refused.statusCode, refused.headers["retry-after"]]).toEqual([503, "1"]);
-      expect(refused.json().code).toBe("unavailable");
-    }
-    expect(onLimited.mock.calls.map(([limit, result]) => `${limit} ${result}`)).toEqual([
-      ...times(3, () => "read uncounted").map((text) => text()),
-      "login uncounted",
-      "write uncounted",
-      "bulk uncounted",
-    ]);
-    // One line a second, which says how many.
-    const countOf = ([error]: unknown[]) => Number(/for (\d+) requests/.exec(String(error))?.[1]);
-    await until("all are told of", () => onError.mock.calls.reduce((sum, call) => sum + countOf(call), 0) === 6);
-    expect(onError.mock.calls.length).toBeLessThan(6);
-  },
-);
+test.each(["away", "silent"])("while the limiter is %s, reads pass and logins and writes get 503", async (how) => {
+  await using t = await setup();
+  const away = async () => postgresLimiter((await closed(t.open())) as ReturnType<typeof t.open>);
+  const store = how === "away" ? await away() : { take: () => new Promise<never>(() => {}) };
+  const onError = vi.fn();
+  const { get, post, as, onLimited } = await t.gateway({ store, onError, limiterTimeoutMs: 50 });
+  const read = await get("/v1/things/1");
+  expect([read.statusCode, read.headers.ratelimit]).toEqual([200, undefined]);
+  expect((await as("alice")).statusCode).toBe(200);
+  expect((await get("/.env")).statusCode).toBe(404);
+  for (const refused of [await get("/login"), await post("/v1/things", `{"name":"a"}`), await post("/v1/bulk", "{}")]) {
+    expect([refused.statusCode, refused.headers["retry-after"]]).toEqual([503, "1"]);
+    expect(refused.json().code).toBe("unavailable");
+  }
+  expect(onLimited.mock.calls.map(([limit, result]) => `${limit} ${result}`)).toEqual([
+    ...times(3, () => "read uncounted").map((text) => text()),
+    "login uncounted",
+    "write uncounted",
+    "bulk uncounted",
+  ]);
+  // One line a second, which says how many.
+  const countOf = ([error]: unknown[]) => Number(/for (\d+) requests/.exec(String(error))?.[1]);
+  await until("all are reported", () => onError.mock.calls.reduce((sum, call) => sum + countOf(call), 0) === 6);
+  expect(onError.mock.calls.length).toBeLessThan(6);
+});
 
 test.each(["late", "failing"])(
-  "while the limiter is %s, one process grants no more reads than the quota, however many come at once",
+  "while the limiter is %s, one process grants at most the quota of reads",
   async (how) => {
     await using t = await setup();
     // Granted in the store, but too late to be received of: before, every such read passed.
@@ -310,7 +303,7 @@ test.each(["late", "failing"])(
   },
 );
 
-test("an address has no more requests in flight than it may; others are served, and so is it again afterwards", async () => {
+test("an address past its limit of requests in flight is refused until one ends", async () => {
   await using t = await setup();
   const held = Promise.withResolvers<void>();
   const limits = {
@@ -344,7 +337,7 @@ test("an address has no more requests in flight than it may; others are served, 
   expect((await from("203.0.113.1", "/v1/things/1")).statusCode).toBe(200);
 });
 
-test("a stream is not in flight once it was granted, however long it stays open", async () => {
+test("a granted stream does not count as a request in flight", async () => {
   await using t = await setup();
   const { app, get } = await t.gateway({ limits: { ...usual, inFlightMax: 1 } });
   const held = Promise.withResolvers<void>();

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { InFlight } from "./in-flight.ts";
 
-test("an address that has as many as it may gets no more until one ends, and ending twice counts once", () => {
+test("an address at its limit gets a place when a request ends; ending is idempotent", () => {
   const inFlight = new InFlight(2);
   const [first, second] = [inFlight.begin("a"), inFlight.begin("a")];
   expect([inFlight.begin("a"), typeof inFlight.begin("b")]).toEqual([undefined, "function"]);

@@ -10,7 +10,7 @@ const item = (key: string, units = 1, of: Policy = policy): Item => ({ key, unit
 
 afterEach(() => void vi.restoreAllMocks());
 
-test("however many come at once, a key is granted its burst and no more", () => {
+test("concurrent requests for a key are granted its burst", () => {
   const buckets = new LocalBuckets();
   const granted = Array.from({ length: 20_000 }, () => buckets.take([item("a")]).granted).filter(Boolean);
   // What the loop itself takes gives back a unit every 150 ms.
@@ -18,7 +18,7 @@ test("however many come at once, a key is granted its burst and no more", () => 
   expect(granted.length).toBeLessThanOrEqual(policy.quota);
 });
 
-test("in any window no more than the quota is granted, in whatever rhythm one asks", () => {
+test("local buckets grant at most the quota in any window", () => {
   const clock = vi.spyOn(performance, "now");
   const pattern = fc.array(fc.record({ afterMs: fc.nat({ max: 2_000 }), units: fc.integer({ min: 1, max: 3 }) }), {
     minLength: 1,
@@ -41,7 +41,7 @@ test("in any window no more than the quota is granted, in whatever rhythm one as
   );
 });
 
-test("a request is counted by all of its keys or by none, and looking counts nothing", () => {
+test("a request is counted by all its keys or none, and a check counts nothing", () => {
   const buckets = new LocalBuckets();
   const tiny = { name: "login", quota: 1, windowMs: 60_000 };
   for (let n = 0; n < 10; n++) expect(buckets.refusal([item("login", 1, tiny)])).toBeUndefined();
@@ -52,7 +52,7 @@ test("a request is counted by all of its keys or by none, and looking counts not
   expect(buckets.take([item("address", burstSize(policy) - 1)]).granted).toBe(true);
 });
 
-test("past the number of keys that may be kept, the least recently used is forgotten", () => {
+test("past keysMax the least recently used key is dropped", () => {
   const buckets = new LocalBuckets({ keysMax: 2 });
   const tiny = { name: "login", quota: 1, windowMs: 3_600_000 };
   const take = (key: string) => buckets.take([item(key, 1, tiny)]).granted;
@@ -61,7 +61,7 @@ test("past the number of keys that may be kept, the least recently used is forgo
   expect(["b", "c", "a"].map(take)).toEqual([false, false, true]);
 });
 
-test("a key that is granted again counts as used, and is not the one that is forgotten", () => {
+test("a key that is granted again is not the next one dropped", () => {
   const buckets = new LocalBuckets({ keysMax: 2 });
   const small = { name: "login", quota: 6, windowMs: 3_600_000 };
   const units = burstSize(small) - 1;

@@ -6,7 +6,7 @@ import { localLimiter } from "./local-limiter.ts";
 const policy = { name: "read", quota: 6, windowMs: 60_000 };
 const item = (key: string, units = 1): Item => ({ key, units, policy });
 
-/** A store that refuses everything for another hour, or as long as it is told to, and counts how often it is asked. */
+/** A store that refuses everything for an hour, or for the given time, and counts its calls. */
 function fullStore() {
   const asked = vi.fn();
   const full = { aheadUs: 3_630_000_000, asked }; // With 30 s of slack.
@@ -34,7 +34,7 @@ test("a flood past its limit asks the store once", async () => {
   expect(limiter.knownRefusal([item("b")])).toBeUndefined();
 });
 
-test("fewer units than were refused are asked for, and other keys too", async () => {
+test("fewer units than refused, and other keys, still ask the store", async () => {
   const store = fullStore();
   const limiter = localLimiter(store);
   await limiter.take([item("a", 2)]);
@@ -43,7 +43,7 @@ test("fewer units than were refused are asked for, and other keys too", async ()
   expect(store.asked).toHaveBeenCalledTimes(3);
 });
 
-test("when its wait is over the store is asked again, and not before", async () => {
+test("the store is asked again after the wait, and not before", async () => {
   const store = fullStore();
   const limiter = localLimiter(store);
   store.aheadUs = 31_000_000;
@@ -59,7 +59,7 @@ test("when its wait is over the store is asked again, and not before", async () 
   now.mockRestore();
 });
 
-test("the wait counts from before the store was asked, however long its answer takes", async () => {
+test("the wait counts from before the store was asked", async () => {
   using now = vi.spyOn(performance, "now").mockReturnValue(5_000);
   const store = fullStore();
   store.aheadUs = 31_000_000; // To wait for 1 s.
@@ -74,7 +74,7 @@ test("the wait counts from before the store was asked, however long its answer t
   expect(limiter.knownRefusal([item("a")])).toBeUndefined();
 });
 
-test("what is refused from memory is not counted for the address that it comes from", async () => {
+test("a cached refusal is not counted for its address", async () => {
   const isFull = ({ key }: Item) => key === "user";
   const take = async (items: readonly Item[]) =>
     decide(
@@ -86,7 +86,7 @@ test("what is refused from memory is not counted for the address that it comes f
   expect(limiter.knownRefusal([item("address")])).toBeUndefined();
 });
 
-test("no more refusals are kept than may be: the oldest is forgotten", async () => {
+test("past refusalsMax the oldest refusal is dropped", async () => {
   const store = fullStore();
   const limiter = localLimiter(store, { refusalsMax: 2 });
   for (const key of ["a", "b", "c"]) await limiter.take([item(key)]);

@@ -1,7 +1,7 @@
 /**
- * The same log-ins and log-outs with a provider in earnest: the embedded one, or any other, such as a Keycloak, that is named
+ * Logins and logouts with a real provider: the embedded one, or any other, for instance a Keycloak, that is named
  * by TEST_OIDC_ISSUER, TEST_OIDC_CLIENT_ID, TEST_OIDC_CLIENT_SECRET, TEST_OIDC_USER and TEST_OIDC_PASSWORD. It must know
- * the client with the redirect address `<TEST_OIDC_ORIGIN>/login/callback` (`http://localhost:8080` unless said otherwise).
+ * the client with the redirect address `<TEST_OIDC_ORIGIN>/login/callback` (`http://localhost:8080` by default).
  */
 import { once } from "node:events";
 import { createServer } from "node:http";
@@ -73,7 +73,7 @@ async function listen() {
 function person(gatewaySide: Browser) {
   const providerSide = openBrowser();
 
-  /** Fills in the form of a page, whoever made it. */
+  /** Fills in the form of a page. */
   function send(page: Arrival, fields: Record<string, string>): Promise<Arrival> {
     const action = /<form[^>]*\saction="([^"]*)"/.exec(page.text)?.[1]?.replaceAll("&amp;", "&") ?? page.url.href;
     const inputs = page.text.matchAll(/<(?:input|button)[^>]*\sname="([^"]+)"[^>]*?(?:\svalue="([^"]*)")?[^>]*>/g);
@@ -94,7 +94,7 @@ function person(gatewaySide: Browser) {
   return { providerSide, send, begin, isBack, arrive };
 }
 
-test("somebody logs in with name and password, is known, and need not log in again in the same browser", async () => {
+test("a user logs in with a password, and again without one in the same browser", async () => {
   const { gateway } = await setup();
   const side = gateway.browser();
   const { send, begin, isBack, arrive } = person(side);
@@ -125,7 +125,7 @@ test("the tokens of a session are refreshed", async () => {
   await arrive(await send(await begin(), user));
   await gateway.db.query("update sessions set refresh_due_at = now() - interval '1 second'");
   const session = await gateway.sessions.find(side.cookies.get("todoke") ?? "");
-  if (!session) throw new Error("nobody is logged in");
+  if (!session) throw new Error("no session");
   const before = await gateway.sessions.getTokens(session.sessionId);
   const errors: unknown[] = [];
   const refresh = refreshTokens({ ...gateway, onError: (error) => void errors.push(error) });
@@ -135,7 +135,7 @@ test("the tokens of a session are refreshed", async () => {
   expect((await gateway.sessions.getTokens(session.sessionId))?.accessToken).not.toBe(before?.accessToken);
 });
 
-test("after a log-out, here and at the provider, the password is asked for again", async () => {
+test("after a logout here and at the provider, the password is asked for again", async () => {
   const { gateway } = await setup();
   const side = gateway.browser();
   const { providerSide, send, begin, isBack, arrive } = person(side);
@@ -147,7 +147,7 @@ test("after a log-out, here and at the provider, the password is asked for again
   expect(isBack(await begin())).toBe(false);
 });
 
-test.skipIf(elsewhere)("a log-out at the provider ends the session here, by the back channel", async () => {
+test.skipIf(elsewhere)("a logout at the provider ends the session here", async () => {
   const { gateway, embedded } = await setup();
   const side = gateway.browser();
   const { providerSide, send, begin, arrive } = person(side);
@@ -159,7 +159,7 @@ test.skipIf(elsewhere)("a log-out at the provider ends the session here, by the 
   expect(await side.whoami()).toMatchObject({ status: 401 });
 });
 
-test.skipIf(elsewhere)("log-ins go on while the provider changes its keys", async () => {
+test.skipIf(elsewhere)("logins work while the provider rotates its keys", async () => {
   const { gateway, embedded } = await setup();
   const side = gateway.browser();
   const { send, begin, arrive } = person(side);
@@ -169,7 +169,7 @@ test.skipIf(elsewhere)("log-ins go on while the provider changes its keys", asyn
   expect((await gateway.rows()).sessions).toBe(1);
 });
 
-test("for a fresh log-in the password is asked for again, though the provider knows the browser", async () => {
+test("a fresh login asks for the password although the provider knows the browser", async () => {
   const { gateway } = await setup();
   const side = gateway.browser();
   const { send, begin, isBack, arrive } = person(side);

@@ -16,7 +16,7 @@ async function setup(lies: Lies = {}, { now }: { now?: () => number } = {}) {
 const metadata = "/.well-known/openid-configuration";
 const away = { status: 503, code: "identity-provider-unavailable" };
 
-test("a provider that is down when the gateway starts lets nobody in, and everybody once it is up, without a restart", async () => {
+test("logins work without a restart once a provider that was down is up", async () => {
   const { provider, gateway, browser } = await setup();
   await provider.down();
   const refused = await browser.get("/login");
@@ -26,11 +26,11 @@ test("a provider that is down when the gateway starts lets nobody in, and everyb
   expect(page.statusCode).toBe(503);
   expect(page.body).toContain('href="/login"');
   await provider.up();
-  await until("log-ins work again", async () => (await browser.get("/login")).statusCode === 303);
+  await until("logins work again", async () => (await browser.get("/login")).statusCode === 303);
   expect((await browser.logIn()).statusCode).toBe(303);
 });
 
-test("however many want to log in while the provider is away, it is asked by one of them, and then left alone a while", async () => {
+test("concurrent logins share one metadata request, and a failure pauses them", async () => {
   const clock = { ms: 0 };
   const lies = { instead: { [metadata]: wrongAnswers.serverError } };
   const { provider, browser } = await setup(lies, { now: () => clock.ms });
@@ -45,7 +45,7 @@ test("however many want to log in while the provider is away, it is asked by one
   expect(provider.callsOf(metadata)).toBe(2);
 });
 
-test("a provider that goes down in the middle of a log-in is told from one that lies, and the next log-in works", async () => {
+test("a provider that fails during a login gives 503, and the next login works", async () => {
   const { provider, gateway, browser } = await setup();
   const callback = await browser.toCallback();
   await provider.down();
@@ -57,7 +57,7 @@ test("a provider that goes down in the middle of a log-in is told from one that 
   expect((await browser.logIn()).statusCode).toBe(303);
 });
 
-test("a provider that says so itself, by way of the browser, is away", async () => {
+test("a provider that redirects with temporarily_unavailable gives 503", async () => {
   const { browser } = await setup({ callback: (answer) => answer.set("error", "temporarily_unavailable") });
   expect((await browser.logIn()).json()).toMatchObject(away);
 });
@@ -80,31 +80,28 @@ test.each<[string, keyof typeof wrongAnswers, number]>([
   ["/jwks", "otherType", 502],
   ["/jwks", "megabyte", 502],
   ["/jwks", "elsewhere", 502],
-])(
-  "%s that answers wrongly (%s) lets nobody in and says so; honest again, it lets in at once",
-  async (path, wrong, status) => {
-    const { provider, gateway, browser } = await setup();
-    let lying = true;
-    provider.lies = { instead: { [path]: (response) => lying && wrongAnswers[wrong](response) } };
-    const answer = path === metadata ? await browser.get("/login") : await browser.logIn();
-    expect(answer.statusCode, answer.body).toBe(status);
-    expect(browser.cookies.has("__Host-todoke")).toBe(false);
-    expect((await gateway.rows()).sessions).toBe(0);
-    lying = false;
-    await until("log-ins work again", async () => (await browser.get("/login")).statusCode === 303);
-    expect((await browser.logIn()).statusCode).toBe(303);
-    if (provider.secrets.length > 0) gateway.expectUnseen(provider.secrets);
-  },
-);
+])("a bad response of %s (%s) opens no session, and the next login works", async (path, wrong, status) => {
+  const { provider, gateway, browser } = await setup();
+  let lying = true;
+  provider.lies = { instead: { [path]: (response) => lying && wrongAnswers[wrong](response) } };
+  const answer = path === metadata ? await browser.get("/login") : await browser.logIn();
+  expect(answer.statusCode, answer.body).toBe(status);
+  expect(browser.cookies.has("__Host-todoke")).toBe(false);
+  expect((await gateway.rows()).sessions).toBe(0);
+  lying = false;
+  await until("logins work again", async () => (await browser.get("/login")).statusCode === 303);
+  expect((await browser.logIn()).statusCode).toBe(303);
+  if (provider.secrets.length > 0) gateway.expectUnseen(provider.secrets);
+});
 
-test("a provider that never answers is waited for no longer than 5 s, wherever it stays silent", async () => {
+test("a silent provider times out after 5 s at every endpoint", async () => {
   expect(callTimeoutMs).toBe(5_000);
   const silent = async (path: string) => {
     const { browser } = await setup({ instead: { [path]: wrongAnswers.never } });
     const begun = performance.now();
     const answer = path === metadata ? await browser.get("/login") : await browser.logIn();
     expect(answer.json()).toMatchObject(away);
-    // On a busy machine the rest of a log-in takes its time too; the usual patience of `fetch` would be five minutes.
+    // A busy machine needs time for the rest of a login; the default timeout of `fetch` is five minutes.
     expect(performance.now() - begun).toBeLessThan(60_000);
   };
   await Promise.all([metadata, "/token", "/jwks"].map(silent));
@@ -113,7 +110,7 @@ test("a provider that never answers is waited for no longer than 5 s, wherever i
 test.each([
   ["as it is", {}],
   ["compressed to almost nothing", { "content-encoding": "gzip" }],
-])("an answer past all bounds, %s, is not read, however honest it is", async (_name, headers) => {
+])("a response past the size limit, %s, is not read", async (_name, headers) => {
   const { provider, browser } = await setup();
   const honest = (await (await fetch(provider.issuer + metadata)).json()) as object;
   const text = JSON.stringify({ ...honest, padding: "x".repeat(300_000) });
@@ -124,17 +121,17 @@ test.each([
   expect((await browser.get("/login")).json()).toMatchObject(away);
 });
 
-test("metadata of another issuer is not believed", async () => {
+test("metadata of another issuer is refused", async () => {
   const { browser } = await setup({ metadata: { issuer: "https://other.example" } });
   expect((await browser.get("/login")).json()).toMatchObject(away);
 });
 
-test("what leaves this machine in the clear is not sent", async () => {
+test("plain http to another machine is refused", async () => {
   const { browser } = await setup({ metadata: { token_endpoint: "http://192.0.2.1/token" } });
   expect((await browser.logIn()).json()).toMatchObject({ status: 502, code: "identity-not-proven" });
 });
 
-test("a provider may change its keys at any moment: nobody notices", async () => {
+test("a rotation of the provider's keys fails no login", async () => {
   const { provider, gateway, browser } = await setup({}, { now: () => 0 });
   expect((await browser.logIn()).statusCode).toBe(303);
   await provider.rotateKeys();
@@ -144,7 +141,7 @@ test("a provider may change its keys at any moment: nobody notices", async () =>
   expect(provider.callsOf("/jwks")).toBe(2);
 });
 
-test("a flood of tokens with invented keys has the provider asked for its keys once, not each time", async () => {
+test("a flood of tokens with invented key IDs causes one reload of the keys", async () => {
   const clock = { ms: 0 };
   const { provider, gateway, browser } = await setup({}, { now: () => clock.ms });
   expect((await browser.logIn()).statusCode).toBe(303);

@@ -58,11 +58,11 @@ test.each([
   "/login",
   "/login/callback?code=1",
   "/logout",
-])("anything else becomes the front page: %j", (asked) => {
+])("any other value becomes the front page: %j", (asked) => {
   expect(safeReturnPath(asked, origin)).toBe("/");
 });
 
-test("nothing asked for is the front page", () => {
+test("without returnTo a login ends at the front page", () => {
   expect(safeReturnPath(undefined, origin)).toBe("/");
 });
 
@@ -95,7 +95,7 @@ const asked = fc.oneof(
   fc.webUrl(),
 );
 
-test("whatever is asked for, a browser that follows it stays with us, however often it is decoded on the way", () => {
+test("no generated returnTo leaves our origin, however often it is decoded", () => {
   fc.assert(
     fc.property(asked, (text) => {
       const path = safeReturnPath(text, origin);

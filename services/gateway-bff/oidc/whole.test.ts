@@ -1,4 +1,4 @@
-/** Log-in in the whole gateway, as `todoke serve` runs it: counted, limited, in the player's language, account behind it. */
+/** Logins in the complete gateway, as `todoke serve` runs it: with metrics, limits, languages and account. */
 import { randomBytes } from "node:crypto";
 import { formatSigningKey, newSigningKey } from "@todoke/http";
 import { memoryBus } from "@todoke/kernel/bus";
@@ -31,14 +31,14 @@ async function setup(more: Record<string, string> = {}) {
     ...more,
   };
   await migrate(env, { dryRun: false });
-  // The provider is not asked before somebody logs in.
+  // The provider is not called before the first login.
   await provider.down();
   const gateway = parts.use(await start(env, { openBus: async () => memoryBus() }));
   await provider.up();
   const headers: Record<string, string> = { accept: "text/html", "accept-language": "ja" };
   const get = (path: string) => fetch(new URL(path, gateway.url), { redirect: "manual", headers });
 
-  /** In one browser: the cookie of the log-in goes with it. */
+  /** One browser, which sends the binding cookie. */
   async function logIn(): Promise<Response> {
     const begun = await get("/login");
     headers.cookie = begun.headers.getSetCookie()[0]?.split(";")[0] ?? "";
@@ -51,7 +51,7 @@ async function setup(more: Record<string, string> = {}) {
   return { provider, account, get, logIn, metrics };
 }
 
-test("log-ins are counted by what became of them, and account is asked who it is", async () => {
+test("logins are counted by result, and account resolves the identity", async () => {
   const { provider, account, get, logIn, metrics } = await setup({ GATEWAY_BFF_LIMIT_LOGIN: "600/60s" });
   const landed = await logIn();
   expect(landed.status).toBe(200);
@@ -79,7 +79,7 @@ test("log-ins are counted by what became of them, and account is asked who it is
   ]);
 });
 
-test("whoever tries too often waits, and sees so as a page in their language, as with every refusal of a log-in", async () => {
+test("a rate-limited login is shown as a page in the user's language", async () => {
   const { get } = await setup({ GATEWAY_BFF_LIMIT_LOGIN: "6/60s" });
   const wrong = await get("/login/callback?state=of-nobody");
   expect(wrong.status).toBe(400);

@@ -4,16 +4,16 @@ import { expect, test } from "vitest";
 import { alice, bearerOf, bob, setup } from "../testing.ts";
 import { answering, type Behaviour, hangingUp, type ReceivedRequest, refusing, silent } from "../upstreams/testing.ts";
 
-const told = (n: number) => ({
+const notification = (n: number) => ({
   notification_id: `n${n}`,
   event_type: "EntitlementGranted",
   text: { en: `You can now use item${n}.`, ja: `item${n} をご利用いただけるようになりました。` },
   data: { match_id: `m_${n}`, team: n },
   occurred_at: "2026-01-08T07:10:00.123456Z",
 });
-const frame = (n: number) => `id: ${n}.0\nevent: notification\ndata: ${JSON.stringify(told(n))}\n\n`;
+const frame = (n: number) => `id: ${n}.0\nevent: notification\ndata: ${JSON.stringify(notification(n))}\n\n`;
 
-/** Notification's stream: what is open there, and a way to say something on all of it. */
+/** Notification's open streams, and a way to write to all of them. */
 function streaming() {
   const open = new Set<ServerResponse>();
   const behaviour: Behaviour = (response) => {
@@ -33,7 +33,7 @@ function streaming() {
   };
 }
 
-/** A client of the gateway's stream, and all that it has received. */
+/** A client of the gateway's stream, and what it has received. */
 async function follow(url: string, headers: Record<string, string>) {
   const leave = new AbortController();
   const answer = await fetch(`${url}/v1/inbox/stream`, { headers, signal: leave.signal });
@@ -57,10 +57,10 @@ async function serve() {
   return { ...t, app, url };
 }
 
-test("the inbox is that of the session's user, in the language that was asked for, page by page", async () => {
+test("the inbox lists the user's notifications in the requested language, by pages", async () => {
   await using t = await serve();
   const { headers } = await t.logIn(alice);
-  const page = { user_id: alice, notifications: [told(1)], last_event_id: "7.0", next_cursor: "Nw" };
+  const page = { user_id: alice, notifications: [notification(1)], last_event_id: "7.0", next_cursor: "Nw" };
   t.services.notification.setBehaviour(answering(page));
   const list = async (language: string, query = "") => {
     const more = { ...headers, "accept-language": language, "x-user-id": bob };
@@ -68,11 +68,15 @@ test("the inbox is that of the session's user, in the language that was asked fo
     return { language: answer.headers["content-language"], ...answer.json() };
   };
   const { user_id: _, ...rest } = page;
-  expect(await list("en")).toEqual({ language: "en", ...rest, notifications: [{ ...told(1), text: told(1).text.en }] });
+  expect(await list("en")).toEqual({
+    language: "en",
+    ...rest,
+    notifications: [{ ...notification(1), text: notification(1).text.en }],
+  });
   expect(await list("ja-JP,en;q=0.5", "?limit=1&cursor=Nw")).toEqual({
     language: "ja",
     ...rest,
-    notifications: [{ ...told(1), text: told(1).text.ja }],
+    notifications: [{ ...notification(1), text: notification(1).text.ja }],
   });
   const received = t.services.notification.received.at(-1) as ReceivedRequest;
   expect(received.path).toBe(`/v1/users/${alice}/inbox?limit=1&cursor=Nw`);
@@ -86,7 +90,7 @@ test("the inbox is that of the session's user, in the language that was asked fo
   });
 });
 
-test("what is told comes at once, in the player's language, and from the last event that the player saw", async () => {
+test("a stream passes events on in the player's language, from Last-Event-ID", async () => {
   await using t = await serve();
   const { headers } = await t.logIn(alice);
   const stream = streaming();
@@ -107,7 +111,7 @@ test("what is told comes at once, in the player's language, and from the last ev
   await until("it has come", () => received.text.includes("item6"));
   stream.say(":\n\n");
   await until("so has the beat", () => received.text.endsWith(":\n\n"));
-  const data = JSON.stringify({ ...told(6), text: told(6).text.ja });
+  const data = JSON.stringify({ ...notification(6), text: notification(6).text.ja });
   expect(received.text).toBe(`retry: 1000\nid: 0.0\n\nid: 6.0\nevent: notification\ndata: ${data}\n\n:\n\n`);
   const asked = t.services.notification.received.at(-1) as ReceivedRequest;
   expect(asked.path).toBe(`/v1/users/${alice}/inbox/stream`);
@@ -130,7 +134,7 @@ test("a client gets the headers of a stream before its first event", { timeout: 
   leave();
 });
 
-test("a stream ends with its session, by log-out and by suspension, and nothing is told after that; others go on", async () => {
+test("a stream ends with its session, by logout or suspension; others continue", async () => {
   await using t = await serve();
   const stream = streaming();
   t.services.notification.setBehaviour(stream.behaviour);
@@ -142,20 +146,20 @@ test("a stream ends with its session, by log-out and by suspension, and nothing 
   await t.sessions.end(alice, phone.sessionId);
   stream.say(frame(1));
   await until(
-    "the phone's has ended, and the laptop was told",
+    "the phone's stream has ended, and the laptop has the event",
     () => onPhone.received.over && onLaptop.received.text.includes("item1"),
   );
   await t.sessions.saveUser({ userId: alice, status: "SUSPENDED", roles: ["USER"], version: 2 });
   stream.say(frame(2));
   await until("the laptop's has ended", () => onLaptop.received.over);
-  await until("the other user is told", () => others.received.text.includes("item2"));
+  await until("the other user has the event", () => others.received.text.includes("item2"));
   expect(onPhone.received.text).not.toContain("item1");
   expect(onLaptop.received.text).not.toContain("item2");
   await until("notification is let go by all but the other user", () => stream.open.size === 1);
   others.leave();
 });
 
-test("a stream on which nothing happens ends with its session as well, within seconds", async () => {
+test("a quiet stream ends with its session", async () => {
   await using t = await serve();
   const stream = streaming();
   t.services.notification.setBehaviour(stream.behaviour);
@@ -165,7 +169,7 @@ test("a stream on which nothing happens ends with its session as well, within se
   await until("it has ended", () => received.over && stream.open.size === 0);
 });
 
-test("while nobody can say whether a session lives, nothing is told", async () => {
+test("a stream ends if its session cannot be checked", async () => {
   await using t = await serve();
   const stream = streaming();
   t.services.notification.setBehaviour(stream.behaviour);
@@ -179,7 +183,7 @@ test("while nobody can say whether a session lives, nothing is told", async () =
   expect(received.text).not.toContain("item1");
 });
 
-test("when notification ends, or breaks off in the middle of an event, the client's stream ends whole", async () => {
+test("a stream that breaks off ends after a complete event", async () => {
   await using t = await serve();
   const { headers } = await t.logIn(alice);
   const stream = streaming();
@@ -199,7 +203,7 @@ test("when notification ends, or breaks off in the middle of an event, the clien
   expect(cut.received.text).toMatch(/\n\nretry: \d+\n\n$/);
 });
 
-test("a stop of the gateway ends its streams, and does not wait for them", async () => {
+test("stopping the gateway ends its streams", async () => {
   await using t = await serve();
   const { headers } = await t.logIn(alice);
   const stream = streaming();
@@ -210,7 +214,7 @@ test("a stop of the gateway ends its streams, and does not wait for them", async
   expect(received.text).toMatch(/retry: \d+\n\n$/);
 });
 
-test("a stream that cannot be had is refused like any call: what the service says goes on, its failures by name", async () => {
+test("a stream that cannot be opened gets the problem of an ordinary call", async () => {
   await using t = await serve();
   const { headers } = await t.logIn(alice);
   const ask = async (behaviour: Behaviour, app = t.app) => {

@@ -105,7 +105,7 @@ function streamRoute(app: HttpApp, deps: InboxDeps): void {
     {
       ...users,
       config: { ...users.config, longLived: true },
-      exposeHeadRoute: false, // A HEAD would open a stream that nobody reads.
+      exposeHeadRoute: false, // A HEAD request would open an unread stream.
       schema: {
         operationId: "followInbox",
         summary: "Follow the player's notifications (server-sent events).",

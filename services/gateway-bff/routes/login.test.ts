@@ -14,7 +14,7 @@ async function setup({ lies = {}, origin }: { lies?: Lies; origin?: string } = {
 const session = "__Host-todoke";
 const html = { accept: "text/html,application/xhtml+xml" };
 
-test("a browser logs in, lands where it wanted to, and is known from then on; it never sees a token of the provider", async () => {
+test("a browser logs in, returns to its path and never gets a token of the provider", async () => {
   const { provider, gateway } = await setup();
   const browser = gateway.browser();
   const begun = await browser.get("/login?returnTo=/games%3Ftab%3D1");
@@ -42,7 +42,7 @@ test("a browser logs in, lands where it wanted to, and is known from then on; it
   gateway.expectUnseen(provider.secrets);
 });
 
-test("a page of ours leads on after a log-in, so that a cookie that is SameSite=Strict is sent with what comes next", async () => {
+test("a landing page follows a login, so that the Strict cookie is sent", async () => {
   const { gateway } = await setup();
   const done = await gateway.browser(html).logIn("?returnTo=/games%3Fa%3D1%26b%3D%22%3E");
   expect(done.statusCode).toBe(200);
@@ -51,7 +51,7 @@ test("a page of ours leads on after a log-in, so that a cookie that is SameSite=
   expect(done.body).toContain('content="0; url=/games?a=1&amp;b=%22%3E"');
 });
 
-test("on this machine over http the cookies have no prefix, for browsers would not take it", async () => {
+test("on loopback over http the cookies have no prefix", async () => {
   const { gateway } = await setup({ origin: "http://localhost:8080" });
   const browser = gateway.browser();
   await browser.logIn();
@@ -59,7 +59,7 @@ test("on this machine over http the cookies have no prefix, for browsers would n
   expect(await browser.whoami()).toEqual({ caller: "user:user-alice" });
 });
 
-test("an answer opens one session, whether it is sent again, or twice at once", async () => {
+test("a callback opens one session, also if it is repeated concurrently", async () => {
   const { gateway } = await setup();
   const browser = gateway.browser();
   const callback = await browser.toCallback();
@@ -72,10 +72,10 @@ test("an answer opens one session, whether it is sent again, or twice at once", 
 
 test.each([
   ["without a state", (query: URLSearchParams) => query.delete("state"), "invalid-request"],
-  ["with the state of nobody", (query: URLSearchParams) => query.set("state", "x".repeat(43)), "login-not-under-way"],
+  ["with an unknown state", (query: URLSearchParams) => query.set("state", "x".repeat(43)), "login-not-under-way"],
   ["with two states", (query: URLSearchParams) => query.append("state", "x"), "invalid-request"],
   ["with a state too long", (query: URLSearchParams) => query.set("state", "x".repeat(2_000)), "invalid-request"],
-])("an answer %s opens nothing", async (_name, change, code) => {
+])("a callback %s opens no session", async (_name, change, code) => {
   const { gateway } = await setup();
   const browser = gateway.browser();
   const callback = new URL(await browser.toCallback(), gateway.origin);
@@ -85,7 +85,7 @@ test.each([
   expect((await gateway.rows()).sessions).toBe(0);
 });
 
-test("an answer in another browser opens nothing there, and is used up (a log-in cannot be forced on somebody)", async () => {
+test("a callback in another browser opens no session and uses the login up", async () => {
   const { gateway } = await setup();
   const [mallory, victim] = [gateway.browser(), gateway.browser()];
   const callback = await mallory.toCallback();
@@ -94,13 +94,13 @@ test("an answer in another browser opens nothing there, and is used up (a log-in
     expect(answer.json()).toMatchObject({ status: 400, code: "login-not-under-way" });
     expect(browser.cookies.has(session)).toBe(false);
   }
-  // Nor where the victim has a log-in of their own under way.
+  // Also if the victim has a pending login.
   await victim.toCallback();
   expect((await victim.get(await mallory.toCallback())).json()).toMatchObject({ code: "login-not-under-way" });
   expect((await gateway.rows()).sessions).toBe(0);
 });
 
-test("log-ins in two tabs of one browser do not get in each other's way", async () => {
+test("logins in two tabs of one browser both work", async () => {
   const { gateway } = await setup();
   const browser = gateway.browser();
   const [one, two] = [await browser.toCallback("?returnTo=/one"), await browser.toCallback("?returnTo=/two")];
@@ -109,7 +109,7 @@ test("log-ins in two tabs of one browser do not get in each other's way", async 
   expect(await gateway.rows()).toEqual({ sessions: 1, underWay: 0 });
 });
 
-test("a log-in has a new token, and ends the session that the browser had: what somebody knew or planted is worth nothing", async () => {
+test("a login creates a new token and ends the browser's earlier session", async () => {
   const { gateway } = await setup();
   const browser = gateway.browser();
   await browser.logIn();
@@ -123,7 +123,7 @@ test("a log-in has a new token, and ends the session that the browser had: what 
   expect(await gateway.sessions.find(before)).toBeUndefined();
   expect(await gateway.sessions.find(after)).toMatchObject({ userId: "user-alice", client: "browser" });
 
-  // A cookie that somebody planted before the log-in is not taken over.
+  // A cookie that was planted before the login is not used.
   const planted = gateway.browser();
   planted.cookies.set(session, `tds_${"A".repeat(43)}`);
   await planted.logIn();
@@ -138,7 +138,7 @@ test.each([
   ["two codes", (answer: URLSearchParams) => answer.append("code", "another")],
   ["an ID token in the address", (answer: URLSearchParams) => answer.set("id_token", "eyJ.eyJ.x")],
   ["a JWT response, which was not asked for", (answer: URLSearchParams) => answer.set("response", "eyJ.eyJ.x")],
-])("%s lets nobody in", async (_name, callback) => {
+])("%s opens no session", async (_name, callback) => {
   const { provider, gateway } = await setup({ lies: { callback } });
   const browser = gateway.browser();
   const answer = await browser.logIn();
@@ -148,7 +148,7 @@ test.each([
   gateway.expectUnseen(provider.secrets);
 });
 
-test("somebody who does not log in at the provider is told so, in their language, with a way to try again", async () => {
+test("a login refused by the provider is shown as a page in the user's language", async () => {
   const refuse = (answer: URLSearchParams) => {
     answer.delete("code");
     answer.set("error", "access_denied");
@@ -169,7 +169,7 @@ test("somebody who does not log in at the provider is told so, in their language
   expect(page.body).not.toContain("<script");
 });
 
-test("what a caller writes into an address is text on the page, and nothing else", async () => {
+test("values of the address are escaped on the page", async () => {
   const { gateway } = await setup();
   const page = await gateway.browser(html).get("/login?%3Cscript%3Ealert(1)%3C/script%3E=1");
   expect(page.statusCode).toBe(400);
@@ -177,14 +177,14 @@ test("what a caller writes into an address is text on the page, and nothing else
   expect(page.body).not.toContain("<script");
 });
 
-test("what the provider calls its reason is shown only when it is one of the protocol's own words", async () => {
+test("the provider's error is shown only if it looks like a protocol code", async () => {
   const refuse = (answer: URLSearchParams) => answer.set("error", "<img src=x>\r\nSet-Cookie: a=b");
   const { gateway } = await setup({ lies: { callback: refuse } });
   const { detail } = (await gateway.browser().logIn()).json();
   expect(detail).toContain("no reason that can be shown");
 });
 
-test("claims are handed to account for show, whether they are in the ID token or at userinfo; they never name anybody", async () => {
+test("account gets profile claims from the ID token or the userinfo endpoint", async () => {
   const { provider, gateway } = await setup({
     lies: { userInfo: { email: "a@example.com", email_verified: false, name: "Alice", locale: "ja_JP" } },
   });
@@ -204,7 +204,7 @@ test("claims are handed to account for show, whether they are in the ID token or
   await gateway.browser().logIn();
   expect(gateway.account.asked.at(-1)).toEqual({ ...who, email: "b@example.com", email_verified: true });
 
-  // Nobody is kept out because what is only for show cannot be had, or is about somebody else.
+  // A missing or wrong profile does not fail the login.
   provider.lies = { userInfo: { sub: "mallory", email: "m@example.com" } };
   expect((await gateway.browser().logIn()).statusCode).toBe(303);
   expect(gateway.account.asked.at(-1)).toEqual(who);
@@ -214,7 +214,7 @@ test("claims are handed to account for show, whether they are in the ID token or
   gateway.expectUnseen(provider.secrets);
 });
 
-test("a suspended user gets a session that is good for being told so and for leaving; a deleted one gets none", async () => {
+test("a suspended user gets a session that only allows a logout; a deleted one gets none", async () => {
   const { gateway } = await setup();
   gateway.account.say("alice", { status: "SUSPENDED", version: 2 });
   const browser = gateway.browser();
@@ -227,7 +227,7 @@ test("a suspended user gets a session that is good for being told so and for lea
   expect((await gateway.rows()).sessions).toBe(0);
 });
 
-test("while account cannot be asked nobody is let in, and it says so", async () => {
+test("while account is unavailable, logins get its problem", async () => {
   const { gateway } = await setup();
   gateway.account.fail(accountInactive("stands for any problem of account's"));
   const browser = gateway.browser();
@@ -237,7 +237,7 @@ test("while account cannot be asked nobody is let in, and it says so", async () 
   expect((await browser.logIn()).statusCode).toBe(303);
 });
 
-test("a HEAD neither begins a log-in nor uses one up", async () => {
+test("a HEAD request neither starts nor uses up a login", async () => {
   const { gateway } = await setup();
   const browser = gateway.browser();
   const callback = await browser.toCallback();
@@ -247,7 +247,7 @@ test("a HEAD neither begins a log-in nor uses one up", async () => {
   expect((await browser.get(callback)).statusCode).toBe(303);
 });
 
-test("a log-in that takes longer than ten minutes opens nothing", async () => {
+test("a login that takes longer than ten minutes opens no session", async () => {
   const { gateway } = await setup();
   const browser = gateway.browser();
   const callback = await browser.toCallback();
@@ -258,7 +258,7 @@ test("a log-in that takes longer than ten minutes opens nothing", async () => {
   expect((await browser.get(callback)).json()).toMatchObject({ code: "login-not-under-way" });
 });
 
-test("a fresh log-in has the provider ask, and counts only when it did so just now", async () => {
+test("a fresh login needs a recent auth_time", async () => {
   const { provider, gateway } = await setup();
   const browser = gateway.browser();
   const { searchParams } = new URL(String((await browser.get("/login?reauthenticate=yes")).headers.location));
@@ -272,7 +272,7 @@ test("a fresh log-in has the provider ask, and counts only when it did so just n
   expect((await browser.logIn("?reauthenticate=yes")).statusCode).toBe(303);
   const session = await gateway.sessions.find(browser.cookies.get("__Host-todoke") ?? "");
   expect(session?.authenticatedAgoMs).toBeLessThan(900_000);
-  // In an ordinary log-in the provider need not say when it was, and then nobody believes that it was just now.
+  // Without auth_time an ordinary login works, and does not count as fresh.
   provider.lies = {};
   await browser.logIn();
   const unsaid = await gateway.sessions.find(browser.cookies.get("__Host-todoke") ?? "");

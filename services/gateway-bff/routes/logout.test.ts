@@ -28,14 +28,14 @@ async function setup(options: Options = {}) {
   return opened;
 }
 
-/** For tests that change nothing: somebody is logged in, and stays so. */
+/** For tests that end no session: a user is logged in. */
 const shared = await open();
 await shared.browser.logIn();
 afterAll(shared.close);
 
 const event = "http://schemas.openid.net/event/backchannel-logout";
 
-/** A log-out token as the provider makes it; what is undefined is left out. */
+/** A logout token as the provider makes it, without undefined claims. */
 function logoutToken(
   provider: LyingProvider,
   change: Record<string, unknown> = {},
@@ -49,7 +49,7 @@ function logoutToken(
   return provider.signedWithCurrentKey({ typ: "logout+jwt", ...header }, Object.fromEntries(claims));
 }
 
-test("a log-out ends the session, here at once and at the provider by the browser; the token is dead, its cookie gone", async () => {
+test("a logout ends the session, clears the cookie and returns the provider's logout address", async () => {
   const { provider, gateway, browser } = await setup();
   await browser.logIn();
   const token = browser.cookies.get("__Host-todoke");
@@ -69,24 +69,24 @@ test("a log-out ends the session, here at once and at the provider by the browse
   gateway.expectUnseen(provider.secrets);
 });
 
-test("a log-out does not need the provider", async () => {
+test("a logout works while the provider is unavailable", async () => {
   const { provider, gateway, browser } = await setup();
   await browser.logIn();
   await provider.down();
   expect((await browser.post("/logout")).statusCode).toBe(200);
   expect((await gateway.rows()).sessions).toBe(0);
-  await until("it was told that the tokens live on there", () => gateway.errors.length > 0);
+  await until("the failed revocation is reported", () => gateway.errors.length > 0);
   gateway.expectUnseen(provider.secrets);
 });
 
-test("a provider without such a place is logged out of by nobody, and here it ends all the same", async () => {
+test("a logout works if the provider has no logout address", async () => {
   const { gateway, browser } = await setup({ lies: { metadata: { end_session_endpoint: undefined } } });
   await browser.logIn();
   expect((await browser.post("/logout")).json()).toEqual({});
   expect((await gateway.rows()).sessions).toBe(0);
 });
 
-test("no other site can log anybody out, and nobody can be logged out by a link", async () => {
+test("neither another site nor a link can log a user out", async () => {
   const { gateway, browser } = await setup();
   await browser.logIn();
   expect((await browser.ask({ method: "POST", url: "/logout" })).statusCode).toBe(403);
@@ -97,7 +97,7 @@ test("no other site can log anybody out, and nobody can be logged out by a link"
   expect(await browser.whoami()).toEqual({ caller: "user:user-alice" });
 });
 
-test("a session that has ended at the provider ends here, and no other does", async () => {
+test("a back-channel logout by sid ends only its session", async () => {
   const { provider, gateway, browser, sayEnded } = await setup();
   await browser.logIn();
   provider.lies = { claims: { sid: "sid-2" } };
@@ -110,7 +110,7 @@ test("a session that has ended at the provider ends here, and no other does", as
   expect(await elsewhere.whoami()).toEqual({ caller: "user:user-alice" });
 });
 
-test("a user who has logged out at the provider everywhere is logged out here everywhere", async () => {
+test("a back-channel logout by subject ends all sessions of the user", async () => {
   const { provider, gateway, browser, sayEnded } = await setup();
   await browser.logIn();
   await gateway.browser().logIn();
@@ -123,7 +123,7 @@ test("a user who has logged out at the provider everywhere is logged out here ev
   expect(await bob.whoami()).toEqual({ caller: "user:user-bob" });
 });
 
-test("a log-out token is taken once: whoever has caught one cannot log the user out again", async () => {
+test("a logout token is accepted once", async () => {
   const { provider, browser, sayEnded } = await setup();
   const token = await logoutToken(provider, { sid: undefined, sub: "alice" });
   expect((await sayEnded(token)).statusCode).toBe(200);
@@ -132,7 +132,7 @@ test("a log-out token is taken once: whoever has caught one cannot log the user 
   expect(await browser.whoami()).toEqual({ caller: "user:user-alice" });
 });
 
-test("a log-out that broke off in the middle may be said again with the same token", async () => {
+test("a logout token can be sent again after a failure", async () => {
   const { provider, gateway, browser, sayEnded } = await setup();
   await browser.logIn();
   const token = await logoutToken(provider);
@@ -151,22 +151,22 @@ test("a log-out that broke off in the middle may be said again with the same tok
 test.each([
   ["its session", {}],
   ["all of the user's", { sid: undefined, sub: "alice" }],
-])("a log-out at the provider of %s that comes before our callback is not forgotten", async (_name, claims) => {
+])("a logout at the provider of %s before the callback opens no session", async (_name, claims) => {
   const { provider, gateway, browser, sayEnded } = await setup();
   const callback = await browser.toCallback();
   expect((await sayEnded(await logoutToken(provider, claims))).statusCode).toBe(200);
-  // For longer than a log-in of ten minutes and a native client's code of one.
+  // Longer than a login of ten minutes and a native code of one.
   const remembered = "select from provider_logouts where expires_at - ended_at > interval '11 minutes'";
   expect((await gateway.db.query(remembered)).rowCount).toBe(1);
   expect((await browser.get(callback)).json()).toMatchObject({ status: 403, code: "login-refused" });
   expect((await gateway.rows()).sessions).toBe(0);
-  // Whoever logs in at the provider again has another session there.
+  // A new login at the provider has another session there.
   provider.lies = { claims: { sid: "sid-2" } };
   await browser.logIn();
   expect(await browser.whoami()).toEqual({ caller: "user:user-alice" });
 });
 
-test("a log-out at the provider also ends a log-in whose native client has not fetched its token yet", async () => {
+test("a logout at the provider invalidates the code of a native login", async () => {
   const { provider, gateway, browser, sayEnded } = await setup();
   const verifier = "v".repeat(43);
   const redirect_uri = "http://127.0.0.1:51004/done";
@@ -183,7 +183,7 @@ test("a log-out at the provider also ends a log-in whose native client has not f
   expect((await gateway.rows()).sessions).toBe(0);
 });
 
-test("the log says who logged in and out, and from where, and has no secret", async () => {
+test("the log has logins and logouts with address and caller, and no secret", async () => {
   const { provider, gateway, browser, sayEnded } = await setup();
   const logged = () =>
     gateway.logged.map((line) => JSON.parse(line)).map(({ msg, address, caller }) => [msg, address, caller]);
@@ -214,21 +214,21 @@ test.each<[string, (provider: LyingProvider) => string | Promise<string>]>([
   ["made at no time", (p) => logoutToken(p, { iat: undefined })],
   ["that has ended", (p) => logoutToken(p, { exp: now() - 61 })],
   ["without an id", (p) => logoutToken(p, { jti: undefined })],
-  ["that says nothing of a log-out", (p) => logoutToken(p, { events: {} })],
+  ["without a logout event", (p) => logoutToken(p, { events: {} })],
   ["without events", (p) => logoutToken(p, { events: undefined })],
   ["with a nonce", (p) => logoutToken(p, { nonce: "n" })],
-  ["about nobody", (p) => logoutToken(p, { sid: undefined, sub: undefined })],
+  ["without sid and sub", (p) => logoutToken(p, { sid: undefined, sub: undefined })],
   ["about a session without a name", (p) => logoutToken(p, { sid: 7 })],
   ["of another kind", (p) => logoutToken(p, {}, { typ: "at+jwt" })],
   ["without a signature", async (p) => (await logoutToken(p)).replace(/[^.]*$/, "")],
   ["with another's signature", async (p) => (await logoutToken(p)).replace(/[^.]{86}$/, "A".repeat(86))],
-])("a log-out token %s ends no session", async (_name, make) => {
+])("a logout token %s ends no session", async (_name, make) => {
   const { provider, gateway, sayEnded } = shared;
   expect((await sayEnded(await make(provider))).json()).toMatchObject({ status: 400, code: "logout-token-refused" });
   expect((await gateway.rows()).sessions).toBe(1);
 });
 
-test("an ID token, which travels more widely, ends no session", async () => {
+test("an ID token ends no session", async () => {
   const { provider, gateway, browser, sayEnded } = await setup();
   await browser.logIn();
   const idToken = provider.secrets.find((secret) => secret.startsWith("eyJ")) ?? "";
@@ -240,7 +240,7 @@ test.each([
   ["two tokens", "logout_token=a&logout_token=b", 400],
   ["no token", "x=1", 400],
   ["a token past all bounds", `logout_token=${"a".repeat(20_000)}`, 413],
-])("a log-out with %s is refused", async (_name, payload, status) => {
+])("a logout with %s is refused", async (_name, payload, status) => {
   const { gateway } = shared;
   const headers = { "content-type": "application/x-www-form-urlencoded" };
   expect(
@@ -248,7 +248,7 @@ test.each([
   ).toBe(status);
 });
 
-test("forms are read there and nowhere else", async () => {
+test("only the back-channel route accepts forms", async () => {
   const { gateway } = shared;
   const headers = { "content-type": "application/x-www-form-urlencoded" };
   expect((await gateway.inject({ method: "POST", url: "/login/token", headers, payload: "code=1" })).statusCode).toBe(
@@ -256,7 +256,7 @@ test("forms are read there and nowhere else", async () => {
   );
 });
 
-test("while the provider's keys cannot be had, a log-out is neither believed nor refused for good", async () => {
+test("while the provider's keys are unavailable, a logout token gets 503", async () => {
   const { provider, sayEnded } = await setup({ lies: { instead: { "/jwks": (response) => response.destroy() } } });
   expect((await sayEnded(await logoutToken(provider))).json()).toMatchObject({ status: 503 });
 });

@@ -5,15 +5,15 @@ import { answering, hangingUp, refusing } from "../upstreams/testing.ts";
 const queue = "/v1/matchmaking/queues/duel";
 const ticket = `/v1/matchmaking/tickets/${ticketId}`;
 
-test("a player joins, looks, is still there and takes it back: each is asked of matchmaking as it came, for that player", async () => {
+test("join, read, heartbeat and cancel are forwarded for the player", async () => {
   await using t = await setup();
   const [app, player] = [await t.process(), await t.logIn(alice)];
   const key = { "idempotency-key": "key-1" };
-  const wish = { party_size: 1, attributes: { skill: 1500, regions: ["eu"] } };
+  const ticketRequest = { party_size: 1, attributes: { skill: 1500, regions: ["eu"] } };
   const joined = { ticket_id: ticketId, status: "QUEUED", expires_at: "2026-01-08T07:10:00.123Z" };
   t.services.matchmaking.setBehaviour(answering(joined, { status: 201, headers: { "idempotency-replayed": "true" } }));
   const calls = [
-    { method: "POST", url: `${queue}/tickets`, payload: wish, more: key },
+    { method: "POST", url: `${queue}/tickets`, payload: ticketRequest, more: key },
     { method: "GET", url: ticket },
     { method: "POST", url: `${ticket}:heartbeat` },
     { method: "DELETE", url: ticket },
@@ -29,14 +29,14 @@ test("a player joins, looks, is still there and takes it back: each is asked of 
   }
   const { received } = t.services.matchmaking;
   expect(received.map(({ method, path }) => [method, path])).toEqual(calls.map(({ method, url }) => [method, url]));
-  expect(received[0]).toMatchObject({ body: JSON.stringify(wish), headers: key });
+  expect(received[0]).toMatchObject({ body: JSON.stringify(ticketRequest), headers: key });
   for (const one of received) {
     expect(await bearerOf("matchmaking", one)).toMatchObject({ name: `user:${alice}` });
     await expect(bearerOf("account", one)).rejects.toMatchObject({ status: 401 });
   }
 });
 
-test("what matchmaking refuses is told as matchmaking says it, and what is no ticket it never hears of", async () => {
+test("refusals of matchmaking are passed on, and malformed tickets are not forwarded", async () => {
   await using t = await setup();
   const [app, player] = [await t.process(), await t.logIn(alice)];
   const ask = (method: "GET" | "POST" | "DELETE", url: string, payload?: object) =>
@@ -63,7 +63,7 @@ test("what matchmaking refuses is told as matchmaking says it, and what is no ti
   expect(t.services.matchmaking.received).toEqual([]);
 });
 
-test("a cancel whose answer was lost is asked once more, and a join is not: its key is the player's", async () => {
+test("a cancel with a lost response is retried, a join is not", async () => {
   await using t = await setup();
   const [app, player] = [await t.process(), await t.logIn(alice)];
   const { received } = t.services.matchmaking;

@@ -28,7 +28,7 @@ function queryFor(verifier: string, change: Record<string, string> = {}): string
 
 const endOf = (answer: { headers: Record<string, unknown> }) => new URL(String(answer.headers.location));
 
-test("a game logs in through the player's browser, and has a session token, no cookie and no CSRF", async () => {
+test("a native client logs in through the browser and gets a session token", async () => {
   const { provider, gateway, browser, fetchToken } = await setup();
   const verifier = newVerifier();
   const done = await browser.logIn(queryFor(verifier));
@@ -56,7 +56,7 @@ test("a game logs in through the player's browser, and has a session token, no c
   gateway.expectUnseen(provider.secrets);
 });
 
-test("a code opens one session, for one taker, and only for who made the challenge", async () => {
+test("a code opens one session, and only with the verifier of its challenge", async () => {
   const { gateway, browser, fetchToken } = await setup();
   const log = async (verifier: string) => endOf(await browser.logIn(queryFor(verifier))).searchParams.get("code");
   const verifier = newVerifier();
@@ -66,7 +66,7 @@ test("a code opens one session, for one taker, and only for who made the challen
   expect((await fetchToken(body)).json()).toMatchObject({ status: 400, code: "native-code-refused" });
   expect((await gateway.rows()).sessions).toBe(1);
 
-  // Whoever caught the code has one guess, and who it was meant for must log in again.
+  // A wrong verifier uses the code up, so its owner must log in again.
   const caught = { code: await log(verifier), code_verifier: newVerifier() };
   expect((await fetchToken(caught)).json()).toMatchObject({ code: "native-code-refused" });
   expect((await fetchToken({ ...caught, code_verifier: verifier })).json()).toMatchObject({
@@ -75,7 +75,7 @@ test("a code opens one session, for one taker, and only for who made the challen
   expect((await gateway.rows()).sessions).toBe(1);
 });
 
-test("a code lives for a minute", async () => {
+test("a code expires after a minute", async () => {
   const { gateway, browser, fetchToken } = await setup();
   const verifier = newVerifier();
   const [{ begun }] = (await gateway.db.query("select clock_timestamp()::text as begun")).rows;
@@ -91,7 +91,7 @@ test("a code lives for a minute", async () => {
   expect((await fetchToken({ code, code_verifier: verifier })).json()).toMatchObject({ code: "native-code-refused" });
 });
 
-test("a program that waits hears of a failure too", async () => {
+test("a failed native login redirects with an error", async () => {
   const refuse: Lies = { callback: (answer) => answer.set("error", "access_denied") };
   const { provider, browser } = await setup(refuse);
   const errorOf = async () => Object.fromEntries(endOf(await browser.logIn(queryFor(newVerifier()))).searchParams);
@@ -124,7 +124,7 @@ test.each([
   ["", false],
   ["http://127.0.0.1:1/\r\nSet-Cookie: a=b", false],
   [`http://127.0.0.1:1/${"a".repeat(600)}`, false],
-])("a native log-in that ends at %j: %s", (address, allowed) => {
+])("a native login with the redirect %j is allowed: %s", (address, allowed) => {
   const known = ["com.example.game:", "https://game.example/done", "javascript:", "data:"];
   expect(isNativeRedirect(address, known)).toBe(allowed);
 });
@@ -134,7 +134,7 @@ test.each([
   ["no address", { redirect_uri: "" }, "query.redirect_uri"],
   ["no challenge", { code_challenge: "" }, "query.code_challenge"],
   ["a challenge that is no SHA-256", { code_challenge: "plain" }, "query.code_challenge"],
-])("a native log-in with %s is refused here, and nobody is sent there", async (_name, change, field) => {
+])("a native login with %s is refused without a redirect", async (_name, change, field) => {
   const { gateway, browser } = await setup();
   const answer = await browser.get(`/login${queryFor(newVerifier(), change)}`);
   expect(answer.statusCode).toBe(400);
@@ -148,7 +148,7 @@ test.each([
   ["a verifier with other signs", { code: "c", code_verifier: "%".repeat(43) }],
   ["more than is asked for", { code: "c", code_verifier: "v".repeat(43), user_id: "user-bob" }],
   ["nothing", {}],
-])("a code with %s is not even looked at", async (_name, body) => {
+])("a code with %s is refused by the schema", async (_name, body) => {
   const { fetchToken } = await setup();
   expect((await fetchToken(body)).json()).toMatchObject({ status: 400, code: "invalid-request" });
 });
@@ -159,7 +159,7 @@ test.each([
   [undefined, "login"],
   ["none", null],
   ["same-origin", null],
-])("a native log-in that a browser begins from %s has the provider ask: prompt=%s", async (site, prompt) => {
+])("a native login started from %s has prompt=%s", async (site, prompt) => {
   const { gateway } = await setup();
   const browser = gateway.browser(site === undefined ? {} : { "sec-fetch-site": site });
   const begun = await browser.get(`/login${queryFor(newVerifier())}`);

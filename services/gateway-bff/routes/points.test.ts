@@ -15,21 +15,21 @@ const reads = [
   `/users/${alice}/reserved-points?limit=5&cursor=abc`,
 ];
 
-test("a player reads their points: each is asked of points as it came, and answered to the last digit", async () => {
+test("reads of points are forwarded and returned to the last digit", async () => {
   await using t = await setup();
   const [app, player] = [await t.process(), await t.logIn(alice)];
-  const said = '{"balance":9223372036854775807,"held":9007199254740993}';
-  t.services.points.setBehaviour((response) => void response.setHeader("content-type", "application/json").end(said));
+  const body = '{"balance":9223372036854775807,"held":9007199254740993}';
+  t.services.points.setBehaviour((response) => void response.setHeader("content-type", "application/json").end(body));
   for (const url of reads) {
     const answer = await app.inject({ url, headers: player.headers });
-    expect([url, answer.statusCode, answer.body]).toEqual([url, 200, said]);
+    expect([url, answer.statusCode, answer.body]).toEqual([url, 200, body]);
   }
   const { received } = t.services.points;
   expect(received.map(({ method, path }) => [method, path])).toEqual(reads.map((url) => ["GET", url]));
   for (const one of received) expect(await bearerOf("points", one)).toMatchObject({ name: `user:${alice}` });
 });
 
-test("nobody reads another's, an admin neither; and what could not be meant points never hears of", async () => {
+test("no player or admin reads another's points, and bad queries are not forwarded", async () => {
   await using t = await setup();
   const app = await t.process();
   const [player, other] = [await t.logIn(alice), await t.logIn(bob)];
@@ -50,7 +50,7 @@ test("nobody reads another's, an admin neither; and what could not be meant poin
   expect(t.services.points.received).toEqual([]);
 });
 
-test("nothing that changes points is for players, whatever they send", async () => {
+test("players cannot change points", async () => {
   await using t = await setup();
   const [app, player] = [await t.process(), await t.logIn(alice)];
   const headers = { ...player.headers, "idempotency-key": "key-1" };
@@ -67,7 +67,7 @@ test("nothing that changes points is for players, whatever they send", async () 
   expect(t.services.points.received).toEqual([]);
 });
 
-test("what points refuses is told as points says it; where it is away, or not deployed, it is told by its name", async () => {
+test("refusals of points are passed on, and its failures name it", async () => {
   await using t = await setup();
   const [app, without] = [await t.process(), await t.process({ without: ["points"] })];
   const { headers } = await t.logIn(alice);

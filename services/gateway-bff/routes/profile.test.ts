@@ -6,7 +6,7 @@ import { answering, hangingUp, holding, refusing, silent } from "../upstreams/te
 
 const profile = `/v1/users/${alice}/profile`;
 
-test("a profile is all parts at one look, asked for the user of the session", async () => {
+test("a profile has all parts, requested for the user of the session", async () => {
   await using t = await setup();
   const [app, player] = [await t.process(), await t.logIn(alice)];
   const answer = await app.inject({ url: `${profile}?ticket_id=${ticketId}`, headers: player.headers });
@@ -25,24 +25,24 @@ test("a profile is all parts at one look, asked for the user of the session", as
   expect(t.services.points.received.map(({ path }) => path)).toEqual([`/v1/points/users/${alice}/balance`]);
 });
 
-test("what a service said is in the profile word for word: no number is rounded, and nothing said is null", async () => {
+test("a profile has the services' bytes: no number is rounded, and no body is null", async () => {
   await using t = await setup();
   const [app, player] = [await t.process(), await t.logIn(alice)];
-  const said = '{ "balance": 9223372036854775807, "held": 9007199254740993, "rate": 1.10, "name": "\\u0041" }';
+  const body = '{ "balance": 9223372036854775807, "held": 9007199254740993, "rate": 1.10, "name": "\\u0041" }';
   const saying = (text: string) => (response: ServerResponse) =>
     void response.setHeader("content-type", "application/json").end(text);
-  for (const service of [t.services.points, t.services.entitlement]) service.setBehaviour(saying(said));
+  for (const service of [t.services.points, t.services.entitlement]) service.setBehaviour(saying(body));
   t.services.matchmaking.setBehaviour((response) => void response.writeHead(204).end());
   const ask = async () => (await app.inject({ url: `${profile}?ticket_id=${ticketId}`, headers: player.headers })).body;
   const first = await ask();
-  expect(first).toContain(`"points":{"status":"ok","value":${said},"as_of":"`);
-  expect(first).toContain(`"entitlements":{"status":"ok","value":${said},"as_of":"`);
+  expect(first).toContain(`"points":{"status":"ok","value":${body},"as_of":"`);
+  expect(first).toContain(`"entitlements":{"status":"ok","value":${body},"as_of":"`);
   expect(JSON.parse(first).matchmaking).toMatchObject({ status: "ok", value: null });
   t.services.entitlement.setBehaviour(hangingUp);
-  expect(await ask()).toContain(`"entitlements":{"status":"stale","value":${said},"as_of":"`);
+  expect(await ask()).toContain(`"entitlements":{"status":"stale","value":${body},"as_of":"`);
 });
 
-test("what is not deployed, or not asked for, is absent; what a service refuses is that part's failure", async () => {
+test("a missing service or ticket is absent, a refusal is a failed part", async () => {
   await using t = await setup();
   const [app, player] = [await t.process({ without: ["points"] }), await t.logIn(alice)];
   expect((await app.inject({ url: profile, headers: player.headers })).json()).toMatchObject({
@@ -60,9 +60,9 @@ test("what is not deployed, or not asked for, is absent; what a service refuses 
     expect((await app.inject({ url: `${profile}?${query}`, headers: player.headers })).statusCode).toBe(400);
 });
 
-test("parts that are dead, slow or talk nonsense are marked with what is wrong, and the rest is there in time", async () => {
+test("failing parts are marked with their code, and the others are served in time", async () => {
   await using t = await setup();
-  // Nobody else ends the wait for the silent one; and the others have time enough, however busy the machine is.
+  // Only the profile timeout ends the silent call; the others have time enough on a busy machine.
   const [app, player] = [await t.process({ profileTimeoutMs: 5_000 }), await t.logIn(alice)];
   t.services.entitlement.setBehaviour(silent);
   t.services.points.setBehaviour(hangingUp);
@@ -84,7 +84,7 @@ test("parts that are dead, slow or talk nonsense are marked with what is wrong, 
   ]);
 });
 
-test("while entitlement is down a user sees what they last had, marked as stale; nobody sees another's", async () => {
+test("while entitlement is down, a user gets their own last entitlements as stale", async () => {
   await using t = await setup();
   const app = await t.process({ without: ["points", "matchmaking"] });
   const [player, stranger] = [await t.logIn(alice), await t.logIn(bob)];
@@ -96,7 +96,7 @@ test("while entitlement is down a user sees what they last had, marked as stale;
   expect(others.json().entitlements).toMatchObject({ status: "failed", code: "ENTITLEMENT_BAD_GATEWAY" });
 });
 
-test("a refusal is an answer: it is not papered over with what was known before", async () => {
+test("a refusal is not replaced by a stale response", async () => {
   await using t = await setup();
   const [app, player] = [await t.process(), await t.logIn(alice)];
   await app.inject({ url: profile, headers: player.headers });
@@ -107,7 +107,7 @@ test("a refusal is an answer: it is not papered over with what was known before"
   });
 });
 
-test("when no part can be had the answer is a 503 that names what failed", async () => {
+test("a profile without any part gets 503 with the codes of its parts", async () => {
   await using t = await setup();
   const [app, player] = [await t.process({ without: ["points", "matchmaking"] }), await t.logIn(alice)];
   for (const service of [t.services.account, t.services.entitlement]) service.setBehaviour(hangingUp);
@@ -119,7 +119,7 @@ test("when no part can be had the answer is a 503 that names what failed", async
   });
 });
 
-test("a service that hangs slows nobody who does not need it", async () => {
+test("a hanging service slows no other route", async () => {
   await using t = await setup();
   const app = await t.process({ concurrency: 8, queueMax: 8 });
   const player = await t.logIn(alice);
@@ -147,7 +147,7 @@ test("a service that hangs slows nobody who does not need it", async () => {
   expect(received).toHaveLength(16);
 });
 
-test("the breaker opens, profiles answer at once with that part marked, and it closes when the service is back", async () => {
+test("while the breaker is open profiles mark the part at once, until the service is back", async () => {
   await using t = await setup();
   const [app, player] = [await t.process(), await t.logIn(alice)];
   // What is no JSON is not asked for again.

@@ -1,7 +1,7 @@
 /** Schemas that several routes share. */
 import { Type } from "typebox";
 
-export { Time, UserId, UserView } from "../users/user-view.ts";
+export { Time, UserId, UserView } from "../upstreams/user-view.ts";
 
 export const Reason = Type.String({ minLength: 1, maxLength: 500, description: "Stored in the audit log." });
 

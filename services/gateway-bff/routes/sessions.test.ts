@@ -2,7 +2,7 @@ import { fixedId } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
 import { alice, bob, setup } from "../testing.ts";
 
-test("a user sees where they are logged in, ends one, then all the others; nobody else's are touched", async () => {
+test("a user lists their sessions, ends one, and ends all others", async () => {
   await using t = await setup();
   const app = await t.process();
   const [phone, laptop, console_, other] = [
@@ -29,7 +29,7 @@ test("a user sees where they are logged in, ends one, then all the others; nobod
 
   const end = (sessionId: string, { headers }: typeof phone) =>
     app.inject({ method: "DELETE", url: `/v1/sessions/${sessionId}`, headers });
-  // Another user's session, and one that never was, cannot be told apart.
+  // Another user's session gets the same response as one that does not exist.
   for (const foreign of [other.sessionId, fixedId(99)])
     expect((await end(foreign, phone)).json()).toMatchObject({ status: 404, code: "session-not-found" });
   expect((await end(laptop.sessionId, phone)).statusCode).toBe(204);

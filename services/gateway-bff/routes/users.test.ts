@@ -4,7 +4,7 @@ import { answering, refusing } from "../upstreams/testing.ts";
 
 const command = (key: string) => ({ "idempotency-key": key, "content-type": "application/json" });
 
-test("a player sees what account says of them, to the byte, with the ETag to change it by", async () => {
+test("a player gets account's response byte for byte, with its ETag", async () => {
   await using t = await setup();
   const [app, player] = [await t.process(), await t.logIn(alice)];
   for (const url of ["/v1/me", `/v1/users/${alice}`]) {
@@ -18,7 +18,7 @@ test("a player sees what account says of them, to the byte, with the ETag to cha
   ]);
 });
 
-test("whoever asks, and whatever they say of themselves: a service is told whose session it is, and nothing else (W8)", async () => {
+test("a service gets the user of the session, whatever headers the client sends (W8)", async () => {
   await using t = await setup();
   const app = await t.process();
   const players = await Promise.all([alice, bob].map(async (userId) => ({ userId, ...(await t.logIn(userId)) })));
@@ -54,7 +54,7 @@ test("whoever asks, and whatever they say of themselves: a service is told whose
   }
 });
 
-test("a token is for one service: another does not take it", async () => {
+test("a token for one service is refused by another", async () => {
   await using t = await setup();
   const [app, player] = [await t.process(), await t.logIn(alice)];
   const answer = await app.inject({
@@ -69,7 +69,7 @@ test("a token is for one service: another does not take it", async () => {
   await expect(bearerOf("account", one)).rejects.toMatchObject({ status: 401 });
 });
 
-test("a change names the version that was seen, and what account refuses is told as account says it", async () => {
+test("If-Match is passed on, and account's refusals are returned unchanged", async () => {
   await using t = await setup();
   const [app, player] = [await t.process(), await t.logIn(alice)];
   const patch = (payload: object, more = {}) =>
@@ -84,7 +84,7 @@ test("a change names the version that was seen, and what account refuses is told
   const late = await patch({ display_name: "A" }, { "if-match": '"0"', "x-request-id": "mine" });
   expect([late.statusCode, late.headers["content-type"]]).toEqual([412, "application/problem+json; charset=utf-8"]);
   expect(late.json()).toMatchObject({ code: "version-mismatch", detail: "not like this", instance: "mine" });
-  // Nobody promotes themself by a field that is not theirs to change, and account does not even hear of it.
+  // A user cannot grant themself a role with an extra field: it is not forwarded.
   t.services.account.received.length = 0;
   for (const field of ["role", "roles", "status", "version", "__proto__", "email"]) {
     const mass = await patch(JSON.parse(`{"display_name":"A","${field}":"ADMIN"}`), { "if-match": '"1"' });
@@ -93,7 +93,7 @@ test("a change names the version that was seen, and what account refuses is told
   expect(t.services.account.received).toEqual([]);
 });
 
-test("from the moment that a suspension is answered no process lets the user in, and a reinstated one may log in", async () => {
+test("after a suspension no process lets the user in, until the user is reinstated", async () => {
   await using t = await setup();
   const [one, other] = [await t.process(), await t.process()];
   const [player, admin] = [await t.logIn(alice), await t.logIn(bob, { roles: ["ADMIN"] })];
@@ -116,7 +116,7 @@ test("from the moment that a suspension is answered no process lets the user in,
     headers: { "idempotency-key": "key-1" },
   });
   expect(await statuses(player.headers)).toEqual([401, 401]);
-  // A log-in that was under way meanwhile changes nothing.
+  // A login that was pending changes nothing.
   const again = await t.logIn(alice, { version: 1 });
   expect(await statuses(again.headers)).toEqual([403, 403]);
   const refused = await other.inject({ url: "/v1/me", headers: again.headers });
@@ -124,13 +124,13 @@ test("from the moment that a suspension is answered no process lets the user in,
 
   expect((await act("reinstate", "key-2", { version: 3 })).statusCode).toBe(200);
   expect(await statuses((await t.logIn(alice, { version: 3 })).headers)).toEqual([200, 200]);
-  // The answer to the first command, sent again, is an old one: it shuts nobody out.
+  // A replay of the first command has an old version and shuts no user out.
   expect((await act("suspend", "key-1", { status: "SUSPENDED", version: 2 })).statusCode).toBe(200);
   t.services.account.setBehaviour(answering(userView(alice, { version: 3 })));
   expect(await statuses((await t.logIn(alice, { version: 3 })).headers)).toEqual([200, 200]);
 });
 
-test("a change that could not be spread is a 503, and the same command sent again spreads it", async () => {
+test("a change that is not propagated gets 503, and a retry propagates it", async () => {
   await using t = await setup();
   let away = true;
   const app = await t.process({
@@ -155,7 +155,7 @@ test("a change that could not be spread is a 503, and the same command sent agai
   expect((await app.inject({ url: "/v1/me", headers: player.headers })).statusCode).toBe(401);
 });
 
-test("what account says now counts more than what is known here: /v1/me shuts out who is suspended there", async () => {
+test("/v1/me refuses a user whom account returns as suspended", async () => {
   await using t = await setup();
   const [app, player] = [await t.process(), await t.logIn(alice)];
   t.services.account.setBehaviour(answering(userView(alice, { status: "SUSPENDED", version: 2 })));
@@ -164,7 +164,7 @@ test("what account says now counts more than what is known here: /v1/me shuts ou
   expect((await app.inject({ url: "/v1/me", headers: player.headers })).statusCode).toBe(401);
 });
 
-test("an answer that is no user changes nobody's sessions and is told as account's fault", async () => {
+test("a response of account that is no user changes no session and gets 502", async () => {
   await using t = await setup();
   const [app, admin] = [await t.process(), await t.logIn(bob, { roles: ["ADMIN"] })];
   for (const wrong of [{}, [], null, userView(alice, { status: "GONE" }), userView(alice, { version: "2" })]) {
@@ -179,7 +179,7 @@ test("an answer that is no user changes nobody's sessions and is told as account
   }
 });
 
-test("a command needs one good key, and a service that is not deployed says so", async () => {
+test("a command needs a valid Idempotency-Key, and a missing service gets 503", async () => {
   await using t = await setup();
   const app = await t.process({ without: ["entitlement"] });
   const [player, admin] = [await t.logIn(alice), await t.logIn(bob, { roles: ["ADMIN"] })];
@@ -200,7 +200,7 @@ test("a command needs one good key, and a service that is not deployed says so",
 test.each([
   ["deleting one's account", `/v1/users/${alice}:delete`, { reason: "enough" }, ["USER"]],
   ["an act of an admin", `/v1/admin/users/${bob}:suspend`, { reason: "cheating" }, ["ADMIN"]],
-] as const)("%s needs a fresh log-in", async (_name, url, payload, roles) => {
+] as const)("%s needs a fresh login", async (_name, url, payload, roles) => {
   await using t = await setup();
   const app = await t.process();
   t.services.account.setBehaviour(answering(userView(bob, { status: "SUSPENDED", version: 2 })));
@@ -216,7 +216,7 @@ test.each([
   expect(await statusWith({ authenticatedAtMs: now })).toEqual([200, undefined]);
 });
 
-test("what an admin changes of another's profile needs a fresh log-in, what anybody changes of their own does not", async () => {
+test("an admin's change of another profile needs a fresh login, an own change does not", async () => {
   await using t = await setup();
   const app = await t.process();
   const { headers } = await t.logIn(alice, { roles: ["ADMIN"] }, { authenticatedAtMs: null });

@@ -3,7 +3,7 @@ import { PageQuery } from "@todoke/http";
 import { Type } from "typebox";
 import { propagateUserChange } from "../commands/propagate-user-change.ts";
 import { accountInactive } from "../problems.ts";
-import { parseUser } from "../users/user-view.ts";
+import { parseUser } from "../upstreams/user-view.ts";
 import type { ForwardDeps, ForwardedRoute } from "./forward.ts";
 import { PassThroughBody, Reason, Time, UserId, UserView } from "./schemas.ts";
 

@@ -4,7 +4,7 @@ import { openEncryption } from "./encryption.ts";
 
 const [oldSecret, newSecret] = [randomBytes(32), randomBytes(32)];
 
-test("what was sealed is opened under its own name, and under no other", () => {
+test("a sealed value opens only under its own name", () => {
   const encryption = openEncryption([newSecret]);
   const sealed = encryption.seal({ accessToken: "a", of: ["\u{1f3ae}", 1, null] }, "session-1");
   expect(encryption.open(sealed, "session-1")).toEqual({ accessToken: "a", of: ["\u{1f3ae}", 1, null] });
@@ -12,7 +12,7 @@ test("what was sealed is opened under its own name, and under no other", () => {
   expect(encryption.open(sealed, "")).toBeUndefined();
 });
 
-test("whichever byte is changed, or cut off, nothing is opened", () => {
+test("a sealed value with a changed or missing byte does not open", () => {
   const encryption = openEncryption([newSecret]);
   const sealed = encryption.seal("a secret", "name");
   for (let at = 0; at < sealed.length; at++) {
@@ -23,7 +23,7 @@ test("whichever byte is changed, or cut off, nothing is opened", () => {
   }
 });
 
-test("the first secret seals and all open; without the one that sealed, nothing is opened", () => {
+test("the first secret seals, all secrets open", () => {
   const before = openEncryption([oldSecret]).seal("old", "name");
   const both = openEncryption([newSecret, oldSecret]);
   expect(both.open(before, "name")).toBe("old");
@@ -31,7 +31,7 @@ test("the first secret seals and all open; without the one that sealed, nothing 
   expect(openEncryption([newSecret]).open(before, "name")).toBeUndefined();
 });
 
-test("the same value is never sealed twice in the same way, and shows neither itself nor the secret", () => {
+test("sealing a value twice gives different bytes that show neither value nor secret", () => {
   const encryption = openEncryption([newSecret]);
   const all = Array.from({ length: 100 }, () => encryption.seal("the same value", "name").toString("latin1"));
   expect(new Set(all).size).toBe(100);
@@ -39,7 +39,7 @@ test("the same value is never sealed twice in the same way, and shows neither it
   expect(all.join()).not.toContain(newSecret.toString("latin1").slice(0, 4));
 });
 
-test("what is too large, and secrets that are none, are refused", () => {
+test("values that are too large and malformed secrets are refused", () => {
   expect(() => openEncryption([])).toThrow("need a secret");
   expect(() => openEncryption([newSecret, Buffer.from("short")])).toThrow("32 bytes");
   expect(() => openEncryption([newSecret]).seal("x".repeat(65 * 1024), "name")).toThrow(RangeError);

@@ -22,7 +22,7 @@ insert into sessions (session_id, token_sha256, user_id, client, issuer, subject
 select gen_random_uuid(), sha256(user_id::bytea), user_id, 'browser', 'i', 's', '', now(), now(), now() + interval '1 day'
   from u`;
 
-test("finding a session and writing it as seen are index probes on an empty table and on stale statistics", async () => {
+test("find and mark-seen use index probes, also on stale statistics", async () => {
   await using t = await postgresHarness();
   for (const state of ["", "analyze sessions, known_users", many, "analyze sessions, known_users"]) {
     await t.db.query(state);
@@ -38,7 +38,7 @@ test("finding a session and writing it as seen are index probes on an empty tabl
   }
 });
 
-test("however often a session is used, it is written as seen once in a twentieth of its idle time", async () => {
+test("last_seen_at is written once per twentieth of the idle time", async () => {
   await using t = await postgresHarness();
   const store = t.open();
   await store.saveUser(userSnapshot());
@@ -59,7 +59,7 @@ test("however often a session is used, it is written as seen once in a twentieth
   expect(await useMuch()).toBe(written);
 });
 
-test("a session that has ended does not come back when it is written late that it was seen", async () => {
+test("a late write of last_seen_at does not restore an ended session", async () => {
   await using t = await postgresHarness();
   const store = t.open();
   await store.saveUser(userSnapshot());
@@ -69,7 +69,7 @@ test("a session that has ended does not come back when it is written late that i
   expect(await store.find(token)).toBeUndefined();
 });
 
-test("the database refuses a token that is not hashed, and a session of nobody", async () => {
+test("the database refuses an unhashed token and a session without a user", async () => {
   await using t = await postgresHarness();
   const insert = (sha256: string, userId: string) =>
     t.db.query(
@@ -85,7 +85,7 @@ test("the database refuses a token that is not hashed, and a session of nobody",
   expect(await stateOf(insert(`\\x${"00".repeat(32)}`, "u_1"))).toBe("taken");
 });
 
-test("whatever session there may be of a deleted user, it is not found", async () => {
+test("a session of a deleted user is not found", async () => {
   await using t = await postgresHarness();
   const store = t.open();
   await store.saveUser(userSnapshot());
@@ -94,15 +94,15 @@ test("whatever session there may be of a deleted user, it is not found", async (
   expect(await store.find(token)).toBeUndefined();
 });
 
-test("whoever can write to the database cannot make a log-in under way a native client's code", async () => {
+test("a pending login cannot be turned into a native code by changing its row", async () => {
   await using t = await postgresHarness();
   const store = t.open();
-  await store.putOneTime("login", "known-to-both", "a log-in", 60_000);
+  await store.putOneTime("login", "known-to-both", "a login", 60_000);
   await t.db.query(`update one_time set kind = 'native-code'`);
   expect(await store.takeOneTime("native-code", "known-to-both")).toBeUndefined();
 });
 
-test("while the database is away nobody is found and nobody is logged out, and the error does not tell the token", async () => {
+test("while the database is unavailable, find fails and its error has no token", async () => {
   await using t = await postgresHarness();
   await using wire = await openFaultProxy(t.url);
   const store = postgresSessions(t.openDb({ url: wire.url }), settings);
@@ -116,15 +116,15 @@ test("while the database is away nobody is found and nobody is logged out, and t
   expect(await t.open().find(token)).toBeDefined();
 });
 
-/** Whether somebody waits for a lock that another backend of this database holds. */
-const isSomebodyWaiting = (db: Db) => async (): Promise<boolean> => {
+/** Whether a backend waits for a lock that another backend of this database holds. */
+const isLockWaited = (db: Db) => async (): Promise<boolean> => {
   const { rows } = await db.query(
     `select from pg_stat_activity where datname = current_database() and cardinality(pg_blocking_pids(pid)) > 0`,
   );
   return rows.length > 0;
 };
 
-test("a suspension also ends the session that is created while it waits for the user's row", async () => {
+test("a suspension ends a session that was created while it waited for its lock", async () => {
   await using t = await postgresHarness();
   const store = t.open();
   await store.saveUser(userSnapshot());
@@ -133,14 +133,14 @@ test("a suspension also ends the session that is created while it waits for the 
     await lockUser(tx, draft.userId);
     await sql.insertSession(tx, draft, settings);
     const knowing = store.saveUser(userSnapshot({ status: "SUSPENDED", version: 2 }));
-    await until("the suspension waits", isSomebodyWaiting(t.openDb()));
+    await until("the suspension waits", isLockWaited(t.openDb()));
     return { knowing };
   });
   await suspended.knowing;
   expect((await t.db.query(`select from sessions`)).rowCount).toBe(0);
 });
 
-test("a log-out at the provider waits for the log-in that creates its session, and ends it", async () => {
+test("a logout at the provider waits for a concurrent login and ends its session", async () => {
   await using t = await postgresHarness();
   const store = t.open();
   await store.saveUser(userSnapshot());
@@ -155,7 +155,7 @@ test("a log-out at the provider waits for the log-in that creates its session, a
         rememberMs: 60_000,
         ...logout,
       });
-      await until("the log-out waits", isSomebodyWaiting(t.openDb()));
+      await until("the logout waits", isLockWaited(t.openDb()));
       return { ending };
     });
     expect(await ending).toBe(1);
@@ -163,7 +163,7 @@ test("a log-out at the provider waits for the log-in that creates its session, a
   }
 });
 
-test("a log-in waits for the log-out at the provider that is being recorded, and opens no session", async () => {
+test("a login waits for a concurrent logout at the provider and opens no session", async () => {
   await using t = await postgresHarness();
   const store = t.open();
   await store.saveUser(userSnapshot());
@@ -176,7 +176,7 @@ test("a log-in waits for the log-out at the provider that is being recorded, and
       const creating = store
         .create(newSession({ providerSession: "sid-1", begunAtMs }))
         .catch((error: unknown) => error);
-      await until("the log-in waits", isSomebodyWaiting(t.openDb()));
+      await until("the login waits", isLockWaited(t.openDb()));
       return { creating };
     });
     expect(await creating).toBeInstanceOf(EndedAtProviderError);
@@ -184,7 +184,7 @@ test("a log-in waits for the log-out at the provider that is being recorded, and
   }
 });
 
-test("what is written late of when a session was seen does not take it back", async () => {
+test("a late write of last_seen_at does not move it back", async () => {
   await using t = await postgresHarness();
   const store = t.open();
   await store.saveUser(userSnapshot());

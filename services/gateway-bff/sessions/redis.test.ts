@@ -24,7 +24,7 @@ const answers = (store: SessionStore) => () =>
     () => false,
   );
 
-test("a Redis that was emptied has logged everybody out, and whoever logs in again is let in", async () => {
+test("an emptied Redis has logged everybody out, and new logins work", async () => {
   await using engine = await startEngine("redis");
   await using t = await redisHarness(engine);
   const store = t.open();
@@ -42,7 +42,7 @@ test("a Redis that was emptied has logged everybody out, and whoever logs in aga
   expect(await store.find(again.token)).toMatchObject({ status: "ACTIVE" });
 });
 
-test("whichever key is lost, nobody is let in by what is left: not after an end, and not after a suspension", async () => {
+test("a lost key lets no ended or suspended session in", async () => {
   await using t = await redisHarness(redis);
   const store = t.open();
   for (const [n, key] of redisKeys(t.namespace).entries()) {
@@ -59,7 +59,7 @@ test("whichever key is lost, nobody is let in by what is left: not after an end,
   }
 });
 
-test("a session that lives by a longer idle time is not removed, though a shorter one had ended it", async () => {
+test("a session that is live by a longer idle time is not deleted", async () => {
   await using t = await redisHarness(redis);
   const [short, long] = [t.open({ idleMs: 1_000_000 }), t.open({ idleMs: 5_000_000 })];
   await short.saveUser(userSnapshot());
@@ -70,7 +70,7 @@ test("a session that lives by a longer idle time is not removed, though a shorte
   expect(await long.find(token)).toMatchObject({ status: "ACTIVE" });
 });
 
-test("whatever session there may be of a deleted user, it is not found", async () => {
+test("a session of a deleted user is not found", async () => {
   await using t = await redisHarness(redis);
   const store = t.open();
   await store.saveUser(userSnapshot());
@@ -79,8 +79,8 @@ test("whatever session there may be of a deleted user, it is not found", async (
   expect(await store.find(token)).toBeUndefined();
 });
 
-test("while Redis is down nobody is found and nobody is logged out; once it is back all is as it was, without a restart", async () => {
-  // By default Redis may put off a write of its log while a busy disk syncs, and a kill then loses it.
+test("while Redis is down find fails, and after a restart all sessions are back", async () => {
+  // By default Redis may delay a write of its log while a busy disk syncs, and a kill then loses it.
   await using engine = await startEngine("redis", { settings: { appendfsync: "always" } });
   await using t = await redisHarness(engine);
   const store = t.open();
@@ -98,20 +98,20 @@ test("while Redis is down nobody is found and nobody is logged out; once it is b
     expect(failure).toBeInstanceOf(RedisUnavailable);
     expect(isUnavailable(failure)).toBe(true);
   }
-  const openedMeanwhile = t.open();
-  expect(await failureOf(openedMeanwhile.find(token))).toBeInstanceOf(RedisUnavailable);
+  const openedWhileDown = t.open();
+  expect(await failureOf(openedWhileDown.find(token))).toBeInstanceOf(RedisUnavailable);
   await engine.start();
-  for (const each of [store, openedMeanwhile]) {
+  for (const each of [store, openedWhileDown]) {
     await until("it is reached again", answers(each));
     expect(await each.find(token)).toMatchObject({ status: "ACTIVE" });
     expect(await each.find(suspended.token)).toMatchObject({ status: "SUSPENDED" });
   }
-  const told = inspect([...failures, ...t.errors], { depth: null, showHidden: true });
-  expect(told).toContain("Redis");
-  for (const canary of [token, new URL(engine.url).password]) expect(told).not.toContain(canary);
+  const errorText = inspect([...failures, ...t.errors], { depth: null, showHidden: true });
+  expect(errorText).toContain("Redis");
+  for (const canary of [token, new URL(engine.url).password]) expect(errorText).not.toContain(canary);
 });
 
-test("all that is kept of sessions lies in one slot of a cluster", async () => {
+test("all session keys are in one slot of a cluster", async () => {
   await using engine = await startEngine("redis", { settings: { "cluster-enabled": "yes" } });
   await using t = await redisHarness(engine);
   await t.client.sendCommand(["CLUSTER", "ADDSLOTSRANGE", "0", "16383"]);

@@ -93,7 +93,7 @@ export async function redisHarness({ url }: { readonly url: string }) {
   return {
     namespace,
     client,
-    /** What the stores told of, beside their answers. */
+    /** Errors that the stores reported to onError. */
     errors,
     open(more: Partial<SessionSettings> = {}, at = url): SessionStore {
       const onError = (error: unknown) => void errors.push(error);

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { bulkhead } from "./bulkhead.ts";
 
-test("so many enter, so many wait in their order, and the rest is refused at once", async () => {
+test("calls beyond concurrency wait in order, and calls beyond the queue fail at once", async () => {
   const places = bulkhead({ concurrency: 2, queueMax: 2 });
   expect([places.enter(1_000), places.enter(1_000)]).toEqual([true, true]);
   const order: string[] = [];
@@ -19,7 +19,7 @@ test("so many enter, so many wait in their order, and the rest is refused at onc
   expect(places.enter(0)).not.toBe(true);
 });
 
-test("who has waited in vain is no longer in the way", async () => {
+test("a caller that timed out leaves the queue", async () => {
   const places = bulkhead({ concurrency: 1, queueMax: 1 });
   places.enter(0);
   expect(await places.enter(1)).toBe(false);

@@ -38,7 +38,7 @@ async function setup(behaviour: Behaviour, options: Partial<UpstreamOptions> = {
   return { ...service, ...upstream, refusal, [Symbol.asyncDispose]: () => all.disposeAsync() };
 }
 
-test("a success comes as the service said it, with its ETag and whether it was a replay", async () => {
+test("a success has the service's bytes, its ETag and whether it was a replay", async () => {
   const headers = { etag: '"3"', "idempotency-replayed": "true" };
   await using t = await setup(answering({ user_id: "u_1", text: "ü" }, { status: 201, headers }));
   expect(await t.call(get)).toEqual({
@@ -50,7 +50,7 @@ test("a success comes as the service said it, with its ETag and whether it was a
   });
 });
 
-test("a service hears the headers that the gateway means to send, and no other", async () => {
+test("a service receives only the gateway's own headers", async () => {
   await using t = await setup(answering({}));
   await t.call({ ...post, user, requestId: "request-1", ifMatch: '"2"' });
   await t.call(get);
@@ -75,7 +75,7 @@ test("a service hears the headers that the gateway means to send, and no other",
   });
 });
 
-test("a refusal goes on as the service said it", async () => {
+test("a refusal is passed on unchanged", async () => {
   const errors = [{ field: "body.reason", detail: "is missing" }];
   await using t = await setup(refusing(409, "idempotency-in-progress", { errors }));
   const problem = await t.refusal();
@@ -131,18 +131,18 @@ test.each<[string, Behaviour, string, number]>([
     "ACCOUNT_TIMEOUT",
     504,
   ],
-])("a service that %s is told by its name", async (_what, behaviour, code, status) => {
+])("the problem of a service that %s names the service", async (_what, behaviour, code, status) => {
   await using t = await setup(behaviour);
   const patience = status === 504 ? { timeoutMs: 300 } : {};
   expect(await t.refusal({ ...get, ...patience })).toMatchObject({ code, status });
-  // Whether a command took effect is not known: the answer says how to learn it.
+  // A command may have taken effect: the problem says how to find out.
   expect((await t.refusal({ ...post, ...patience })).message).toContain("same Idempotency-Key");
-  // It is not broken for good.
+  // The next call succeeds.
   t.setBehaviour(answering({ fine: true }));
   expect(await t.call(get)).toMatchObject({ value: { fine: true } });
 });
 
-test("what speaks no HTTP at all, and what is not there, are told as well", async () => {
+test("a peer without HTTP, and a closed port, give BAD_GATEWAY", async () => {
   const port = await freePort();
   const server = createServer((socket) => void socket.resume().end("SSH-2.0-OpenSSH_9.2\r\n")).listen(
     port,
@@ -157,7 +157,7 @@ test("what speaks no HTTP at all, and what is not there, are told as well", asyn
   expect(await t.refusal()).toMatchObject({ code: "ACCOUNT_BAD_GATEWAY" });
 });
 
-test("a read that broke off is tried once more, a command never", async () => {
+test("a failed read is retried once, a command never", async () => {
   await using t = await setup(hangingUp);
   let times = 0;
   t.setBehaviour((response, received) => (++times === 1 ? hangingUp : answering({ times }))(response, received));
@@ -172,14 +172,14 @@ test("a read that broke off is tried once more, a command never", async () => {
   expect(t.received).toHaveLength(5);
 });
 
-test("however many calls fail, second tries are a tenth of them, and ten", async () => {
+test("retries are at most a tenth of the calls plus ten", async () => {
   await using t = await setup(refusing(503, "unavailable"));
   for (let n = 0; n < 100; n++) await t.refusal();
   expect(t.received.length).toBeGreaterThan(110);
   expect(t.received.length).toBeLessThanOrEqual(100 + 10 + 10);
 });
 
-test("a service that fails again and again is left alone, then asked by one, then by all", async () => {
+test("the breaker opens after repeated failures, then one call probes the service", async () => {
   const clock = { ms: 0 };
   const breaker = circuitBreaker({ failuresMax: 3, openMs: 5_000, now: () => clock.ms });
   await using t = await setup(silent, { breaker });
@@ -197,7 +197,7 @@ test("a service that fails again and again is left alone, then asked by one, the
   expect(t.received.map(({ path }) => path)).not.toContain("/users/u_4:delete");
 });
 
-test("refusals and the bugs of one request do not open the circuit for everybody", async () => {
+test("refusals and 500s do not open the breaker", async () => {
   await using t = await setup(refusing(500, "internal"), { breaker: circuitBreaker({ failuresMax: 2 }) });
   for (const behaviour of [
     refusing(500, "internal"),
@@ -209,16 +209,16 @@ test("refusals and the bugs of one request do not open the circuit for everybody
   }
 });
 
-test("a service that hangs holds its own places: who comes when all are taken is refused at once", async () => {
+test("calls beyond the bulkhead limit of a hanging service fail immediately", async () => {
   await using t = await setup(silent, { concurrency: 2, queueMax: 1 });
   using hung = holding(answering({ fine: true }));
   t.setBehaviour(hung.behaviour);
   const early = [t.call(get), t.call(get)];
   await until("both places are taken", () => t.received.length === 2);
-  // Who waits for a place waits until its own time is over, and is in nobody's way after that.
+  // A queued call waits until its own timeout and then leaves the queue.
   expect(await t.refusal({ ...get, timeoutMs: 50 })).toMatchObject({ code: "ACCOUNT_UNAVAILABLE" });
   const third = t.call(get);
-  // Nobody's time is over: who is refused now did not wait for it.
+  // Refused without waiting for a timeout.
   expect(await t.refusal()).toMatchObject({ code: "ACCOUNT_UNAVAILABLE", retryAfterSeconds: 1 });
   expect(t.received).toHaveLength(2);
   hung.release();

@@ -2,7 +2,7 @@ import type { Dispatcher } from "undici";
 import { expect, test } from "vitest";
 import { exchange, NoResponseError } from "./exchange.ts";
 
-test("a connection that comes when the time is over sends nothing", async () => {
+test("a connection that opens after the timeout sends nothing", async () => {
   let handler: Dispatcher.DispatchHandler = {};
   // No connection yet: nothing is received of the request.
   const pool = {

@@ -3,7 +3,7 @@ import { staleCache } from "./stale-cache.ts";
 
 const answer = (body: string) => ({ body, asOf: "2026-01-08T07:10:00Z" });
 
-test("what is too old, too long, or pushed out by others is not known any more", () => {
+test("entries that are too old, too long or evicted are not returned", () => {
   const clock = { ms: 0 };
   const known = staleCache({ usersMax: 2, ageMaxMs: 1_000, now: () => clock.ms });
   known.set("a", answer("1"));

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { frameToLanguage, readFrames } from "./frames.ts";
 
-const told = {
+const notification = {
   notification_id: "n",
   event_type: "T",
   text: { en: "Hello $1", ja: "こんにちは" },
@@ -12,11 +12,11 @@ const told = {
 const stream = [
   "retry: 1000\nid: 0.0\n\n",
   ":\n\n",
-  `id: 7.1\nevent: notification\ndata: ${JSON.stringify(told)}\n\n`,
+  `id: 7.1\nevent: notification\ndata: ${JSON.stringify(notification)}\n\n`,
   "id: 0.0\nevent: reset\ndata: {}\n\n",
 ];
 
-test("however the bytes of a stream are cut, the same events come, each whole", async () => {
+test("frames are complete, however the bytes are cut", async () => {
   const bytes = Buffer.from(`${stream.join("")}id: 8.1\nevent: not`); // It breaks off in the middle of the last.
   await fc.assert(
     fc.asyncProperty(fc.array(fc.nat(bytes.length), { maxLength: 40 }), async (cuts) => {
@@ -30,17 +30,17 @@ test("however the bytes of a stream are cut, the same events come, each whole", 
   );
 });
 
-test("what is told is in the language of the player, and all else goes through as it is", () => {
+test("notifications are translated, other frames are unchanged", () => {
   expect(stream.map((frame) => frameToLanguage(frame, "ja"))).toEqual([
     stream[0],
     stream[1],
-    `id: 7.1\nevent: notification\ndata: ${JSON.stringify({ ...told, text: "こんにちは" })}\n\n`,
+    `id: 7.1\nevent: notification\ndata: ${JSON.stringify({ ...notification, text: "こんにちは" })}\n\n`,
     stream[3],
   ]);
   expect(frameToLanguage(stream[2] ?? "", "en")).toContain('"text":"Hello $1"');
 });
 
-test("an event without an end is not waited for without an end", async () => {
+test("an event past the maximum length is an error", async () => {
   async function* endless() {
     for (;;) yield Buffer.from("x".repeat(100_000));
   }

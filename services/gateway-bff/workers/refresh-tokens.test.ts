@@ -4,7 +4,7 @@ import { startGateway } from "../oidc/testing/gateway.ts";
 import { startLyingProvider } from "../oidc/testing/lying-provider.ts";
 import { refreshTokens } from "./refresh-tokens.ts";
 
-/** Somebody is logged in, and the access token of the session is about to end. */
+/** A user is logged in, and the access token expires soon. */
 async function setup() {
   const provider = await startLyingProvider();
   onTestFinished(() => provider[Symbol.asyncDispose]());
@@ -18,8 +18,8 @@ async function setup() {
   await makeDue();
   const found = () => gateway.sessions.find(token);
   const session = await found();
-  if (!session) throw new Error("nobody is logged in");
-  /** What a process of the gateway has. */
+  if (!session) throw new Error("no session");
+  /** The worker of one process. */
   const refresher = () => {
     const refresh = refreshTokens({ ...gateway, onError: (error) => void errors.push(error) });
     return { refresh: () => refresh(session), done: () => refresh[Symbol.asyncDispose]() };
@@ -29,7 +29,7 @@ async function setup() {
   return { provider, gateway, session, found, makeDue, refresher, tokens, dbTime, errors };
 }
 
-test("tokens that are about to end are replaced once, however many processes see it, and the new ones are kept", async () => {
+test("many processes refresh tokens that expire soon once, and store the new ones", async () => {
   const t = await setup();
   expect(t.session.refreshDue).toBe(true);
   const before = await t.tokens();
@@ -54,7 +54,7 @@ test("tokens that are about to end are replaced once, however many processes see
   expect(await t.found()).toMatchObject({ refreshDue: false });
 });
 
-test("while one process refreshes, however long the provider takes, no other begins", async () => {
+test("no second process refreshes while the first waits for the provider", async () => {
   const t = await setup();
   const [begun, goOn] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   const slow = async () => {
@@ -74,7 +74,7 @@ test("while one process refreshes, however long the provider takes, no other beg
   expect(await t.found()).toMatchObject({ refreshDue: false });
 });
 
-test("a refresh token that the provider takes no more ends the session", async () => {
+test("a refused refresh token ends the session", async () => {
   const t = await setup();
   t.provider.forgetAll();
   const process = t.refresher();
@@ -84,7 +84,7 @@ test("a refresh token that the provider takes no more ends the session", async (
   expect(t.errors).toEqual([]);
 });
 
-test("a provider that is away ends no session: it is asked again after ten seconds", async () => {
+test("an unavailable provider ends no session, and the refresh is due again after 10 s", async () => {
   const t = await setup();
   const before = await t.tokens();
   await t.provider.down();
@@ -94,7 +94,7 @@ test("a provider that is away ends no session: it is asked again after ten secon
   await process.done();
   expect(t.errors).toHaveLength(1);
   expect(await t.found()).toMatchObject({ status: "ACTIVE" });
-  // Ten seconds after it was given up, whenever that was.
+  // Ten seconds after it was postponed.
   const { rows } = await t.gateway.db.query(
     `select refresh_due_at between $1::timestamptz + interval '10 s' and clock_timestamp() + interval '10 s' as in_time
        from sessions`,
@@ -112,10 +112,10 @@ test("a provider that is away ends no session: it is asked again after ten secon
 });
 
 test.each([
-  ["about somebody else", { sub: "mallory" }],
-  ["by somebody else", { iss: "https://other.example" }],
-  ["for somebody else", { azp: "another" }],
-])("a refreshed ID token %s is not kept", async (_name, claims) => {
+  ["about another subject", { sub: "mallory" }],
+  ["by another issuer", { iss: "https://other.example" }],
+  ["for another client", { azp: "another" }],
+])("a refreshed ID token %s is not stored", async (_name, claims) => {
   const t = await setup();
   const before = await t.tokens();
   t.provider.lies = { claims };
@@ -126,7 +126,7 @@ test.each([
   expect(t.errors).toHaveLength(1);
 });
 
-test("a session that has ended meanwhile is not brought back by its new tokens", async () => {
+test("new tokens do not restore a session that has ended", async () => {
   const t = await setup();
   const gate = Promise.withResolvers<void>();
   const received = () => {
@@ -143,7 +143,7 @@ test("a session that has ended meanwhile is not brought back by its new tokens",
   expect(t.errors).toEqual([]);
 });
 
-test("a store that is away is told of, and stops nothing", async () => {
+test("an unavailable store is reported and the worker continues", async () => {
   const t = await setup();
   const refresh = refreshTokens({
     provider: t.gateway.provider,
@@ -151,10 +151,10 @@ test("a store that is away is told of, and stops nothing", async () => {
     onError: (error) => void t.errors.push(error),
   });
   refresh(t.session);
-  await until("it was told", () => t.errors.length > 0);
+  await until("it was reported", () => t.errors.length > 0);
 });
 
-test("new tokens are stored though the store fails at first: the old ones are spent", async () => {
+test("storing new tokens is retried when the store fails", async () => {
   const t = await setup();
   const before = await t.tokens();
   let failures = 0;
@@ -179,7 +179,7 @@ test("new tokens are stored though the store fails at first: the old ones are sp
   expect(await t.found()).toMatchObject({ status: "ACTIVE", refreshDue: false });
 });
 
-test("a process that stood still with its turn does not send the token that another may have used meanwhile", async () => {
+test("a process that was frozen during its lease does not send the refresh token", async () => {
   const t = await setup();
   let clock = 0;
   const frozen = refreshTokens({
@@ -197,12 +197,12 @@ test("a process that stood still with its turn does not send the token that anot
   });
   frozen(t.session);
   await frozen[Symbol.asyncDispose]();
-  expect(t.provider.callsOf("/token")).toBe(1); // The log-in, and nothing after it.
+  expect(t.provider.callsOf("/token")).toBe(1); // The login, and nothing after it.
   expect(t.errors).toHaveLength(1);
   expect(await t.found()).toMatchObject({ status: "ACTIVE" });
 });
 
-test("a refusal that comes after the turn was lost ends no session", async () => {
+test("a refusal that arrives after the lease was lost ends no session", async () => {
   const t = await setup();
   const [begun, goOn] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   t.provider.lies = {
@@ -252,21 +252,21 @@ function unableToSave({ failureMs }: { readonly failureMs: number }) {
   return { refresh, session, seen, errors };
 }
 
-test("new tokens that cannot be stored are given up when the turn is over: from then on it is another's", async () => {
+test("storing new tokens is not retried after the lease has expired", async () => {
   const { refresh, session, seen, errors } = unableToSave({ failureMs: 50_000 });
   refresh(session);
-  await until("it is given up", () => errors.length > 0 || seen.saves > 3);
+  await until("it is not retried", () => errors.length > 0 || seen.saves > 3);
   expect([seen.saves, errors.length]).toEqual([3, 1]);
 });
 
-test("a process that stops tries for ten seconds to store new tokens, and no longer", async () => {
+test("a stopping process retries storing tokens for 10 s", async () => {
   const { refresh, session, seen, errors } = unableToSave({ failureMs: 6_000 });
   refresh(session);
   await refresh[Symbol.asyncDispose]();
   expect([seen.saves, errors.length]).toEqual([2, 1]);
 });
 
-test("a session whose refresh is under way is not refreshed a second time by the same process", async () => {
+test("a process does not start a second refresh of the same session", async () => {
   const { refresh, session, seen } = unableToSave({ failureMs: 120_000 });
   refresh(session);
   refresh(session);

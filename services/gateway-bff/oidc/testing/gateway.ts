@@ -1,6 +1,6 @@
 /**
- * What the tests of log-in share: log-in and log-out as the gateway has them, with sessions in a database of its own, before
- * any provider; and a browser that keeps its cookies. All that was answered and logged is kept, to be searched for secrets.
+ * The harness of the login tests: the login and logout routes with sessions in a test database and any provider, and a
+ * browser that keeps its cookies. Responses and log lines are recorded, so that tests can search them for secrets.
  */
 import { randomBytes } from "node:crypto";
 import { buildHttpApp, requires } from "@todoke/http";
@@ -129,7 +129,7 @@ function knownAccounts() {
   let failure: Problem | undefined;
   return {
     asked,
-    /** What is said of a subject from now on. */
+    /** Changes the user of a subject from now on. */
     say: (subject: string, change: Partial<UserSnapshot>) => void changes.set(subject, change),
     fail: (problem: Problem | undefined) => {
       failure = problem;

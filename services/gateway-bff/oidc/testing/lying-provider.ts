@@ -1,5 +1,5 @@
 /**
- * An OpenID provider that can lie. Left alone it is honest, and logs in whoever comes as `subject` without asking; a test
+ * An OpenID provider that can lie. By default it is honest and logs every browser in as `subject`, without asking; a test
  * tells it what to say instead: in its tokens, in the answer that the browser carries, or in place of a whole answer.
  */
 import { hash, randomUUID } from "node:crypto";
@@ -55,7 +55,7 @@ export async function startLyingProvider(lies: Lies = {}) {
   };
   const currentKey = () => keys.at(-1) as Key;
 
-  /** Signs whatever it is given: no library would sign half of what is tried here. */
+  /** Signs any value; a library would refuse many of those tested here. */
   async function signed({ header, claims }: Token): Promise<string> {
     const text = [header, claims].map((part) => Buffer.from(JSON.stringify(part)).toString("base64url")).join(".");
     const bytes = await crypto.subtle.sign(
@@ -154,7 +154,7 @@ export async function startLyingProvider(lies: Lies = {}) {
     if (route) await route(request, response, url);
     else response.writeHead(404).end();
   });
-  // Nobody else is given it while the provider is down.
+  // A reserved port, so that no other process takes it while the provider is down.
   const port = await freePort();
   const listen = async () => {
     server.listen(port, "127.0.0.1");
@@ -182,7 +182,7 @@ export async function startLyingProvider(lies: Lies = {}) {
     /** Any other token that it signs. */
     signedWithCurrentKey: (header: Record<string, unknown>, claims: JWTPayload) =>
       signed({ header: { alg: "ES256", kid: currentKey().kid, ...header }, claims }),
-    /** No refresh token is worth anything any more. */
+    /** Makes all refresh tokens invalid. */
     forgetAll: () => refreshTokens.clear(),
     down: close,
     /** On the same port, with all it knew. */

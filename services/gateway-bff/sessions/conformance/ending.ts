@@ -19,7 +19,7 @@ const logoutOf = (about: Partial<ProviderLogout>): ProviderLogout => ({
 });
 
 export function endingConforms({ name, stage }: StoreUnderTest): void {
-  test(`${name}: a user's sessions are listed newest first, as the user will recognise them, and nobody else's are`, async () => {
+  test(`${name}: a user's own sessions are listed, newest first`, async () => {
     await using t = await stage();
     const store = t.open();
     for (const userId of ["u_1", "u_2", "u_"]) await store.saveUser(userSnapshot({ userId }));
@@ -41,7 +41,7 @@ export function endingConforms({ name, stage }: StoreUnderTest): void {
     expect(await store.list("nobody")).toEqual([]);
   });
 
-  test(`${name}: a user ends their own sessions only, one by one or all but one`, async () => {
+  test(`${name}: a user can end only their own sessions, one or all but one`, async () => {
     await using t = await stage();
     const [here, there] = [t.open(), t.open()];
     for (const userId of ["u_1", "u_2"]) await here.saveUser(userSnapshot({ userId }));
@@ -67,7 +67,7 @@ export function endingConforms({ name, stage }: StoreUnderTest): void {
     expect(await there.find(others.token)).toBeDefined();
   });
 
-  test(`${name}: a session whose time is over is none that could be ended`, async () => {
+  test(`${name}: ending an expired session returns false`, async () => {
     await using t = await stage();
     const store = t.open();
     await store.saveUser(userSnapshot());
@@ -77,7 +77,7 @@ export function endingConforms({ name, stage }: StoreUnderTest): void {
     expect(await store.endAll("u_1")).toBe(0);
   });
 
-  test(`${name}: the provider ends one session of its own, or all of a subject, and never another provider's`, async () => {
+  test(`${name}: a provider's logout ends one session or all of a subject, of its own only`, async () => {
     await using t = await stage();
     const store = t.open({ perUserMax: 20 });
     await store.saveUser(userSnapshot());
@@ -103,7 +103,7 @@ export function endingConforms({ name, stage }: StoreUnderTest): void {
     expect(await endByProvider({ issuer, subject: "alice" })).toBe(0);
   });
 
-  test(`${name}: a log-out token counts once, at whichever process, until it is forgotten`, async () => {
+  test(`${name}: a logout token counts once at all processes until it expires`, async () => {
     await using t = await stage();
     const [here, there] = [t.open(), t.open()];
     await here.saveUser(userSnapshot());
@@ -122,7 +122,7 @@ export function endingConforms({ name, stage }: StoreUnderTest): void {
     expect(await there.endByProvider(ofAlice)).toBe(1);
   });
 
-  test(`${name}: a log-in that the provider ended before its session was created opens none`, async () => {
+  test(`${name}: a login that the provider has ended opens no session`, async () => {
     await using t = await stage();
     const [here, there] = [t.open(), t.open()];
     await here.saveUser(userSnapshot());
@@ -130,7 +130,7 @@ export function endingConforms({ name, stage }: StoreUnderTest): void {
     await there.endByProvider(logoutOf({ providerSession: "sid-1" }));
     const ended = newSession({ providerSession: "sid-1", begunAtMs });
     await expect(here.create(ended)).rejects.toThrow(EndedAtProviderError);
-    // The provider gives no session the name of another: it stays ended for whoever comes with it later.
+    // The provider never reuses a session ID, so a later login with it stays ended.
     await expect(there.create({ ...ended, begunAtMs: await here.clock() })).rejects.toThrow(EndedAtProviderError);
     await here.create({ ...ended, providerSession: "sid-2" });
     await here.create({ ...ended, issuer: "https://other.example" });
@@ -139,7 +139,7 @@ export function endingConforms({ name, stage }: StoreUnderTest): void {
     await here.create(ended);
   });
 
-  test(`${name}: a log-out of a subject ends the log-ins that began before it, and none that began after`, async () => {
+  test(`${name}: a logout of a subject ends logins that began before it, and none after`, async () => {
     await using t = await stage();
     const [here, there] = [t.open(), t.open()];
     await here.saveUser(userSnapshot());
@@ -151,14 +151,14 @@ export function endingConforms({ name, stage }: StoreUnderTest): void {
     // Redis counts milliseconds.
     await here.create(newSession({ begunAtMs: (await here.clock()) + 1 }));
     expect((await here.list("u_1")).length).toBe(2);
-    // The next log-out counts as the first did.
+    // The next logout counts as the first did.
     const again = newSession({ begunAtMs: (await here.clock()) + 1 });
     await until("a millisecond has passed", async () => (await here.clock()) > (again.begunAtMs ?? 0));
     expect(await there.endByProvider(logoutOf({ subject: "alice" }))).toBe(1);
     await expect(here.create(again)).rejects.toThrow(EndedAtProviderError);
   });
 
-  test(`${name}: whether the log-in or its log-out comes first, when both were answered no session lives`, async () => {
+  test(`${name}: a login and its concurrent logout leave no live session`, async () => {
     await using t = await stage();
     const [here, there] = [t.open(), t.open()];
     await here.saveUser(userSnapshot());
@@ -176,7 +176,7 @@ export function endingConforms({ name, stage }: StoreUnderTest): void {
     expect(lived.filter((session) => session !== undefined)).toEqual([]);
   });
 
-  test(`${name}: once an end was answered no process finds the session, however many are looking it up`, async () => {
+  test(`${name}: after a session has ended, no concurrent look-up finds it`, async () => {
     await using t = await stage();
     const [here, ...elsewhere] = [t.open(), t.open(), t.open()];
     if (!here) throw new Error("one was opened");

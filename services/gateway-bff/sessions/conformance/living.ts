@@ -9,7 +9,7 @@ import { newSession, settings, userSnapshot } from "../testing.ts";
 const { idleMs, absoluteMs, perUserMax } = settings;
 
 export function livingConforms({ name, stage }: StoreUnderTest): void {
-  test(`${name}: a token opens the session that it was made for, at every process, and no other text opens any`, async () => {
+  test(`${name}: a token finds its own session at every process, and no other text does`, async () => {
     await using t = await stage();
     const [one, another] = [t.open(), t.open()];
     await one.saveUser(userSnapshot({ roles: ["USER", "ADMIN"] }));
@@ -28,7 +28,7 @@ export function livingConforms({ name, stage }: StoreUnderTest): void {
     expect(await Promise.all(others.map((text) => one.find(text)))).toEqual(others.map(() => undefined));
   });
 
-  test(`${name}: every log-in has a token and a session of its own, and each finds its own among many asked at once`, async () => {
+  test(`${name}: concurrent look-ups of many tokens each find their own session`, async () => {
     await using t = await stage();
     const store = t.open({ perUserMax: 300 });
     await store.saveUser(userSnapshot());
@@ -38,7 +38,7 @@ export function livingConforms({ name, stage }: StoreUnderTest): void {
     expect(found.map((session) => session?.sessionId)).toEqual(made.map(({ sessionId }) => sessionId));
   });
 
-  test(`${name}: a session that is not used ends after its idle time, and is not found again`, async () => {
+  test(`${name}: an unused session ends after its idle time`, async () => {
     await using t = await stage();
     const store = t.open();
     await store.saveUser(userSnapshot());
@@ -48,7 +48,7 @@ export function livingConforms({ name, stage }: StoreUnderTest): void {
     expect(await store.list("u_1")).toEqual([]);
   });
 
-  test(`${name}: the idle time counts from the last use, or from up to a twentieth of it before that`, async () => {
+  test(`${name}: the idle time counts from the last use, or up to a twentieth of it earlier`, async () => {
     await using t = await stage();
     const store = t.open();
     await store.saveUser(userSnapshot());
@@ -65,7 +65,7 @@ export function livingConforms({ name, stage }: StoreUnderTest): void {
     expect(await store.find(token)).toBeUndefined();
   });
 
-  test(`${name}: however much a session is used, its age ends it`, async () => {
+  test(`${name}: a session that is used ends at its maximum age`, async () => {
     await using t = await stage();
     const store = t.open();
     await store.saveUser(userSnapshot());
@@ -79,7 +79,7 @@ export function livingConforms({ name, stage }: StoreUnderTest): void {
     expect(await store.find(token)).toBeUndefined();
   });
 
-  test(`${name}: of one user there are no more sessions than there may be: the oldest ends, and what is over takes no place`, async () => {
+  test(`${name}: a login past the limit of sessions ends the user's oldest session`, async () => {
     await using t = await stage();
     const store = t.open();
     await store.saveUser(userSnapshot());
@@ -102,7 +102,7 @@ export function livingConforms({ name, stage }: StoreUnderTest): void {
     expect((await store.list("u_1")).length).toBe(perUserMax);
   });
 
-  test(`${name}: log-ins of one user at many processes at once leave no more sessions than there may be`, async () => {
+  test(`${name}: concurrent logins of one user stay within the limit of sessions`, async () => {
     await using t = await stage();
     const processes = [t.open(), t.open(), t.open(), t.open()];
     await processes[0]?.saveUser(userSnapshot());
@@ -115,7 +115,7 @@ export function livingConforms({ name, stage }: StoreUnderTest): void {
     expect((await store.list("u_1")).length).toBe(perUserMax);
   });
 
-  test(`${name}: what is over is removed, and what lives is not`, async () => {
+  test(`${name}: expired rows are deleted, live ones are not`, async () => {
     await using t = await stage();
     const store = t.open();
     await store.saveUser(userSnapshot());
@@ -133,7 +133,7 @@ export function livingConforms({ name, stage }: StoreUnderTest): void {
     expect(await store.takeOneTime("login", "state-2")).toBe("still here");
   });
 
-  test(`${name}: a session says how long ago its user proved who they are, where the provider said when`, async () => {
+  test(`${name}: a session has the age of the user's authentication, if the provider sent it`, async () => {
     await using t = await stage();
     const store = t.open();
     await store.saveUser(userSnapshot());

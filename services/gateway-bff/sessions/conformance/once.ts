@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import type { StoreUnderTest } from "../conformance.ts";
 
 export function onceConforms({ name, stage }: StoreUnderTest): void {
-  test(`${name}: of fifty who try to take it at once, at two processes, one gets it`, async () => {
+  test(`${name}: of fifty concurrent callers at two processes, one gets a one-time value`, async () => {
     await using t = await stage();
     const [here, there] = [t.open(), t.open()];
     const value = { nonce: "n", verifier: "v", returnTo: "/shop?q=\u{1f3ae}" };
@@ -15,7 +15,7 @@ export function onceConforms({ name, stage }: StoreUnderTest): void {
     expect(await here.takeOneTime("login", "state-1")).toBeUndefined();
   });
 
-  test(`${name}: a name is put once, by one of all who try, until it was taken or its time is over`, async () => {
+  test(`${name}: a name can be put once until it is taken or expires`, async () => {
     await using t = await stage();
     const [here, there] = [t.open(), t.open()];
     const put = await Promise.all(
@@ -29,7 +29,7 @@ export function onceConforms({ name, stage }: StoreUnderTest): void {
     expect(await here.putOneTime("logout", "jti-1", "again", 60_000)).toBe(true);
   });
 
-  test(`${name}: after its time it is gone, and its name is free`, async () => {
+  test(`${name}: an expired one-time value is gone, and its name is free`, async () => {
     await using t = await stage();
     const store = t.open();
     await store.putOneTime("native-code", "code-1", "one", 60_000);
@@ -40,13 +40,13 @@ export function onceConforms({ name, stage }: StoreUnderTest): void {
     expect(await store.takeOneTime("native-code", "code-2")).toBe("other");
   });
 
-  test(`${name}: kinds have names of their own`, async () => {
+  test(`${name}: kinds have separate names`, async () => {
     await using t = await stage();
     const store = t.open();
-    await store.putOneTime("login", "same", "a log-in", 60_000);
+    await store.putOneTime("login", "same", "a login", 60_000);
     expect(await store.takeOneTime("native-code", "same")).toBeUndefined();
     expect(await store.putOneTime("native-code", "same", "a code", 60_000)).toBe(true);
-    expect(await store.takeOneTime("login", "same")).toBe("a log-in");
+    expect(await store.takeOneTime("login", "same")).toBe("a login");
     expect(await store.takeOneTime("native-code", "same")).toBe("a code");
   });
 }

@@ -15,7 +15,7 @@ const tokens = (generation: number, about: Partial<ProviderTokens> = {}): Provid
 /** A minute before the end of an access token of 300 s. */
 const dueMs = 240_000;
 
-/** How long a turn lasts here: longer than whatever a test does in it. */
+/** The lease: longer than any test. */
 const holdMs = 60_000;
 
 async function loggedIn(store: SessionStore, about: Partial<ProviderTokens> = {}) {
@@ -30,7 +30,7 @@ async function taken(store: SessionStore, sessionId: string): Promise<RefreshCla
 }
 
 export function refreshConforms({ name, stage }: StoreUnderTest): void {
-  test(`${name}: a refresh is due a minute before the access token ends, and goes to one of all who try`, async () => {
+  test(`${name}: a refresh is due a minute before expiry, and one process claims it`, async () => {
     await using t = await stage();
     const processes = [t.open(), t.open()] as const;
     const { token, sessionId } = await loggedIn(processes[0]);
@@ -44,10 +44,10 @@ export function refreshConforms({ name, stage }: StoreUnderTest): void {
     const won = turns.filter((turn) => turn !== undefined);
     expect(won.length).toBe(1);
     expect(won[0]).toMatchObject({ sessionId, issuer: "https://id.example", tokens: tokens(1) });
-    expect(await processes[0].find(token)).toMatchObject({ refreshDue: false }); // Somebody has it in hand.
+    expect(await processes[0].find(token)).toMatchObject({ refreshDue: false }); // It is claimed.
   });
 
-  test(`${name}: what the refresh brought is kept, and the next one is due in its time`, async () => {
+  test(`${name}: new tokens are stored, and the next refresh is due in time`, async () => {
     await using t = await stage();
     const [here, there] = [t.open(), t.open()];
     const { token, sessionId } = await loggedIn(here);
@@ -60,7 +60,7 @@ export function refreshConforms({ name, stage }: StoreUnderTest): void {
     expect((await taken(there, sessionId)).tokens).toEqual(tokens(2));
   });
 
-  test(`${name}: a process that dies with the refresh loses it after its time, and what it brings later is not kept`, async () => {
+  test(`${name}: an expired lease can be claimed again, and late tokens are not stored`, async () => {
     await using t = await stage();
     const [slow, quick] = [t.open(), t.open()];
     const { sessionId } = await loggedIn(slow);
@@ -77,7 +77,7 @@ export function refreshConforms({ name, stage }: StoreUnderTest): void {
     expect(await slow.getTokens(sessionId)).toEqual(tokens(3));
   });
 
-  test(`${name}: a refresh that is late but that nobody else has taken is still kept`, async () => {
+  test(`${name}: late tokens are stored if no other process has claimed the refresh`, async () => {
     await using t = await stage();
     const store = t.open();
     const { sessionId } = await loggedIn(store);
@@ -87,7 +87,7 @@ export function refreshConforms({ name, stage }: StoreUnderTest): void {
     expect(await store.saveTokens(late, tokens(2))).toBe(true);
   });
 
-  test(`${name}: a refresh that was given up is tried again after its pause`, async () => {
+  test(`${name}: a postponed refresh is due again after its delay`, async () => {
     await using t = await stage();
     const store = t.open();
     const { token, sessionId } = await loggedIn(store);
@@ -102,7 +102,7 @@ export function refreshConforms({ name, stage }: StoreUnderTest): void {
     expect((await taken(store, sessionId)).tokens).toEqual(tokens(1));
   });
 
-  test(`${name}: tokens of a session that has ended are nobody's`, async () => {
+  test(`${name}: tokens of an ended session are neither returned nor stored`, async () => {
     await using t = await stage();
     const store = t.open();
     const { sessionId } = await loggedIn(store);
@@ -118,7 +118,7 @@ export function refreshConforms({ name, stage }: StoreUnderTest): void {
     expect(await store.getTokens(over.sessionId)).toBeUndefined();
   });
 
-  test(`${name}: a refusal ends the session while it is the turn of who received it, and not after`, async () => {
+  test(`${name}: a refused refresh ends the session only while the claim is valid`, async () => {
     await using t = await stage();
     const [slow, quick] = [t.open(), t.open()];
     const { token, sessionId } = await loggedIn(slow);
@@ -133,7 +133,7 @@ export function refreshConforms({ name, stage }: StoreUnderTest): void {
     expect(await slow.find(token)).toBeUndefined();
   });
 
-  test(`${name}: nothing is ever due where there is no refresh token, or no end`, async () => {
+  test(`${name}: no refresh is due without a refresh token or an expiry`, async () => {
     await using t = await stage();
     const store = t.open();
     await store.saveUser(userSnapshot());

@@ -1,4 +1,4 @@
-/** What whoever reads the store learns: nothing that opens anything. */
+/** A reader of the store learns nothing that grants access. */
 import { randomBytes } from "node:crypto";
 import { expect, test } from "vitest";
 import type { StoreUnderTest } from "../conformance.ts";
@@ -13,7 +13,7 @@ function writingsOf(text: string): string[] {
 }
 
 export function secrecyConforms({ name, stage }: StoreUnderTest): void {
-  test(`${name}: no token, no code and nothing of the provider's can be read from what is kept`, async () => {
+  test(`${name}: the stored data shows no token, code or provider value`, async () => {
     await using t = await stage();
     const store = t.open();
     await store.saveUser(userSnapshot());
@@ -29,7 +29,7 @@ export function secrecyConforms({ name, stage }: StoreUnderTest): void {
       for (const writing of writingsOf(canary)) expect(dump).not.toContain(writing);
   });
 
-  test(`${name}: a secret is replaced by putting a new one in front; without the old one its tokens are nobody's`, async () => {
+  test(`${name}: a new secret in front keeps old tokens readable until the old secret is removed`, async () => {
     await using t = await stage();
     const [before, newSecret] = [t.open(), randomBytes(32)];
     await before.saveUser(userSnapshot());

@@ -10,7 +10,7 @@ import { newSession, userSnapshot } from "../testing.ts";
 const inAnHour = () => new Date(Date.now() + 3_600_000).toISOString();
 
 export function usersConform({ name, stage }: StoreUnderTest): void {
-  test(`${name}: who is not known, or was deleted, cannot have a session`, async () => {
+  test(`${name}: an unknown or deleted user gets no session`, async () => {
     await using t = await stage();
     const store = t.open();
     await expect(store.create(newSession())).rejects.toThrow(UnknownUserError);
@@ -22,7 +22,7 @@ export function usersConform({ name, stage }: StoreUnderTest): void {
     expect(await store.list("u_1")).toEqual([]);
   });
 
-  test(`${name}: a suspension ends all sessions, and who logs in after it is found suspended`, async () => {
+  test(`${name}: a suspension ends all sessions, and a later login is suspended too`, async () => {
     await using t = await stage();
     const [here, there] = [t.open(), t.open()];
     await here.saveUser(userSnapshot());
@@ -40,7 +40,7 @@ export function usersConform({ name, stage }: StoreUnderTest): void {
     expect(Date.parse(suspended?.suspendedUntil ?? "")).toBe(Date.parse(suspendedUntil));
   });
 
-  test(`${name}: a suspension is over by the store's clock, without anybody telling`, async () => {
+  test(`${name}: a suspension expires by the store's clock`, async () => {
     await using t = await stage();
     const store = t.open({ idleMs: 10_000_000 });
     await store.saveUser(userSnapshot({ status: "SUSPENDED", suspendedUntil: inAnHour() }));
@@ -53,7 +53,7 @@ export function usersConform({ name, stage }: StoreUnderTest): void {
     expect(session).not.toHaveProperty("suspendedUntil");
   });
 
-  test(`${name}: a suspension without an end lasts until a higher version ends it, and roles are those of that version`, async () => {
+  test(`${name}: a suspension without an end lasts until a higher version`, async () => {
     await using t = await stage();
     const store = t.open();
     await store.saveUser(userSnapshot({ status: "SUSPENDED", version: 7 }));
@@ -65,7 +65,7 @@ export function usersConform({ name, stage }: StoreUnderTest): void {
     expect(await store.find(token)).toMatchObject({ status: "ACTIVE", roles: ["USER", "ADMIN"] });
   });
 
-  test(`${name}: an old suspension that comes late ends nothing`, async () => {
+  test(`${name}: a late event with an old suspension ends no session`, async () => {
     await using t = await stage();
     const store = t.open();
     await store.saveUser(userSnapshot({ version: 9 }));
@@ -75,7 +75,7 @@ export function usersConform({ name, stage }: StoreUnderTest): void {
     expect(await store.find(token)).toMatchObject({ status: "ACTIVE" });
   });
 
-  test(`${name}: in whatever order versions arrive, at whichever process, the highest is what is known`, async () => {
+  test(`${name}: the highest version wins in any order and at any process`, async () => {
     await using t = await stage();
     const processes = [t.open(), t.open()] as const;
     const statuses: readonly UserStatus[] = ["ACTIVE", "SUSPENDED", "ACTIVE", "SUSPENDED", "ACTIVE"];
@@ -101,7 +101,7 @@ export function usersConform({ name, stage }: StoreUnderTest): void {
     );
   });
 
-  test(`${name}: once a suspension was answered, no session made before, meanwhile or after is found active`, async () => {
+  test(`${name}: after a suspension no session of the user is active`, async () => {
     await using t = await stage();
     const processes = [t.open(), t.open(), t.open()];
     const [admin] = processes;
