@@ -9,8 +9,8 @@ const root = fileURLToPath(new URL("../../", import.meta.url));
 
 /** Three requests, one after the other, through code of production. */
 const program = `
-  const { gather } = await import("@todoke/kernel/batcher");
-  const submit = gather({ run: async (requests) => requests });
+  const { createBatcher } = await import("@todoke/kernel/batcher");
+  const submit = createBatcher({ run: async (requests) => requests });
   for (const request of ["one", "two", "three"]) console.log(await submit(request).catch((error) => error.message));`;
 
 interface Run {

@@ -15,10 +15,10 @@ const kernelTable = /\b(outbox_events|idempotency_keys|processed_events|inbox_at
 /** An English word, too: a table only where SQL says so. */
 const redrivesTable = /\b(?:from|into|update|join|table)\s+(redrives)\b/g;
 const claimColumn = /\b(lease_epoch|lease_until|locked_by|locked_at|next_retry_at)\b/g;
-/** Names that tables without claims have as well. They count where a claimed table, or its rows that `died`, are named. */
+/** Names that tables without claims have as well. They count where a claimed table, or its `dead_rows`, are named. */
 const sharedColumn = /\b(attempt_count|last_error)\b/g;
 const claimedTables = ["notifications", "outbox_orders", "cancel_requests"];
-const ofClaimedTable = new RegExp(`\\b(?:from|into|update|join)\\s+(?:${claimedTables.join("|")}|died)\\b`);
+const ofClaimedTable = new RegExp(`\\b(?:from|into|update|join)\\s+(?:${claimedTables.join("|")}|dead_rows)\\b`);
 
 interface Exception {
   readonly path: string;
@@ -37,7 +37,7 @@ export const exceptions: readonly Exception[] = [
     path: "services/notification/store/notifications.ts",
     names: ["attempt_count", "last_error"],
     reason:
-      "notification_dlq, a table of the service, has columns of these names, which whenDead copies from the dead row.",
+      "notification_dlq, a table of the service, has columns of these names, which onDeadSql copies from the dead row.",
   },
   {
     path: "services/orders/store/unresolved-orders.ts",

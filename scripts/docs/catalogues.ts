@@ -30,7 +30,7 @@ export interface TableStates {
 
 /** Every table that this source text describes to the claim engine. */
 export function claimedTablesIn(source: string): TableStates[] {
-  return [...source.matchAll(/(?:\bclaims<\w+>\(|Table = )\{\s*table: "(\w+)"([\s\S]*?)\n\}/g)].map(
+  return [...source.matchAll(/(?:\bcreateClaims<\w+>\(|Table = )\{\s*table: "(\w+)"([\s\S]*?)\n\}/g)].map(
     ([, table = "", rest = ""]) => {
       const [, states] = /\bstates: \{([^}]*)\}/.exec(rest) ?? [];
       if (states === undefined) throw new Error(`the states of ${table} cannot be read`);

@@ -5,11 +5,11 @@ import { readInstruments } from "./read-instruments.ts";
 import type { Instruments } from "./types.ts";
 
 export { checkOrder } from "./check-order.ts";
-export { InstrumentsFaulty, readInstruments } from "./read-instruments.ts";
+export { InstrumentsError as InstrumentsFaulty, readInstruments } from "./read-instruments.ts";
 export type { Instruments } from "./types.ts";
 
 const builtIn = new URL("built-in.yaml", import.meta.url);
 
-/** Those in the file, or the built-in ones. Throws `InstrumentsFaulty`, or a system error if the file cannot be read. */
+/** Those in the file, or the built-in ones. Throws `InstrumentsError`, or a system error if the file cannot be read. */
 export const openInstruments = (path?: string): Instruments =>
   readInstruments(readFileSync(path ?? builtIn, "utf8"), path === undefined ? "built-in.yaml" : basename(path));

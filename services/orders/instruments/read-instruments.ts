@@ -15,8 +15,8 @@ import {
 import type { Instrument, Instruments } from "./types.ts";
 
 /** The errors of a file, each a sentence: "instruments.yaml:12: instruments.BTC-USD.step should be …". */
-export class InstrumentsFaulty extends Error {
-  override readonly name = "InstrumentsFaulty";
+export class InstrumentsError extends Error {
+  override readonly name = "InstrumentsError";
   readonly faults: readonly string[];
 
   constructor(faults: readonly string[]) {
@@ -30,14 +30,14 @@ const bounds = { fileBytes: 1024 * 1024, instruments: 10_000, ordersPerSecond: 1
 /** 1 to 32 letters, digits and separators. */
 const instrumentName = /^[A-Za-z0-9][A-Za-z0-9._:/-]{0,31}$/;
 
-/** Throws `InstrumentsFaulty`. `file` is the name in the errors. */
+/** Throws `InstrumentsError`. `file` is the name in the errors. */
 export function readInstruments(text: string, file: string): Instruments {
   if (Buffer.byteLength(text) > bounds.fileBytes)
-    throw new InstrumentsFaulty([`${file}:1: the file is larger than ${bounds.fileBytes} bytes`]);
+    throw new InstrumentsError([`${file}:1: the file is larger than ${bounds.fileBytes} bytes`]);
   const { root, errors } = openYaml({ text, file, as: "texts" });
   // Invalid YAML is reported once, by the parser.
   const read = errors.all().length === 0 ? parseInstruments(root) : undefined;
-  if (!read || errors.all().length > 0) throw new InstrumentsFaulty(errors.all());
+  if (!read || errors.all().length > 0) throw new InstrumentsError(errors.all());
   return read;
 }
 

@@ -4,7 +4,7 @@ import { Type } from "typebox";
 import type { Deps } from "../deps.ts";
 import { orderNotFound } from "../problems.ts";
 import { selectHistory } from "../store/history.ts";
-import { type Listed, type OrderRow, selectOrder, selectOrders, selectUnresolved } from "../store/orders.ts";
+import { type OrderCursor, type OrderRow, selectOrder, selectOrders, selectUnresolved } from "../store/orders.ts";
 import { readers, visibleTo } from "./access.ts";
 import { ListQuery, OrderView, RowId, StepView } from "./schemas.ts";
 
@@ -22,7 +22,7 @@ export function ordersRoutes(app: HttpApp, deps: Deps): void {
 const timeAndId = { parts: ["timeMicros", "bigint"] } as const;
 const formatCursor = (at: string, id: string) => `${at} ${id}`;
 
-function parsePosition(query: { readonly cursor?: string }): Listed | undefined {
+function parsePosition(query: { readonly cursor?: string }): OrderCursor | undefined {
   const [created_at, id] = parseCursor(query, timeAndId) ?? [];
   return created_at === undefined || id === undefined ? undefined : { created_at, id };
 }

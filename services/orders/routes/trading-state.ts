@@ -2,7 +2,7 @@
 import { type HttpApp, ProblemView, requires } from "@todoke/http";
 import { Type } from "typebox";
 import type { Deps } from "../deps.ts";
-import { everything, selectTradingState } from "../store/trading-state.ts";
+import { allInstruments, selectTradingState } from "../store/trading-state.ts";
 import { mayLiftAnyHalt, readers, writers } from "./access.ts";
 import { Instrument, TradingStateBody, TradingStateView } from "./schemas.ts";
 
@@ -42,7 +42,7 @@ export function tradingStateRoutes(
     },
     async (request) =>
       setTradingState(
-        { scope: everything, ...request.body, set_by: request.caller },
+        { scope: allInstruments, ...request.body, set_by: request.caller },
         { mayLiftAny: mayLiftAnyHalt(request) },
       ),
   );

@@ -2,11 +2,16 @@
 export { type OrderStatus, orderStatuses } from "../order/order-status.ts";
 export { type OrderStep, selectHistory } from "./history.ts";
 export {
-  type Listed,
+  type OrderCursor as Listed,
   type OrderRow,
   selectOrder,
   selectOrders,
-  selectOrdersNamed,
+  selectOrdersByName as selectOrdersNamed,
   selectUnresolved,
 } from "./orders.ts";
-export { everything, selectTradingState, type TradingMode, type TradingState } from "./trading-state.ts";
+export {
+  allInstruments as everything,
+  selectTradingState,
+  type TradingMode,
+  type TradingState,
+} from "./trading-state.ts";

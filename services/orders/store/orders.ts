@@ -110,7 +110,7 @@ export async function selectOrder(db: Queryable, id: string, caller?: string): P
 }
 
 /** A position in the list; newer orders come before it. */
-export interface Listed {
+export interface OrderCursor {
   readonly created_at: string;
   readonly id: string;
 }
@@ -123,7 +123,7 @@ export interface OrderFilter {
   /** Accepted at or after `from`, and before `to`. */
   readonly from?: string;
   readonly to?: string;
-  readonly after: Listed | undefined;
+  readonly after: OrderCursor | undefined;
   readonly limit: number;
 }
 
@@ -176,7 +176,7 @@ export interface OrderName {
 const namesakesMax = 20;
 
 /** Oldest first. Several if callers chose the same key. */
-export async function selectOrdersNamed(
+export async function selectOrdersByName(
   db: Queryable,
   { name, caller }: OrderName,
 ): Promise<readonly Pick<OrderRow, "id" | "caller">[]> {

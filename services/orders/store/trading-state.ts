@@ -6,7 +6,7 @@ export const tradingModes = ["active", "halt", "cancel-only"] as const;
 export type TradingMode = (typeof tradingModes)[number];
 
 /** The scope of all instruments. */
-export const everything = "*";
+export const allInstruments = "*";
 
 export interface TradingState {
   /** "*", or an instrument. */
