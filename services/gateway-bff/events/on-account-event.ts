@@ -6,7 +6,7 @@
  * redrives could hold the whole pool and wait for more. The Redis store may apply an event twice, or apply it without
  * marking it as processed: a version that is stored already changes nothing.
  */
-import { decodeEvent, type EventType, isEventType } from "@todoke/contracts";
+import { decodeEvent, type EventType, formatTimestamp, isEventType } from "@todoke/contracts";
 import { roles as allRoles, type Role } from "@todoke/http";
 import type { Envelope } from "@todoke/kernel/bus";
 import type { Tx } from "@todoke/kernel/db";
@@ -27,7 +27,7 @@ export function readEvent({ eventType, payload }: Envelope): UserSnapshot {
     // An unknown role of a newer build grants nothing here.
     roles: allRoles.filter((role): role is Role => (roles ?? "").split(",").includes(role)),
     version: Number(version),
-    ...(suspendedUntil && { suspendedUntil: toRfc3339(suspendedUntil) }),
+    ...(suspendedUntil && { suspendedUntil: formatTimestamp(suspendedUntil) }),
   };
 }
 
@@ -35,12 +35,6 @@ function parseStatus(text: string): UserStatus {
   const status = userStatuses.find((each) => each === text);
   if (!status) throw new Error(`${text} is not a user status that this build knows`);
   return status;
-}
-
-/** With account's microseconds, so that a suspension ends no sooner here than there. */
-function toRfc3339({ seconds, nanos }: { readonly seconds: bigint; readonly nanos: number }): string {
-  const upToSeconds = new Date(Number(seconds) * 1_000).toISOString().slice(0, 19);
-  return `${upToSeconds}.${String(Math.floor(nanos / 1_000)).padStart(6, "0")}Z`;
 }
 
 /** Handles a batch, in the order of user IDs, so that two batches cannot deadlock. The highest version wins. */
