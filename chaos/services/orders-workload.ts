@@ -26,6 +26,7 @@ export function ordersWorkload(random: Random): Workload {
       id,
       body: {
         order_id: id,
+        user_id: `u-${random.between(1, 20)}`,
         instrument: random.pick(["BTC-USD", "ETH-USD"]),
         side: random.pick(["BUY", "SELL"]),
         qty: String(random.between(1, 20)),
