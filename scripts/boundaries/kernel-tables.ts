@@ -39,12 +39,6 @@ export const exceptions: readonly Exception[] = [
     reason:
       "notification_dlq, a table of the service, has columns of these names, which onDeadSql copies from the dead row.",
   },
-  {
-    path: "services/orders/store/unresolved-orders.ts",
-    names: ["lease_epoch", "lease_until", "locked_by", "locked_at"],
-    reason:
-      "A pass of the reconciliation claims by a position and not by due times, which described claims cannot do yet.",
-  },
 ];
 
 export interface Named {
