@@ -1,5 +1,5 @@
 import { decodeEvent, encodeEvent } from "@todoke/contracts";
-import { openFaultProxy } from "@todoke/kernel/testing";
+import { fixedId, openFaultProxy, until } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
 import { adminSubject, consistent, provider, setup } from "../testing.ts";
 
@@ -122,6 +122,24 @@ test("parallel logins with changed claims at two processes save them once", asyn
   expect(new Set(responses.map((response) => response?.body)).size).toBe(1);
   expect(responses[0]?.json()).toMatchObject({ email: "new@example.com", version: 2 });
   expect(await t.violations()).toEqual(consistent);
+});
+
+test("a login that waits for a user who is deleted and recreated does not change the new user", async () => {
+  await using t = await setup();
+  const { resolve } = await t.process();
+  await resolve("aki", claims);
+  const other = await t.db.connect();
+  await other.query(`begin; select from users for update`);
+  const login = resolve("aki", { ...claims, email: "new@example.com" });
+  const waits = `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
+  await until("the login waits", async () => (await t.rows(waits)).length === 1);
+  await other.query(
+    `insert into users (user_id) values ('${fixedId(1)}'); update identities set user_id = '${fixedId(1)}'`,
+  );
+  await other.query("commit");
+  other.release();
+  // The login has not locked this user.
+  expect((await login).json()).toMatchObject({ user_id: fixedId(1), version: 1 });
 });
 
 test("claims that are invalid in a profile are stored with the identity only", async () => {

@@ -84,6 +84,17 @@ test("four processes expire a thousand entitlements, each with one event", async
   expect(batches).toBeGreaterThanOrEqual(5);
 });
 
+test("more entitlements than a batch holds expire in one pass", async () => {
+  await using t = await setup();
+  await t.db.query(
+    `insert into entitlements (user_id, stock_keeping_unit, status, source, source_id, expires_at)
+     select 'u_' || i, 'item1', 'ACTIVE', 'purchase', 'p', now() - interval '1 hour' from generate_series(1, 201) i`,
+  );
+  const options = { intervalMs: 3_600_000, onCommitted: () => {}, onError: () => {} };
+  await using _ = startExpiry(t.db, options);
+  await until("all are EXPIRED", async () => (await t.rows()).events === 201);
+});
+
 test("a renewing grant wins over the expiry, even before it commits", async () => {
   await using t = await setup();
   const { post, get } = await t.process();

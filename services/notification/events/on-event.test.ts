@@ -1,4 +1,5 @@
 import type { Envelope } from "@todoke/kernel/bus";
+import { transaction } from "@todoke/kernel/db";
 import { listDeadEvents, openInbox, redriveInboxEvents } from "@todoke/kernel/inbox";
 import { fixedId } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
@@ -41,6 +42,17 @@ test("an event becomes one notification with its text, time and trace, and wakes
   expect(rows[0].notification_id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-7/);
   const [exact] = await t.rows(`select occurred_at = '2026-01-08T07:10:00.123456Z' as yes from notifications`);
   expect(exact).toEqual({ yes: true });
+});
+
+test("the sender is woken after the commit, and not before", async () => {
+  await using t = await setup();
+  let wakes = 0;
+  const effect = notify(() => void wakes++);
+  await transaction(t.db, async (tx) => {
+    await effect(tx, [readEvent(delivery(1))]);
+    expect(wakes).toBe(0);
+  });
+  expect(wakes).toBe(1);
 });
 
 test("an event without a template is marked processed and creates no notification", async () => {

@@ -59,6 +59,19 @@ test("the debug inbox lists the notifications of one user, newest first, in page
   expect(await t.ask("/debug/notification/inbox/u_12")).toEqual({ status: 200, user_id: "u_12", notifications: [] });
 });
 
+test("notifications of the same time are each listed once, in pages", async () => {
+  await using t = await serve();
+  await t.write(1, 2, 3);
+  await t.db.query(`update notifications set occurred_at = '2026-01-08T07:00:00Z'`);
+  const ids: string[] = [];
+  for (let cursor = ""; cursor !== undefined; ) {
+    const page = await t.ask(`/debug/notification/inbox/u_123?limit=1${cursor && `&cursor=${cursor}`}`);
+    ids.push(...page.notifications.map((entry: { notification_id: string }) => entry.notification_id));
+    cursor = page.next_cursor;
+  }
+  expect(ids).toEqual([fixedId(3), fixedId(2), fixedId(1)]);
+});
+
 test("the debug inbox shows data", async () => {
   await using t = await serve();
   await t.writeWithData(1, { match_id: "m_1", team: 2 });

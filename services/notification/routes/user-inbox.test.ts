@@ -155,6 +155,7 @@ test("streams per user and per process are limited, and a closed one makes room"
   };
   const five = await Promise.all([1, 2, 3, 4, 5].map(() => connect("u_123")));
   expect(five.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200]);
+  expect((await connect("u_123")).status).toBe(429); // An accepted stream would never end, and `get` waits for the end.
   expect(await t.get("/v1/users/u_123/inbox/stream")).toMatchObject({ status: 429, code: "too-many-streams" });
   expect((await connect("u_12")).status).toBe(200);
   expect(await t.get("/v1/users/u_1/inbox/stream")).toMatchObject({ status: 503, code: "unavailable" });

@@ -202,14 +202,17 @@ test("TLS uses the name of the URL, and a receiver without its certificate is re
   await once(server, "close");
 });
 
-test("sending to a receiver that fails repeatedly is paused, and no attempts are counted", async () => {
-  await using to = await receiver(respondWith(500));
-  const send = to.sender({ breaker: circuitBreaker({ failuresMax: 2, openMs: 3_600_000 }) });
-  expect(await send(notification, attempt)).toMatchObject({ kind: "retry" });
-  expect(await send(notification, attempt)).toMatchObject({ kind: "retry" });
-  expect(await send(notification, attempt)).toMatchObject({ kind: "release" });
-  expect(to.received).toHaveLength(2);
-});
+test.each([429, 500])(
+  "sending to a receiver that answers %i repeatedly is paused, and no attempts are counted",
+  async (status) => {
+    await using to = await receiver(respondWith(status));
+    const send = to.sender({ breaker: circuitBreaker({ failuresMax: 2, openMs: 3_600_000 }) });
+    expect(await send(notification, attempt)).toMatchObject({ kind: "retry" });
+    expect(await send(notification, attempt)).toMatchObject({ kind: "retry" });
+    expect(await send(notification, attempt)).toMatchObject({ kind: "release" });
+    expect(to.received).toHaveLength(2);
+  },
+);
 
 test("a hanging receiver uses only its share of the concurrency", async () => {
   await using dead = await receiver(() => {});

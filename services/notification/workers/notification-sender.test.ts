@@ -81,6 +81,17 @@ test("a redrive resets the attempts once, and another failure reopens the dead l
   await expect(redriven(2)).rejects.toMatchObject({ code: "dead-letter-not-found" });
 });
 
+test("a redriven notification is neither listed nor counted as dead", async () => {
+  await using t = await setup();
+  await t.write(1, 2);
+  await using sender = notificationSender({ db: t.db, send: async () => dead("gone") });
+  await sender.runOnce();
+  expect(await deadNotifications.count(t.db)).toBe(2);
+  await deadNotifications.redrive(t.db, [fixedId(1)], { by: "aki", reason: "fixed" });
+  const listed = (await deadNotifications.list(t.db, { limit: 10 })).map(({ id }) => id);
+  expect([listed, await deadNotifications.count(t.db)]).toEqual([[fixedId(2)], 1]);
+});
+
 test("a notification of a crashed process is sent by another under the same id", async () => {
   await using t = await setup();
   await t.write(1);
