@@ -20,6 +20,7 @@ const RowView = Type.Object({
   lease_until: Type.Union([Type.String(), Type.Null()]),
 });
 const Rows = Type.Object({ rows: Type.Array(RowView) });
+const Name = Type.String({ maxLength: 63 });
 const Limit = Type.Object({ limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100 })) });
 const defaultLimit = 20;
 
@@ -59,7 +60,7 @@ export function workRoutes(
       schema: {
         operationId: "listOldestDue",
         summary: "List rows that a worker can claim now, the longest due first.",
-        params: Type.Object({ table: Type.String() }),
+        params: Type.Object({ table: Name }),
         querystring: Limit,
         response: { 200: Rows },
       },
@@ -75,7 +76,7 @@ export function workRoutes(
       schema: {
         operationId: "listWorkOf",
         summary: "List the rows of one user or key, in any status.",
-        params: Type.Object({ table: Type.String(), column: Type.String(), value: Type.String() }),
+        params: Type.Object({ table: Name, column: Name, value: Type.String({ maxLength: 128 }) }),
         querystring: Limit,
         response: { 200: Rows },
       },
