@@ -21,6 +21,7 @@ import {
 import { openEndBatches } from "./end-batches.ts";
 import { recordEntries } from "./record-entries.ts";
 import { claimEnds } from "./recorder-scripts.ts";
+import { quarantine } from "./scripts.ts";
 import { createRedisHarness } from "./testing.ts";
 import { parseEntry, type RawEntry } from "./ticket-record.ts";
 
@@ -356,4 +357,14 @@ test("a ticket whose match was lost in Redis is unknown, and its user can join a
   expect(await queue.find(a)).toBeUndefined();
   expect(await queue.cancel(b)).toBeUndefined();
   expect(await t.client.hExists(t.key("tickets"), b)).toBe(0);
+});
+
+test("a damaged ticket that was rewritten after it was read is not quarantined", async () => {
+  await using t = await createRedisHarness(redis, { recorders: 0 });
+  const queue = t.open();
+  const [id = ""] = await joinInOrder(queue, 1);
+  const read = [id, '{"user": "half a rec', "its record is not a JSON object"];
+  await t.process().link.run(quarantine, { keys: t.keysOfMode(), arguments: read });
+  expect((await queue.find(id))?.status).toBe("QUEUED");
+  expect(await t.client.xLen(t.key("ends"))).toBe(0);
 });
