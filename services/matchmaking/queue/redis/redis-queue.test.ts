@@ -8,6 +8,7 @@ import { sharedRedis } from "@todoke/redis/testing";
 import { expect, test } from "vitest";
 import { selectTicketEnd } from "../../store/ended-tickets.ts";
 import { record } from "../../store/testing.ts";
+import type { TicketQueue } from "../index.ts";
 import {
   duels,
   expectConsistent,
@@ -367,4 +368,32 @@ test("a damaged ticket that was rewritten after it was read is not quarantined",
   await t.process().link.run(quarantine, { keys: t.keysOfMode(), arguments: read });
   expect((await queue.find(id))?.status).toBe("QUEUED");
   expect(await t.client.xLen(t.key("ends"))).toBe(0);
+});
+
+/** Two queued tickets of u_1, as after a loss of data: `users` names only the newer one. */
+async function replaceTicket({ client, key }: RedisStage, queue: TicketQueue) {
+  const { ticketId: old } = await queue.join(ticketRequest({ userId: "u_1" }));
+  const [other = ""] = await joinInOrder(queue, 1);
+  await client.hDel(key("users"), "u_1");
+  const { ticketId: newer } = await queue.join(ticketRequest({ userId: "u_1" }));
+  return { old, other, newer };
+}
+
+test("a queued ticket whose user has a newer one is not matched and ends as replaced", async () => {
+  await using t = await createRedisHarness(redis);
+  const queue = t.open();
+  const { old, other, newer } = await replaceTicket(t, queue);
+  expect(await queue.matchFifo(mode, duels)).toEqual({ made: 1 });
+  await t.allRecorded();
+  expect(await matchedTicketIds(t.db)).toEqual([[other, newer]]);
+  expect((await selectTicketEnd(t.db, old))?.reason).toBe("replaced");
+  await expectConsistent(t.db);
+});
+
+test("the end of a replaced ticket leaves the newer ticket of its user open", async () => {
+  await using t = await createRedisHarness(redis);
+  const queue = t.open();
+  const { old, newer } = await replaceTicket(t, queue);
+  expect(await queue.cancel(old)).toBe("CANCELLED");
+  expect(await queue.join(ticketRequest({ userId: "u_1" }))).toMatchObject({ kind: "open", ticketId: newer });
 });
