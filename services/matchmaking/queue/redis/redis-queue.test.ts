@@ -397,3 +397,13 @@ test("the end of a replaced ticket leaves the newer ticket of its user open", as
   expect(await queue.cancel(old)).toBe("CANCELLED");
   expect(await queue.join(ticketRequest({ userId: "u_1" }))).toMatchObject({ kind: "open", ticketId: newer });
 });
+
+test("an end that a recorder has just claimed is not claimed by another", async () => {
+  await using t = await createRedisHarness(redis, { recorders: 0 });
+  const queue = t.open();
+  await joinInOrder(queue, 2);
+  await queue.matchFifo(mode, duels);
+  const claim = () => t.process().link.run(claimEnds, { keys: t.keysOfMode(), arguments: ["10", "3600000"] });
+  expect(await claim()).toHaveLength(1);
+  expect(await claim()).toEqual([]);
+});
