@@ -407,3 +407,21 @@ test("an end that a recorder has just claimed is not claimed by another", async 
   expect(await claim()).toHaveLength(1);
   expect(await claim()).toEqual([]);
 });
+
+test("a recorder keeps an end that collides with other processes in every attempt, and records it later", async () => {
+  await using t = await createRedisHarness(redis, { recorders: 0 });
+  const queue = t.open();
+  const ids = await joinInOrder(queue, 2);
+  await queue.matchFifo(mode, duels);
+  await t.db.query(`
+    create function collide() returns trigger language plpgsql as 'begin raise unique_violation; end';
+    create trigger collide before insert on ticket_ends for each row execute function collide()`);
+  const recorder = openEndBatches({ ...t.process(), modes: () => [mode] });
+  await expect(recorder.recordMode(mode)).rejects.toMatchObject({ code: "23505" });
+  expect(await t.client.xLen(t.key("ends"))).toBe(1);
+  await t.db.query("drop trigger collide on ticket_ends");
+  await recorder.recordMode(mode);
+  const { damaged, ended } = await readStored(t.db);
+  expect(damaged).toEqual([]);
+  expect(ended("MATCHED").sort()).toEqual(ids.sort());
+});
