@@ -3,6 +3,7 @@ import { expect, test } from "vitest";
 import { duels, ticketIds, ticketRequest } from "../queue/testing.ts";
 import { match, record, ticket } from "../store/testing.ts";
 import { createHarness, unkeyedId } from "../testing.ts";
+import { getTicket } from "./get-ticket.ts";
 
 test("a ticket that was cancelled as lost makes a match that a recorder still held void", async () => {
   await using t = await createHarness();
@@ -70,4 +71,19 @@ test("a heartbeat of a ticket that expires during the commit of its match return
   await holder.query("commit");
   expect((await heartbeat).status).toBe("MATCHED");
   expect(await making).toEqual({ made: 1 });
+});
+
+test("a read of a ticket that ends between its two lookups returns the end", async () => {
+  await using t = await createHarness();
+  const queue = t.openQueue();
+  const { ticketId } = await queue.join(ticketRequest({ userId: "u_1" }));
+  const ending = {
+    ...queue,
+    async find(id: string) {
+      await queue.cancel(id);
+      return queue.find(id);
+    },
+  };
+  const get = getTicket({ db: t.db, queue: ending, ids: ticketIds, estimateWait: async () => undefined });
+  expect(await get({ ticketId, userId: "u_1" })).toMatchObject({ ticket_id: ticketId, status: "CANCELLED" });
 });

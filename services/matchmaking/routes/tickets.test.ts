@@ -81,6 +81,16 @@ describe.each(["postgres", "redis"] as const)("ticket routes, with the queue in 
     expect((await readStored(t.db)).events).toHaveLength(1);
   });
 
+  test("a heartbeat of an expired ticket that was not swept yet ends it with reason timeout", async () => {
+    await using t = await openHarness();
+    const { queue, call } = await t.process();
+    const { ticketId } = await queue.join(ticketRequest({ userId: "u_1", ticketMs: 30 }));
+    await until("the ticket is expired", async () => (await queue.find(ticketId))?.status === "EXPIRED");
+    const { reason } = (await call("POST", `/tickets/${ticketId}:heartbeat`, { as: "u_1" })).json();
+    expect(reason).toBe("timeout");
+    expect(await queue.sweep("duel")).toMatchObject({ expired: 0, waiting: 0 });
+  });
+
   test("a heartbeat moves heartbeat_before; without one the ticket is EXPIRED", async () => {
     await using t = await openHarness();
     const { ticketOf, show, call, queue } = await t.process();

@@ -1,7 +1,9 @@
 import { fixedId } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
 import { selectLastOpponents, selectWaits } from "./ended-tickets.ts";
-import { cancelled, match, openTestDatabase, record, ticket } from "./testing.ts";
+import { insertLost } from "./ends.ts";
+import { selectRecordedTickets } from "./recorded-tickets.ts";
+import { cancelled, expired, match, openTestDatabase, record, ticket } from "./testing.ts";
 
 test("the waits of a mode are from the last thousand tickets matched within the last hour", async () => {
   await using t = await openTestDatabase();
@@ -45,4 +47,12 @@ test("cancelled tickets do not hide last opponents", async () => {
   }));
   await record(t.db, ...since);
   expect(await selectLastOpponents(t.db, { mode: "duel", userId: "u_1", withinMs: 3_600_000 })).toEqual(["u_2"]);
+});
+
+test("recorded tickets for the export are without lost ones", async () => {
+  await using t = await openTestDatabase();
+  await record(t.db, cancelled("u_1"), expired("u_2"));
+  await insertLost(t.db, { ticketId: "duel.u_3", mode: "duel", userId: "u_3" });
+  const page = await selectRecordedTickets(t.db, { mode: "duel", withinHours: 1, after: "", limit: 10 });
+  expect(page.map((row) => row.user_id)).toEqual(["u_1", "u_2"]);
 });

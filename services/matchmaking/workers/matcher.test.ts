@@ -4,8 +4,10 @@ import { openWakeups } from "@todoke/kernel/worker";
 import { expect, test } from "vitest";
 import type { SweepResult, TicketQueue } from "../queue/index.ts";
 import { expectConsistent, joinInOrder, matchedTicketIds, mode, readStored, ticketRequest } from "../queue/testing.ts";
+import { builtInRules } from "../rules/index.ts";
 import { createHarness } from "../testing.ts";
 import { type MatcherOptions, startMatcher } from "./matcher.ts";
+import { createModeMatcher } from "./mode-matcher.ts";
 
 const topicOf = (of: string) => `matchmaking.tickets.${of}`;
 
@@ -230,4 +232,42 @@ test("a stop waits for the run in progress, and no other follows", async () => {
   expect((await t.ended("MATCHED")).sort()).toEqual([...ids].sort());
   matcher.wakeups.signal(topicOf(mode));
   expect(calls).toEqual(before);
+});
+
+/** A matcher of one mode on a queue without tickets, so that only a wake-up makes it look for matches. */
+async function openModeMatcher(matchFifo: (call: number) => void) {
+  const { modes, version } = await builtInRules();
+  let calls = 0;
+  const queue = {
+    sweep: async () => ({ expired: 0, damaged: 0, waiting: 0 }),
+    async matchFifo() {
+      matchFifo(++calls);
+      return { made: 0 };
+    },
+    acquireFormingLease: () => expect.fail("the mode has no conditions"),
+    snapshot: () => expect.fail("the mode has no conditions"),
+    commitProposals: () => expect.fail("the mode has no conditions"),
+  };
+  const matcher = createModeMatcher(mode, { queue, ...neverIdle });
+  return { matcher, calls: () => calls, runOnce: () => matcher.runOnce({ rules: modes.get(mode), version }) };
+}
+
+test("a mode whose run failed looks for matches in its next run, without another wake-up", async () => {
+  const t = await openModeMatcher((call) => {
+    if (call === 1) throw new Error("no");
+  });
+  await expect(t.runOnce()).rejects.toThrow("no");
+  expect(t.matcher.dueAt).toBe(0);
+  await t.runOnce();
+  expect(t.calls()).toBe(2);
+});
+
+test("a mode that is woken during a run looks for matches in its next run", async () => {
+  const t = await openModeMatcher((call) => {
+    if (call === 1) t.matcher.wake();
+  });
+  await t.runOnce();
+  expect(t.matcher.dueAt).toBe(0);
+  await t.runOnce();
+  expect(t.calls()).toBe(2);
 });

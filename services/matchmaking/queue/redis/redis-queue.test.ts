@@ -8,6 +8,7 @@ import { sharedRedis } from "@todoke/redis/testing";
 import { expect, test } from "vitest";
 import { selectTicketEnd } from "../../store/ended-tickets.ts";
 import { record } from "../../store/testing.ts";
+import type { TicketQueue } from "../index.ts";
 import {
   duels,
   expectConsistent,
@@ -21,6 +22,7 @@ import {
 import { openEndBatches } from "./end-batches.ts";
 import { recordEntries } from "./record-entries.ts";
 import { claimEnds } from "./recorder-scripts.ts";
+import { quarantine } from "./scripts.ts";
 import { createRedisHarness } from "./testing.ts";
 import { parseEntry, type RawEntry } from "./ticket-record.ts";
 
@@ -356,4 +358,70 @@ test("a ticket whose match was lost in Redis is unknown, and its user can join a
   expect(await queue.find(a)).toBeUndefined();
   expect(await queue.cancel(b)).toBeUndefined();
   expect(await t.client.hExists(t.key("tickets"), b)).toBe(0);
+});
+
+test("a damaged ticket that was rewritten after it was read is not quarantined", async () => {
+  await using t = await createRedisHarness(redis, { recorders: 0 });
+  const queue = t.open();
+  const [id = ""] = await joinInOrder(queue, 1);
+  const read = [id, '{"user": "half a rec', "its record is not a JSON object"];
+  await t.process().link.run(quarantine, { keys: t.keysOfMode(), arguments: read });
+  expect((await queue.find(id))?.status).toBe("QUEUED");
+  expect(await t.client.xLen(t.key("ends"))).toBe(0);
+});
+
+/** Two queued tickets of u_1, as after a loss of data: `users` names only the newer one. */
+async function replaceTicket({ client, key }: RedisStage, queue: TicketQueue) {
+  const { ticketId: old } = await queue.join(ticketRequest({ userId: "u_1" }));
+  const [other = ""] = await joinInOrder(queue, 1);
+  await client.hDel(key("users"), "u_1");
+  const { ticketId: newer } = await queue.join(ticketRequest({ userId: "u_1" }));
+  return { old, other, newer };
+}
+
+test("a queued ticket whose user has a newer one is not matched and ends as replaced", async () => {
+  await using t = await createRedisHarness(redis);
+  const queue = t.open();
+  const { old, other, newer } = await replaceTicket(t, queue);
+  expect(await queue.matchFifo(mode, duels)).toEqual({ made: 1 });
+  await t.allRecorded();
+  expect(await matchedTicketIds(t.db)).toEqual([[other, newer]]);
+  expect((await selectTicketEnd(t.db, old))?.reason).toBe("replaced");
+  await expectConsistent(t.db);
+});
+
+test("the end of a replaced ticket leaves the newer ticket of its user open", async () => {
+  await using t = await createRedisHarness(redis);
+  const queue = t.open();
+  const { old, newer } = await replaceTicket(t, queue);
+  expect(await queue.cancel(old)).toBe("CANCELLED");
+  expect(await queue.join(ticketRequest({ userId: "u_1" }))).toMatchObject({ kind: "open", ticketId: newer });
+});
+
+test("an end that a recorder has just claimed is not claimed by another", async () => {
+  await using t = await createRedisHarness(redis, { recorders: 0 });
+  const queue = t.open();
+  await joinInOrder(queue, 2);
+  await queue.matchFifo(mode, duels);
+  const claim = () => t.process().link.run(claimEnds, { keys: t.keysOfMode(), arguments: ["10", "3600000"] });
+  expect(await claim()).toHaveLength(1);
+  expect(await claim()).toEqual([]);
+});
+
+test("a recorder keeps an end that collides with other processes in every attempt, and records it later", async () => {
+  await using t = await createRedisHarness(redis, { recorders: 0 });
+  const queue = t.open();
+  const ids = await joinInOrder(queue, 2);
+  await queue.matchFifo(mode, duels);
+  await t.db.query(`
+    create function collide() returns trigger language plpgsql as 'begin raise unique_violation; end';
+    create trigger collide before insert on ticket_ends for each row execute function collide()`);
+  const recorder = openEndBatches({ ...t.process(), modes: () => [mode] });
+  await expect(recorder.recordMode(mode)).rejects.toMatchObject({ code: "23505" });
+  expect(await t.client.xLen(t.key("ends"))).toBe(1);
+  await t.db.query("drop trigger collide on ticket_ends");
+  await recorder.recordMode(mode);
+  const { damaged, ended } = await readStored(t.db);
+  expect(damaged).toEqual([]);
+  expect(ended("MATCHED").sort()).toEqual(ids.sort());
 });
