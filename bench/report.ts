@@ -110,13 +110,13 @@ function introduction({ machine, versions, postgresSettings }: About): string {
       .join(", ");
   return `# Performance
 
-Made by \`npm run bench\`; the raw rounds are in \`bench/results.json\`. The contenders of a section run by turns in one
-run, so compare the ratios: absolute figures move by 10 to 20 % from run to run, and client and servers share the machine.
+\`npm run bench\` generates this page; the raw rounds are in \`bench/results.json\`. The contenders of a section alternate within one
+run, so compare the ratios. Absolute figures vary by 10 to 20 % between runs, and client and servers share the machine.
 
 - Machine: ${list(machine)}
 - Engines: ${list(versions)}
-- PostgreSQL: fsync, synchronous_commit and full_page_writes on; ${list(postgresSettings)}; the rest as it comes
-- JetStream acknowledges before it syncs to disk (its default), so its figures are not durable per message
-- Redis appends every change to its file and syncs that once a second (its default); for the peers it syncs every one
+- PostgreSQL: fsync, synchronous_commit and full_page_writes on; ${list(postgresSettings)}; all other settings have their defaults
+- JetStream acks before it syncs to disk (its default), so its figures do not include durability per message
+- Redis appends every change to its file and syncs the file once a second (its default); for the peers it syncs every change
 `;
 }

@@ -29,7 +29,7 @@ test.each(busKinds)(
     over = true;
     const [dead] = await listDeadEvents(harness.db, { consumer });
     expect(dead?.aggregateKey).toBe("aggregate-7");
-    expect(dead?.lastError).toMatch(/gave up after 3 attempts/);
+    expect(dead?.lastError).toMatch(/failed after 3 attempts/);
     expect(deaths).toBeGreaterThanOrEqual(3);
     await harness[Symbol.asyncDispose]();
     await supervisor;

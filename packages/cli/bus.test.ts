@@ -58,7 +58,7 @@ test("a stream of NATS is made to keep events for as long as the bus is asked to
     await until("it is connected", () => of.check().then(Boolean, () => false));
     return (await of.check()).warnings;
   };
-  expect(await warningsOf(longer)).toEqual([expect.stringContaining("forgets events sooner than asked")]);
+  expect(await warningsOf(longer)).toEqual([expect.stringContaining("drops events sooner than configured")]);
   expect(await warningsOf(shorter)).toEqual([expect.stringContaining("keeps events longer than asked")]);
 });
 
