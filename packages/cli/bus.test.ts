@@ -59,7 +59,7 @@ test("a stream of NATS is made to keep events for as long as the bus is asked to
     return (await of.check()).warnings;
   };
   expect(await warningsOf(longer)).toEqual([expect.stringContaining("drops events sooner than configured")]);
-  expect(await warningsOf(shorter)).toEqual([expect.stringContaining("keeps events longer than asked")]);
+  expect(await warningsOf(shorter)).toEqual([expect.stringContaining("keeps events longer than configured")]);
 });
 
 test("a scheme that no adapter has is a fault of the settings, told with those that have one", async () => {

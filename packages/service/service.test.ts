@@ -136,6 +136,6 @@ test("inbox retention shorter than broker retention is a settings error", () => 
   const env = { DATABASE_URL: "postgres://localhost/x" };
   expect(configErrors({ ...env, SAMPLE_PROCESSED_KEEP_DAYS: "14" })).toEqual([]);
   expect(configErrors({ ...env, SAMPLE_PROCESSED_KEEP_DAYS: "13" })).toEqual([
-    expect.stringMatching(/^SAMPLE_PROCESSED_KEEP_DAYS is too small: .* keep them at least 14 days$/),
+    expect.stringMatching(/^SAMPLE_PROCESSED_KEEP_DAYS is too small: .* keep them for at least 14 days$/),
   ]);
 });

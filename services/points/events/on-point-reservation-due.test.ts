@@ -110,7 +110,7 @@ test("a reservation is FAILED after the last attempt, and granted by a redrive",
   expect(await t.statuses()).toEqual({ PROCESSING: 1 });
   expect(await t.work(await t.dueEvents({ redelivered: true }))).toEqual(["dead"]);
   const [{ last_error }] = await t.rows(`select last_error from point_reservations where status = 'FAILED'`);
-  expect(last_error).toMatch(/gave up after 2 attempts.*point_lots/);
+  expect(last_error).toMatch(/failed after 2 attempts.*point_lots/);
   await t.db.query(`alter table point_lots_hidden rename to point_lots`);
   const [dead] = await listDeadEvents(t.db, { consumer: "points" });
   await redriveInboxEvents(t.db, [dead?.dlqId ?? 0n], attribution);
