@@ -55,7 +55,7 @@ test("outside development, debug routes are on the ops listener only", async () 
 
 test("inbox retention shorter than broker retention is a settings error", () => {
   const errors = configErrors({ ...env, DATABASE_URL: "postgres://localhost", EVENT_BUS_KEEP_DAYS: "30" });
-  expect(errors).toEqual([expect.stringContaining("keep them at least 37 days")]);
+  expect(errors).toEqual([expect.stringContaining("keep them for at least 37 days")]);
 });
 
 test("a process with the role api streams notifications that other processes create", async () => {
