@@ -58,8 +58,8 @@ async function openScene(kind: BusKind) {
     },
     /** What a user was told, once they were. */
     async heard(user: string) {
-      await until(`${user} is told`, async () => (await setup.toldOf(user)).length > 0);
-      return (await setup.toldOf(user)).map(({ event_type, data }) => ({ event_type, ...data }));
+      await until(`${user} is notified`, async () => (await setup.notificationsOf(user)).length > 0);
+      return (await setup.notificationsOf(user)).map(({ event_type, data }) => ({ event_type, ...data }));
     },
     [Symbol.asyncDispose]: () => all.disposeAsync(),
   };
@@ -119,9 +119,9 @@ describe.each(busKinds)("on %s", (kind) => {
     await scene.untilAll("DONE", ids);
     for (let n = 0; n < 5; n++) {
       expect(await scene.client.confirm(`u_${n}`)).toMatchObject({ balance: 400, pending: 0 });
-      const told = async () => (await scene.toldOf(`u_${n}`)).length;
-      await until(`u_${n} is told of each`, async () => (await told()) >= 4);
-      expect(await told()).toBe(4);
+      const notified = async () => (await scene.notificationsOf(`u_${n}`)).length;
+      await until(`u_${n} is notified of each`, async () => (await notified()) >= 4);
+      expect(await notified()).toBe(4);
     }
   });
 });

@@ -128,8 +128,8 @@ export async function openPoints({ kind, postgres, processes = apart }: PointsOp
     start,
     busUrl: broker.url,
     fill: () => fill(client),
-    /** What its user was told of points, by the notification service's inbox. */
-    async toldOf(user: string): Promise<readonly { event_type: string; data: Record<string, unknown> }[]> {
+    /** The user's notifications about points, as the notification service lists them. */
+    async notificationsOf(user: string): Promise<readonly { event_type: string; data: Record<string, unknown> }[]> {
       const answer = await fetch(`${opsOf(teller)}/debug/notification/inbox/${user}`);
       return ((await answer.json()) as { notifications: [] }).notifications;
     },

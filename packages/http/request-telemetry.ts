@@ -35,7 +35,7 @@ interface RequestRecord {
   route: string | undefined;
 }
 
-const record = Symbol("telling");
+const record = Symbol("request record");
 type RecordedResponse = ServerResponse & { [record]?: RequestRecord };
 
 /** The request hook of the app must call the result: a separate hook would cost time on every request. */
