@@ -16,7 +16,7 @@ async function setup(...recipients: string[]) {
   return { ...t, rows };
 }
 
-const noSuchAddress = problem({ code: "no-such-address", status: 422, title: "The address does not exist" });
+const noSuchAddress = problem(422, "no-such-address", "The address does not exist");
 
 test("an email is sent, a failed one is retried later, and an impossible one is FAILED at once", async () => {
   await using t = await setup("ann", "bob", "carl");

@@ -17,7 +17,7 @@ export interface Deposit {
   readonly amount: number;
 }
 
-const amountTooHigh = problem({ code: "amount-too-high", status: 422, title: "The amount is too high" });
+const amountTooHigh = problem(422, "amount-too-high", "The amount is too high");
 
 interface DepositRow extends Deposit {
   readonly event_id: string;

@@ -4,7 +4,7 @@ import { Type } from "typebox";
 import { expect, test, vi } from "vitest";
 import { buildHttpApp } from "./app.ts";
 
-const skuUnknown = problem({ code: "sku-unknown", status: 404, title: "No such product" });
+const skuUnknown = problem(404, "sku-unknown", "No such product");
 
 /** An app with one route, which throws. */
 async function answerTo(thrown: unknown) {
@@ -135,7 +135,7 @@ test("a flood of rejections is a few lines with the number of requests", async (
   const lines: { readonly status: number; readonly count?: number; readonly msg: string }[] = [];
   const log = { stream: { write: (line: string) => void lines.push(JSON.parse(line)) } };
   await using app = await buildHttpApp({ title: "test", version: "1", log });
-  const limited = problem({ code: "limited", status: 429, title: "Too many" });
+  const limited = problem(429, "limited", "Too many");
   app.get("/limited", { schema: { operationId: "limited" } }, async () => {
     throw limited("wait");
   });

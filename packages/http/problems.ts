@@ -4,47 +4,31 @@
  */
 import { problem } from "@todoke/kernel/problem";
 
-export const malformedJson = problem({ code: "malformed-json", status: 400, title: "The body is not JSON" });
-export const invalidRequest = problem({ code: "invalid-request", status: 400, title: "The request is not valid" });
-export const malformedUrl = problem({ code: "malformed-url", status: 400, title: "The URL cannot be read" });
-export const malformedHttp = problem({ code: "malformed-http", status: 400, title: "The request is not HTTP" });
-export const badRequest = problem({ code: "bad-request", status: 400, title: "The request cannot be accepted" });
-export const idempotencyKeyMissing = problem({
-  code: "idempotency-key-missing",
-  status: 400,
-  title: "The Idempotency-Key header is missing",
-});
-export const idempotencyKeyInvalid = problem({
-  code: "idempotency-key-invalid",
-  status: 400,
-  title: "The Idempotency-Key header cannot be used",
-});
-export const unauthenticated = problem({ code: "unauthenticated", status: 401, title: "Who is calling is not known" });
-export const forbidden = problem({ code: "forbidden", status: 403, title: "The caller may not do this" });
-export const notFound = problem({ code: "not-found", status: 404, title: "Nothing is here" });
-export const methodNotAllowed = problem({
-  code: "method-not-allowed",
-  status: 405,
-  title: "The method is not possible here",
-});
-export const requestTimeout = problem({ code: "request-timeout", status: 408, title: "The request came too slowly" });
-export const bodyTooLarge = problem({ code: "body-too-large", status: 413, title: "The body is too large" });
-export const unsupportedMediaType = problem({
-  code: "unsupported-media-type",
-  status: 415,
-  title: "The body is not of a type that is read here",
-});
-export const headersTooLarge = problem({ code: "headers-too-large", status: 431, title: "The headers are too large" });
-export const unknownHost = problem({ code: "unknown-host", status: 421, title: "The Host header names another host" });
-export const tooManyInFlight = problem({
-  code: "too-many-in-flight",
-  status: 429,
-  title: "Too many requests are in flight",
-});
-export const internal = problem({ code: "internal", status: 500, title: "Something went wrong here" });
-export const outcomeUnknown = problem({
-  code: "outcome-unknown",
-  status: 503,
-  title: "It is not known whether the request took effect",
-});
-export const unavailable = problem({ code: "unavailable", status: 503, title: "Not available just now" });
+export const malformedJson = problem(400, "malformed-json", "The body is not JSON");
+export const invalidRequest = problem(400, "invalid-request", "The request is not valid");
+export const malformedUrl = problem(400, "malformed-url", "The URL cannot be read");
+export const malformedHttp = problem(400, "malformed-http", "The request is not HTTP");
+export const badRequest = problem(400, "bad-request", "The request cannot be accepted");
+export const idempotencyKeyMissing = problem(400, "idempotency-key-missing", "The Idempotency-Key header is missing");
+export const idempotencyKeyInvalid = problem(
+  400,
+  "idempotency-key-invalid",
+  "The Idempotency-Key header cannot be used",
+);
+export const unauthenticated = problem(401, "unauthenticated", "Who is calling is not known");
+export const forbidden = problem(403, "forbidden", "The caller may not do this");
+export const notFound = problem(404, "not-found", "Nothing is here");
+export const methodNotAllowed = problem(405, "method-not-allowed", "The method is not possible here");
+export const requestTimeout = problem(408, "request-timeout", "The request came too slowly");
+export const bodyTooLarge = problem(413, "body-too-large", "The body is too large");
+export const unsupportedMediaType = problem(
+  415,
+  "unsupported-media-type",
+  "The body is not of a type that is read here",
+);
+export const headersTooLarge = problem(431, "headers-too-large", "The headers are too large");
+export const unknownHost = problem(421, "unknown-host", "The Host header names another host");
+export const tooManyInFlight = problem(429, "too-many-in-flight", "Too many requests are in flight");
+export const internal = problem(500, "internal", "Something went wrong here");
+export const outcomeUnknown = problem(503, "outcome-unknown", "It is not known whether the request took effect");
+export const unavailable = problem(503, "unavailable", "Not available just now");

@@ -11,16 +11,16 @@ export interface ProblemEntry {
 
 /** Every entry of every problem catalogue in this source text. */
 export function problemsIn(source: string): ProblemEntry[] {
-  const found = [...source.matchAll(problemDeclaration)].map(([, code = "", status = "", title = ""]) => {
+  const found = [...source.matchAll(problemDeclaration)].map(([, status = "", code = "", title = ""]) => {
     return { code, status, title };
   });
-  const declared = source.match(/\bproblem\(\{/g)?.length ?? 0;
+  const declared = source.match(/[=:] problem\(/g)?.length ?? 0;
   if (found.length < declared)
     throw new Error(`of ${declared} problems, only ${found.length} can be read: ${source.slice(0, 200)}`);
   return found;
 }
 
-const problemDeclaration = /\bproblem\(\{\s*code: "([^"]+)",\s*status: (\d+),\s*title: "([^"]+)",?\s*\}\)/g;
+const problemDeclaration = /[=:] problem\(\s*(\d+),\s*"([^"]+)",\s*"([^"]+)",?\s*\)/g;
 
 export interface TableStates {
   readonly table: string;

@@ -1,96 +1,32 @@
 /** The problems of this service. Clients branch on the codes, which never change. docs/errors.md lists them. */
 import { problem } from "@todoke/kernel/problem";
 
-export const idempotencyKeyMismatch = problem({
-  code: "idempotency-key-mismatch",
-  status: 422,
-  title: "The header and the body name different idempotency keys",
-});
-
-export const instrumentNotAllowed = problem({
-  code: "instrument-not-allowed",
-  status: 422,
-  title: "The instrument cannot be ordered here",
-});
-
-export const quantityNotAllowed = problem({
-  code: "quantity-not-allowed",
-  status: 422,
-  title: "The instrument cannot be ordered in this quantity",
-});
-
-export const priceNotAllowed = problem({
-  code: "price-not-allowed",
-  status: 422,
-  title: "The instrument cannot be ordered at this price",
-});
-
-export const priceRequired = problem({
-  code: "price-required",
-  status: 422,
-  title: "The instrument cannot be ordered without a price",
-});
-
-export const limitExceeded = problem({
-  code: "limit-exceeded",
-  status: 422,
-  title: "The order exceeds a limit",
-});
-
-export const orderIdUsed = problem({
-  code: "order-id-used",
-  status: 409,
-  title: "Another order of the caller has this order_id",
-});
-
-export const orderRateExceeded = problem({
-  code: "order-rate-exceeded",
-  status: 429,
-  title: "Too many orders in this second",
-});
-
-export const tradingHalted = problem({ code: "trading-halted", status: 503, title: "Trading is halted" });
-
-export const reconciliationFailing = problem({
-  code: "reconciliation-failing",
-  status: 503,
-  title: "Reconciliation with the broker is failing",
-});
-
-export const orderNotFound = problem({ code: "order-not-found", status: 404, title: "There is no such order" });
-
-export const orderEnded = problem({
-  code: "order-ended",
-  status: 409,
-  title: "The order was aborted and cannot be cancelled",
-});
-
-export const orderNotUnresolved = problem({
-  code: "order-not-unresolved",
-  status: 409,
-  title: "The order is not unresolved",
-});
-
-export const orderWindowOpen = problem({
-  code: "order-window-open",
-  status: 409,
-  title: "The broker may still take the order",
-});
-
-export const slippageNotLimited = problem({
-  code: "slippage-not-limited",
-  status: 422,
-  title: "The broker does not limit slippage",
-});
-
-export const haltOfAnother = problem({
-  code: "halt-of-another",
-  status: 403,
-  title: "Another caller has stopped trading",
-});
-
-export const orderInHand = problem({
-  code: "order-in-hand",
-  status: 409,
-  title: "A worker is processing the order",
-});
+export const idempotencyKeyMismatch = problem(
+  422,
+  "idempotency-key-mismatch",
+  "The header and the body name different idempotency keys",
+);
+export const instrumentNotAllowed = problem(422, "instrument-not-allowed", "The instrument cannot be ordered here");
+export const quantityNotAllowed = problem(
+  422,
+  "quantity-not-allowed",
+  "The instrument cannot be ordered in this quantity",
+);
+export const priceNotAllowed = problem(422, "price-not-allowed", "The instrument cannot be ordered at this price");
+export const priceRequired = problem(422, "price-required", "The instrument cannot be ordered without a price");
+export const limitExceeded = problem(422, "limit-exceeded", "The order exceeds a limit");
+export const orderIdUsed = problem(409, "order-id-used", "Another order of the caller has this order_id");
+export const orderRateExceeded = problem(429, "order-rate-exceeded", "Too many orders in this second");
+export const tradingHalted = problem(503, "trading-halted", "Trading is halted");
+export const reconciliationFailing = problem(
+  503,
+  "reconciliation-failing",
+  "Reconciliation with the broker is failing",
+);
+export const orderNotFound = problem(404, "order-not-found", "There is no such order");
+export const orderEnded = problem(409, "order-ended", "The order was aborted and cannot be cancelled");
+export const orderNotUnresolved = problem(409, "order-not-unresolved", "The order is not unresolved");
+export const orderWindowOpen = problem(409, "order-window-open", "The broker may still take the order");
+export const slippageNotLimited = problem(422, "slippage-not-limited", "The broker does not limit slippage");
+export const haltOfAnother = problem(403, "halt-of-another", "Another caller has stopped trading");
+export const orderInHand = problem(409, "order-in-hand", "A worker is processing the order");

@@ -25,7 +25,7 @@ export interface BatcherOptions<Request, Result> {
   readonly queueMax?: number;
 }
 
-export const overloaded = problem({ code: "overloaded", status: 503, title: "Too many requests are waiting" });
+export const overloaded = problem(503, "overloaded", "Too many requests are waiting");
 
 interface Entry<Request, Result> {
   readonly request: Request;

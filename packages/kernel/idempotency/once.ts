@@ -33,17 +33,17 @@ export interface OnceOptions {
   readonly ttlMs?: number;
 }
 
-export const idempotencyConflict = problem({
-  code: "idempotency-conflict",
-  status: 409,
-  title: "The idempotency key was used with another body",
-});
+export const idempotencyConflict = problem(
+  409,
+  "idempotency-conflict",
+  "The idempotency key was used with another body",
+);
 
-export const idempotencyInProgress = problem({
-  code: "idempotency-in-progress",
-  status: 409,
-  title: "The first request with this idempotency key is not finished",
-});
+export const idempotencyInProgress = problem(
+  409,
+  "idempotency-in-progress",
+  "The first request with this idempotency key is not finished",
+);
 
 /** The Problem of a key that was first sent with another body. */
 export const keyConflict = (): Problem =>

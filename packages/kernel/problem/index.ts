@@ -71,7 +71,8 @@ export interface ProblemFactory {
 }
 
 /** Declares an entry of a problem catalogue. docs/errors.md lists all of them; a test compares the two. */
-export function problem(kind: ProblemKind): ProblemFactory {
+export function problem(status: number, code: string, title: string): ProblemFactory {
+  const kind = { code, status, title };
   const make = (detail: string, options?: ProblemOptions) => new Problem(kind, detail, options);
   return Object.assign(make, { kind });
 }

@@ -9,7 +9,7 @@ import { appendEvents, outboxWorker, readStatuses } from "./testing.ts";
 test("runOnce returns the number of jobs with each result", async () => {
   await using t = await testDatabase();
   await appendEvents(t.db, "good", "slow", "bad", "broken");
-  const refused = problem({ code: "refused", status: 422, title: "Refused" });
+  const refused = problem(422, "refused", "Refused");
   const w = outboxWorker(t.db, async ({ aggregateKey }) => {
     if (aggregateKey === "slow") return retry(60_000, "later");
     if (aggregateKey === "bad") throw refused("never");
