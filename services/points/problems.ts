@@ -17,7 +17,3 @@ export const scheduleNotFound = problem(404, "schedule-not-found", "The schedule
 export const scheduleNameTaken = problem(409, "schedule-name-taken", "Another schedule has this name");
 export const scheduleEnded = problem(409, "schedule-ended", "The schedule has ended");
 export const scheduleUnreadable = problem(422, "schedule-unreadable", "The cron expression or time zone is invalid");
-
-/** The detail of an `idempotency-conflict`. */
-export const otherBodyDetail =
-  "This Idempotency-Key was first sent with another body. Use a new key for a new command.";

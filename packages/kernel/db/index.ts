@@ -7,6 +7,7 @@
  */
 export { CommitUnknown, getSqlState, isUnavailable } from "./errors.ts";
 export { type AppliedMigration, MigrationError, type MigrationSet, migrate, readMigrations } from "./migrate.ts";
+export { omitNulls } from "./omit-nulls.ts";
 export { type Db, type DbOptions, openDb, type Queryable } from "./pool.ts";
 export { recordsSql } from "./records-sql.ts";
 export { toLastError, toStorableText } from "./storable-text.ts";

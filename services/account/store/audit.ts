@@ -1,6 +1,5 @@
 /** The audit: every change of a user writes a row; admins and the user can read it. */
-import { type Queryable, rfc3339Sql, type Tx } from "@todoke/kernel/db";
-import { omitNulls } from "./users.ts";
+import { omitNulls, type Queryable, rfc3339Sql, type Tx } from "@todoke/kernel/db";
 
 export type AuditAction = "CREATE" | "UPDATE" | "SUSPEND" | "REINSTATE" | "GRANT_ROLE" | "REVOKE_ROLE" | "DELETE";
 

@@ -1,8 +1,8 @@
 /** All stored data of one user except the audit, in one statement and therefore from one snapshot. */
 import type { Role } from "@todoke/http";
-import { type Queryable, rfc3339Sql } from "@todoke/kernel/db";
+import { omitNulls, type Queryable, rfc3339Sql } from "@todoke/kernel/db";
 import type { Claims, IdentityName } from "./identities.ts";
-import { omitNulls, type UserView, userColumns } from "./users.ts";
+import { type UserView, userColumns } from "./users.ts";
 
 export interface ExportedUser {
   readonly user: UserView;

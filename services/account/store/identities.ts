@@ -1,8 +1,8 @@
 /** Identities: the user of a provider's subject, and the claims that the provider last sent. */
-import { type Db, type Queryable, runStatement, type Tx } from "@todoke/kernel/db";
+import { type Db, omitNulls, type Queryable, runStatement, type Tx } from "@todoke/kernel/db";
 import { insertEventsSql } from "@todoke/kernel/outbox";
 import { accountCreated } from "../events/account-events.ts";
-import { omitNulls, type UserView, userColumns } from "./users.ts";
+import { type UserView, userColumns } from "./users.ts";
 
 export interface IdentityName {
   readonly provider: string;

@@ -1,6 +1,6 @@
 /** Reads and locks of users. */
 import type { Role } from "@todoke/http";
-import { type Queryable, rfc3339Sql, type Tx } from "@todoke/kernel/db";
+import { omitNulls, type Queryable, rfc3339Sql, type Tx } from "@todoke/kernel/db";
 
 type UserStatus = "ACTIVE" | "SUSPENDED" | "DELETED";
 
@@ -30,9 +30,6 @@ export const userColumns = `u.user_id, case when ${hasEnded} then 'ACTIVE' else 
   case when ${hasEnded} then null else ${rfc3339Sql("u.suspended_until")} end as suspended_until,
   case when ${hasEnded} then null else u.suspended_reason end as suspended_reason,
   ${rfc3339Sql("u.created_at")} as created_at, ${rfc3339Sql("u.updated_at")} as updated_at`;
-
-export const omitNulls = <View>(row: object): View =>
-  Object.fromEntries(Object.entries(row).filter(([, value]) => value !== null)) as View;
 
 export async function selectUser(db: Queryable, userId: string): Promise<UserView | undefined> {
   const { rows } = await db.query({

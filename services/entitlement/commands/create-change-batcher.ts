@@ -7,12 +7,7 @@
 import { randomUUIDv7 } from "node:crypto";
 import { createBatcher } from "@todoke/kernel/batcher";
 import type { Db } from "@todoke/kernel/db";
-import {
-  type CommandResponse,
-  type IdempotencyKey,
-  idempotencyConflict,
-  toKeyColumns,
-} from "@todoke/kernel/idempotency";
+import { type CommandResponse, type IdempotencyKey, keyConflict, toKeyColumns } from "@todoke/kernel/idempotency";
 import { count, traceHeaders } from "@todoke/kernel/telemetry";
 import { expiryInThePast } from "../problems.ts";
 import { type ChangeResult, type ChangeRow, changeEntitlements } from "../store/change-entitlements.ts";
@@ -50,8 +45,7 @@ function toResponse(changed: ChangeResult): CommandResponse | Error {
   if (changed.result === "already_expired")
     return expiryInThePast("expires_at is in the past; the product was not granted");
   count("todoke.idempotency.requests", { result: changed.result });
-  if (changed.result !== "conflict") return changed;
-  return idempotencyConflict("this Idempotency-Key was first sent with another body; use a new key for a new command");
+  return changed.result === "conflict" ? keyConflict() : changed;
 }
 
 function toRow({ key, user_id, stock_keeping_unit, reason, purchase_id }: ChangeRequest, change: Change): ChangeRow {

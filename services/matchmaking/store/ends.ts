@@ -1,5 +1,5 @@
 /** The statements that record how tickets ended: `matches`, `ticket_ends` and `damaged_tickets`. */
-import { type Db, runStatement, type Tx } from "@todoke/kernel/db";
+import { type Db, runStatement, type Tx, toStorableText } from "@todoke/kernel/db";
 import type { ExpiryReason, Match, OpenTicket, TicketEnd } from "../queue/ticket.ts";
 
 export type EndStatus = "MATCHED" | "CANCELLED" | "EXPIRED";
@@ -128,14 +128,11 @@ const matchColumns = ({ matchId, mode, region, session, rulesVersion, matchedAt 
   matched_at: matchedAt,
 });
 
+/** Damaged data may contain anything. */
 const damagedColumns = ({ ticketId, mode, raw, why, endedAt }: Damaged) => ({
-  ticket_id: toStorable(ticketId, 200),
-  mode: toStorable(mode, 200),
-  raw: toStorable(raw, 10_000),
-  why: toStorable(why, 1_000),
+  ticket_id: toStorableText(ticketId, 200),
+  mode: toStorableText(mode, 200),
+  raw: toStorableText(raw, 10_000),
+  why: toStorableText(why, 1_000),
   ended_at: endedAt,
 });
-
-/** Damaged data may contain anything; PostgreSQL stores neither NUL nor lone surrogates. */
-const toStorable = (text: string, lengthMax: number): string =>
-  text.slice(0, lengthMax).toWellFormed().replaceAll("\0", "\u{fffd}");

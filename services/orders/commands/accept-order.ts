@@ -5,7 +5,7 @@
 import { randomUUIDv7 } from "node:crypto";
 import { createBatcher } from "@todoke/kernel/batcher";
 import type { Db } from "@todoke/kernel/db";
-import { type CommandResponse, idempotencyConflict } from "@todoke/kernel/idempotency";
+import { type CommandResponse, keyConflict } from "@todoke/kernel/idempotency";
 import { count, traceHeaders } from "@todoke/kernel/telemetry";
 import { checkOrder, type Instruments } from "../instruments/index.ts";
 import { formatDecimal } from "../order/decimal.ts";
@@ -76,7 +76,7 @@ function toResponse(accepted: AcceptResult): CommandResponse | Error {
     }
     case "conflict":
       count("todoke.idempotency.requests", { result: "conflict" });
-      return idempotencyConflict("This key was used with another order. Use a new key for a new order.");
+      return keyConflict();
     case "order_id_used":
       return orderIdUsed("This order_id was used under another key. Use a new order_id for a new order.");
     case "halted":

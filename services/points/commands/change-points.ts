@@ -8,7 +8,7 @@
 import { randomUUIDv7 } from "node:crypto";
 import { createBatcher } from "@todoke/kernel/batcher";
 import { type Db, transaction } from "@todoke/kernel/db";
-import { type CommandResponse, type IdempotencyKey, idempotencyConflict } from "@todoke/kernel/idempotency";
+import type { CommandResponse, IdempotencyKey } from "@todoke/kernel/idempotency";
 import { count, traceHeaders } from "@todoke/kernel/telemetry";
 import type { Capture, Change, ChangeRequest, Grant, PlaceHold, Refund, Release, Spend } from "../ledger/changes.ts";
 import { type PostResult, postChanges } from "./post-changes.ts";
@@ -59,6 +59,6 @@ function toRequest(key: IdempotencyKey, change: PointsChange): ChangeRequest {
 function toAnswer(posted: PostResult): CommandResponse | Error {
   if (posted.result === "refused") return posted.problem;
   count("todoke.idempotency.requests", { result: posted.result === "posted" ? "first" : posted.result });
-  if (posted.result === "conflict") return idempotencyConflict(posted.detail);
+  if (posted.result === "conflict") return posted.problem;
   return posted.response ?? new Error("A command was posted without its key and has no response.");
 }

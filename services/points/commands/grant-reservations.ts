@@ -57,6 +57,6 @@ function postedTransaction(posted: PostResult | undefined): string {
     case "refused":
       throw posted.problem;
     default:
-      throw new Error(`A reservation was not granted: ${posted?.detail ?? "no result"}`);
+      throw new Error(`A reservation was not granted: ${posted?.problem.message ?? "no result"}`);
   }
 }

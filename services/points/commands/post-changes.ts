@@ -5,14 +5,13 @@
  * accounts, apply the rules (ledger/), write everything.
  */
 import type { Tx } from "@todoke/kernel/db";
-import type { CommandResponse, KeyedResponse } from "@todoke/kernel/idempotency";
+import { type CommandResponse, idempotencyConflict, type KeyedResponse, keyConflict } from "@todoke/kernel/idempotency";
 import type { NewEvent } from "@todoke/kernel/outbox";
 import { Problem } from "@todoke/kernel/problem";
 import { transactionEvent } from "../events/transaction-events.ts";
 import { applyChanges } from "../ledger/apply-changes.ts";
 import type { Applied, ChangeRequest, LedgerRows, Result } from "../ledger/changes.ts";
 import { toResponse } from "../ledger/response.ts";
-import { otherBodyDetail } from "../problems.ts";
 import { type ExistingTransaction, selectExistingTransactions } from "../store/existing-transactions.ts";
 import { loadAccounts } from "../store/load-accounts.ts";
 import { lockRoots, selectAffectedUsers } from "../store/lock-roots.ts";
@@ -24,7 +23,7 @@ export type PostResult =
   /** Posted before, with the stored response; nothing was done now. */
   | { readonly result: "replayed"; readonly transactionId: string; readonly response?: CommandResponse }
   /** The key was used for another request, or its response is deleted by retention. */
-  | { readonly result: "conflict"; readonly transactionId: string; readonly detail: string }
+  | { readonly result: "conflict"; readonly transactionId: string; readonly problem: Problem }
   /** Nothing was changed or stored. */
   | { readonly result: "refused"; readonly problem: Problem };
 
@@ -91,14 +90,16 @@ function toEvents({ transactions, lots }: LedgerRows, requests: ReadonlyMap<stri
 
 function toReplay({ key }: ChangeRequest, { transactionId, response }: ExistingTransaction): PostResult {
   if (!key) return { result: "replayed", transactionId };
-  if (!response) return { result: "conflict", transactionId, detail: responseDeleted(transactionId) };
+  if (!response) return { result: "conflict", transactionId, problem: responseDeleted(transactionId) };
   const { requestHash, ...stored } = response;
   if (requestHash.equals(key.requestHash)) return { result: "replayed", transactionId, response: stored };
-  return { result: "conflict", transactionId, detail: otherBodyDetail };
+  return { result: "conflict", transactionId, problem: keyConflict() };
 }
 
 const responseDeleted = (transactionId: string) =>
-  `This Idempotency-Key posted transaction ${transactionId} more than 24 hours ago. Use a new key for a new command.`;
+  idempotencyConflict(
+    `This Idempotency-Key posted transaction ${transactionId} more than 24 hours ago. Use a new key for a new command.`,
+  );
 
 function toDuplicate(first: PostResult | undefined): PostResult {
   if (!first) throw new Error("A change has no result.");

@@ -5,9 +5,9 @@
 import { randomUUIDv7 } from "node:crypto";
 import { createBatcher } from "@todoke/kernel/batcher";
 import type { Db } from "@todoke/kernel/db";
-import { type CommandResponse, type IdempotencyKey, idempotencyConflict } from "@todoke/kernel/idempotency";
+import { type CommandResponse, type IdempotencyKey, keyConflict } from "@todoke/kernel/idempotency";
 import { count } from "@todoke/kernel/telemetry";
-import { lotEndInThePast, otherBodyDetail } from "../problems.ts";
+import { lotEndInThePast } from "../problems.ts";
 import { type InsertResult, insertReservations, type ReservationRow } from "../store/insert-reservations.ts";
 
 export interface Reservation {
@@ -71,6 +71,6 @@ const storedKey = ({ scope, key }: IdempotencyKey): string => `${scope.split(" "
 
 function toAnswer({ result, body }: InsertResult): CommandResponse | Error {
   count("todoke.idempotency.requests", { result });
-  if (result === "conflict") return idempotencyConflict(otherBodyDetail);
+  if (result === "conflict") return keyConflict();
   return { status: 201, contentType: "application/json; charset=utf-8", body, replayed: result === "replayed" };
 }

@@ -1,6 +1,5 @@
 /** Reads of reservations. */
-import { type Queryable, rfc3339Sql } from "@todoke/kernel/db";
-import { omitNulls } from "./omit-nulls.ts";
+import { omitNulls, type Queryable, rfc3339Sql } from "@todoke/kernel/db";
 
 export type ReservationStatus = "PENDING" | "PROCESSING" | "DONE" | "FAILED" | "CANCELLED";
 
@@ -54,7 +53,7 @@ export async function selectReservations(db: Queryable, page: ReservationsPage):
             order by id desc limit $4`,
     values: [page.userId, page.before ?? null, page.statuses ?? null, page.limit],
   });
-  return rows.map(omitNulls);
+  return rows.map((row) => omitNulls(row));
 }
 
 /** The sum of a user's reservations that are not granted yet. It can exceed 2^63 - 1. */

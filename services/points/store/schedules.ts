@@ -1,8 +1,7 @@
 /** Reads of schedules and their users. */
-import { type Queryable, rfc3339Sql } from "@todoke/kernel/db";
+import { omitNulls, type Queryable, rfc3339Sql } from "@todoke/kernel/db";
 import type { CatchUp } from "../schedules/catch-up.ts";
 import type { ScheduleStatus } from "./change-schedules.ts";
-import { omitNulls } from "./omit-nulls.ts";
 
 /** Null columns are left out. */
 export interface ScheduleView {
@@ -49,7 +48,7 @@ export async function selectSchedules(db: Queryable, page: SchedulesPage): Promi
             order by schedule_id desc limit $3`,
     values: [page.before ?? null, page.status ?? null, page.limit],
   });
-  return rows.map(omitNulls);
+  return rows.map((row) => omitNulls(row));
 }
 
 export interface ScheduleUsersPage {

@@ -1,7 +1,6 @@
 /** A user's transactions, newest first, each with the balance after it. */
-import type { Db } from "@todoke/kernel/db";
+import { type Db, omitNulls } from "@todoke/kernel/db";
 import type { Kind } from "../ledger/account.ts";
-import { omitNulls } from "./omit-nulls.ts";
 import { timeSql } from "./time.ts";
 
 export interface StatementRow {
@@ -68,5 +67,5 @@ export async function selectStatement(db: Db, page: StatementPage): Promise<Stat
       page.limit,
     ],
   });
-  return rows.map(omitNulls);
+  return rows.map((row) => omitNulls(row));
 }

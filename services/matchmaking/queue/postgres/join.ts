@@ -7,12 +7,12 @@
 
 import { createBatcher } from "@todoke/kernel/batcher";
 import type { Db } from "@todoke/kernel/db";
-import { toKeyColumns } from "@todoke/kernel/idempotency";
+import { keyConflict, toKeyColumns } from "@todoke/kernel/idempotency";
 import { count } from "@todoke/kernel/telemetry";
 import { ticketOpen } from "../../problems.ts";
 import { type JoinedBody, type JoinResult, type JoinRow, joinTickets } from "../../store/queue/join-tickets.ts";
+import { differentRequest } from "../different-request.ts";
 import type { JoinedTicket, TicketQueue, TicketRequest } from "../index.ts";
-import { differentRequest, keyConflict } from "../refusals.ts";
 import type { TicketIds } from "../ticket-id.ts";
 
 // Statements in flight: some run while others wait for the disk.

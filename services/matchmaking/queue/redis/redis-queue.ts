@@ -7,11 +7,11 @@
  * nothing else; their users join again.
  */
 import { hash, randomUUID, randomUUIDv7 } from "node:crypto";
-import { digestJson } from "@todoke/kernel/idempotency";
+import { digestJson, keyConflict } from "@todoke/kernel/idempotency";
 import type { Script } from "@todoke/redis";
 import { selectTicketEnd } from "../../store/ended-tickets.ts";
+import { differentRequest } from "../different-request.ts";
 import type { FoundTicket, JoinedTicket, Proposal, Snapshot, TicketQueue, TicketRequest } from "../index.ts";
-import { differentRequest, keyConflict } from "../refusals.ts";
 import type { OpenTicket } from "../ticket.ts";
 import { openTicketIds, parseMode, type TicketIds } from "../ticket-id.ts";
 import { cancelForUsers } from "./cancel-for-users.ts";
