@@ -3,6 +3,7 @@
  * it emits and consumes.
  */
 export type { Env } from "@todoke/http";
+export { commandMetrics } from "./command-metrics.ts";
 export { serve } from "./listen.ts";
 export { deadLetterNotFound } from "./problems.ts";
 export { prometheusName } from "./prometheus.ts";

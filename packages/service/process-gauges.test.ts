@@ -1,5 +1,5 @@
 import { recordTelemetry } from "@todoke/http/testing";
-import { observeGauges } from "@todoke/kernel/telemetry";
+import { createMeters, gauge } from "@todoke/kernel/telemetry";
 import { expect, test } from "vitest";
 import { watchProcess } from "./process-gauges.ts";
 import { prometheusText } from "./prometheus.ts";
@@ -12,15 +12,13 @@ const samples = async (name: string) =>
     .split("\n")
     .filter((line) => line.startsWith(name));
 
-const catalogue = {
-  "test.backlog": { kind: "gauge", unit: "{row}", description: "Rows", attributes: [] },
-  "test.age": { kind: "gauge", unit: "s", description: "Age", attributes: [] },
-} as const;
+const { observeGauges } = createMeters("test", {
+  "test.backlog": gauge("{row}", "Rows"),
+  "test.age": gauge("s", "Age"),
+});
 
 const backlog = (read: () => Promise<number>, everyMs?: number, onError?: (error: unknown) => void) =>
   observeGauges({
-    scope: "test",
-    catalogue,
     gauges: ["test.backlog"],
     read: async () => [{ name: "test.backlog", value: await read() }],
     ...(everyMs !== undefined && { intervalMs: everyMs }),
@@ -54,8 +52,6 @@ test("an error in one gauge is reported, and the others are still there", async 
     (error) => errors.push(error),
   );
   await using fine = observeGauges({
-    scope: "test",
-    catalogue,
     gauges: ["test.age"],
     read: () => [{ name: "test.age", value: 1.5 }],
   });

@@ -1,7 +1,9 @@
 /** Gauges of every process: its connection pool and its event loop delay. */
 import type { Db } from "@todoke/kernel/db";
-import { observeGauges } from "@todoke/kernel/telemetry";
+import { createMeters } from "@todoke/kernel/telemetry";
 import { metricCatalogue } from "./names.ts";
+
+const { observeGauges } = createMeters("@todoke/service", metricCatalogue);
 
 export interface ProcessGauges {
   /** The name of the pool: the service's. */
@@ -19,8 +21,6 @@ export function watchProcess({ service, db, loopDelayMs }: ProcessGauges): Async
       attributes: { ...pool, "db.client.connection.state": state },
     }) as const;
   return observeGauges({
-    scope: "@todoke/service",
-    catalogue: metricCatalogue,
     gauges: ["db.client.connection.count", "db.client.connection.pending_requests", "nodejs.eventloop.delay.p99"],
     intervalMs: 0, // Reading these costs nothing.
     read: () => [

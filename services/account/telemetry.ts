@@ -1,40 +1,15 @@
 /** The metrics and spans that only this service has; docs/telemetry.md lists them. */
 import { outboxMetrics } from "@todoke/kernel/outbox";
-import { createMeters, inSpan, type MetricCatalogue, toResultLabel } from "@todoke/kernel/telemetry";
+import type { MetricCatalogue } from "@todoke/kernel/telemetry";
+import { commandMetrics } from "@todoke/service";
+
+const { catalogue, spanName, countCommands } = commandMetrics("account");
+
+export { countCommands };
 
 export const metricCatalogue = {
-  "account.command.total": {
-    kind: "counter",
-    unit: "{command}",
-    description:
-      "Commands by result: applied, replayed, conflict, refused (a retry cannot succeed), unknown (the COMMIT was lost), failed",
-    attributes: ["action", "result"],
-  },
+  ...catalogue,
   ...outboxMetrics("account").catalogue,
-} as const satisfies MetricCatalogue;
+} satisfies MetricCatalogue;
 
-export const spanNames = {
-  /** One command, from submission to commit; child of the request, parent of the publish. */
-  command: "account command",
-} as const;
-
-const { count } = createMeters("@todoke/account", metricCatalogue);
-
-/** Runs the command in a span and counts its result. */
-export function countCommands<Request, Result extends object>(
-  action: string,
-  command: (request: Request) => Promise<Result>,
-): (request: Request) => Promise<Result> {
-  const countResult = (result: string) => count("account.command.total", { action, result });
-  return (request) =>
-    inSpan(spanNames.command, { action }, async () => {
-      try {
-        const result = await command(request);
-        countResult("replayed" in result && result.replayed ? "replayed" : "applied");
-        return result;
-      } catch (error) {
-        countResult(toResultLabel(error));
-        throw error;
-      }
-    });
-}
+export const spanNames = { command: spanName };

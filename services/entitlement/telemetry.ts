@@ -1,40 +1,15 @@
 /** The metrics and spans that only this service has; docs/telemetry.md lists them. */
 import { outboxMetrics } from "@todoke/kernel/outbox";
-import { createMeters, inSpan, type MetricCatalogue, toResultLabel } from "@todoke/kernel/telemetry";
+import type { MetricCatalogue } from "@todoke/kernel/telemetry";
+import { commandMetrics } from "@todoke/service";
+
+const { catalogue, spanName, countCommands } = commandMetrics("entitlement");
+
+export { countCommands };
 
 export const metricCatalogue = {
-  "entitlement.command.total": {
-    kind: "counter",
-    unit: "{command}",
-    description:
-      "Commands by result: applied, replayed, conflict, refused (a retry cannot succeed), unknown (the COMMIT was lost), failed",
-    attributes: ["action", "result"],
-  },
+  ...catalogue,
   ...outboxMetrics("entitlement").catalogue,
-} as const satisfies MetricCatalogue;
+} satisfies MetricCatalogue;
 
-export const spanNames = {
-  /** One grant or revoke, from submission to commit; child of the request, parent of the publish. */
-  command: "entitlement command",
-} as const;
-
-const { count } = createMeters("@todoke/entitlement", metricCatalogue);
-
-/** Runs the command in a span and counts its result. */
-export function countCommands<Request, Response extends { readonly replayed: boolean }>(
-  action: "grant" | "revoke",
-  command: (request: Request) => Promise<Response>,
-): (request: Request) => Promise<Response> {
-  const countResult = (result: string) => count("entitlement.command.total", { action, result });
-  return (request) =>
-    inSpan(spanNames.command, { action }, async () => {
-      try {
-        const response = await command(request);
-        countResult(response.replayed ? "replayed" : "applied");
-        return response;
-      } catch (error) {
-        countResult(toResultLabel(error));
-        throw error;
-      }
-    });
-}
+export const spanNames = { command: spanName };

@@ -1,40 +1,29 @@
 /** The metrics and spans that only this service has; docs/telemetry.md lists the same. */
-import { createMeters, type MetricCatalogue } from "@todoke/kernel/telemetry";
+import { counter, createMeters, histogram, type MetricCatalogue } from "@todoke/kernel/telemetry";
 import type { UpstreamName } from "./problems.ts";
 
 export const metricCatalogue = {
-  "gateway.login.total": {
-    kind: "counter",
-    unit: "{login}",
-    description: "Logins by result: ok, suspended, or the code of the refusal",
-    attributes: ["result"],
-  },
-  "gateway.upstream.duration": {
-    kind: "histogram",
-    unit: "s",
-    description: "Duration of a call to a service, with its retry and its time in the queue",
-    attributes: ["upstream", "result"],
-  },
-  "gateway.upstream.total": {
-    kind: "counter",
-    unit: "{attempt}",
-    description:
-      "Attempts to call a service by result: ok, refused (4xx), timeout, bad_gateway, unavailable (503, or not called)",
-    attributes: ["upstream", "result"],
-  },
-  "gateway.profile.parts": {
-    kind: "counter",
-    unit: "{part}",
-    description: "Parts of profiles by status: ok, stale, failed, absent",
-    attributes: ["part", "status"],
-  },
-  "gateway.rate_limited.total": {
-    kind: "counter",
-    unit: "{request}",
-    description: "Requests that were refused by a rate limit, or uncounted because the limiter failed",
-    attributes: ["limit", "result"],
-  },
-} as const satisfies MetricCatalogue;
+  "gateway.login.total": counter("{login}", "Logins by result: ok, suspended, or the code of the refusal", ["result"]),
+  "gateway.upstream.duration": histogram(
+    "s",
+    "Duration of a call to a service, with its retry and its time in the queue",
+    ["upstream", "result"],
+  ),
+  "gateway.upstream.total": counter(
+    "{attempt}",
+    "Attempts to call a service by result: ok, refused (4xx), timeout, bad_gateway, unavailable (503, or not called)",
+    ["upstream", "result"],
+  ),
+  "gateway.profile.parts": counter("{part}", "Parts of profiles by status: ok, stale, failed, absent", [
+    "part",
+    "status",
+  ]),
+  "gateway.rate_limited.total": counter(
+    "{request}",
+    "Requests that were refused by a rate limit, or uncounted because the limiter failed",
+    ["limit", "result"],
+  ),
+} satisfies MetricCatalogue;
 
 export const spanNames = {
   /** One call to a service, with its retry: child of the request, parent of the service's own span. */

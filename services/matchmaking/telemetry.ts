@@ -1,53 +1,35 @@
 /** The metrics of this service. docs/telemetry.md lists the same ones. */
 import { CommitUnknown, isUnavailable } from "@todoke/kernel/db";
 import { outboxMetrics } from "@todoke/kernel/outbox";
-import { createMeters, type MetricCatalogue, observeGauges } from "@todoke/kernel/telemetry";
+import { counter, createMeters, gauge, histogram, type MetricCatalogue } from "@todoke/kernel/telemetry";
 import { RedisUnavailable } from "@todoke/redis";
 
 export const metricCatalogue = {
   ...outboxMetrics("matchmaking").catalogue,
-  "matchmaking.time_to_match": {
-    kind: "histogram",
-    unit: "s",
-    description: "Time from join to match of each ticket, by the queue's clock",
-    attributes: ["mode"],
-  },
-  "matchmaking.queue.depth": { kind: "gauge", unit: "{ticket}", description: "Waiting tickets", attributes: ["mode"] },
-  "matchmaking.queue.oldest_age": {
-    kind: "gauge",
-    unit: "s",
-    description: "Age of the oldest waiting ticket; 0 if there is none",
-    attributes: ["mode"],
-  },
-  "matchmaking.ends.backlog": {
-    kind: "gauge",
-    unit: "{end}",
-    description: "Ends of tickets that are in Redis and not recorded in PostgreSQL yet",
-    attributes: ["mode"],
-  },
-  "matchmaking.match.total": {
-    kind: "counter",
-    unit: "{match}",
-    description: "Matches by result: made (recorded), void (one of its tickets had ended before)",
-    attributes: ["mode", "result"],
-  },
-  "matchmaking.ticket.total": {
-    kind: "counter",
-    unit: "{ticket}",
-    description: "Tickets by result: joined, replayed, open (created before), cancelled, expired, damaged",
-    attributes: ["mode", "result"],
-  },
-  "matchmaking.dependency.error.total": {
-    kind: "counter",
-    unit: "{error}",
-    description:
-      "Requests, account events, and passes of the matcher and the recorder that failed because redis or postgres was unavailable",
-    attributes: ["type"],
-  },
-} as const satisfies MetricCatalogue;
+  "matchmaking.time_to_match": histogram("s", "Time from join to match of each ticket, by the queue's clock", ["mode"]),
+  "matchmaking.queue.depth": gauge("{ticket}", "Waiting tickets", ["mode"]),
+  "matchmaking.queue.oldest_age": gauge("s", "Age of the oldest waiting ticket; 0 if there is none", ["mode"]),
+  "matchmaking.ends.backlog": gauge("{end}", "Ends of tickets that are in Redis and not recorded in PostgreSQL yet", [
+    "mode",
+  ]),
+  "matchmaking.match.total": counter(
+    "{match}",
+    "Matches by result: made (recorded), void (one of its tickets had ended before)",
+    ["mode", "result"],
+  ),
+  "matchmaking.ticket.total": counter(
+    "{ticket}",
+    "Tickets by result: joined, replayed, open (created before), cancelled, expired, damaged",
+    ["mode", "result"],
+  ),
+  "matchmaking.dependency.error.total": counter(
+    "{error}",
+    "Requests, account events, and passes of the matcher and the recorder that failed because redis or postgres was unavailable",
+    ["type"],
+  ),
+} satisfies MetricCatalogue;
 
-const scope = "@todoke/matchmaking";
-const { count, observeValue } = createMeters(scope, metricCatalogue);
+const { count, observeValue, observeGauges } = createMeters("@todoke/matchmaking", metricCatalogue);
 
 export const countTicket = (mode: string, result: string): void => count("matchmaking.ticket.total", { mode, result });
 
@@ -93,8 +75,6 @@ export function observeEndsBacklog(
 ): AsyncDisposable {
   const name = "matchmaking.ends.backlog";
   return observeGauges({
-    scope,
-    catalogue: metricCatalogue,
     gauges: [name],
     onError,
     read: async () => [...(await backlog())].map(([mode, value]) => ({ name, value, attributes: { mode } }) as const),
@@ -116,8 +96,6 @@ export function queueGauges() {
     record: (mode: string, state: QueueState): void => void seen.set(mode, { state, at: performance.now() }),
     observe: (): AsyncDisposable =>
       observeGauges({
-        scope,
-        catalogue: metricCatalogue,
         gauges: ["matchmaking.queue.depth", "matchmaking.queue.oldest_age"],
         intervalMs: 1_000,
         read: () =>

@@ -1,45 +1,28 @@
 /** The metrics and spans that only this service has; docs/telemetry.md lists them. */
 import type { Claims, Settlement } from "@todoke/kernel/claims";
-import { createMeters, type MetricCatalogue, observeGauges } from "@todoke/kernel/telemetry";
+import { counter, createMeters, gauge, histogram, type MetricCatalogue } from "@todoke/kernel/telemetry";
 import { tableGauges } from "@todoke/service";
 
 export const notificationGauges = tableGauges("notification", "notification");
 
 export const metricCatalogue = {
-  "notification.delivery.total": {
-    kind: "counter",
-    unit: "{attempt}",
-    description: "Attempts to send by result: sent, retry, failed (dead-lettered), released (not attempted)",
-    attributes: ["result"],
-  },
-  "notification.delivery.e2e.delay": {
-    kind: "histogram",
-    unit: "s",
-    description: "From the event to its notification being sent",
-    attributes: [],
-  },
-  "notification.dlq.total": {
-    kind: "counter",
-    unit: "{notification}",
-    description: "Notifications dead-lettered to notification_dlq",
-    attributes: [],
-  },
+  "notification.delivery.total": counter(
+    "{attempt}",
+    "Attempts to send by result: sent, retry, failed (dead-lettered), released (not attempted)",
+    ["result"],
+  ),
+  "notification.delivery.e2e.delay": histogram("s", "From the event to its notification being sent"),
+  "notification.dlq.total": counter("{notification}", "Notifications dead-lettered to notification_dlq"),
   ...notificationGauges.catalogue,
-  "notification.streams.current": {
-    kind: "gauge",
-    unit: "{stream}",
-    description: "Open streams of user inboxes in this process",
-    attributes: [],
-  },
-} as const satisfies MetricCatalogue;
+  "notification.streams.current": gauge("{stream}", "Open streams of user inboxes in this process"),
+} satisfies MetricCatalogue;
 
 export const spanNames = {
   /** One attempt to send a notification; child of the event's handling, or of its publishing if a batch was handled. */
   send: "notification send",
 } as const;
 
-const scope = "@todoke/notification";
-const { count, observeValue } = createMeters(scope, metricCatalogue);
+const { count, observeValue, observeGauges } = createMeters("@todoke/notification", metricCatalogue);
 
 const results = { done: "sent", retry: "retry", dead: "failed", release: "released" } as const;
 
@@ -66,8 +49,6 @@ export function recordSent(delaySeconds: number): void {
 
 export function observeStreams(streams: { readonly size: number }): AsyncDisposable {
   return observeGauges({
-    scope,
-    catalogue: metricCatalogue,
     gauges: ["notification.streams.current"],
     read: () => [{ name: "notification.streams.current", value: streams.size }],
     intervalMs: 0, // Reading costs nothing.

@@ -4,16 +4,17 @@ import type { HttpApp } from "@todoke/http";
 import type { Db } from "@todoke/kernel/db";
 import { outboxMetrics } from "@todoke/kernel/outbox";
 import {
+  counter,
   createMeters,
+  gauge,
+  histogram,
   inSpan,
   logFields,
   type MetricCatalogue,
-  observeGauges,
-  toResultLabel,
+  reportResults,
 } from "@todoke/kernel/telemetry";
 import { adapterNames } from "./brokers/index.ts";
 import type { AcceptOrder } from "./commands/accept-order.ts";
-
 import { selectBacklog } from "./store/backlog.ts";
 import type { OrderRow } from "./store/orders.ts";
 import type { Mismatch } from "./workers/reconcile.ts";
@@ -21,127 +22,71 @@ import type { SenderTelemetry } from "./workers/sender-telemetry.ts";
 
 export const metricCatalogue = {
   ...outboxMetrics("orders").catalogue,
-  "outbox.enqueued_total": {
-    kind: "counter",
-    unit: "{order}",
-    description: "Orders accepted",
-    attributes: [],
-  },
-  "outbox.sent_total": {
-    kind: "counter",
-    unit: "{order}",
-    description: "Orders taken by the broker",
-    attributes: ["adapter"],
-  },
-  "outbox.failed_total": {
-    kind: "counter",
-    unit: "{attempt}",
-    description: "Failed attempts that are retried because the broker does not have the order",
-    attributes: ["adapter", "code"],
-  },
-  "outbox.aborted_total": {
-    kind: "counter",
-    unit: "{order}",
-    description:
-      "Orders that ended without being taken by the broker, by reason: rejected, out of attempts, or cancelled",
-    attributes: ["adapter", "code"],
-  },
-  "outbox.age_seconds": {
-    kind: "histogram",
-    unit: "s",
-    description: "Time from accepting an order to its dispatch to the broker",
-    attributes: ["adapter"],
-  },
-  "orders.accept.total": {
-    kind: "counter",
-    unit: "{request}",
-    description:
-      "Requests to place an order, by result: applied, replayed, conflict, refused, unknown (the COMMIT was lost), failed",
-    attributes: ["result"],
-  },
-  "orders.idempotency.conflict.total": {
-    kind: "counter",
-    unit: "{request}",
-    description: "Requests whose key or order_id was used for another order",
-    attributes: [],
-  },
-  "orders.broker.duration": {
-    kind: "histogram",
-    unit: "s",
-    description: "Time from a call of the broker (send, find, cancel) to its reply or the timeout",
-    attributes: ["adapter", "call", "result"],
-  },
-  "orders.broker.clock_drift": {
-    kind: "gauge",
-    unit: "s",
-    description: "How far the broker's clock is ahead of ours, by its last reply",
-    attributes: ["adapter"],
-  },
-  "orders.backlog.current": {
-    kind: "gauge",
-    unit: "{order}",
-    description: "Orders that have not ended, by status: pending, sending, failed (waiting for a retry)",
-    attributes: ["status"],
-  },
-  "orders.backlog.age": {
-    kind: "gauge",
-    unit: "s",
-    description: "Age of the first order to be sent; 0 if there is none",
-    attributes: [],
-  },
-  "orders.unresolved.current": {
-    kind: "gauge",
-    unit: "{order}",
-    description: "Unresolved orders: sent, neither confirmed nor denied by the broker",
-    attributes: [],
-  },
-  "orders.unresolved.age": {
-    kind: "gauge",
-    unit: "s",
-    description: "Time since the oldest unresolved order became unresolved; 0 if there is none",
-    attributes: [],
-  },
-  "orders.reconciliation.mismatch.current": {
-    kind: "gauge",
-    unit: "{order}",
-    description: "Orders that differ between us and the configured broker (ORDERS_BROKER), by the last reconciliation",
-    attributes: [],
-  },
-  "orders.reconciliation.age": {
-    kind: "gauge",
-    unit: "s",
-    description:
-      "Time since the last reconciliation with the configured broker; if there was none, since the first order",
-    attributes: [],
-  },
-} as const satisfies MetricCatalogue;
+  "outbox.enqueued_total": counter("{order}", "Orders accepted"),
+  "outbox.sent_total": counter("{order}", "Orders taken by the broker", ["adapter"]),
+  "outbox.failed_total": counter(
+    "{attempt}",
+    "Failed attempts that are retried because the broker does not have the order",
+    ["adapter", "code"],
+  ),
+  "outbox.aborted_total": counter(
+    "{order}",
+    "Orders that ended without being taken by the broker, by reason: rejected, out of attempts, or cancelled",
+    ["adapter", "code"],
+  ),
+  "outbox.age_seconds": histogram("s", "Time from accepting an order to its dispatch to the broker", ["adapter"]),
+  "orders.accept.total": counter(
+    "{request}",
+    "Requests to place an order, by result: applied, replayed, conflict, refused, unknown (the COMMIT was lost), failed",
+    ["result"],
+  ),
+  "orders.idempotency.conflict.total": counter(
+    "{request}",
+    "Requests whose key or order_id was used for another order",
+  ),
+  "orders.broker.duration": histogram(
+    "s",
+    "Time from a call of the broker (send, find, cancel) to its reply or the timeout",
+    ["adapter", "call", "result"],
+  ),
+  "orders.broker.clock_drift": gauge("s", "How far the broker's clock is ahead of ours, by its last reply", [
+    "adapter",
+  ]),
+  "orders.backlog.current": gauge(
+    "{order}",
+    "Orders that have not ended, by status: pending, sending, failed (waiting for a retry)",
+    ["status"],
+  ),
+  "orders.backlog.age": gauge("s", "Age of the first order to be sent; 0 if there is none"),
+  "orders.unresolved.current": gauge("{order}", "Unresolved orders: sent, neither confirmed nor denied by the broker"),
+  "orders.unresolved.age": gauge("s", "Time since the oldest unresolved order became unresolved; 0 if there is none"),
+  "orders.reconciliation.mismatch.current": gauge(
+    "{order}",
+    "Orders that differ between us and the configured broker (ORDERS_BROKER), by the last reconciliation",
+  ),
+  "orders.reconciliation.age": gauge(
+    "s",
+    "Time since the last reconciliation with the configured broker; if there was none, since the first order",
+  ),
+} satisfies MetricCatalogue;
 
 export const spanNames = {
   /** One request to place an order, from the batcher to the commit; parent of the send and of the events. */
   accept: "order accept",
 } as const;
 
-const scope = "@todoke/orders";
-const { count, observeValue, observeDuration } = createMeters(scope, metricCatalogue);
+const { count, observeValue, observeDuration, observeGauges } = createMeters("@todoke/orders", metricCatalogue);
 
 export const countAccepted = (orders: number): void => count("outbox.enqueued_total", {}, orders);
 
 /** Wraps the command in a span and counts its result. */
-export const countCommands =
-  (accept: AcceptOrder): AcceptOrder =>
-  (order) =>
-    inSpan(spanNames.accept, { instrument: order.order.instrument }, async () => {
-      try {
-        const response = await accept(order);
-        count("orders.accept.total", { result: response.replayed ? "replayed" : "applied" });
-        return response;
-      } catch (error) {
-        const result = toResultLabel(error);
-        count("orders.accept.total", { result });
-        if (result === "conflict") count("orders.idempotency.conflict.total", {});
-        throw error;
-      }
-    });
+export const countCommands = (accept: AcceptOrder): AcceptOrder => {
+  const counted = reportResults(accept, (result) => {
+    count("orders.accept.total", { result });
+    if (result === "conflict") count("orders.idempotency.conflict.total", {});
+  });
+  return (request) => inSpan(spanNames.accept, { instrument: request.order.instrument }, () => counted(request));
+};
 
 /** Counts and logs a transition, by whichever worker or command made it. */
 const recordTransition =
@@ -189,8 +134,6 @@ export const logMismatches =
 export function observeClockDrift(adapter: string): AsyncDisposable & { record(driftMs: number): void } {
   let last: number | undefined;
   const gauges = observeGauges({
-    scope,
-    catalogue: metricCatalogue,
     gauges: ["orders.broker.clock_drift"],
     intervalMs: 0,
     read: () =>
@@ -213,8 +156,6 @@ export interface ObserveOptions {
 
 export const observeOrders = ({ db, adapter, onError }: ObserveOptions): AsyncDisposable =>
   observeGauges({
-    scope,
-    catalogue: metricCatalogue,
     gauges: [
       "orders.backlog.current",
       "orders.backlog.age",

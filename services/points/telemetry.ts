@@ -2,67 +2,45 @@
 import type { Db } from "@todoke/kernel/db";
 import type { CommandResponse } from "@todoke/kernel/idempotency";
 import { outboxMetrics } from "@todoke/kernel/outbox";
-import { createMeters, type MetricCatalogue, observeGauges, toResultLabel } from "@todoke/kernel/telemetry";
+import { counter, createMeters, gauge, histogram, type MetricCatalogue, reportResults } from "@todoke/kernel/telemetry";
 import { selectBacklog } from "./store/dispatch-reservations.ts";
 
 export const metricCatalogue = {
   ...outboxMetrics("points").catalogue,
-  "points.change.total": {
-    kind: "counter",
-    unit: "{command}",
-    description:
-      "Commands that add, spend, hold, capture, release or refund points, by result: applied, replayed, conflict (including insufficient points), refused, unknown (the COMMIT was lost), failed",
-    attributes: ["kind", "result"],
-  },
-  "points.reservation.total": {
-    kind: "counter",
-    unit: "{reservation}",
-    description: "Commands that reserve or cancel, by result: as points.change.total",
-    attributes: ["action", "result"],
-  },
-  "points.reservation.delay": {
-    kind: "histogram",
-    unit: "s",
-    description: "Delay from the time a reservation is due, or created if that is later, to its grant",
-    attributes: [],
-  },
-  "points.reservation.backlog": {
-    kind: "gauge",
-    unit: "{reservation}",
-    description: "Reservations that are due and not granted: due (still PENDING), processing; counted up to 100,000",
-    attributes: ["status"],
-  },
-  "points.reservation.backlog.age": {
-    kind: "gauge",
-    unit: "s",
-    description: "Age of the oldest due reservation that is not granted; 0 if there is none",
-    attributes: [],
-  },
-} as const satisfies MetricCatalogue;
+  "points.change.total": counter(
+    "{command}",
+    "Commands that add, spend, hold, capture, release or refund points, by result: applied, replayed, conflict (including insufficient points), refused, unknown (the COMMIT was lost), failed",
+    ["kind", "result"],
+  ),
+  "points.reservation.total": counter(
+    "{reservation}",
+    "Commands that reserve or cancel, by result: as points.change.total",
+    ["action", "result"],
+  ),
+  "points.reservation.delay": histogram(
+    "s",
+    "Delay from the time a reservation is due, or created if that is later, to its grant",
+  ),
+  "points.reservation.backlog": gauge(
+    "{reservation}",
+    "Reservations that are due and not granted: due (still PENDING), processing; counted up to 100,000",
+    ["status"],
+  ),
+  "points.reservation.backlog.age": gauge(
+    "s",
+    "Age of the oldest due reservation that is not granted; 0 if there is none",
+  ),
+} satisfies MetricCatalogue;
 
-const scope = "@todoke/points";
-const { count, observeValue } = createMeters(scope, metricCatalogue);
+const { count, observeValue, observeGauges } = createMeters("@todoke/points", metricCatalogue);
 
 type Command<Args extends unknown[]> = (...args: Args) => Promise<CommandResponse>;
 
 export const countChanges = <Args extends unknown[]>(kind: string, command: Command<Args>): Command<Args> =>
-  countResults(command, (result) => count("points.change.total", { kind, result }));
+  reportResults(command, (result) => count("points.change.total", { kind, result }));
 
 export const countReservations = <Args extends unknown[]>(action: string, command: Command<Args>): Command<Args> =>
-  countResults(command, (result) => count("points.reservation.total", { action, result }));
-
-function countResults<Args extends unknown[]>(command: Command<Args>, record: (result: string) => void): Command<Args> {
-  return async (...args) => {
-    try {
-      const answer = await command(...args);
-      record(answer.replayed ? "replayed" : "applied");
-      return answer;
-    } catch (error) {
-      record(toResultLabel(error));
-      throw error;
-    }
-  };
-}
+  reportResults(command, (result) => count("points.reservation.total", { action, result }));
 
 /** Called after the commit. */
 export function recordGrantDelays(delaysMs: readonly number[]): void {
@@ -71,8 +49,6 @@ export function recordGrantDelays(delaysMs: readonly number[]): void {
 
 export const observeReservations = (db: Db, onError: (error: unknown) => void): AsyncDisposable =>
   observeGauges({
-    scope,
-    catalogue: metricCatalogue,
     gauges: ["points.reservation.backlog", "points.reservation.backlog.age"],
     onError,
     read: async () => {

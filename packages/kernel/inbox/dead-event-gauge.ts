@@ -1,6 +1,6 @@
 /** The gauge of a consumer's dead-lettered events. */
 import type { Db } from "../db/index.ts";
-import { metricCatalogue, observeGauges } from "../telemetry/index.ts";
+import { observeGauges } from "../telemetry/index.ts";
 import { countDead } from "./store.ts";
 
 interface DeadEventsOptions {
@@ -13,8 +13,6 @@ interface DeadEventsOptions {
 export function observeDeadEvents({ db, consumer, onError }: DeadEventsOptions): AsyncDisposable {
   const name = "todoke.inbox.dead.current";
   return observeGauges({
-    scope: "@todoke/kernel",
-    catalogue: metricCatalogue,
     gauges: [name],
     read: async () => [{ name, value: await countDead(db, consumer), attributes: { consumer } }],
     ...(onError && { onError }),

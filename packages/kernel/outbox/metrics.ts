@@ -3,7 +3,7 @@
  * so that alerts and dashboards fit all of them.
  */
 import type { Db } from "../db/index.ts";
-import { createMeters, type GaugeValue, type Metric, observeGauges } from "../telemetry/index.ts";
+import { createMeters, type GaugeValue, gauge, histogram, type Metric } from "../telemetry/index.ts";
 import { outboxBacklog } from "./store.ts";
 
 type Gauge<Service extends string> = `${Service}.outbox.${"backlog" | "backlog.age" | "failed.current"}`;
@@ -27,9 +27,8 @@ export interface OutboxMetrics<Service extends string> {
 
 /** Creates the outbox metrics of a service. */
 export function outboxMetrics<Service extends string>(service: Service): OutboxMetrics<Service> {
-  const scope = `@todoke/${service}`;
   const catalogue = createCatalogue(service);
-  const { observeValue } = createMeters<OutboxCatalogue<string>>(scope, catalogue);
+  const { observeValue, observeGauges } = createMeters<OutboxCatalogue<string>>(`@todoke/${service}`, catalogue);
 
   async function read(db: Db): Promise<readonly GaugeValue<Gauge<Service>>[]> {
     const { pending, inFlight, failed, oldestClaimableMs } = await outboxBacklog(db);
@@ -46,9 +45,7 @@ export function outboxMetrics<Service extends string>(service: Service): OutboxM
     read,
     recordPublished: (_event, delaySeconds) => observeValue(`${service}.outbox.publish.delay`, delaySeconds, {}),
     observe: (db, onError) =>
-      observeGauges<OutboxCatalogue<string>>({
-        scope,
-        catalogue,
+      observeGauges({
         gauges: [`${service}.outbox.backlog`, `${service}.outbox.backlog.age`, `${service}.outbox.failed.current`],
         read: () => read(db),
         onError,
@@ -58,29 +55,13 @@ export function outboxMetrics<Service extends string>(service: Service): OutboxM
 
 function createCatalogue<Service extends string>(service: Service) {
   return {
-    [`${service}.outbox.publish.delay`]: {
-      kind: "histogram",
-      unit: "s",
-      description: "Time from the insert of an event to its storage by the bus",
-      attributes: [],
-    },
-    [`${service}.outbox.backlog`]: {
-      kind: "gauge",
-      unit: "{event}",
-      description: "Events that are not published yet: pending, or in_flight (claimed by a relay)",
-      attributes: ["status"],
-    },
-    [`${service}.outbox.backlog.age`]: {
-      kind: "gauge",
-      unit: "s",
-      description: "Age of the oldest event that a relay could publish now",
-      attributes: [],
-    },
-    [`${service}.outbox.failed.current`]: {
-      kind: "gauge",
-      unit: "{event}",
-      description: "FAILED events that wait for a redrive",
-      attributes: [],
-    },
+    [`${service}.outbox.publish.delay`]: histogram("s", "Time from the insert of an event to its storage by the bus"),
+    [`${service}.outbox.backlog`]: gauge(
+      "{event}",
+      "Events that are not published yet: pending, or in_flight (claimed by a relay)",
+      ["status"],
+    ),
+    [`${service}.outbox.backlog.age`]: gauge("s", "Age of the oldest event that a relay could publish now"),
+    [`${service}.outbox.failed.current`]: gauge("{event}", "FAILED events that wait for a redrive"),
   } as OutboxCatalogue<Service>; // TypeScript widens computed names to string.
 }

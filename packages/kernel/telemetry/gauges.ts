@@ -5,7 +5,8 @@
  * read leaves a gap and is reported to `onError`.
  */
 import type { Attributes, BatchObservableCallback, ObservableGauge } from "@opentelemetry/api";
-import { getInstrument, getMeter, type Metric, type MetricCatalogue, type MetricNames } from "./metrics.ts";
+import type { Metric, MetricCatalogue, MetricNames } from "./catalogue.ts";
+import { getInstrument, getMeter } from "./instruments.ts";
 
 export interface GaugeValue<Name extends string> {
   readonly name: Name;
@@ -13,10 +14,7 @@ export interface GaugeValue<Name extends string> {
   readonly attributes?: Attributes;
 }
 
-export interface ObserveGaugesOptions<C extends MetricCatalogue> {
-  /** The name of the package that reports the gauges. */
-  readonly scope: string;
-  readonly catalogue: C;
+export interface GaugesOptions<C extends MetricCatalogue> {
   readonly gauges: readonly MetricNames<C, "gauge">[];
   readonly read: () =>
     | readonly GaugeValue<MetricNames<C, "gauge">>[]
@@ -28,14 +26,16 @@ export interface ObserveGaugesOptions<C extends MetricCatalogue> {
 // Less than the usual scrape interval of 10 or 15 s, so that every scrape reads new values.
 const defaultIntervalMs = 5_000;
 
-/** Reports gauges until disposed. */
-export function observeGauges<C extends MetricCatalogue>(options: ObserveGaugesOptions<C>): AsyncDisposable {
-  const { scope, catalogue, gauges, onError } = options;
+export function reportGauges<C extends MetricCatalogue>(
+  scope: string,
+  catalogue: C,
+  { gauges, read, intervalMs = defaultIntervalMs, onError }: GaugesOptions<C>,
+): AsyncDisposable {
   const meter = getMeter(scope);
   const instruments = new Map(
     gauges.map((name) => [name, getInstrument(scope, name, catalogue[name] as Metric) as ObservableGauge]),
   );
-  const readThrottled = throttle(options.intervalMs ?? defaultIntervalMs, async () => options.read());
+  const readThrottled = throttle(intervalMs, async () => read());
   const observe: BatchObservableCallback = async (result) => {
     try {
       for (const { name, value, attributes } of await readThrottled()) {

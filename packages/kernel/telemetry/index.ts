@@ -4,9 +4,10 @@
  * names.ts is the catalogue. docs/telemetry.md lists the same names; a test compares the two.
  */
 
-export { type GaugeValue, type ObserveGaugesOptions, observeGauges } from "./gauges.ts";
+export { counter, gauge, histogram, type Metric, type MetricCatalogue } from "./catalogue.ts";
+export type { GaugeValue } from "./gauges.ts";
 export { ContextError, eventContext, type LogContext } from "./log-context.ts";
-export { count, createMeters, type Metric, type MetricCatalogue, observeDuration, observeValue } from "./metrics.ts";
+export { count, createMeters, observeDuration, observeGauges, observeValue } from "./metrics.ts";
 export { logFields, type MetricName, metricCatalogue, spanNames } from "./names.ts";
-export { toResultLabel } from "./result.ts";
+export { reportResults } from "./result.ts";
 export { inSpan, isSampled, parseTraceContext, type StartedSpan, startSpan, traceHeaders } from "./trace.ts";

@@ -1,5 +1,5 @@
 /** The names of all spans, metrics and log fields of the kernel. */
-import type { MetricCatalogue } from "./metrics.ts";
+import { counter, gauge, histogram, type MetricCatalogue } from "./catalogue.ts";
 
 export const spanNames = {
   /** The publish of one event; child of the request that wrote it. */
@@ -9,63 +9,35 @@ export const spanNames = {
 } as const;
 
 export const metricCatalogue = {
-  "todoke.worker.jobs": {
-    kind: "counter",
-    unit: "{job}",
-    description:
-      "Jobs by outcome: done, retry, dead, release, settled (by the job itself), or lease_lost (another worker has claimed the job)",
-    attributes: ["worker", "outcome"],
-  },
-  "todoke.worker.claim.duration": {
-    kind: "histogram",
-    unit: "s",
-    description: "Duration of a claim",
-    attributes: ["worker"],
-  },
-  "todoke.worker.errors": {
-    kind: "counter",
-    unit: "{error}",
-    description: "Failed claims, renewals and settlements; the rows are claimable again when their lease expires",
-    attributes: ["worker", "step"],
-  },
-  "todoke.outbox.publish.delay": {
-    kind: "histogram",
-    unit: "s",
-    description: "Time from the insert of an event to its storage by the bus",
-    attributes: ["subject"],
-  },
-  "todoke.outbox.unavailable": {
-    kind: "counter",
-    unit: "{batch}",
-    description: "Batches released because the bus was unavailable",
-    attributes: ["worker"],
-  },
-  "todoke.inbox.events": {
-    kind: "counter",
-    unit: "{event}",
-    description: "Deliveries by result: effect, duplicate, retry, dead",
-    attributes: ["consumer", "result"],
-  },
-  "todoke.inbox.dead.current": {
-    kind: "gauge",
-    unit: "{event}",
-    description: "Dead-lettered events of a consumer that are not redriven",
-    attributes: ["consumer"],
-  },
-  "todoke.idempotency.requests": {
-    kind: "counter",
-    unit: "{request}",
-    description:
-      "Requests with an idempotency key: first, replayed, conflict (another body), in_progress (the first one is still running)",
-    attributes: ["result"],
-  },
-  "todoke.retention.removed": {
-    kind: "counter",
-    unit: "{row}",
-    description: "Finished rows deleted by age",
-    attributes: ["table"],
-  },
-} as const satisfies MetricCatalogue;
+  "todoke.worker.jobs": counter(
+    "{job}",
+    "Jobs by outcome: done, retry, dead, release, settled (by the job itself), or lease_lost (another worker has claimed the job)",
+    ["worker", "outcome"],
+  ),
+  "todoke.worker.claim.duration": histogram("s", "Duration of a claim", ["worker"]),
+  "todoke.worker.errors": counter(
+    "{error}",
+    "Failed claims, renewals and settlements; the rows are claimable again when their lease expires",
+    ["worker", "step"],
+  ),
+  "todoke.outbox.publish.delay": histogram("s", "Time from the insert of an event to its storage by the bus", [
+    "subject",
+  ]),
+  "todoke.outbox.unavailable": counter("{batch}", "Batches released because the bus was unavailable", ["worker"]),
+  "todoke.inbox.events": counter("{event}", "Deliveries by result: effect, duplicate, retry, dead", [
+    "consumer",
+    "result",
+  ]),
+  "todoke.inbox.dead.current": gauge("{event}", "Dead-lettered events of a consumer that are not redriven", [
+    "consumer",
+  ]),
+  "todoke.idempotency.requests": counter(
+    "{request}",
+    "Requests with an idempotency key: first, replayed, conflict (another body), in_progress (the first one is still running)",
+    ["result"],
+  ),
+  "todoke.retention.removed": counter("{row}", "Finished rows deleted by age", ["table"]),
+} satisfies MetricCatalogue;
 
 export type MetricName = keyof typeof metricCatalogue;
 
