@@ -7,8 +7,8 @@
 import { JetStreamApiError, type JetStreamManager, jetstreamManager } from "@nats-io/jetstream";
 import { type ConnectionOptions, connect, type NatsConnection } from "@nats-io/transport-node";
 import { BusUnavailable } from "@todoke/kernel/bus";
+import { withTimeout } from "@todoke/kernel/worker";
 import { parseServers } from "./servers.ts";
-import { withTimeout } from "./with-timeout.ts";
 
 export interface ConnectionSettings {
   readonly url: string;

@@ -9,10 +9,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { AckPolicy, type ConsumerConfig, DeliverPolicy, JetStreamApiError } from "@nats-io/jetstream";
 import { createInbox, type Msg, type NatsConnection, nanos, type Subscription } from "@nats-io/nats-core";
+import { withTimeout } from "@todoke/kernel/worker";
 import { type Connection, type Log, messageOf, requestTimeoutMs } from "./connection.ts";
 import type { DurableName } from "./names.ts";
 import type { Streams } from "./streams.ts";
-import { withTimeout } from "./with-timeout.ts";
 
 export interface PullerOptions {
   readonly connection: Connection;

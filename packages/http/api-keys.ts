@@ -12,7 +12,9 @@ import { hash, randomBytes } from "node:crypto";
 import { createBatcher } from "@todoke/kernel/batcher";
 import type { Db } from "@todoke/kernel/db";
 import { findLiveKeys, type LiveKey, recordUse } from "./api-keys-store.ts";
+import { BoundedMap } from "./bounded-map.ts";
 import { type Principal, type Scope, scopes } from "./callers.ts";
+import { type Env, readList } from "./env.ts";
 
 export interface ApiKey {
   readonly holder: string;
@@ -63,13 +65,14 @@ interface CachedKey {
   readonly until: number;
 }
 
+const cacheMax = 10_000;
 const tableKey = /^tdk_[\x21-\x7e]{1,252}$/;
 
 export function openApiKeys({ db, fixed, cacheMs = 5_000 }: ApiKeysOptions): ApiKeys {
   const fixedHolders = holdersByHash(fixed);
   // Separate, so that a flood of unknown keys evicts unknown keys only.
-  const known = new Map<string, CachedKey>();
-  const unknown = new Map<string, CachedKey>();
+  const known = new BoundedMap<string, CachedKey>(cacheMax);
+  const unknown = new BoundedMap<string, CachedKey>(cacheMax);
   let generation = 0;
 
   async function read(hashes: readonly string[]): Promise<CachedKey[]> {
@@ -86,7 +89,7 @@ export function openApiKeys({ db, fixed, cacheMs = 5_000 }: ApiKeysOptions): Api
 
   function remember(sha256: string, seen: CachedKey): void {
     for (const map of [known, unknown]) map.delete(sha256);
-    addToCache(seen.principal ? known : unknown, sha256, seen);
+    (seen.principal ? known : unknown).set(sha256, seen);
   }
 
   // One statement at a time for all keys that are not cached: a flood of them leaves the pool to others.
@@ -114,15 +117,6 @@ function toCachedKey(key: LiveKey | undefined, { readAt, cacheMs }: { readAt: nu
   return { principal: key && principalOf(key), until: readAt + Math.min(cacheMs, key?.ends_in_ms ?? cacheMs) };
 }
 
-const cacheMax = 10_000;
-
-/** Evicts the oldest entry; it can be read again. */
-function addToCache(map: Map<string, CachedKey>, sha256: string, seen: CachedKey): void {
-  const [oldest] = map.size < cacheMax ? [] : map.keys();
-  if (oldest !== undefined) map.delete(oldest);
-  map.set(sha256, seen);
-}
-
 /** Not awaited, and nothing depends on it: after an error the next read tries again. */
 async function recordUses(db: Db, keys: readonly LiveKey[]): Promise<void> {
   for (const { key_id } of keys.filter((key) => key.use_is_due)) await recordUse(db, key_id).catch(() => {});
@@ -134,12 +128,8 @@ export const holderName = /^[a-z0-9][a-z0-9_-]{0,62}$/;
 const entry = /^([a-z0-9][a-z0-9_-]{0,62})=([a-z:+-]+)=([0-9a-f]{64})$/;
 
 /** TODOKE_API_KEYS: `holder=scope+scope=sha256` of each key, separated by commas. */
-export function readApiKeys(env: Readonly<Record<string, string | undefined>>): { keys: ApiKey[]; faults: string[] } {
-  const given = (env.TODOKE_API_KEYS ?? "")
-    .split(",")
-    .map((text) => text.trim())
-    .filter(Boolean);
-  const read = given.map(readApiKey);
+export function readApiKeys(env: Env): { keys: ApiKey[]; faults: string[] } {
+  const read = readList(env.TODOKE_API_KEYS).map(readApiKey);
   const keys = read.filter((each): each is ApiKey => typeof each !== "string");
   const faults = read.filter((each): each is string => typeof each === "string");
   const holders = keys.map((key) => key.holder);

@@ -8,7 +8,7 @@
  */
 import { isIP } from "node:net";
 import { hostname } from "node:os";
-import type { Env } from "./env.ts";
+import { type Env, readList } from "./env.ts";
 
 export type IsOurHost = (header: string | undefined) => boolean;
 
@@ -46,10 +46,7 @@ const allowed = /^(\*\.)?[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})+$/i;
 
 /** TODOKE_ALLOWED_HOSTS: host names of this process, besides those in other settings. */
 export function readAllowedHosts(env: Env, faults: string[]): readonly string[] {
-  const names = (env.TODOKE_ALLOWED_HOSTS ?? "")
-    .split(",")
-    .map((name) => name.trim())
-    .filter(Boolean);
+  const names = readList(env.TODOKE_ALLOWED_HOSTS);
   for (const name of names.filter((each) => !allowed.test(each)))
     faults.push(
       `TODOKE_ALLOWED_HOSTS: ${JSON.stringify(name)} should be a host name without a port, as account.example.com, ` +

@@ -16,6 +16,7 @@ export {
 } from "./api-keys-store.ts";
 export { buildHttpApp, type HttpApp, type HttpAppOptions } from "./app.ts";
 export { batchResults, ItemKey, sendBatch } from "./batch.ts";
+export { BoundedMap } from "./bounded-map.ts";
 export {
   type AccessRule,
   type Authenticate,
@@ -34,7 +35,7 @@ export {
 } from "./callers.ts";
 export { type CircuitBreaker, circuitBreaker } from "./circuit-breaker.ts";
 export { type DocsPageOptions, docsPage } from "./docs-page.ts";
-export type { Env } from "./env.ts";
+export { type Env, readList } from "./env.ts";
 export { hostNameIn, ourHosts, readAllowedHosts } from "./hosts.ts";
 export { IdempotencyHeaders, idempotencyKey, sendResponse } from "./idempotency.ts";
 export { type LogOptions, logError } from "./log.ts";
@@ -45,6 +46,7 @@ export { NextCursor, PageQuery, page, parseCursor } from "./page.ts";
 export { pageHeaders } from "./page-headers.ts";
 export { perSecond } from "./per-second.ts";
 export * as problems from "./problems.ts";
+export { RequestTime } from "./request-time.ts";
 export {
   formatSigningKey,
   formatVerifyingKey,

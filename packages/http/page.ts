@@ -3,7 +3,7 @@
  * write. Cursors are opaque to callers.
  */
 import { Type } from "typebox";
-import { invalidRequest } from "./problems.ts";
+import { invalidField } from "./problems.ts";
 
 const pageMax = 1_000;
 const defaultLimit = 100;
@@ -84,6 +84,5 @@ export function parseCursor(query: { readonly cursor?: string }, form: CursorFor
     found.length === parts.length &&
     parts.every((part, index) => isPart[part](found[index] ?? ""));
   if (ours) return found;
-  const detail = "must be the next_cursor of the previous page, unchanged";
-  throw invalidRequest(`query.cursor ${detail}`, { fields: [{ field: "query.cursor", detail }] });
+  throw invalidField("query.cursor", "must be the next_cursor of the previous page, unchanged");
 }

@@ -2,7 +2,7 @@
  * All that the edge of a service refuses before a command sees it. Clients branch on the codes: they never change, and
  * docs/errors.md lists them (checked by a test).
  */
-import { problem } from "@todoke/kernel/problem";
+import { type Problem, problem } from "@todoke/kernel/problem";
 
 export const malformedJson = problem(400, "malformed-json", "The body is not JSON");
 export const invalidRequest = problem(400, "invalid-request", "The request is not valid");
@@ -32,3 +32,7 @@ export const tooManyInFlight = problem(429, "too-many-in-flight", "Too many requ
 export const internal = problem(500, "internal", "Something went wrong here");
 export const outcomeUnknown = problem(503, "outcome-unknown", "It is not known whether the request took effect");
 export const unavailable = problem(503, "unavailable", "Not available just now");
+
+/** The problem of one field: `invalidField("body.amount", "must be 1 or more")`. */
+export const invalidField = (field: string, detail: string): Problem =>
+  invalidRequest(`${field} ${detail}`, { fields: [{ field, detail }] });

@@ -7,8 +7,9 @@
  */
 import { createPrivateKey, createPublicKey, type KeyObject, randomBytes, randomUUID } from "node:crypto";
 import { type JWTPayload, jwtVerify, SignJWT } from "jose";
+import { BoundedMap } from "./bounded-map.ts";
 import { type Principal, type Role, roles } from "./callers.ts";
-import type { Env } from "./env.ts";
+import { type Env, readList } from "./env.ts";
 import { unauthenticated } from "./problems.ts";
 import { storageError } from "./storable-text.ts";
 
@@ -38,7 +39,7 @@ const reuseMs = 20_000;
 const cacheMax = 10_000;
 
 export function openSigner({ issuer, key }: { readonly issuer: string; readonly key: SigningKey }): Signer {
-  const cache = new Map<string, { readonly token: Promise<string>; readonly until: number }>();
+  const cache = new BoundedMap<string, { readonly token: Promise<string>; readonly until: number }>(cacheMax);
 
   const sign = (audience: string, user: { userId: string; roles: readonly Role[] } | undefined): Promise<string> => {
     const token = new SignJWT(user ? { roles: [...user.roles] } : {})
@@ -58,7 +59,7 @@ export function openSigner({ issuer, key }: { readonly issuer: string; readonly 
       const known = cache.get(name);
       if (known && known.until > now) return known.token;
       const token = sign(audience, user);
-      addToCache(cache, name, { token, until: now + reuseMs });
+      cache.set(name, { token, until: now + reuseMs });
       token.catch(() => cache.delete(name)); // A failure is not cached.
       return token;
     },
@@ -74,7 +75,7 @@ export interface VerifierOptions {
 export function tokenVerifier({ audience, keys }: VerifierOptions): (token: string) => Principal | Promise<Principal> {
   const byId = new Map(keys.map((key) => [key.id, key.publicKey]));
   // A token is used many times, and stays genuine.
-  const verified = new Map<string, { readonly principal: Principal; readonly until: number }>();
+  const verified = new BoundedMap<string, { readonly principal: Principal; readonly until: number }>(cacheMax);
 
   const keyOf = ({ kid = "" }: { kid?: string }): KeyObject => {
     const key = byId.get(kid);
@@ -93,7 +94,7 @@ export function tokenVerifier({ audience, keys }: VerifierOptions): (token: stri
         requiredClaims: ["iss", "iat", "exp", "jti"],
       });
       const principal = principalOf(payload, protectedHeader.kid ?? "");
-      addToCache(verified, token, { principal, until: (payload.exp ?? 0) * 1_000 });
+      verified.set(token, { principal, until: (payload.exp ?? 0) * 1_000 });
       return principal;
     } catch (cause) {
       throw unauthenticated("this token is not valid here, or no longer", { cause });
@@ -120,17 +121,6 @@ function principalOf({ iss, aud, iat = 0, exp = 0, sub, roles: granted }: JWTPay
   // It is stored like any text of a request, but no schema of a route has checked it.
   if (sub.length < 1 || sub.length > userIdMax || storageError(sub)) throw new Error("its user id cannot be stored");
   return { kind: "user", name: `user:${sub}`, userId: sub, roles: granted };
-}
-
-/** Evicts the oldest entries; they can be made again. */
-function addToCache<T>(map: Map<string, T>, name: string, value: T): void {
-  if (map.size >= cacheMax)
-    for (const old of map
-      .keys()
-      .take(cacheMax / 10)
-      .toArray())
-      map.delete(old);
-  map.set(name, value);
 }
 
 export function newSigningKey(name: string): SigningKey {
@@ -176,8 +166,7 @@ export function readSigningKey(env: Env, variable: string, faults: string[]): Si
 
 /** TODOKE_TOKEN_KEYS: the issuers whose tokens are accepted. Without any, only API keys are. */
 export function readVerifyingKeys(env: Env, faults: string[]): readonly VerifyingKey[] {
-  const given = (env.TODOKE_TOKEN_KEYS ?? "").split(",").map((text) => text.trim());
-  return given.filter(Boolean).flatMap((text, index) => {
+  return readList(env.TODOKE_TOKEN_KEYS).flatMap((text, index) => {
     const [, id, bytes] = verifyingEntry.exec(text) ?? [];
     if (id && bytes) return [{ id, publicKey: publicKeyOf(Buffer.from(bytes, "base64url")) }];
     faults.push(

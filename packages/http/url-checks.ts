@@ -1,7 +1,7 @@
 /** Percent-encoded text in a URL follows the rules of a body: valid UTF-8, no control characters, errors by field. */
 import type { FastifyRequest } from "fastify";
 import { readablePath } from "./field-path.ts";
-import { invalidRequest, malformedUrl } from "./problems.ts";
+import { invalidField, malformedUrl } from "./problems.ts";
 import { storageError } from "./storable-text.ts";
 
 /** Throws a Problem if a part of the URL cannot be stored. URLs without a percent sign cost nothing. */
@@ -26,7 +26,6 @@ function rejectUnstorableValues(root: string, values: unknown): void {
   for (const [key, value] of Object.entries(values ?? {})) {
     const detail = storageError(key) ?? [value].flat().map(storageError).find(Boolean);
     if (!detail) continue;
-    const field = readablePath(root, [key]);
-    throw invalidRequest(`${field} ${detail}`, { fields: [{ field, detail }] });
+    throw invalidField(readablePath(root, [key]), detail);
   }
 }

@@ -9,7 +9,7 @@ import {
   readVerifyingKeys,
   type VerifyingKey,
 } from "@todoke/http";
-import { envName, integerReader, readProcessedKeepMs } from "./settings.ts";
+import { envName, integerReader, readBoolean, readProcessedKeepMs } from "./settings.ts";
 import { readTelemetrySettings, type TelemetrySettings } from "./telemetry.ts";
 import { readWorkerSettings, type WorkerOverrides } from "./worker-settings.ts";
 
@@ -20,6 +20,7 @@ export interface CommonSettings {
   readonly connectionsMax: number;
   /** Values of the Host header that name this service. */
   readonly hostNames: readonly string[];
+  /** False: neither /docs nor /openapi.json is served. */
   readonly apiDocs: boolean;
   readonly log: LogOptions;
   readonly telemetry: TelemetrySettings;
@@ -60,7 +61,7 @@ export function readCommonSettings(of: SettingsOf, env: Env, errors: string[]): 
     port,
     connectionsMax: integerReader(env, errors)(variable("CONNECTIONS_MAX"), 10_000, [10, 1_000_000]),
     hostNames: [host, ...hostNameIn(env[variable("URL")]), ...readAllowedHosts(env, errors)],
-    apiDocs: readApiDocs(env, errors),
+    apiDocs: readBoolean(env, errors, "TODOKE_API_DOCS", true),
     log: { level: level ?? "info" },
     telemetry: readTelemetrySettings(env, errors),
     apiKeys: keys,
@@ -84,13 +85,6 @@ function readRoles({ name, roles }: SettingsOf, env: Env, errors: string[]): Rea
   if (!wanted.every((role) => roles.includes(role)))
     errors.push(`${variable} should name one or more of ${roles.join(", ")}, with commas between them`);
   return new Set(wanted);
-}
-
-/** TODOKE_API_DOCS=false serves neither /docs nor /openapi.json. */
-function readApiDocs(env: Env, errors: string[]): boolean {
-  const text = env.TODOKE_API_DOCS || "true";
-  if (text !== "true" && text !== "false") errors.push('TODOKE_API_DOCS should be "true" or "false"');
-  return text !== "false";
 }
 
 /** A wrong setting of the whole service is one error, however many workers use it. */

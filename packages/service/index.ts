@@ -11,7 +11,7 @@ export type { Check } from "./readiness.ts";
 export { redriveDeadLetter } from "./redrive-dead-letter.ts";
 export { RedriveBody, RedrivenView, RedrivesView, redriveRequest } from "./redrive-views.ts";
 export { service } from "./service.ts";
-export { integerReader } from "./settings.ts";
+export { integerReader, readBoolean, readSecrets } from "./settings.ts";
 export { onStopSignals } from "./stop-signals.ts";
 export { type DeadLetterDeps, tableGauges } from "./tables.ts";
 export type { WorkerOverrides } from "./worker-settings.ts";

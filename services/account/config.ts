@@ -1,4 +1,5 @@
 /** The settings that only this service has. */
+import { readList } from "@todoke/http";
 import type { Env } from "@todoke/service";
 import type { IdentityName } from "./store/identities.ts";
 
@@ -10,8 +11,7 @@ export interface Settings {
 const entryPattern = /^(\S{1,256}) (\S{1,255})$/;
 
 export function readSettings(env: Env, errors: string[]): Settings {
-  const entries = (env.ACCOUNT_ADMINS ?? "").split(",").map((entry) => entry.trim());
-  const admins = entries.filter(Boolean).flatMap((entry, index) => {
+  const admins = readList(env.ACCOUNT_ADMINS).flatMap((entry, index) => {
     const [, provider, subject] = entryPattern.exec(entry) ?? [];
     if (provider && subject) return [{ provider, subject }];
     errors.push(`ACCOUNT_ADMINS: entry ${index + 1} should be <provider> <subject>, with one space between them`);

@@ -1,6 +1,6 @@
 /** The settings of this service. Every error is a sentence; nothing is guessed, and no secret is shown. */
-import { newSigningKey, readSigningKey, type SigningKey } from "@todoke/http";
-import { type Env, integerReader } from "@todoke/service";
+import { newSigningKey, readList, readSigningKey, type SigningKey } from "@todoke/http";
+import { type Env, integerReader, readSecrets } from "@todoke/service";
 import type { UpstreamName } from "./problems.ts";
 
 export interface Settings {
@@ -78,7 +78,7 @@ export function readSettings(env: Env, errors: string[]): Settings {
       idleMs: integer("GATEWAY_BFF_SESSION_IDLE_MINUTES", 30, [1, 24 * 60]) * minuteMs,
       absoluteMs: integer("GATEWAY_BFF_SESSION_HOURS", 12, [1, 24 * 30]) * 60 * minuteMs,
       perUserMax: integer("GATEWAY_BFF_SESSIONS_PER_USER", 10, [1, 100]),
-      secrets: readSecrets(env, errors),
+      secrets: readSecrets(env, errors, "GATEWAY_BFF_SECRET", { min: 1 }),
     },
     ...(redisUrl !== undefined && { redisUrl }),
     limits: readLimits(env, errors),
@@ -148,18 +148,6 @@ const isOwnMachine = ({ protocol, hostname }: URL): boolean =>
 const isWebScheme = ({ protocol }: URL): boolean =>
   ["http:", "https:", "ws:", "wss:", "ftp:", "file:", "data:", "blob:", "javascript:", "about:"].includes(protocol);
 
-/** Several while a secret is being replaced: the first encrypts, all decrypt. */
-function readSecrets(env: Env, errors: string[]): Buffer[] {
-  const texts = readList(env.GATEWAY_BFF_SECRET);
-  const secrets = texts.map((text) => Buffer.from(text, "base64url"));
-  if (texts.length === 0 || !texts.every((text) => /^[\w-]{43}$/.test(text)))
-    errors.push(
-      "GATEWAY_BFF_SECRET should be 32 random bytes in base64url, or several separated by commas: " +
-        "`openssl rand 32 | basenc --base64url | tr -d =` makes one",
-    );
-  return secrets;
-}
-
 function readRedisUrl(env: Env, errors: string[]): string | undefined {
   if (!env.REDIS_URL) return undefined;
   if (!/^rediss?:$/.test(URL.parse(env.REDIS_URL)?.protocol ?? ""))
@@ -221,9 +209,3 @@ function readUpstreams(env: Env, errors: string[]): UpstreamUrls {
     points: read("POINTS_URL"),
   };
 }
-
-const readList = (text = ""): string[] =>
-  text
-    .split(",")
-    .map((each) => each.trim())
-    .filter(Boolean);

@@ -1,5 +1,5 @@
 /** The settings of this service. */
-import { type Env, integerReader } from "@todoke/service";
+import { type Env, integerReader, readSecrets } from "@todoke/service";
 
 export interface Settings {
   /** The Redis with the queue; undefined if the queue is in PostgreSQL. */
@@ -18,22 +18,10 @@ export function readSettings(env: Env, errors: string[]): Settings {
   const redisUrl = readRedisUrl(env, errors);
   return {
     ...(redisUrl !== undefined && { redisUrl }),
-    ticketSecrets: readTicketSecrets(env, errors),
+    ticketSecrets: readSecrets(env, errors, "MATCHMAKING_TICKET_SECRET"),
     ...(env.MATCHMAKING_RULES && { rulesPath: env.MATCHMAKING_RULES }),
     keepMs: integerReader(env, errors)("MATCHMAKING_KEEP_DAYS", 30, [1, 3_650]) * dayMs,
   };
-}
-
-/** A comma-separated list while a secret is being replaced. Errors never contain the value. */
-function readTicketSecrets(env: Env, errors: string[]): Buffer[] {
-  const texts = (env.MATCHMAKING_TICKET_SECRET || "").split(",").map((text) => text.trim());
-  const given = texts.filter(Boolean);
-  if (!given.every((text) => /^[\w-]{43}$/.test(text)))
-    errors.push(
-      "MATCHMAKING_TICKET_SECRET should be 32 random bytes in base64url, or several, separated by commas: " +
-        "`openssl rand 32 | basenc --base64url | tr -d =` makes one",
-    );
-  return given.map((text) => Buffer.from(text, "base64url"));
 }
 
 function readRedisUrl(env: Env, errors: string[]): string | undefined {

@@ -1,5 +1,5 @@
 /** The settings of this service. Every error is a sentence; nothing is guessed. */
-import { type Env, integerReader } from "@todoke/service";
+import { type Env, integerReader, readBoolean } from "@todoke/service";
 import { type Fault, faults, isFault } from "./brokers/faults.ts";
 import type { BrokerSettings } from "./brokers/index.ts";
 
@@ -57,12 +57,6 @@ export function readSettings(env: Env, errors: string[]): Settings {
     keepMs,
     reconciledWithinMs: readBoolean(env, errors, "ORDERS_REQUIRE_RECONCILIATION") ? reconciledWithinMs : null,
   };
-}
-
-function readBoolean(env: Env, errors: string[], name: string): boolean {
-  const value = env[name] || "false";
-  if (value !== "true" && value !== "false") errors.push(`${name} should be true or false`);
-  return value === "true";
 }
 
 function readBroker(env: Env, errors: string[]): BrokerSettings {

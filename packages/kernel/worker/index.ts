@@ -24,6 +24,7 @@ export { latch } from "./latch.ts";
 export { type Loop, type LoopOptions, type Pass, startLoop } from "./loop.ts";
 export { dead, done, type JobOutcome, type Outcome, release, retry, type SelfSettled } from "./outcome.ts";
 export { notifyTopic, openWakeups, type Wakeups, type WakeupsOptions } from "./wakeups.ts";
+export { withTimeout } from "./with-timeout.ts";
 
 export interface WorkerSettings {
   /** Rows per claim. */

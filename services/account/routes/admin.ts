@@ -1,10 +1,10 @@
 /** Searches of admins: users, and the audit. */
-import { type HttpApp, NextCursor, PageQuery, page, parseCursor, requires } from "@todoke/http";
+import { type HttpApp, NextCursor, PageQuery, page, parseCursor, problems, requires } from "@todoke/http";
 import { Type } from "typebox";
 import type { Deps } from "../deps.ts";
 import { selectAudit } from "../store/audit.ts";
 import { searchUsers, type UserSearch } from "../store/users.ts";
-import { auditCursor, invalidField } from "./request.ts";
+import { auditCursor } from "./request.ts";
 import { AuditView, SearchQuery, UserId, UserView } from "./schemas.ts";
 
 export function adminRoutes(app: HttpApp, deps: Deps): void {
@@ -43,7 +43,7 @@ function parseIdentity(query: { provider?: string; subject?: string }): Pick<Use
   const { provider, subject } = query;
   if (provider !== undefined && subject !== undefined) return { identity: { provider, subject } };
   if (provider === undefined && subject === undefined) return {};
-  throw invalidField(
+  throw problems.invalidField(
     provider === undefined ? "query.provider" : "query.subject",
     "is missing: provider and subject go together",
   );

@@ -10,9 +10,5 @@ export function requireActorId({ principal }: { readonly principal: Principal | 
   return principal.userId;
 }
 
-export function invalidField(field: string, detail: string) {
-  return problems.invalidRequest(`${field} ${detail}`, { fields: [{ field, detail }] });
-}
-
 /** The cursor of the audit is an audit_id. */
 export const auditCursor = { parts: ["bigint"] } as const;

@@ -1,4 +1,5 @@
 /** The schemas of requests and responses; they are the contract. */
+import { RequestTime } from "@todoke/http";
 import { type Static, Type } from "typebox";
 import { displayNamePattern } from "../commands/update-user.ts";
 
@@ -103,10 +104,7 @@ export const SuspendBody = Type.Object({
     examples: ["cheating"],
   }),
   until: Type.Optional(
-    Type.String({
-      format: "date-time",
-      // The format also allows leap seconds and years that PostgreSQL cannot store.
-      pattern: "^2\\d{3}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:[0-5]\\d(\\.\\d{1,9})?(Z|[+-]\\d\\d:\\d\\d)$",
+    RequestTime({
       description:
         "When the suspension ends, to the millisecond. Must be in the future. Without it the suspension has no end.",
       examples: ["2999-01-31T09:30:00Z"],

@@ -1,12 +1,12 @@
 /** One user: read, update, export. For the user and for admins. */
-import { type HttpApp, NextCursor, PageQuery, ProblemView, page, parseCursor, requires } from "@todoke/http";
+import { type HttpApp, NextCursor, PageQuery, ProblemView, page, parseCursor, problems, requires } from "@todoke/http";
 import { Type } from "typebox";
 import { canonicalLocale } from "../commands/update-user.ts";
 import type { Deps } from "../deps.ts";
 import { ifMatchMissing, userNotFound } from "../problems.ts";
 import { selectAudit } from "../store/audit.ts";
 import { selectExport } from "../store/export.ts";
-import { auditCursor, invalidField, ownOrAdmin, requireActorId } from "./request.ts";
+import { auditCursor, ownOrAdmin, requireActorId } from "./request.ts";
 import { ExportView, IfMatchHeaders, OneUser, type Profile, ProfileBody, UserView } from "./schemas.ts";
 
 export function userRoutes(app: HttpApp, deps: Deps): void {
@@ -77,14 +77,15 @@ function parseIfMatch(header: string | undefined): number {
     throw ifMatchMissing("send If-Match with the ETag of the user as you last read it", { fields });
   }
   const version = etagPattern.exec(header)?.[1];
-  if (version === undefined) throw invalidField(field, 'must be the ETag of the user as you last read it, such as "3"');
+  if (version === undefined)
+    throw problems.invalidField(field, 'must be the ETag of the user as you last read it, such as "3"');
   return Number(version);
 }
 
 function toProfileChange({ locale, ...rest }: Profile): Profile {
   if (typeof locale !== "string") return { ...rest, ...(locale === null && { locale }) };
   const canonical = canonicalLocale(locale);
-  if (canonical === undefined) throw invalidField("body.locale", "must be a language tag such as ja-JP");
+  if (canonical === undefined) throw problems.invalidField("body.locale", "must be a language tag such as ja-JP");
   return { ...rest, locale: canonical };
 }
 

@@ -30,7 +30,7 @@ const concurrency = 3;
 
 export function createChangeBatcher(db: Db, onCommitted: () => void): SubmitChange {
   const submit = createBatcher<ChangeRow, CommandResponse>({
-    concurrency: concurrency,
+    concurrency,
     conflictKeys: (row) => [`key ${row.scope}\n${row.idem_key}`, `row ${row.user_id}\n${row.stock_keeping_unit}`],
     async run(rows) {
       const results = await changeEntitlements(db, rows);

@@ -45,8 +45,7 @@ export function batchRoute(app: HttpApp, { authenticate, changeEntitlements }: D
 /** The route for one revoke rejects the field too. */
 function rejectExpiryOfRevoke({ action, expires_at }: Static<typeof Item>, index: number): void {
   if (action === "grant" || expires_at === undefined) return;
-  const [field, detail] = [`body.items[${index}].expires_at`, "is for grants only"];
-  throw problems.invalidRequest(`${field} ${detail}`, { fields: [{ field, detail }] });
+  throw problems.invalidField(`body.items[${index}].expires_at`, "is for grants only");
 }
 
 function toChange({ action, idempotency_key, ...body }: Static<typeof Item>, caller: string) {

@@ -1,4 +1,5 @@
 /** The schemas of requests and responses; they are the contract (seed 000). */
+import { RequestTime } from "@todoke/http";
 import { Type } from "typebox";
 
 export const UserId = Type.String({ minLength: 1, maxLength: 128, examples: ["u_123"] });
@@ -14,10 +15,7 @@ export const ChangeBody = Type.Object({
 export const GrantBody = Type.Object({
   ...ChangeBody.properties,
   expires_at: Type.Optional(
-    Type.String({
-      format: "date-time",
-      // The format also allows leap seconds and years that PostgreSQL cannot store.
-      pattern: "^2\\d{3}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:[0-5]\\d(\\.\\d{1,9})?(Z|[+-]\\d\\d:\\d\\d)$",
+    RequestTime({
       description:
         "When the grant expires, to the millisecond. Must be in the future. Without it the grant does not expire.",
       examples: ["2027-01-31T09:30:00Z"],

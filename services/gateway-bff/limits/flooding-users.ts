@@ -4,13 +4,14 @@
  * A session always belongs to one user. A request with an ended session gets 429 instead of 401 while its user is refused.
  */
 import { hash } from "node:crypto";
+import { BoundedMap } from "@todoke/http";
 import type { FastifyRequest } from "fastify";
 
 const credentialsMax = 10_000;
 
 export class FloodingUsers {
-  /** By the hash of the credential, so that no token is stored; the oldest comes first. */
-  readonly #userIds = new Map<string, string>();
+  /** By the hash of the credential, so that no token is stored. */
+  readonly #userIds = new BoundedMap<string, string>(credentialsMax);
 
   find(request: FastifyRequest): string | undefined {
     return this.#userIds.size === 0 ? undefined : this.#userIds.get(hashCredential(request));
@@ -18,9 +19,6 @@ export class FloodingUsers {
 
   add(request: FastifyRequest, userId: string): void {
     this.#userIds.set(hashCredential(request), userId);
-    if (this.#userIds.size <= credentialsMax) return;
-    const [oldest = ""] = this.#userIds.keys();
-    this.#userIds.delete(oldest);
   }
 }
 

@@ -5,17 +5,17 @@
  * It may be stricter than the store, never laxer: every request of this process is counted here before the store counts it.
  * A refusal by the store refunds nothing, because a refund could let a later request pass that does not fit.
  */
+import { BoundedMap } from "@todoke/http";
 import { decide, toPace } from "./gcra.ts";
 import type { Item, LimitDecision } from "./index.ts";
 
 export class LocalBuckets {
-  /** By key, in microseconds of performance.now(); the least recently used key comes first. */
-  readonly #usedUntil = new Map<string, number>();
-  readonly #keysMax: number;
+  /** By key, in microseconds of performance.now(). */
+  readonly #usedUntil: BoundedMap<string, number>;
 
   /** Past `keysMax` the least recently used key is dropped; the store still counts it. */
   constructor({ keysMax = 100_000 } = {}) {
-    this.#keysMax = keysMax;
+    this.#usedUntil = new BoundedMap(keysMax);
   }
 
   /** Returns the refusal of these items, or undefined if they fit. Counts nothing. */
@@ -31,20 +31,12 @@ export class LocalBuckets {
     const decision = decide(items, ahead);
     if (decision.granted)
       for (const [index, { key, units, policy }] of items.entries())
-        this.#set(key, now + (ahead[index] ?? 0) + units * toPace(policy).eachUs);
+        this.#usedUntil.set(key, now + (ahead[index] ?? 0) + units * toPace(policy).eachUs);
     return decision;
   }
 
   #ahead(items: readonly Item[], now: number): readonly number[] {
     return items.map(({ key }) => Math.max(0, (this.#usedUntil.get(key) ?? 0) - now));
-  }
-
-  #set(key: string, usedUntil: number): void {
-    this.#usedUntil.delete(key);
-    this.#usedUntil.set(key, usedUntil);
-    if (this.#usedUntil.size <= this.#keysMax) return;
-    const [oldest = key] = this.#usedUntil.keys();
-    this.#usedUntil.delete(oldest);
   }
 }
 

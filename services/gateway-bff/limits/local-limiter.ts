@@ -5,6 +5,7 @@
  * A cached refusal refuses nothing that the store would grant: a key only moves further ahead, so a refused request does
  * not fit before its wait is over, and the wait is measured from before the store was asked.
  */
+import { BoundedMap } from "@todoke/http";
 import type { Item, LimitDecision, Limiter, LimitResult } from "./index.ts";
 import { LocalBuckets } from "./local-buckets.ts";
 
@@ -20,17 +21,8 @@ interface CachedRefusal {
 }
 
 export function localLimiter(limiter: Limiter, { refusalsMax = 10_000 } = {}): LocalLimiter {
-  const refusals = new Map<string, CachedRefusal>();
+  const refusals = new BoundedMap<string, CachedRefusal>(refusalsMax);
   const local = new LocalBuckets();
-
-  function cache(result: LimitResult, askedAtMs: number): void {
-    const { key } = result.item;
-    refusals.delete(key);
-    refusals.set(key, { result, untilMs: askedAtMs + result.waitMs });
-    if (refusals.size <= refusalsMax) return;
-    const [oldest = key] = refusals.keys();
-    refusals.delete(oldest);
-  }
 
   function cachedResult(item: Item, nowMs: number): LimitResult | undefined {
     const refusal = refusals.get(item.key);
@@ -60,7 +52,9 @@ export function localLimiter(limiter: Limiter, { refusalsMax = 10_000 } = {}): L
       if (!here.granted) return here;
       const askedAtMs = performance.now();
       const decision = await limiter.take(items);
-      if (!decision.granted) for (const result of decision.results) cache(result, askedAtMs);
+      if (!decision.granted)
+        for (const result of decision.results)
+          refusals.set(result.item.key, { result, untilMs: askedAtMs + result.waitMs });
       return decision;
     },
   };

@@ -1,4 +1,6 @@
 /** The last good response per user, for minutes in which a service is down. Bounded in users, size and age. */
+import { BoundedMap } from "@todoke/http";
+
 export interface StaleCacheOptions {
   readonly usersMax?: number;
   readonly ageMaxMs?: number;
@@ -23,15 +25,11 @@ const bodyMaxLength = 16 * 1024;
 
 export function staleCache(options: StaleCacheOptions = {}): StaleCache {
   const { usersMax = 10_000, ageMaxMs = 10 * 60_000, now = () => performance.now() } = options;
-  /** The oldest entry comes first. */
-  const entries = new Map<string, CachedResponse & { readonly atMs: number }>();
+  const entries = new BoundedMap<string, CachedResponse & { readonly atMs: number }>(usersMax);
   return {
     set(userId, { body, asOf }) {
-      entries.delete(userId);
-      if (body.length > bodyMaxLength) return;
-      const [oldest] = entries.keys();
-      if (entries.size >= usersMax && oldest !== undefined) entries.delete(oldest);
-      entries.set(userId, { body, asOf, atMs: now() });
+      if (body.length > bodyMaxLength) entries.delete(userId);
+      else entries.set(userId, { body, asOf, atMs: now() });
     },
     get(userId) {
       const found = entries.get(userId);

@@ -135,6 +135,5 @@ function keyPerMode(request: Request, wanted: { readonly mode: string }): Idempo
 
 function rejectTooLarge(attributes: Attributes): void {
   if (Buffer.byteLength(JSON.stringify(attributes)) <= attributesMaxBytes) return;
-  const detail = `must not be longer than ${attributesMaxBytes} bytes in total`;
-  throw problems.invalidRequest(`body.attributes ${detail}`, { fields: [{ field: "body.attributes", detail }] });
+  throw problems.invalidField("body.attributes", `must not be longer than ${attributesMaxBytes} bytes in total`);
 }

@@ -107,21 +107,24 @@ export interface Broker extends AsyncDisposable {
 /** The names of all adapters, as `outbox_orders.adapter` has them. */
 export const adapterNames: readonly BrokerSettings["kind"][] = ["paper", "http"];
 
-export type BrokerSettings =
-  | {
-      readonly kind: "paper";
-      /** Injected faults and their chances, for rehearsals. */
-      readonly faults?: ReadonlyMap<Fault, number>;
-    }
-  | {
-      readonly kind: "http";
-      readonly url: URL;
-      readonly secret: string;
-      readonly dedupes: boolean;
-      /** How long after its timestamp the broker may take an order; 0 if it guarantees no end. */
-      readonly windowMs: number;
-      readonly limitsSlippage: boolean;
-    };
+interface PaperBrokerSettings {
+  readonly kind: "paper";
+  /** Injected faults and their chances, for rehearsals. */
+  readonly faults?: ReadonlyMap<Fault, number>;
+}
+
+export interface HttpBrokerSettings {
+  readonly kind: "http";
+  readonly url: URL;
+  readonly secret: string;
+  readonly dedupes: boolean;
+  /** How long after its timestamp the broker may take an order; 0 if it guarantees no end. */
+  readonly windowMs: number;
+  /** Whether it holds market orders to their max_slippage_bps. */
+  readonly limitsSlippage: boolean;
+}
+
+export type BrokerSettings = PaperBrokerSettings | HttpBrokerSettings;
 
 /** Whether the broker holds market orders to their max_slippage_bps. */
 export const limitsSlippage = (settings: BrokerSettings): boolean =>

@@ -47,7 +47,7 @@ export function acceptOrder(options: AcceptOptions): AcceptOrder {
   const { db, instruments, adapter, limitsSlippage, onAccepted, ...settings } = options;
   const ordersPerSecond = instruments.ordersPerSecond ?? null;
   const submit = createBatcher<AcceptRow, CommandResponse>({
-    concurrency: concurrency,
+    concurrency,
     conflictKeys: (row) => [`key ${row.caller}\n${row.idempotency_key}`, `order ${row.caller}\n${row.order_id}`],
     async run(rows) {
       const results = await acceptOrders(db, rows, { ...settings, ordersPerSecond });

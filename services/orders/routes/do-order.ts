@@ -56,15 +56,14 @@ function acceptRoute(app: HttpApp, { authenticate, acceptOrder }: Deps): void {
           fields: [{ field: "body.idempotency_key", detail: "is not the key in the header" }],
         });
       const order = parseOrderRequest(body);
-      if ("notDecimal" in order) throw notDecimal(`body.${order.notDecimal}`);
+      if ("notDecimal" in order)
+        throw problems.invalidField(
+          `body.${order.notDecimal}`,
+          `must have at most ${wholeMax} digits before the point and ${scaleMax} after it`,
+        );
       return sendResponse(reply, await acceptOrder({ caller, body, order }));
     },
   );
-}
-
-function notDecimal(field: string) {
-  const detail = `must have at most ${wholeMax} digits before the point and ${scaleMax} after it`;
-  return problems.invalidRequest(`${field} ${detail}`, { fields: [{ field, detail }] });
 }
 
 function getRoute(app: HttpApp, { authenticate, db }: Deps): void {

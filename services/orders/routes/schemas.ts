@@ -1,4 +1,5 @@
 /** The schemas of the routes. They are the contract (seed 004). */
+import { RequestTime } from "@todoke/http";
 import { Type } from "typebox";
 import { scaleMax, wholeMax } from "../order/decimal.ts";
 import { orderStatuses, reasonCodes } from "../order/order-status.ts";
@@ -45,13 +46,6 @@ const Positive = (description: string) =>
     { description: `${description} A JSON number or a decimal in a string.`, examples: [0.5, "0.5"] },
   );
 
-const Time = Type.String({
-  format: "date-time",
-  // The format also allows leap seconds and distant years, which PostgreSQL cannot store.
-  pattern: "^2\\d{3}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:[0-5]\\d(\\.\\d{1,9})?(Z|[+-]\\d\\d:\\d\\d)$",
-  examples: ["2026-01-31T09:30:00Z"],
-});
-
 export const OrderBody = Type.Object({
   idempotency_key: IdempotencyKey,
   order_id: OrderId,
@@ -65,7 +59,7 @@ export const OrderBody = Type.Object({
   }),
   time_in_force: Type.Optional(oneOf(["IOC", "FOK", "GTC"] as const, { description: "Default: IOC." })),
   tags: Type.Optional(Type.Array(Type.String({ minLength: 1, maxLength: 32 }), { maxItems: 8 })),
-  requested_at: Time,
+  requested_at: RequestTime(),
   risk_constraints: Type.Optional(
     Type.Object({
       max_notional: Type.Optional(Positive("The limit of qty times price.")),
@@ -151,8 +145,8 @@ export const ListQuery = {
   status: Type.Optional(Status),
   instrument: Type.Optional(Instrument),
   order_id: Type.Optional(OrderId),
-  from: Type.Optional(Type.String({ ...Time, description: "Accepted at this time or later." })),
-  to: Type.Optional(Type.String({ ...Time, description: "Accepted before this time." })),
+  from: Type.Optional(RequestTime({ description: "Accepted at this time or later." })),
+  to: Type.Optional(RequestTime({ description: "Accepted before this time." })),
 };
 
 export const TradingStateBody = Type.Object({

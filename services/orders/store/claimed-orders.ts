@@ -4,20 +4,14 @@
  */
 import { type Claimed, type Claims, createClaims } from "@todoke/kernel/claims";
 import { type Db, runStatement } from "@todoke/kernel/db";
+import type { BrokerOrder } from "../brokers/index.ts";
 import type { ReasonCode } from "../order/order-status.ts";
 import { ordersSql, outboxOrdersTable } from "./outbox-orders.ts";
 
 /** The columns that workers read. */
-export interface SendableOrder {
+export interface SendableOrder extends BrokerOrder {
   readonly id: string;
-  readonly clientOrderId: string;
   readonly idempotencyKey: string;
-  readonly instrument: string;
-  readonly side: "BUY" | "SELL";
-  readonly qty: string;
-  readonly price: string | null;
-  readonly timeInForce: "IOC" | "FOK" | "GTC";
-  readonly maxSlippageBps: number | null;
   /** A request may have been sent whose result is not recorded. */
   readonly maybeSent: boolean;
   /** Since when, to the microsecond: a Date would round it. */

@@ -25,7 +25,7 @@ export function transitionWriter(
     const applied = await retry(() => transitionOrder(db, { ...target, id, epoch, from: [status] }));
     if (applied) telemetry.transitioned({ idempotencyKey: order.idempotencyKey, attempts }, target);
     const { delayMs } = target;
-    return { kind: "settled", applied: applied, ...(delayMs !== undefined && { delayMs: delayMs }) };
+    return { kind: "settled", applied, ...(delayMs !== undefined && { delayMs }) };
   };
 
   async function retry(write: () => Promise<boolean>): Promise<boolean> {

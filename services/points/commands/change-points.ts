@@ -39,7 +39,7 @@ const concurrency = 2;
 /** `onCommitted` is called after every batch that may have written events. */
 export function changePoints(db: Db, onCommitted: () => void): ChangePoints {
   const submit = createBatcher<ChangeRequest, CommandResponse>({
-    concurrency: concurrency,
+    concurrency,
     conflictKeys: ({ change }) => [change.idempotencyKey],
     async run(requests) {
       const results = await transaction(db, (tx) => postChanges(tx, requests));

@@ -42,7 +42,8 @@ interface BodyWithAmount {
 function toDigits(body: BodyWithAmount, path: string): void {
   if (body.point_amount === undefined) return;
   body.point_amount = String(body.point_amount);
-  if (BigInt(body.point_amount) > pointsMax) throw invalid(`${path}.point_amount`, `must be ${pointsMax} or less`);
+  if (BigInt(body.point_amount) > pointsMax)
+    throw problems.invalidField(`${path}.point_amount`, `must be ${pointsMax} or less`);
 }
 
 export const parseAmount = (digits: string | undefined): bigint | undefined =>
@@ -51,7 +52,8 @@ export const parseAmount = (digits: string | undefined): bigint | undefined =>
 /** Converts to UTC. The schema has checked the format; whether the time is in range depends on its offset. */
 export function parseTime(text: string, field: string, precision: Precision): string {
   const utc = parseInstant(text, precision);
-  if (utc === undefined) throw invalid(field, "must be a time from the year 0001 to the year 9999 in UTC");
+  if (utc === undefined)
+    throw problems.invalidField(field, "must be a time from the year 0001 to the year 9999 in UTC");
   return utc;
 }
 
@@ -65,9 +67,6 @@ export const toOrigin = ({ reason, source, source_id }: OriginBody) => ({ reason
 
 /** A cursor with an id. */
 export const idCursor = { parts: ["uuid"] } as const;
-
-const invalid = (field: string, detail: string) =>
-  problems.invalidRequest(`${field} ${detail}`, { fields: [{ field, detail }] });
 
 /** Route options for an optional body. */
 export const optionalBody = {

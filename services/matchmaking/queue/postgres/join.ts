@@ -28,7 +28,7 @@ export interface JoinOptions {
 
 export function createBatchedJoin({ db, ids, endIfExpired }: JoinOptions): TicketQueue["join"] {
   const submit = createBatcher<JoinRow, JoinResult>({
-    concurrency: concurrency,
+    concurrency,
     conflictKeys: (row) => [`key ${row.scope}\n${row.idem_key}`, `user ${row.mode}\n${row.user_id}`],
     run: (rows) => joinTickets(db, rows),
   });

@@ -4,7 +4,7 @@
  */
 import { randomUUID } from "node:crypto";
 import { describeError } from "@todoke/kernel/worker";
-import type { Broker, BrokerResult, SendOutcome } from "../index.ts";
+import type { Broker, BrokerResult, HttpBrokerSettings, SendOutcome } from "../index.ts";
 import { notTakenOrNotYet, toOutcome, toResult } from "../outcomes.ts";
 import { measureDrift } from "./clock-drift.ts";
 import { type BrokerReply, exchange, openConnections } from "./exchange.ts";
@@ -18,14 +18,7 @@ import {
   toSendOutcome,
 } from "./replies.ts";
 
-export interface HttpBrokerOptions {
-  readonly url: URL;
-  readonly secret: string;
-  readonly dedupes: boolean;
-  /** How long after its timestamp the broker may take an order; 0 if it guarantees no end. */
-  readonly windowMs: number;
-  /** Whether it holds market orders to their max_slippage_bps. */
-  readonly limitsSlippage: boolean;
+export interface HttpBrokerOptions extends Omit<HttpBrokerSettings, "kind"> {
   readonly marginMs?: number;
   /** Called after every reply with the broker's clock minus ours. */
   readonly onDrift?: (driftMs: number) => void;
