@@ -21,7 +21,6 @@ export interface Setup {
   readonly memory: AdapterFactory;
   readonly keys: readonly JWK[];
   readonly cookieKey: string;
-  readonly accessTokenSeconds: number;
 }
 
 export const newCookieKey = (): string => randomBytes(32).toString("base64url");
@@ -30,7 +29,7 @@ const hour = 3_600;
 const day = 24 * hour;
 
 export function configurationOf(setup: Setup): Configuration {
-  const { clients, users, memory, keys, cookieKey, accessTokenSeconds } = setup;
+  const { clients, users, memory, keys, cookieKey } = setup;
   return {
     adapter: memory,
     jwks: { keys: [...keys] },
@@ -62,7 +61,7 @@ export function configurationOf(setup: Setup): Configuration {
     issueRefreshToken: async (_ctx, client) => client.grantTypeAllowed("refresh_token"),
     rotateRefreshToken: true,
     ttl: {
-      AccessToken: accessTokenSeconds,
+      AccessToken: 600,
       AuthorizationCode: 60,
       IdToken: hour,
       Interaction: hour,

@@ -21,7 +21,6 @@ export interface IdentityProviderOptions {
   readonly users: readonly User[];
   /** Where signing keys are kept, so that they survive a restart. All else is forgotten with the process. */
   readonly keysFile?: string;
-  readonly accessTokenSeconds?: number;
   /** How long the answer to a wrong password is held back. */
   readonly wrongPasswordMs?: number;
   /** Hears what goes wrong here, and that a client could not be told of a log-out. */
@@ -44,8 +43,8 @@ export async function startIdentityProvider(options: IdentityProviderOptions): P
       `the OpenID provider for trying out listens on loopback only, not on ${host}: its passwords are no secret`,
     );
   }
-  const { accessTokenSeconds = 600, wrongPasswordMs = 500, onError = console.error } = options;
-  const lasting = { clients, users, accessTokenSeconds, memory: openMemory(), cookieKey: newCookieKey() };
+  const { wrongPasswordMs = 500, onError = console.error } = options;
+  const lasting = { clients, users, memory: openMemory(), cookieKey: newCookieKey() };
   const checkPassword = passwordCheck(users, wrongPasswordMs);
 
   // The keys of a provider are fixed when it is made: other keys are another provider, around the same memory.

@@ -6,7 +6,7 @@
  */
 import { type HttpApp, NextCursor, PageQuery, page, parseCursor } from "@todoke/http";
 import type { Db } from "@todoke/kernel/db";
-import { type FailedEvent, listFailedEvents, outboxDeadLetters } from "@todoke/kernel/outbox";
+import { outboxDeadLetters } from "@todoke/kernel/outbox";
 import { Type } from "typebox";
 import { failedEventNotFound } from "./problems.ts";
 import { RedriveBody, RedrivesView, redriveRequest } from "./redrive-views.ts";
@@ -63,25 +63,29 @@ function listRoute(app: HttpApp, db: Db): void {
       },
     },
     async ({ query }) => {
-      const after = BigInt(parseCursor(query, { parts: ["bigint"] })?.[0] ?? 0);
+      const [after = "0"] = parseCursor(query, { parts: ["bigint"] }) ?? [];
       const { rows, ...next } = await page(query, {
-        read: (limit) => listFailedEvents(db, { after, limit }),
-        name: ({ position }) => position.toString(),
+        read: (limit) => outboxDeadLetters.list(db, { after, limit }),
+        name: ({ cursor }) => cursor,
       });
-      return { events: rows.map(toSummary), ...next };
+      return { events: rows.map(toView), ...next };
     },
   );
 }
 
-const toSummary = (event: FailedEvent) => ({
-  event_id: event.eventId,
-  event_type: event.eventType,
-  aggregate_key: event.aggregateKey,
-  version: Number(event.version),
-  attempt_count: event.attempts,
-  last_error: event.lastError,
-  created_at: event.createdAt.toISOString(),
-  parked: event.parked,
+interface OutboxDeadLetter {
+  readonly id: string;
+  readonly about: string;
+  readonly since: string;
+  readonly version: string;
+}
+
+const toView = <Event extends OutboxDeadLetter>({ id, about, since, version, ...event }: Event) => ({
+  ...event,
+  event_id: id,
+  aggregate_key: about,
+  created_at: since,
+  version: Number(version),
 });
 
 function getRoute(app: HttpApp, db: Db): void {
@@ -99,8 +103,7 @@ function getRoute(app: HttpApp, db: Db): void {
       const event = await outboxDeadLetters.show(db, event_id);
       if (event?.status !== "FAILED" && !event?.redrives.length)
         throw failedEventNotFound("no event with this id is FAILED or was redriven");
-      const { about: aggregate_key, since: created_at, version } = event;
-      return { ...event, event_id: event.id, aggregate_key, version: Number(version), created_at };
+      return toView(event);
     },
   );
 }

@@ -24,7 +24,7 @@ export const domainFolders: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** Files every service has. */
-export const requiredFiles = ["README.md", "package.json", "index.ts", "main.ts", "problems.ts", "telemetry.ts"];
+export const requiredFiles = ["README.md", "package.json", "main.ts", "problems.ts", "telemetry.ts"];
 
 /** The paper broker simulates the other side of a trade, in tables of its own. */
 const mayHaveSql = /^services\/orders\/brokers\/paper\/store\.ts$/;

@@ -16,7 +16,7 @@ import { countEnds } from "./queue/count-ends.ts";
 import type { TicketQueue } from "./queue/index.ts";
 import { openPostgresQueue } from "./queue/postgres/index.ts";
 import { createQueueFigures } from "./queue/queue-figures.ts";
-import { openRedisQueue } from "./queue/redis/index.ts";
+import { openRedisQueue } from "./queue/redis/redis-queue.ts";
 import type { TicketIds } from "./queue/ticket-id.ts";
 import type { ModeRules, Rules } from "./rules/index.ts";
 import { countDependencyError, observeEndsBacklog } from "./telemetry.ts";

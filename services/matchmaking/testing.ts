@@ -7,7 +7,7 @@ import { connectRedis } from "@todoke/redis";
 import { createCommands } from "./deps.ts";
 import type { TicketQueue } from "./queue/index.ts";
 import { openPostgresQueue } from "./queue/postgres/index.ts";
-import { openRedisQueue } from "./queue/redis/index.ts";
+import { openRedisQueue } from "./queue/redis/redis-queue.ts";
 import { ticketIds } from "./queue/testing.ts";
 import { matchmakingRoutes } from "./routes/index.ts";
 import { builtInRules, type ModeRules } from "./rules/index.ts";

@@ -14,7 +14,7 @@ export async function exportTickets({ env, services, names, values }: Call): Pro
   const [entry] = chosen(services, ["matchmaking"]);
   if (!entry) throw new Misused("There is no matchmaking here.");
   // Loaded only now, for with it comes the whole service.
-  const { selectRecordedTickets } = await import("@todoke/matchmaking");
+  const { selectRecordedTickets } = await import("@todoke/matchmaking/recorded-tickets");
   await onDatabase({ entry, env, purpose: "todoke match" }, async ({ db }) => {
     for (let after = "", last = false; !last; ) {
       const page = await selectRecordedTickets(db, { mode, withinHours, after, limit: pageMax });

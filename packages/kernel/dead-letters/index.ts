@@ -25,23 +25,25 @@ export interface DeadLettersSpec {
   readonly about: string;
   /** When the row died, or was created if that is not known. */
   readonly since: string;
-  /** A select list of the columns that `show` adds. */
+  /** A select list of further columns, in lists and in `show`. */
+  readonly summary?: string;
+  /** A select list of the columns that only `show` adds. */
   readonly detail: string;
   /** Further changes in the transaction of a redrive. */
   readonly onRedriven?: (tx: Tx, ids: readonly string[]) => Promise<void>;
 }
 
-/** The dead letters of one table. `Detail` is what the spec's further columns return. */
-export interface DeadLetters<Detail extends object = object> {
+/** The dead letters of one table. `Summary` and `Detail` are what the spec's further columns return. */
+export interface DeadLetters<Detail extends object = object, Summary extends object = object> {
   readonly name: string;
   /** Whether a text can be an ID of this table. */
   isId(text: string): boolean;
   /** Lists dead letters, oldest first. */
-  list(db: Queryable, page: DeadLetterPage): Promise<DeadLetter[]>;
+  list(db: Queryable, page: DeadLetterPage): Promise<(DeadLetter & Summary)[]>;
   /** The number of dead letters. */
   count(db: Queryable): Promise<number>;
   /** Returns a row and its redrives, also if it is no longer dead; undefined if it does not exist. */
-  show(db: Queryable, id: string): Promise<(DeadLetterDetail & Detail) | undefined>;
+  show(db: Queryable, id: string): Promise<(DeadLetterDetail & Summary & Detail) | undefined>;
   /** Makes dead letters ready again. Returns the IDs of those that were dead. Wake the workers afterwards. */
   redrive(db: Db, ids: readonly string[], request: RedriveRequest): Promise<string[]>;
 }
@@ -72,11 +74,13 @@ export interface DeadLetterDetail extends Omit<DeadLetter, "cursor"> {
 }
 
 /** Builds the operator view of a table's dead letters. */
-export function createDeadLetters<Detail extends object>(spec: DeadLettersSpec): DeadLetters<Detail> {
-  const { claims, from, isDead, isVisible = "true", id, cursor, about, since, detail, onRedriven } = spec;
+export function createDeadLetters<Detail extends object, Summary extends object = object>(
+  spec: DeadLettersSpec,
+): DeadLetters<Detail, Summary> {
+  const { claims, from, isDead, isVisible = "true", id, cursor, about, since, summary, detail, onRedriven } = spec;
   const { table, keyType } = claims.table;
   const columns = `${id}::text as id, r.event_type, ${about} as about, r.attempt_count, r.last_error,
-    ${rfc3339Sql(since)} as since`;
+    ${rfc3339Sql(since)} as since${summary ? `, ${summary}` : ""}`;
   const listSql = `
 select ${columns}, ${cursor}::text as cursor from ${from}
  where ${isVisible} and ${isDead} and ${cursor} > $1
@@ -91,7 +95,7 @@ select ${columns}, ${cursor}::text as cursor from ${from}
     isId: (text) => idPatterns[keyType].test(text),
 
     async list(db, { after = "0", limit, eventType = null, error = null }) {
-      return (await db.query<DeadLetter>(listSql, [after, eventType, error, limit])).rows;
+      return (await db.query<DeadLetter & Summary>(listSql, [after, eventType, error, limit])).rows;
     },
 
     async count(db) {
@@ -99,7 +103,7 @@ select ${columns}, ${cursor}::text as cursor from ${from}
     },
 
     async show(db, key) {
-      const [row] = (await db.query<Omit<DeadLetterDetail, "redrives"> & Detail>(showSql, [key])).rows;
+      const [row] = (await db.query<Omit<DeadLetterDetail, "redrives"> & Summary & Detail>(showSql, [key])).rows;
       return row && { ...row, redrives: await selectRedrives(db, { table, key: row.id }) };
     },
 

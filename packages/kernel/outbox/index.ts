@@ -11,11 +11,8 @@ export { type EventsSql, eventRows, insertEventRowsSql, insertEventsSql, type Ne
 export { type OutboxMetrics, outboxMetrics } from "./metrics.ts";
 export { createRelay, type RelayOptions } from "./relay.ts";
 export {
-  type FailedEvent,
-  listFailedEvents,
   outboxBacklog,
   outboxClaims,
   outboxDeadLetters,
   outboxTable,
-  redriveOutboxEvents,
 } from "./store.ts";

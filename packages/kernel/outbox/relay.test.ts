@@ -3,14 +3,7 @@ import { BusUnavailable, type Envelope, type EventBus } from "../bus/index.ts";
 import { type Db, transaction } from "../db/index.ts";
 import { fixedId, testDatabase, until } from "../testing/index.ts";
 import { dead, done, type Outcome, release, retry } from "../worker/index.ts";
-import {
-  createRelay,
-  listFailedEvents,
-  type NewEvent,
-  openOutbox,
-  outboxBacklog,
-  redriveOutboxEvents,
-} from "./index.ts";
+import { createRelay, type NewEvent, openOutbox, outboxBacklog, outboxDeadLetters } from "./index.ts";
 
 const outbox = openOutbox();
 let ids = 1;
@@ -108,13 +101,13 @@ test("an event that cannot be encoded is FAILED and parks its aggregate until a 
   await r.runOnce();
   await r.runOnce();
   expect([versions("poison"), versions("fine")]).toEqual([[], [1]]);
-  expect(await listFailedEvents(t.db)).toMatchObject([
-    { eventId: poison.eventId, attempts: 1, lastError: "cannot be encoded: Error: no such field", parked: 1 },
+  expect(await outboxDeadLetters.list(t.db, { limit: 10 })).toMatchObject([
+    { id: poison.eventId, attempt_count: 1, last_error: "cannot be encoded: Error: no such field", parked: 1 },
   ]);
   broken = false;
   const request = { by: "aki", reason: "the field is there" };
-  expect(await redriveOutboxEvents(t.db, [poison.eventId ?? ""], request)).toEqual([poison.eventId]);
-  expect(await redriveOutboxEvents(t.db, [poison.eventId ?? ""], request)).toEqual([]); // It is idempotent.
+  expect(await outboxDeadLetters.redrive(t.db, [poison.eventId ?? ""], request)).toEqual([poison.eventId]);
+  expect(await outboxDeadLetters.redrive(t.db, [poison.eventId ?? ""], request)).toEqual([]); // It is idempotent.
   await r.runOnce();
   expect(versions("poison")).toEqual([1, 2]);
 });

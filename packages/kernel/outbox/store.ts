@@ -1,6 +1,6 @@
 /** The claims of the relay on `outbox_events`, and what operators read from it. */
 import type { Envelope } from "../bus/index.ts";
-import { createClaims, type RedriveRequest } from "../claims/index.ts";
+import { createClaims } from "../claims/index.ts";
 import { type Queryable, rfc3339Sql } from "../db/index.ts";
 import { createDeadLetters } from "../dead-letters/index.ts";
 
@@ -28,58 +28,22 @@ export const outboxClaims = createClaims<OutboxEvent>({
 /** The table's name, which the topic of a relay's wake-ups contains. */
 export const outboxTable = outboxClaims.table.table;
 
-export interface FailedEvent {
-  readonly eventId: string;
-  readonly eventType: string;
-  readonly subject: string;
-  readonly aggregateKey: string;
-  readonly version: bigint;
-  readonly payload: unknown;
-  readonly attempts: number;
-  readonly lastError: string | null;
-  readonly createdAt: Date;
+interface FailedEvent {
+  readonly version: string;
   /** How many later events of its aggregate are parked behind it. */
   readonly parked: number;
-  readonly position: bigint;
 }
-
-/** Lists FAILED events, oldest first. `after` is the position of the last one seen. */
-export async function listFailedEvents(
-  db: Queryable,
-  { after = 0n, limit = 100 }: { after?: bigint; limit?: number } = {},
-): Promise<FailedEvent[]> {
-  const { rows } = await db.query<FailedEvent>(
-    `select e.event_id as "eventId", e.event_type as "eventType", e.subject, e.aggregate_key as "aggregateKey",
-            e.version, e.payload, e.attempt_count as attempts, e.last_error as "lastError", e.created_at as "createdAt",
-            e.position,
-            (select count(*) from outbox_events b
-              where b.aggregate_key = e.aggregate_key and b.position > e.position and b.published_at is null)::int as parked
-       from outbox_events e
-      where e.status = 'FAILED' and e.position > $1
-      order by e.position
-      limit $2`,
-    [after, limit],
-  );
-  return rows;
-}
-
-/** Makes FAILED events PENDING with all their attempts. Returns the IDs of those that were FAILED. */
-export const redriveOutboxEvents = (db: Queryable, eventIds: readonly string[], request: RedriveRequest) =>
-  outboxClaims.redrive(db, eventIds, request);
 
 export interface OutboxEventDetail {
   readonly status: "PENDING" | "IN_FLIGHT" | "PUBLISHED" | "FAILED";
   readonly subject: string;
-  readonly version: string;
   readonly occurred_at: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly payload: unknown;
-  /** How many later events of its aggregate are parked behind it. */
-  readonly parked: number;
 }
 
 /** FAILED events as dead letters, for operators. */
-export const outboxDeadLetters = createDeadLetters<OutboxEventDetail>({
+export const outboxDeadLetters = createDeadLetters<OutboxEventDetail, FailedEvent>({
   claims: outboxClaims,
   from: "outbox_events r",
   isDead: "r.status = 'FAILED'",
@@ -87,9 +51,10 @@ export const outboxDeadLetters = createDeadLetters<OutboxEventDetail>({
   cursor: "r.position",
   about: "r.aggregate_key",
   since: "r.created_at",
-  detail: `r.status, r.subject, r.version::text as version, ${rfc3339Sql("r.occurred_at")} as occurred_at, r.headers, r.payload,
+  summary: `r.version::text as version,
     (select count(*) from outbox_events b
       where b.aggregate_key = r.aggregate_key and b.position > r.position and b.published_at is null)::int as parked`,
+  detail: `r.status, r.subject, ${rfc3339Sql("r.occurred_at")} as occurred_at, r.headers, r.payload`,
 });
 
 export interface OutboxBacklog {

@@ -8,6 +8,6 @@ export { counter, gauge, histogram, type Metric, type MetricCatalogue } from "./
 export type { GaugeValue } from "./gauges.ts";
 export { ContextError, eventContext, type LogContext } from "./log-context.ts";
 export { count, createMeters, observeDuration, observeGauges, observeValue } from "./metrics.ts";
-export { logFields, type MetricName, metricCatalogue, spanNames } from "./names.ts";
+export { logFields, metricCatalogue, spanNames } from "./names.ts";
 export { reportResults } from "./result.ts";
 export { inSpan, isSampled, parseTraceContext, type StartedSpan, startSpan, traceHeaders } from "./trace.ts";

@@ -39,8 +39,6 @@ export const metricCatalogue = {
   "todoke.retention.removed": counter("{row}", "Finished rows deleted by age", ["table"]),
 } satisfies MetricCatalogue;
 
-export type MetricName = keyof typeof metricCatalogue;
-
 export const logFields = {
   requestId: "request_id",
   traceId: "trace_id",

@@ -9,7 +9,7 @@ import {
   redriveRequest,
 } from "@todoke/service";
 import { Type } from "typebox";
-import { deadNotifications, selectDeadNotifications } from "../store/dead-notifications.ts";
+import { deadNotifications } from "../store/dead-notifications.ts";
 import { DlqId, Limit, NotificationStatus, Nullable, TextView, Time, UserId, Uuid } from "./views.ts";
 
 const DeadNotificationView = Type.Object({
@@ -57,9 +57,9 @@ export function deadNotificationRoutes(app: HttpApp, { db, redrive }: DeadLetter
       const after = parseCursor(query, { parts: ["bigint"] })?.[0] ?? "0";
       const { rows, ...next } = await page(
         { limit: defaultLimit, ...query },
-        { read: (limit) => selectDeadNotifications(db, { after, limit }), name: ({ dlq_id }) => dlq_id },
+        { read: (limit) => deadNotifications.list(db, { after, limit }), name: ({ cursor }) => cursor },
       );
-      return { notifications: rows, ...next };
+      return { notifications: rows.map((row) => ({ ...row, notification_id: row.id })), ...next };
     },
   );
 

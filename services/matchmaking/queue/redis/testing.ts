@@ -10,8 +10,8 @@ import type { TicketQueue } from "../index.ts";
 import type { RecordedEnd } from "../record-ends.ts";
 import { mode, ticketIds } from "../testing.ts";
 import { parseMode } from "../ticket-id.ts";
-import { openRedisQueue } from "./index.ts";
 import { keysFor } from "./prelude.ts";
+import { openRedisQueue } from "./redis-queue.ts";
 
 export interface RedisHarnessOptions {
   /** With 0, ends stay in the stream until a test records them. */

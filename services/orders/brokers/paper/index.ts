@@ -17,18 +17,18 @@ export interface PaperBrokerOptions {
   /** Instead of `faults`: the fault of each order. */
   readonly plan?: FaultPlan;
   readonly windowMs?: number;
-  /** Longer than a statement can run after its window check: the pool cancels statements after 12 s. */
-  readonly marginMs?: number;
   /** The delay of slow and late replies. */
   readonly slowMs?: number;
 }
 
 const pageMax = 500;
+// Longer than a statement can run after its window check: the pool cancels statements after 12 s.
+const marginMs = 12_000;
 
 /** Creates its schema if there is none. */
 export async function openPaperBroker(options: PaperBrokerOptions): Promise<Broker> {
   const { db, plan = faultPlan(options.faults, Date.now()), windowMs = 30_000 } = options;
-  const { marginMs = 12_000, slowMs = 15_000 } = options;
+  const { slowMs = 15_000 } = options;
   await migrate(db, {
     schema: "paper_broker",
     sets: [{ name: "paper_broker", dir: new URL("./migrations/", import.meta.url) }],

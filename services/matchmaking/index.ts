@@ -1,3 +1,0 @@
-/** The matchmaking service, for the `todoke` command. */
-export { configErrors, dead, events, migrate, start } from "./main.ts";
-export { type RecordedTicket, selectRecordedTickets } from "./store/recorded-tickets.ts";

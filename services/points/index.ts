@@ -1,2 +1,0 @@
-/** The points service as the `todoke` command runs it. */
-export { configErrors, dead, events, migrate, start } from "./main.ts";
