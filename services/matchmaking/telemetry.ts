@@ -3,6 +3,7 @@ import { CommitUnknown, isUnavailable } from "@todoke/kernel/db";
 import { outboxMetrics } from "@todoke/kernel/outbox";
 import { counter, createMeters, gauge, histogram, type MetricCatalogue } from "@todoke/kernel/telemetry";
 import { RedisUnavailable } from "@todoke/redis";
+import type { QueueStatus } from "./queue/index.ts";
 
 export const metricCatalogue = {
   ...outboxMetrics("matchmaking").catalogue,
@@ -81,19 +82,14 @@ export function observeEndsBacklog(
   });
 }
 
-interface QueueState {
-  readonly waiting: number;
-  readonly oldestMs?: number;
-}
-
 // A matcher sweeps every few seconds; an older value says nothing about the queue now.
 const staleMs = 60_000;
 
 /** Gauges of the queues, as a matcher of this process saw them last. */
 export function queueGauges() {
-  const seen = new Map<string, { readonly state: QueueState; readonly at: number }>();
+  const seen = new Map<string, { readonly state: QueueStatus; readonly at: number }>();
   return {
-    record: (mode: string, state: QueueState): void => void seen.set(mode, { state, at: performance.now() }),
+    record: (mode: string, state: QueueStatus): void => void seen.set(mode, { state, at: performance.now() }),
     observe: (): AsyncDisposable =>
       observeGauges({
         gauges: ["matchmaking.queue.depth", "matchmaking.queue.oldest_age"],

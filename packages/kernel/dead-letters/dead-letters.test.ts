@@ -33,6 +33,8 @@ test("dead letters are listed oldest first, in pages, by type and by a part of t
       last_error: "100% wrong: 1",
       since: expect.stringMatching(/^\d{4}-\d\d-\d\dT.*Z$/),
       cursor: "1",
+      version: "1",
+      parked: 0,
     },
   ]);
   expect(await ids({ limit: 2, after: "1" })).toEqual([fixedId(2), fixedId(3)]);

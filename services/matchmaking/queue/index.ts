@@ -52,7 +52,7 @@ export interface Snapshot {
   readonly now: number;
 }
 
-interface QueueStatus {
+export interface QueueStatus {
   readonly waiting: number;
   /** Age of the oldest waiting ticket. */
   readonly oldestMs?: number;
