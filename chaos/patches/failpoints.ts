@@ -86,7 +86,7 @@ const commandPoints: readonly Failpoint[] = [
   point(
     "expiry.ending",
     "what has run out is about to be ended",
-    before("services/entitlement/workers/expiry.ts", "expired = await expireEntitlements("),
+    before("services/entitlement/workers/expiry.ts", "const expired = await expireEntitlements("),
   ),
   point(
     "expiry.ended",
@@ -369,7 +369,7 @@ const maintenancePoints: readonly Failpoint[] = [
   point(
     "retention.removed",
     "a batch of old rows is gone",
-    after("packages/kernel/retention/index.ts", "removed += rowCount ?? 0;"),
+    before("packages/kernel/retention/index.ts", "return rowCount ?? 0;"),
   ),
   point(
     "redrive.redriven",

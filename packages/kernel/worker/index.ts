@@ -23,6 +23,7 @@ export { describeError } from "./in-flight-jobs.ts";
 export { latch } from "./latch.ts";
 export { type Loop, type LoopOptions, type Pass, startLoop } from "./loop.ts";
 export { dead, done, type JobOutcome, type Outcome, release, retry, type SelfSettled } from "./outcome.ts";
+export { type RunBatchesOptions, runBatches } from "./run-batches.ts";
 export { notifyTopic, openWakeups, type Wakeups, type WakeupsOptions } from "./wakeups.ts";
 
 export interface WorkerSettings {
