@@ -25,6 +25,7 @@ export { type Loop, type LoopOptions, type Pass, startLoop } from "./loop.ts";
 export { dead, done, type JobOutcome, type Outcome, release, retry, type SelfSettled } from "./outcome.ts";
 export { type RunBatchesOptions, runBatches } from "./run-batches.ts";
 export { notifyTopic, openWakeups, type Wakeups, type WakeupsOptions } from "./wakeups.ts";
+export { withTimeout } from "./with-timeout.ts";
 
 export interface WorkerSettings {
   /** Rows per claim. */

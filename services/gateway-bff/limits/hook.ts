@@ -8,6 +8,7 @@
  */
 import { type HttpApp, perSecond, problems } from "@todoke/http";
 import type { Problem } from "@todoke/kernel/problem";
+import { withTimeout } from "@todoke/kernel/worker";
 import type { FastifyReply, FastifyRequest, RouteOptions } from "fastify";
 import type { LimitClass, Limits } from "../config.ts";
 import { isSafe } from "../guard/csrf.ts";
@@ -173,16 +174,6 @@ function rejectImpossible({ url, method, config }: RouteOptions, { classes, addr
       `${url} counts as ${units} calls, but at most ${burst} of "${limit}" are available at once: ` +
         `raise GATEWAY_BFF_LIMIT_${limit.toUpperCase()}, or GATEWAY_BFF_LIMIT_ADDRESS`,
     );
-  }
-}
-
-async function withTimeout<T>(ms: number, work: Promise<T>): Promise<T> {
-  const late = Promise.withResolvers<never>();
-  const timer = setTimeout(() => late.reject(new Error(`no response within ${ms} ms`)), ms);
-  try {
-    return await Promise.race([work, late.promise]);
-  } finally {
-    clearTimeout(timer);
   }
 }
 

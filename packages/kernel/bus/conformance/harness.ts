@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { randomBytes, randomUUID } from "node:crypto";
 import { done, type Outcome } from "../../worker/outcome.ts";
+import { withTimeout as withTimeoutError } from "../../worker/with-timeout.ts";
 import type { Delivery, Envelope, EventBus, Subscription } from "../index.ts";
 import type { BusUnderTest } from "./index.ts";
 
@@ -132,12 +133,5 @@ export const ids = (events: readonly Envelope[]): string[] => events.map((event)
 export const sorted = (names: readonly string[]): string[] => [...names].sort();
 
 /** Waits for a promise for at most `ms`. */
-export async function withTimeout<T>(ms: number, what: string, promise: PromiseLike<T>): Promise<T> {
-  const timeout = Promise.withResolvers<never>();
-  const timer = setTimeout(() => timeout.reject(new Error(`timed out after ${ms} ms waiting until ${what}`)), ms);
-  try {
-    return await Promise.race([promise, timeout.promise]);
-  } finally {
-    clearTimeout(timer);
-  }
-}
+export const withTimeout = <T>(ms: number, what: string, promise: PromiseLike<T>): Promise<T> =>
+  withTimeoutError(ms, promise, () => new Error(`timed out after ${ms} ms waiting until ${what}`));
