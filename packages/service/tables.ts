@@ -3,7 +3,7 @@ import type { HttpApp } from "@todoke/http";
 import { readBacklog } from "@todoke/kernel/claims";
 import type { Db } from "@todoke/kernel/db";
 import type { DeadLetters } from "@todoke/kernel/dead-letters";
-import { type GaugeValue, type Metric, observeGauges } from "@todoke/kernel/telemetry";
+import { type GaugeValue, gauge, type Metric, observeGauges } from "@todoke/kernel/telemetry";
 import { type RedriveDeadLetter, redriveDeadLetter } from "./redrive-dead-letter.ts";
 import type { Runtime } from "./runtime.ts";
 import type { WorkTable } from "./work-routes.ts";
@@ -34,8 +34,6 @@ export interface TableGauges<Prefix extends string> {
 
 /** `noun` is what a row is: "notification". */
 export function tableGauges<Prefix extends string>(prefix: Prefix, noun: string): TableGauges<Prefix> {
-  const gauge = (unit: string, description: string, attributes: readonly string[] = []) =>
-    ({ kind: "gauge", unit, description, attributes }) as const;
   return {
     prefix,
     catalogue: {

@@ -3,7 +3,7 @@
  * so that alerts and dashboards fit all of them.
  */
 import type { Db } from "../db/index.ts";
-import { createMeters, type GaugeValue, type Metric, observeGauges } from "../telemetry/index.ts";
+import { createMeters, type GaugeValue, gauge, type Metric, observeGauges } from "../telemetry/index.ts";
 import { outboxBacklog } from "./store.ts";
 
 type Gauge<Service extends string> = `${Service}.outbox.${"backlog" | "backlog.age" | "failed.current"}`;
@@ -64,23 +64,12 @@ function createCatalogue<Service extends string>(service: Service) {
       description: "Time from the insert of an event to its storage by the bus",
       attributes: [],
     },
-    [`${service}.outbox.backlog`]: {
-      kind: "gauge",
-      unit: "{event}",
-      description: "Events that are not published yet: pending, or in_flight (claimed by a relay)",
-      attributes: ["status"],
-    },
-    [`${service}.outbox.backlog.age`]: {
-      kind: "gauge",
-      unit: "s",
-      description: "Age of the oldest event that a relay could publish now",
-      attributes: [],
-    },
-    [`${service}.outbox.failed.current`]: {
-      kind: "gauge",
-      unit: "{event}",
-      description: "FAILED events that wait for a redrive",
-      attributes: [],
-    },
+    [`${service}.outbox.backlog`]: gauge(
+      "{event}",
+      "Events that are not published yet: pending, or in_flight (claimed by a relay)",
+      ["status"],
+    ),
+    [`${service}.outbox.backlog.age`]: gauge("s", "Age of the oldest event that a relay could publish now"),
+    [`${service}.outbox.failed.current`]: gauge("{event}", "FAILED events that wait for a redrive"),
   } as OutboxCatalogue<Service>; // TypeScript widens computed names to string.
 }

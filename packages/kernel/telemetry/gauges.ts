@@ -13,6 +13,10 @@ export interface GaugeValue<Name extends string> {
   readonly attributes?: Attributes;
 }
 
+/** An entry of a catalogue. */
+export const gauge = (unit: string, description: string, attributes: readonly string[] = []) =>
+  ({ kind: "gauge", unit, description, attributes }) as const;
+
 export interface ObserveGaugesOptions<C extends MetricCatalogue> {
   /** The name of the package that reports the gauges. */
   readonly scope: string;

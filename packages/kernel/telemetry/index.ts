@@ -4,7 +4,7 @@
  * names.ts is the catalogue. docs/telemetry.md lists the same names; a test compares the two.
  */
 
-export { type GaugeValue, type ObserveGaugesOptions, observeGauges } from "./gauges.ts";
+export { type GaugeValue, gauge, type ObserveGaugesOptions, observeGauges } from "./gauges.ts";
 export { ContextError, eventContext, type LogContext } from "./log-context.ts";
 export { count, createMeters, type Metric, type MetricCatalogue, observeDuration, observeValue } from "./metrics.ts";
 export { logFields, type MetricName, metricCatalogue, spanNames } from "./names.ts";

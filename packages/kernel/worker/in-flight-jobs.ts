@@ -11,6 +11,7 @@ import { count } from "../telemetry/index.ts";
 import { backoffMs } from "./backoff.ts";
 import type { Leases, WorkerSettings } from "./index.ts";
 import { dead, type JobOutcome, type Outcome, release, retry } from "./outcome.ts";
+import { withTimeout } from "./with-timeout.ts";
 
 export type JobResult = JobOutcome["kind"] | "leaseLost";
 
@@ -125,10 +126,8 @@ export function trackInFlightJobs<Row extends object>(options: InFlightOptions<R
   }
 
   async function drained(ms: number): Promise<void> {
-    const stop = new AbortController();
     const finished = Promise.all([...inFlight.values()].map(({ result }) => result));
-    await Promise.race([finished, sleep(ms, undefined, { signal: stop.signal }).catch(() => {})]);
-    stop.abort();
+    await withTimeout(ms, finished).catch(() => {});
   }
 
   async function abandon(graceMs: number): Promise<void> {

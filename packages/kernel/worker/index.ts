@@ -160,7 +160,7 @@ export function createWorker<Row extends object>(options: WorkerOptions<Row>): W
 
   function start(): void {
     if (loop || stopping) return;
-    // A third of the lease, so that one renewal may fail.
+    // A third of the lease, so that one renewal may fail. Not a loop: its jitter could make the third a half.
     renewal = setInterval(() => void inFlight.renew().catch((error) => failed("renew", error)), leaseMs / 3);
     loop = startLoop((_, nextIn) => claimAndBegin(nextIn), {
       intervalMs: pollMs,

@@ -7,10 +7,9 @@
  * statement and the buffer per client are bounded.
  */
 import type { ServerResponse } from "node:http";
-import { setTimeout as sleep } from "node:timers/promises";
 import { problems } from "@todoke/http";
 import type { Db } from "@todoke/kernel/db";
-import { startLoop, type Wakeups } from "@todoke/kernel/worker";
+import { startLoop, type Wakeups, withTimeout } from "@todoke/kernel/worker";
 import { tooManyStreams } from "../problems.ts";
 import { selectNewNotifications } from "../store/new-notifications.ts";
 import { InboxStream, type StreamStart } from "../stream/inbox-stream.ts";
@@ -82,8 +81,8 @@ export function openInboxStreams(options: InboxStreamsOptions): InboxStreams {
     stopping = true;
     clearInterval(heartbeats);
     await loop[Symbol.asyncDispose]();
-    const ended = [...streams].map((stream) => stream.end());
-    await Promise.race([Promise.all(ended), sleep(endTimeoutMs, undefined, { ref: false })]);
+    const ended = Promise.all([...streams].map((stream) => stream.end()));
+    await withTimeout(endTimeoutMs, ended).catch(() => {});
     for (const stream of streams) stream.disconnect();
   }
 
