@@ -40,7 +40,7 @@ const transaction = "packages/kernel/db/transaction.ts";
 const gather = "packages/kernel/batcher/index.ts";
 const worker = "packages/kernel/worker/index.ts";
 const relay = "packages/kernel/outbox/relay.ts";
-const inbox = "packages/kernel/inbox/inbox.ts";
+const inbox = "packages/kernel/inbox";
 const sender = "services/notification/workers/notification-sender.ts";
 const matchmaking = "services/matchmaking";
 const points = "services/points";
@@ -86,7 +86,7 @@ const commandPoints: readonly Failpoint[] = [
   point(
     "expiry.ending",
     "what has run out is about to be ended",
-    before("services/entitlement/workers/expiry.ts", "expired = await expireEntitlements("),
+    before("services/entitlement/workers/expiry.ts", "const expired = await expireEntitlements("),
   ),
   point(
     "expiry.ended",
@@ -145,28 +145,32 @@ const consumerPoints: readonly Failpoint[] = [
   point(
     "consumer.received",
     "a batch has arrived, nothing is done",
-    before(inbox, "const batch = batchable(deliveries);"),
+    before(`${inbox}/inbox.ts`, "const batch = batchable(inbox, deliveries);"),
   ),
   point(
     "consumer.marked",
     "the events are marked processed, uncommitted",
-    before(inbox, "const events: Event[] = [];"),
+    before(`${inbox}/apply.ts`, "const events: Event[] = [];"),
   ),
-  point("consumer.effect", "marks and effect are written, uncommitted", before(inbox, "return events.length;")),
+  point(
+    "consumer.effect",
+    "marks and effect are written, uncommitted",
+    before(`${inbox}/apply.ts`, "return events.length;"),
+  ),
   point(
     "consumer.counted",
     "the try of an event is counted and committed, not begun",
-    before(inbox, "if (attempt > attemptsMax) return await deadLetter("),
+    before(`${inbox}/handle-one.ts`, "const current = { inbox, delivery, attempt };"),
   ),
   point(
     "consumer.buried",
     "an event is in the DLQ, and the bus does not know",
-    before(inbox, 'count("todoke.inbox.events", { consumer, result: "dead" });'),
+    before(`${inbox}/handle-one.ts`, 'count("todoke.inbox.events", { consumer, result: "dead" });'),
   ),
   point(
     "consumer.handled",
     "everything is committed, nothing is acknowledged",
-    before(inbox, "return deliveries.map((delivery) => outcomes.get(delivery) as Outcome);"),
+    before(`${inbox}/inbox.ts`, "return deliveries.map((delivery) => outcomes.get(delivery) as Outcome);"),
   ),
   point(
     "consumer.acked",
@@ -369,7 +373,7 @@ const maintenancePoints: readonly Failpoint[] = [
   point(
     "retention.removed",
     "a batch of old rows is gone",
-    after("packages/kernel/retention/index.ts", "removed += rowCount ?? 0;"),
+    before("packages/kernel/retention/index.ts", "return rowCount ?? 0;"),
   ),
   point(
     "redrive.redriven",
@@ -379,7 +383,7 @@ const maintenancePoints: readonly Failpoint[] = [
   point(
     "redrive.effect",
     "a redriven event has taken effect, uncommitted",
-    after(inbox, "if (await store.markEffective(tx, consumer, job.eventId)) await effect(tx, [event]);"),
+    after(`${inbox}/inbox.ts`, "if (await store.markEffective(tx, consumer, job.eventId)) await effect(tx, [event]);"),
   ),
   point(
     "stop.begun",

@@ -15,8 +15,8 @@ export function nak(delayMs: number): Uint8Array {
   return Buffer.from(boundedMs === 0 ? "-NAK" : `-NAK {"delay":${nanos(boundedMs)}}`);
 }
 
-export function ackFor(outcome: Outcome | undefined): Uint8Array {
-  switch (outcome?.kind) {
+export function ackFor(outcome: Outcome): Uint8Array {
+  switch (outcome.kind) {
     case "done":
       return ack;
     case "dead":
@@ -24,9 +24,6 @@ export function ackFor(outcome: Outcome | undefined): Uint8Array {
     case "retry":
     case "release":
       return nak(outcome.delayMs);
-    case undefined:
-      // The handler returned too few outcomes: the rest is redelivered.
-      return nak(handlerErrorDelayMs);
   }
 }
 

@@ -7,7 +7,7 @@
 import { JetStreamApiError, type JetStreamManager, jetstreamManager } from "@nats-io/jetstream";
 import { type ConnectionOptions, connect, type NatsConnection } from "@nats-io/transport-node";
 import { BusUnavailable } from "@todoke/kernel/bus";
-import { withTimeout } from "@todoke/kernel/worker";
+import { backoffMs, withTimeout } from "@todoke/kernel/worker";
 import { parseServers } from "./servers.ts";
 
 export interface ConnectionSettings {
@@ -24,7 +24,7 @@ export type Log = (message: string, error?: unknown) => void;
 /** Bounds one attempt to connect and one request to the server. */
 export const requestTimeoutMs = 5_000;
 /** The delay between attempts to connect. Most interruptions are short, so it begins small. */
-const reconnectMs = { first: 50, cap: 2_000 };
+const reconnectBackoff = { baseMs: 50, capMs: 2_000 };
 /** A server that misses three pings is unreachable, even if TCP has not noticed. */
 const pingIntervalMs = 10_000;
 
@@ -161,7 +161,7 @@ export class Connection implements AsyncDisposable {
 
   /** Must have no side effect: the client calls it many times between two attempts. */
   #delayMs(): number {
-    return Math.min(reconnectMs.cap, reconnectMs.first * 2 ** this.#failures) * (0.5 + Math.random());
+    return backoffMs(this.#failures, reconnectBackoff);
   }
 
   #clientOptions(): ConnectionOptions {

@@ -9,7 +9,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { AckPolicy, type ConsumerConfig, DeliverPolicy, JetStreamApiError } from "@nats-io/jetstream";
 import { createInbox, type Msg, type NatsConnection, nanos, type Subscription } from "@nats-io/nats-core";
-import { withTimeout } from "@todoke/kernel/worker";
+import { backoffMs, withTimeout } from "@todoke/kernel/worker";
 import { type Connection, type Log, messageOf, requestTimeoutMs } from "./connection.ts";
 import type { DurableName } from "./names.ts";
 import type { Streams } from "./streams.ts";
@@ -38,7 +38,7 @@ interface Load {
 const requestMs = 3_000;
 /** The server has this much longer to say so. */
 const graceMs = 1_500;
-const repairDelayMs = { first: 100, cap: 5_000 };
+const repairBackoff = { baseMs: 50, capMs: 5_000 };
 /** An upper bound of the bytes that the server counts besides the payload: headers, subject, reply subject. */
 const frameBytesMax = 65_536;
 /** The most payload bytes without an ack, unless two messages can be larger. */
@@ -157,9 +157,8 @@ export class Puller {
     log(`the consumer ${name.durable} of ${name.stream} answered "${response}"; checking that it exists`);
     let failure: string | undefined = response;
     // While the connection is down there is nothing to repair: `pull` runs again when it is up.
-    let delayMs = repairDelayMs.first;
-    for (; failure && connection.isUp; delayMs = Math.min(2 * delayMs, repairDelayMs.cap)) {
-      await sleep(delayMs, undefined, { signal: this.#stopping.signal }).catch(() => {});
+    for (let attempt = 1; failure && connection.isUp; attempt++) {
+      await sleep(backoffMs(attempt, repairBackoff), undefined, { signal: this.#stopping.signal }).catch(() => {});
       if (this.#stopping.signal.aborted) return;
       streams.forget(name.stream);
       failure = await this.#ensureConsumer().then(() => undefined, messageOf);

@@ -5,10 +5,10 @@
  * are being worked on. Closing stops the flow, releases messages that no handler has seen, and waits for running handlers.
  */
 import type { Msg } from "@nats-io/nats-core";
-import type { Delivery, Subscription as SubscriptionRequest } from "@todoke/kernel/bus";
-import { type Outcome, retry } from "@todoke/kernel/worker";
+import { type Delivery, HandlerPool, type Subscription as SubscriptionRequest } from "@todoke/kernel/bus";
+import type { Outcome } from "@todoke/kernel/worker";
 import { ack, ackFor, handlerErrorDelayMs, inProgress, nak, parseReply } from "./acks.ts";
-import { type Connection, type Log, messageOf } from "./connection.ts";
+import type { Connection, Log } from "./connection.ts";
 import { toDelivery } from "./message.ts";
 import type { DurableName, Names } from "./names.ts";
 import { Puller } from "./puller.ts";
@@ -45,17 +45,24 @@ export class Subscription implements AsyncDisposable {
   readonly #request: SubscriptionRequest & typeof defaults;
   readonly #sources: Source[];
   readonly #inFlight = new Set<InFlightMessage>();
-  /** In flight, but not passed to a handler yet. */
-  readonly #waiting: InFlightMessage[] = [];
-  readonly #running = new Set<Promise<void>>();
+  readonly #handlers: HandlerPool<InFlightMessage>;
   readonly #stopping = new AbortController();
   readonly #heartbeat: NodeJS.Timeout;
   #closed: Promise<void> | undefined;
-  #isWoken = false;
 
   private constructor(request: SubscriptionRequest, options: SubscriptionOptions) {
     this.#options = options;
     this.#request = { ...defaults, ...request };
+    const { consumer } = request;
+    this.#handlers = new HandlerPool({
+      ...this.#request,
+      toDelivery: ({ delivery }) => delivery,
+      settle: (batch, outcomes) => this.#settle(batch, outcomes),
+      retryMs: handlerErrorDelayMs,
+      onHandlerError: (error, { length }) =>
+        options.log(`the handler of ${consumer} threw; its batch of ${length} is redelivered`, error),
+      stopping: this.#stopping.signal,
+    });
     const durables = options.names.durables(request.consumer, request.subjects);
     this.#sources = durables.map((name) => this.#createSource(name));
     this.#heartbeat = setInterval(() => this.#sendInProgress(), options.ackWaitMs / 3);
@@ -80,8 +87,8 @@ export class Subscription implements AsyncDisposable {
   async #close(): Promise<void> {
     this.#stopping.abort();
     await Promise.all(this.#sources.map(({ puller }) => puller.stop()));
-    for (const message of this.#waiting.splice(0)) this.#ack(message, nak(0));
-    await Promise.all(this.#running);
+    for (const message of this.#handlers.takeWaiting()) this.#ack(message, nak(0));
+    await this.#handlers.idle();
     clearInterval(this.#heartbeat);
     await this.#options.connection.flush();
   }
@@ -117,51 +124,12 @@ export class Subscription implements AsyncDisposable {
     source.messages += 1;
     source.bytes += message.data.length;
     this.#inFlight.add(received);
-    this.#waiting.push(received);
-    this.#wake();
+    this.#handlers.push(received);
   }
 
-  /** Deferred to a microtask, so that messages that arrive together are handled together. */
-  #wake(): void {
-    if (this.#isWoken) return;
-    this.#isWoken = true;
-    queueMicrotask(() => {
-      this.#isWoken = false;
-      this.#startHandlers();
-    });
-  }
-
-  #startHandlers(): void {
-    while (
-      !this.#stopping.signal.aborted &&
-      this.#waiting.length > 0 &&
-      this.#running.size < this.#request.concurrency
-    ) {
-      const run = this.#handle(this.#waiting.splice(0, this.#request.batchMax)).then(() => {
-        this.#running.delete(run);
-        this.#startHandlers();
-      });
-      this.#running.add(run);
-    }
-  }
-
-  async #handle(batch: readonly InFlightMessage[]): Promise<void> {
-    const outcomes = await this.#runHandler(batch);
-    for (const [index, message] of batch.entries()) this.#ack(message, ackFor(outcomes[index]));
+  async #settle(batch: readonly InFlightMessage[], outcomes: readonly Outcome[]): Promise<void> {
+    for (const [index, message] of batch.entries()) this.#ack(message, ackFor(outcomes[index] as Outcome));
     for (const { puller } of this.#sources) puller.pull();
-  }
-
-  async #runHandler(batch: readonly InFlightMessage[]): Promise<readonly Outcome[]> {
-    const { consumer, handle } = this.#request;
-    try {
-      return await handle(
-        batch.map(({ delivery }) => delivery),
-        this.#stopping.signal,
-      );
-    } catch (error) {
-      this.#options.log(`the handler of ${consumer} threw; its batch of ${batch.length} is redelivered`, error);
-      return batch.map(() => retry(handlerErrorDelayMs, messageOf(error)));
-    }
   }
 
   #ack(message: InFlightMessage, answer: Uint8Array): void {

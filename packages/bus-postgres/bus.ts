@@ -5,6 +5,7 @@ import {
   type Envelope,
   type EventBus,
   type Handler,
+  HandlerPool,
   type Subscription,
 } from "@todoke/kernel/bus";
 import type { Claimed } from "@todoke/kernel/claims";
@@ -12,7 +13,6 @@ import { CommitUnknown, isUnavailable, migrate, openDb } from "@todoke/kernel/db
 import { startRetention } from "@todoke/kernel/retention";
 import { ContextError, logFields } from "@todoke/kernel/telemetry";
 import {
-  backoffMs,
   createWorker,
   dead,
   describeError,
@@ -210,43 +210,24 @@ function mergeBatches(
     readonly delivery: Delivery;
     readonly resolve: (outcome: Outcome) => void;
   }
-  const waiting: Waiting[] = [];
-  let freeHandlers = concurrency;
-
-  function pump(): void {
-    while (freeHandlers > 0 && waiting.length > 0) {
-      freeHandlers--;
-      void handleBatch(waiting.splice(0, batchMax)).finally(() => {
-        freeHandlers++;
-        pump();
-      });
-    }
-  }
-
-  async function handleBatch(batch: readonly Waiting[]): Promise<void> {
-    const outcomes = await callHandler(batch.map(({ delivery }) => delivery));
-    batch.forEach(({ resolve }, index) => void resolve(outcomes[index] ?? noOutcome));
-  }
-
-  async function callHandler(deliveries: readonly Delivery[]): Promise<readonly Outcome[]> {
-    try {
-      return await handle(deliveries, stopping);
-    } catch (error) {
-      return deliveries.map(() => retry(backoffMs(1), describeError(error)));
-    }
-  }
-
-  const noOutcome = release("the consumer returned no outcome for it");
+  const handlers = new HandlerPool<Waiting>({
+    handle,
+    batchMax,
+    concurrency,
+    toDelivery: ({ delivery }) => delivery,
+    settle: (batch, outcomes) => batch.forEach(({ resolve }, index) => void resolve(outcomes[index] as Outcome)),
+    retryMs: 1_000,
+    stopping,
+  });
   const stopped = release("the consumer is stopping");
   stopping.addEventListener("abort", () => {
-    for (const { resolve } of waiting.splice(0)) resolve(stopped);
+    for (const { resolve } of handlers.takeWaiting()) resolve(stopped);
   });
   return async (deliveries) => {
     if (stopping.aborted) return deliveries.map(() => stopped);
     const outcomes = deliveries.map(
-      (delivery) => new Promise<Outcome>((resolve) => void waiting.push({ delivery, resolve })),
+      (delivery) => new Promise<Outcome>((resolve) => handlers.push({ delivery, resolve })),
     );
-    pump();
     return await Promise.all(outcomes);
   };
 }

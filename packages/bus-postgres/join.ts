@@ -2,9 +2,8 @@
  * Copies the history of its subjects to a new consumer, in the background and in batches, while others publish. The progress is
  * in the database: if this process dies, the next one that subscribes continues.
  */
-import { setTimeout as sleep } from "node:timers/promises";
 import type { Db } from "@todoke/kernel/db";
-import { backoffMs } from "@todoke/kernel/worker";
+import { backoffMs, startLoop } from "@todoke/kernel/worker";
 import { copyHistory, type JoinState, startJoin } from "./store.ts";
 
 interface JoinOptions {
@@ -28,7 +27,7 @@ const reportIntervalMs = 10_000;
 // the processor too. The last batches follow without a pause, so that the copy catches up with fast publishers.
 const unpausedBatches = 100;
 // Another process or a backup may hold a lock that the copy needs.
-const retryBackoff = { baseMs: 50, capMs: 5_000 };
+const backoff = { baseMs: 50, capMs: 5_000 };
 
 type Copying = Extract<JoinState, { state: "copying" }>;
 
@@ -60,10 +59,9 @@ export function createBatchSize(max: number): { readonly size: number; adapt(joi
  */
 export async function joinSubjects(options: JoinOptions): Promise<AsyncDisposable> {
   const { db, consumer, subjects, batchMax, onCopied, onInfo, onError } = options;
-  const stopping = new AbortController();
-  const { signal } = stopping;
   const startedAt = performance.now();
   let reportedAt = startedAt;
+  let busy = 0;
   const batch = createBatchSize(batchMax);
 
   async function step(): Promise<JoinState> {
@@ -79,40 +77,24 @@ export async function joinSubjects(options: JoinOptions): Promise<AsyncDisposabl
     onInfo(`${consumer} joins: ${copied} messages copied, up to message ${copiedTo} of ${copyUntil}`);
   }
 
-  const pause = (ms: number) => sleep(ms, undefined, { signal }).catch(() => {});
-
-  async function copyRest(): Promise<void> {
-    onInfo(`${consumer} joins: its history is copied in the background`);
-    for (let failures = 0; !signal.aborted; ) {
-      try {
-        const stepAt = performance.now();
-        const join = await step();
-        onCopied();
-        if (join.state === "joined") {
-          onInfo(`${consumer} has joined after ${Math.round((performance.now() - startedAt) / 1_000)} s`);
-          return;
-        }
-        if (join.state === "copying") {
-          failures = 0;
-          report(join);
-          batch.adapt(join);
-          const isLong = join.copyUntil - join.copiedTo > BigInt(unpausedBatches * batch.size);
-          if (isLong) await pause(performance.now() - stepAt);
-          continue;
-        }
-      } catch (cause) {
-        onError(new Error(`copying history for ${consumer} failed; it continues from where it was`, { cause }));
-      }
-      await pause(backoffMs(++failures, retryBackoff));
+  async function copyNext(_: AbortSignal, nextIn: (ms: number) => void): Promise<void> {
+    const stepAt = performance.now();
+    const join = await step();
+    onCopied();
+    if (join.state === "joined") {
+      onInfo(`${consumer} has joined after ${Math.round((performance.now() - startedAt) / 1_000)} s`);
+      return nextIn(Number.POSITIVE_INFINITY);
     }
+    if (join.state === "busy") return nextIn(backoffMs(++busy, backoff));
+    busy = 0;
+    report(join);
+    batch.adapt(join);
+    const isLong = join.copyUntil - join.copiedTo > BigInt(unpausedBatches * batch.size);
+    nextIn(isLong ? performance.now() - stepAt : 0);
   }
 
   const isNew = await startJoin(db, consumer, subjects);
-  const copying = isNew && (await step()).state !== "joined" ? copyRest() : Promise.resolve();
-  return {
-    async [Symbol.asyncDispose]() {
-      stopping.abort();
-      await copying;
-    },
-  };
+  if (!isNew || (await step()).state === "joined") return { async [Symbol.asyncDispose]() {} };
+  onInfo(`${consumer} joins: its history is copied in the background`);
+  return startLoop(copyNext, { intervalMs: 0, task: `copying history for ${consumer}`, onError, backoff });
 }

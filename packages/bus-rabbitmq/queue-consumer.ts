@@ -1,5 +1,5 @@
 /** Consumes from a queue on one channel at a time, and opens another channel when that one breaks. */
-import { setTimeout as sleep } from "node:timers/promises";
+import { type Loop, startLoop } from "@todoke/kernel/worker";
 import type { Channel } from "rabbitmq-client";
 import { AckTracker, type ReceivedMessage } from "./ack-tracker.ts";
 import { type Connection, closeChannel, type Log, requestTimeoutMs, toUnavailable } from "./connection.ts";
@@ -26,15 +26,17 @@ interface Session {
   readonly ended: Promise<unknown>;
 }
 
-/** The delay before consuming again. An attempt without a connection costs nothing. */
-const resumeDelayMs = { first: 50, cap: 500 };
+/** The delay before consuming again, and after each failure. An attempt without a connection costs nothing. */
+const resumeDelayMs = 50;
+const resumeBackoff = { baseMs: 50, capMs: 500 };
 
 export class QueueConsumer implements AsyncDisposable {
   readonly #options: QueueConsumerOptions;
-  readonly #stopping = new AbortController();
   readonly #stopped = Promise.withResolvers<void>();
   #session: Session | undefined;
-  #loop: Promise<void> = Promise.resolve();
+  #loop: Loop | undefined;
+  #ended: PromiseLike<void> | undefined;
+  #hasLogged = false;
 
   private constructor(options: QueueConsumerOptions) {
     this.#options = options;
@@ -44,14 +46,18 @@ export class QueueConsumer implements AsyncDisposable {
   static async open(options: QueueConsumerOptions): Promise<QueueConsumer> {
     const consumer = new QueueConsumer(options);
     consumer.#session = await consumer.#startSession();
-    consumer.#loop = consumer.#keepConsuming();
+    consumer.#loop = startLoop((stopping, nextIn) => consumer.#consumeSession(stopping, nextIn), {
+      intervalMs: 0,
+      backoff: resumeBackoff,
+      onError: (error) => consumer.#logFirst(error),
+    });
     return consumer;
   }
 
   /** Ends the flow of messages. Received messages can still be acked. */
   async stop(): Promise<void> {
-    if (this.#stopping.signal.aborted) return;
-    this.#stopping.abort();
+    if (this.#ended) return;
+    this.#ended = this.#loop?.[Symbol.asyncDispose]();
     this.#stopped.resolve();
     if (!this.#session) return;
     const { channel, consumerTag } = this.#session;
@@ -61,25 +67,25 @@ export class QueueConsumer implements AsyncDisposable {
   /** The broker redelivers unacked messages to other processes. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.stop();
-    await this.#loop;
+    await this.#ended;
     if (this.#session) await closeChannel(this.#session.channel);
   }
 
-  async #keepConsuming(): Promise<void> {
-    const { signal } = this.#stopping;
-    for (let failures = 0; !signal.aborted; failures++) {
-      if (this.#session) {
-        await Promise.race([this.#session.ended, this.#stopped.promise]);
-        if (signal.aborted) return;
-        this.#endSession(this.#session);
-        failures = 0;
-      }
-      const delayMs = Math.min(resumeDelayMs.cap, resumeDelayMs.first * 2 ** failures) * (0.5 + Math.random());
-      await sleep(delayMs, undefined, { signal }).catch(() => {});
-      if (!signal.aborted) await this.#tryToResume(failures);
-    }
-    // It was stopped while a session started.
-    if (this.#session) await closeChannel(this.#session.channel);
+  /** Starts a session unless there is one, and resolves when it has ended. */
+  async #consumeSession(stopping: AbortSignal, nextIn: (ms: number) => void): Promise<void> {
+    this.#session ??= await this.#startSession();
+    this.#hasLogged = false;
+    // It was stopped while the session started.
+    if (stopping.aborted) return closeChannel(this.#session.channel);
+    await Promise.race([this.#session.ended, this.#stopped.promise]);
+    if (stopping.aborted) return;
+    this.#endSession(this.#session);
+    nextIn(resumeDelayMs);
+  }
+
+  #logFirst(error: unknown): void {
+    if (!this.#hasLogged) this.#options.log(`${this.#options.queue}: cannot subscribe; retrying`, error);
+    this.#hasLogged = true;
   }
 
   #endSession({ channel }: Session): void {
@@ -87,14 +93,6 @@ export class QueueConsumer implements AsyncDisposable {
     this.#session = undefined;
     void closeChannel(channel);
     this.#options.onChannelLost(channel);
-  }
-
-  async #tryToResume(failures: number): Promise<void> {
-    try {
-      this.#session = await this.#startSession();
-    } catch (error) {
-      if (failures === 0) this.#options.log(`${this.#options.queue}: cannot subscribe; retrying`, error);
-    }
   }
 
   async #startSession(): Promise<Session> {

@@ -3,9 +3,8 @@
  *
  * A retry waits in a retry queue (retry-queues.ts). Errors are logged and the message is redelivered; nothing is thrown.
  */
-import type { Subscription as SubscriptionRequest } from "@todoke/kernel/bus";
-import { type Outcome, retry } from "@todoke/kernel/worker";
-import type { Channel } from "rabbitmq-client";
+import { HandlerPool, type Subscription as SubscriptionRequest } from "@todoke/kernel/bus";
+import type { Outcome } from "@todoke/kernel/worker";
 import { ack, type ReceivedMessage, requeue } from "./ack-tracker.ts";
 import type { Connection, Log } from "./connection.ts";
 import { countRequeues, readWaitMs, toDelivery } from "./message.ts";
@@ -42,15 +41,11 @@ export class Subscription implements AsyncDisposable {
   readonly #request: SubscriptionRequest & { readonly batchMax: number; readonly concurrency: number };
   readonly #options: SubscriptionOptions;
   readonly #stopping = new AbortController();
-  /** Received and not passed to a handler yet. */
-  #waiting: ReceivedMessage[] = [];
+  readonly #handlers: HandlerPool<ReceivedMessage>;
   /** Retries that wait in memory. */
   readonly #delayed = new Map<ReceivedMessage, NodeJS.Timeout>();
   /** Close waits for these. */
   readonly #inFlight = new Set<Promise<void>>();
-  /** Counted over all channels: a batch that lost its channel still occupies its handler. */
-  #runningBatches = 0;
-  #isPumpScheduled = false;
   #queueConsumer: QueueConsumer | undefined;
   #closed: Promise<void> | undefined;
 
@@ -59,6 +54,16 @@ export class Subscription implements AsyncDisposable {
     this.#options = options;
     const { batchMax, concurrency } = this.#request;
     if (!(batchMax >= 1 && concurrency >= 1)) throw new Error("batchMax and concurrency must be 1 or more");
+    this.#handlers = new HandlerPool({
+      ...this.#request,
+      toDelivery: ({ message }) => toDelivery(message),
+      settle: (batch, outcomes) => this.#track(this.#settle(batch, outcomes)),
+      retryMs: options.retryMs,
+      onHandlerError: (error, { length }) =>
+        options.log(`${request.consumer}: the handler of a batch of ${length} threw`, error),
+      stopping: this.#stopping.signal,
+      defer: setImmediate,
+    });
   }
 
   /** Resolves once messages can come, else rejects with BusUnavailable. */
@@ -78,7 +83,7 @@ export class Subscription implements AsyncDisposable {
       // One batch per handler, and the next one for each.
       prefetchCount: Math.min(prefetchMax, batchMax * concurrency * 2),
       onMessage: (received) => this.#receive(received),
-      onChannelLost: (channel) => this.#dropWaiting(channel),
+      onChannelLost: (channel) => this.#handlers.takeWaiting(({ tracker }) => tracker.channel === channel),
       log,
     });
   }
@@ -92,8 +97,9 @@ export class Subscription implements AsyncDisposable {
     this.#stopping.abort();
     // First, else the broker would redeliver requeued messages to this process.
     await this.#queueConsumer?.stop();
-    for (const received of this.#waiting.splice(0)) requeue(received);
+    for (const received of this.#handlers.takeWaiting()) requeue(received);
     for (const received of this.#delayed.keys()) this.#requeueDelayed(received);
+    await this.#handlers.idle();
     while (this.#inFlight.size > 0) await Promise.all(this.#inFlight);
     await this.#queueConsumer?.[Symbol.asyncDispose]();
   }
@@ -103,70 +109,28 @@ export class Subscription implements AsyncDisposable {
     if (this.#stopping.signal.aborted) requeue(received);
     else if (delayMs > 0) this.#track(this.#delay([{ received, delayMs }]));
     else if (countRequeues(received.message) >= requeuesMax) this.#track(this.#publishAgain(received));
-    else this.#enqueue(received);
+    else this.#handlers.push(received);
   }
 
-  #dropWaiting(channel: Channel): void {
-    this.#waiting = this.#waiting.filter((received) => received.tracker.channel !== channel);
-  }
-
-  #enqueue(received: ReceivedMessage): void {
-    this.#waiting.push(received);
-    this.#schedulePump();
-  }
-
-  /** In the next turn of the event loop, so that messages that arrive together are handled together. */
-  #schedulePump(): void {
-    if (this.#isPumpScheduled) return;
-    this.#isPumpScheduled = true;
-    setImmediate(() => {
-      this.#isPumpScheduled = false;
-      this.#pump();
-    });
-  }
-
-  #pump(): void {
-    const { batchMax, concurrency } = this.#request;
-    while (this.#runningBatches < concurrency && this.#waiting.length > 0 && !this.#stopping.signal.aborted) {
-      const batch = this.#waiting.splice(0, batchMax);
-      this.#runningBatches += 1;
-      const handled = this.#handle(batch).finally(() => {
-        this.#runningBatches -= 1;
-        this.#schedulePump();
-      });
-      this.#track(handled);
-    }
-  }
-
-  #track(work: Promise<void>): void {
+  #track(work: Promise<void>): Promise<void> {
     const tracked = work
       .catch((error) => this.#options.log(`${this.#request.consumer}: messages were left without an ack`, error))
       .finally(() => this.#inFlight.delete(tracked));
     this.#inFlight.add(tracked);
+    return tracked;
   }
 
-  async #handle(batch: readonly ReceivedMessage[]): Promise<void> {
-    const outcomes = await this.#runHandler(batch);
+  async #settle(batch: readonly ReceivedMessage[], outcomes: readonly Outcome[]): Promise<void> {
     const finished: ReceivedMessage[] = [];
     const retries: Retry[] = [];
     for (const [index, received] of batch.entries()) {
-      const outcome = outcomes[index] ?? retry(this.#options.retryMs, "the handler returned no outcome for it");
+      const outcome = outcomes[index] as Outcome;
       if (outcome.kind === "done" || outcome.kind === "dead") finished.push(received);
       else if (outcome.delayMs <= 0) requeue(received);
       else retries.push({ received, delayMs: outcome.delayMs });
     }
     ack(finished);
     await this.#delay(retries);
-  }
-
-  async #runHandler(batch: readonly ReceivedMessage[]): Promise<readonly Outcome[]> {
-    try {
-      const deliveries = batch.map(({ message }) => toDelivery(message));
-      return await this.#request.handle(deliveries, this.#stopping.signal);
-    } catch (error) {
-      this.#options.log(`${this.#request.consumer}: the handler of a batch of ${batch.length} threw`, error);
-      return batch.map(() => retry(this.#options.retryMs, "its handler threw"));
-    }
   }
 
   async #delay(retries: readonly Retry[]): Promise<void> {
@@ -183,7 +147,7 @@ export class Subscription implements AsyncDisposable {
     const [isStored] = await this.#options.retryQueues.delay(this.#request.consumer, [{ message, delayMs: 0 }]);
     if (isStored) ack([received]);
     else if (this.#stopping.signal.aborted) requeue(received);
-    else this.#enqueue(received);
+    else this.#handlers.push(received);
   }
 
   #delayInMemory(received: ReceivedMessage, delayMs: number): void {

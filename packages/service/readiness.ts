@@ -6,6 +6,7 @@
  * learns which check failed; the log gets the error, once.
  */
 import type { HttpApp } from "@todoke/http";
+import { withTimeout } from "@todoke/kernel/worker";
 import { LoopDelay } from "./loop-delay.ts";
 
 /** Resolves when the dependency works. At the deadline the check has failed, whether it stops or not. */
@@ -86,14 +87,11 @@ export class Readiness implements Disposable {
 /** Undefined if the check passes in time. */
 async function errorOf(check: Check, maxMs: number): Promise<unknown> {
   const deadline = new AbortController();
-  const { promise: late, resolve } = Promise.withResolvers<unknown>();
-  const timer = setTimeout(() => {
-    resolve(new Error(`no response within ${maxMs} ms`));
+  try {
+    await withTimeout(maxMs, Promise.try(check, deadline.signal));
+    return undefined;
+  } catch (error) {
     deadline.abort();
-  }, maxMs);
-  const passed = Promise.try(check, deadline.signal).then(
-    () => undefined,
-    (error) => error ?? new Error("failed without a reason"),
-  );
-  return Promise.race([passed, late]).finally(() => clearTimeout(timer));
+    return error ?? new Error("failed without a reason");
+  }
 }

@@ -167,8 +167,8 @@ export const claimDefects: readonly Planted[] = [
     patches: [
       {
         file: loop,
-        find: "else if (waitMs > 0) await woken.wait(waitMs);",
-        replace: "else if (waitMs > 0) await woken.wait();",
+        find: "if (waitMs > pause) await woken.wait(waitMs - pause);",
+        replace: "if (waitMs > pause) await woken.wait();",
       },
       { file: worker, find: "setTimeout(wake, Math.ceil(delayMs) + 1).unref();", replace: "{}" },
     ],

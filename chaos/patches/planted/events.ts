@@ -3,7 +3,7 @@ import type { Patch } from "../patch.ts";
 import { deadly, type Planted, repeatedly, slow } from "./defect.ts";
 
 const relay = "packages/kernel/outbox/relay.ts";
-const inbox = "packages/kernel/inbox/inbox.ts";
+const inbox = "packages/kernel/inbox";
 const retention = "packages/kernel/retention/index.ts";
 
 /**
@@ -68,7 +68,13 @@ export const eventDefects: readonly Planted[] = [
       given: [slow("consumer.effect", 500)],
       faults: [{ atMs: 3_000, fault: "kill", target: "notification_1" }],
     },
-    patches: [{ file: inbox, find: "if (await tryBatch(batch)) for (", replace: "void tryBatch(batch);\n    for (" }],
+    patches: [
+      {
+        file: `${inbox}/inbox.ts`,
+        find: "if (await tryBatch(inbox, batch)) for (",
+        replace: "void tryBatch(inbox, batch);\n    for (",
+      },
+    ],
   },
   {
     name: "inbox-outside-transaction",
@@ -77,9 +83,9 @@ export const eventDefects: readonly Planted[] = [
     broughtOutBy: { given: [deadly("consumer.marked")] },
     patches: [
       {
-        file: inbox,
-        find: "const newIds = await store.insertProcessed(\n      tx,",
-        replace: "const newIds = await store.insertProcessed(\n      db as never,",
+        file: `${inbox}/apply.ts`,
+        find: "await store.insertProcessed(tx,",
+        replace: "await store.insertProcessed(inbox.db as never,",
       },
     ],
   },
@@ -92,12 +98,12 @@ export const eventDefects: readonly Planted[] = [
     },
     patches: [
       {
-        file: inbox,
+        file: `${inbox}/apply.ts`,
         find: "if (newIds.delete(delivery.eventId)) events.push(event);",
         replace: "events.push(event);",
       },
       {
-        file: inbox,
+        file: `${inbox}/handle-one.ts`,
         find: "if (attempt === undefined) {",
         replace: "if (false as boolean) {",
       },
@@ -129,7 +135,11 @@ export const eventDefects: readonly Planted[] = [
       faults: [{ atMs: 3_000, fault: "postgres stop", target: "postgres", forMs: 2_000 }],
     },
     patches: [
-      { file: inbox, find: "return release(describeError(error), backoffMs(1, backoff));", replace: "return done;" },
+      {
+        file: `${inbox}/handle-one.ts`,
+        find: "return release(describeError(error), backoffMs(1, backoff));",
+        replace: "return done;",
+      },
     ],
   },
   {

@@ -85,4 +85,5 @@ export class BusUnavailable extends Error {
   override readonly name = "BusUnavailable";
 }
 
+export { HandlerPool, type HandlerPoolOptions } from "./handler-pool.ts";
 export { MemoryBroker, type MemoryBus, memoryBus } from "./memory.ts";

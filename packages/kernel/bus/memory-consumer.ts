@@ -4,7 +4,8 @@
  * Each aggregate is a queue of events. Its first event can be delivered; the rest wait until that is done or dead. So events
  * of an aggregate never overtake each other, and aggregates never wait for one another.
  */
-import { type Outcome, retry } from "../worker/outcome.ts";
+import type { Outcome } from "../worker/outcome.ts";
+import { HandlerPool } from "./handler-pool.ts";
 import type { Delivery, Envelope, Subscription } from "./index.ts";
 
 interface QueuedEvent {
@@ -112,49 +113,35 @@ export class MemoryConsumer {
   }
 }
 
-/** One subscribed process: handles up to `concurrency` batches at once. */
+/** One subscribed process. */
 class Process {
-  readonly #subscription: Subscription;
-  readonly #consumer: MemoryConsumer;
-  readonly #running = new Set<Promise<void>>();
   readonly #unsettled = new Set<QueuedEvent>();
   readonly #stopping = new AbortController();
+  readonly #handlers: HandlerPool<QueuedEvent>;
 
-  constructor(subscription: Subscription, consumer: MemoryConsumer) {
-    this.#subscription = subscription;
-    this.#consumer = consumer;
+  constructor({ handle, batchMax = 100, concurrency = 1 }: Subscription, consumer: MemoryConsumer) {
+    this.#handlers = new HandlerPool({
+      handle,
+      batchMax,
+      concurrency,
+      take: (max) => {
+        const batch = consumer.take(max);
+        for (const queued of batch) this.#unsettled.add(queued);
+        return batch;
+      },
+      toDelivery,
+      settle: (batch, outcomes) => {
+        // After a crash, another process has the event.
+        for (const [index, queued] of batch.entries())
+          if (this.#unsettled.delete(queued)) consumer.settle(queued, outcomes[index] as Outcome);
+      },
+      retryMs: handlerErrorDelayMs,
+      stopping: this.#stopping.signal,
+    });
   }
 
   fill(): void {
-    const { batchMax = 100, concurrency = 1 } = this.#subscription;
-    while (!this.#stopping.signal.aborted && this.#running.size < concurrency) {
-      const batch = this.#consumer.take(batchMax);
-      if (batch.length === 0) return;
-      const run = this.#run(batch).finally(() => {
-        this.#running.delete(run);
-        this.fill();
-      });
-      this.#running.add(run);
-    }
-  }
-
-  async #run(batch: readonly QueuedEvent[]): Promise<void> {
-    for (const queued of batch) this.#unsettled.add(queued);
-    const outcomes = await this.#handle(batch.map(toDelivery));
-    for (const [index, queued] of batch.entries()) {
-      // After a crash, another process has the event.
-      const isOurs = this.#unsettled.delete(queued);
-      if (isOurs)
-        this.#consumer.settle(queued, outcomes[index] ?? retry(handlerErrorDelayMs, "the handler returned no outcome"));
-    }
-  }
-
-  async #handle(deliveries: readonly Delivery[]): Promise<readonly Outcome[]> {
-    try {
-      return await this.#subscription.handle(deliveries, this.#stopping.signal);
-    } catch (error) {
-      return deliveries.map(() => retry(handlerErrorDelayMs, `the handler threw: ${error}`));
-    }
+    this.#handlers.fill();
   }
 
   crash(): QueuedEvent[] {
@@ -166,7 +153,7 @@ class Process {
 
   async finish(): Promise<void> {
     this.#stopping.abort();
-    await Promise.all(this.#running);
+    await this.#handlers.idle();
   }
 }
 

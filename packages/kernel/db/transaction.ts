@@ -1,6 +1,7 @@
 /** Transactions that commit all of their work or nothing, and report a lost COMMIT as unknown. */
 import { setTimeout as sleep } from "node:timers/promises";
 import type pg from "pg";
+import { backoffMs } from "../worker/backoff.ts";
 import { CommitUnknown, getSqlState, isRolledBack, isSerializationFailure, isUnavailable } from "./errors.ts";
 import type { Db } from "./pool.ts";
 import { acquireClient, releaseClient } from "./pool-client.ts";
@@ -17,6 +18,7 @@ export interface TransactionOptions {
 
 // Five attempts with jitter resolve nearly every deadlock; one that remains needs a fix, not another attempt.
 const attemptsMax = 5;
+const retryBackoff = { baseMs: 5, capMs: 100 };
 
 /** Runs `work` in one transaction and commits it, or leaves no trace of it. `work` may run more than once. */
 export async function transaction<T>(
@@ -107,7 +109,7 @@ async function withRetry<T>(run: () => Promise<T>): Promise<T> {
       return await run();
     } catch (error) {
       if (attempts >= attemptsMax || !isSerializationFailure(error)) throw error;
-      await sleep(2 ** attempts * 5 * (0.5 + Math.random()));
+      await sleep(backoffMs(attempts, retryBackoff));
     }
   }
 }

@@ -2,6 +2,7 @@
 import { type Db, getSqlState, type Tx, transaction } from "../db/index.ts";
 import { type Problem, problem } from "../problem/index.ts";
 import { count } from "../telemetry/index.ts";
+import { withTimeout } from "../worker/with-timeout.ts";
 import * as store from "./store.ts";
 
 export interface IdempotencyKey {
@@ -139,12 +140,9 @@ function inProgress() {
 }
 
 /** Resolves to true if the promise resolves or rejects within `ms`. */
-async function settlesWithin(promise: Promise<unknown>, ms: number): Promise<boolean> {
-  const { promise: timeout, resolve } = Promise.withResolvers<boolean>();
-  const timer = setTimeout(resolve, Math.max(0, ms), false);
-  const settled = promise.then(
+function settlesWithin(promise: Promise<unknown>, ms: number): Promise<boolean> {
+  return withTimeout(Math.max(0, ms), Promise.allSettled([promise])).then(
     () => true,
-    () => true,
+    () => false,
   );
-  return Promise.race([settled, timeout]).finally(() => clearTimeout(timer));
 }

@@ -1,7 +1,6 @@
 /** Subscribes as soon as the message broker is available, so that a service can start without it. */
-import { setTimeout as sleep } from "node:timers/promises";
 import type { EventBus, Subscription } from "../bus/index.ts";
-import { type Backoff, backoffMs } from "../worker/index.ts";
+import { type Backoff, startLoop } from "../worker/index.ts";
 
 export interface SubscribeWithRetryOptions extends Subscription {
   readonly bus: Pick<EventBus, "subscribe">;
@@ -10,30 +9,23 @@ export interface SubscribeWithRetryOptions extends Subscription {
 }
 
 // Reconnects within seconds to a broker that restarts, and asks ten times a minute during a long outage.
-const defaultBackoff: Backoff = { baseMs: 100, capMs: 5_000 };
+const reconnectBackoff: Backoff = { baseMs: 100, capMs: 5_000 };
 
 /** Retries until subscribed; the bus then keeps the subscription. Disposing it ends the subscription or the retries. */
 export function subscribeWithRetry(options: SubscribeWithRetryOptions): AsyncDisposable {
-  const { bus, backoff = defaultBackoff, onError, ...subscription } = options;
-  const stopping = new AbortController();
+  const { bus, backoff = reconnectBackoff, onError, ...subscription } = options;
+  let subscribed: AsyncDisposable | undefined;
 
-  async function subscribe(): Promise<AsyncDisposable | undefined> {
-    for (let attempt = 1; !stopping.signal.aborted; attempt++) {
-      try {
-        return await bus.subscribe(subscription);
-      } catch (cause) {
-        onError(new Error(`${subscription.consumer} could not subscribe (attempt ${attempt})`, { cause }));
-        await sleep(backoffMs(attempt, backoff), undefined, { signal: stopping.signal }).catch(() => {});
-      }
-    }
-    return undefined;
+  async function subscribe(_: AbortSignal, nextIn: (ms: number) => void): Promise<void> {
+    subscribed = await bus.subscribe(subscription);
+    nextIn(Number.POSITIVE_INFINITY);
   }
 
-  const subscribing = subscribe();
+  const loop = startLoop(subscribe, { intervalMs: 0, task: `subscribing ${subscription.consumer}`, onError, backoff });
   return {
     async [Symbol.asyncDispose]() {
-      stopping.abort();
-      await (await subscribing)?.[Symbol.asyncDispose]();
+      await loop[Symbol.asyncDispose]();
+      await subscribed?.[Symbol.asyncDispose]();
     },
   };
 }

@@ -8,6 +8,7 @@ import { type Db, runStatement } from "../db/index.ts";
 import { identifier } from "../db/pool.ts";
 import { count } from "../telemetry/index.ts";
 import { startLoop } from "../worker/loop.ts";
+import { runBatches } from "../worker/run-batches.ts";
 
 export interface RetentionPolicy {
   readonly table: string;
@@ -68,12 +69,11 @@ delete from ${table} where ctid = any(array(
   select ctid from ${table}
    where ${policy.finished} and ${since} < now() - $1::float8 * interval '1 millisecond'
    order by ${since} limit ${batchMax} for update skip locked))`;
-  let removed = 0;
-  for (;;) {
+  async function deleteBatch(): Promise<number> {
     const { rowCount } = await runStatement(db, { name: `retention ${table}`, text: sql, values: [policy.keepMs] });
-    removed += rowCount ?? 0;
-    if ((rowCount ?? 0) < batchMax || stopping?.aborted) break;
+    return rowCount ?? 0;
   }
+  const removed = await runBatches(deleteBatch, { batchMax, ...(stopping && { stopping }) });
   count("todoke.retention.removed", { table }, removed);
   return removed;
 }
@@ -94,7 +94,7 @@ export function startRetention(
         );
       }
     },
-    { intervalMs: intervalMs },
+    { intervalMs },
   );
 }
 

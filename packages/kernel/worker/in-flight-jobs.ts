@@ -9,8 +9,10 @@ import type { Db } from "../db/index.ts";
 import { Problem } from "../problem/index.ts";
 import { count } from "../telemetry/index.ts";
 import { backoffMs } from "./backoff.ts";
+import { describeError } from "./describe-error.ts";
 import type { Leases, WorkerSettings } from "./index.ts";
 import { dead, type JobOutcome, type Outcome, release, retry } from "./outcome.ts";
+import { withTimeout } from "./with-timeout.ts";
 
 export type JobResult = JobOutcome["kind"] | "leaseLost";
 
@@ -125,10 +127,8 @@ export function trackInFlightJobs<Row extends object>(options: InFlightOptions<R
   }
 
   async function drained(ms: number): Promise<void> {
-    const stop = new AbortController();
     const finished = Promise.all([...inFlight.values()].map(({ result }) => result));
-    await Promise.race([finished, sleep(ms, undefined, { signal: stop.signal }).catch(() => {})]);
-    stop.abort();
+    await withTimeout(ms, finished).catch(() => {});
   }
 
   async function abandon(graceMs: number): Promise<void> {
@@ -158,13 +158,6 @@ export function trackInFlightJobs<Row extends object>(options: InFlightOptions<R
 function toOutcome(error: unknown, attempt: number, { backoff }: Pick<WorkerSettings, "backoff">): Outcome {
   if (error instanceof Problem) return dead(`${error.code}: ${error.message}`);
   return retry(backoffMs(attempt, backoff), describeError(error));
-}
-
-/** The error and its causes in one line, for `last_error`. */
-export function describeError(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  const cause = error.cause === undefined ? "" : `; because ${describeError(error.cause)}`;
-  return `${error.name}: ${error.message}${cause}`;
 }
 
 function limitAttempts(outcome: JobOutcome, job: Claimed<object>, { attemptsMax }: WorkerSettings): JobOutcome {

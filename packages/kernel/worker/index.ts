@@ -19,10 +19,10 @@ import type { Wakeups } from "./wakeups.ts";
 
 export { inAggregateOrder } from "./aggregate-order.ts";
 export { type Backoff, backoffMs, defaultBackoff } from "./backoff.ts";
-export { describeError } from "./in-flight-jobs.ts";
-export { latch } from "./latch.ts";
+export { describeError } from "./describe-error.ts";
 export { type Loop, type LoopOptions, type Pass, startLoop } from "./loop.ts";
 export { dead, done, type JobOutcome, type Outcome, release, retry, type SelfSettled } from "./outcome.ts";
+export { type RunBatchesOptions, runBatches } from "./run-batches.ts";
 export { notifyTopic, openWakeups, type Wakeups, type WakeupsOptions } from "./wakeups.ts";
 export { withTimeout } from "./with-timeout.ts";
 
@@ -159,7 +159,7 @@ export function createWorker<Row extends object>(options: WorkerOptions<Row>): W
 
   function start(): void {
     if (loop || stopping) return;
-    // A third of the lease, so that one renewal may fail.
+    // A third of the lease, so that one renewal may fail. Not a loop: its jitter could make the third a half.
     renewal = setInterval(() => void inFlight.renew().catch((error) => failed("renew", error)), leaseMs / 3);
     loop = startLoop((_, nextIn) => claimAndBegin(nextIn), {
       intervalMs: pollMs,

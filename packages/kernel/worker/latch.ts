@@ -17,10 +17,10 @@ export function latch(): Latch {
     close() {
       isOpen = false;
     },
-    wait(ms) {
+    wait(ms = Number.POSITIVE_INFINITY) {
       if (isOpen) return Promise.resolve();
       return new Promise((resolve) => {
-        const timer = ms === undefined ? undefined : setTimeout(finish, ms).unref();
+        const timer = ms === Number.POSITIVE_INFINITY ? undefined : setTimeout(finish, ms).unref();
         function finish(): void {
           clearTimeout(timer);
           resume = undefined;

@@ -54,6 +54,36 @@ test("a pass sets the wait before the next one", async () => {
   await until("five passes have run", () => counted.passes === 5);
 });
 
+test("a pass that asks for none is followed by the next one only at a wake-up", async () => {
+  const counted = counting(async (_, nextIn) => nextIn(Number.POSITIVE_INFINITY));
+  await using loop = startLoop(counted.run, { intervalMs: 1 });
+  const other = counting();
+  await using _ = startLoop(other.run, { intervalMs: 5 });
+  await until("another loop has run several times", () => other.passes > 4);
+  expect(counted.passes).toBe(1);
+  loop.wake();
+  await until("the second pass has run", () => counted.passes === 2);
+});
+
+test("a wake-up does not shorten the pause after a pass, and is not lost in it", async () => {
+  const counted = counting();
+  const pauses: number[] = [];
+  const pauseMs = (tookMs: number) => {
+    pauses.push(tookMs);
+    return pauses.length === 1 ? 20 : never;
+  };
+  await using loop = startLoop(counted.run, { intervalMs: never, pauseMs });
+  await until("it pauses", () => pauses.length === 1);
+  loop.wake();
+  await new Promise(setImmediate);
+  expect(counted.passes).toBe(1);
+  await until("the wake-up takes effect after the pause", () => pauses.length === 2);
+  loop.wake();
+  await new Promise(setImmediate);
+  expect(counted.passes).toBe(2);
+  for (const tookMs of pauses) expect(tookMs).toBeGreaterThanOrEqual(0);
+});
+
 test("a failed pass is reported and repeated after its backoff, which a wake-up does not cut short", async () => {
   const errors: unknown[] = [];
   const counted = counting(async () => {

@@ -16,6 +16,8 @@ export interface LoopOptions {
   readonly onError?: (error: unknown) => void;
   /** Delays after failed passes; without it, a failed pass waits for the next poll. */
   readonly backoff?: Backoff;
+  /** The pause after a pass of `tookMs`, which no wake-up shortens: it bounds the cost of frequent wake-ups. */
+  readonly pauseMs?: (tookMs: number) => number;
   readonly wakeups?: Pick<Wakeups, "on">;
   /** The topic whose signals wake the loop. */
   readonly topic?: string;
@@ -26,12 +28,12 @@ export interface Loop extends AsyncDisposable {
   wake(): void;
 }
 
-/** One pass. `nextIn` sets the wait before the next pass in ms, without jitter; 0 is at once. */
+/** One pass. `nextIn` sets the wait before the next pass in ms, without jitter; 0 is at once, `Infinity` until a wake-up. */
 export type Pass = (stopping: AbortSignal, nextIn: (ms: number) => void) => Promise<unknown>;
 
 /** Starts a loop; disposing it stops it. */
 export function startLoop(pass: Pass, options: LoopOptions): Loop {
-  const { intervalMs, task, onError, backoff, wakeups, topic } = options;
+  const { intervalMs, task, onError, backoff, pauseMs, wakeups, topic } = options;
   const [woken, stopped] = [latch(), latch()];
   const stopping = new AbortController();
   let failures = 0;
@@ -46,6 +48,7 @@ export function startLoop(pass: Pass, options: LoopOptions): Loop {
       failures = 0;
     } catch (cause) {
       failures++;
+      if (backoff) waitMs = 0;
       onError?.(task === undefined ? cause : new Error(`${task} failed`, { cause }));
     }
   }
@@ -53,10 +56,13 @@ export function startLoop(pass: Pass, options: LoopOptions): Loop {
   async function loop(): Promise<void> {
     while (!stopping.signal.aborted) {
       woken.close();
+      const startedAt = performance.now();
       await run();
       if (stopping.signal.aborted) return;
-      if (failures > 0 && backoff) await stopped.wait(backoffMs(failures, backoff));
-      else if (waitMs > 0) await woken.wait(waitMs);
+      const isBackingOff = failures > 0 && backoff;
+      const pause = isBackingOff ? backoffMs(failures, backoff) : (pauseMs?.(performance.now() - startedAt) ?? 0);
+      if (pause > 0) await stopped.wait(pause);
+      if (waitMs > pause) await woken.wait(waitMs - pause);
     }
   }
 

@@ -7,6 +7,7 @@
  */
 import pg from "pg";
 import type { Queryable } from "../db/index.ts";
+import { backoffMs } from "./backoff.ts";
 
 export interface Wakeups extends AsyncDisposable {
   /** Calls `wake` at every signal for `topic`, and whenever signals may have been missed. Returns the unsubscribe function. */
@@ -33,7 +34,7 @@ export async function notifyTopic(db: Queryable, topic: string): Promise<void> {
 }
 
 const pingIntervalMs = 10_000;
-const reconnectMaxMs = 5_000;
+const reconnectBackoff = { baseMs: 50, capMs: 5_000 };
 
 /** Opens the connection that sends and receives wake-ups. It reconnects on its own. */
 export function openWakeups({ url, intervalMs = 10, onError }: WakeupsOptions): Wakeups {
@@ -93,8 +94,7 @@ export function openWakeups({ url, intervalMs = 10, onError }: WakeupsOptions): 
     void which.end().catch(() => {});
     if (closed) return;
     onError?.(error);
-    const delayMs = Math.min(reconnectMaxMs, 100 * 2 ** failures++) * (0.5 + Math.random());
-    reconnect = setTimeout(() => void connect(), delayMs);
+    reconnect = setTimeout(() => void connect(), backoffMs(++failures, reconnectBackoff));
     reconnect.unref();
   }
 

@@ -4,7 +4,7 @@
  */
 import type { Db } from "@todoke/kernel/db";
 import type { Outbox } from "@todoke/kernel/outbox";
-import { startLoop } from "@todoke/kernel/worker";
+import { runBatches, startLoop } from "@todoke/kernel/worker";
 import { endSuspensions } from "../commands/end-suspensions.ts";
 
 // Small, so that no command waits long for a user of the batch.
@@ -18,8 +18,7 @@ export interface ExpiryOptions {
 }
 
 export function startExpiry({ db, outbox, intervalMs = 1_000, onError }: ExpiryOptions): AsyncDisposable {
-  async function endDue(stopping: AbortSignal): Promise<void> {
-    while ((await endSuspensions(db, outbox, batchMax)) === batchMax && !stopping.aborted);
-  }
-  return startLoop(endDue, { intervalMs: intervalMs, task: "ending suspensions", onError });
+  const endDue = () => endSuspensions(db, outbox, batchMax);
+  const task = "ending suspensions";
+  return startLoop((stopping) => runBatches(endDue, { batchMax, stopping }), { intervalMs, task, onError });
 }

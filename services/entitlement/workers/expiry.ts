@@ -3,7 +3,7 @@
  * may run it. Reads do not depend on it: they compare `expires_at` with the clock themselves (docs/adr/0013).
  */
 import type { Db } from "@todoke/kernel/db";
-import { startLoop } from "@todoke/kernel/worker";
+import { runBatches, startLoop } from "@todoke/kernel/worker";
 import { expireEntitlements } from "../store/expire-entitlements.ts";
 
 // Small, so that no command waits long for a row of the batch.
@@ -17,12 +17,11 @@ export interface ExpiryOptions {
 }
 
 export function startExpiry(db: Db, { intervalMs = 1_000, onCommitted, onError }: ExpiryOptions): AsyncDisposable {
-  async function expireDue(stopping: AbortSignal): Promise<void> {
-    let expired: number;
-    do {
-      expired = await expireEntitlements(db, batchMax);
-      if (expired > 0) onCommitted();
-    } while (expired === batchMax && !stopping.aborted);
+  async function expireDue(): Promise<number> {
+    const expired = await expireEntitlements(db, batchMax);
+    if (expired > 0) onCommitted();
+    return expired;
   }
-  return startLoop(expireDue, { intervalMs: intervalMs, task: "expiring entitlements", onError });
+  const task = "expiring entitlements";
+  return startLoop((stopping) => runBatches(expireDue, { batchMax, stopping }), { intervalMs, task, onError });
 }

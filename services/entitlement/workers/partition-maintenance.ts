@@ -33,7 +33,7 @@ export async function startPartitionMaintenance(
   }
   await create();
   return startLoop(maintain, {
-    intervalMs: intervalMs,
+    intervalMs,
     task: "maintaining the partitions of entitlement_audit",
     onError,
   });

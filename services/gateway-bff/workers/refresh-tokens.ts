@@ -9,6 +9,7 @@
  * waits for any of this.
  */
 import { setTimeout as sleep } from "node:timers/promises";
+import { backoffMs } from "@todoke/kernel/worker";
 import type { Provider } from "../oidc/provider.ts";
 import type { ProviderTokens, RefreshClaim, Session, SessionStore } from "../sessions/index.ts";
 
@@ -31,7 +32,7 @@ const leaseMs = 120_000;
 // A token that is not sent by then is not sent at all. The rest of the lease is for the response and for storing it.
 const sendWithinMs = 20_000;
 const retryDelayMs = 10_000;
-const saveRetryMs = { first: 50, max: 2_000 };
+const saveBackoff = { baseMs: 25, capMs: 2_000 };
 // A stopping process waits no longer than this for an unavailable store.
 const saveWhileStoppingMs = 10_000;
 // A session without a refresh token is due again when it has long ended.
@@ -55,7 +56,8 @@ export function refreshTokens({
   let stopAt = Number.POSITIVE_INFINITY;
 
   async function save({ claim, startedAt }: Lease, tokens: ProviderTokens): Promise<void> {
-    for (let delayMs = saveRetryMs.first; ; delayMs = Math.min(2 * delayMs, saveRetryMs.max)) {
+    for (let attempt = 1; ; attempt++) {
+      const delayMs = backoffMs(attempt, saveBackoff);
       try {
         // False if an earlier attempt stored them and its response was lost, or if the session has ended.
         await sessions.saveTokens(claim, tokens);

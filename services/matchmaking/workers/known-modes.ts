@@ -28,7 +28,7 @@ export async function openKnownModes({ db, rules, onError }: KnownModesOptions):
     stored = await recordModes(db, [...rules().modes.keys()]);
   };
   await record();
-  const recording = startLoop(record, { intervalMs: intervalMs, task: "recording the modes", onError });
+  const recording = startLoop(record, { intervalMs, task: "recording the modes", onError });
   return {
     all() {
       for (const mode of rules().modes.keys()) own.add(mode);

@@ -54,7 +54,7 @@ export async function openLiveRules(options: LiveRulesOptions): Promise<LiveRule
     onChange?.(rules);
   };
   const what = `loading ${basename(path)}`;
-  const polling = startLoop(reload, { intervalMs: intervalMs, task: what, ...(onError && { onError }) });
+  const polling = startLoop(reload, { intervalMs, task: what, ...(onError && { onError }) });
   return {
     current: () => current,
     reload,

@@ -6,7 +6,7 @@
  * matched; the matcher decides when to run. An error in one mode is reported and retried with backoff, and does not delay the
  * other modes. A stop waits for the run in progress.
  */
-import { backoffMs, latch, type Wakeups } from "@todoke/kernel/worker";
+import { backoffMs, startLoop, type Wakeups } from "@todoke/kernel/worker";
 import type { Rules } from "../rules/types.ts";
 import { createModeMatcher, defaultIdleMs, type ModeMatcher, type ModeMatcherOptions } from "./mode-matcher.ts";
 
@@ -39,14 +39,12 @@ const dueAt = ({ matcher, pausedUntil }: MatchedMode) => Math.max(matcher.dueAt,
 
 export function startMatcher({ rules, modes, wakeups, topicOf, onError, ...options }: MatcherOptions): Matcher {
   const matched = new Map<string, MatchedMode>();
-  const woken = latch();
-  let stopping = false;
 
   function add(mode: string): void {
     const matcher = createModeMatcher(mode, options);
     const unsubscribe = wakeups.on(topicOf(mode), () => {
       matcher.wake();
-      woken.open();
+      loop.wake();
     });
     matched.set(mode, { matcher, unsubscribe, failures: 0, pausedUntil: 0 });
   }
@@ -62,28 +60,23 @@ export function startMatcher({ rules, modes, wakeups, topicOf, onError, ...optio
     }
   }
 
-  async function run(): Promise<void> {
-    while (!stopping) {
-      woken.close();
-      for (const mode of modes()) if (!matched.has(mode)) add(mode);
-      for (const [mode, state] of matched)
-        if (!stopping && dueAt(state) <= performance.now()) await runOnce(mode, state);
-      const nextAt = Math.min(performance.now() + defaultIdleMs, ...[...matched.values()].map(dueAt));
-      if (!stopping) await woken.wait(Math.max(0, nextAt - performance.now()));
-    }
+  async function runDue(stopping: AbortSignal, nextIn: (ms: number) => void): Promise<void> {
+    for (const mode of modes()) if (!matched.has(mode)) add(mode);
+    for (const [mode, state] of matched)
+      if (!stopping.aborted && dueAt(state) <= performance.now()) await runOnce(mode, state);
+    const nextAt = Math.min(...[...matched.values()].map(dueAt));
+    nextIn(Math.min(defaultIdleMs, Math.max(0, nextAt - performance.now())));
   }
 
-  const running = run();
+  const loop = startLoop(runDue, { intervalMs: defaultIdleMs, task: "making matches", onError });
   return {
     wake() {
       for (const { matcher } of matched.values()) matcher.wake();
-      woken.open();
+      loop.wake();
     },
     async [Symbol.asyncDispose]() {
-      stopping = true;
       for (const { unsubscribe } of matched.values()) unsubscribe();
-      woken.open();
-      await running;
+      await loop[Symbol.asyncDispose]();
     },
   };
 }

@@ -4,13 +4,11 @@
  * Any number of processes share the work. A process claims an end; if it crashes, another one claims it after ten seconds.
  * A wake-up shortens the wait; the poll is the guarantee. While PostgreSQL is unavailable, claimed ends are kept and retried.
  */
-import { backoffMs, latch, type Wakeups } from "@todoke/kernel/worker";
+import { type LoopOptions, startLoop } from "@todoke/kernel/worker";
 import { type EndBatchesOptions, openEndBatches } from "../queue/redis/end-batches.ts";
 
-export interface RecorderOptions extends EndBatchesOptions {
-  readonly wakeups?: Pick<Wakeups, "on">;
-  /** The wake-up topic for new ends. */
-  readonly topic?: string;
+/** The topic is that of new ends. */
+export interface RecorderOptions extends EndBatchesOptions, Pick<LoopOptions, "wakeups" | "topic"> {
   readonly onError: (error: unknown) => void;
   readonly pollMs?: number;
 }
@@ -22,56 +20,34 @@ export interface Recorder extends AsyncDisposable {
   backlog(): Promise<ReadonlyMap<string, number>>;
 }
 
-const retryBackoff = { baseMs: 50, capMs: 5_000 };
+const backoff = { baseMs: 50, capMs: 5_000 };
 
 export function startRecorder(options: RecorderOptions): Recorder {
-  const { wakeups, topic, onError, pollMs = 1_000 } = options;
+  const { onError, pollMs: intervalMs = 1_000 } = options;
   const { recordMode, backlog, addMode, allModes } = openEndBatches(options);
-  const woken = latch();
-  // Ends the backoff after an error; a wake-up does not.
-  const stopped = latch();
-  let stopping = false;
 
   /** An error in one mode does not delay the others. */
-  async function runOnce() {
-    let recorded = 0;
-    let failed = false;
+  async function record(stopping: AbortSignal, nextIn: (ms: number) => void): Promise<void> {
+    let failure: Error | undefined;
     for (const mode of allModes()) {
-      if (stopping) break;
+      if (stopping.aborted) break;
       try {
-        recorded += await recordMode(mode);
+        if ((await recordMode(mode)) > 0) nextIn(0);
       } catch (cause) {
-        failed = true;
-        onError(new Error(`recording ended tickets of ${mode} failed; it will be retried`, { cause }));
+        if (failure) onError(failure);
+        failure = new Error(`recording ended tickets of ${mode} failed; it will be retried`, { cause });
       }
     }
-    return { recorded, failed };
+    if (failure) throw failure; // The loop reports it and backs off.
   }
 
-  async function run(): Promise<void> {
-    for (let failures = 0; !stopping; ) {
-      woken.close();
-      const { recorded, failed } = await runOnce();
-      failures = failed ? failures + 1 : 0;
-      if (failed) await stopped.wait(backoffMs(failures, retryBackoff));
-      else if (recorded === 0 && !stopping) await woken.wait(pollMs * (0.5 + Math.random()));
-    }
-  }
-
-  const unsubscribe = topic === undefined ? undefined : wakeups?.on(topic, woken.open);
-  const running = run();
+  const loop = startLoop(record, { ...options, intervalMs, backoff });
   return {
     wake(mode) {
       if (mode !== undefined) addMode(mode);
-      woken.open();
+      loop.wake();
     },
     backlog,
-    async [Symbol.asyncDispose]() {
-      stopping = true;
-      unsubscribe?.();
-      woken.open();
-      stopped.open();
-      await running;
-    },
+    [Symbol.asyncDispose]: () => loop[Symbol.asyncDispose](),
   };
 }

@@ -7,14 +7,12 @@
  * statement and the buffer per client are bounded.
  */
 import type { ServerResponse } from "node:http";
-import { setTimeout as sleep } from "node:timers/promises";
 import { problems } from "@todoke/http";
 import type { Db } from "@todoke/kernel/db";
-import type { Wakeups } from "@todoke/kernel/worker";
+import { startLoop, type Wakeups, withTimeout } from "@todoke/kernel/worker";
 import { tooManyStreams } from "../problems.ts";
 import { selectNewNotifications } from "../store/new-notifications.ts";
 import { InboxStream, type StreamStart } from "../stream/inbox-stream.ts";
-import { startPollLoop } from "./poll-loop.ts";
 
 export interface InboxStreamsOptions {
   readonly db: Db;
@@ -24,7 +22,7 @@ export interface InboxStreamsOptions {
   readonly onError: (error: unknown) => void;
   /** Streams of this process. */
   readonly streamsMax?: number;
-  /** The longest delay of a notification when every wake-up is lost. */
+  /** About the delay of a notification when every wake-up is lost. */
   readonly pollMs?: number;
   readonly heartbeatMs?: number;
   /** After this time the client has to reconnect, and its access is checked again. */
@@ -42,6 +40,8 @@ const perUserMax = 5;
 /** Rows per statement, for one stream and for all: some megabytes at most. */
 const pageMax = 100;
 const rowsMax = 5_000;
+/** A pass that takes long, because of much work or a busy database, is followed by a longer pause. */
+const pauseMs = (tookMs: number) => Math.max(100, 4 * tookMs);
 /** How long clients may take to read the end of their stream when the process stops. */
 const endTimeoutMs = 1_000;
 
@@ -49,28 +49,24 @@ export function openInboxStreams(options: InboxStreamsOptions): InboxStreams {
   const { db, wakeups, topic, onError } = options;
   const { streamsMax = 2_000, pollMs = 1_000, heartbeatMs = 15_000, ageMaxMs = 15 * 60_000 } = options;
   const streams = new Set<InboxStream>();
-  const loop = startPollLoop({
-    pass: sendNew,
-    pollMs,
-    onError: (cause) => onError(new Error("reading new notifications for streams failed", { cause })),
-  });
-  const unsubscribe = wakeups.on(topic, loop.wake);
+  const task = "reading new notifications for streams";
+  const loop = startLoop(sendNew, { intervalMs: pollMs, task, onError, pauseMs, wakeups, topic });
   const heartbeats = setInterval(() => {
     for (const stream of streams) stream.heartbeat({ ageMaxMs });
   }, heartbeatMs);
   heartbeats.unref();
   let stopping = false;
 
-  /** Reads for all streams that have room. Returns true if there is more to read now. */
-  async function sendNew(): Promise<boolean> {
+  /** Reads for all streams that have room. */
+  async function sendNew(_: AbortSignal, nextIn: (ms: number) => void): Promise<void> {
     const reading = [...streams].filter(({ hasRoom }) => hasRoom);
-    if (reading.length === 0) return false;
+    if (reading.length === 0) return;
     const limit = Math.max(1, Math.min(pageMax, Math.floor(rowsMax / reading.length)));
     const rows = await selectNewNotifications(db, reading, limit);
     const stable = rows.filter(({ isStable }) => isStable);
     for (const row of stable) reading[row.cursorIndex]?.send(row);
     const isPageFull = stable.some(({ cursorIndex }, at) => stable[at - limit + 1]?.cursorIndex === cursorIndex);
-    return isPageFull || stable.length < rows.length;
+    if (isPageFull || stable.length < rows.length) nextIn(0);
   }
 
   function rejectIfFull(userId: string): void {
@@ -83,11 +79,10 @@ export function openInboxStreams(options: InboxStreamsOptions): InboxStreams {
 
   async function stop(): Promise<void> {
     stopping = true;
-    unsubscribe();
     clearInterval(heartbeats);
-    await loop.stop();
-    const ended = [...streams].map((stream) => stream.end());
-    await Promise.race([Promise.all(ended), sleep(endTimeoutMs, undefined, { ref: false })]);
+    await loop[Symbol.asyncDispose]();
+    const ended = Promise.all([...streams].map((stream) => stream.end()));
+    await withTimeout(endTimeoutMs, ended).catch(() => {});
     for (const stream of streams) stream.disconnect();
   }
 

@@ -47,15 +47,15 @@ const detailsMax = 100;
  * (ORDERS_REQUIRE_RECONCILIATION).
  */
 export function startReconciler(options: ReconcilerOptions): AsyncDisposable {
-  const { intervalMs: everyMs = 60_000, onError } = options;
+  const { intervalMs = 60_000, onError } = options;
   const loops = [
     startLoop((stopping) => reconcile(options, stopping), {
-      intervalMs: everyMs,
+      intervalMs,
       task: "reconciling with the broker",
       onError,
     }),
     startLoop((stopping) => checkAllUnresolved(options, stopping), {
-      intervalMs: everyMs,
+      intervalMs,
       task: "checking unresolved orders",
       onError,
     }),

@@ -5,7 +5,7 @@
  * first. This worker posts them, and emits their events, for users that nothing else changes.
  */
 import { type Db, isUnavailable, transaction } from "@todoke/kernel/db";
-import { startLoop } from "@todoke/kernel/worker";
+import { runBatches, startLoop } from "@todoke/kernel/worker";
 import { postExpirations } from "../commands/post-changes.ts";
 import { selectUsersWithExpired } from "../store/users-with-expired.ts";
 
@@ -21,21 +21,20 @@ export interface ExpiryOptions {
 
 export function startExpiry(db: Db, options: ExpiryOptions): AsyncDisposable {
   const { intervalMs = 1_000, onError } = options;
-  return startLoop((stopping) => expireDue(db, options, stopping), {
-    intervalMs: intervalMs,
-    task: "posting expired points",
+  async function expireDue(): Promise<number> {
+    const userIds = await selectUsersWithExpired(db, usersMax);
+    if (userIds.length === 0) return 0;
+    const posted = await expireUsers(db, userIds).catch(() => expireEach(db, userIds, options));
+    if (posted === 0) return 0; // Another process posted them.
+    options.onCommitted();
+    return userIds.length;
+  }
+  const task = "posting expired points";
+  return startLoop((stopping) => runBatches(expireDue, { batchMax: usersMax, stopping }), {
+    intervalMs,
+    task,
     onError,
   });
-}
-
-async function expireDue(db: Db, options: ExpiryOptions, stopping: AbortSignal): Promise<void> {
-  while (!stopping.aborted) {
-    const userIds = await selectUsersWithExpired(db, usersMax);
-    if (userIds.length === 0) return;
-    const posted = await expireUsers(db, userIds).catch(() => expireEach(db, userIds, options));
-    if (posted === 0) return; // Another process posted them.
-    options.onCommitted();
-  }
 }
 
 const expireUsers = (db: Db, userIds: readonly string[]): Promise<number> =>

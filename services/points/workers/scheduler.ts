@@ -7,7 +7,7 @@
  * worker's pace. A reservation that is PROCESSING for an hour is dispatched again, which is idempotent.
  */
 import type { Db } from "@todoke/kernel/db";
-import { backoffMs, latch, type Wakeups } from "@todoke/kernel/worker";
+import { type Loop, startLoop, type Wakeups } from "@todoke/kernel/worker";
 import { type DispatchSummary, dispatchReservations } from "../commands/dispatch-reservations.ts";
 import { runDueSchedule } from "../commands/run-due-schedule.ts";
 import { selectNextDueMs } from "../store/dispatch-reservations.ts";
@@ -33,22 +33,18 @@ export interface Scheduler extends AsyncDisposable {
 
 const defaultIntervalMs = 10_000;
 
-// Reservations that become due within this pause share a batch: a thousand a second are forty batches, not a thousand.
+// Reservations that become due within this pause share a batch: a thousand a second are forty batches, not a thousand. No
+// wake-up shortens it, so that many of them do not cause as many runs.
 const pauseMs = 25;
 // While `inFlightMax` is reached, or another scheduler has the lock. Each run counts the reservations in flight: a run after
 // every few grants would cost the database more than the grants.
 const blockedMs = 200;
-const failureBackoff = { baseMs: 100, capMs: 5_000 };
+const backoff = { baseMs: 100, capMs: 5_000 };
 
 export function createScheduler(options: SchedulerOptions): Scheduler {
   const { db, wakeups, topic, intervalMs = defaultIntervalMs, onSent, onError } = options;
   const { inFlightMax = 20_000, batchMax = 500 } = options;
-  const woken = latch();
-  const stopped = latch();
-  let stopping = false;
-  let failures = 0;
-  let running: Promise<void> | undefined;
-  let unsubscribe: (() => void) | undefined;
+  let loop: Loop | undefined;
 
   /** A schedule that failed is skipped for an interval, so that it neither blocks the others nor floods the log. */
   const failedAt = new Map<string, number>();
@@ -61,51 +57,31 @@ export function createScheduler(options: SchedulerOptions): Scheduler {
     return summary;
   }
 
-  async function runUntilDrained(): Promise<DispatchSummary> {
+  async function runUntilDrained(stopping?: AbortSignal): Promise<DispatchSummary> {
     for (let sent = 0; ; ) {
       // Alternating, so that a schedule with a million users does not delay due reservations.
       const hasRun = await runDueSchedule(db, { onError, onFailed, skip: recentlyFailed() });
       const batch = await dispatch();
       sent += batch.sent;
       const isDrained = !hasRun && batch.sent < batchMax;
-      if (isDrained || stopping) return { sent, isBlocked: batch.isBlocked };
+      if (isDrained || stopping?.aborted) return { sent, isBlocked: batch.isBlocked };
     }
   }
 
-  /** Returns the delay until the next run. */
-  async function runAndPlan(): Promise<number> {
-    try {
-      const { isBlocked } = await runUntilDrained();
-      failures = 0;
-      if (isBlocked) return blockedMs;
-      return Math.min(intervalMs, Math.max(0, (await selectNextDueMs(db, recentlyFailed())) ?? intervalMs));
-    } catch (cause) {
-      onError(new Error("dispatching due reservations failed", { cause }));
-      return backoffMs(++failures, failureBackoff);
-    }
+  async function runAndPlan(stopping: AbortSignal, nextIn: (ms: number) => void): Promise<void> {
+    const { isBlocked } = await runUntilDrained(stopping);
+    if (isBlocked) nextIn(blockedMs);
+    else nextIn(Math.min(intervalMs, (await selectNextDueMs(db, recentlyFailed())) ?? intervalMs));
   }
 
-  async function run(): Promise<void> {
-    while (!stopping) {
-      woken.close();
-      const delayMs = await runAndPlan();
-      // Wake-ups do not shorten this pause, so that many of them do not cause as many runs.
-      await stopped.wait(failures > 0 ? delayMs : pauseMs);
-      if (!stopping && delayMs > pauseMs) await woken.wait(delayMs - pauseMs);
-    }
-  }
-
+  const task = "dispatching due reservations";
   return {
     runOnce: async () => (await runUntilDrained()).sent,
     start() {
-      unsubscribe ??= wakeups.on(topic, woken.open);
-      running ??= run();
+      loop ??= startLoop(runAndPlan, { intervalMs, task, onError, backoff, pauseMs: () => pauseMs, wakeups, topic });
     },
     async [Symbol.asyncDispose]() {
-      stopping = true;
-      unsubscribe?.();
-      for (const each of [woken, stopped]) each.open();
-      await running;
+      await loop?.[Symbol.asyncDispose]();
     },
   };
 }

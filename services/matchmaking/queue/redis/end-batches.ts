@@ -1,4 +1,5 @@
 /** Claims ends from the streams and records them, in batches per mode. */
+import { runBatches } from "@todoke/kernel/worker";
 import { endsMax } from "../record-ends.ts";
 import { keysFor } from "./prelude.ts";
 import { defaultKeyPrefix, type RecordOptions, recordEntries } from "./record-entries.ts";
@@ -45,15 +46,7 @@ export function openEndBatches(options: EndBatchesOptions) {
     }
   }
 
-  async function recordBatches(mode: string): Promise<number> {
-    let all = 0;
-    for (let batches = 0; batches < batchesMax; batches++) {
-      const recorded = await recordBatch(mode);
-      all += recorded;
-      if (recorded < batchMax) break;
-    }
-    return all;
-  }
+  const recordBatches = (mode: string) => runBatches(() => recordBatch(mode), { batchMax, batchesMax });
 
   return {
     allModes,
