@@ -14,18 +14,18 @@ export interface InboxRoutesOptions {
   readonly onRedriven: () => void;
 }
 
-const DlqId = Type.String({ pattern: "^[1-9][0-9]{0,17}$", examples: ["17"] });
+const DlqId = Type.String({ pattern: "^[1-9][0-9]{0,17}$", description: "The dead letter.", examples: ["17"] });
 const DlqParams = Type.Object({ dlq_id: DlqId });
 
 const DeadEventView = Type.Object(
   {
     dlq_id: DlqId,
     event_id: Type.String(),
-    event_type: Type.String(),
-    subject: Type.String(),
-    aggregate_key: Type.String(),
-    last_error: Type.Union([Type.String(), Type.Null()]),
-    dead_at: Type.String({ format: "date-time" }),
+    event_type: Type.String({ examples: ["EntitlementGranted"] }),
+    subject: Type.String({ description: "Where it was published." }),
+    aggregate_key: Type.String({ description: "The entity whose events keep their order." }),
+    last_error: Type.Union([Type.String(), Type.Null()], { description: "The error of the last attempt." }),
+    dead_at: Type.String({ format: "date-time", description: "When it was dead-lettered." }),
   },
   { title: "DeadEvent" },
 );
@@ -43,7 +43,7 @@ const DeadEventDetail = Type.Object(
       Type.Literal("PROCESSING"),
       Type.Literal("RESOLVED"),
     ]),
-    attempt_count: Type.Integer({ minimum: 0 }),
+    attempt_count: Type.Integer({ minimum: 0, description: "Attempts since the last redrive." }),
     redrives: RedrivesView,
   },
   { title: "DeadEventDetail" },

@@ -24,11 +24,11 @@ const EventParams = Type.Object({ event_id: EventId });
 const EventSummary = Type.Object(
   {
     event_id: EventId,
-    event_type: Type.String(),
+    event_type: Type.String({ examples: ["EntitlementGranted"] }),
     aggregate_key: Type.String({ description: "The entity whose events keep their order." }),
     version: Type.Integer({ format: "int64", description: "The version of the aggregate, which orders its events." }),
-    attempt_count: Type.Integer(),
-    last_error: Type.Union([Type.String(), Type.Null()]),
+    attempt_count: Type.Integer({ description: "Attempts so far." }),
+    last_error: Type.Union([Type.String(), Type.Null()], { description: "The error of the last attempt." }),
     created_at: Type.String({ format: "date-time" }),
     parked: Type.Integer({ description: "Later events of the same aggregate, which wait for this one." }),
   },
@@ -44,7 +44,7 @@ const EventDetail = Type.Object(
       Type.Literal("PUBLISHED"),
       Type.Literal("FAILED"),
     ]),
-    subject: Type.String(),
+    subject: Type.String({ description: "Where it is published." }),
     payload: Type.Unknown({ description: "The event as JSON, before it is encoded." }),
     redrives: RedrivesView,
   },

@@ -14,16 +14,17 @@ const RowView = Type.Object(
   {
     key: Type.String({ description: "The primary key." }),
     status: Type.String(),
-    attempt_count: Type.Integer(),
+    attempt_count: Type.Integer({ description: "Attempts so far." }),
     next_retry_at: Type.String({ description: "When it is due." }),
-    last_error: Type.Union([Type.String(), Type.Null()]),
+    last_error: Type.Union([Type.String(), Type.Null()], { description: "The error of the last attempt." }),
     locked_by: Type.Union([Type.String(), Type.Null()], { description: "The worker that has claimed it." }),
-    lease_until: Type.Union([Type.String(), Type.Null()]),
+    lease_until: Type.Union([Type.String(), Type.Null()], { description: "Until when the claim is exclusive." }),
   },
   { title: "WorkRow" },
 );
 const Rows = Type.Object({ rows: Type.Array(RowView) }, { title: "WorkRows" });
-const Name = Type.String({ maxLength: 63 });
+const TableName = Type.String({ maxLength: 63, description: "A claimed table; `listWork` lists them." });
+const ColumnName = Type.String({ maxLength: 63, description: "A column that the table can be searched by." });
 const defaultLimit = 20;
 const Limit = Type.Object({
   limit: Type.Optional(
@@ -78,7 +79,7 @@ export function workRoutes(
         summary: "List due rows",
         tags: ["Operations"],
         description: "Returns rows of a table that a worker can claim now, the longest due first.",
-        params: Type.Object({ table: Name }),
+        params: Type.Object({ table: TableName }),
         querystring: Limit,
         response: { 200: Rows },
       },
@@ -96,7 +97,11 @@ export function workRoutes(
         summary: "List rows of a user or key",
         tags: ["Operations"],
         description: "Returns rows of a table in any status, found by an indexed column.",
-        params: Type.Object({ table: Name, column: Name, value: Type.String({ maxLength: 128 }) }),
+        params: Type.Object({
+          table: TableName,
+          column: ColumnName,
+          value: Type.String({ maxLength: 128, description: "The value of the column, such as a user's id." }),
+        }),
         querystring: Limit,
         response: { 200: Rows },
       },

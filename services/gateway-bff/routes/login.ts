@@ -44,7 +44,10 @@ const LoginQuery = Type.Object({
 });
 
 // A provider may add parameters to its response; openid-client reads the required ones.
-const CallbackQuery = Type.Object({ state: Type.String({ maxLength: 512 }) }, { additionalProperties: true });
+const CallbackQuery = Type.Object(
+  { state: Type.String({ maxLength: 512, description: "As the login sent it to the provider." }) },
+  { additionalProperties: true },
+);
 
 const TokenBody = Type.Object(
   {

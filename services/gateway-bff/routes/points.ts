@@ -4,9 +4,14 @@ import { Type } from "typebox";
 import type { ForwardedRoute } from "./forward.ts";
 import { PassThroughBody } from "./schemas.ts";
 
-const oneOf = (...names: string[]) => Type.Union(names.map((name) => Type.Literal(name)));
+const oneOf = (names: readonly string[], description: string) =>
+  Type.Union(
+    names.map((name) => Type.Literal(name)),
+    { description },
+  );
 const time = (description: string) => Type.String({ format: "date-time", description });
-const text = (maxLength: number) => Type.Optional(Type.String({ minLength: 1, maxLength }));
+const text = (maxLength: number, description: string) =>
+  Type.Optional(Type.String({ minLength: 1, maxLength, description }));
 
 const reads = [
   {
@@ -24,9 +29,14 @@ const reads = [
     summary: "List transactions",
     description: "Returns the statement of the player, newest first. Each transaction has the balance after it.",
     query: Type.Object({
-      kind: Type.Optional(oneOf("ADD", "GRANT", "SUB", "EXPIRE", "HOLD", "RELEASE", "CAPTURE", "REFUND")),
-      source: text(64),
-      source_id: text(128),
+      kind: Type.Optional(
+        oneOf(
+          ["ADD", "GRANT", "SUB", "EXPIRE", "HOLD", "RELEASE", "CAPTURE", "REFUND"],
+          "Only transactions of this kind.",
+        ),
+      ),
+      source: text(64, "The kind of object that caused the change."),
+      source_id: text(128, "The ID of that object."),
       from: Type.Optional(time("Posted at this time or later.")),
       to: Type.Optional(time("Posted before this time.")),
       ...PageQuery,
@@ -52,7 +62,9 @@ const reads = [
     summary: "List reservations",
     description: "Returns all reservations of the player, newest first.",
     query: Type.Object({
-      status: Type.Optional(oneOf("PENDING", "PROCESSING", "DONE", "FAILED", "CANCELLED")),
+      status: Type.Optional(
+        oneOf(["PENDING", "PROCESSING", "DONE", "FAILED", "CANCELLED"], "Only reservations in this status."),
+      ),
       ...PageQuery,
     }),
   },

@@ -14,10 +14,12 @@ const SessionId = Type.String({ pattern: "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]
 const SessionView = Type.Object(
   {
     session_id: SessionId,
-    client: Type.Union([Type.Literal("browser"), Type.Literal("native")]),
+    client: Type.Union([Type.Literal("browser"), Type.Literal("native")], {
+      description: "A browser with a cookie, or a program with a token.",
+    }),
     user_agent: Type.Optional(Type.String()),
     created_at: Time,
-    last_seen_at: Time,
+    last_seen_at: Type.String({ format: "date-time", description: "When the session was last used." }),
     ends_at: Type.String({ format: "date-time", description: "The end by age; an unused session ends sooner." }),
     current: Type.Boolean({ description: "Whether the request uses this session." }),
   },

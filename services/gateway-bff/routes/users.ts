@@ -128,7 +128,12 @@ export const userRoutes: readonly ForwardedRoute[] = [
     summary: "List entitlements",
     description: "Returns all entitlements of a user, also revoked and expired ones, sorted by product.",
     query: Type.Object({
-      status: Type.Optional(Type.Union(["ACTIVE", "REVOKED", "EXPIRED"].map((status) => Type.Literal(status)))),
+      status: Type.Optional(
+        Type.Union(
+          ["ACTIVE", "REVOKED", "EXPIRED"].map((status) => Type.Literal(status)),
+          { description: "Only entitlements in this status." },
+        ),
+      ),
       ...PageQuery,
     }),
     response: PassThroughBody,
@@ -171,9 +176,19 @@ export const userRoutes: readonly ForwardedRoute[] = [
     description: "Filters by id, by e-mail, or by provider and subject. Matches are exact.",
     query: Type.Object({
       user_id: Type.Optional(UserId),
-      email: Type.Optional(Type.String({ minLength: 1, maxLength: 320 })),
-      provider: Type.Optional(Type.String({ minLength: 1, maxLength: 256 })),
-      subject: Type.Optional(Type.String({ minLength: 1, maxLength: 255 })),
+      email: Type.Optional(
+        Type.String({
+          minLength: 1,
+          maxLength: 320,
+          description: "The whole address; upper and lower case are equal.",
+        }),
+      ),
+      provider: Type.Optional(
+        Type.String({ minLength: 1, maxLength: 256, description: "The issuer of the identity. Requires `subject`." }),
+      ),
+      subject: Type.Optional(
+        Type.String({ minLength: 1, maxLength: 255, description: "The user's id at the issuer. Requires `provider`." }),
+      ),
       ...PageQuery,
     }),
     response: PassThroughBody,
@@ -214,7 +229,9 @@ export const userRoutes: readonly ForwardedRoute[] = [
     description: "Returns who changed which user, when and why; newest first.",
     query: Type.Object({
       user_id: Type.Optional(UserId),
-      actor: Type.Optional(Type.String({ minLength: 1, maxLength: 160 })),
+      actor: Type.Optional(
+        Type.String({ minLength: 1, maxLength: 160, description: "Who made the change.", examples: ["user:<id>"] }),
+      ),
       ...PageQuery,
     }),
     response: PassThroughBody,

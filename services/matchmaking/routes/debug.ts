@@ -9,7 +9,7 @@ const damagedMax = 100;
 
 const RulesView = Type.Object(
   {
-    version: Type.String({ description: "The digest of the rules." }),
+    version: Type.String({ description: "Changes with every change of the rules." }),
     modes: Type.Array(Type.Unknown(), { description: "The rules of each mode, as in the file." }),
   },
   { title: "MatchmakingRules" },

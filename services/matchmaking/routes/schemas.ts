@@ -68,7 +68,7 @@ export const JoinedView = Type.Object(
   {
     ticket_id: TicketId,
     status: Type.Literal("QUEUED"),
-    expires_at: time,
+    expires_at: Type.String({ format: "date-time", description: "When the ticket expires unless it is matched." }),
   },
   { title: "QueuedTicket" },
 );
@@ -91,7 +91,9 @@ export const TicketView = Type.Object(
     party_size: Type.Optional(PartySize),
     attributes: Type.Optional(Attributes),
     joined_at: Type.Optional(time),
-    expires_at: Type.Optional(time),
+    expires_at: Type.Optional(
+      Type.String({ format: "date-time", description: "When the ticket expires unless it is matched." }),
+    ),
     heartbeat_before: Type.Optional(
       Type.String({
         format: "date-time",
@@ -138,14 +140,18 @@ export const QueueStatsView = Type.Object(
   {
     mode: Mode,
     waiting: Type.Integer({ minimum: 0, description: "Tickets that wait." }),
-    oldest_wait_seconds: Type.Optional(seconds),
+    oldest_wait_seconds: Type.Optional(
+      Type.Number({ minimum: 0, description: "How long the oldest ticket has waited; absent if none waits." }),
+    ),
     time_to_match_seconds: Type.Optional(
       Type.Object(
         { p50: seconds, p90: seconds, p99: seconds },
         { title: "WaitPercentiles", description: "Of tickets that were matched within the last hour." },
       ),
     ),
-    estimated_wait_seconds: Type.Optional(seconds),
+    estimated_wait_seconds: Type.Optional(
+      Type.Number({ minimum: 0, description: "From the waits of the last hour; absent if there are none." }),
+    ),
   },
   { title: "QueueStats" },
 );

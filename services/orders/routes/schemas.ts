@@ -129,7 +129,9 @@ export const AcceptedView = Type.Object(
   {
     order_id: OrderId,
     idempotency_key: IdempotencyKey,
-    status: oneOf(["accepted", "succeeded", "failed"] as const),
+    status: oneOf(["accepted", "succeeded", "failed"] as const, {
+      description: "accepted: the result is not known yet.",
+    }),
     request_digest: Digest,
     client_order_id: Type.String({ description: "The order's ID at the broker." }),
     accepted_at: time,
@@ -178,7 +180,9 @@ export const OrderView = Type.Object(
       Type.String({ format: "date-time", description: "Since when the order is unresolved; null if it is not." }),
     ),
     cancel: orNull(Cancel),
-    next_attempt_at: orNull(time),
+    next_attempt_at: orNull(
+      Type.String({ format: "date-time", description: "When a worker claims the order next; null if none will." }),
+    ),
     created_at: time,
     updated_at: time,
     ended_at: orNull(time),
@@ -221,7 +225,7 @@ export const TradingStateView = Type.Object(
     scope: Type.String({ description: "* for all instruments, or an instrument." }),
     mode: TradingMode,
     reason: Type.String(),
-    set_by: Type.String(),
+    set_by: Type.String({ description: "The caller that set it." }),
     set_at: time,
   },
   { title: "TradingState" },

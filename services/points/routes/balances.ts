@@ -189,7 +189,7 @@ const LotView = Type.Object(
     lot_id: Type.String({ ...Uuid, description: "The ID of the transaction that created it." }),
     remaining: points("Points that expire unless they are spent before."),
     granted: points("The original number of points."),
-    expires_at: time(),
+    expires_at: time("When the rest expires."),
   },
   { title: "Lot" },
 );

@@ -27,7 +27,8 @@ function addRoute(app: HttpApp, { authenticate, addPoints }: Deps, { operationId
       operationId,
       summary: "Add points",
       tags: ["Points"],
-      description: "The points never expire, or expire at `expires_at`.",
+      description:
+        "The points never expire, or expire at `expires_at`. `PUT /point/add` and `POST /v1/points/additions` are the same.",
       headers: IdempotencyHeaders,
       body: AddBody,
       response: { 200: TransactionView, 409: ProblemView, 422: ProblemView },
@@ -53,7 +54,9 @@ function spendRoute(app: HttpApp, { authenticate, spendPoints }: Deps, { operati
       operationId,
       summary: "Spend points",
       tags: ["Points"],
-      description: "Points that expire soonest are spent first. A spend that exceeds the balance is refused with 409.",
+      description:
+        "Points that expire soonest are spent first. A spend that exceeds the balance is refused with 409. `PUT /point/sub` " +
+        "and `POST /v1/points/spends` are the same.",
       headers: IdempotencyHeaders,
       body: SpendBody,
       response: { 200: TransactionView, 409: ProblemView },

@@ -48,7 +48,7 @@ function reserveRoute(app: HttpApp, { authenticate, reservePoints }: Deps, { url
         tags: ["Reservations"],
         description:
           "Reserves a grant of points at a future time. Without an Idempotency-Key, the key is derived from the body: the same body returns the same reservation, even " +
-          "after it was granted or cancelled.",
+          "after it was granted or cancelled. `POST /point/reserve` and `POST /v1/points/reservations` are the same.",
         headers: OptionalIdempotencyHeaders,
         body: ReserveBody,
         response: { 201: NewReservationView, 409: ProblemView, 422: ProblemView },

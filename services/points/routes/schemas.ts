@@ -205,7 +205,7 @@ export const NewReservationView = Type.Object(
     id: Uuid,
     user_id: UserId,
     point_amount: points("Points to be granted."),
-    execute_at: time(),
+    execute_at: time("When the points are granted."),
     status: Type.Literal("PENDING", { description: "The status at creation, also in a replay." }),
     reason: Type.Optional(Reason),
     expires_at: Type.Optional(time("When the granted points expire.")),
