@@ -28,7 +28,7 @@ interface Parameter {
 }
 
 /** A named schema with another description in one place. The document has it beside the `$ref`. */
-export const describe = <Schema extends object>(schema: Schema, description: string): Schema => ({
+export const withDescription = <Schema extends object>(schema: Schema, description: string): Schema => ({
   ...schema,
   description,
   // Not a keyword of ours: validators reject those.

@@ -33,7 +33,7 @@ export {
   scopes,
 } from "./callers.ts";
 export { type CircuitBreaker, circuitBreaker } from "./circuit-breaker.ts";
-export { describe } from "./components.ts";
+export { withDescription } from "./components.ts";
 export { type DocsPageOptions, docsPage } from "./docs-page.ts";
 export type { Env } from "./env.ts";
 export { hostNameIn, ourHosts, readAllowedHosts } from "./hosts.ts";

@@ -2,7 +2,7 @@ import { type TSchema, Type } from "typebox";
 import { expect, test } from "vitest";
 import { buildHttpApp } from "./app.ts";
 import { requires } from "./callers.ts";
-import { describe } from "./components.ts";
+import { withDescription } from "./components.ts";
 import { IdempotencyHeaders } from "./idempotency.ts";
 import { ProblemView } from "./openapi.ts";
 
@@ -68,9 +68,9 @@ test("every operation describes its error responses, which are components, and s
 test("a named schema is one component, and a place may describe it in its own words", async () => {
   await using app = await setup();
   const Status = Type.Union([Type.Literal("ON"), Type.Literal("OFF")], { title: "Status", description: "In general." });
-  const Thing = Type.Object({ status: Status, next: describe(Status, "The next one.") }, { title: "Thing" });
+  const Thing = Type.Object({ status: Status, next: withDescription(Status, "The next one.") }, { title: "Thing" });
   const Things = Type.Object({ things: Type.Array(Thing) }, { title: "Things" });
-  const querystring = Type.Object({ status: Type.Optional(describe(Status, "Only these.")) });
+  const querystring = Type.Object({ status: Type.Optional(withDescription(Status, "Only these.")) });
   const response = { 200: Things };
   app.get("/things", { schema: { operationId: "list", querystring, response } }, async () => ({ things: [] }));
 

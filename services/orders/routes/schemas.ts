@@ -1,5 +1,5 @@
 /** The schemas of the routes. They are the contract (seed 004). */
-import { describe } from "@todoke/http";
+import { withDescription } from "@todoke/http";
 import { Type } from "typebox";
 import { scaleMax, wholeMax } from "../order/decimal.ts";
 import { orderStatuses, reasonCodes } from "../order/order-status.ts";
@@ -84,7 +84,7 @@ export const OrderBody = Type.Object(
       description: "The limit price; null for a market order.",
       examples: ["30000.5"],
     }),
-    time_in_force: Type.Optional(describe(TimeInForce, "Default: IOC.")),
+    time_in_force: Type.Optional(withDescription(TimeInForce, "Default: IOC.")),
     tags: Type.Optional(
       Type.Array(Type.String({ minLength: 1, maxLength: 32 }), {
         maxItems: 8,

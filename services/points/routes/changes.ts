@@ -1,5 +1,5 @@
 /** Adding, spending and refunding points. Adding and spending have two paths, the seed's and that of the resource. */
-import { describe, type HttpApp, IdempotencyHeaders, ProblemView, requires, sendResponse } from "@todoke/http";
+import { type HttpApp, IdempotencyHeaders, ProblemView, requires, sendResponse, withDescription } from "@todoke/http";
 import { Type } from "typebox";
 import type { Deps } from "../deps.ts";
 import { commandKey, parseAmount, parseTime, toOrigin, withAmounts, writers } from "./request.ts";
@@ -72,7 +72,7 @@ function spendRoute(app: HttpApp, { authenticate, spendPoints }: Deps, { operati
 const RefundBody = Type.Object(
   {
     transaction_id: Type.String({ ...Uuid, description: "A transaction of kind SUB or CAPTURE." }),
-    point_amount: Type.Optional(describe(PointAmount, "Default: everything that is not refunded yet.")),
+    point_amount: Type.Optional(withDescription(PointAmount, "Default: everything that is not refunded yet.")),
     ...Origin,
   },
   { title: "RefundPointsRequest" },

@@ -1,5 +1,5 @@
 /** Holds: placed, then captured or released, or expired. */
-import { describe, type HttpApp, IdempotencyHeaders, ProblemView, requires, sendResponse } from "@todoke/http";
+import { type HttpApp, IdempotencyHeaders, ProblemView, requires, sendResponse, withDescription } from "@todoke/http";
 import { Type } from "typebox";
 import type { Deps } from "../deps.ts";
 import { holdNotFound } from "../problems.ts";
@@ -81,7 +81,7 @@ function getRoute(app: HttpApp, { authenticate, db }: Deps): void {
 }
 
 const CaptureBody = Type.Object(
-  { point_amount: Type.Optional(describe(PointAmount, "Default: the whole hold.")), ...Origin },
+  { point_amount: Type.Optional(withDescription(PointAmount, "Default: the whole hold.")), ...Origin },
   { title: "CaptureHoldRequest" },
 );
 const ReleaseBody = Type.Object(Origin, { title: "ReleaseHoldRequest" });

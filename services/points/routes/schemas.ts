@@ -1,5 +1,5 @@
 /** Schemas that several routes share. */
-import { describe } from "@todoke/http";
+import { withDescription } from "@todoke/http";
 import { Type } from "typebox";
 import { pointsMax } from "../ledger/account.ts";
 
@@ -34,7 +34,7 @@ const Points = Type.Unsafe<bigint>({
     "(JavaScript) must parse amounts above 2^53 exactly.",
   examples: [100],
 });
-export const points = (description: string) => describe(Points, description);
+export const points = (description: string) => withDescription(Points, description);
 
 /** A sum of amounts has no bound. */
 export const pointSum = (description: string) =>
