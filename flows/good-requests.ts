@@ -1,5 +1,7 @@
 /** The routes of a service as its own OpenAPI document tells of them, each with a request that it takes. */
 
+import { inlineRefs } from "@todoke/http/testing";
+
 export interface Wish {
   readonly method: string;
   readonly path: string;
@@ -39,7 +41,8 @@ export interface Route {
   readonly body?: Schema;
 }
 
-export function routesOf({ paths }: OpenApi): Route[] {
+export function routesOf(document: OpenApi): Route[] {
+  const { paths } = inlineRefs(document);
   return Object.entries(paths).flatMap(([template, operations]) =>
     Object.entries(operations).map(([method, { operationId, parameters = [], requestBody }]) => {
       const body = requestBody?.content["application/json"]?.schema;

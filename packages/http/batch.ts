@@ -17,19 +17,29 @@ export const ItemKey = Type.String({
   description: "As in the Idempotency-Key header: visible ASCII characters.",
 });
 
-/** The response of the batch; `View` is the body of a successful command. */
-export const batchResults = <View extends TSchema>(View: View) =>
-  Type.Object({
-    results: Type.Array(
-      Type.Object({
-        status: Type.Integer({ description: "The status that the route for one command returns." }),
-        body: Type.Union([View, ProblemView]),
-        replayed: Type.Optional(
-          Type.Literal(true, { description: "The stored response of an earlier request with this key." }),
+/** The response of the batch; `View` is the body of a successful command, and `title` the name of a result. */
+export const batchResults = <View extends TSchema>(View: View, title: string) =>
+  Type.Object(
+    {
+      results: Type.Array(
+        Type.Object(
+          {
+            status: Type.Integer({
+              description: "The status that the route for one command returns.",
+              examples: [200],
+            }),
+            body: Type.Union([View, ProblemView]),
+            replayed: Type.Optional(
+              Type.Literal(true, { description: "The stored response of an earlier request with this key." }),
+            ),
+          },
+          { title },
         ),
-      }),
-    ),
-  });
+        { description: "A result for each item, at the same index." },
+      ),
+    },
+    { title: `${title}s` },
+  );
 
 /** Waits for all commands and sends their results. */
 export async function sendBatch(

@@ -8,14 +8,20 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import { Type } from "typebox";
 import { idempotencyKeyInvalid, idempotencyKeyMissing } from "./problems.ts";
 
+const Key = Type.String({
+  title: "IdempotencyKey",
+  description:
+    "Identifies this command: 1 to 255 visible ASCII characters, preferably a UUID. Use the same key for every attempt of a " +
+    "command, and a new key for every new command. A quoted string (structured field) is accepted too.",
+  examples: ["0190f3c2-7a3b-7c1e-9f00-8a6b2c4d5e6f"],
+});
+
 /** For the schema of a route. It only requires the header; idempotencyKey() checks the value. */
-export const IdempotencyHeaders = Type.Object({
-  "idempotency-key": Type.String({
-    description:
-      "Identifies this command: 1 to 255 visible ASCII characters, preferably a UUID. Use the same key for every attempt of a " +
-      "command, and a new key for every new command. A quoted string (structured field) is accepted too.",
-    examples: ["0190f3c2-7a3b-7c1e-9f00-8a6b2c4d5e6f"],
-  }),
+export const IdempotencyHeaders = Type.Object({ "idempotency-key": Key });
+
+/** For a route with a key of its own if the caller sends none. */
+export const OptionalIdempotencyHeaders = Type.Object({
+  "idempotency-key": Type.Optional(Type.String({ ...Key, title: "OptionalIdempotencyKey" })),
 });
 
 /**

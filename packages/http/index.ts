@@ -34,10 +34,11 @@ export {
   scopes,
 } from "./callers.ts";
 export { type CircuitBreaker, circuitBreaker } from "./circuit-breaker.ts";
+export { withDescription } from "./components.ts";
 export { type DocsPageOptions, docsPage } from "./docs-page.ts";
 export { type Env, readList } from "./env.ts";
 export { hostNameIn, ourHosts, readAllowedHosts } from "./hosts.ts";
-export { IdempotencyHeaders, idempotencyKey, sendResponse } from "./idempotency.ts";
+export { IdempotencyHeaders, idempotencyKey, OptionalIdempotencyHeaders, sendResponse } from "./idempotency.ts";
 export { type LogOptions, logError } from "./log.ts";
 export { httpMigrations } from "./migrations/index.ts";
 export { metricCatalogue } from "./names.ts";

@@ -1,9 +1,19 @@
-import { Type } from "typebox";
+import { type TSchema, Type } from "typebox";
 import { expect, test } from "vitest";
 import { buildHttpApp } from "./app.ts";
 import { requires } from "./callers.ts";
+import { withDescription } from "./components.ts";
 import { IdempotencyHeaders } from "./idempotency.ts";
 import { ProblemView } from "./openapi.ts";
+
+const refTo = (path: string, description?: string) => ({
+  $ref: `#/components/${path}`,
+  ...(description !== undefined && { description }),
+});
+
+const nobody = () => {
+  throw new Error("nobody is asked here");
+};
 
 const setup = () => buildHttpApp({ title: "Points", version: "2.1.0", log: { level: "silent" } });
 
@@ -14,7 +24,7 @@ test("/openapi.json has the schemas that the routes enforce", async () => {
     headers: IdempotencyHeaders,
     params: Type.Object({ user_id: Type.String({ format: "uuid" }) }),
     querystring: Type.Object({ limit: Type.Optional(Type.Integer({ maximum: 100 })) }),
-    body: Type.Object({ amount: Type.Integer({ minimum: 1 }) }),
+    body: Type.Object({ amount: Type.Integer({ minimum: 1 }) }, { title: "AddPointsRequest" }),
     response: { 201: Type.Object({ balance: Type.String() }), 409: ProblemView },
   };
   app.post("/users/:user_id/points", { schema }, async (_request, reply) => reply.code(201).send({ balance: "1" }));
@@ -25,24 +35,78 @@ test("/openapi.json has the schemas that the routes enforce", async () => {
   expect(Object.keys(document.paths)).toEqual(["/users/{user_id}/points"]);
   const operation = document.paths["/users/{user_id}/points"].post;
   expect(operation.operationId).toBe("addPoints");
-  expect(operation.requestBody.content["application/json"].schema).toMatchObject({ additionalProperties: false });
+  const { schemas, parameters } = document.components;
+  expect(operation.requestBody.content["application/json"].schema).toEqual(refTo("schemas/AddPointsRequest"));
+  expect(schemas.AddPointsRequest).toMatchObject({ additionalProperties: false, required: ["amount"] });
   expect(operation.parameters).toMatchObject([
     { in: "query", name: "limit", schema: { maximum: 100 } },
     { in: "path", name: "user_id", required: true },
-    { in: "header", name: "idempotency-key", required: true },
+    refTo("parameters/IdempotencyKey"),
   ]);
+  expect(parameters.IdempotencyKey).toMatchObject({ in: "header", name: "idempotency-key", required: true });
 });
 
-test("every operation describes its error response, and Problem is one component", async () => {
+test("every operation describes its error responses, which are components, and so is Problem", async () => {
   await using app = await setup();
-  const schema = { operationId: "get", response: { 200: Type.Object({}), "4xx": ProblemView } };
-  app.get("/things", { schema }, async () => ({}));
+  const schema = { operationId: "get", response: { 200: Type.Object({}), 404: ProblemView } };
+  app.get("/things", { ...requires(nobody, { user: "any" }), schema }, async () => ({}));
 
-  const document = (await app.inject("/openapi.json")).json();
+  const { paths, components } = (await app.inject("/openapi.json")).json();
 
-  const problem = { content: { "application/problem+json": { schema: { $ref: "#/components/schemas/Problem" } } } };
-  expect(document.paths["/things"].get.responses).toMatchObject({ "4XX": problem, default: problem });
-  expect(document.components.schemas.Problem.properties).toHaveProperty("errors");
+  expect(paths["/things"].get.responses).toMatchObject({
+    400: refTo("responses/BadRequest"),
+    401: refTo("responses/Unauthenticated"),
+    403: refTo("responses/Forbidden"),
+    404: refTo("responses/NotFound"),
+    default: refTo("responses/Problem"),
+  });
+  const problem = { content: { "application/problem+json": { schema: refTo("schemas/Problem") } } };
+  expect(components.responses).toMatchObject({ NotFound: problem, Problem: problem });
+  expect(components.schemas.Problem.properties).toHaveProperty("errors");
+});
+
+test("a named schema is one component, and a place may describe it in its own words", async () => {
+  await using app = await setup();
+  const Status = Type.Union([Type.Literal("ON"), Type.Literal("OFF")], { title: "Status", description: "In general." });
+  const Thing = Type.Object({ status: Status, next: withDescription(Status, "The next one.") }, { title: "Thing" });
+  const Things = Type.Object({ things: Type.Array(Thing) }, { title: "Things" });
+  const querystring = Type.Object({ status: Type.Optional(withDescription(Status, "Only these.")) });
+  const response = { 200: Things };
+  app.get("/things", { schema: { operationId: "list", querystring, response } }, async () => ({ things: [] }));
+
+  const { paths, components } = (await app.inject("/openapi.json")).json();
+
+  const { parameters, responses } = paths["/things"].get;
+  expect(parameters).toMatchObject([{ name: "status", description: "Only these.", schema: refTo("schemas/Status") }]);
+  expect(responses[200].content["application/json"].schema).toEqual(refTo("schemas/Things"));
+  expect(components.schemas).toMatchObject({
+    Status: { anyOf: [{ const: "ON" }, { const: "OFF" }], description: "In general." },
+    Thing: { properties: { status: refTo("schemas/Status"), next: refTo("schemas/Status", "The next one.") } },
+    Things: { properties: { things: { type: "array", items: refTo("schemas/Thing") } } },
+  });
+  expect(components.schemas.Thing.properties.status).toEqual(refTo("schemas/Status"));
+});
+
+test("two different schemas of one name are an error", async () => {
+  await using app = await setup();
+  const response = (View: TSchema) => ({ response: { 200: View } });
+  const [text, number] = [Type.String({ title: "Same" }), Type.Number({ title: "Same" })];
+  app.get("/a", { schema: { operationId: "a", ...response(text) } }, async () => "");
+  app.get("/b", { schema: { operationId: "b", ...response(number) } }, async () => 1);
+  await app.ready();
+  expect(() => app.swagger()).toThrow("two different components are named Same");
+});
+
+test("the document describes the tags of its operations, in our order", async () => {
+  await using app = await setup();
+  for (const tag of ["Operations", "Of their own", "Points"])
+    app.get(`/${tag.length}`, { schema: { operationId: `o${tag.length}`, tags: [tag] } }, async () => ({}));
+  const { tags } = (await app.inject("/openapi.json")).json();
+  expect(tags).toEqual([
+    { name: "Points", description: expect.any(String) },
+    { name: "Operations", description: expect.any(String) },
+    { name: "Of their own" },
+  ]);
 });
 
 test("a rejection matches the schema of Problem", async () => {
@@ -72,10 +136,6 @@ test("an app with two routes of one operationId does not start", async () => {
   );
 });
 
-const nobody = () => {
-  throw new Error("nobody is asked here");
-};
-
 test("the document says who may call a route", async () => {
   await using app = await setup();
   const options = { ...requires(nobody, { key: "points:write", user: "own" }), schema: { operationId: "open" } };
@@ -85,7 +145,7 @@ test("the document says who may call a route", async () => {
   expect(components.securitySchemes.apiKey).toMatchObject({ type: "http", scheme: "bearer" });
   expect(paths["/guarded"].get).toMatchObject({
     security: [{ apiKey: [] }, { token: [] }],
-    description: "Allowed for API keys with the scope `points:write`, the user in the path.",
+    description: "Allowed for API keys with the scope `points:write` and the user in the path.",
   });
   expect(paths["/free"].get.security).toBeUndefined();
 });

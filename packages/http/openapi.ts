@@ -7,13 +7,15 @@ import type { FastifySchema, RouteOptions } from "fastify";
 import { Type } from "typebox";
 import type { HttpApp } from "./app.ts";
 import { type AccessRule, publicRoute } from "./callers.ts";
+import { Components } from "./components.ts";
+import { type Document, nameParts } from "./openapi-document.ts";
 
-/** An `application/problem+json` response (RFC 9457). */
+/** An `application/problem+json` response (RFC 9457). Its title is the name of the component, as for every schema. */
 export const ProblemView = Type.Object(
   {
     type: Type.String({ description: "A stable URI of the kind of problem." }),
     title: Type.String({ description: "A short description of the kind of problem." }),
-    status: Type.Integer(),
+    status: Type.Integer({ description: "The HTTP status.", examples: [400] }),
     code: Type.String({
       description: "A stable short name of the kind of problem, for use in programs.",
       examples: ["invalid-request"],
@@ -21,15 +23,19 @@ export const ProblemView = Type.Object(
     detail: Type.String({ description: "What is wrong with this request." }),
     errors: Type.Optional(
       Type.Array(
-        Type.Object({
-          field: Type.String({ examples: ["body.user_id"] }),
-          detail: Type.String({ examples: ["must be a UUID"] }),
-        }),
+        Type.Object(
+          {
+            field: Type.String({ description: "The field of the request.", examples: ["body.user_id"] }),
+            detail: Type.String({ description: "What is wrong with it.", examples: ["must be a UUID"] }),
+          },
+          { title: "FieldError" },
+        ),
+        { description: "The fields that were rejected, if there are some." },
       ),
     ),
     instance: Type.String({ description: "The id of the request, as in the x-request-id header." }),
   },
-  { description: "The request was rejected or failed." },
+  { title: "Problem", description: "Why a request was rejected or failed (RFC 9457)." },
 );
 
 interface DocumentInfo {
@@ -43,18 +49,22 @@ interface DocumentInfo {
 
 export async function describeRoutes(app: HttpApp, info: DocumentInfo): Promise<void> {
   const schemes = securitySchemes[info.userAuth ?? "token"];
+  const components = new Components();
+  components.collect(ProblemView);
   requireOperationIds(app);
   await app.register(swagger, {
     openapi: {
       openapi: "3.1.0",
       info: { title: info.title, version: info.version },
-      components: { schemas: { Problem: ProblemView }, securitySchemes: { apiKey, ...schemes } },
+      components: { securitySchemes: { apiKey, ...schemes } },
     },
     convertConstToEnum: false, // OpenAPI 3.1 is JSON Schema and has const.
-    transform: ({ schema, url, route }) => ({
-      schema: withSecurity(withProblems(schema), route, Object.keys(schemes)),
-      url,
-    }),
+    transform: ({ schema, url, route }) => {
+      if (!schema?.hide) components.collect(schema);
+      return { schema: withSecurity(withProblems(schema, route), route, Object.keys(schemes)), url };
+    },
+    transformObject: (document) =>
+      "openapiObject" in document ? nameParts(document.openapiObject as Document, components) : document.swaggerObject,
   });
   if (info.openapi === false) return;
   let document: string | undefined;
@@ -92,13 +102,14 @@ function withSecurity(schema: FastifySchema, { config }: RouteOptions, schemes: 
 const usesToken = ({ user, admin, service }: AccessRule): boolean => Boolean(user || admin || service);
 
 function describeRule({ key, user, admin, service }: AccessRule): string {
-  return [
+  const callers = [
     ...(key ? [`API keys with the scope \`${key}\``] : []),
     ...(user === "any" ? ["users"] : []),
     ...(user === "own" ? ["the user in the path"] : []),
     ...(admin ? ["admins"] : []),
     ...(service ?? []),
-  ].join(", ");
+  ];
+  return new Intl.ListFormat("en").format(callers);
 }
 
 /** Clients are generated from the ids, so every operation needs a unique one. */
@@ -117,14 +128,17 @@ function requireOperationIds(app: HttpApp): void {
 
 const problemResponse = {
   description: "The request was rejected or failed.",
-  content: { "application/problem+json": { schema: { $ref: "#/components/schemas/Problem" } } },
+  content: { "application/problem+json": { schema: ProblemView } },
 };
 
-/** Every operation can return a Problem; problems that a route lists itself are shown as such. */
-function withProblems(schema: FastifySchema): FastifySchema {
-  const named = Object.entries((schema?.response ?? {}) as Record<string, unknown>);
-  const response = Object.fromEntries(
-    named.map(([status, view]) => [status, view === ProblemView ? problemResponse : view]),
-  );
-  return { ...schema, response: { default: problemResponse, ...response } };
+/**
+ * Every operation can return a Problem. Those of every route need not be listed: a request that does not match the schema,
+ * and a caller that is not allowed.
+ */
+function withProblems(schema: FastifySchema, { config }: RouteOptions): FastifySchema {
+  const listed = Object.entries((schema?.response ?? {}) as Record<string, unknown>);
+  const named = listed.map(([status, view]) => [status, view === ProblemView ? problemResponse : view]);
+  const guarded = config?.rule && !config.rule.isPublic && { 401: problemResponse, 403: problemResponse };
+  const response = { 400: problemResponse, ...guarded, ...Object.fromEntries(named), default: problemResponse };
+  return { ...schema, response };
 }

@@ -11,13 +11,19 @@ const defaultLimit = 100;
 export const PageQuery = {
   limit: Type.Optional(
     Type.Integer({
+      title: "PageLimit",
       minimum: 1,
       maximum: pageMax,
       description: `Rows per page at most; the default is ${defaultLimit}.`,
     }),
   ),
   cursor: Type.Optional(
-    Type.String({ minLength: 1, maxLength: 1_024, description: "The next_cursor of the previous page." }),
+    Type.String({
+      title: "PageCursor",
+      minLength: 1,
+      maxLength: 1_024,
+      description: "The `next_cursor` of the previous page. Without it, the first page is returned.",
+    }),
   ),
 };
 

@@ -14,37 +14,54 @@ export interface InboxRoutesOptions {
   readonly onRedriven: () => void;
 }
 
-const DlqId = Type.String({ pattern: "^[1-9][0-9]{0,17}$", examples: ["17"] });
+const DlqId = Type.String({ pattern: "^[1-9][0-9]{0,17}$", description: "The dead letter.", examples: ["17"] });
 const DlqParams = Type.Object({ dlq_id: DlqId });
 
-const DeadEventView = Type.Object({
-  dlq_id: DlqId,
-  event_id: Type.String(),
-  event_type: Type.String(),
-  subject: Type.String(),
-  aggregate_key: Type.String(),
-  last_error: Type.Union([Type.String(), Type.Null()]),
-  dead_at: Type.String({ format: "date-time" }),
-});
+const DeadEventView = Type.Object(
+  {
+    dlq_id: DlqId,
+    event_id: Type.String(),
+    event_type: Type.String({ examples: ["EntitlementGranted"] }),
+    subject: Type.String({ description: "Where it was published." }),
+    aggregate_key: Type.String({ description: "The entity whose events keep their order." }),
+    last_error: Type.Union([Type.String(), Type.Null()], { description: "The error of the last attempt." }),
+    dead_at: Type.String({ format: "date-time", description: "When it was dead-lettered." }),
+  },
+  { title: "DeadEvent" },
+);
 
-const DeadEventDetail = Type.Object({
-  ...DeadEventView.properties,
-  // As received: an unreadable event may have no valid time.
-  occurred_at: Type.String(),
-  headers: Type.Record(Type.String(), Type.String()),
-  payload_base64: Type.String(),
-  status: Type.Union([
-    Type.Literal("DEAD"),
-    Type.Literal("PENDING"),
-    Type.Literal("PROCESSING"),
-    Type.Literal("RESOLVED"),
-  ]),
-  attempt_count: Type.Integer({ minimum: 0 }),
-  redrives: RedrivesView,
-});
+const DeadEventDetail = Type.Object(
+  {
+    ...DeadEventView.properties,
+    // As received: an unreadable event may have no valid time.
+    occurred_at: Type.String(),
+    headers: Type.Record(Type.String(), Type.String(), { description: "The metadata of the event." }),
+    payload_base64: Type.String({ description: "The event as received, in base64." }),
+    status: Type.Union([
+      Type.Literal("DEAD"),
+      Type.Literal("PENDING"),
+      Type.Literal("PROCESSING"),
+      Type.Literal("RESOLVED"),
+    ]),
+    attempt_count: Type.Integer({ minimum: 0, description: "Attempts since the last redrive." }),
+    redrives: RedrivesView,
+  },
+  { title: "DeadEventDetail" },
+);
 
 const path = "/debug/inbox/dlq";
 const defaultLimit = 50;
+
+const ListQuery = Type.Object({
+  ...PageQuery,
+  limit: Type.Optional(
+    Type.Integer({ minimum: 1, maximum: 100, description: `Rows per page at most; the default is ${defaultLimit}.` }),
+  ),
+});
+const DeadEventPage = Type.Object(
+  { events: Type.Array(DeadEventView), next_cursor: NextCursor },
+  { title: "DeadEventPage" },
+);
 
 export function inboxRoutes(app: HttpApp, options: InboxRoutesOptions): void {
   listRoute(app, options);
@@ -58,9 +75,11 @@ function listRoute(app: HttpApp, { db, consumer }: InboxRoutesOptions): void {
     {
       schema: {
         operationId: "listDeadEvents",
-        summary: "List dead events of the inbox, oldest first.",
-        querystring: Type.Object({ ...PageQuery, limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100 })) }),
-        response: { 200: Type.Object({ events: Type.Array(DeadEventView), next_cursor: NextCursor }) },
+        summary: "List dead events",
+        tags: ["Operations"],
+        description: "Returns the dead events of the inbox, oldest first.",
+        querystring: ListQuery,
+        response: { 200: DeadEventPage },
       },
     },
     async ({ query }) => {
@@ -91,7 +110,9 @@ function getRoute(app: HttpApp, { db, consumer }: InboxRoutesOptions): void {
     {
       schema: {
         operationId: "getDeadEvent",
-        summary: "Get a dead event of the inbox with its payload, its last error and its redrives.",
+        summary: "Get a dead event",
+        tags: ["Operations"],
+        description: "Returns a dead event of the inbox, with its payload, its last error and its redrives.",
         params: DlqParams,
         response: { 200: DeadEventDetail },
       },
@@ -112,7 +133,9 @@ function redriveRoute(app: HttpApp, { db, consumer, onRedriven }: InboxRoutesOpt
     {
       schema: {
         operationId: "redriveEvent",
-        summary: "Redrive a dead event of the inbox. Repeating the call has no effect.",
+        summary: "Redrive a dead event",
+        tags: ["Operations"],
+        description: "Processes a dead event of the inbox again. Repeating the call has no effect.",
         params: DlqParams,
         body: RedriveBody,
         response: { 200: RedrivenView },

@@ -21,29 +21,41 @@ export interface OutboxRoutesOptions {
 const EventId = Type.String({ pattern: "^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$" });
 const EventParams = Type.Object({ event_id: EventId });
 
-const EventSummary = Type.Object({
-  event_id: EventId,
-  event_type: Type.String(),
-  aggregate_key: Type.String(),
-  version: Type.Integer(),
-  attempt_count: Type.Integer(),
-  last_error: Type.Union([Type.String(), Type.Null()]),
-  created_at: Type.String({ format: "date-time" }),
-  parked: Type.Integer({ description: "Later events of the same aggregate, which wait for this one." }),
-});
+const EventSummary = Type.Object(
+  {
+    event_id: EventId,
+    event_type: Type.String({ examples: ["EntitlementGranted"] }),
+    aggregate_key: Type.String({ description: "The entity whose events keep their order." }),
+    version: Type.Integer({ format: "int64", description: "The version of the aggregate, which orders its events." }),
+    attempt_count: Type.Integer({ description: "Attempts so far." }),
+    last_error: Type.Union([Type.String(), Type.Null()], { description: "The error of the last attempt." }),
+    created_at: Type.String({ format: "date-time" }),
+    parked: Type.Integer({ description: "Later events of the same aggregate, which wait for this one." }),
+  },
+  { title: "FailedEvent" },
+);
 
-const EventDetail = Type.Object({
-  ...EventSummary.properties,
-  status: Type.Union([
-    Type.Literal("PENDING"),
-    Type.Literal("IN_FLIGHT"),
-    Type.Literal("PUBLISHED"),
-    Type.Literal("FAILED"),
-  ]),
-  subject: Type.String(),
-  payload: Type.Unknown({ description: "The event as JSON, before it is encoded." }),
-  redrives: RedrivesView,
-});
+const EventDetail = Type.Object(
+  {
+    ...EventSummary.properties,
+    status: Type.Union([
+      Type.Literal("PENDING"),
+      Type.Literal("IN_FLIGHT"),
+      Type.Literal("PUBLISHED"),
+      Type.Literal("FAILED"),
+    ]),
+    subject: Type.String({ description: "Where it is published." }),
+    payload: Type.Unknown({ description: "The event as JSON, before it is encoded." }),
+    redrives: RedrivesView,
+  },
+  { title: "FailedEventDetail" },
+);
+
+const EventPage = Type.Object(
+  { events: Type.Array(EventSummary), next_cursor: NextCursor },
+  { title: "FailedEventPage" },
+);
+const RedrivenEvent = Type.Object({ event_id: EventId, status: Type.Literal("PENDING") }, { title: "RedrivenEvent" });
 
 export function outboxRoutes(app: HttpApp, options: OutboxRoutesOptions): void {
   listRoute(app, options.db);
@@ -57,9 +69,11 @@ function listRoute(app: HttpApp, db: Db): void {
     {
       schema: {
         operationId: "listFailedEvents",
-        summary: "List FAILED events of the outbox, oldest first.",
+        summary: "List failed events",
+        tags: ["Operations"],
+        description: "Returns the FAILED events of the outbox, oldest first.",
         querystring: Type.Object(PageQuery),
-        response: { 200: Type.Object({ events: Type.Array(EventSummary), next_cursor: NextCursor }) },
+        response: { 200: EventPage },
       },
     },
     async ({ query }) => {
@@ -94,7 +108,9 @@ function getRoute(app: HttpApp, db: Db): void {
     {
       schema: {
         operationId: "getFailedEvent",
-        summary: "Get an event that is FAILED or was redriven, with its payload and its redrives.",
+        summary: "Get a failed event",
+        tags: ["Operations"],
+        description: "Returns an event that is FAILED or was redriven, with its payload and its redrives.",
         params: EventParams,
         response: { 200: EventDetail },
       },
@@ -114,10 +130,12 @@ function redriveRoute(app: HttpApp, { db, onRedriven }: OutboxRoutesOptions): vo
     {
       schema: {
         operationId: "redriveFailedEvent",
-        summary: "Redrive a FAILED event with all its attempts. Events parked behind it follow.",
+        summary: "Redrive a failed event",
+        tags: ["Operations"],
+        description: "Publishes a FAILED event again, with all its attempts. Events parked behind it follow.",
         params: EventParams,
         body: RedriveBody,
-        response: { 200: Type.Object({ event_id: EventId, status: Type.Literal("PENDING") }) },
+        response: { 200: RedrivenEvent },
       },
     },
     async ({ params, body }) => {

@@ -10,27 +10,42 @@ export interface WorkTable {
   readonly lookup?: readonly string[];
 }
 
-const RowView = Type.Object({
-  key: Type.String(),
-  status: Type.String(),
-  attempt_count: Type.Integer(),
-  next_retry_at: Type.String({ description: "When it is due." }),
-  last_error: Type.Union([Type.String(), Type.Null()]),
-  locked_by: Type.Union([Type.String(), Type.Null()], { description: "The worker that has claimed it." }),
-  lease_until: Type.Union([Type.String(), Type.Null()]),
-});
-const Rows = Type.Object({ rows: Type.Array(RowView) });
-const Name = Type.String({ maxLength: 63 });
-const Limit = Type.Object({ limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100 })) });
+const RowView = Type.Object(
+  {
+    key: Type.String({ description: "The primary key." }),
+    status: Type.String(),
+    attempt_count: Type.Integer({ description: "Attempts so far." }),
+    next_retry_at: Type.String({ description: "When it is due." }),
+    last_error: Type.Union([Type.String(), Type.Null()], { description: "The error of the last attempt." }),
+    locked_by: Type.Union([Type.String(), Type.Null()], { description: "The worker that has claimed it." }),
+    lease_until: Type.Union([Type.String(), Type.Null()], { description: "Until when the claim is exclusive." }),
+  },
+  { title: "WorkRow" },
+);
+const Rows = Type.Object({ rows: Type.Array(RowView) }, { title: "WorkRows" });
+const TableName = Type.String({ maxLength: 63, description: "A claimed table; `listWork` lists them." });
+const ColumnName = Type.String({ maxLength: 63, description: "A column that the table can be searched by." });
 const defaultLimit = 20;
-
-const BacklogView = Type.Object({
-  table: Type.String(),
-  ready: Type.Integer(),
-  claimed: Type.Integer(),
-  waiting: Type.Integer({ description: "Rows between two attempts, if they have a status of their own." }),
-  oldest_due_seconds: Type.Number({ description: "Time for which the oldest due row has been due; 0 if none is due." }),
+const Limit = Type.Object({
+  limit: Type.Optional(
+    Type.Integer({ minimum: 1, maximum: 100, description: `Rows at most; the default is ${defaultLimit}.` }),
+  ),
 });
+
+const BacklogView = Type.Object(
+  {
+    table: Type.String(),
+    ready: Type.Integer({ description: "Rows that a worker can claim now." }),
+    claimed: Type.Integer({ description: "Rows that a worker has claimed." }),
+    waiting: Type.Integer({ description: "Rows between two attempts, if they have a status of their own." }),
+    oldest_due_seconds: Type.Number({
+      description: "Time for which the oldest due row has been due; 0 if none is due.",
+    }),
+  },
+  { title: "Backlog" },
+);
+
+const BacklogsView = Type.Object({ tables: Type.Array(BacklogView) }, { title: "Backlogs" });
 
 export function workRoutes(
   app: HttpApp,
@@ -47,8 +62,10 @@ export function workRoutes(
     {
       schema: {
         operationId: "listWork",
-        summary: "List the claimed tables with their backlog.",
-        response: { 200: Type.Object({ tables: Type.Array(BacklogView) }) },
+        summary: "List backlogs",
+        tags: ["Operations"],
+        description: "Returns the claimed tables of the service, each with its backlog.",
+        response: { 200: BacklogsView },
       },
     },
     async () => ({ tables: await Promise.all(tables.map(({ table }) => backlogOf(db, table))) }),
@@ -59,8 +76,10 @@ export function workRoutes(
     {
       schema: {
         operationId: "listOldestDue",
-        summary: "List rows that a worker can claim now, the longest due first.",
-        params: Type.Object({ table: Name }),
+        summary: "List due rows",
+        tags: ["Operations"],
+        description: "Returns rows of a table that a worker can claim now, the longest due first.",
+        params: Type.Object({ table: TableName }),
         querystring: Limit,
         response: { 200: Rows },
       },
@@ -75,8 +94,14 @@ export function workRoutes(
     {
       schema: {
         operationId: "listWorkOf",
-        summary: "List the rows of one user or key, in any status.",
-        params: Type.Object({ table: Name, column: Name, value: Type.String({ maxLength: 128 }) }),
+        summary: "List rows of a user or key",
+        tags: ["Operations"],
+        description: "Returns rows of a table in any status, found by an indexed column.",
+        params: Type.Object({
+          table: TableName,
+          column: ColumnName,
+          value: Type.String({ maxLength: 128, description: "The value of the column, such as a user's id." }),
+        }),
         querystring: Limit,
         response: { 200: Rows },
       },

@@ -1,5 +1,6 @@
 import { hash } from "node:crypto";
 import { formatVerifyingKey, newSigningKey, openSigner, type Role, toVerifyingKey } from "@todoke/http";
+import { inlineRefs } from "@todoke/http/testing";
 import { memoryBus } from "@todoke/kernel/bus";
 import { testDatabase, until } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
@@ -155,7 +156,7 @@ test("writes need points:write or an admin; a user reads only their own data", a
 
 test("the OpenAPI document has operation IDs, summaries, int64 amounts and problem responses", async () => {
   await using t = await setup("api");
-  const { json } = await t.call("GET", "/openapi.json");
+  const json = inlineRefs((await t.call("GET", "/openapi.json")).json);
   const operations = Object.entries(
     json.paths as Record<string, Record<string, { operationId: string; summary: string }>>,
   )

@@ -7,6 +7,9 @@ import { searchUsers, type UserSearch } from "../store/users.ts";
 import { auditCursor } from "./request.ts";
 import { AuditView, SearchQuery, UserId, UserView } from "./schemas.ts";
 
+const UserPage = Type.Object({ users: Type.Array(UserView), next_cursor: NextCursor }, { title: "UserPage" });
+const AuditPage = Type.Object({ audit: Type.Array(AuditView), next_cursor: NextCursor }, { title: "AuditPage" });
+
 export function adminRoutes(app: HttpApp, deps: Deps): void {
   searchRoute(app, deps);
   auditRoute(app, deps);
@@ -19,10 +22,11 @@ function searchRoute(app: HttpApp, { authenticate, db }: Deps): void {
       ...requires(authenticate, { admin: true }),
       schema: {
         operationId: "searchUsers",
-        summary: "Search users.",
+        summary: "Search users",
+        tags: ["Account"],
         description: "Filters by id, by e-mail, or by provider and subject. Without a filter it lists all users.",
         querystring: Type.Object({ ...SearchQuery, ...PageQuery }),
-        response: { 200: Type.Object({ users: Type.Array(UserView), next_cursor: NextCursor }) },
+        response: { 200: UserPage },
       },
     },
     async ({ query }) => {
@@ -56,14 +60,17 @@ function auditRoute(app: HttpApp, { authenticate, db }: Deps): void {
       ...requires(authenticate, { admin: true }),
       schema: {
         operationId: "listAudit",
-        summary: "List the audit.",
-        description: "Who changed which user, when and why; newest first.",
+        summary: "List the audit",
+        tags: ["Account"],
+        description: "Returns who changed which user, when and why; newest first.",
         querystring: Type.Object({
           user_id: Type.Optional(UserId),
-          actor: Type.Optional(Type.String({ minLength: 1, maxLength: 160, examples: ["user:<id>"] })),
+          actor: Type.Optional(
+            Type.String({ minLength: 1, maxLength: 160, description: "Who made the change.", examples: ["user:<id>"] }),
+          ),
           ...PageQuery,
         }),
-        response: { 200: Type.Object({ audit: Type.Array(AuditView), next_cursor: NextCursor }) },
+        response: { 200: AuditPage },
       },
     },
     async ({ query }) => {

@@ -10,8 +10,10 @@ export function identityRoutes(app: HttpApp, { authenticate, resolveIdentity }: 
       ...requires(authenticate, { service: ["gateway-bff"] }),
       schema: {
         operationId: "resolveIdentity",
-        summary: "Find or create the user of an identity.",
-        description: "The claims are stored with the identity. Only provider and subject identify the user.",
+        summary: "Resolve an identity",
+        tags: ["Account"],
+        description:
+          "Finds or creates the user of an identity. The claims are stored with the identity. Only provider and subject identify the user.",
         body: ResolveBody,
         response: { 200: UserView },
       },

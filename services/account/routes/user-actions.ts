@@ -26,6 +26,7 @@ export function userActionRoutes(app: HttpApp, deps: Deps): void {
         ...requires(deps.authenticate, allowed ?? { admin: true }),
         schema: {
           ...texts,
+          tags: ["Account"],
           params: OneUser,
           headers: IdempotencyHeaders,
           body,
@@ -44,7 +45,7 @@ export function userActionRoutes(app: HttpApp, deps: Deps): void {
     );
   route(`/users${user}::delete`, {
     operationId: "deleteUser",
-    summary: "Delete a user.",
+    summary: "Delete a user",
     description: "Erases all personal data. The id remains and is not used again.",
     body: ReasonBody,
     command: deps.deleteUser,
@@ -52,7 +53,7 @@ export function userActionRoutes(app: HttpApp, deps: Deps): void {
   });
   route(`/admin/users${user}::suspend`, {
     operationId: "suspendUser",
-    summary: "Suspend a user.",
+    summary: "Suspend a user",
     description:
       "The suspension ends at `until`, or when an admin reinstates the user. Suspending again replaces both.",
     body: SuspendBody,
@@ -60,21 +61,21 @@ export function userActionRoutes(app: HttpApp, deps: Deps): void {
   });
   route(`/admin/users${user}::reinstate`, {
     operationId: "reinstateUser",
-    summary: "Reinstate a user.",
+    summary: "Reinstate a user",
     description: "Ends the suspension. A user who is not suspended stays unchanged.",
     body: ReasonBody,
     command: deps.reinstateUser,
   });
   route(`/admin/users${user}::grant-role`, {
     operationId: "grantRole",
-    summary: "Make a user an admin.",
+    summary: "Grant the admin role",
     description: "A user who is an admin already stays unchanged.",
     body: RoleBody,
     command: deps.grantRole,
   });
   route(`/admin/users${user}::revoke-role`, {
     operationId: "revokeRole",
-    summary: "Revoke the admin role of a user.",
+    summary: "Revoke the admin role",
     description: "The last active admin cannot give up the role.",
     body: RoleBody,
     command: deps.revokeRole,

@@ -24,7 +24,8 @@ function getRoute(app: HttpApp, { authenticate, getUser }: Deps): void {
       ...requires(authenticate, ownOrAdmin),
       schema: {
         operationId: "getUser",
-        summary: "Get a user.",
+        summary: "Get a user",
+        tags: ["Account"],
         description: "The ETag is the version, which an update names in If-Match.",
         params: OneUser,
         response: { 200: UserView, 404: ProblemView },
@@ -46,8 +47,10 @@ function updateRoute(app: HttpApp, { authenticate, updateUser }: Deps): void {
       ...requires(authenticate, ownOrAdmin),
       schema: {
         operationId: "updateUser",
-        summary: "Update the name and the locale of a user.",
-        description: "Of two updates of the same version, one succeeds and the other gets 412.",
+        summary: "Update a user",
+        tags: ["Account"],
+        description:
+          "Changes the name, the locale or both. Of two updates of the same version, one succeeds and the other gets 412.",
         params: OneUser,
         headers: IfMatchHeaders,
         body: ProfileBody,
@@ -89,6 +92,8 @@ function toProfileChange({ locale, ...rest }: Profile): Profile {
   return { ...rest, locale: canonical };
 }
 
+const UserExport = Type.Object({ ...ExportView, next_cursor: NextCursor }, { title: "UserExport" });
+
 function exportRoute(app: HttpApp, { authenticate, db }: Deps): void {
   app.get(
     "/users/:user_id/export",
@@ -96,11 +101,12 @@ function exportRoute(app: HttpApp, { authenticate, db }: Deps): void {
       ...requires(authenticate, ownOrAdmin),
       schema: {
         operationId: "exportUser",
-        summary: "Export all data of a user.",
-        description: "The audit comes in pages; the other data is in every page.",
+        summary: "Export a user",
+        tags: ["Account"],
+        description: "Returns all data of the user. The audit comes in pages; the other data is in every page.",
         params: OneUser,
         querystring: Type.Object(PageQuery),
-        response: { 200: Type.Object({ ...ExportView, next_cursor: NextCursor }), 404: ProblemView },
+        response: { 200: UserExport, 404: ProblemView },
       },
     },
     async ({ params: { user_id }, query }) => {

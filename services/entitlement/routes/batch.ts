@@ -14,11 +14,19 @@ const itemsMax = 100;
 /** Twice the size of a hundred longest items with every character escaped. */
 const bodyMaxBytes = 1024 * 1024;
 
-const Item = Type.Object({
-  action: Type.Union([Type.Literal("grant"), Type.Literal("revoke")]),
-  idempotency_key: ItemKey,
-  ...GrantBody.properties,
-});
+const Item = Type.Object(
+  {
+    action: Type.Union([Type.Literal("grant"), Type.Literal("revoke")]),
+    idempotency_key: ItemKey,
+    ...GrantBody.properties,
+  },
+  { title: "EntitlementBatchItem" },
+);
+
+const BatchBody = Type.Object(
+  { items: Type.Array(Item, { minItems: 1, maxItems: itemsMax }) },
+  { title: "ChangeEntitlementsRequest" },
+);
 
 export function batchRoute(app: HttpApp, { authenticate, changeEntitlements }: Deps): void {
   app.post(
@@ -28,10 +36,12 @@ export function batchRoute(app: HttpApp, { authenticate, changeEntitlements }: D
       bodyLimit: bodyMaxBytes,
       schema: {
         operationId: "changeEntitlements",
-        summary: "Grant and revoke up to 100 products.",
-        description: "Each item has its own key and its own result. Results are in the order of the items.",
-        body: Type.Object({ items: Type.Array(Item, { minItems: 1, maxItems: itemsMax }) }),
-        response: { 200: batchResults(UserEntitlementView) },
+        summary: "Change many entitlements",
+        tags: ["Entitlements"],
+        description:
+          "Grants and revokes up to 100 products. Each item has its own key and its own result. Results are in the order of the items.",
+        body: BatchBody,
+        response: { 200: batchResults(UserEntitlementView, "EntitlementBatchResult") },
       },
     },
     async (request, reply) => {

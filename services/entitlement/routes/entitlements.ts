@@ -16,9 +16,10 @@ export function entitlementRoutes(app: HttpApp, { authenticate, grantEntitlement
       ...callers,
       schema: {
         operationId: "grantEntitlement",
-        summary: "Grant a product to a user.",
+        summary: "Grant an entitlement",
+        tags: ["Entitlements"],
         description:
-          "The grant ends at `expires_at`, or never. Returns 201 for the user's first change of the product, else 200.",
+          "Grants a product to a user. The grant ends at `expires_at`, or never. Returns 201 for the user's first change of the product, else 200.",
         headers: IdempotencyHeaders,
         body: GrantBody,
         response,
@@ -35,9 +36,10 @@ export function entitlementRoutes(app: HttpApp, { authenticate, grantEntitlement
       ...callers,
       schema: {
         operationId: "revokeEntitlement",
-        summary: "Revoke a product from a user.",
+        summary: "Revoke an entitlement",
+        tags: ["Entitlements"],
         description:
-          "A product that was never granted can be revoked too. Returns 201 for the user's first change of the product, else 200.",
+          "Revokes a product from a user. A product that was never granted can be revoked too. Returns 201 for the user's first change of the product, else 200.",
         headers: IdempotencyHeaders,
         body: ChangeBody,
         response,

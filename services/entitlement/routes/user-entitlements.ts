@@ -18,6 +18,15 @@ const readers = { key: "read", user: "own", admin: true } as const;
 
 const EntitlementParams = Type.Object({ user_id: UserId, stock_keeping_unit: StockKeepingUnit });
 
+const EntitlementPage = Type.Object(
+  { user_id: UserId, entitlements: Type.Array(EntitlementView), next_cursor: NextCursor },
+  { title: "EntitlementPage" },
+);
+const HistoryPage = Type.Object(
+  { ...EntitlementParams.properties, history: Type.Array(HistoryView), next_cursor: NextCursor },
+  { title: "EntitlementHistoryPage" },
+);
+
 export function userEntitlementRoutes(app: HttpApp, deps: Deps): void {
   listRoute(app, deps);
   checkRoute(app, deps);
@@ -31,13 +40,12 @@ function listRoute(app: HttpApp, { authenticate, db }: Deps): void {
       ...requires(authenticate, readers),
       schema: {
         operationId: "listEntitlements",
-        summary: "List the entitlements of a user.",
-        description: "Includes revoked and expired ones. Sorted by product.",
+        summary: "List entitlements",
+        tags: ["Entitlements"],
+        description: "Returns all entitlements of a user, also revoked and expired ones, sorted by product.",
         params: Type.Object({ user_id: UserId }),
         querystring: Type.Object({ status: Type.Optional(EntitlementStatus), ...PageQuery }),
-        response: {
-          200: Type.Object({ user_id: UserId, entitlements: Type.Array(EntitlementView), next_cursor: NextCursor }),
-        },
+        response: { 200: EntitlementPage },
       },
     },
     async ({ params: { user_id }, query }) => {
@@ -58,8 +66,9 @@ function checkRoute(app: HttpApp, { authenticate, checkEntitlement }: Deps): voi
       ...requires(authenticate, readers),
       schema: {
         operationId: "checkEntitlement",
-        summary: "Check whether a user may use a product.",
-        description: "The user may use it while `status` is ACTIVE.",
+        summary: "Check an entitlement",
+        tags: ["Entitlements"],
+        description: "Returns whether a user may use a product. The user may use it while `status` is ACTIVE.",
         params: EntitlementParams,
         response: { 200: UserEntitlementView, 404: ProblemView },
       },
@@ -79,17 +88,12 @@ function historyRoute(app: HttpApp, { authenticate, db }: Deps): void {
       ...requires(authenticate, readers),
       schema: {
         operationId: "listEntitlementHistory",
-        summary: "List the changes of an entitlement.",
-        description: "Newest first, as far back as the audit is kept.",
+        summary: "List an entitlement's history",
+        tags: ["Entitlements"],
+        description: "Returns the changes of an entitlement, newest first, as far back as the audit is kept.",
         params: EntitlementParams,
         querystring: Type.Object(PageQuery),
-        response: {
-          200: Type.Object({
-            ...EntitlementParams.properties,
-            history: Type.Array(HistoryView),
-            next_cursor: NextCursor,
-          }),
-        },
+        response: { 200: HistoryPage },
       },
     },
     async ({ params, query }) => {

@@ -34,7 +34,9 @@ export interface ForwardedRoute {
   readonly limit?: LimitClass;
   /** The same as at the service. */
   readonly operationId: string;
+  readonly tag: string;
   readonly summary: string;
+  readonly description: string;
   readonly query?: TObject;
   readonly body?: TObject;
   readonly response: TSchema;
@@ -74,10 +76,25 @@ const ConditionalHeaders = Type.Object({
 });
 
 function toSchema(route: ForwardedRoute) {
-  const { operationId, summary, path, params, query, body, response, creates, idempotent, conditional } = route;
+  const {
+    operationId,
+    tag,
+    summary,
+    description,
+    path,
+    params,
+    query,
+    body,
+    response,
+    creates,
+    idempotent,
+    conditional,
+  } = route;
   return {
     operationId,
     summary,
+    tags: [tag],
+    description,
     ...(path.includes(":user_id") && { params: Type.Object({ user_id: UserId }) }),
     ...(params && { params }),
     ...(query && { querystring: query }),

@@ -21,28 +21,35 @@ export interface InboxDeps
   readonly notificationUrl: URL | undefined;
 }
 
-const InboxView = Type.Object({
-  notifications: Type.Array(
-    Type.Object({
-      notification_id: Type.String(),
-      event_type: Type.String({ examples: ["EntitlementGranted"] }),
-      text: Type.String({ description: "English or Japanese, by Accept-Language." }),
-      data: Type.Optional(
-        Type.Unsafe<Readonly<Record<string, unknown>>>({
-          type: "object",
-          additionalProperties: true,
-          description: "Values for programs, like the IDs of a match.",
-          examples: [{ ticket_id: "t_1", match_id: "m_1", mode: "ranked", team: 1 }],
-        }),
-      ),
-      occurred_at: Time,
-    }),
-  ),
-  last_event_id: Type.Optional(
-    Type.String({ description: "On the first page. A stream from here has everything that is not in the list." }),
-  ),
-  next_cursor: NextCursor,
-});
+const NotificationItem = Type.Object(
+  {
+    notification_id: Type.String(),
+    event_type: Type.String({ examples: ["EntitlementGranted"] }),
+    text: Type.String({ description: "English or Japanese, by Accept-Language." }),
+    data: Type.Optional(
+      Type.Unsafe<Readonly<Record<string, unknown>>>({
+        title: "NotificationData",
+        type: "object",
+        additionalProperties: true,
+        description: "Values for programs, such as the ids of a match. The README lists them by event type.",
+        examples: [{ ticket_id: "t_1", match_id: "m_1", mode: "ranked", team: 1 }],
+      }),
+    ),
+    occurred_at: Time,
+  },
+  { title: "Notification" },
+);
+
+const InboxView = Type.Object(
+  {
+    notifications: Type.Array(NotificationItem),
+    last_event_id: Type.Optional(
+      Type.String({ description: "On the first page. A stream from here has everything that is not in the list." }),
+    ),
+    next_cursor: NextCursor,
+  },
+  { title: "NotificationPage" },
+);
 
 /** Notification's response. */
 interface InboxPage {
@@ -55,6 +62,11 @@ const EventId = Type.String({ pattern: "^[0-9a-f.-]{1,60}$", description: "The I
 const StreamHeaders = Type.Object({ "last-event-id": Type.Optional(EventId) });
 // A browser cannot set the header on its first connection. When it reconnects it sends both, and the header counts.
 const StreamQuery = Type.Object({ last_event_id: Type.Optional(EventId) });
+
+const NotificationStream = Type.String({
+  title: "PlayerNotificationStream",
+  description: "Server-sent events. The data of each `notification` is a Notification.",
+});
 
 const notDeployed = () => upstreamProblems.notification.unavailable("notification is not deployed here");
 
@@ -70,7 +82,9 @@ function listRoute(app: HttpApp, { authenticate, upstreams: { notification } }: 
       ...requires(authenticate, { user: "any" }),
       schema: {
         operationId: "listInbox",
-        summary: "List the player's notifications, newest first.",
+        summary: "List notifications",
+        tags: ["Notifications"],
+        description: "Returns the notifications of the player, newest first, in the language of the request.",
         querystring: Type.Object(PageQuery),
         response: { 200: InboxView },
       },
@@ -108,11 +122,14 @@ function streamRoute(app: HttpApp, deps: InboxDeps): void {
       exposeHeadRoute: false, // A HEAD request would open an unread stream.
       schema: {
         operationId: "followInbox",
-        summary: "Follow the player's notifications (server-sent events).",
+        summary: "Follow notifications",
+        tags: ["Notifications"],
+        description:
+          "Streams the notifications of the player as server-sent events: all after `Last-Event-ID`, or new ones only if it is missing.",
         headers: StreamHeaders,
         querystring: StreamQuery,
         produces: ["text/event-stream"],
-        response: { 200: Type.String() },
+        response: { 200: NotificationStream },
       },
     },
     async (request, reply) => {

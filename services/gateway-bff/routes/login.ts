@@ -44,16 +44,30 @@ const LoginQuery = Type.Object({
 });
 
 // A provider may add parameters to its response; openid-client reads the required ones.
-const CallbackQuery = Type.Object({ state: Type.String({ maxLength: 512 }) }, { additionalProperties: true });
+const CallbackQuery = Type.Object(
+  { state: Type.String({ maxLength: 512, description: "As the login sent it to the provider." }) },
+  { additionalProperties: true },
+);
 
-const TokenView = Type.Object({
-  session_token: Type.String({ description: "Send it as Authorization: Bearer. It is returned only once." }),
-  token_type: Type.Literal("Bearer"),
-  expires_at: Type.String({
-    format: "date-time",
-    description: "The end of the session by age; an unused session ends sooner.",
-  }),
-});
+const TokenBody = Type.Object(
+  {
+    code: Type.String({ minLength: 1, maxLength: 128, description: "The code with which the login ended." }),
+    code_verifier: Type.String({ pattern: "^[A-Za-z0-9._~-]{43,128}$", description: "RFC 7636, section 4.1." }),
+  },
+  { title: "FetchSessionTokenRequest" },
+);
+
+const TokenView = Type.Object(
+  {
+    session_token: Type.String({ description: "Send it as Authorization: Bearer. It is returned only once." }),
+    token_type: Type.Literal("Bearer"),
+    expires_at: Type.String({
+      format: "date-time",
+      description: "The end of the session by age; an unused session ends sooner.",
+    }),
+  },
+  { title: "SessionToken" },
+);
 
 /**
  * A page of another site can send a browser here, and a provider that knows the user would respond without asking: the code
@@ -86,7 +100,9 @@ export function loginRoutes(app: HttpApp, deps: LoginDeps): void {
       ...forBrowsers,
       schema: {
         operationId: "logIn",
-        summary: "Log in. Redirects the browser to the identity provider.",
+        summary: "Log in",
+        tags: ["Sessions"],
+        description: "Redirects the browser to the identity provider.",
         querystring: LoginQuery,
         response: { 400: ProblemView, 503: ProblemView },
       },
@@ -112,7 +128,9 @@ export function loginRoutes(app: HttpApp, deps: LoginDeps): void {
       ...forBrowsers,
       schema: {
         operationId: "finishLogIn",
-        summary: "Finish a login. The identity provider redirects the browser here.",
+        summary: "Finish a login",
+        tags: ["Sessions"],
+        description: "The identity provider redirects the browser here.",
         querystring: CallbackQuery,
         response: { 400: ProblemView, 403: ProblemView, 502: ProblemView, 503: ProblemView },
       },
@@ -142,11 +160,10 @@ export function loginRoutes(app: HttpApp, deps: LoginDeps): void {
       ...finishes,
       schema: {
         operationId: "fetchSessionToken",
-        summary: "Exchange the code of a native client's login for a session token. Sets no cookie.",
-        body: Type.Object({
-          code: Type.String({ minLength: 1, maxLength: 128 }),
-          code_verifier: Type.String({ pattern: "^[A-Za-z0-9._~-]{43,128}$", description: "RFC 7636, section 4.1." }),
-        }),
+        summary: "Fetch a session token",
+        tags: ["Sessions"],
+        description: "Exchanges the code of a native client's login for a session token. Sets no cookie.",
+        body: TokenBody,
         response: { 200: TokenView, 400: ProblemView },
       },
     },

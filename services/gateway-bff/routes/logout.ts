@@ -16,6 +16,17 @@ export interface LogoutDeps
 
 const logoutTokenMax = 16 * 1024;
 
+const LogoutView = Type.Object(
+  {
+    logout_url: Type.Optional(Type.String({ description: "Where a browser ends its session at the provider too." })),
+  },
+  { title: "LoggedOut" },
+);
+const BackchannelBody = Type.Object(
+  { logout_token: Type.String({ description: "A logout token, signed by the provider." }) },
+  { title: "BackchannelLogoutRequest", additionalProperties: true },
+);
+
 export function logoutRoutes(app: HttpApp, deps: LogoutDeps): void {
   const cookie = sessionCookie(deps.isLoopback);
   const { config, ...guarded } = requires(deps.authenticate, { user: "any" });
@@ -28,13 +39,11 @@ export function logoutRoutes(app: HttpApp, deps: LogoutDeps): void {
       config: { ...config, inactiveToo: true },
       schema: {
         operationId: "logOut",
-        summary: "Log out. Ends this session.",
+        summary: "Log out",
+        tags: ["Sessions"],
+        description: "Ends the session of the request.",
         response: {
-          200: Type.Object({
-            logout_url: Type.Optional(
-              Type.String({ description: "Where a browser ends its session at the provider too." }),
-            ),
-          }),
+          200: LogoutView,
           401: ProblemView,
         },
       },
@@ -59,9 +68,11 @@ export function logoutRoutes(app: HttpApp, deps: LogoutDeps): void {
         bodyLimit: logoutTokenMax,
         schema: {
           operationId: "endByProvider",
-          summary: "End sessions after a logout at the identity provider (OpenID Connect Back-Channel Logout).",
+          summary: "End sessions by the provider",
+          tags: ["Sessions"],
+          description: "Ends sessions after a logout at the identity provider (OpenID Connect Back-Channel Logout).",
           consumes: ["application/x-www-form-urlencoded"],
-          body: Type.Object({ logout_token: Type.String() }, { additionalProperties: true }),
+          body: BackchannelBody,
           response: { 200: Type.Null(), 400: ProblemView, 429: ProblemView, 503: ProblemView },
         },
       },

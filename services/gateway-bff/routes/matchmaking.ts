@@ -12,7 +12,31 @@ const tickets = "/v1/matchmaking/tickets";
 /** The service checks the owner of a ticket; anybody else gets 404. */
 const common = { upstream: "matchmaking", rule: { user: "any" }, response: PassThroughBody } as const;
 const oneQueue = { ...common, params: Type.Object({ mode: Mode }) };
-const oneTicket = { ...common, params: Type.Object({ ticket_id: TicketId }), upstreamPath: `${tickets}/:ticket_id` };
+const oneTicket = {
+  ...common,
+  tag: "Tickets",
+  params: Type.Object({ ticket_id: TicketId }),
+  upstreamPath: `${tickets}/:ticket_id`,
+} as const;
+
+/** Looser than matchmaking's, which checks the attributes. */
+const JoinBody = Type.Object(
+  {
+    party_size: Type.Optional(
+      Type.Integer({ minimum: 1, maximum: 64, description: "Players on the ticket; they stay together." }),
+    ),
+    attributes: Type.Optional(
+      Type.Unsafe<object>({
+        type: "object",
+        maxProperties: 32,
+        additionalProperties: true,
+        description: "The attributes that the mode requires; see matchmaking's own document.",
+        examples: [{ skill: 1500 }],
+      }),
+    ),
+  },
+  { title: "GatewayJoinQueueRequest" },
+);
 
 export const matchmakingRoutes: readonly ForwardedRoute[] = [
   {
@@ -21,7 +45,9 @@ export const matchmakingRoutes: readonly ForwardedRoute[] = [
     path: queues,
     upstreamPath: queues,
     operationId: "listQueues",
-    summary: "List the modes and the attributes that each requires.",
+    tag: "Queues",
+    summary: "List queues",
+    description: "Returns the modes, and the attributes that each requires.",
   },
   {
     ...oneQueue,
@@ -29,7 +55,9 @@ export const matchmakingRoutes: readonly ForwardedRoute[] = [
     path: `${queues}/:mode/stats`,
     upstreamPath: `${queues}/:mode/stats`,
     operationId: "getQueueStats",
-    summary: "Get the number of waiting players and recent waiting times, at most a second old.",
+    tag: "Queues",
+    summary: "Get the figures of a queue",
+    description: "Returns the number of waiting tickets and recent waiting times, at most a second old.",
   },
   {
     ...oneQueue,
@@ -37,35 +65,29 @@ export const matchmakingRoutes: readonly ForwardedRoute[] = [
     path: `${queues}/:mode/tickets`,
     upstreamPath: `${queues}/:mode/tickets`,
     operationId: "joinQueue",
-    summary: "Join a queue. Returns 200 with the open ticket if the player waits with the same request already.",
+    tag: "Tickets",
+    summary: "Join a queue",
+    description:
+      "Returns 201 with a new ticket, or 200 with the open ticket if the player waits with the same request already.",
     idempotent: true,
     creates: true,
-    body: Type.Object({
-      party_size: Type.Optional(Type.Integer({ minimum: 1, maximum: 64 })),
-      attributes: Type.Optional(
-        Type.Unsafe<object>({
-          type: "object",
-          maxProperties: 32,
-          additionalProperties: true,
-          description: "The attributes that the mode requires; see matchmaking's own document.",
-          examples: [{ skill: 1500 }],
-        }),
-      ),
-    }),
+    body: JoinBody,
   },
   {
     ...oneTicket,
     method: "GET",
     path: `${tickets}/:ticket_id`,
     operationId: "getTicket",
-    summary: "Get a ticket of the player. A MATCHED ticket has the match, the peers and the connection.",
+    summary: "Get a ticket",
+    description: "Returns a ticket of the player. A MATCHED ticket has the match, the other players and where to play.",
   },
   {
     ...oneTicket,
     method: "DELETE",
     path: `${tickets}/:ticket_id`,
     operationId: "cancelTicket",
-    summary: "Cancel a ticket. Repeating the call has no effect; a matched ticket returns 409.",
+    summary: "Cancel a ticket",
+    description: "Repeating the call has no effect. If the ticket is matched already, the response is 409.",
     repeatable: true,
   },
   {
@@ -74,7 +96,8 @@ export const matchmakingRoutes: readonly ForwardedRoute[] = [
     path: `${tickets}/:ticket_id([^:/]+)::heartbeat`,
     upstreamPath: `${tickets}/:ticket_id:heartbeat`,
     operationId: "heartbeatTicket",
-    summary: "Send a heartbeat for a ticket, if its mode requires one. Returns the ticket.",
+    summary: "Send a heartbeat",
+    description: "Keeps a ticket alive, if its mode requires heartbeats. Returns the ticket.",
     repeatable: true,
   },
 ];

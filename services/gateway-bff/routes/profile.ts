@@ -47,27 +47,37 @@ const sources = {
 type PartName = keyof typeof sources;
 const partNames = Object.keys(sources) as PartName[];
 
-const partView = (value: typeof UserView | typeof PassThroughBody) =>
-  Type.Union([
-    Type.Object({ status: Type.Literal("ok"), value, as_of: Time }),
-    Type.Object({
-      status: Type.Literal("stale", { description: "The last response: the service is down." }),
-      value,
-      as_of: Time,
-    }),
-    Type.Object({ status: Type.Literal("failed"), code: Type.String(), detail: Type.String() }),
-    Type.Object({
-      status: Type.Literal("absent", { description: "The service is not deployed, or the query has no ticket_id." }),
-    }),
-  ]);
+const partView = (value: typeof UserView | typeof PassThroughBody, title: string) =>
+  Type.Union(
+    [
+      Type.Object({ status: Type.Literal("ok"), value, as_of: Time }),
+      Type.Object({
+        status: Type.Literal("stale", { description: "The last response: the service is down." }),
+        value,
+        as_of: Time,
+      }),
+      Type.Object({
+        status: Type.Literal("failed"),
+        code: Type.String({ description: "As in a problem." }),
+        detail: Type.String(),
+      }),
+      Type.Object({
+        status: Type.Literal("absent", { description: "The service is not deployed, or the query has no ticket_id." }),
+      }),
+    ],
+    { title },
+  );
 
-const ProfileView = Type.Object({
-  user_id: UserId,
-  account: partView(UserView),
-  entitlements: partView(PassThroughBody),
-  points: partView(PassThroughBody),
-  matchmaking: partView(PassThroughBody),
-});
+const ProfileView = Type.Object(
+  {
+    user_id: UserId,
+    account: partView(UserView, "AccountPart"),
+    entitlements: partView(PassThroughBody, "ProfilePart"),
+    points: partView(PassThroughBody, "ProfilePart"),
+    matchmaking: partView(PassThroughBody, "ProfilePart"),
+  },
+  { title: "Profile" },
+);
 
 export type ProfileDeps = Pick<Deps, "authenticate" | "upstreams" | "profileTimeoutMs">;
 
@@ -79,7 +89,10 @@ export function profileRoute(app: HttpApp, deps: ProfileDeps): void {
       ...requires(deps.authenticate, { user: "own" }),
       schema: {
         operationId: "getProfile",
-        summary: "Get a user's profile. An unavailable part is marked, and the others are served.",
+        summary: "Get a profile",
+        tags: ["Account"],
+        description:
+          "Returns account, entitlements, points and matchmaking of a user. An unavailable part is marked, and the others are served.",
         params: Type.Object({ user_id: UserId }),
         querystring: Type.Object({ ticket_id: Type.Optional(TicketId) }),
         response: { 200: ProfileView },

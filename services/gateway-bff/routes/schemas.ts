@@ -3,10 +3,23 @@ import { Type } from "typebox";
 
 export { Time, UserId, UserView } from "../upstreams/user-view.ts";
 
-export const Reason = Type.String({ minLength: 1, maxLength: 500, description: "Stored in the audit log." });
+/** As account has it. */
+export const Reason = Type.String({
+  minLength: 1,
+  maxLength: 500,
+  description: "The reason, which is stored in the audit.",
+  examples: ["requested by mail"],
+});
 
 /** A response that the service's own API document describes. */
-export const PassThroughBody = Type.Object({}, { additionalProperties: true });
+export const PassThroughBody = Type.Object(
+  {},
+  {
+    title: "ServiceResponse",
+    additionalProperties: true,
+    description: "The response of the service, unchanged. Its own document describes it, under the same operationId.",
+  },
+);
 
 /** As matchmaking has them: the name of a mode, and IDs that begin with it. */
 const modePattern = "[a-z0-9][a-z0-9_-]{0,31}";

@@ -11,15 +11,26 @@ import { Time } from "./schemas.ts";
 
 const SessionId = Type.String({ pattern: "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$" });
 
-const SessionView = Type.Object({
-  session_id: SessionId,
-  client: Type.Union([Type.Literal("browser"), Type.Literal("native")]),
-  user_agent: Type.Optional(Type.String()),
-  created_at: Time,
-  last_seen_at: Time,
-  ends_at: Type.String({ format: "date-time", description: "The end by age; an unused session ends sooner." }),
-  current: Type.Boolean({ description: "Whether the request uses this session." }),
-});
+const SessionView = Type.Object(
+  {
+    session_id: SessionId,
+    client: Type.Union([Type.Literal("browser"), Type.Literal("native")], {
+      description: "A browser with a cookie, or a program with a token.",
+    }),
+    user_agent: Type.Optional(Type.String()),
+    created_at: Time,
+    last_seen_at: Type.String({ format: "date-time", description: "When the session was last used." }),
+    ends_at: Type.String({ format: "date-time", description: "The end by age; an unused session ends sooner." }),
+    current: Type.Boolean({ description: "Whether the request uses this session." }),
+  },
+  { title: "Session" },
+);
+
+const SessionsView = Type.Object({ sessions: Type.Array(SessionView) }, { title: "SessionList" });
+const EndedView = Type.Object(
+  { ended: Type.Integer({ minimum: 0, description: "The number of sessions that were ended." }) },
+  { title: "EndedSessions" },
+);
 
 export function sessionRoutes(app: HttpApp, { authenticate, sessions }: Pick<Deps, "authenticate" | "sessions">): void {
   const users = requires(authenticate, { user: "any" });
@@ -30,8 +41,10 @@ export function sessionRoutes(app: HttpApp, { authenticate, sessions }: Pick<Dep
       ...users,
       schema: {
         operationId: "listSessions",
-        summary: "List the user's sessions, newest first.",
-        response: { 200: Type.Object({ sessions: Type.Array(SessionView) }) },
+        summary: "List sessions",
+        tags: ["Sessions"],
+        description: "Returns the sessions of the user, newest first.",
+        response: { 200: SessionsView },
       },
     },
     async (request) => {
@@ -46,7 +59,9 @@ export function sessionRoutes(app: HttpApp, { authenticate, sessions }: Pick<Dep
       ...users,
       schema: {
         operationId: "endSession",
-        summary: "End a session.",
+        summary: "End a session",
+        tags: ["Sessions"],
+        description: "Logs the client of the session out.",
         params: Type.Object({ session_id: SessionId }),
         response: { 204: Type.Null() },
       },
@@ -65,8 +80,10 @@ export function sessionRoutes(app: HttpApp, { authenticate, sessions }: Pick<Dep
       ...users,
       schema: {
         operationId: "endOtherSessions",
-        summary: "End every session but this one.",
-        response: { 200: Type.Object({ ended: Type.Integer({ minimum: 0 }) }) },
+        summary: "End other sessions",
+        tags: ["Sessions"],
+        description: "Ends every session of the user except the one of the request.",
+        response: { 200: EndedView },
       },
     },
     async (request) => {

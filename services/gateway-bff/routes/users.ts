@@ -5,7 +5,7 @@ import { propagateUserChange } from "../commands/propagate-user-change.ts";
 import { accountInactive } from "../problems.ts";
 import { parseUser } from "../upstreams/user-view.ts";
 import type { ForwardDeps, ForwardedRoute } from "./forward.ts";
-import { PassThroughBody, Reason, Time, UserId, UserView } from "./schemas.ts";
+import { PassThroughBody, Reason, UserId, UserView } from "./schemas.ts";
 
 const own = { user: "own", admin: true } as const;
 const admins = { admin: true } as const;
@@ -14,9 +14,41 @@ const admins = { admin: true } as const;
 const verb = (path: string, name: string) => `${path}/:user_id([^:/]+)::${name}`;
 
 const orNull = (schema: object) => Type.Unsafe<string | null>({ ...schema, type: ["string", "null"] });
-const Role = Type.Literal("ADMIN", {
-  description: "Every account has the role USER; it cannot be granted or revoked.",
-});
+
+// As account has them, which checks more of them.
+const ReasonBody = Type.Object({ reason: Reason }, { title: "ReasonRequest" });
+const RoleBody = Type.Object(
+  { role: Type.Literal("ADMIN", { description: "Every account has the role USER." }), reason: Reason },
+  { title: "RoleRequest" },
+);
+const SuspendBody = Type.Object(
+  {
+    reason: Reason,
+    until: Type.Optional(
+      Type.String({
+        format: "date-time",
+        description: "When the suspension ends. Without it the suspension has no end.",
+      }),
+    ),
+  },
+  { title: "GatewaySuspendUserRequest" },
+);
+const ProfileBody = Type.Object(
+  {
+    display_name: Type.Optional(
+      orNull({ minLength: 1, maxLength: 100, description: "One line. null removes it.", examples: ["Aki"] }),
+    ),
+    locale: Type.Optional(
+      orNull({
+        minLength: 2,
+        maxLength: 35,
+        description: "A BCP 47 language tag. null removes it.",
+        examples: ["ja-JP"],
+      }),
+    ),
+  },
+  { title: "GatewayUpdateUserRequest" },
+);
 
 const propagate = ({ sessions }: ForwardDeps, value: unknown) => propagateUserChange(sessions, value);
 
@@ -29,12 +61,16 @@ async function rejectInactive({ sessions }: ForwardDeps, value: unknown): Promis
 }
 
 /** A command that changes a user. */
-const userAction = (name: string, more: Pick<ForwardedRoute, "operationId" | "summary" | "body">): ForwardedRoute => ({
+const userAction = (
+  name: string,
+  more: Pick<ForwardedRoute, "operationId" | "summary" | "description" | "body">,
+): ForwardedRoute => ({
   method: "POST",
   path: verb("/v1/admin/users", name),
   upstream: "account",
   upstreamPath: `/admin/users/:user_id:${name}`,
   rule: admins,
+  tag: "Account",
   idempotent: true,
   afterResponse: propagate,
   response: UserView,
@@ -49,7 +85,9 @@ export const userRoutes: readonly ForwardedRoute[] = [
     upstreamPath: "/users/:me",
     rule: { user: "any" },
     operationId: "getMe",
-    summary: "Get the user who is logged in.",
+    tag: "Account",
+    summary: "Get yourself",
+    description: "Returns the user who is logged in.",
     afterResponse: rejectInactive,
     response: UserView,
   },
@@ -60,7 +98,9 @@ export const userRoutes: readonly ForwardedRoute[] = [
     upstreamPath: "/users/:user_id",
     rule: own,
     operationId: "getUser",
-    summary: "Get a user. The ETag is for If-Match of a change.",
+    tag: "Account",
+    summary: "Get a user",
+    description: "The ETag is the version, which an update names in If-Match.",
     response: UserView,
   },
   {
@@ -70,11 +110,10 @@ export const userRoutes: readonly ForwardedRoute[] = [
     upstreamPath: "/users/:user_id",
     rule: own,
     operationId: "updateUser",
-    summary: "Change a user's name or locale. If-Match must have the ETag of the current version.",
-    body: Type.Object({
-      display_name: Type.Optional(orNull({ minLength: 1, maxLength: 100, examples: ["Aki"] })),
-      locale: Type.Optional(orNull({ minLength: 2, maxLength: 35, description: "BCP 47.", examples: ["ja-JP"] })),
-    }),
+    tag: "Account",
+    summary: "Update a user",
+    description: "Changes the name, the locale or both. If-Match must have the ETag of the current version.",
+    body: ProfileBody,
     conditional: true,
     response: UserView,
   },
@@ -85,9 +124,16 @@ export const userRoutes: readonly ForwardedRoute[] = [
     upstreamPath: "/v1/users/:user_id/entitlements",
     rule: own,
     operationId: "listEntitlements",
-    summary: "List a user's entitlements, past ones included.",
+    tag: "Entitlements",
+    summary: "List entitlements",
+    description: "Returns all entitlements of a user, also revoked and expired ones, sorted by product.",
     query: Type.Object({
-      status: Type.Optional(Type.Union(["ACTIVE", "REVOKED", "EXPIRED"].map((status) => Type.Literal(status)))),
+      status: Type.Optional(
+        Type.Union(
+          ["ACTIVE", "REVOKED", "EXPIRED"].map((status) => Type.Literal(status)),
+          { description: "Only entitlements in this status." },
+        ),
+      ),
       ...PageQuery,
     }),
     response: PassThroughBody,
@@ -100,15 +146,18 @@ export const userRoutes: readonly ForwardedRoute[] = [
     rule: own,
     limit: "bulk",
     operationId: "exportUser",
-    summary: "Export all data of a user that account stores, with the audit log by pages.",
+    tag: "Account",
+    summary: "Export a user",
+    description: "Returns all data of the user that account stores. The audit comes in pages.",
     query: Type.Object(PageQuery),
     response: PassThroughBody,
   },
   {
     ...userAction("delete", {
       operationId: "deleteUser",
-      summary: "Delete a user's data and end every session. This cannot be undone.",
-      body: Type.Object({ reason: Reason }),
+      summary: "Delete a user",
+      description: "Erases all personal data and ends every session. This cannot be undone.",
+      body: ReasonBody,
     }),
     needsFreshLogin: true,
     path: verb("/v1/users", "delete"),
@@ -122,35 +171,51 @@ export const userRoutes: readonly ForwardedRoute[] = [
     upstreamPath: "/admin/users",
     rule: admins,
     operationId: "searchUsers",
-    summary: "Search users by ID, email or identity. Matches are exact.",
+    tag: "Account",
+    summary: "Search users",
+    description: "Filters by id, by e-mail, or by provider and subject. Matches are exact.",
     query: Type.Object({
       user_id: Type.Optional(UserId),
-      email: Type.Optional(Type.String({ minLength: 1, maxLength: 320 })),
-      provider: Type.Optional(Type.String({ minLength: 1, maxLength: 256 })),
-      subject: Type.Optional(Type.String({ minLength: 1, maxLength: 255 })),
+      email: Type.Optional(
+        Type.String({
+          minLength: 1,
+          maxLength: 320,
+          description: "The whole address; upper and lower case are equal.",
+        }),
+      ),
+      provider: Type.Optional(
+        Type.String({ minLength: 1, maxLength: 256, description: "The issuer of the identity. Requires `subject`." }),
+      ),
+      subject: Type.Optional(
+        Type.String({ minLength: 1, maxLength: 255, description: "The user's id at the issuer. Requires `provider`." }),
+      ),
       ...PageQuery,
     }),
     response: PassThroughBody,
   },
   userAction("suspend", {
     operationId: "suspendUser",
-    summary: "Suspend a user at once, until a time or until reinstated.",
-    body: Type.Object({ reason: Reason, until: Type.Optional(Time) }),
+    summary: "Suspend a user",
+    description: "The suspension begins at once. It ends at `until`, or when an admin reinstates the user.",
+    body: SuspendBody,
   }),
   userAction("reinstate", {
     operationId: "reinstateUser",
-    summary: "Reinstate a suspended user.",
-    body: Type.Object({ reason: Reason }),
+    summary: "Reinstate a user",
+    description: "Ends the suspension.",
+    body: ReasonBody,
   }),
   userAction("grant-role", {
     operationId: "grantRole",
-    summary: "Grant a role to a user.",
-    body: Type.Object({ role: Role, reason: Reason }),
+    summary: "Grant the admin role",
+    description: "A user who is an admin already stays unchanged.",
+    body: RoleBody,
   }),
   userAction("revoke-role", {
     operationId: "revokeRole",
-    summary: "Revoke a role of a user.",
-    body: Type.Object({ role: Role, reason: Reason }),
+    summary: "Revoke the admin role",
+    description: "The last active admin cannot give up the role.",
+    body: RoleBody,
   }),
   {
     method: "GET",
@@ -159,10 +224,14 @@ export const userRoutes: readonly ForwardedRoute[] = [
     upstreamPath: "/admin/audit",
     rule: admins,
     operationId: "listAudit",
-    summary: "List the audit log, newest first.",
+    tag: "Account",
+    summary: "List the audit",
+    description: "Returns who changed which user, when and why; newest first.",
     query: Type.Object({
       user_id: Type.Optional(UserId),
-      actor: Type.Optional(Type.String({ minLength: 1, maxLength: 160 })),
+      actor: Type.Optional(
+        Type.String({ minLength: 1, maxLength: 160, description: "Who made the change.", examples: ["user:<id>"] }),
+      ),
       ...PageQuery,
     }),
     response: PassThroughBody,

@@ -7,14 +7,35 @@ import { selectDamagedTickets } from "../store/damaged-tickets.ts";
 
 const damagedMax = 100;
 
+const RulesView = Type.Object(
+  {
+    version: Type.String({ description: "Changes with every change of the rules." }),
+    modes: Type.Array(Type.Unknown(), { description: "The rules of each mode, as in the file." }),
+  },
+  { title: "MatchmakingRules" },
+);
+const DamagedTicketView = Type.Object(
+  {
+    ticket_id: Type.String(),
+    mode: Type.String(),
+    raw: Type.String({ description: "The data as found, shortened to 10,000 characters." }),
+    why: Type.String({ description: "Why it cannot be read." }),
+    ended_at: Type.String({ format: "date-time" }),
+  },
+  { title: "DamagedTicket" },
+);
+const DamagedTicketsView = Type.Object({ damaged: Type.Array(DamagedTicketView) }, { title: "DamagedTickets" });
+
 export function debugRoutes(app: HttpApp, { db, rules }: { readonly db: Db; readonly rules: () => Rules }): void {
   app.get(
     "/debug/matchmaking/rules",
     {
       schema: {
         operationId: "getRules",
-        summary: "Get the current rules of this process, with defaults filled in.",
-        response: { 200: Type.Object({ version: Type.String(), modes: Type.Array(Type.Unknown()) }) },
+        summary: "Get the rules",
+        tags: ["Operations"],
+        description: "Returns the current rules of this process, with defaults filled in.",
+        response: { 200: RulesView },
       },
     },
     async () => ({ version: rules().version, modes: [...rules().modes.values()].map(toView) }),
@@ -25,20 +46,10 @@ export function debugRoutes(app: HttpApp, { db, rules }: { readonly db: Db; read
     {
       schema: {
         operationId: "listDamagedTickets",
-        summary: `List the last ${damagedMax} quarantined tickets, newest first.`,
-        response: {
-          200: Type.Object({
-            damaged: Type.Array(
-              Type.Object({
-                ticket_id: Type.String(),
-                mode: Type.String(),
-                raw: Type.String({ description: "The data as found, shortened to 10,000 characters." }),
-                why: Type.String(),
-                ended_at: Type.String({ format: "date-time" }),
-              }),
-            ),
-          }),
-        },
+        summary: "List quarantined tickets",
+        tags: ["Operations"],
+        description: `Returns the last ${damagedMax} quarantined tickets, newest first.`,
+        response: { 200: DamagedTicketsView },
       },
     },
     async () => ({ damaged: await selectDamagedTickets(db, damagedMax) }),

@@ -34,8 +34,10 @@ function listRoute(app: HttpApp, { authenticate, listQueues }: Deps): void {
       ...requires(authenticate, readers),
       schema: {
         operationId: "listQueues",
-        summary: "List the modes.",
-        description: "Each mode lists its team sizes and the attributes that its rules require of a ticket.",
+        summary: "List queues",
+        tags: ["Queues"],
+        description:
+          "Returns the modes. Each mode lists its team sizes and the attributes that its rules require of a ticket.",
         response: { 200: QueuesView },
       },
     },
@@ -50,8 +52,10 @@ function statsRoute(app: HttpApp, { authenticate, getQueueStats }: Deps): void {
       ...requires(authenticate, readers),
       schema: {
         operationId: "getQueueStats",
-        summary: "Get the figures of a mode.",
-        description: "Waiting tickets, and the time to match of the last hour. The figures are at most a second old.",
+        summary: "Get the figures of a queue",
+        tags: ["Queues"],
+        description:
+          "Returns the number of waiting tickets, and the time to match of the last hour. The figures are at most a second old.",
         params: OneQueue,
         response: { 200: QueueStatsView, 404: ProblemView },
       },
@@ -67,7 +71,8 @@ function joinRoute(app: HttpApp, { authenticate, joinQueue }: Deps): void {
       ...requires(authenticate, { user: "any" }),
       schema: {
         operationId: "joinQueue",
-        summary: "Join a queue.",
+        summary: "Join a queue",
+        tags: ["Tickets"],
         description:
           "Returns 201 with a new ticket, or 200 with the caller's open ticket if it has the same party size and attributes. " +
           "If it has others, the response is 409 `ticket-open`.",
@@ -99,7 +104,8 @@ function joinForUserRoute(app: HttpApp, { authenticate, joinQueueForUser }: Deps
       ...requires(authenticate, { key: "matchmaking:write" }),
       schema: {
         operationId: "joinQueueForUser",
-        summary: "Join a queue for a user.",
+        summary: "Join a queue for a user",
+        tags: ["Tickets"],
         description:
           "The back-end sets party size and attributes. The ticket belongs to the user, who gets, cancels and keeps it alive " +
           "through the gateway. The back-end must know whether the user may play: the account is not checked.",

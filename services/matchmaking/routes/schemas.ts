@@ -28,6 +28,7 @@ const text = { type: "string", maxLength: 128 };
 
 /** Names that the rules may use, and the five kinds of values that they know. */
 const Attributes = Type.Unsafe<AttributesOf>({
+  title: "TicketAttributes",
   type: "object",
   maxProperties: 32,
   patternProperties: {
@@ -55,105 +56,140 @@ const Attributes = Type.Unsafe<AttributesOf>({
 
 const PartySize = Type.Integer({ minimum: 1, maximum: 64, description: "Players on the ticket; they stay together." });
 
-export const JoinBody = Type.Object({
-  party_size: Type.Optional(PartySize),
-  attributes: Type.Optional(Attributes),
-});
+export const JoinBody = Type.Object(
+  {
+    party_size: Type.Optional(PartySize),
+    attributes: Type.Optional(Attributes),
+  },
+  { title: "JoinQueueRequest" },
+);
 
-export const JoinedView = Type.Object({
-  ticket_id: TicketId,
-  status: Type.Literal("QUEUED"),
-  expires_at: time,
-});
+export const JoinedView = Type.Object(
+  {
+    ticket_id: TicketId,
+    status: Type.Literal("QUEUED"),
+    expires_at: Type.String({ format: "date-time", description: "When the ticket expires unless it is matched." }),
+  },
+  { title: "QueuedTicket" },
+);
 
-const status = Type.Union([
-  Type.Literal("QUEUED"),
-  Type.Literal("MATCHED"),
-  Type.Literal("CANCELLED"),
-  Type.Literal("EXPIRED", { description: "`reason` tells why. To wait again, join again." }),
-]);
+const status = Type.Union(
+  [
+    Type.Literal("QUEUED"),
+    Type.Literal("MATCHED"),
+    Type.Literal("CANCELLED"),
+    Type.Literal("EXPIRED", { description: "`reason` tells why. To wait again, join again." }),
+  ],
+  { title: "TicketStatus" },
+);
 
-export const TicketView = Type.Object({
-  ticket_id: TicketId,
-  mode: Mode,
-  status,
-  party_size: Type.Optional(PartySize),
-  attributes: Type.Optional(Attributes),
-  joined_at: Type.Optional(time),
-  expires_at: Type.Optional(time),
-  heartbeat_before: Type.Optional(
-    Type.String({
-      format: "date-time",
-      description: "The ticket expires at this time unless a heartbeat arrives before.",
-    }),
-  ),
-  estimated_wait_seconds: Type.Optional(
-    Type.Number({ minimum: 0, description: "From the waits of the last hour; absent if there are none." }),
-  ),
-  match_id: Type.Optional(Type.String({ format: "uuid" })),
-  matched_at: Type.Optional(time),
-  team: Type.Optional(Type.Integer({ minimum: 1 })),
-  peers: Type.Optional(
-    Type.Array(
-      Type.Object({ user_id: Type.String(), team: Type.Integer({ minimum: 1 }), party_size: Type.Integer() }),
-      { description: "The other tickets of the match." },
+export const TicketView = Type.Object(
+  {
+    ticket_id: TicketId,
+    mode: Mode,
+    status,
+    party_size: Type.Optional(PartySize),
+    attributes: Type.Optional(Attributes),
+    joined_at: Type.Optional(time),
+    expires_at: Type.Optional(
+      Type.String({ format: "date-time", description: "When the ticket expires unless it is matched." }),
     ),
-  ),
-  session: Type.Optional(
-    Type.Unsafe<Readonly<Record<string, unknown>>>({
-      type: "object",
-      additionalProperties: true,
-      description: "Where to play: the session of the mode's rules, and the region if one was chosen.",
-    }),
-  ),
-  ended_at: Type.Optional(time),
-  reason: Type.Optional(
-    Type.String({
-      description:
-        "timeout, heartbeat (none arrived in time), replaced (the user has a newer ticket) or lost (the queue lost it).",
-      examples: ["timeout"],
-    }),
-  ),
-});
-
-export const QueueStatsView = Type.Object({
-  mode: Mode,
-  waiting: Type.Integer({ minimum: 0 }),
-  oldest_wait_seconds: Type.Optional(seconds),
-  time_to_match_seconds: Type.Optional(
-    Type.Object(
-      { p50: seconds, p90: seconds, p99: seconds },
-      { description: "Of tickets that were matched within the last hour." },
+    heartbeat_before: Type.Optional(
+      Type.String({
+        format: "date-time",
+        description: "The ticket expires at this time unless a heartbeat arrives before.",
+      }),
     ),
-  ),
-  estimated_wait_seconds: Type.Optional(seconds),
-});
-
-export const QueuesView = Type.Object({
-  queues: Type.Array(
-    Type.Object({
-      mode: Mode,
-      teams: Type.Integer(),
-      team_size: Type.Integer(),
-      party_max: Type.Integer(),
-      ticket_seconds: Type.Number(),
-      heartbeat_seconds: Type.Optional(Type.Number({ description: "The longest time between two heartbeats." })),
-      set_by_backend: Type.Optional(
-        Type.Array(Type.String(), {
-          description: "Attributes, and `party_size`, that only a back-end may set, by joining for the player.",
-        }),
+    estimated_wait_seconds: Type.Optional(
+      Type.Number({ minimum: 0, description: "From the waits of the last hour; absent if there are none." }),
+    ),
+    match_id: Type.Optional(Type.String({ format: "uuid", description: "The match, if the ticket is MATCHED." })),
+    matched_at: Type.Optional(time),
+    team: Type.Optional(Type.Integer({ minimum: 1, description: "The team of the ticket, from 1." })),
+    peers: Type.Optional(
+      Type.Array(
+        Type.Object(
+          { user_id: Type.String(), team: Type.Integer({ minimum: 1 }), party_size: Type.Integer() },
+          { title: "Peer" },
+        ),
+        { description: "The other tickets of the match." },
       ),
-      attributes: Type.Array(
-        Type.Object({
+    ),
+    session: Type.Optional(
+      Type.Unsafe<Readonly<Record<string, unknown>>>({
+        type: "object",
+        additionalProperties: true,
+        description: "Where to play: the session of the mode's rules, and the region if one was chosen.",
+      }),
+    ),
+    ended_at: Type.Optional(
+      Type.String({ format: "date-time", description: "When a ticket was cancelled, or expired." }),
+    ),
+    reason: Type.Optional(
+      Type.String({
+        description:
+          "timeout, heartbeat (none arrived in time), replaced (the user has a newer ticket) or lost (the queue lost it).",
+        examples: ["timeout"],
+      }),
+    ),
+  },
+  { title: "Ticket" },
+);
+
+export const QueueStatsView = Type.Object(
+  {
+    mode: Mode,
+    waiting: Type.Integer({ minimum: 0, description: "Tickets that wait." }),
+    oldest_wait_seconds: Type.Optional(
+      Type.Number({ minimum: 0, description: "How long the oldest ticket has waited; absent if none waits." }),
+    ),
+    time_to_match_seconds: Type.Optional(
+      Type.Object(
+        { p50: seconds, p90: seconds, p99: seconds },
+        { title: "WaitPercentiles", description: "Of tickets that were matched within the last hour." },
+      ),
+    ),
+    estimated_wait_seconds: Type.Optional(
+      Type.Number({ minimum: 0, description: "From the waits of the last hour; absent if there are none." }),
+    ),
+  },
+  { title: "QueueStats" },
+);
+
+const QueueView = Type.Object(
+  {
+    mode: Mode,
+    teams: Type.Integer({ description: "Teams in a match." }),
+    team_size: Type.Integer({ description: "Players in a team." }),
+    party_max: Type.Integer({ description: "The largest `party_size`." }),
+    ticket_seconds: Type.Number({ description: "How long a ticket waits before it expires." }),
+    heartbeat_seconds: Type.Optional(Type.Number({ description: "The longest time between two heartbeats." })),
+    set_by_backend: Type.Optional(
+      Type.Array(Type.String(), {
+        description: "Attributes, and `party_size`, that only a back-end may set, by joining for the player.",
+      }),
+    ),
+    attributes: Type.Array(
+      Type.Object(
+        {
           name: Type.String(),
           is: Type.Union([
             Type.Literal("number"),
             Type.Literal("regions", { description: "A list of regions that the player accepts, best first." }),
             Type.Literal("latencies", { description: "Milliseconds by region." }),
           ]),
-        }),
-        { description: "Attributes that a ticket must have." },
+        },
+        { title: "RequiredAttribute" },
       ),
-    }),
-  ),
-});
+      { description: "Attributes that a ticket must have." },
+    ),
+  },
+  { title: "Queue" },
+);
+
+export const QueuesView = Type.Object(
+  {
+    queues: Type.Array(QueueView),
+  },
+  { title: "QueueList" },
+);

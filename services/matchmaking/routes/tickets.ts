@@ -16,9 +16,10 @@ export function ticketRoutes(app: HttpApp, deps: Deps): void {
       ...requires(authenticate, players),
       schema: {
         operationId: "getTicket",
-        summary: "Get a ticket of the caller.",
+        summary: "Get a ticket",
+        tags: ["Tickets"],
         description:
-          "A MATCHED ticket has the match, the other players and where to play. The call changes nothing: an expired ticket " +
+          "Returns a ticket of the caller. A MATCHED ticket has the match, the other players and where to play. The call changes nothing: an expired ticket " +
           "is QUEUED until the service has ended it. If the queue has lost the ticket, the response is 404 `ticket-lost`.",
         params: OneTicket,
         response,
@@ -33,7 +34,8 @@ export function ticketRoutes(app: HttpApp, deps: Deps): void {
       ...requires(authenticate, players),
       schema: {
         operationId: "cancelTicket",
-        summary: "Cancel a ticket.",
+        summary: "Cancel a ticket",
+        tags: ["Tickets"],
         description:
           "Repeating the call returns the same response. If the ticket is matched already, the response is 409 " +
           "`ticket-matched`.",
@@ -51,9 +53,10 @@ export function ticketRoutes(app: HttpApp, deps: Deps): void {
       ...requires(authenticate, players),
       schema: {
         operationId: "heartbeatTicket",
-        summary: "Keep a ticket alive.",
+        summary: "Send a heartbeat",
+        tags: ["Tickets"],
         description:
-          "In a mode with heartbeats, a ticket expires unless a heartbeat arrives before `heartbeat_before`. Returns the " +
+          "Keeps a ticket alive. In a mode with heartbeats, a ticket expires unless a heartbeat arrives before `heartbeat_before`. Returns the " +
           "ticket; one that has ended is returned as it ended.",
         params: OneTicket,
         response,

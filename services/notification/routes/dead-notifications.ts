@@ -12,24 +12,35 @@ import { Type } from "typebox";
 import { deadNotifications } from "../store/dead-notifications.ts";
 import { DlqId, Limit, NotificationStatus, Nullable, TextView, Time, UserId, Uuid } from "./views.ts";
 
-const DeadNotificationView = Type.Object({
-  dlq_id: DlqId,
-  notification_id: Uuid,
-  event_id: Uuid,
-  user_id: UserId,
-  event_type: Type.String(),
-  attempt_count: Type.Integer({ minimum: 0 }),
-  last_error: Nullable(Type.String()),
-  failed_at: Time,
-});
+const DeadNotificationView = Type.Object(
+  {
+    dlq_id: DlqId,
+    notification_id: Uuid,
+    event_id: Uuid,
+    user_id: UserId,
+    event_type: Type.String(),
+    attempt_count: Type.Integer({ minimum: 0 }),
+    last_error: Nullable(Type.String()),
+    failed_at: Time,
+  },
+  { title: "DeadNotification" },
+);
 
-const DeadNotificationDetailView = Type.Object({
-  ...DeadNotificationView.properties,
-  text: TextView,
-  redriven_at: Nullable(Time),
-  status: Nullable(NotificationStatus),
-  redrives: RedrivesView,
-});
+const DeadNotificationDetailView = Type.Object(
+  {
+    ...DeadNotificationView.properties,
+    text: TextView,
+    redriven_at: Nullable(Time),
+    status: Nullable(NotificationStatus),
+    redrives: RedrivesView,
+  },
+  { title: "DeadNotificationDetail" },
+);
+
+const DeadNotificationPage = Type.Object(
+  { notifications: Type.Array(DeadNotificationView), next_cursor: NextCursor },
+  { title: "DeadNotificationPage" },
+);
 
 const defaultLimit = 50;
 
@@ -42,15 +53,11 @@ export function deadNotificationRoutes(app: HttpApp, { db, redrive }: DeadLetter
     {
       schema: {
         operationId: "listDeadNotifications",
-        summary: "List dead-lettered notifications.",
-        description: "Those that are not redriven yet, oldest first.",
+        summary: "List dead notifications",
+        tags: ["Operations"],
+        description: "Returns the dead-lettered notifications that are not redriven yet, oldest first.",
         querystring: Type.Object({ ...PageQuery, limit: Limit }),
-        response: {
-          200: Type.Object({
-            notifications: Type.Array(DeadNotificationView),
-            next_cursor: NextCursor,
-          }),
-        },
+        response: { 200: DeadNotificationPage },
       },
     },
     async ({ query }) => {
@@ -68,8 +75,9 @@ export function deadNotificationRoutes(app: HttpApp, { db, redrive }: DeadLetter
     {
       schema: {
         operationId: "getDeadNotification",
-        summary: "Get a dead-lettered notification.",
-        description: "With its text, its current status and its redrives.",
+        summary: "Get a dead notification",
+        tags: ["Operations"],
+        description: "Returns a dead-lettered notification with its text, its current status and its redrives.",
         params,
         response: { 200: DeadNotificationDetailView },
       },
@@ -87,8 +95,9 @@ export function deadNotificationRoutes(app: HttpApp, { db, redrive }: DeadLetter
     {
       schema: {
         operationId: "redriveNotification",
-        summary: "Redrive a FAILED notification.",
-        description: "It is sent again under the same id. Repeating the call has no effect.",
+        summary: "Redrive a notification",
+        tags: ["Operations"],
+        description: "A FAILED notification is sent again under the same id. Repeating the call has no effect.",
         params,
         body: RedriveBody,
         response: { 200: RedrivenView },

@@ -5,26 +5,32 @@ import { Type } from "typebox";
 import { type InboxEntry, selectInbox } from "../store/notifications.ts";
 import { inboxCursor, Limit, NotificationData, NotificationStatus, TextView, Time, UserId, Uuid } from "./views.ts";
 
-const InboxEntryView = Type.Object({
-  notification_id: Uuid,
-  event_id: Uuid,
-  event_type: Type.String({ examples: ["EntitlementGranted"] }),
-  text: TextView,
-  data: Type.Optional(NotificationData),
-  status: NotificationStatus,
-  attempt_count: Type.Integer({ minimum: 0 }),
-  occurred_at: Time,
-  created_at: Time,
-  next_retry_at: Type.Optional(Time),
-  sent_at: Type.Optional(Time),
-  last_error: Type.Optional(Type.String()),
-});
+const InboxEntryView = Type.Object(
+  {
+    notification_id: Uuid,
+    event_id: Uuid,
+    event_type: Type.String({ examples: ["EntitlementGranted"] }),
+    text: TextView,
+    data: Type.Optional(NotificationData),
+    status: NotificationStatus,
+    attempt_count: Type.Integer({ minimum: 0 }),
+    occurred_at: Time,
+    created_at: Time,
+    next_retry_at: Type.Optional(Time),
+    sent_at: Type.Optional(Time),
+    last_error: Type.Optional(Type.String()),
+  },
+  { title: "InboxEntry" },
+);
 
-const InboxView = Type.Object({
-  user_id: UserId,
-  notifications: Type.Array(InboxEntryView),
-  next_cursor: NextCursor,
-});
+const InboxView = Type.Object(
+  {
+    user_id: UserId,
+    notifications: Type.Array(InboxEntryView),
+    next_cursor: NextCursor,
+  },
+  { title: "InboxEntryPage" },
+);
 
 const InboxQuery = Type.Object({ ...PageQuery, limit: Limit });
 
@@ -36,8 +42,9 @@ export function debugInboxRoutes(app: HttpApp, { db }: { readonly db: Db }): voi
     {
       schema: {
         operationId: "getInbox",
-        summary: "List the notifications of a user with their status.",
-        description: "Newest first.",
+        summary: "List notifications with their status",
+        tags: ["Operations"],
+        description: "Returns the notifications of a user, newest first, with what the sender did.",
         params: Type.Object({ user_id: UserId }),
         querystring: InboxQuery,
         response: { 200: InboxView },

@@ -15,13 +15,16 @@ import { inboxCursor, NotificationData, TextView, Time, UserId, Uuid } from "./v
 
 const readers = { user: "own", admin: true, key: "read" } as const;
 
-const UserNotificationView = Type.Object({
-  notification_id: Uuid,
-  event_type: Type.String({ examples: ["EntitlementGranted"] }),
-  text: TextView,
-  data: Type.Optional(NotificationData),
-  occurred_at: Time,
-});
+const UserNotificationView = Type.Object(
+  {
+    notification_id: Uuid,
+    event_type: Type.String({ examples: ["EntitlementGranted"] }),
+    text: TextView,
+    data: Type.Optional(NotificationData),
+    occurred_at: Time,
+  },
+  { title: "UserNotification" },
+);
 
 const EventId = Type.String({
   pattern: `^${positionPattern}$`,
@@ -29,11 +32,19 @@ const EventId = Type.String({
   description: "A position in the user inbox: the id of an event, or the `last_event_id` of a list.",
 });
 
-const UserInboxView = Type.Object({
-  user_id: UserId,
-  notifications: Type.Array(UserNotificationView),
-  last_event_id: Type.Optional(EventId),
-  next_cursor: NextCursor,
+const UserInboxView = Type.Object(
+  {
+    user_id: UserId,
+    notifications: Type.Array(UserNotificationView),
+    last_event_id: Type.Optional(EventId),
+    next_cursor: NextCursor,
+  },
+  { title: "UserNotificationPage" },
+);
+
+const NotificationStream = Type.String({
+  title: "NotificationStream",
+  description: "Server-sent events. The data of each `notification` is a UserNotification.",
 });
 
 export function userInboxRoutes(app: HttpApp, deps: Deps): void {
@@ -48,8 +59,10 @@ function listRoute(app: HttpApp, { authenticate, db }: Deps): void {
       ...requires(authenticate, readers),
       schema: {
         operationId: "listInbox",
-        summary: "List the notifications of a user.",
-        description: "Newest first. The first page has the `last_event_id` from which a stream continues.",
+        summary: "List notifications",
+        tags: ["Notifications"],
+        description:
+          "Returns the notifications of a user, newest first. The first page has the `last_event_id` from which a stream continues.",
         params: Type.Object({ user_id: UserId }),
         querystring: Type.Object(PageQuery),
         response: { 200: UserInboxView },
@@ -78,16 +91,17 @@ function streamRoute(app: HttpApp, { authenticate, db, streams }: Deps): void {
       exposeHeadRoute: false, // It would open a stream without a reader.
       schema: {
         operationId: "followInbox",
-        summary: "Stream new notifications of a user.",
+        summary: "Follow notifications",
+        tags: ["Notifications"],
         description:
-          "Server-sent events: all notifications after `Last-Event-ID`, or new ones only if it is missing. The event " +
+          "Streams the notifications of a user as server-sent events: all notifications after `Last-Event-ID`, or new ones only if it is missing. The event " +
           "`notification` has the JSON of the list. The event `reset` means that the id is unknown: list the inbox again.",
         params: Type.Object({ user_id: UserId }),
         headers: Type.Object({ "last-event-id": Type.Optional(EventId) }),
         // For the first connection of a browser, which cannot send the header. When it reconnects it sends both; the header wins.
         querystring: Type.Object({ last_event_id: Type.Optional(EventId) }),
         produces: ["text/event-stream"],
-        response: { 200: Type.String(), 429: ProblemView },
+        response: { 200: NotificationStream, 429: ProblemView },
       },
     },
     async ({ params: { user_id }, query, headers }, reply) => {

@@ -32,11 +32,11 @@ function acceptRoute(app: HttpApp, { authenticate, acceptOrder }: Deps): void {
       ...requires(authenticate, writers),
       schema: {
         operationId: "acceptOrder",
-        summary: "Accept an order.",
+        summary: "Accept an order",
         description:
           "Returns 201, or 200 with the current result if the key was used for the same order before. The order is stored first and " +
           "then sent to the broker; its status tells the result.",
-        tags: ["orders"],
+        tags: ["Orders"],
         headers: IdempotencyHeaders,
         body: OrderBody,
         response: {
@@ -73,9 +73,9 @@ function getRoute(app: HttpApp, { authenticate, db }: Deps): void {
       ...requires(authenticate, readers),
       schema: {
         operationId: "getOrderByKey",
-        summary: "Get an order by its idempotency key.",
-        description: "Returns only your own order.",
-        tags: ["orders"],
+        summary: "Get an order by its key",
+        description: "Returns the order that you placed under this idempotency key.",
+        tags: ["Orders"],
         params: OneKey,
         response: { 200: OrderView, 404: ProblemView },
       },
@@ -95,10 +95,10 @@ function cancelRoute(app: HttpApp, { authenticate, cancelOrder }: Deps): void {
       ...requires(authenticate, writers),
       schema: {
         operationId: "cancelOrder",
-        summary: "Cancel an order.",
+        summary: "Cancel an order",
         description:
           "Returns 200 if the order was not sent and is aborted, or 202 if the broker has to be asked. Repeating the call has no effect.",
-        tags: ["orders"],
+        tags: ["Orders"],
         params: OneKey,
         response: { 200: OrderView, 202: OrderView, 404: ProblemView, 409: ProblemView },
       },

@@ -9,7 +9,11 @@ import { readers, visibleTo } from "./access.ts";
 import { ListQuery, OrderView, RowId, StepView } from "./schemas.ts";
 
 const OneOrder = Type.Object({ id: RowId });
-const Page = Type.Object({ orders: Type.Array(OrderView), next_cursor: NextCursor });
+const Page = Type.Object({ orders: Type.Array(OrderView), next_cursor: NextCursor }, { title: "OrderPage" });
+const HistoryPage = Type.Object(
+  { id: RowId, history: Type.Array(StepView), next_cursor: NextCursor },
+  { title: "OrderHistoryPage" },
+);
 
 export function ordersRoutes(app: HttpApp, deps: Deps): void {
   listRoute(app, deps);
@@ -34,9 +38,9 @@ function listRoute(app: HttpApp, { authenticate, db }: Deps): void {
       ...requires(authenticate, readers),
       schema: {
         operationId: "listOrders",
-        summary: "List orders, newest first.",
-        description: "Returns your own orders; with the scope orders:read-all, those of all callers.",
-        tags: ["orders"],
+        summary: "List orders",
+        description: "Returns your own orders, newest first; with the scope orders:read-all, those of all callers.",
+        tags: ["Orders"],
         querystring: Type.Object({ ...ListQuery, ...PageQuery }),
         response: { 200: Page },
       },
@@ -60,9 +64,10 @@ function unresolvedRoute(app: HttpApp, { authenticate, db }: Deps): void {
       ...requires(authenticate, readers),
       schema: {
         operationId: "listUnresolvedOrders",
-        summary: "List unresolved orders, oldest first.",
-        description: "Orders that were sent and that the broker has neither confirmed nor denied.",
-        tags: ["orders"],
+        summary: "List unresolved orders",
+        description:
+          "Returns, oldest first, orders that were sent and that the broker has neither confirmed nor denied.",
+        tags: ["Orders"],
         querystring: Type.Object(PageQuery),
         response: { 200: Page },
       },
@@ -86,8 +91,9 @@ function getRoute(app: HttpApp, { authenticate, db }: Deps): void {
       ...requires(authenticate, readers),
       schema: {
         operationId: "getOrder",
-        summary: "Get an order.",
-        tags: ["orders"],
+        summary: "Get an order",
+        description: "Returns your own order; with the scope orders:read-all, that of any caller.",
+        tags: ["Orders"],
         params: OneOrder,
         response: { 200: OrderView, 404: ProblemView },
       },
@@ -111,12 +117,13 @@ function historyRoute(app: HttpApp, { authenticate, db }: Deps): void {
       ...requires(authenticate, readers),
       schema: {
         operationId: "listOrderHistory",
-        summary: "List the state transitions of an order, oldest first.",
-        tags: ["orders"],
+        summary: "List an order's history",
+        description: "Returns the state transitions of the order, oldest first.",
+        tags: ["Orders"],
         params: OneOrder,
         querystring: Type.Object(PageQuery),
         response: {
-          200: Type.Object({ id: RowId, history: Type.Array(StepView), next_cursor: NextCursor }),
+          200: HistoryPage,
           404: ProblemView,
         },
       },

@@ -1,5 +1,5 @@
 /** The schemas of the routes. They are the contract (seed 004). */
-import { RequestTime } from "@todoke/http";
+import { RequestTime, withDescription } from "@todoke/http";
 import { Type } from "typebox";
 import { scaleMax, wholeMax } from "../order/decimal.ts";
 import { orderStatuses, reasonCodes } from "../order/order-status.ts";
@@ -29,9 +29,28 @@ const UserId = Type.String({
     "The player for whom the order is placed. The player is notified of the order; without it, no notification is sent.",
   examples: ["u_123"],
 });
-export const Instrument = Type.String({ minLength: 1, maxLength: 64, examples: ["BTC-USD"] });
-export const RowId = Type.String({ pattern: "^[1-9][0-9]{0,17}$", examples: ["42"] });
-const Status = oneOf(orderStatuses);
+export const Instrument = Type.String({
+  minLength: 1,
+  maxLength: 64,
+  description: "What is traded.",
+  examples: ["BTC-USD"],
+});
+export const RowId = Type.String({
+  pattern: "^[1-9][0-9]{0,17}$",
+  description: "Our ID of the order.",
+  examples: ["42"],
+});
+const Status = oneOf(orderStatuses, { title: "OrderStatus" });
+const Side = oneOf(["BUY", "SELL"] as const, { title: "Side" });
+const TimeInForce = oneOf(["IOC", "FOK", "GTC"] as const, {
+  title: "TimeInForce",
+  description: "How long the order is in force: immediate or cancel, fill or kill, good till cancelled.",
+});
+const ReasonCode = oneOf(reasonCodes, { title: "OrderReasonCode", description: "Why the order failed, for programs." });
+const TradingMode = oneOf(tradingModes, {
+  title: "TradingMode",
+  description: "halt: nothing is sent to the broker. cancel-only: only cancels are.",
+});
 
 /** Exact and more than 0. A number that a double would change is rejected; it can be sent as a string. */
 const Positive = (description: string) =>
@@ -46,100 +65,137 @@ const Positive = (description: string) =>
     { description: `${description} A JSON number or a decimal in a string.`, examples: [0.5, "0.5"] },
   );
 
-export const OrderBody = Type.Object({
-  idempotency_key: IdempotencyKey,
-  order_id: OrderId,
-  user_id: Type.Optional(UserId),
-  instrument: Instrument,
-  side: oneOf(["BUY", "SELL"] as const),
-  qty: Positive("The quantity."),
-  price: Type.Union([Type.Null(), Positive("The limit price.")], {
-    description: "The limit price; null for a market order.",
-    examples: ["30000.5"],
-  }),
-  time_in_force: Type.Optional(oneOf(["IOC", "FOK", "GTC"] as const, { description: "Default: IOC." })),
-  tags: Type.Optional(Type.Array(Type.String({ minLength: 1, maxLength: 32 }), { maxItems: 8 })),
-  requested_at: RequestTime(),
-  risk_constraints: Type.Optional(
-    Type.Object({
-      max_notional: Type.Optional(Positive("The limit of qty times price.")),
-      max_slippage_bps: Type.Optional(
-        Type.Integer({
-          minimum: 0,
-          maximum: 10_000,
-          description:
-            "For a market order: how many basis points the fill price may be worse than the mid price. The broker rejects an order " +
-            "that it cannot fill within this. A limit order is filled at its price or better.",
-        }),
-      ),
+export const OrderBody = Type.Object(
+  {
+    idempotency_key: IdempotencyKey,
+    order_id: OrderId,
+    user_id: Type.Optional(UserId),
+    instrument: Instrument,
+    side: Side,
+    qty: Positive("The quantity."),
+    price: Type.Union([Type.Null(), Positive("The limit price.")], {
+      description: "The limit price; null for a market order.",
+      examples: ["30000.5"],
     }),
-  ),
-  trace_id: Type.Optional(Type.String({ minLength: 1, maxLength: 64, description: "Not part of the request digest." })),
-});
+    time_in_force: Type.Optional(withDescription(TimeInForce, "Default: IOC.")),
+    tags: Type.Optional(
+      Type.Array(Type.String({ minLength: 1, maxLength: 32 }), {
+        maxItems: 8,
+        description: "Labels of your own.",
+        examples: [["rebalance"]],
+      }),
+    ),
+    requested_at: RequestTime({ description: "When you decided to place the order." }),
+    risk_constraints: Type.Optional(
+      Type.Object(
+        {
+          max_notional: Type.Optional(Positive("The limit of qty times price.")),
+          max_slippage_bps: Type.Optional(
+            Type.Integer({
+              minimum: 0,
+              maximum: 10_000,
+              description:
+                "For a market order: how many basis points the fill price may be worse than the mid price. The broker rejects an order " +
+                "that it cannot fill within this. A limit order is filled at its price or better.",
+            }),
+          ),
+        },
+        { title: "RiskConstraints" },
+      ),
+    ),
+    trace_id: Type.Optional(
+      Type.String({ minLength: 1, maxLength: 64, description: "Not part of the request digest." }),
+    ),
+  },
+  { title: "AcceptOrderRequest" },
+);
 
 const time = Type.String({ format: "date-time" });
-const Digest = Type.String({ pattern: "^sha256:[0-9a-f]{64}$" });
+const Digest = Type.String({
+  pattern: "^sha256:[0-9a-f]{64}$",
+  description: "The digest of the request, by which a repeated key is compared.",
+});
 const Result = Type.Record(Type.String(), Type.Unknown(), { description: "The broker's result." });
 
 /** The current result. */
-export const AcceptedView = Type.Object({
-  order_id: OrderId,
-  idempotency_key: IdempotencyKey,
-  status: oneOf(["accepted", "succeeded", "failed"] as const),
-  request_digest: Digest,
-  client_order_id: Type.String({ description: "The order's ID at the broker." }),
-  accepted_at: time,
-  unresolved: Type.Optional(
-    Type.Literal(true, { description: "The broker has neither confirmed nor denied the order." }),
-  ),
-  reason_code: Type.Optional(oneOf(reasonCodes)),
-  reason: Type.Optional(Type.String()),
-  broker_order_id: Type.Optional(Type.String()),
-  result: Type.Optional(Result),
-  ended_at: Type.Optional(time),
-});
+export const AcceptedView = Type.Object(
+  {
+    order_id: OrderId,
+    idempotency_key: IdempotencyKey,
+    status: oneOf(["accepted", "succeeded", "failed"] as const, {
+      description: "accepted: the result is not known yet.",
+    }),
+    request_digest: Digest,
+    client_order_id: Type.String({ description: "The order's ID at the broker." }),
+    accepted_at: time,
+    unresolved: Type.Optional(
+      Type.Literal(true, { description: "The broker has neither confirmed nor denied the order." }),
+    ),
+    reason_code: Type.Optional(ReasonCode),
+    reason: Type.Optional(Type.String({ description: "Why the order failed." })),
+    broker_order_id: Type.Optional(Type.String({ description: "The broker's own ID of the order." })),
+    result: Type.Optional(Result),
+    ended_at: Type.Optional(time),
+  },
+  { title: "AcceptedOrder" },
+);
 
 const orNull = <T extends Parameters<typeof Type.Union>[0][number]>(schema: T) => Type.Union([schema, Type.Null()]);
 
-export const OrderView = Type.Object({
-  id: RowId,
-  caller: Type.String(),
-  order_id: OrderId,
-  user_id: orNull(UserId),
-  idempotency_key: IdempotencyKey,
-  client_order_id: Type.String(),
-  request_digest: Digest,
-  instrument: Instrument,
-  side: oneOf(["BUY", "SELL"] as const),
-  qty: Type.String(),
-  price: orNull(Type.String()),
-  time_in_force: oneOf(["IOC", "FOK", "GTC"] as const),
-  tags: Type.Array(Type.String()),
-  adapter: Type.String(),
-  status: Status,
-  attempts: Type.Integer(),
-  reason_code: orNull(oneOf(reasonCodes)),
-  reason: orNull(Type.String()),
-  broker_order_id: orNull(Type.String()),
-  result: orNull(Result),
-  in_doubt_since: orNull(time),
-  cancel: orNull(oneOf(["requested", "sending", "done", "refused", "aborted"] as const)),
-  next_attempt_at: orNull(time),
-  created_at: time,
-  updated_at: time,
-  ended_at: orNull(time),
+const Cancel = oneOf(["requested", "sending", "done", "refused", "aborted"] as const, {
+  title: "CancelStatus",
+  description: "The state of the cancel; null if none was requested.",
 });
 
-export const StepView = Type.Object({
-  place: Type.Integer(),
-  from: orNull(Status),
-  to: Status,
-  attempt: Type.Integer(),
-  code: orNull(Type.String()),
-  detail: orNull(Type.String()),
-  at: time,
-  by: Type.String({ description: "The caller, operator or worker that made the transition." }),
-});
+export const OrderView = Type.Object(
+  {
+    id: RowId,
+    caller: Type.String({ description: "Who placed the order." }),
+    order_id: OrderId,
+    user_id: orNull(UserId),
+    idempotency_key: IdempotencyKey,
+    client_order_id: Type.String({ description: "The order's ID at the broker." }),
+    request_digest: Digest,
+    instrument: Instrument,
+    side: Side,
+    qty: Type.String({ description: "The quantity, as an exact decimal.", examples: ["0.5"] }),
+    price: orNull(Type.String({ description: "The limit price, as an exact decimal.", examples: ["30000.5"] })),
+    time_in_force: TimeInForce,
+    tags: Type.Array(Type.String()),
+    adapter: Type.String({ description: "The kind of broker." }),
+    status: Status,
+    attempts: Type.Integer({ description: "How often a worker has claimed the order." }),
+    reason_code: orNull(ReasonCode),
+    reason: orNull(Type.String()),
+    broker_order_id: orNull(Type.String()),
+    result: orNull(Result),
+    in_doubt_since: orNull(
+      Type.String({ format: "date-time", description: "Since when the order is unresolved; null if it is not." }),
+    ),
+    cancel: orNull(Cancel),
+    next_attempt_at: orNull(
+      Type.String({ format: "date-time", description: "When a worker claims the order next; null if none will." }),
+    ),
+    created_at: time,
+    updated_at: time,
+    ended_at: orNull(time),
+  },
+  { title: "Order" },
+);
+
+export const StepView = Type.Object(
+  {
+    place: Type.Integer({ description: "The version of the order after the transition." }),
+    from: orNull(Status),
+    to: Status,
+    attempt: Type.Integer({ description: "The attempts so far." }),
+    code: orNull(Type.String({ description: "Why, for programs." })),
+    detail: orNull(Type.String({ description: "Why, for people." })),
+    at: time,
+    by: Type.String({ description: "The caller, operator or worker that made the transition." }),
+  },
+  { title: "OrderTransition" },
+);
 
 export const ListQuery = {
   status: Type.Optional(Status),
@@ -149,15 +205,21 @@ export const ListQuery = {
   to: Type.Optional(RequestTime({ description: "Accepted before this time." })),
 };
 
-export const TradingStateBody = Type.Object({
-  mode: oneOf(tradingModes, { description: "halt: nothing is sent to the broker. cancel-only: only cancels are." }),
-  reason: Type.String({ minLength: 1, maxLength: 500 }),
-});
+export const TradingStateBody = Type.Object(
+  {
+    mode: TradingMode,
+    reason: Type.String({ minLength: 1, maxLength: 500, description: "Why, for the audit and other callers." }),
+  },
+  { title: "SetTradingStateRequest" },
+);
 
-export const TradingStateView = Type.Object({
-  scope: Type.String({ description: "* for all instruments, or an instrument." }),
-  mode: oneOf(tradingModes),
-  reason: Type.String(),
-  set_by: Type.String(),
-  set_at: time,
-});
+export const TradingStateView = Type.Object(
+  {
+    scope: Type.String({ description: "* for all instruments, or an instrument." }),
+    mode: TradingMode,
+    reason: Type.String(),
+    set_by: Type.String({ description: "The caller that set it." }),
+    set_at: time,
+  },
+  { title: "TradingState" },
+);

@@ -6,6 +6,8 @@ import { allInstruments, selectTradingState } from "../store/trading-state.ts";
 import { mayLiftAnyHalt, readers, writers } from "./access.ts";
 import { Instrument, TradingStateBody, TradingStateView } from "./schemas.ts";
 
+const TradingStates = Type.Object({ states: Type.Array(TradingStateView) }, { title: "TradingStates" });
+
 export function tradingStateRoutes(
   app: HttpApp,
   { authenticate, db, setTradingState, setTradingStateOfInstrument }: Deps,
@@ -16,11 +18,11 @@ export function tradingStateRoutes(
       ...requires(authenticate, readers),
       schema: {
         operationId: "getTradingState",
-        summary: "Get the trading state.",
+        summary: "Get the trading state",
         description:
           "Lists what was set for all instruments (*) and for each. Instruments that are not listed are active.",
-        tags: ["trading state"],
-        response: { 200: Type.Object({ states: Type.Array(TradingStateView) }) },
+        tags: ["Trading state"],
+        response: { 200: TradingStates },
       },
     },
     async () => ({ states: await selectTradingState(db) }),
@@ -31,11 +33,11 @@ export function tradingStateRoutes(
       ...requires(authenticate, writers),
       schema: {
         operationId: "setTradingState",
-        summary: "Stop or resume trading.",
+        summary: "Set the trading state",
         description:
-          "Applies to all instruments from the next send on. Resuming trading that another caller has stopped requires the scope " +
+          "Stops or resumes trading. Applies to all instruments from the next send on. Resuming trading that another caller has stopped requires the scope " +
           "orders:resume. This operation is idempotent and takes no Idempotency-Key.",
-        tags: ["trading state"],
+        tags: ["Trading state"],
         body: TradingStateBody,
         response: { 200: TradingStateView, 403: ProblemView },
       },
@@ -52,9 +54,10 @@ export function tradingStateRoutes(
       ...requires(authenticate, writers),
       schema: {
         operationId: "setTradingStateOfInstrument",
-        summary: "Stop or resume trading of one instrument.",
-        description: "The stricter of the instrument's state and that of all instruments applies.",
-        tags: ["trading state"],
+        summary: "Set the state of an instrument",
+        description:
+          "Stops or resumes trading of one instrument. The stricter of the instrument's state and that of all instruments applies.",
+        tags: ["Trading state"],
         params: Type.Object({ instrument: Instrument }),
         body: TradingStateBody,
         response: { 200: TradingStateView, 403: ProblemView, 422: ProblemView },

@@ -10,6 +10,7 @@ import { idCursor, ownReaders, parseTime, readers } from "./request.ts";
 import {
   BalanceView,
   ConfirmedView,
+  pointSum,
   points,
   RequestTime,
   ReservationStatus,
@@ -35,8 +36,10 @@ function confirmRoute(app: HttpApp, { authenticate, db }: Deps): void {
       ...requires(authenticate, readers),
       schema: {
         operationId: "getPoints",
-        summary: "Get a user's balance and pending points.",
-        description: "A user who never had points has a balance of 0.",
+        summary: "Get a balance with pending points",
+        tags: ["Points"],
+        description:
+          "Returns the points that a user can spend, and those that are reserved. A user who never had points has a balance of 0.",
         querystring: UserParams,
         response: { 200: ConfirmedView },
       },
@@ -52,7 +55,9 @@ function balanceRoute(app: HttpApp, { authenticate, db }: Deps): void {
       ...requires(authenticate, ownReaders),
       schema: {
         operationId: "getBalance",
-        summary: "Get a user's balance, now or at a past time.",
+        summary: "Get a balance",
+        tags: ["Points"],
+        description: "Returns the balance of a user, now or at a past time.",
         params: UserParams,
         querystring: Type.Object({
           at: Type.Optional(RequestTime("Return the balance at this time. A time in the future counts as now.")),
@@ -69,6 +74,20 @@ function balanceRoute(app: HttpApp, { authenticate, db }: Deps): void {
 
 const notGranted = ["PENDING", "PROCESSING"] as const;
 
+const ReservationPage = Type.Object(
+  { user_id: UserId, reservations: Type.Array(ReservationView), next_cursor: NextCursor },
+  { title: "ReservationPage" },
+);
+const ReservedPointsPage = Type.Object(
+  {
+    user_id: UserId,
+    reserved_points: pointSum("The sum over all pages."),
+    reservations: Type.Array(ReservationView),
+    next_cursor: NextCursor,
+  },
+  { title: "ReservedPointsPage" },
+);
+
 function reservedPointsRoute(app: HttpApp, { authenticate, db }: Deps): void {
   app.get(
     "/users/:user_id/reserved-points",
@@ -76,17 +95,12 @@ function reservedPointsRoute(app: HttpApp, { authenticate, db }: Deps): void {
       ...requires(authenticate, ownReaders),
       schema: {
         operationId: "listReservedPoints",
-        summary: "List a user's reservations that are not granted yet, newest first.",
+        summary: "List reserved points",
+        tags: ["Reservations"],
+        description: "Returns the reservations of a user that are not granted yet, newest first, and their sum.",
         params: UserParams,
         querystring: Type.Object(PageQuery),
-        response: {
-          200: Type.Object({
-            user_id: UserId,
-            reserved_points: points("The sum over all pages. It can exceed 2^63 - 1."),
-            reservations: Type.Array(ReservationView),
-            next_cursor: NextCursor,
-          }),
-        },
+        response: { 200: ReservedPointsPage },
       },
     },
     async ({ params: { user_id }, query }) => {
@@ -103,12 +117,12 @@ function userReservationsRoute(app: HttpApp, { authenticate, db }: Deps): void {
       ...requires(authenticate, ownReaders),
       schema: {
         operationId: "listReservations",
-        summary: "List all reservations of a user, newest first.",
+        summary: "List reservations",
+        tags: ["Reservations"],
+        description: "Returns all reservations of a user, newest first.",
         params: UserParams,
         querystring: Type.Object({ status: Type.Optional(ReservationStatus), ...PageQuery }),
-        response: {
-          200: Type.Object({ user_id: UserId, reservations: Type.Array(ReservationView), next_cursor: NextCursor }),
-        },
+        response: { 200: ReservationPage },
       },
     },
     async ({ params: { user_id }, query }) =>
@@ -140,16 +154,22 @@ function expiringRoute(app: HttpApp, { authenticate, db }: Deps): void {
       ...requires(authenticate, ownReaders),
       schema: {
         operationId: "listExpiring",
-        summary: "List a user's lots that expire soon.",
-        description: "The lot that expires soonest is first; it is also spent first.",
+        summary: "List expiring points",
+        tags: ["Points"],
+        description:
+          "Returns the lots of a user that expire soon. The lot that expires soonest is first; it is also spent first.",
         params: UserParams,
         querystring: Type.Object({
           within_days: Type.Optional(
-            Type.Integer({ minimum: 1, maximum: 3_650, description: `Default: ${daysDefault}.` }),
+            Type.Integer({
+              minimum: 1,
+              maximum: 3_650,
+              description: `How far to look ahead. Default: ${daysDefault}.`,
+            }),
           ),
           ...PageQuery,
         }),
-        response: { 200: Type.Object({ user_id: UserId, lots: Type.Array(LotView), next_cursor: NextCursor }) },
+        response: { 200: LotPage },
       },
     },
     async ({ params: { user_id }, query }) => {
@@ -164,12 +184,20 @@ function expiringRoute(app: HttpApp, { authenticate, db }: Deps): void {
   );
 }
 
-const LotView = Type.Object({
-  lot_id: Type.String({ ...Uuid, description: "The ID of the transaction that created it." }),
-  remaining: points("Points that expire unless they are spent before."),
-  granted: points("The original number of points."),
-  expires_at: time(),
-});
+const LotView = Type.Object(
+  {
+    lot_id: Type.String({ ...Uuid, description: "The ID of the transaction that created it." }),
+    remaining: points("Points that expire unless they are spent before."),
+    granted: points("The original number of points."),
+    expires_at: time("When the rest expires."),
+  },
+  { title: "Lot" },
+);
+
+const LotPage = Type.Object(
+  { user_id: UserId, lots: Type.Array(LotView), next_cursor: NextCursor },
+  { title: "LotPage" },
+);
 
 function parseLotCursor(query: { readonly cursor?: string }) {
   const [expires_at, version] = parseCursor(query, { parts: ["timeMillis", "bigint"] }) ?? [];

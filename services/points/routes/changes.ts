@@ -1,5 +1,5 @@
 /** Adding, spending and refunding points. Adding and spending have two paths, the seed's and that of the resource. */
-import { type HttpApp, IdempotencyHeaders, ProblemView, requires, sendResponse } from "@todoke/http";
+import { type HttpApp, IdempotencyHeaders, ProblemView, requires, sendResponse, withDescription } from "@todoke/http";
 import { Type } from "typebox";
 import type { Deps } from "../deps.ts";
 import { commandKey, parseAmount, parseTime, toOrigin, withAmounts, writers } from "./request.ts";
@@ -25,8 +25,10 @@ function addRoute(app: HttpApp, { authenticate, addPoints }: Deps, { operationId
     ...withAmounts(requires(authenticate, writers)),
     schema: {
       operationId,
-      summary: "Add points.",
-      description: "The points never expire, or expire at `expires_at`.",
+      summary: "Add points",
+      tags: ["Points"],
+      description:
+        "The points never expire, or expire at `expires_at`. `PUT /point/add` and `POST /v1/points/additions` are the same.",
       headers: IdempotencyHeaders,
       body: AddBody,
       response: { 200: TransactionView, 409: ProblemView, 422: ProblemView },
@@ -50,8 +52,11 @@ function spendRoute(app: HttpApp, { authenticate, spendPoints }: Deps, { operati
     ...withAmounts(requires(authenticate, writers)),
     schema: {
       operationId,
-      summary: "Spend points.",
-      description: "Points that expire soonest are spent first. A spend that exceeds the balance is refused with 409.",
+      summary: "Spend points",
+      tags: ["Points"],
+      description:
+        "Points that expire soonest are spent first. A spend that exceeds the balance is refused with 409. `PUT /point/sub` " +
+        "and `POST /v1/points/spends` are the same.",
       headers: IdempotencyHeaders,
       body: SpendBody,
       response: { 200: TransactionView, 409: ProblemView },
@@ -64,11 +69,14 @@ function spendRoute(app: HttpApp, { authenticate, spendPoints }: Deps, { operati
   });
 }
 
-const RefundBody = Type.Object({
-  transaction_id: Type.String({ ...Uuid, description: "A transaction of kind SUB or CAPTURE." }),
-  point_amount: Type.Optional({ ...PointAmount, description: "Default: everything that is not refunded yet." }),
-  ...Origin,
-});
+const RefundBody = Type.Object(
+  {
+    transaction_id: Type.String({ ...Uuid, description: "A transaction of kind SUB or CAPTURE." }),
+    point_amount: Type.Optional(withDescription(PointAmount, "Default: everything that is not refunded yet.")),
+    ...Origin,
+  },
+  { title: "RefundPointsRequest" },
+);
 
 function refundRoute(app: HttpApp, { authenticate, refundPoints }: Deps): void {
   app.post(
@@ -77,8 +85,10 @@ function refundRoute(app: HttpApp, { authenticate, refundPoints }: Deps): void {
       ...withAmounts(requires(authenticate, writers)),
       schema: {
         operationId: "refundPoints",
-        summary: "Refund a spend or a capture.",
-        description: "Returns the points, all or a part, to the lots that they came from.",
+        summary: "Refund points",
+        tags: ["Points"],
+        description:
+          "Refunds a spend or a capture. Returns the points, all or a part, to the lots that they came from.",
         headers: IdempotencyHeaders,
         body: RefundBody,
         response: { 201: TransactionView, 404: ProblemView, 409: ProblemView, 422: ProblemView },

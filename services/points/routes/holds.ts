@@ -1,5 +1,5 @@
 /** Holds: placed, then captured or released, or expired. */
-import { type HttpApp, IdempotencyHeaders, ProblemView, requires, sendResponse } from "@todoke/http";
+import { type HttpApp, IdempotencyHeaders, ProblemView, requires, sendResponse, withDescription } from "@todoke/http";
 import { Type } from "typebox";
 import type { Deps } from "../deps.ts";
 import { holdNotFound } from "../problems.ts";
@@ -17,16 +17,19 @@ export function holdRoutes(app: HttpApp, deps: Deps): void {
 const ttlDefaultSeconds = 900;
 const ttlMaxSeconds = 2_592_000;
 
-const HoldBody = Type.Object({
-  ...SpendBody.properties,
-  ttl_seconds: Type.Optional(
-    Type.Integer({
-      minimum: 1,
-      maximum: ttlMaxSeconds,
-      description: `How long the points are held, at most 30 days. Default: ${ttlDefaultSeconds}.`,
-    }),
-  ),
-});
+const HoldBody = Type.Object(
+  {
+    ...SpendBody.properties,
+    ttl_seconds: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: ttlMaxSeconds,
+        description: `How long the points are held, at most 30 days. Default: ${ttlDefaultSeconds}.`,
+      }),
+    ),
+  },
+  { title: "PlaceHoldRequest" },
+);
 
 function placeRoute(app: HttpApp, { authenticate, placeHold }: Deps): void {
   app.post(
@@ -35,7 +38,8 @@ function placeRoute(app: HttpApp, { authenticate, placeHold }: Deps): void {
       ...withAmounts(requires(authenticate, writers)),
       schema: {
         operationId: "placeHold",
-        summary: "Place a hold on points.",
+        summary: "Place a hold",
+        tags: ["Holds"],
         description:
           "Held points cannot be spent until the hold is captured or released. The hold expires after `ttl_seconds`, which " +
           "returns the points.",
@@ -61,7 +65,9 @@ function getRoute(app: HttpApp, { authenticate, db }: Deps): void {
       ...requires(authenticate, readers),
       schema: {
         operationId: "getHold",
-        summary: "Get a hold.",
+        summary: "Get a hold",
+        tags: ["Holds"],
+        description: "Returns a hold, with what was captured and released.",
         params: HoldParams,
         response: { 200: HoldView, 404: ProblemView },
       },
@@ -74,6 +80,12 @@ function getRoute(app: HttpApp, { authenticate, db }: Deps): void {
   );
 }
 
+const CaptureBody = Type.Object(
+  { point_amount: Type.Optional(withDescription(PointAmount, "Default: the whole hold.")), ...Origin },
+  { title: "CaptureHoldRequest" },
+);
+const ReleaseBody = Type.Object(Origin, { title: "ReleaseHoldRequest" });
+
 const endResponses = { 200: HoldChangeView, 404: ProblemView, 409: ProblemView };
 
 function captureRoute(app: HttpApp, { authenticate, captureHold }: Deps): void {
@@ -84,14 +96,12 @@ function captureRoute(app: HttpApp, { authenticate, captureHold }: Deps): void {
       ...optionalBody,
       schema: {
         operationId: "captureHold",
-        summary: "Capture a hold.",
+        summary: "Capture a hold",
+        tags: ["Holds"],
         description: "Spends the held points, all or a part, and releases the rest.",
         headers: IdempotencyHeaders,
         params: HoldParams,
-        body: Type.Object({
-          point_amount: Type.Optional({ ...PointAmount, description: "Default: the whole hold." }),
-          ...Origin,
-        }),
+        body: CaptureBody,
         response: { ...endResponses, 422: ProblemView },
       },
     },
@@ -112,11 +122,12 @@ function releaseRoute(app: HttpApp, { authenticate, releaseHold }: Deps): void {
       ...optionalBody,
       schema: {
         operationId: "releaseHold",
-        summary: "Release a hold.",
+        summary: "Release a hold",
+        tags: ["Holds"],
         description: "Returns all held points to the user.",
         headers: IdempotencyHeaders,
         params: HoldParams,
-        body: Type.Object(Origin),
+        body: ReleaseBody,
         response: endResponses,
       },
     },

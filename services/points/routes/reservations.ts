@@ -9,6 +9,7 @@ import {
   type HttpApp,
   IdempotencyHeaders,
   ItemKey,
+  OptionalIdempotencyHeaders,
   ProblemView,
   requires,
   sendBatch,
@@ -43,11 +44,12 @@ function reserveRoute(app: HttpApp, { authenticate, reservePoints }: Deps, { url
       ...withAmounts(requires(authenticate, writers)),
       schema: {
         operationId,
-        summary: "Reserve a grant of points at a future time.",
+        summary: "Reserve points",
+        tags: ["Reservations"],
         description:
-          "Without an Idempotency-Key, the key is derived from the body: the same body returns the same reservation, even " +
-          "after it was granted or cancelled.",
-        headers: Type.Partial(IdempotencyHeaders),
+          "Reserves a grant of points at a future time. Without an Idempotency-Key, the key is derived from the body: the same body returns the same reservation, even " +
+          "after it was granted or cancelled. `POST /point/reserve` and `POST /v1/points/reservations` are the same.",
+        headers: OptionalIdempotencyHeaders,
         body: ReserveBody,
         response: { 201: NewReservationView, 409: ProblemView, 422: ProblemView },
       },
@@ -83,7 +85,12 @@ const itemsMax = 1_000;
 /** 1,000 items of maximum length take three quarters of this in UTF-8. */
 const bodyMaxBytes = 2 * 1024 * 1024;
 
-const Item = Type.Object({ idempotency_key: ItemKey, ...ReserveBody.properties });
+const Item = Type.Object({ idempotency_key: ItemKey, ...ReserveBody.properties }, { title: "ReservationBatchItem" });
+
+const BatchBody = Type.Object(
+  { items: Type.Array(Item, { minItems: 1, maxItems: itemsMax }) },
+  { title: "ReservePointsBatchRequest" },
+);
 
 function batchRoute(app: HttpApp, { authenticate, reservePointsBatch }: Deps): void {
   app.post(
@@ -93,12 +100,13 @@ function batchRoute(app: HttpApp, { authenticate, reservePointsBatch }: Deps): v
       bodyLimit: bodyMaxBytes,
       schema: {
         operationId: "reservePointsBatch",
-        summary: "Reserve up to 1,000 grants.",
+        summary: "Make many reservations",
+        tags: ["Reservations"],
         description:
-          "Each item has its own key and is accepted or refused on its own; results are in input order. A key means the " +
+          "Reserves up to 1,000 grants. Each item has its own key and is accepted or refused on its own; results are in input order. A key means the " +
           "same as on the routes for one reservation.",
-        body: Type.Object({ items: Type.Array(Item, { minItems: 1, maxItems: itemsMax }) }),
-        response: { 200: batchResults(NewReservationView) },
+        body: BatchBody,
+        response: { 200: batchResults(NewReservationView, "ReservationBatchResult") },
       },
     },
     async (request, reply) => {
@@ -124,7 +132,9 @@ function getRoute(app: HttpApp, { authenticate, db }: Deps): void {
       ...requires(authenticate, readers),
       schema: {
         operationId: "getReservation",
-        summary: "Get a reservation.",
+        summary: "Get a reservation",
+        tags: ["Reservations"],
+        description: "Returns a reservation, with its status.",
         params: ReservationParams,
         response: { 200: ReservationView, 404: ProblemView },
       },
@@ -137,6 +147,11 @@ function getRoute(app: HttpApp, { authenticate, db }: Deps): void {
   );
 }
 
+const CancelledReservation = Type.Object(
+  { id: Uuid, status: Type.Literal("CANCELLED") },
+  { title: "CancelledReservation" },
+);
+
 function cancelRoute(app: HttpApp, { authenticate, cancelReservation }: Deps): void {
   app.delete(
     "/v1/points/reservations/:reservation_id",
@@ -144,12 +159,13 @@ function cancelRoute(app: HttpApp, { authenticate, cancelReservation }: Deps): v
       ...requires(authenticate, writers),
       schema: {
         operationId: "cancelReservation",
-        summary: "Cancel a reservation.",
+        summary: "Cancel a reservation",
+        tags: ["Reservations"],
         description: "Only a PENDING reservation can be cancelled.",
         headers: IdempotencyHeaders,
         params: ReservationParams,
         response: {
-          200: Type.Object({ id: Uuid, status: Type.Literal("CANCELLED") }),
+          200: CancelledReservation,
           404: ProblemView,
           409: ProblemView,
         },

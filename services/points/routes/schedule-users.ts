@@ -12,18 +12,34 @@ const path = "/v1/points/schedules/:schedule_id/users";
 /** 1,000 user ids of maximum length take half of this in UTF-8. */
 const bodyMaxBytes = 1024 * 1024;
 
+const UsersBody = Type.Object(
+  { user_ids: Type.Array(UserId, { minItems: 1, maxItems: 1_000 }) },
+  { title: "ScheduleUsersRequest" },
+);
+const ChangedUsers = Type.Object(
+  {
+    schedule_id: Uuid,
+    changed: Type.Integer({ description: "The number of users that were added or removed." }),
+  },
+  { title: "ChangedScheduleUsers" },
+);
+const UserPage = Type.Object(
+  { schedule_id: Uuid, user_ids: Type.Array(UserId), next_cursor: NextCursor },
+  { title: "ScheduleUserPage" },
+);
+
 export function scheduleUserRoutes(app: HttpApp, deps: Deps): void {
   listRoute(app, deps);
   changeRoute(app, deps, {
     method: "PUT",
     operationId: "addScheduleUsers",
-    summary: "Add users to a schedule.",
+    summary: "Add users to a schedule",
     description: "They get every following occurrence.",
   });
   changeRoute(app, deps, {
     method: "DELETE",
     operationId: "removeScheduleUsers",
-    summary: "Remove users from a schedule.",
+    summary: "Remove users from a schedule",
     description: "Their reservations stay.",
   });
 }
@@ -44,14 +60,12 @@ function changeRoute(app: HttpApp, deps: Deps, { method, operationId, summary, d
     schema: {
       operationId,
       summary,
+      tags: ["Schedules"],
       description: `${description} ${idempotentDescription}`,
       params: ScheduleParams,
-      body: Type.Object({ user_ids: Type.Array(UserId, { minItems: 1, maxItems: 1_000 }) }),
+      body: UsersBody,
       response: {
-        200: Type.Object({
-          schedule_id: Uuid,
-          changed: Type.Integer({ description: "The number of users that were added or removed." }),
-        }),
+        200: ChangedUsers,
         404: ProblemView,
         409: ProblemView,
       },
@@ -70,12 +84,13 @@ function listRoute(app: HttpApp, { authenticate, db }: Deps): void {
       ...requires(authenticate, readers),
       schema: {
         operationId: "listScheduleUsers",
-        summary: "List the users of a schedule.",
-        description: "Ordered by user ID.",
+        summary: "List the users of a schedule",
+        tags: ["Schedules"],
+        description: "Returns the IDs of the users, in their order.",
         params: ScheduleParams,
         querystring: Type.Object(PageQuery),
         response: {
-          200: Type.Object({ schedule_id: Uuid, user_ids: Type.Array(UserId), next_cursor: NextCursor }),
+          200: UserPage,
           404: ProblemView,
         },
       },

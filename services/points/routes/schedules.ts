@@ -22,70 +22,87 @@ export function scheduleRoutes(app: HttpApp, deps: Deps): void {
   createRoute(app, deps);
   listRoute(app, deps);
   getRoute(app, deps);
-  statusRoute(app, deps, { action: "pause", summary: "Pause a schedule.", description: "Its reservations stay." });
+  statusRoute(app, deps, { action: "pause", summary: "Pause a schedule", description: "Its reservations stay." });
   statusRoute(app, deps, {
     action: "resume",
-    summary: "Resume a schedule.",
+    summary: "Resume a schedule",
     description: "Missed occurrences are caught up according to `catch_up`.",
   });
-  statusRoute(app, deps, { action: "end", summary: "End a schedule.", description: "Its reservations stay." });
+  statusRoute(app, deps, { action: "end", summary: "End a schedule", description: "Its reservations stay." });
 }
 
 const CatchUp = Type.Union([Type.Literal("all"), Type.Literal("latest"), Type.Literal("none")], {
+  title: "CatchUp",
   description:
     "How occurrences that were missed during a downtime or a pause are caught up: `all` of them, only the `latest`, or " +
     "`none` that is more than five minutes late. Default: `all`.",
 });
 
-const ScheduleBody = Type.Object({
-  name: Type.String({
-    minLength: 1,
-    maxLength: 64,
-    description: "Unique among all schedules.",
-    examples: ["daily-bonus"],
-  }),
-  cron: Type.String({
-    minLength: 9,
-    maxLength: 200,
-    description:
-      "Minute, hour, day of the month (`L`: the last), month and day of the week, in the local time of `time_zone`.",
-    examples: ["0 9 * * *"],
-  }),
-  time_zone: Type.String({
-    minLength: 1,
-    maxLength: 64,
-    description: "An IANA time zone name.",
-    examples: ["Asia/Tokyo"],
-  }),
-  point_amount: PointAmount,
-  lot_ttl_seconds: Type.Optional(
-    Type.Integer({
-      minimum: 1,
-      maximum: 3_153_600_000,
-      description: "How long after the occurrence the points expire, at most 100 years. Default: never.",
+const ScheduleBody = Type.Object(
+  {
+    name: Type.String({
+      minLength: 1,
+      maxLength: 64,
+      description: "Unique among all schedules.",
+      examples: ["daily-bonus"],
     }),
-  ),
-  reason: Type.Optional(Reason),
-  catch_up: Type.Optional(CatchUp),
-});
+    cron: Type.String({
+      minLength: 9,
+      maxLength: 200,
+      description:
+        "Minute, hour, day of the month (`L`: the last), month and day of the week, in the local time of `time_zone`.",
+      examples: ["0 9 * * *"],
+    }),
+    time_zone: Type.String({
+      minLength: 1,
+      maxLength: 64,
+      description: "An IANA time zone name.",
+      examples: ["Asia/Tokyo"],
+    }),
+    point_amount: PointAmount,
+    lot_ttl_seconds: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: 3_153_600_000,
+        description: "How long after the occurrence the points expire, at most 100 years. Default: never.",
+      }),
+    ),
+    reason: Type.Optional(Reason),
+    catch_up: Type.Optional(CatchUp),
+  },
+  { title: "CreateScheduleRequest" },
+);
 
-const ScheduleStatus = Type.Union([
-  Type.Literal("ACTIVE"),
-  Type.Literal("PAUSED", { description: "By a caller, or because this version cannot parse its cron or time zone." }),
-  Type.Literal("ENDED", { description: "Permanently." }),
-]);
+const ScheduleStatus = Type.Union(
+  [
+    Type.Literal("ACTIVE"),
+    Type.Literal("PAUSED", { description: "By a caller, or because this version cannot parse its cron or time zone." }),
+    Type.Literal("ENDED", { description: "Permanently." }),
+  ],
+  { title: "ScheduleStatus" },
+);
 
-const ScheduleView = Type.Object({
-  schedule_id: Uuid,
-  ...ScheduleBody.properties,
-  point_amount: points("Points for each user at every occurrence."),
-  lot_ttl_seconds: Type.Optional(points("How long after the occurrence the points expire.")),
-  catch_up: CatchUp,
-  status: ScheduleStatus,
-  next_run_at: Type.Optional(time("The next occurrence, or the one in progress.")),
-  created_at: time(),
-  updated_at: time(),
-});
+const ScheduleView = Type.Object(
+  {
+    schedule_id: Uuid,
+    ...ScheduleBody.properties,
+    point_amount: points("Points for each user at every occurrence."),
+    lot_ttl_seconds: Type.Optional(
+      Type.Unsafe<bigint>({ type: "integer", description: "How long after the occurrence the points expire." }),
+    ),
+    catch_up: CatchUp,
+    status: ScheduleStatus,
+    next_run_at: Type.Optional(time("The next occurrence, or the one in progress.")),
+    created_at: time(),
+    updated_at: time(),
+  },
+  { title: "Schedule" },
+);
+
+const SchedulePage = Type.Object(
+  { schedules: Type.Array(ScheduleView), next_cursor: NextCursor },
+  { title: "SchedulePage" },
+);
 
 export const ScheduleParams = Type.Object({ schedule_id: Uuid });
 
@@ -96,7 +113,8 @@ function createRoute(app: HttpApp, { authenticate, createSchedule }: Deps): void
       ...withAmounts(requires(authenticate, writers)),
       schema: {
         operationId: "createSchedule",
-        summary: "Create a schedule.",
+        summary: "Create a schedule",
+        tags: ["Schedules"],
         description: "A schedule grants points to its users at every occurrence. It has no users until some are added.",
         headers: IdempotencyHeaders,
         body: ScheduleBody,
@@ -119,9 +137,11 @@ function listRoute(app: HttpApp, { authenticate, db }: Deps): void {
       ...requires(authenticate, readers),
       schema: {
         operationId: "listSchedules",
-        summary: "List all schedules, newest first.",
+        summary: "List schedules",
+        tags: ["Schedules"],
+        description: "Returns all schedules, newest first.",
         querystring: Type.Object({ status: Type.Optional(ScheduleStatus), ...PageQuery }),
-        response: { 200: Type.Object({ schedules: Type.Array(ScheduleView), next_cursor: NextCursor }) },
+        response: { 200: SchedulePage },
       },
     },
     async ({ query }) => {
@@ -142,7 +162,9 @@ function getRoute(app: HttpApp, { authenticate, db }: Deps): void {
       ...requires(authenticate, readers),
       schema: {
         operationId: "getSchedule",
-        summary: "Get a schedule.",
+        summary: "Get a schedule",
+        tags: ["Schedules"],
+        description: "Returns a schedule, with its status and its next occurrence.",
         params: ScheduleParams,
         response: { 200: ScheduleView, 404: ProblemView },
       },
@@ -174,6 +196,7 @@ function statusRoute(app: HttpApp, deps: Deps, { action, summary, description }:
       schema: {
         operationId,
         summary,
+        tags: ["Schedules"],
         description: `${description} ${idempotentDescription}`,
         params: ScheduleParams,
         response: { 200: ScheduleView, 404: ProblemView, 409: ProblemView },

@@ -1,4 +1,5 @@
 /** Schemas that several routes share. */
+import { withDescription } from "@todoke/http";
 import { Type } from "typebox";
 import { pointsMax } from "../ledger/account.ts";
 
@@ -13,6 +14,7 @@ export const UserParams = Type.Object({ user_id: UserId });
 
 /** Handlers see the digits: `withAmounts` converts a JSON integer. */
 export const PointAmount = Type.Unsafe<string>({
+  title: "PointAmount",
   type: ["integer", "string"],
   format: "int64",
   minimum: 1,
@@ -23,9 +25,28 @@ export const PointAmount = Type.Unsafe<string>({
   examples: [100],
 });
 
-/** Responses have every digit; the caller's JSON parser may round. */
-export const points = (description: string) =>
-  Type.Unsafe<bigint>({ type: "integer", format: "int64", description, examples: [100] });
+const Points = Type.Unsafe<bigint>({
+  title: "Points",
+  type: "integer",
+  format: "int64",
+  description:
+    `Points, up to ${pointsMax} (2^63 - 1), as a JSON integer with every digit. A client whose numbers are doubles ` +
+    "(JavaScript) must parse amounts above 2^53 exactly.",
+  examples: [100],
+});
+export const points = (description: string) => withDescription(Points, description);
+
+/** A sum of amounts has no bound. */
+export const pointSum = (description: string) =>
+  Type.Unsafe<bigint>({
+    type: "integer",
+    format: "int64",
+    description: `${description} It can exceed 2^63 - 1.`,
+    examples: [100],
+  });
+
+const version = (description: string) =>
+  Type.Unsafe<bigint>({ type: "integer", format: "int64", description, examples: [3] });
 
 const timeForm = {
   format: "date-time",
@@ -72,18 +93,27 @@ export const Origin = {
 
 const LotEnd = Type.Optional(RequestTime("When the points expire, to the millisecond. Default: never."));
 
-export const ReserveBody = Type.Object({
-  user_id: UserId,
-  point_amount: PointAmount,
-  execute_at: RequestTime(
-    "When the points are granted, by the database's clock and never earlier. A time in the past is due at once.",
-  ),
-  expires_at: LotEnd,
-  reason: Type.Optional(Reason),
-});
+export const ReserveBody = Type.Object(
+  {
+    user_id: UserId,
+    point_amount: PointAmount,
+    execute_at: RequestTime(
+      "When the points are granted, by the database's clock and never earlier. A time in the past is due at once.",
+    ),
+    expires_at: LotEnd,
+    reason: Type.Optional(Reason),
+  },
+  { title: "ReservePointsRequest" },
+);
 
-export const AddBody = Type.Object({ user_id: UserId, point_amount: PointAmount, expires_at: LotEnd, ...Origin });
-export const SpendBody = Type.Object({ user_id: UserId, point_amount: PointAmount, ...Origin });
+export const AddBody = Type.Object(
+  { user_id: UserId, point_amount: PointAmount, expires_at: LotEnd, ...Origin },
+  { title: "AddPointsRequest" },
+);
+export const SpendBody = Type.Object(
+  { user_id: UserId, point_amount: PointAmount, ...Origin },
+  { title: "SpendPointsRequest" },
+);
 
 export const Kind = Type.Union(
   [
@@ -96,7 +126,7 @@ export const Kind = Type.Union(
     Type.Literal("CAPTURE"),
     Type.Literal("REFUND"),
   ],
-  { description: "The kind of transaction." },
+  { title: "TransactionKind", description: "The kind of transaction." },
 );
 
 const transaction = {
@@ -109,7 +139,7 @@ const transaction = {
   moved: points("The number of points moved between accounts."),
   balance: points("Points that can be spent after the transaction."),
   held: points("Points blocked by holds after the transaction."),
-  version: points("The number of the user's transactions so far."),
+  version: version("The number of the user's transactions so far."),
   ...Origin,
   refers_to: Type.Optional(
     Type.String({
@@ -120,20 +150,32 @@ const transaction = {
   created_at: time(),
 };
 
-export const TransactionView = Type.Object(transaction);
+export const TransactionView = Type.Object(transaction, { title: "Transaction" });
 
-export const StatementView = Type.Object({
-  ...transaction,
-  from_account: Type.String({ examples: ["issuer", "user:testUser1"] }),
-  to_account: Type.String({ examples: ["user:testUser1", "spent"] }),
-});
+export const StatementView = Type.Object(
+  {
+    ...transaction,
+    from_account: Type.String({
+      description: "The account that the points left.",
+      examples: ["issuer", "user:testUser1"],
+    }),
+    to_account: Type.String({
+      description: "The account that the points entered.",
+      examples: ["user:testUser1", "spent"],
+    }),
+  },
+  { title: "StatementEntry" },
+);
 
-const HoldStatus = Type.Union([
-  Type.Literal("HELD"),
-  Type.Literal("CAPTURED"),
-  Type.Literal("RELEASED"),
-  Type.Literal("EXPIRED", { description: "The hold reached `ends_at`, and all points were returned." }),
-]);
+const HoldStatus = Type.Union(
+  [
+    Type.Literal("HELD"),
+    Type.Literal("CAPTURED"),
+    Type.Literal("RELEASED"),
+    Type.Literal("EXPIRED", { description: "The hold reached `ends_at`, and all points were returned." }),
+  ],
+  { title: "HoldStatus" },
+);
 
 const hold = {
   hold_id: Uuid,
@@ -144,50 +186,59 @@ const hold = {
   ends_at: time("When the hold expires."),
 };
 
-export const HoldChangeView = Type.Object({ ...transaction, ...hold });
-export const HoldView = Type.Object({ ...hold, user_id: UserId, created_at: time() });
+export const HoldChangeView = Type.Object({ ...transaction, ...hold }, { title: "HoldTransaction" });
+export const HoldView = Type.Object({ ...hold, user_id: UserId, created_at: time() }, { title: "Hold" });
 
-export const ReservationStatus = Type.Union([
-  Type.Literal("PENDING"),
-  Type.Literal("PROCESSING", { description: "The reservation is due and was sent to the worker." }),
-  Type.Literal("DONE", { description: "The points are granted." }),
-  Type.Literal("FAILED", { description: "See `last_error`. An operator can redrive it." }),
-  Type.Literal("CANCELLED"),
-]);
+export const ReservationStatus = Type.Union(
+  [
+    Type.Literal("PENDING"),
+    Type.Literal("PROCESSING", { description: "The reservation is due and was sent to the worker." }),
+    Type.Literal("DONE", { description: "The points are granted." }),
+    Type.Literal("FAILED", { description: "See `last_error`. An operator can redrive it." }),
+    Type.Literal("CANCELLED"),
+  ],
+  { title: "ReservationStatus" },
+);
 
-export const NewReservationView = Type.Object({
-  id: Uuid,
-  user_id: UserId,
-  point_amount: points("Points to be granted."),
-  execute_at: time(),
-  status: Type.Literal("PENDING", { description: "The status at creation, also in a replay." }),
-  reason: Type.Optional(Reason),
-  expires_at: Type.Optional(time("When the granted points expire.")),
-  created_at: time(),
-});
+export const NewReservationView = Type.Object(
+  {
+    id: Uuid,
+    user_id: UserId,
+    point_amount: points("Points to be granted."),
+    execute_at: time("When the points are granted."),
+    status: Type.Literal("PENDING", { description: "The status at creation, also in a replay." }),
+    reason: Type.Optional(Reason),
+    expires_at: Type.Optional(time("When the granted points expire.")),
+    created_at: time(),
+  },
+  { title: "NewReservation" },
+);
 
-export const ReservationView = Type.Object({
-  ...NewReservationView.properties,
-  status: ReservationStatus,
-  last_error: Type.Optional(Type.String()),
-  transaction_id: Type.Optional(
-    Type.String({ format: "uuid", description: "The transaction that granted the points." }),
-  ),
-  schedule_id: Type.Optional(Type.String({ format: "uuid", description: "The schedule that created it." })),
-  occurrence_at: Type.Optional(time("The occurrence of that schedule.")),
-  attempt_count: Type.Integer({ description: "How often it was sent to the worker." }),
-  updated_at: time(),
-});
+export const ReservationView = Type.Object(
+  {
+    ...NewReservationView.properties,
+    status: ReservationStatus,
+    last_error: Type.Optional(Type.String({ description: "Why the last attempt failed." })),
+    transaction_id: Type.Optional(
+      Type.String({ format: "uuid", description: "The transaction that granted the points." }),
+    ),
+    schedule_id: Type.Optional(Type.String({ format: "uuid", description: "The schedule that created it." })),
+    occurrence_at: Type.Optional(time("The occurrence of that schedule.")),
+    attempt_count: Type.Integer({ description: "How often it was sent to the worker." }),
+    updated_at: time(),
+  },
+  { title: "Reservation" },
+);
 
 const balance = {
   user_id: UserId,
   balance: points("Points that can be spent. Expired points do not count."),
   held: points("Points blocked by holds."),
-  version: points("The number of the user's transactions at that time."),
+  version: version("The number of the user's transactions at that time."),
   as_of: time("The time of this balance."),
 };
-const pending = points("Points reserved and not granted yet. It can exceed 2^63 - 1.");
+const pending = pointSum("Points reserved and not granted yet.");
 
-export const ConfirmedView = Type.Object({ ...balance, pending });
+export const ConfirmedView = Type.Object({ ...balance, pending }, { title: "ConfirmedBalance" });
 /** Without `pending` at a past time, because its history is not stored. */
-export const BalanceView = Type.Object({ ...balance, pending: Type.Optional(pending) });
+export const BalanceView = Type.Object({ ...balance, pending: Type.Optional(pending) }, { title: "Balance" });

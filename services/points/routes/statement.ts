@@ -24,6 +24,11 @@ const Filters = Type.Object({
   to: Type.Optional(RequestTime("Posted before this time.")),
 });
 
+const TransactionPage = Type.Object(
+  { user_id: UserId, transactions: Type.Array(StatementView), next_cursor: NextCursor },
+  { title: "TransactionPage" },
+);
+
 function pagesRoute(app: HttpApp, { authenticate, db }: Deps): void {
   app.get(
     "/v1/points/users/:user_id/statement",
@@ -31,13 +36,12 @@ function pagesRoute(app: HttpApp, { authenticate, db }: Deps): void {
       ...requires(authenticate, ownReaders),
       schema: {
         operationId: "listStatement",
-        summary: "List a user's transactions, newest first.",
-        description: "Each transaction has the balance after it.",
+        summary: "List transactions",
+        tags: ["Points"],
+        description: "Returns the statement of a user, newest first. Each transaction has the balance after it.",
         params: UserParams,
         querystring: Type.Object({ ...Filters.properties, ...PageQuery }),
-        response: {
-          200: Type.Object({ user_id: UserId, transactions: Type.Array(StatementView), next_cursor: NextCursor }),
-        },
+        response: { 200: TransactionPage },
       },
     },
     async ({ params: { user_id }, query }) => {
@@ -71,7 +75,8 @@ function csvRoute(app: HttpApp, { authenticate, db }: Deps): void {
       exposeHeadRoute: false, // HEAD would read the file and discard it.
       schema: {
         operationId: "getStatementCsv",
-        summary: "Export a user's transactions as CSV.",
+        summary: "Export transactions as CSV",
+        tags: ["Points"],
         description:
           `Returns a header row and at most the newest ${rowsMax.toLocaleString("en")} transactions. Use \`from\` and \`to\` ` +
           "to export more; `version` shows that none is missing. A text that a spreadsheet would read as a formula is " +
@@ -79,7 +84,7 @@ function csvRoute(app: HttpApp, { authenticate, db }: Deps): void {
         params: UserParams,
         querystring: Filters,
         produces: ["text/csv"],
-        response: { 200: Type.Unsafe<Readable>({ type: "string" }) },
+        response: { 200: Type.Unsafe<Readable>({ title: "StatementCsv", type: "string", description: "The file." }) },
       },
     },
     async ({ params: { user_id }, query }, reply) => {

@@ -1,0 +1,97 @@
+/** Gives the parts of a generated document their names: tags, parameters, error responses and schemas. */
+import type { Components } from "./components.ts";
+import { tags } from "./tags.ts";
+
+interface Response {
+  readonly description: string;
+  readonly content?: object;
+}
+
+interface Operation {
+  readonly tags?: readonly string[];
+  readonly parameters?: readonly { readonly schema: { readonly title?: string } }[];
+  readonly responses: Readonly<Record<string, Response>>;
+}
+
+export interface Document {
+  readonly components?: object;
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
+}
+
+export function nameParts(document: Document, components: Components) {
+  const operations = Object.values(document.paths).flatMap((item) => Object.values(item));
+  const paths = mapValues(document.paths, (item) => mapValues(item, (operation) => named(operation, components)));
+  return {
+    ...document,
+    tags: usedTags(new Set(operations.flatMap((operation) => operation.tags ?? []))),
+    paths,
+    components: { ...document.components, ...components.all() },
+  };
+}
+
+const mapValues = <From, To>(values: Readonly<Record<string, From>>, to: (value: From, key: string) => To) =>
+  Object.fromEntries(Object.entries(values).map(([key, value]) => [key, to(value, key)]));
+
+/** Tags that are not ours have no description. */
+function usedTags(used: ReadonlySet<string>) {
+  const ours = Object.entries(tags).filter(([name]) => used.has(name));
+  const others = [...used].filter((name) => !(name in tags));
+  return [...ours.map(([name, description]) => ({ name, description })), ...others.map((name) => ({ name }))];
+}
+
+function named(operation: Operation, components: Components) {
+  const { parameters, responses } = operation;
+  return components.refer({
+    ...operation,
+    ...(parameters && { parameters: parameters.map((parameter) => components.parameter(parameter)) }),
+    responses: mapValues(responses, (response, status) => namedResponse(response, status, components)),
+  });
+}
+
+function namedResponse(response: Response, status: string, components: Components): unknown {
+  if (response.content && "application/problem+json" in response.content) {
+    const { name, ...texts } = problemResponses[status] ?? anyProblem;
+    return components.response(name, { ...response, ...texts });
+  }
+  const description = response.description === generated ? successTexts[status] : undefined;
+  return { ...response, ...(description && { description }) };
+}
+
+/** What the generator writes for a schema without a description. */
+const generated = "Default Response";
+
+const successTexts: Readonly<Record<string, string>> = {
+  200: "The request succeeded.",
+  201: "The object was created.",
+  202: "The request was accepted and is not completed yet.",
+  204: "The request succeeded. The response has no body.",
+};
+
+const retryAfter = {
+  headers: {
+    "retry-after": { description: "After how many seconds to retry.", schema: { type: "integer", minimum: 1 } },
+  },
+};
+
+interface NamedResponse {
+  readonly name: string;
+  readonly description: string;
+  readonly headers?: object;
+}
+
+/** The error responses by status. */
+const problemResponses: Readonly<Record<string, NamedResponse>> = {
+  400: { name: "BadRequest", description: "The request does not match its schema." },
+  401: { name: "Unauthenticated", description: "The credentials are missing or not valid." },
+  403: { name: "Forbidden", description: "The caller may not do this." },
+  404: { name: "NotFound", description: "The object does not exist, or the caller may not see it." },
+  409: { name: "Conflict", description: "The request conflicts with the current state, or its key was used before." },
+  412: { name: "PreconditionFailed", description: "The object has changed since it was read." },
+  422: { name: "UnprocessableContent", description: "The request is well-formed but cannot be carried out." },
+  428: { name: "PreconditionRequired", description: "The request needs the header If-Match." },
+  429: { name: "TooManyRequests", description: "The caller has reached a limit.", ...retryAfter },
+  502: { name: "BadGateway", description: "The response of another server cannot be used." },
+  503: { name: "Unavailable", description: "The service cannot do this now.", ...retryAfter },
+};
+
+const anyProblem: NamedResponse = { name: "Problem", description: "The request was rejected or failed." };
