@@ -1,7 +1,6 @@
 /** Reconciliation: our orders as the broker should have them, and the result of the last comparison. */
-import { type Db, runStatement } from "@todoke/kernel/db";
+import { type Db, runStatement, toLastError } from "@todoke/kernel/db";
 import type { OrderStatus } from "../order/order-status.ts";
-import { toStorableText } from "./storable-text.ts";
 
 export interface LocalOrder {
   readonly clientOrderId: string;
@@ -90,6 +89,6 @@ export async function failReconciliation(db: Db, adapter: string, error: string)
   await runStatement(db, {
     name: "fail reconciliation",
     text: `update reconciliations set last_error = $2 where adapter = $1`,
-    values: [adapter, toStorableText(error)],
+    values: [adapter, toLastError(error)],
   });
 }

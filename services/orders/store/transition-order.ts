@@ -3,12 +3,11 @@
  * trigger) and event are one commit. If the order was claimed or changed since, nothing is written.
  */
 import { hash, randomUUIDv7 } from "node:crypto";
-import { type Db, runStatement, type Tx } from "@todoke/kernel/db";
+import { type Db, runStatement, type Tx, toLastError, toStorableText } from "@todoke/kernel/db";
 import type { OrderStatus, ReasonCode } from "../order/order-status.ts";
 import { insertOrderEventsSql } from "./order-events.ts";
 import { ordersSql } from "./outbox-orders.ts";
 import { ledgerStatusSql, responseSql } from "./response.ts";
-import { toStorableText } from "./storable-text.ts";
 
 export interface OrderTransition {
   /** outbox_orders.id */
@@ -98,7 +97,7 @@ function toFields(transition: OrderTransition) {
   return {
     by,
     code,
-    reason: reason && toStorableText(reason),
+    reason: reason && toLastError(reason),
     delay_ms: delayMs,
     ...(resetAttempts && { reset_attempts: true }),
     broker_order_id: brokerOrderId,
@@ -114,7 +113,7 @@ const evidenceMax = 8_192;
 
 /** Stored as JSON if it is JSON that PostgreSQL accepts and is short enough; else as text. */
 function toStorableEvidence(evidence: string): unknown {
-  const text = toStorableText(evidence, evidenceMax);
+  const text = toStorableText(evidence.slice(0, evidenceMax));
   if (text !== evidence || /\\u0000|\\ud[89a-f]/i.test(text)) return { text };
   try {
     return JSON.parse(text);
