@@ -16,11 +16,8 @@ export const outboxRetention = (): readonly RetentionPolicy[] => [
   retentionPolicies.idempotencyKeys(),
 ];
 
-export const wakeRelay = ({ wakeups, topicOf }: Pick<Runtime, "wakeups" | "topicOf">) =>
-  wakeups.signal(topicOf(outboxTable));
-
 export function startOutbox(runtime: Runtime): void {
-  const { name, db, bus, wakeups, workers, hasRole, debug, use, onError, topicOf } = runtime;
+  const { name, db, bus, wakeups, workers, hasRole, debug, use, onError, topicOf, wakeRelay } = runtime;
   const metrics = outboxMetrics(name);
   if (hasRole("maintenance")) use(metrics.observe(db, onError));
   if (hasRole("relay"))
@@ -37,5 +34,5 @@ export function startOutbox(runtime: Runtime): void {
         onError,
       }),
     ).start();
-  debug((app) => outboxRoutes(app, { db, onRedriven: () => wakeRelay(runtime) }));
+  debug((app) => outboxRoutes(app, { db, onRedriven: wakeRelay }));
 }

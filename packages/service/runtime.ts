@@ -21,4 +21,6 @@ export interface Runtime {
   onError(error: unknown): void;
   /** The topic that wakes the workers of one of the service's tables. */
   topicOf(table: string): string;
+  /** For events that are not appended by `outbox`. */
+  wakeRelay(): void;
 }

@@ -31,7 +31,7 @@ import { type RetentionPolicy, startRetention } from "@todoke/kernel/retention";
 import { openWakeups } from "@todoke/kernel/worker";
 import { type CommonSettings, readCommonSettings, readDatabaseUrl } from "./common-settings.ts";
 import { type Consumes, type EventHandler, inboxRetention, startConsumer, watchInbox } from "./consumes.ts";
-import { outboxRetention, outboxWork, type Subject, startOutbox, wakeRelay } from "./emits.ts";
+import { outboxRetention, outboxWork, type Subject, startOutbox } from "./emits.ts";
 import { serveHealth } from "./health.ts";
 import { serve } from "./listen.ts";
 import { buildOpsApp, opsPortOf } from "./ops.ts";
@@ -77,7 +77,7 @@ export interface ServiceDefinition<Settings, Role extends string, Worker extends
 }
 
 interface ServiceParts<Settings, Role extends string, Worker extends string>
-  extends Pick<Runtime, "db" | "wakeups" | "debug" | "use" | "onError" | "topicOf"> {
+  extends Pick<Runtime, "db" | "wakeups" | "debug" | "use" | "onError" | "topicOf" | "wakeRelay"> {
   readonly settings: Settings;
   /** The settings of its own workers. */
   readonly workers: Readonly<Record<Worker, WorkerOverrides>>;
@@ -88,8 +88,6 @@ interface ServiceParts<Settings, Role extends string, Worker extends string>
   readonly authenticate: Authenticate;
   /** Its events are relayed as soon as they are committed. */
   readonly outbox: Outbox;
-  /** For events that are not appended by `outbox`. */
-  wakeRelay(): void;
   /** Every route declares who may call it (`requires`); /debug/ routes go to `debug`. */
   readonly app: HttpApp;
   /** While the check fails, /readyz responds with 503. The database is always checked. */
@@ -209,6 +207,7 @@ export function service<
 
       const debugRoutes: ((app: HttpApp) => void)[] = [];
       const topicOf = (table: string) => `${schema}.${table}`;
+      const relayTopic = topicOf(outboxTable);
       const runtime: Runtime = {
         name,
         db,
@@ -220,6 +219,7 @@ export function service<
         use: (part) => started.use(part),
         onError,
         topicOf,
+        wakeRelay: () => wakeups.signal(relayTopic),
       };
       startDeclared(runtime, { common, settings });
       const handler = await definition.build({
@@ -231,8 +231,7 @@ export function service<
           verifyApiKey: apiKeys.find,
           verifyToken: tokenVerifier({ audience: name, keys: common.tokenKeys }),
         }),
-        outbox: openOutbox({ wakeups, topic: topicOf(outboxTable) }),
-        wakeRelay: () => wakeRelay(runtime),
+        outbox: openOutbox({ wakeups, topic: relayTopic }),
         app,
         addReadinessCheck: (what, check) => {
           checks[what] = check;

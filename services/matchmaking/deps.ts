@@ -12,14 +12,13 @@ import { joinQueue } from "./commands/join-queue.ts";
 import { joinQueueForUser } from "./commands/join-queue-for-user.ts";
 import { listQueues } from "./commands/list-queues.ts";
 import { unknownMode } from "./problems.ts";
-import { countEnds } from "./queue/count-ends.ts";
 import type { TicketQueue } from "./queue/index.ts";
 import { openPostgresQueue } from "./queue/postgres/index.ts";
 import { createQueueFigures } from "./queue/queue-figures.ts";
 import { openRedisQueue } from "./queue/redis/redis-queue.ts";
 import type { TicketIds } from "./queue/ticket-id.ts";
 import type { ModeRules, Rules } from "./rules/index.ts";
-import { countDependencyError, observeEndsBacklog } from "./telemetry.ts";
+import { countDependencyError, countEnds, observeEndsBacklog } from "./telemetry.ts";
 import { type Recorder, startRecorder } from "./workers/recorder.ts";
 
 export interface Deps extends Commands {

@@ -4,6 +4,8 @@ import { outboxMetrics } from "@todoke/kernel/outbox";
 import { counter, createMeters, gauge, histogram, type MetricCatalogue } from "@todoke/kernel/telemetry";
 import { RedisUnavailable } from "@todoke/redis";
 import type { QueueStatus } from "./queue/index.ts";
+import type { RecordedEnd } from "./queue/record-ends.ts";
+import type { TicketEnd } from "./queue/ticket.ts";
 
 export const metricCatalogue = {
   ...outboxMetrics("matchmaking").catalogue,
@@ -34,11 +36,26 @@ const { count, observeValue, observeGauges } = createMeters("@todoke/matchmaking
 
 export const countTicket = (mode: string, result: string): void => count("matchmaking.ticket.total", { mode, result });
 
-export const countMatch = (mode: string, result: "made" | "void"): void =>
-  count("matchmaking.match.total", { mode, result });
+const countMatch = (mode: string, result: "made" | "void"): void => count("matchmaking.match.total", { mode, result });
 
-export const observeTimeToMatch = (mode: string, ms: number): void =>
-  observeValue("matchmaking.time_to_match", ms / 1_000, { mode });
+/** Counts recorded ends. A duplicate was counted when it was recorded. */
+export function countEnds(ends: readonly RecordedEnd[]): void {
+  for (const { end, result } of ends) {
+    if (result.kind === "recorded") countEnd(end);
+    else if (result.kind === "void" && end.kind === "match") countMatch(end.match.mode, "void");
+  }
+}
+
+function countEnd(end: TicketEnd): void {
+  if (end.kind !== "match") {
+    countTicket(end.kind === "damaged" ? end.mode : end.ticket.mode, end.kind);
+    return;
+  }
+  const { mode, matchedAt, seats } = end.match;
+  countMatch(mode, "made");
+  for (const { ticket } of seats)
+    observeValue("matchmaking.time_to_match", (matchedAt - ticket.joinedAt) / 1_000, { mode });
+}
 
 /** Counts an error that an unavailable Redis or PostgreSQL caused, and no other. */
 export function countDependencyError(error: unknown): void {

@@ -9,8 +9,7 @@ import { readdir, readFile } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import type pg from "pg";
 import { getSqlState } from "./errors.ts";
-import { type Db, identifier } from "./pool.ts";
-import { acquireClient, releaseClient } from "./pool-client.ts";
+import { acquireClient, type Db, identifier, releaseClient } from "./pool.ts";
 
 /** The files of one owner ("kernel", "entitlement") in one folder: 0001_outbox.sql, 0002_… */
 export interface MigrationSet {

@@ -1,4 +1,4 @@
-/** Opens a connection pool with the settings that the kernel is tested with. */
+/** Connection pools with the settings that the kernel is tested with, and connections taken from them. */
 import pg from "pg";
 
 /** Any node-postgres pool works; `openDb` opens one with the settings that the kernel is tested with. */
@@ -51,6 +51,30 @@ export function openDb(options: DbOptions): Db {
   // Without a listener, losing an idle connection would end the process.
   pool.on("error", (error) => options.onConnectionError?.(error));
   return pool;
+}
+
+/**
+ * Takes a connection from the pool. If the server ends it, the holder's statement fails and the process goes on.
+ * Listens from within the pool's callback, because an error may arrive in the packet that opened the connection.
+ */
+export function acquireClient(db: Db): Promise<pg.PoolClient> {
+  const { promise, resolve, reject } = Promise.withResolvers<pg.PoolClient>();
+  db.connect((error, client) => {
+    client?.on("error", reportedByStatement);
+    if (client) resolve(client);
+    else reject(error);
+  });
+  return promise;
+}
+
+/** Closes a broken connection instead of returning it to the pool. */
+export function releaseClient(client: pg.PoolClient, broken: boolean): void {
+  client.off("error", reportedByStatement);
+  client.release(broken);
+}
+
+function reportedByStatement(): void {
+  // The running statement, or the next one, rejects with the same error.
 }
 
 /** Settings in the URL (`?options=-c …`) come after ours and override them, except for the schema. */

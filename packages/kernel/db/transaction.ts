@@ -3,8 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type pg from "pg";
 import { backoffMs } from "../worker/backoff.ts";
 import { CommitUnknown, getSqlState, isRolledBack, isSerializationFailure, isUnavailable } from "./errors.ts";
-import type { Db } from "./pool.ts";
-import { acquireClient, releaseClient } from "./pool-client.ts";
+import { acquireClient, type Db, releaseClient } from "./pool.ts";
 
 declare const insideTransaction: unique symbol;
 

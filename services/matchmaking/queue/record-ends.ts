@@ -6,8 +6,7 @@
  */
 import { type Db, getSqlState, type Tx, transaction } from "@todoke/kernel/db";
 import type { NewEvent, Outbox } from "@todoke/kernel/outbox";
-import { matchMade } from "../events/match-made.ts";
-import { ticketExpired } from "../events/ticket-expired.ts";
+import { matchMade, ticketExpired } from "../events/matchmaking-events.ts";
 import {
   type EndRow,
   type EndStatus,

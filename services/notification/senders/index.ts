@@ -16,5 +16,10 @@ export function createSender(
   sender: SenderSettings,
   { log, backoff, concurrency = defaultWorkerSettings.concurrency }: SenderContext,
 ): Send {
-  return sender.kind === "webhook" ? webhookSenders({ ...sender, backoff, concurrency }) : logSender(log);
+  switch (sender.kind) {
+    case "log":
+      return logSender(log);
+    case "webhook":
+      return webhookSenders({ ...sender, backoff, concurrency });
+  }
 }

@@ -59,11 +59,8 @@ const maybeSentByDeadSenders = createClaims<SendableOrder>({
 /** Halted orders are postponed by this, not claimed: a halt of hours leaves no trail of attempts. */
 export const haltedRetryMs = 5_000;
 
-/** Returns false while all trading is halted. The limit bounds one statement; a worker whose batch was full claims again at once. */
-async function requeueDue(db: Db): Promise<boolean> {
-  const { rows } = await runStatement<{ all_halted: boolean }>(db, {
-    name: "requeue due orders",
-    text: `
+// The limit bounds one statement; a worker whose batch was full claims again at once.
+const requeueDueSql = `
 with halted as materialized (select scope from trading_state where mode <> 'active'),
 requeued as (
   ${ordersSql.updateWaitingRows({ state: "failed", due: "now", set: "status = 'pending'", limit: "200" })}
@@ -77,8 +74,12 @@ postponed as (
     limit: "(select case when count(*) > 0 then 200 else 0 end from halted)",
   })}
 )
-select exists (select from halted where scope = '*') as all_halted`,
-  });
+select exists (select from halted where scope = '*') as all_halted`;
+
+/** Returns false while all trading is halted. */
+async function requeueDue(db: Db): Promise<boolean> {
+  const query = { name: "requeue due orders", text: requeueDueSql };
+  const { rows } = await runStatement<{ all_halted: boolean }>(db, query);
   return rows[0]?.all_halted === false;
 }
 

@@ -113,7 +113,7 @@ const evidenceMax = 8_192;
 
 /** Stored as JSON if it is JSON that PostgreSQL accepts and is short enough; else as text. */
 function toStorableEvidence(evidence: string): unknown {
-  const text = toStorableText(evidence, evidenceMax);
+  const text = toStorableText(evidence.slice(0, evidenceMax));
   if (text !== evidence || /\\u0000|\\ud[89a-f]/i.test(text)) return { text };
   try {
     return JSON.parse(text);
