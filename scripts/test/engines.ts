@@ -5,9 +5,12 @@ import { failed, passed, type Result, skipped, sum } from "./result.ts";
 
 const names: readonly EngineName[] = ["postgres", "nats", "rabbitmq", "redis"];
 
-/** Tests kill servers, and never the machine: what PostgreSQL has handed to the system is safe there, and need not be flushed. */
+/**
+ * Tests kill servers, and never the machine: what PostgreSQL has handed to the system is safe there, and need not be flushed.
+ * Autovacuum would visit hundreds of databases, and those that it has analyzed could not be reused.
+ */
 const settings: Partial<Record<EngineName, Readonly<Record<string, string>>>> = {
-  postgres: { fsync: "off", full_page_writes: "off" },
+  postgres: { fsync: "off", full_page_writes: "off", autovacuum: "off" },
 };
 
 export interface Engines extends AsyncDisposable {

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { type Db, transaction } from "../db/index.ts";
 import { openOutbox, outboxClaims } from "../outbox/index.ts";
-import { fixedId, testDatabase } from "../testing/index.ts";
+import { fixedId, repetitions, testDatabase } from "../testing/index.ts";
 import { createSampleJobs, sampleJobs } from "../testing/sample-jobs.ts";
 import { dead, done, release, retry } from "../worker/index.ts";
 import { createClaims } from "./index.ts";
@@ -183,7 +183,7 @@ test("rows of one aggregate are done in order and once, in any sequence of claim
         expect(rows).toEqual([]);
       }
     }),
-    { numRuns: 60 },
+    { numRuns: repetitions(60) },
   );
 });
 
