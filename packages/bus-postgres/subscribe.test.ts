@@ -2,9 +2,10 @@ import { randomUUIDv7 } from "node:crypto";
 import { repetitions, testDatabase } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
 import { openPostgresBus } from "./index.ts";
+import { busMigrations } from "./store.ts";
 
 test("consumers that join while others publish get every event, each once", async () => {
-  await using t = await testDatabase({ sets: [] });
+  await using t = await testDatabase({ schema: "bus", sets: [busMigrations] });
   const open = () => openPostgresBus({ url: t.url, schema: "bus", historyBatchMax: 100 });
   await using first = await open();
   await using second = await open();
@@ -49,7 +50,7 @@ test("consumers that join while others publish get every event, each once", asyn
 });
 
 test("a new consumer gets the history in order, and a known one does not get it again", async () => {
-  await using t = await testDatabase({ sets: [] });
+  await using t = await testDatabase({ schema: "bus", sets: [busMigrations] });
   await using bus = await openPostgresBus({ url: t.url, schema: "bus" });
   const seen: string[] = [];
   const ids = Array.from({ length: 5 }, () => randomUUIDv7());
@@ -86,7 +87,7 @@ test("a new consumer gets the history in order, and a known one does not get it 
 });
 
 test("deliveries of small claims are handled together once the handler is free", async () => {
-  await using t = await testDatabase({ sets: [] });
+  await using t = await testDatabase({ schema: "bus", sets: [busMigrations] });
   await using bus = await openPostgresBus({ url: t.url, schema: "bus" });
   const finishFirst = Promise.withResolvers<void>();
   const batchSizes: number[] = [];
