@@ -9,7 +9,7 @@ const isQuick = process.env.TODOKE_TEST_QUICK === "true";
 export default defineConfig({
   test: {
     ...(isQuick ? { projects: quickProjects() } : { include: [testFiles] }),
-    setupFiles: ["./scripts/test/count-processes.ts"],
+    setupFiles: ["./scripts/test/setup.ts"],
     // Each file is a process of its own: tests here kill, stop and starve processes for a living.
     pool: "forks",
     // A file waits half of the time, for an engine or a lease: two files for each core keep the machine busy.
