@@ -19,11 +19,11 @@ import {
 } from "@todoke/http";
 import { MemoryBroker, memoryBus } from "@todoke/kernel/bus";
 import type { Db } from "@todoke/kernel/db";
-import { testDatabase } from "@todoke/kernel/testing";
 import * as matchmaking from "@todoke/matchmaking";
 import * as notification from "@todoke/notification";
 import * as orders from "@todoke/orders";
 import * as points from "@todoke/points";
+import { servicesDatabase } from "@todoke/service/testing";
 
 const services = { account, entitlement, matchmaking, notification, orders, points, "gateway-bff": gateway } as const;
 export type ServiceName = keyof typeof services;
@@ -102,14 +102,13 @@ export interface StartOptions {
 
 export async function startAll({ gateways = 1, settings = {} }: StartOptions = {}) {
   await using parts = new AsyncDisposableStack();
-  const t = parts.use(await testDatabase({ sets: [] }));
+  const t = parts.use(await servicesDatabase());
   const broker = new MemoryBroker();
   const running: Running[] = [];
   let env: Record<string, string> = { ...settingsFor(t.url), ...settings };
 
   async function startOne(name: ServiceName): Promise<void> {
     const service = services[name];
-    await service.migrate(env, { dryRun: false });
     const place = apps.length;
     const { url } = parts.use(await service.start(env, { openBus: async () => memoryBus(broker) }));
     env = { ...env, [variableOf(name, "URL")]: url };

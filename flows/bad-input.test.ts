@@ -2,8 +2,9 @@
 import { hash } from "node:crypto";
 import { openPostgresBus } from "@todoke/bus-postgres";
 import * as entitlement from "@todoke/entitlement";
-import { testDatabase, until } from "@todoke/kernel/testing";
+import { until } from "@todoke/kernel/testing";
 import * as notification from "@todoke/notification";
+import { servicesDatabase } from "@todoke/service/testing";
 import { expect, test } from "vitest";
 import { badRequests } from "./bad-requests.ts";
 import { goodRequest, type OpenApi, routesOf, type Wish } from "./good-requests.ts";
@@ -22,11 +23,10 @@ const settings = {
 
 async function openBoth() {
   await using parts = new AsyncDisposableStack();
-  const t = parts.use(await testDatabase({ sets: [] }));
+  const t = parts.use(await servicesDatabase(["entitlement", "notification"]));
   const env = { ...settings, DATABASE_URL: t.url };
   const urls: string[] = [];
   for (const service of [entitlement, notification]) {
-    await service.migrate(env, { dryRun: false });
     urls.push(parts.use(await service.start(env, { openBus: () => openPostgresBus({ url: t.url }) })).url);
   }
   const subscriptions = () => t.db.query(`select from todoke_bus.bus_subscriptions`);

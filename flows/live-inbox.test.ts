@@ -4,8 +4,9 @@ import * as gateway from "@todoke/gateway-bff";
 import { formatSigningKey, formatVerifyingKey, newSigningKey, toVerifyingKey } from "@todoke/http";
 import { type EventBus, MemoryBroker, memoryBus } from "@todoke/kernel/bus";
 import type { Db } from "@todoke/kernel/db";
-import { freePort, openFaultProxy, testDatabase, until } from "@todoke/kernel/testing";
+import { freePort, openFaultProxy, until } from "@todoke/kernel/testing";
 import { delivery, InboxClient, notificationService } from "@todoke/notification/testing";
+import { servicesDatabase } from "@todoke/service/testing";
 import { expect, test } from "vitest";
 
 const userId = "u_123"; // Of whom the events of @todoke/notification/testing tell.
@@ -28,7 +29,7 @@ async function logIn(db: Db): Promise<Record<string, string>> {
 
 async function openSite() {
   await using parts = new AsyncDisposableStack();
-  const t = parts.use(await testDatabase({ sets: [] }));
+  const t = parts.use(await servicesDatabase(["gateway-bff", "notification"]));
   const key = newSigningKey("k1");
   const notificationPort = await freePort();
   const wire = parts.use(await openFaultProxy(`http://127.0.0.1:${notificationPort}`));
@@ -53,8 +54,6 @@ async function openSite() {
   const broker = new MemoryBroker();
   const openBus = async () => memoryBus(broker);
   const notification = notificationService();
-  await notification.migrate(env, { dryRun: false });
-  await gateway.migrate(env, { dryRun: false });
   const { url } = parts.use(await gateway.start(env, { openBus }));
   const bus: EventBus = parts.use(await openBus());
   const setup = parts.move();

@@ -7,7 +7,7 @@ import { done } from "@todoke/kernel/worker";
 import { expect, test } from "vitest";
 import { openPostgresBus, type PostgresBusOptions } from "./index.ts";
 import { createBatchSize, joinSubjects } from "./join.ts";
-import { busRetention, copyHistory, startJoin } from "./store.ts";
+import { busMigrations, busRetention, copyHistory, startJoin } from "./store.ts";
 
 const subject = "thing.events";
 const weekMs = 7 * 24 * 3_600_000;
@@ -23,7 +23,7 @@ const event = (aggregateKey: string, eventSubject = subject) => ({
 });
 
 async function openTest() {
-  const t = await testDatabase({ sets: [], schema: "bus", pools: longTimeouts });
+  const t = await testDatabase({ schema: "bus", sets: [busMigrations], pools: longTimeouts });
   const stack = new AsyncDisposableStack();
   stack.use(t);
   // Tests run retention themselves.

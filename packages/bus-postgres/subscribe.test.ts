@@ -1,10 +1,11 @@
 import { randomUUIDv7 } from "node:crypto";
-import { testDatabase } from "@todoke/kernel/testing";
+import { repetitions, testDatabase } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
 import { openPostgresBus } from "./index.ts";
+import { busMigrations } from "./store.ts";
 
 test("consumers that join while others publish get every event, each once", async () => {
-  await using t = await testDatabase({ sets: [] });
+  await using t = await testDatabase({ schema: "bus", sets: [busMigrations] });
   const open = () => openPostgresBus({ url: t.url, schema: "bus", historyBatchMax: 100 });
   await using first = await open();
   await using second = await open();
@@ -22,7 +23,8 @@ test("consumers that join while others publish get every event, each once", asyn
   const publishers = [first, second, first, second].map(async (bus) => {
     while (publishing) await bus.publish([event()]);
   });
-  for (let n = 0; n < 30; n++) {
+  const consumers = repetitions(30);
+  for (let n = 0; n < consumers; n++) {
     // Publishers never pause, so every join leaves a longer history to the next. A new subject now and then bounds it.
     if (n % 5 === 0) subject = `thing-${n}.events`;
     const subscription = await second.subscribe({
@@ -43,12 +45,12 @@ test("consumers that join while others publish get every event, each once", asyn
        left join bus.bus_deliveries d on d.consumer = s.consumer and d.message_id = m.message_id
       group by s.consumer`,
   );
-  expect(rows.length).toBe(30);
+  expect(rows.length).toBe(consumers);
   expect(rows.filter(({ deliveries, messages }) => deliveries !== messages)).toEqual([]);
 });
 
 test("a new consumer gets the history in order, and a known one does not get it again", async () => {
-  await using t = await testDatabase({ sets: [] });
+  await using t = await testDatabase({ schema: "bus", sets: [busMigrations] });
   await using bus = await openPostgresBus({ url: t.url, schema: "bus" });
   const seen: string[] = [];
   const ids = Array.from({ length: 5 }, () => randomUUIDv7());
@@ -85,7 +87,7 @@ test("a new consumer gets the history in order, and a known one does not get it 
 });
 
 test("deliveries of small claims are handled together once the handler is free", async () => {
-  await using t = await testDatabase({ sets: [] });
+  await using t = await testDatabase({ schema: "bus", sets: [busMigrations] });
   await using bus = await openPostgresBus({ url: t.url, schema: "bus" });
   const finishFirst = Promise.withResolvers<void>();
   const batchSizes: number[] = [];

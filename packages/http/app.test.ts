@@ -1,3 +1,4 @@
+import { repetitions } from "@todoke/kernel/testing";
 import fc from "fast-check";
 import { Type } from "typebox";
 import { expect, test } from "vitest";
@@ -118,7 +119,7 @@ test("no body causes a 5xx", async () => {
     fc.asyncProperty(body, async (bytes) => {
       expect((await t.send("/things/a", Buffer.from(bytes))).statusCode).toBeLessThan(500);
     }),
-    { numRuns: 300 },
+    { numRuns: repetitions(300) },
   );
 });
 

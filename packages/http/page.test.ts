@@ -1,4 +1,5 @@
 import type { Problem } from "@todoke/kernel/problem";
+import { repetitions } from "@todoke/kernel/testing";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { type CursorForm, page, parseCursor } from "./page.ts";
@@ -78,6 +79,6 @@ test("any cursor is parsed or rejected with 400", () => {
       expect(new Date(time).toISOString().slice(0, 19)).toBe(time.slice(0, 19));
       expect(BigInt(id)).toBeLessThan(2n ** 63n);
     }),
-    { numRuns: 1_000 },
+    { numRuns: repetitions(1_000) },
   );
 });

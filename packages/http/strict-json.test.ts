@@ -1,4 +1,5 @@
 import { Problem } from "@todoke/kernel/problem";
+import { repetitions } from "@todoke/kernel/testing";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { depthMax, itemsMax } from "./json-error.ts";
@@ -170,7 +171,7 @@ test("any JSON value is accepted if and only if it keeps the rules, as JSON.pars
         else expect(refusalOf(text).code).toBe("invalid-request");
       },
     ),
-    { numRuns: 1_000 },
+    { numRuns: repetitions(1_000) },
   );
 });
 
@@ -214,7 +215,7 @@ test("any text of JSON characters is accepted iff JSON.parse accepts it and it k
       if (isJson(candidate) && isWithinRules(candidate)) expect(parse(candidate)).toEqual(JSON.parse(candidate));
       else expect(refusalOf(candidate).status).toBe(400);
     }),
-    { numRuns: 10_000 },
+    { numRuns: repetitions(10_000) },
   );
 });
 
@@ -228,7 +229,7 @@ test("any bytes give a value or a Problem", () => {
         expect((error as Problem).status).toBe(400);
       }
     }),
-    { numRuns: 3_000 },
+    { numRuns: repetitions(3_000) },
   );
 });
 

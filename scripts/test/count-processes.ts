@@ -1,4 +1,4 @@
-/** Loaded into every test file: counts the processes that it starts. */
+/** Counts the processes that a test file starts. */
 import { subscribe } from "node:diagnostics_channel";
 import { countMade } from "@todoke/kernel/testing/count-made";
 

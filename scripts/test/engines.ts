@@ -1,14 +1,32 @@
 /** The engines that the tests run on: found or started once, named to the tests by URL, stopped at the end. */
 import { once } from "node:events";
 import { type Engine, type EngineName, findEngine, NotFound } from "@todoke/engines";
+import pg from "pg";
 import { failed, passed, type Result, skipped, sum } from "./result.ts";
 
 const names: readonly EngineName[] = ["postgres", "nats", "rabbitmq", "redis"];
 
-/** Tests kill servers, and never the machine: what PostgreSQL has handed to the system is safe there, and need not be flushed. */
+/**
+ * Tests kill servers, and never the machine: what PostgreSQL has handed to the system is safe there, and need not be flushed.
+ * Autovacuum would visit hundreds of databases, and those that it has analyzed could not be reused.
+ */
 const settings: Partial<Record<EngineName, Readonly<Record<string, string>>>> = {
-  postgres: { fsync: "off", full_page_writes: "off" },
+  postgres: { fsync: "off", full_page_writes: "off", autovacuum: "off" },
 };
+
+/** The server's password is hashed 4,096 times at each connect, and tests connect thousands of times. */
+async function hashPasswordOnce(url: string): Promise<void> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    const { server_version_num: version } = (await client.query(`show server_version_num`)).rows[0];
+    if (version < 160_000) return;
+    const password = client.escapeLiteral(decodeURIComponent(new URL(url).password));
+    await client.query(`set scram_iterations = 1; alter role current_user password ${password}`);
+  } finally {
+    await client.end();
+  }
+}
 
 export interface Engines extends AsyncDisposable {
   find(): Promise<Result>;
@@ -30,6 +48,8 @@ export function findEngines(signal: AbortSignal): Engines {
         return skipped(`The tests on ${name} were not run. ${engine.reason} ${engine.remedy}`);
       }
       running.push(engine);
+      const isOurs = engine.pid !== undefined;
+      if (name === "postgres" && isOurs) await hashPasswordOnce(engine.url);
       console.log(`  ${name} ${engine.version}, ${engine.origin}`);
       return passed;
     } catch (error) {

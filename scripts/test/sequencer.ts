@@ -1,6 +1,9 @@
 /**
  * The order in which test files start: those that take longest first, so that none of them is left over at the end while
  * the other cores have nothing to do. `npm test` prints the slowest files; where one is missing here the run only takes longer.
+ *
+ * Files that share processes come after all that do not: Vitest ends a shared process when the next file is not for it, and
+ * another one has to load the code again.
  */
 import { relative } from "node:path";
 import { BaseSequencer, type TestSpecification } from "vitest/node";
@@ -22,8 +25,10 @@ const rankOf = ({ moduleId }: TestSpecification): number => {
   return slowestFirst.length + (/^(flows|packages\/cli)\//.test(file) ? 0 : 1);
 };
 
+const isShared = ({ project }: TestSpecification): number => (project.config.isolate ? 0 : 1);
+
 export class SlowestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    return (await super.sort(files)).sort((a, b) => rankOf(a) - rankOf(b));
+    return (await super.sort(files)).sort((a, b) => isShared(a) - isShared(b) || rankOf(a) - rankOf(b));
   }
 }

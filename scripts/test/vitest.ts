@@ -29,7 +29,7 @@ export async function runTests({ args, env, signal, output = "inherit" }: TestRu
   const vitest = (more: readonly string[]) =>
     runVitest(more, {
       file: join(folder, "report.json"),
-      env: { ...env, TMPDIR: folder, TODOKE_TEST_COUNTS: counts, NODE_COMPILE_CACHE: join(folder, "compiled") },
+      env: { NODE_COMPILE_CACHE: join(folder, "compiled"), ...env, TMPDIR: folder, TODOKE_TEST_COUNTS: counts },
       signal,
       output,
     });

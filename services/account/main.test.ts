@@ -1,9 +1,10 @@
 import { hash } from "node:crypto";
 import { formatVerifyingKey, newSigningKey, openSigner, type Role, toVerifyingKey } from "@todoke/http";
 import { memoryBus } from "@todoke/kernel/bus";
-import { testDatabase, until } from "@todoke/kernel/testing";
+import { until } from "@todoke/kernel/testing";
+import { servicesDatabase } from "@todoke/service/testing";
 import { expect, test } from "vitest";
-import { configErrors, migrate, start } from "./main.ts";
+import { configErrors, start } from "./main.ts";
 
 const key = newSigningKey("k1");
 const signer = openSigner({ issuer: "gateway-bff", key });
@@ -19,9 +20,8 @@ const envOf = (databaseUrl: string) => ({
 
 /** The whole service, as `todoke` starts it, called as the gateway calls it. */
 async function setup() {
-  const t = await testDatabase();
+  const t = await servicesDatabase(["account"]);
   const env = envOf(t.url);
-  await migrate(env, { dryRun: false });
   const service = await start(env, { openBus: async () => memoryBus() });
   const db = t.open({ schema: "account" });
   async function call(path: string, token: string, payload?: object) {

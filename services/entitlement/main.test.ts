@@ -1,6 +1,7 @@
 import { hash } from "node:crypto";
 import { memoryBus } from "@todoke/kernel/bus";
 import { testDatabase, until } from "@todoke/kernel/testing";
+import { servicesDatabase } from "@todoke/service/testing";
 import { expect, test } from "vitest";
 import { configErrors, migrate, start } from "./main.ts";
 import { body } from "./testing.ts";
@@ -14,9 +15,8 @@ const envOf = (databaseUrl: string) => ({
 
 /** The whole service, as `todoke` starts it. */
 async function setup(more: Record<string, string> = {}) {
-  const t = await testDatabase();
+  const t = await servicesDatabase(["entitlement"]);
   const env = { ...envOf(t.url), ...more };
-  await migrate(env, { dryRun: false });
   const service = await start(env, { openBus: async () => memoryBus() });
   const db = t.open({ schema: "entitlement" });
   const call = async (base: string, path: string, payload?: object) => {

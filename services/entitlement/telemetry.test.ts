@@ -1,19 +1,19 @@
 import { hash } from "node:crypto";
 import { type EventBus, memoryBus } from "@todoke/kernel/bus";
-import { testDatabase, until } from "@todoke/kernel/testing";
+import { until } from "@todoke/kernel/testing";
+import { servicesDatabase } from "@todoke/service/testing";
 import { expect, test } from "vitest";
-import { migrate, start } from "./main.ts";
+import { start } from "./main.ts";
 import { body } from "./testing.ts";
 
 async function setup(bus: EventBus) {
-  const t = await testDatabase();
+  const t = await servicesDatabase(["entitlement"]);
   const env = {
     DATABASE_URL: t.url,
     ENTITLEMENT_PORT: "0",
     LOG_LEVEL: "silent",
     TODOKE_API_KEYS: `shop=entitlements:write=${hash("sha256", "tdk_shop", "hex")}`,
   };
-  await migrate(env, { dryRun: false });
   const db = t.open({ schema: "entitlement" });
   const service = await start(env, { openBus: async () => bus });
   return {

@@ -1,10 +1,11 @@
 import { randomBytes } from "node:crypto";
 import { formatSigningKey, newSigningKey } from "@todoke/http";
 import { MemoryBroker, memoryBus } from "@todoke/kernel/bus";
-import { testDatabase, until } from "@todoke/kernel/testing";
+import { until } from "@todoke/kernel/testing";
 import { sharedRedis } from "@todoke/redis/testing";
+import { servicesDatabase } from "@todoke/service/testing";
 import { expect, test } from "vitest";
-import { configErrors, migrate, start } from "./main.ts";
+import { configErrors, start } from "./main.ts";
 
 const env = {
   LOG_LEVEL: "silent",
@@ -19,9 +20,8 @@ const env = {
 const openBus = async () => memoryBus(new MemoryBroker());
 
 test("the gateway starts, is ready and stops while every dependency is unavailable", async () => {
-  await using t = await testDatabase({ sets: [] });
+  await using t = await servicesDatabase(["gateway-bff"]);
   const here = { ...env, DATABASE_URL: t.url };
-  await migrate(here, { dryRun: false });
   const service = await start(here, { openBus });
   const ask = async (path: string) => {
     const answer = await fetch(service.url + path, { redirect: "manual" });
@@ -40,9 +40,8 @@ test("the gateway starts, is ready and stops while every dependency is unavailab
 const redis = sharedRedis();
 
 test("with REDIS_URL sessions and limits are in Redis, and without Redis it is not ready", async () => {
-  await using t = await testDatabase({ sets: [] });
+  await using t = await servicesDatabase(["gateway-bff"]);
   const here = { ...env, DATABASE_URL: t.url };
-  await migrate(here, { dryRun: false });
   const ask = async (url: string) => {
     const answer = await fetch(`${url}/v1/me`, { headers: { authorization: `Bearer tds_${"x".repeat(43)}` } });
     return { status: answer.status, limit: answer.headers.get("ratelimit") };
@@ -60,9 +59,8 @@ test("with REDIS_URL sessions and limits are in Redis, and without Redis it is n
 });
 
 test("operator routes are not on the public port", async () => {
-  await using t = await testDatabase({ sets: [] });
+  await using t = await servicesDatabase(["gateway-bff"]);
   const here = { ...env, DATABASE_URL: t.url };
-  await migrate(here, { dryRun: false });
   await using service = await start(here, { openBus });
   for (const path of [
     "/metrics",
@@ -81,9 +79,8 @@ test("operator routes are not on the public port", async () => {
 });
 
 test("TODOKE_API_DOCS=false removes the API reference and its documents", async () => {
-  await using t = await testDatabase({ sets: [] });
+  await using t = await servicesDatabase(["gateway-bff"]);
   const here = { ...env, DATABASE_URL: t.url };
-  await migrate(here, { dryRun: false });
   await using open = await start(here, { openBus });
   await using shut = await start({ ...here, TODOKE_API_DOCS: "false" }, { openBus });
   const statusOf = async (url: string) => (await fetch(url, { redirect: "manual" })).status;

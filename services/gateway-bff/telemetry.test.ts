@@ -1,17 +1,17 @@
 import { hash, randomBytes } from "node:crypto";
 import { formatSigningKey, newSigningKey } from "@todoke/http";
 import { MemoryBroker, memoryBus } from "@todoke/kernel/bus";
-import { testDatabase } from "@todoke/kernel/testing";
 import { prometheusName } from "@todoke/service";
+import { servicesDatabase } from "@todoke/service/testing";
 import { expect, test } from "vitest";
-import { migrate, start } from "./main.ts";
+import { start } from "./main.ts";
 import { metricCatalogue } from "./telemetry.ts";
 import { alice, userView } from "./testing.ts";
 import { answering, fakeService, hangingUp, refusing } from "./upstreams/testing.ts";
 
 async function setup() {
   const parts = new AsyncDisposableStack();
-  const t = parts.use(await testDatabase({ sets: [] }));
+  const t = parts.use(await servicesDatabase(["gateway-bff"]));
   const account = parts.use(await fakeService(answering(userView(alice))));
   const entitlement = parts.use(await fakeService(hangingUp));
   const env = {
@@ -30,7 +30,6 @@ async function setup() {
     ACCOUNT_URL: account.url.origin,
     ENTITLEMENT_URL: entitlement.url.origin,
   };
-  await migrate(env, { dryRun: false });
   const service = parts.use(await start(env, { openBus: async () => memoryBus(new MemoryBroker()) }));
   const token = `tds_${randomBytes(32).toString("base64url")}`;
   await t.db.query(

@@ -4,10 +4,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { formatVerifyingKey, newSigningKey, openSigner, toVerifyingKey } from "@todoke/http";
 import { memoryBus } from "@todoke/kernel/bus";
-import { openFaultProxy, testDatabase, until } from "@todoke/kernel/testing";
+import { openFaultProxy, until } from "@todoke/kernel/testing";
 import { sharedRedis } from "@todoke/redis/testing";
+import { servicesDatabase } from "@todoke/service/testing";
 import { describe, expect, test } from "vitest";
-import { configErrors, migrate, start } from "./main.ts";
+import { configErrors, start } from "./main.ts";
 
 const redis = sharedRedis();
 const key = newSigningKey("k1");
@@ -16,7 +17,7 @@ const signer = openSigner({ issuer: "gateway-bff", key });
 /** The service as `todoke` starts it, called as the gateway calls it, with a mode of its own. */
 async function setup(more: Record<string, string> = {}) {
   const parts = new AsyncDisposableStack();
-  const t = parts.use(await testDatabase());
+  const t = parts.use(await servicesDatabase(["matchmaking"]));
   const folder = mkdtempSync(join(tmpdir(), "todoke-rules-"));
   parts.defer(() => rmSync(folder, { recursive: true }));
   const [mode, path] = [`m${randomUUID().slice(0, 8)}`, join(folder, "rules.yaml")];
@@ -30,7 +31,6 @@ async function setup(more: Record<string, string> = {}) {
     TODOKE_TOKEN_KEYS: formatVerifyingKey(toVerifyingKey("gateway-bff", key)),
     ...more,
   };
-  await migrate(env, { dryRun: false });
   const startOne = async (roles = "") =>
     parts.use(await start({ ...env, MATCHMAKING_ROLES: roles }, { openBus: async () => memoryBus() }));
   const service = await startOne(more.MATCHMAKING_ROLES);

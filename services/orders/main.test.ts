@@ -1,8 +1,9 @@
 import { hash } from "node:crypto";
 import { memoryBus } from "@todoke/kernel/bus";
-import { testDatabase, until } from "@todoke/kernel/testing";
+import { until } from "@todoke/kernel/testing";
+import { servicesDatabase } from "@todoke/service/testing";
 import { expect, test } from "vitest";
-import { configErrors, migrate, start } from "./main.ts";
+import { configErrors, start } from "./main.ts";
 import { bodyOf } from "./testing.ts";
 
 const envOf = (databaseUrl: string) => ({
@@ -14,9 +15,8 @@ const envOf = (databaseUrl: string) => ({
 
 /** The service as `todoke` starts it, in several instances. */
 async function setup() {
-  const t = await testDatabase();
+  const t = await servicesDatabase(["orders"]);
   const env = envOf(t.url);
-  await migrate(env, { dryRun: false });
   const db = t.open({ schema: "orders" });
   const startOne = async (more: Record<string, string> = {}) => {
     const service = await start({ ...env, ...more }, { openBus: async () => memoryBus() });

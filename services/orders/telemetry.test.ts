@@ -2,15 +2,15 @@ import { hash } from "node:crypto";
 import type { HttpApp } from "@todoke/http";
 import { memoryBus } from "@todoke/kernel/bus";
 import { idempotencyConflict } from "@todoke/kernel/idempotency";
-import { testDatabase } from "@todoke/kernel/testing";
+import { servicesDatabase } from "@todoke/service/testing";
 import { expect, test } from "vitest";
-import { migrate, start } from "./main.ts";
+import { start } from "./main.ts";
 import { countAccepted, countCommands, logMismatches, observeClockDrift, senderTelemetry } from "./telemetry.ts";
 import { bodyOf } from "./testing.ts";
 
 /** The service with its ops listener. */
 async function createHarness() {
-  const t = await testDatabase();
+  const t = await servicesDatabase(["orders"]);
   const env = {
     DATABASE_URL: t.url,
     ORDERS_PORT: "0",
@@ -18,7 +18,6 @@ async function createHarness() {
     LOG_LEVEL: "silent",
     TODOKE_API_KEYS: `desk=orders:write=${hash("sha256", "tdk_desk", "hex")}`,
   };
-  await migrate(env, { dryRun: false });
   const service = await start(env, { openBus: async () => memoryBus() });
   const samples = async (name: string) =>
     (await (await fetch(`${service.opsUrl}/metrics`)).text()).split("\n").filter((line) => line.startsWith(name));

@@ -2,9 +2,10 @@ import { hash } from "node:crypto";
 import { formatVerifyingKey, newSigningKey, openSigner, type Role, toVerifyingKey } from "@todoke/http";
 import { inlineRefs } from "@todoke/http/testing";
 import { memoryBus } from "@todoke/kernel/bus";
-import { testDatabase, until } from "@todoke/kernel/testing";
+import { until } from "@todoke/kernel/testing";
+import { servicesDatabase } from "@todoke/service/testing";
 import { expect, test } from "vitest";
-import { configErrors, migrate, start } from "./main.ts";
+import { configErrors, start } from "./main.ts";
 import { auditLedger } from "./store/audit.ts";
 
 const key = newSigningKey("k1");
@@ -14,7 +15,7 @@ const apiKey = (holder: string, scopes: string) => `${holder}=${scopes}=${hash("
 /** The whole service as `todoke` starts it, on one bus for all processes. */
 async function setup(roles = "") {
   const parts = new AsyncDisposableStack();
-  const t = parts.use(await testDatabase());
+  const t = parts.use(await servicesDatabase(["points"]));
   const bus = memoryBus();
   const env = {
     DATABASE_URL: t.url,
@@ -23,7 +24,6 @@ async function setup(roles = "") {
     TODOKE_API_KEYS: `${apiKey("shop", "points:write+read")},${apiKey("books", "read")},${apiKey("sales", "entitlements:write")}`,
     TODOKE_TOKEN_KEYS: formatVerifyingKey(toVerifyingKey("gateway-bff", key)),
   };
-  await migrate(env, { dryRun: false });
   const startOne = async (ownRoles: string) =>
     parts.use(await start({ ...env, POINTS_ROLES: ownRoles }, { openBus: async () => bus }));
   const service = await startOne(roles);

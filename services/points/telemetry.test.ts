@@ -1,18 +1,18 @@
 import { hash } from "node:crypto";
 import { memoryBus } from "@todoke/kernel/bus";
-import { testDatabase, until } from "@todoke/kernel/testing";
+import { until } from "@todoke/kernel/testing";
+import { servicesDatabase } from "@todoke/service/testing";
 import { expect, test } from "vitest";
-import { migrate, start } from "./main.ts";
+import { start } from "./main.ts";
 
 async function setup() {
-  const t = await testDatabase();
+  const t = await servicesDatabase(["points"]);
   const env = {
     DATABASE_URL: t.url,
     POINTS_PORT: "0",
     LOG_LEVEL: "silent",
     TODOKE_API_KEYS: `shop=points:write+read=${hash("sha256", "tdk_shop", "hex")}`,
   };
-  await migrate(env, { dryRun: false });
   return {
     db: t.open({ schema: "points" }),
     /** The service, as `todoke` starts it. */

@@ -2,9 +2,9 @@ import { randomUUID } from "node:crypto";
 import { digestJson } from "@todoke/kernel/idempotency";
 import { testDatabase } from "@todoke/kernel/testing";
 import { changePoints, type PointsChange } from "@todoke/points/change-points";
+import { servicesDatabase } from "@todoke/service/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { openShell, runTodoke } from "../testing/command.ts";
-import { servicesDatabase } from "../testing/database.ts";
 
 /** A ledger with two users, and no service that runs. */
 async function setup() {

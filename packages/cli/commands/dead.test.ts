@@ -3,9 +3,9 @@ import { userInfo } from "node:os";
 import type { Db } from "@todoke/kernel/db";
 import { fixedId, freePort, testDatabase, until } from "@todoke/kernel/testing";
 import { openWakeups } from "@todoke/kernel/worker";
+import { servicesDatabase } from "@todoke/service/testing";
 import { expect, test } from "vitest";
 import { openShell, runTodoke } from "../testing/command.ts";
-import { servicesDatabase } from "../testing/database.ts";
 
 /** All services' schemas on a database of their own, a shell that knows it, and no service that runs. */
 async function setup() {

@@ -3,9 +3,9 @@ import { userInfo } from "node:os";
 import { revokeKeys } from "@todoke/http";
 import { fixedId, freePort, until } from "@todoke/kernel/testing";
 import { notifyTopic, openWakeups } from "@todoke/kernel/worker";
+import { servicesDatabase } from "@todoke/service/testing";
 import { expect, test } from "vitest";
 import { openShell, runTodoke } from "../testing/command.ts";
-import { servicesDatabase } from "../testing/database.ts";
 
 const both = "--services entitlement,notification";
 

@@ -2,9 +2,9 @@ import { userInfo } from "node:os";
 import type { Db } from "@todoke/kernel/db";
 import { until } from "@todoke/kernel/testing";
 import { openWakeups } from "@todoke/kernel/worker";
+import { servicesDatabase } from "@todoke/service/testing";
 import { expect, test } from "vitest";
 import { openShell, runTodoke } from "../testing/command.ts";
-import { servicesDatabase } from "../testing/database.ts";
 
 /** The schema of orders on a database of its own, a shell that knows it, and no service that runs. */
 async function setup() {

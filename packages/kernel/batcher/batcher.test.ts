@@ -2,6 +2,7 @@ import { setImmediate as turn } from "node:timers/promises";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { CommitUnknown } from "../db/index.ts";
+import { repetitions } from "../testing/index.ts";
 import { createBatcher } from "./index.ts";
 
 /** A `run` whose batches the test finishes. */
@@ -78,7 +79,7 @@ test("requests with a common conflict key never share a batch and keep their ord
         }
       },
     ),
-    { numRuns: 200 },
+    { numRuns: repetitions(200) },
   );
 });
 

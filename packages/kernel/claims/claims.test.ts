@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { type Db, transaction } from "../db/index.ts";
 import { openOutbox, outboxClaims } from "../outbox/index.ts";
-import { fixedId, testDatabase } from "../testing/index.ts";
+import { fixedId, repetitions, testDatabase } from "../testing/index.ts";
 import { createSampleJobs, sampleJobs } from "../testing/sample-jobs.ts";
 import { dead, done, release, retry } from "../worker/index.ts";
 import { createClaims } from "./index.ts";
@@ -183,13 +183,12 @@ test("rows of one aggregate are done in order and once, in any sequence of claim
         expect(rows).toEqual([]);
       }
     }),
-    { numRuns: 60 },
+    { numRuns: repetitions(60) },
   );
 });
 
 test("a recent claim skips rows that were due earlier and rows with expired leases", async () => {
-  await using t = await testDatabase();
-  await t.db.query(createSampleJobs);
+  await using t = await testDatabase({ tables: createSampleJobs });
   const byOwner = createClaims<{ owner: string }>({ ...sampleJobs, queue: "owner" });
   const claimKeys = async (owner: string, dueWithinMs?: number, leaseMs = 60_000) => {
     const request = {
@@ -211,8 +210,7 @@ test("a recent claim skips rows that were due earlier and rows with expired leas
 });
 
 test("a table without a done state deletes done rows, and only under the current claim", async () => {
-  await using t = await testDatabase();
-  await t.db.query(createSampleJobs);
+  await using t = await testDatabase({ tables: createSampleJobs });
   const inOrder = createClaims<{ owner: string }>({ ...sampleJobs, order: { aggregate: "owner", position: "job_id" } });
   const left = async () =>
     (await t.db.query(`select owner, status, attempt_count from sample_jobs order by job_id`)).rows.map((row) =>
@@ -237,8 +235,7 @@ test("a table without a done state deletes done rows, and only under the current
 });
 
 test("expired leases and ready rows together do not exceed the limit", async () => {
-  await using t = await testDatabase();
-  await t.db.query(createSampleJobs);
+  await using t = await testDatabase({ tables: createSampleJobs });
   const inOrder = { ...sampleJobs, order: { aggregate: "owner", position: "job_id" } };
   for (const table of [sampleJobs, inOrder]) {
     await t.db.query(
@@ -273,8 +270,7 @@ test("a redrive resets the attempts of dead rows only and is recorded", async ()
 });
 
 test("a release delays a row of an unordered table, and not of an ordered one", async () => {
-  await using t = await testDatabase();
-  await t.db.query(createSampleJobs);
+  await using t = await testDatabase({ tables: createSampleJobs });
   const inOrder = { ...sampleJobs, order: { aggregate: "owner", position: "job_id" } };
   const claimableAfterRelease = async (table: typeof sampleJobs) => {
     await t.db.query(`truncate sample_jobs; insert into sample_jobs default values`);

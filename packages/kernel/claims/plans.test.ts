@@ -76,8 +76,7 @@ test("a claim beside 200,000 finished rows takes at most twice as long as beside
 });
 
 test("a recent claim does not read the rows finished since an open transaction began", async () => {
-  await using t = await testDatabase();
-  await t.db.query(createSampleJobs);
+  await using t = await testDatabase({ tables: createSampleJobs });
   const jobs = createClaims<object>(sampleJobs);
   const old = await t.db.connect();
   await old.query("begin isolation level repeatable read");

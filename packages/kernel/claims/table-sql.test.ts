@@ -18,8 +18,7 @@ const sql = tableSql(sampleJobs);
 const request = { limit: 10, leaseMs: 60_000, worker: "test" };
 
 async function setup(...owners: readonly string[]) {
-  const t = await testDatabase();
-  await t.db.query(createSampleJobs);
+  const t = await testDatabase({ tables: createSampleJobs });
   for (const owner of owners) await t.db.query(`insert into sample_jobs (owner) values ($1)`, [owner]);
   return t;
 }

@@ -4,11 +4,8 @@ import { expect, test, vi } from "vitest";
 import { openFaultProxy, testDatabase, until } from "../testing/index.ts";
 import { afterCommit, CommitUnknown, type Db, isUnavailable, openDb, runStatement, transaction } from "./index.ts";
 
-async function setup() {
-  const t = await testDatabase({ sets: [] });
-  await t.db.query(`create table public.things (id int primary key, n int not null)`);
-  return Object.assign(t, { db: t.open({ schema: "public" }) });
-}
+const setup = () =>
+  testDatabase({ schema: "public", sets: [], tables: `create table things (id int primary key, n int not null)` });
 
 test("a transaction commits all of its work or leaves no trace", async () => {
   await using t = await setup();

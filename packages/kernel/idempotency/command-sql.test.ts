@@ -41,13 +41,10 @@ results as materialized (
   },
 });
 
-async function setup() {
-  const t = await testDatabase();
-  await t.db.query(
-    `create table accounts (account text primary key, balance int not null, version int not null default 1)`,
-  );
-  return t;
-}
+const setup = () =>
+  testDatabase({
+    tables: `create table accounts (account text primary key, balance int not null, version int not null default 1)`,
+  });
 
 let ids = 0;
 const request = (key: string, account: string, amount: number): Deposit & KeyColumns => ({

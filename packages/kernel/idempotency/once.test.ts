@@ -11,11 +11,10 @@ const keyFor = (body: unknown, more: Partial<IdempotencyKey> = {}): IdempotencyK
   ...more,
 });
 
-async function setup() {
-  const t = await testDatabase();
-  await t.db.query(`create table things (id int generated always as identity primary key, name text)`);
-  return t;
-}
+const setup = () =>
+  testDatabase({
+    tables: `create table things (id int generated always as identity primary key, name text)`,
+  });
 
 const create = (name: string) => async (tx: Tx) => {
   const { rows } = await tx.query<{ id: number }>(`insert into things (name) values ($1) returning id`, [name]);

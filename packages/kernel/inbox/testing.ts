@@ -34,8 +34,9 @@ const read = (event: Envelope) => {
 };
 
 export async function setup() {
-  const t = await testDatabase();
-  await t.db.query(`create table effects (id int generated always as identity, consumer text, name text)`);
+  const t = await testDatabase({
+    tables: `create table effects (id int generated always as identity, consumer text, name text)`,
+  });
   const inboxFor = (consumer: string, more: Partial<InboxOptions<string>> = {}) =>
     openInbox<string>({
       db: t.db,

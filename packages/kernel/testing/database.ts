@@ -3,7 +3,7 @@
  * has only changed rows is emptied and reused; one with a changed schema is dropped.
  *
  * The test server has
- *   template_<digest>   one for each set of migrations, created once
+ *   template_<digest>   one for each set of migrations and tables, created once
  *   test_<random>       clones of them: in use, or listed in `todoke_free_databases` of the server's own database
  */
 import { createHash, randomBytes } from "node:crypto";
@@ -25,6 +25,8 @@ export interface TestDatabaseOptions {
   readonly sets?: readonly MigrationSet[];
   /** Further schemas with their migrations, for tests of several services on one database. */
   readonly schemas?: Readonly<Record<string, readonly MigrationSet[]>>;
+  /** SQL that creates tables of the tests themselves, in `schema`, after the migrations. */
+  readonly tables?: string;
   /** Default options of its pools. */
   readonly pools?: Partial<DbOptions>;
 }
@@ -39,9 +41,12 @@ export const longTimeouts = {
 
 /** Creates or reuses a database. Disposing it closes its pools, ends other connections, and empties or drops it. */
 export async function testDatabase(options: TestDatabaseOptions = {}): Promise<TestDatabase> {
-  const { schema = "app", sets = [kernelMigrations], schemas = {}, pools: defaults } = options;
+  const { schema = "app", sets = [kernelMigrations], schemas = {}, tables, pools: defaults } = options;
   const server = serverUrl();
-  const template = await migratedTemplate(server, { ...schemas, [schema]: sets });
+  const template = await migratedTemplate(server, {
+    schemas: { ...schemas, [schema]: sets },
+    sql: tables ? `set search_path to ${schema}; ${tables}` : "",
+  });
   const name = (await takeFree(server, template)) ?? (await clone(server, template));
   const url = withDatabase(server, name);
   const pools: Db[] = [];
@@ -107,15 +112,18 @@ async function reset(url: string): Promise<boolean> {
   }
 }
 
-type Schemas = Readonly<Record<string, readonly MigrationSet[]>>;
+interface Template {
+  readonly schemas: Readonly<Record<string, readonly MigrationSet[]>>;
+  readonly sql: string;
+}
 
-/** The template is named after the digest of its migrations and created by the first process that needs it. */
-async function migratedTemplate(server: string, schemas: Schemas): Promise<string> {
-  const digest = createHash("sha256").update(resetSql);
-  for (const [schema, sets] of Object.entries(schemas).sort())
+/** The template is named after the digest of its SQL and created by the first process that needs it. */
+async function migratedTemplate(server: string, template: Template): Promise<string> {
+  const digest = createHash("sha256").update(resetSql + template.sql);
+  for (const [schema, sets] of Object.entries(template.schemas).sort())
     digest.update(schema + (await Promise.all(sets.map(readMigrations))).flat().map((f) => f.set + f.checksum));
   const name = `template_${digest.digest("hex").slice(0, 16)}`;
-  const created = templates.get(name) ?? createTemplate(server, name, schemas).then(() => name);
+  const created = templates.get(name) ?? createTemplate(server, name, template).then(() => name);
   templates.set(name, created);
   return created;
 }
@@ -123,7 +131,7 @@ async function migratedTemplate(server: string, schemas: Schemas): Promise<strin
 const templates = new Map<string, Promise<string>>();
 const resetSql = readFileSync(new URL("./reset.sql", import.meta.url), "utf8");
 
-async function createTemplate(server: string, name: string, schemas: Schemas): Promise<void> {
+async function createTemplate(server: string, name: string, { schemas, sql }: Template): Promise<void> {
   await asAdmin(server, async (admin) => {
     const lock = `hashtextextended('todoke test template', 0)`;
     await admin.query(`select pg_advisory_lock(${lock})`);
@@ -139,6 +147,7 @@ async function createTemplate(server: string, name: string, schemas: Schemas): P
       const db = openDb({ url: withDatabase(server, draft) });
       try {
         for (const [schema, sets] of Object.entries(schemas)) await migrate(db, { schema, sets });
+        await db.query(sql);
         await db.query(resetSql);
       } finally {
         await db.end();

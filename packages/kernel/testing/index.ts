@@ -8,6 +8,7 @@ export { longTimeouts, type TestDatabase, type TestDatabaseOptions, testDatabase
 export { type FaultProxy, openFaultProxy } from "./fault-proxy.ts";
 export { freePort } from "./free-port.ts";
 export { resolveProgram } from "./program.ts";
+export { repetitions } from "./repetitions.ts";
 
 /** Readable UUIDs: fixedId(1) is 00000000-0000-7000-8000-000000000001. */
 export function fixedId(n: number): string {

@@ -36,8 +36,7 @@ test("a retry that is due soon does not wait for the poll", async () => {
 });
 
 test("a worker with recent claims still finds rows due in the past and expired leases", async () => {
-  await using t = await testDatabase();
-  await t.db.query(createSampleJobs);
+  await using t = await testDatabase({ tables: createSampleJobs });
   const jobs = createClaims<object>(sampleJobs);
   const dueWithinMs: (number | undefined)[] = [];
   const watched: typeof jobs = {
@@ -73,8 +72,7 @@ test("a worker with recent claims still finds rows due in the past and expired l
 });
 
 test("slow full claims are rare, and still run ten times in a lease", async () => {
-  await using t = await testDatabase();
-  await t.db.query(createSampleJobs);
+  await using t = await testDatabase({ tables: createSampleJobs });
   const jobs = createClaims<object>(sampleJobs);
   const tookMs = 400;
   const leaseMs = 5_000;

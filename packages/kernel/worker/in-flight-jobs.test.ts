@@ -17,8 +17,7 @@ async function setup(
   owners: readonly string[],
   options: Partial<InFlightOptions<SampleJob>> & { leaseMs?: number } = {},
 ) {
-  const t = await testDatabase();
-  await t.db.query(createSampleJobs);
+  const t = await testDatabase({ tables: createSampleJobs });
   await t.db.query(`insert into sample_jobs (owner) select * from unnest($1::text[])`, [owners]);
   const { leaseMs = 60_000, ...more } = options;
   const errors: string[] = [];

@@ -1,3 +1,4 @@
+import { repetitions } from "@todoke/kernel/testing";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { adminSubject, provider, setup } from "../testing.ts";
@@ -49,7 +50,7 @@ test("pages of any size show every user once, in order", async () => {
       }
       expect(seen).toEqual(all);
     }),
-    { numRuns: 12 },
+    { numRuns: repetitions(12) },
   );
 });
 

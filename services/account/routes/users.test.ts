@@ -1,4 +1,4 @@
-import { fixedId, openFaultProxy } from "@todoke/kernel/testing";
+import { fixedId, openFaultProxy, repetitions } from "@todoke/kernel/testing";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { adminSubject, consistent, setup } from "../testing.ts";
@@ -123,7 +123,7 @@ test("an accepted name is returned as it was sent", async () => {
       expect([response.statusCode, response.json().display_name]).toEqual([200, display_name]);
       user = response.json();
     }),
-    { numRuns: 50 },
+    { numRuns: repetitions(50) },
   );
 });
 

@@ -1,7 +1,7 @@
 /** The guarantees of the port, on every store that implements it. */
 import { randomUUID } from "node:crypto";
 import { deleteFinished } from "@todoke/kernel/retention";
-import { testDatabase, until } from "@todoke/kernel/testing";
+import { repetitions, testDatabase, until } from "@todoke/kernel/testing";
 import { connectRedis } from "@todoke/redis";
 import { operatorClient, sharedRedis } from "@todoke/redis/testing";
 import fc from "fast-check";
@@ -137,7 +137,7 @@ describe.each([
           expect(taken.map(({ granted }) => granted)).toEqual(expected);
         }
       }),
-      { numRuns: 40 },
+      { numRuns: repetitions(40) },
     );
   });
 

@@ -1,3 +1,4 @@
+import { repetitions } from "@todoke/kernel/testing";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { safeReturnPath } from "./return-path.ts";
@@ -104,6 +105,6 @@ test("no generated returnTo leaves our origin, however often it is decoded", () 
       const { pathname } = new URL(path, origin);
       expect(new URL(decodeURIComponent(pathname), origin).origin).toBe(origin);
     }),
-    { numRuns: 5_000 },
+    { numRuns: repetitions(5_000) },
   );
 });

@@ -2,9 +2,9 @@
 import { randomBytes } from "node:crypto";
 import { formatSigningKey, newSigningKey } from "@todoke/http";
 import { memoryBus } from "@todoke/kernel/bus";
-import { testDatabase } from "@todoke/kernel/testing";
+import { servicesDatabase } from "@todoke/service/testing";
 import { expect, onTestFinished, test } from "vitest";
-import { migrate, start } from "../main.ts";
+import { start } from "../main.ts";
 import { alice, userView } from "../testing.ts";
 import { answering, fakeService } from "../upstreams/testing.ts";
 import { clientId, clientSecret, startLyingProvider } from "./testing/lying-provider.ts";
@@ -12,7 +12,7 @@ import { clientId, clientSecret, startLyingProvider } from "./testing/lying-prov
 async function setup(more: Record<string, string> = {}) {
   const parts = new AsyncDisposableStack();
   onTestFinished(() => parts.disposeAsync());
-  const t = parts.use(await testDatabase());
+  const t = parts.use(await servicesDatabase(["gateway-bff"]));
   const provider = parts.use(await startLyingProvider());
   const account = parts.use(await fakeService(answering(userView(alice))));
   const env = {
@@ -30,7 +30,6 @@ async function setup(more: Record<string, string> = {}) {
     LOG_LEVEL: "silent",
     ...more,
   };
-  await migrate(env, { dryRun: false });
   // The provider is not called before the first login.
   await provider.down();
   const gateway = parts.use(await start(env, { openBus: async () => memoryBus() }));

@@ -1,3 +1,4 @@
+import { repetitions } from "@todoke/kernel/testing";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { Proposal } from "../queue/index.ts";
@@ -108,7 +109,7 @@ test("for any rules and tickets, matches obey the rules and forming is determini
       expect(new Set(ids).size).toBe(ids.length);
       expect(formMatches(rules, tickets, now)).toEqual(proposals);
     }),
-    { numRuns: 1_000 },
+    { numRuns: repetitions(1_000) },
   );
 });
 
@@ -149,7 +150,7 @@ test("one against one, the matches equal those of an exhaustive search", () => {
       );
       expect(pairs).toEqual(plainPairs(rules, tickets));
     }),
-    { numRuns: 1_000 },
+    { numRuns: repetitions(1_000) },
   );
 });
 
@@ -183,6 +184,6 @@ test("with teams of single players, the remaining tickets cannot form another ma
           expect(company.length).toBeLessThan(rules.teams * rules.teamSize);
         }
     }),
-    { numRuns: 500 },
+    { numRuns: repetitions(500) },
   );
 });

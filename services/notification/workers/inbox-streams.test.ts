@@ -1,6 +1,6 @@
 import { connect } from "node:net";
 import type { Db } from "@todoke/kernel/db";
-import { fixedId, until } from "@todoke/kernel/testing";
+import { fixedId, repetitions, until } from "@todoke/kernel/testing";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { StreamedNotification } from "../store/new-notifications.ts";
@@ -86,7 +86,7 @@ test("a client that reconnects gets every notification once, in any order of com
       ]);
       expect(client.ids.toSorted()).toEqual(written.map(({ notification_id }) => notification_id).toSorted());
     }),
-    { numRuns: 6 },
+    { numRuns: repetitions(6) },
   );
 });
 

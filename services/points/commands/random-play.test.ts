@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { transaction } from "@todoke/kernel/db";
+import { repetitions } from "@todoke/kernel/testing";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { Play, plays } from "../ledger/testing-play.ts";
@@ -50,7 +51,7 @@ test("random changes give the same balances and lots in the database as in the m
         expect(remaining).toBe(play.coinsOf(user_id).count("user", lot_id));
     }),
     // Shrinking would take minutes here; use the seed in the test in memory.
-    { numRuns: 25, endOnFailure: true },
+    { numRuns: repetitions(25), endOnFailure: true },
   );
   expect(await t.audit()).toEqual([]);
 });

@@ -1,4 +1,5 @@
 import { Problem } from "@todoke/kernel/problem";
+import { repetitions } from "@todoke/kernel/testing";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { pointsMax, type Time } from "./account.ts";
@@ -69,7 +70,7 @@ test("random changes leave every point where the model has it", async () => {
       const ledger = new Ledger();
       for (const each of batches) await ledger.run(each);
     }),
-    { numRuns: 1_500 },
+    { numRuns: repetitions(1_500) },
   );
 });
 

@@ -1,3 +1,4 @@
+import { repetitions } from "@todoke/kernel/testing";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { CronError, parseCron } from "./cron.ts";
@@ -110,7 +111,7 @@ test("occurrences increase strictly in every time zone", () => {
       expect(found).toEqual([...new Set(found)].sort());
       expect(found).toHaveLength(4);
     }),
-    { numRuns: 200 },
+    { numRuns: repetitions(200) },
   );
 });
 

@@ -1,5 +1,7 @@
 /** What is known of users, and what sessions are worth by it. */
+
 import { setImmediate as turn } from "node:timers/promises";
+import { repetitions } from "@todoke/kernel/testing";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { StoreUnderTest } from "../conformance.ts";
@@ -97,7 +99,7 @@ export function usersConform({ name, stage }: StoreUnderTest): void {
           expect(await processes[1].find(token)).toMatchObject({ status: highest.status });
         },
       ),
-      { numRuns: 60 },
+      { numRuns: repetitions(60) },
     );
   });
 

@@ -1,7 +1,7 @@
 /** Random concurrent operations: no ticket is lost and none ends twice. */
 import type { Db } from "@todoke/kernel/db";
 import { Problem } from "@todoke/kernel/problem";
-import { until } from "@todoke/kernel/testing";
+import { repetitions, until } from "@todoke/kernel/testing";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { QueueUnderTest } from "../conformance.ts";
@@ -64,7 +64,7 @@ export function concurrencyConforms({ name, createHarness }: QueueUnderTest): vo
         await expectNothingLost(t, history);
       }),
       // Concurrency is not reproducible, so shrinking would test other cases.
-      { numRuns: 12, endOnFailure: true },
+      { numRuns: repetitions(12), endOnFailure: true },
     );
   });
 }

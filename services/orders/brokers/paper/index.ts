@@ -25,14 +25,13 @@ const pageMax = 500;
 // Longer than a statement can run after its window check: the pool cancels statements after 12 s.
 const marginMs = 12_000;
 
+export const paperMigrations = { name: "paper_broker", dir: new URL("./migrations/", import.meta.url) };
+
 /** Creates its schema if there is none. */
 export async function openPaperBroker(options: PaperBrokerOptions): Promise<Broker> {
   const { db, plan = faultPlan(options.faults, Date.now()), windowMs = 30_000 } = options;
   const { slowMs = 15_000 } = options;
-  await migrate(db, {
-    schema: "paper_broker",
-    sets: [{ name: "paper_broker", dir: new URL("./migrations/", import.meta.url) }],
-  });
+  await migrate(db, { schema: "paper_broker", sets: [paperMigrations] });
   const driftMs = (await selectClock(db)).getTime() - Date.now();
 
   const send: Broker["send"] = async (order, { timestamp, signal }) => {

@@ -2,10 +2,10 @@ import { testDatabase } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
 import { anOrder, brokerConformance, type HarnessOptions } from "../conformance.ts";
 import { type Fault, faultPlan } from "../faults.ts";
-import { openPaperBroker } from "./index.ts";
+import { openPaperBroker, paperMigrations } from "./index.ts";
 
 async function open({ slowMs = 300 }: HarnessOptions = {}) {
-  const t = await testDatabase();
+  const t = await testDatabase({ schema: "paper_broker", sets: [paperMigrations] });
   const plan = faultPlan();
   const broker = await openPaperBroker({ db: t.db, plan, slowMs });
   return {

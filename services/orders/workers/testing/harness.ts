@@ -6,7 +6,7 @@ import { kernelMigrations } from "@todoke/kernel/migrations";
 import { fixedId, longTimeouts, testDatabase, until } from "@todoke/kernel/testing";
 import { type Fault, faultPlan } from "../../brokers/faults.ts";
 import type { Broker } from "../../brokers/index.ts";
-import { openPaperBroker } from "../../brokers/paper/index.ts";
+import { openPaperBroker, paperMigrations } from "../../brokers/paper/index.ts";
 import { clientOrderId } from "../../order/order-request.ts";
 import { acceptOrders } from "../../store/accept-orders.ts";
 import { checkUnresolved } from "../check-unresolved.ts";
@@ -35,7 +35,12 @@ export interface OrderState {
 
 /** A database with orders. Accepted orders go to the adapter. */
 export async function createHarness({ adapter = "paper" }: { readonly adapter?: string } = {}) {
-  const t = await testDatabase({ schema: "orders", sets: [kernelMigrations, own], pools: longTimeouts });
+  const t = await testDatabase({
+    schema: "orders",
+    sets: [kernelMigrations, own],
+    schemas: { paper_broker: [paperMigrations] },
+    pools: longTimeouts,
+  });
   const rows = async (text: string, ...values: unknown[]) => (await t.db.query(text, values)).rows;
   return {
     ...t,

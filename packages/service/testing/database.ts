@@ -1,15 +1,17 @@
 /** A database with the schemas of services, up to date, and no service that runs. */
+import { readdirSync } from "node:fs";
 import { kernelMigrations } from "@todoke/kernel/migrations";
 import { type TestDatabase, testDatabase } from "@todoke/kernel/testing";
-import { services } from "../services.ts";
 
-const repository = new URL("../../../", import.meta.url);
-const http = { name: "http", dir: new URL("packages/http/migrations/", repository) };
+const http = { name: "http", dir: new URL("../../http/migrations/", import.meta.url) };
+const services = new URL("../../../services/", import.meta.url);
+
+const serviceNames = () => readdirSync(services).filter((name) => !name.startsWith("."));
 
 /** What `todoke migrate` makes, without running it for each test. */
-export function servicesDatabase(names = services.map(({ name }) => name)): Promise<TestDatabase> {
+export function servicesDatabase(names: readonly string[] = serviceNames()): Promise<TestDatabase> {
   const schemas = names.map((name) => {
-    const own = { name, dir: new URL(`services/${name}/migrations/`, repository) };
+    const own = { name, dir: new URL(`${name}/migrations/`, services) };
     return [name.replaceAll("-", "_"), [kernelMigrations, http, own]] as const;
   });
   return testDatabase({ sets: [], schemas: Object.fromEntries(schemas) });
