@@ -1,25 +1,10 @@
 /** Whether a port of this machine can still be had. */
-import { once } from "node:events";
-import { createServer } from "node:net";
+import { isPortFree } from "@todoke/engines";
 import { CommandFailed } from "./faults.ts";
 import type { Port } from "./settings.ts";
 
-export async function isFree(port: number): Promise<boolean> {
-  const server = createServer();
-  try {
-    server.listen(port, "127.0.0.1");
-    await once(server, "listening");
-    return true;
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "EADDRINUSE") return false;
-    throw error;
-  } finally {
-    server.close();
-  }
-}
-
 export async function busyOf(ports: readonly Port[]): Promise<Port[]> {
-  const free = await Promise.all(ports.map((port) => isFree(port.number)));
+  const free = await Promise.all(ports.map((port) => isPortFree(port.number)));
   return ports.filter((_, at) => !free[at]);
 }
 

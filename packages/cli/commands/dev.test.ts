@@ -1,12 +1,11 @@
 import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
-import { startEngine } from "@todoke/engines";
+import { isPortFree, startEngine } from "@todoke/engines";
 import { openSigner, readSigningKey, readVerifyingKeys, tokenVerifier } from "@todoke/http";
 import { openBrowser } from "@todoke/identity/testing";
 import { freePort, until } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
-import { isFree } from "../ports.ts";
 import { services } from "../services.ts";
 import { variable } from "../settings.ts";
 import { openShell, type Screen } from "../testing/command.ts";
@@ -51,7 +50,7 @@ test("it starts on an empty folder, and what was stored survives a kill -9 and a
   const { code, out } = await stop(second);
   expect(code).toBe(0);
   expect(out).not.toContain("migration");
-  expect(await isFree(postgres)).toBe(true);
+  expect(await isPortFree(postgres)).toBe(true);
 });
 
 test("after a kill -9 it waits until the database of the killed run has stopped", async () => {
@@ -197,7 +196,7 @@ test("with OIDC_ISSUER it starts no provider, and what is set by hand is handed 
   expect(await handed()).toMatchObject(own);
   expect(await handed()).not.toHaveProperty("OIDC_CLIENT_SECRET");
   expect(await handed()).not.toHaveProperty("GATEWAY_BFF_TOKEN_KEY");
-  expect(await isFree(provider)).toBe(true);
+  expect(await isPortFree(provider)).toBe(true);
   expect((await stop(screen)).out).not.toContain("alice");
 });
 
@@ -256,8 +255,8 @@ test("with DATABASE_URL it uses that server and starts none, and lets in nobody 
   expect(await ask("/add")).toBe("1");
   const joined = { COUNTER_PORT: String(await freePort()), DATABASE_URL: engine.url, TODOKE_DEV: "true" };
   expect((await shell.run("serve counter", joined)).code).toBe(2);
-  expect(await isFree(postgres)).toBe(true);
-  expect(await isFree(provider)).toBe(true);
+  expect(await isPortFree(postgres)).toBe(true);
+  expect(await isPortFree(provider)).toBe(true);
   expect(await handed()).toMatchObject({ ACCOUNT_ADMINS: "", TODOKE_API_KEYS: "" });
   expect(await handed()).not.toHaveProperty("OIDC_ISSUER");
   const { code, out } = await stop(screen);

@@ -3,7 +3,7 @@
  * it has started it stops, in the reverse order; and nothing is started before all that can be known to fail is checked.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Engine, startEngine } from "@todoke/engines";
+import { type Engine, isPortFree, startEngine } from "@todoke/engines";
 import { type Loaded, refuseMisconfigured } from "../choice.ts";
 import type { Command } from "../command.ts";
 import { dataFolder, type HeldFolder, type Holder, holdFolder } from "../data-folder.ts";
@@ -13,7 +13,7 @@ import { keptSecrets, newSecrets } from "../dev-secrets.ts";
 import { CommandFailed, reasonOf } from "../faults.ts";
 import { migrateAll } from "../migrations.ts";
 import { plural, say, styled, table } from "../output.ts";
-import { isFree, refuseBusy } from "../ports.ts";
+import { refuseBusy } from "../ports.ts";
 import { type AtWork, startServices } from "../run-services.ts";
 import type { Env } from "../services.ts";
 import { type Port, portsOf, postgresPort, providerPort, withoutSecrets } from "../settings.ts";
@@ -98,10 +98,10 @@ const killedStopsMs = 30_000;
 
 /** After a kill -9 of `todoke dev` its database stops in good order; a quick restart is quicker than that. */
 async function waitForDatabaseOf({ postgresPort }: Holder): Promise<void> {
-  if (await isFree(postgresPort)) return;
+  if (await isPortFree(postgresPort)) return;
   say("The run before this one was killed; waiting for its database to stop …");
   const deadline = performance.now() + killedStopsMs;
-  while (!(await isFree(postgresPort)) && performance.now() < deadline) await sleep(50);
+  while (!(await isPortFree(postgresPort)) && performance.now() < deadline) await sleep(50);
 }
 
 function welcome(work: AtWork, env: Env, provider: DemoProvider | undefined): void {

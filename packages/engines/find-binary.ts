@@ -1,10 +1,10 @@
-/** Where servers are installed. */
+/** Finds installed server binaries. */
 import { accessSync, constants } from "node:fs";
 import { delimiter, join } from "node:path";
-import { type EngineName, NotFound, type Program } from "./engine.ts";
+import { type EngineBinary, type EngineName, EngineNotFound } from "./engine.ts";
 
-/** Servers live in sbin folders, which an ordinary user's PATH often lacks. */
-const alsoLookIn = [
+/** Servers are installed in sbin folders, which the PATH of an ordinary user often lacks. */
+const extraFolders = [
   "/usr/local/sbin",
   "/usr/local/bin",
   "/usr/sbin",
@@ -13,23 +13,23 @@ const alsoLookIn = [
   "/opt/homebrew/bin",
 ];
 
-/** The search path for servers, as a PATH variable. */
+/** PATH with the folders where servers are installed. */
 export function searchPath(): string {
   const own = (process.env.PATH ?? "").split(delimiter).filter((folder) => folder !== "");
-  return [...new Set([...own, ...alsoLookIn])].join(delimiter);
+  return [...new Set([...own, ...extraFolders])].join(delimiter);
 }
 
-export function which(name: string): string | undefined {
+export function findExecutable(name: string): string | undefined {
   return searchPath()
     .split(delimiter)
     .map((folder) => join(folder, name))
     .find(isExecutable);
 }
 
-export async function findProgram(engine: EngineName, names: readonly string[]): Promise<Program | NotFound> {
-  const file = names.map(which).find((found) => found !== undefined);
+export async function findOnPath(engine: EngineName, names: readonly string[]): Promise<EngineBinary | EngineNotFound> {
+  const file = names.map(findExecutable).find((found) => found !== undefined);
   if (file !== undefined) return { file, origin: `PATH (${file})` };
-  return new NotFound(
+  return new EngineNotFound(
     engine,
     `No ${names[0]} on PATH.`,
     `Install it, or name a running one in TEST_${engine.toUpperCase()}_URL.`,
