@@ -18,6 +18,7 @@ import { redis } from "./redis.ts";
 
 export { type Engine, type EngineName, EngineNotFound, type EngineOptions } from "./engine.ts";
 export { isPortFree } from "./ports.ts";
+export { exchange } from "./tcp-exchange.ts";
 
 export interface FindOptions extends EngineOptions {
   /** Called with the installation command before it runs. Default: prints it. */

@@ -1,4 +1,4 @@
-/** A database with the schemas of services, up to date, and no service that runs. */
+/** A database with the migrated schemas of services, without running services. */
 import { kernelMigrations } from "@todoke/kernel/migrations";
 import { type TestDatabase, testDatabase } from "@todoke/kernel/testing";
 import { services } from "../services.ts";
@@ -6,7 +6,7 @@ import { services } from "../services.ts";
 const repository = new URL("../../../", import.meta.url);
 const http = { name: "http", dir: new URL("packages/http/migrations/", repository) };
 
-/** What `todoke migrate` makes, without running it for each test. */
+/** The result of `todoke migrate`, without running it for each test. */
 export function servicesDatabase(names = services.map(({ name }) => name)): Promise<TestDatabase> {
   const schemas = names.map((name) => {
     const own = { name, dir: new URL(`services/${name}/migrations/`, repository) };
