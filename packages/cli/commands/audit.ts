@@ -18,7 +18,7 @@ export const audit: Command = {
   points    compares balances, transactions, lots, holds and reservations, rule by rule
 
 Reads the whole ledger in one statement, so concurrent changes cannot cause false findings. It changes nothing and
-blocks nothing. A ledger with millions of rows takes minutes. It needs only the database (POINTS_DATABASE_URL or
+blocks nothing. A million transactions take about ten seconds. It needs only the database (POINTS_DATABASE_URL or
 DATABASE_URL, else the database of the \`todoke dev\` in this folder). For a nightly job: the exit code is 1 if a rule
 is violated, and --json prints every finding.`,
   switches: { json: "print JSON" },

@@ -24,7 +24,7 @@ export function formatHelp(command: Command): string {
   return [
     `Usage: ${command.usage}`,
     "",
-    command.details.trim(),
+    command.details.replace(/^\n/, ""),
     "",
     "Options:",
     "",

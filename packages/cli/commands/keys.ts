@@ -35,8 +35,9 @@ export const keys: Command = {
 Each service stores keys in its own schema. The command needs only the databases (DATABASE_URL or
 <SERVICE>_DATABASE_URL, else the database of the \`todoke dev\` in this folder), so it works while services are down.
 
-Scopes: entitlements:write, points:write, orders:write, orders:read-all, orders:resume,
-matchmaking:write, read. Idempotency keys belong to the holder. To replace a key, create a second key for the same
+Scopes: entitlements:write, points:write, orders:write, orders:read-all, orders:resume, matchmaking:write, read.
+
+Idempotency keys belong to the holder. To replace a key, create a second key for the same
 holder, deploy it, and revoke the first one by its id.
 All commands are idempotent: if a service cannot be reached, run the same command again.`,
   values: {
