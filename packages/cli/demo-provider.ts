@@ -31,7 +31,7 @@ export async function startDemoProvider(env: Env): Promise<DemoProvider> {
       keysFile: `${dataFolder}/provider-keys.json`,
       onError: (error) => printError(`OpenID provider: ${formatError(error)}`),
     });
-    print(`OpenID provider for trying out at ${provider.issuer}`);
+    print(`Demo OpenID provider at ${provider.issuer}`);
     const logins = demoUsers.map(({ username, password }) => `${username} / ${password}`);
     return { issuer: provider.issuer, logins, [Symbol.asyncDispose]: () => provider[Symbol.asyncDispose]() };
   } catch (error) {

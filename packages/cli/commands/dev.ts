@@ -107,7 +107,7 @@ async function waitForKilledDatabase({ postgresPort }: DevProcess): Promise<void
 function printWelcome(running: RunningServices, env: Env, provider: DemoProvider | undefined): void {
   const services = running.all.map(({ entry, running }) => ({ entry, url: entry.publicUrl?.(env) ?? running.url }));
   const rows = services.map(({ entry, url }) => [entry.name, url, entry.summary]);
-  if (provider) rows.push(["provider", provider.issuer, "OpenID provider with demo users, for trying out only"]);
+  if (provider) rows.push(["provider", provider.issuer, "demo OpenID provider"]);
   if (env.DATABASE_URL) rows.push(["database", redactUrl(env.DATABASE_URL), "PostgreSQL"]);
   if (env.EVENT_BUS_URL) rows.push(["bus", redactUrl(env.EVENT_BUS_URL), "events"]);
   print();

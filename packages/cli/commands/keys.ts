@@ -37,9 +37,9 @@ Each service stores keys in its own schema. The command needs only the databases
 
 Scopes: entitlements:write, points:write, orders:write, orders:read-all, orders:resume, matchmaking:write, read.
 
-Idempotency keys belong to the holder. To replace a key, create a second key for the same
-holder, deploy it, and revoke the first one by its id.
-All commands are idempotent: if a service cannot be reached, run the same command again.`,
+Idempotency keys belong to the holder. To replace a key, create a second key for the same holder, deploy it, and
+revoke the first one by its id. If a service cannot be reached, create prints the command that completes it there, and
+revoke can be run again.`,
   values: {
     scopes: ["<scope,…>", "create: what the key may do"],
     services: ["<service,…|all>", "only in these services; create requires it (list, revoke: default all)"],
