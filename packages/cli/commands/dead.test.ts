@@ -131,7 +131,7 @@ test("named ids are redriven once, with operator and reason; an unknown id chang
   await wakeups.listening;
   woken.length = 0; // A new listener is woken once, for what it may have missed.
   const both = await t.dead(`redrive notification 1 ${fixedId(1)} --reason mended`);
-  expect(both).toMatchObject({ code: 0, out: expect.stringMatching(/\n2 rows redriven\.\n$/) });
+  expect(both).toMatchObject({ code: 0, out: expect.stringMatching(/\n2 dead letters redriven\.\n$/) });
   const by = { redriven_by: userInfo().username, reason: "mended" };
   expect(await records(t.notification)).toEqual([
     { of_table: "notifications", of_key: fixedId(1), ...by },
@@ -141,7 +141,7 @@ test("named ids are redriven once, with operator and reason; an unknown id chang
   await until("the workers of both are woken", () => new Set(woken).size === 2);
   expect((await t.json("list")).dead).toEqual([]);
   const again = await t.dead("redrive notification 1 --reason mended");
-  expect(again.out).toBe("0 rows redriven.\nNot dead any more, and left alone: 1.\n");
+  expect(again.out).toBe("0 dead letters redriven.\nNo longer dead, and skipped: 1.\n");
   expect(await records(t.notification)).toHaveLength(2);
 });
 
@@ -152,15 +152,15 @@ test("--all redrives all matching rows with --yes, across pages, and only prints
   expect(await t.dead(all)).toEqual({
     code: 0,
     out: `  668   outbox_events   EntitlementGranted   cannot_be_encoded
-668 rows of entitlement would be redriven.
-Nothing was done: add --yes and --reason to do it.\n`,
+668 dead letters of entitlement would be redriven.
+Nothing was changed. Add --yes and --reason to redrive them.\n`,
     err: "",
   });
   expect(await statuses(t.entitlement)).toEqual(["1002 FAILED"]);
   expect((await t.json(`${all} --yes --reason deployed --by aki`)).redriven).toHaveLength(668);
   expect(await statuses(t.entitlement)).toEqual(["334 FAILED", "668 PENDING"]);
   expect(await records(t.entitlement)).toHaveLength(668);
-  expect((await t.dead(all)).out).toBe("Nothing to redrive: no row is dead that the filters leave.\n");
+  expect((await t.dead(all)).out).toBe("No dead letter matches the filters.\n");
 });
 
 test("a running service processes redriven rows", async () => {

@@ -79,7 +79,7 @@ test("unresolved orders are listed oldest first, in pages; all orders can be fil
 
   const shown = await t.orders("list --unresolved --limit 1");
   expect(shown.out).toMatch(
-    /k-2 .* desk .* BUY 0\.5 BTC-USD at 60000 .* BROKER_TIMEOUT: no answer�\[31m\n {2}More: .*\n$/,
+    /k-2 .* desk .* BUY 0\.5 BTC-USD at 60000 .* BROKER_TIMEOUT: no answer�\[31m\n {2}Next page: .*\n$/,
   );
   expect((await t.json("list --status unknown --instrument BTC-USD")).orders).toHaveLength(3);
   expect((await t.orders("list --status aborted")).out).toBe("There are no such orders.\n");
