@@ -37,7 +37,7 @@ await using engines = new AsyncDisposableStack();
 async function engine(name: Parameters<typeof findEngine>[0], options = {}) {
   process.stderr.write(`starting ${name} …\n`);
   const found = await findEngine(name, { onInstall: console.error, ...options });
-  if (found instanceof EngineNotFound) throw new Error(String(found));
+  if (found instanceof EngineNotFound) throw new Error(found.message);
   return engines.use(found);
 }
 

@@ -14,7 +14,7 @@ let redisUrl = "";
 
 beforeAll(async () => {
   const redis = await findEngine("redis");
-  if (redis instanceof EngineNotFound) throw new Error(String(redis));
+  if (redis instanceof EngineNotFound) throw new Error(redis.message);
   redisUrl = engines.use(redis).url;
 });
 afterAll(() => engines.disposeAsync());

@@ -2,7 +2,7 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { styleText } from "node:util";
 
-export type Style = "red" | "yellow" | "green" | "bold" | "dim";
+export type Style = "red" | "yellow" | "green";
 
 /** Replaces stdout and stderr when a test runs a command in its own process. */
 export interface Output {

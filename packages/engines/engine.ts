@@ -33,18 +33,10 @@ export interface EngineOptions {
 
 /** Why an engine cannot be used here, and what the user can do about it. */
 export class EngineNotFound {
-  readonly engine: EngineName;
-  readonly reason: string;
-  readonly remedy: string;
+  readonly message: string;
 
-  constructor(engine: EngineName, reason: string, remedy: string) {
-    this.engine = engine;
-    this.reason = reason;
-    this.remedy = remedy;
-  }
-
-  toString(): string {
-    return `${this.engine}: ${this.reason} ${this.remedy}`;
+  constructor(message: string) {
+    this.message = message;
   }
 }
 
@@ -80,6 +72,9 @@ export interface LaunchPlan {
   readonly node?: string;
 }
 
+/** Plans a start. Called for each port that is tried and at each later start. */
+export type Launch = (port: number) => Promise<LaunchPlan>;
+
 /** One kind of engine. private-engine.ts runs all kinds by this interface. */
 export interface EngineDriver {
   readonly name: EngineName;
@@ -88,8 +83,8 @@ export interface EngineDriver {
   /** The Debian package to install it from. */
   readonly debianPackage?: string;
   findBinary(): Promise<EngineBinary | EngineNotFound>;
-  /** Prepares the data once. The returned function is called for each port tried and at each later start. */
-  prepare(setup: EngineSetup): Promise<(port: number) => Promise<LaunchPlan>>;
+  /** Prepares the data, once. */
+  prepare(setup: EngineSetup): Promise<Launch>;
   /** Resolves when the server at `url` is ready; rejects otherwise. */
   probe(url: URL): Promise<ServerInfo>;
 }

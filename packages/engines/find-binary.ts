@@ -29,11 +29,8 @@ export function findExecutable(name: string): string | undefined {
 export async function findOnPath(engine: EngineName, names: readonly string[]): Promise<EngineBinary | EngineNotFound> {
   const file = names.map(findExecutable).find((found) => found !== undefined);
   if (file !== undefined) return { file, origin: `PATH (${file})` };
-  return new EngineNotFound(
-    engine,
-    `No ${names[0]} on PATH.`,
-    `Install it, or name a running one in TEST_${engine.toUpperCase()}_URL.`,
-  );
+  const variable = `TEST_${engine.toUpperCase()}_URL`;
+  return new EngineNotFound(`No ${names[0]} on PATH. Install it, or name a running one in ${variable}.`);
 }
 
 export function isExecutable(file: string): boolean {

@@ -119,7 +119,7 @@ test("an external server is used and never stopped", async () => {
   await using external = await startEngine("postgres");
   vi.stubEnv("TEST_POSTGRES_URL", external.url);
   const found = await findEngine("postgres");
-  if (found instanceof EngineNotFound) expect.fail(found.toString());
+  if (found instanceof EngineNotFound) expect.fail(found.message);
   expect(found).toMatchObject({ url: external.url, version: external.version, pid: undefined });
   expect(found.origin).toBe("environment (TEST_POSTGRES_URL)");
 
@@ -140,7 +140,7 @@ test.each([
     vi.stubEnv(variable, url);
     const found = await findEngine(name);
     expect(found).toBeInstanceOf(EngineNotFound);
-    expect(String(found)).toContain(`${variable} is set, but connect ECONNREFUSED 127.0.0.1:1.`);
-    expect(String(found)).not.toContain("secret");
+    expect(Object(found).message).toContain(`${variable} is set, but connect ECONNREFUSED 127.0.0.1:1.`);
+    expect(Object(found).message).not.toContain("secret");
   },
 );

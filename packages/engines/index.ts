@@ -31,7 +31,7 @@ const drivers: Record<EngineName, EngineDriver> = { postgres, nats, rabbitmq, re
 export async function startEngine(name: EngineName, options: EngineOptions = {}): Promise<Engine> {
   const driver = drivers[name];
   const binary = await driver.findBinary();
-  if (binary instanceof EngineNotFound) throw new Error(binary.toString());
+  if (binary instanceof EngineNotFound) throw new Error(`${name}: ${binary.message}`);
   return startPrivateEngine(driver, binary, options);
 }
 
@@ -45,37 +45,21 @@ export async function findEngine(name: EngineName, options: FindOptions = {}): P
   if (url !== undefined && url !== "") return useExternalServer(driver, url);
   const binary = await driver.findBinary();
   if (!(binary instanceof EngineNotFound)) return startPrivateEngine(driver, binary, options);
-  return driver.debianPackage !== undefined && canInstallWithApt()
-    ? install(driver, driver.debianPackage, options)
-    : binary;
-}
-
-async function install(
-  driver: EngineDriver,
-  debianPackage: string,
-  options: FindOptions,
-): Promise<Engine | EngineNotFound> {
+  if (driver.debianPackage === undefined || !canInstallWithApt()) return binary;
   try {
-    await installWithApt(debianPackage, options.onInstall ?? console.log);
+    await installWithApt(driver.debianPackage, options.onInstall ?? console.log);
   } catch (error) {
-    return new EngineNotFound(
-      driver.name,
-      `${formatError(error)}.`,
-      `Install it, or name a running one in ${driver.urlVariable}.`,
-    );
+    return new EngineNotFound(`${formatError(error)}. Install it, or name a running one in ${driver.urlVariable}.`);
   }
-  const binary = await driver.findBinary();
-  return binary instanceof EngineNotFound
-    ? binary
-    : startPrivateEngine(driver, { ...binary, origin: `apt (${binary.file})` }, options);
+  const installed = await driver.findBinary();
+  if (installed instanceof EngineNotFound) return installed;
+  return startPrivateEngine(driver, { ...installed, origin: `apt (${installed.file})` }, options);
 }
 
 /** A server that we did not start and never stop. */
 async function useExternalServer(driver: EngineDriver, url: string): Promise<Engine | EngineNotFound> {
   const rejectExternal = async () => {
-    throw new Error(
-      `${driver.urlVariable} names an external server, which cannot be killed or started. Use startEngine for that.`,
-    );
+    throw new Error(`${driver.urlVariable} names an external server: it cannot be killed or started by a test`);
   };
   try {
     const { version } = await driver.probe(new URL(url));
@@ -91,8 +75,8 @@ async function useExternalServer(driver: EngineDriver, url: string): Promise<Eng
       async [Symbol.asyncDispose]() {},
     };
   } catch (error) {
-    const remedy = "Start it, correct the variable, or unset it to use a private server.";
-    return new EngineNotFound(driver.name, `${driver.urlVariable} is set, but ${formatError(error)}.`, remedy);
+    const message = `${driver.urlVariable} is set, but ${formatError(error)}.`;
+    return new EngineNotFound(`${message} Start it, correct the variable, or unset it to use a private server.`);
   }
 }
 

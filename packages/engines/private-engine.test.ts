@@ -24,7 +24,7 @@ function withBusyPort(port: number, driver: EngineDriver): EngineDriver {
 
 async function findBinaryOf(driver: EngineDriver): Promise<EngineBinary> {
   const found = await driver.findBinary();
-  return found instanceof EngineNotFound ? expect.fail(found.toString()) : found;
+  return found instanceof EngineNotFound ? expect.fail(found.message) : found;
 }
 
 /** Listens on a port and closes every connection. */

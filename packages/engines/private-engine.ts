@@ -5,7 +5,7 @@
 import { mkdir } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import type { Engine, EngineBinary, EngineDriver, EngineOptions, LaunchPlan, ServerInfo } from "./engine.ts";
+import type { Engine, EngineBinary, EngineDriver, EngineOptions, Launch, LaunchPlan, ServerInfo } from "./engine.ts";
 import { findFreePort } from "./ports.ts";
 import { killTree } from "./process-tree.ts";
 import { type SupervisedProcess, type Supervisor, startSupervisor } from "./supervisor.ts";
@@ -33,13 +33,8 @@ export async function startPrivateEngine(
     const temporary = options.dir === undefined;
     const dataFolder = temporary ? join(supervisor.folder, "data") : resolve(options.dir);
     await mkdir(dataFolder, { recursive: true });
-    const launch = await driver.prepare({
-      binary,
-      dataFolder,
-      temporary,
-      settings: options.settings ?? {},
-      supervisor,
-    });
+    const { settings = {} } = options;
+    const launch = await driver.prepare({ binary, dataFolder, temporary, settings, supervisor });
     const server = new ServerProcesses(driver, supervisor);
     const { port, url, info } = await startOnFreePort(server, launch, options.port);
     return {
@@ -60,11 +55,7 @@ export async function startPrivateEngine(
   }
 }
 
-async function startOnFreePort(
-  server: ServerProcesses,
-  launch: (port: number) => Promise<LaunchPlan>,
-  fixed: number | undefined,
-) {
+async function startOnFreePort(server: ServerProcesses, launch: Launch, fixed: number | undefined) {
   for (let attempt = 1; ; attempt++) {
     const port = fixed ?? (await findFreePort());
     try {

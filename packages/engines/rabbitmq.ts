@@ -22,9 +22,7 @@ export const rabbitmq: EngineDriver = {
   async findBinary() {
     if (findExecutable("epmd") === undefined)
       return new EngineNotFound(
-        "rabbitmq",
-        "No epmd (a part of Erlang) on PATH.",
-        "Install rabbitmq-server, or name a running one in TEST_RABBITMQ_URL.",
+        "No epmd (a part of Erlang) on PATH. Install rabbitmq-server, or name a running one in TEST_RABBITMQ_URL.",
       );
     return isExecutable(debianServer)
       ? { file: debianServer, origin: `PATH (${debianServer})` }

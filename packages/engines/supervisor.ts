@@ -44,11 +44,10 @@ export async function startSupervisor(name: string, log: (line: string) => void 
   const lines: string[] = [];
   const exited = once(child, "exit");
   for (const stream of [child.stdout, child.stderr]) readLines(stream, recordLine);
-  const processes = new Map<number, ProcessHandle>();
-  child.on("message", (report: SupervisorReport) => processes.get(report.id)?.handleReport(report));
+  const handlers: ((report: SupervisorReport) => void)[] = [];
+  child.on("message", (report: SupervisorReport) => handlers[report.id]?.(report));
   child.once("exit", () => {
-    for (const handle of processes.values())
-      handle.handleReport({ id: 0, error: `its supervisor ended: ${lines.join("\n")}` });
+    for (const [id, handle] of handlers.entries()) handle({ id, error: `its supervisor ended: ${lines.join("\n")}` });
   });
   const send = (request: SupervisorRequest) => void child.send(request, () => {}); // a failure shows as the child's exit
   const folder = join(tmpdir(), `todoke-${name}-${randomBytes(6).toString("hex")}`);
@@ -65,10 +64,17 @@ export async function startSupervisor(name: string, log: (line: string) => void 
     folder,
     removeAtExit: (path) => send({ remove: path }),
     run(command) {
-      const handle = new ProcessHandle();
-      processes.set(processes.size + 1, handle);
-      send({ id: processes.size, run: command });
-      return handle.started;
+      const [started, exited] = [Promise.withResolvers<SupervisedProcess>(), Promise.withResolvers<ExitStatus>()];
+      const id = handlers.push((report) => {
+        if ("pid" in report) started.resolve({ pid: report.pid, exited: exited.promise });
+        else if ("exit" in report) exited.resolve(report.exit);
+        else {
+          started.reject(new Error(report.error));
+          exited.resolve({ code: null, signal: null });
+        }
+      });
+      send({ id: id - 1, run: command });
+      return started.promise;
     },
     lastLines: () => lines.join("\n"),
     async [Symbol.asyncDispose]() {
@@ -76,25 +82,6 @@ export async function startSupervisor(name: string, log: (line: string) => void 
       await exited;
     },
   };
-}
-
-/** One process that the supervisor runs, as its reports describe it. */
-class ProcessHandle {
-  readonly #started = Promise.withResolvers<SupervisedProcess>();
-  readonly #exited = Promise.withResolvers<ExitStatus>();
-
-  get started(): Promise<SupervisedProcess> {
-    return this.#started.promise;
-  }
-
-  handleReport(report: SupervisorReport): void {
-    if ("pid" in report) this.#started.resolve({ pid: report.pid, exited: this.#exited.promise });
-    else if ("exit" in report) this.#exited.resolve(report.exit);
-    else {
-      this.#started.reject(new Error(report.error));
-      this.#exited.resolve({ code: null, signal: null });
-    }
-  }
 }
 
 function readLines(stream: Readable | null, onLine: (line: string) => void): void {

@@ -27,7 +27,7 @@ export function findEngines(signal: AbortSignal): Engines {
       });
       if (engine instanceof EngineNotFound) {
         console.log(`  ${name}: not found`);
-        return skipped(`The tests on ${name} were not run. ${engine.reason} ${engine.remedy}`);
+        return skipped(`The tests on ${name} were not run. ${engine.message}`);
       }
       running.push(engine);
       console.log(`  ${name} ${engine.version}, ${engine.origin}`);

@@ -7,18 +7,12 @@ const subcommands: Record<"create" | "list" | "revoke" | "pair", Subcommand> = {
     run: async (call) => (await import("../keys/create.ts")).create(call),
     options: ["scopes", "services", "expires", "never", "id", "sha256", "by", "json"],
   },
-  list: {
-    run: async (call) => (await import("../keys/list.ts")).list(call),
-    options: ["services", "all", "json"],
-  },
+  list: { run: async (call) => (await import("../keys/list.ts")).list(call), options: ["services", "all", "json"] },
   revoke: {
     run: async (call) => (await import("../keys/revoke.ts")).revoke(call),
     options: ["services", "reason", "by"],
   },
-  pair: {
-    run: async (call) => (await import("../keys/pair.ts")).pair(call),
-    options: [],
-  },
+  pair: { run: async (call) => (await import("../keys/pair.ts")).pair(call), options: [] },
 };
 
 export const keys: Command = {

@@ -3,18 +3,12 @@ import type { Command } from "../command.ts";
 import { runSubcommand, type Subcommand } from "../subcommands.ts";
 
 const subcommands: Record<"check" | "simulate" | "export", Subcommand> = {
-  check: {
-    run: async (call) => (await import("../match/check.ts")).check(call),
-    options: ["rules"],
-  },
+  check: { run: async (call) => (await import("../match/check.ts")).check(call), options: ["rules"] },
   simulate: {
     run: async (call) => (await import("../match/simulate.ts")).simulate(call),
     options: ["rules", "mode", "players", "per-second", "seed", "skill", "tickets", "json"],
   },
-  export: {
-    run: async (call) => (await import("../match/export.ts")).exportTickets(call),
-    options: ["mode", "since"],
-  },
+  export: { run: async (call) => (await import("../match/export.ts")).exportTickets(call), options: ["mode", "since"] },
 };
 
 export const match: Command = {

@@ -1,38 +1,27 @@
 /** `todoke orders`: unresolved orders and the kill switch. It needs only the database. The subcommands are in orders/. */
+import type { TradingMode } from "@todoke/orders/operator";
 import type { Command } from "../command.ts";
 import { runSubcommand, type Subcommand } from "../subcommands.ts";
 
-const switchOptions = ["reason", "by", "json"];
+const setTrading = (mode: TradingMode): Subcommand => ({
+  run: async (call) => (await import("../orders/trading.ts")).setTrading(mode, call),
+  options: ["reason", "by", "json"],
+});
 
-const subcommands: Record<"list" | "show" | "resolve" | "halt" | "cancel-only" | "resume" | "state", Subcommand> = {
+const subcommands: Record<string, Subcommand> = {
   list: {
     run: async (call) => (await import("../orders/list.ts")).list(call),
     options: ["unresolved", "status", "instrument", "limit", "after", "json"],
   },
-  show: {
-    run: async (call) => (await import("../orders/show.ts")).show(call),
-    options: ["caller", "json"],
-  },
+  show: { run: async (call) => (await import("../orders/show.ts")).show(call), options: ["caller", "json"] },
   resolve: {
     run: async (call) => (await import("../orders/resolve.ts")).resolve(call),
     options: ["caller", "as", "reason", "by", "broker-order-id", "yes", "json"],
   },
-  halt: {
-    run: async (call) => (await import("../orders/trading.ts")).setTrading("halt", call),
-    options: switchOptions,
-  },
-  "cancel-only": {
-    run: async (call) => (await import("../orders/trading.ts")).setTrading("cancel-only", call),
-    options: switchOptions,
-  },
-  resume: {
-    run: async (call) => (await import("../orders/trading.ts")).setTrading("active", call),
-    options: switchOptions,
-  },
-  state: {
-    run: async (call) => (await import("../orders/trading.ts")).showTrading(call),
-    options: ["json"],
-  },
+  halt: setTrading("halt"),
+  "cancel-only": setTrading("cancel-only"),
+  resume: setTrading("active"),
+  state: { run: async (call) => (await import("../orders/trading.ts")).showTrading(call), options: ["json"] },
 };
 
 export const orders: Command = {

@@ -2,11 +2,10 @@
  * `todoke dead redrive`: retries dead letters. Named ids are redriven at once; --all redrives only with --yes, and prints a
  * preview without it.
  */
-import type { RedriveRequest } from "@todoke/kernel/claims";
 import type { DeadLetters } from "@todoke/kernel/dead-letters";
 import type { Invocation } from "../command.ts";
 import { UsageError } from "../errors.ts";
-import { parseOperator, parseReason } from "../operator.ts";
+import { parseOperatorReason } from "../operator.ts";
 import { print } from "../output.ts";
 import { eachPage } from "./each-page.ts";
 import { type DeadLetterId, formatPreview, formatRedrive, type RedriveResult } from "./format-redrive.ts";
@@ -20,19 +19,28 @@ export async function redrive(call: Invocation): Promise<number> {
   const { env, values, switches } = call;
   const { entry, ids } = parseServiceAndIds(call.services, call.args);
   rejectContradictions(call, ids);
-  const json = switches.has("json");
-  const request =
-    switches.has("all") && !switches.has("yes")
-      ? undefined
-      : { by: parseOperator(values), reason: parseReason(values) };
+  const [filter, json] = [parseFilter(values), switches.has("json")];
+  const request = switches.has("all") && !switches.has("yes") ? undefined : parseOperatorReason(values);
   const text = await withDeadLetters({ entry, env, table: values.table }, async (dead) => {
-    if (!request) return formatPreview(await eachPage(dead, parseFilter(values)), { service: entry.name, json });
-    const done = ids.length > 0 ? redriveIds(dead, ids, request) : redriveAll(dead, parseFilter(values), request);
-    return formatRedrive(await done, json);
+    if (!request) return formatPreview(await eachPage(dead, filter), { service: entry.name, json });
+    const redriveRows: RedriveRows = async (table, rows) => {
+      const ids = rows.map(({ id }) => id);
+      const redriven = await table.redrive(dead.db, ids, request);
+      if (redriven.length > 0) await dead.wake(table.name);
+      return redriven.map((id) => ({ table: table.name, id }));
+    };
+    if (ids.length > 0) return formatRedrive(await redriveIds(dead, ids, redriveRows), json);
+    const redriven: DeadLetterId[] = [];
+    const { more } = await eachPage(dead, filter, async (table, rows) => {
+      redriven.push(...(await redriveRows(table, rows)));
+    });
+    return formatRedrive({ redriven, left: [], more }, json);
   });
   print(text);
   return 0;
 }
+
+type RedriveRows = (table: DeadLetters, rows: readonly { readonly id: string }[]) => Promise<DeadLetterId[]>;
 
 function rejectContradictions({ switches, values }: Invocation, ids: readonly string[]): void {
   const all = switches.has("all");
@@ -44,46 +52,15 @@ function rejectContradictions({ switches, values }: Invocation, ids: readonly st
 }
 
 /** All ids are found before any is redriven, so a mistyped id changes nothing. */
-async function redriveIds(
-  dead: ServiceDeadLetters,
-  ids: readonly string[],
-  request: RedriveRequest,
-): Promise<RedriveResult> {
+async function redriveIds(dead: ServiceDeadLetters, ids: readonly string[], redriveRows: RedriveRows) {
   const found = [];
   for (const id of new Set(ids.map((text) => text.toLowerCase()))) found.push(await findDeadLetter(dead, id));
   const redriven: DeadLetterId[] = [];
   for (const each of dead.tables) {
-    const own = found.filter(({ table }) => table === each).map(({ row }) => row.id);
-    if (own.length > 0) redriven.push(...(await redriveRows(dead, each, { ids: own, request })));
+    const rows = found.filter(({ table }) => table === each).map(({ row }) => row);
+    if (rows.length > 0) redriven.push(...(await redriveRows(each, rows)));
   }
   const named = found.map(({ table: { name }, row: { id } }) => ({ table: name, id }));
   const left = named.filter(({ id }) => !redriven.some((each) => each.id === id));
-  return { redriven, left, more: false };
-}
-
-async function redriveAll(
-  dead: ServiceDeadLetters,
-  filter: ReturnType<typeof parseFilter>,
-  request: RedriveRequest,
-): Promise<RedriveResult> {
-  const redriven: DeadLetterId[] = [];
-  const { more } = await eachPage(dead, filter, async (table, rows) => {
-    redriven.push(...(await redriveRows(dead, table, { ids: rows.map(({ id }) => id), request })));
-  });
-  return { redriven, left: [], more };
-}
-
-interface RowsToRedrive {
-  readonly ids: readonly string[];
-  readonly request: RedriveRequest;
-}
-
-async function redriveRows(
-  { db, wake }: ServiceDeadLetters,
-  table: DeadLetters,
-  { ids, request }: RowsToRedrive,
-): Promise<DeadLetterId[]> {
-  const redriven = await table.redrive(db, ids, request);
-  if (redriven.length > 0) await wake(table);
-  return redriven.map((id) => ({ table: table.name, id }));
+  return { redriven, left, more: false } satisfies RedriveResult;
 }

@@ -47,11 +47,7 @@ function parseArrivals(values: Invocation["values"]): (mode: ModeRules) => Promi
   return async (mode) => generateArrivals(mode, players);
 }
 
-interface NumberRange {
-  readonly defaultValue: number;
-  readonly min: number;
-  readonly max: number;
-}
+type NumberRange = Readonly<Record<"defaultValue" | "min" | "max", number>>;
 
 function parseNumber(values: Invocation["values"], name: string, { defaultValue, min, max }: NumberRange): number {
   const value = Number(values[name] || defaultValue);

@@ -8,8 +8,9 @@ import { type OrderRow, selectOrder } from "@todoke/orders/operator";
 import { resolveOrder } from "@todoke/orders/resolve-order";
 import type { Invocation } from "../command.ts";
 import { UsageError } from "../errors.ts";
+import { parseOperatorReason } from "../operator.ts";
 import { oneLine, plural, print } from "../output.ts";
-import { findOrderId, parseOperatorReason, parseOrderKey, withOrders } from "./with-orders.ts";
+import { findOrderId, parseOrderKey, withOrders } from "./with-orders.ts";
 
 type Resolution = "taken" | "not-taken";
 

@@ -5,8 +5,9 @@ import { setTradingState } from "@todoke/orders/set-trading-state";
 import { setTradingStateOfInstrument } from "@todoke/orders/set-trading-state-of-instrument";
 import type { Invocation } from "../command.ts";
 import { SettingsError, UsageError } from "../errors.ts";
+import { parseOperatorReason } from "../operator.ts";
 import { formatTime, oneLine, print, table } from "../output.ts";
-import { parseOperatorReason, withOrders } from "./with-orders.ts";
+import { withOrders } from "./with-orders.ts";
 
 export async function setTrading(mode: TradingMode, call: Invocation): Promise<number> {
   const [scope = everything, ...more] = call.args;

