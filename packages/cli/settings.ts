@@ -26,7 +26,7 @@ export const getProviderPort = (env: Env): Port =>
 /** The port of the service, and the port of its ops listener. */
 export function getServicePorts(entry: ServiceEntry, env: Env): readonly [Port, Port] {
   const own = port(env, { of: entry.name, variable: variable(entry.name, "PORT"), defaultPort: entry.port });
-  return [own, { ...own, number: own.number + opsOffset, of: `${entry.name}'s metrics` }];
+  return [own, { ...own, number: own.number + opsOffset, of: `ops listener of ${entry.name}` }];
 }
 
 function port(env: Env, { of, variable, defaultPort }: { of: string; variable: string; defaultPort: number }): Port {

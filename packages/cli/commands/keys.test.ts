@@ -40,7 +40,7 @@ const sha256 = (key: string) => createHash("sha256").update(key).digest("hex");
 
 test("a key is created in all services, printed once, listed without its secret, and revoked by its id", async () => {
   await using t = await setup({ apart: true });
-  expect((await t.keys(`list ${both}`)).out).toBe("Nothing: no key is live.\n");
+  expect((await t.keys(`list ${both}`)).out).toBe("There are no valid keys.\n");
   const made = await t.keys(`create shop --scopes read,entitlements:write --expires 90d ${both}`);
   expect(made).toMatchObject({ code: 0, err: "" });
   const [, secret = "", keyId = ""] =
@@ -78,7 +78,7 @@ test("a key is created in all services, printed once, listed without its secret,
   expect(revoked.out).toBe(
     `  ${keyId}   entitlement\n  ${keyId}   notification\nRevoked. Services that run refuse it now, or within 5 seconds.\n`,
   );
-  expect((await t.keys(`list ${both}`)).out).toBe("Nothing: no key is live.\n");
+  expect((await t.keys(`list ${both}`)).out).toBe("There are no valid keys.\n");
   expect((await t.keys(`list --all ${both}`)).out).toMatch(/revoked \S+Z by aki: leaked\n$/);
   expect(await t.keys(`revoke ${keyId} ${both}`)).toMatchObject({
     code: 0,
@@ -188,7 +188,7 @@ test("running services are woken for every created or revoked key", async () => 
   for (const args of ["create shop --scopes read", "revoke shop"]) {
     woken.length = 0;
     await t.keys(`${args} ${both}`);
-    await until("both services are told", () => topics.every((topic) => woken.includes(topic)));
+    await until("both services are woken", () => topics.every((topic) => woken.includes(topic)));
   }
 });
 

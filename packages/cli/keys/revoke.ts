@@ -38,5 +38,5 @@ function parseSelection([name = "", ...more]: readonly string[]): KeySelection {
 
 const unknownKey = (name: string) =>
   new CommandFailed(
-    `No key has the id or the holder "${name}". \`todoke keys list --all\` lists all keys. Keys in TODOKE_API_KEYS are removed from that setting.`,
+    `No key has the id or the holder "${name}". \`todoke keys list --all\` lists all keys. To revoke a key in TODOKE_API_KEYS, remove it from that setting.`,
   );
