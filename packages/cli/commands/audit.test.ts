@@ -66,7 +66,7 @@ test("a manually changed balance: prints the violated rules with the user, and e
   );
   expect(out).toContain("  ✗ the user's lots add up to the balance\n      u_1: balance 9223372036854775771, lots ");
   expect(out).toContain("  ✗ all accounts add up to 0\n");
-  expect(out).toMatch(/\n3 of \d+ rules do not hold\.\n$/);
+  expect(out).toMatch(/\n3 of \d+ rules are violated\.\n$/);
   const json = await broken(balance(1), balance(-1), () => t.audit("points --json"));
   expect([json.code, JSON.parse(json.out).findings]).toEqual([
     1,

@@ -105,10 +105,10 @@ test("show finds a dead letter by its id, also after a redrive", async () => {
   expect(out).toMatch(/last_error {6}cannot_be_encoded\n[\s\S]*Never redriven\.\n$/);
   expect(await t.json("show notification 1")).toMatchObject({ table: "inbox_dlq", payload_base64: "/w==" });
 
-  await t.dead(`redrive notification ${fixedId(2)} --reason mended --by aki`);
+  await t.dead(`redrive notification ${fixedId(2)} --reason fixed --by aki`);
   const redriven = await t.dead(`show notification ${fixedId(2)}`);
   expect(redriven.out).toMatch(/status {10}PENDING\n/);
-  expect(redriven.out).toMatch(/Redriven, newest first:\n {2}\S+Z {3}aki: mended \(after 10 attempts\)\n$/);
+  expect(redriven.out).toMatch(/Redriven, newest first:\n {2}\S+Z {3}aki: fixed \(after 10 attempts\)\n$/);
   expect(await t.dead(`show entitlement ${fixedId(7)}`)).toEqual({
     code: 1,
     out: "",
@@ -120,8 +120,8 @@ test("named ids are redriven once, with operator and reason; an unknown id chang
   await using t = await setup();
   await failNotification(t.notification, 1);
   await killEvent(t.notification);
-  const slip = await t.dead(`redrive notification 1 ${fixedId(9)} --reason mended`);
-  expect(slip).toMatchObject({ code: 1, err: expect.stringContaining(`nothing under ${fixedId(9)}`) });
+  const slip = await t.dead(`redrive notification 1 ${fixedId(9)} --reason fixed`);
+  expect(slip).toMatchObject({ code: 1, err: expect.stringContaining(`no dead letter ${fixedId(9)}`) });
   expect(await records(t.notification)).toEqual([]);
 
   const woken: string[] = [];
@@ -130,9 +130,9 @@ test("named ids are redriven once, with operator and reason; an unknown id chang
     wakeups.on(topic, () => woken.push(topic));
   await wakeups.listening;
   woken.length = 0; // A new listener is woken once, for what it may have missed.
-  const both = await t.dead(`redrive notification 1 ${fixedId(1)} --reason mended`);
+  const both = await t.dead(`redrive notification 1 ${fixedId(1)} --reason fixed`);
   expect(both).toMatchObject({ code: 0, out: expect.stringMatching(/\n2 dead letters redriven\.\n$/) });
-  const by = { redriven_by: userInfo().username, reason: "mended" };
+  const by = { redriven_by: userInfo().username, reason: "fixed" };
   expect(await records(t.notification)).toEqual([
     { of_table: "notifications", of_key: fixedId(1), ...by },
     { of_table: "inbox_dlq", of_key: "1", ...by },
@@ -140,7 +140,7 @@ test("named ids are redriven once, with operator and reason; an unknown id chang
   // It may be more than once: a reconnect wakes all topics.
   await until("the workers of both are woken", () => new Set(woken).size === 2);
   expect((await t.json("list")).dead).toEqual([]);
-  const again = await t.dead("redrive notification 1 --reason mended");
+  const again = await t.dead("redrive notification 1 --reason fixed");
   expect(again.out).toBe("0 dead letters redriven.\nNo longer dead, and skipped: 1.\n");
   expect(await records(t.notification)).toHaveLength(2);
 });
@@ -169,7 +169,7 @@ test("a running service processes redriven rows", async () => {
   const serving = t.shell.start("serve notification", env);
   await serving.untilPrinted("notification   http");
   await failNotification(t.notification, 1);
-  await t.dead(`redrive notification ${fixedId(1)} --reason mended`);
+  await t.dead(`redrive notification ${fixedId(1)} --reason fixed`);
   await until("it is sent", async () => {
     const { rows } = await t.notification.query(`select from notifications where status = 'SENT'`);
     return rows.length === 1;

@@ -218,9 +218,9 @@ test("doctor checks the database of the running dev and accepts its ports", asyn
   await screen.untilPrinted(ready);
   const { code, out } = await shell.run("doctor", env);
   expect(out).toMatch(/✓ database +PostgreSQL 18/);
-  expect(out).toMatch(/✓ counter +its schema is up to date\n/);
+  expect(out).toMatch(/✓ counter +the schema is up to date\n/);
   expect(out).toContain(`✓ OpenID     ${issuer}\n`);
-  expect(out).toContain("✓ tokens     signed by gateway-bff.k1, and taken\n");
+  expect(out).toContain("✓ tokens     the gateway signs with gateway-bff.k1, and services accept it\n");
   expect(out).toContain(`used by the \`todoke dev\` that runs here (process ${screen.process.pid})`);
   expect(code).toBe(0);
   await stop(screen);

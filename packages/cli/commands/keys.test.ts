@@ -41,13 +41,13 @@ const sha256 = (key: string) => createHash("sha256").update(key).digest("hex");
 test("a key is created in all services, printed once, listed without its secret, and revoked by its id", async () => {
   await using t = await setup({ apart: true });
   expect((await t.keys(`list ${both}`)).out).toBe("There are no valid keys.\n");
-  const made = await t.keys(`create shop --scopes read,entitlements:write --expires 90d ${both}`);
-  expect(made).toMatchObject({ code: 0, err: "" });
+  const created = await t.keys(`create shop --scopes read,entitlements:write --expires 90d ${both}`);
+  expect(created).toMatchObject({ code: 0, err: "" });
   const [, secret = "", keyId = ""] =
-    /^(tdk_[\w-]{43})\n\n {2}key id {5}(\S{36})\n {2}holder {5}shop\n {2}scopes {5}entitlements:write, read\n {2}services {3}entitlement, notification\n {2}expires {4}20\S+Z\n\nThe key is shown this once/.exec(
-      made.out,
+    /^(tdk_[\w-]{43})\n\n {2}key id {5}(\S{36})\n {2}holder {5}shop\n {2}scopes {5}entitlements:write, read\n {2}services {3}entitlement, notification\n {2}expires {4}20\S+Z\n\nThe key is printed only once/.exec(
+      created.out,
     ) ?? [];
-  expect(keyId, made.out).not.toBe("");
+  expect(keyId, created.out).not.toBe("");
 
   const rows = [];
   for (const db of [t.entitlement, t.notification])
@@ -76,13 +76,13 @@ test("a key is created in all services, printed once, listed without its secret,
   const revoked = await t.keys(`revoke ${keyId} ${both} --reason leaked --by aki`);
   expect(revoked).toMatchObject({ code: 0, err: "" });
   expect(revoked.out).toBe(
-    `  ${keyId}   entitlement\n  ${keyId}   notification\nRevoked. Services that run refuse it now, or within 5 seconds.\n`,
+    `  ${keyId}   entitlement\n  ${keyId}   notification\nRevoked. Running services reject the key within 5 seconds.\n`,
   );
   expect((await t.keys(`list ${both}`)).out).toBe("There are no valid keys.\n");
   expect((await t.keys(`list --all ${both}`)).out).toMatch(/revoked \S+Z by aki: leaked\n$/);
   expect(await t.keys(`revoke ${keyId} ${both}`)).toMatchObject({
     code: 0,
-    out: "Nothing to do: it was revoked before.\n",
+    out: "It was already revoked.\n",
   });
 });
 
@@ -98,7 +98,7 @@ test("all keys of a holder are revoked together; an unknown holder is an error",
     expect(await t.keys(`revoke ${name} ${both}`)).toMatchObject({
       code: 1,
       out: "",
-      err: expect.stringContaining(`There is no key of "${name}", and none with that id.`),
+      err: expect.stringContaining(`No key has the id or the holder "${name}".`),
     });
 });
 
@@ -116,20 +116,20 @@ test("no key is created if a service is not ready; if one fails later, the print
   expect(part).toMatchObject({ code: 1, out: expect.stringMatching(/^tdk_[\s\S]*\n {2}services {3}entitlement\n/) });
   const [secret = ""] = part.out.split("\n");
   const [, repeat = ""] =
-    /^When that is mended, this gives it the same key:\n {2}todoke keys (.*)\n$/m.exec(part.err) ?? [];
+    /^When this is fixed, create the same key there with:\n {2}todoke keys (.*)\n$/m.exec(part.err) ?? [];
   expect(repeat).toContain(`--services notification --id `);
   expect(part.err).not.toContain(secret);
   await t.notification.query(`alter table api_keys drop constraint broken`);
   for (const _ of ["first", "again"]) {
-    const mended = await t.keys(repeat);
-    expect(mended).toMatchObject({ code: 0, err: "" });
-    expect(mended.out).not.toContain("tdk_");
+    const fixed = await t.keys(repeat);
+    expect(fixed).toMatchObject({ code: 0, err: "" });
+    expect(fixed.out).not.toContain("tdk_");
   }
   expect((await t.json(`list ${both}`)).keys).toMatchObject([{ services: ["entitlement", "notification"] }]);
   const { rows } = await t.notification.query(`select encode(sha256, 'hex') as sha256 from api_keys`);
   expect(rows).toEqual([{ sha256: sha256(secret) }]);
   const twice = await t.keys(`create game --scopes read --services notification --sha256 ${sha256(secret)}`);
-  expect(twice.err).toContain("notification has a key with this SHA-256 already, under another id.");
+  expect(twice.err).toContain("notification already has a key with this SHA-256 under another id.");
 });
 
 test("a key is revoked in every reachable service, and the others are printed", async () => {
@@ -204,7 +204,7 @@ test("a running service accepts a new key, and rejects a revoked one when it is 
   const early = "tdk_made-elsewhere-and-tried-before-it-was-known";
   expect(await statusOf(early)).toBe(401);
   await t.keys(`create early --scopes read --services entitlement --sha256 ${sha256(early)}`);
-  await until("the key is taken", async () => (await statusOf(early)) === 200);
+  await until("the key is accepted", async () => (await statusOf(early)) === 200);
   const weak = await t.json("create weak --scopes points:write --services entitlement");
   expect(await statusOf(weak.key)).toBe(403);
 
@@ -213,7 +213,7 @@ test("a running service accepts a new key, and rejects a revoked one when it is 
   // Like `todoke keys revoke`, without starting a process.
   await revokeKeys(t.entitlement, { holder: "shop" }, { by: "aki" });
   await notifyTopic(t.entitlement, "entitlement.api_keys");
-  await until("the key is refused, sooner than the cache ends", async () => (await statusOf(key)) === 401, {
+  await until("the key is rejected before the cache expires", async () => (await statusOf(key)) === 401, {
     withinMs: 4_000,
   });
   serving.process.kill("SIGTERM");
@@ -260,7 +260,7 @@ test.each([
   [`revoke shop --reason ${"x".repeat(501)}`, "--reason has 1 to 500 characters."],
   ["pair", "Name the pair, for example k2"],
   ["pair K=2", "Name the pair, for example k2"],
-])('"keys %s" is refused with what to do', async (args, says) => {
+])('"keys %s" is rejected with what to do', async (args, says) => {
   const { code, out, err } = await runTodoke(`keys ${args}`, { DATABASE_URL: "postgres://127.0.0.1:1/none" });
   expect({ code, out }).toEqual({ code: 2, out: "" });
   expect(err).toContain(says);
@@ -271,7 +271,7 @@ test("a past expiry, a missing database and an unmigrated one are errors that sa
   await using t = await setup();
   expect(await t.keys(`create shop --scopes read --expires 2020-01-31T00:00:00Z ${both}`)).toMatchObject({
     code: 2,
-    err: expect.stringContaining("--expires is a time that is over already."),
+    err: expect.stringContaining("--expires is in the past."),
   });
   expect(await runTodoke(`keys list ${both}`)).toEqual({
     code: 2,

@@ -141,7 +141,7 @@ test("without --yes it asks for confirmation; any input but yes changes nothing"
   await using t = await setup();
   await doubt(t.db, { key: "k-1" });
   const answered = async (answer: string) => {
-    const asked = t.shell.start("orders resolve k-1 --as not-taken --reason mended", { DATABASE_URL: t.url });
+    const asked = t.shell.start("orders resolve k-1 --as not-taken --reason fixed", { DATABASE_URL: t.url });
     await asked.untilPrinted('Type "yes" to continue: ');
     asked.process.stdin?.end(answer);
     return asked.ended;
@@ -169,10 +169,10 @@ test("trading is halted and resumed, for all and for one instrument, with operat
   expect((await t.orders("halt --reason odd_prices --by aki")).out).toMatch(/\(all\) +halt +\S+Z +aki +odd_prices\n$/);
   await until("the senders are woken", () => woken.length > 0);
   await t.orders("cancel-only BTC-USD --reason thin_market");
-  await t.orders("resume --reason mended");
+  await t.orders("resume --reason fixed");
   expect(await t.json("state")).toMatchObject({
     states: [
-      { scope: "*", mode: "active", reason: "mended" },
+      { scope: "*", mode: "active", reason: "fixed" },
       { scope: "BTC-USD", mode: "cancel-only" },
     ],
   });

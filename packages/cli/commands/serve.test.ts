@@ -29,7 +29,7 @@ test("all setting errors are printed at once, with exit code 2", async () => {
   expect(err.split("\n")).toEqual([
     `✗ COUNTER_PORT is "99999" and should be a port from 1 to 64535`,
     "✗ counter: set DATABASE_URL or COUNTER_DATABASE_URL to a PostgreSQL server",
-    "✗ set EVENT_BUS_URL: without DATABASE_URL there is no database that all services share",
+    "✗ set EVENT_BUS_URL: without DATABASE_URL, services share no database for the bus",
     "✗ counter: COUNTER_STEP is not > 0",
     "",
   ]);
