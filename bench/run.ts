@@ -5,7 +5,7 @@
 import { openNatsBus } from "@todoke/bus-nats";
 import { openPostgresBus } from "@todoke/bus-postgres";
 import { openRabbitmqBus } from "@todoke/bus-rabbitmq";
-import { findEngine, NotFound } from "@todoke/engines";
+import { EngineNotFound, findEngine } from "@todoke/engines";
 import { type Db, migrate, openDb } from "@todoke/kernel/db";
 import { kernelMigrations } from "@todoke/kernel/migrations";
 import { clearUp, fillWithOldRows, openDatabase } from "./databases.ts";
@@ -36,8 +36,8 @@ await using engines = new AsyncDisposableStack();
 
 async function engine(name: Parameters<typeof findEngine>[0], options = {}) {
   process.stderr.write(`starting ${name} …\n`);
-  const found = await findEngine(name, { say: console.error, ...options });
-  if (found instanceof NotFound) throw new Error(String(found));
+  const found = await findEngine(name, { onInstall: console.error, ...options });
+  if (found instanceof EngineNotFound) throw new Error(found.message);
   return engines.use(found);
 }
 

@@ -20,9 +20,9 @@ const rounds: Readonly<Record<Store, readonly (readonly Step[])[]>> = {
       { name: "cancel.writing", hit: 2 },
     ],
     [
-      { name: "cancel.made", hit: 2 },
+      { name: "cancel.recorded", hit: 2 },
       { name: "sweep.writing", hit: 1 },
-      { name: "sweep.made", hit: 1 },
+      { name: "sweep.ended", hit: 1 },
     ],
   ],
   redis: [
@@ -30,17 +30,17 @@ const rounds: Readonly<Record<Store, readonly (readonly Step[])[]>> = {
       { name: "join.applied", hit: 5 },
       { name: "match.made", hit: 2 },
       { name: "cancel.writing", hit: 2 },
-      { name: "recorder.taken", hit: 2 },
+      { name: "recorder.claimed", hit: 2 },
     ],
     [
-      { name: "cancel.made", hit: 2 },
-      { name: "sweep.made", hit: 1 },
+      { name: "cancel.recorded", hit: 2 },
+      { name: "sweep.ended", hit: 1 },
       { name: "recorder.writing", hit: 2 },
     ],
     [
       { name: "transaction.commit-sent", hit: 3 },
       { name: "recorder.recorded", hit: 2 },
-      { name: "recorder.struck-off", hit: 2 },
+      { name: "recorder.acked", hit: 2 },
     ],
   ],
 };
@@ -52,7 +52,7 @@ const titled = (all: readonly (readonly Step[])[]) =>
 const asleepAt: Readonly<Record<Store, readonly Step[]>> = {
   postgres: [{ name: "match.writing", hit: 2 }],
   redis: [
-    { name: "recorder.taken", hit: 2 },
+    { name: "recorder.claimed", hit: 2 },
     { name: "recorder.recorded", hit: 2 },
   ],
 };

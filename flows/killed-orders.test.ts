@@ -9,13 +9,13 @@ import type { Serving } from "./serving.ts";
 
 /** Each dies when it gets there for the second time, so that something else is under way. */
 const steps = [
-  "order.held",
-  "order.leaving",
-  "order.posted",
-  "order.answered",
-  "order.asked",
-  "order.moving",
-  "order.moved",
+  "order.claimed",
+  "order.dispatched",
+  "order.request-sent",
+  "order.replied",
+  "order.checked",
+  "order.transitioning",
+  "order.transitioned",
 ];
 const ordersEach = 5;
 

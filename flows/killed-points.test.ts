@@ -22,8 +22,8 @@ const at = (role: Role, name: string, hit = 2): Step => ({ role, name, hit });
 /** Every step at which a crash matters, four processes at a time. */
 const rounds: readonly (readonly Step[])[] = [
   [
-    at("api", "gather.carrying", 8),
-    at("scheduler", "scheduler.taking"),
+    at("api", "batch.starting", 8),
+    at("scheduler", "scheduler.dispatching"),
     at("relay", "relay.claimed"),
     at("worker", "consumer.received"),
   ],
@@ -35,10 +35,10 @@ const rounds: readonly (readonly Step[])[] = [
     at("worker", "consumer.effect"),
   ],
   [
-    at("api", "gather.carried", 8),
-    at("scheduler", "scheduler.taken"),
+    at("api", "batch.done", 8),
+    at("scheduler", "scheduler.dispatched"),
     at("relay", "relay.publishing"),
-    at("worker", "grant.booked"),
+    at("worker", "grant.posted"),
   ],
   [
     at("relay", "relay.published"),
@@ -50,7 +50,7 @@ const rounds: readonly (readonly Step[])[] = [
     at("relay", "relay.settle-sent"),
     at("worker", "delivery.settled"),
     at("worker", "consumer.counted", 1),
-    at("worker", "consumer.buried", 1),
+    at("worker", "consumer.dead-lettered", 1),
   ],
 ];
 
@@ -132,7 +132,7 @@ describe("on a PostgreSQL of its own", () => {
 
   test("a scheduler that falls asleep in its turn holds nobody up for good, and changes nothing when it wakes", async () => {
     setup.booking.start();
-    await using sleeper = await setup.sleepAt(at("scheduler", "scheduler.taking", 1));
+    await using sleeper = await setup.sleepAt(at("scheduler", "scheduler.dispatching", 1));
     await setup.untilBooked(setup.booking.booked.length + 1);
     const { id, user } = setup.booking.booked.at(-1) as Booked;
     // The server ends a transaction whose process has been silent for ten seconds.

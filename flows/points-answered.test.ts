@@ -98,7 +98,7 @@ function faultsOf({ key, user, change, answer }: Outcome, booked: readonly Booke
 test("kill -9 of those who answer: what was answered is in the ledger once", async () => {
   await using setup = await openPoints({ kind: "postgres", processes: [["api"], ["api"]] });
   const asking = startClients(setup);
-  const steps = ["gather.carrying", "transaction.commit-sent", "gather.carried"];
+  const steps = ["batch.starting", "transaction.commit-sent", "batch.done"];
   await setup.dieAt(...steps.map((name) => ({ name, hit: 10, role: "api" }) as const));
   await using doomed = await setup.start(["api"]);
   const before = asking.outcomes.length;

@@ -92,7 +92,7 @@ test.each([
   ["services/points/app.ts", '"@todoke/nowhere"', "there is no such package here"],
   ["services/points/routes/a.ts", '"../../orders/app.ts"', "a relative import stays within services/points"],
   ["packages/http/index.ts", '"../kernel/db/index.ts"', "a relative import stays within packages/http"],
-  ["scripts/test.ts", '"../packages/engines/keep.ts"', "a relative import stays within scripts"],
+  ["scripts/test.ts", '"../packages/engines/supervisor.ts"', "a relative import stays within scripts"],
   ["services/points/app.ts", '"@nats-io/jetstream"', "only packages/bus-nats knows the NATS client"],
   ["packages/bus-nats/index.ts", '"rabbitmq-client"', "only packages/bus-rabbitmq knows its client"],
   ["services/points/app.ts", '"redis"', "only packages/redis knows the Redis client"],

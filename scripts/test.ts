@@ -78,5 +78,5 @@ for (const note of total.notes) console.log(note);
 if (aborted) console.log(`Interrupted by ${reason}: not everything was run.`);
 if (ci && total.skipped > 0) console.log(`CI=true: the ${total.skipped} skipped count as failed.`);
 console.log(lastLine(total, { ci }));
-// An engine that was still starting when the interrupt came would keep us waiting; its keeper stops it once we are gone.
+// An engine that was still starting when the interrupt came would keep us waiting; its supervisor stops it after we exit.
 process.exit(aborted || total.failed > 0 || (ci && total.skipped > 0) ? 1 : 0);

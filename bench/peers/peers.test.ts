@@ -1,4 +1,4 @@
-import { findEngine, NotFound } from "@todoke/engines";
+import { EngineNotFound, findEngine } from "@todoke/engines";
 import { transaction } from "@todoke/kernel/db";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { play, start } from "./child.ts";
@@ -14,7 +14,7 @@ let redisUrl = "";
 
 beforeAll(async () => {
   const redis = await findEngine("redis");
-  if (redis instanceof NotFound) throw new Error(String(redis));
+  if (redis instanceof EngineNotFound) throw new Error(redis.message);
   redisUrl = engines.use(redis).url;
 });
 afterAll(() => engines.disposeAsync());

@@ -37,7 +37,7 @@ const point = (name: string, meaning: string, ...places: readonly ((name: string
 
 const command = "services/entitlement/commands/create-change-batcher.ts";
 const transaction = "packages/kernel/db/transaction.ts";
-const gather = "packages/kernel/batcher/index.ts";
+const batcher = "packages/kernel/batcher/index.ts";
 const worker = "packages/kernel/worker/index.ts";
 const relay = "packages/kernel/outbox/relay.ts";
 const inbox = "packages/kernel/inbox";
@@ -46,7 +46,7 @@ const matchmaking = "services/matchmaking";
 const points = "services/points";
 const [redisQueue, postgresQueue] = [`${matchmaking}/queue/redis`, `${matchmaking}/queue/postgres`];
 
-/** One statement that is a transaction of its own; who sent it is told by its name. */
+/** One statement that is its own transaction. `isOurs` selects it by its name. */
 const statementSent = (name: string, isOurs: string) => ({
   file: transaction,
   find: "return await client.query<Row>(query);",
@@ -56,41 +56,41 @@ const statementSent = (name: string, isOurs: string) => ({
 
 const commandPoints: readonly Failpoint[] = [
   point(
-    "command.gathered",
-    "requests are gathered, their statement is not sent",
+    "command.batched",
+    "a batch of requests is collected; its statement is not sent",
     before(command, "const results = await changeEntitlements("),
   ),
-  point("command.sent", "the statement is sent, its answer not read: it commits, or it does not", (name) =>
+  point("command.sent", "the statement is sent, its response is not read: it may commit or not", (name) =>
     statementSent(name, 'query.name === "change entitlements"'),
   ),
   point(
     "command.committed",
-    "state, event, audit and answer are committed; nobody has been answered or woken",
+    "state, event, audit and response are committed; no caller has a response, and no worker is woken",
     before(command, "if (results.some("),
   ),
-  point("gather.carrying", "a batch is about to be carried out: commands, checks, settlements", (name) => ({
-    file: gather,
+  point("batch.starting", "a batch is about to run: commands, checks, settlements", (name) => ({
+    file: batcher,
     find: "const results = await run(",
     replace: `await reach("${name}"); const results = await run(`,
   })),
   point(
-    "gather.carried",
-    "a batch was carried out, and none of its callers has heard",
-    before(gather, "for (const [index, entry] of batch.entries()) finish("),
+    "batch.done",
+    "a batch has run, and none of its callers has its result",
+    before(batcher, "for (const [index, entry] of batch.entries()) finish("),
   ),
   point(
-    "gather.alone",
-    "a batch failed, and its requests are carried out one by one",
-    before(gather, "const [result] = await run([entry.request]);"),
+    "batch.split",
+    "a batch failed, and its requests run one by one",
+    before(batcher, "const [result] = await run([entry.request]);"),
   ),
   point(
-    "expiry.ending",
-    "what has run out is about to be ended",
+    "expiry.starting",
+    "expired entitlements are about to be ended",
     before("services/entitlement/workers/expiry.ts", "const expired = await expireEntitlements("),
   ),
   point(
-    "expiry.ended",
-    "the ends are committed with their events; the relay has not been woken",
+    "expiry.committed",
+    "the ends are committed with their events; the relay is not woken",
     before("services/entitlement/workers/expiry.ts", "if (expired > 0) onCommitted();"),
   ),
 ];
@@ -98,26 +98,28 @@ const commandPoints: readonly Failpoint[] = [
 const transactionPoints: readonly Failpoint[] = [
   point(
     "transaction.begun",
-    "a transaction is open and has done nothing",
+    "a transaction is open and has run no statement",
     after(transaction, "await tx.query(begin(options));"),
   ),
   point(
     "transaction.committing",
-    "all of a transaction is done but its COMMIT is not sent",
+    "all statements of a transaction have run; COMMIT is not sent",
     before(transaction, "await commit(tx);"),
   ),
-  point("transaction.commit-sent", "COMMIT is sent, its answer not read", (name) => ({
+  point("transaction.commit-sent", "COMMIT is sent, its response is not read", (name) => ({
     file: transaction,
     find: 'await tx.query("commit").catch(',
     replace: `await reachWaiting("${name}", tx.query("commit")).catch(`,
   })),
   point(
     "transaction.committed",
-    "the transaction is committed; nobody has been told or woken",
+    "the transaction is committed; its caller does not know, and no worker is woken",
     after(transaction, "await commit(tx);"),
   ),
-  point("statement.sent", "a statement that is a transaction is sent, its answer not read; not a command", (name) =>
-    statementSent(name, 'query.name !== "change entitlements" && query.name !== "bus publish"'),
+  point(
+    "statement.sent",
+    "a statement that is its own transaction is sent, its response is not read; not for commands",
+    (name) => statementSent(name, 'query.name !== "change entitlements" && query.name !== "bus publish"'),
   ),
 ];
 
@@ -129,7 +131,7 @@ const relayPoints: readonly Failpoint[] = [
   ),
   point(
     "relay.publish-sent",
-    "events are on their way, the bus has not answered",
+    "events are sent, the bus has not replied",
     before("packages/bus-nats/publisher.ts", "const outcomes = await batch.completed;"),
     before("packages/bus-rabbitmq/publisher.ts", 'await withTimeout(timeoutMs, "confirm"'),
     (name) => statementSent(name, 'query.name === "bus publish"'),
@@ -144,7 +146,7 @@ const relayPoints: readonly Failpoint[] = [
 const consumerPoints: readonly Failpoint[] = [
   point(
     "consumer.received",
-    "a batch has arrived, nothing is done",
+    "a batch has arrived, nothing has run",
     before(`${inbox}/inbox.ts`, "const batch = batchable(inbox, deliveries);"),
   ),
   point(
@@ -159,22 +161,22 @@ const consumerPoints: readonly Failpoint[] = [
   ),
   point(
     "consumer.counted",
-    "the try of an event is counted and committed, not begun",
+    "the attempt of an event is counted and committed, but not started",
     before(`${inbox}/handle-one.ts`, "const current = { inbox, delivery, attempt };"),
   ),
   point(
-    "consumer.buried",
+    "consumer.dead-lettered",
     "an event is in the DLQ, and the bus does not know",
     before(`${inbox}/handle-one.ts`, 'count("todoke.inbox.events", { consumer, result: "dead" });'),
   ),
   point(
     "consumer.handled",
-    "everything is committed, nothing is acknowledged",
+    "everything is committed, nothing is acked",
     before(`${inbox}/inbox.ts`, "return deliveries.map((delivery) => outcomes.get(delivery) as Outcome);"),
   ),
   point(
     "consumer.acked",
-    "the answers to a batch are handed to the broker's connection; on the PostgreSQL bus see delivery.settled",
+    "the acks of a batch are passed to the broker's connection; for the PostgreSQL bus see delivery.settled",
     before("packages/bus-nats/subscription.ts", "for (const { puller } of this.#sources) puller.pull();"),
     after("packages/bus-rabbitmq/subscription.ts", "ack(finished);"),
   ),
@@ -187,11 +189,11 @@ const senderPoints: readonly Failpoint[] = [
     before(sender, "const outcome = await (span ?"),
   ),
   point(
-    "sender.posted",
-    "the request is sent to the receiver, its answer not read",
+    "sender.request-sent",
+    "the request is sent to the receiver, its response is not read",
     before("services/notification/senders/http-post.ts", "const response = await responding;"),
   ),
-  point("sender.sent", "the receiver has answered, nothing is settled", before(sender, "span?.end(outcome.kind")),
+  point("sender.responded", "the receiver has responded, nothing is settled", before(sender, "span?.end(outcome.kind")),
 ];
 
 /** The end of a transaction that makes matches, `find`, is preceded by the point once everything is written. */
@@ -203,11 +205,11 @@ const writing = (find: string) => (name: string) => ({
       return written;`,
 });
 
-/** What is made in Redis is not on record yet; what is made in PostgreSQL is, by the same commit. */
+/** A change in Redis is not recorded yet; a change in PostgreSQL is recorded by the same commit. */
 const matchmakingPoints: readonly Failpoint[] = [
   point(
     "join.applied",
-    "a ticket waits; its player has not been answered, and no matcher woken",
+    "a ticket is queued; its player has no response, and no matcher is woken",
     before(`${matchmaking}/commands/join-queue.ts`, 'if (joined.kind === "new" && !joined.replayed) onJoined(mode);'),
   ),
   point(
@@ -218,7 +220,7 @@ const matchmakingPoints: readonly Failpoint[] = [
   ),
   point(
     "match.made",
-    "matches are made: in Redis, with nothing on record, or in PostgreSQL, committed; nobody has been woken",
+    "matches are made: in Redis and not recorded, or in PostgreSQL and committed; no waiter is woken",
     made(`${redisQueue}/redis-queue.ts`, "all += made;", "made"),
     made(`${redisQueue}/redis-queue.ts`, "if (all > 0) onEnded(mode);", "all > 0"),
     made(
@@ -230,18 +232,18 @@ const matchmakingPoints: readonly Failpoint[] = [
   ),
   point(
     "cancel.writing",
-    "a ticket is taken back: in Redis, with nothing on record, or in PostgreSQL, uncommitted",
+    "a ticket is cancelled: in Redis and not recorded, or in PostgreSQL and uncommitted",
     before(`${redisQueue}/redis-queue.ts`, "const { result } = await record(mode, raw);"),
     before(`${postgresQueue}/index.ts`, "return (await selectTicketEnd(tx, ticketId))?.status;"),
   ),
   point(
-    "cancel.made",
-    "a ticket that was taken back is on record, and its player has not been answered",
+    "cancel.recorded",
+    "a cancelled ticket is recorded, and its player has no response",
     before(`${matchmaking}/commands/cancel-ticket.ts`, "return end ? endedTicketView(end) : endIfExpired(deps, own);"),
   ),
   point(
     "sweep.writing",
-    "PostgreSQL: what is over has left the queue, its end and its event are written, uncommitted",
+    "PostgreSQL: expired tickets have left the queue, their ends and events are written, uncommitted",
     (name) => ({
       file: `${postgresQueue}/index.ts`,
       find: "end(tx, (await sql.lockExpired(tx, mode, endsMax)).flatMap(unmatchableEnd)),",
@@ -252,14 +254,14 @@ const matchmakingPoints: readonly Failpoint[] = [
     }),
   ),
   point(
-    "sweep.made",
-    "what is over has ended: in Redis, with nothing on record, or in PostgreSQL, committed; nobody has been woken",
+    "sweep.ended",
+    "expired tickets have ended: in Redis and not recorded, or in PostgreSQL and committed; no waiter is woken",
     made(`${redisQueue}/redis-queue.ts`, "if (expired + damaged > 0) onEnded(mode);", "expired > 0"),
     made(`${postgresQueue}/index.ts`, "for (const { end: how", "ended.length > 0"),
   ),
   point(
-    "recorder.taken",
-    "ends are taken from Redis, and nothing of them is on record",
+    "recorder.claimed",
+    "ends are claimed from Redis, and none is recorded",
     before(`${redisQueue}/end-batches.ts`, "const { requeued } = await recordEntries("),
   ),
   point("recorder.writing", "ends from Redis and their events are written, uncommitted", (name) => ({
@@ -269,33 +271,37 @@ const matchmakingPoints: readonly Failpoint[] = [
   })),
   point(
     "recorder.recorded",
-    "ends from Redis are on record, and Redis has not been told",
+    "ends from Redis are recorded, and not acked in Redis",
     before(`${redisQueue}/record-entries.ts`, "onRecorded?.(recorded);"),
   ),
   point(
-    "recorder.struck-off",
-    "ends are on record and struck off in Redis; nobody has been woken",
+    "recorder.acked",
+    "ends are recorded and acked in Redis; no waiter is woken",
     before(`${redisQueue}/end-batches.ts`, "if (requeued > 0) onRequeued?.(mode);"),
   ),
 ];
 
 /** The scheduler and the worker of points; the rest of a reservation's way is that of every command and event. */
 const pointsPoints: readonly Failpoint[] = [
-  point("scheduler.taking", "due reservations are PROCESSING and their events are written, uncommitted", (name) => ({
-    file: `${points}/commands/dispatch-reservations.ts`,
-    find: "return { redispatched, ...(await dispatchDue(tx, limits)) };",
-    replace: `const due = await dispatchDue(tx, limits);
+  point(
+    "scheduler.dispatching",
+    "due reservations are PROCESSING and their events are written, uncommitted",
+    (name) => ({
+      file: `${points}/commands/dispatch-reservations.ts`,
+      find: "return { redispatched, ...(await dispatchDue(tx, limits)) };",
+      replace: `const due = await dispatchDue(tx, limits);
       if (due.dispatched > 0) await reach("${name}");
       return { redispatched, ...due };`,
-  })),
+    }),
+  ),
   point(
-    "scheduler.taken",
-    "due reservations are PROCESSING, committed; the relay has not been woken",
+    "scheduler.dispatched",
+    "due reservations are PROCESSING, committed; the relay is not woken",
     made(`${points}/workers/scheduler.ts`, "if (summary.sent > 0) onSent();", "summary.sent > 0"),
   ),
   point(
     "occurrence.writing",
-    "a recurring grant has made the reservations of a batch of users; how far it has come is not written, uncommitted",
+    "a recurring grant has created the reservations of a batch of users; its cursor is not written; uncommitted",
     made(
       `${points}/commands/run-due-schedule.ts`,
       "await updateProgress(tx, { scheduleId, ...progress });",
@@ -304,12 +310,12 @@ const pointsPoints: readonly Failpoint[] = [
   ),
   point(
     "occurrence.written",
-    "a batch of users of a recurring grant is committed, the next is not begun",
+    "a batch of users of a recurring grant is committed, the next is not started",
     made(`${points}/workers/scheduler.ts`, "const batch = await dispatch();", "hasRun"),
   ),
   point(
-    "grant.booked",
-    "points of reservations are booked, and the reservations are not DONE, uncommitted",
+    "grant.posted",
+    "points of reservations are posted, and the reservations are not DONE, uncommitted",
     before(`${points}/commands/grant-reservations.ts`, "const granted = due.map("),
   ),
   point("grant.failing", "a reservation is FAILED and its event is a dead letter, uncommitted", (name) => ({
@@ -324,42 +330,42 @@ const orders = "services/orders";
 const orderPoints: readonly Failpoint[] = [
   point(
     "order.accepted",
-    "orders are committed with ledger, history and event; nobody has been answered or woken",
+    "orders are committed with ledger, history and event; no caller has a response, and no sender is woken",
     before(`${orders}/commands/accept-order.ts`, "const accepted = results.filter("),
   ),
   point(
-    "order.held",
-    "an order is claimed, nothing is done with it",
+    "order.claimed",
+    "an order is claimed, nothing has run",
     before(`${orders}/workers/send-orders.ts`, "const priorSend = order.maybeSent ?"),
   ),
   point(
-    "order.leaving",
-    "the dispatch of an order is recorded, and nothing is sent",
+    "order.dispatched",
+    "the dispatch is recorded, and no byte is sent",
     before(`${orders}/workers/send-orders.ts`, "telemetry.dispatched(order.ageMs);"),
   ),
   point(
-    "order.posted",
-    "a request is sent to the broker, its answer not read",
+    "order.request-sent",
+    "a request is sent to the broker, its reply is not read",
     before(`${orders}/brokers/http/exchange.ts`, "return await reply;"),
   ),
   point(
-    "order.answered",
-    "the broker has answered, nothing is written down",
+    "order.replied",
+    "the broker has replied, nothing is recorded",
     before(`${orders}/workers/send-orders.ts`, 'if (outcome.kind === "taken") return transition('),
   ),
   point(
-    "order.asked",
-    "the broker has answered what it knows of an order in doubt, nothing is written down",
+    "order.checked",
+    "the broker has replied about an unresolved order, nothing is recorded",
     before(`${orders}/workers/check-unresolved.ts`, "switch (found.kind) {"),
   ),
   point(
-    "order.moving",
-    "a transition of an order is about to be recorded",
+    "order.transitioning",
+    "the transition of an order is about to be written",
     before(`${orders}/workers/transitions.ts`, "const applied = await retry("),
   ),
   point(
-    "order.moved",
-    "a transition of an order is committed, and not reported",
+    "order.transitioned",
+    "the transition of an order is committed, and no caller knows",
     before(`${orders}/workers/transitions.ts`, "if (applied) telemetry.transitioned("),
   ),
 ];
@@ -367,17 +373,17 @@ const orderPoints: readonly Failpoint[] = [
 const maintenancePoints: readonly Failpoint[] = [
   point(
     "retention.removing",
-    "old rows are about to be removed",
+    "old rows are about to be deleted",
     before("packages/kernel/retention/index.ts", "const { rowCount } = await runStatement("),
   ),
   point(
     "retention.removed",
-    "a batch of old rows is gone",
+    "a batch of old rows is deleted",
     before("packages/kernel/retention/index.ts", "return rowCount ?? 0;"),
   ),
   point(
     "redrive.redriven",
-    "dead rows are ready again, and their record is written, uncommitted",
+    "dead rows are ready again, and the record of the redrive is written, uncommitted",
     before("packages/kernel/dead-letters/index.ts", "if (redriven.length > 0) await onRedriven?."),
   ),
   point(
@@ -387,29 +393,29 @@ const maintenancePoints: readonly Failpoint[] = [
   ),
   point(
     "stop.begun",
-    "the process was told to stop and has begun to drain",
+    "the process got the signal to stop and has started to drain",
     before("packages/service/service.ts", "await started.disposeAsync();"),
   ),
   point(
     "stop.drained",
-    "everything is given back and closed, the process is still there",
+    "everything is released and closed, the process still runs",
     after("packages/service/service.ts", "await started.disposeAsync();"),
   ),
 ];
 
-/** The steps of every worker, by whose rows they are. One patch wraps the statements of all of them (reach.ts). */
+/** The steps of every worker, by the rows that it claims. One patch wraps the statements of all workers (reach.ts). */
 const workers = {
   relay: "events for the bus",
   sender: "notifications",
   delivery: "deliveries of the PostgreSQL bus",
-  redriver: "dead letters that are tried again",
+  redriver: "redriven dead letters",
 };
 const steps = {
-  claimed: "are claimed, nothing is done with them",
-  settling: "are finished, nothing is settled",
-  "settle-sent": "are being settled, the answer is not read",
-  settled: "are settled, and the worker has not heard",
-  renewing: "are held, and their leases are about to be renewed",
+  claimed: "are claimed, nothing has run",
+  settling: "have outcomes, nothing is settled",
+  "settle-sent": "are being settled, the response is not read",
+  settled: "are settled, and the worker does not know",
+  renewing: "are claimed, and their leases are about to be renewed",
 };
 
 const wrapped: Patch = {
@@ -423,11 +429,11 @@ const workerPoints = Object.entries(workers).flatMap(([role, rows]) =>
   Object.entries(steps).map(([step, are]) => point(`${role}.${step}`, `${rows} ${are}`, () => wrapped)),
 );
 
-/** Not in any code but that of planted defects: where a defect has opened a gap that a crash falls into. */
+/** Reached only in the code of planted defects: in the gap that a defect opens between two steps. */
 const plantedPoint: Failpoint = {
   name: "planted.gap",
   where: "chaos/patches/planted",
-  meaning: "between two steps that the defect has taken apart",
+  meaning: "between two steps that the defect has separated",
   patches: [],
 };
 

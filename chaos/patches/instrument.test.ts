@@ -36,7 +36,7 @@ function run(env: Record<string, string>): Run {
 /** As the system tells it: "T" is stopped, and stays so until it is continued. */
 const stateOf = ({ pid }: ChildProcess) => readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]?.[0];
 
-const at = (order: object) => ({ CHAOS_FAILPOINTS: JSON.stringify([{ name: "gather.carried", ...order }]) });
+const at = (order: object) => ({ CHAOS_FAILPOINTS: JSON.stringify([{ name: "batch.done", ...order }]) });
 
 test("without orders nothing is changed", async () => {
   const { ended, said } = run({});
@@ -48,12 +48,12 @@ test("a process kills itself when it gets to the point for the n-th time, and te
   const { ended, said, complained } = run(at({ action: "kill", hit: 2 }));
   expect(await ended).toEqual({ code: null, signal: "SIGKILL" });
   expect(said()).toBe("one\n");
-  expect(complained()).toBe("chaos: kill at gather.carried, hit 2\n");
+  expect(complained()).toBe("chaos: kill at batch.done, hit 2\n");
 });
 
 test("a process that stops itself goes on where it was when it is continued", async () => {
   const { child, ended, said, complained } = run(at({ action: "stop", hit: 2 }));
-  await until("it tells that it stops", () => complained().includes("chaos: stop at gather.carried"));
+  await until("it tells that it stops", () => complained().includes("chaos: stop at batch.done"));
   await until("it has stopped, a moment later", () => stateOf(child) === "T");
   await until("all that it said before is heard", () => said() !== "");
   expect(said()).toBe("one\n");
@@ -64,13 +64,13 @@ test("a process that stops itself goes on where it was when it is continued", as
 
 test("an error and a delay end where the code deals with them", async () => {
   const orders = [
-    { name: "gather.carrying", action: "throw", hit: 2 },
-    { name: "gather.alone", action: "throw" },
-    { name: "gather.carried", action: "delay", hit: "every", ms: 1 },
+    { name: "batch.starting", action: "throw", hit: 2 },
+    { name: "batch.split", action: "throw" },
+    { name: "batch.done", action: "delay", hit: "every", ms: 1 },
   ];
   const { ended, said, complained } = run({ CHAOS_FAILPOINTS: JSON.stringify(orders) });
   expect(await ended).toEqual({ code: 0, signal: null });
-  expect(said()).toBe("one\nchaos: told to fail at gather.alone\nthree\n");
+  expect(said()).toBe("one\nchaos: told to fail at batch.split\nthree\n");
   expect(complained().split("\n").length).toBe(3); // Two errors are told of; a delay is not worth a line.
 });
 

@@ -18,7 +18,7 @@ export const entitlement: ServiceUnderTest = {
   commits: ["change entitlements", "settle outbox_events", "claim outbox_events"],
   publishes: true,
   consumes: false,
-  failpoints: ["command.", "gather.", "relay.", "expiry.", "statement.", "stop."],
+  failpoints: ["command.", "batch.", "relay.", "expiry.", "statement.", "stop."],
   lock: `select from entitlement.entitlements where user_id < 'u_2' for update`,
   tables: [
     {

@@ -33,7 +33,7 @@ export const orders: ServiceUnderTest = {
   commits: ["accept orders", "transition order", "record dispatch", "claim outbox_orders"],
   publishes: true,
   consumes: false,
-  failpoints: ["order.", "gather.", "relay.", "statement.", "stop."],
+  failpoints: ["order.", "batch.", "relay.", "statement.", "stop."],
   lock: `select from orders.outbox_orders where status not in ('succeeded', 'aborted') limit 20 for update skip locked`,
   tables: [
     {

@@ -1,6 +1,6 @@
--- What the service points may do in its database when it connects as a role of its own, which owns nothing there: it books
--- points, and cannot change or remove what was booked, nor take away the trigger that refuses it. Run it as the owner of
--- the tables, after every `todoke migrate`; twice is once. services/points/store/own-role.test.ts works under it.
+-- Privileges of the service points when it connects with its own database role, which owns no table: it can post point
+-- transactions, and can neither change nor delete them, nor drop the trigger that forbids it. Run this as the owner of the
+-- tables after every `todoke migrate`; it is idempotent. services/points/store/own-role.test.ts tests with it.
 begin;
 grant usage on schema points to todoke_points;
 grant select, insert, update, delete on all tables in schema points to todoke_points;

@@ -6,8 +6,8 @@ import { done } from "@todoke/kernel/worker";
 import { expect, test } from "vitest";
 import { openBus } from "./bus.ts";
 
-test("RabbitMQ keeps an event for a consumer that has never run yet", async () => {
-  // A broker of its own: on one that somebody used before, the queue may be there already.
+test("RabbitMQ keeps an event for a consumer that has never run", async () => {
+  // A private server: on a shared one the queue may already exist.
   await using engine = await startEngine("rabbitmq");
   const { url } = engine;
   await using bus = await openBus(url, "publisher");
@@ -23,20 +23,20 @@ test("RabbitMQ keeps an event for a consumer that has never run yet", async () =
   };
   expect(await bus.publish([event])).toEqual([done]);
 
-  const heard: string[] = [];
+  const received: string[] = [];
   await using later = await openBus(url, "consumer");
   await using _ = await later.subscribe({
     consumer: "notification",
     subjects: [subject],
     async handle(deliveries) {
-      heard.push(...deliveries.map(({ eventId }) => eventId));
+      received.push(...deliveries.map(({ eventId }) => eventId));
       return deliveries.map(() => done);
     },
   });
-  await until("it has come", () => heard.includes(event.eventId));
+  await until("the event is delivered", () => received.includes(event.eventId));
 });
 
-test("a stream of NATS is made to keep events for as long as the bus is asked to", async () => {
+test("a NATS stream keeps events for the configured time, and a different setting is a warning", async () => {
   await using engine = await startEngine("nats");
   const dayMs = 86_400_000;
   const openFor = (days: number) => openBus(engine.url, "test", { keepMs: days * dayMs });
@@ -62,6 +62,6 @@ test("a stream of NATS is made to keep events for as long as the bus is asked to
   expect(await warningsOf(shorter)).toEqual([expect.stringContaining("keeps events longer than configured")]);
 });
 
-test("a scheme that no adapter has is a fault of the settings, told with those that have one", async () => {
+test("an unknown scheme in EVENT_BUS_URL is a settings error that lists the known ones", async () => {
   await expect(openBus("kafka://localhost", "test")).rejects.toThrow("EVENT_BUS_URL should begin with");
 });

@@ -1,7 +1,7 @@
-/** Opens the event bus that a URL names. Its scheme picks the adapter, and only that adapter's code is loaded. */
+/** Opens the event bus of a URL. The scheme selects the adapter; only its code is loaded. */
 import { consumers } from "@todoke/contracts";
 import type { BusLog, EventBus } from "@todoke/kernel/bus";
-import { Misconfigured } from "./faults.ts";
+import { SettingsError } from "./errors.ts";
 
 interface BusOptions extends Partial<BusLog> {
   /** How long the bus keeps a message. Queues of RabbitMQ keep one until it is consumed. */
@@ -19,7 +19,7 @@ export async function openBus(url: string, name: string, options: BusOptions = {
     case "amqp:":
     case "amqps:": {
       const { openRabbitmqBus } = await import("@todoke/bus-rabbitmq");
-      // It keeps an event only for those who have a queue, so every consumer gets one before the first is published.
+      // RabbitMQ stores an event only in existing queues, so every consumer gets one before the first publish.
       return openRabbitmqBus({ url, name, consumers });
     }
     case "postgres:":
@@ -28,6 +28,6 @@ export async function openBus(url: string, name: string, options: BusOptions = {
       return openPostgresBus({ url, name, ...(keepMs !== undefined && { keepMs }), ...log });
     }
     default:
-      throw new Misconfigured(["EVENT_BUS_URL should begin with nats://, amqp:// or postgres://"]);
+      throw new SettingsError(["EVENT_BUS_URL should begin with nats://, amqp:// or postgres://"]);
   }
 }

@@ -4,7 +4,7 @@ import { promisify } from "node:util";
 import { expect, test } from "vitest";
 import { openShell } from "./testing/command.ts";
 
-test("help lists every command and service, by any of its names", async () => {
+test("help, --help, -h and no arguments list every command and service", async () => {
   await using shell = openShell();
   const asked = await Promise.all(["", "help", "--help", "-h"].map((args) => shell.run(args)));
   for (const { code, out, err } of asked) {
@@ -28,7 +28,7 @@ test("help lists every command and service, by any of its names", async () => {
   }
 });
 
-test("every command says how it is used and what its options do, and fits a screen", async () => {
+test("the help of every command has its usage and options and fits a screen", async () => {
   await using shell = openShell();
   for (const name of ["dev", "serve", "migrate", "keys", "dead", "audit", "orders", "match", "doctor", "version"]) {
     const { code, out } = await shell.run(`help ${name}`);
@@ -39,17 +39,17 @@ test("every command says how it is used and what its options do, and fits a scre
   expect(await shell.run("migrate --help")).toEqual(await shell.run("help migrate"));
 });
 
-test("a command that does not exist is refused, with what was probably meant", async () => {
+test("an unknown command is rejected with a suggestion", async () => {
   await using shell = openShell();
   expect(await shell.run("doktor")).toEqual({
     code: 2,
     out: "",
-    err: 'There is no command "doktor". Did you mean `todoke doctor`?\n`todoke help` lists them all.\n',
+    err: 'There is no command "doktor". Did you mean "doctor"?\n`todoke help` lists all commands.\n',
   });
-  expect((await shell.run("help xyzzy")).err).toBe('There is no command "xyzzy".\n`todoke help` lists them all.\n');
+  expect((await shell.run("help xyzzy")).err).toBe('There is no command "xyzzy".\n`todoke help` lists all commands.\n');
 });
 
-test("an option or a word that does not exist is refused with the usage", async () => {
+test("an unknown option or argument is rejected with the usage", async () => {
   await using shell = openShell();
   expect(await shell.run("doctor --jsn")).toEqual({
     code: 2,
@@ -61,14 +61,14 @@ test("an option or a word that does not exist is refused with the usage", async 
   expect(err).toContain("Unexpected argument 'now'");
 });
 
-test("version says its own and Node's", async () => {
+test("version prints the versions of todoke and Node", async () => {
   await using shell = openShell("todoke");
   const expected = { code: 0, out: `todoke 0.1.0 (Node ${process.versions.node})\n`, err: "" };
   expect(await shell.run("version")).toEqual(expected);
   expect(await shell.run("--version")).toEqual(expected);
 });
 
-test("there is colour where it is asked for, and none into a pipe or with NO_COLOR", async () => {
+test("output is coloured if forced, and not in a pipe or with NO_COLOR", async () => {
   await using shell = openShell();
   const colour = "\u001b[";
   expect((await shell.run("doctor")).out).not.toContain(colour);
@@ -76,7 +76,7 @@ test("there is colour where it is asked for, and none into a pipe or with NO_COL
   expect((await shell.run("doctor", { NO_COLOR: "1" })).out).not.toContain(colour);
 });
 
-test("an older Node is told where the right one is, instead of a syntax error", async () => {
+test("an older Node prints where to find the right one, not a syntax error", async () => {
   const bin = fileURLToPath(new URL("todoke.js", import.meta.url));
   const older = `data:text/javascript,Object.defineProperty(process, "versions", { value: { node: "20.20.2" } })`;
   const run = promisify(execFile)(process.execPath, ["--import", older, bin, "help"]);

@@ -1,22 +1,22 @@
 import { expect, test } from "vitest";
 import { openShell } from "./testing/command.ts";
 
-test("of many that start at once, exactly one gets the folder; after its kill -9 again exactly one", async () => {
-  await using shell = openShell("hold");
+test("one of several concurrent starts locks the folder, also after a kill -9 of the previous one", async () => {
+  await using shell = openShell("lock");
   for (const _ of ["fresh", "killed"]) {
     const all = Array.from({ length: 6 }, () => shell.start(""));
-    const held = await Promise.all(
+    const locked = await Promise.all(
       all.map((screen) =>
-        screen.shows("held").then(
+        screen.untilPrinted("locked").then(
           () => [screen],
           () => [],
         ),
       ),
     );
-    const [holder, ...others] = held.flat();
-    expect(holder).toBeDefined();
+    const [owner, ...others] = locked.flat();
+    expect(owner).toBeDefined();
     expect(others).toEqual([]);
-    holder?.process.kill("SIGKILL");
-    await holder?.ended;
+    owner?.process.kill("SIGKILL");
+    await owner?.ended;
   }
 });

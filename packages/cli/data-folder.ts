@@ -1,78 +1,78 @@
 /**
- * The folder .todoke, where `todoke dev` keeps its data, and who is at work in it.
+ * The data folder of `todoke dev` (.todoke), and the process that uses it.
  *
- * One `todoke dev` at a time holds the folder. The lock is the operating system's, on a file, so it ends with the
- * process, whatever ends it; SQLite is how Node reaches such locks. Who holds it is written beside it, and still stands
- * there after a kill -9: then it tells the next one what may have to come to its end first.
+ * One `todoke dev` at a time locks the folder. The lock is a file lock of the operating system, so it ends with the process,
+ * also after a kill -9. Node offers such locks through SQLite. The process describes itself in a file beside the lock. After
+ * a kill -9 the file is still there, and the next `todoke dev` knows which database may still be stopping.
  */
 import { mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { CommandFailed } from "./faults.ts";
-import { withoutSecrets } from "./settings.ts";
+import { CommandFailed } from "./errors.ts";
+import { redactUrl } from "./settings.ts";
 
 export const dataFolder = ".todoke";
 const lockFile = join(dataFolder, "dev.lock");
-const holderFile = "dev.json";
+const processFile = "dev.json";
 
-/** A `todoke dev`, as it describes itself. */
-export interface Holder {
+/** A running `todoke dev`. */
+export interface DevProcess {
   readonly pid: number;
-  /** Of the PostgreSQL that it starts. */
+  /** Port of the PostgreSQL server that it starts. */
   readonly postgresPort: number;
-  /** Known once the database is up. */
+  /** Set when the database has started. */
   readonly databaseUrl?: string;
-  /** Of the OpenID provider that it starts, where it starts one. */
+  /** URL of the OpenID provider, if it starts one. */
   readonly issuer?: string;
 }
 
-export interface HeldFolder extends AsyncDisposable {
-  /** The run before this one, when it was killed: what it had started may still be stopping. */
-  readonly killed: Holder | undefined;
-  /** Tells `todoke doctor` where to look. */
-  announce(found: Pick<Holder, "databaseUrl" | "issuer">): Promise<void>;
+export interface LockedFolder extends AsyncDisposable {
+  /** The previous run, if it was killed: its database may still be stopping. */
+  readonly killedRun: DevProcess | undefined;
+  /** Publishes the URLs for `todoke doctor` and other commands. */
+  publish(found: Pick<DevProcess, "databaseUrl" | "issuer">): Promise<void>;
 }
 
-export async function holdFolder(postgresPort: number): Promise<HeldFolder> {
+export async function lockDataFolder(postgresPort: number): Promise<LockedFolder> {
   await mkdir(dataFolder, { recursive: true });
-  const lock = takeLock();
-  if (!lock) throw alreadyHeld(await readHolder());
-  const killed = await readHolder();
-  const self: Holder = { pid: process.pid, postgresPort };
-  await keep(holderFile, self);
+  const lock = tryLock();
+  if (!lock) throw alreadyRunning(await readDevProcess());
+  const killedRun = await readDevProcess();
+  const self: DevProcess = { pid: process.pid, postgresPort };
+  await writeDataFile(processFile, self);
   return {
-    killed,
-    announce: (found) => keep(holderFile, { ...self, ...found }),
+    killedRun,
+    publish: (found) => writeDataFile(processFile, { ...self, ...found }),
     async [Symbol.asyncDispose]() {
-      await rm(join(dataFolder, holderFile), { force: true });
+      await rm(join(dataFolder, processFile), { force: true });
       lock.close();
     },
   };
 }
 
-/** The `todoke dev` that is at work in this folder now. */
-export async function livingHolder(): Promise<Holder | undefined> {
-  const holder = await readHolder();
-  if (!holder) return undefined;
-  const lock = takeLock();
+/** The `todoke dev` that runs in this folder now. */
+export async function findRunningDev(): Promise<DevProcess | undefined> {
+  const running = await readDevProcess();
+  if (!running) return undefined;
+  const lock = tryLock();
   lock?.close();
-  return lock ? undefined : holder;
+  return lock ? undefined : running;
 }
 
-/** Where the PostgreSQL is that a living `todoke dev` has started in this folder; undefined if it uses another server. */
+/** URL of the PostgreSQL server that the running `todoke dev` of this folder started; undefined if it uses another. */
 export async function embeddedDatabase(): Promise<URL | undefined> {
-  const holder = await livingHolder();
-  const url = URL.parse(holder?.databaseUrl ?? "");
-  return url && url.port === String(holder?.postgresPort) ? url : undefined;
+  const running = await findRunningDev();
+  const url = URL.parse(running?.databaseUrl ?? "");
+  return url && url.port === String(running?.postgresPort) ? url : undefined;
 }
 
 const busy = 5; // SQLITE_BUSY
 
-/** Longer than `livingHolder` needs to look; a `todoke dev` holds on for much longer. */
-const lookMs = 200;
+/** Longer than `findRunningDev` holds the lock. A `todoke dev` holds it much longer. */
+const lockTimeoutMs = 200;
 
-function takeLock(): DatabaseSync | undefined {
-  const lock = new DatabaseSync(lockFile, { timeout: lookMs });
+function tryLock(): DatabaseSync | undefined {
+  const lock = new DatabaseSync(lockFile, { timeout: lockTimeoutMs });
   try {
     lock.exec("pragma journal_mode = memory; begin exclusive");
     return lock;
@@ -83,10 +83,10 @@ function takeLock(): DatabaseSync | undefined {
   }
 }
 
-const readHolder = (): Promise<Holder | undefined> => readKept(holderFile);
+const readDevProcess = (): Promise<DevProcess | undefined> => readDataFile(processFile);
 
-/** What `keep` has put under this name into the folder. */
-export async function readKept<T>(name: string): Promise<T | undefined> {
+/** Undefined if the file does not exist. */
+export async function readDataFile<T>(name: string): Promise<T | undefined> {
   try {
     return JSON.parse(await readFile(join(dataFolder, name), "utf8"));
   } catch (error) {
@@ -95,15 +95,15 @@ export async function readKept<T>(name: string): Promise<T | undefined> {
   }
 }
 
-/** Complete or not at all, and for our eyes only: it may hold a password or a key. */
-export async function keep(name: string, value: unknown): Promise<void> {
+/** Writes the file atomically, readable by its owner only: it may contain a password or a key. */
+export async function writeDataFile(name: string, value: unknown): Promise<void> {
   const file = join(dataFolder, name);
   await writeFile(`${file}.draft`, JSON.stringify(value), { mode: 0o600 });
   await rename(`${file}.draft`, file);
 }
 
-function alreadyHeld(holder: Holder | undefined): CommandFailed {
-  const who = holder ? ` (process ${holder.pid})` : "";
-  const where = holder?.databaseUrl ? ` Its database is ${withoutSecrets(holder.databaseUrl)}.` : "";
+function alreadyRunning(running: DevProcess | undefined): CommandFailed {
+  const who = running ? ` (process ${running.pid})` : "";
+  const where = running?.databaseUrl ? ` Its database is ${redactUrl(running.databaseUrl)}.` : "";
   return new CommandFailed(`\`todoke dev\` already runs in this folder${who}.${where} Stop it first.`);
 }

@@ -1,19 +1,19 @@
-/** The OpenID provider that `todoke dev` brings, with users to try things out as. */
+/** The OpenID provider of `todoke dev`, with demo users. */
 import { dataFolder } from "./data-folder.ts";
-import { CommandFailed, reasonOf } from "./faults.ts";
-import { complain, say } from "./output.ts";
+import { CommandFailed, formatError } from "./errors.ts";
+import { print, printError } from "./output.ts";
 import type { Env } from "./services.ts";
-import { providerPort } from "./settings.ts";
+import { getProviderPort } from "./settings.ts";
 
 export interface DemoProvider extends AsyncDisposable {
   readonly issuer: string;
-  /** "alice / alice-demo": for whoever tries it out. */
-  readonly logIns: readonly string[];
+  /** User names and passwords: "alice / alice-demo". */
+  readonly logins: readonly string[];
 }
 
-/** `env` is what the services are handed: there the gateway is its one client. */
+/** `env` is the environment of the services. The gateway is the only client. */
 export async function startDemoProvider(env: Env): Promise<DemoProvider> {
-  // Loaded here, because it brings a web framework along that `todoke help` can do without.
+  // Imported here because it loads a web framework, which `todoke help` does not need.
   const { demoUsers, startIdentityProvider } = await import("@todoke/identity");
   const origin = env.GATEWAY_BFF_ORIGIN;
   const gateway = origin && {
@@ -25,16 +25,16 @@ export async function startDemoProvider(env: Env): Promise<DemoProvider> {
   };
   try {
     const provider = await startIdentityProvider({
-      port: providerPort(env).number,
+      port: getProviderPort(env).number,
       clients: gateway ? [gateway] : [],
       users: demoUsers,
       keysFile: `${dataFolder}/provider-keys.json`,
-      onError: (error) => complain(`OpenID provider: ${reasonOf(error)}`),
+      onError: (error) => printError(`OpenID provider: ${formatError(error)}`),
     });
-    say(`OpenID provider for trying out at ${provider.issuer}`);
-    const logIns = demoUsers.map(({ username, password }) => `${username} / ${password}`);
-    return { issuer: provider.issuer, logIns, [Symbol.asyncDispose]: () => provider[Symbol.asyncDispose]() };
+    print(`Demo OpenID provider at ${provider.issuer}`);
+    const logins = demoUsers.map(({ username, password }) => `${username} / ${password}`);
+    return { issuer: provider.issuer, logins, [Symbol.asyncDispose]: () => provider[Symbol.asyncDispose]() };
   } catch (error) {
-    throw new CommandFailed(`The OpenID provider did not start: ${reasonOf(error)}`, { cause: error });
+    throw new CommandFailed(`The OpenID provider did not start: ${formatError(error)}`, { cause: error });
   }
 }

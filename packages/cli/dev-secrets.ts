@@ -1,11 +1,11 @@
 /**
- * What `todoke dev` makes once so that nobody has to: the keys with which its services trust each other. Kept in the data
- * folder, for its owner's eyes only; with other ones what the identity provider gave could not be opened after a restart.
+ * The keys with which the services of `todoke dev` trust each other. They are created once and stored in the data folder:
+ * with new keys, sessions from before a restart could not be decrypted.
  */
 import { randomBytes } from "node:crypto";
-import { keep, readKept } from "./data-folder.ts";
+import { readDataFile, writeDataFile } from "./data-folder.ts";
 
-/** By the names under which services read them. */
+/** Keyed by environment variable. */
 export type DevSecrets = Readonly<
   Record<
     | "GATEWAY_BFF_SECRET"
@@ -19,17 +19,17 @@ export type DevSecrets = Readonly<
 
 const file = "secrets.json";
 
-/** Those of the folder; one that is missing there, as after an upgrade, is made and kept. */
-export async function keptSecrets(): Promise<DevSecrets> {
-  const kept = await readKept<Partial<DevSecrets>>(file);
-  const made = await newSecrets();
-  const secrets = { ...made, ...kept };
-  if (Object.keys(made).some((name) => !kept || !(name in kept))) await keep(file, secrets);
+/** The stored secrets. A missing one, as after an upgrade, is created and stored. */
+export async function loadSecrets(): Promise<DevSecrets> {
+  const stored = await readDataFile<Partial<DevSecrets>>(file);
+  const created = await createSecrets();
+  const secrets = { ...created, ...stored };
+  if (Object.keys(created).some((name) => !stored || !(name in stored))) await writeDataFile(file, secrets);
   return secrets;
 }
 
-export async function newSecrets(): Promise<DevSecrets> {
-  // Loaded here, because it brings a web framework along that `todoke help` can do without.
+export async function createSecrets(): Promise<DevSecrets> {
+  // Imported here because it loads a web framework, which `todoke help` does not need.
   const { newSigningKey, toVerifyingKey, formatSigningKey, formatVerifyingKey } = await import("@todoke/http");
   const key = newSigningKey("k1");
   return {

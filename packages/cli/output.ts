@@ -1,34 +1,34 @@
-/** How the command speaks: plain lines and aligned tables, in colour only where a person reads them. */
+/** The output of the command: lines and aligned tables, with colour on a terminal. */
 import { AsyncLocalStorage } from "node:async_hooks";
 import { styleText } from "node:util";
 
-export type Style = "red" | "yellow" | "green" | "bold" | "dim";
+export type Style = "red" | "yellow" | "green";
 
-/** Where a command prints, if not to the process's own streams: a test runs commands in its own process. */
-export interface Screen {
+/** Replaces stdout and stderr when a test runs a command in its own process. */
+export interface Output {
   out(text: string): void;
   err(text: string): void;
 }
 
-const screens = new AsyncLocalStorage<Screen>();
+const redirected = new AsyncLocalStorage<Output>();
 
-export const printingTo = <T>(screen: Screen, run: () => T): T => screens.run(screen, run);
+export const redirectOutput = <T>(output: Output, run: () => T): T => redirected.run(output, run);
 
-/** What was asked for. */
-export function say(text = ""): void {
-  const screen = screens.getStore();
-  if (screen) screen.out(`${text}\n`);
+/** Prints to stdout. */
+export function print(text = ""): void {
+  const output = redirected.getStore();
+  if (output) output.out(`${text}\n`);
   else process.stdout.write(`${text}\n`);
 }
 
-/** What went wrong. */
-export function complain(text: string): void {
-  const screen = screens.getStore();
-  if (screen) screen.err(`${text}\n`);
+/** Prints to stderr: errors and progress. */
+export function printError(text: string): void {
+  const output = redirected.getStore();
+  if (output) output.err(`${text}\n`);
   else process.stderr.write(`${text}\n`);
 }
 
-/** In colour on a terminal, unless NO_COLOR asks for none; as it is elsewhere. */
+/** Colours the text on a terminal, unless NO_COLOR is set. */
 export function styled(style: Style, text: string, stream: NodeJS.WriteStream = process.stdout): string {
   return styleText(style, text, { stream, validateStream: true });
 }
@@ -42,16 +42,16 @@ export function table(rows: readonly (readonly string[])[]): string {
 
 export const plural = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? "" : "s"}`;
 
-/** Text that came from elsewhere: nothing of it may steer the terminal. */
-export const visible = (text: string): string => text.replace(/(?!\n)\p{C}/gu, "�");
+/** For text from elsewhere: control characters in it could manipulate the terminal. */
+export const replaceControlCharacters = (text: string): string => text.replace(/(?!\n)\p{C}/gu, "�");
 
 const lineMax = 60;
 
-/** One line of at most `max` characters, of characters that can be seen. */
+/** One line of at most `max` visible characters. */
 export function oneLine(text: string, max = lineMax): string {
-  const line = visible(text).replace(/\s+/g, " ").trim();
+  const line = replaceControlCharacters(text).replace(/\s+/g, " ").trim();
   return line.length > max ? `${line.slice(0, max - 1)}…` : line;
 }
 
-/** A time of the database, as exact as a person wants it. */
-export const toSeconds = (time: string): string => `${time.slice(0, 19)}Z`;
+/** A database timestamp, cut to seconds. */
+export const formatTime = (time: string): string => `${time.slice(0, 19)}Z`;

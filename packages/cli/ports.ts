@@ -1,34 +1,20 @@
-/** Whether a port of this machine can still be had. */
-import { once } from "node:events";
-import { createServer } from "node:net";
-import { CommandFailed } from "./faults.ts";
+/** Checks whether the ports of services are free. */
+import { isPortFree } from "@todoke/engines";
+import { CommandFailed } from "./errors.ts";
 import type { Port } from "./settings.ts";
 
-export async function isFree(port: number): Promise<boolean> {
-  const server = createServer();
-  try {
-    server.listen(port, "127.0.0.1");
-    await once(server, "listening");
-    return true;
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "EADDRINUSE") return false;
-    throw error;
-  } finally {
-    server.close();
-  }
-}
-
-export async function busyOf(ports: readonly Port[]): Promise<Port[]> {
-  const free = await Promise.all(ports.map((port) => isFree(port.number)));
+export async function findBusyPorts(ports: readonly Port[]): Promise<Port[]> {
+  const free = await Promise.all(ports.map((port) => isPortFree(port.number)));
   return ports.filter((_, at) => !free[at]);
 }
 
-/** Names every port that is taken, and how to use another, before anything is started. */
-export async function refuseBusy(ports: readonly Port[]): Promise<void> {
-  const busy = await busyOf(ports);
+/** Called before anything starts. The error lists every busy port and how to change it. */
+export async function rejectBusyPorts(ports: readonly Port[]): Promise<void> {
+  const busy = await findBusyPorts(ports);
   if (busy.length === 0) return;
-  const faults = busy.map((port) => `Port ${port.number} (${port.of}) is in use: ${wayOut(port)}`);
-  throw new CommandFailed(faults.join("\n  "));
+  const errors = busy.map((port) => `Port ${port.number} (${port.of}) is in use: ${portRemedy(port)}`);
+  throw new CommandFailed(errors.join("\n  "));
 }
 
-export const wayOut = (port: Port): string => `stop what listens there, or set ${port.variable} to another port.`;
+export const portRemedy = (port: Port): string =>
+  `stop the process that listens on it, or set ${port.variable} to another port.`;

@@ -5,9 +5,9 @@ import { expect, test } from "vitest";
 import { openBus } from "./bus.ts";
 import { startServices } from "./run-services.ts";
 import type { Service } from "./services.ts";
-import { busKeepMs } from "./settings.ts";
+import { readBusKeepMs } from "./settings.ts";
 
-test("the bus keeps messages for EVENT_BUS_KEEP_DAYS, and writes into the log of the service that opened it", async () => {
+test("the bus keeps messages for EVENT_BUS_KEEP_DAYS and logs to the service that opened it", async () => {
   await using t = await testDatabase({ sets: [], schema: "todoke_bus" });
   const event = (aggregateKey: string) => ({
     eventId: randomUUID(),
@@ -35,11 +35,11 @@ test("the bus keeps messages for EVENT_BUS_KEEP_DAYS, and writes into the log of
     },
   };
   const entry = { name: "counter", port: 1, summary: "", load: async () => service };
-  const stop = { asked: new Promise<void>(() => {}), throwIfAsked() {} };
+  const stop = { requested: new Promise<void>(() => {}), throwIfRequested() {} };
   const env = { DATABASE_URL: t.url, EVENT_BUS_KEEP_DAYS: "3" };
   await using _ = await startServices([{ entry, service }], env, stop);
   const kept = async () => (await t.db.query(`select aggregate_key as age from bus_messages`)).rows;
-  await until("what is older is removed", async () => (await kept()).length < 2);
+  await until("the older message is deleted", async () => (await kept()).length < 2);
   expect(await kept()).toEqual([{ age: "2" }]);
 
   await t.db.query(
@@ -50,11 +50,11 @@ test("the bus keeps messages for EVENT_BUS_KEEP_DAYS, and writes into the log of
   await until("the log says that it has joined", () => infos.some((info) => info.startsWith("late has joined")));
 });
 
-test("EVENT_BUS_KEEP_DAYS is a whole number of days, 7 unless it is set", () => {
-  const faults: string[] = [];
-  expect(busKeepMs({}, faults)).toBe(7 * 86_400_000);
-  expect(busKeepMs({ EVENT_BUS_KEEP_DAYS: "30" }, faults)).toBe(30 * 86_400_000);
-  expect(faults).toEqual([]);
-  busKeepMs({ EVENT_BUS_KEEP_DAYS: "0" }, faults);
-  expect(faults).toEqual([`EVENT_BUS_KEEP_DAYS is "0" and should be a whole number from 1 to 3650`]);
+test("EVENT_BUS_KEEP_DAYS is a whole number of days, 7 by default", () => {
+  const errors: string[] = [];
+  expect(readBusKeepMs({}, errors)).toBe(7 * 86_400_000);
+  expect(readBusKeepMs({ EVENT_BUS_KEEP_DAYS: "30" }, errors)).toBe(30 * 86_400_000);
+  expect(errors).toEqual([]);
+  readBusKeepMs({ EVENT_BUS_KEEP_DAYS: "0" }, errors);
+  expect(errors).toEqual([`EVENT_BUS_KEEP_DAYS is "0" and should be a whole number from 1 to 3650`]);
 });

@@ -1,32 +1,37 @@
 /**
- * Services at work in this process, from their start to the end of the last one. `todoke dev` and `todoke serve` differ
- * in what they set up before; this is what they share.
+ * Runs services in this process, for `todoke dev` and `todoke serve`.
  */
 import type { BusLog } from "@todoke/kernel/bus";
 import { openBus } from "./bus.ts";
-import type { Loaded } from "./choice.ts";
-import { CommandFailed, reasonOf } from "./faults.ts";
-import type { Env, Running, ServiceEntry } from "./services.ts";
-import { busKeepMs, busUrlOf } from "./settings.ts";
-import type { Stop } from "./stop.ts";
+import { CommandFailed, formatError } from "./errors.ts";
+import type { LoadedService } from "./select-services.ts";
+import type { Env, RunningService, ServiceEntry } from "./services.ts";
+import { getBusUrl, readBusKeepMs } from "./settings.ts";
+import type { StopSignal } from "./stop-signal.ts";
 
-export interface AtWork extends AsyncDisposable {
-  readonly all: readonly { readonly entry: ServiceEntry; readonly running: Running }[];
-  /** Resolves when a stop was asked for; rejects when a service has stopped by itself. */
-  untilStop(): Promise<void>;
+export interface RunningServices extends AsyncDisposable {
+  readonly all: readonly { readonly entry: ServiceEntry; readonly running: RunningService }[];
+  /** Resolves when a stop is requested; rejects if a service stops unexpectedly. */
+  waitForStop(): Promise<void>;
 }
 
-/** Starts them one by one, so that what they print stays in order. All or none: a failed start stops the others. */
-export async function startServices(loaded: readonly Loaded[], env: Env, stop: Stop): Promise<AtWork> {
-  const all: { entry: ServiceEntry; running: Running }[] = [];
+/** Starts them one by one, so that their output stays in order. If one fails to start, the others are stopped. */
+export async function startServices(
+  loaded: readonly LoadedService[],
+  env: Env,
+  stop: StopSignal,
+): Promise<RunningServices> {
+  const all: { entry: ServiceEntry; running: RunningService }[] = [];
   const drain = async () => void (await Promise.all(all.map(({ running }) => running[Symbol.asyncDispose]())));
-  const keepMs = busKeepMs(env, []); // Its faults were refused before.
-  const outside = { openBus: (name: string, log: BusLog) => openBus(busUrlOf(env) ?? "", name, { keepMs, ...log }) };
+  const keepMs = readBusKeepMs(env, []); // Errors were reported by loadServices.
+  const dependencies = {
+    openBus: (name: string, log: BusLog) => openBus(getBusUrl(env) ?? "", name, { keepMs, ...log }),
+  };
   try {
     for (const { entry, service } of loaded) {
-      stop.throwIfAsked();
-      const running = await service.start(env, outside).catch((error) => {
-        throw new CommandFailed(`${entry.name} did not start: ${reasonOf(error)}`, { cause: error });
+      stop.throwIfRequested();
+      const running = await service.start(env, dependencies).catch((error) => {
+        throw new CommandFailed(`${entry.name} did not start: ${formatError(error)}`, { cause: error });
       });
       all.push({ entry, running });
     }
@@ -36,15 +41,15 @@ export async function startServices(loaded: readonly Loaded[], env: Env, stop: S
   }
   return {
     all,
-    untilStop: () => Promise.race([stop.asked, ...all.map(stoppedByItself)]),
+    waitForStop: () => Promise.race([stop.requested, ...all.map(rejectWhenStopped)]),
     [Symbol.asyncDispose]: drain,
   };
 }
 
-async function stoppedByItself({ entry, running }: { entry: ServiceEntry; running: Running }): Promise<never> {
+async function rejectWhenStopped({ entry, running }: { entry: ServiceEntry; running: RunningService }): Promise<never> {
   const why = await running.stopped.then(
     () => "",
-    (error) => `: ${reasonOf(error)}`,
+    (error) => `: ${formatError(error)}`,
   );
-  throw new CommandFailed(`${entry.name} stopped by itself${why}`);
+  throw new CommandFailed(`${entry.name} stopped unexpectedly${why}`);
 }

@@ -1,79 +1,81 @@
-/** The database of a service, reached by its URL alone: no copy of the service need run. */
+/** Connects to the database of a service. The service need not run. */
 import { CommitUnknown, type Db, getSqlState, isUnavailable, openDb } from "@todoke/kernel/db";
 import { notifyTopic } from "@todoke/kernel/worker";
-import { missingDatabase } from "./choice.ts";
-import { livingHolder } from "./data-folder.ts";
-import { CommandFailed, Misconfigured, reasonOf } from "./faults.ts";
+import { findRunningDev } from "./data-folder.ts";
+import { CommandFailed, formatError, SettingsError } from "./errors.ts";
+import { missingDatabaseError } from "./select-services.ts";
 import type { Env, ServiceEntry } from "./services.ts";
-import { databaseUrlOf, settingFaults } from "./settings.ts";
+import { findSettingErrors, getDatabaseUrl } from "./settings.ts";
 
 export interface ServiceDatabase {
   readonly service: string;
   readonly db: Db;
-  /** Tells those who care for this table, in every copy of the service that runs. To be called after the commit. */
+  /** Wakes the workers of a table in every running process of the service. Call it after the commit. Never rejects: the poll
+   *  finds the change as well. */
   wake(table: string): Promise<void>;
 }
 
-export interface DatabaseWish {
+export interface DatabaseOptions {
   readonly entry: ServiceEntry;
   readonly env: Env;
-  /** As the database's operator sees it: "todoke dead". */
+  /** Application name of the connection: "todoke dead". */
   readonly purpose: string;
-  /** For what takes longer than a service lets a statement take. */
+  /** For statements that may take longer than those of a service. */
   readonly statementTimeoutMs?: number;
 }
 
-/** Runs `work` on the service's schema, and says what to do where the database refuses. */
-export async function onDatabase<T>(
-  { entry, env, purpose, ...limits }: DatabaseWish,
+/** Runs `work` on the schema of the service. An error of the database is explained as a CommandFailed. */
+export async function withDatabase<T>(
+  { entry, env, purpose, ...limits }: DatabaseOptions,
   work: (database: ServiceDatabase) => Promise<T>,
 ): Promise<T> {
-  const url = await databaseUrl(entry, env);
+  const url = await resolveDatabaseUrl(entry, env);
   const schema = entry.name.replaceAll("-", "_");
   const db = openDb({ url, schema, applicationName: purpose, poolMax: 1, ...limits });
+  const wake = (table: string) => notifyTopic(db, `${schema}.${table}`).catch(() => {});
   try {
-    return await work({ service: entry.name, db, wake: (table) => notifyTopic(db, `${schema}.${table}`) });
+    return await work({ service: entry.name, db, wake });
   } catch (error) {
-    throw refusal(entry.name, error);
+    throw toCommandError(entry.name, error);
   } finally {
     await db.end();
   }
 }
 
-/** Throws Misconfigured with everything that keeps these databases from being found, at once. */
-export async function refuseUnnamedDatabases(entries: readonly ServiceEntry[], env: Env): Promise<void> {
-  const faults: string[] = [];
+/** Throws SettingsError with all errors of all these services at once. */
+export async function requireDatabaseUrls(entries: readonly ServiceEntry[], env: Env): Promise<void> {
+  const errors: string[] = [];
   for (const entry of entries) {
-    await databaseUrl(entry, env).catch((error) => {
-      if (!(error instanceof Misconfigured)) throw error;
-      faults.push(...error.faults);
+    await resolveDatabaseUrl(entry, env).catch((error) => {
+      if (!(error instanceof SettingsError)) throw error;
+      errors.push(...error.errors);
     });
   }
-  if (faults.length > 0) throw new Misconfigured([...new Set(faults)]);
+  if (errors.length > 0) throw new SettingsError([...new Set(errors)]);
 }
 
-async function databaseUrl(entry: ServiceEntry, env: Env): Promise<string> {
-  const faults = settingFaults([entry], env);
-  const url = databaseUrlOf(entry, env) ?? (await livingHolder())?.databaseUrl;
-  if (faults.length > 0 || url === undefined)
-    throw new Misconfigured(url ? faults : [...faults, missingDatabase(entry)]);
+async function resolveDatabaseUrl(entry: ServiceEntry, env: Env): Promise<string> {
+  const errors = findSettingErrors([entry], env);
+  const url = getDatabaseUrl(entry, env) ?? (await findRunningDev())?.databaseUrl;
+  if (errors.length > 0 || url === undefined)
+    throw new SettingsError(url ? errors : [...errors, missingDatabaseError(entry)]);
   return url;
 }
 
-const missing = ["42P01", "3F000"]; // a table, a schema
+const missingStates = ["42P01", "3F000"]; // a table, a schema
 
-function refusal(service: string, error: unknown): unknown {
+function toCommandError(service: string, error: unknown): unknown {
   if (error instanceof CommitUnknown)
     return new CommandFailed(
-      `The connection to the database of ${service} was lost at the last moment: it was done or not. Run it again; twice is once.`,
+      `The connection to the database of ${service} was lost during COMMIT, so the result is unknown. Run the command again; it is idempotent.`,
     );
   const state = getSqlState(error);
-  if (state !== undefined && missing.includes(state))
+  if (state !== undefined && missingStates.includes(state))
     return new CommandFailed(`The schema of ${service} is not up to date: run \`todoke migrate ${service}\`.`);
-  // The driver's own word for a server that asks for a password where the URL has none.
+  // The driver's error if the server requires a password and the URL has none.
   if (error instanceof Error && error.message.startsWith("SASL:"))
-    return new CommandFailed(`The database of ${service} asks for a password, and its URL has none.`);
+    return new CommandFailed(`The database of ${service} requires a password, and its URL has none.`);
   if (state !== undefined || isUnavailable(error))
-    return new CommandFailed(`The database of ${service} refused: ${reasonOf(error)}`);
+    return new CommandFailed(`The database of ${service} failed: ${formatError(error)}`);
   return error;
 }

@@ -1,100 +1,90 @@
-/**
- * The words of this package: what an engine is to those who use it, and what each kind of engine must tell about itself
- * so that one life cycle (private-engine.ts) serves them all.
- */
-
-import type { Keeper } from "./keep.ts";
-import type { Command } from "./keeper.ts";
+/** The types of this package: an engine as its users see it, and what each kind of engine implements (`EngineDriver`). */
+import type { Supervisor } from "./supervisor.ts";
+import type { Command } from "./supervisor-process.ts";
 
 export type EngineName = "postgres" | "nats" | "rabbitmq" | "redis";
 
-/** A running server, ours or somebody else's. Disposing it stops ours and leaves theirs alone. */
+/** A running server, private or external. Disposing it stops a private one and leaves an external one running. */
 export interface Engine extends AsyncDisposable {
   readonly name: EngineName;
   readonly version: string;
-  /** postgres://…, nats://…, amqp://…, redis://…, with the credentials it wants. */
+  /** postgres://…, nats://…, amqp://…, redis://…, with credentials. */
   readonly url: string;
   /** Where it comes from: "embedded", "PATH (/usr/sbin/nats-server)", "apt (…)", "environment (TEST_NATS_URL)". */
   readonly origin: string;
-  /** Undefined when the server is not ours, or does not run. */
+  /** Undefined if the server is external, or does not run. */
   readonly pid: number | undefined;
-  /** kill -9 of the server and every process of it. What it had on disk stays, as after a power cut of the program. */
+  /** kill -9 of the server and all its processes. The data on disk stays. */
   kill(): Promise<void>;
   /** Starts it again, on the same port and the same data. */
   start(): Promise<void>;
 }
 
 export interface EngineOptions {
-  /** Where its data stays. Without it the data is temporary and gone with the engine. */
+  /** Folder of its data. Default: a temporary folder, removed with the engine. */
   readonly dir?: string;
-  /** A fixed port on 127.0.0.1. Without it, a free one. */
+  /** Port on 127.0.0.1. Default: a free one. */
   readonly port?: number;
-  /** The server's own settings, in its own words: `{ fsync: "off" }`, `{ max_payload: "2MB" }`. */
+  /** The server's own settings: `{ fsync: "off" }`, `{ max_payload: "2MB" }`. */
   readonly settings?: Readonly<Record<string, string>>;
-  /** Hears every line the server prints. */
+  /** Called with every line that the server prints. */
   readonly log?: (line: string) => void;
 }
 
-/** There is no such engine here, and what a person can do about it. */
-export class NotFound {
-  readonly engine: EngineName;
-  readonly reason: string;
-  readonly remedy: string;
+/** Why an engine cannot be used here, and what the user can do about it. */
+export class EngineNotFound {
+  readonly message: string;
 
-  constructor(engine: EngineName, reason: string, remedy: string) {
-    this.engine = engine;
-    this.reason = reason;
-    this.remedy = remedy;
-  }
-
-  toString(): string {
-    return `${this.engine}: ${this.reason} ${this.remedy}`;
+  constructor(message: string) {
+    this.message = message;
   }
 }
 
-/** A server's program on this machine. */
-export interface Program {
+/** An installed server binary. */
+export interface EngineBinary {
   readonly file: string;
   readonly origin: string;
 }
 
-/** What a server says when asked who it is. */
-export interface Answer {
+/** What a server reports about itself. */
+export interface ServerInfo {
   readonly version: string;
-  /** Its own name, where it has one: tells our server from a stranger who took the port first. */
+  /** Its node name, if it has one: distinguishes our server from another that took the port first. */
   readonly node?: string;
 }
 
-/** Everything a kind of engine gets to set itself up. */
-export interface Site {
-  readonly program: Program;
-  /** Its data goes here and nowhere else. */
-  readonly home: string;
-  /** True when `home` vanishes with the engine: nothing needs to reach the disk in an orderly way. */
+/** What a driver needs to set up its server. */
+export interface EngineSetup {
+  readonly binary: EngineBinary;
+  readonly dataFolder: string;
+  /** Whether `dataFolder` is removed with the engine. If so, the server need not stop in an orderly way. */
   readonly temporary: boolean;
   readonly settings: Readonly<Record<string, string>>;
-  /** Runs its processes; `keeper.folder` is for files that matter only while it runs. */
-  readonly keeper: Keeper;
+  /** Runs its processes. `supervisor.folder` is for temporary files. */
+  readonly supervisor: Supervisor;
 }
 
-/** One start of a server: the processes in the order they start, the server itself last. */
-export interface Launch {
+/** One start of a server: its processes in start order, the server itself last. */
+export interface LaunchPlan {
   readonly url: string;
   readonly commands: readonly Command[];
-  /** The name it will answer with, see Answer. */
+  /** The node name that the server will report, see `ServerInfo`. */
   readonly node?: string;
 }
 
-/** One kind of engine. */
-export interface Recipe {
+/** Plans a start. Called for each port that is tried and at each later start. */
+export type Launch = (port: number) => Promise<LaunchPlan>;
+
+/** One kind of engine. private-engine.ts runs all kinds by this interface. */
+export interface EngineDriver {
   readonly name: EngineName;
-  /** The variable that names a server to use instead of a private one. */
+  /** The variable with the URL of an external server to use. */
   readonly urlVariable: string;
-  /** The Debian package that holds it, where we would install it. */
+  /** The Debian package to install it from. */
   readonly debianPackage?: string;
-  locate(): Promise<Program | NotFound>;
-  /** Makes its data ready, once. What it returns is called for each port tried and at each later start. */
-  prepare(site: Site): Promise<(port: number) => Promise<Launch>>;
-  /** Resolves when the server at `url` is open for work; rejects otherwise. */
-  ask(url: URL): Promise<Answer>;
+  findBinary(): Promise<EngineBinary | EngineNotFound>;
+  /** Prepares the data, once. */
+  prepare(setup: EngineSetup): Promise<Launch>;
+  /** Resolves when the server at `url` is ready; rejects otherwise. */
+  probe(url: URL): Promise<ServerInfo>;
 }

@@ -1,108 +1,105 @@
 import { afterEach, describe, expect, test, vi } from "vitest";
-import { type Engine, type EngineName, findEngine, NotFound, startEngine } from "./index.ts";
+import { type Engine, type EngineName, EngineNotFound, findEngine, startEngine } from "./index.ts";
 import { nats } from "./nats.ts";
 import { query } from "./postgres/client.ts";
 import { postgres } from "./postgres/index.ts";
 import { isAlive } from "./process-tree.ts";
 import { rabbitmq } from "./rabbitmq.ts";
 import { redis } from "./redis.ts";
-import { becomes, listeningAddresses, startOwner, temporaryFolder } from "./testing.ts";
-import { exchange } from "./wire.ts";
+import { exchange } from "./tcp-exchange.ts";
+import { listeningAddresses, startOwner, temporaryFolder, waitUntil } from "./testing.ts";
 
-// RabbitMQ starts in five seconds alone, and in many more beside all the other tests.
+// RabbitMQ starts in five seconds alone, and takes much longer beside all other tests.
 vi.setConfig({ testTimeout: 360_000 });
 
-const recipes = { postgres, nats, redis, rabbitmq };
+const drivers = { postgres, nats, redis, rabbitmq };
 
-/** Writes something into an engine, and finds it again. */
-const memory: Partial<
-  Record<EngineName, { keep: (url: string) => Promise<unknown>; find: (url: string) => Promise<unknown> }>
+/** Writes a value to an engine, and reads it again. */
+const storage: Partial<
+  Record<EngineName, { write: (url: string) => Promise<unknown>; read: (url: string) => Promise<unknown> }>
 > = {
   postgres: {
-    keep: (url) => query(url, "create table kept as select 'still here' as note"),
-    find: async (url) => expect(await query(url, "select note from kept")).toEqual([{ note: "still here" }]),
+    write: (url) => query(url, "create table kept as select 'still here' as note"),
+    read: async (url) => expect(await query(url, "select note from kept")).toEqual([{ note: "still here" }]),
   },
   redis: {
-    keep: (url) => redisSays(url, "SET kept here\r\n", "+OK\r\n+OK"),
-    find: (url) => redisSays(url, "GET kept\r\n", "$4\r\nhere"),
+    write: (url) => redisReplies(url, "SET kept here\r\n", "+OK\r\n+OK"),
+    read: (url) => redisReplies(url, "GET kept\r\n", "$4\r\nhere"),
   },
   nats: {
-    keep: (url) => jetStreamSays(url, "STREAM.CREATE.KEPT", '"did_create":true'),
-    find: (url) => jetStreamSays(url, "STREAM.INFO.KEPT", '"name":"KEPT"'),
+    write: (url) => jetStreamReplies(url, "STREAM.CREATE.KEPT", '"did_create":true'),
+    read: (url) => jetStreamReplies(url, "STREAM.INFO.KEPT", '"name":"KEPT"'),
   },
 };
 
-function redisSays(url: string, request: string, answer: string) {
+function redisReplies(url: string, request: string, reply: string) {
   const { password } = new URL(url);
-  return says({ url, hello: `AUTH ${password}\r\n${request}`, answer });
+  return replies({ url, request: `AUTH ${password}\r\n${request}`, reply });
 }
 
-function jetStreamSays(url: string, subject: string, answer: string) {
+function jetStreamReplies(url: string, subject: string, reply: string) {
   const body = JSON.stringify({ name: "KEPT", subjects: ["kept"], storage: "file" });
   const publish = `PUB $JS.API.${subject} reply ${body.length}\r\n${body}\r\n`;
-  return says({ url, hello: `CONNECT {"verbose":false}\r\nSUB reply 1\r\n${publish}`, answer });
+  return replies({ url, request: `CONNECT {"verbose":false}\r\nSUB reply 1\r\n${publish}`, reply });
 }
 
-function says({ url, hello, answer }: { url: string; hello: string; answer: string }) {
-  const read = (received: Buffer) => received.includes(answer) || undefined;
-  return exchange({ url: new URL(url), defaultPort: 0, tls: false, hello, read });
+function replies({ url, request, reply }: { url: string; request: string; reply: string }) {
+  const parse = (received: Buffer) => received.includes(reply) || undefined;
+  return exchange({ url: new URL(url), defaultPort: 0, tls: false, request, parse });
 }
 
 const pidOf = (engine: Engine): number => engine.pid ?? expect.fail(`${engine.name} does not run`);
 
 afterEach(() => vi.unstubAllEnvs());
 
-for (const [name, recipe] of Object.entries(recipes)) {
-  const here = !((await recipe.locate()) instanceof NotFound);
+for (const [name, driver] of Object.entries(drivers)) {
+  const here = !((await driver.findBinary()) instanceof EngineNotFound);
 
   describe.skipIf(!here)(name, () => {
-    test("one is killed with -9 and comes back with its data, while another beside it notices nothing", async () => {
-      await using one = await startEngine(recipe.name);
-      await using other = await startEngine(recipe.name);
+    test("a killed engine starts again with its data, and another one beside it keeps running", async () => {
+      await using one = await startEngine(driver.name);
+      await using other = await startEngine(driver.name);
       expect(other.url).not.toBe(one.url);
-      await memory[recipe.name]?.keep(one.url);
+      await storage[driver.name]?.write(one.url);
       const [killed, untouched] = [pidOf(one), pidOf(other)];
 
       await one.kill();
       expect(isAlive(killed)).toBe(false);
       expect(one.pid).toBeUndefined();
-      await expect(recipe.ask(new URL(one.url))).rejects.toThrow("ECONNREFUSED");
+      await expect(driver.probe(new URL(one.url))).rejects.toThrow("ECONNREFUSED");
 
       await one.start();
       expect(pidOf(one)).not.toBe(killed);
-      expect(await recipe.ask(new URL(one.url))).toMatchObject({ version: one.version });
-      await memory[recipe.name]?.find(one.url);
+      expect(await driver.probe(new URL(one.url))).toMatchObject({ version: one.version });
+      await storage[driver.name]?.read(one.url);
       expect(pidOf(other)).toBe(untouched);
-      await recipe.ask(new URL(other.url));
+      await driver.probe(new URL(other.url));
     });
 
-    test("its owner is killed with -9, and no process and no folder of it is left", async () => {
+    test("a kill -9 of the owner leaves no process and no folder", async () => {
       using tmp = await temporaryFolder();
-      await using owner = await startOwner(recipe.name, { tmp: tmp.path });
+      await using owner = await startOwner(driver.name, { tmp: tmp.path });
       expect(tmp.entries()).toHaveLength(1);
       if (process.platform === "linux") expect(new Set(listeningAddresses(owner.pid))).toEqual(new Set(["0100007F"]));
 
       await owner.end("SIGKILL");
-      await becomes(`${name} is gone`, () => !isAlive(owner.pid));
-      await becomes("its folder is gone", () => tmp.entries().length === 0);
+      await waitUntil(`${name} is gone`, () => !isAlive(owner.pid));
+      await waitUntil("its folder is gone", () => tmp.entries().length === 0);
     });
   });
 }
 
-test.each(["SIGINT", "SIGTERM", "SIGHUP"] as const)(
-  "an owner that ends by %s takes its engine with it",
-  async (signal) => {
-    using tmp = await temporaryFolder();
-    await using owner = await startOwner("postgres", { tmp: tmp.path });
-    await owner.end(signal);
-    await becomes("the engine is gone", () => !isAlive(owner.pid));
-    await becomes("its folder is gone", () => tmp.entries().length === 0);
-  },
-);
+test.each(["SIGINT", "SIGTERM", "SIGHUP"] as const)("%s to the owner stops its engine", async (signal) => {
+  using tmp = await temporaryFolder();
+  await using owner = await startOwner("postgres", { tmp: tmp.path });
+  await owner.end(signal);
+  await waitUntil("the engine is gone", () => !isAlive(owner.pid));
+  await waitUntil("its folder is gone", () => tmp.entries().length === 0);
+});
 
 test("a Ctrl-C that the owner survives does not reach its engine", async () => {
   using tmp = await temporaryFolder();
-  await using owner = await startOwner("postgres", { tmp: tmp.path, deaf: true });
+  await using owner = await startOwner("postgres", { tmp: tmp.path, ignoresSigint: true });
   await owner.interruptGroup();
   expect(await query(owner.url, "select 1 as one")).toHaveLength(1);
 });
@@ -118,17 +115,17 @@ test("disposing an engine leaves no process and no folder", async () => {
   expect(tmp.entries()).toEqual([]);
 });
 
-test("a server that the environment names is used and left alone", async () => {
-  await using theirs = await startEngine("postgres");
-  vi.stubEnv("TEST_POSTGRES_URL", theirs.url);
+test("an external server is used and never stopped", async () => {
+  await using external = await startEngine("postgres");
+  vi.stubEnv("TEST_POSTGRES_URL", external.url);
   const found = await findEngine("postgres");
-  if (found instanceof NotFound) expect.fail(found.toString());
-  expect(found).toMatchObject({ url: theirs.url, version: theirs.version, pid: undefined });
+  if (found instanceof EngineNotFound) expect.fail(found.message);
+  expect(found).toMatchObject({ url: external.url, version: external.version, pid: undefined });
   expect(found.origin).toBe("environment (TEST_POSTGRES_URL)");
 
-  await expect(found.kill()).rejects.toThrow("not ours");
+  await expect(found.kill()).rejects.toThrow("an external server");
   await found[Symbol.asyncDispose]();
-  expect(await query(theirs.url, "select 1 as one")).toHaveLength(1);
+  expect(await query(external.url, "select 1 as one")).toHaveLength(1);
 });
 
 test.each([
@@ -137,13 +134,13 @@ test.each([
   ["rabbitmq", "amqp://me:secret@127.0.0.1:1"],
   ["redis", "redis://me:secret@127.0.0.1:1"],
 ] as const)(
-  "a %s that the environment names in vain is reported with the variable, not with the password",
+  "an external %s that cannot be reached is reported with its variable and without its password",
   async (name, url) => {
     const variable = `TEST_${name.toUpperCase()}_URL`;
     vi.stubEnv(variable, url);
     const found = await findEngine(name);
-    expect(found).toBeInstanceOf(NotFound);
-    expect(String(found)).toContain(`${variable} is set, but connect ECONNREFUSED 127.0.0.1:1.`);
-    expect(String(found)).not.toContain("secret");
+    expect(found).toBeInstanceOf(EngineNotFound);
+    expect(Object(found).message).toContain(`${variable} is set, but connect ECONNREFUSED 127.0.0.1:1.`);
+    expect(Object(found).message).not.toContain("secret");
   },
 );

@@ -1,92 +1,86 @@
 /**
- * Engines: PostgreSQL, NATS, RabbitMQ and Redis, found, started, installed and stopped.
+ * Finds, installs, starts and stops PostgreSQL, NATS, RabbitMQ and Redis.
  *
- * What this package promises of an engine it started:
- *  - it listens on 127.0.0.1 only, on a port nobody else had, with its data in a folder nobody else uses;
- *  - it runs as root and as an ordinary user alike;
- *  - it stops when it is disposed, and also when its owner is interrupted, throws, or is killed with -9; then no process
- *    and no temporary folder is left;
- *  - `kill()` is a true kill -9 of all its processes, and `start()` brings it back on the same port and data.
+ * An engine that this package starts
+ *  - listens on 127.0.0.1 only, on a port and with a data folder of its own;
+ *  - can be started by root and by an ordinary user;
+ *  - stops when it is disposed, and also when its owner is interrupted, throws, or is killed with -9. No process and no
+ *    temporary folder is left;
+ *  - is killed by `kill()` with all its processes (kill -9), and starts again with `start()` on the same port and data.
  */
-import { canInstall, installWithApt } from "./apt.ts";
-import { type Engine, type EngineName, type EngineOptions, NotFound, type Recipe } from "./engine.ts";
+import { canInstallWithApt, installWithApt } from "./apt.ts";
+import { type Engine, type EngineDriver, type EngineName, EngineNotFound, type EngineOptions } from "./engine.ts";
 import { nats } from "./nats.ts";
 import { postgres } from "./postgres/index.ts";
-import { startPrivate } from "./private-engine.ts";
+import { startPrivateEngine } from "./private-engine.ts";
 import { rabbitmq } from "./rabbitmq.ts";
 import { redis } from "./redis.ts";
 
-export { type Engine, type EngineName, type EngineOptions, NotFound } from "./engine.ts";
+export { type Engine, type EngineName, EngineNotFound, type EngineOptions } from "./engine.ts";
+export { isPortFree } from "./ports.ts";
+export { exchange } from "./tcp-exchange.ts";
 
 export interface FindOptions extends EngineOptions {
-  /** Hears what is done to this machine, before it is done. */
-  readonly say?: (line: string) => void;
+  /** Called with the installation command before it runs. Default: prints it. */
+  readonly onInstall?: (line: string) => void;
 }
 
-const recipes: Record<EngineName, Recipe> = { postgres, nats, rabbitmq, redis };
+const drivers: Record<EngineName, EngineDriver> = { postgres, nats, rabbitmq, redis };
 
-/** Starts a private server from a program on this machine. Rejects, saying what to do, when there is none. */
+/** Starts a private server from an installed binary. If there is none, rejects with what to do. */
 export async function startEngine(name: EngineName, options: EngineOptions = {}): Promise<Engine> {
-  const recipe = recipes[name];
-  const program = await recipe.locate();
-  if (program instanceof NotFound) throw new Error(program.toString());
-  return startPrivate(recipe, program, options);
+  const driver = drivers[name];
+  const binary = await driver.findBinary();
+  if (binary instanceof EngineNotFound) throw new Error(`${name}: ${binary.message}`);
+  return startPrivateEngine(driver, binary, options);
 }
 
 /**
- * Finds an engine: the one that the environment names (TEST_POSTGRES_URL, …), else a private one from a program on this
- * machine, else, as root on Debian, one installed by apt.
+ * Finds an engine: the external server in TEST_POSTGRES_URL, …; else a private one from an installed binary; else, as
+ * root on Debian, one that apt installs.
  */
-export async function findEngine(name: EngineName, options: FindOptions = {}): Promise<Engine | NotFound> {
-  const recipe = recipes[name];
-  const url = process.env[recipe.urlVariable];
-  if (url !== undefined && url !== "") return attach(recipe, url);
-  const program = await recipe.locate();
-  if (!(program instanceof NotFound)) return startPrivate(recipe, program, options);
-  return recipe.debianPackage !== undefined && canInstall() ? install(recipe, recipe.debianPackage, options) : program;
-}
-
-async function install(recipe: Recipe, debianPackage: string, options: FindOptions): Promise<Engine | NotFound> {
+export async function findEngine(name: EngineName, options: FindOptions = {}): Promise<Engine | EngineNotFound> {
+  const driver = drivers[name];
+  const url = process.env[driver.urlVariable];
+  if (url !== undefined && url !== "") return useExternalServer(driver, url);
+  const binary = await driver.findBinary();
+  if (!(binary instanceof EngineNotFound)) return startPrivateEngine(driver, binary, options);
+  if (driver.debianPackage === undefined || !canInstallWithApt()) return binary;
   try {
-    await installWithApt(debianPackage, options.say ?? console.log);
+    await installWithApt(driver.debianPackage, options.onInstall ?? console.log);
   } catch (error) {
-    return new NotFound(
-      recipe.name,
-      `${messageOf(error)}.`,
-      `Install it, or name a running one in ${recipe.urlVariable}.`,
-    );
+    return new EngineNotFound(`${formatError(error)}. Install it, or name a running one in ${driver.urlVariable}.`);
   }
-  const program = await recipe.locate();
-  return program instanceof NotFound
-    ? program
-    : startPrivate(recipe, { ...program, origin: `apt (${program.file})` }, options);
+  const installed = await driver.findBinary();
+  if (installed instanceof EngineNotFound) return installed;
+  return startPrivateEngine(driver, { ...installed, origin: `apt (${installed.file})` }, options);
 }
 
-/** A server that somebody else runs: we use it and leave it as it is. */
-async function attach(recipe: Recipe, url: string): Promise<Engine | NotFound> {
-  const notOurs = async () => {
-    throw new Error(`${recipe.urlVariable} names a server that is not ours to kill or start; use startEngine for that`);
+/** A server that we did not start and never stop. */
+async function useExternalServer(driver: EngineDriver, url: string): Promise<Engine | EngineNotFound> {
+  const rejectExternal = async () => {
+    throw new Error(`${driver.urlVariable} names an external server: it cannot be killed or started by a test`);
   };
   try {
-    const { version } = await recipe.ask(new URL(url));
-    const origin = `environment (${recipe.urlVariable})`;
+    const { version } = await driver.probe(new URL(url));
+    const origin = `environment (${driver.urlVariable})`;
     return {
-      name: recipe.name,
+      name: driver.name,
       version,
       url,
       origin,
       pid: undefined,
-      kill: notOurs,
-      start: notOurs,
+      kill: rejectExternal,
+      start: rejectExternal,
       async [Symbol.asyncDispose]() {},
     };
   } catch (error) {
-    const remedy = `Start it, correct the variable, or unset it to have a private server.`;
-    return new NotFound(recipe.name, `${recipe.urlVariable} is set, but ${messageOf(error)}.`, remedy);
+    const message = `${driver.urlVariable} is set, but ${formatError(error)}.`;
+    return new EngineNotFound(`${message} Start it, correct the variable, or unset it to use a private server.`);
   }
 }
 
-function messageOf(error: unknown): string {
-  if (error instanceof AggregateError) return error.errors.map(messageOf).join(", ");
+function formatError(error: unknown): string {
+  if (error instanceof AggregateError) return error.errors.map(formatError).join(", ");
   return error instanceof Error ? error.message : String(error);
 }

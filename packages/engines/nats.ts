@@ -2,59 +2,59 @@
 import { randomBytes } from "node:crypto";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { Answer, Recipe } from "./engine.ts";
-import { findProgram } from "./programs.ts";
-import { exchange } from "./wire.ts";
+import type { EngineDriver, ServerInfo } from "./engine.ts";
+import { findOnPath } from "./find-binary.ts";
+import { exchange } from "./tcp-exchange.ts";
 
-export const nats: Recipe = {
+export const nats: EngineDriver = {
   name: "nats",
   urlVariable: "TEST_NATS_URL",
   debianPackage: "nats-server",
 
-  locate: () => findProgram("nats", ["nats-server"]),
+  findBinary: () => findOnPath("nats", ["nats-server"]),
 
-  async prepare({ program, home, temporary, settings, keeper }) {
+  async prepare({ binary, dataFolder, temporary, settings, supervisor }) {
     const node = `todoke-${randomBytes(6).toString("hex")}`;
-    const configFile = join(keeper.folder, "nats.conf");
+    const configFile = join(supervisor.folder, "nats.conf");
     return async (port) => {
-      await writeFile(configFile, config({ port, node, home, settings }));
+      await writeFile(configFile, formatConfig({ port, node, dataFolder, settings }));
       return {
         url: `nats://127.0.0.1:${port}`,
         node,
-        commands: [{ file: program.file, args: ["-c", configFile], stop: temporary ? "SIGKILL" : "SIGTERM" }],
+        commands: [{ file: binary.file, args: ["-c", configFile], stopSignal: temporary ? "SIGKILL" : "SIGTERM" }],
       };
     };
   },
 
-  /** The server speaks first, in clear text even where TLS follows: `INFO {"server_name":…,"version":…}`. */
-  ask: (url) => exchange({ url, defaultPort: 4222, tls: false, read: readInfo }),
+  /** The server sends `INFO {"server_name":…,"version":…}` first, in clear text even if TLS follows. */
+  probe: (url) => exchange({ url, defaultPort: 4222, tls: false, parse: parseInfo }),
 };
 
 interface Config {
   readonly port: number;
   readonly node: string;
-  readonly home: string;
+  readonly dataFolder: string;
   readonly settings: Readonly<Record<string, string>>;
 }
 
-/** A setting "jetstream.max_file_store" goes into the block of that name, others to the top. */
-function config({ port, node, home, settings }: Config): string {
-  const inJetStream = Object.entries(settings).filter(([key]) => key.startsWith("jetstream."));
-  const atTop = Object.entries(settings).filter(([key]) => !key.startsWith("jetstream."));
+/** A setting such as "jetstream.max_file_store" goes into the jetstream block, any other to the top level. */
+function formatConfig({ port, node, dataFolder, settings }: Config): string {
+  const jetStreamSettings = Object.entries(settings).filter(([key]) => key.startsWith("jetstream."));
+  const topLevelSettings = Object.entries(settings).filter(([key]) => !key.startsWith("jetstream."));
   return [
     `host: "127.0.0.1"`,
     `port: ${port}`,
     `server_name: ${JSON.stringify(node)}`,
-    ...atTop.map(([key, value]) => `${key}: ${value}`),
+    ...topLevelSettings.map(([key, value]) => `${key}: ${value}`),
     `jetstream {`,
-    `  store_dir: ${JSON.stringify(home)}`,
-    ...inJetStream.map(([key, value]) => `  ${key.slice("jetstream.".length)}: ${value}`),
+    `  store_dir: ${JSON.stringify(dataFolder)}`,
+    ...jetStreamSettings.map(([key, value]) => `  ${key.slice("jetstream.".length)}: ${value}`),
     `}`,
     ``,
   ].join("\n");
 }
 
-function readInfo(received: Buffer): Answer | undefined {
+function parseInfo(received: Buffer): ServerInfo | undefined {
   const end = received.indexOf("\r\n");
   if (end < 0) return undefined;
   const line = received.toString("utf8", 0, end);

@@ -1,34 +1,34 @@
 import { createServer } from "node:net";
 import { expect, test } from "vitest";
-import { NotFound, type Program, type Recipe } from "./engine.ts";
+import { type EngineBinary, type EngineDriver, EngineNotFound } from "./engine.ts";
 import { startEngine } from "./index.ts";
 import { nats } from "./nats.ts";
 import { postgres } from "./postgres/index.ts";
-import { startPrivate } from "./private-engine.ts";
+import { startPrivateEngine } from "./private-engine.ts";
 
-/** A recipe that first goes to `port`, whoever is there, as if it had been free a moment ago. */
-function lateFor(port: number, recipe: Recipe): Recipe {
+/** A driver that first tries `port`, which is in use, as if it had been free a moment ago. */
+function withBusyPort(port: number, driver: EngineDriver): EngineDriver {
   return {
-    ...recipe,
-    async prepare(site) {
-      const launch = await recipe.prepare(site);
+    ...driver,
+    async prepare(setup) {
+      const plan = await driver.prepare(setup);
       let first = true;
       return (free) => {
         const chosen = first ? port : free;
         first = false;
-        return launch(chosen);
+        return plan(chosen);
       };
     },
   };
 }
 
-async function program(recipe: Recipe): Promise<Program> {
-  const found = await recipe.locate();
-  return found instanceof NotFound ? expect.fail(found.toString()) : found;
+async function findBinaryOf(driver: EngineDriver): Promise<EngineBinary> {
+  const found = await driver.findBinary();
+  return found instanceof EngineNotFound ? expect.fail(found.message) : found;
 }
 
-/** Takes a port and answers nobody. */
-async function squatter() {
+/** Listens on a port and closes every connection. */
+async function occupyPort() {
   const server = createServer((socket) => socket.destroy());
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const address = server.address();
@@ -38,43 +38,43 @@ async function squatter() {
   };
 }
 
-test("a port that somebody else takes first is given up for another", async () => {
-  await using taken = await squatter();
-  await using engine = await startPrivate(lateFor(taken.port, postgres), await program(postgres), {});
-  expect(Number(new URL(engine.url).port)).not.toBe(taken.port);
+test("an engine tries another port if its port is in use", async () => {
+  await using busy = await occupyPort();
+  await using engine = await startPrivateEngine(withBusyPort(busy.port, postgres), await findBinaryOf(postgres), {});
+  expect(Number(new URL(engine.url).port)).not.toBe(busy.port);
 });
 
-test.skipIf((await nats.locate()) instanceof NotFound).for([postgres, nats])(
-  "a $name server that took the port first is not mistaken for ours",
-  async (recipe) => {
-    await using theirs = await startEngine(recipe.name);
+test.skipIf((await nats.findBinary()) instanceof EngineNotFound).for([postgres, nats])(
+  "another $name server on the port is not mistaken for ours",
+  async (driver) => {
+    await using theirs = await startEngine(driver.name);
     const port = Number(new URL(theirs.url).port);
-    await using ours = await startPrivate(lateFor(port, recipe), await program(recipe), {});
+    await using ours = await startPrivateEngine(withBusyPort(port, driver), await findBinaryOf(driver), {});
     expect(Number(new URL(ours.url).port)).not.toBe(port);
     expect(ours.pid).not.toBe(theirs.pid);
-    await recipe.ask(new URL(theirs.url));
+    await driver.probe(new URL(theirs.url));
   },
 );
 
-test("a fixed port that is taken is named in the error", async () => {
-  await using taken = await squatter();
-  await expect(startEngine("postgres", { port: taken.port })).rejects.toThrow(
-    `postgres did not start: port ${taken.port} of 127.0.0.1 is in use already`,
+test("the error names a fixed port that is in use", async () => {
+  await using busy = await occupyPort();
+  await expect(startEngine("postgres", { port: busy.port })).rejects.toThrow(
+    `postgres did not start: port ${busy.port} of 127.0.0.1 is already in use`,
   );
 });
 
-test("a server that cannot start says why in its own words", async () => {
+test("the error of a server that cannot start contains its output", async () => {
   await expect(startEngine("postgres", { settings: { max_connections: "many" } })).rejects.toThrow(
     'invalid value for parameter "max_connections": "many"',
   );
 });
 
-test("a server that runs is not started twice", async () => {
+test("a running server cannot be started again", async () => {
   await using engine = await startEngine("postgres");
-  await expect(engine.start()).rejects.toThrow("runs already");
+  await expect(engine.start()).rejects.toThrow("is already running");
 });
 
-test("what a server prints is heard", async () => {
+test("every line that a server prints is logged", async () => {
   const lines: string[] = [];
   await using _engine = await startEngine("postgres", { log: (line) => lines.push(line) });
   await expect.poll(() => lines.join("\n")).toContain("ready to accept connections");

@@ -1,76 +1,81 @@
 /**
- * The life of a private engine: started on a free port of loopback in a folder of its own, killed and started again as
- * often as a test likes, and gone without a trace at the end, whatever the end is (see keeper.ts).
+ * Runs a private engine on a free loopback port, with a folder of its own. It can be killed and started again. When its
+ * owner ends, for any reason, nothing of it is left (see supervisor-process.ts).
  */
 import { mkdir } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import type { Answer, Engine, EngineOptions, Launch, Program, Recipe } from "./engine.ts";
-import { freePort } from "./free-port.ts";
-import { type Keeper, type Kept, startKeeper } from "./keep.ts";
+import type { Engine, EngineBinary, EngineDriver, EngineOptions, Launch, LaunchPlan, ServerInfo } from "./engine.ts";
+import { findFreePort } from "./ports.ts";
 import { killTree } from "./process-tree.ts";
+import { type SupervisedProcess, type Supervisor, startSupervisor } from "./supervisor.ts";
 
-/** RabbitMQ takes 4 s on an idle machine; PostgreSQL after a crash, as long as it had written since its last checkpoint. */
-const readyMs = 120_000;
+/** RabbitMQ takes 4 s on an idle machine. PostgreSQL after a crash must replay everything since its last checkpoint. */
+const readyTimeoutMs = 120_000;
 
-/** Somebody else takes the port between our look and our start about once in a thousand parallel runs. */
-const portsTriedMax = 5;
+/** In about one of a thousand parallel runs another process takes the port between our check and our start. */
+const portAttemptsMax = 5;
 
-/** How the four say that a port is not theirs to have. */
-const portTaken = /address (already )?in use|eaddrinuse|port \d+ (is )?(already )?in use|port_already_used/i;
+/** What the four engines print when their port is in use. */
+const portInUsePattern = /address (already )?in use|eaddrinuse|port \d+ (is )?(already )?in use|port_already_used/i;
 
-class PortTaken extends Error {
-  override readonly name = "PortTaken";
+class PortInUse extends Error {
+  override readonly name = "PortInUse";
 }
 
-export async function startPrivate(recipe: Recipe, program: Program, options: EngineOptions): Promise<Engine> {
-  const keeper = await startKeeper(recipe.name, options.log);
+export async function startPrivateEngine(
+  driver: EngineDriver,
+  binary: EngineBinary,
+  options: EngineOptions,
+): Promise<Engine> {
+  const supervisor = await startSupervisor(driver.name, options.log);
   try {
-    const home = options.dir === undefined ? join(keeper.folder, "home") : resolve(options.dir);
-    await mkdir(home, { recursive: true });
     const temporary = options.dir === undefined;
-    const launch = await recipe.prepare({ program, home, temporary, settings: options.settings ?? {}, keeper });
-    const server = new Server(recipe, keeper);
-    const { port, url, answer } = await startOnSomePort(server, launch, options.port);
+    const dataFolder = temporary ? join(supervisor.folder, "data") : resolve(options.dir);
+    await mkdir(dataFolder, { recursive: true });
+    const { settings = {} } = options;
+    const launch = await driver.prepare({ binary, dataFolder, temporary, settings, supervisor });
+    const server = new ServerProcesses(driver, supervisor);
+    const { port, url, info } = await startOnFreePort(server, launch, options.port);
     return {
-      name: recipe.name,
-      version: answer.version,
+      name: driver.name,
+      version: info.version,
       url,
-      origin: program.origin,
+      origin: binary.origin,
       get pid() {
         return server.pid;
       },
       kill: () => server.kill(),
       start: async () => void (await server.start(() => launch(port))),
-      [Symbol.asyncDispose]: () => keeper[Symbol.asyncDispose](),
+      [Symbol.asyncDispose]: () => supervisor[Symbol.asyncDispose](),
     };
   } catch (error) {
-    await keeper[Symbol.asyncDispose]();
-    throw new Error(`${recipe.name} did not start: ${(error as Error).message}`, { cause: error });
+    await supervisor[Symbol.asyncDispose]();
+    throw new Error(`${driver.name} did not start: ${(error as Error).message}`, { cause: error });
   }
 }
 
-async function startOnSomePort(server: Server, launch: (port: number) => Promise<Launch>, fixed: number | undefined) {
+async function startOnFreePort(server: ServerProcesses, launch: Launch, fixed: number | undefined) {
   for (let attempt = 1; ; attempt++) {
-    const port = fixed ?? (await freePort());
+    const port = fixed ?? (await findFreePort());
     try {
       return { port, ...(await server.start(() => launch(port))) };
     } catch (error) {
-      if (!(error instanceof PortTaken) || attempt === portsTriedMax) throw error;
-      if (fixed !== undefined) throw new Error(`port ${fixed} of 127.0.0.1 is in use already`, { cause: error });
+      if (!(error instanceof PortInUse) || attempt === portAttemptsMax) throw error;
+      if (fixed !== undefined) throw new Error(`port ${fixed} of 127.0.0.1 is already in use`, { cause: error });
     }
   }
 }
 
-/** The processes of one engine, while they run. */
-class Server {
-  readonly #recipe: Recipe;
-  readonly #keeper: Keeper;
-  #running: Kept[] = [];
+/** The running processes of one engine. */
+class ServerProcesses {
+  readonly #driver: EngineDriver;
+  readonly #supervisor: Supervisor;
+  #running: SupervisedProcess[] = [];
 
-  constructor(recipe: Recipe, keeper: Keeper) {
-    this.#recipe = recipe;
-    this.#keeper = keeper;
+  constructor(driver: EngineDriver, supervisor: Supervisor) {
+    this.#driver = driver;
+    this.#supervisor = supervisor;
   }
 
   /** The server itself starts last. */
@@ -78,12 +83,12 @@ class Server {
     return this.#running.at(-1)?.pid;
   }
 
-  async start(plan: () => Promise<Launch>): Promise<{ readonly url: string; readonly answer: Answer }> {
-    if (this.#running.length > 0) throw new Error(`${this.#recipe.name} runs already`);
+  async start(plan: () => Promise<LaunchPlan>): Promise<{ readonly url: string; readonly info: ServerInfo }> {
+    if (this.#running.length > 0) throw new Error(`${this.#driver.name} is already running`);
     const launch = await plan();
     try {
       for (const command of launch.commands) await this.#run(command);
-      return { url: launch.url, answer: await this.#ready(launch) };
+      return { url: launch.url, info: await this.#waitUntilReady(launch) };
     } catch (error) {
       await this.kill();
       throw error;
@@ -91,40 +96,40 @@ class Server {
   }
 
   async kill(): Promise<void> {
-    const killed = this.#running.splice(0);
-    await Promise.all(killed.map((one) => killTree(one.pid)));
-    await Promise.all(killed.map((one) => one.exited));
+    const running = this.#running.splice(0);
+    await Promise.all(running.map((each) => killTree(each.pid)));
+    await Promise.all(running.map((each) => each.exited));
   }
 
-  async #run(command: Launch["commands"][number]): Promise<void> {
-    const kept = await this.#keeper.run(command);
-    this.#running.push(kept);
-    void kept.exited.then(() => {
-      this.#running = this.#running.filter((one) => one !== kept);
+  async #run(command: LaunchPlan["commands"][number]): Promise<void> {
+    const supervised = await this.#supervisor.run(command);
+    this.#running.push(supervised);
+    void supervised.exited.then(() => {
+      this.#running = this.#running.filter((each) => each !== supervised);
     });
   }
 
-  /** Asks until it answers, dies, or has had its time. */
-  async #ready(launch: Launch): Promise<Answer> {
-    const all = launch.commands.length;
-    const deadline = Date.now() + readyMs;
-    for (let why: unknown; ; await delay(20)) {
-      if (this.#running.length < all) throw this.#failure("ended before it was ready");
-      if (Date.now() > deadline) throw this.#failure(`was not ready within ${readyMs} ms`, why);
+  /** Probes until the server responds, exits, or runs into the timeout. */
+  async #waitUntilReady(launch: LaunchPlan): Promise<ServerInfo> {
+    const expected = launch.commands.length;
+    const deadline = Date.now() + readyTimeoutMs;
+    for (let lastError: unknown; ; await delay(20)) {
+      if (this.#running.length < expected) throw this.#failure("exited before it was ready");
+      if (Date.now() > deadline) throw this.#failure(`was not ready within ${readyTimeoutMs} ms`, lastError);
       try {
-        const answer = await this.#recipe.ask(new URL(launch.url));
-        if (launch.node === undefined || answer.node === launch.node) return answer;
-        throw new PortTaken(`another server answers at ${launch.url}`);
+        const info = await this.#driver.probe(new URL(launch.url));
+        if (launch.node === undefined || info.node === launch.node) return info;
+        throw new PortInUse(`another server responds at ${launch.url}`);
       } catch (error) {
-        if (error instanceof PortTaken) throw error;
-        why = error;
+        if (error instanceof PortInUse) throw error;
+        lastError = error;
       }
     }
   }
 
   #failure(what: string, cause?: unknown): Error {
-    const said = this.#keeper.lastLines();
-    const message = `${this.#recipe.name} ${what}. Its last lines:\n${said}`;
-    return portTaken.test(said) ? new PortTaken(message, { cause }) : new Error(message, { cause });
+    const output = this.#supervisor.lastLines();
+    const message = `${this.#driver.name} ${what}. Its last lines:\n${output}`;
+    return portInUsePattern.test(output) ? new PortInUse(message, { cause }) : new Error(message, { cause });
   }
 }

@@ -4,13 +4,13 @@ import { createInterface } from "node:readline";
 import { expect, test } from "vitest";
 import { isAlive, killTree } from "./process-tree.ts";
 
-/** Forks a grandchild that leads a session of its own, as a PostgreSQL backend does, and prints its pid. */
+/** Starts a grandchild that leads its own session, as a PostgreSQL backend does, and prints its pid. */
 const parent = `
   const child = require("node:child_process").spawn("sleep", ["600"], { detached: true });
   console.log(child.pid);
 `;
 
-test("killing a tree kills those who lead a session of their own, too", async () => {
+test("killing a tree also kills processes that lead their own session", async () => {
   const root = spawn(process.execPath, ["--eval", parent], { stdio: ["ignore", "pipe", "inherit"] });
   const [grandchild] = await once(createInterface({ input: root.stdout }), "line");
   expect(isAlive(Number(grandchild))).toBe(true);
@@ -19,7 +19,7 @@ test("killing a tree kills those who lead a session of their own, too", async ()
   expect(isAlive(Number(root.pid))).toBe(false);
 });
 
-test("killing what is already gone is no error", async () => {
+test("killing a process that has exited is not an error", async () => {
   const brief = spawn("true");
   await once(brief, "exit");
   await killTree(Number(brief.pid));

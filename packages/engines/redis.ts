@@ -1,51 +1,51 @@
-/** Redis that writes every change to its append-only file, on loopback, with a password of its own. */
+/** Redis on loopback, with an append-only file and a random password. */
 import { randomBytes } from "node:crypto";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { Answer, Recipe } from "./engine.ts";
-import { findProgram } from "./programs.ts";
-import { exchange } from "./wire.ts";
+import type { EngineDriver, ServerInfo } from "./engine.ts";
+import { findOnPath } from "./find-binary.ts";
+import { exchange } from "./tcp-exchange.ts";
 
-export const redis: Recipe = {
+export const redis: EngineDriver = {
   name: "redis",
   urlVariable: "TEST_REDIS_URL",
   debianPackage: "redis-server",
 
-  locate: () => findProgram("redis", ["redis-server", "valkey-server"]),
+  findBinary: () => findOnPath("redis", ["redis-server", "valkey-server"]),
 
-  async prepare({ program, home, temporary, settings, keeper }) {
-    // The password also tells our server from a stranger who took the port first: he would refuse it.
+  async prepare({ binary, dataFolder, temporary, settings, supervisor }) {
+    // The password also distinguishes our server from another that took the port first: that one rejects it.
     const password = randomBytes(18).toString("base64url");
-    const configFile = join(keeper.folder, "redis.conf");
+    const configFile = join(supervisor.folder, "redis.conf");
     return async (port) => {
-      const ours = { bind: "127.0.0.1", port, dir: JSON.stringify(home), requirepass: password };
+      const ours = { bind: "127.0.0.1", port, dir: JSON.stringify(dataFolder), requirepass: password };
       const all = { ...ours, daemonize: "no", appendonly: "yes", save: '""', ...settings };
       const text = Object.entries(all).map(([key, value]) => `${key} ${value}\n`);
       await writeFile(configFile, text, { mode: 0o600 });
       return {
         url: `redis://:${password}@127.0.0.1:${port}`,
-        commands: [{ file: program.file, args: [configFile], stop: temporary ? "SIGKILL" : "SIGTERM" }],
+        commands: [{ file: binary.file, args: [configFile], stopSignal: temporary ? "SIGKILL" : "SIGTERM" }],
       };
     };
   },
 
-  ask(url) {
+  probe(url) {
     const credentials = [url.username, url.password].filter((part) => part !== "").map(decodeURIComponent);
-    const login = url.password === "" ? "" : request(["AUTH", ...credentials]);
-    // PING comes last: a server that is still loading its data describes itself, but refuses this.
-    const hello = login + request(["INFO", "server"]) + request(["PING"]);
-    return exchange({ url, defaultPort: 6379, tls: url.protocol === "rediss:", hello, read: readAnswers });
+    const login = url.password === "" ? "" : encodeCommand(["AUTH", ...credentials]);
+    // PING comes last: a server that is still loading its data responds to INFO, but rejects PING.
+    const request = login + encodeCommand(["INFO", "server"]) + encodeCommand(["PING"]);
+    return exchange({ url, defaultPort: 6379, tls: url.protocol === "rediss:", request, parse: parseReplies });
   },
 };
 
-function request(words: readonly string[]): string {
+function encodeCommand(words: readonly string[]): string {
   return `*${words.length}\r\n${words.map((word) => `$${Buffer.byteLength(word)}\r\n${word}\r\n`).join("")}`;
 }
 
-function readAnswers(received: Buffer): Answer | undefined {
+function parseReplies(received: Buffer): ServerInfo | undefined {
   const text = received.toString("utf8");
-  const refusal = /^-(.*)\r\n/m.exec(text);
-  if (refusal) throw new Error(`it answers: ${refusal[1]}`);
+  const error = /^-(.*)\r\n/m.exec(text);
+  if (error) throw new Error(`it replies: ${error[1]}`);
   const version = /^(?:redis|valkey)_version:(\S+)/m.exec(text)?.[1];
   return version !== undefined && text.includes("+PONG\r\n") ? { version } : undefined;
 }

@@ -1,4 +1,4 @@
-/** What the tests of this package share: owners that are programs of their own, and a look at what is left of them. */
+/** For the tests of this package: owners in processes of their own, and checks of what they leave behind. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from "node:fs";
@@ -9,16 +9,16 @@ import { createInterface } from "node:readline";
 import { setTimeout as delay } from "node:timers/promises";
 import type { EngineName } from "./index.ts";
 
-/** Rejects, with `what` in the message, when it does not come true within a minute. */
-export async function becomes(what: string, holds: () => boolean): Promise<void> {
+/** Rejects, with `what` in the message, if the condition does not hold within a minute. */
+export async function waitUntil(what: string, condition: () => boolean): Promise<void> {
   const deadline = Date.now() + 60_000;
-  while (!holds()) {
-    if (Date.now() > deadline) throw new Error(`never came true: ${what}`);
+  while (!condition()) {
+    if (Date.now() > deadline) throw new Error(`did not become true: ${what}`);
     await delay(10);
   }
 }
 
-/** A folder for one test; others may walk through it, as PostgreSQL does when root runs the test. */
+/** A folder for one test. Other users can enter it, as PostgreSQL must when root runs the test. */
 export async function temporaryFolder() {
   const path = mkdtempSync(join(tmpdir(), "todoke-test-"));
   await chmod(path, 0o755);
@@ -31,50 +31,50 @@ export async function temporaryFolder() {
 
 const ownerProgram = `
   import { startEngine } from ${JSON.stringify(new URL("./index.ts", import.meta.url).href)};
-  const [, name, dir, deaf] = process.argv;
-  if (deaf) process.on("SIGINT", () => console.log("interrupted"));
+  const [, name, dir, ignoresSigint] = process.argv;
+  if (ignoresSigint) process.on("SIGINT", () => console.log("interrupted"));
   const { pid, url } = await startEngine(name, dir ? { dir } : {});
   console.log(JSON.stringify({ pid, url }));
 `;
 
 export interface OwnerOptions {
-  /** Where it keeps its temporary files. */
+  /** Folder of its temporary files. */
   readonly tmp: string;
   readonly dir?: string;
-  /** It hears a SIGINT, and goes on. */
-  readonly deaf?: boolean;
+  /** It reports a SIGINT and keeps running. */
+  readonly ignoresSigint?: boolean;
 }
 
-/** Another process, the first of a group as in a terminal, which starts an engine and keeps it until somebody ends it. */
-export async function startOwner(name: EngineName, { tmp, dir = "", deaf = false }: OwnerOptions) {
-  const args = ["--input-type=module", "--eval", ownerProgram, name, dir, deaf ? "deaf" : ""];
+/** Starts a process that leads its own group, as in a terminal, and runs an engine until it is ended. */
+export async function startOwner(name: EngineName, { tmp, dir = "", ignoresSigint = false }: OwnerOptions) {
+  const args = ["--input-type=module", "--eval", ownerProgram, name, dir, ignoresSigint ? "ignore" : ""];
   const env = { ...process.env, TMPDIR: tmp };
   const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"], env, detached: true });
-  const gone = once(child, "exit");
+  const exited = once(child, "exit");
   const lines = createInterface({ input: child.stdout });
   const [line] = await once(lines, "line");
   const engine: { readonly pid: number; readonly url: string } = JSON.parse(line);
 
   async function end(signal: NodeJS.Signals): Promise<void> {
     child.kill(signal);
-    await gone;
+    await exited;
   }
   return {
     ...engine,
     end,
-    /** A Ctrl-C goes to the whole group. Resolves when the owner, who must be deaf to it, has heard it. */
+    /** Sends SIGINT to the whole group, as Ctrl-C does. Resolves when the owner, started with `ignoresSigint`, got it. */
     async interruptGroup(): Promise<void> {
-      const heard = once(lines, "line");
+      const nextLine = once(lines, "line");
       process.kill(-Number(child.pid), "SIGINT");
-      const [said] = await heard;
-      if (said !== "interrupted") throw new Error(`the owner says ${said}`);
+      const [line] = await nextLine;
+      if (line !== "interrupted") throw new Error(`the owner printed ${line}`);
     },
     [Symbol.asyncDispose]: () => end("SIGKILL"),
   };
 }
 
-/** Nothing where it was closed since the folder was read. */
-function linkOf(file: string): string | undefined {
+/** Undefined if it was closed since the folder was read. */
+function readLinkIfOpen(file: string): string | undefined {
   try {
     return readlinkSync(file);
   } catch (error) {
@@ -85,7 +85,7 @@ function linkOf(file: string): string | undefined {
 
 /** The addresses on which a process listens, as Linux writes them: "0100007F" is 127.0.0.1. */
 export function listeningAddresses(pid: number): string[] {
-  const descriptors = readdirSync(`/proc/${pid}/fd`).map((fd) => linkOf(`/proc/${pid}/fd/${fd}`));
+  const descriptors = readdirSync(`/proc/${pid}/fd`).map((fd) => readLinkIfOpen(`/proc/${pid}/fd/${fd}`));
   const sockets = ["tcp", "tcp6"].flatMap((table) => readFileSync(`/proc/${pid}/net/${table}`, "utf8").split("\n"));
   return sockets
     .map((line) => line.trim().split(/\s+/))

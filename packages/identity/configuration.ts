@@ -1,49 +1,49 @@
-/** How the library is set up: what a client may rely on here, as it may at a provider in earnest. */
+/** The configuration of npm `oidc-provider`: what a client can rely on, as at a real provider. */
 import { randomBytes } from "node:crypto";
 import type { AdapterFactory, ClientMetadata, Configuration, JWK, KoaContextWithOIDC } from "oidc-provider";
-import { logInUrl } from "./log-in.ts";
-import { showError, showLoggedOut, showLogOut } from "./pages.ts";
-import { claimsOf, subjectOf, type User } from "./users.ts";
+import { toLoginUrl } from "./login.ts";
+import { showErrorPage, showLoggedOutPage, showLogoutPage } from "./pages.ts";
+import { getClaims, getSubject, type User } from "./users.ts";
 
-/** A client as this provider knows it: ours, and able to keep a secret. */
+/** A confidential client. */
 export interface Client {
   readonly clientId: string;
   readonly clientSecret: string;
   readonly redirectUris: readonly string[];
   readonly postLogoutRedirectUris?: readonly string[];
-  /** Is told when one of its users logs out here. */
+  /** Called when one of its users logs out here. */
   readonly backchannelLogoutUri?: string;
 }
 
-export interface Setup {
+export interface ConfigurationOptions {
   readonly clients: readonly Client[];
   readonly users: readonly User[];
-  readonly memory: AdapterFactory;
+  readonly adapter: AdapterFactory;
   readonly keys: readonly JWK[];
   readonly cookieKey: string;
 }
 
-export const newCookieKey = (): string => randomBytes(32).toString("base64url");
+export const createCookieKey = (): string => randomBytes(32).toString("base64url");
 
 const hour = 3_600;
 const day = 24 * hour;
 
-export function configurationOf(setup: Setup): Configuration {
-  const { clients, users, memory, keys, cookieKey } = setup;
+export function buildConfiguration(options: ConfigurationOptions): Configuration {
+  const { clients, users, adapter, keys, cookieKey } = options;
   return {
-    adapter: memory,
+    adapter,
     jwks: { keys: [...keys] },
-    clients: clients.map(metadataOf),
+    clients: clients.map(toClientMetadata),
     async findAccount(_ctx, subject) {
-      const user = users.find((each) => subjectOf(each) === subject);
-      return user && { accountId: subject, claims: async () => claimsOf(user) };
+      const user = users.find((each) => getSubject(each) === subject);
+      return user && { accountId: subject, claims: async () => getClaims(user) };
     },
     claims: {
       openid: ["sub"],
       email: ["email", "email_verified"],
       profile: ["name", "locale", "preferred_username"],
     },
-    // In the ID token as well as at userinfo, as Keycloak has them.
+    // Claims are in the ID token too, as with Keycloak.
     conformIdTokenClaims: false,
     features: {
       devInteractions: { enabled: false },
@@ -53,11 +53,11 @@ export function configurationOf(setup: Setup): Configuration {
       dPoP: { enabled: false },
       resourceIndicators: { enabled: false },
     },
-    interactions: { url: logInUrl },
+    interactions: { url: toLoginUrl },
     loadExistingGrant,
     responseTypes: ["code"],
     pkce: { required: () => true },
-    // To whoever may refresh, and a new one each time: one that is used twice ends the whole log-in.
+    // Rotated at every use; a token that is used twice ends the session.
     issueRefreshToken: async (_ctx, client) => client.grantTypeAllowed("refresh_token"),
     rotateRefreshToken: true,
     ttl: {
@@ -69,20 +69,20 @@ export function configurationOf(setup: Setup): Configuration {
       Session: 14 * day,
       Grant: 14 * day,
     },
-    // Names of their own: cookies know no ports, and the gateway is on this host too.
+    // Distinct names: cookies ignore ports, and the gateway is on the same host.
     cookies: {
       keys: [cookieKey],
       names: { session: "provider_session", interaction: "provider_log_in", resume: "provider_resume" },
     },
     discovery: { ui_locales_supported: ["en", "ja"] },
     clientBasedCORS: () => false,
-    renderError: async (ctx, out) => showError(ctx, { ...out }),
-    // The library has loopback refused by its dispatcher, and all who are told of a log-out here are on loopback.
+    renderError: async (ctx, out) => showErrorPage(ctx, { ...out }),
+    // The dispatcher of the library rejects loopback, and every client that is notified of a logout is on loopback.
     fetch: (url, { dispatcher: _refusing, ...options } = {}) => fetch(url, options),
   };
 }
 
-function metadataOf(client: Client): ClientMetadata {
+function toClientMetadata(client: Client): ClientMetadata {
   const { clientId, clientSecret, redirectUris, postLogoutRedirectUris = [], backchannelLogoutUri } = client;
   return {
     client_id: clientId,
@@ -90,9 +90,9 @@ function metadataOf(client: Client): ClientMetadata {
     redirect_uris: [...redirectUris],
     post_logout_redirect_uris: [...postLogoutRedirectUris],
     grant_types: ["authorization_code", "refresh_token"],
-    // When the user has logged in here is in every ID token, as with Keycloak.
+    // The login time is in every ID token, as with Keycloak.
     require_auth_time: true,
-    // The name of the session here (`sid`) is in the ID token, and in what is told of a log-out.
+    // The session id (`sid`) is in the ID token and in the logout token.
     ...(backchannelLogoutUri && {
       backchannel_logout_uri: backchannelLogoutUri,
       backchannel_logout_session_required: true,
@@ -102,7 +102,7 @@ function metadataOf(client: Client): ClientMetadata {
 
 const allScopes = "openid offline_access email profile";
 
-/** Whoever logs in at a client of ours has granted it what it asks for. */
+/** All clients are ours, so every requested scope is granted. */
 async function loadExistingGrant({ oidc }: KoaContextWithOIDC) {
   const { provider, session, client, account } = oidc;
   const known = client && session?.grantIdFor(client.clientId);
@@ -115,9 +115,9 @@ async function loadExistingGrant({ oidc }: KoaContextWithOIDC) {
 }
 
 async function logoutSource(ctx: KoaContextWithOIDC, form: string): Promise<void> {
-  showLogOut(ctx, form);
+  showLogoutPage(ctx, form);
 }
 
 async function postLogoutSuccessSource(ctx: KoaContextWithOIDC): Promise<void> {
-  showLoggedOut(ctx);
+  showLoggedOutPage(ctx);
 }

@@ -1,4 +1,4 @@
-/** Who can log in after `npm start`. The passwords are printed, and no secret. */
+/** The users of `npm start`. Their passwords are printed and not secret. */
 import type { User } from "./users.ts";
 
 export const demoUsers: readonly User[] = [

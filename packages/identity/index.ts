@@ -1,9 +1,9 @@
 /**
- * An OpenID provider for trying out: what `npm start` and the tests log in at where no real one is named.
+ * A demo OpenID provider for `npm start` and the tests.
  *
- * It speaks the protocol in earnest (code flow with PKCE, refresh tokens that rotate, log-out by the client and by the
- * back channel, keys that rotate), so that the gateway meets nothing here that it would not meet elsewhere. Its users and
- * their passwords are no secret, so it answers on loopback only. It is the sole importer of npm `oidc-provider`.
+ * It implements the real protocol (code flow with PKCE, rotating refresh tokens, RP-initiated and back-channel logout,
+ * rotating keys), so the gateway works with it as with any other provider. Its passwords are not secret, so it listens on
+ * loopback only. No other package imports npm `oidc-provider`.
  */
 export { demoUsers } from "./demo-users.ts";
 export {

@@ -1,10 +1,10 @@
 /**
- * npm `oidc-provider`, loaded without its remark that this Node is no LTS release: which Node runs here is the
- * repository's choice, our tests are run on it, and whoever reads the remark after `npm start` can do nothing about it.
+ * Imports npm `oidc-provider` without its warning that this Node is not an LTS release: the repository chooses the Node
+ * version and tests with it, and a user of `npm start` cannot change it.
  */
 const { warn } = console;
-console.warn = (...said: unknown[]) => {
-  if (!String(said[0]).includes("Unsupported runtime")) warn(...said);
+console.warn = (...args: unknown[]) => {
+  if (!String(args[0]).includes("Unsupported runtime")) warn(...args);
 };
 export const { errors, Provider } = await import("oidc-provider").finally(() => {
   console.warn = warn;

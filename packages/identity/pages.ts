@@ -1,10 +1,10 @@
 /**
- * The pages a person sees here, in English and Japanese. They need no script and nothing from elsewhere, and say what they
- * are: a place to try things out.
+ * The pages of the provider, in English and Japanese. They load no script and no other resource, and say that the provider
+ * is a demo.
  */
 import { hash } from "node:crypto";
 
-/** What a page needs of a request and its answer; the library's context has it. */
+/** The part of the library's request context that a page uses. */
 interface Context {
   acceptsLanguages(...languages: string[]): string | false | string[];
   set(headers: Record<string, string>): void;
@@ -15,28 +15,28 @@ interface Context {
 const texts = {
   en: {
     logIn: "Log in",
-    about: "Todoke's provider for trying out. It runs on this machine only.",
+    footer: "Demo login of Todoke. It runs on this machine only.",
     username: "User name",
     password: "Password",
     cancel: "Cancel",
-    wrong: "User name or password is wrong.",
-    busy: "Too many wrong tries at once. Wait a moment, then try again.",
-    over: "This log-in is over. Start again from the page that you came from.",
+    wrong: "The user name or the password is wrong.",
+    busy: "Too many wrong passwords. Wait a moment and try again.",
+    expired: "This login has expired. Go back to the page that you came from and start again.",
     logOut: "Log out",
-    logOutToo: "You have left the game. Log out here as well?",
+    logOutToo: "You have logged out of the game. Log out here as well?",
     stay: "Stay logged in",
     loggedOut: "You are logged out.",
-    failed: "That did not work",
+    failed: "Something went wrong",
   },
   ja: {
     logIn: "ログイン",
-    about: "Todoke を試すためのログイン画面です。このコンピューターの中だけで動いています。",
+    footer: "Todoke を試すためのログイン画面です。このコンピューターの中だけで動いています。",
     username: "ユーザー名",
     password: "パスワード",
     cancel: "キャンセル",
     wrong: "ユーザー名またはパスワードが違います。",
     busy: "間違いが続いています。少し待ってから、もう一度お試しください。",
-    over: "このログインは終了しています。元のページからやり直してください。",
+    expired: "このログインは終了しています。元のページからやり直してください。",
     logOut: "ログアウト",
     logOutToo: "ゲームからログアウトしました。ここからもログアウトしますか。",
     stay: "ログインしたままにする",
@@ -48,7 +48,7 @@ const texts = {
 type Language = keyof typeof texts;
 type Text = keyof (typeof texts)["en"];
 
-const languageOf = (ctx: Context): Language => (ctx.acceptsLanguages("en", "ja") || "en") as Language;
+const getLanguage = (ctx: Context): Language => (ctx.acceptsLanguages("en", "ja") || "en") as Language;
 
 const style = `
 body { font: 1rem/1.6 system-ui, sans-serif; max-width: 22rem; margin: 4rem auto; padding: 0 1rem; color: #222; }
@@ -58,13 +58,13 @@ input, button { font: inherit; padding: 0.5rem; border: 1px solid #777; border-r
 input { width: 100%; box-sizing: border-box; }
 button { margin: 1rem 0.5rem 0 0; cursor: pointer; }
 button.main { background: #1a5fb4; border-color: #1a5fb4; color: #fff; }
-.fault { color: #a40000; }
+.error { color: #a40000; }
 small { color: #666; }
 `;
 
 /**
- * No form-action: browsers hold redirects after a form to it as well, and they lead to the gateway and on to a native
- * client's own scheme, which nobody here knows. The only forms are those below, and they lead to this provider.
+ * No form-action: browsers also apply it to the redirects after a form. These lead to the gateway and on to the custom scheme
+ * of a native client, which is not known here. The forms below lead to this provider.
  */
 const policy = [
   "default-src 'none'",
@@ -73,13 +73,13 @@ const policy = [
   "frame-ancestors 'none'",
 ].join("; ");
 
-export function showLogIn(ctx: Context, fault?: "wrong" | "busy"): void {
-  const t = texts[languageOf(ctx)];
-  show(
+export function showLoginPage(ctx: Context, error?: "wrong" | "busy"): void {
+  const t = texts[getLanguage(ctx)];
+  renderPage(
     ctx,
     "logIn",
     `
-    ${fault ? `<p class="fault" role="alert">${t[fault]}</p>` : ""}
+    ${error ? `<p class="error" role="alert">${t[error]}</p>` : ""}
     <form method="post">
       <label for="username">${t.username}</label>
       <input id="username" name="username" autocomplete="username" autocapitalize="none" maxlength="200" required autofocus>
@@ -91,10 +91,10 @@ export function showLogIn(ctx: Context, fault?: "wrong" | "busy"): void {
   );
 }
 
-/** `form` is the library's own, with what shows that the answer is to this page. */
-export function showLogOut(ctx: Context, form: string): void {
-  const t = texts[languageOf(ctx)];
-  show(
+/** `form` comes from the library and contains its CSRF token. */
+export function showLogoutPage(ctx: Context, form: string): void {
+  const t = texts[getLanguage(ctx)];
+  renderPage(
     ctx,
     "logOut",
     `
@@ -105,23 +105,24 @@ export function showLogOut(ctx: Context, form: string): void {
   );
 }
 
-export const showLoggedOut = (ctx: Context): void => show(ctx, "logOut", `<p>${texts[languageOf(ctx)].loggedOut}</p>`);
+export const showLoggedOutPage = (ctx: Context): void =>
+  renderPage(ctx, "logOut", `<p>${texts[getLanguage(ctx)].loggedOut}</p>`);
 
-export const showOver = (ctx: Context): void =>
-  show(ctx, "failed", `<p class="fault" role="alert">${texts[languageOf(ctx)].over}</p>`);
+export const showExpiredPage = (ctx: Context): void =>
+  renderPage(ctx, "failed", `<p class="error" role="alert">${texts[getLanguage(ctx)].expired}</p>`);
 
-/** What the protocol calls the error, for whoever sets up a client. */
-export const showError = (ctx: Context, out: Readonly<Record<string, unknown>>): void =>
-  show(
+/** The error of the protocol, for developers of clients. */
+export const showErrorPage = (ctx: Context, out: Readonly<Record<string, unknown>>): void =>
+  renderPage(
     ctx,
     "failed",
     Object.entries(out)
-      .map(([name, value]) => `<p>${escaped(`${name}: ${value}`)}</p>`)
+      .map(([name, value]) => `<p>${escapeHtml(`${name}: ${value}`)}</p>`)
       .join(""),
   );
 
-function show(ctx: Context, title: Text, body: string): void {
-  const language = languageOf(ctx);
+function renderPage(ctx: Context, title: Text, body: string): void {
+  const language = getLanguage(ctx);
   const t = texts[language];
   ctx.set({
     "Content-Security-Policy": policy,
@@ -141,13 +142,13 @@ function show(ctx: Context, title: Text, body: string): void {
   <body>
     <h1>${t[title]}</h1>
     ${body}
-    <p><small>${t.about}</small></p>
+    <p><small>${t.footer}</small></p>
   </body>
 </html>
 `;
 }
 
-const escaped = (text: string): string =>
+const escapeHtml = (text: string): string =>
   text
     .replaceAll("&", "&amp;")
     .replaceAll("<", "&lt;")

@@ -19,16 +19,16 @@ const client = {
   clientSecret: "a-secret-of-this-test",
   redirectUris: [callback],
   postLogoutRedirectUris: [home],
-  backchannelLogoutUri: "http://127.0.0.1:9/nobody-listens",
+  backchannelLogoutUri: "http://127.0.0.1:9/no-listener",
 };
 const alice = { username: "alice", password: "alice-demo" };
 
-// What the library would say on the screen of `npm start` is for those who set it up, and there is nothing left to say.
-const said = [vi.spyOn(console, "info"), vi.spyOn(console, "warn"), vi.spyOn(console, "error")];
-afterAll(() => expect(said.flatMap(({ mock }) => mock.calls)).toEqual([]));
+// Nothing may be printed: warnings of the library would appear in the terminal of `npm start`.
+const consoleSpies = [vi.spyOn(console, "info"), vi.spyOn(console, "warn"), vi.spyOn(console, "error")];
+afterAll(() => expect(consoleSpies.flatMap(({ mock }) => mock.calls)).toEqual([]));
 
-/** A provider, and the client's side of a log-in there. */
-async function site(options: Partial<IdentityProviderOptions> = {}) {
+/** A provider, and a client of it. */
+async function setup(options: Partial<IdentityProviderOptions> = {}) {
   const provider = await startIdentityProvider({
     clients: [client],
     users: demoUsers,
@@ -45,7 +45,7 @@ async function site(options: Partial<IdentityProviderOptions> = {}) {
     document,
     token,
     keys: async () => (await json(await fetch(document.jwks_uri))).keys as PublicKey[],
-    /** Where a browser is sent to log in; the verifier is what the code is exchanged with. */
+    /** The authorization URL, and the PKCE verifier for the code exchange. */
     start(changes: Record<string, string> = {}) {
       const verifier = randomUUID() + randomUUID();
       const url = new URL(document.authorization_endpoint);
@@ -62,7 +62,7 @@ async function site(options: Partial<IdentityProviderOptions> = {}) {
       }).toString();
       return { url, verifier };
     },
-    /** From the first page to the tokens. */
+    /** The whole login, up to the tokens. */
     async logIn(browser: Browser, changes: Record<string, string> = {}) {
       const { url, verifier } = this.start(changes);
       const page = await browser.visit(url);
@@ -76,14 +76,14 @@ async function site(options: Partial<IdentityProviderOptions> = {}) {
   };
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: what another party answered
+// biome-ignore lint/suspicious/noExplicitAny: a response of the provider
 const json = async (response: Response): Promise<any> => response.json();
 
-const partOf = (token: string, place: 0 | 1) =>
-  JSON.parse(Buffer.from(token.split(".")[place] ?? "", "base64url").toString());
+const decodePart = (token: string, index: 0 | 1) =>
+  JSON.parse(Buffer.from(token.split(".")[index] ?? "", "base64url").toString());
 
 function isSignedBy(token: string, keys: readonly PublicKey[]): boolean {
-  const key = keys.find(({ kid }) => kid === partOf(token, 0).kid);
+  const key = keys.find(({ kid }) => kid === decodePart(token, 0).kid);
   const [head, body, signature = ""] = token.split(".");
   if (!key) return false;
   const publicKey = createPublicKey({ key, format: "jwk" });
@@ -95,8 +95,8 @@ function folder() {
   return { file: join(path, "keys.json"), [Symbol.dispose]: () => rmSync(path, { recursive: true }) };
 }
 
-test("somebody logs in by the page, and the client learns who it is", async () => {
-  await using t = await site();
+test("a user logs in, and the client gets the claims", async () => {
+  await using t = await setup();
   const { end, tokens } = await t.logIn(openBrowser());
   expect(end.href.startsWith(`${callback}?`)).toBe(true);
   expect(Object.fromEntries(end.searchParams)).toMatchObject({ state: "s1", iss: t.provider.issuer });
@@ -109,15 +109,21 @@ test("somebody logs in by the page, and the client learns who it is", async () =
     preferred_username: "alice",
   };
   expect(isSignedBy(tokens.id_token, await t.keys())).toBe(true);
-  expect(partOf(tokens.id_token, 0).alg).toBe("RS256");
+  expect(decodePart(tokens.id_token, 0).alg).toBe("RS256");
   const sid = expect.any(String);
-  expect(partOf(tokens.id_token, 1)).toMatchObject({ ...who, iss: t.provider.issuer, aud: "todoke", nonce: "n1", sid });
+  expect(decodePart(tokens.id_token, 1)).toMatchObject({
+    ...who,
+    iss: t.provider.issuer,
+    aud: "todoke",
+    nonce: "n1",
+    sid,
+  });
   const authorization = `Bearer ${tokens.access_token}`;
   expect(await json(await fetch(t.document.userinfo_endpoint, { headers: { authorization } }))).toEqual(who);
 });
 
-test("a code is good once, with its verifier; without a challenge there is none", async () => {
-  await using t = await site();
+test("a code is valid once and only with its PKCE verifier; PKCE is required", async () => {
+  await using t = await setup();
   const browser = openBrowser();
   const { exchange } = await t.logIn(browser);
   expect(await json(await t.token(exchange))).toMatchObject({ error: "invalid_grant" });
@@ -131,8 +137,8 @@ test("a code is good once, with its verifier; without a challenge there is none"
   }
 });
 
-test("a wrong password is told late, in the language of the reader, and lets nobody in", async () => {
-  await using t = await site({ wrongPasswordMs: 200 });
+test("a wrong password is rejected after a delay, in the language of the browser", async () => {
+  await using t = await setup({ wrongPasswordMs: 200 });
   const browser = openBrowser({ "accept-language": "fr, ja-JP;q=0.8, en;q=0.5" });
   const page = await browser.visit(t.start().url);
   expect(page.text).toContain('<html lang="ja">');
@@ -152,8 +158,8 @@ test("a wrong password is told late, in the language of the reader, and lets nob
   expect(url.searchParams.has("code")).toBe(true);
 });
 
-test("the page needs nothing from elsewhere, runs no script and cannot be framed", async () => {
-  await using t = await site();
+test("the page loads no resources, runs no script and cannot be framed", async () => {
+  await using t = await setup();
   const { text, headers } = await openBrowser().visit(t.start().url);
   expect(headers.get("content-security-policy")).toMatch(
     /^default-src 'none'; style-src 'sha256-[\w+/]{43}='; base-uri 'none'; frame-ancestors 'none'$/,
@@ -164,8 +170,8 @@ test("the page needs nothing from elsewhere, runs no script and cannot be framed
   expect(headers.get("content-security-policy")).toContain(hash("sha256", style, "base64"));
 });
 
-test("a request that is wrong is told so on a page, and nothing of it becomes part of the page", async () => {
-  await using t = await site();
+test("an invalid request shows an error page with escaped values", async () => {
+  await using t = await setup();
   const state = `"><script>alert(1)</script>`;
   const { status, text } = await openBrowser().visit(t.start({ redirect_uri: "https://elsewhere.example", state }).url);
   expect(status).toBe(400);
@@ -173,18 +179,18 @@ test("a request that is wrong is told so on a page, and nothing of it becomes pa
   expect(text).toContain("<p>state: &quot;&gt;&lt;script&gt;alert(1)&lt;/script&gt;</p>");
 });
 
-test("who cancels goes back with access_denied, and the page is then over", async () => {
-  await using t = await site();
+test("a cancelled login returns access_denied, and its page has expired", async () => {
+  await using t = await setup();
   const browser = openBrowser();
   const page = await browser.visit(t.start().url);
   const { url } = await browser.visit(page.url, { cancel: "yes" });
   expect(url.searchParams.get("error")).toBe("access_denied");
   const stranger = await openBrowser().visit(page.url, alice);
-  expect(stranger).toMatchObject({ status: 400, text: expect.stringContaining("This log-in is over.") });
+  expect(stranger).toMatchObject({ status: 400, text: expect.stringContaining("This login has expired.") });
 });
 
-test("what is no form of the page is refused", async () => {
-  await using t = await site();
+test("a form that is too large is rejected", async () => {
+  await using t = await setup();
   const browser = openBrowser();
   const page = await browser.visit(t.start().url);
   expect((await browser.visit(page.url, { username: "x".repeat(5_000) })).status).toBe(413);
@@ -192,8 +198,8 @@ test("what is no form of the page is refused", async () => {
   expect(url.searchParams.has("code")).toBe(true);
 });
 
-test("who is logged in is let through, and not asked to consent", async () => {
-  await using t = await site();
+test("a logged-in user sees neither the login page nor a consent page", async () => {
+  await using t = await setup();
   const browser = openBrowser();
   await t.logIn(browser);
   const { end } = await t.logIn(browser, { prompt: "consent", scope: "openid offline_access" });
@@ -204,18 +210,18 @@ test("who is logged in is let through, and not asked to consent", async () => {
   expect(asked.text).toContain('<form method="post">');
 });
 
-test("a refresh token is good once; used again it ends the log-in", async () => {
-  await using t = await site();
+test("a refresh token is valid once; a second use ends the session", async () => {
+  await using t = await setup();
   const { tokens } = await t.logIn(openBrowser());
   const second = await t.refresh(tokens.refresh_token);
-  expect(partOf(second.id_token, 1)).toMatchObject({ sub: "alice", sid: partOf(tokens.id_token, 1).sid });
+  expect(decodePart(second.id_token, 1)).toMatchObject({ sub: "alice", sid: decodePart(tokens.id_token, 1).sid });
   expect(second.refresh_token).not.toBe(tokens.refresh_token);
   expect(await t.refresh(tokens.refresh_token)).toMatchObject({ error: "invalid_grant" });
   expect(await t.refresh(second.refresh_token)).toMatchObject({ error: "invalid_grant" });
 });
 
-test("a refresh token that its client gives back is good no more", async () => {
-  await using t = await site();
+test("a revoked refresh token is invalid", async () => {
+  await using t = await setup();
   const { tokens } = await t.logIn(openBrowser());
   const secret = { client_id: client.clientId, client_secret: client.clientSecret };
   const body = new URLSearchParams({ ...secret, token: tokens.refresh_token });
@@ -223,16 +229,16 @@ test("a refresh token that its client gives back is good no more", async () => {
   expect(await t.refresh(tokens.refresh_token)).toMatchObject({ error: "invalid_grant" });
 });
 
-test("log-ins and tokens outlive a change of keys, and what the old one signed can still be checked", async () => {
-  await using t = await site();
+test("sessions and tokens survive a key rotation, and old tokens can still be verified", async () => {
+  await using t = await setup();
   const browser = openBrowser();
   const before = await t.logIn(browser);
   await Promise.all([t.provider.rotateKeys(), t.provider.rotateKeys()]);
   const after = await t.refresh(before.tokens.refresh_token);
   const keys = await t.keys();
   expect(keys).toHaveLength(3);
-  expect(partOf(after.id_token, 0).kid).toBe(keys[0]?.kid);
-  expect(partOf(before.tokens.id_token, 0).kid).toBe(keys[2]?.kid);
+  expect(decodePart(after.id_token, 0).kid).toBe(keys[0]?.kid);
+  expect(decodePart(before.tokens.id_token, 0).kid).toBe(keys[2]?.kid);
   expect(isSignedBy(after.id_token, keys) && isSignedBy(before.tokens.id_token, keys)).toBe(true);
   expect((await t.logIn(browser)).end.searchParams.has("code")).toBe(true);
   await t.provider.rotateKeys();
@@ -242,7 +248,7 @@ test("log-ins and tokens outlive a change of keys, and what the old one signed c
 test("keys survive a restart, in a file that only its owner can read", async () => {
   using place = folder();
   const start = async () => {
-    await using t = await site({ keysFile: place.file });
+    await using t = await setup({ keysFile: place.file });
     await t.provider.rotateKeys();
     return await t.keys();
   };
@@ -253,19 +259,19 @@ test("keys survive a restart, in a file that only its owner can read", async () 
   expect(JSON.stringify(second)).not.toContain('"d"');
 
   writeFileSync(place.file, '{"keys":"secret"');
-  const refused = await site({ keysFile: place.file }).catch((error) => error);
-  expect(refused.message).toBe(`${place.file} does not hold signing keys: remove it to have new ones made.`);
+  const refused = await setup({ keysFile: place.file }).catch((error) => error);
+  expect(refused.message).toBe(`${place.file} does not contain signing keys. Delete it to create new ones.`);
 });
 
-test("a log-out here is asked for, ends the log-in, and is told to the client by the back channel", async () => {
-  const told: string[] = [];
+test("a logout is confirmed by the user, ends the session, and is sent to the client by the back channel", async () => {
+  const received: string[] = [];
   await using listener = createServer(async (request, reply) => {
-    told.push(Buffer.concat(await request.toArray()).toString());
+    received.push(Buffer.concat(await request.toArray()).toString());
     reply.end();
   }).listen(0, "127.0.0.1");
   await once(listener, "listening");
-  const backchannelLogoutUri = `http://127.0.0.1:${(listener.address() as AddressInfo).port}/told`;
-  await using t = await site({ clients: [{ ...client, backchannelLogoutUri }] });
+  const backchannelLogoutUri = `http://127.0.0.1:${(listener.address() as AddressInfo).port}/received`;
+  await using t = await setup({ clients: [{ ...client, backchannelLogoutUri }] });
   const browser = openBrowser();
   const { tokens } = await t.logIn(browser);
 
@@ -278,31 +284,31 @@ test("a log-out here is asked for, ends the log-in, and is told to the client by
   const { url } = await browser.visit(action, { xsrf, logout: "yes" });
   expect(url.href).toBe(home);
 
-  const token = new URLSearchParams(told[0]).get("logout_token") ?? "";
+  const token = new URLSearchParams(received[0]).get("logout_token") ?? "";
   expect(isSignedBy(token, await t.keys())).toBe(true);
-  const { sid } = partOf(tokens.id_token, 1);
+  const { sid } = decodePart(tokens.id_token, 1);
   const events = { "http://schemas.openid.net/event/backchannel-logout": {} };
-  expect(partOf(token, 1)).toMatchObject({ sub: "alice", sid, aud: "todoke", events, jti: expect.any(String) });
+  expect(decodePart(token, 1)).toMatchObject({ sub: "alice", sid, aud: "todoke", events, jti: expect.any(String) });
   expect(await t.refresh(tokens.refresh_token)).toMatchObject({ error: "invalid_grant" });
   expect((await browser.visit(t.start().url)).text).toContain('<form method="post">');
 });
 
-test("a client that cannot be told of a log-out is told of", async () => {
-  const heard: unknown[] = [];
-  await using t = await site({ onError: (error) => heard.push(error) });
+test("a failed back-channel logout is reported", async () => {
+  const errors: unknown[] = [];
+  await using t = await setup({ onError: (error) => errors.push(error) });
   const browser = openBrowser();
   const { tokens } = await t.logIn(browser);
   const { text } = await browser.visit(`${t.document.end_session_endpoint}?id_token_hint=${tokens.id_token}`);
   const [, action = "", xsrf = ""] =
     /action="([^"]+)"><input type="hidden" name="xsrf" value="([^"]+)"/.exec(text) ?? [];
   expect((await browser.visit(action, { xsrf, logout: "yes" })).text).toContain("You are logged out.");
-  expect(heard).toHaveLength(1);
+  expect(errors).toHaveLength(1);
 });
 
-test("it listens on loopback only, and answers to its own address only", async () => {
+test("the provider listens on loopback only and responds to its own host only", async () => {
   const open = { host: "0.0.0.0", clients: [client], users: demoUsers } as unknown as IdentityProviderOptions;
   await expect(startIdentityProvider(open)).rejects.toThrow("loopback only, not on 0.0.0.0");
-  await using t = await site();
+  await using t = await setup();
   const { port } = new URL(t.provider.issuer);
   const asked = request({ host: "127.0.0.1", port, path: "/jwks", headers: { host: `rebound.example:${port}` } }).end();
   const [answer] = await once(asked, "response");

@@ -1,36 +1,36 @@
-/** Starts the provider and serves it on loopback, and nowhere else. */
+/** Starts the provider on loopback. */
 import { once } from "node:events";
 import { createServer, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { JWK } from "oidc-provider";
-import { type Client, configurationOf, newCookieKey } from "./configuration.ts";
+import { buildConfiguration, type Client, createCookieKey } from "./configuration.ts";
 import { Provider } from "./library.ts";
-import { logIn, type Middleware } from "./log-in.ts";
-import { openMemory } from "./memory.ts";
+import { createLoginMiddleware, type Middleware } from "./login.ts";
+import { createMemoryAdapter } from "./memory-adapter.ts";
 import { addKey, readKeys } from "./signing-keys.ts";
-import { passwordCheck, type User } from "./users.ts";
+import { createPasswordCheck, type User } from "./users.ts";
 
 export type { Client } from "./configuration.ts";
 
 export interface IdentityProviderOptions {
-  /** An address of this machine that nobody else can reach: its passwords are no secret. */
+  /** Loopback only: the passwords are not secret. */
   readonly host?: "127.0.0.1" | "::1" | "localhost";
-  /** 0: any free one. */
+  /** 0: a free port. */
   readonly port?: number;
   readonly clients: readonly Client[];
   readonly users: readonly User[];
-  /** Where signing keys are kept, so that they survive a restart. All else is forgotten with the process. */
+  /** File for the signing keys, so that they survive a restart. Everything else is lost with the process. */
   readonly keysFile?: string;
-  /** How long the answer to a wrong password is held back. */
+  /** Delay of the response to a wrong password. */
   readonly wrongPasswordMs?: number;
-  /** Hears what goes wrong here, and that a client could not be told of a log-out. */
+  /** Called with server errors and failed back-channel logouts. */
   readonly onError?: (error: unknown) => void;
 }
 
 export interface IdentityProvider extends AsyncDisposable {
   /** "http://127.0.0.1:8089" */
   readonly issuer: string;
-  /** Signs with a new key from now on. The last ones stay published. */
+  /** Creates a new signing key. The previous two stay published. */
   rotateKeys(): Promise<void>;
 }
 
@@ -39,19 +39,17 @@ const loopback: readonly string[] = ["127.0.0.1", "::1", "localhost"];
 export async function startIdentityProvider(options: IdentityProviderOptions): Promise<IdentityProvider> {
   const { host = "127.0.0.1", port = 0, clients, users, keysFile } = options;
   if (!loopback.includes(host)) {
-    throw new Error(
-      `the OpenID provider for trying out listens on loopback only, not on ${host}: its passwords are no secret`,
-    );
+    throw new Error(`the demo OpenID provider listens on loopback only, not on ${host}: its passwords are not secret`);
   }
   const { wrongPasswordMs = 500, onError = console.error } = options;
-  const lasting = { clients, users, memory: openMemory(), cookieKey: newCookieKey() };
-  const checkPassword = passwordCheck(users, wrongPasswordMs);
+  const shared = { clients, users, adapter: createMemoryAdapter(), cookieKey: createCookieKey() };
+  const checkPassword = createPasswordCheck(users, wrongPasswordMs);
 
-  // The keys of a provider are fixed when it is made: other keys are another provider, around the same memory.
-  const made = (issuer: string, keys: readonly JWK[]): RequestListener => {
-    const provider = new Provider(issuer, configurationOf({ ...lasting, keys }));
-    provider.use(guarded(issuer));
-    provider.use(logIn(provider, checkPassword));
+  // A provider cannot change its keys: new keys need a new provider, with the same adapter.
+  const createListener = (issuer: string, keys: readonly JWK[]): RequestListener => {
+    const provider = new Provider(issuer, buildConfiguration({ ...shared, keys }));
+    provider.use(checkHost(issuer));
+    provider.use(createLoginMiddleware(provider, checkPassword));
     provider.on("server_error", (_ctx, error) => onError(error));
     provider.on("backchannel.error", (_ctx, error) => onError(error));
     return provider.callback();
@@ -62,21 +60,21 @@ export async function startIdentityProvider(options: IdentityProviderOptions): P
   server.listen(port, host);
   await once(server, "listening");
   const issuer = `http://${host === "::1" ? "[::1]" : host}:${(server.address() as AddressInfo).port}`;
-  let current = made(issuer, keys);
+  let current = createListener(issuer, keys);
   server.on("request", (request, reply) => current(request, reply));
 
   const rotate = async () => {
     keys = await addKey(keys, keysFile);
-    current = made(issuer, keys);
+    current = createListener(issuer, keys);
   };
-  // One after the other, or the key of one would be missing from the keys of the next.
-  let rotated = Promise.resolve();
+  // Rotations run one after the other, so that none drops the key of another.
+  let rotation = Promise.resolve();
 
   return {
     issuer,
     rotateKeys() {
-      rotated = rotated.then(rotate, rotate);
-      return rotated;
+      rotation = rotation.then(rotate, rotate);
+      return rotation;
     },
     async [Symbol.asyncDispose]() {
       server.close();
@@ -86,8 +84,8 @@ export async function startIdentityProvider(options: IdentityProviderOptions): P
   };
 }
 
-/** A page elsewhere that has had its name point here (DNS rebinding) gets nothing: it asks for another host. */
-const guarded =
+/** Protects against DNS rebinding: such a request names another host. */
+const checkHost =
   (issuer: string): Middleware =>
   async (ctx, next) => {
     if (ctx.host !== new URL(issuer).host) ctx.throw(421);

@@ -1,14 +1,14 @@
 import { expect, test } from "vitest";
 import { demoUsers } from "./demo-users.ts";
-import { passwordCheck } from "./users.ts";
+import { createPasswordCheck } from "./users.ts";
 
-test("while as many wrong passwords as may wait are waiting, no other is looked at, not even the right one", async () => {
-  const check = passwordCheck(demoUsers, 50);
+test("no password is checked while the maximum number of wrong ones is delayed", async () => {
+  const check = createPasswordCheck(demoUsers, 50);
   const guesses = Array.from({ length: 30 }, (_, n) => check("alice", `guess-${n}`));
   const right = check("alice", "alice-demo");
   expect(await right).toBe("busy");
-  const answers = await Promise.all(guesses);
-  expect(answers.filter((answer) => answer === "wrong")).toHaveLength(20);
-  expect(answers.filter((answer) => answer === "busy")).toHaveLength(10);
+  const results = await Promise.all(guesses);
+  expect(results.filter((result) => result === "wrong")).toHaveLength(20);
+  expect(results.filter((result) => result === "busy")).toHaveLength(10);
   expect(await check("alice", "alice-demo")).toBe(demoUsers[0]);
 });

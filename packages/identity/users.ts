@@ -1,9 +1,9 @@
-/** Who can log in, and how somebody shows to be one of them. */
+/** The users of the provider, and the check of their passwords. */
 import { hash, randomUUID, timingSafeEqual } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 
 export interface User {
-  /** What is typed into the page; also the subject (`sub`) in every token, unless `subject` says another. */
+  /** For the login page; also the subject (`sub`) of tokens, unless `subject` is set. */
   readonly username: string;
   readonly password: string;
   readonly subject?: string;
@@ -14,13 +14,13 @@ export interface User {
   readonly locale?: string;
 }
 
-export const subjectOf = ({ subject, username }: User): string => subject ?? username;
+export const getSubject = ({ subject, username }: User): string => subject ?? username;
 
-/** The claims of a user; those of a scope that was not asked for are left out by the library. */
-export function claimsOf(user: User) {
+/** All claims of a user. The library omits those of scopes that were not requested. */
+export function getClaims(user: User) {
   const { username, name, email, emailVerified, locale } = user;
   return {
-    sub: subjectOf(user),
+    sub: getSubject(user),
     preferred_username: username,
     ...(name && { name }),
     ...(locale && { locale }),
@@ -28,30 +28,30 @@ export function claimsOf(user: User) {
   };
 }
 
-/** Whose name and password these are; `wrong` if nobody's, `busy` if too many wrong ones are being slowed already. */
+/** The user; `wrong` if the name or password is wrong, `busy` if too many wrong passwords are being delayed. */
 export type CheckPassword = (username: string, password: string) => Promise<User | "wrong" | "busy">;
 
-/** Wrong answers that wait at once. With each held back for half a second, this bounds guessing to 40 a second. */
-const waitingMax = 20;
+/** Wrong passwords that are delayed at once. With half a second each, this limits guessing to 40 per second. */
+const delayedMax = 20;
 
 /**
- * A wrong password is told after `wrongMs`, so that guessing is slow. While as many as may wait are waiting, no password is
- * looked at: whoever guesses in parallel learns nothing faster.
+ * The response to a wrong password is delayed, so that guessing is slow. While the maximum number is delayed, no password is
+ * checked, so that parallel guessing is not faster.
  */
-export function passwordCheck(users: readonly User[], wrongMs: number): CheckPassword {
-  let waiting = 0;
+export function createPasswordCheck(users: readonly User[], delayMs: number): CheckPassword {
+  let delayed = 0;
   return async (username, password) => {
-    if (waiting >= waitingMax) return "busy";
+    if (delayed >= delayedMax) return "busy";
     const user = users.find((each) => each.username === username);
-    const right = equal(password, user?.password ?? randomUUID());
+    const right = isEqual(password, user?.password ?? randomUUID());
     if (user && right) return user;
-    waiting += 1;
-    await sleep(wrongMs);
-    waiting -= 1;
+    delayed += 1;
+    await sleep(delayMs);
+    delayed -= 1;
     return "wrong";
   };
 }
 
-/** Takes the same time wherever the two differ, and whether or not they are of one length. */
-const equal = (a: string, b: string): boolean =>
+/** Takes the same time wherever the two differ, and for any lengths. */
+const isEqual = (a: string, b: string): boolean =>
   timingSafeEqual(hash("sha256", a, "buffer"), hash("sha256", b, "buffer"));

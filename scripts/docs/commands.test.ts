@@ -66,8 +66,8 @@ test("every `todoke dead` command of the runbook finds what it speaks of, and re
     await t.db.query(giveUp);
     const { status, stdout, stderr } = run(line, t.url);
     expect({ line, status, stderr }).toEqual({ line, status: 0, stderr: "" });
-    const does = !line.includes(" redrive ") ? eventTypeOf(line) : /--reason/.test(line) ? "1 row redriven" : "1 row ";
-    expect(stdout, line).toContain(does);
+    const redriven = `1 dead letter ${/--reason/.test(line) ? "redriven" : ""}`;
+    expect(stdout, line).toContain(line.includes(" redrive ") ? redriven : eventTypeOf(line));
   }
 });
 

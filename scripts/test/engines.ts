@@ -1,6 +1,6 @@
 /** The engines that the tests run on: found or started once, named to the tests by URL, stopped at the end. */
 import { once } from "node:events";
-import { type Engine, type EngineName, findEngine, NotFound } from "@todoke/engines";
+import { type Engine, type EngineName, EngineNotFound, findEngine } from "@todoke/engines";
 import pg from "pg";
 import { failed, passed, type Result, skipped, sum } from "./result.ts";
 
@@ -40,12 +40,12 @@ export function findEngines(signal: AbortSignal): Engines {
   async function findOne(name: EngineName): Promise<Result> {
     try {
       const engine = await findEngine(name, {
-        say: (line) => console.log(`  ${line}`),
+        onInstall: (line) => console.log(`  ${line}`),
         settings: settings[name] ?? {},
       });
-      if (engine instanceof NotFound) {
+      if (engine instanceof EngineNotFound) {
         console.log(`  ${name}: not found`);
-        return skipped(`The tests on ${name} were not run. ${engine.reason} ${engine.remedy}`);
+        return skipped(`The tests on ${name} were not run. ${engine.message}`);
       }
       running.push(engine);
       const isOurs = engine.pid !== undefined;

@@ -190,7 +190,7 @@ async function changeThenPublish(db: Db, rows: readonly ChangeRow[]) {
     name: "answers-misplaced",
     what: "The answers of a batch are taken in the order in which the database gives them.",
     caughtBy: ["answered-is-done", "same-answer"],
-    broughtOutBy: { rate: 250, given: [slow("gather.carrying", 50)] }, // A batch of one cannot be misplaced.
+    broughtOutBy: { rate: 250, given: [slow("batch.starting", 50)] }, // A batch of one cannot be misplaced.
     patches: [
       {
         file: commandSql,

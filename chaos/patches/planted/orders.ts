@@ -11,7 +11,7 @@ export const orderDefects: readonly Planted[] = [
     name: "sent-before-written",
     what: "An order is sent, and then it is written down that it may be out: after a crash it is sent again.",
     caughtBy: ["order-taken-once"],
-    broughtOutBy: { given: [deadly("order.answered", 12)] },
+    broughtOutBy: { given: [deadly("order.replied", 12)] },
     patches: [
       {
         file: sender,
@@ -24,7 +24,7 @@ export const orderDefects: readonly Planted[] = [
     name: "doubt-not-asked-about",
     what: "Whoever claims an order that a dead sender held sends it, without asking the broker whether it has it.",
     caughtBy: ["order-taken-once"],
-    broughtOutBy: { given: [deadly("order.answered", 12)] },
+    broughtOutBy: { given: [deadly("order.replied", 12)] },
     patches: [
       {
         file: sender,
@@ -78,7 +78,7 @@ export const orderDefects: readonly Planted[] = [
     broughtOutBy: {
       forMs: 12_000,
       rate: 20,
-      given: [slow("order.moving", 1_500)],
+      given: [slow("order.transitioning", 1_500)],
       faults: ["orders_1", "orders_2"].flatMap((target, n) =>
         [1_500, 7_000].map((atMs) => ({ atMs: atMs + n * 2_700, fault: "pause", target, forMs: 2_900 })),
       ),

@@ -6,7 +6,7 @@ import { servicesDatabase } from "@todoke/service/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { openShell, runTodoke } from "../testing/command.ts";
 
-/** A ledger with two users, and no service that runs. */
+/** A ledger with two users, without a running service. */
 async function setup() {
   const t = await servicesDatabase(["points"]);
   const db = t.open({ schema: "points" });
@@ -33,7 +33,7 @@ afterAll(() => t[Symbol.asyncDispose]());
 
 const balanceRule = "balance and held points are the sums of the user's transactions";
 
-test("a sound ledger: what was checked, every rule, and that all hold", async () => {
+test("a correct ledger: prints what was checked and every rule", async () => {
   const { code, out, err } = await t.audit();
   expect({ code, err }).toEqual({ code: 0, err: "" });
   const lines = out.trimEnd().split("\n");
@@ -46,7 +46,7 @@ test("a sound ledger: what was checked, every rule, and that all hold", async ()
   expect(json.rules).toHaveLength(lines.length - 2);
 });
 
-/** Does this to the ledger, looks, and puts it back. */
+/** Changes the ledger, audits it, and rolls back. */
 async function broken<T>(text: string, back: string, look: () => Promise<T>): Promise<T> {
   await t.db.query(text);
   try {
@@ -58,7 +58,7 @@ async function broken<T>(text: string, back: string, look: () => Promise<T>): Pr
 
 const balance = (by: number) => `update point_root set balance = balance - (${by}) where user_id = 'u_1'`;
 
-test("a balance that somebody changed by hand: the rules that it breaks, about whom, and exit code 1", async () => {
+test("a manually changed balance: prints the violated rules with the user, and exits with 1", async () => {
   const { code, out, err } = await broken(balance(1), balance(-1), () => t.audit());
   expect({ code, err }).toEqual({ code: 1, err: "" });
   expect(out).toContain(
@@ -66,7 +66,7 @@ test("a balance that somebody changed by hand: the rules that it breaks, about w
   );
   expect(out).toContain("  ✗ the user's lots add up to the balance\n      u_1: balance 9223372036854775771, lots ");
   expect(out).toContain("  ✗ all accounts add up to 0\n");
-  expect(out).toMatch(/\n3 of \d+ rules do not hold\.\n$/);
+  expect(out).toMatch(/\n3 of \d+ rules are violated\.\n$/);
   const json = await broken(balance(1), balance(-1), () => t.audit("points --json"));
   expect([json.code, JSON.parse(json.out).findings]).toEqual([
     1,
@@ -74,7 +74,7 @@ test("a balance that somebody changed by hand: the rules that it breaks, about w
   ]);
 });
 
-test("a hold that was taken away, and a reservation that is DONE but never was granted", async () => {
+test("a deleted hold and a DONE reservation without a grant are found", async () => {
   const taken = await broken(
     `create table kept as select * from point_holds; delete from point_holds`,
     `insert into point_holds select * from kept; drop table kept`,
@@ -95,15 +95,15 @@ test("a hold that was taken away, and a reservation that is DONE but never was g
   expect(reserved.out).not.toContain("\u001b");
 });
 
-test("of a rule that a whole table breaks, as many are shown as anybody reads", async () => {
+test("at most 20 violations of a rule are printed", async () => {
   const many = `insert into point_root (user_id, held) select 'x_' || n, 1 from generate_series(1, 100) n`;
   const { code, out } = await broken(many, `delete from point_root where user_id like 'x%'`, () => t.audit());
   expect(code).toBe(1);
   expect(out.match(/ {6}x_\d+: root 0\/1/g)).toHaveLength(20);
-  expect(out).toContain("      (no more than 20 of a rule are shown)\n");
+  expect(out).toContain("      (at most 20 violations of a rule are shown)\n");
 });
 
-test("it is given an hour where a service gives a statement seconds, and nothing that it does can change a row", async () => {
+test("the audit has a statement timeout of an hour and is read-only", async () => {
   const { code, err } = await broken(
     `alter table point_root rename to kept;
      create function witness() returns boolean language plpgsql as $$ begin
@@ -113,11 +113,11 @@ test("it is given an hour where a service gives a statement seconds, and nothing
     `drop view point_root; drop function witness; alter table kept rename to point_root`,
     () => t.audit(),
   );
-  expect([code, err]).toEqual([1, "✗ The database of points refused: timeout 1h, read only on\n"]);
+  expect([code, err]).toEqual([1, "✗ The database of points failed: timeout 1h, read only on\n"]);
 });
 
-test("what cannot be audited is said: another service, no schema yet, no database", async () => {
-  expect((await t.audit("point")).err).toContain('There is no "point"; did you mean points?');
+test("an unknown service, a missing schema and a missing database are errors", async () => {
+  expect((await t.audit("point")).err).toContain('There is no subcommand "point". Did you mean "points"?');
   expect((await t.audit("points u_1")).code).toBe(2);
   await using empty = await testDatabase({ sets: [] });
   expect(await runTodoke("audit points", { DATABASE_URL: empty.url })).toEqual({
@@ -128,15 +128,15 @@ test("what cannot be audited is said: another service, no schema yet, no databas
   expect((await runTodoke("audit points")).code).toBe(2);
 });
 
-test("a database that asks for a password is named, where its URL has none", async () => {
+test("a URL without the required password is an error that names the database", async () => {
   const url = new URL(t.url);
   url.password = "";
-  // In a process of its own: the client leaves a connection behind that waits for a password, and the server lets no database be
-  // dropped until it gives up on it.
+  // In a separate process: the client leaves a connection that waits for a password, and the server cannot drop the database
+  // while it is open.
   await using shell = openShell("todoke");
   const { code, err } = await shell.run("audit points", { DATABASE_URL: url.href });
   expect({ code, err }).toEqual({
     code: 1,
-    err: "✗ The database of points asks for a password, and its URL has none.\n",
+    err: "✗ The database of points requires a password, and its URL has none.\n",
   });
 });

@@ -7,7 +7,7 @@ import { servicesDatabase } from "@todoke/service/testing";
 import { expect, test } from "vitest";
 import { openShell, runTodoke } from "../testing/command.ts";
 
-/** All services' schemas on a database of their own, a shell that knows it, and no service that runs. */
+/** A database with the schemas of all services, without running services. */
 async function setup() {
   const t = await servicesDatabase();
   const keys = `shop=entitlements:write=${hash("sha256", "tdk_shop", "hex")}`;
@@ -19,7 +19,7 @@ async function setup() {
     notification,
     full,
     shell,
-    // Words that hold spaces are written with _ for them: the shell of the tests splits at every space.
+    // The test shell splits at spaces, so an argument has _ instead of spaces.
     dead: (args: string) => runTodoke(`dead ${args}`, { DATABASE_URL: t.url }),
     async json(args: string) {
       const { code, out, err } = await runTodoke(`dead ${args} --json`, { DATABASE_URL: t.url });
@@ -33,7 +33,7 @@ async function setup() {
   };
 }
 
-/** FAILED events 1 to `count`; every third is a revoke, whose error has more lines than one and a colour in it. */
+/** FAILED events 1 to `count`. Every third is a revoke, whose error has several lines and a colour code. */
 const fail = (db: Db, count: number) =>
   db.query(
     `insert into outbox_events (event_id, event_type, subject, aggregate_key, version, payload, status, attempt_count, last_error)
@@ -70,9 +70,9 @@ const statuses = async (db: Db) =>
 const records = async (db: Db) =>
   (await db.query(`select of_table, of_key, redriven_by, reason from redrives order by redrive_id`)).rows;
 
-test("what was given up is listed, of all services and tables, and by pages", async () => {
+test("dead letters are listed for all services and tables, in pages", async () => {
   await using t = await setup();
-  expect(await t.dead("list")).toEqual({ code: 0, out: "Nothing: no row is dead.\n", err: "" });
+  expect(await t.dead("list")).toEqual({ code: 0, out: "There are no dead letters.\n", err: "" });
   await fail(t.entitlement, 3);
   await failNotification(t.notification, 1);
   await killEvent(t.notification);
@@ -88,14 +88,14 @@ test("what was given up is listed, of all services and tables, and by pages", as
 
   const first = await t.dead("list entitlement --limit 2");
   expect(first.out).toMatch(/^entitlement outbox_events\n {2}id .* last error\n {2}0{8}-.*cannot_be_encoded\n/);
-  expect(first.out).toContain("More: todoke dead list entitlement --table outbox_events --after 2\n");
+  expect(first.out).toContain("Next page: todoke dead list entitlement --table outbox_events --after 2\n");
   const second = await t.dead("list entitlement --limit 2 --table outbox_events --after 2");
   expect(second.out).toMatch(/no_answer at �\[31mline\n$/);
   expect(second.out).not.toContain("\u001b");
   expect((await t.json("list --type EntitlementRevoked")).dead).toMatchObject([{ id: fixedId(3) }]);
 });
 
-test("one is shown whole, by its id alone, whatever became of it", async () => {
+test("show finds a dead letter by its id, also after a redrive", async () => {
   await using t = await setup();
   await fail(t.entitlement, 1);
   await failNotification(t.notification, 2);
@@ -105,23 +105,23 @@ test("one is shown whole, by its id alone, whatever became of it", async () => {
   expect(out).toMatch(/last_error {6}cannot_be_encoded\n[\s\S]*Never redriven\.\n$/);
   expect(await t.json("show notification 1")).toMatchObject({ table: "inbox_dlq", payload_base64: "/w==" });
 
-  await t.dead(`redrive notification ${fixedId(2)} --reason mended --by aki`);
+  await t.dead(`redrive notification ${fixedId(2)} --reason fixed --by aki`);
   const redriven = await t.dead(`show notification ${fixedId(2)}`);
   expect(redriven.out).toMatch(/status {10}PENDING\n/);
-  expect(redriven.out).toMatch(/Redriven, newest first:\n {2}\S+Z {3}aki: mended \(after 10 attempts\)\n$/);
+  expect(redriven.out).toMatch(/Redriven, newest first:\n {2}\S+Z {3}aki: fixed \(after 10 attempts\)\n$/);
   expect(await t.dead(`show entitlement ${fixedId(7)}`)).toEqual({
     code: 1,
     out: "",
-    err: `✗ entitlement has nothing under ${fixedId(7)}. \`todoke dead list entitlement\` says what there is.\n`,
+    err: `✗ entitlement has no dead letter ${fixedId(7)}. \`todoke dead list entitlement\` lists them.\n`,
   });
 });
 
-test("those that are named are redriven at once, with who and why; twice is once; a slip changes nothing", async () => {
+test("named ids are redriven once, with operator and reason; an unknown id changes nothing", async () => {
   await using t = await setup();
   await failNotification(t.notification, 1);
   await killEvent(t.notification);
-  const slip = await t.dead(`redrive notification 1 ${fixedId(9)} --reason mended`);
-  expect(slip).toMatchObject({ code: 1, err: expect.stringContaining(`nothing under ${fixedId(9)}`) });
+  const slip = await t.dead(`redrive notification 1 ${fixedId(9)} --reason fixed`);
+  expect(slip).toMatchObject({ code: 1, err: expect.stringContaining(`no dead letter ${fixedId(9)}`) });
   expect(await records(t.notification)).toEqual([]);
 
   const woken: string[] = [];
@@ -130,46 +130,46 @@ test("those that are named are redriven at once, with who and why; twice is once
     wakeups.on(topic, () => woken.push(topic));
   await wakeups.listening;
   woken.length = 0; // A new listener is woken once, for what it may have missed.
-  const both = await t.dead(`redrive notification 1 ${fixedId(1)} --reason mended`);
-  expect(both).toMatchObject({ code: 0, out: expect.stringMatching(/\n2 rows redriven\.\n$/) });
-  const by = { redriven_by: userInfo().username, reason: "mended" };
+  const both = await t.dead(`redrive notification 1 ${fixedId(1)} --reason fixed`);
+  expect(both).toMatchObject({ code: 0, out: expect.stringMatching(/\n2 dead letters redriven\.\n$/) });
+  const by = { redriven_by: userInfo().username, reason: "fixed" };
   expect(await records(t.notification)).toEqual([
     { of_table: "notifications", of_key: fixedId(1), ...by },
     { of_table: "inbox_dlq", of_key: "1", ...by },
   ]);
-  // Perhaps more than once: a connection that was lost meanwhile wakes all when it is back.
+  // It may be more than once: a reconnect wakes all topics.
   await until("the workers of both are woken", () => new Set(woken).size === 2);
   expect((await t.json("list")).dead).toEqual([]);
-  const again = await t.dead("redrive notification 1 --reason mended");
-  expect(again.out).toBe("0 rows redriven.\nNot dead any more, and left alone: 1.\n");
+  const again = await t.dead("redrive notification 1 --reason fixed");
+  expect(again.out).toBe("0 dead letters redriven.\nNo longer dead, and skipped: 1.\n");
   expect(await records(t.notification)).toHaveLength(2);
 });
 
-test("all that a filter leaves are redriven with --yes, across pages; without, it is said and nothing is done", async () => {
+test("--all redrives all matching rows with --yes, across pages, and only prints them without it", async () => {
   await using t = await setup();
   await fail(t.entitlement, 1_002);
   const all = "redrive entitlement --all --type EntitlementGranted --error be_encoded";
   expect(await t.dead(all)).toEqual({
     code: 0,
     out: `  668   outbox_events   EntitlementGranted   cannot_be_encoded
-668 rows of entitlement would be redriven.
-Nothing was done: add --yes and --reason to do it.\n`,
+668 dead letters of entitlement would be redriven.
+Nothing was changed. Add --yes and --reason to redrive them.\n`,
     err: "",
   });
   expect(await statuses(t.entitlement)).toEqual(["1002 FAILED"]);
   expect((await t.json(`${all} --yes --reason deployed --by aki`)).redriven).toHaveLength(668);
   expect(await statuses(t.entitlement)).toEqual(["334 FAILED", "668 PENDING"]);
   expect(await records(t.entitlement)).toHaveLength(668);
-  expect((await t.dead(all)).out).toBe("Nothing to redrive: no row is dead that the filters leave.\n");
+  expect((await t.dead(all)).out).toBe("No dead letter matches the filters.\n");
 });
 
-test("a service that runs takes up what was redriven", async () => {
+test("a running service processes redriven rows", async () => {
   await using t = await setup();
   const env = { ...t.full, NOTIFICATION_PORT: String(await freePort()) };
   const serving = t.shell.start("serve notification", env);
-  await serving.shows("notification   http");
+  await serving.untilPrinted("notification   http");
   await failNotification(t.notification, 1);
-  await t.dead(`redrive notification ${fixedId(1)} --reason mended`);
+  await t.dead(`redrive notification ${fixedId(1)} --reason fixed`);
   await until("it is sent", async () => {
     const { rows } = await t.notification.query(`select from notifications where status = 'SENT'`);
     return rows.length === 1;
@@ -179,29 +179,29 @@ test("a service that runs takes up what was redriven", async () => {
 });
 
 test.each([
-  ["", "Say what to do."],
-  ["lst", 'There is no "lst"; did you mean list?'],
-  ["list entitlment", "did you mean entitlement"],
+  ["", "Give a subcommand: "],
+  ["lst", 'There is no subcommand "lst". Did you mean "list"?'],
+  ["list entitlment", 'Did you mean "entitlement"?'],
   ["list --limit 0", "--limit is a number from 1 to 1000."],
-  ["list --after 3", "name the service and --table"],
-  ["list --yes", "--yes means nothing to list."],
-  ["show entitlement", "a service and one id"],
-  ["redrive", "Say of which service."],
-  ["redrive entitlement", "Say which: ids, or --all."],
-  ["redrive entitlement 1 --all", "Either ids or --all, not both."],
-  ["redrive entitlement 1 --type A --reason b", "go with --all only."],
-  ["redrive entitlement 1", "Say why it can succeed now"],
-  [`redrive entitlement 1 --reason ${"x".repeat(501)}`, "--reason with 1 to 500 characters."],
-  [`redrive entitlement 1 --reason b --by ${"x".repeat(129)}`, "--by with 1 to 128 characters."],
-  ["redrive entitlement --all --table notifications --reason b", "Its tables with such rows: outbox_events."],
-])('"dead %s" is refused with what to do', async (args, says) => {
+  ["list --after 3", "--after needs one service and --table."],
+  ["list --yes", "--yes is not an option of list."],
+  ["show entitlement", "Name a service and one id."],
+  ["redrive", "Name the service."],
+  ["redrive entitlement", "Name the ids to redrive, or use --all."],
+  ["redrive entitlement 1 --all", "Give ids or --all, not both."],
+  ["redrive entitlement 1 --type A --reason b", "need --all."],
+  ["redrive entitlement 1", "Give a reason with --reason"],
+  [`redrive entitlement 1 --reason ${"x".repeat(501)}`, "--reason, 1 to 500 characters."],
+  [`redrive entitlement 1 --reason b --by ${"x".repeat(129)}`, "--by, 1 to 128 characters."],
+  ["redrive entitlement --all --table notifications --reason b", "Its tables with dead letters: outbox_events."],
+])('"dead %s" is rejected with what to do', async (args, says) => {
   const { code, out, err } = await runTodoke(`dead ${args}`, { DATABASE_URL: "postgres://127.0.0.1:1/none" });
   expect({ code, out }).toEqual({ code: 2, out: "" });
   expect(err).toContain(says);
   expect(err).toContain("Usage: todoke dead ");
 });
 
-test("a database that is not named, away, or not migrated is told with what to do", async () => {
+test("a missing, unavailable or unmigrated database is an error that says what to do", async () => {
   const list = (env: Record<string, string>) => runTodoke("dead list entitlement", env);
   expect(await list({})).toEqual({
     code: 2,
@@ -209,7 +209,7 @@ test("a database that is not named, away, or not migrated is told with what to d
     err: "✗ entitlement: set DATABASE_URL or ENTITLEMENT_DATABASE_URL to a PostgreSQL server\n",
   });
   const away = await list({ ENTITLEMENT_DATABASE_URL: "postgres://me:secret@127.0.0.1:1/none" });
-  expect(away).toMatchObject({ code: 1, err: expect.stringContaining("The database of entitlement refused: ") });
+  expect(away).toMatchObject({ code: 1, err: expect.stringContaining("The database of entitlement failed: ") });
   expect(away.err).not.toContain("secret");
   await using t = await testDatabase({ sets: [] });
   expect(await list({ DATABASE_URL: t.url })).toEqual({

@@ -1,15 +1,15 @@
-/** `todoke dead`: what was given up, seen and tried again by the database alone. The verbs are in dead/. */
+/** `todoke dead`: lists, shows and redrives dead letters. It needs only the database. The subcommands are in dead/. */
 import { inboxDlqTable } from "@todoke/kernel/inbox";
 import { outboxTable } from "@todoke/kernel/outbox";
 import type { Command } from "../command.ts";
 import { list } from "../dead/list.ts";
 import { redrive } from "../dead/redrive.ts";
 import { show } from "../dead/show.ts";
-import { runVerb, type Verb } from "../verbs.ts";
+import { runSubcommand, type Subcommand } from "../subcommands.ts";
 
 const filters = ["table", "type", "error"];
 
-const verbs: Record<"list" | "show" | "redrive", Verb> = {
+const subcommands: Record<"list" | "show" | "redrive", Subcommand> = {
   list: { run: list, options: [...filters, "limit", "after", "json"] },
   show: { run: show, options: ["json"] },
   redrive: { run: redrive, options: [...filters, "all", "yes", "reason", "by", "json"] },
@@ -17,36 +17,37 @@ const verbs: Record<"list" | "show" | "redrive", Verb> = {
 
 export const dead: Command = {
   name: "dead",
-  summary: "list, show and redrive what was given up: events, dead letters, notifications",
+  summary: "list, show and redrive dead letters",
   usage: "todoke dead list [service…] | show <service> <id> | redrive <service> <id…|--all> --reason <text>",
   details: `
-  list      what was given up, oldest first; of all services when none is named
-  show      one of them whole: payload, attempts, last error, and who redrove it
-  redrive   lets them be tried again, with all their attempts, under the same id
+  list      list dead letters, oldest first; of all services if none is named
+  show      show one dead letter: payload, attempts, last error and earlier redrives
+  redrive   retry dead letters under the same id, with all attempts again
 
-It needs the database only (DATABASE_URL or <SERVICE>_DATABASE_URL, else that of the \`todoke dev\` in this
-folder), so it works while the service is down; a service that runs is woken.
+It needs only the database (DATABASE_URL or <SERVICE>_DATABASE_URL, else the database of the \`todoke dev\` in this
+folder), so it works while the service is down. Running services are woken.
 
-  ${outboxTable.padEnd(15)}  FAILED: could not be published; later events of the same aggregate wait behind it
-  ${inboxDlqTable.padEnd(15)}  DEAD: a consumer could not take it
-  notifications    FAILED: could not be sent
+  ${outboxTable.padEnd(15)}  FAILED: cannot be published; later events of the same aggregate wait
+  ${inboxDlqTable.padEnd(15)}  DEAD: a consumer cannot handle it
+  notifications    FAILED: cannot be sent
 
-Remove the cause first. A redrive keeps who asked for it and why. Twice is once: what is not dead any more is
-left alone. --all takes what --table, --type and --error leave, and without --yes only says what that is.`,
+Fix the cause before you redrive. A redrive records who ran it and why. It is idempotent: rows that are no longer
+dead are skipped. --all redrives every row that matches --table, --type and --error; without --yes it only prints
+what it would redrive.`,
   values: {
-    table: ["<name>", "only rows of this table"],
-    type: ["<event type>", "only of this type"],
-    error: ["<text>", "only where the last error contains this"],
-    limit: ["<n>", "list: at most so many of each table (50)"],
-    after: ["<cursor>", "list: the next page, as the end of the last one says"],
-    reason: ["<text>", "redrive: why it can succeed now; kept"],
-    by: ["<name>", "redrive: who asks for it, if not the user who runs this; kept"],
+    table: ["<name>", "only this table"],
+    type: ["<event type>", "only this event type"],
+    error: ["<text>", "only rows whose last error contains this text"],
+    limit: ["<n>", "list: maximum number of rows per table (default 50)"],
+    after: ["<cursor>", "list: start after this cursor; the output ends with the next one"],
+    reason: ["<text>", "redrive: why it can succeed now; recorded"],
+    by: ["<name>", "redrive: your name, recorded (default: the current user)"],
   },
   switches: {
-    all: "redrive: all that the filters leave",
-    yes: "redrive --all: do it",
+    all: "redrive: every row that matches the filters",
+    yes: "redrive --all: redrive them, not only print them",
     json: "print JSON",
   },
-  takesNames: true,
-  run: (call) => runVerb(verbs, call),
+  takesArgs: true,
+  run: (call) => runSubcommand(subcommands, call),
 };

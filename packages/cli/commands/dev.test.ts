@@ -1,19 +1,18 @@
 import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
-import { startEngine } from "@todoke/engines";
+import { isPortFree, startEngine } from "@todoke/engines";
 import { openSigner, readSigningKey, readVerifyingKeys, tokenVerifier } from "@todoke/http";
 import { openBrowser } from "@todoke/identity/testing";
 import { freePort, until } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
-import { isFree } from "../ports.ts";
 import { services } from "../services.ts";
 import { variable } from "../settings.ts";
-import { openShell, type Screen } from "../testing/command.ts";
+import { openShell, type RunningCommand } from "../testing/command.ts";
 
 const ready = "Ready. Ctrl-C stops.";
 
-/** Ports that nobody uses, and the address of the one service there is. */
+/** Free ports, and the URL of the only service. */
 async function site() {
   const [counter, postgres, provider] = [await freePort(), await freePort(), await freePort()];
   const ask = async (path: string) => (await fetch(`http://127.0.0.1:${counter}${path}`)).text();
@@ -22,43 +21,43 @@ async function site() {
   return { env, postgres, counter, provider, issuer: `http://127.0.0.1:${provider}`, ask, handed };
 }
 
-async function stop(screen: Screen) {
+async function stop(screen: RunningCommand) {
   screen.process.kill("SIGTERM");
   return screen.ended;
 }
 
-test("it starts on an empty folder, and what was stored survives a kill -9 and a restart at once", async () => {
+test("dev starts in an empty folder, and its data survives a kill -9 and an immediate restart", async () => {
   await using shell = openShell();
   const { env, ask, postgres } = await site();
   const first = shell.start("dev", env);
-  await first.shows(ready);
+  await first.untilPrinted(ready);
   await ask("/add");
   expect(await ask("/add")).toBe("2");
   first.process.kill("SIGKILL");
   await first.ended;
 
   const second = shell.start("dev", env);
-  await second.shows(ready);
+  await second.untilPrinted(ready);
   expect(await ask("/count")).toBe("2");
 
-  // Another process may join the embedded database with its debug surfaces open, and only that database.
+  // Another process may use the embedded database with /debug open, and only that database.
   const { databaseUrl } = JSON.parse(readFileSync(join(shell.folder, ".todoke/dev.json"), "utf8"));
   const joined = { COUNTER_PORT: String(await freePort()), DATABASE_URL: databaseUrl, TODOKE_DEV: "true" };
   const other = shell.start("serve counter", joined);
-  await other.shows(`http://127.0.0.1:${joined.COUNTER_PORT}`);
+  await other.untilPrinted(`http://127.0.0.1:${joined.COUNTER_PORT}`);
   await stop(other);
 
   const { code, out } = await stop(second);
   expect(code).toBe(0);
   expect(out).not.toContain("migration");
-  expect(await isFree(postgres)).toBe(true);
+  expect(await isPortFree(postgres)).toBe(true);
 });
 
-test("after a kill -9 it waits until the database of the killed run has stopped", async () => {
+test("after a kill -9 the next run waits until the old database has stopped", async () => {
   await using shell = openShell();
   const { env, ask } = await site();
   const first = shell.start("dev", env);
-  await first.shows(ready);
+  await first.untilPrinted(ready);
   await ask("/add");
   const postmaster = Number.parseInt(
     readFileSync(join(shell.folder, ".todoke/postgres/data/postmaster.pid"), "utf8"),
@@ -69,38 +68,38 @@ test("after a kill -9 it waits until the database of the killed run has stopped"
   await first.ended;
 
   const second = shell.start("dev", env);
-  await second.shows("The run before this one was killed; waiting for its database to stop …");
+  await second.untilPrinted("The previous run was killed. Waiting for its database to stop …");
   process.kill(postmaster, "SIGCONT");
-  await second.shows(ready);
+  await second.untilPrinted(ready);
   expect(await ask("/count")).toBe("1");
   expect((await stop(second)).code).toBe(0);
 });
 
-test("it ends by printing what runs where, and a line to paste", async () => {
+test("dev prints the URLs of everything and a command to try", async () => {
   await using shell = openShell();
   const { env, counter, postgres, issuer } = await site();
   const screen = shell.start("dev", env);
-  await screen.shows(ready);
+  await screen.untilPrinted(ready);
   const { out, err } = await stop(screen);
   expect(out).toContain("Schemas: 1 migration ran\n");
   const database = `postgres://postgres@127.0.0.1:${postgres}/postgres`;
   expect(out).toContain(`  counter    ${`http://127.0.0.1:${counter}`.padEnd(database.length)}   counts\n`);
-  expect(out).toContain(
-    `  provider   ${issuer.padEnd(database.length)}   where demo users log in, for trying out only\n`,
-  );
+  expect(out).toContain(`  provider   ${issuer.padEnd(database.length)}   demo OpenID provider\n`);
   expect(out).toContain(`  database   ${database}   PostgreSQL\n`);
   expect(out).toContain("\nLog in as alice / alice-demo, bob / bob-demo, admin / admin-demo.\n");
   expect(out).toContain(`Try it:\n\ncurl -X POST http://127.0.0.1:${counter}/add\n`);
-  expect(err).toBe("Stopping: finishing what is under way. Once more stops at once.\n");
+  expect(err).toBe("Stopping: work in progress is finished first. Press Ctrl-C again to stop at once.\n");
 });
 
-test("a port in use is named, with the variable that changes it, before anything is started", async () => {
+test("a busy port is an error that names its variable, before anything starts", async () => {
   await using shell = openShell();
   const { env, counter, postgres, provider } = await site();
   await using _ = createServer().listen(counter, "127.0.0.1");
   const { code, err } = await shell.run("dev", env);
   expect(code).toBe(1);
-  expect(err).toContain(`Port ${counter} (counter) is in use: stop what listens there, or set COUNTER_PORT`);
+  expect(err).toContain(
+    `Port ${counter} (counter) is in use: stop the process that listens on it, or set COUNTER_PORT`,
+  );
   expect(existsSync(join(shell.folder, ".todoke/postgres"))).toBe(false);
 
   const other = await site();
@@ -113,12 +112,12 @@ test("a port in use is named, with the variable that changes it, before anything
   expect(third.err).toContain(`Port ${provider} (OpenID provider) is in use`);
 });
 
-test("it brings an OpenID provider and keys that services trust each other by, and finds them again after a restart", async () => {
+test("dev starts an OpenID provider, and creates keys that survive a restart", async () => {
   await using shell = openShell();
   const { env, issuer, counter, handed } = await site();
   const keysThere = async () => (await fetch(`${issuer}/jwks`)).text();
   const first = shell.start("dev", env);
-  await first.shows(ready);
+  await first.untilPrinted(ready);
   const [before, keysBefore] = [await handed(), await keysThere()];
   expect(before).toMatchObject({
     OIDC_ISSUER: issuer,
@@ -135,7 +134,7 @@ test("it brings an OpenID provider and keys that services trust each other by, a
   await stop(first);
 
   const second = shell.start("dev", env);
-  await second.shows(ready);
+  await second.untilPrinted(ready);
   expect(await handed()).toEqual(before);
   expect(await keysThere()).toBe(keysBefore);
   const { out, err } = await stop(second);
@@ -143,7 +142,7 @@ test("it brings an OpenID provider and keys that services trust each other by, a
     expect(out + err).not.toContain(before[name]);
 });
 
-/** Whom a service takes the gateway for, with what both were handed. */
+/** The caller that a service sees when the gateway calls it with these keys. */
 async function whoIs(env: Record<string, string>) {
   const key = readSigningKey(env, "GATEWAY_BFF_TOKEN_KEY", []);
   if (!key) throw new Error("no key to sign with");
@@ -151,14 +150,14 @@ async function whoIs(env: Record<string, string>) {
   return verifier(await openSigner({ issuer: "gateway-bff", key }).tokenFor("counter"));
 }
 
-test("with all services: who logs in as printed is a player or an admin", async () => {
+test("the printed logins work with all services, as player and as admin", async () => {
   await using shell = openShell("todoke");
   const { env } = await site();
   const ports = Object.fromEntries(
     await Promise.all(services.map(async ({ name }) => [variable(name, "PORT"), String(await freePort())])),
   );
   const screen = shell.start("dev", { ...env, ...ports });
-  await screen.shows(ready);
+  await screen.untilPrinted(ready);
   const origin = `http://localhost:${ports.GATEWAY_BFF_PORT}`;
   const player = await loggedIn(origin, { username: "alice", password: "alice-demo" });
   expect(await player("/v1/me")).toMatchObject({ status: 200, body: { roles: ["USER"], email: "alice@example.com" } });
@@ -171,7 +170,7 @@ test("with all services: who logs in as printed is a player or an admin", async 
   expect(out).toContain(`\nLog in at ${origin}/login as alice / alice-demo, `);
 });
 
-/** From the gateway to the provider and back, as a browser goes; then what the gateway answers to it. */
+/** Logs in as a browser does, and returns the response of the gateway. */
 async function loggedIn(origin: string, form: Record<string, string>) {
   const browser = openBrowser();
   const sent = await browser.visit(`${origin}/login`);
@@ -184,7 +183,7 @@ async function loggedIn(origin: string, form: Record<string, string>) {
   };
 }
 
-test("with OIDC_ISSUER it starts no provider, and what is set by hand is handed on as it is", async () => {
+test("with OIDC_ISSUER dev starts no provider, and given settings are not changed", async () => {
   await using shell = openShell();
   const { env, provider, handed } = await site();
   const own = {
@@ -193,18 +192,18 @@ test("with OIDC_ISSUER it starts no provider, and what is set by hand is handed 
     TODOKE_TOKEN_KEYS: "gateway-bff.mine=abc",
   };
   const screen = shell.start("dev", { ...env, ...own });
-  await screen.shows(ready);
+  await screen.untilPrinted(ready);
   expect(await handed()).toMatchObject(own);
   expect(await handed()).not.toHaveProperty("OIDC_CLIENT_SECRET");
   expect(await handed()).not.toHaveProperty("GATEWAY_BFF_TOKEN_KEY");
-  expect(await isFree(provider)).toBe(true);
+  expect(await isPortFree(provider)).toBe(true);
   expect((await stop(screen)).out).not.toContain("alice");
 });
 
-test("a second one in the same folder says that there is a first", async () => {
+test("a second dev in the same folder is rejected", async () => {
   await using shell = openShell();
   const screen = shell.start("dev", (await site()).env);
-  await screen.shows(ready);
+  await screen.untilPrinted(ready);
   const { code, err } = await shell.run("dev", (await site()).env);
   expect(code).toBe(1);
   expect(err).toContain(`\`todoke dev\` already runs in this folder (process ${screen.process.pid})`);
@@ -212,26 +211,26 @@ test("a second one in the same folder says that there is a first", async () => {
   await stop(screen);
 });
 
-test("doctor looks at the database of the one that runs here, and takes its ports for granted", async () => {
+test("doctor checks the database of the running dev and accepts its ports", async () => {
   await using shell = openShell();
   const { env, issuer } = await site();
   const screen = shell.start("dev", env);
-  await screen.shows(ready);
+  await screen.untilPrinted(ready);
   const { code, out } = await shell.run("doctor", env);
   expect(out).toMatch(/✓ database +PostgreSQL 18/);
-  expect(out).toMatch(/✓ counter +its schema is up to date\n/);
+  expect(out).toMatch(/✓ counter +the schema is up to date\n/);
   expect(out).toContain(`✓ OpenID     ${issuer}\n`);
-  expect(out).toContain("✓ tokens     signed by gateway-bff.k1, and taken\n");
+  expect(out).toContain("✓ tokens     the gateway signs with gateway-bff.k1, and services accept it\n");
   expect(out).toContain(`used by the \`todoke dev\` that runs here (process ${screen.process.pid})`);
   expect(code).toBe(0);
   await stop(screen);
 });
 
-test("Ctrl-C finishes what is under way; a second one does not wait", async () => {
+test("Ctrl-C finishes requests in flight; a second one stops at once", async () => {
   await using shell = openShell();
   const { env, ask } = await site();
   const patient = shell.start("dev", env);
-  await patient.shows(ready);
+  await patient.untilPrinted(ready);
   await ask("/add");
   const held = await fetch(`http://127.0.0.1:${env.COUNTER_PORT}/held`);
   patient.process.kill("SIGINT");
@@ -239,25 +238,25 @@ test("Ctrl-C finishes what is under way; a second one does not wait", async () =
   expect((await patient.ended).code).toBe(0);
 
   const hasty = shell.start("dev", env);
-  await hasty.shows(ready);
+  await hasty.untilPrinted(ready);
   const stuck = await fetch(`http://127.0.0.1:${env.COUNTER_PORT}/stuck`);
-  // Again and again: the first half second of it passes for the echo that a terminal and npm make of one Ctrl-C.
+  // Repeatedly: signals in the first half second count as duplicates, because a terminal and npm both send one Ctrl-C.
   await until("it has ended", () => !hasty.process.kill("SIGINT"));
   expect((await hasty.ended).code).toBe(1);
   await expect(stuck.text()).rejects.toThrow();
 });
 
-test("with DATABASE_URL it uses that server and starts none, and lets in nobody whose password is known", async () => {
+test("with DATABASE_URL dev starts no database and accepts neither the demo users nor the printed key", async () => {
   await using engine = await startEngine("postgres");
   await using shell = openShell();
   const { env, postgres, provider, ask, handed } = await site();
   const screen = shell.start("dev", { ...env, DATABASE_URL: engine.url });
-  await screen.shows(ready);
+  await screen.untilPrinted(ready);
   expect(await ask("/add")).toBe("1");
   const joined = { COUNTER_PORT: String(await freePort()), DATABASE_URL: engine.url, TODOKE_DEV: "true" };
   expect((await shell.run("serve counter", joined)).code).toBe(2);
-  expect(await isFree(postgres)).toBe(true);
-  expect(await isFree(provider)).toBe(true);
+  expect(await isPortFree(postgres)).toBe(true);
+  expect(await isPortFree(provider)).toBe(true);
   expect(await handed()).toMatchObject({ ACCOUNT_ADMINS: "", TODOKE_API_KEYS: "" });
   expect(await handed()).not.toHaveProperty("OIDC_ISSUER");
   const { code, out } = await stop(screen);
@@ -265,18 +264,18 @@ test("with DATABASE_URL it uses that server and starts none, and lets in nobody 
   expect(out).not.toContain(new URL(engine.url).password);
 });
 
-test("a service that stops by itself takes the others down, and says why", async () => {
+test("a service that fails stops the others, and its error is printed", async () => {
   await using shell = openShell();
   const { env, ask } = await site();
   const screen = shell.start("dev", env);
-  await screen.shows(ready);
+  await screen.untilPrinted(ready);
   await ask("/break");
   const { code, err } = await screen.ended;
   expect(code).toBe(1);
-  expect(err).toBe("✗ counter stopped by itself: the spring broke\n");
+  expect(err).toBe("✗ counter stopped unexpectedly: the spring broke\n");
 });
 
-test("a folder that cannot be written is told in one line", async () => {
+test("a folder without write permission is an error of one line", async () => {
   await using shell = openShell();
   writeFileSync(join(shell.folder, ".todoke"), "a file where the folder should be");
   const { code, err } = await shell.run("dev", (await site()).env);
@@ -284,7 +283,7 @@ test("a folder that cannot be written is told in one line", async () => {
   expect(err).toMatch(/^✗ EEXIST: .*\.todoke'\n$/);
 });
 
-test("settings that cannot be are all told at once, and nothing is started", async () => {
+test("all setting errors are printed at once, and nothing starts", async () => {
   await using shell = openShell();
   const { code, err } = await shell.run("dev", {
     POSTGRES_PORT: "http",

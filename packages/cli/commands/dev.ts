@@ -1,120 +1,120 @@
 /**
- * `todoke dev`: everything on a machine with nothing but Node. What it has stored it finds again, however it ended; what
- * it has started it stops, in the reverse order; and nothing is started before all that can be known to fail is checked.
+ * `todoke dev`: runs everything on a machine that has only Node. Its data survives any kind of exit. It checks settings and
+ * ports before it starts anything, and stops what it started in reverse order.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Engine, startEngine } from "@todoke/engines";
-import { type Loaded, refuseMisconfigured } from "../choice.ts";
+import { type Engine, isPortFree, startEngine } from "@todoke/engines";
 import type { Command } from "../command.ts";
-import { dataFolder, type HeldFolder, type Holder, holdFolder } from "../data-folder.ts";
+import { type DevProcess, dataFolder, type LockedFolder, lockDataFolder } from "../data-folder.ts";
 import { type DemoProvider, startDemoProvider } from "../demo-provider.ts";
 import { demoIssuer, devEnv } from "../dev-env.ts";
-import { keptSecrets, newSecrets } from "../dev-secrets.ts";
-import { CommandFailed, reasonOf } from "../faults.ts";
-import { migrateAll } from "../migrations.ts";
-import { plural, say, styled, table } from "../output.ts";
-import { isFree, refuseBusy } from "../ports.ts";
-import { type AtWork, startServices } from "../run-services.ts";
+import { createSecrets, loadSecrets } from "../dev-secrets.ts";
+import { CommandFailed, formatError } from "../errors.ts";
+import { migrateServices } from "../migrate-services.ts";
+import { plural, print, styled, table } from "../output.ts";
+import { rejectBusyPorts } from "../ports.ts";
+import { type RunningServices, startServices } from "../run-services.ts";
+import { type LoadedService, loadServices } from "../select-services.ts";
 import type { Env } from "../services.ts";
-import { type Port, portsOf, postgresPort, providerPort, withoutSecrets } from "../settings.ts";
-import { hearStop, type Stop } from "../stop.ts";
+import { getPostgresPort, getProviderPort, getServicePorts, type Port, redactUrl } from "../settings.ts";
+import { listenForStop, type StopSignal } from "../stop-signal.ts";
 
 export const dev: Command = {
   name: "dev",
-  summary: "run everything on this machine, with a database of its own",
+  summary: "run everything on this machine, with its own database",
   usage: "todoke dev",
   details: `
-Starts PostgreSQL (it comes with \`npm ci\`) and an OpenID provider with two players and an admin, brings the schemas
-up to date and runs all services in this process. Data and keys are kept in .todoke/ and survive a restart, also after
-a crash or a kill -9.
+Starts PostgreSQL (installed by \`npm ci\`) and an OpenID provider with two players and an admin, runs the missing
+migrations, and runs all services in this process. Data and keys are stored in .todoke/ and survive a restart, a crash
+and a kill -9.
 
-  DATABASE_URL             use this PostgreSQL server instead of an own one; then OIDC_ISSUER must be set
+  DATABASE_URL             use this PostgreSQL server; OIDC_ISSUER must then be set
   EVENT_BUS_URL            nats://…, amqp://… or postgres://…; without it the bus is in the database
-  REDIS_URL                redis://…; without it sessions, limits and tickets are in the database
-  OIDC_ISSUER              log in there instead; with OIDC_CLIENT_ID and OIDC_CLIENT_SECRET
-  POSTGRES_PORT            where the own PostgreSQL listens (8090)
-  OIDC_PROVIDER_PORT       where the own OpenID provider listens (8089)
-  <SERVICE>_PORT           where a service listens (\`todoke help\` lists the usual ports)
+  REDIS_URL                redis://…; without it sessions, rate limits and tickets are in the database
+  OIDC_ISSUER              use this OpenID provider; needs OIDC_CLIENT_ID and OIDC_CLIENT_SECRET
+  POSTGRES_PORT            port of the PostgreSQL server (8090)
+  OIDC_PROVIDER_PORT       port of the OpenID provider (8089)
+  <SERVICE>_PORT           port of a service (\`todoke help\` lists the defaults)
 
-Ctrl-C or SIGTERM drains and stops; a second one ends it at once.`,
+Ctrl-C or SIGTERM drains and stops. A second one stops at once.`,
   switches: {},
-  takesNames: false,
+  takesArgs: false,
   async run({ env, services }) {
-    const stop = await hearStop();
-    const port = postgresPort(env);
+    const stop = await listenForStop();
+    const port = getPostgresPort(env);
     const issuer = demoIssuer(env);
-    const planned = { databaseUrl: env.DATABASE_URL || toBeStarted, issuer, services, secrets: await newSecrets() };
-    const loaded = await refuseMisconfigured(services, devEnv(env, planned));
-    await using folder = await holdFolder(port.number);
-    const ports = services.flatMap((entry) => portsOf(entry, env));
-    await refuseBusy(issuer ? [...ports, providerPort(env)] : ports);
-    await using database = env.DATABASE_URL ? notOurs(env.DATABASE_URL) : await startDatabase(port, folder);
-    const made = { ...planned, databaseUrl: database.url, secrets: await keptSecrets() };
-    await using provider = issuer ? await startDemoProvider(devEnv(env, made)) : undefined;
-    await folder.announce({ databaseUrl: database.url, ...(issuer && { issuer }) });
-    stop.throwIfAsked();
-    await runAll({ loaded, stop, provider, env: devEnv(env, made) });
+    const parts = { databaseUrl: env.DATABASE_URL || placeholderUrl, issuer, services, secrets: await createSecrets() };
+    const loaded = await loadServices(services, devEnv(env, parts));
+    await using folder = await lockDataFolder(port.number);
+    const ports = services.flatMap((entry) => getServicePorts(entry, env));
+    await rejectBusyPorts(issuer ? [...ports, getProviderPort(env)] : ports);
+    await using database = env.DATABASE_URL ? externalDatabase(env.DATABASE_URL) : await startDatabase(port, folder);
+    const partsWithDatabase = { ...parts, databaseUrl: database.url, secrets: await loadSecrets() };
+    await using provider = issuer ? await startDemoProvider(devEnv(env, partsWithDatabase)) : undefined;
+    await folder.publish({ databaseUrl: database.url, ...(issuer && { issuer }) });
+    stop.throwIfRequested();
+    await runAll({ loaded, stop, provider, env: devEnv(env, partsWithDatabase) });
     return 0;
   },
 };
 
-/** Stands for the database that does not run yet while settings are checked. */
-const toBeStarted = "postgres://127.0.0.1/postgres";
+/** Used to check the settings before the database runs. */
+const placeholderUrl = "postgres://127.0.0.1/postgres";
 
-interface Ready {
-  readonly loaded: readonly Loaded[];
-  readonly stop: Stop;
+interface PreparedDev {
+  readonly loaded: readonly LoadedService[];
+  readonly stop: StopSignal;
   readonly provider: DemoProvider | undefined;
   readonly env: Env;
 }
 
-async function runAll({ loaded, stop, provider, env }: Ready): Promise<void> {
-  const ran = (await migrateAll(loaded, env, { dryRun: false })).flatMap((service) => service.ran);
-  if (ran.length > 0) say(`Schemas: ${plural(ran.length, "migration")} ran`);
-  await using work = await startServices(loaded, env, stop);
-  welcome(work, env, provider);
-  await work.untilStop();
+async function runAll({ loaded, stop, provider, env }: PreparedDev): Promise<void> {
+  const ran = (await migrateServices(loaded, env, { dryRun: false })).flatMap((service) => service.ran);
+  if (ran.length > 0) print(`Schemas: ${plural(ran.length, "migration")} ran`);
+  await using running = await startServices(loaded, env, stop);
+  printWelcome(running, env, provider);
+  await running.waitForStop();
 }
 
 type Database = Pick<Engine, "url"> & AsyncDisposable;
 
-const notOurs = (url: string): Database => ({ url, async [Symbol.asyncDispose]() {} });
+const externalDatabase = (url: string): Database => ({ url, async [Symbol.asyncDispose]() {} });
 
-async function startDatabase(port: Port, folder: HeldFolder): Promise<Database> {
-  if (folder.killed) await waitForDatabaseOf(folder.killed);
-  await refuseBusy([port]);
-  say("Starting PostgreSQL …");
+async function startDatabase(port: Port, folder: LockedFolder): Promise<Database> {
+  if (folder.killedRun) await waitForKilledDatabase(folder.killedRun);
+  await rejectBusyPorts([port]);
+  print("Starting PostgreSQL …");
   try {
     const engine = await startEngine("postgres", { dir: `${dataFolder}/postgres`, port: port.number });
-    say(`PostgreSQL ${engine.version} (${engine.origin}), data in ${dataFolder}/postgres`);
+    print(`PostgreSQL ${engine.version} (${engine.origin}), data in ${dataFolder}/postgres`);
     return engine;
   } catch (error) {
-    throw new CommandFailed(`PostgreSQL did not start: ${reasonOf(error)}`, { cause: error });
+    throw new CommandFailed(`PostgreSQL did not start: ${formatError(error)}`, { cause: error });
   }
 }
 
-/** PostgreSQL's own grace for its last checkpoint; it notices the death of its owner at once. */
-const killedStopsMs = 30_000;
+/** How long PostgreSQL may take for its last checkpoint. It starts to stop as soon as its owner is killed. */
+const killedDatabaseWaitMs = 30_000;
 
-/** After a kill -9 of `todoke dev` its database stops in good order; a quick restart is quicker than that. */
-async function waitForDatabaseOf({ postgresPort }: Holder): Promise<void> {
-  if (await isFree(postgresPort)) return;
-  say("The run before this one was killed; waiting for its database to stop …");
-  const deadline = performance.now() + killedStopsMs;
-  while (!(await isFree(postgresPort)) && performance.now() < deadline) await sleep(50);
+/** After a kill -9 of `todoke dev` its database still shuts down. A quick restart must wait for it. */
+async function waitForKilledDatabase({ postgresPort }: DevProcess): Promise<void> {
+  if (await isPortFree(postgresPort)) return;
+  print("The previous run was killed. Waiting for its database to stop …");
+  const deadline = performance.now() + killedDatabaseWaitMs;
+  while (!(await isPortFree(postgresPort)) && performance.now() < deadline) await sleep(50);
 }
 
-function welcome(work: AtWork, env: Env, provider: DemoProvider | undefined): void {
-  const services = work.all.map(({ entry, running }) => ({ entry, url: entry.publicUrl?.(env) ?? running.url }));
+function printWelcome(running: RunningServices, env: Env, provider: DemoProvider | undefined): void {
+  const services = running.all.map(({ entry, running }) => ({ entry, url: entry.publicUrl?.(env) ?? running.url }));
   const rows = services.map(({ entry, url }) => [entry.name, url, entry.summary]);
-  if (provider) rows.push(["provider", provider.issuer, "where demo users log in, for trying out only"]);
-  if (env.DATABASE_URL) rows.push(["database", withoutSecrets(env.DATABASE_URL), "PostgreSQL"]);
-  if (env.EVENT_BUS_URL) rows.push(["bus", withoutSecrets(env.EVENT_BUS_URL), "events"]);
-  say();
-  say(table(rows));
+  if (provider) rows.push(["provider", provider.issuer, "demo OpenID provider"]);
+  if (env.DATABASE_URL) rows.push(["database", redactUrl(env.DATABASE_URL), "PostgreSQL"]);
+  if (env.EVENT_BUS_URL) rows.push(["bus", redactUrl(env.EVENT_BUS_URL), "events"]);
+  print();
+  print(table(rows));
   const where = env.GATEWAY_BFF_ORIGIN ? ` at ${env.GATEWAY_BFF_ORIGIN}/login` : "";
-  if (provider) say(`\nLog in${where} as ${provider.logIns.join(", ")}.`);
+  if (provider) print(`\nLog in${where} as ${provider.logins.join(", ")}.`);
   const examples = services.flatMap(({ entry, url }) => entry.example?.(url) ?? []);
-  if (examples.length > 0) say(`\nTry it:\n\n${examples.join("\n\n")}`);
-  say(`\n${styled("green", "✓")} Ready. Ctrl-C stops.`);
+  if (examples.length > 0) print(`\nTry it:\n\n${examples.join("\n\n")}`);
+  print(`\n${styled("green", "✓")} Ready. Ctrl-C stops.`);
 }

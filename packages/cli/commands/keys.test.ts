@@ -9,7 +9,7 @@ import { openShell, runTodoke } from "../testing/command.ts";
 
 const both = "--services entitlement,notification";
 
-/** The schemas of two services, on one database or on one each, and no service that runs. */
+/** The schemas of two services, in one database or in two, without running services. */
 async function setup({ apart = false } = {}) {
   const t = await servicesDatabase(["entitlement", "notification"]);
   const other = apart ? await servicesDatabase(["entitlement", "notification"]) : t;
@@ -38,16 +38,16 @@ async function setup({ apart = false } = {}) {
 
 const sha256 = (key: string) => createHash("sha256").update(key).digest("hex");
 
-test("a key is made for all services at once, shown once, listed without it, and revoked by its id", async () => {
+test("a key is created in all services, printed once, listed without its secret, and revoked by its id", async () => {
   await using t = await setup({ apart: true });
-  expect((await t.keys(`list ${both}`)).out).toBe("Nothing: no key is live.\n");
-  const made = await t.keys(`create shop --scopes read,entitlements:write --expires 90d ${both}`);
-  expect(made).toMatchObject({ code: 0, err: "" });
+  expect((await t.keys(`list ${both}`)).out).toBe("There are no valid keys.\n");
+  const created = await t.keys(`create shop --scopes read,entitlements:write --expires 90d ${both}`);
+  expect(created).toMatchObject({ code: 0, err: "" });
   const [, secret = "", keyId = ""] =
-    /^(tdk_[\w-]{43})\n\n {2}key id {5}(\S{36})\n {2}holder {5}shop\n {2}scopes {5}entitlements:write, read\n {2}services {3}entitlement, notification\n {2}expires {4}20\S+Z\n\nThe key is shown this once/.exec(
-      made.out,
+    /^(tdk_[\w-]{43})\n\n {2}key id {5}(\S{36})\n {2}holder {5}shop\n {2}scopes {5}entitlements:write, read\n {2}services {3}entitlement, notification\n {2}expires {4}20\S+Z\n\nThe key is printed only once/.exec(
+      created.out,
     ) ?? [];
-  expect(keyId, made.out).not.toBe("");
+  expect(keyId, created.out).not.toBe("");
 
   const rows = [];
   for (const db of [t.entitlement, t.notification])
@@ -76,17 +76,17 @@ test("a key is made for all services at once, shown once, listed without it, and
   const revoked = await t.keys(`revoke ${keyId} ${both} --reason leaked --by aki`);
   expect(revoked).toMatchObject({ code: 0, err: "" });
   expect(revoked.out).toBe(
-    `  ${keyId}   entitlement\n  ${keyId}   notification\nRevoked. Services that run refuse it now, or within 5 seconds.\n`,
+    `  ${keyId}   entitlement\n  ${keyId}   notification\nRevoked. Running services reject the key within 5 seconds.\n`,
   );
-  expect((await t.keys(`list ${both}`)).out).toBe("Nothing: no key is live.\n");
+  expect((await t.keys(`list ${both}`)).out).toBe("There are no valid keys.\n");
   expect((await t.keys(`list --all ${both}`)).out).toMatch(/revoked \S+Z by aki: leaked\n$/);
   expect(await t.keys(`revoke ${keyId} ${both}`)).toMatchObject({
     code: 0,
-    out: "Nothing to do: it was revoked before.\n",
+    out: "It was already revoked.\n",
   });
 });
 
-test("a holder's keys are revoked together; what nobody has is a failure", async () => {
+test("all keys of a holder are revoked together; an unknown holder is an error", async () => {
   await using t = await setup();
   const first = await t.json(`create shop --scopes read ${both}`);
   const second = await t.json(`create shop --scopes read --services entitlement`);
@@ -98,16 +98,16 @@ test("a holder's keys are revoked together; what nobody has is a failure", async
     expect(await t.keys(`revoke ${name} ${both}`)).toMatchObject({
       code: 1,
       out: "",
-      err: expect.stringContaining(`There is no key of "${name}", and none with that id.`),
+      err: expect.stringContaining(`No key has the id or the holder "${name}".`),
     });
 });
 
-test("where a service is not ready nothing is made; where one fails, the same key is made by the command that is told", async () => {
+test("no key is created if a service is not ready; if one fails later, the printed command creates the same key", async () => {
   await using t = await setup({ apart: true });
   const away = { NOTIFICATION_DATABASE_URL: "postgres://me:secret@127.0.0.1:1/none" };
   const none = await t.keys(`create shop --scopes read ${both}`, away);
   expect(none).toMatchObject({ code: 1, out: "" });
-  expect(none.err).toMatch(/^✗ No key was made.\n {2}The database of notification refused: /);
+  expect(none.err).toMatch(/^✗ No key was created.\n {2}The database of notification failed: /);
   expect(none.err).not.toContain("secret");
   expect((await t.entitlement.query(`select from api_keys`)).rowCount).toBe(0);
 
@@ -116,29 +116,29 @@ test("where a service is not ready nothing is made; where one fails, the same ke
   expect(part).toMatchObject({ code: 1, out: expect.stringMatching(/^tdk_[\s\S]*\n {2}services {3}entitlement\n/) });
   const [secret = ""] = part.out.split("\n");
   const [, repeat = ""] =
-    /^When that is mended, this gives it the same key:\n {2}todoke keys (.*)\n$/m.exec(part.err) ?? [];
+    /^When this is fixed, create the same key there with:\n {2}todoke keys (.*)\n$/m.exec(part.err) ?? [];
   expect(repeat).toContain(`--services notification --id `);
   expect(part.err).not.toContain(secret);
   await t.notification.query(`alter table api_keys drop constraint broken`);
   for (const _ of ["first", "again"]) {
-    const mended = await t.keys(repeat);
-    expect(mended).toMatchObject({ code: 0, err: "" });
-    expect(mended.out).not.toContain("tdk_");
+    const fixed = await t.keys(repeat);
+    expect(fixed).toMatchObject({ code: 0, err: "" });
+    expect(fixed.out).not.toContain("tdk_");
   }
   expect((await t.json(`list ${both}`)).keys).toMatchObject([{ services: ["entitlement", "notification"] }]);
   const { rows } = await t.notification.query(`select encode(sha256, 'hex') as sha256 from api_keys`);
   expect(rows).toEqual([{ sha256: sha256(secret) }]);
   const twice = await t.keys(`create game --scopes read --services notification --sha256 ${sha256(secret)}`);
-  expect(twice.err).toContain("notification has a key with this SHA-256 already, under another id.");
+  expect(twice.err).toContain("notification already has a key with this SHA-256 under another id.");
 });
 
-test("a revocation is done wherever it can be, and says where it could not", async () => {
+test("a key is revoked in every reachable service, and the others are printed", async () => {
   await using t = await setup({ apart: true });
   await t.json(`create shop --scopes read ${both}`);
   const away = { NOTIFICATION_DATABASE_URL: "postgres://me:secret@127.0.0.1:1/none" };
   const part = await t.keys(`revoke shop ${both}`, away);
   expect(part).toMatchObject({ code: 1, out: expect.stringMatching(/entitlement\nRevoked\./) });
-  expect(part.err).toMatch(/^✗ The database of notification refused: .*\nIt may still be taken there\./);
+  expect(part.err).toMatch(/^✗ The database of notification failed: .*\nThese services may still accept the key\./);
   expect(part.err).not.toContain("secret");
   expect((await t.json(`list --all ${both}`)).keys).toMatchObject([
     { state: expect.any(String), services: [expect.any(String)] },
@@ -151,7 +151,7 @@ test("a revocation is done wherever it can be, and says where it could not", asy
   expect((await t.json(`list ${both}`)).keys).toEqual([]);
 });
 
-test("a key ends after 90 days unless another end is given, and never only with --never", async () => {
+test("a key expires after 90 days by default, and never with --never", async () => {
   await using t = await setup();
   const daysOf = async (args: string) => {
     const { key_id, expires_at } = await t.json(`create shop --scopes read ${args} --services entitlement`);
@@ -162,23 +162,23 @@ test("a key ends after 90 days unless another end is given, and never only with 
     expect(rows[0].expires_at?.toISOString().slice(0, 19)).toBe(expires_at?.slice(0, 19));
     return rows[0].days;
   };
-  // The time is fixed a moment before the row is written.
+  // The expiry is computed just before the row is written.
   expect([89, 90]).toContain(await daysOf(""));
   expect([6, 7]).toContain(await daysOf("--expires 7d"));
   expect(await daysOf("--never")).toBeNull();
 });
 
-test("a key is made for every service only when all are asked for", async () => {
+test("--services all creates the key in every service", async () => {
   await using t = await setup();
   const few = await t.keys("create shop --scopes read");
   expect(few).toMatchObject({ code: 2, out: "" });
   expect((await t.entitlement.query(`select from api_keys`)).rowCount).toBe(0);
-  // The other services have no tables here, so that it shows which were asked.
+  // The other services have no tables here, so the error shows which services were called.
   const all = await t.keys("create shop --scopes read --services all");
   expect(all.err).toContain("The schema of points is not up to date");
 });
 
-test("those who run are told of every key that is made or revoked", async () => {
+test("running services are woken for every created or revoked key", async () => {
   await using t = await setup();
   const woken: string[] = [];
   await using wakeups = openWakeups({ url: t.env.DATABASE_URL });
@@ -188,15 +188,15 @@ test("those who run are told of every key that is made or revoked", async () => 
   for (const args of ["create shop --scopes read", "revoke shop"]) {
     woken.length = 0;
     await t.keys(`${args} ${both}`);
-    await until("both services are told", () => topics.every((topic) => woken.includes(topic)));
+    await until("both services are woken", () => topics.every((topic) => woken.includes(topic)));
   }
 });
 
-test("a service that runs takes a new key, and refuses a revoked one as soon as it is told", async () => {
+test("a running service accepts a new key, and rejects a revoked one when it is woken", async () => {
   await using t = await setup();
   const port = await freePort();
   const serving = t.shell.start("serve entitlement", { ...t.env, ENTITLEMENT_PORT: String(port) });
-  await serving.shows("entitlement   http");
+  await serving.untilPrinted("entitlement   http");
   const statusOf = async (key: string) => {
     const headers = { authorization: `Bearer ${key}` };
     return (await fetch(`http://127.0.0.1:${port}/v1/users/u_1/entitlements`, { headers })).status;
@@ -204,16 +204,16 @@ test("a service that runs takes a new key, and refuses a revoked one as soon as 
   const early = "tdk_made-elsewhere-and-tried-before-it-was-known";
   expect(await statusOf(early)).toBe(401);
   await t.keys(`create early --scopes read --services entitlement --sha256 ${sha256(early)}`);
-  await until("the key is taken", async () => (await statusOf(early)) === 200);
+  await until("the key is accepted", async () => (await statusOf(early)) === 200);
   const weak = await t.json("create weak --scopes points:write --services entitlement");
   expect(await statusOf(weak.key)).toBe(403);
 
   const { key } = await t.json("create shop --scopes read --services entitlement");
   expect(await statusOf(key)).toBe(200);
-  // What `todoke keys revoke` does, without the time that a process takes to start.
+  // Like `todoke keys revoke`, without starting a process.
   await revokeKeys(t.entitlement, { holder: "shop" }, { by: "aki" });
   await notifyTopic(t.entitlement, "entitlement.api_keys");
-  await until("the key is refused, sooner than the cache ends", async () => (await statusOf(key)) === 401, {
+  await until("the key is rejected before the cache expires", async () => (await statusOf(key)) === 401, {
     withinMs: 4_000,
   });
   serving.process.kill("SIGTERM");
@@ -222,7 +222,7 @@ test("a service that runs takes a new key, and refuses a revoked one as soon as 
   for (const secret of [early, key, weak.key]) expect(out + err).not.toContain(secret);
 });
 
-test("a pair is printed as the settings take it, with the way to replace one", async () => {
+test("a pair is printed as settings, with the steps to replace one", async () => {
   const { code, out, err } = await runTodoke("keys pair k2");
   expect({ code, err }).toEqual({ code: 0, err: "" });
   expect(out).toMatch(/\nGATEWAY_BFF_TOKEN_KEY=k2=[\w-]{43}\n/);
@@ -232,46 +232,46 @@ test("a pair is printed as the settings take it, with the way to replace one", a
 });
 
 test.each([
-  ["", "Say what to do."],
-  ["creat", 'There is no "creat"; did you mean create?'],
-  ["constructor", 'There is no "constructor".'],
-  ["create --scopes read", "Say whose key it is"],
-  ["create Shop --scopes read", "Say whose key it is"],
-  ["create user:1 --scopes read", "Say whose key it is"],
+  ["", "Give a subcommand: "],
+  ["creat", 'There is no subcommand "creat". Did you mean "create"?'],
+  ["constructor", 'There is no subcommand "constructor".'],
+  ["create --scopes read", "Name one holder: a-z"],
+  ["create Shop --scopes read", "Name one holder: a-z"],
+  ["create user:1 --scopes read", "Name one holder: a-z"],
   [
     "create shop",
     "--scopes with one or more of entitlements:write,points:write,orders:write,orders:read-all,orders:resume,matchmaking:write,read.",
   ],
-  ["create shop --scopes read", "Say which services take it: --services with their names, or --services all."],
+  ["create shop --scopes read", "Name the services that accept the key: --services <service,…>, or --services all."],
   ["create shop --scopes read --services all,points", "There is no"],
-  ["create shop --scopes read --services all --expires 90d --never", "--expires and --never contradict each other"],
-  ["list --never", "--never means nothing to list."],
+  ["create shop --scopes read --services all --expires 90d --never", "Give --expires or --never, not both."],
+  ["list --never", "--never is not an option of list."],
   ["create shop --scopes read,fly", "--scopes with one or more of"],
   ["create shop --scopes read --expires 0d", "--expires is 1d to 3650d"],
   ["create shop --scopes read --expires soon", "--expires is 1d to 3650d"],
-  ["create shop --scopes read --services entitlment", "did you mean entitlement"],
-  ["create shop --scopes read --services ,", "--services names services"],
+  ["create shop --scopes read --services entitlment", 'Did you mean "entitlement"?'],
+  ["create shop --scopes read --services ,", "--services is a list of services"],
   ["create shop --scopes read --id 7", "--id is a UUID."],
   ["create shop --scopes read --sha256 tdk_x", "never the key itself"],
-  [`create shop --scopes read --by ${"x".repeat(129)}`, "--by with 1 to 128 characters."],
-  ["create shop --scopes read --all", "--all means nothing to create."],
+  [`create shop --scopes read --by ${"x".repeat(129)}`, "--by, 1 to 128 characters."],
+  ["create shop --scopes read --all", "--all is not an option of create."],
   ["list a b", "Name one holder, or none for all."],
-  ["revoke", "Say which: the id of a key, or a holder"],
+  ["revoke", "Name the id of a key, or a holder"],
   [`revoke shop --reason ${"x".repeat(501)}`, "--reason has 1 to 500 characters."],
-  ["pair", "Give the pair a name of its own"],
-  ["pair K=2", "Give the pair a name of its own"],
-])('"keys %s" is refused with what to do', async (args, says) => {
+  ["pair", "Name the pair, for example k2"],
+  ["pair K=2", "Name the pair, for example k2"],
+])('"keys %s" is rejected with what to do', async (args, says) => {
   const { code, out, err } = await runTodoke(`keys ${args}`, { DATABASE_URL: "postgres://127.0.0.1:1/none" });
   expect({ code, out }).toEqual({ code: 2, out: "" });
   expect(err).toContain(says);
   expect(err).toContain("Usage: todoke keys ");
 });
 
-test("a time that is over, a database that is not named, and one that is not migrated are told with what to do", async () => {
+test("a past expiry, a missing database and an unmigrated one are errors that say what to do", async () => {
   await using t = await setup();
   expect(await t.keys(`create shop --scopes read --expires 2020-01-31T00:00:00Z ${both}`)).toMatchObject({
     code: 2,
-    err: expect.stringContaining("--expires is a time that is over already."),
+    err: expect.stringContaining("--expires is in the past."),
   });
   expect(await runTodoke(`keys list ${both}`)).toEqual({
     code: 2,

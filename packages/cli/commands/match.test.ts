@@ -17,19 +17,19 @@ const rules = `modes:
     latency: { max_ms: [{ after: 0, ms: 80 }, { after: 5, ms: any }] }
 `;
 
-/** A shell in whose folder lie files, by name. */
+/** A shell whose folder contains these files. */
 function shellWith(files: Record<string, string>) {
   const shell = openShell("todoke");
   for (const [name, text] of Object.entries(files)) writeFileSync(join(shell.folder, name), text);
   return shell;
 }
 
-test("check says what the modes of a good file come to, and every fault of a bad one with its line", async () => {
+test("check summarizes a valid file, and prints every error of an invalid one with its line", async () => {
   await using shell = shellWith({ "good.yaml": rules, "bad.yaml": "modes:\n  a:\n    teams: 1\n    skil:\n" });
   const good = await shell.run("match check --rules good.yaml");
   expect(good).toMatchObject({ code: 0, err: "" });
   expect(good.out).toMatch(
-    /^Good: 2 modes, version [0-9a-f]{16}\.\n\n {2}ranked +2 teams of 1 +by skill +tickets live 60 s, heartbeat within 10 s\n {2}regional +2 teams of 1 +by regions, latency +tickets live 600 s\n$/,
+    /^Valid: 2 modes, version [0-9a-f]{16}\.\n\n {2}ranked +2 teams of 1 +by skill +tickets expire after 60 s, heartbeat within 10 s\n {2}regional +2 teams of 1 +by regions, latency +tickets expire after 600 s\n$/,
   );
   expect(await shell.run("match check --rules bad.yaml")).toEqual({
     code: 2,
@@ -44,7 +44,7 @@ test("check says what the modes of a good file come to, and every fault of a bad
   });
 });
 
-test("simulate plays ten thousand through in moments, and the same again for the same seed", async () => {
+test("simulate gives the same result for the same seed", async () => {
   await using shell = openShell("todoke");
   const first = await shell.run("match simulate --mode ranked --players 10000 --json");
   expect(first).toMatchObject({ code: 0 });
@@ -57,10 +57,10 @@ test("simulate plays ten thousand through in moments, and the same again for the
   expect((await shell.run("match simulate --mode ranked --players 10000 --json --seed 2")).out).not.toBe(first.out);
   const [, shown = ""] = /```\n(ranked: [\s\S]*?)\n\nSkill gap of a match\n/.exec(guide) ?? [];
   const { out } = await shell.run("match simulate --mode ranked");
-  expect(out.startsWith(shown) && shown !== "", `the guide shows what is not so any more:\n${out}`).toBe(true);
+  expect(out.startsWith(shown) && shown !== "", `the guide is out of date:\n${out}`).toBe(true);
 });
 
-test("simulate shows shares, percentiles, regions and a chart, of every mode unless one is named", async () => {
+test("simulate prints shares, percentiles, regions and histograms of every mode or one", async () => {
   await using shell = shellWith({ "rules.yaml": rules });
   const { code, out } = await shell.run("match simulate --rules rules.yaml --players 600 --per-second 2");
   expect(code).toBe(0);
@@ -73,7 +73,7 @@ test("simulate shows shares, percentiles, regions and a chart, of every mode unl
   expect(out).toMatch(/\n {2}region +matches +waiting p50 +p90 +p99 +max\n {2}eu +\d+ /);
 });
 
-test("simulate plays recorded tickets again: who came, who left, and who was not to meet again", async () => {
+test("simulate replays recorded tickets with their cancels, heartbeats and avoided opponents", async () => {
   const at = (seconds: number) => new Date(Date.UTC(2026, 10, 16) + seconds * 1000).toISOString();
   const ticket = (user_id: string, joined: number, more: object = {}) =>
     JSON.stringify({ user_id, joined_at: at(joined), attributes: { skill: 1000 }, ...more });
@@ -106,25 +106,25 @@ test("simulate plays recorded tickets again: who came, who left, and who was not
   ]);
 });
 
-test("what cannot be simulated is refused with what to do", async () => {
+test("invalid input of a simulation is rejected with what to do", async () => {
   const bad = '{"user_id":"a"}\n[]\n{"user_id":"a","joined_at":"2026-11-16T00:00:00Z","party_size":0}\n';
   await using shell = shellWith({ "rules.yaml": rules, "bad.ndjson": bad });
-  const said = async (args: string) => (await shell.run(`match ${args}`)).err.split("\n")[0];
-  expect(await said("simulate --mode rankd")).toBe('✗ The rules have no mode "rankd"; did you mean ranked?');
-  expect(await said("simulate --players many")).toBe("✗ --players is a number from 2 to 1000000.");
-  expect(await said("simulate --skill 1500")).toMatch(/^✗ --skill is the mean and the standard deviation/);
-  expect(await said("simulate --tickets x --players 5")).toMatch(/^✗ --players describes made-up players/);
-  expect(await said("simulate --rules rules.yaml --tickets bad.ndjson")).toMatch(/^✗ Recorded tickets are of one mode/);
-  expect(await said("check --players 5")).toBe("✗ --players means nothing to check.");
-  expect(await said("export --mode duel --since week")).toBe("✗ --since is how far back: 1h to 3650d.");
+  const firstError = async (args: string) => (await shell.run(`match ${args}`)).err.split("\n")[0];
+  expect(await firstError("simulate --mode rankd")).toBe('✗ The rules have no mode "rankd". Did you mean "ranked"?');
+  expect(await firstError("simulate --players many")).toBe("✗ --players is a number from 2 to 1000000.");
+  expect(await firstError("simulate --skill 1500")).toMatch(/^✗ --skill is a mean and a standard deviation/);
+  expect(await firstError("simulate --tickets x --players 5")).toMatch(/^✗ --players describes generated players/);
+  expect(await firstError("simulate --rules rules.yaml --tickets bad.ndjson")).toMatch(/^✗ --tickets needs one mode/);
+  expect(await firstError("check --players 5")).toBe("✗ --players is not an option of check.");
+  expect(await firstError("export --mode duel --since week")).toBe("✗ --since is 1h to 3650d.");
   expect((await shell.run("match simulate --rules rules.yaml --mode ranked --tickets bad.ndjson")).err).toBe(
-    "✗ bad.ndjson:1: lacks joined_at, a time as 2026-11-16T10:00:00Z\n" +
-      "✗ bad.ndjson:2: lacks user_id, a text\n" +
-      "✗ bad.ndjson:3: party_size should be a whole number from 1 on\n",
+    "✗ bad.ndjson:1: joined_at should be a time as 2026-11-16T10:00:00Z\n" +
+      "✗ bad.ndjson:2: user_id is missing or not a string\n" +
+      "✗ bad.ndjson:3: party_size should be a positive integer\n",
   );
 });
 
-test("export writes the tickets of a mode that ended lately, all pages of them, as simulate reads them", async () => {
+test("export prints all recently ended tickets of a mode, in the format of simulate", async () => {
   await using t = await testDatabase({ sets: [] });
   const env = { DATABASE_URL: t.url };
   await migrate(env, { dryRun: false });
@@ -159,17 +159,17 @@ test("export writes the tickets of a mode that ended lately, all pages of them, 
   expect(empty).toEqual({ code: 0, out: "", err: "" });
 });
 
-test("the built-in rules are a file that can be copied and checked", async () => {
+test("a copy of the built-in rules is valid", async () => {
   const text = readFileSync(new URL("../../../services/matchmaking/rules/built-in.yaml", import.meta.url), "utf8");
   await using shell = shellWith({ "mine.yaml": text });
   expect((await shell.run("match check --rules mine.yaml")).out).toBe((await shell.run("match check")).out);
 });
 
-test("the file that the guide shows is good, and with the slips that it speaks of the faults are those it shows", async () => {
+test("the file in the guide is valid, and its errors are those that the guide shows", async () => {
   const [, file = ""] = /```yaml\n([\s\S]*?)```/.exec(guide) ?? [];
   const slips = file.replace("after: 60", "after: 20").replace("max_ms", "max_mss");
   await using shell = shellWith({ "good.yaml": file, "rules.yaml": slips });
-  expect((await shell.run("match check --rules good.yaml")).out).toMatch(/^Good: 2 modes/);
+  expect((await shell.run("match check --rules good.yaml")).out).toMatch(/^Valid: 2 modes/);
   const { err } = await shell.run("match check --rules rules.yaml");
   expect(err).not.toBe("");
   expect(guide).toContain(`\`\`\`\n${err}\`\`\``);

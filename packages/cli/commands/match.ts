@@ -1,46 +1,40 @@
-/** `todoke match`: rules of matchmaking, checked and tried before anybody plays under them. The verbs are in match/. */
+/** `todoke match`: checks and simulates matchmaking rules before they are used. The subcommands are in match/. */
 import type { Command } from "../command.ts";
-import { runVerb, type Verb } from "../verbs.ts";
+import { runSubcommand, type Subcommand } from "../subcommands.ts";
 
-const verbs: Record<"check" | "simulate" | "export", Verb> = {
-  check: {
-    run: async (call) => (await import("../match/check.ts")).check(call),
-    options: ["rules"],
-  },
+const subcommands: Record<"check" | "simulate" | "export", Subcommand> = {
+  check: { run: async (call) => (await import("../match/check.ts")).check(call), options: ["rules"] },
   simulate: {
     run: async (call) => (await import("../match/simulate.ts")).simulate(call),
     options: ["rules", "mode", "players", "per-second", "seed", "skill", "tickets", "json"],
   },
-  export: {
-    run: async (call) => (await import("../match/export.ts")).exportTickets(call),
-    options: ["mode", "since"],
-  },
+  export: { run: async (call) => (await import("../match/export.ts")).exportTickets(call), options: ["mode", "since"] },
 };
 
 export const match: Command = {
   name: "match",
-  summary: "check matchmaking rules, and simulate how they would play",
+  summary: "check and simulate matchmaking rules",
   usage: "todoke match check --rules <file> | simulate --rules <file> [--mode <mode>] | export --mode <mode>",
   details: `
-  check      whether a rules file is good: every fault with its line, or what its modes come to
-  simulate   how long players would wait and how far apart in skill they would be, in numbers and a chart
-  export     tickets that have ended, from the database, one JSON object in a line: for simulate --tickets
+  check      check a rules file: prints every error with its line, or a summary of its modes
+  simulate   simulate waiting times and skill gaps, and print percentiles and histograms
+  export     export ended tickets from the database, one JSON object per line, for simulate --tickets
 
-Without --rules the built-in rules are meant. A simulation runs by a clock of its own, with the service's own
-rules and forming of matches; the same command shows the same again. Made-up players come at random moments,
-with normally distributed skill, regions, latencies and parties as the mode asks for them; one in fifty goes
-away without a word where heartbeats are asked for.`,
+Without --rules the built-in rules are used. A simulation has its own clock and uses the rules and the matching code
+of the service; the same command prints the same result. Generated players arrive at random times, with normally
+distributed skill and with the regions, latencies and parties that the mode uses. If the mode requires heartbeats, one
+in fifty players stops sending them.`,
   values: {
     rules: ["<file>", "the rules file, YAML or JSON"],
-    mode: ["<mode>", "simulate: only this mode, all when none is named; export: of this mode"],
-    players: ["<n>", "simulate: so many players come to wait (10000)"],
-    "per-second": ["<n>", "simulate: so many of them in a second, on average (20)"],
-    skill: ["<mean,sd>", "simulate: their skill, mean and standard deviation (1500,300)"],
-    seed: ["<n>", "simulate: another crowd of the same kind (1)"],
-    tickets: ["<file>", "simulate: recorded tickets instead, one JSON object in a line"],
-    since: ["<7d|12h>", "export: how far back they may have ended (7d)"],
+    mode: ["<mode>", "simulate: only this mode (default: all); export: the mode to export"],
+    players: ["<n>", "simulate: number of players (default 10000)"],
+    "per-second": ["<n>", "simulate: average arrivals per second (default 20)"],
+    skill: ["<mean,sd>", "simulate: mean and standard deviation of the skill (default 1500,300)"],
+    seed: ["<n>", "simulate: seed of the random players (default 1)"],
+    tickets: ["<file>", "simulate: use exported tickets instead of generated players"],
+    since: ["<7d|12h>", "export: tickets that ended within this time (default 7d)"],
   },
   switches: { json: "simulate: print JSON" },
-  takesNames: true,
-  run: (call) => runVerb(verbs, call),
+  takesArgs: true,
+  run: (call) => runSubcommand(subcommands, call),
 };

@@ -1,31 +1,32 @@
-/** `todoke migrate`: the schemas brought up to date, and an account of it. */
-import { chosen, refuseMisconfigured } from "../choice.ts";
+/** `todoke migrate`: runs the missing migrations and lists them. */
+
 import type { Command } from "../command.ts";
-import { migrateAll } from "../migrations.ts";
-import { plural, say, table } from "../output.ts";
+import { migrateServices } from "../migrate-services.ts";
+import { plural, print, table } from "../output.ts";
+import { loadServices, selectServices } from "../select-services.ts";
 
 export const migrate: Command = {
   name: "migrate",
   summary: "bring the database schemas up to date",
   usage: "todoke migrate [service…] [--dry-run]",
   details: `
-Runs the migrations that have not run yet, of the named services or of all, and says which.
-The database is the one in DATABASE_URL, or the service's own in <SERVICE>_DATABASE_URL.
+Runs the missing migrations of the named services, or of all services, and lists them.
+The database is DATABASE_URL, or <SERVICE>_DATABASE_URL for a service with its own database.
 
-Safe to run at any time and from many processes at once: one works, the others find nothing left to do.
-Refuses a migration that was edited after it ran, and a database that a newer build has migrated.
-The database of \`todoke dev\` is migrated whenever it starts.`,
-  switches: { "dry-run": "say what would run, and change nothing" },
-  takesNames: true,
-  async run({ env, services, names, switches }) {
+Safe to run at any time and from several processes at once: one runs the migrations, the others find none missing.
+Fails if a migration was edited after it ran, or if a newer build has migrated the database.
+\`todoke dev\` migrates its database whenever it starts.`,
+  switches: { "dry-run": "list the missing migrations and change nothing" },
+  takesArgs: true,
+  async run({ env, services, args, switches }) {
     const dryRun = switches.has("dry-run");
-    const entries = chosen(services, names);
-    const loaded = await refuseMisconfigured(entries, env);
-    const migrated = await migrateAll(loaded, env, { dryRun });
+    const entries = selectServices(services, args);
+    const loaded = await loadServices(entries, env);
+    const migrated = await migrateServices(loaded, env, { dryRun });
     const rows = migrated.flatMap(({ service, ran }) => ran.map((file) => [service, file]));
-    if (rows.length > 0) say(table(rows));
-    if (rows.length === 0) say("Nothing to do: every schema is up to date.");
-    else say(`${plural(rows.length, "migration")} ${dryRun ? "would run; nothing was changed" : "ran"}.`);
+    if (rows.length > 0) print(table(rows));
+    if (rows.length === 0) print("Every schema is up to date.");
+    else print(`${plural(rows.length, "migration")} ${dryRun ? "would run; nothing was changed" : "ran"}.`);
     return 0;
   },
 };

@@ -6,7 +6,7 @@ import { servicesDatabase } from "@todoke/service/testing";
 import { expect, test } from "vitest";
 import { openShell, runTodoke } from "../testing/command.ts";
 
-/** The schema of orders on a database of its own, a shell that knows it, and no service that runs. */
+/** A database with the schema of orders, without a running service. */
 async function setup() {
   const t = await servicesDatabase(["orders"]);
   const shell = openShell("todoke");
@@ -14,7 +14,7 @@ async function setup() {
     db: t.open({ schema: "orders" }),
     url: t.url,
     shell,
-    // Words that hold spaces are written with _ for them: the shell of the tests splits at every space.
+    // The test shell splits at spaces, so an argument has _ instead of spaces.
     orders: (args: string) => runTodoke(`orders ${args}`, { DATABASE_URL: t.url }),
     async json(args: string) {
       const { code, out, err } = await runTodoke(`orders ${args} --json`, { DATABASE_URL: t.url });
@@ -34,7 +34,7 @@ interface Doubt {
   readonly minutes?: number;
 }
 
-/** An order that was sent and whose answer was lost, as the sender leaves it. */
+/** An unresolved order: it was sent, and the reply was lost. */
 async function doubt(db: Db, { key, caller = "desk", minutes = 1 }: Doubt): Promise<void> {
   await db.query(
     `with accepted as (
@@ -65,9 +65,9 @@ const statusOf = async (db: Db, key: string) =>
 const resolutions = async (db: Db) =>
   (await db.query(`select "as", reason, by from order_resolutions order by resolution_id`)).rows;
 
-test("orders in doubt are listed, the longest in doubt first, by pages; and all orders by what they are", async () => {
+test("unresolved orders are listed oldest first, in pages; all orders can be filtered", async () => {
   await using t = await setup();
-  expect((await t.orders("list --unresolved")).out).toBe("Nothing: no order is in doubt.\n");
+  expect((await t.orders("list --unresolved")).out).toBe("There are no unresolved orders.\n");
   await doubt(t.db, { key: "k-1", minutes: 1 });
   await doubt(t.db, { key: "k-2", minutes: 9 });
   await doubt(t.db, { key: "k-3", minutes: 5 });
@@ -79,13 +79,13 @@ test("orders in doubt are listed, the longest in doubt first, by pages; and all 
 
   const shown = await t.orders("list --unresolved --limit 1");
   expect(shown.out).toMatch(
-    /k-2 .* desk .* BUY 0\.5 BTC-USD at 60000 .* BROKER_TIMEOUT: no answer�\[31m\n {2}More: .*\n$/,
+    /k-2 .* desk .* BUY 0\.5 BTC-USD at 60000 .* BROKER_TIMEOUT: no answer�\[31m\n {2}Next page: .*\n$/,
   );
   expect((await t.json("list --status unknown --instrument BTC-USD")).orders).toHaveLength(3);
-  expect((await t.orders("list --status aborted")).out).toBe("Nothing: there is no such order.\n");
+  expect((await t.orders("list --status aborted")).out).toBe("There are no such orders.\n");
 });
 
-test("one is shown by its key or by the broker's name for it, with every step; a key of several callers is not guessed", async () => {
+test("show finds an order by its key or client order id; an ambiguous key needs --caller", async () => {
   await using t = await setup();
   await doubt(t.db, { key: "k-1" });
   const { out } = await t.orders("show k-1");
@@ -101,13 +101,13 @@ test("one is shown by its key or by the broker's name for it, with every step; a
   await doubt(t.db, { key: "k-1", caller: "bot" });
   expect(await t.orders("show k-1")).toMatchObject({
     code: 1,
-    err: "✗ Several callers have an order under k-1: say whose by --caller. They are desk, bot.\n",
+    err: "✗ Several callers have an order with the key k-1. Choose one with --caller: desk, bot.\n",
   });
   expect(await t.json("show k-1 --caller bot")).toMatchObject({ caller: "bot" });
-  expect(await t.orders("show k-9")).toMatchObject({ code: 1, err: "✗ There is no order under k-9.\n" });
+  expect(await t.orders("show k-9")).toMatchObject({ code: 1, err: "✗ There is no order with the key k-9.\n" });
 });
 
-test("what a person says became of an order is done, kept with who and why, and told to those who run", async () => {
+test("a resolution is applied, recorded with operator and reason, and wakes running services", async () => {
   await using t = await setup();
   await doubt(t.db, { key: "k-1" });
   await doubt(t.db, { key: "k-2" });
@@ -118,7 +118,11 @@ test("what a person says became of an order is done, kept with who and why, and 
   woken.clear(); // A new listener is woken once, for what it may have missed.
 
   const taken = await t.orders("resolve k-1 --as taken --broker-order-id b-7 --reason in_their_books --by aki --yes");
-  expect(taken).toEqual({ code: 0, out: "k-1 is succeeded: the broker has it, and nothing more is sent.\n", err: "" });
+  expect(taken).toEqual({
+    code: 0,
+    out: "k-1 is succeeded: the broker has the order, and it is not sent again.\n",
+    err: "",
+  });
   const not = await t.json("resolve k-2 --as not-taken --reason not_in_their_books --yes");
   expect(not).toMatchObject({ status: "pending", idempotency_key: "k-2" });
   expect(await resolutions(t.db)).toEqual([
@@ -133,12 +137,12 @@ test("what a person says became of an order is done, kept with who and why, and 
   expect(await resolutions(t.db)).toHaveLength(2);
 });
 
-test("without --yes it asks first: anything but yes, and an end without an answer, change nothing", async () => {
+test("without --yes it asks for confirmation; any input but yes changes nothing", async () => {
   await using t = await setup();
   await doubt(t.db, { key: "k-1" });
   const answered = async (answer: string) => {
-    const asked = t.shell.start("orders resolve k-1 --as not-taken --reason mended", { DATABASE_URL: t.url });
-    await asked.shows('Type "yes" to go on: ');
+    const asked = t.shell.start("orders resolve k-1 --as not-taken --reason fixed", { DATABASE_URL: t.url });
+    await asked.untilPrinted('Type "yes" to continue: ');
     asked.process.stdin?.end(answer);
     return asked.ended;
   };
@@ -146,17 +150,17 @@ test("without --yes it asks first: anything but yes, and an end without an answe
     const { code, out } = await answered(answer);
     expect({ code, out }).toEqual({
       code: 1,
-      out: expect.stringMatching(/an order is taken twice\.[\s\S]*Nothing was done\.\n$/),
+      out: expect.stringMatching(/the order is taken twice\.[\s\S]*Nothing was changed\.\n$/),
     });
     expect(await statusOf(t.db, "k-1")).toBe("unknown");
   }
-  expect((await answered("yes\n")).out).toMatch(/k-1 is pending: it is sent again\.\n$/);
+  expect((await answered("yes\n")).out).toMatch(/k-1 is pending: the order is sent again\.\n$/);
   expect(await statusOf(t.db, "k-1")).toBe("pending");
 });
 
-test("trading is stopped and goes on, over all and for one instrument, with who and why", async () => {
+test("trading is halted and resumed, for all and for one instrument, with operator and reason", async () => {
   await using t = await setup();
-  expect((await t.orders("state")).out).toBe("Nothing is stopped: all instruments are traded.\n");
+  expect((await t.orders("state")).out).toBe("All instruments are traded.\n");
   const woken: string[] = [];
   await using wakeups = openWakeups({ url: t.url });
   wakeups.on("orders.trading_state", () => woken.push("trading"));
@@ -165,10 +169,10 @@ test("trading is stopped and goes on, over all and for one instrument, with who 
   expect((await t.orders("halt --reason odd_prices --by aki")).out).toMatch(/\(all\) +halt +\S+Z +aki +odd_prices\n$/);
   await until("the senders are woken", () => woken.length > 0);
   await t.orders("cancel-only BTC-USD --reason thin_market");
-  await t.orders("resume --reason mended");
+  await t.orders("resume --reason fixed");
   expect(await t.json("state")).toMatchObject({
     states: [
-      { scope: "*", mode: "active", reason: "mended" },
+      { scope: "*", mode: "active", reason: "fixed" },
       { scope: "BTC-USD", mode: "cancel-only" },
     ],
   });
@@ -183,23 +187,23 @@ test("trading is stopped and goes on, over all and for one instrument, with who 
 });
 
 test.each([
-  ["", "Say what to do."],
-  ["lst", 'There is no "lst"; did you mean list?'],
+  ["", "Give a subcommand: "],
+  ["lst", 'There is no subcommand "lst". Did you mean "list"?'],
   ["list k-1", "todoke orders show"],
   ["list --limit 0", "--limit is a number from 1 to 1000."],
   ["list --status sent", "--status is one of pending, sending,"],
-  ["list --after 3", "--after is what the page before ends with."],
-  ["list --unresolved --status failed", "without --status and --instrument"],
-  ["show", "Say which one: its idempotency key."],
-  ["show a --yes", "--yes means nothing to show."],
-  ["resolve a", "Say what became of it: --as taken, or --as not-taken."],
-  ["resolve a --as lost --reason b", "--as taken, or --as not-taken."],
-  ["resolve a --as taken", "Say why: --reason with 1 to 500 characters."],
-  ["resolve a --as not-taken --reason b --broker-order-id c", "goes with --as taken"],
-  ["halt", "Say why: --reason"],
-  ["halt A B --reason c", "One instrument at a time"],
-  ["state A", "name none"],
-])('"orders %s" is refused with what to do', async (args, says) => {
+  ["list --after 3", "--after is the cursor at the end of the previous page."],
+  ["list --unresolved --status failed", "cannot be combined with --status or --instrument"],
+  ["show", "Name one order by its idempotency key."],
+  ["show a --yes", "--yes is not an option of show."],
+  ["resolve a", "Say whether the broker has the order: --as taken or --as not-taken."],
+  ["resolve a --as lost --reason b", "--as taken or --as not-taken."],
+  ["resolve a --as taken", "Give a reason with --reason, 1 to 500 characters."],
+  ["resolve a --as not-taken --reason b --broker-order-id c", "needs --as taken"],
+  ["halt", "Give a reason with --reason"],
+  ["halt A B --reason c", "Name one instrument, or none for all."],
+  ["state A", "state takes no arguments"],
+])('"orders %s" is rejected with what to do', async (args, says) => {
   const { code, out, err } = await runTodoke(`orders ${args}`, { DATABASE_URL: "postgres://127.0.0.1:1/none" });
   expect({ code, out }).toEqual({ code: 2, out: "" });
   expect(err).toContain(says);

@@ -1,17 +1,17 @@
 /** `todoke version`. */
 import type { Command } from "../command.ts";
-import { say } from "../output.ts";
+import { print } from "../output.ts";
 import manifest from "../package.json" with { type: "json" };
 
 export const version: Command = {
   name: "version",
-  summary: "say which version this is",
+  summary: "print the version",
   usage: "todoke version",
   details: "Prints the version of todoke and of the Node it runs on.",
   switches: {},
-  takesNames: false,
+  takesArgs: false,
   async run() {
-    say(`todoke ${manifest.version} (Node ${process.versions.node})`);
+    print(`todoke ${manifest.version} (Node ${process.versions.node})`);
     return 0;
   },
 };

@@ -1,36 +1,34 @@
-/** `todoke dead list`: pages of what was given up, oldest first, of each table apart. */
+/** `todoke dead list`: pages of dead letters per table, oldest first. */
 import type { DeadLetter } from "@todoke/kernel/dead-letters";
-import { chosen } from "../choice.ts";
-import type { Call } from "../command.ts";
-import { Misused } from "../faults.ts";
-import { say } from "../output.ts";
-import { onDead } from "./open.ts";
-import { rowsTable } from "./print.ts";
-
-const limitUsual = 50;
-const limitMax = 1_000;
+import type { Invocation } from "../command.ts";
+import { UsageError } from "../errors.ts";
+import { print } from "../output.ts";
+import { parseLimit } from "../paging.ts";
+import { selectServices } from "../select-services.ts";
+import { formatDeadLetters } from "./format.ts";
+import { withDeadLetters } from "./with-dead-letters.ts";
 
 interface Page {
   readonly service: string;
   readonly table: string;
   readonly rows: readonly DeadLetter[];
-  /** The cursor of the next page, where there is one. */
+  /** The cursor of the next page, if there is one. */
   readonly next: string | undefined;
 }
 
-export async function list({ services, names, env, values, switches }: Call): Promise<number> {
-  const limit = limitOf(values.limit);
+export async function list({ services, args, env, values, switches }: Invocation): Promise<number> {
+  const limit = parseLimit(values);
   const { table, after } = values;
   if (after !== undefined && !/^[1-9]\d{0,17}$/.test(after))
-    throw new Misused("--after is a number: the page before ends with it.");
-  if (after !== undefined && (table === undefined || names.length !== 1))
-    throw new Misused("A next page is one of one table: name the service and --table.");
+    throw new UsageError("--after is the number at the end of the previous page.");
+  if (after !== undefined && (table === undefined || args.length !== 1))
+    throw new UsageError("--after needs one service and --table.");
   const pages: Page[] = [];
-  for (const entry of chosen(services, names)) {
-    const ofService = await onDead({ entry, env, table }, async ({ service, db, tables }) => {
+  for (const entry of selectServices(services, args)) {
+    const ofService = await withDeadLetters({ entry, env, table }, async ({ service, db, tables }) => {
       const read: Page[] = [];
       for (const each of tables) {
-        const found = await each.list(db, { limit: limit + 1, ...(after && { after }), ...filterOf(values) });
+        const found = await each.list(db, { limit: limit + 1, ...(after && { after }), ...parseFilter(values) });
         const rows = found.slice(0, limit);
         read.push({ service, table: each.name, rows, next: found.length > limit ? rows.at(-1)?.cursor : undefined });
       }
@@ -38,34 +36,28 @@ export async function list({ services, names, env, values, switches }: Call): Pr
     });
     pages.push(...ofService);
   }
-  if (switches.has("json")) say(JSON.stringify(asJson(pages), null, 2));
+  if (switches.has("json")) print(JSON.stringify(toJson(pages), null, 2));
   else show(pages);
   return 0;
 }
 
-/** What a page leaves out: rows of other types, and those with another error. */
-export const filterOf = ({ type, error }: Call["values"]) => ({
+/** --type and --error. */
+export const parseFilter = ({ type, error }: Invocation["values"]) => ({
   ...(type !== undefined && { eventType: type }),
   ...(error !== undefined && { error }),
 });
 
-function limitOf(given: string | undefined): number {
-  const limit = Number(given ?? limitUsual);
-  if (Number.isInteger(limit) && limit >= 1 && limit <= limitMax) return limit;
-  throw new Misused(`--limit is a number from 1 to ${limitMax}.`);
-}
-
-const asJson = (pages: readonly Page[]) => ({
+const toJson = (pages: readonly Page[]) => ({
   dead: pages.flatMap(({ service, table, rows }) => rows.map(({ cursor: _, ...row }) => ({ service, table, ...row }))),
   next: pages.flatMap(({ service, table, next }) => (next === undefined ? [] : [{ service, table, after: next }])),
 });
 
 function show(pages: readonly Page[]): void {
   const filled = pages.filter(({ rows }) => rows.length > 0);
-  if (filled.length === 0) say("Nothing: no row is dead.");
+  if (filled.length === 0) print("There are no dead letters.");
   for (const { service, table, rows, next } of filled) {
-    say(`${service} ${table}`);
-    say(rowsTable(rows));
-    if (next !== undefined) say(`  More: todoke dead list ${service} --table ${table} --after ${next}`);
+    print(`${service} ${table}`);
+    print(formatDeadLetters(rows));
+    if (next !== undefined) print(`  Next page: todoke dead list ${service} --table ${table} --after ${next}`);
   }
 }

@@ -1,22 +1,22 @@
-/** Whether the event bus answers, and what in its settings weakens a promise. */
+/** Checks whether the event bus responds, and whether its settings weaken a guarantee. */
 import { openBus } from "../bus.ts";
-import { reasonOf } from "../faults.ts";
+import { formatError } from "../errors.ts";
 import type { Env } from "../services.ts";
-import { busKeepMs, withoutSecrets } from "../settings.ts";
+import { readBusKeepMs, redactUrl } from "../settings.ts";
 import { checkDatabase } from "./database.ts";
-import { about, type Finding } from "./finding.ts";
+import { type Finding, findingsFor } from "./finding.ts";
 
 export async function checkBus(env: Env): Promise<Finding[]> {
-  const { ok, warning, fault } = about("bus");
+  const { ok, warning, fault } = findingsFor("bus");
   const url = env.EVENT_BUS_URL;
   if (!url || url === env.DATABASE_URL) return [ok("in the database")];
-  // Opening the bus on PostgreSQL would create its tables; an examination changes nothing.
+  // Opening the PostgreSQL bus would create its tables, and a check changes nothing.
   if (/^postgres(ql)?:/.test(url)) return checkDatabase({ name: "bus", url, services: 0 });
   try {
-    await using bus = await openBus(url, "todoke doctor", { keepMs: busKeepMs(env, []) });
+    await using bus = await openBus(url, "todoke doctor", { keepMs: readBusKeepMs(env, []) });
     const { engine, warnings } = await bus.check();
-    return [ok(`${engine} at ${withoutSecrets(url)}`), ...warnings.map((text) => warning(text))];
+    return [ok(`${engine} at ${redactUrl(url)}`), ...warnings.map((text) => warning(text))];
   } catch (error) {
-    return [fault(`${withoutSecrets(url)}: ${reasonOf(error)}`, "Start it, or correct EVENT_BUS_URL.")];
+    return [fault(`${redactUrl(url)}: ${formatError(error)}`, "Start it, or correct EVENT_BUS_URL.")];
   }
 }

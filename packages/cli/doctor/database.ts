@@ -1,39 +1,37 @@
-/**
- * Whether a PostgreSQL server can be reached, may be used, and keeps what it says it has kept.
- */
+/** Checks whether a PostgreSQL server can be reached and used, and whether its commits are durable. */
 import { type Db, getSqlState, openDb } from "@todoke/kernel/db";
-import { reasonOf } from "../faults.ts";
-import { withoutSecrets } from "../settings.ts";
-import { about, type Finding, type Findings } from "./finding.ts";
+import { formatError } from "../errors.ts";
+import { redactUrl } from "../settings.ts";
+import { type Finding, type Findings, findingsFor } from "./finding.ts";
 
 export interface DatabaseCheck {
   readonly name: string;
   readonly url: string | undefined;
-  /** How many services will share its connections. */
+  /** Number of services that share its connections. */
   readonly services: number;
-  /** How long a transaction may sit idle before it is told of. */
-  readonly pinnedMsMax?: number;
+  /** A transaction that is idle for longer is reported. */
+  readonly idleMsMax?: number;
 }
 
 export async function checkDatabase(check: DatabaseCheck): Promise<Finding[]> {
-  const say = about(check.name);
-  if (!check.url) return [say.ok("none given; `todoke dev` brings its own")];
+  const findings = findingsFor(check.name);
+  if (!check.url) return [findings.ok("DATABASE_URL is not set; `todoke dev` starts its own")];
   const db = openDb({ url: check.url, applicationName: "todoke doctor", poolMax: 1 });
   try {
-    const facts = await readFacts(db);
+    const facts = await readServer(db);
     return [
-      say.ok(`PostgreSQL ${facts.version} at ${withoutSecrets(check.url)}`),
-      ...judged(facts, say, check.services),
-      ...(await pinned(db, say, check.pinnedMsMax ?? 5 * 60_000)),
+      findings.ok(`PostgreSQL ${facts.version} at ${redactUrl(check.url)}`),
+      ...checkSettings(facts, findings, check.services),
+      ...(await checkIdleTransactions(db, findings, check.idleMsMax ?? 5 * 60_000)),
     ];
   } catch (error) {
-    return [say.fault(`${withoutSecrets(check.url)}: ${reasonOf(error)}`, wayOut(error, check.url))];
+    return [findings.fault(`${redactUrl(check.url)}: ${formatError(error)}`, remedyFor(error, check.url))];
   } finally {
     await db.end();
   }
 }
 
-interface Facts {
+interface ServerFacts {
   readonly version: string;
   readonly major: number;
   readonly fsync: string;
@@ -48,10 +46,10 @@ interface Facts {
   readonly clockAheadMs: number;
 }
 
-async function readFacts(db: Db): Promise<Facts> {
-  await db.query("select 1"); // the first one also pays for the connection, which would count as clock difference
+async function readServer(db: Db): Promise<ServerFacts> {
+  await db.query("select 1"); // opens the connection, whose delay would distort the clock difference
   const asked = Date.now();
-  const { rows } = await db.query<Omit<Facts, "clockAheadMs"> & { now: Date }>(
+  const { rows } = await db.query<Omit<ServerFacts, "clockAheadMs"> & { now: Date }>(
     `select split_part(current_setting('server_version'), ' ', 1) as version,
             current_setting('server_version_num')::int / 10000 as major,
             current_setting('fsync') as fsync,
@@ -66,52 +64,54 @@ async function readFacts(db: Db): Promise<Facts> {
             clock_timestamp() as now`,
   );
   const [row] = rows;
-  if (!row) throw new Error("it answers without an answer");
+  if (!row) throw new Error("the query returned no row");
   return { ...row, clockAheadMs: row.now.getTime() - (asked + Date.now()) / 2 };
 }
 
-/** What has been answered must survive a power cut; these three settings are what that rests on. */
-const durable = (facts: Facts): [setting: string, holds: boolean][] => [
+/** A committed response must survive a power cut. That depends on these three settings. */
+const durabilitySettings = (facts: ServerFacts): [setting: string, holds: boolean][] => [
   ["fsync", facts.fsync === "on"],
   ["full_page_writes", facts.fullPageWrites === "on"],
   ["synchronous_commit", facts.synchronousCommit !== "off"],
 ];
 
-/** A service's pool (8), its listener and a spare. */
+/** The pool of a service (8), its listener and one in reserve. */
 const connectionsPerService = 10;
 
-/** Tokens between services live for 60 s and are checked by each machine's own clock. */
-const clockAheadMsMax = 5_000;
+/** Tokens between services are valid for 60 s by the clock of each machine. */
+const clockDifferenceMsMax = 5_000;
 
-function judged(facts: Facts, { warning, fault }: Findings, services: number): Finding[] {
+function checkSettings(facts: ServerFacts, { warning, fault }: Findings, services: number): Finding[] {
   const findings: Finding[] = [];
   if (facts.major < 15) findings.push(fault(`PostgreSQL ${facts.version} is too old`, "Use 15 or newer."));
-  for (const [setting] of durable(facts).filter(([, holds]) => !holds)) {
-    const says = `${setting} is off: a power cut can lose what was answered`;
+  for (const [setting] of durabilitySettings(facts).filter(([, holds]) => !holds)) {
+    const says = `${setting} is off: a power cut can lose committed data`;
     findings.push(fault(says, `\`alter system set ${setting} = on; select pg_reload_conf();\``));
   }
   if (facts.encoding !== "UTF8") {
     findings.push(fault(`its encoding is ${facts.encoding}`, "Create the database with encoding UTF8."));
   }
-  if (facts.readOnly) findings.push(fault("it is read-only: a standby", "Name the primary."));
+  if (facts.readOnly) findings.push(fault("it is read-only (a standby)", "Use the URL of the primary."));
   if (!facts.mayCreate) {
     const todo = `\`grant create on database "${facts.database}" to "${facts.user}";\``;
-    findings.push(warning(`${facts.user} may not create schemas in ${facts.database}, so it cannot migrate`, todo));
+    findings.push(warning(`${facts.user} cannot create schemas in ${facts.database}, so migrations fail`, todo));
   }
   const wanted = services * connectionsPerService;
   if (facts.connectionsMax < wanted) {
-    const says = `max_connections is ${facts.connectionsMax}, and one copy of each service may want ${wanted}`;
-    findings.push(warning(says, "Raise max_connections, or put a pooler in between."));
+    const says = `max_connections is ${facts.connectionsMax}, and one process of each service may need ${wanted}`;
+    findings.push(warning(says, "Raise max_connections, or use a connection pooler."));
   }
-  if (Math.abs(facts.clockAheadMs) > clockAheadMsMax) {
+  if (Math.abs(facts.clockAheadMs) > clockDifferenceMsMax) {
     const seconds = (facts.clockAheadMs / 1_000).toFixed(1);
-    findings.push(warning(`its clock differs from this machine's by ${seconds} s`, "Let both follow a time server."));
+    findings.push(
+      warning(`its clock differs from this machine's by ${seconds} s`, "Synchronize both with a time server."),
+    );
   }
   return findings;
 }
 
-/** A transaction that is left open keeps every row that was deleted since: claiming slows down with each of them. */
-async function pinned(db: Db, { warning }: Findings, msMax: number): Promise<Finding[]> {
+/** An open transaction keeps deleted rows from being vacuumed, and claims become slower with each of them. */
+async function checkIdleTransactions(db: Db, { warning }: Findings, msMax: number): Promise<Finding[]> {
   const { rows } = await db.query<{ pid: number; application: string; minutes: number }>(
     `select pid, application_name as application,
             round(extract(epoch from clock_timestamp() - xact_start) / 60)::int as minutes
@@ -125,13 +125,13 @@ async function pinned(db: Db, { warning }: Findings, msMax: number): Promise<Fin
   );
   return rows.map(({ pid, application, minutes }) =>
     warning(
-      `session ${pid} (${application || "unnamed"}) has sat in a transaction for ${minutes} min, and keeps dead rows`,
-      `\`select pg_terminate_backend(${pid});\` and have its owner set idle_in_transaction_session_timeout.`,
+      `session ${pid} (${application || "unnamed"}) has been idle in a transaction for ${minutes} min, which prevents vacuum`,
+      `\`select pg_terminate_backend(${pid});\` and set idle_in_transaction_session_timeout for its user.`,
     ),
   );
 }
 
-function wayOut(error: unknown, url: string): string {
+function remedyFor(error: unknown, url: string): string {
   const { username, pathname, host } = new URL(url);
   switch (getSqlState(error)) {
     case "28P01":
@@ -141,8 +141,8 @@ function wayOut(error: unknown, url: string): string {
     case "3D000":
       return `\`create database "${pathname.slice(1)}";\` or correct the name in the URL.`;
     case "53300":
-      return "Raise max_connections, or find who holds so many connections.";
+      return "Raise max_connections, or find the client with too many connections.";
     default:
-      return `See that PostgreSQL runs at ${host} and can be reached from here.`;
+      return `Check that PostgreSQL runs at ${host} and can be reached from here.`;
   }
 }

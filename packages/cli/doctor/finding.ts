@@ -1,14 +1,14 @@
-/** What a check finds. Every fault says what to do about it; so does every warning, here or in its own words. */
+/** A result of a check. Every fault, and most warnings, say what to do. The fields are printed as JSON. */
 
 export interface Finding {
   readonly level: "ok" | "warning" | "fault";
-  /** What was looked at: "database". */
+  /** What was checked: "database". */
   readonly of: string;
   readonly says: string;
   readonly todo?: string;
 }
 
-/** Finds out about one thing. A rejection becomes a fault; so does taking too long. */
+/** One check. A rejection or a timeout becomes a fault. */
 export type Check = (signal: AbortSignal) => Promise<readonly Finding[]>;
 
 export interface Findings {
@@ -17,8 +17,7 @@ export interface Findings {
   fault(says: string, todo: string): Finding;
 }
 
-/** The three things that can be said of `of`. */
-export function about(of: string): Findings {
+export function findingsFor(of: string): Findings {
   return {
     ok: (says) => ({ level: "ok", of, says }),
     warning: (says, todo) => ({ level: "warning", of, says, ...(todo && { todo }) }),

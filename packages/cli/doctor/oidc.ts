@@ -1,62 +1,65 @@
-/** Whether the OpenID provider can be found and does what the gateway needs of it. */
-import { reasonOf } from "../faults.ts";
-import { about, type Finding } from "./finding.ts";
+/** Checks whether the OpenID provider can be reached and supports what the gateway needs. */
+import { formatError } from "../errors.ts";
+import { type Finding, findingsFor } from "./finding.ts";
 
-const needed = ["authorization_endpoint", "token_endpoint", "jwks_uri"];
+const requiredFields = ["authorization_endpoint", "token_endpoint", "jwks_uri"];
 
 export async function checkOidc(issuer: string | undefined, signal: AbortSignal): Promise<Finding[]> {
-  const { ok, fault } = about("OpenID");
-  if (!issuer) return [ok("none given, and none is needed")];
-  // The specification puts the document below the issuer's path, not at the root of its host.
+  const { ok, fault } = findingsFor("OpenID");
+  if (!issuer) return [ok("OIDC_ISSUER is not set, and not needed")];
+  // By specification the document is below the path of the issuer, not at the root of its host.
   const address = `${issuer.replace(/\/$/, "")}/.well-known/openid-configuration`;
   try {
     const response = await fetch(address, { signal, redirect: "error" });
-    if (!response.ok) return [fault(`${address} answers ${response.status}`, "Correct OIDC_ISSUER.")];
+    if (!response.ok) return [fault(`${address} returned ${response.status}`, "Correct OIDC_ISSUER.")];
     const document = (await response.json()) as Record<string, unknown>;
-    const findings = [...judged(issuer, document), ...(await keysOf(document.jwks_uri, signal))];
+    const findings = [...checkDocument(issuer, document), ...(await checkKeys(document.jwks_uri, signal))];
     return findings.length > 0 ? findings : [ok(issuer)];
   } catch (error) {
-    return [fault(`${address}: ${reasonOf(error)}`, "Start it, or correct OIDC_ISSUER.")];
+    return [fault(`${address}: ${formatError(error)}`, "Start it, or correct OIDC_ISSUER.")];
   }
 }
 
-function judged(issuer: string, document: Record<string, unknown>): Finding[] {
-  const { warning, fault } = about("OpenID");
+function checkDocument(issuer: string, document: Record<string, unknown>): Finding[] {
+  const { warning, fault } = findingsFor("OpenID");
   const findings: Finding[] = [];
   if (document.issuer !== issuer) {
     findings.push(
-      fault(`it calls itself ${document.issuer}`, "Set OIDC_ISSUER to exactly that: tokens are checked by it."),
+      fault(`its issuer is ${document.issuer}`, "Set OIDC_ISSUER to exactly this value: tokens are verified with it."),
     );
   }
-  const missing = needed.filter((name) => typeof document[name] !== "string");
+  const missing = requiredFields.filter((name) => typeof document[name] !== "string");
   if (missing.length > 0)
-    findings.push(fault(`it names no ${missing.join(", ")}`, "Use a provider with the code flow."));
+    findings.push(fault(`its configuration lacks ${missing.join(", ")}`, "Use a provider with the code flow."));
   const methods = document.code_challenge_methods_supported;
   if (!Array.isArray(methods) || !methods.includes("S256")) {
-    findings.push(warning("it does not say that it takes PKCE with S256", "Turn PKCE on for the client."));
+    findings.push(warning("it does not announce PKCE with S256", "Enable PKCE for the client."));
   }
   if (URL.parse(issuer)?.protocol === "http:" && !isLoopback(issuer)) {
-    findings.push(fault("it is reached without TLS", "Use an https:// issuer: tokens travel on this connection."));
+    findings.push(fault("the connection has no TLS", "Use an https:// issuer: tokens are sent over this connection."));
   }
   if (typeof document.end_session_endpoint !== "string") {
     findings.push(
-      warning("it cannot be asked to log out", "Tell players: logging out of the game leaves them logged in there."),
+      warning(
+        "it has no logout endpoint",
+        "Players who log out of the game stay logged in at the provider. Tell them.",
+      ),
     );
   }
   return findings;
 }
 
-/** Who logs in is believed by these keys; a way that leads to the issuer need not lead to them. */
-async function keysOf(address: unknown, signal: AbortSignal): Promise<Finding[]> {
-  const { fault } = about("OpenID");
+/** ID tokens are verified with these keys. Their URL may be unreachable although the issuer is reachable. */
+async function checkKeys(address: unknown, signal: AbortSignal): Promise<Finding[]> {
+  const { fault } = findingsFor("OpenID");
   if (typeof address !== "string") return [];
-  const todo = "See that its keys can be reached from here.";
+  const todo = "Check that its keys can be reached from here.";
   try {
     const response = await fetch(address, { signal, redirect: "error" });
     const { keys } = (response.ok ? await response.json() : {}) as { keys?: unknown };
     return Array.isArray(keys) && keys.length > 0 ? [] : [fault(`there are no keys at ${address}`, todo)];
   } catch (error) {
-    return [fault(`${address}: ${reasonOf(error)}`, todo)];
+    return [fault(`${address}: ${formatError(error)}`, todo)];
   }
 }
 

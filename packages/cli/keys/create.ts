@@ -1,6 +1,6 @@
 /**
- * `todoke keys create`: a key for a holder, shown once. Only its SHA-256 is written, into the table of each service; when
- * one of them fails, the command that gives it the same key is told, and holds no secret.
+ * `todoke keys create`: creates a key and prints it once. Only its SHA-256 is stored, in each service. If a service fails, it
+ * prints the command that creates the same key there; that command contains no secret.
  */
 import { randomUUIDv7 } from "node:crypto";
 import {
@@ -15,118 +15,127 @@ import {
   scopes,
 } from "@todoke/http";
 import { getSqlState } from "@todoke/kernel/db";
-import { askerOf } from "../asker.ts";
-import type { Call } from "../command.ts";
-import { CommandFailed, Misused } from "../faults.ts";
-import { complain, say, table } from "../output.ts";
-import { type Answers, codeOf, onEachService, type Refused, type Target, targetOf } from "./each-service.ts";
+import type { Invocation } from "../command.ts";
+import { CommandFailed, UsageError } from "../errors.ts";
+import { parseOperator } from "../operator.ts";
+import { print, printError, table } from "../output.ts";
+import {
+  forEachService,
+  parseTarget,
+  printFailures,
+  type ServiceFailure,
+  type ServiceResults,
+  type Target,
+} from "./each-service.ts";
 
-export async function create(call: Call): Promise<number> {
-  const { secret, ...wish } = wishOf(call);
-  const expires = expiryOf(call);
+export async function create(call: Invocation): Promise<number> {
+  const { secret, ...request } = parseKey(call);
+  const expires = parseExpiry(call);
   if (call.values.services === undefined)
-    throw new Misused("Say which services take it: --services with their names, or --services all.");
-  const target = await targetOf(call);
-  const expiresAt = await timeWhenAllAreReady(target, expires);
-  const key: NewKey = { ...wish, ...(expiresAt !== undefined && { expiresAt }) };
-  const { answered, refused } = await write(target, key);
-  const made = { key, secret, services: answered.map(({ service }) => service) };
-  say(call.switches.has("json") ? asJson(made) : account(made));
-  const code = codeOf(refused);
-  if (code !== 0) complain(`When that is mended, this gives it the same key:\n  ${repeat(key, refused)}`);
+    throw new UsageError("Name the services that accept the key: --services <service,…>, or --services all.");
+  const target = await parseTarget(call);
+  const expiresAt = await resolveExpiry(target, expires);
+  const key: NewKey = { ...request, ...(expiresAt !== undefined && { expiresAt }) };
+  const { succeeded, failed } = await createInServices(target, key);
+  const created = { key, secret, services: succeeded.map(({ service }) => service) };
+  print(call.switches.has("json") ? toJson(created) : formatKey(created));
+  const code = printFailures(failed);
+  if (code !== 0)
+    printError(`When this is fixed, create the same key there with:\n  ${formatRetryCommand(key, failed)}`);
   return code;
 }
 
 const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
-function wishOf({ names, values }: Call) {
+function parseKey({ args, values }: Invocation) {
   const { id = randomUUIDv7(), sha256 } = values;
-  if (!uuid.test(id)) throw new Misused("--id is a UUID.");
+  if (!uuid.test(id)) throw new UsageError("--id is a UUID.");
   return {
     keyId: id,
-    holder: holderOf(names),
-    scopes: scopesOf(values.scopes),
-    ...secretOf(sha256),
-    createdBy: askerOf(values),
+    holder: parseHolder(args),
+    scopes: parseScopes(values.scopes),
+    ...parseSecret(sha256),
+    createdBy: parseOperator(values),
   };
 }
 
-/** A new one; or only the hash, of one that exists already. */
-function secretOf(sha256: string | undefined): { readonly secret?: string; readonly sha256: string } {
+/** A new key; or only the hash of an existing one. */
+function parseSecret(sha256: string | undefined): { readonly secret?: string; readonly sha256: string } {
   if (sha256 === undefined) {
     const secret = newApiKey();
     return { secret, sha256: hashApiKey(secret) };
   }
   if (/^[0-9a-f]{64}$/.test(sha256)) return { sha256 };
-  throw new Misused("--sha256 is 64 digits of 0-9 and a-f, as sha256sum prints them; never the key itself.");
+  throw new UsageError("--sha256 is 64 digits of 0-9 and a-f, as sha256sum prints them; never the key itself.");
 }
 
-function holderOf([holder = "", ...more]: readonly string[]): string {
+function parseHolder([holder = "", ...more]: readonly string[]): string {
   if (holderName.test(holder) && more.length === 0) return holder;
-  throw new Misused("Say whose key it is: one name of a-z, 0-9, - and _, at most 63 characters.");
+  throw new UsageError("Name one holder: a-z, 0-9, - and _, at most 63 characters.");
 }
 
-/** In one order, so that the same key is the same row. */
-function scopesOf(given = ""): readonly Scope[] {
+/** In a fixed order, so that the same key gives the same row. */
+function parseScopes(given = ""): readonly Scope[] {
   const wanted = given.split(",").map((scope) => scope.trim());
-  const strangers = wanted.filter((scope) => !scopes.some((known) => known === scope));
-  if (strangers.length === 0) return scopes.filter((scope) => wanted.includes(scope));
-  throw new Misused(`Say what it may do: --scopes with one or more of ${scopes.join(",")}.`);
+  const unknown = wanted.filter((scope) => !scopes.some((known) => known === scope));
+  if (unknown.length === 0) return scopes.filter((scope) => wanted.includes(scope));
+  throw new UsageError(`Give the scopes of the key: --scopes with one or more of ${scopes.join(",")}.`);
 }
 
-const daysMax = 3_650;
+const expiryDaysMax = 3_650;
 const instant = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z$/;
 
 type Expiry = { readonly inDays: number } | { readonly at: string };
 
-/** Of a key whose command names no end. Long enough for a quarterly rotation, and a forgotten key does not live for ever. */
-const defaultDays = 90;
+/** Long enough for a quarterly rotation; a forgotten key still expires. */
+const expiryDaysDefault = 90;
 
-/** Undefined: never, which has to be asked for. */
-function expiryOf({ values: { expires: given }, switches }: Call): Expiry | undefined {
+/** Undefined: never (--never). */
+function parseExpiry({ values: { expires: given }, switches }: Invocation): Expiry | undefined {
   if (switches.has("never")) {
-    if (given !== undefined) throw new Misused("--expires and --never contradict each other: give one of them.");
+    if (given !== undefined) throw new UsageError("Give --expires or --never, not both.");
     return undefined;
   }
-  if (given === undefined) return { inDays: defaultDays };
+  if (given === undefined) return { inDays: expiryDaysDefault };
   const days = Number(/^(\d{1,4})d$/.exec(given)?.[1]);
-  if (days >= 1 && days <= daysMax) return { inDays: days };
+  if (days >= 1 && days <= expiryDaysMax) return { inDays: days };
   if (instant.test(given)) return { at: given };
-  throw new Misused(`--expires is 1d to ${daysMax}d, or a time to come as 2027-01-31T00:00:00Z.`);
+  throw new UsageError(`--expires is 1d to ${expiryDaysMax}d, or a future time as 2027-01-31T00:00:00Z.`);
 }
 
-/** Asks every database before the first is written to; the first one's clock turns days into a time for all. */
-async function timeWhenAllAreReady(target: Target, expires: Expiry | undefined): Promise<string | undefined> {
-  const { answered, refused } = await onEachService(target, async ({ db }) => {
+/** Reads every database before the first write. The clock of the first database determines the expiry for all. */
+async function resolveExpiry(target: Target, expires: Expiry | undefined): Promise<string | undefined> {
+  const { succeeded, failed } = await forEachService(target, async ({ db }) => {
     await listKeys(db, { all: false, limit: 1 });
     return expires && futureTime(db, expires);
   });
-  if (refused.length > 0) throw new CommandFailed(["No key was made.", ...refused.map(({ why }) => why)].join("\n  "));
-  const time = answered[0]?.answer;
-  if (expires && !time) throw new Misused("--expires is a time that is over already.");
+  if (failed.length > 0)
+    throw new CommandFailed(["No key was created.", ...failed.map(({ message }) => message)].join("\n  "));
+  const time = succeeded[0]?.result;
+  if (expires && !time) throw new UsageError("--expires is in the past.");
   return time;
 }
 
-const write = (target: Target, key: NewKey): Promise<Answers<void>> =>
-  onEachService(target, async ({ service, db, tellThoseWhoRun }) => {
-    const stands = await createKey(db, key).catch((error) => {
+const createInServices = (target: Target, key: NewKey): Promise<ServiceResults<void>> =>
+  forEachService(target, async ({ service, db, wake }) => {
+    const created = await createKey(db, key).catch((error) => {
       if (getSqlState(error) !== "23505") throw error;
-      throw new CommandFailed(`${service} has a key with this SHA-256 already, under another id.`);
+      throw new CommandFailed(`${service} already has a key with this SHA-256 under another id.`);
     });
-    if (!stands)
-      throw new CommandFailed(`${service} has another key under ${key.keyId}, or this one was revoked there.`);
-    // Somebody may have tried it before it was there, and been remembered as a stranger.
-    await tellThoseWhoRun();
+    if (!created)
+      throw new CommandFailed(`${service} has another key with the id ${key.keyId}, or this key was revoked there.`);
+    // A service may have cached the key as unknown.
+    await wake("api_keys");
   });
 
-interface Made {
+interface CreatedKey {
   readonly key: NewKey;
-  /** Unless the key was made elsewhere, and only its hash is known here. */
+  /** Undefined if only the hash of the key is known. */
   readonly secret: string | undefined;
   readonly services: readonly string[];
 }
 
-function account({ key, secret, services }: Made): string {
+function formatKey({ key, secret, services }: CreatedKey): string {
   const fields = table([
     ["key id", key.keyId],
     ["holder", key.holder],
@@ -135,10 +144,10 @@ function account({ key, secret, services }: Made): string {
     ["expires", key.expiresAt ?? "never"],
   ]);
   if (secret === undefined) return fields;
-  return `${secret}\n\n${fields}\n\nThe key is shown this once and kept nowhere: put it where ${key.holder} finds it.`;
+  return `${secret}\n\n${fields}\n\nThe key is printed only once and not stored. Save it for ${key.holder} now.`;
 }
 
-const asJson = ({ key, secret, services }: Made): string =>
+const toJson = ({ key, secret, services }: CreatedKey): string =>
   JSON.stringify(
     {
       ...(secret !== undefined && { key: secret }),
@@ -152,7 +161,7 @@ const asJson = ({ key, secret, services }: Made): string =>
     2,
   );
 
-function repeat(key: NewKey, refused: readonly Refused[]): string {
+function formatRetryCommand(key: NewKey, refused: readonly ServiceFailure[]): string {
   const words = [
     ["todoke keys create", key.holder],
     ["--scopes", key.scopes.join(",")],

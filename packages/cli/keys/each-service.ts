@@ -1,12 +1,13 @@
 /**
- * `todoke keys` works on the table `api_keys` of each service, in the service's own database. One that refuses does not
- * keep the others from being asked: what could not be done is told, and doing it again does no harm.
+ * `todoke keys` changes the table `api_keys` in the database of each service. If one service fails, the others are changed
+ * all the same. The failure is printed, and the command can be repeated.
  */
-import { chosen } from "../choice.ts";
-import type { Call } from "../command.ts";
-import { CommandFailed, Misused } from "../faults.ts";
-import { complain, styled } from "../output.ts";
-import { onDatabase, refuseUnnamedDatabases, type ServiceDatabase } from "../service-database.ts";
+
+import type { Invocation } from "../command.ts";
+import { CommandFailed, UsageError } from "../errors.ts";
+import { printError, styled } from "../output.ts";
+import { selectServices } from "../select-services.ts";
+import { requireDatabaseUrls, type ServiceDatabase, withDatabase } from "../service-database.ts";
 import type { Env, ServiceEntry } from "../services.ts";
 
 export interface Target {
@@ -14,48 +15,45 @@ export interface Target {
   readonly env: Env;
 }
 
-export interface Refused {
+export interface ServiceFailure {
   readonly service: string;
-  readonly why: string;
+  readonly message: string;
 }
 
-export interface Answers<T> {
-  readonly answered: readonly { readonly service: string; readonly answer: T }[];
-  readonly refused: readonly Refused[];
+export interface ServiceResults<T> {
+  readonly succeeded: readonly { readonly service: string; readonly result: T }[];
+  readonly failed: readonly ServiceFailure[];
 }
 
-/** The services of --services, or all; refused before anything is done when the database of one is not named. */
-export async function targetOf({ services, values, env }: Call): Promise<Target> {
+/** The services of --services, or all. Throws if a database URL is missing, before anything is changed. */
+export async function parseTarget({ services, values, env }: Invocation): Promise<Target> {
   const names = values.services?.split(",").map((name) => name.trim()) ?? [];
-  if (names.some((name) => name === "")) throw new Misused("--services names services, with commas between them.");
-  const entries = chosen(services, names.join() === "all" ? [] : names);
-  await refuseUnnamedDatabases(entries, env);
+  if (names.some((name) => name === "")) throw new UsageError("--services is a list of services, separated by commas.");
+  const entries = selectServices(services, names.join() === "all" ? [] : names);
+  await requireDatabaseUrls(entries, env);
   return { entries, env };
 }
 
-export async function onEachService<T>(
+export async function forEachService<T>(
   { entries, env }: Target,
-  work: (database: Omit<ServiceDatabase, "wake"> & { tellThoseWhoRun(): Promise<void> }) => Promise<T>,
-): Promise<Answers<T>> {
-  const answered: { service: string; answer: T }[] = [];
-  const refused: Refused[] = [];
+  work: (database: ServiceDatabase) => Promise<T>,
+): Promise<ServiceResults<T>> {
+  const succeeded: { service: string; result: T }[] = [];
+  const failed: ServiceFailure[] = [];
   for (const entry of entries) {
     try {
-      const answer = await onDatabase({ entry, env, purpose: "todoke keys" }, ({ service, db, wake }) =>
-        // Without it they know when their cache ends; a signal that fails is no reason to say that the work has.
-        work({ service, db, tellThoseWhoRun: () => wake("api_keys").catch(() => {}) }),
-      );
-      answered.push({ service: entry.name, answer });
+      const result = await withDatabase({ entry, env, purpose: "todoke keys" }, work);
+      succeeded.push({ service: entry.name, result });
     } catch (error) {
       if (!(error instanceof CommandFailed)) throw error;
-      refused.push({ service: entry.name, why: error.message });
+      failed.push({ service: entry.name, message: error.message });
     }
   }
-  return { answered, refused };
+  return { succeeded, failed };
 }
 
-/** Says what could not be done, and returns the exit code. */
-export function codeOf(refused: readonly Refused[]): number {
-  for (const { why } of refused) complain(`${styled("red", "✗", process.stderr)} ${why}`);
-  return refused.length > 0 ? 1 : 0;
+/** Returns the exit code. */
+export function printFailures(failed: readonly ServiceFailure[]): number {
+  for (const { message } of failed) printError(`${styled("red", "✗", process.stderr)} ${message}`);
+  return failed.length > 0 ? 1 : 0;
 }

@@ -1,37 +1,37 @@
-/** `todoke keys list`: every key once, with the services that take it. */
+/** `todoke keys list`: every key with the services that accept it. */
 import { holderName, type ListedKey, listKeys } from "@todoke/http";
-import type { Call } from "../command.ts";
-import { Misused } from "../faults.ts";
-import { oneLine, say, table, toSeconds } from "../output.ts";
-import { codeOf, onEachService, targetOf } from "./each-service.ts";
+import type { Invocation } from "../command.ts";
+import { UsageError } from "../errors.ts";
+import { formatTime, oneLine, print, table } from "../output.ts";
+import { forEachService, parseTarget, printFailures } from "./each-service.ts";
 
-// Of each service. Whoever has more keys than that looks for those of one holder.
+// Per service. With more keys, name a holder.
 const shownMax = 1_000;
 
-export async function list(call: Call): Promise<number> {
-  const [holder, ...more] = call.names;
+export async function list(call: Invocation): Promise<number> {
+  const [holder, ...more] = call.args;
   if (more.length > 0 || (holder !== undefined && !holderName.test(holder)))
-    throw new Misused("Name one holder, or none for all.");
+    throw new UsageError("Name one holder, or none for all.");
   const all = call.switches.has("all");
   const of = holder === undefined ? undefined : { holder };
-  const { answered, refused } = await onEachService(await targetOf(call), ({ db }) =>
+  const { succeeded, failed } = await forEachService(await parseTarget(call), ({ db }) =>
     listKeys(db, { of, all, limit: shownMax + 1 }),
   );
-  const keys = merged(
-    answered.flatMap(({ service, answer }) => answer.slice(0, shownMax).map((key) => ({ service, key }))),
+  const keys = mergeKeys(
+    succeeded.flatMap(({ service, result }) => result.slice(0, shownMax).map((key) => ({ service, key }))),
   );
-  const isCut = answered.some(({ answer }) => answer.length > shownMax);
-  if (call.switches.has("json")) say(JSON.stringify({ keys, more: isCut }, null, 2));
-  else if (keys.length > 0 || refused.length === 0) say(accountOf(keys, { all, isCut }));
-  return codeOf(refused);
+  const isTruncated = succeeded.some(({ result }) => result.length > shownMax);
+  if (call.switches.has("json")) print(JSON.stringify({ keys, more: isTruncated }, null, 2));
+  else if (keys.length > 0 || failed.length === 0) print(formatKeys(keys, { all, isTruncated: isTruncated }));
+  return printFailures(failed);
 }
 
-interface KeyOfServices extends ListedKey {
+interface KeyInServices extends ListedKey {
   readonly services: readonly string[];
 }
 
-/** A key that differs between services, as one that was revoked in some of them only, has a line for each way it is. */
-function merged(found: readonly { service: string; key: ListedKey }[]): KeyOfServices[] {
+/** One row per key and state: a key that is revoked in only some services has two rows. */
+function mergeKeys(found: readonly { service: string; key: ListedKey }[]): KeyInServices[] {
   const alike = Map.groupBy(found, ({ key: { key_id, holder, scopes, state } }) =>
     JSON.stringify([key_id, holder, scopes, state]),
   );
@@ -45,31 +45,34 @@ function merged(found: readonly { service: string; key: ListedKey }[]): KeyOfSer
     .sort((a, b) => (a.created_at < b.created_at ? 1 : -1));
 }
 
-/** Times of one form sort as text. */
+/** The timestamps have one format, so they sort as text. */
 const latest = (times: readonly (string | null)[]): string | null =>
   times.reduce((a, b) => ((a ?? "") > (b ?? "") ? a : b));
 
-function accountOf(keys: readonly KeyOfServices[], { all, isCut }: { all: boolean; isCut: boolean }): string {
-  if (keys.length === 0) return all ? "Nothing: there was never a key." : "Nothing: no key is live.";
+function formatKeys(
+  keys: readonly KeyInServices[],
+  { all, isTruncated }: { all: boolean; isTruncated: boolean },
+): string {
+  if (keys.length === 0) return all ? "There are no keys." : "There are no valid keys.";
   const head = ["key id", "holder", "scopes", "services", "created", "expires", "last used", ...(all ? ["state"] : [])];
-  const lines = table([head, ...keys.map((key) => [...cells(key), ...(all ? [stateOf(key)] : [])])]);
-  return isCut
-    ? `${lines}\nOnly the newest ${shownMax} of each service are shown. Name a holder to see the rest.`
+  const lines = table([head, ...keys.map((key) => [...cells(key), ...(all ? [formatState(key)] : [])])]);
+  return isTruncated
+    ? `${lines}\nOnly the newest ${shownMax} keys of each service are shown. Name a holder to see the rest.`
     : lines;
 }
 
-const cells = ({ key_id, holder, scopes, services, created_at, expires_at, last_used_at }: KeyOfServices): string[] => [
+const cells = ({ key_id, holder, scopes, services, created_at, expires_at, last_used_at }: KeyInServices): string[] => [
   key_id,
   holder,
   scopes.join(","),
   services.join(","),
-  toSeconds(created_at),
-  expires_at ? toSeconds(expires_at) : "never",
-  last_used_at ? toSeconds(last_used_at) : "never",
+  formatTime(created_at),
+  expires_at ? formatTime(expires_at) : "never",
+  last_used_at ? formatTime(last_used_at) : "never",
 ];
 
-function stateOf({ state, revoked_at, revoked_by, revoked_reason }: ListedKey): string {
+function formatState({ state, revoked_at, revoked_by, revoked_reason }: ListedKey): string {
   if (revoked_at === null) return state;
   const why = revoked_reason ? `: ${oneLine(revoked_reason)}` : "";
-  return `${state} ${toSeconds(revoked_at)} by ${oneLine(revoked_by ?? "")}${why}`;
+  return `${state} ${formatTime(revoked_at)} by ${oneLine(revoked_by ?? "")}${why}`;
 }

@@ -1,55 +1,58 @@
 /**
- * Players who come to wait: made up, from a seed, so that the same command shows the same again.
+ * Generates players for a simulation. They depend only on the seed, so the same command gives the same players.
  *
- * They come at random moments, so many per second on average (a Poisson process). Skills are normally distributed. Half are
- * at home in eu, a third in us, the rest in asia, and one in five would also play in a second region; home is 10 to 60
- * milliseconds away, elsewhere 90 to 250. Where a mode takes parties, two in five tickets are one, of any size. Where it
- * asks for heartbeats, one in fifty goes away without a word within its first half minute.
+ * Arrivals are a Poisson process, skills are normally distributed. Half of the players live in eu, a third in us, the rest in
+ * asia. One in five also accepts a second region. Their own region has a latency of 10 to 60 ms, others of 90 to 250 ms. If
+ * the mode allows parties, two in five tickets are a party of a random size. If the mode requires heartbeats, one in fifty
+ * tickets stops sending them within its first half minute.
  */
 import type { ModeRules } from "@todoke/matchmaking/rules";
 
 type Attributes = Record<string, number | string | readonly string[] | Readonly<Record<string, number>>>;
 
-/** Somebody who comes to wait. */
+/** A ticket of a simulation. */
 export interface Arrival {
-  /** Milliseconds since the first one. */
+  /** Time since the first arrival. */
   readonly atMs: number;
   readonly userId: string;
   readonly partySize: number;
   readonly attributes: Attributes;
-  /** Leaves after so long, and says so. */
+  /** Cancels after this time. */
   readonly cancelsAfterMs?: number;
-  /** Is heard of for the last time after so long. */
+  /** Sends its last heartbeat after this time. */
   readonly silentAfterMs?: number;
 }
 
-export interface Crowd {
+export interface PlayerOptions {
   readonly players: number;
   readonly perSecond: number;
   readonly seed: number;
   readonly skill: { readonly mean: number; readonly deviation: number };
 }
 
-const homes = ["eu", "eu", "eu", "us", "us", "asia"] as const;
+const homeRegions = ["eu", "eu", "eu", "us", "us", "asia"] as const;
 const regions = ["eu", "us", "asia"] as const;
 const secondRegionShare = 0.2;
 const partyShare = 0.4;
 const silentShare = 0.02;
 const silentWithinMs = 30_000;
 
-/** Tickets for so many players: a party counts as many as it has. */
-export function arrivalsOf(rules: ModeRules, { players, perSecond, seed, skill }: Crowd): readonly Arrival[] {
-  const random = randomFrom(seed);
+/** Generates tickets for `players` players. A party counts with its size. */
+export function generateArrivals(
+  rules: ModeRules,
+  { players, perSecond, seed, skill }: PlayerOptions,
+): readonly Arrival[] {
+  const random = seededRandom(seed);
   const arrivals: Arrival[] = [];
   let atMs = 0;
   for (let left = players; left > 0; ) {
-    const partySize = Math.min(left, sizeOf(rules.partyMax, random));
+    const partySize = Math.min(left, randomPartySize(rules.partyMax, random));
     atMs += (-Math.log(1 - random()) / perSecond) * 1000 * partySize;
     arrivals.push({
       atMs: Math.round(atMs),
       userId: `player-${arrivals.length + 1}`,
       partySize,
-      attributes: attributesOf(rules, skill, random),
+      attributes: randomAttributes(rules, skill, random),
       ...(rules.heartbeatMs !== undefined && random() < silentShare && { silentAfterMs: random() * silentWithinMs }),
     });
     left -= partySize;
@@ -57,13 +60,17 @@ export function arrivalsOf(rules: ModeRules, { players, perSecond, seed, skill }
   return arrivals;
 }
 
-const sizeOf = (partyMax: number, random: () => number): number =>
+const randomPartySize = (partyMax: number, random: () => number): number =>
   partyMax > 1 && random() < partyShare ? 2 + Math.floor(random() * (partyMax - 1)) : 1;
 
-function attributesOf(rules: ModeRules, { mean, deviation }: Crowd["skill"], random: () => number): Attributes {
-  const home = homes[Math.floor(random() * homes.length)] ?? "eu";
+function randomAttributes(
+  rules: ModeRules,
+  { mean, deviation }: PlayerOptions["skill"],
+  random: () => number,
+): Attributes {
+  const home = homeRegions[Math.floor(random() * homeRegions.length)] ?? "eu";
   const attributes: Attributes = {};
-  if (rules.skill) attributes[rules.skill.attribute] = Math.round(mean + deviation * normal(random));
+  if (rules.skill) attributes[rules.skill.attribute] = Math.round(mean + deviation * randomNormal(random));
   if (rules.regions) {
     const second = regions.filter((region) => region !== home)[Math.floor(random() * 2)] ?? home;
     attributes[rules.regions.attribute] = random() < secondRegionShare ? [home, second] : [home];
@@ -75,12 +82,12 @@ function attributesOf(rules: ModeRules, { mean, deviation }: Crowd["skill"], ran
   return attributes;
 }
 
-/** Normally distributed around 0 with deviation 1 (Box and Muller). */
-const normal = (random: () => number): number =>
+/** Standard normal distribution (Box-Muller). */
+const randomNormal = (random: () => number): number =>
   Math.sqrt(-2 * Math.log(1 - random())) * Math.cos(2 * Math.PI * random());
 
-/** Numbers from 0 to 1 that follow from a seed (mulberry32). Good enough for a crowd, and for nothing secret. */
-function randomFrom(seed: number): () => number {
+/** Random numbers from 0 to 1 from a seed (mulberry32). Not for secrets. */
+function seededRandom(seed: number): () => number {
   let state = seed >>> 0;
   return () => {
     state = (state + 0x6d2b79f5) >>> 0;

@@ -1,4 +1,4 @@
-/** What a simulation comes to, in numbers: for a person and for a program the same. */
+/** The results of a simulation in numbers, for the report and for --json. */
 import type { ModeRules } from "@todoke/matchmaking/rules";
 import type { MadeMatch, Outcome } from "./simulation.ts";
 
@@ -13,7 +13,7 @@ export interface Figures {
   readonly mode: string;
   readonly tickets: number;
   readonly matches: number;
-  /** Tickets, as all counts here but `matches`. */
+  /** Counts tickets, like all counts here except `matches`. */
   readonly matched: number;
   readonly expired: { readonly timeout: number; readonly heartbeat: number };
   readonly cancelled: number;
@@ -21,9 +21,9 @@ export interface Figures {
   readonly already_waiting: number;
   readonly lasted_seconds: number;
   readonly waiting_seconds: Percentiles | null;
-  /** Between the best and the worst of a match; null where the mode weighs no skill. */
+  /** Between the highest and the lowest skill in a match; null if the mode does not use skill. */
   readonly skill_gap: Percentiles | null;
-  /** Between the strongest and the weakest team, per player; null where teams are of one player. */
+  /** Between the strongest and the weakest team, per player; null if teams have one player. */
   readonly team_gap: Percentiles | null;
   readonly regions: readonly RegionFigures[];
 }
@@ -35,9 +35,9 @@ interface RegionFigures {
   readonly skill_gap: Percentiles | null;
 }
 
-export function figuresOf({ mode, teamSize }: ModeRules, outcome: Outcome): Figures {
-  const { matches, tickets, expired, cancelled, refused, alreadyWaiting, lastedMs } = outcome;
-  const waits = waitsOf(matches);
+export function computeFigures({ mode, teamSize }: ModeRules, outcome: Outcome): Figures {
+  const { matches, tickets, expired, cancelled, refused, alreadyWaiting, durationMs: lastedMs } = outcome;
+  const waits = toWaits(matches);
   const byRegion = Map.groupBy(matches, ({ region }) => region);
   return {
     mode,
@@ -49,35 +49,35 @@ export function figuresOf({ mode, teamSize }: ModeRules, outcome: Outcome): Figu
     refused,
     already_waiting: alreadyWaiting,
     lasted_seconds: lastedMs / 1000,
-    waiting_seconds: percentilesOf(waits),
-    skill_gap: percentilesOf(gapsOf(matches)),
-    team_gap: teamSize > 1 ? percentilesOf(matches.flatMap(({ teamGap }) => teamGap ?? [])) : null,
+    waiting_seconds: computePercentiles(waits),
+    skill_gap: computePercentiles(toSkillGaps(matches)),
+    team_gap: teamSize > 1 ? computePercentiles(matches.flatMap(({ teamGap }) => teamGap ?? [])) : null,
     regions: [...byRegion]
       .flatMap(([region, there]) => (region === undefined ? [] : [{ region, there }]))
       .sort((a, b) => b.there.length - a.there.length)
       .map(({ region, there }) => ({
         region,
         matches: there.length,
-        waiting_seconds: percentilesOf(waitsOf(there)),
-        skill_gap: percentilesOf(gapsOf(there)),
+        waiting_seconds: computePercentiles(toWaits(there)),
+        skill_gap: computePercentiles(toSkillGaps(there)),
       })),
   };
 }
 
-/** In seconds, of each ticket. */
-export const waitsOf = (matches: readonly MadeMatch[]): readonly number[] =>
+/** Waiting time of each ticket, in seconds. */
+export const toWaits = (matches: readonly MadeMatch[]): readonly number[] =>
   matches.flatMap(({ waitsMs }) => waitsMs.map((ms) => ms / 1000));
 
-export const gapsOf = (matches: readonly MadeMatch[]): readonly number[] =>
+export const toSkillGaps = (matches: readonly MadeMatch[]): readonly number[] =>
   matches.flatMap(({ skillGap }) => skillGap ?? []);
 
-/** Each is a value that occurred: so many in a hundred are no larger. */
-function percentilesOf(values: readonly number[]): Percentiles | null {
+/** Nearest-rank percentiles: each is a value that occurred. */
+function computePercentiles(values: readonly number[]): Percentiles | null {
   if (values.length === 0) return null;
   const sorted = values.toSorted((a, b) => a - b);
   const at = (share: number) => round(sorted[Math.max(0, Math.ceil(share * sorted.length) - 1)] ?? 0);
   return { p50: at(0.5), p90: at(0.9), p99: at(0.99), max: at(1) };
 }
 
-/** To a tenth: what is finer is noise. */
-const round = (value: number): number => Math.round(value * 10) / 10;
+/** Rounds to a tenth; finer digits are noise. */
+export const round = (value: number): number => Math.round(value * 10) / 10;

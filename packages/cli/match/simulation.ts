@@ -1,9 +1,9 @@
 /**
- * A mode played through by a clock that only counts: the rules and the forming of matches are the service's own.
+ * Simulates a mode with its own clock. The rules and the matching code are those of the service.
  *
- * As there, whoever joins has matches formed, those who join within a moment together, and what waits is looked at again
- * every second; tickets end when their time is up or their client was not heard of; a user has one open ticket; and those
- * who met lately are kept apart where the rules say so. Nothing is random here: the same tickets, the same outcome.
+ * As in the service, a join starts a matching pass, joins within a short time share one, and every second there is another
+ * pass. Tickets expire by timeout or missing heartbeats. A user has one open ticket. Recent opponents are kept apart if the
+ * rules say so. Nothing is random: the same tickets give the same result.
  */
 import { formMatches } from "@todoke/matchmaking/forming";
 import { isFifo, type ModeRules, ticketErrors } from "@todoke/matchmaking/rules";
@@ -11,15 +11,15 @@ import type { Arrival } from "./arrivals.ts";
 
 type OpenTicket = Parameters<typeof formMatches>[1][number];
 
-/** A ticket that waits, and when it will leave by itself. */
-interface Waiting extends OpenTicket {
+/** A queued ticket, and when it cancels. */
+interface QueuedTicket extends OpenTicket {
   readonly cancelsAt: number;
 }
 
 export interface MadeMatch {
   readonly region: string | undefined;
   readonly waitsMs: readonly number[];
-  /** Between the best and the worst in it; undefined where the mode weighs no skill. */
+  /** Between the highest and the lowest skill; undefined if the mode does not use skill. */
   readonly skillGap: number | undefined;
   /** Between the strongest and the weakest team, per player. */
   readonly teamGap: number | undefined;
@@ -30,81 +30,81 @@ export interface Outcome {
   readonly matches: readonly MadeMatch[];
   readonly expired: { timeout: number; heartbeat: number };
   readonly cancelled: number;
-  /** Lacks what the rules ask for: a join would have been refused. */
+  /** Attributes that the rules require are missing: the service would reject the join. */
   readonly refused: number;
-  /** Came while an earlier ticket of the same user waited. */
+  /** Joined while an earlier ticket of the same user was open. */
   readonly alreadyWaiting: number;
-  /** How long it all took by the simulated clock. */
-  readonly lastedMs: number;
+  /** In simulated time. */
+  readonly durationMs: number;
 }
 
 export interface SimulationOptions {
-  /** Hears how many have come, now and then. */
-  readonly onProgress?: (come: number) => void;
+  /** Called with the number of tickets that have arrived. */
+  readonly onProgress?: (arrived: number) => void;
 }
 
-const lookMs = 1_000;
-// As the service: a round weighs so many, and rounds come less often where many wait.
+const passIntervalMs = 1_000;
+// As in the service: the size of a pass is limited, and passes are rarer when many tickets wait.
 const snapshotMax = 5_000;
-const pauseMs = (waiting: number) => Math.max(100, waiting / 10);
+const batchDelayMs = (waiting: number) => Math.max(100, waiting / 10);
 
 export function simulate(
   rules: ModeRules,
   arrivals: readonly Arrival[],
   { onProgress }: SimulationOptions = {},
 ): Outcome {
-  const room = waitingRoom(rules);
+  const queue = createQueue(rules);
   const matches: MadeMatch[] = [];
-  let [come, now, lookAt] = [0, 0, Number.POSITIVE_INFINITY];
-  while (come < arrivals.length || room.count() > 0) {
-    const next = arrivals[come];
-    if (next && next.atMs <= lookAt) {
+  let [arrived, now, nextPassAt] = [0, 0, Number.POSITIVE_INFINITY];
+  while (arrived < arrivals.length || queue.count() > 0) {
+    const next = arrivals[arrived];
+    if (next && next.atMs <= nextPassAt) {
       now = next.atMs;
-      room.join(next, now);
-      come++;
-      const soon = isFifo(rules) ? now : now + pauseMs(room.count());
-      lookAt = Math.min(lookAt, soon);
+      queue.join(next, now);
+      arrived++;
+      const passAt = isFifo(rules) ? now : now + batchDelayMs(queue.count());
+      nextPassAt = Math.min(nextPassAt, passAt);
       continue;
     }
-    now = lookAt;
-    room.sweep(now);
-    const tickets = room.snapshot();
+    now = nextPassAt;
+    queue.sweep(now);
+    const tickets = queue.snapshot();
     const byId = new Map(tickets.map((ticket) => [ticket.ticketId, ticket]));
     for (const { seats, region } of tickets.length > 1 ? formMatches(rules, tickets, now) : []) {
       const seated = seats.flatMap(({ ticketId, team }) => {
         const ticket = byId.get(ticketId);
         return ticket ? [{ ticket, team }] : [];
       });
-      room.matched(
+      queue.removeMatched(
         seated.map(({ ticket }) => ticket),
         now,
       );
-      matches.push({ region, ...measured(rules, seated, now) });
+      matches.push({ region, ...measureMatch(rules, seated, now) });
     }
-    onProgress?.(come);
-    lookAt = room.count() > 0 ? now + lookMs : Number.POSITIVE_INFINITY;
+    onProgress?.(arrived);
+    nextPassAt = queue.count() > 0 ? now + passIntervalMs : Number.POSITIVE_INFINITY;
   }
-  return { ...room.ends, tickets: arrivals.length, matches, lastedMs: now };
+  return { ...queue.counts, tickets: arrivals.length, matches, durationMs: now };
 }
 
-function waitingRoom(rules: ModeRules) {
-  const open = new Map<string, Waiting>(); // by user, in the order of joining
-  const met = new Map<string, { readonly users: readonly string[]; readonly until: number }[]>();
-  const ends = { expired: { timeout: 0, heartbeat: 0 }, cancelled: 0, refused: 0, alreadyWaiting: 0 };
-  let joined = 0;
+function createQueue(rules: ModeRules) {
+  const open = new Map<string, QueuedTicket>(); // by user, in join order
+  const recentOpponents = new Map<string, { readonly users: readonly string[]; readonly until: number }[]>();
+  const counts = { expired: { timeout: 0, heartbeat: 0 }, cancelled: 0, refused: 0, alreadyWaiting: 0 };
+  let ticketCount = 0;
   return {
-    ends,
+    counts: counts,
     count: () => open.size,
 
     join(arrival: Arrival, now: number): void {
       const { userId } = arrival;
-      if (open.has(userId)) ends.alreadyWaiting++;
-      else if (ticketErrors(rules, arrival).length > 0) ends.refused++;
+      if (open.has(userId)) counts.alreadyWaiting++;
+      else if (ticketErrors(rules, arrival).length > 0) counts.refused++;
       else {
-        const lately = (met.get(userId) ?? []).filter(({ until }) => until > now);
+        const recent = (recentOpponents.get(userId) ?? []).filter(({ until }) => until > now);
         open.set(
           userId,
-          ticketOf(arrival, { rules, now, number: ++joined, avoid: lately.flatMap(({ users }) => users) }),
+          createTicket(arrival, { rules, now, number: ++ticketCount, avoid: recent.flatMap(({ users }) => users) }),
         );
       }
     },
@@ -113,43 +113,43 @@ function waitingRoom(rules: ModeRules) {
       for (const { userId, cancelsAt, aliveUntil, expiresAt } of open.values()) {
         if (now < Math.min(cancelsAt, aliveUntil)) continue;
         open.delete(userId);
-        if (cancelsAt < aliveUntil) ends.cancelled++;
-        else ends.expired[aliveUntil < expiresAt ? "heartbeat" : "timeout"]++;
+        if (cancelsAt < aliveUntil) counts.cancelled++;
+        else counts.expired[aliveUntil < expiresAt ? "heartbeat" : "timeout"]++;
       }
     },
 
-    /** All, or of too many the oldest and the newest. */
-    snapshot(): readonly Waiting[] {
+    /** All tickets; of too many, the oldest and the newest. */
+    snapshot(): readonly QueuedTicket[] {
       const all = [...open.values()];
       const half = snapshotMax / 2;
       return all.length <= snapshotMax ? all : [...all.slice(0, half), ...all.slice(-half)];
     },
 
-    matched(tickets: readonly Waiting[], now: number): void {
+    removeMatched(tickets: readonly QueuedTicket[], now: number): void {
       for (const { userId } of tickets) {
         open.delete(userId);
         if (rules.avoidLastOpponentMs === undefined) continue;
         const users = tickets.flatMap((other) => (other.userId === userId ? [] : [other.userId]));
-        const before = (met.get(userId) ?? []).filter(({ until }) => until > now);
-        met.set(userId, [...before, { users, until: now + rules.avoidLastOpponentMs }]);
+        const before = (recentOpponents.get(userId) ?? []).filter(({ until }) => until > now);
+        recentOpponents.set(userId, [...before, { users, until: now + rules.avoidLastOpponentMs }]);
       }
     },
   };
 }
 
-interface Joining {
+interface TicketContext {
   readonly rules: ModeRules;
   readonly now: number;
   readonly number: number;
   readonly avoid: readonly string[];
 }
 
-function ticketOf(arrival: Arrival, { rules, now, number, avoid }: Joining): Waiting {
+function createTicket(arrival: Arrival, { rules, now, number, avoid }: TicketContext): QueuedTicket {
   const { userId, partySize, attributes, cancelsAfterMs = Number.POSITIVE_INFINITY, silentAfterMs } = arrival;
   const expiresAt = now + rules.ticketMs;
-  // Those who stay are heard of in time, again and again: only the last time matters.
-  const isLeft = silentAfterMs !== undefined && rules.heartbeatMs !== undefined;
-  const aliveUntil = isLeft ? Math.min(expiresAt, now + silentAfterMs + (rules.heartbeatMs ?? 0)) : expiresAt;
+  // Other tickets send heartbeats until they expire.
+  const goesSilent = silentAfterMs !== undefined && rules.heartbeatMs !== undefined;
+  const aliveUntil = goesSilent ? Math.min(expiresAt, now + silentAfterMs + (rules.heartbeatMs ?? 0)) : expiresAt;
   const ids = { ticketId: `${rules.mode}.${number}`, mode: rules.mode, userId };
   return {
     ...ids,
@@ -163,7 +163,7 @@ function ticketOf(arrival: Arrival, { rules, now, number, avoid }: Joining): Wai
   };
 }
 
-function measured(rules: ModeRules, seated: readonly { ticket: Waiting; team: number }[], now: number) {
+function measureMatch(rules: ModeRules, seated: readonly { ticket: QueuedTicket; team: number }[], now: number) {
   const waitsMs = seated.map(({ ticket }) => now - ticket.joinedAt);
   const attribute = rules.skill?.attribute;
   if (attribute === undefined) return { waitsMs, skillGap: undefined, teamGap: undefined };
@@ -173,7 +173,7 @@ function measured(rules: ModeRules, seated: readonly { ticket: Waiting; team: nu
     strengths[team - 1] = (strengths[team - 1] ?? 0) + (skill * ticket.partySize) / rules.teamSize;
     return skill;
   });
-  return { waitsMs, skillGap: spanOf(skills), teamGap: spanOf(strengths) };
+  return { waitsMs, skillGap: range(skills), teamGap: range(strengths) };
 }
 
-const spanOf = (numbers: readonly number[]): number => Math.max(...numbers) - Math.min(...numbers);
+const range = (numbers: readonly number[]): number => Math.max(...numbers) - Math.min(...numbers);

@@ -1,71 +1,66 @@
 /**
- * `todoke orders resolve`: a person says what became of an order that the broker could not tell of. It asks first, for
- * a wrong word here is an order lost, or taken twice.
+ * `todoke orders resolve`: an operator decides whether the broker has an unresolved order. It asks for confirmation, because
+ * a wrong decision loses the order, or has it taken twice.
  */
 import { createInterface } from "node:readline/promises";
 import { outboxTable } from "@todoke/kernel/outbox";
 import { type OrderRow, selectOrder } from "@todoke/orders/operator";
 import { resolveOrder } from "@todoke/orders/resolve-order";
-import type { Call } from "../command.ts";
-import { Misused } from "../faults.ts";
-import { oneLine, say } from "../output.ts";
-import type { ServiceDatabase } from "../service-database.ts";
-import { idNamed, nameOf, onOrders, saidOf } from "./open.ts";
+import type { Invocation } from "../command.ts";
+import { UsageError } from "../errors.ts";
+import { parseOperatorReason } from "../operator.ts";
+import { oneLine, plural, print } from "../output.ts";
+import { findOrderId, parseOrderKey, withOrders } from "./with-orders.ts";
 
-type As = "taken" | "not-taken";
+type Resolution = "taken" | "not-taken";
 
-export async function resolve(call: Call): Promise<number> {
+export async function resolve(call: Invocation): Promise<number> {
   const { values, switches } = call;
-  const name = nameOf(call.names);
-  const as = asOf(values.as);
+  const name = parseOrderKey(call.args);
+  const as = parseResolution(values.as);
   const brokerOrderId = values["broker-order-id"];
   if (brokerOrderId !== undefined && (as !== "taken" || !/^[\x21-\x7e]{1,128}$/.test(brokerOrderId)))
-    throw new Misused("--broker-order-id goes with --as taken, and has 1 to 128 visible characters.");
-  const said = saidOf(values);
-  return onOrders(call, async (database) => {
-    const id = await idNamed(database, name, values.caller);
+    throw new UsageError("--broker-order-id needs --as taken, and has 1 to 128 visible characters.");
+  const operatorReason = parseOperatorReason(values);
+  return withOrders(call, async (database) => {
+    const id = await findOrderId(database.db, name, values.caller);
     const order = (await selectOrder(database.db, id)) as OrderRow;
-    if (!switches.has("yes") && order.status === "unknown" && !(await isConfirmed(order, as))) {
-      say("Nothing was done.");
+    if (!switches.has("yes") && order.status === "unknown" && !(await askConfirmation(order, as))) {
+      print("Nothing was changed.");
       return 1;
     }
     const resolved = await resolveOrder(database.db, {
       id,
       as,
-      ...said,
+      ...operatorReason,
       ...(brokerOrderId !== undefined && { brokerOrderId }),
     });
-    await tell(database);
-    say(switches.has("json") ? JSON.stringify(resolved, null, 2) : `${name} is ${resolved.status}: ${ends[as]}.`);
+    for (const table of ["outbox_orders", outboxTable]) await database.wake(table);
+    print(switches.has("json") ? JSON.stringify(resolved, null, 2) : `${name} is ${resolved.status}: ${effects[as]}.`);
     return 0;
   });
 }
 
-const ends: Readonly<Record<As, string>> = {
-  taken: "the broker has it, and nothing more is sent",
-  "not-taken": "it is sent again",
+const effects: Readonly<Record<Resolution, string>> = {
+  taken: "the broker has the order, and it is not sent again",
+  "not-taken": "the order is sent again",
 };
 
-function asOf(given: string | undefined): As {
+function parseResolution(given: string | undefined): Resolution {
   if (given === "taken" || given === "not-taken") return given;
-  throw new Misused("Say what became of it: --as taken, or --as not-taken.");
+  throw new UsageError("Say whether the broker has the order: --as taken or --as not-taken.");
 }
 
-/** An end of the input is a no. */
-async function isConfirmed(order: OrderRow, as: As): Promise<boolean> {
+/** The end of the input counts as no. */
+async function askConfirmation(order: OrderRow, as: Resolution): Promise<boolean> {
   const { side, qty, instrument, caller, client_order_id, attempts, in_doubt_since } = order;
-  say(`${side} ${qty} ${instrument} of ${oneLine(caller)}, which the broker knows as ${client_order_id}:`);
-  say(`sent ${attempts} times, and in doubt since ${in_doubt_since}.`);
-  say(`As ${as}, ${ends[as]}. If that is not what the broker's books say, an order is ${harm[as]}.`);
-  process.stdout.write('Type "yes" to go on: ');
+  print(`${side} ${qty} ${instrument} of ${oneLine(caller)}, client order id ${client_order_id}:`);
+  print(`${plural(attempts, "attempt")}, unresolved since ${in_doubt_since}.`);
+  print(`Resolved as ${as}, ${effects[as]}. If that is wrong, the order is ${risks[as]}.`);
+  process.stdout.write('Type "yes" to continue: ');
   const lines = createInterface({ input: process.stdin });
   for await (const line of lines) return line.trim() === "yes";
   return false;
 }
 
-const harm: Readonly<Record<As, string>> = { taken: "lost", "not-taken": "taken twice" };
-
-/** The poll finds it as well; a wake-up that fails is no reason to say that the command has. */
-async function tell({ wake }: ServiceDatabase): Promise<void> {
-  for (const table of ["outbox_orders", outboxTable]) await wake(table).catch(() => {});
-}
+const risks: Readonly<Record<Resolution, string>> = { taken: "lost", "not-taken": "taken twice" };

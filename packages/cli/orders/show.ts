@@ -1,36 +1,27 @@
-/** `todoke orders show`: one order whole, with every step that it has taken. */
+/** `todoke orders show`: one order with its history. */
 import { type OrderRow, type OrderStep, selectHistory, selectOrder } from "@todoke/orders/operator";
-import type { Call } from "../command.ts";
-import { fields } from "../dead/print.ts";
-import { oneLine, say, table, toSeconds } from "../output.ts";
-import type { ServiceDatabase } from "../service-database.ts";
-import { idNamed, nameOf, onOrders } from "./open.ts";
+import type { Invocation } from "../command.ts";
+import { formatFields } from "../dead/format.ts";
+import { formatTime, oneLine, print, table } from "../output.ts";
+import { findOrderId, parseOrderKey, withOrders } from "./with-orders.ts";
 
-/** An order has a dozen steps; one that was asked about for days may have this many. */
+/** An order has about a dozen steps. One that was checked for days may have this many. */
 const stepsMax = 1_000;
 
-export interface WholeOrder {
-  readonly order: OrderRow;
-  readonly history: readonly OrderStep[];
-}
-
-export async function show(call: Call): Promise<number> {
-  const name = nameOf(call.names);
-  const whole = await onOrders(call, async (database) =>
-    wholeOrder(database, await idNamed(database, name, call.values.caller)),
-  );
-  if (call.switches.has("json")) say(JSON.stringify({ ...whole.order, history: whole.history }, null, 2));
-  else say(`${fields(whole.order)}\nSteps:\n${table(whole.history.map(cells))}`);
+export async function show(call: Invocation): Promise<number> {
+  const name = parseOrderKey(call.args);
+  const { order, history } = await withOrders(call, async ({ db }) => {
+    const id = await findOrderId(db, name, call.values.caller);
+    const order = (await selectOrder(db, id)) as OrderRow;
+    return { order, history: await selectHistory(db, { id, after: 0, limit: stepsMax }) };
+  });
+  if (call.switches.has("json")) print(JSON.stringify({ ...order, history }, null, 2));
+  else print(`${formatFields(order)}\nHistory:\n${table(history.map(cells))}`);
   return 0;
 }
 
-async function wholeOrder({ db }: ServiceDatabase, id: string): Promise<WholeOrder> {
-  const order = (await selectOrder(db, id)) as OrderRow;
-  return { order, history: await selectHistory(db, { id, after: 0, limit: stepsMax }) };
-}
-
 const cells = ({ at, from, to, attempt, code, detail, by }: OrderStep): string[] => [
-  toSeconds(at),
+  formatTime(at),
   `${from ?? "(new)"} -> ${to}`,
   `attempt ${attempt}`,
   oneLine(by),

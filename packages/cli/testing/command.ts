@@ -1,4 +1,4 @@
-/** Runs the command as a user does: a process in a folder, with an environment, a screen and an end. */
+/** Runs the command as a user does: as a process, in a folder, with an environment. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
@@ -6,47 +6,47 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { resolveProgram, until } from "@todoke/kernel/testing";
 import { todoke } from "../cli.ts";
-import { printingTo } from "../output.ts";
+import { redirectOutput } from "../output.ts";
 import { services } from "../services.ts";
 
 export interface Shell extends AsyncDisposable {
   readonly folder: string;
   /** Starts the command and returns at once. */
-  start(args: string, env?: Record<string, string>): Screen;
+  start(args: string, env?: Record<string, string>): RunningCommand;
   /** Runs the command to its end. */
-  run(args: string, env?: Record<string, string>): Promise<Ended>;
+  run(args: string, env?: Record<string, string>): Promise<CommandResult>;
 }
 
-interface Ended {
+interface CommandResult {
   readonly code: number | null;
   readonly out: string;
   readonly err: string;
 }
 
-export interface Screen {
+export interface RunningCommand {
   readonly process: ChildProcess;
   /** Resolves when `text` has been printed; rejects when the command ends without it. */
-  shows(text: string): Promise<void>;
-  readonly ended: Promise<Ended>;
+  untilPrinted(text: string): Promise<void>;
+  readonly ended: Promise<CommandResult>;
 }
 
-/** Runs the command in this process: for what it prints and does, where no process of its own matters. */
-export async function runTodoke(args: string, env: Record<string, string> = {}): Promise<Ended> {
-  const printed = { out: "", err: "" };
-  const screen = { out: (text: string) => (printed.out += text), err: (text: string) => (printed.err += text) };
+/** Runs the command in this process, which is faster. */
+export async function runTodoke(args: string, env: Record<string, string> = {}): Promise<CommandResult> {
+  const output = { out: "", err: "" };
+  const streams = { out: (text: string) => (output.out += text), err: (text: string) => (output.err += text) };
   const argv = args.split(" ").filter(Boolean);
-  const code = await printingTo(screen, () => todoke({ argv, env, services }));
-  return { code, ...printed };
+  const code = await redirectOutput(streams, () => todoke({ argv, env, services }));
+  return { code, ...output };
 }
 
-/** What can be run: the command itself, the same with the counter for a service, and a mere holder of the folder. */
+/** The command itself, the command with the counter as its only service, and a program that locks the data folder. */
 const programs = {
   todoke: new URL("../todoke.js", import.meta.url),
   counter: new URL("./main.ts", import.meta.url),
-  hold: new URL("./hold.ts", import.meta.url),
+  lock: new URL("./lock-folder.ts", import.meta.url),
 };
 
-/** A folder of one's own to run commands in. What still runs when it is disposed is killed. */
+/** A temporary folder to run commands in. Disposing it kills the running ones. */
 export function openShell(program: keyof typeof programs = "counter"): Shell {
   const folder = mkdtempSync(join(tmpdir(), "todoke-cli-"));
   const running = new Set<ChildProcess>();
@@ -56,7 +56,7 @@ export function openShell(program: keyof typeof programs = "counter"): Shell {
     const child = spawn(process.execPath, command, { cwd: folder, env: { PATH, NODE_COMPILE_CACHE, ...env } });
     running.add(child);
     child.once("exit", () => running.delete(child));
-    return watch(child);
+    return watchCommand(child);
   };
   return {
     folder,
@@ -64,7 +64,7 @@ export function openShell(program: keyof typeof programs = "counter"): Shell {
     run: (args, env) => start(args, env).ended,
     async [Symbol.asyncDispose]() {
       for (const child of running) child.kill("SIGKILL");
-      // The database of a killed `todoke dev` stops in its own time, and would write into what we remove.
+      // The database of a killed `todoke dev` is still stopping, and writes into the folder.
       const postgres = join(folder, ".todoke/postgres/data/postmaster.pid");
       await until("PostgreSQL has stopped", () => !existsSync(postgres));
       rmSync(folder, { recursive: true });
@@ -72,22 +72,22 @@ export function openShell(program: keyof typeof programs = "counter"): Shell {
   };
 }
 
-function watch(child: ChildProcess): Screen {
-  const printed = { out: "", err: "" };
-  child.stdout?.setEncoding("utf8").on("data", (text) => (printed.out += text));
-  child.stderr?.setEncoding("utf8").on("data", (text) => (printed.err += text));
-  const ended = once(child, "close").then(([code]) => ({ code, ...printed }));
-  const all = () => printed.out + printed.err;
+function watchCommand(child: ChildProcess): RunningCommand {
+  const output = { out: "", err: "" };
+  child.stdout?.setEncoding("utf8").on("data", (text) => (output.out += text));
+  child.stderr?.setEncoding("utf8").on("data", (text) => (output.err += text));
+  const ended = once(child, "close").then(([code]) => ({ code, ...output }));
+  const all = () => output.out + output.err;
   return {
     process: child,
     ended,
-    async shows(text) {
-      let over = false;
+    async untilPrinted(text) {
+      let hasEnded = false;
       void ended.then(() => {
-        over = true;
+        hasEnded = true;
       });
-      await until("", () => over || all().includes(text)).catch(() => {});
-      if (!all().includes(text)) throw new Error(`"${text}" was not shown, but:\n${all()}`);
+      await until("", () => hasEnded || all().includes(text)).catch(() => {});
+      if (!all().includes(text)) throw new Error(`"${text}" was not printed, but:\n${all()}`);
     },
   };
 }

@@ -1,10 +1,8 @@
-/**
- * A service as small as can be, for the tests of the command: it counts in the database and has all the ways to end.
- */
+/** A minimal service for the tests of the command: it counts in the database, and can hang and fail. */
 import { once } from "node:events";
 import { createServer, type Server, type ServerResponse } from "node:http";
 import { type Db, migrate, openDb } from "@todoke/kernel/db";
-import type { Env, Running, Service, ServiceEntry } from "../services.ts";
+import type { Env, RunningService, Service, ServiceEntry } from "../services.ts";
 
 export const counter: ServiceEntry = {
   name: "counter",
@@ -26,17 +24,17 @@ const service: Service = {
     return migrate(db, { schema: "counter", sets, dryRun }).finally(() => db.end());
   },
 
-  async start(env): Promise<Running> {
+  async start(env): Promise<RunningService> {
     const db = open(env);
     const stopped = Promise.withResolvers<void>();
     const draining = Promise.withResolvers<void>();
     const server = createServer((request, reply) => {
-      void answer(request.url ?? "", { reply, db, env, draining: draining.promise, breakDown: stopped.reject });
+      void handle(request.url ?? "", { reply, db, env, draining: draining.promise, fail: stopped.reject });
     });
     server.listen(Number(env.COUNTER_PORT ?? counter.port), "127.0.0.1");
     await once(server, "listening");
     return {
-      url: `http://127.0.0.1:${portOf(server)}`,
+      url: `http://127.0.0.1:${getPort(server)}`,
       stopped: stopped.promise,
       async [Symbol.asyncDispose]() {
         draining.resolve();
@@ -49,34 +47,34 @@ const service: Service = {
   },
 };
 
-const portOf = (server: Server): number => Number(Object(server.address()).port);
+const getPort = (server: Server): number => Number(Object(server.address()).port);
 
-interface Asked {
+interface RequestContext {
   readonly reply: ServerResponse;
   readonly db: Db;
   readonly env: Env;
   readonly draining: Promise<void>;
-  readonly breakDown: (why: Error) => void;
+  readonly fail: (why: Error) => void;
 }
 
-async function answer(path: string, { reply, db, env, draining, breakDown }: Asked): Promise<void> {
+async function handle(path: string, { reply, db, env, draining, fail }: RequestContext): Promise<void> {
   reply.setHeader("connection", "close");
   switch (path) {
     case "/add":
       await db.query("insert into counts default values");
       break;
-    case "/env": // what it was handed
+    case "/env":
       reply.end(JSON.stringify(env));
       return;
-    case "/held": // is answered by the drain only, with what the database says then
+    case "/held": // responds during the drain
       reply.flushHeaders();
       await draining;
       break;
-    case "/stuck": // never
+    case "/stuck": // never responds
       reply.flushHeaders();
       return;
     case "/break":
-      breakDown(new Error("the spring broke"));
+      fail(new Error("the spring broke"));
       break;
   }
   const { rows } = await db.query("select count(*)::int as count from counts");

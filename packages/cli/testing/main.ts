@@ -1,4 +1,4 @@
-/** The command as main.ts runs it, with the counter for its only service. */
+/** The command with the counter as its only service. */
 import { todoke } from "../cli.ts";
 import { counter } from "./counter.ts";
 

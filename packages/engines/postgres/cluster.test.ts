@@ -1,14 +1,14 @@
 import { chmod, cp, mkdir, readFile, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { expect, test } from "vitest";
-import { NotFound, startEngine } from "../index.ts";
-import { startPrivate } from "../private-engine.ts";
+import { EngineNotFound, startEngine } from "../index.ts";
+import { startPrivateEngine } from "../private-engine.ts";
 import { startOwner, temporaryFolder } from "../testing.ts";
 import { findBinaries } from "./binaries.ts";
 import { query } from "./client.ts";
 import { postgres } from "./index.ts";
 
-test("a folder that was kept opens again with its data and the same password", async () => {
+test("a kept folder opens again with its data and the same password", async () => {
   using tmp = await temporaryFolder();
   const first = await startEngine("postgres", { dir: tmp.path });
   await query(first.url, "create table kept as select 1 as one");
@@ -20,7 +20,7 @@ test("a folder that was kept opens again with its data and the same password", a
   expect(await query(again.url, "select one from kept")).toHaveLength(1);
 });
 
-test("a folder whose server and owner were killed with -9 opens again, and at once", async () => {
+test("a folder opens again at once after a kill -9 of its server and owner", async () => {
   using tmp = await temporaryFolder();
   const dir = join(tmp.path, "kept");
   await using owner = await startOwner("postgres", { tmp: tmp.path, dir });
@@ -31,7 +31,7 @@ test("a folder whose server and owner were killed with -9 opens again, and at on
   expect(await query(again.url, "select one from kept")).toHaveLength(1);
 });
 
-test("a pid file that names a living process of another kind does not stop it", async () => {
+test("a pid file with the pid of another program does not stop a start", async () => {
   using tmp = await temporaryFolder();
   const engine = await startEngine("postgres", { dir: tmp.path });
   const file = join(tmp.path, "data", "postmaster.pid");
@@ -43,7 +43,7 @@ test("a pid file that names a living process of another kind does not stop it", 
   expect(await query(again.url, "select 1 as one")).toHaveLength(1);
 });
 
-test("a folder on which a server runs is refused, and that server goes on", async () => {
+test("a folder with a running server is rejected, and that server keeps running", async () => {
   using tmp = await temporaryFolder();
   await using first = await startEngine("postgres", { dir: tmp.path });
   const { port } = new URL(first.url);
@@ -53,7 +53,7 @@ test("a folder on which a server runs is refused, and that server goes on", asyn
   expect(await query(first.url, "select 1 as one")).toHaveLength(1);
 });
 
-test("a folder of another major version is refused and left as it is", async () => {
+test("a folder of another major version is rejected and not changed", async () => {
   using tmp = await temporaryFolder();
   await using engine = await startEngine("postgres", { dir: tmp.path });
   await engine[Symbol.asyncDispose]();
@@ -65,19 +65,19 @@ test("a folder of another major version is refused and left as it is", async () 
   expect(await readFile(versionFile, "utf8")).toBe("17\n");
 });
 
-test("two that make the same folder at the same moment end with one cluster", async () => {
+test("two concurrent starts in one folder create one cluster", async () => {
   using tmp = await temporaryFolder();
   const both = await Promise.allSettled([1, 2].map(() => startEngine("postgres", { dir: tmp.path })));
   const started = both.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
-  const refused = both.flatMap((one) => (one.status === "rejected" ? [String(one.reason)] : []));
+  const rejected = both.flatMap((one) => (one.status === "rejected" ? [String(one.reason)] : []));
   await Promise.all(started.map((engine) => engine[Symbol.asyncDispose]()));
   expect(started).toHaveLength(1);
-  // It is empty where the other server has made it and not yet written into it.
-  expect(refused.join()).toMatch(/already runs|lock file "postmaster.pid" (already exists|is empty)/);
+  // The pid file is empty between its creation by the other server and its first write.
+  expect(rejected.join()).toMatch(/already runs|lock file "postmaster.pid" (already exists|is empty)/);
   expect(tmp.entries()).toEqual(["data"]);
 });
 
-test("it speaks UTF-8, sorts by code point, keeps UTC, and lets nobody in without the password", async () => {
+test("a cluster uses UTF-8, code point order, UTC and a password", async () => {
   await using engine = await startEngine("postgres");
   const settings = "select current_setting('server_encoding') as encoding, current_setting('timezone') as zone";
   expect(await query(engine.url, settings)).toEqual([{ encoding: "UTF8", zone: "UTC" }]);
@@ -88,22 +88,22 @@ test("it speaks UTF-8, sorts by code point, keeps UTC, and lets nobody in withou
   await expect(query(wrong.href, "select 1")).rejects.toThrow("password authentication failed");
 });
 
-// As an ordinary user there is nobody to keep out of one's own folders.
+// Only root starts PostgreSQL as another user.
 if (process.getuid?.() === 0 && process.platform === "linux") {
-  test("root's PostgreSQL works in a folder, and from a node_modules, that only root can reach", async () => {
+  test("root's PostgreSQL runs with a data folder and a node_modules that only root can read", async () => {
     using tmp = await temporaryFolder();
     const closed = join(tmp.path, "closed");
     await mkdir(closed);
     await chmod(closed, 0o700);
-    const program = await findBinaries();
-    if (program instanceof NotFound) expect.fail(program.toString());
-    await cp(dirname(dirname(program.file)), join(closed, "native"), { recursive: true, verbatimSymlinks: true });
-    const hidden = { ...program, file: join(closed, "native", "bin", "postgres") };
+    const binary = await findBinaries();
+    if (binary instanceof EngineNotFound) expect.fail(binary.message);
+    await cp(dirname(dirname(binary.file)), join(closed, "native"), { recursive: true, verbatimSymlinks: true });
+    const hidden = { ...binary, file: join(closed, "native", "bin", "postgres") };
 
-    const first = await startPrivate(postgres, hidden, { dir: join(closed, "kept") });
+    const first = await startPrivateEngine(postgres, hidden, { dir: join(closed, "kept") });
     await query(first.url, "create table kept as select 1 as one");
     await first[Symbol.asyncDispose]();
-    await using again = await startPrivate(postgres, hidden, { dir: join(closed, "kept") });
+    await using again = await startPrivateEngine(postgres, hidden, { dir: join(closed, "kept") });
     expect(await query(again.url, "select one from kept")).toHaveLength(1);
   });
 }

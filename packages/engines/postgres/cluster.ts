@@ -1,9 +1,9 @@
 /**
- * One database cluster in one folder: made once, whole or not at all; opened again by any later run, also after a
- * kill -9; never opened by two servers or by another major version.
+ * One database cluster in one folder. It is created atomically, can be opened again after a kill -9, and is never opened by
+ * two servers or by another major version.
  *
- *   <home>/data            the cluster
- *   <home>/data/password   of its superuser, readable by its owner only
+ *   <dataFolder>/data            the cluster
+ *   <dataFolder>/data/password   of its superuser, readable by its owner only
  */
 import { execFile } from "node:child_process";
 import { randomBytes } from "node:crypto";
@@ -12,22 +12,22 @@ import { chmod, chown, mkdir, readFile, readlink, realpath, rename, rm, stat, wr
 import { basename, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { promisify } from "node:util";
-import type { Site } from "../engine.ts";
-import type { Account } from "../keeper.ts";
+import type { EngineSetup } from "../engine.ts";
 import { isAlive } from "../process-tree.ts";
-import type { Binaries } from "./binaries.ts";
+import type { OsUser } from "../supervisor-process.ts";
+import type { PostgresBinaries } from "./binaries.ts";
 
 export interface Cluster {
   readonly data: string;
-  /** What to call `data` on a command line, in a process whose working directory it is. */
+  /** `data` as a command-line argument of a process whose working directory it is. */
   readonly dataArgument: string;
   readonly password: string;
-  /** Rejects when a server is at work on it. Clears away what a killed one left that would stop the next. */
-  refuseIfServed(): Promise<void>;
+  /** Rejects if a server runs on it. Removes a stale pid file that would stop the next server. */
+  rejectIfRunning(): Promise<void>;
 }
 
-/** Text is UTF-8 and sorts by code point by PostgreSQL's own rules, so that no machine's locale changes an answer. */
-const sameEverywhere = [
+/** UTF-8, sorted by code point with the built-in locale provider, so that the machine's locale changes no result. */
+const initdbOptions = [
   "--username=postgres",
   "--auth=scram-sha-256",
   "--encoding=UTF8",
@@ -37,27 +37,27 @@ const sameEverywhere = [
   "--no-instructions",
 ];
 
-/** A server on its way out gets this long to be gone: its keeper gives it 30 s at the most. */
-const leavingMs = 35_000;
+/** How long to wait for a server that is shutting down. Its supervisor kills it after 30 s. */
+const shutdownWaitMs = 35_000;
 
-export async function openCluster(site: Site, binaries: Binaries): Promise<Cluster> {
-  const data = join(site.home, "data");
-  if (!existsSync(data)) await makeCluster(site, binaries, data);
-  await refuseIfForeign(data);
+export async function openCluster(setup: EngineSetup, binaries: PostgresBinaries): Promise<Cluster> {
+  const data = join(setup.dataFolder, "data");
+  if (!existsSync(data)) await createCluster(setup, binaries, data);
+  await rejectIfOtherOwner(data);
   const major = (await readFile(join(data, "PG_VERSION"), "utf8")).trim();
   if (major !== binaries.major) {
-    const way = "Dump it with the old version and load it into a new folder, or remove it if it is not needed.";
-    throw new Error(`${site.home} holds data of PostgreSQL ${major}, and this is PostgreSQL ${binaries.major}. ${way}`);
+    const message = `${setup.dataFolder} holds data of PostgreSQL ${major}, and this is PostgreSQL ${binaries.major}.`;
+    throw new Error(`${message} Dump it with the old version and load it into a new folder, or delete it.`);
   }
   return {
     data,
     dataArgument: dataArgument(data, binaries),
     password: (await readFile(join(data, "password"), "utf8")).trim(),
-    refuseIfServed: () => refuseIfServed(data),
+    rejectIfRunning: () => rejectIfRunning(data),
   };
 }
 
-async function refuseIfForeign(data: string): Promise<void> {
+async function rejectIfOtherOwner(data: string): Promise<void> {
   const [owner, self] = [(await stat(data)).uid, process.getuid?.() ?? 0];
   if (self === 0 || owner === self) return;
   throw new Error(
@@ -66,76 +66,77 @@ async function refuseIfForeign(data: string): Promise<void> {
 }
 
 /**
- * A server that root starts under another account may not be able to walk to its data (through /root, say). It can
- * stand in it, though, when it was put there: the kernel follows this link without asking about the way.
+ * A server that root starts as another user may be unable to reach its data by path (through /root, for example). It can
+ * still use its working directory: Linux resolves this link without checking the parent folders.
  */
-function dataArgument(data: string, binaries: Binaries): string {
-  return binaries.as !== undefined && process.platform === "linux" ? "/proc/self/cwd" : data;
+function dataArgument(data: string, binaries: PostgresBinaries): string {
+  return binaries.runAs !== undefined && process.platform === "linux" ? "/proc/self/cwd" : data;
 }
 
-/** Made beside its final place and moved there in one step: a folder `data` is complete, whatever died on the way. */
-async function makeCluster(site: Site, binaries: Binaries, data: string): Promise<void> {
-  const draft = join(site.home, `draft-${randomBytes(6).toString("hex")}`);
-  site.keeper.entrust(draft);
+/** Creates the cluster in a draft folder and renames it, so that a folder `data` is always complete. */
+async function createCluster(setup: EngineSetup, binaries: PostgresBinaries, data: string): Promise<void> {
+  const draft = join(setup.dataFolder, `draft-${randomBytes(6).toString("hex")}`);
+  setup.supervisor.removeAtExit(draft);
   await mkdir(draft, { recursive: true, mode: 0o700 });
-  if (binaries.as) {
-    await chown(draft, binaries.as.uid, binaries.as.gid);
-    await chmod(site.keeper.folder, 0o711); // the account must get at the file below, and at nothing else
+  if (binaries.runAs) {
+    await chown(draft, binaries.runAs.uid, binaries.runAs.gid);
+    await chmod(setup.supervisor.folder, 0o711); // the user must read the password file in it, and nothing else
   }
   const password = randomBytes(24).toString("base64url");
-  const passwordFile = join(site.keeper.folder, "password");
-  await writeFor(binaries.as, passwordFile, password);
-  await initdb({ site, binaries, draft, passwordFile });
+  const passwordFile = join(setup.supervisor.folder, "password");
+  await writeOwnedBy(binaries.runAs, passwordFile, password);
+  await initdb(setup, binaries, { draft, passwordFile });
   await rm(passwordFile);
-  await writeFor(binaries.as, join(draft, "password"), password);
+  await writeOwnedBy(binaries.runAs, join(draft, "password"), password);
   await rename(draft, data).catch((error: NodeJS.ErrnoException) => {
-    // Another run made the cluster while we did: then theirs is the one.
+    // Another run created the cluster at the same time: use that one.
     if (error.code !== "ENOTEMPTY" && error.code !== "EEXIST") throw error;
   });
 }
 
-async function writeFor(account: Account | undefined, file: string, text: string): Promise<void> {
+type InitdbPaths = Readonly<Record<"draft" | "passwordFile", string>>;
+
+async function writeOwnedBy(user: OsUser | undefined, file: string, text: string): Promise<void> {
   await writeFile(file, `${text}\n`, { mode: 0o600, flush: true });
-  if (account) await chown(file, account.uid, account.gid);
+  if (user) await chown(file, user.uid, user.gid);
 }
 
-async function initdb(run: { site: Site; binaries: Binaries; draft: string; passwordFile: string }): Promise<void> {
-  const { site, binaries, draft, passwordFile } = run;
-  const job = await site.keeper.run({
+async function initdb(setup: EngineSetup, binaries: PostgresBinaries, { draft, passwordFile }: InitdbPaths) {
+  const initdbProcess = await setup.supervisor.run({
     file: binaries.initdb,
     args: [
       `--pgdata=${dataArgument(draft, binaries)}`,
       `--pwfile=${passwordFile}`,
-      ...sameEverywhere,
-      ...(site.temporary ? ["--no-sync"] : []),
+      ...initdbOptions,
+      ...(setup.temporary ? ["--no-sync"] : []),
     ],
     env: { LC_ALL: "C", TZ: "UTC", PATH: "/usr/bin:/bin" },
     cwd: draft,
-    ...(binaries.as && { as: binaries.as }),
-    stop: "SIGKILL",
+    ...(binaries.runAs && { runAs: binaries.runAs }),
+    stopSignal: "SIGKILL",
   });
-  const { code } = await job.exited;
-  if (code !== 0) throw new Error(`initdb failed in ${site.home}:\n${site.keeper.lastLines()}`);
+  const { code } = await initdbProcess.exited;
+  if (code !== 0) throw new Error(`initdb failed in ${setup.dataFolder}:\n${setup.supervisor.lastLines()}`);
 }
 
-/** What was killed a moment ago, or is about to be told to stop because its owner was, still looks alive for so long. */
-const dyingMs = 1_000;
+/** How long a server that was just killed, or whose owner was, may still look alive. */
+const killedWaitMs = 1_000;
 
 /**
- * PostgreSQL guards its data by a file with its pid, and takes any living process of that number for itself. After a
- * reboot, or in a container, the number may be somebody else's by now: that file we remove. All else is left to it.
+ * PostgreSQL locks its data with a pid file, and treats any live process with that pid as a server. After a reboot or in a
+ * container the pid may belong to another program: only then we remove the file. PostgreSQL handles all other cases.
  */
-async function refuseIfServed(data: string): Promise<void> {
+async function rejectIfRunning(data: string): Promise<void> {
   const file = join(data, "postmaster.pid");
-  const lookedAt = Date.now();
+  const startedAt = Date.now();
   for (;;) {
     const [pid = "", , , port = "", , , , state = ""] = await readFile(file, "utf8").then(linesOf, () => []);
     if (pid === "" || !isAlive(Number(pid))) return;
-    if (!(await serves(Number(pid), data))) return rm(file, { force: true });
-    const patienceMs = state.trim() === "stopping" ? leavingMs : dyingMs;
-    if (Date.now() - lookedAt > patienceMs) {
-      const way = "Stop it first, or use another folder.";
-      throw new Error(`A PostgreSQL server already runs on ${data} (process ${pid}, port ${port}). ${way}`);
+    if (!(await isServerOf(Number(pid), data))) return rm(file, { force: true });
+    const waitMs = state.trim() === "stopping" ? shutdownWaitMs : killedWaitMs;
+    if (Date.now() - startedAt > waitMs) {
+      const remedy = "Stop it first, or use another folder.";
+      throw new Error(`A PostgreSQL server already runs on ${data} (process ${pid}, port ${port}). ${remedy}`);
     }
     await delay(20);
   }
@@ -143,13 +144,13 @@ async function refuseIfServed(data: string): Promise<void> {
 
 const linesOf = (text: string): string[] => text.split("\n");
 
-/** A server works in its data folder; where the system does not tell that, its name must do. */
-async function serves(pid: number, data: string): Promise<boolean> {
+/** The working directory of a server is its data folder. Where the system does not show it, the process name must do. */
+async function isServerOf(pid: number, data: string): Promise<boolean> {
   try {
     if (process.platform === "linux") return (await readlink(`/proc/${pid}/cwd`)) === (await realpath(data));
     const { stdout } = await promisify(execFile)("ps", ["-p", String(pid), "-o", "comm="]);
     return basename(stdout.trim()) === "postgres";
   } catch {
-    return false; // gone by now, or another user's, who cannot be serving data of ours
+    return false; // it has exited, or belongs to another user, who cannot open our data
   }
 }

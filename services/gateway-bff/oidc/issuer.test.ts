@@ -8,7 +8,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import { demoUsers, startIdentityProvider } from "@todoke/identity";
-import { type Arrival, openBrowser } from "@todoke/identity/testing";
+import { type BrowserPage, openBrowser } from "@todoke/identity/testing";
 import { until } from "@todoke/kernel/testing";
 import { expect, onTestFinished, test } from "vitest";
 import { refreshTokens } from "../workers/refresh-tokens.ts";
@@ -74,7 +74,7 @@ function person(gatewaySide: Browser) {
   const providerSide = openBrowser();
 
   /** Fills in the form of a page. */
-  function send(page: Arrival, fields: Record<string, string>): Promise<Arrival> {
+  function send(page: BrowserPage, fields: Record<string, string>): Promise<BrowserPage> {
     const action = /<form[^>]*\saction="([^"]*)"/.exec(page.text)?.[1]?.replaceAll("&amp;", "&") ?? page.url.href;
     const inputs = page.text.matchAll(/<(?:input|button)[^>]*\sname="([^"]+)"[^>]*?(?:\svalue="([^"]*)")?[^>]*>/g);
     const known = [...inputs]
@@ -83,14 +83,14 @@ function person(gatewaySide: Browser) {
     return providerSide.visit(new URL(action, page.url), { ...Object.fromEntries(known), ...fields });
   }
 
-  async function begin(more = ""): Promise<Arrival> {
+  async function begin(more = ""): Promise<BrowserPage> {
     const begun = await gatewaySide.get(`/login?returnTo=/games${more}`);
     expect(begun.statusCode, begun.body).toBe(303);
     return providerSide.visit(String(begun.headers.location));
   }
 
-  const isBack = ({ url }: Arrival) => url.origin === origin;
-  const arrive = ({ url }: Arrival) => gatewaySide.get(url.pathname + url.search);
+  const isBack = ({ url }: BrowserPage) => url.origin === origin;
+  const arrive = ({ url }: BrowserPage) => gatewaySide.get(url.pathname + url.search);
   return { providerSide, send, begin, isBack, arrive };
 }
 

@@ -1,9 +1,9 @@
 import { expect, test, vi } from "vitest";
-import { openMemory } from "./memory.ts";
+import { createMemoryAdapter } from "./memory-adapter.ts";
 
-test("what is kept is found until its time is over, a session by both of its names", async () => {
+test("an entry is found until it expires, a session by id and uid", async () => {
   vi.useFakeTimers({ toFake: ["Date"] });
-  const memory = openMemory();
+  const memory = createMemoryAdapter();
   const [sessions, codes] = [memory("Session"), memory("AuthorizationCode")];
   await sessions.upsert("s1", { uid: "u1", accountId: "alice" }, 60);
   await codes.upsert("s1", { accountId: "bob" }, 30);
@@ -16,8 +16,8 @@ test("what is kept is found until its time is over, a session by both of its nam
   vi.useRealTimers();
 });
 
-test("what a grant gave is taken back of one kind at a time", async () => {
-  const memory = openMemory();
+test("revoking a grant deletes only the tokens of the given kind", async () => {
+  const memory = createMemoryAdapter();
   const [access, refresh] = [memory("AccessToken"), memory("RefreshToken")];
   await access.upsert("a1", { grantId: "g1" }, 60);
   await access.upsert("a2", { grantId: "g2" }, 60);
@@ -28,8 +28,8 @@ test("what a grant gave is taken back of one kind at a time", async () => {
   expect(await refresh.find("r1")).toBeDefined();
 });
 
-test("it holds so much and no more: the oldest make room", async () => {
-  const tokens = openMemory()("AccessToken");
+test("the adapter drops its oldest entries when it is full", async () => {
+  const tokens = createMemoryAdapter()("AccessToken");
   for (let n = 0; n < 10_001; n++) await tokens.upsert(`t${n}`, {}, 60);
   expect(await tokens.find("t0")).toBeUndefined();
   expect(await tokens.find("t1")).toBeDefined();
