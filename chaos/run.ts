@@ -29,6 +29,8 @@ export interface RunOptions {
   readonly seed: string;
   readonly bus: BusKind;
   readonly forMs: number;
+  /** The load goes on after `forMs` until this many commands are answered. */
+  readonly answeredMin?: number;
   /** Commands per second. */
   readonly rate: number;
   readonly faultsPerMinute: number;
@@ -65,6 +67,7 @@ export interface RunResult {
 /** Enough that one unavailable process does not block all of them. */
 const clients = 32;
 const progressEveryMs = 1_000;
+const answeredWaitMs = 240_000;
 
 export async function run(options: RunOptions): Promise<RunResult> {
   const { seed, bus, forMs, folder, stopping = new AbortController().signal } = options;
@@ -117,7 +120,7 @@ interface Load {
   readonly stopping: AbortSignal;
 }
 
-/** Runs clients and nemesis until the time is timeIsUp and every client has finished. */
+/** Runs clients and nemesis until the time is over and every client has finished. */
 async function underLoad({
   harness,
   schedule,
@@ -127,7 +130,8 @@ async function underLoad({
   stopping,
 }: Load): Promise<FaultRecord[]> {
   await using history = openLines<Line>(join(options.folder, files.history));
-  const timeIsUp = AbortSignal.any([AbortSignal.timeout(options.forMs), stopping]);
+  const ended = new AbortController();
+  const timeIsUp = AbortSignal.any([ended.signal, stopping]);
   let done = 0;
   let lastFault = "";
   const progress = setInterval(
@@ -140,11 +144,27 @@ async function underLoad({
       lastFault = `${fault} (${target})`;
     };
     const nemesis = runNemesis({ harness, schedule, onFault, stopping: timeIsUp });
-    await Promise.all([nemesis, ...startClients({ harness, options, history, counts, stopping: timeIsUp })]);
+    const load = Promise.all([nemesis, ...startClients({ harness, options, history, counts, stopping: timeIsUp })]);
+    await Promise.race([load, waitForAnswers(options, counts, timeIsUp)]);
+    ended.abort();
+    await load;
     return await nemesis;
   } finally {
     clearInterval(progress);
+    ended.abort();
   }
+}
+
+/** At most `answeredWaitMs` longer than the run, so that services that never answer end it too. */
+async function waitForAnswers(
+  { forMs, answeredMin = 0 }: RunOptions,
+  counts: Counts,
+  stopping: AbortSignal,
+): Promise<void> {
+  const startedAt = performance.now();
+  const elapsed = () => performance.now() - startedAt;
+  const isAnswered = () => counts.answered >= answeredMin || elapsed() >= forMs + answeredWaitMs;
+  while (!stopping.aborted && !(elapsed() >= forMs && isAnswered())) await sleep(50);
 }
 
 interface ClientsOptions extends Pick<Load, "harness" | "options" | "counts" | "stopping"> {
