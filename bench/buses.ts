@@ -1,4 +1,4 @@
-/** The bus that a URL names. */
+/** Opens the bus for a URL. */
 import { openNatsBus } from "@todoke/bus-nats";
 import { openPostgresBus } from "@todoke/bus-postgres";
 import { openRabbitmqBus } from "@todoke/bus-rabbitmq";

@@ -11,27 +11,27 @@ const chart = (more: Partial<Parameters<typeof barChart>[0]> = {}) =>
 
 const widths = (svg: string) => [...svg.matchAll(/<rect [^>]*width="([\d.]+)"/g)].map(([, width]) => Number(width));
 
-test("a bar is as long as its figure: half the work is half the length, and nothing still shows", () => {
+test("the length of a bar is proportional to its figure, and a zero is visible", () => {
   const [ours = 0, theirs = 0, slow = 0] = widths(chart());
   expect(theirs).toBeCloseTo(ours / 2, 0);
   expect(slow).toBe(1);
 });
 
-test("no bar and no figure leaves the picture", () => {
+test("bars and figures stay inside the chart", () => {
   const svg = chart();
   const right = [...svg.matchAll(/<text class="figure[^>]*x="([\d.]+)"/g)].map(([, x]) => Number(x));
   const [, width = 0] = /viewBox="0 0 (\d+)/.exec(svg)?.map(Number) ?? [];
   for (const x of right) expect(x).toBeLessThanOrEqual(width - 60);
 });
 
-test("whoever cannot see it hears title, unit, names and figures", () => {
+test("a screen reader gets title, unit, names and figures", () => {
   const svg = chart();
-  expect(svg).toContain('role="img" aria-labelledby="title said"');
+  expect(svg).toContain('role="img" aria-labelledby="title description"');
   expect(svg).toContain('<title id="title">Drain</title>');
   expect(svg).toContain("jobs per second, more is better: ours 74,000; theirs 37,000; a very slow one 0</desc>");
 });
 
-test("it is readable in the dark: every colour that is set for light is set for dark as well", () => {
+test("every colour of the light theme has a dark one", () => {
   const [light = "", dark = ""] = chart().split("prefers-color-scheme: dark");
   const coloured = (css: string) =>
     [...css.matchAll(/([.\w]+) \{[^}]*fill: #/g)].map(([, selector]) => selector).sort();
@@ -39,7 +39,7 @@ test("it is readable in the dark: every colour that is set for light is set for 
   expect(coloured(dark.slice(0, dark.indexOf("</style>")))).toEqual(coloured(light));
 });
 
-test("names cannot break out of the picture, and long ones are cut in it but said whole", () => {
+test("names are escaped; a long name is cut in the chart and complete in the description", () => {
   const name = `<script>"&" ${"x".repeat(60)}`;
   const svg = chart({ title: "a < b", bars: [{ name, value: 1 }] });
   expect(svg).not.toContain("<script>");
@@ -48,7 +48,7 @@ test("names cannot break out of the picture, and long ones are cut in it but sai
   expect(svg).toContain("…</text>");
 });
 
-test("figures keep the digits that matter, and an empty chart is a chart", () => {
+test("figures have three significant digits, and a chart may have no bars", () => {
   const svg = chart({ bars: [1.234, 12.34, 123.4, 123_456].map((value) => ({ name: "n", value })) });
   expect([...svg.matchAll(/class="figure"[^>]*>([^<]+)</g)].map(([, text]) => text)).toEqual([
     "1.23",

@@ -1,11 +1,11 @@
 /**
- * Bar charts as SVG, for pages that people read in light and in dark, by eye or by ear: every bar has its name and its
- * figure beside it in text, the whole has a title and a description, and nothing is said by colour alone.
+ * Bar charts as SVG, for light and dark pages and for screen readers: every bar has its name and figure as text, the chart
+ * has a title and a description, and colour is never the only signal.
  */
 export interface Bar {
   readonly name: string;
   readonly value: number;
-  /** Set apart from the others, in colour and by a heavier name. */
+  /** Highlighted by colour and a bold name. */
   readonly ours?: boolean;
 }
 
@@ -22,11 +22,11 @@ const figureWidth = 90;
 const top = 58;
 const barHeight = 22;
 const pitch = 34;
-// Of most letters at 14 px; names are as wide as the longest of them, up to a point.
+// Average of a letter at 14 px. The name column is as wide as the maxValue name, up to nameMax letters.
 const letterWidth = 7.2;
 const nameMax = 60;
 
-// The colours have a contrast of 3:1 and more to their backgrounds, text 7:1.
+// Contrast to the background is at least 3:1 for bars and 7:1 for text.
 const style = `
   text { font: 14px system-ui, -apple-system, "Segoe UI", sans-serif; fill: #1f2328 }
   .title { font-size: 16px; font-weight: 600 } .unit { fill: #4b535d }
@@ -36,37 +36,37 @@ const style = `
   }`;
 
 export function barChart({ title, unit, better, bars }: BarChart): string {
-  const longest = Math.max(...bars.map(({ value }) => value), Number.MIN_VALUE);
-  const names = bars.map(({ name }) => shortened(name));
+  const maxValue = Math.max(...bars.map(({ value }) => value), Number.MIN_VALUE);
+  const names = bars.map(({ name }) => truncateName(name));
   const nameWidth = Math.round(Math.max(...names.map(({ length }) => length), 20) * letterWidth) + 20;
   const width = nameWidth + barWidth + figureWidth;
   const height = top + bars.length * pitch;
-  const said = bars.map(({ name, value }) => `${name} ${figure(value)}`).join("; ");
-  const drawn = bars.map(({ value, ours }, place) => {
-    const y = top + place * pitch;
-    const kind = ours ? " ours" : "";
-    const length = Math.max(1, (value / longest) * barWidth);
+  const description = bars.map(({ name, value }) => `${name} ${formatFigure(value)}`).join("; ");
+  const barElements = bars.map(({ value, ours }, index) => {
+    const y = top + index * pitch;
+    const ownClass = ours ? " ours" : "";
+    const length = Math.max(1, (value / maxValue) * barWidth);
     return `
-  <text class="name${kind}" x="${nameWidth - 10}" y="${y + 16}" text-anchor="end">${inXml(names[place] ?? "")}</text>
-  <rect class="bar${kind}" x="${nameWidth}" y="${y}" width="${length.toFixed(1)}" height="${barHeight}" rx="3"/>
-  <text class="figure${kind}" x="${(nameWidth + length + 8).toFixed(1)}" y="${y + 16}">${figure(value)}</text>`;
+  <text class="name${ownClass}" x="${nameWidth - 10}" y="${y + 16}" text-anchor="end">${escapeXml(names[index] ?? "")}</text>
+  <rect class="bar${ownClass}" x="${nameWidth}" y="${y}" width="${length.toFixed(1)}" height="${barHeight}" rx="3"/>
+  <text class="figure${ownClass}" x="${(nameWidth + length + 8).toFixed(1)}" y="${y + 16}">${formatFigure(value)}</text>`;
   });
-  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" role="img" aria-labelledby="title said">
-  <title id="title">${inXml(title)}</title>
-  <desc id="said">${inXml(`${unit}, ${better} is better: ${said}`)}</desc>
+  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" role="img" aria-labelledby="title description">
+  <title id="title">${escapeXml(title)}</title>
+  <desc id="description">${escapeXml(`${unit}, ${better} is better: ${description}`)}</desc>
   <style>${style}
   </style>
-  <text class="title" x="0" y="18">${inXml(title)}</text>
-  <text class="unit" x="0" y="40">${inXml(unit)}; ${better} is better</text>${drawn.join("")}
+  <text class="title" x="0" y="18">${escapeXml(title)}</text>
+  <text class="unit" x="0" y="40">${escapeXml(unit)}; ${better} is better</text>${barElements.join("")}
 </svg>
 `;
 }
 
-const figure = (value: number) =>
+const formatFigure = (value: number) =>
   value.toLocaleString("en", { maximumFractionDigits: value < 10 ? 2 : value < 100 ? 1 : 0 });
 
-/** A long name is cut in the picture; the description has it whole. */
-const shortened = (name: string) => (name.length > nameMax ? `${name.slice(0, nameMax - 1)}…` : name);
+/** The chart cuts a long name; the description has all of it. */
+const truncateName = (name: string) => (name.length > nameMax ? `${name.slice(0, nameMax - 1)}…` : name);
 
-const inXml = (text: string) =>
+const escapeXml = (text: string) =>
   text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll('"', "&quot;");

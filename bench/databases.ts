@@ -1,4 +1,4 @@
-/** Databases of the bench: with the tables of both services, empty, or with millions of rows from years of service. */
+/** Databases for the bench with the tables of entitlement and notification: empty, or with millions of old rows. */
 import { hash } from "node:crypto";
 import { migrate as migrateEntitlement } from "@todoke/entitlement";
 import { type Db, openDb } from "@todoke/kernel/db";
@@ -6,31 +6,33 @@ import { migrate as migrateNotification } from "@todoke/notification";
 
 export interface BenchDatabase extends AsyncDisposable {
   readonly url: string;
-  /** A pool for a service's tables; it ends with the database. */
+  /** Opens a pool for a schema; disposing the database closes it. */
   open(schema: string, poolMax?: number): Db;
-  /** A further one on the same server, empty. */
-  another(): Promise<BenchDatabase>;
+  /** Creates openSibling, empty database on the same server. */
+  openSibling(): Promise<BenchDatabase>;
 }
 
-/** The one key of the bench, and its hash for the services: it may do all that is measured. */
+/** The API key of the bench, with every scope that it needs. */
 export const apiKey = "tdk_bench";
 const scopes = "entitlements:write+points:write+orders:write+read";
 export const env = { TODOKE_API_KEYS: `bench=${scopes}=${hash("sha256", apiKey, "hex")}` };
 
-let made = 0;
+type Migrate = typeof migrateEntitlement;
 
-/** A database of its own on the server, gone when it is disposed. */
-export async function openDatabase(serverUrl: string): Promise<BenchDatabase> {
-  const database = `bench_${process.pid}_${made++}`;
+let databaseCount = 0;
+
+/** Creates a database; disposing it drops it. `migrations` adds the tables of further services. */
+export async function openDatabase(serverUrl: string, ...migrations: Migrate[]): Promise<BenchDatabase> {
+  const database = `bench_${process.pid}_${databaseCount++}`;
   const admin = openDb({ url: serverUrl, poolMax: 1 });
   await admin.query(`create database ${database}`);
   const url = Object.assign(new URL(serverUrl), { pathname: `/${database}` }).href;
-  await migrateEntitlement({ DATABASE_URL: url }, { dryRun: false });
-  await migrateNotification({ DATABASE_URL: url }, { dryRun: false });
+  for (const migrate of [migrateEntitlement, migrateNotification, ...migrations])
+    await migrate({ DATABASE_URL: url }, { dryRun: false });
   const pools: Db[] = [];
   return {
     url,
-    another: () => openDatabase(serverUrl),
+    openSibling: () => openDatabase(serverUrl),
     open(schema, poolMax = 4) {
       const pool = openDb({ url, schema, poolMax, statementTimeoutMs: 600_000 });
       pools.push(pool);
@@ -44,13 +46,12 @@ export async function openDatabase(serverUrl: string): Promise<BenchDatabase> {
   };
 }
 
-/** A part of `rows` at a time, so that there is progress to show. */
-const atOnce = 500_000;
+/** Rows are inserted in parts, to show progress. */
+const rowsPerInsert = 500_000;
 
 /**
- * Old rows: all finished, none of an age to be removed, keys in no order (users) and in order (event ids), as they would
- * be after years. Statistics are fresh, as autovacuum would have them. Rows are as large as those of today: had each old
- * page room for one more of the new, every insert would go to another page, as it does once in the life of a table.
+ * Old rows as after years of use: all finished, none old enough for retention, random user ids and ascending event ids.
+ * They are as large as new rows. Smaller ones would leave room on old pages, and every insert would go to openSibling page.
  */
 const oldRows: Readonly<Record<string, string>> = {
   "entitlement.entitlements": `(user_id, stock_keeping_unit, status, source, source_id)
@@ -70,11 +71,8 @@ const oldRows: Readonly<Record<string, string>> = {
            now(), 1`,
 };
 
-/**
- * Clears up after a measure: finishes what it left to be worked on, and does what autovacuum and the checkpointer would
- * do beside the next one.
- */
-export async function clearUp({ open }: BenchDatabase): Promise<void> {
+/** Finishes the jobs that a benchmark left, then vacuums and checkpoints, so that neither runs during the next one. */
+export async function finishAndVacuum({ open }: BenchDatabase): Promise<void> {
   const db = open("public", 1);
   await db.query(
     `update entitlement.outbox_events set status = 'PUBLISHED', published_at = now() where status = 'PENDING'`,
@@ -84,23 +82,23 @@ export async function clearUp({ open }: BenchDatabase): Promise<void> {
   await db.query("checkpoint");
 }
 
-/** Fills every table that grows with use. Some minutes for millions. */
+/** Fills every table that grows with use. Takes minutes for millions of rows. */
 export async function fillWithOldRows({ open }: BenchDatabase, rows: number): Promise<void> {
   const db = open("public", 2);
   let written = 0;
   const total = rows * Object.keys(oldRows).length;
   const fill = async ([table, columns]: [string, string]) => {
-    for (let from = 1; from <= rows; from += atOnce) {
-      const to = Math.min(rows, from + atOnce - 1);
+    for (let from = 1; from <= rows; from += rowsPerInsert) {
+      const to = Math.min(rows, from + rowsPerInsert - 1);
       await db.query(`insert into ${table} ${columns} from generate_series(${from}, ${to}) i`);
       written += to - from + 1;
       process.stderr.write(`  old rows: ${(written / 1e6).toFixed(1)} of ${total / 1e6} million …\r`);
     }
   };
   const queue = Object.entries(oldRows);
-  const lane = async () => {
+  const filler = async () => {
     for (let next = queue.shift(); next; next = queue.shift()) await fill(next);
   };
-  await Promise.all([lane(), lane()]);
+  await Promise.all([filler(), filler()]);
   process.stderr.write(`${" ".repeat(60)}\r`);
 }

@@ -1,21 +1,21 @@
-/** Has a relay publish what waits in the outbox, until all of it is published and settled. */
+/** Runs a relay until all events in the outbox are published and settled. */
 import type { EventBus } from "@todoke/kernel/bus";
 import { createRelay, type RelayOptions } from "@todoke/kernel/outbox";
 
 export async function drainOutbox(events: number, options: RelayOptions): Promise<number> {
   let left = events;
-  const all = Promise.withResolvers<void>();
-  const counting: Pick<EventBus, "publish"> = {
+  const allPublished = Promise.withResolvers<void>();
+  const countingBus: Pick<EventBus, "publish"> = {
     async publish(batch) {
       const outcomes = await options.bus.publish(batch);
       for (const { kind } of outcomes) if (kind === "done") left--;
-      if (left === 0) all.resolve();
+      if (left === 0) allPublished.resolve();
       return outcomes;
     },
   };
-  const publishing = createRelay({ ...options, bus: counting });
-  publishing.start();
-  await all.promise;
-  await publishing.stop(); // when the last batch is settled
+  const relay = createRelay({ ...options, bus: countingBus });
+  relay.start();
+  await allPublished.promise;
+  await relay.stop(); // Waits until the last batch is settled.
   return events;
 }

@@ -1,6 +1,6 @@
 /**
- * What players ask for most, through the gateway, beside a Fastify that finds the same session in the same store and says
- * hello. Each service is a process of its own, and so is the gateway; all is on: limits, telemetry, tokens, the rules.
+ * The most frequent reads through the gateway, compared with a Fastify hello-world behind the same session check. The
+ * gateway and each service are separate processes, with limits, telemetry and tokens on.
  */
 import { randomBytes } from "node:crypto";
 import { migrate as migrateAccount } from "@todoke/account";
@@ -8,26 +8,24 @@ import { migrate as migrateGateway } from "@todoke/gateway-bff";
 import { postgresSessions } from "@todoke/gateway-bff/sessions";
 import { formatSigningKey, formatVerifyingKey, newSigningKey, openSigner, toVerifyingKey } from "@todoke/http";
 import { type BenchDatabase, openDatabase } from "./databases.ts";
-import { crowd } from "./load.ts";
-import { type Contender, median, percentile, race } from "./measure.ts";
-import { type Kind, ratio, round, startService } from "./pipeline.ts";
+import { sendConcurrently } from "./load.ts";
+import { type Contender, measureInTurns, median, percentile, ratio, round } from "./measure.ts";
 import type { Result } from "./report.ts";
+import { type ServiceKind, startService } from "./start-service.ts";
 
 const users = 1_000;
 const connections = 64;
 const requests = 20_000;
 
-export async function playersAtTheGateway(postgresUrl: string): Promise<Result> {
+export async function gatewayReads(postgresUrl: string): Promise<Result> {
   await using started = new AsyncDisposableStack();
-  const database = started.use(await openDatabase(postgresUrl));
-  for (const migrate of [migrateAccount, migrateGateway])
-    await migrate({ DATABASE_URL: database.url }, { dryRun: false });
+  const database = started.use(await openDatabase(postgresUrl, migrateAccount, migrateGateway));
   const key = newSigningKey("bench");
   const common = {
     DATABASE_URL: database.url,
     TODOKE_TOKEN_KEYS: formatVerifyingKey(toVerifyingKey("gateway-bff", key)),
   };
-  const start = async (kind: Kind, more: Record<string, string> = {}) =>
+  const start = async (kind: ServiceKind, more: Record<string, string> = {}) =>
     started.use(await startService(kind, { ...common, ...more }));
   const account = await start("account");
   const secret = randomBytes(32);
@@ -37,68 +35,68 @@ export async function playersAtTheGateway(postgresUrl: string): Promise<Result> 
     NOTIFICATION_URL: (await start("notification")).url,
     GATEWAY_BFF_TOKEN_KEY: formatSigningKey(key),
     GATEWAY_BFF_SECRET: secret.toString("base64url"),
-    GATEWAY_BFF_LIMIT_READ: "1000000/1s", // They are counted all the same.
+    GATEWAY_BFF_LIMIT_READ: "1000000/1s", // Never reached, but counted.
     GATEWAY_BFF_LIMIT_ADDRESS: "1000000/1s",
-    OIDC_ISSUER: "http://127.0.0.1:9", // Nobody logs in here.
+    OIDC_ISSUER: "http://127.0.0.1:9", // Never called: no login happens here.
     OIDC_CLIENT_ID: "bench",
     EVENT_BUS_URL: database.url,
   });
   const guarded = await start("guarded", { BENCH_SECRET: secret.toString("base64url") });
 
   const { tokenFor } = openSigner({ issuer: "gateway-bff", key });
-  const players = await makePlayers({ database, accountUrl: account.url, token: await tokenFor("account"), secret });
-  const anybody = () => players[Math.floor(Math.random() * players.length)] as Player;
-  const ask = (path: (player: Player) => string) => () => {
-    const player = anybody();
+  const players = await createPlayers({ database, accountUrl: account.url, token: await tokenFor("account"), secret });
+  const randomPlayer = () => players[Math.floor(Math.random() * players.length)] as Player;
+  const getRequest = (path: (player: Player) => string) => () => {
+    const player = randomPlayer();
     return `GET ${path(player)} HTTP/1.1\r\nHost: bench\r\nCookie: todoke=${player.token}\r\n\r\n`;
   };
   const p99s: number[][] = [];
-  const by = (name: string, url: string, next: () => string): Contender => {
+  const httpContender = (name: string, url: string, nextRequest: () => string): Contender => {
     const rounds: number[] = [];
     p99s.push(rounds);
     return {
       name,
       async run() {
-        const took: number[] = [];
-        await crowd({ url, next, connections, requests, took });
-        rounds.push(percentile(took, 0.99));
+        const durationsMs: number[] = [];
+        await sendConcurrently({ url, nextRequest, connections, requests, durationsMs });
+        rounds.push(percentile(durationsMs, 0.99));
         return requests;
       },
     };
   };
   const contenders = [
-    by(
+    httpContender(
       "Fastify hello-world behind the same session check",
       guarded.url,
-      ask(() => "/"),
+      getRequest(() => "/"),
     ),
-    by(
+    httpContender(
       "GET /v1/me",
       gateway.url,
-      ask(() => "/v1/me"),
+      getRequest(() => "/v1/me"),
     ),
-    by(
+    httpContender(
       "GET /v1/users/{id}/profile",
       gateway.url,
-      ask(({ userId }) => `/v1/users/${userId}/profile`),
+      getRequest(({ userId }) => `/v1/users/${userId}/profile`),
     ),
   ];
-  for (const contender of contenders) await contender.run(); // Warm: the first thousands pay for the compiler.
+  for (const contender of contenders) await contender.run(); // Warm-up: the first requests pay for compilation.
   for (const rounds of p99s) rounds.length = 0;
-  const figures = await race("players at the gateway", contenders);
+  const figures = await measureInTurns("gateway reads", contenders);
   const [hello, me, profile] = figures;
   const [helloMs = 0, meMs = 0, profileMs = 0] = p99s.map((rounds) => round(median(rounds)));
   return {
-    title: `players at the gateway by ${connections} connections, ${users.toLocaleString("en")} sessions`,
+    title: `gateway reads by ${connections} connections, ${users.toLocaleString("en")} sessions`,
     figures,
-    ratios: {
+    summary: {
       "me / hello-world behind the same session check": ratio(me, hello),
       "profile / hello-world behind the same session check": ratio(profile, hello),
       "p99 of hello-world, ms": helloMs,
       "p99 of me, ms": meMs,
       "p99 of profile, ms": profileMs,
-      "p99 of me / of hello-world": round(meMs / helloMs),
-      "p99 of profile / of hello-world": round(profileMs / helloMs),
+      "p99 of me / p99 of hello-world": round(meMs / helloMs),
+      "p99 of profile / p99 of hello-world": round(profileMs / helloMs),
     },
   };
 }
@@ -108,30 +106,30 @@ interface Player {
   readonly token: string;
 }
 
-interface Makers {
+interface PlayerSetup {
   readonly database: BenchDatabase;
   readonly accountUrl: string;
   readonly token: string;
   readonly secret: Buffer;
 }
 
-/** Users as log-ins make them, each with three products and a session. */
-async function makePlayers({ database, accountUrl, token, secret }: Makers): Promise<Player[]> {
+/** Creates users as a login does, each with three entitlements and a session. */
+async function createPlayers({ database, accountUrl, token, secret }: PlayerSetup): Promise<Player[]> {
   const hourMs = 3_600_000;
   const settings = { idleMs: hourMs, absoluteMs: 12 * hourMs, perUserMax: 10, secrets: [secret] };
   await using sessions = postgresSessions(database.open("gateway_bff"), settings);
   const players: Player[] = [];
   for (let n = 0; n < users; n++) {
-    const answer = await fetch(`${accountUrl}/identities:resolve`, {
+    const response = await fetch(`${accountUrl}/identities:resolve`, {
       method: "POST",
       headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
       body: JSON.stringify({ provider: "https://bench.example", subject: `s${n}`, display_name: `Player ${n}` }),
     });
-    const { user_id: userId, version } = (await answer.json()) as { user_id: string; version: number };
+    const { user_id: userId, version } = (await response.json()) as { user_id: string; version: number };
     await sessions.saveUser({ userId, status: "ACTIVE", roles: ["USER"], version });
     const tokens = { idToken: "none", accessToken: "none" };
-    const about = { client: "browser", issuer: "https://bench.example", subject: `s${n}`, tokens } as const;
-    players.push({ userId, token: (await sessions.create({ userId, ...about })).token });
+    const session = { client: "browser", issuer: "https://bench.example", subject: `s${n}`, tokens } as const;
+    players.push({ userId, token: (await sessions.create({ userId, ...session })).token });
   }
   await database.open("entitlement").query(
     `insert into entitlements (user_id, stock_keeping_unit, status, source, source_id)

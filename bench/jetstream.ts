@@ -1,4 +1,4 @@
-/** Relay and consumer on JetStream, beside what the NATS client does alone: publish, and receive and ack. */
+/** Relay and consumer on JetStream. Baseline: the NATS client alone, publishing, or receiving and acking. */
 import { randomUUIDv7 } from "node:crypto";
 import { jetstream, jetstreamManager } from "@nats-io/jetstream";
 import { connect, headers as emptyHeaders, type NatsConnection } from "@nats-io/transport-node";
@@ -9,15 +9,15 @@ import { openInbox } from "@todoke/kernel/inbox";
 import { notify, readEvent } from "@todoke/notification/on-event";
 import type { BenchDatabase } from "./databases.ts";
 import { drainOutbox } from "./drain.ts";
-import { type Contender, race } from "./measure.ts";
-import { type PipelineSetup, ratio } from "./pipeline.ts";
+import { type Contender, measureInTurns, ratio } from "./measure.ts";
+import type { PipelineSetup } from "./pipeline.ts";
 import type { Result } from "./report.ts";
 
 const events = 200_000;
 const inFlight = 256;
 const subject = "entitlement.events";
-/** Where the client's own messages go: a stream of the same kind. */
-const bare = { stream: "bare", subject: "bare.events" };
+/** The stream of the baseline, of the same kind. */
+const plainStream = { stream: "bare", subject: "bare.events" };
 
 const payload = (id: string) => ({
   event_id: id,
@@ -30,29 +30,32 @@ const payload = (id: string) => ({
   source_id: "p_1",
 });
 
-/** Drains 200 thousand events from the outbox, beside `js.publish` of as many. */
+/** Drains 200,000 events from the outbox. Baseline: as many calls of `js.publish`. */
 export async function relayToJetStream(natsUrl: string, { empty, old }: PipelineSetup): Promise<Result> {
-  await using own = await empty.another();
+  await using own = await empty.openSibling();
   await using bus = await openNatsBus({ url: natsUrl, name: "bench" });
   await using client = await openClient(natsUrl);
-  const figures = await race("relay to JetStream", [
-    { name: `js.publish alone, ${inFlight} in flight`, run: () => publishAlone(client.connection) },
-    relaying("relay", own, bus),
-    relaying("relay, 5 million old rows in every table", old, bus),
+  const figures = await measureInTurns("relay to JetStream", [
+    { name: `js.publish alone, ${inFlight} in flight`, run: () => publishOnly(client.connection) },
+    relayContender("relay", own, bus),
+    relayContender("relay, 5 million old rows in every table", old, bus),
   ]);
   const [alone, ours, onOld] = figures;
   return {
-    title: `relay of ${events / 1_000} thousand events to JetStream`,
+    title: `relay of ${events.toLocaleString("en")} events to JetStream`,
     figures,
-    ratios: { "relay / js.publish alone": ratio(ours, alone), "with 5 million old rows / without": ratio(onOld, ours) },
-    wanted: {
+    summary: {
+      "relay / js.publish alone": ratio(ours, alone),
+      "with 5 million old rows / without": ratio(onOld, ours),
+    },
+    targets: {
       "relay / js.publish alone": "at least 0.5, aim 0.9",
       "with 5 million old rows / without": "at least 0.8, aim 0.95",
     },
   };
 }
 
-function relaying(name: string, database: BenchDatabase, bus: EventBus): Contender {
+function relayContender(name: string, database: BenchDatabase, bus: EventBus): Contender {
   const db = database.open("entitlement", 4);
   const encode = ({ eventType, payload }: { eventType: string; payload: string }) =>
     encodeEvent(eventType, JSON.parse(payload));
@@ -72,73 +75,73 @@ function relaying(name: string, database: BenchDatabase, bus: EventBus): Contend
   };
 }
 
-async function publishAlone(connection: NatsConnection): Promise<number> {
+async function publishOnly(connection: NatsConnection): Promise<number> {
   const js = jetstream(connection);
   let left = events;
-  const lane = async () => {
+  const publisher = async () => {
     while (left-- > 0) {
       const id = randomUUIDv7();
       const headers = emptyHeaders();
       headers.set("event_type", "EntitlementGranted");
-      await js.publish(bare.subject, encodeEvent("EntitlementGranted", payload(id)), { msgID: id, headers });
+      await js.publish(plainStream.subject, encodeEvent("EntitlementGranted", payload(id)), { msgID: id, headers });
     }
   };
-  await Promise.all(Array.from({ length: inFlight }, lane));
+  await Promise.all(Array.from({ length: inFlight }, publisher));
   return events;
 }
 
-/** Drains 200 thousand events into notifications, beside receiving and acking as many. */
+/** Consumes 200,000 events into notifications. Baseline: receiving and acking as many. */
 export async function consumeFromJetStream(natsUrl: string, { empty, old }: PipelineSetup): Promise<Result> {
-  await using own = await empty.another();
+  await using own = await empty.openSibling();
   await using client = await openClient(natsUrl);
-  const figures = await race("consume from JetStream", [
+  const figures = await measureInTurns("consume from JetStream", [
     {
-      name: "the client's own consume, an ack each",
-      before: async () => void (await publishAlone(client.connection)),
-      run: () => receiveAlone(client.connection),
+      name: "NATS client alone, receive and ack",
+      before: async () => void (await publishOnly(client.connection)),
+      run: () => receiveOnly(client.connection),
     },
-    consuming("inbox", own, natsUrl),
-    consuming("inbox, 5 million old rows in every table", old, natsUrl),
+    inboxContender("inbox", own, natsUrl),
+    inboxContender("inbox, 5 million old rows in every table", old, natsUrl),
   ]);
   const [alone, ours, onOld] = figures;
   return {
-    title: `${events / 1_000} thousand events from JetStream into notifications by inbox`,
+    title: `${events.toLocaleString("en")} events consumed from JetStream into notifications`,
     figures,
-    ratios: {
-      "inbox / receive and ack alone": ratio(ours, alone),
+    summary: {
+      "inbox / NATS client alone": ratio(ours, alone),
       "with 5 million old rows / without": ratio(onOld, ours),
     },
-    wanted: {
-      "inbox / receive and ack alone": "at least 0.15, aim 0.25",
+    targets: {
+      "inbox / NATS client alone": "at least 0.15, aim 0.25",
       "with 5 million old rows / without": "at least 0.8, aim 0.95",
     },
   };
 }
 
-async function receiveAlone(connection: NatsConnection): Promise<number> {
+async function receiveOnly(connection: NatsConnection): Promise<number> {
   const manager = await jetstreamManager(connection);
-  await manager.consumers.add(bare.stream, { durable_name: "bench", ack_policy: "explicit" });
-  const consumer = await jetstream(connection).consumers.get(bare.stream, "bench");
+  await manager.consumers.add(plainStream.stream, { durable_name: "bench", ack_policy: "explicit" });
+  const consumer = await jetstream(connection).consumers.get(plainStream.stream, "bench");
   let left = events;
   for await (const message of await consumer.consume({ max_messages: 1_000 })) {
     message.ack();
     if (--left === 0) break;
   }
-  await manager.consumers.delete(bare.stream, "bench");
-  await manager.streams.purge(bare.stream);
+  await manager.consumers.delete(plainStream.stream, "bench");
+  await manager.streams.purge(plainStream.stream);
   return events;
 }
 
-function consuming(name: string, database: BenchDatabase, natsUrl: string): Contender {
+function inboxContender(name: string, database: BenchDatabase, natsUrl: string): Contender {
   const db = database.open("notification", 4);
   const { handle } = openInbox({ db, consumer: "notification", decode: readEvent, effect: notify(() => {}) });
-  // A consumer of its own in every round: it gets what is published after it was made.
+  // Each round has its own consumer, which receives what is published after its creation.
   let round = 0;
   return {
     name,
     async before() {
       round++;
-      await using bus = await openNatsBus({ url: natsUrl, name: "bench", namespace: placeOf(name, round) });
+      await using bus = await openNatsBus({ url: natsUrl, name: "bench", namespace: roundNamespace(name, round) });
       await (await bus.subscribe({ consumer: "notification", subjects: consumers.notification, handle }))[
         Symbol.asyncDispose
       ]();
@@ -146,16 +149,21 @@ function consuming(name: string, database: BenchDatabase, natsUrl: string): Cont
         const outcomes = await bus.publish(
           Array.from({ length: 2_000 }, () => {
             const eventId = randomUUIDv7();
-            const about = { eventId, eventType: "EntitlementGranted", subject, aggregateKey: `u_${eventId}/item1` };
+            const envelope = { eventId, eventType: "EntitlementGranted", subject, aggregateKey: `u_${eventId}/item1` };
             const occurredAt = "2026-01-01T00:00:00Z";
-            return { ...about, occurredAt, headers: {}, payload: encodeEvent("EntitlementGranted", payload(eventId)) };
+            return {
+              ...envelope,
+              occurredAt,
+              headers: {},
+              payload: encodeEvent("EntitlementGranted", payload(eventId)),
+            };
           }),
         );
-        if (outcomes.some(({ kind }) => kind !== "done")) throw new Error("the broker did not take an event");
+        if (outcomes.some(({ kind }) => kind !== "done")) throw new Error("the message broker did not store an event");
       }
     },
     async run() {
-      await using bus = await openNatsBus({ url: natsUrl, name: "bench", namespace: placeOf(name, round) });
+      await using bus = await openNatsBus({ url: natsUrl, name: "bench", namespace: roundNamespace(name, round) });
       let left = events;
       const all = Promise.withResolvers<void>();
       await using _ = await bus.subscribe({
@@ -174,13 +182,15 @@ function consuming(name: string, database: BenchDatabase, natsUrl: string): Cont
   };
 }
 
-/** Keeps the rounds apart on the server. */
-const placeOf = (name: string, round: number) => `bench-${name.length}-${round}`;
+/** Separates the rounds on the server. */
+const roundNamespace = (name: string, round: number) => `bench-${name.length}-${round}`;
 
 async function openClient(url: string) {
   const connection = await connect({ servers: new URL(url).host });
   const manager = await jetstreamManager(connection);
-  await manager.streams.add({ name: bare.stream, subjects: [bare.subject], storage: "file" }).catch(() => {});
+  await manager.streams
+    .add({ name: plainStream.stream, subjects: [plainStream.subject], storage: "file" })
+    .catch(() => {});
   return {
     connection,
     async [Symbol.asyncDispose]() {

@@ -1,6 +1,6 @@
 /**
- * The kernel's figures, each as a ratio to something that does less, measured by turns in one run:
- * what the worker costs over bare statements, the relay over publishing alone, and what gathering is worth.
+ * Benchmarks of the kernel, each with a baseline that does less: the worker against bare statements, the relay against
+ * publishing alone, and batched grants against unbatched ones.
  */
 import { randomUUIDv7 } from "node:crypto";
 import { createChangeBatcher } from "@todoke/entitlement/change-batcher";
@@ -12,16 +12,13 @@ import { digestJson, once } from "@todoke/kernel/idempotency";
 import { openOutbox } from "@todoke/kernel/outbox";
 import { createWorker, done } from "@todoke/kernel/worker";
 import { drainOutbox } from "./drain.ts";
-import { type Contender, type Figure, race } from "./measure.ts";
+import { type Contender, measureInTurns, percentile, ratio } from "./measure.ts";
 import type { Result } from "./report.ts";
-
-const ratio = (over: Figure | undefined, under: Figure | undefined) =>
-  Math.round(((over?.perSecond ?? Number.NaN) / (under?.perSecond ?? Number.NaN)) * 100) / 100;
 
 const jobs = 50_000;
 const batch = 500;
 
-/** A queue as it is usually written: no fence, no order, no lease. What claims adds has to be paid from here. */
+/** The baseline is a typical queue without fence, order and lease; the ratios show what these cost. */
 export async function claimAndSettle(db: Db): Promise<Result> {
   const fill = async () => {
     await db.query("truncate outbox_events");
@@ -60,7 +57,7 @@ export async function claimAndSettle(db: Db): Promise<Result> {
     async run() {
       let settled = 0;
       const all = Promise.withResolvers<void>();
-      const w = createWorker({
+      const worker = createWorker({
         name: "bench",
         db,
         claims: createClaims<object>(table),
@@ -71,9 +68,9 @@ export async function claimAndSettle(db: Db): Promise<Result> {
           return claimed.map(() => Promise.resolve(done));
         },
       });
-      w.start();
+      worker.start();
       await all.promise;
-      await w.stop();
+      await worker.stop();
       return jobs;
     },
   });
@@ -86,23 +83,23 @@ export async function claimAndSettle(db: Db): Promise<Result> {
     select: "c.payload",
   } as const;
   await db.query(`create index if not exists bench_due on outbox_events (next_retry_at) where status = 'PENDING'`);
-  const figures = await race("claim and settle", [
+  const figures = await measureInTurns("claim and settle", [
     bare,
     drain("worker, unordered table", unordered),
     drain("worker, ordered table", { ...unordered, order: { aggregate: "aggregate_key", position: "position" } }),
   ]);
   await db.query(`drop index bench_due`);
-  const [plain, free, ordered] = figures;
+  const [plain, unorderedFigure, ordered] = figures;
   return {
     title: `claim and settle of ${jobs} no-op jobs, ${batch} per claim`,
     figures,
-    ratios: { "unordered / bare": ratio(free, plain), "ordered / bare": ratio(ordered, plain) },
+    summary: { "unordered / bare": ratio(unorderedFigure, plain), "ordered / bare": ratio(ordered, plain) },
   };
 }
 
 const events = 30_000;
 
-/** Beside publishing the same events from memory through the same adapter. */
+/** The baseline publishes the same events from memory through the same adapter. */
 export async function relayTo(kind: string, db: Db, bus: EventBus): Promise<Result> {
   const subject = `bench.${kind}`;
   await using _ = await bus.subscribe({
@@ -111,9 +108,9 @@ export async function relayTo(kind: string, db: Db, bus: EventBus): Promise<Resu
     handle: async (all) => all.map(() => done),
     batchMax: 500,
   });
-  await _[Symbol.asyncDispose](); // The queue is there, and nobody competes for the processor.
+  await _[Symbol.asyncDispose](); // The queue exists now, and no consumer competes for CPU.
   const payload = Buffer.alloc(160, 1);
-  const alone: Contender = {
+  const publishOnly: Contender = {
     name: "publish alone",
     async run() {
       const make = () =>
@@ -126,10 +123,10 @@ export async function relayTo(kind: string, db: Db, bus: EventBus): Promise<Resu
           headers: {},
           payload,
         }));
-      const lane = async () => {
+      const publisher = async () => {
         for (let sent = 0; sent < events / 2; sent += 200) await bus.publish(make());
       };
-      await Promise.all([lane(), lane()]);
+      await Promise.all([publisher(), publisher()]);
       return events;
     },
   };
@@ -146,16 +143,16 @@ export async function relayTo(kind: string, db: Db, bus: EventBus): Promise<Resu
     },
     run: () => drainOutbox(events, { db, bus }),
   };
-  const figures = await race(`relay to ${kind}`, [alone, relayed]);
+  const figures = await measureInTurns(`relay to ${kind}`, [publishOnly, relayed]);
   return {
     title: `relay of ${events} events to ${kind}, 500 per batch, three batches at once`,
     figures,
-    ratios: { "relay / publish alone": ratio(figures[1], figures[0]) },
+    summary: { "relay / publish alone": ratio(figures[1], figures[0]) },
   };
 }
 
-/** Grants by 64 callers: as statements of a transaction, as one statement each, and gathered. */
-export async function gathered(db: Db, open: (poolMax: number) => Db): Promise<Result> {
+/** Grants by 64 callers: a transaction each, one statement each, and batched. */
+export async function batchedGrants(db: Db, open: (poolMax: number) => Db): Promise<Result> {
   const callers = 64;
   const perCaller = 150;
   const outbox = openOutbox();
@@ -165,7 +162,7 @@ export async function gathered(db: Db, open: (poolMax: number) => Db): Promise<R
     const body = { user_id: `u_${id}`, stock_keeping_unit: "item1", reason: "purchase", purchase_id: `p_${n++}` };
     return { ...body, key: { scope: "bench", key: id, requestHash: digestJson(body) } };
   };
-  const crowd = async (one: (grant: ReturnType<typeof request>) => Promise<unknown>) => {
+  const runCallers = async (one: (grant: ReturnType<typeof request>) => Promise<unknown>) => {
     await Promise.all(
       Array.from({ length: callers }, async () => {
         for (let i = 0; i < perCaller; i++) await one(request());
@@ -174,7 +171,7 @@ export async function gathered(db: Db, open: (poolMax: number) => Db): Promise<R
     return callers * perCaller;
   };
   const pool = open(8);
-  const inSteps = (grant: ReturnType<typeof request>) =>
+  const inTransaction = (grant: ReturnType<typeof request>) =>
     once(pool, grant.key, async (tx) => {
       const { rows } = await tx.query({
         name: "bench upsert",
@@ -192,41 +189,45 @@ export async function gathered(db: Db, open: (poolMax: number) => Db): Promise<R
       });
       return { status: 201, body: { version: Number(rows[0].version) } };
     });
-  // With a batch of one each, the same statement runs once per request, on as many connections as the pool has.
-  const oneByOne = Array.from({ length: 8 }, () => grantEntitlement(createChangeBatcher(pool, () => {})));
-  const together = grantEntitlement(createChangeBatcher(pool, () => {}));
+  // One request at a time in each batcher: the same statement runs once per request, on every connection of the pool.
+  const singleRequestBatchers = Array.from({ length: 8 }, () => grantEntitlement(createChangeBatcher(pool, () => {})));
+  const batched = grantEntitlement(createChangeBatcher(pool, () => {}));
   const before = async () => void (await db.query("truncate outbox_events, idempotency_keys, entitlements"));
-  let turn = 0;
-  const figures = await race("grants", [
-    { name: "a transaction of six statements", before, run: () => crowd(inSteps) },
-    { name: "one statement per request, 8 at once", before, run: () => crowdOneByOne(crowd, oneByOne, () => turn++) },
-    { name: "gathered", before, run: () => crowd(together) },
+  let requestCount = 0;
+  const figures = await measureInTurns("grants", [
+    { name: "a transaction of six statements", before, run: () => runCallers(inTransaction) },
+    {
+      name: "one statement per request, 8 at once",
+      before,
+      run: () => runUnbatched(runCallers, singleRequestBatchers, () => requestCount++),
+    },
+    { name: "batched", before, run: () => runCallers(batched) },
   ]);
   const [six, one, all] = figures;
   return {
-    title: `grants by ${callers} callers at once`,
+    title: `grants by ${callers} concurrent callers`,
     figures,
-    ratios: { "gathered / six statements": ratio(all, six), "gathered / one statement each": ratio(all, one) },
+    summary: { "batched / six statements": ratio(all, six), "batched / one statement each": ratio(all, one) },
   };
 }
 
-/** Eight lanes, and never two requests in one lane at a time: gather then has nothing to gather. */
-async function crowdOneByOne<R>(
-  crowd: (one: (request: R) => Promise<unknown>) => Promise<number>,
-  lanes: ((request: R) => Promise<unknown>)[],
+/** Gives each batcher one request at a time, so that no batch has two. */
+async function runUnbatched<R>(
+  runCallers: (one: (request: R) => Promise<unknown>) => Promise<number>,
+  batchers: ((request: R) => Promise<unknown>)[],
   next: () => number,
 ): Promise<number> {
-  const tails = lanes.map(() => Promise.resolve() as Promise<unknown>);
-  return crowd((request) => {
-    const lane = next() % lanes.length;
-    const result = (tails[lane] ?? Promise.resolve()).then(() => lanes[lane]?.(request));
-    tails[lane] = result.catch(() => {});
+  const tails = batchers.map(() => Promise.resolve() as Promise<unknown>);
+  return runCallers((request) => {
+    const index = next() % batchers.length;
+    const result = (tails[index] ?? Promise.resolve()).then(() => batchers[index]?.(request));
+    tails[index] = result.catch(() => {});
     return result;
   });
 }
 
-/** How long one caller waits, with nobody else there: gathering must cost nothing then. */
-export async function alone(db: Db): Promise<Result> {
+/** The latency of a single caller: batching must not add to it. */
+export async function batchLatency(db: Db): Promise<Result> {
   const grant = grantEntitlement(createChangeBatcher(db, () => {}));
   const times: number[] = [];
   for (let i = 0; i < 2_000; i++) {
@@ -236,7 +237,10 @@ export async function alone(db: Db): Promise<Result> {
     await grant({ ...body, key: { scope: "bench", key: id, requestHash: digestJson(body) } });
     times.push(performance.now() - startedAt);
   }
-  times.sort((a, b) => a - b);
-  const at = (share: number) => Math.round((times[Math.floor(times.length * share)] ?? 0) * 1_000) / 1_000;
-  return { title: "one caller alone, gathered grant, ms", figures: [], ratios: { p50: at(0.5), p99: at(0.99) } };
+  const percentileMs = (share: number) => Math.round(percentile(times, share) * 1_000) / 1_000;
+  return {
+    title: "batched grant by a single caller, ms",
+    figures: [],
+    summary: { p50: percentileMs(0.5), p99: percentileMs(0.99) },
+  };
 }

@@ -1,39 +1,36 @@
-/**
- * Clients of an HTTP service, on loopback, in this process. Written by hand: a client library would take as much of the
- * processor as the service that is measured.
- */
+/** HTTP clients on loopback. Written by hand, because a client library would use as much CPU as the measured service. */
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** The bytes of one request, whole. */
+/** Returns the text of one complete request. */
 export type NextRequest = () => string;
 
 interface Load {
   readonly url: string;
-  readonly next: NextRequest;
+  readonly nextRequest: NextRequest;
 }
 
-interface Timed extends Load {
-  /** How long each took, in milliseconds, is put here. */
-  readonly took?: number[];
+interface TimedLoad extends Load {
+  /** Receives the duration of each request. */
+  readonly durationsMs?: number[];
 }
 
-interface Crowd extends Timed {
+interface ConcurrentLoad extends TimedLoad {
   readonly connections: number;
   readonly requests: number;
 }
 
-/** Sends `requests` by so many connections, each of which sends its next one when it has been answered. */
-export async function crowd(load: Crowd): Promise<number> {
+/** Sends `requests` over `connections`; each connection sends its next request after a response. */
+export async function sendConcurrently(load: ConcurrentLoad): Promise<number> {
   let left = load.requests;
   await withConnections(load.url, load.connections, (connections) =>
     Promise.all(
       connections.map(async (connection) => {
         while (left-- > 0) {
           const startedAt = performance.now();
-          await connection.ask(load.next());
-          load.took?.push(performance.now() - startedAt);
+          await connection.send(load.nextRequest());
+          load.durationsMs?.push(performance.now() - startedAt);
         }
       }),
     ),
@@ -41,13 +38,13 @@ export async function crowd(load: Crowd): Promise<number> {
   return load.requests;
 }
 
-/** One client alone: how long each of its requests took, in milliseconds. */
-export async function oneByOne(load: Load & { requests: number }): Promise<number[]> {
+/** Sends requests one after the other over one connection and returns their durations in milliseconds. */
+export async function sendSequentially(load: Load & { requests: number }): Promise<number[]> {
   const times: number[] = [];
   await withConnections(load.url, 1, async ([connection]) => {
     for (let n = 0; n < load.requests; n++) {
       const startedAt = performance.now();
-      await connection?.ask(load.next());
+      await connection?.send(load.nextRequest());
       times.push(performance.now() - startedAt);
     }
   });
@@ -55,31 +52,31 @@ export async function oneByOne(load: Load & { requests: number }): Promise<numbe
 }
 
 /**
- * So many requests a second, whether or not those before are answered: nobody who asks waits for the others. Each takes
- * from the moment at which it should have been sent: one that a slow service keeps from being sent is slow.
+ * Sends `perSecond` requests, whether or not earlier ones are answered. A duration counts from the time at which the request
+ * was due, so that a request that a slow service delays counts as slow.
  */
-export async function steadily(load: Timed & { perSecond: number; seconds: number }): Promise<number> {
+export async function sendAtRate(load: TimedLoad & { perSecond: number; seconds: number }): Promise<number> {
   const requests = load.perSecond * load.seconds;
   await withConnections(load.url, 64, async (connections) => {
     const free = [...connections];
-    const asking = new Set<Promise<void>>();
+    const inFlight = new Set<Promise<void>>();
     const startedAt = performance.now();
     for (let sent = 0; sent < requests; ) {
       const due = Math.min(requests, Math.ceil(((performance.now() - startedAt) / 1_000) * load.perSecond));
       for (; sent < due && free.length > 0; sent++) {
-        const connection = free.shift(); // By turns: a service closes a connection on which nothing is asked.
+        const connection = free.shift(); // In turns: a service closes an idle connection.
         if (!connection) break;
-        const wantedAt = startedAt + (sent / load.perSecond) * 1_000;
-        const asked: Promise<void> = connection.ask(load.next()).then(() => {
-          load.took?.push(performance.now() - wantedAt);
-          asking.delete(asked);
+        const dueAt = startedAt + (sent / load.perSecond) * 1_000;
+        const request: Promise<void> = connection.send(load.nextRequest()).then(() => {
+          load.durationsMs?.push(performance.now() - dueAt);
+          inFlight.delete(request);
           free.push(connection);
         });
-        asking.add(asked);
+        inFlight.add(request);
       }
       await sleep(1);
     }
-    await Promise.all(asking);
+    await Promise.all(inFlight);
   });
   return requests;
 }
@@ -95,14 +92,14 @@ async function withConnections<T>(url: string, count: number, use: (all: Connect
 
 class Connection {
   readonly #socket: Socket;
-  #answer = "";
-  #waiting: PromiseWithResolvers<void> | undefined;
+  #response = "";
+  #pending: PromiseWithResolvers<void> | undefined;
 
   private constructor(socket: Socket) {
     this.#socket = socket;
     socket.setEncoding("latin1");
     socket.on("data", (text: string) => this.#read(text));
-    socket.on("close", () => this.#waiting?.reject(new Error("the service closed the connection")));
+    socket.on("close", () => this.#pending?.reject(new Error("the service closed the connection")));
     socket.on("error", () => {}); // "close" follows
   }
 
@@ -113,35 +110,35 @@ class Connection {
     return new Connection(socket);
   }
 
-  /** Resolves when it is answered with 200 or 201. */
-  ask(request: string): Promise<void> {
+  /** Resolves on 200 or 201 and rejects on any other status. */
+  send(request: string): Promise<void> {
     if (this.#socket.destroyed) return Promise.reject(new Error("the service closed the connection"));
-    this.#waiting = Promise.withResolvers();
-    this.#answer = "";
+    this.#pending = Promise.withResolvers();
+    this.#response = "";
     this.#socket.write(request, "latin1");
-    return this.#waiting.promise;
+    return this.#pending.promise;
   }
 
   close(): void {
-    this.#waiting = undefined;
+    this.#pending = undefined;
     this.#socket.destroy();
   }
 
   #read(text: string): void {
-    this.#answer = this.#answer === "" ? text : this.#answer + text;
-    if (!isWhole(this.#answer)) return;
-    if (this.#answer.startsWith("HTTP/1.1 20")) this.#waiting?.resolve();
-    else this.#waiting?.reject(new Error(`refused: ${this.#answer}`));
+    this.#response = this.#response === "" ? text : this.#response + text;
+    if (!isComplete(this.#response)) return;
+    if (this.#response.startsWith("HTTP/1.1 20")) this.#pending?.resolve();
+    else this.#pending?.reject(new Error(`unexpected response: ${this.#response}`));
   }
 }
 
 /** As Fastify writes it. */
 const lengthField = "content-length: ";
 
-function isWhole(answer: string): boolean {
-  const end = answer.indexOf("\r\n\r\n");
+function isComplete(response: string): boolean {
+  const end = response.indexOf("\r\n\r\n");
   if (end < 0) return false;
-  const at = answer.indexOf(lengthField);
-  if (at < 0) throw new Error(`an answer without a length: ${answer.slice(0, end)}`);
-  return answer.length >= end + 4 + Number.parseInt(answer.slice(at + lengthField.length), 10);
+  const at = response.indexOf(lengthField);
+  if (at < 0) throw new Error(`response without a content-length: ${response.slice(0, end)}`);
+  return response.length >= end + 4 + Number.parseInt(response.slice(at + lengthField.length), 10);
 }

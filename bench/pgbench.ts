@@ -1,4 +1,4 @@
-/** PostgreSQL's own load generator: what the database does when nothing is in front of it. */
+/** pgbench, PostgreSQL's load generator: the throughput of the database without a service in front of it. */
 import { execFile } from "node:child_process";
 import { access, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -7,7 +7,7 @@ import { promisify } from "node:util";
 
 const run = promisify(execFile);
 
-/** Where Debian puts it, beside the PATH. */
+/** Debian installs pgbench here, outside the PATH. */
 const debian = "/usr/lib/postgresql";
 
 export async function findPgbench(): Promise<string> {
@@ -26,14 +26,14 @@ export async function findPgbench(): Promise<string> {
     )
       return file;
   }
-  throw new Error("pgbench is not on this machine: install PostgreSQL's server package (Debian: postgresql-15)");
+  throw new Error("pgbench is not installed: install PostgreSQL's server package (Debian: postgresql-15)");
 }
 
 export interface Script {
   readonly file: string;
   readonly url: string;
   readonly schema: string;
-  /** One statement; `:name` is a variable that a line `\set name …` before it has set. */
+  /** One statement, after `\set name …` lines for its variables (`:name`). */
   readonly sql: string;
   readonly clients: number;
   readonly seconds: number;
@@ -49,9 +49,30 @@ export async function pgbench({ file, url, schema, sql, clients, seconds }: Scri
     const env = { ...process.env, PGOPTIONS: `-c search_path=${schema}` };
     const { stdout } = await run(file, [...options, "--jobs=2", `--file=${script}`, url], { env });
     const tps = /tps = ([\d.]+)/.exec(stdout)?.[1];
-    if (tps === undefined) throw new Error(`pgbench did not say how many: ${stdout}`);
+    if (tps === undefined) throw new Error(`pgbench printed no tps: ${stdout}`);
     return Number(tps);
   } finally {
     await rm(folder, { recursive: true });
   }
+}
+
+/** Makes a service's statement a pgbench script: variable `k` is random, `values` replace `$1`, `$2`, …; line breaks go. */
+export function toPgbenchScript(statement: string, values: readonly string[]): string {
+  const sql = values
+    .reduce(
+      (text, value, index) => text.replaceAll(new RegExp(`\\$${index + 1}(::\\w+)?`, "g"), () => value),
+      statement,
+    )
+    .replaceAll(/--.*$/gm, "")
+    // pgbench reads a colon inside a string as the start of a variable.
+    .replaceAll(/:(MI|SS)/g, "' || chr(58) || '$1")
+    .replaceAll("\n", " ");
+  return `\\set k random(1, 9000000000000000000)\n${sql};\n`;
+}
+
+/** The client count with the highest throughput, after a two-second trial of each. */
+export async function bestClientCount(run: (clients: number, seconds: number) => Promise<number>): Promise<number> {
+  const trials: { clients: number; perSecond: number }[] = [];
+  for (const clients of [2, 4, 8, 16, 32]) trials.push({ clients, perSecond: await run(clients, 2) });
+  return trials.sort((a, b) => b.perSecond - a.perSecond)[0]?.clients ?? 8;
 }

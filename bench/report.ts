@@ -1,4 +1,4 @@
-/** Results as they are kept (results.json) and as people read them (docs/performance.md). */
+/** Stores results in results.json and renders them as docs/performance.md. */
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { barChart } from "./chart.ts";
 import type { Figure } from "./measure.ts";
@@ -6,90 +6,101 @@ import type { Figure } from "./measure.ts";
 export interface Result {
   readonly title: string;
   readonly figures: readonly Figure[];
-  readonly ratios: Readonly<Record<string, number>>;
-  /** What a ratio should be, where that was said before it was measured. */
-  readonly wanted?: Readonly<Record<string, string>>;
+  /** Ratios between figures, or times in milliseconds, by label. */
+  readonly summary: Readonly<Record<string, number>>;
+  /** Targets for entries of the summary, set before the measurement. */
+  readonly targets?: Readonly<Record<string, string>>;
 }
 
-interface About {
+interface Environment {
   readonly machine: Readonly<Record<string, string | number>>;
   readonly versions: Readonly<Record<string, string>>;
   readonly postgresSettings: Readonly<Record<string, string>>;
 }
 
-/** What was measured together, by turns, in one run: ratios are true only within it. */
-interface Measured {
-  readonly on: string;
+/** Results of one run; ratios hold within it only. */
+interface BenchmarkRun {
+  readonly date: string;
   readonly results: readonly Result[];
 }
 
-interface Kept {
-  readonly about: About;
-  readonly measures: Readonly<Record<string, Measured>>;
+interface StoredResults {
+  readonly environment: Environment;
+  readonly benchmarks: Readonly<Record<string, BenchmarkRun>>;
 }
 
-const kept = new URL("./results.json", import.meta.url);
-const page = new URL("../docs/performance.md", import.meta.url);
-const charts = new URL("../docs/performance/", import.meta.url);
+const resultsFile = new URL("./results.json", import.meta.url);
+const pageFile = new URL("../docs/performance.md", import.meta.url);
+const chartFolder = new URL("../docs/performance/", import.meta.url);
 
-/** Puts what one measure found in the place of what it found before. `order` is that of the page. */
-export async function keep({
-  about,
+export const readResults = async (): Promise<StoredResults> => JSON.parse(await readFile(resultsFile, "utf8"));
+
+/** Replaces the results of one benchmark. `order` is the order of sections on the page. */
+export async function saveResults({
+  environment,
   name,
   results,
   order,
 }: {
-  about: About;
+  environment: Environment;
   name: string;
   results: readonly Result[];
   order: readonly string[];
 }): Promise<void> {
-  const before = JSON.parse(await readFile(kept, "utf8")) as Kept;
-  const measures = { ...before.measures, [name]: { on: new Date().toISOString().slice(0, 10), results } };
-  const after: Kept = {
-    about: { ...about, versions: { ...before.about.versions, ...about.versions } },
-    measures: Object.fromEntries(order.flatMap((each) => (measures[each] ? [[each, measures[each]]] : []))),
+  const before = await readResults();
+  const benchmarks = { ...before.benchmarks, [name]: { date: new Date().toISOString().slice(0, 10), results } };
+  const after: StoredResults = {
+    environment: { ...environment, versions: { ...before.environment.versions, ...environment.versions } },
+    benchmarks: Object.fromEntries(order.flatMap((each) => (benchmarks[each] ? [[each, benchmarks[each]]] : []))),
   };
-  await writeFile(kept, `${JSON.stringify(after, null, 2)}\n`);
+  await writeFile(resultsFile, `${JSON.stringify(after, null, 2)}\n`);
   await writePage(after);
 }
 
-async function writePage({ about, measures }: Kept): Promise<void> {
-  await mkdir(charts, { recursive: true });
-  const sections = [introduction(about)];
-  for (const [name, { on, results }] of Object.entries(measures)) {
-    for (const result of results) {
-      const chart = result.figures.length > 0 ? `${name}.svg` : undefined;
-      if (chart) await writeFile(new URL(chart, charts), chartOf(result));
-      const madeBy = `\`npm run bench -- ${name}\`, ${on}`;
-      sections.push(asMarkdown(result, { madeBy, ...(chart && { chart: `performance/${chart}` }) }));
-    }
-  }
-  await writeFile(page, sections.join("\n"));
+async function writePage(stored: StoredResults): Promise<void> {
+  await mkdir(chartFolder, { recursive: true });
+  for (const [name, { results }] of Object.entries(stored.benchmarks))
+    for (const result of results)
+      if (result.figures.length > 0) await writeFile(new URL(`${name}.svg`, chartFolder), renderChart(result));
+  await writeFile(pageFile, renderPage(stored));
+}
+
+export function renderPage({ environment, benchmarks }: StoredResults): string {
+  const sections = Object.entries(benchmarks).flatMap(([name, { date, results }]) =>
+    results.map((result) => {
+      const command = `\`npm run bench -- ${name}\`, ${date}`;
+      return renderResult(result, {
+        command,
+        ...(result.figures.length > 0 && { chart: `performance/${name}.svg` }),
+      });
+    }),
+  );
+  return [renderIntroduction(environment), ...sections].join("\n");
 }
 
 const unit = "per second, median of 3";
 
-const chartOf = ({ title, figures }: Result) =>
+const renderChart = ({ title, figures }: Result) =>
   barChart({
-    title: sentence(title),
+    title: capitalize(title),
     unit,
     better: "more",
     bars: figures.map(({ name, perSecond: value }) => ({ name, value })),
   });
 
-const sentence = (title: string) => `${title[0]?.toUpperCase()}${title.slice(1)}`;
+const capitalize = (title: string) => `${title[0]?.toUpperCase()}${title.slice(1)}`;
 
-interface OnPage {
-  readonly madeBy: string;
+interface PagePlacement {
+  readonly command: string;
   readonly chart?: string;
 }
 
-export function asMarkdown({ title, figures, ratios, wanted = {} }: Result, onPage?: OnPage): string {
-  const parts = [`## ${sentence(title)}\n`];
-  if (onPage?.chart) parts.push(`![${sentence(title)}: ${unit}; the figures are below](${onPage.chart})\n`);
+export function renderResult({ title, figures, summary, targets = {} }: Result, placement?: PagePlacement): string {
+  const parts = [`## ${capitalize(title)}\n`];
+  if (placement?.chart)
+    parts.push(`![${capitalize(title)}: ${unit}; the table below has the figures](${placement.chart})\n`);
   if (figures.length > 0) {
-    parts.push(`| what | ${unit} | rounds |\n|---|---|---|`);
+    parts.push(`| contender | ${unit} | rounds |\n|---|---|---|`);
     for (const { name, perSecond, rounds } of figures) {
       parts.push(
         `| ${name} | ${perSecond.toLocaleString("en")} | ${rounds.map((r) => r.toLocaleString("en")).join(", ")} |`,
@@ -97,13 +108,13 @@ export function asMarkdown({ title, figures, ratios, wanted = {} }: Result, onPa
     }
     parts.push("");
   }
-  const told = (name: string) => (wanted[name] === undefined ? "" : ` (${wanted[name]})`);
-  parts.push(...Object.entries(ratios).map(([name, value]) => `- **${name}: ${value}**${told(name)}`), "");
-  if (onPage) parts.push(`*${onPage.madeBy}*\n`);
+  const target = (name: string) => (targets[name] === undefined ? "" : ` (target: ${targets[name]})`);
+  parts.push(...Object.entries(summary).map(([name, value]) => `- **${name}: ${value}**${target(name)}`), "");
+  if (placement) parts.push(`*${placement.command}*\n`);
   return parts.join("\n");
 }
 
-function introduction({ machine, versions, postgresSettings }: About): string {
+function renderIntroduction({ machine, versions, postgresSettings }: Environment): string {
   const list = (of: Readonly<Record<string, string | number>>) =>
     Object.entries(of)
       .map(([name, value]) => `${name} ${value}`)
@@ -117,6 +128,6 @@ run, so compare the ratios. Absolute figures vary by 10 to 20 % between runs, an
 - Engines: ${list(versions)}
 - PostgreSQL: fsync, synchronous_commit and full_page_writes on; ${list(postgresSettings)}; all other settings have their defaults
 - JetStream acks before it syncs to disk (its default), so its figures do not include durability per message
-- Redis appends every change to its file and syncs the file once a second (its default); for the peers it syncs every change
+- Redis appends every change to its file and syncs the file once a second (its default); in the comparison with peers it syncs every change
 `;
 }

@@ -1,6 +1,6 @@
 /**
- * `npm run bench`: starts private engines with durable settings, measures, prints, and writes bench/results.json and
- * docs/performance.md. Run it on a machine that does nothing else: a figure taken beside other work is no figure.
+ * `npm run bench`: starts private engines with durable settings, runs the benchmarks, and writes bench/results.json and
+ * docs/performance.md. Run it on an idle machine.
  */
 import { openNatsBus } from "@todoke/bus-nats";
 import { openPostgresBus } from "@todoke/bus-postgres";
@@ -8,25 +8,24 @@ import { openRabbitmqBus } from "@todoke/bus-rabbitmq";
 import { EngineNotFound, findEngine } from "@todoke/engines";
 import { type Db, migrate, openDb } from "@todoke/kernel/db";
 import { kernelMigrations } from "@todoke/kernel/migrations";
-import { clearUp, fillWithOldRows, openDatabase } from "./databases.ts";
-import { playersAtTheGateway } from "./gateway.ts";
-import { telemetryCost } from "./http.ts";
+import { fillWithOldRows, finishAndVacuum, openDatabase } from "./databases.ts";
+import { gatewayReads } from "./gateway.ts";
 import { consumeFromJetStream, relayToJetStream } from "./jetstream.ts";
-import { alone, claimAndSettle, gathered, relayTo } from "./kernel.ts";
+import { batchedGrants, batchLatency, claimAndSettle, relayTo } from "./kernel.ts";
 import { matchmaking } from "./matchmaking.ts";
 import { machine } from "./measure.ts";
-import { acceptedToSent, ordersOverHttp } from "./orders.ts";
-import { besidePeers } from "./peers/index.ts";
+import { acceptedToTaken, ordersOverHttp } from "./orders.ts";
+import { comparePeers } from "./peers/index.ts";
 import { checkOne, grantsOverHttp, grantToSent, type PipelineSetup } from "./pipeline.ts";
 import { changesOverHttp } from "./points/changes.ts";
 import { dueToGranted } from "./points/delay.ts";
-import { drainOfDue } from "./points/drain.ts";
-import { asMarkdown, keep, type Result } from "./report.ts";
+import { drainDueReservations } from "./points/drain.ts";
+import { type Result, renderResult, saveResults } from "./report.ts";
+import { telemetryCost } from "./telemetry.ts";
 
 /**
- * `npm run bench -- gather claims` measures only these, and leaves what is known of the others. `peers` writes a page of
- * its own too (`BENCH_PEERS=drain,open-transaction` makes only these comparisons anew); `peers-quick` is it in small, for
- * trying out, and only runs when it is asked for.
+ * `npm run bench -- batch claims` runs only these and keeps the results of the others. `peers` also writes a page of its own
+ * (`BENCH_PEERS=drain,open-transaction` repeats only these comparisons); `peers-quick` is a short trial that runs only by name.
  */
 const only = process.argv.slice(2);
 const schema = "bench";
@@ -50,70 +49,73 @@ const open = (poolMax: number) => {
 };
 engines.defer(async () => void (await Promise.all(pools.map((pool) => pool.end()))));
 const db = open(8);
-const own = { name: "entitlement", dir: new URL("../services/entitlement/migrations/", import.meta.url) };
-await migrate(db, { schema, sets: [kernelMigrations, own] });
+const entitlementMigrations = {
+  name: "entitlement",
+  dir: new URL("../services/entitlement/migrations/", import.meta.url),
+};
+await migrate(db, { schema, sets: [kernelMigrations, entitlementMigrations] });
 
-const engineOf: Record<string, typeof postgres> = { postgres };
+const startedEngines: Record<string, typeof postgres> = { postgres };
 const oldRows = Number(process.env.BENCH_OLD_ROWS || 5_000_000);
-/** With fewer old rows than the page says there are, nothing is written. */
+/** A run with fewer old rows than the page states writes nothing. */
 const isTrial = oldRows < 5_000_000;
-let staged: Promise<PipelineSetup> | undefined;
+let setup: Promise<PipelineSetup> | undefined;
 
-/** Made when the first asks for it, which takes minutes, and the same for all, in order again for each. */
-async function stage(): Promise<PipelineSetup> {
-  staged ??= (async () => {
+/** Created once, which takes minutes, and vacuumed before each benchmark that uses it. */
+async function pipelineSetup(): Promise<PipelineSetup> {
+  setup ??= (async () => {
     const empty = engines.use(await openDatabase(postgres.url));
     const old = engines.use(await openDatabase(postgres.url));
     await fillWithOldRows(old, oldRows);
     return { empty, old };
   })();
-  const { empty, old } = await staged;
-  await clearUp(old);
+  const { empty, old } = await setup;
+  await finishAndVacuum(old);
   return { empty, old };
 }
 
-type Broker = "nats" | "rabbitmq";
+type MessageBroker = "nats" | "rabbitmq";
 
-const broker = async (name: Broker) => engineOf[name] ?? newBroker(name);
+const messageBroker = async (name: MessageBroker) => startedEngines[name] ?? startMessageBroker(name);
 
-/** For a measure that is about time: what another has left in its broker would come before what is measured. */
-async function newBroker(name: Broker) {
+/** For latencies: messages that an earlier benchmark left would be delivered first. */
+async function startMessageBroker(name: MessageBroker) {
   const started = await engine(name);
-  engineOf[name] = started;
+  startedEngines[name] = started;
   return started;
 }
 
-for (const [name, measure] of Object.entries(measures())) {
+for (const [name, benchmark] of Object.entries(benchmarks())) {
   if (only.length > 0 && !only.includes(name)) continue;
-  const measured = [await measure()].flat();
-  console.log(measured.map((result) => asMarkdown(result)).join("\n"));
-  if (!isTrial && name !== "peers-quick") await record(name, measured);
+  const results = [await benchmark()].flat();
+  console.log(results.map((result) => renderResult(result)).join("\n"));
+  if (!isTrial && name !== "peers-quick") await save(name, results);
 }
 
-function measures(): Record<string, () => Promise<Result | Result[]>> {
+function benchmarks(): Record<string, () => Promise<Result | Result[]>> {
   return {
-    grants: async () => grantsOverHttp(await stage()),
-    check: async () => checkOne(await stage()),
-    "relay-jetstream": async () => relayToJetStream((await broker("nats")).url, await stage()),
-    consume: async () => consumeFromJetStream((await broker("nats")).url, await stage()),
-    "sent-postgres": async () => grantToSent({ name: "postgres", url: ({ url }) => url }, await stage()),
+    grants: async () => grantsOverHttp(await pipelineSetup()),
+    check: async () => checkOne(await pipelineSetup()),
+    "relay-jetstream": async () => relayToJetStream((await messageBroker("nats")).url, await pipelineSetup()),
+    consume: async () => consumeFromJetStream((await messageBroker("nats")).url, await pipelineSetup()),
+    "sent-postgres": async () => grantToSent({ name: "postgres", url: ({ url }) => url }, await pipelineSetup()),
     "sent-nats": async () => {
-      const { url } = await newBroker("nats");
-      return await grantToSent({ name: "nats", url: () => url }, await stage());
+      const { url } = await startMessageBroker("nats");
+      return await grantToSent({ name: "nats", url: () => url }, await pipelineSetup());
     },
     "sent-rabbitmq": async () => {
-      const { url } = await newBroker("rabbitmq");
-      return await grantToSent({ name: "rabbitmq", url: () => url }, await stage());
+      const { url } = await startMessageBroker("rabbitmq");
+      return await grantToSent({ name: "rabbitmq", url: () => url }, await pipelineSetup());
     },
-    gateway: () => playersAtTheGateway(postgres.url),
+    gateway: () => gatewayReads(postgres.url),
     matchmaking: async () => {
-      engineOf.redis ??= await engine("redis");
-      return await matchmaking({ postgresUrl: postgres.url, redisUrl: engineOf.redis.url });
+      startedEngines.redis ??= await engine("redis");
+      return await matchmaking({ postgresUrl: postgres.url, redisUrl: startedEngines.redis.url });
     },
     points: () => changesOverHttp(postgres.url),
-    "points-drain": () => drainOfDue(postgres.url),
+    "points-drain": () => drainDueReservations(postgres.url),
     "points-delay": async () => {
-      const [nats, rabbitmq] = [await newBroker("nats"), await newBroker("rabbitmq")];
+      const [nats, rabbitmq] = [await startMessageBroker("nats"), await startMessageBroker("rabbitmq")];
       return await dueToGranted(postgres.url, [
         { name: "postgres", url: (databaseUrl) => databaseUrl },
         { name: "nats", url: () => nats.url },
@@ -121,9 +123,9 @@ function measures(): Record<string, () => Promise<Result | Result[]>> {
       ]);
     },
     orders: () => ordersOverHttp(postgres.url),
-    "orders-sent": () => acceptedToSent(postgres.url),
-    gather: () => gathered(db, open),
-    alone: () => alone(db),
+    "orders-taken": () => acceptedToTaken(postgres.url),
+    batch: () => batchedGrants(db, open),
+    "batch-latency": () => batchLatency(db),
     claims: () => claimAndSettle(db),
     telemetry: () => telemetryCost(postgres.url),
     "relay-postgres": async () => {
@@ -131,12 +133,12 @@ function measures(): Record<string, () => Promise<Result | Result[]>> {
       return await relayTo("postgres", db, bus);
     },
     "relay-nats": async () => {
-      const nats = await broker("nats");
+      const nats = await messageBroker("nats");
       await using bus = await openNatsBus({ url: nats.url, name: "bench" });
       return await relayTo("nats", db, bus);
     },
     "relay-rabbitmq": async () => {
-      const rabbitmq = await broker("rabbitmq");
+      const rabbitmq = await messageBroker("rabbitmq");
       await using bus = await openRabbitmqBus({ url: rabbitmq.url, name: "bench" });
       return await relayTo("rabbitmq", db, bus);
     },
@@ -149,12 +151,12 @@ async function peers(size: "full" | "quick"): Promise<Result> {
   const redis = await engine("redis", { settings: { appendfsync: "always" } });
   const versions = { PostgreSQL: postgres.version, Redis: redis.version };
   const only = (process.env.BENCH_PEERS ?? "").split(",").filter(Boolean);
-  return await besidePeers({ postgresUrl: postgres.url, redisUrl: redis.url, size, versions, only });
+  return await comparePeers({ postgresUrl: postgres.url, redisUrl: redis.url, size, versions, only });
 }
 
-async function record(name: string, results: readonly Result[]): Promise<void> {
-  const versions = Object.fromEntries(Object.values(engineOf).map(({ name, version }) => [name, version]));
-  const about = { machine: machine(), versions, postgresSettings: settings };
-  await keep({ about, name, results, order: Object.keys(measures()) });
+async function save(name: string, results: readonly Result[]): Promise<void> {
+  const versions = Object.fromEntries(Object.values(startedEngines).map(({ name, version }) => [name, version]));
+  const environment = { machine: machine(), versions, postgresSettings: settings };
+  await saveResults({ environment, name, results, order: Object.keys(benchmarks()) });
   console.log("written: bench/results.json, docs/performance.md");
 }

@@ -1,7 +1,4 @@
-/**
- * One service as a process of its own; it tells its parent where it serves. Which one is its argument: plain, hello and
- * guarded are what the real ones are compared with.
- */
+/** Program: runs the service that its argument names and sends its URL to the parent process. */
 import * as account from "@todoke/account";
 import * as entitlement from "@todoke/entitlement";
 import * as gateway from "@todoke/gateway-bff";
@@ -11,23 +8,23 @@ import * as matchmaking from "@todoke/matchmaking";
 import * as notification from "@todoke/notification";
 import * as orders from "@todoke/orders";
 import * as points from "@todoke/points";
+import { startGuarded, startHello, startPlain } from "./baselines.ts";
 import { openBus as openBusAt } from "./buses.ts";
-import { startGuarded, startHello, startPlain } from "./plain.ts";
 
-/** Takes everything at once: what is measured then is the edge and the commit. */
-const bottomless: EventBus = {
+/** Discards all events, so that only the API and its commit are measured. */
+const discardingBus: EventBus = {
   publish: async (events) => events.map(() => done),
-  subscribe: () => Promise.reject(new Error("nothing is consumed here")),
+  subscribe: () => Promise.reject(new Error("this bus has no subscriptions")),
   check: async () => ({ engine: "none", warnings: [] }),
   async [Symbol.asyncDispose]() {},
 };
 
 async function openBus(name: string): Promise<EventBus> {
   const url = process.env.EVENT_BUS_URL;
-  return url === undefined ? bottomless : openBusAt(url, name);
+  return url === undefined ? discardingBus : openBusAt(url, name);
 }
 
-const starts: Record<string, () => Promise<AsyncDisposable & { readonly url: string }>> = {
+const serviceStarters: Record<string, () => Promise<AsyncDisposable & { readonly url: string }>> = {
   entitlement: () => entitlement.start(process.env, { openBus }),
   notification: () => notification.start(process.env, { openBus }),
   account: () => account.start(process.env, { openBus }),
@@ -40,11 +37,11 @@ const starts: Record<string, () => Promise<AsyncDisposable & { readonly url: str
   guarded: () => startGuarded(process.env.DATABASE_URL ?? "", process.env.BENCH_SECRET ?? ""),
 };
 
-const start = starts[process.argv[2] ?? ""];
-if (!start) throw new Error(`one of ${Object.keys(starts).join(", ")} is expected`);
+const start = serviceStarters[process.argv[2] ?? ""];
+if (!start) throw new Error(`expected one of ${Object.keys(serviceStarters).join(", ")}`);
 await using service = await start();
 process.send?.(service.url);
-// Asked anything, it says how much of the processor it has used so far, in microseconds.
+// Replies to any message with the CPU time used so far, in microseconds.
 process.on("message", () => {
   const { user, system } = process.cpuUsage();
   process.send?.(user + system);

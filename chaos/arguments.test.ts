@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { readArguments } from "./arguments.ts";
 
-test("what is not said is usual", () => {
+test("without arguments the defaults apply", () => {
   expect(readArguments([])).toEqual({
     seed: "1",
     minutes: 1,
@@ -11,7 +11,7 @@ test("what is not said is usual", () => {
   });
 });
 
-test("what is said counts", () => {
+test("arguments override the defaults", () => {
   expect(
     readArguments(["--seed", "7", "--minutes", "5", "--bus", "nats", "--rate", "120", "--out", "x"]),
   ).toMatchObject({
@@ -26,8 +26,8 @@ test("what is said counts", () => {
   expect(readArguments(["--help"])).toBe("help");
 });
 
-test("every fault is told at once, and nothing is guessed", () => {
+test("all errors are reported together", () => {
   expect(readArguments(["--minutes", "soon", "--bus", "carrier", "--rate", "0"])).toHaveLength(3);
   expect(readArguments(["--sede", "7"])).toHaveLength(1);
-  expect(readArguments(["nats"])).toEqual([`nobody knows what to do with "nats"`]);
+  expect(readArguments(["nats"])).toEqual([`unexpected argument "nats"`]);
 });

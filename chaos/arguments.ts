@@ -1,4 +1,4 @@
-/** What `npm run chaos` is called with. Every fault in it is told at once, a sentence each. */
+/** Arguments of `npm run chaos`. All errors are reported together. */
 import { parseArgs } from "node:util";
 import { type BusKind, busKinds } from "./settings.ts";
 
@@ -9,47 +9,47 @@ export interface Arguments {
   readonly rate: number;
   readonly faultsPerMinute: number;
   readonly out?: string;
-  /** Run the planted defects: all of them, or the one that is named. */
+  /** Run all planted defects, or the one with this name. */
   readonly planted?: "all" | string;
-  /** Give the verdict on the evidence in a folder once more. */
+  /** Check the evidence in a folder again. */
   readonly check?: string;
 }
 
-export const usage = `Real services on real engines, under load and under faults; then a checker counts effects.
+export const usage = `Runs real services on real engines under load and faults; then a checker verifies the effects.
 
-  npm run chaos                                        a minute on each bus
+  npm run chaos                                        one minute on each bus
   npm run chaos -- --seed 7 --minutes 5 --bus nats     the same seed gives the same schedule of faults
-  npm run chaos -- --planted [name]                    the planted defects, each of which must be caught
-  npm run chaos -- --check DIR                         the verdict on a run's evidence, once more
+  npm run chaos -- --planted [name]                    the planted defects; each must be caught
+  npm run chaos -- --check DIR                         check the evidence of a run again
 
-  --seed TEXT       what the schedule and the clients' wishes are made from (default 1)
-  --minutes N       under load and faults, on each bus, from 0.1 to 600 (default 1)
+  --seed TEXT       seed of the fault schedule and the clients' commands (default 1)
+  --minutes N       duration on each bus, from 0.1 to 600 (default 1)
   --bus KIND        ${busKinds.join(", ")} or all (default all)
-  --rate N          commands a second, from 1 to 1000 (default 80)
-  --faults N        faults a minute, from 0 to 120 (default 30)
-  --out DIR         where the evidence and the report go (default: a new folder for temporary files)
+  --rate N          commands per second, from 1 to 1000 (default 80)
+  --faults N        faults per minute, from 0 to 120 (default 30)
+  --out DIR         folder for evidence and report (default: a new temporary folder)
   --help
 
-Exit code 0: nothing was broken. 1: something was. 2: called in a way that makes no sense.`;
+Exit code 0: no violation. 1: at least one violation. 2: invalid arguments.`;
 
-/** The arguments, or all that is wrong with them. */
+/** Returns the arguments, or all errors in them. */
 export function readArguments(argv: readonly string[]): Arguments | "help" | readonly string[] {
-  const faults: string[] = [];
-  const values = parse(argv, faults);
-  if (!values) return faults;
+  const errors: string[] = [];
+  const values = parse(argv, errors);
+  if (!values) return errors;
   if (values.help) return "help";
   const number = (
     name: "minutes" | "rate" | "faults",
-    usual: number,
+    defaultValue: number,
     [min, max]: readonly [number, number],
   ): number => {
-    const value = Number(values[name] ?? usual);
-    if (!(value >= min && value <= max)) faults.push(`--${name} should be a number from ${min} to ${max}`);
+    const value = Number(values[name] ?? defaultValue);
+    if (!(value >= min && value <= max)) errors.push(`--${name} must be a number from ${min} to ${max}`);
     return value;
   };
   const bus = values.bus ?? "all";
   const buses = bus === "all" ? busKinds : busKinds.filter((kind) => kind === bus);
-  if (buses.length === 0) faults.push(`--bus should be ${busKinds.join(", ")} or all`);
+  if (buses.length === 0) errors.push(`--bus must be ${busKinds.join(", ")} or all`);
   const given: Arguments = {
     seed: values.seed ?? "1",
     minutes: number("minutes", 1, [0.1, 600]),
@@ -60,10 +60,10 @@ export function readArguments(argv: readonly string[]): Arguments | "help" | rea
     ...(values.check !== undefined && { check: values.check }),
     ...(values.planted && { planted: values.name ?? "all" }),
   };
-  return faults.length > 0 ? faults : given;
+  return errors.length > 0 ? errors : given;
 }
 
-function parse(argv: readonly string[], faults: string[]) {
+function parse(argv: readonly string[], errors: string[]) {
   const text = { type: "string" } as const;
   const options = { seed: text, minutes: text, bus: text, rate: text, faults: text, out: text, check: text } as const;
   const switches = { planted: { type: "boolean" }, help: { type: "boolean", short: "h" } } as const;
@@ -74,11 +74,11 @@ function parse(argv: readonly string[], faults: string[]) {
       allowPositionals: true,
     });
     const [name, ...rest] = positionals;
-    const odd = values.planted ? rest : positionals;
-    if (odd.length > 0) faults.push(`nobody knows what to do with "${odd.join(" ")}"`);
-    return faults.length > 0 ? undefined : { ...values, name };
+    const unexpected = values.planted ? rest : positionals;
+    if (unexpected.length > 0) errors.push(`unexpected argument "${unexpected.join(" ")}"`);
+    return errors.length > 0 ? undefined : { ...values, name };
   } catch (error) {
-    faults.push((error as Error).message);
+    errors.push((error as Error).message);
     return undefined;
   }
 }

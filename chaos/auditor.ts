@@ -1,24 +1,21 @@
-/**
- * Reads everything that is on the bus once nothing moves any more, in its order. What is read then is what the bus kept,
- * and its order that of publication: nothing is handed over twice or late in the quiet.
- */
+/** Reads the whole bus after the system is quiet, in publication order. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { done } from "@todoke/kernel/worker";
 import { auditedSubjects, openBus } from "./bus.ts";
 import type { Audited } from "./evidence.ts";
 import { auditor, type BusKind } from "./settings.ts";
 
-/** When so long nothing has come that was expected, or at all, the bus has no more. */
+/** The bus is read completely after this silence: longer while expected events are missing. */
 const silenceMs = { missing: 20_000, complete: 500 };
 
 export async function audit(
   kind: BusKind,
-  about: { readonly url: string; readonly expected: number },
+  options: { readonly url: string; readonly expected: number },
 ): Promise<Audited[]> {
-  await using bus = await openBus(kind, { url: about.url, name: "chaos auditor" });
+  await using bus = await openBus(kind, { url: options.url, name: "chaos auditor" });
   const found: Audited[] = [];
   const seen = new Set<string>();
-  let heardAt = performance.now();
+  let lastDeliveryAt = performance.now();
   await using _ = await bus.subscribe({
     consumer: auditor,
     subjects: auditedSubjects,
@@ -27,12 +24,12 @@ export async function audit(
         found.push({ eventId, aggregateKey });
         seen.add(eventId);
       }
-      heardAt = performance.now();
+      lastDeliveryAt = performance.now();
       return deliveries.map(() => done);
     },
   });
-  heardAt = performance.now();
-  const patience = () => (seen.size >= about.expected ? silenceMs.complete : silenceMs.missing);
-  while (performance.now() - heardAt < patience()) await sleep(50);
+  lastDeliveryAt = performance.now();
+  const silenceMsMax = () => (seen.size >= options.expected ? silenceMs.complete : silenceMs.missing);
+  while (performance.now() - lastDeliveryAt < silenceMsMax()) await sleep(50);
   return found;
 }

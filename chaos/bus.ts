@@ -1,4 +1,4 @@
-/** The bus of a run: the adapter that the URL's kind asks for, with the times of a run. */
+/** Opens the bus of a run, with the times of a run. */
 import { openNatsBus } from "@todoke/bus-nats";
 import { openPostgresBus } from "@todoke/bus-postgres";
 import { openRabbitmqBus } from "@todoke/bus-rabbitmq";
@@ -6,20 +6,20 @@ import { consumers } from "@todoke/contracts";
 import type { EventBus } from "@todoke/kernel/bus";
 import { auditor, type BusKind, leaseMs, publishTimeoutMs, workerSettings } from "./settings.ts";
 
-/** How long a broker waits for a silent consumer. */
+/** How long the message broker waits for an ack. */
 const ackWaitMs = leaseMs;
 
 const allSubjects = [...new Set(Object.values(consumers).flat())];
 
-export function openBus(kind: BusKind, about: { readonly url: string; readonly name: string }): Promise<EventBus> {
+export function openBus(kind: BusKind, options: { readonly url: string; readonly name: string }): Promise<EventBus> {
   switch (kind) {
     case "postgres":
-      return openPostgresBus({ ...about, ackWaitMs, pollMs: workerSettings.pollMs });
+      return openPostgresBus({ ...options, ackWaitMs, pollMs: workerSettings.pollMs });
     case "nats":
-      return openNatsBus({ ...about, ackWaitMs, publishTimeoutMs });
+      return openNatsBus({ ...options, ackWaitMs, publishTimeoutMs });
     case "rabbitmq":
       return openRabbitmqBus({
-        ...about,
+        ...options,
         publishTimeoutMs,
         retryMs: 200,
         consumers: { ...consumers, [auditor]: allSubjects },
@@ -27,5 +27,5 @@ export function openBus(kind: BusKind, about: { readonly url: string; readonly n
   }
 }
 
-/** What the auditor subscribes to: everything that anybody consumes. */
+/** All consumed subjects. */
 export const auditedSubjects: readonly string[] = allSubjects;

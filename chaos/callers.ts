@@ -1,11 +1,11 @@
-/** Who calls: two back-ends, who use the same idempotency keys for commands of their own. */
+/** Two callers, which use the same idempotency keys for different commands. */
 import { hash } from "node:crypto";
 
 export const callers = ["shop", "game"] as const;
 
-export const tokenOf = (caller: string): string => `tdk_chaos_${caller}`;
+export const tokenFor = (caller: string): string => `tdk_chaos_${caller}`;
 
-/** As every service takes them. */
+/** The setting TODOKE_API_KEYS. */
 export const apiKeys = callers
-  .map((caller) => `${caller}=entitlements:write+orders:write+read=${hash("sha256", tokenOf(caller), "hex")}`)
+  .map((caller) => `${caller}=entitlements:write+orders:write+read=${hash("sha256", tokenFor(caller), "hex")}`)
   .join(",");

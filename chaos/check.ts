@@ -1,11 +1,8 @@
-/**
- * The checker: from the evidence of a run to what was broken in it. It knows no process, no connection and no clock;
- * the same evidence gives the same verdict.
- */
+/** The checker: evidence of a run in, violations out. It is a pure function: the same evidence gives the same result. */
 import { checkClaims } from "./checks/claims.ts";
 import { checkRecovery } from "./checks/recovery.ts";
 import type { Evidence } from "./evidence.ts";
-import { commandsOf } from "./history.ts";
+import { groupCommands } from "./history.ts";
 import { type Figure, type InvariantName, invariants, type Violation } from "./invariants.ts";
 import { services } from "./services/index.ts";
 
@@ -17,7 +14,7 @@ export function check(evidence: Evidence): Violation[] {
   ];
 }
 
-/** How many breaches each figure of the report has. */
+/** Number of violations per figure of the report. */
 export function countByFigure(violations: readonly Violation[]): Record<Figure, number> {
   const counts: Record<Figure, number> = {
     lost: 0,
@@ -33,7 +30,7 @@ export function countByFigure(violations: readonly Violation[]): Record<Figure, 
   return counts;
 }
 
-export const brokenBy = (violations: readonly Violation[]): InvariantName[] => [
+export const brokenInvariants = (violations: readonly Violation[]): InvariantName[] => [
   ...new Set(violations.map(({ invariant }) => invariant)),
 ];
 
@@ -42,9 +39,11 @@ export interface Unknowns {
   readonly tookEffect: number;
 }
 
-/** What became of the commands whose end no client heard. */
-export function unknownsOf(evidence: Evidence): Unknowns {
-  const done = new Set(services.flatMap((service) => service.carriedOut?.(evidence) ?? []));
-  const unknown = commandsOf(evidence.history).filter(({ attempts }) => attempts.every(({ end }) => end === "unknown"));
+/** Commands with an unknown outcome, and how many of them took effect. */
+export function countUnknowns(evidence: Evidence): Unknowns {
+  const done = new Set(services.flatMap((service) => service.effectiveCommands?.(evidence) ?? []));
+  const unknown = groupCommands(evidence.history).filter(({ attempts }) =>
+    attempts.every(({ end }) => end === "unknown"),
+  );
   return { unknown: unknown.length, tookEffect: unknown.filter(({ command }) => done.has(command.id)).length };
 }

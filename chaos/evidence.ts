@@ -1,7 +1,4 @@
-/**
- * All that the checker gets to see. It is written to files at the end of a run and read from there, so that the checker
- * needs none of the services, and a run can be looked at again.
- */
+/** The checker's input. It is written to files at the end of a run, so that a run can be checked again without services. */
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Db } from "@todoke/kernel/db";
@@ -13,34 +10,34 @@ import { selectTransitions, type Transition } from "./watch.ts";
 
 export type Row = Readonly<Record<string, string | number | boolean | null>>;
 
-/** A request that the receiver of webhooks got. */
+/** A webhook that the receiver got. */
 export interface Arrival {
   readonly at: number;
   readonly webhookId: string;
   readonly body: string;
 }
 
-/** An event as the auditor found it on the bus, in the order of the bus. */
+/** An event on the bus, in the order of the bus. */
 export interface Audited {
   readonly eventId: string;
   readonly aggregateKey: string;
 }
 
-/** An order that the broker of orders took: one for each time that it did. */
+/** An order that the broker took; one entry per time. */
 export type Taken = Extract<ReturnType<OrderBroker["entries"]>[number], { readonly kind: "taken" }>;
 
-/** Something that was done to the system, or that it did. */
+/** An injected fault. */
 export interface FaultRecord {
   readonly n: number;
   readonly fault: string;
   readonly target: string;
   readonly from: number;
   readonly to: number;
-  /** False when there was nothing to do it to: no request came by to be cut. */
+  /** False if it could not be injected, for instance because no request came to be cut. */
   readonly happened: boolean;
-  /** The process that it was done to. */
+  /** The target process. */
   readonly pid?: number;
-  /** Why what it was done to did not come back. */
+  /** Why the target did not recover. */
   readonly failed?: string;
   readonly detail?: Readonly<Record<string, string | number>>;
 }
@@ -52,10 +49,10 @@ export interface Exit {
   readonly pid: number;
   readonly code: number | null;
   readonly signal: string | null;
-  /** What was wanted of it: a kill, an orderly stop, or nothing. */
+  /** What the harness intended: a kill, an orderly stop, or nothing. */
   readonly wanted: "kill" | "stop" | "start" | "nothing";
-  /** The end of its log, where it ended by itself. */
-  readonly lastWords?: string;
+  /** The end of its log, if it exited by itself. */
+  readonly logTail?: string;
 }
 
 export interface Facts {
@@ -63,10 +60,10 @@ export interface Facts {
   readonly bus: BusKind;
   readonly startedAt: number;
   readonly stoppedAt: number;
-  /** When everything was finished, if it ever was. */
+  /** When everything was finished; missing if it never was. */
   readonly quietAt?: number;
   readonly leaseMs: number;
-  /** Whether times count: not where other work of the machine, and not the system, may have been slow. */
+  /** Whether time limits are checked: not on a machine with other work. */
   readonly timed: boolean;
   readonly faults: readonly FaultRecord[];
   readonly exits: readonly Exit[];
@@ -75,7 +72,7 @@ export interface Facts {
 export interface Evidence {
   readonly facts: Facts;
   readonly history: readonly Line[];
-  /** Rows by "service/name", as the services' `evidence` asks for. */
+  /** Rows by "service/name" of the services' `evidence`. */
   readonly tables: Readonly<Record<string, readonly Row[]>>;
   readonly transitions: readonly Transition[];
   readonly arrivals: readonly Arrival[];
@@ -93,8 +90,8 @@ export const files = {
   orderBroker: "order-broker.jsonl",
 } as const;
 
-/** Takes down what the tables hold, once nothing moves any more. */
-export async function keepTables(db: Db, folder: string): Promise<void> {
+/** Saves the tables after the system is quiet. */
+export async function saveTables(db: Db, folder: string): Promise<void> {
   const tables: Record<string, readonly Row[]> = {};
   for (const { name, evidence } of services)
     for (const [of, sql] of Object.entries(evidence)) tables[`${name}/${of}`] = (await db.query(sql)).rows;
@@ -103,13 +100,13 @@ export async function keepTables(db: Db, folder: string): Promise<void> {
   await writeLines(join(folder, files.transitions), rows);
 }
 
-export const keepFacts = (folder: string, facts: Facts): Promise<void> =>
+export const saveFacts = (folder: string, facts: Facts): Promise<void> =>
   writeFile(join(folder, files.facts), JSON.stringify(facts, undefined, 1));
 
-export const keepAudited = (folder: string, audited: readonly Audited[]): Promise<void> =>
+export const saveAudited = (folder: string, audited: readonly Audited[]): Promise<void> =>
   writeLines(join(folder, files.audited), audited);
 
-/** What was rejected was not taken. */
+/** Rejected orders were not taken. */
 export const saveOrderBroker = (folder: string, entries: ReturnType<OrderBroker["entries"]>): Promise<void> =>
   writeLines(
     join(folder, files.orderBroker),

@@ -1,50 +1,47 @@
-/**
- * A bus that now and then does what buses may do: it stores an event twice, delivers one twice, or hands a batch over in
- * another order. Only when told to, and only for as many batches as it was told.
- */
+/** A bus that stores or delivers events twice, or reverses a batch, for a given number of batches. */
 import type { Delivery, EventBus, Handler } from "@todoke/kernel/bus";
 
 export interface BusFaults {
-  /** Batches that are published once more after they were stored. */
+  /** Batches that are published twice. */
   publishTwice: number;
-  /** Batches whose deliveries the handler sees twice. */
+  /** Batches that are delivered twice. */
   deliverTwice: number;
-  /** Batches handed over in the opposite order. */
+  /** Batches that are delivered in reverse order. */
   reverse: number;
 }
 
-export const steady = (): BusFaults => ({ publishTwice: 0, deliverTwice: 0, reverse: 0 });
+export const noFaults = (): BusFaults => ({ publishTwice: 0, deliverTwice: 0, reverse: 0 });
 
 export function flakyBus(bus: EventBus, faults: BusFaults): EventBus {
   return {
     async publish(events) {
       const outcomes = await bus.publish(events);
-      if (took(faults, "publishTwice")) await bus.publish(events).catch(() => {});
+      if (consumeFault(faults, "publishTwice")) await bus.publish(events).catch(() => {});
       return outcomes;
     },
-    subscribe: (subscription) => bus.subscribe({ ...subscription, handle: shakyHandle(subscription.handle, faults) }),
+    subscribe: (subscription) => bus.subscribe({ ...subscription, handle: flakyHandler(subscription.handle, faults) }),
     check: () => bus.check(),
     [Symbol.asyncDispose]: () => bus[Symbol.asyncDispose](),
   };
 }
 
-function shakyHandle(handle: Handler, faults: BusFaults): Handler {
+function flakyHandler(handle: Handler, faults: BusFaults): Handler {
   return async (deliveries, stopping) => {
-    const order = took(faults, "reverse") ? deliveries.toReversed() : deliveries;
-    const seen = took(faults, "deliverTwice") ? [...order, ...order.map(again)] : order;
+    const order = consumeFault(faults, "reverse") ? deliveries.toReversed() : deliveries;
+    const seen = consumeFault(faults, "deliverTwice") ? [...order, ...order.map(toRedelivery)] : order;
     const outcomes = await handle(seen, stopping);
-    // Each is answered as its last copy was: only then is all that was made of it over.
+    // The outcome of the last copy counts, because only then is the delivery handled completely.
     return deliveries.map((delivery) => {
-      const place = seen.findLastIndex(({ eventId }) => eventId === delivery.eventId);
-      return outcomes[place] as (typeof outcomes)[number];
+      const index = seen.findLastIndex(({ eventId }) => eventId === delivery.eventId);
+      return outcomes[index] as (typeof outcomes)[number];
     });
   };
 }
 
-const again = (delivery: Delivery): Delivery => ({ ...delivery, redelivered: true });
+const toRedelivery = (delivery: Delivery): Delivery => ({ ...delivery, redelivered: true });
 
-function took(faults: BusFaults, what: keyof BusFaults): boolean {
-  if (faults[what] === 0) return false;
-  faults[what]--;
+function consumeFault(faults: BusFaults, name: keyof BusFaults): boolean {
+  if (faults[name] === 0) return false;
+  faults[name]--;
   return true;
 }

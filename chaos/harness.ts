@@ -1,7 +1,4 @@
-/**
- * What a run takes place on: engines of its own, a database with a role for every process, wires between everything,
- * the processes, and the receiver. Disposing it ends all of that, whatever state it is in.
- */
+/** The environment of a run: engines, a database with a role per process, fault proxies, processes and the webhook receiver. */
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -25,25 +22,25 @@ export interface Harness extends AsyncDisposable {
   readonly bus: BusKind;
   readonly slots: readonly Slot[];
   readonly postgres: Engine;
-  /** The broker; on the PostgreSQL bus it is `postgres`. */
+  /** On the PostgreSQL bus this is `postgres`. */
   readonly messageBroker: Engine;
-  /** Straight to the database, past all wires: for the checker and the nemesis. */
+  /** Direct connection to the database, without a proxy. */
   readonly admin: Db;
-  /** Between the senders and the receiver. */
+  /** Proxy between the senders and the receiver. */
   readonly webhook: FaultProxy;
   readonly receiver: Receiver;
-  /** The broker of orders, and the wire between it and the senders. */
+  /** The order broker, and the proxy between it and the senders. */
   readonly orderBroker: OrderBroker;
   readonly orderBrokerProxy: FaultProxy;
   readonly exits: readonly Exit[];
-  /** How many things are still to be done; undefined while the database cannot be asked. */
+  /** Number of unfinished jobs; undefined while the database is unavailable. */
   unfinished(): Promise<number | undefined>;
 }
 
 export interface HarnessOptions {
   readonly bus: BusKind;
   readonly folder: string;
-  /** A defect that the processes are to have. */
+  /** A planted defect. */
   readonly planted?: string;
 }
 
@@ -63,18 +60,20 @@ export async function createHarness({ bus, folder, planted }: HarnessOptions): P
   const orderBrokerProxy = up.use(await openFaultProxy(orderBroker.url.href));
   const exits: Exit[] = [];
 
-  async function slotOf(service: ServiceUnderTest, copy: number): Promise<Slot> {
+  async function createSlot(service: ServiceUnderTest, copy: number): Promise<Slot> {
     const name = `${service.name}_${copy}`;
     await admin.query(`create role ${name} login superuser password 'chaos'`);
     const database = up.use(await openFaultProxy(withRole(postgres.url, name)));
-    const busWire = up.use(await openFaultProxy(bus === "postgres" ? withRole(postgres.url, name) : messageBroker.url));
+    const busProxy = up.use(
+      await openFaultProxy(bus === "postgres" ? withRole(postgres.url, name) : messageBroker.url),
+    );
     return new Slot({
       name,
       service: service.name,
       skewMs: 0,
-      bus: { kind: bus, url: busWire.url },
+      bus: { kind: bus, url: busProxy.url },
       database,
-      busWire,
+      busProxy,
       logFile: join(folder, "logs", `${name}.log`),
       onExit: (exit) => void exits.push(exit),
       env: {
@@ -91,7 +90,7 @@ export async function createHarness({ bus, folder, planted }: HarnessOptions): P
 
   const slots: Slot[] = [];
   for (const service of services)
-    for (let copy = 1; copy <= service.copies; copy++) slots.push(await slotOf(service, copy));
+    for (let copy = 1; copy <= service.copies; copy++) slots.push(await createSlot(service, copy));
   up.defer(async () => void (await Promise.all(slots.map((slot) => slot.end("kill")))));
   for (const slot of slots) slot.start();
   await Promise.all(slots.map((slot) => slot.up()));
@@ -113,7 +112,7 @@ export async function createHarness({ bus, folder, planted }: HarnessOptions): P
   };
 }
 
-/** The times of a run, as every service takes them. */
+/** Worker settings of a run, as environment variables. */
 function workerEnv(service: string): Record<string, string> {
   const name = service.toUpperCase().replaceAll("-", "_");
   return {
@@ -131,7 +130,7 @@ function withRole(url: string, role: string): string {
   return own.href;
 }
 
-/** Schemas, and our watch over the tables that are worked. */
+/** Migrates all schemas and installs the triggers on claimed tables. */
 async function prepareDatabase({ admin, url, bus }: { admin: Db; url: string; bus: BusKind }): Promise<void> {
   for (const service of services) {
     const { migrate } = await service.load();
@@ -139,7 +138,7 @@ async function prepareDatabase({ admin, url, bus }: { admin: Db; url: string; bu
     const own = service.env({ webhookUrl: nowhere, orderBrokerUrl: nowhere });
     await migrate({ DATABASE_URL: url, TODOKE_API_KEYS: apiKeys, ...own }, { dryRun: false });
   }
-  // The bus on PostgreSQL makes its tables when it is opened.
+  // The PostgreSQL bus creates its tables when it is opened.
   if (bus === "postgres") await (await openBus(bus, { url, name: "chaos" }))[Symbol.asyncDispose]();
   await prepareWatch(admin);
   for (const { name, tables } of services) for (const table of tables) await watch(admin, name, table);
@@ -159,7 +158,7 @@ async function unfinished(admin: Db, bus: BusKind): Promise<number | undefined> 
   }
 }
 
-/** An engine's server that was told to stop is gone when its engine says so. */
-export async function untilGone(engine: Engine): Promise<void> {
+/** Resolves when the engine's server has exited. */
+export async function waitForExit(engine: Engine): Promise<void> {
   while (engine.pid !== undefined) await sleep(20);
 }

@@ -1,34 +1,31 @@
-/**
- * What the clients saw: one line for every request that was sent and what became of it, written as it happens. The
- * checker reads nothing else of them.
- */
+/** The clients' history: one line per request with its outcome. The checker knows nothing else about the clients. */
 import { createWriteStream } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { finished } from "node:stream/promises";
 
-/** Success, a refusal for good, or neither is known: a timeout, a reset, a 5xx. */
+/** Success, a permanent rejection, or unknown: a timeout, a reset, a 5xx. */
 export type End = "ok" | "refused" | "unknown";
 
-/** What one command is, the same at every try. */
+/** A command; all its attempts are equal. */
 export interface Command {
   /** Unique, and part of the body, so that an effect can be traced back to it. */
   readonly id: string;
   readonly service: string;
-  /** "grant". What it means is the service's to say; the checker asks it. */
+  /** "grant". The service defines what it means. */
   readonly kind: string;
   readonly caller: string;
   readonly path: string;
   readonly key: string;
   readonly body: Readonly<Record<string, unknown>>;
-  /** What must come of it: success unless it is meant to be refused. */
+  /** The expected outcome, if it is not success. */
   readonly wants?: "refusal";
 }
 
 export interface Attempt {
   readonly command: Command;
-  /** 1 for the first. Two that are sent at once have the same number. */
+  /** Counted from 1. Two that are sent at once have the same number. */
   readonly attempt: number;
-  /** The process that was asked. */
+  /** The process that was called. */
   readonly via: string;
   /** Milliseconds since 1970, of the clients' clock. */
   readonly from: number;
@@ -38,10 +35,10 @@ export interface Attempt {
   /** The bytes of the answer, as text. */
   readonly answer?: string;
   readonly replayed?: boolean;
-  readonly why?: string;
+  readonly reason?: string;
 }
 
-/** A read of what was changed before: it must show at least what was answered then. */
+/** A read after a change; it must not return an older version. */
 export interface Read {
   readonly read: string;
   readonly via: string;
@@ -56,7 +53,7 @@ export interface Writer<T> extends AsyncDisposable {
   write(line: T): void;
 }
 
-/** Writes JSON lines. Disposing it waits until they are with the system. */
+/** Writes JSON lines. Disposing it waits until they are written. */
 export function openLines<T>(file: string): Writer<T> {
   const stream = createWriteStream(file);
   return {
@@ -76,15 +73,15 @@ export async function readLines<T>(file: string): Promise<T[]> {
     .map((line) => JSON.parse(line));
 }
 
-/** A command with all its attempts, and what they say together. */
-export interface Told {
+/** A command with its attempts and overall outcome. */
+export interface CommandHistory {
   readonly command: Command;
   readonly attempts: readonly Attempt[];
-  /** Refused only if every try was: one that got lost may have been carried out before or after. */
+  /** Refused only if every attempt was: a lost attempt may have taken effect. */
   readonly end: End;
 }
 
-export function commandsOf(lines: readonly Line[]): Told[] {
+export function groupCommands(lines: readonly Line[]): CommandHistory[] {
   const attempts = new Map<string, Attempt[]>();
   for (const line of lines) {
     if ("read" in line) continue;

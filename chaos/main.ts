@@ -1,13 +1,13 @@
-/** `npm run chaos`: runs, tells how it goes, reports, and answers with its exit code. `--help` says how to call it. */
+/** `npm run chaos`: runs, shows progress and reports. `--help` explains the arguments. */
 import { mkdtemp, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { type Arguments, readArguments, usage } from "./arguments.ts";
 import { check } from "./check.ts";
 import { readEvidence } from "./evidence.ts";
-import { type Caught, caughtTable, lineOf, plantedNamed, runAllPlanted } from "./planted.ts";
-import { tellProgress } from "./progress.ts";
-import { asMarkdown, asText, reportOf, summaryOf, violationsText } from "./report.ts";
+import { type Caught, caughtTable, formatLine, getPlanted, runAllPlanted } from "./planted.ts";
+import { showProgress } from "./progress.ts";
+import { renderReport, summarize, toMarkdown, toText, violationsText } from "./report.ts";
 import { type RunResult, run } from "./run.ts";
 
 const stopping = new AbortController();
@@ -22,8 +22,8 @@ async function main(argv: readonly string[]): Promise<number> {
     return 0;
   }
   if (!("seed" in given)) {
-    for (const fault of given) console.error(fault);
-    console.error("\n`npm run chaos -- --help` says how to call it.");
+    for (const error of given) console.error(error);
+    console.error("\n`npm run chaos -- --help` explains the arguments.");
     return 2;
   }
   if (given.check !== undefined) return checkAgain(given.check);
@@ -36,7 +36,7 @@ async function runAll({ seed, minutes, buses, rate, faultsPerMinute }: Arguments
   const results: RunResult[] = [];
   for (const bus of buses) {
     if (stopping.signal.aborted) break;
-    const progress = tellProgress(bus, minutes * 60_000);
+    const progress = showProgress(bus, minutes * 60_000);
     const result = await run({
       seed,
       bus,
@@ -44,34 +44,34 @@ async function runAll({ seed, minutes, buses, rate, faultsPerMinute }: Arguments
       rate,
       faultsPerMinute,
       folder: join(folder, bus),
-      onProgress: progress.tell,
+      onProgress: progress.show,
       stopping: stopping.signal,
     });
     progress.end();
     if (result.violations.length > 0) console.log(violationsText(result));
     results.push(result);
-    // After every bus: a run of hours that is killed in the end has told what it found until then.
-    await writeFile(report, reportOf(results));
+    // After every bus, so that a run that is killed leaves its results.
+    await writeFile(report, renderReport(results));
   }
-  console.log(`\n${asText(summaryOf(results))}\n\nReport: ${report}`);
+  console.log(`\n${toText(summarize(results))}\n\nReport: ${report}`);
   if (stopping.signal.aborted) console.log("Interrupted: not everything was run.");
   return !stopping.signal.aborted && results.every(({ violations }) => violations.length === 0) ? 0 : 1;
 }
 
 /** Each defect must be caught by one of the invariants that it names. */
 async function runDefects(name: string, folder: string): Promise<number> {
-  let defects: ReturnType<typeof plantedNamed>;
+  let defects: ReturnType<typeof getPlanted>;
   try {
-    defects = plantedNamed(name);
+    defects = getPlanted(name);
   } catch (error) {
     console.error((error as Error).message);
     return 2;
   }
-  const onCaught = (caught: Caught) => console.log(lineOf(caught).join("  "));
+  const onCaught = (caught: Caught) => console.log(formatLine(caught).join("  "));
   const all = await runAllPlanted(defects, { folder, stopping: stopping.signal, onCaught });
   const table = caughtTable(all);
-  await writeFile(join(folder, "planted.md"), `# Planted defects\n\n${asMarkdown(table)}\n`);
-  console.log(`\n${asText(table)}\n\nEvidence: ${folder}`);
+  await writeFile(join(folder, "planted.md"), `# Planted defects\n\n${toMarkdown(table)}\n`);
+  console.log(`\n${toText(table)}\n\nEvidence: ${folder}`);
   return all.length === defects.length && all.every(({ by }) => by.length > 0) ? 0 : 1;
 }
 

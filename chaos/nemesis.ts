@@ -1,8 +1,8 @@
-/** Carries a schedule out, notes what really happened, and leaves everything whole. */
+/** Runs a fault schedule, records what happened and heals every fault. */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { FaultRecord } from "./evidence.ts";
 import type { Step } from "./faults/fault.ts";
-import { faultNamed } from "./faults/index.ts";
+import { getFault } from "./faults/index.ts";
 import type { Harness } from "./harness.ts";
 
 export interface NemesisOptions {
@@ -15,15 +15,15 @@ export interface NemesisOptions {
 /** Resolves when the last fault is over and everything is up again. */
 export async function runNemesis({ harness, schedule, onFault, stopping }: NemesisOptions): Promise<FaultRecord[]> {
   const records: FaultRecord[] = [];
-  // What is done to one target is done one after the other, also when something took longer than planned.
-  const lanes = new Map<string, Promise<void>>();
+  // Faults of one target run one after the other, also when one takes longer than planned.
+  const queues = new Map<string, Promise<void>>();
   const startedAt = performance.now();
 
   async function inject(step: Step): Promise<void> {
     const { n, fault, target, detail } = step;
     const pid = harness.slots.find(({ name }) => name === target)?.pid;
     const from = Date.now();
-    const ended = await faultNamed(fault)
+    const ended = await getFault(fault)
       .inject(harness, step)
       .then(
         (happened) => ({ happened }),
@@ -39,22 +39,22 @@ export async function runNemesis({ harness, schedule, onFault, stopping }: Nemes
       () => {},
     );
     if (stopping.aborted) break;
-    lanes.set(
+    queues.set(
       step.target,
-      (lanes.get(step.target) ?? Promise.resolve()).then(() => inject(step)),
+      (queues.get(step.target) ?? Promise.resolve()).then(() => inject(step)),
     );
   }
-  await Promise.all(lanes.values());
-  await makeWhole(harness);
+  await Promise.all(queues.values());
+  await healAll(harness);
   return records.sort((a, b) => a.n - b.n);
 }
 
-async function makeWhole({ slots, webhook, receiver }: Harness): Promise<void> {
+async function healAll({ slots, webhook, receiver }: Harness): Promise<void> {
   receiver.accept();
-  for (const wire of [webhook, ...slots.flatMap(({ database, busWire }) => [database, busWire])]) {
-    wire.disarm();
-    wire.stopDropping();
-    wire.delay(0);
+  for (const proxy of [webhook, ...slots.flatMap(({ database, busProxy }) => [database, busProxy])]) {
+    proxy.disarm();
+    proxy.stopDropping();
+    proxy.delay(0);
   }
   for (const slot of slots) slot.resume();
   await Promise.all(slots.map((slot) => slot.up()));

@@ -1,6 +1,6 @@
-/** Runs the planted defects: each in the smallest run that brings it out, and each must be caught. */
+/** Runs the planted defects, each in the smallest run that shows it; each must be caught. */
 import { join } from "node:path";
-import { brokenBy } from "./check.ts";
+import { brokenInvariants } from "./check.ts";
 import type { InvariantName } from "./invariants.ts";
 import { type Planted, planted } from "./patches/index.ts";
 import { named } from "./patches/orders.ts";
@@ -9,31 +9,31 @@ import { run } from "./run.ts";
 
 export interface Caught {
   readonly defect: Planted;
-  /** Those it was to be caught by and was; none, and it went through unseen. */
+  /** The expected invariants that caught it; empty if it was not caught. */
   readonly by: readonly InvariantName[];
-  /** All that it broke. */
+  /** All violated invariants. */
   readonly broke: readonly InvariantName[];
   readonly violations: number;
-  /** From the first process to the verdict. */
+  /** From the first process to the result of the check. */
   readonly tookMs: number;
 }
 
 export interface PlantedOptions {
   readonly folder: string;
-  /** Without the defect, and all else the same: nothing must be found then. */
+  /** The same run without the defect, which must have no violation. */
   readonly control?: boolean;
 }
 
-/** Enough for what is well, on a busy machine too; what is not would wait for ever. */
+/** Enough for a correct system on a busy machine; a broken one would never become quiet. */
 const quietMs = 25_000;
-const usual = { bus: "postgres", forMs: 6_000, rate: 60, faults: [] } as const;
+const defaults = { bus: "postgres", forMs: 6_000, rate: 60, faults: [] } as const;
 
 export async function runPlanted(defect: Planted, { folder, control = false }: PlantedOptions): Promise<Caught> {
-  const { bus, forMs, rate, faults } = { ...usual, ...defect.broughtOutBy };
+  const { bus, forMs, rate, faults } = { ...defaults, ...defect.broughtOutBy };
   const schedule = faults
     .map((fault) => ({ forMs: 0, detail: {}, ...fault }))
     .toSorted((a, b) => a.atMs - b.atMs)
-    .map((fault, place) => ({ ...fault, n: place + 1 }));
+    .map((fault, index) => ({ ...fault, n: index + 1 }));
   const { violations, tookMs } = await run({
     seed: defect.name,
     bus,
@@ -45,7 +45,7 @@ export async function runPlanted(defect: Planted, { folder, control = false }: P
     folder: join(folder, control ? `${defect.name}-control` : defect.name),
     planted: control ? `control:${defect.name}` : defect.name,
   });
-  const broke = brokenBy(violations);
+  const broke = brokenInvariants(violations);
   const by = broke.filter((invariant) => defect.caughtBy.includes(invariant));
   return { defect, by, broke, violations: violations.length, tookMs };
 }
@@ -56,7 +56,7 @@ export interface AllOptions {
   readonly onCaught: (caught: Caught) => void;
 }
 
-/** One after the other, each on a stage of its own. */
+/** One after the other, each in its own environment. */
 export async function runAllPlanted(defects: readonly Planted[], options: AllOptions): Promise<Caught[]> {
   const { folder, stopping, onCaught } = options;
   const all: Caught[] = [];
@@ -69,11 +69,11 @@ export async function runAllPlanted(defects: readonly Planted[], options: AllOpt
   return all;
 }
 
-/** All of them, or the one of this name; an unknown name is an error that lists the known ones. */
-export const plantedNamed = (name: string): readonly Planted[] =>
+/** All defects, or the one with this name; throws for an unknown name. */
+export const getPlanted = (name: string): readonly Planted[] =>
   name === "all" ? planted : named(planted, [name], "planted defect");
 
-export const lineOf = ({ defect, by, tookMs }: Caught): readonly string[] => [
+export const formatLine = ({ defect, by, tookMs }: Caught): readonly string[] => [
   defect.name,
   by.length > 0 ? by.join(", ") : "NOT CAUGHT",
   `${(tookMs / 1_000).toFixed(0)} s`,
@@ -81,5 +81,5 @@ export const lineOf = ({ defect, by, tookMs }: Caught): readonly string[] => [
 
 export const caughtTable = (all: readonly Caught[]): Summary => ({
   head: ["defect", "caught by", "after"],
-  rows: all.map(lineOf),
+  rows: all.map(formatLine),
 });

@@ -1,14 +1,14 @@
-/** What a process of a run is told at its start, and what it tells its owner. */
+/** Options of a process in a run, and its report to its parent. */
 import type { BusKind } from "./settings.ts";
 
 export interface ProcessOptions {
   readonly service: string;
   readonly bus: { readonly kind: BusKind; readonly url: string };
-  /** How wrong its clock is. */
+  /** Offset of its clock. */
   readonly skewMs: number;
 }
 
 export type Report = { readonly url: string } | { readonly failedToStart: string };
 
-/** The exit code of a start that failed because something was away: a supervisor tries again. */
-export const couldNotStart = 75;
+/** Exit code of a start that failed because a dependency was unavailable; it is retried. */
+export const startFailedCode = 75;

@@ -1,30 +1,27 @@
-/**
- * One process of one service, as `todoke serve` would run it, with the times of a run, a bus that can be told to shake,
- * and a clock that can be wrong. It tells its owner where it serves, and dies when it is told to.
- */
+/** Program: one process of a service, with the settings of a run, a flaky bus and an adjustable clock. */
 
 import { defaultBackoff } from "@todoke/kernel/worker";
 import { onStopSignals } from "@todoke/service";
 import { openBus } from "./bus.ts";
-import { type BusFaults, flakyBus, steady } from "./flaky-bus.ts";
+import { type BusFaults, flakyBus, noFaults } from "./flaky-bus.ts";
 import { skewClock } from "./patches/skewed-clock.ts";
-import { couldNotStart, type ProcessOptions, type Report } from "./process-contract.ts";
-import { serviceNamed } from "./services/index.ts";
+import { type ProcessOptions, type Report, startFailedCode } from "./process-contract.ts";
+import { getService } from "./services/index.ts";
 import { backoff } from "./settings.ts";
 
 const options: ProcessOptions = JSON.parse(process.env.CHAOS_PROCESS ?? "{}");
-const faults = steady();
+const faults = noFaults();
 let isStopping = false;
-// Whoever started it is gone, and nobody else knows of it.
+// The parent process is gone.
 process.on("disconnect", () => void (isStopping || process.kill(process.pid, "SIGKILL")));
-process.on("message", (told: Partial<BusFaults>) => void Object.assign(faults, told));
+process.on("message", (newFaults: Partial<BusFaults>) => void Object.assign(faults, newFaults));
 
 if (options.skewMs !== 0) skewClock(options.skewMs);
-// The one time that is no setting: how long the inbox and the PostgreSQL bus put off what failed.
+// The backoff of the inbox and the PostgreSQL bus has no setting.
 Object.assign(defaultBackoff, backoff);
 
-const { start } = await serviceNamed(options.service).load();
-const tell = (report: Report) => process.send?.(report);
+const { start } = await getService(options.service).load();
+const sendReport = (report: Report) => process.send?.(report);
 
 try {
   const { kind, url } = options.bus;
@@ -37,9 +34,9 @@ try {
   };
   // Longer than the default, for a busy machine; how fast the work resumes is checked in runs that are timed.
   onStopSignals(stop, { deadlineMs: 240_000 });
-  tell({ url: running.url });
+  sendReport({ url: running.url });
 } catch (error) {
   console.error(error);
-  tell({ failedToStart: String(error) });
-  process.exit(couldNotStart);
+  sendReport({ failedToStart: String(error) });
+  process.exit(startFailedCode);
 }

@@ -1,18 +1,18 @@
-/** How a run goes, while it goes: one line that is written over on a terminal, a line now and then elsewhere. */
+/** Shows the progress of a run: one line that is overwritten on a terminal, a line every 10 s elsewhere. */
 import type { Progress } from "./run.ts";
 
-const everyMs = 10_000;
+const intervalMs = 10_000;
 
-export interface Telling {
-  tell(progress: Progress): void;
+export interface ProgressOutput {
+  show(progress: Progress): void;
   end(): void;
 }
 
-export function tellProgress(name: string, forMs: number, out: NodeJS.WriteStream = process.stdout): Telling {
-  let toldAt = -everyMs;
+export function showProgress(name: string, forMs: number, out: NodeJS.WriteStream = process.stdout): ProgressOutput {
+  let shownAt = -intervalMs;
   let phase = "";
   return {
-    tell(progress) {
+    show(progress) {
       const { elapsedMs, commands, faults, arrived, unknown, lastFault } = progress;
       const time = `${(elapsedMs / 1_000).toFixed(0)} of about ${(forMs / 1_000 + 15).toFixed(0)} s`;
       const counts = `${commands} commands, ${unknown} unknown, ${faults} faults, ${arrived} webhooks`;
@@ -21,8 +21,8 @@ export function tellProgress(name: string, forMs: number, out: NodeJS.WriteStrea
         out.write(`\r\u001b[2K${line.slice(0, (out.columns ?? 120) - 1)}`);
         return;
       }
-      if (phase === progress.phase && elapsedMs - toldAt < everyMs) return;
-      [phase, toldAt] = [progress.phase, elapsedMs];
+      if (phase === progress.phase && elapsedMs - shownAt < intervalMs) return;
+      [phase, shownAt] = [progress.phase, elapsedMs];
       out.write(`${line}\n`);
     },
     end: () => void (out.isTTY && out.write("\n")),

@@ -1,22 +1,22 @@
-/** Chance that can be repeated: the same seed throws the same numbers, on every machine. */
+/** Seeded random numbers: the same seed gives the same numbers on every machine. */
 
 export interface Random {
-  /** From 0 to 1, without 1. */
+  /** From 0 (inclusive) to 1 (exclusive). */
   next(): number;
-  /** A whole number from `min` to `max`, both among them. */
+  /** An integer from `min` to `max`, inclusive. */
   between(min: number, max: number): number;
   chance(share: number): boolean;
   pick<T>(of: readonly T[]): T;
   /** Picks by weight: twice the weight, twice as often. */
   weighted<T extends { readonly weight: number }>(of: readonly T[]): T;
   shuffled<T>(of: readonly T[]): T[];
-  /** Dice of their own for somebody named: what they throw does not depend on how often others threw. */
+  /** An independent generator for a name. */
   for(name: string): Random;
 }
 
-/** Numbers by mulberry32: 32 bits of state are enough, for nothing here is secret. */
+/** Mulberry32: 32 bits of state are enough, because nothing here is secret. */
 export function seededRandom(seed: string): Random {
-  let state = hashOf(seed);
+  let state = hashText(seed);
   function next(): number {
     state = (state + 0x6d2b79f5) | 0;
     let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
@@ -53,8 +53,8 @@ export function seededRandom(seed: string): Random {
   };
 }
 
-/** FNV-1a: seeds that look alike give states that do not. */
-function hashOf(text: string): number {
+/** FNV-1a: similar seeds give different states. */
+function hashText(text: string): number {
   let hash = 0x811c9dc5;
   for (const character of text) hash = Math.imul(hash ^ (character.codePointAt(0) ?? 0), 0x01000193);
   return hash | 0;

@@ -1,4 +1,4 @@
-/** The receiver of webhooks: it writes down everything that arrives, checks the signature, and says yes. */
+/** The webhook receiver: checks signatures, records every webhook and accepts it. */
 import { createHmac } from "node:crypto";
 import { once } from "node:events";
 import { createServer, type IncomingMessage } from "node:http";
@@ -13,24 +13,24 @@ import { webhookSecret } from "./services/notification.ts";
 export interface Receiver extends AsyncDisposable {
   readonly url: string;
   readonly arrived: number;
-  /** Takes nothing from now on, and answers with this status. */
+  /** Rejects all webhooks with this status. */
   refuse(status: number): void;
   accept(): void;
 }
 
-/** A receiver takes its time, so that senders have something under way when they are stopped. */
-const answersInMs = { min: 5, max: 40 };
+/** Responses take time, so that senders have webhooks in flight when they are stopped. */
+const responseDelayMs = { min: 5, max: 40 };
 
 export async function openReceiver(arrivals: Writer<Arrival>, random: Random): Promise<Receiver> {
   let arrived = 0;
-  let refusal: number | undefined;
+  let rejectStatus: number | undefined;
   const server = createServer((request, response) => {
     receive(request).then(
       async (arrival) => {
-        if (refusal !== undefined) return response.writeHead(refusal).end();
+        if (rejectStatus !== undefined) return response.writeHead(rejectStatus).end();
         arrivals.write(arrival);
         arrived++;
-        await sleep(random.between(answersInMs.min, answersInMs.max));
+        await sleep(random.between(responseDelayMs.min, responseDelayMs.max));
         return response.writeHead(204).end();
       },
       () => response.writeHead(400).end(),
@@ -45,10 +45,10 @@ export async function openReceiver(arrivals: Writer<Arrival>, random: Random): P
       return arrived;
     },
     refuse: (status) => {
-      refusal = status;
+      rejectStatus = status;
     },
     accept: () => {
-      refusal = undefined;
+      rejectStatus = undefined;
     },
     async [Symbol.asyncDispose]() {
       server.closeAllConnections();
@@ -60,7 +60,7 @@ export async function openReceiver(arrivals: Writer<Arrival>, random: Random): P
 async function receive(request: IncomingMessage): Promise<Arrival> {
   const body = await text(request);
   const webhookId = String(request.headers["webhook-id"]);
-  if (!isSigned(request, body)) throw new Error(`${webhookId} is not signed as it should be`);
+  if (!isSigned(request, body)) throw new Error(`${webhookId} has an invalid signature`);
   return { at: Date.now(), webhookId, body };
 }
 

@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
 import { check } from "./check.ts";
 import type { Evidence } from "./evidence.ts";
-import { asText, reportOf, summaryOf } from "./report.ts";
+import { renderReport, summarize, toText } from "./report.ts";
 import type { RunResult } from "./run.ts";
-import { allWell } from "./testing.ts";
+import { soundEvidence } from "./testing.ts";
 
 const resultOf = (evidence: Evidence): RunResult => ({
   options: { seed: "1", bus: "postgres", forMs: 10_000, rate: 80, faultsPerMinute: 30, folder: "somewhere" },
@@ -13,20 +13,18 @@ const resultOf = (evidence: Evidence): RunResult => ({
   tookMs: 12_000,
 });
 
-test("a run in which all went well says so, figure by figure", () => {
-  const text = asText(summaryOf([resultOf(allWell())]));
+test("the report of a run without violations shows zeros", () => {
+  const text = toText(summarize([resultOf(soundEvidence())]));
   expect(text).toMatch(/^lost +0$/m);
   expect(text).toMatch(/^doubled +0$/m);
   expect(text).toMatch(/^commands +2 \(0\/s\)$/m);
-  expect(reportOf([resultOf(allWell())])).toContain("Nothing was broken.");
+  expect(renderReport([resultOf(soundEvidence())])).toContain("Nothing was broken.");
 });
 
-test("what was broken is named, with what it means and what was found", () => {
-  const result = resultOf({ ...allWell(), arrivals: [] });
-  expect(asText(summaryOf([result]))).toMatch(/^lost +4$/m);
-  const page = reportOf([result]);
-  expect(page).toContain(
-    "**notification-is-sent** (4): every notification was sent in the end, and its receiver has it",
-  );
-  expect(page).toContain("  - n1 is SENT, and nobody got it");
+test("the report names each violated invariant, its meaning and the findings", () => {
+  const result = resultOf({ ...soundEvidence(), arrivals: [] });
+  expect(toText(summarize([result]))).toMatch(/^lost +4$/m);
+  const page = renderReport([result]);
+  expect(page).toContain("**notification-is-sent** (4): every notification is sent, and the receiver has it");
+  expect(page).toContain("  - n1 is SENT, but was not received");
 });

@@ -1,10 +1,10 @@
-/** What a run came to: a table for the terminal and a page for people, from the same figures. */
-import { brokenBy, countByFigure, unknownsOf } from "./check.ts";
-import { killedWithinMs, type Resumed, recoveryOf } from "./checks/recovery.ts";
+/** The results of a run: a table for the terminal and a Markdown page. */
+import { brokenInvariants, countByFigure, countUnknowns } from "./check.ts";
+import { killedWithinMs, measureRecovery, type Resumed } from "./checks/recovery.ts";
 import { type Figure, invariants } from "./invariants.ts";
 import type { RunResult } from "./run.ts";
 
-/** Nobody reads the thousandth violation: the first ones tell what is broken. */
+/** The first violations show what is broken. */
 const violationsShown = 25;
 
 type Rows = readonly (readonly string[])[];
@@ -15,8 +15,8 @@ export interface Summary {
 }
 
 /** One column for each run. */
-export function summaryOf(results: readonly RunResult[]): Summary {
-  const figures = results.map(figuresOf);
+export function summarize(results: readonly RunResult[]): Summary {
+  const figures = results.map(computeFigures);
   const names = Object.keys(figures[0] ?? {});
   return {
     head: ["", ...results.map(({ options }) => options.bus)],
@@ -26,18 +26,18 @@ export function summaryOf(results: readonly RunResult[]): Summary {
 
 const shown: readonly Figure[] = ["lost", "doubled", "unexpected", "unknown", "order", "answers", "leases", "recovery"];
 const titles: Partial<Record<Figure, string>> = {
-  unknown: "unknown, neither 0 nor 1",
+  unknown: "unknown, done in part",
   order: "order violations",
-  answers: "wrong answers",
+  answers: "wrong responses",
   leases: "lease violations",
   recovery: "recovery violations",
 };
 
-function figuresOf({ options, counts, evidence, violations }: RunResult): Record<string, string> {
+function computeFigures({ options, counts, evidence, violations }: RunResult): Record<string, string> {
   const { facts, arrivals } = evidence;
   const happened = facts.faults.filter((fault) => fault.happened);
-  const { unknown, tookEffect } = unknownsOf(evidence);
-  const { killed, stopped } = recoveryOf(evidence);
+  const { unknown, tookEffect } = countUnknowns(evidence);
+  const { killed, stopped } = measureRecovery(evidence);
   const byFigure = countByFigure(violations);
   const seconds = (facts.stoppedAt - facts.startedAt) / 1_000;
   return {
@@ -45,18 +45,18 @@ function figuresOf({ options, counts, evidence, violations }: RunResult): Record
     commands: `${counts.commands} (${(counts.commands / seconds).toFixed(0)}/s)`,
     requests: String(counts.requests),
     faults: `${happened.length} (${((happened.length * 60) / seconds).toFixed(0)}/min)`,
-    "never heard of by the client": `${unknown}: ${tookEffect} took effect, ${unknown - tookEffect} did not`,
-    "second copies of webhooks": String(arrivals.length - new Set(arrivals.map(({ webhookId }) => webhookId)).size),
+    "unknown to the client": `${unknown}: ${tookEffect} took effect, ${unknown - tookEffect} did not`,
+    "duplicate webhooks": String(arrivals.length - new Set(arrivals.map(({ webhookId }) => webhookId)).size),
     ...Object.fromEntries(shown.map((figure) => [titles[figure] ?? figure, String(byFigure[figure])])),
     "quiet after": facts.quietAt ? `${((facts.quietAt - facts.stoppedAt) / 1_000).toFixed(1)} s` : "never",
-    "work of the killed went on": timesOf(killed, killedWithinMs(evidence)),
-    "work of the stopped went on": timesOf(stopped, 2_000),
+    "work of killed processes resumed": formatTimes(killed, killedWithinMs(evidence)),
+    "work of stopped processes resumed": formatTimes(stopped, 2_000),
   };
 }
 
-/** Of the rows whose process was the only thing in trouble, which have a limit; and of all, which have none. */
-function timesOf(resumed: readonly Resumed[], withinMs: number): string {
-  if (resumed.length === 0) return "none was held";
+/** Times of rows that no other fault delayed, which have a limit, and the maximum of all rows. */
+function formatTimes(resumed: readonly Resumed[], withinMs: number): string {
+  if (resumed.length === 0) return "no claimed rows";
   const of = (rows: readonly Resumed[]) => rows.map(({ tookMs }) => tookMs).sort((a, b) => a - b);
   const [alone, all] = [of(resumed.filter((row) => row.alone)), of(resumed)];
   const middle = alone[Math.floor(alone.length / 2)];
@@ -64,12 +64,12 @@ function timesOf(resumed: readonly Resumed[], withinMs: number): string {
     middle === undefined
       ? ""
       : `p50 ${ms(middle)}, max ${ms(alone.at(-1) ?? 0)} of ${ms(withinMs)} (${alone.length}); `;
-  return `${limited}beside other faults max ${ms(all.at(-1) ?? 0)} (${all.length})`;
+  return `${limited}with other faults max ${ms(all.at(-1) ?? 0)} (${all.length})`;
 }
 
 const ms = (value: number): string => `${(value / 1_000).toFixed(2)} s`;
 
-export function asText({ head, rows }: Summary): string {
+export function toText({ head, rows }: Summary): string {
   const all = [head, ...rows];
   const widths = head.map((_, column) => Math.max(...all.map((row) => row[column]?.length ?? 0)));
   return all
@@ -82,13 +82,13 @@ export function asText({ head, rows }: Summary): string {
     .join("\n");
 }
 
-export function asMarkdown({ head, rows }: Summary): string {
+export function toMarkdown({ head, rows }: Summary): string {
   const line = (cells: readonly string[]) => `| ${cells.join(" | ")} |`;
   return [line(head), line(head.map(() => "---")), ...rows.map(line)].join("\n");
 }
 
-/** The page: figures, what was done, and what was broken. */
-export function reportOf(results: readonly RunResult[]): string {
+/** The page: figures, faults and violations. */
+export function renderReport(results: readonly RunResult[]): string {
   const parts = results.map((result) => {
     const { options, violations, evidence } = result;
     const done = Map.groupBy(
@@ -97,16 +97,16 @@ export function reportOf(results: readonly RunResult[]): string {
     );
     const faults = [...done].map(([fault, all]) => [fault, String(all.length)]).sort();
     return [`## ${options.bus}, seed ${options.seed}`, violationsText(result), "Faults that happened:"]
-      .concat(asMarkdown({ head: ["fault", "times"], rows: faults }))
+      .concat(toMarkdown({ head: ["fault", "times"], rows: faults }))
       .concat(violations.length === 0 ? [] : [`The evidence is in \`${options.folder}\`.`])
       .join("\n\n");
   });
-  return `${["# Chaos", asMarkdown(summaryOf(results)), ...parts].join("\n\n")}\n`;
+  return `${["# Chaos", toMarkdown(summarize(results)), ...parts].join("\n\n")}\n`;
 }
 
 export function violationsText({ violations }: RunResult): string {
   if (violations.length === 0) return "Nothing was broken.";
-  const broken = brokenBy(violations).map((name) => {
+  const broken = brokenInvariants(violations).map((name) => {
     const its = violations.filter(({ invariant }) => invariant === name);
     const lines = its.slice(0, violationsShown).map(({ what }) => `  - ${what}`);
     const more = its.length > violationsShown ? [`  - and ${its.length - violationsShown} more`] : [];

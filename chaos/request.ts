@@ -1,20 +1,20 @@
-/** One request and what came of it: an answer, or not even that. */
+/** Sends one request and classifies the outcome. */
 import type { End } from "./history.ts";
 import { requestTimeoutMs } from "./settings.ts";
 
-export interface Place {
+export interface ServiceAddress {
   readonly name: string;
   readonly url: string;
 }
 
 export interface Answer {
   readonly end: End;
-  /** The process that was asked. */
+  /** The process that was called. */
   readonly via: string;
   readonly status?: number;
   readonly answer?: string;
   readonly replayed?: boolean;
-  readonly why?: string;
+  readonly reason?: string;
 }
 
 export interface Post {
@@ -24,10 +24,10 @@ export interface Post {
   readonly key?: string;
 }
 
-export async function post(place: Place | undefined, { path, token, body, key }: Post): Promise<Answer> {
-  if (!place) return { end: "unknown", why: "nobody serves", via: "" };
+export async function post(address: ServiceAddress | undefined, { path, token, body, key }: Post): Promise<Answer> {
+  if (!address) return { end: "unknown", reason: "no process serves", via: "" };
   try {
-    const response = await fetch(new URL(path, place.url), {
+    const response = await fetch(new URL(path, address.url), {
       method: "POST",
       headers: {
         authorization: `Bearer ${token}`,
@@ -39,17 +39,17 @@ export async function post(place: Place | undefined, { path, token, body, key }:
     });
     const replayed = response.headers.get("idempotency-replayed") === "true";
     const answer = await response.text();
-    return { end: endOf(response.status, answer), status: response.status, answer, replayed, via: place.name };
+    return { end: endOf(response.status, answer), status: response.status, answer, replayed, via: address.name };
   } catch (error) {
-    return { end: "unknown", why: reasonOf(error), via: place.name };
+    return { end: "unknown", reason: errorReason(error), via: address.name };
   }
 }
 
-/** The body of a 200; "" for a 404; undefined when there was no such answer, which says nothing. */
-export async function get(place: Place, path: string, token: string): Promise<string | undefined> {
+/** Returns the body of a 200, "" for a 404, and undefined otherwise. */
+export async function get(address: ServiceAddress, path: string, token: string): Promise<string | undefined> {
   try {
     const signal = AbortSignal.timeout(requestTimeoutMs);
-    const response = await fetch(new URL(path, place.url), { headers: { authorization: `Bearer ${token}` }, signal });
+    const response = await fetch(new URL(path, address.url), { headers: { authorization: `Bearer ${token}` }, signal });
     const answer = await response.text();
     return response.status === 200 ? answer : response.status === 404 ? "" : undefined;
   } catch {
@@ -59,12 +59,12 @@ export async function get(place: Place, path: string, token: string): Promise<st
 
 export function endOf(status: number, answer: string): End {
   if (status >= 200 && status < 300) return "ok";
-  // The first try is still under way: what comes of it is not known yet.
+  // The first attempt is still in progress, so its outcome is unknown.
   if (status === 409 && answer.includes("idempotency-in-progress")) return "unknown";
   return status >= 500 || status === 429 || status === 408 ? "unknown" : "refused";
 }
 
-function reasonOf(error: unknown): string {
+function errorReason(error: unknown): string {
   const { name, cause } = error as Error;
   return cause instanceof Error ? `${name}: ${cause.message}` : name;
 }

@@ -1,7 +1,4 @@
-/**
- * One run: a stage, a load, a nemesis, quiet, and the verdict. All evidence is in its folder, so that the verdict can be
- * looked into, and given again.
- */
+/** One run: environment, load, faults, quiet, check. All evidence is in its folder, so that it can be checked again. */
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -12,11 +9,11 @@ import {
   type Evidence,
   type FaultRecord,
   files,
-  keepAudited,
-  keepFacts,
-  keepTables,
   readEvidence,
+  saveAudited,
+  saveFacts,
   saveOrderBroker,
+  saveTables,
 } from "./evidence.ts";
 import type { Step } from "./faults/fault.ts";
 import { createHarness, type Harness } from "./harness.ts";
@@ -34,17 +31,17 @@ export interface RunOptions {
   readonly forMs: number;
   /** The load goes on after `forMs` until this many commands are answered. */
   readonly answeredMin?: number;
-  /** Commands a second. */
+  /** Commands per second. */
   readonly rate: number;
   readonly faultsPerMinute: number;
   readonly folder: string;
-  /** Instead of one made from the seed. */
+  /** Replaces the schedule of the seed. */
   readonly schedule?: readonly Step[];
-  /** A defect that the processes are to have. */
+  /** A planted defect. */
   readonly planted?: string;
-  /** How long it may take to become quiet, where that is not the usual time. */
+  /** Limit for becoming quiet, if not the default. */
   readonly quietMs?: number;
-  /** Whether times are held against the system; they are, unless the machine has other work. */
+  /** Whether time limits are checked. Default: true. */
   readonly timed?: boolean;
   readonly onProgress?: (progress: Progress) => void;
   readonly stopping?: AbortSignal;
@@ -63,39 +60,42 @@ export interface RunResult {
   readonly counts: Counts;
   readonly evidence: Evidence;
   readonly violations: readonly Violation[];
-  /** When the first violation could be known: the run, its quiet and its check. */
+  /** Duration of run, quiet phase and check. */
   readonly tookMs: number;
 }
 
-/** So many at once that a process that is away does not stop them all. */
+/** Enough that one unavailable process does not block all of them. */
 const clients = 32;
 const progressEveryMs = 1_000;
 const answeredWaitMs = 240_000;
 
 export async function run(options: RunOptions): Promise<RunResult> {
   const { seed, bus, forMs, folder, stopping = new AbortController().signal } = options;
-  const begunAt = performance.now();
+  const runStartedAt = performance.now();
   await mkdir(folder, { recursive: true });
   const schedule = options.schedule ?? makeSchedule({ seed, bus, forMs, perMinute: options.faultsPerMinute });
   await writeFile(join(folder, "schedule.json"), JSON.stringify(schedule, undefined, 1));
   const counts: Counts = { commands: 0, answered: 0, requests: 0, unknown: 0 };
-  const tell = progressOf(options, counts);
-  tell({ phase: "starting" });
+  const reportProgress = progressReporter(options, counts);
+  reportProgress({ phase: "starting" });
   {
     const { planted, timed = true } = options;
     await using harness = await createHarness({ bus, folder, ...(planted && { planted }) });
     const startedAt = Date.now();
-    const faults = await underLoad({ harness, schedule, options, counts, tell, stopping });
-    tell({ phase: "becoming quiet" });
+    const faults = await underLoad({ harness, schedule, options, counts, reportProgress, stopping });
+    reportProgress({ phase: "becoming quiet" });
     const stoppedAt = Date.now();
-    const quietAt = await untilQuiet(harness, options.quietMs ?? quietMs);
-    tell({ phase: "checking" });
+    const quietAt = await waitUntilQuiet(harness, options.quietMs ?? quietMs);
+    reportProgress({ phase: "checking" });
     await Promise.all(harness.slots.map((slot) => slot.end("stop")));
-    await keepTables(harness.admin, folder);
+    await saveTables(harness.admin, folder);
     await saveOrderBroker(folder, harness.orderBroker.entries());
-    await keepAudited(folder, await audit(bus, { url: harness.messageBroker.url, expected: await eventsOf(harness) }));
+    await saveAudited(
+      folder,
+      await audit(bus, { url: harness.messageBroker.url, expected: await countEvents(harness) }),
+    );
     const { exits } = harness;
-    await keepFacts(folder, {
+    await saveFacts(folder, {
       seed,
       bus,
       startedAt,
@@ -108,7 +108,7 @@ export async function run(options: RunOptions): Promise<RunResult> {
     });
   }
   const evidence = await readEvidence(folder);
-  return { options, counts, evidence, violations: check(evidence), tookMs: performance.now() - begunAt };
+  return { options, counts, evidence, violations: check(evidence), tookMs: performance.now() - runStartedAt };
 }
 
 interface Load {
@@ -116,19 +116,26 @@ interface Load {
   readonly schedule: readonly Step[];
   readonly options: RunOptions;
   readonly counts: Counts;
-  readonly tell: Tell;
+  readonly reportProgress: ReportProgress;
   readonly stopping: AbortSignal;
 }
 
-/** Clients and nemesis together, until the time is over and every client has its answer or has given up. */
-async function underLoad({ harness, schedule, options, counts, tell, stopping }: Load): Promise<FaultRecord[]> {
+/** Runs clients and nemesis until the time is over and every client has finished. */
+async function underLoad({
+  harness,
+  schedule,
+  options,
+  counts,
+  reportProgress,
+  stopping,
+}: Load): Promise<FaultRecord[]> {
   await using history = openLines<Line>(join(options.folder, files.history));
   const ended = new AbortController();
-  const over = AbortSignal.any([ended.signal, stopping]);
+  const timeIsUp = AbortSignal.any([ended.signal, stopping]);
   let done = 0;
   let lastFault = "";
   const progress = setInterval(
-    () => tell({ phase: "running", faults: done, arrived: harness.receiver.arrived, lastFault }),
+    () => reportProgress({ phase: "running", faults: done, arrived: harness.receiver.arrived, lastFault }),
     progressEveryMs,
   );
   try {
@@ -136,9 +143,9 @@ async function underLoad({ harness, schedule, options, counts, tell, stopping }:
       done += Number(happened);
       lastFault = `${fault} (${target})`;
     };
-    const nemesis = runNemesis({ harness, schedule, onFault, stopping: over });
-    const load = Promise.all([nemesis, ...clientsOf({ harness, options, history, counts, stopping: over })]);
-    await Promise.race([load, untilEnough(options, counts, over)]);
+    const nemesis = runNemesis({ harness, schedule, onFault, stopping: timeIsUp });
+    const load = Promise.all([nemesis, ...startClients({ harness, options, history, counts, stopping: timeIsUp })]);
+    await Promise.race([load, waitForAnswers(options, counts, timeIsUp)]);
     ended.abort();
     await load;
     return await nemesis;
@@ -149,20 +156,26 @@ async function underLoad({ harness, schedule, options, counts, tell, stopping }:
 }
 
 /** At most `answeredWaitMs` longer than the run, so that services that never answer end it too. */
-async function untilEnough({ forMs, answeredMin = 0 }: RunOptions, counts: Counts, over: AbortSignal): Promise<void> {
+async function waitForAnswers(
+  { forMs, answeredMin = 0 }: RunOptions,
+  counts: Counts,
+  stopping: AbortSignal,
+): Promise<void> {
   const startedAt = performance.now();
   const elapsed = () => performance.now() - startedAt;
   const isAnswered = () => counts.answered >= answeredMin || elapsed() >= forMs + answeredWaitMs;
-  while (!over.aborted && !(elapsed() >= forMs && isAnswered())) await sleep(50);
+  while (!stopping.aborted && !(elapsed() >= forMs && isAnswered())) await sleep(50);
 }
 
 interface ClientsOptions extends Pick<Load, "harness" | "options" | "counts" | "stopping"> {
   readonly history: Writer<Line>;
 }
 
-function clientsOf({ harness, options, history, counts, stopping }: ClientsOptions): Promise<void>[] {
-  const called = services.flatMap(({ name, workload, share = 1 }) => (workload ? [{ name, workload, share }] : []));
-  return called.flatMap(({ name, workload, share }) =>
+function startClients({ harness, options, history, counts, stopping }: ClientsOptions): Promise<void>[] {
+  const servicesWithClients = services.flatMap(({ name, workload, share = 1 }) =>
+    workload ? [{ name, workload, share }] : [],
+  );
+  return servicesWithClients.flatMap(({ name, workload, share }) =>
     Array.from({ length: clients }, (_, n) => {
       const random = seededRandom(`${options.seed}/${name}/client ${n}`);
       const where = () => {
@@ -171,17 +184,17 @@ function clientsOf({ harness, options, history, counts, stopping }: ClientsOptio
         );
         return serving.length > 0 ? random.pick(serving) : undefined;
       };
-      const everyMs = (clients * 1_000) / (options.rate * share);
+      const intervalMs = (clients * 1_000) / (options.rate * share);
       return runClient(
         { workload: workload(random.for("wishes")), random, history, where, stopping, count: counts },
-        everyMs,
+        intervalMs,
       );
     }),
   );
 }
 
-/** When nothing was left to do; undefined if that never came within its time. */
-async function untilQuiet(harness: Harness, withinMs: number): Promise<number | undefined> {
+/** Returns the time at which everything was finished; undefined after the limit. */
+async function waitUntilQuiet(harness: Harness, withinMs: number): Promise<number | undefined> {
   const deadline = performance.now() + withinMs;
   while (performance.now() < deadline) {
     if ((await harness.unfinished()) === 0) return Date.now();
@@ -190,7 +203,7 @@ async function untilQuiet(harness: Harness, withinMs: number): Promise<number | 
   return undefined;
 }
 
-async function eventsOf({ admin }: Harness): Promise<number> {
+async function countEvents({ admin }: Harness): Promise<number> {
   const publishing = services.filter(({ publishes }) => publishes);
   const counts = await Promise.all(
     publishing.map(
@@ -200,13 +213,13 @@ async function eventsOf({ admin }: Harness): Promise<number> {
   return counts.reduce((sum, n) => sum + n, 0);
 }
 
-type Tell = (news: Partial<Progress> & Pick<Progress, "phase">) => void;
+type ReportProgress = (update: Partial<Progress> & Pick<Progress, "phase">) => void;
 
-function progressOf({ onProgress }: RunOptions, counts: Counts): Tell {
+function progressReporter({ onProgress }: RunOptions, counts: Counts): ReportProgress {
   const startedAt = performance.now();
   let last = { faults: 0, arrived: 0, lastFault: "" };
-  return (news) => {
-    last = { ...last, ...news };
-    onProgress?.({ ...counts, ...last, ...news, elapsedMs: performance.now() - startedAt });
+  return (update) => {
+    last = { ...last, ...update };
+    onProgress?.({ ...counts, ...last, ...update, elapsedMs: performance.now() - startedAt });
   };
 }

@@ -1,4 +1,4 @@
-/** What will be done, to whom, and when: made from the seed before anything is started. The same seed, the same schedule. */
+/** Builds the fault schedule from the seed before the run. The same seed gives the same schedule. */
 
 import type { Plan, Step } from "./faults/fault.ts";
 import { faults } from "./faults/index.ts";
@@ -11,24 +11,24 @@ export interface ScheduleOptions {
   readonly bus: BusKind;
   readonly forMs: number;
   readonly perMinute: number;
-  /** Only these, by their names; all by default. */
+  /** Names of the faults to use. Default: all. */
   readonly only?: readonly string[];
 }
 
-/** The first command is answered before the first fault, and the last fault is over before the end. */
+/** No fault in the first and the last second of the run. */
 const marginMs = 1_000;
 
 export function makeSchedule({ seed, bus, forMs, perMinute, only }: ScheduleOptions): Step[] {
   const random = seededRandom(`${seed}/${bus}/schedule`);
-  const plan: Plan = { bus, processes: processesOf() };
-  const choice = faults.filter((fault) => (only?.includes(fault.name) ?? true) && fault.targets(plan).length > 0);
+  const plan: Plan = { bus, processes: listProcesses() };
+  const candidates = faults.filter((fault) => (only?.includes(fault.name) ?? true) && fault.targets(plan).length > 0);
   const gapMs = 60_000 / perMinute;
   const busyUntil = new Map<string, number>();
   const steps: Step[] = [];
-  for (let atMs = marginMs; choice.length > 0; ) {
+  for (let atMs = marginMs; candidates.length > 0; ) {
     atMs += Math.round(gapMs * (0.5 + random.next()));
     if (atMs > forMs - marginMs) break;
-    const fault = random.weighted(choice);
+    const fault = random.weighted(candidates);
     const free = fault.targets(plan).filter((target) => (busyUntil.get(target) ?? 0) <= atMs);
     if (free.length === 0) continue;
     const target = random.pick(free);
@@ -39,7 +39,7 @@ export function makeSchedule({ seed, bus, forMs, perMinute, only }: ScheduleOpti
   return steps;
 }
 
-const processesOf = (): Plan["processes"] =>
+const listProcesses = (): Plan["processes"] =>
   services.flatMap(({ name, copies }) =>
     Array.from({ length: copies }, (_, copy) => ({ name: `${name}_${copy + 1}`, service: name })),
   );

@@ -1,7 +1,4 @@
-/**
- * The place of one process: it is started, and whenever it ends it is started again, as a supervisor would. Its database
- * and its bus are behind wires of its own, which stay when it is replaced.
- */
+/** Supervises one process: restarts it whenever it exits. Its database and bus proxies outlive the process. */
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { closeSync, openSync, readFileSync } from "node:fs";
@@ -10,31 +7,31 @@ import { type FaultProxy, openFaultProxy, resolveProgram, until } from "@todoke/
 import type { Exit } from "./evidence.ts";
 import type { BusFaults } from "./flaky-bus.ts";
 import type { FailpointOrder } from "./patches/orders.ts";
-import { couldNotStart, type ProcessOptions, type Report } from "./process-contract.ts";
+import { type ProcessOptions, type Report, startFailedCode } from "./process-contract.ts";
 
 export interface SlotOptions extends ProcessOptions {
   /** "entitlement-1". Also the name of its database role. */
   readonly name: string;
   readonly env: Readonly<Record<string, string>>;
   readonly database: FaultProxy;
-  readonly busWire: FaultProxy;
-  /** Where what it prints goes. */
+  readonly busProxy: FaultProxy;
+  /** File for its output. */
   readonly logFile: string;
   readonly onExit: (exit: Exit) => void;
 }
 
-/** What only the next process of a slot is given. */
-export interface Once {
+/** Options of the next process only. */
+export interface NextProcess {
   readonly skewMs?: number;
   readonly failpoints?: readonly FailpointOrder[];
 }
 
-/** A supervisor waits a moment before it tries again. */
+/** Delay before a restart. */
 const restartMs = 100;
-/** Longer than any start on a busy machine; a process that needs more is taken for one that never will. */
+/** Longer than any start on a busy machine. */
 const startMs = 60_000;
 
-/** A stack and the line before it. */
+/** Enough for a stack trace. */
 const lastWordsMax = 3_000;
 
 const program = new URL("./process.ts", import.meta.url);
@@ -44,10 +41,10 @@ export class Slot {
   readonly #options: SlotOptions;
   #child: ChildProcess | undefined;
   #http: FaultProxy | undefined;
-  #wanted: Exit["wanted"] = "nothing";
-  #once: Once = {};
-  #ended = false;
-  #life: Promise<void> | undefined;
+  #intended: Exit["wanted"] = "nothing";
+  #next: NextProcess = {};
+  #isEnding = false;
+  #supervision: Promise<void> | undefined;
 
   constructor(options: SlotOptions) {
     this.#options = options;
@@ -65,8 +62,8 @@ export class Slot {
     return this.#options.database;
   }
 
-  get busWire(): FaultProxy {
-    return this.#options.busWire;
+  get busProxy(): FaultProxy {
+    return this.#options.busProxy;
   }
 
   /** The process that serves; undefined while there is none. */
@@ -74,38 +71,38 @@ export class Slot {
     return this.#http && this.#child?.pid;
   }
 
-  /** Its HTTP face, behind a wire; undefined while it does not serve. */
+  /** Proxy of its HTTP server; undefined while it does not serve. */
   get http(): FaultProxy | undefined {
     return this.#http;
   }
 
   start(): void {
-    this.#life ??= this.#live();
+    this.#supervision ??= this.#supervise();
   }
 
   /** Resolves when it serves. */
   up(): Promise<void> {
-    const what = `${this.name} serves; see ${this.#options.logFile}`;
-    return until(what, () => this.#http !== undefined, { withinMs: startMs });
+    const description = `${this.name} serves; see ${this.#options.logFile}`;
+    return until(description, () => this.#http !== undefined, { withinMs: startMs });
   }
 
   /** kill -9. */
   kill(): void {
-    this.#leave("kill", "SIGKILL");
+    this.#signal("kill", "SIGKILL");
   }
 
-  /** SIGTERM; its successor, and only that one, gets `given`. */
-  terminate(given: Once = {}): void {
-    this.#once = given;
-    this.#leave("stop", "SIGTERM");
+  /** Sends SIGTERM; only the next process gets `given`. */
+  terminate(given: NextProcess = {}): void {
+    this.#next = given;
+    this.#signal("stop", "SIGTERM");
   }
 
-  /** Nobody is sent there any more, as a load balancer would have it. */
-  #leave(wanted: Exit["wanted"], signal: NodeJS.Signals): void {
-    this.#wanted = wanted;
+  /** Clients are not sent to it any longer, as with a load balancer. */
+  #signal(wanted: Exit["wanted"], signal: NodeJS.Signals): void {
+    this.#intended = wanted;
     this.#http = undefined;
     this.#child?.kill(signal);
-    this.resume(); // One that holds still would not hear of it.
+    this.resume(); // A stopped process would not receive the signal.
   }
 
   pause(): void {
@@ -116,7 +113,7 @@ export class Slot {
     this.#child?.kill("SIGCONT");
   }
 
-  /** Whether it holds still because of a SIGSTOP, its own or ours. Where the system does not tell, it does not. */
+  /** Whether it is stopped by a SIGSTOP. False where /proc is missing. */
   isPaused(): boolean {
     try {
       return readFileSync(`/proc/${this.#child?.pid}/stat`, "utf8").split(") ")[1]?.startsWith("T") ?? false;
@@ -129,34 +126,34 @@ export class Slot {
     this.#child?.send(faults, () => {});
   }
 
-  /** Ends it for good: by draining, or at once. */
+  /** Ends it without a restart: by SIGTERM or by SIGKILL. */
   async end(how: "stop" | "kill"): Promise<void> {
-    this.#ended = true;
+    this.#isEnding = true;
     this.resume();
     if (how === "kill") this.kill();
     else this.terminate();
-    await this.#life;
+    await this.#supervision;
   }
 
-  async #live(): Promise<void> {
-    while (!this.#ended) {
-      const given = this.#once;
-      this.#once = {};
+  async #supervise(): Promise<void> {
+    while (!this.#isEnding) {
+      const given = this.#next;
+      this.#next = {};
       const exit = await this.#runOnce(given);
       this.#http = undefined;
       this.#options.onExit(exit);
-      if (!this.#ended) await sleep(restartMs);
+      if (!this.#isEnding) await sleep(restartMs);
     }
   }
 
-  async #runOnce({ skewMs = 0, failpoints = [] }: Once): Promise<Exit> {
+  async #runOnce({ skewMs = 0, failpoints = [] }: NextProcess): Promise<Exit> {
     const { name, service, bus, env, logFile } = this.#options;
     const log = openSync(logFile, "a");
     const options: ProcessOptions = { service, bus, skewMs };
     const armed = failpoints.length > 0;
     const planted = env.CHAOS_PLANTED !== undefined;
     let served = false;
-    this.#wanted = "nothing" as Exit["wanted"]; // Changed by others while the process runs.
+    this.#intended = "nothing" as Exit["wanted"]; // Other methods change it while the process runs.
     // Failpoints and defects are patched into the sources.
     const child = fork(armed || planted ? program : resolveProgram(program), [], {
       execArgv: armed || planted ? ["--import", instrument] : [],
@@ -169,21 +166,21 @@ export class Slot {
     });
     closeSync(log);
     this.#child = child;
-    await using wires = new AsyncDisposableStack();
+    await using proxies = new AsyncDisposableStack();
     child.on("message", async (report: Report) => {
       if (!("url" in report)) return;
       const http = await openFaultProxy(report.url);
-      // It told where it serves, and is gone by now.
-      if (wires.disposed) return http[Symbol.asyncDispose]();
-      wires.use(http);
+      // The process has exited in the meantime.
+      if (proxies.disposed) return http[Symbol.asyncDispose]();
+      proxies.use(http);
       served = true;
-      if (this.#wanted === "nothing" && child.exitCode === null) this.#http = http;
+      if (this.#intended === "nothing" && child.exitCode === null) this.#http = http;
     });
     const [code, signal] = await once(child, "exit");
     const killedItself = signal === "SIGKILL" && failpoints.some(({ action }) => action === "kill");
-    const neverServed = code === couldNotStart || (this.#wanted === "stop" && !served);
-    const wanted = killedItself ? "kill" : neverServed ? "start" : this.#wanted;
-    const lastWords = wanted === "nothing" || code === 1 ? readFileSync(logFile, "utf8").slice(-lastWordsMax) : "";
-    return { at: Date.now(), target: name, pid: child.pid ?? 0, code, signal, wanted, lastWords };
+    const neverServed = code === startFailedCode || (this.#intended === "stop" && !served);
+    const wanted = killedItself ? "kill" : neverServed ? "start" : this.#intended;
+    const logTail = wanted === "nothing" || code === 1 ? readFileSync(logFile, "utf8").slice(-lastWordsMax) : "";
+    return { at: Date.now(), target: name, pid: child.pid ?? 0, code, signal, wanted, logTail };
   }
 }

@@ -1,4 +1,4 @@
-/** The evidence of a small run in which all went well, for tests of the checker to spoil. */
+/** Evidence of a small run without violations, which tests of the checker modify. */
 import { hash } from "node:crypto";
 import type { Evidence, FaultRecord, Row, Taken } from "./evidence.ts";
 import type { Attempt, Command } from "./history.ts";
@@ -17,7 +17,7 @@ export const command = (id: string, more: Partial<Command> = {}): Command => ({
   ...more,
 });
 
-export const answerOf = (version: number): string =>
+export const sampleResponse = (version: number): string =>
   `{"user_id":"u_1","stock_keeping_unit":"item1","status":"ACTIVE","version":${version},"updated_at":"t${version}"}`;
 
 export const attempt = (of: Command, version: number, more: Partial<Attempt> = {}): Attempt => ({
@@ -28,12 +28,12 @@ export const attempt = (of: Command, version: number, more: Partial<Attempt> = {
   to: startedAt + 10,
   end: "ok",
   status: 200,
-  answer: answerOf(version),
+  answer: sampleResponse(version),
   replayed: false,
   ...more,
 });
 
-/** One change of one row; a claim of a row that is ready, unless told otherwise. */
+/** One change of one row; by default the claim of a ready row. */
 export const transition = (more: Partial<Transition> = {}): Transition => ({
   id: 1,
   at: startedAt + 100,
@@ -55,7 +55,7 @@ export const transition = (more: Partial<Transition> = {}): Transition => ({
   ...more,
 });
 
-/** What `claimed` left is settled by who claimed it. */
+/** The settlement of `claimed` by the same process. */
 export const settled = (claimed: Transition, more: Partial<Transition> = {}): Transition => ({
   ...claimed,
   id: claimed.id + 1,
@@ -92,7 +92,7 @@ const orderAnswer = (id: string, status: string): string =>
 export const orderAttempt = (of: Command, status = "accepted", more: Partial<Attempt> = {}): Attempt =>
   attempt(of, 0, { via: "orders_1", status: 201, answer: orderAnswer(of.id, status), ...more });
 
-/** What the broker calls the one order of a run in which all went well. */
+/** The broker's name of the only order. */
 const nameAtBroker = `tdk-${hash("sha256", "shop\0key-o1", "hex").slice(0, 40)}`;
 
 export const taken = (more: Partial<Taken["order"]> = {}): Taken => ({
@@ -114,7 +114,7 @@ export const taken = (more: Partial<Taken["order"]> = {}): Taken => ({
 
 const sha256 = (text: string) => `sha256:${hash("sha256", text, "hex")}`;
 
-/** One order that was sent, taken and told. */
+/** Rows of one order that was sent, taken and published. */
 const ordersWell: Evidence["tables"] = {
   "orders/orders": [
     {
@@ -172,8 +172,8 @@ const orderTold = [0, 1].map((n) => ({
   created_at: startedAt + n,
 }));
 
-/** Two commands on one aggregate, and an order: told and sent. */
-export function allWell(): Evidence {
+/** Two commands on one aggregate and one order, all published and sent. */
+export function soundEvidence(): Evidence {
   const claimed = transition();
   return {
     facts: {
@@ -219,7 +219,7 @@ export function allWell(): Evidence {
         scope: "shop POST /v1/entitlements/grants",
         idem_key: `key-c${n}`,
         response_status: 200,
-        answer: answerOf(n),
+        answer: sampleResponse(n),
       })),
       "notification/notifications": [1, 2]
         .map((n) => ({

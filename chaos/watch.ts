@@ -1,8 +1,6 @@
 /**
- * Watches tables that are worked by claims: a trigger of ours writes down every change of state, by whom, and when by
- * the database's clock. A fence that did not hold shows here and perhaps nowhere else.
- *
- * Every process has a database role of its own, so that who did it is the database's word and not the process's.
+ * Records every state change of the claimed tables with a trigger: role, time and claim columns. A fence that fails may show only
+ * here. Every process has its own database role, so the database, not the process, says who made a change.
  */
 import type { Db } from "@todoke/kernel/db";
 
@@ -10,9 +8,9 @@ export interface WatchedTable {
   readonly table: string;
   readonly key: string;
   readonly states: { readonly ready: string; readonly claimed: string; readonly done: string; readonly dead: string };
-  /** Steps that this table has besides those of every claimed table: "failed>pending". */
+  /** Additional transitions of this table: "failed>pending". */
   readonly more?: readonly string[];
-  /** The most rows that one claim may take. */
+  /** Most rows of one claim. */
   readonly batchMax: number;
 }
 
@@ -78,5 +76,5 @@ select id::int, ${ms("at")} as at, tx::text, table_name, key, role, old_status, 
        old_holder, new_holder, ${ms("old_due")} as old_due
   from chaos.transitions order by id`;
 
-/** Who took it, by the process id in \`locked_by\`: "entitlement relay@host:4711:a1b2c3". */
+/** The process ID in \`locked_by\`: "entitlement relay@host:4711:a1b2c3". */
 export const holderPid = (holder: string | null): number => Number(/:(\d+):[0-9a-f]+$/.exec(holder ?? "")?.[1] ?? 0);

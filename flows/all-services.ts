@@ -1,6 +1,6 @@
 /**
- * Every service in this process, on one database and one bus in memory, with users of account who are logged in at the
- * gateway as native clients are. What each app serves, and to whom, is told along.
+ * Runs every service in this process, on one database and an in-memory bus, with users of account who have native sessions at
+ * the gateway. Also returns the routes of each service with their access rules.
  */
 import { hash, randomBytes } from "node:crypto";
 import diagnostics from "node:diagnostics_channel";
@@ -35,8 +35,8 @@ export interface RouteOptions {
   readonly schema?: { readonly operationId?: string };
 }
 
-/** The routes of every app that is made from now on, in the order in which the apps are. */
-function watchApps(): RouteOptions[][] {
+/** Records the routes of every Fastify app created from now on, in the order of creation. */
+function recordRoutes(): RouteOptions[][] {
   const apps: RouteOptions[][] = [];
   diagnostics.subscribe("fastify.initialization", (message) => {
     const { fastify } = message as {
@@ -49,35 +49,37 @@ function watchApps(): RouteOptions[][] {
   return apps;
 }
 
-const apps = watchApps();
+const apps = recordRoutes();
 
-/** What the gateway signs with. */
+/** The gateway's signing key. */
 export const signingKey = newSigningKey("k1");
 
-/** Signs as the gateway does. */
+/** Signs tokens as the gateway does. */
 export const { tokenFor } = openSigner({ issuer: "gateway-bff", key: signingKey });
 
-/** There is an API key for each scope. */
-export const holderOf = (scope: string) => scope.replace(":", "-");
-export const keyOf = (scope: string) => `tdk_${holderOf(scope)}`;
+/** Each scope has an API key. */
+export const keyHolder = (scope: string) => scope.replace(":", "-");
+export const apiKeyFor = (scope: string) => `tdk_${keyHolder(scope)}`;
 
 const provider = "https://id.example";
-const variableOf = (name: string, what: string) => `${name.toUpperCase().replaceAll("-", "_")}_${what}`;
+const envName = (name: string, suffix: string) => `${name.toUpperCase().replaceAll("-", "_")}_${suffix}`;
 
 export function settingsFor(databaseUrl: string): Record<string, string> {
   return {
-    ...Object.fromEntries(Object.keys(services).map((name) => [variableOf(name, "PORT"), "0"])),
+    ...Object.fromEntries(Object.keys(services).map((name) => [envName(name, "PORT"), "0"])),
     ...Object.fromEntries(
       ["LOGIN", "READ", "WRITE", "BULK"].map((name) => [`GATEWAY_BFF_LIMIT_${name}`, "100000/60s"]),
     ),
     GATEWAY_BFF_LIMIT_ADDRESS: "1000000/60s",
-    // A machine that stalls for a moment is no service that is away.
+    // A slow machine must not look like an unavailable service.
     GATEWAY_BFF_UPSTREAM_TIMEOUT_MS: "60000",
     GATEWAY_BFF_LIMIT_WAIT_MS: "60000",
     GATEWAY_BFF_PROFILE_TIMEOUT_MS: "60000",
     DATABASE_URL: databaseUrl,
     LOG_LEVEL: "silent",
-    TODOKE_API_KEYS: scopes.map((scope) => `${holderOf(scope)}=${scope}=${hash("sha256", keyOf(scope), "hex")}`).join(),
+    TODOKE_API_KEYS: scopes
+      .map((scope) => `${keyHolder(scope)}=${scope}=${hash("sha256", apiKeyFor(scope), "hex")}`)
+      .join(),
     TODOKE_TOKEN_KEYS: formatVerifyingKey(toVerifyingKey("gateway-bff", signingKey)),
     ACCOUNT_ADMINS: `${provider} admin`,
     GATEWAY_BFF_TOKEN_KEY: formatSigningKey(signingKey),
@@ -88,7 +90,7 @@ export function settingsFor(databaseUrl: string): Record<string, string> {
   };
 }
 
-export interface Running {
+export interface RunningService {
   readonly name: ServiceName;
   readonly url: string;
   readonly routes: readonly { readonly method: string; readonly route: RouteOptions }[];
@@ -96,7 +98,7 @@ export interface Running {
 
 export interface StartOptions {
   readonly gateways?: number;
-  /** Settings that differ from the usual ones. */
+  /** Settings that override the defaults. */
   readonly settings?: Readonly<Record<string, string>>;
 }
 
@@ -104,29 +106,29 @@ export async function startAll({ gateways = 1, settings = {} }: StartOptions = {
   await using parts = new AsyncDisposableStack();
   const t = parts.use(await servicesDatabase());
   const broker = new MemoryBroker();
-  const running: Running[] = [];
+  const running: RunningService[] = [];
   let env: Record<string, string> = { ...settingsFor(t.url), ...settings };
 
   async function startOne(name: ServiceName): Promise<void> {
     const service = services[name];
-    const place = apps.length;
+    const index = apps.length;
     const { url } = parts.use(await service.start(env, { openBus: async () => memoryBus(broker) }));
-    env = { ...env, [variableOf(name, "URL")]: url };
+    env = { ...env, [envName(name, "URL")]: url };
     // The first app of a service is its own, the second its ops listener.
-    const routes = (apps[place] ?? []).flatMap((route) => [route.method].flat().map((method) => ({ method, route })));
+    const routes = (apps[index] ?? []).flatMap((route) => [route.method].flat().map((method) => ({ method, route })));
     running.push({ name, url, routes: routes.filter(({ method }) => method !== "HEAD") });
   }
   for (const name of ["account", "entitlement", "notification", "matchmaking", "points", "orders"] as const)
     await startOne(name);
   for (let n = 0; n < gateways; n++) await startOne("gateway-bff");
 
-  const urlsOf = (wanted: ServiceName) => running.filter(({ name }) => name === wanted).map(({ url }) => url);
+  const urls = (wanted: ServiceName) => running.filter(({ name }) => name === wanted).map(({ url }) => url);
   const all = parts.move();
   return {
     db: t.db,
     running,
-    gateways: urlsOf("gateway-bff"),
-    makeUser: (subject: string) => makeUser(urlsOf("account")[0] ?? "", subject),
+    gateways: urls("gateway-bff"),
+    createUser: (subject: string) => createUser(urls("account")[0] ?? "", subject),
     openSession: (user: User) => openSession(t.db, user),
     [Symbol.asyncDispose]: () => all.disposeAsync(),
   };
@@ -138,18 +140,18 @@ export interface User {
   readonly version: number;
 }
 
-/** A user of account, made as a log-in makes it. Who is called admin is one. */
-export async function makeUser(accountUrl: string, subject: string): Promise<User> {
-  const answer = await fetch(`${accountUrl}/identities:resolve`, {
+/** Creates a user as a login does. The subject `admin` becomes an admin. */
+export async function createUser(accountUrl: string, subject: string): Promise<User> {
+  const response = await fetch(`${accountUrl}/identities:resolve`, {
     method: "POST",
     headers: { authorization: `Bearer ${await tokenFor("account")}`, "content-type": "application/json" },
     body: JSON.stringify({ provider, subject }),
   });
-  const { user_id: userId, ...user } = (await answer.json()) as { user_id: string } & Omit<User, "userId">;
+  const { user_id: userId, ...user } = (await response.json()) as { user_id: string } & Omit<User, "userId">;
   return { userId, ...user };
 }
 
-/** As a log-in leaves it, for a native client: the token. */
+/** Inserts a native session, as a login would, and returns its token. */
 export async function openSession(db: Db, { userId, roles, version }: User): Promise<string> {
   const token = `tds_${randomBytes(32).toString("base64url")}`;
   await db.query(

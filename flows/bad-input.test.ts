@@ -1,4 +1,4 @@
-/** Whatever is wrong with a request, on whichever route: a 4xx that names the field, and not a row of it anywhere. */
+/** Every invalid request, on every route, gets a 4xx that names the field and writes no row. */
 import { hash } from "node:crypto";
 import { openPostgresBus } from "@todoke/bus-postgres";
 import * as entitlement from "@todoke/entitlement";
@@ -7,12 +7,12 @@ import * as notification from "@todoke/notification";
 import { servicesDatabase } from "@todoke/service/testing";
 import { expect, test } from "vitest";
 import { badRequests } from "./bad-requests.ts";
-import { goodRequest, type OpenApi, routesOf, type Wish } from "./good-requests.ts";
+import { goodRequest, type HttpRequest, type OpenApi, parseRoutes } from "./good-requests.ts";
 
 const holders = ["shop", "game"];
 
 const settings = {
-  TODOKE_DEV: "true", // The operator's routes are on the services' own ports, and in their documents.
+  TODOKE_DEV: "true", // Puts the operator's routes on the services' own ports and into their documents.
   TODOKE_API_KEYS: holders
     .map((holder) => `${holder}=entitlements:write+read=${hash("sha256", `tdk_${holder}`, "hex")}`)
     .join(","),
@@ -21,7 +21,7 @@ const settings = {
   NOTIFICATION_PORT: "0",
 };
 
-async function openBoth() {
+async function openServices() {
   await using parts = new AsyncDisposableStack();
   const t = parts.use(await servicesDatabase(["entitlement", "notification"]));
   const env = { ...settings, DATABASE_URL: t.url };
@@ -38,27 +38,27 @@ async function openBoth() {
 
 async function routesAt(url: string) {
   const document = (await (await fetch(`${url}/openapi.json`)).json()) as OpenApi;
-  return routesOf(document).map((route) => ({ url, route }));
+  return parseRoutes(document).map((route) => ({ url, route }));
 }
 
-type Both = Awaited<ReturnType<typeof openBoth>>;
+type OpenServices = Awaited<ReturnType<typeof openServices>>;
 
-async function ask(url: string, { path, ...wish }: Wish) {
-  const answer = await fetch(url + path, wish);
-  const type = answer.headers.get("content-type");
-  const body = await bodyOf(answer);
-  return { status: answer.status, type, body, replayed: answer.headers.get("idempotency-replayed") };
+async function send(url: string, { path, ...request }: HttpRequest) {
+  const response = await fetch(url + path, request);
+  const type = response.headers.get("content-type");
+  const body = await readBody(response);
+  return { status: response.status, type, body, replayed: response.headers.get("idempotency-replayed") };
 }
 
-/** Of a stream, which has no end, that it was begun is all there is to know. */
-async function bodyOf(answer: Response): Promise<{ readonly errors?: readonly { readonly field: string }[] }> {
-  if (!answer.headers.get("content-type")?.startsWith("text/event-stream")) return answer.json() as Promise<object>;
-  await answer.body?.cancel();
+/** A stream has no end: its start is enough. */
+async function readBody(response: Response): Promise<{ readonly errors?: readonly { readonly field: string }[] }> {
+  if (!response.headers.get("content-type")?.startsWith("text/event-stream")) return response.json() as Promise<object>;
+  await response.body?.cancel();
   return {};
 }
 
-/** How many rows each table of both services, and of the bus, has. */
-async function rowsIn({ db }: Both): Promise<Record<string, number>> {
+/** Row counts of every table of the services and the bus. */
+async function countRows({ db }: OpenServices): Promise<Record<string, number>> {
   const tables = await db.query(
     `select format('%I.%I', schemaname, tablename) as name from pg_tables
       where schemaname in ('entitlement', 'notification', 'todoke_bus') order by 1`,
@@ -69,38 +69,38 @@ async function rowsIn({ db }: Both): Promise<Record<string, number>> {
   return counts;
 }
 
-test("bad input of every kind, on every route of both services, is refused by name and leaves no row", async () => {
-  await using both = await openBoth();
-  const before = await rowsIn(both);
-  const passed: unknown[] = [];
-  let asked = 0;
-  for (const { url, route } of both.routes)
-    for (const { why, field, ...wish } of badRequests(route)) {
-      const { status, type, body } = await ask(url, wish);
-      const isRefused = status >= 400 && status < 500 && status !== 401 && status !== 404;
+test("invalid input on any route is rejected with the field's name and writes no row", async () => {
+  await using services = await openServices();
+  const before = await countRows(services);
+  const accepted: unknown[] = [];
+  let sentCount = 0;
+  for (const { url, route } of services.routes)
+    for (const { reason, field, ...request } of badRequests(route)) {
+      const { status, type, body } = await send(url, request);
+      const isRejected = status >= 400 && status < 500 && status !== 401 && status !== 404;
       const isNamed = field === undefined || body.errors?.some((error) => error.field === field);
       const isProblem = type?.startsWith("application/problem+json");
-      if (!isRefused || !isNamed || !isProblem) passed.push([route.operationId, why, field, status]);
-      asked++;
+      if (!isRejected || !isNamed || !isProblem) accepted.push([route.operationId, reason, field, status]);
+      sentCount++;
     }
-  expect(passed).toEqual([]);
-  expect(asked).toBeGreaterThan(300);
-  expect(await rowsIn(both)).toEqual(before);
+  expect(accepted).toEqual([]);
+  expect(sentCount).toBeGreaterThan(300);
+  expect(await countRows(services)).toEqual(before);
 
-  // Each was bad by the one thing that was spoilt in it: without that the routes take the request, and there are rows.
-  for (const { url, route } of both.routes) {
-    const { status, body } = await ask(url, goodRequest(route));
+  // The same requests without the invalid part are accepted and write rows.
+  for (const { url, route } of services.routes) {
+    const { status, body } = await send(url, goodRequest(route));
     expect([200, 201, 404], `${route.operationId}: ${JSON.stringify(body)}`).toContain(status);
   }
-  expect(await rowsIn(both)).not.toEqual(before);
+  expect(await countRows(services)).not.toEqual(before);
 });
 
-test("a key of one caller never shows another caller's answer, on any route", async () => {
-  await using both = await openBoth();
-  const [url = ""] = both.urls;
+test("a caller's key never returns another caller's response", async () => {
+  await using services = await openServices();
+  const [url = ""] = services.urls;
   const change = { user_id: "u_1", stock_keeping_unit: "item1", reason: "purchase", purchase_id: "p_1" };
   const post = (holder: string, path: string, body: object) =>
-    ask(url, {
+    send(url, {
       method: "POST",
       path: `/v1/entitlements/${path}`,
       headers: {
@@ -119,7 +119,7 @@ test("a key of one caller never shows another caller's answer, on any route", as
       expect(await post(holder, path, change)).toEqual({ ...first, replayed: "true" });
     }
   expect(versions).toMatchObject([1, 2, 3, 4].map((version) => ({ version })));
-  // A stranger to a key is told nothing of it, not even that it was used for something else.
+  // Another caller of the same key learns nothing, not even that it was used.
   const other = { items: [{ action: "grant", idempotency_key: "key-2", ...change }] };
   const another = { items: [{ action: "grant", idempotency_key: "key-2", ...change, user_id: "u_2" }] };
   expect(await post("shop", "batch", other)).toMatchObject({ body: { results: [{ status: 200 }] } });

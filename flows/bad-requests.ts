@@ -1,12 +1,9 @@
-/**
- * Bad requests of every kind for any route. Each spoils one thing of a request that is otherwise good,
- * and says which field a refusal must name.
- */
-import { goodRequest, type Route, type Schema, type Wish } from "./good-requests.ts";
+/** Invalid requests for any route. Each changes one thing of a valid request and states the field that the error must name. */
+import { goodRequest, type HttpRequest, type Route, type Schema } from "./good-requests.ts";
 
-export interface BadRequest extends Wish {
-  readonly why: string;
-  /** None where the request cannot be read as far as that. */
+export interface BadRequest extends HttpRequest {
+  readonly reason: string;
+  /** Missing if the request cannot be parsed that far. */
   readonly field?: string;
 }
 
@@ -18,32 +15,32 @@ export const badRequests = (route: Route): BadRequest[] => [
 ];
 
 function badPaths(route: Route, name: string): BadRequest[] {
-  const spoilt = (value: string) => {
+  const withValue = (value: string) => {
     const template = route.template.replace(`{${name}}`, value);
-    return goodRequest({ ...route, template }); // The other names are filled in as ever.
+    return goodRequest({ ...route, template }); // The other parameters are valid.
   };
   return [
-    { ...spoilt("a%00b"), why: "NUL in the path", field: `path.${name}` },
-    { ...spoilt("x".repeat(200)), why: "too long in the path", field: `path.${name}` },
-    { ...spoilt("%ff"), why: "bad UTF-8 in the path" },
-    { ...spoilt("%ed%a0%80"), why: "a lone surrogate in the path" },
+    { ...withValue("a%00b"), reason: "NUL in the path", field: `path.${name}` },
+    { ...withValue("x".repeat(200)), reason: "too long in the path", field: `path.${name}` },
+    { ...withValue("%ff"), reason: "bad UTF-8 in the path" },
+    { ...withValue("%ed%a0%80"), reason: "a lone surrogate in the path" },
   ];
 }
 
 function badQueries(route: Route): BadRequest[] {
   const good = goodRequest(route);
-  const asking = (query: string) => ({ ...good, path: `${good.path}?${query}` });
+  const withQuery = (query: string) => ({ ...good, path: `${good.path}?${query}` });
   return [
-    { ...asking("surprise=1"), why: "an unknown question", field: "query.surprise" },
-    { ...asking("surprise=%ff"), why: "bad UTF-8 in the query" },
+    { ...withQuery("surprise=1"), reason: "an unknown query parameter", field: "query.surprise" },
+    { ...withQuery("surprise=%ff"), reason: "bad UTF-8 in the query" },
     ...route.inQuery.flatMap(({ name, schema }) => [
-      { ...asking(`${name}=a%00b`), why: "NUL in the query", field: `query.${name}` },
-      { ...asking(`${name}=1&${name}=1`), why: "the same twice", field: `query.${name}` },
-      { ...asking(`${name}=`), why: "nothing in the query", field: `query.${name}` },
+      { ...withQuery(`${name}=a%00b`), reason: "NUL in the query", field: `query.${name}` },
+      { ...withQuery(`${name}=1&${name}=1`), reason: "the same twice", field: `query.${name}` },
+      { ...withQuery(`${name}=`), reason: "nothing in the query", field: `query.${name}` },
       ...(schema.type === "integer"
         ? ["9007199254740993", "-1", "x"].map((value) => ({
-            ...asking(`${name}=${value}`),
-            why: `${value} in the query`,
+            ...withQuery(`${name}=${value}`),
+            reason: `${value} in the query`,
             field: `query.${name}`,
           }))
         : []),
@@ -57,76 +54,81 @@ function badKeys(route: Route): BadRequest[] {
   const withKey = (key: string) => ({ ...good, headers: { ...good.headers, "idempotency-key": key } });
   const field = "header.idempotency-key";
   return [
-    { ...good, headers: without, why: "no key", field },
-    { ...withKey(""), why: "an empty key", field },
-    { ...withKey("a b"), why: "a key with a space", field },
-    { ...withKey("k".repeat(256)), why: "a key that is too long", field },
-    { ...withKey("caf\u00e9"), why: "a key that is not ASCII", field },
+    { ...good, headers: without, reason: "no key", field },
+    { ...withKey(""), reason: "an empty key", field },
+    { ...withKey("a b"), reason: "a key with a space", field },
+    { ...withKey("k".repeat(256)), reason: "a key that is too long", field },
+    { ...withKey("caf\u00e9"), reason: "a key that is not ASCII", field },
   ];
 }
 
 function badBodies(route: Route, schema: Schema): BadRequest[] {
   const good = goodRequest(route);
   const text = String(good.body);
-  const sending = (body: string | Uint8Array<ArrayBuffer>) => ({ ...good, body });
+  const withBody = (body: string | Uint8Array<ArrayBuffer>) => ({ ...good, body });
   return [
-    ...fieldsOf(schema, "body").flatMap((field) => badFields(good, field)),
-    { ...sending("[]"), why: "a list for a body", field: "body" },
-    { ...sending("null"), why: "null for a body", field: "body" },
-    { ...sending(text.slice(0, -1)), why: "half a body", field: "body" },
-    { ...sending(`{"deep":${"[".repeat(2_000)}${"]".repeat(2_000)}}`), why: "a deep body", field: pastDepth },
-    { ...sending(text.padEnd(1_100_000)), why: "an oversize body" },
-    { ...sending(withStrayByte(text)), why: "bad UTF-8" },
-    { ...good, headers: { ...good.headers, "content-type": "text/plain" }, why: "not called JSON" },
+    ...listFields(schema, "body").flatMap((field) => badFields(good, field)),
+    { ...withBody("[]"), reason: "a list for a body", field: "body" },
+    { ...withBody("null"), reason: "null for a body", field: "body" },
+    { ...withBody(text.slice(0, -1)), reason: "half a body", field: "body" },
+    { ...withBody(`{"deep":${"[".repeat(2_000)}${"]".repeat(2_000)}}`), reason: "a deep body", field: pastDepth },
+    { ...withBody(text.padEnd(1_100_000)), reason: "an oversize body" },
+    { ...withBody(withStrayByte(text)), reason: "bad UTF-8" },
+    { ...good, headers: { ...good.headers, "content-type": "text/plain" }, reason: "not called JSON" },
   ];
 }
 
-/** Where the 32 levels that a body may have are over. */
+/** A body may have 32 levels. */
 const pastDepth = `body.deep${"[0]".repeat(31)}`;
 
-/** In the last text of the body. */
+/** Puts an invalid byte into the last string of the body. */
 function withStrayByte(text: string): Uint8Array<ArrayBuffer> {
-  const place = text.lastIndexOf('"');
-  return Uint8Array.from([...Buffer.from(text.slice(0, place)), 0xff, ...Buffer.from(text.slice(place))]);
+  const index = text.lastIndexOf('"');
+  return Uint8Array.from([...Buffer.from(text.slice(0, index)), 0xff, ...Buffer.from(text.slice(index))]);
 }
 
 interface Field {
-  /** As a refusal names it: body.items[0].user_id. */
+  /** As the error names it: body.items[0].user_id. */
   readonly name: string;
   readonly keys: readonly (string | number)[];
   readonly required: boolean;
   readonly leaf: boolean;
 }
 
-/** All that has a name in a body, whatever it holds. */
-function fieldsOf(schema: Schema, name: string, keys: readonly (string | number)[] = []): Field[] {
-  if (schema.items) return fieldsOf(schema.items, `${name}[0]`, [...keys, 0]);
+/** All fields of a body, nested ones included. */
+function listFields(schema: Schema, name: string, keys: readonly (string | number)[] = []): Field[] {
+  if (schema.items) return listFields(schema.items, `${name}[0]`, [...keys, 0]);
   return Object.entries(schema.properties ?? {}).flatMap(([key, of]) => {
     const field = { name: `${name}.${key}`, keys: [...keys, key] };
     const required = schema.required?.includes(key) ?? false;
     const leaf = !of.items && !of.properties;
-    return [{ ...field, required, leaf }, ...fieldsOf(of, field.name, field.keys)];
+    return [{ ...field, required, leaf }, ...listFields(of, field.name, field.keys)];
   });
 }
 
 const badTexts = { NUL: "a\0b", "a lone surrogate": "\ud800", nothing: "", "an endless text": "x".repeat(2_000) };
 
-function badFields(good: Wish, { name, keys, required, leaf }: Field): BadRequest[] {
-  const spoilt = (why: string, value: unknown) => ({ ...good, body: bodyWith(good, keys, value), why, field: name });
+function badFields(good: HttpRequest, { name, keys, required, leaf }: Field): BadRequest[] {
+  const withValue = (reason: string, value: unknown) => ({
+    ...good,
+    body: bodyWith(good, keys, value),
+    reason,
+    field: name,
+  });
   const wrongTypes = [7, true, null, {}, ...(leaf ? [[]] : [])];
-  const tooBig = spoilt("a number past 2^53", "past");
-  const neighbour = { body: bodyWith(good, [...keys.slice(0, -1), "surprise"], 1), why: "an unknown field" };
+  const tooBig = withValue("a number past 2^53", "past");
+  const neighbour = { body: bodyWith(good, [...keys.slice(0, -1), "surprise"], 1), reason: "an unknown field" };
   return [
-    ...wrongTypes.map((value) => spoilt(JSON.stringify(value), value)),
-    ...Object.entries(badTexts).map(([why, value]) => spoilt(why, value)),
+    ...wrongTypes.map((value) => withValue(JSON.stringify(value), value)),
+    ...Object.entries(badTexts).map(([reason, value]) => withValue(reason, value)),
     { ...tooBig, body: tooBig.body.replace('"past"', "9007199254740993") },
-    ...(required ? [spoilt("nothing at all", undefined)] : []),
+    ...(required ? [withValue("nothing at all", undefined)] : []),
     { ...good, ...neighbour, field: name.replace(/[^.]*$/, "surprise") },
   ];
 }
 
-/** The same body with another value at one place; undefined takes it out. */
-function bodyWith({ body }: Wish, keys: readonly (string | number)[], value: unknown): string {
+/** The body with another value at one path; undefined removes the field. */
+function bodyWith({ body }: HttpRequest, keys: readonly (string | number)[], value: unknown): string {
   const changed = JSON.parse(String(body));
   const holder = keys.slice(0, -1).reduce((inside, key) => inside[key], changed);
   holder[keys.at(-1) as string] = value;

@@ -1,22 +1,19 @@
-/**
- * A real browser: the one that TEST_BROWSER names by its path, else Chromium from tools/, which `npm test` fetches where it
- * is made for the machine (Linux on x64).
- */
+/** A real browser: the executable in TEST_BROWSER, or the Chromium of tools/, which exists for Linux on x64. */
 import { createRequire } from "node:module";
 import { type BrowserContext, chromium as playwright } from "playwright-core";
 
 export interface OpenBrowser extends AsyncDisposable {
-  /** Another person at another machine: no cookie is shared. */
+  /** A new browser context, which shares no cookies with others. */
   person(language?: string): Promise<BrowserContext>;
 }
 
-/** Nothing where there is none: then its tests are skipped, which `npm test` tells at its end. */
+/** Returns undefined if there is no browser; then its tests are skipped, and `npm test` says so. */
 export async function findBrowser(): Promise<string | undefined> {
   if (process.env.TEST_BROWSER) return process.env.TEST_BROWSER;
-  return process.platform === "linux" && process.arch === "x64" ? fetchedChromium() : undefined;
+  return process.platform === "linux" && process.arch === "x64" ? bundledChromium() : undefined;
 }
 
-async function fetchedChromium(): Promise<string | undefined> {
+async function bundledChromium(): Promise<string | undefined> {
   const tools = createRequire(new URL("../tools/package.json", import.meta.url));
   try {
     const chromium: { default: { executablePath(): Promise<string> } } = await import(
@@ -29,7 +26,7 @@ async function fetchedChromium(): Promise<string | undefined> {
 }
 
 export async function openBrowser(executablePath: string): Promise<OpenBrowser> {
-  // Not the arguments that the package advises: it is made for functions in a cloud, and they turn off what protects a user.
+  // Not the package's own arguments: they are made for cloud functions and turn off protections of the user.
   const args = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"];
   const browser = await playwright.launch({ executablePath, args, headless: true });
   return {

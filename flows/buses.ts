@@ -1,4 +1,4 @@
-/** The three buses, opened alike: every flow is told on each of them. */
+/** The three buses; every flow runs on each of them. */
 import { openNatsBus } from "@todoke/bus-nats";
 import { openPostgresBus } from "@todoke/bus-postgres";
 import { openRabbitmqBus } from "@todoke/bus-rabbitmq";
@@ -9,51 +9,51 @@ import type { EventBus } from "@todoke/kernel/bus";
 export const busKinds = ["postgres", "nats", "rabbitmq"] as const;
 export type BusKind = (typeof busKinds)[number];
 
-export interface BusPlace {
+export interface BusAddress {
   readonly kind: BusKind;
   readonly url: string;
-  /** Keeps what belongs to one test apart from all else on the same server. */
-  readonly place: string;
+  /** Separates the tests on one server. */
+  readonly namespace: string;
 }
 
-/** How long a silent process keeps its messages. Short, so that the tests need not wait for long. */
+/** How long a silent process keeps its messages; short, so that tests wait less. */
 const ackWaitMs = 1_000;
 
-export function openBus({ kind, url, place }: BusPlace): Promise<EventBus> {
+export function openBus({ kind, url, namespace }: BusAddress): Promise<EventBus> {
   switch (kind) {
     case "postgres":
-      return openPostgresBus({ url, schema: place, ackWaitMs, pollMs: 100 });
+      return openPostgresBus({ url, schema: namespace, ackWaitMs, pollMs: 100 });
     case "nats":
-      return openNatsBus({ url, name: "flows", namespace: place, ackWaitMs });
+      return openNatsBus({ url, name: "flows", namespace, ackWaitMs });
     case "rabbitmq":
       return openRabbitmqBus({
         url,
         name: "flows",
-        namespace: place,
+        namespace,
         consumers: { [consumer]: [subject] },
         retryMs: 100,
       });
   }
 }
 
-/** As `todoke serve` opens it. */
-export function openServedBus(kind: BusKind, url: string): Promise<EventBus> {
-  const about = { url, name: "flows" };
+/** Opens the bus as `todoke serve` does. */
+export function openServiceBus(kind: BusKind, url: string): Promise<EventBus> {
+  const options = { url, name: "flows" };
   switch (kind) {
     case "postgres":
-      return openPostgresBus(about);
+      return openPostgresBus(options);
     case "nats":
-      return openNatsBus(about);
+      return openNatsBus(options);
     case "rabbitmq":
-      return openRabbitmqBus({ ...about, consumers });
+      return openRabbitmqBus({ ...options, consumers });
   }
 }
 
 export const consumer = "flow";
 export const subject = "flow.events";
 
-/** `npm test` names the servers; the bus on PostgreSQL shares the test's own database. */
-export function serverOf(kind: BusKind, databaseUrl: string): string {
+/** The server that `npm test` started; the PostgreSQL bus uses the database of the test. */
+export function serverUrl(kind: BusKind, databaseUrl: string): string {
   if (kind === "postgres") return databaseUrl;
   const variable = kind === "nats" ? "TEST_NATS_URL" : "TEST_RABBITMQ_URL";
   const url = process.env[variable];
@@ -61,8 +61,8 @@ export function serverOf(kind: BusKind, databaseUrl: string): string {
   return url;
 }
 
-/** A broker of a test's own: `todoke serve` has one name for its things there, and keeps them. */
-export async function startBroker(kind: BusKind, databaseUrl: string) {
+/** Starts a message broker for one test, because `todoke serve` always uses the same names and keeps its streams. */
+export async function startMessageBroker(kind: BusKind, databaseUrl: string) {
   if (kind !== "postgres") return startEngine(kind);
   return { url: databaseUrl, async [Symbol.asyncDispose]() {} };
 }

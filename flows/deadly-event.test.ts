@@ -4,29 +4,29 @@ import { busKinds, consumer } from "./buses.ts";
 import { createHarness } from "./harness.ts";
 
 test.each(busKinds)(
-  "%s: an event whose handler kills the process ends in the DLQ, and the others flow past it",
+  "%s: an event whose handler kills the process is dead-lettered; the others take effect",
   { timeout: 300_000 },
   async (kind) => {
     await using harness = await createHarness(kind);
     await harness.append(30, 30, (n) => (n === 7 ? { deadly: true } : {}));
 
     let deaths = 0;
-    let over = false;
-    // As an orchestrator would: whenever it dies, it is started again.
+    let isStopping = false;
+    // Restarts the process whenever it dies, as an orchestrator does.
     const supervisor = (async () => {
-      while (!over) {
+      while (!isStopping) {
         const running = harness.start({ attemptsMax: 3 });
         await running.exited;
-        if (!over) deaths++;
+        if (!isStopping) deaths++;
       }
     })();
 
-    // Four processes one after the other, each of which takes its time to start on a busy machine.
+    // Four processes start one after the other, slowly on a busy machine.
     await expect
       .poll(async () => (await listDeadEvents(harness.db, { consumer })).length, { timeout: 180_000, interval: 100 })
       .toBe(1);
     await expect.poll(async () => (await harness.effects()).length).toBe(29);
-    over = true;
+    isStopping = true;
     const [dead] = await listDeadEvents(harness.db, { consumer });
     expect(dead?.aggregateKey).toBe("aggregate-7");
     expect(dead?.lastError).toMatch(/failed after 3 attempts/);

@@ -1,8 +1,8 @@
-/** The routes of a service as its own OpenAPI document tells of them, each with a request that it takes. */
+/** Reads the routes of a service from its OpenAPI document and builds a valid request for each. */
 
 import { inlineRefs } from "@todoke/http/testing";
 
-export interface Wish {
+export interface HttpRequest {
   readonly method: string;
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
@@ -29,7 +29,7 @@ export interface OpenApi {
   readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
 }
 
-/** A route, with values that it takes. */
+/** A route with the schemas of its parameters and body. */
 export interface Route {
   readonly method: string;
   readonly template: string;
@@ -41,20 +41,20 @@ export interface Route {
   readonly body?: Schema;
 }
 
-export function routesOf(document: OpenApi): Route[] {
+export function parseRoutes(document: OpenApi): Route[] {
   const { paths } = inlineRefs(document);
   return Object.entries(paths).flatMap(([template, operations]) =>
     Object.entries(operations).map(([method, { operationId, parameters = [], requestBody }]) => {
       const body = requestBody?.content["application/json"]?.schema;
-      const placed = (where: string) => parameters.filter((parameter) => parameter.in === where);
+      const parametersIn = (where: string) => parameters.filter((parameter) => parameter.in === where);
       return {
         method: method.toUpperCase(),
         template,
         operationId,
-        inPath: placed("path").map(({ name }) => name),
-        pathSchemas: Object.fromEntries(placed("path").map(({ name, schema }) => [name, schema])),
-        inQuery: placed("query"),
-        needsKey: placed("header").some(({ name }) => name === "idempotency-key"),
+        inPath: parametersIn("path").map(({ name }) => name),
+        pathSchemas: Object.fromEntries(parametersIn("path").map(({ name, schema }) => [name, schema])),
+        inQuery: parametersIn("query"),
+        needsKey: parametersIn("header").some(({ name }) => name === "idempotency-key"),
         ...(body && { body }),
       };
     }),
@@ -63,8 +63,8 @@ export function routesOf(document: OpenApi): Route[] {
 
 const uuid = "00000000-0000-7000-8000-000000000001";
 
-/** What good values look like where the schema has no example. */
-const usual: Readonly<Record<string, string>> = {
+/** Valid values for schemas without an example. */
+const defaultValues: Readonly<Record<string, string>> = {
   event_id: uuid,
   notification_id: uuid,
   idempotency_key: "key-1",
@@ -74,13 +74,13 @@ const usual: Readonly<Record<string, string>> = {
 function goodValue(name: string, { type, properties, items, anyOf, const: only, examples }: Schema): unknown {
   if (properties) return Object.fromEntries(Object.entries(properties).map(([key, of]) => [key, goodValue(key, of)]));
   if (items) return [goodValue(name, items)];
-  return only ?? anyOf?.[0]?.const ?? examples?.[0] ?? usual[name] ?? (type === "integer" ? 1 : "good");
+  return only ?? anyOf?.[0]?.const ?? examples?.[0] ?? defaultValues[name] ?? (type === "integer" ? 1 : "good");
 }
 
-/** A request that the route can carry out, or at least look up. */
-export function goodRequest(route: Route): Wish {
+/** A request that the route accepts, or answers with 404. */
+export function goodRequest(route: Route): HttpRequest {
   const { method, template, inPath, needsKey, body } = route;
-  const path = inPath.reduce((so, name) => so.replace(`{${name}}`, String(goodPathValue(name))), template);
+  const path = inPath.reduce((filled, name) => filled.replace(`{${name}}`, String(goodPathValue(name))), template);
   const headers = {
     authorization: "Bearer tdk_shop",
     ...(needsKey && { "idempotency-key": "key-1" }),
@@ -89,4 +89,5 @@ export function goodRequest(route: Route): Wish {
   return { method, path, headers, ...(body && { body: JSON.stringify(goodValue("", body)) }) };
 }
 
-const goodPathValue = (name: string) => usual[name] ?? (name.endsWith("_id") && name !== "user_id" ? "1" : "good");
+const goodPathValue = (name: string) =>
+  defaultValues[name] ?? (name.endsWith("_id") && name !== "user_id" ? "1" : "good");

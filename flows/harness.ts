@@ -1,11 +1,11 @@
-/** What every flow stands on: a database with effects to count, a bus, and processes that can be killed. */
+/** Test environment of flows: a database that records effects, a bus, and processes that can be killed. */
 import { type ChildProcess, fork } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { transaction } from "@todoke/kernel/db";
 import { type NewEvent, openOutbox } from "@todoke/kernel/outbox";
 import { resolveProgram, testDatabase, until } from "@todoke/kernel/testing";
-import { type BusKind, openBus, serverOf, subject } from "./buses.ts";
+import { type BusKind, openBus, serverUrl, subject } from "./buses.ts";
 import type { PipelineOptions, Report } from "./pipeline.ts";
 
 const outbox = openOutbox();
@@ -13,20 +13,20 @@ const outbox = openOutbox();
 export interface Process {
   readonly pid: number;
   signal(name: NodeJS.Signals): void;
-  /** Lets a process go on that holds still at a point. */
-  go(): void;
-  /** Resolves with the first report that fits. */
-  reports<Key extends string>(key: Key): Promise<Extract<Report, { [K in Key]: unknown }>>;
+  /** Continues a process that waits at a point. */
+  resume(): void;
+  /** Resolves with the first report that has this key. */
+  waitForReport<Key extends string>(key: Key): Promise<Extract<Report, { [K in Key]: unknown }>>;
   readonly exited: Promise<unknown>;
 }
 
 export async function createHarness(kind: BusKind) {
   const t = await testDatabase();
-  // No unique constraint: an effect that happens twice must be seen, not prevented.
+  // No unique constraint: an effect that happens twice must be visible.
   await t.db.query(`create table effects (
-    place bigint generated always as identity, event_id uuid, aggregate_key text, version bigint, payload jsonb)`);
-  const place = `flow${randomBytes(4).toString("hex")}`;
-  const bus = { kind, url: serverOf(kind, t.url), place };
+    ordinal bigint generated always as identity, event_id uuid, aggregate_key text, version bigint, payload jsonb)`);
+  const namespace = `flow${randomBytes(4).toString("hex")}`;
+  const bus = { kind, url: serverUrl(kind, t.url), namespace };
   const children = new Set<ChildProcess>();
 
   function start(options: Partial<PipelineOptions> = {}): Process {
@@ -34,7 +34,7 @@ export async function createHarness(kind: BusKind) {
       databaseUrl: t.url,
       bus,
       roles: ["relay", "consumer"],
-      // The work of one that was killed comes back soon, and a machine that stalls for a moment loses no claim by it.
+      // Short, so that a killed process's work is claimed again soon; long enough that a slow machine loses no claim.
       leaseMs: 2_000,
       attemptsMax: 10,
       ...options,
@@ -43,16 +43,16 @@ export async function createHarness(kind: BusKind) {
       execArgv: [],
     });
     children.add(child);
-    const heard: Report[] = [];
-    child.on("message", (report) => heard.push(report as Report));
+    const reports: Report[] = [];
+    child.on("message", (report) => reports.push(report as Report));
     const exited = once(child, "exit").then(() => children.delete(child));
     return {
       pid: child.pid ?? 0,
       signal: (name) => void child.kill(name),
-      go: () => void child.send("go"),
-      async reports(key) {
-        await until(`process ${child.pid} reports "${key}"`, () => heard.some((report) => key in report));
-        return heard.find((report) => key in report) as never;
+      resume: () => void child.send("go"),
+      async waitForReport(key) {
+        await until(`process ${child.pid} reports "${key}"`, () => reports.some((report) => key in report));
+        return reports.find((report) => key in report) as never;
       },
       exited,
     };
@@ -62,10 +62,10 @@ export async function createHarness(kind: BusKind) {
     ...t,
     bus,
     start,
-    /** Another pool on the database, as another process would have. */
+    /** Another pool on the database, as in another process. */
     pool: () => t.open(),
     openBus: () => openBus(bus),
-    /** Appends `count` events, spread over `aggregates`, each in a transaction of its own. */
+    /** Appends `count` events, spread over `aggregates`, each in its own transaction. */
     async append(count: number, aggregates: number, more: (n: number) => object = () => ({})): Promise<void> {
       for (let n = 0; n < count; n++) {
         const event: NewEvent = {
@@ -79,7 +79,7 @@ export async function createHarness(kind: BusKind) {
       }
     },
     async effects(): Promise<{ event_id: string; aggregate_key: string; version: bigint }[]> {
-      return (await t.db.query(`select event_id, aggregate_key, version from effects order by place`)).rows;
+      return (await t.db.query(`select event_id, aggregate_key, version from effects order by ordinal`)).rows;
     },
     async untilPublished(): Promise<void> {
       await until(
@@ -95,7 +95,7 @@ export async function createHarness(kind: BusKind) {
   };
 }
 
-/** Versions of each aggregate in the order in which they took effect. */
+/** Versions of each aggregate, in the order of their effects. */
 export function versionsByAggregate(effects: { aggregate_key: string; version: bigint }[]): Map<string, number[]> {
   const versions = new Map<string, number[]>();
   for (const { aggregate_key, version } of effects) {

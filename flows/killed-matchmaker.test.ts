@@ -1,16 +1,15 @@
 /**
- * A matchmaker is killed with -9 at every step that matters, or falls asleep there and wakes when others have done what it
- * was at, while players join, look, are heard of and change their minds. Whatever players were told holds, no ticket is lost
- * or doubled, and each match is told once to each.
+ * Matchmaking processes are killed, or stopped and resumed, at every failpoint while players join, poll, send heartbeats and
+ * cancel. Responses stay true, no ticket is lost or doubled, and each player is notified once.
  */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type MatchmakingSetup, openMatchmaking, type Step, type Store } from "./matchmaking.ts";
 
-/** Every step at which a crash matters, some processes at a time. */
+/** The failpoints, some processes at a time. */
 const rounds: Readonly<Record<Store, readonly (readonly Step[])[]>> = {
   postgres: [
     [
-      { name: "statement.sent", hit: 40 }, // Past what a start sends: a join.
+      { name: "statement.sent", hit: 40 }, // After the statements of the start: a join.
       { name: "join.applied", hit: 5 },
       { name: "match.writing", hit: 2 },
     ],
@@ -48,8 +47,8 @@ const rounds: Readonly<Record<Store, readonly (readonly Step[])[]>> = {
 const titled = (all: readonly (readonly Step[])[]) =>
   all.map((steps) => [steps.map(({ name }) => name).join(", "), steps] as const);
 
-/** Where it holds what others want: rows and a lock in PostgreSQL, or ends that are in nobody else's hands. */
-const asleepAt: Readonly<Record<Store, readonly Step[]>> = {
+/** Failpoints at which a process holds rows and a lock in PostgreSQL, or claimed ends in Redis. */
+const stoppedAt: Readonly<Record<Store, readonly Step[]>> = {
   postgres: [{ name: "match.writing", hit: 2 }],
   redis: [
     { name: "recorder.claimed", hit: 2 },
@@ -65,20 +64,20 @@ describe.each(["postgres", "redis"] as const)("tickets in %s", (store) => {
   afterAll(() => setup?.[Symbol.asyncDispose]());
 
   test.each(titled(rounds[store]))(
-    "killed at %s: what players were told holds",
+    "killed at %s: every response stays true",
     { timeout: 400_000 },
     async (_, steps) => {
-      setup.playing.start();
-      await setup.dieAt(...steps);
-      expect(await setup.faults({ mayForget: false })).toEqual([]);
+      setup.playerLoad.start();
+      await setup.killAt(...steps);
+      expect(await setup.violations({ redisLostData: false })).toEqual([]);
     },
   );
 
-  test.each(asleepAt[store])("asleep at $name: what players were told holds", { timeout: 400_000 }, async (step) => {
-    setup.playing.start();
-    await using sleeper = await setup.sleepAt(step);
-    sleeper.signal("SIGCONT");
-    await setup.playing.goesOn();
-    expect(await setup.faults({ mayForget: false })).toEqual([]);
+  test.each(stoppedAt[store])("stopped at $name: every response stays true", { timeout: 400_000 }, async (step) => {
+    setup.playerLoad.start();
+    await using stoppedProcess = await setup.stopAt(step);
+    stoppedProcess.signal("SIGCONT");
+    await setup.playerLoad.waitForProgress();
+    expect(await setup.violations({ redisLostData: false })).toEqual([]);
   });
 });

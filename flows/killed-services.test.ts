@@ -1,37 +1,36 @@
 /**
- * Each service as its own process, two of each, on every bus: one of each is killed with -9 while it holds work, then the
- * other one is told to stop. Whatever was answered is told once, the dead ones' work resumes when their leases end, and
- * the work of those that stop is with their peers at once.
+ * Two processes of each service, on every bus: one is killed while it holds work, then the other is stopped. Every accepted
+ * grant makes one notification; work of a dead process resumes after its lease, work of a stopped one at once.
  */
 import * as entitlement from "@todoke/entitlement";
 import type { Db } from "@todoke/kernel/db";
 import { testDatabase, until } from "@todoke/kernel/testing";
 import * as notification from "@todoke/notification";
 import { expect, test } from "vitest";
-import { type BusKind, busKinds, startBroker } from "./buses.ts";
-import { grantingEnv, startGranting } from "./granting.ts";
-import { type Serving, serve } from "./serving.ts";
+import { type BusKind, busKinds, startMessageBroker } from "./buses.ts";
+import { grantEnv, startGrantLoad } from "./grant-load.ts";
+import { type ServiceProcess, serve } from "./service-process.ts";
 
 const perSecond = 40;
-/** What every worker and every bus has by default. */
+/** The default of every worker and every bus. */
 const leaseMs = 30_000;
 /**
- * Work of the dead is done when its lease is over, and a busy machine has had its time. What is handed over is not waited for
- * so long: of what a process or its bus kept to itself, nothing would come back before the lease is over.
+ * ClaimedTable of a dead process is done after its lease, plus time for a busy machine. ClaimedTable of a stopped process must be done much
+ * earlier: anything that it kept would come back only after its lease.
  */
 const [resumedMsMax, handedOverMsMax] = [4 * leaseMs, leaseMs / 2];
 
-/** The rows of `table` that a process holds. */
-interface Work {
+/** A claimed table. */
+interface ClaimedTable {
   readonly table: string;
   readonly key: string;
   readonly done: string;
 }
 
-const events: Work = { table: "entitlement.outbox_events", key: "event_id", done: "PUBLISHED" };
-const notifications: Work = { table: "notification.notifications", key: "notification_id", done: "SENT" };
+const events: ClaimedTable = { table: "entitlement.outbox_events", key: "event_id", done: "PUBLISHED" };
+const notifications: ClaimedTable = { table: "notification.notifications", key: "notification_id", done: "SENT" };
 
-async function heldBy({ pid }: Serving, { table, key }: Work, db: Db): Promise<readonly string[]> {
+async function claimedRows({ pid }: ServiceProcess, { table, key }: ClaimedTable, db: Db): Promise<readonly string[]> {
   const { rows } = await db.query(
     `select ${key} as key from ${table} where lease_until is not null and locked_by like '%:' || $1 || ':%'`,
     [pid],
@@ -39,34 +38,35 @@ async function heldBy({ pid }: Serving, { table, key }: Work, db: Db): Promise<r
   return rows.map((row) => row.key);
 }
 
-/** Freezes a process at a moment at which it holds work; it can do nothing until it is let go. */
-async function freezeHolding(doomed: Serving, work: Work, db: Db): Promise<readonly string[]> {
+/** Stops a process (SIGSTOP) while it holds claimed rows and returns their keys. */
+async function stopWithWork(process: ServiceProcess, work: ClaimedTable, db: Db): Promise<readonly string[]> {
   let held: readonly string[] = [];
-  const isCaught = async () => {
-    // Until it seems to hold something it is left to work: one that is stopped again and again gets nowhere.
-    if ((await heldBy(doomed, work, db)).length === 0) return false;
-    doomed.signal("SIGSTOP");
-    await untilStatementsEnd(db);
-    held = await heldBy(doomed, work, db);
-    if (held.length === 0) doomed.signal("SIGCONT");
+  const isStoppedWithWork = async () => {
+    // Not stopped before it holds rows: a process that is stopped all the time makes no progress.
+    if ((await claimedRows(process, work, db)).length === 0) return false;
+    process.signal("SIGSTOP");
+    await waitForStatements(db);
+    held = await claimedRows(process, work, db);
+    if (held.length === 0) process.signal("SIGCONT");
     return held.length > 0;
   };
-  await until(`process ${doomed.pid} holds rows of ${work.table}`, isCaught);
+  await until(`process ${process.pid} holds rows of ${work.table}`, isStoppedWithWork);
   return held;
 }
 
-/** What a process had sent before it was frozen still takes effect. Who waits for a lock of the frozen one waits on. */
-async function untilStatementsEnd(db: Db): Promise<void> {
-  const frozen = await nowIn(db);
+/** Statements that the process sent before it was stopped still take effect. Statements that wait for its locks do not end. */
+async function waitForStatements(db: Db): Promise<void> {
+  const stoppedAt = await databaseNow(db);
   const running = `select from pg_stat_activity
                     where datname = current_database() and state = 'active' and query_start <= $1::timestamptz
                       and wait_event_type is distinct from 'Lock'`;
-  await until("statements end", async () => (await db.query(running, [frozen])).rowCount === 0);
+  await until("statements end", async () => (await db.query(running, [stoppedAt])).rowCount === 0);
 }
 
-const nowIn = async (db: Db): Promise<string> => (await db.query(`select clock_timestamp()::text as now`)).rows[0].now;
+const databaseNow = async (db: Db): Promise<string> =>
+  (await db.query(`select clock_timestamp()::text as now`)).rows[0].now;
 
-async function areDone(db: Db, { table, key, done }: Work, keys: readonly string[]): Promise<boolean> {
+async function allDone(db: Db, { table, key, done }: ClaimedTable, keys: readonly string[]): Promise<boolean> {
   const { rowCount } = await db.query(`select from ${table} where ${key} = any($1::uuid[]) and status <> $2`, [
     keys,
     done,
@@ -74,8 +74,8 @@ async function areDone(db: Db, { table, key, done }: Work, keys: readonly string
   return rowCount === 0;
 }
 
-/** Events of a span of time whose user has not been told. */
-async function untoldBetween(db: Db, [from, to]: readonly [string, string]): Promise<number> {
+/** Number of events in a time span without a sent notification. */
+async function countUnnotified(db: Db, [from, to]: readonly [string, string]): Promise<number> {
   const { rowCount } = await db.query(
     `select from entitlement.outbox_events e
       where e.created_at between $1::timestamptz and $2::timestamptz
@@ -86,59 +86,65 @@ async function untoldBetween(db: Db, [from, to]: readonly [string, string]): Pro
 }
 
 /** Two of each service on one database and one bus, under load. */
-async function openTown(kind: BusKind, parts: AsyncDisposableStack) {
+async function openSetup(kind: BusKind, parts: AsyncDisposableStack) {
   const t = parts.use(await testDatabase({ sets: [] }));
-  const broker = parts.use(await startBroker(kind, t.url));
-  const env = { ...grantingEnv, DATABASE_URL: t.url, EVENT_BUS_URL: broker.url };
+  const messageBroker = parts.use(await startMessageBroker(kind, t.url));
+  const env = { ...grantEnv, DATABASE_URL: t.url, EVENT_BUS_URL: messageBroker.url };
   for (const service of [entitlement, notification]) await service.migrate(env, { dryRun: false });
   const start = async (name: "entitlement" | "notification") => parts.use(await serve(name, env));
-  const granters = [await start("entitlement"), await start("entitlement")];
-  const tellers = [await start("notification"), await start("notification")];
-  const grants = startGranting(perSecond, () => granters.map(({ url }) => url));
-  parts.defer(() => grants.stop().catch(() => {})); // A test that has got so far has heard of it.
-  const told = async () =>
+  const entitlementProcesses = [await start("entitlement"), await start("entitlement")];
+  const notificationProcesses = [await start("notification"), await start("notification")];
+  const grants = startGrantLoad(perSecond, () => entitlementProcesses.map(({ url }) => url));
+  parts.defer(() => grants.stop().catch(() => {})); // A test that came this far has seen the error.
+  const getNotifications = async () =>
     (await t.db.query(`select user_id, status from notification.notifications order by user_id collate "C"`)).rows;
-  await until("the road is open", async () => (await told()).length > perSecond);
-  return { db: t.db, start, granters, tellers, grants, told };
+  await until("notifications arrive", async () => (await getNotifications()).length > perSecond);
+  return { db: t.db, start, entitlementProcesses, notificationProcesses, grants, getNotifications };
 }
 
 test.concurrent.each(busKinds)(
-  "%s: of two processes of each service one is killed and one is stopped, and every grant is told once",
+  "%s: every grant makes one notification when processes are killed and stopped",
   { timeout: 600_000 },
   async (kind) => {
     await using parts = new AsyncDisposableStack();
-    const { db, start, granters, tellers, grants, told } = await openTown(kind, parts);
-    const [granter, teller] = [granters[0] as Serving, tellers[0] as Serving];
+    const { db, start, entitlementProcesses, notificationProcesses, grants, getNotifications } = await openSetup(
+      kind,
+      parts,
+    );
+    const [entitlementProcess, notificationProcess] = [
+      entitlementProcesses[0] as ServiceProcess,
+      notificationProcesses[0] as ServiceProcess,
+    ];
 
-    const heldEvents = await freezeHolding(granter, events, db);
-    const heldNotifications = await freezeHolding(teller, notifications, db);
-    for (const doomed of [granter, teller]) doomed.signal("SIGKILL");
-    await Promise.all([granter.exited, teller.exited]);
-    const killed = await nowIn(db);
+    const heldEvents = await stopWithWork(entitlementProcess, events, db);
+    const heldNotifications = await stopWithWork(notificationProcess, notifications, db);
+    for (const process of [entitlementProcess, notificationProcess]) process.signal("SIGKILL");
+    await Promise.all([entitlementProcess.exited, notificationProcess.exited]);
+    const killed = await databaseNow(db);
 
-    granters.push(await start("entitlement"));
-    tellers.push(await start("notification"));
+    entitlementProcesses.push(await start("entitlement"));
+    notificationProcesses.push(await start("notification"));
     for (const [survivor, work] of [
-      [granters[1] as Serving, events],
-      [tellers[1] as Serving, notifications],
+      [entitlementProcesses[1] as ServiceProcess, events],
+      [notificationProcesses[1] as ServiceProcess, notifications],
     ] as const) {
-      await freezeHolding(survivor, work, db); // So that it has something to finish, or to hand over.
+      await stopWithWork(survivor, work, db); // So that it has work to finish or to hand over.
       for (const signal of ["SIGTERM", "SIGCONT"] as const) survivor.signal(signal);
       expect(await survivor.exited).toBe(0);
-      expect(await heldBy(survivor, work, db)).toEqual([]);
-      const span = [killed, await nowIn(db)] as const;
-      const isHandedOver = async () => (await untoldBetween(db, span)) === 0;
-      await until("its peers have done what it left", isHandedOver, { withinMs: handedOverMsMax });
+      expect(await claimedRows(survivor, work, db)).toEqual([]);
+      const span = [killed, await databaseNow(db)] as const;
+      const isHandedOver = async () => (await countUnnotified(db, span)) === 0;
+      await until("its peers have finished its work", isHandedOver, { withinMs: handedOverMsMax });
     }
 
     const isResumed = async () =>
-      (await areDone(db, events, heldEvents)) && (await areDone(db, notifications, heldNotifications));
-    await until("the work of the dead is done", isResumed, { withinMs: resumedMsMax });
+      (await allDone(db, events, heldEvents)) && (await allDone(db, notifications, heldNotifications));
+    await until("the work of the dead processes is done", isResumed, { withinMs: resumedMsMax });
 
     await grants.stop();
-    const users = grants.answered.map(({ user }) => user).sort();
-    const sent = async () => (await told()).filter(({ status }) => status === "SENT").length;
-    await until("everybody has heard", async () => (await sent()) >= users.length);
-    expect(await told()).toEqual(users.map((user_id) => ({ user_id, status: "SENT" })));
+    const users = grants.results.map(({ user }) => user).sort();
+    const sent = async () => (await getNotifications()).filter(({ status }) => status === "SENT").length;
+    await until("every user is notified", async () => (await sent()) >= users.length);
+    expect(await getNotifications()).toEqual(users.map((user_id) => ({ user_id, status: "SENT" })));
   },
 );

@@ -1,20 +1,19 @@
-/** All of Todoke as `npm start` runs it, in a folder and on ports of its own: the embedded database, provider and services. */
+/** Runs all of Todoke as `npm start` does, in a temporary folder and on free ports. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { freePort, until } from "@todoke/kernel/testing";
-import { todoke } from "./serving.ts";
+import { todoke } from "./service-process.ts";
 
 export interface LocalSetup extends AsyncDisposable {
-  /** Where players come in. */
+  /** The gateway, as players reach it. */
   readonly origin: string;
-  /** Of a service, or of its ops listener. */
-  urlOf(name: LocalService): string;
-  opsUrlOf(name: LocalService): string;
-  /** All that it has printed: its logs are there too. */
-  printed(): string;
+  serviceUrl(name: LocalService): string;
+  opsUrl(name: LocalService): string;
+  /** Everything that it has printed, logs included. */
+  output(): string;
   signal(name: NodeJS.Signals): void;
   readonly exited: Promise<number | null>;
 }
@@ -22,19 +21,19 @@ export interface LocalSetup extends AsyncDisposable {
 const names = ["gateway-bff", "account", "entitlement", "notification", "matchmaking", "points", "orders"] as const;
 export type LocalService = (typeof names)[number];
 
-const portOf = (name: string) => `${name.toUpperCase().replaceAll("-", "_")}_PORT`;
+const portVariable = (name: string) => `${name.toUpperCase().replaceAll("-", "_")}_PORT`;
 
 export async function startLocalSetup(more: Record<string, string> = {}): Promise<LocalSetup> {
-  const folder = mkdtempSync(join(tmpdir(), "todoke-site-"));
+  const folder = mkdtempSync(join(tmpdir(), "todoke-local-"));
   const ports = Object.fromEntries(await Promise.all(names.map(async (name) => [name, await freePort()] as const)));
   const child = spawn(process.execPath, [todoke, "dev"], {
     cwd: folder,
     env: {
       PATH: process.env.PATH,
-      ...Object.fromEntries(names.map((name) => [portOf(name), String(ports[name])])),
+      ...Object.fromEntries(names.map((name) => [portVariable(name), String(ports[name])])),
       POSTGRES_PORT: String(await freePort()),
       OIDC_PROVIDER_PORT: String(await freePort()),
-      // A machine that stalls for a moment is no service that is away.
+      // A slow machine must not look like an unavailable service.
       GATEWAY_BFF_UPSTREAM_TIMEOUT_MS: "60000",
       GATEWAY_BFF_LIMIT_WAIT_MS: "60000",
       GATEWAY_BFF_PROFILE_TIMEOUT_MS: "60000",
@@ -42,17 +41,17 @@ export async function startLocalSetup(more: Record<string, string> = {}): Promis
     },
     stdio: ["ignore", "pipe", "pipe"],
   });
-  let printed = "";
-  for (const stream of [child.stdout, child.stderr]) stream.setEncoding("utf8").on("data", (text) => (printed += text));
+  let output = "";
+  for (const stream of [child.stdout, child.stderr]) stream.setEncoding("utf8").on("data", (text) => (output += text));
   const exited = once(child, "exit").then(([code]) => code as number | null);
-  const isOver = () => child.exitCode !== null || child.signalCode !== null;
-  await until("everything runs", () => printed.includes("Ready.") || isOver(), { withinMs: 150_000 });
-  if (isOver()) throw new Error(`todoke dev did not start:\n${printed}`);
+  const hasExited = () => child.exitCode !== null || child.signalCode !== null;
+  await until("everything runs", () => output.includes("Ready.") || hasExited(), { withinMs: 150_000 });
+  if (hasExited()) throw new Error(`todoke dev did not start:\n${output}`);
   return {
     origin: `http://localhost:${ports["gateway-bff"]}`,
-    urlOf: (name) => `http://127.0.0.1:${ports[name]}`,
-    opsUrlOf: (name) => `http://127.0.0.1:${(ports[name] ?? 0) + 1_000}`,
-    printed: () => printed,
+    serviceUrl: (name) => `http://127.0.0.1:${ports[name]}`,
+    opsUrl: (name) => `http://127.0.0.1:${(ports[name] ?? 0) + 1_000}`,
+    output: () => output,
     signal: (name) => void child.kill(name),
     exited,
     async [Symbol.asyncDispose]() {

@@ -1,6 +1,6 @@
 /**
- * Redis goes silent, is restarted, emptied or set back to what it was some seconds ago, while players play by two
- * matchmakers. No match is lost and none is made twice; whose ticket is lost is told so, and joins again by the same call.
+ * Redis stops, restarts, loses its data or goes back some seconds while players use two matchmaking processes. No match is lost
+ * or doubled; a player whose ticket is lost learns it and can repeat the join.
  */
 import { until } from "@todoke/kernel/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -15,48 +15,56 @@ afterAll(() => setup?.[Symbol.asyncDispose]());
 
 type Redis = NonNullable<MatchmakingSetup["redis"]>;
 
-async function silence({ signal }: Redis): Promise<void> {
-  const unheard = setup.playing.unheard();
+async function stopForSeconds({ signal }: Redis): Promise<void> {
+  const before = setup.playerLoad.unansweredCalls();
   signal("SIGSTOP");
-  await until("players are not answered", () => setup.playing.unheard() > unheard + 10);
+  await until("calls fail", () => setup.playerLoad.unansweredCalls() > before + 10);
   signal("SIGCONT");
 }
 
-const faults: readonly (readonly [string, (redis: Redis) => Promise<unknown>, { readonly mayForget: boolean }])[] = [
-  ["goes silent for some seconds", silence, { mayForget: false }],
-  ["is restarted with what it had", (redis) => redis.restart(), { mayForget: true }],
-  ["is emptied", (redis) => redis.operator.flushAll(), { mayForget: true }],
-  ["is restarted empty", (redis) => redis.restartEmpty(), { mayForget: true }],
+const redisFaults: readonly (readonly [
+  string,
+  (redis: Redis) => Promise<unknown>,
+  { readonly redisLostData: boolean },
+])[] = [
+  ["stops for some seconds", stopForSeconds, { redisLostData: false }],
+  ["restarts with its data", (redis) => redis.restart(), { redisLostData: true }],
+  ["is flushed", (redis) => redis.operator.flushAll(), { redisLostData: true }],
+  ["restarts empty", (redis) => redis.restartEmpty(), { redisLostData: true }],
   [
-    "is set back to what it was some seconds ago",
+    "goes back some seconds",
     async (redis) => {
-      redis.keep();
-      await setup.playing.goesOn();
-      await redis.restartAsKept();
+      redis.takeSnapshot();
+      await setup.playerLoad.waitForProgress();
+      await redis.restartFromSnapshot();
     },
-    { mayForget: true },
+    { redisLostData: true },
   ],
 ];
 
-test.each(faults)("Redis %s: what players were told holds", { timeout: 400_000 }, async (_, inject, { mayForget }) => {
-  const { playing, redis } = setup;
-  if (!redis) expect.fail("there is no Redis");
-  const before = playing.told.length;
-  playing.start();
-  await setup.playing.goesOn();
-  await inject(redis);
-  await setup.playing.goesOn();
-  expect(await setup.faults({ mayForget })).toEqual([]);
+test.each(redisFaults)(
+  "Redis %s: every response stays true",
+  { timeout: 400_000 },
+  async (_, inject, { redisLostData }) => {
+    const { playerLoad, redis } = setup;
+    if (!redis) expect.fail("there is no Redis");
+    const before = playerLoad.responses.length;
+    playerLoad.start();
+    await setup.playerLoad.waitForProgress();
+    await inject(redis);
+    await setup.playerLoad.waitForProgress();
+    expect(await setup.violations({ redisLostData })).toEqual([]);
 
-  const lost = playing.told.slice(before).filter(({ reason }) => reason === "lost");
-  const tickets = [...new Set(lost.map(({ ticketId }) => ticketId))];
-  for (const ticketId of tickets.slice(0, 10)) {
-    const { user } = lost.find((each) => each.ticketId === ticketId) ?? expect.fail("nobody was told");
-    // Asked until it is answered: on a busy machine it may be told "later".
-    await expect
-      .poll(() => playing.ask("look", { user, ticketId }))
-      .toMatchObject({ status: "EXPIRED", reason: "lost" });
-    expect((await playing.joinAgain(ticketId)).ticketId).not.toBe(ticketId);
-  }
-  expect(await setup.faults({ mayForget })).toEqual([]);
-});
+    const lost = playerLoad.responses.slice(before).filter(({ reason }) => reason === "lost");
+    const tickets = [...new Set(lost.map(({ ticketId }) => ticketId))];
+    for (const ticketId of tickets.slice(0, 10)) {
+      const { user } = lost.find((each) => each.ticketId === ticketId) ?? expect.fail("no response");
+      // Polled, because a busy machine may answer 503.
+      await expect
+        .poll(() => playerLoad.call("get", { user, ticketId }))
+        .toMatchObject({ status: "EXPIRED", reason: "lost" });
+      expect((await playerLoad.repeatJoin(ticketId)).ticketId).not.toBe(ticketId);
+    }
+    expect(await setup.violations({ redisLostData })).toEqual([]);
+  },
+);

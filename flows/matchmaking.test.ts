@@ -1,7 +1,4 @@
-/**
- * Players find each other, through the gateway and every service behind it, with tickets in PostgreSQL and in Redis: both join,
- * both see the same match, each is told of it once, in the inbox and live, and nobody sees or takes back another's ticket.
- */
+/** Matchmaking through the gateway and every service behind it, with tickets in PostgreSQL and in Redis. */
 import { randomUUID } from "node:crypto";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -10,59 +7,7 @@ import { startEngine } from "@todoke/engines";
 import { until } from "@todoke/kernel/testing";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { startAll } from "./all-services.ts";
-import { untilAnswered } from "./player-client.ts";
-
-interface Body {
-  readonly payload?: object;
-  readonly key?: string;
-}
-
-/** A player's client, as a game has one. */
-function clientOf(gateway: string, token: string) {
-  async function call(method: string, path: string, { payload, key = randomUUID() }: Body = {}) {
-    const answer = await untilAnswered(`${gateway}/v1${path}`, {
-      method,
-      headers: {
-        authorization: `Bearer ${token}`,
-        ...(payload && { "content-type": "application/json", "idempotency-key": key }),
-      },
-      ...(payload && { body: JSON.stringify(payload) }),
-    });
-    const text = await answer.text();
-    const isReplayed = answer.headers.get("idempotency-replayed") === "true";
-    return { status: answer.status, isReplayed, text, body: JSON.parse(text) };
-  }
-  return {
-    call,
-    join: (mode: string, more: Pick<Body, "key"> = {}) =>
-      call("POST", `/matchmaking/queues/${mode}/tickets`, { payload: {}, ...more }),
-    show: async (id: string) => (await call("GET", `/matchmaking/tickets/${id}`)).body,
-    cancel: (id: string) => call("DELETE", `/matchmaking/tickets/${id}`),
-    /** What the inbox says of events of a type. */
-    told: async (type: string) => {
-      const { body } = await call("GET", "/inbox");
-      const of = body.notifications.filter((each: { event_type: string }) => each.event_type === type);
-      return of.map(({ data }: { data: unknown }) => data);
-    },
-    /** What comes live from now on. */
-    async follow() {
-      const stopping = new AbortController();
-      const headers = { authorization: `Bearer ${token}` };
-      const answer = await untilAnswered(`${gateway}/v1/inbox/stream`, { headers, signal: stopping.signal });
-      let heard = "";
-      const reading = (async () => {
-        for await (const text of answer.body?.pipeThrough(new TextDecoderStream()) ?? []) heard += text;
-      })().catch(() => {});
-      return {
-        of: (type: string) => heard.split("\n").filter((line) => line.startsWith("data:") && line.includes(type)),
-        async [Symbol.asyncDispose]() {
-          stopping.abort();
-          await reading;
-        },
-      };
-    },
-  };
-}
+import { createPlayerClient } from "./player-client.ts";
 
 const rules = (more = "") => `
 modes:
@@ -70,7 +15,7 @@ modes:
   brief: { ticket_seconds: 5 }
 ${more}`;
 
-async function openSite(store: "postgres" | "redis") {
+async function openSetup(store: "postgres" | "redis") {
   await using parts = new AsyncDisposableStack();
   const folder = mkdtempSync(join(tmpdir(), "todoke-rules-"));
   parts.defer(() => rmSync(folder, { recursive: true }));
@@ -79,30 +24,30 @@ async function openSite(store: "postgres" | "redis") {
   const redis = store === "redis" ? parts.use(await startEngine("redis")) : undefined;
   const settings = { MATCHMAKING_RULES: path, ...(redis && { MATCHMAKING_REDIS_URL: redis.url }) };
   const all = parts.use(await startAll({ settings }));
-  const kept = parts.move();
+  const resources = parts.move();
   return {
-    /** Somebody whom nobody else has met. */
+    /** A new player. */
     async player() {
-      const user = await all.makeUser(randomUUID());
-      return { userId: user.userId, ...clientOf(all.gateways[0] ?? "", await all.openSession(user)) };
+      const user = await all.createUser(randomUUID());
+      return { userId: user.userId, ...createPlayerClient(all.gateways[0] ?? "", await all.openSession(user)) };
     },
     writeRules: (more: string) => writeFileSync(path, rules(more)),
-    [Symbol.asyncDispose]: () => kept.disposeAsync(),
+    [Symbol.asyncDispose]: () => resources.disposeAsync(),
   };
 }
 
 describe.each(["postgres", "redis"] as const)("tickets in %s", (store) => {
-  let setup: Awaited<ReturnType<typeof openSite>>;
+  let setup: Awaited<ReturnType<typeof openSetup>>;
   beforeAll(async () => {
-    setup = await openSite(store);
+    setup = await openSetup(store);
   });
   afterAll(() => setup?.[Symbol.asyncDispose]());
 
-  test("two players join, see the same match and each other, and are each told of it once, live too", async () => {
+  test("two players are matched, see each other, and are notified once, on the stream too", async () => {
     const [alice, bob] = [await setup.player(), await setup.player()];
-    await using live = await alice.follow();
+    await using live = await alice.openStream();
     const [hers, his] = [(await alice.join("duel")).body.ticket_id, (await bob.join("duel")).body.ticket_id];
-    const shown = () => Promise.all([alice.show(hers), bob.show(his)]);
+    const shown = () => Promise.all([alice.getTicket(hers), bob.getTicket(his)]);
     await until("both are matched", async () => (await shown()).every(({ status }) => status === "MATCHED"));
     const [one, other] = await shown();
     expect(one.match_id).toBe(other.match_id);
@@ -114,11 +59,11 @@ describe.each(["postgres", "redis"] as const)("tickets in %s", (store) => {
       [alice, one],
       [bob, other],
     ]) {
-      await until("they are told", async () => (await player.told("MatchMade")).length > 0);
-      expect(await player.told("MatchMade")).toEqual([{ ticket_id, match_id, team, mode: "duel" }]);
+      await until("they are notified", async () => (await player.notifications("MatchMade")).length > 0);
+      expect(await player.notifications("MatchMade")).toEqual([{ ticket_id, match_id, team, mode: "duel" }]);
     }
-    await until("she hears of it live", () => live.of("MatchMade").length > 0);
-    expect(live.of("MatchMade")).toEqual([expect.stringContaining(one.match_id)]);
+    await until("the stream has it", () => live.notifications("MatchMade").length > 0);
+    expect(live.notifications("MatchMade")).toEqual([expect.stringContaining(one.match_id)]);
 
     const { body: profile } = await alice.call("GET", `/users/${alice.userId}/profile?ticket_id=${hers}`);
     expect(profile.matchmaking).toMatchObject({ status: "ok", value: { match_id: one.match_id } });
@@ -126,23 +71,23 @@ describe.each(["postgres", "redis"] as const)("tickets in %s", (store) => {
     expect([late.status, late.body.code]).toEqual([409, "ticket-matched"]);
   });
 
-  test("a wish that is sent again is the same ticket, to the byte; what is taken back is, and the same call joins anew", async () => {
+  test("a repeated join returns the same bytes; after a cancel a new join makes a new ticket", async () => {
     const player = await setup.player();
-    const first = await player.join("duel", { key: "key-1" });
-    const again = await player.join("duel", { key: "key-1" });
+    const first = await player.join("duel", "key-1");
+    const again = await player.join("duel", "key-1");
     expect([first.status, again.status, again.isReplayed]).toEqual([201, 201, true]);
     expect(again.text).toBe(first.text);
     const id = first.body.ticket_id;
     const cancelled = await player.cancel(id);
     expect([cancelled.status, cancelled.body.status]).toEqual([200, "CANCELLED"]);
     expect((await player.cancel(id)).text).toBe(cancelled.text);
-    expect(await player.show(id)).toEqual(cancelled.body);
+    expect(await player.getTicket(id)).toEqual(cancelled.body);
     const next = await player.join("duel");
     expect([next.status, next.body.ticket_id === id]).toEqual([201, false]);
     await player.cancel(next.body.ticket_id);
   });
 
-  test("a ticket is its owner's: to everybody else there is none", async () => {
+  test("a ticket is 404 for every other player", async () => {
     const [owner, stranger] = [await setup.player(), await setup.player()];
     const id = (await owner.join("duel")).body.ticket_id;
     const path = `/matchmaking/tickets/${id}`;
@@ -154,23 +99,23 @@ describe.each(["postgres", "redis"] as const)("tickets in %s", (store) => {
       const { status, body } = await stranger.call(method, at);
       expect([method, status, body.code]).toEqual([method, 404, "ticket-not-found"]);
     }
-    expect((await owner.show(id)).status).toBe("QUEUED");
+    expect((await owner.getTicket(id)).status).toBe("QUEUED");
     await owner.cancel(id);
   });
 
-  test("a ticket that nobody was found for ends as EXPIRED, and its player is told once, live too", async () => {
+  test("a ticket without a match expires, and its player is notified once, on the stream too", async () => {
     const player = await setup.player();
-    await using live = await player.follow();
+    await using live = await player.openStream();
     const id = (await player.join("brief")).body.ticket_id;
-    await until("its time is up", async () => (await player.show(id)).status === "EXPIRED");
-    await until("they are told", async () => (await player.told("TicketExpired")).length > 0);
-    expect(await player.told("TicketExpired")).toMatchObject([{ ticket_id: id, mode: "brief" }]);
-    await until("they hear of it live", () => live.of("TicketExpired").length > 0);
-    expect(live.of("TicketExpired")).toHaveLength(1);
-    expect(await player.show(id)).toMatchObject({ status: "EXPIRED", reason: "timeout" });
+    await until("it has expired", async () => (await player.getTicket(id)).status === "EXPIRED");
+    await until("they are notified", async () => (await player.notifications("TicketExpired")).length > 0);
+    expect(await player.notifications("TicketExpired")).toMatchObject([{ ticket_id: id, mode: "brief" }]);
+    await until("the stream has it", () => live.notifications("TicketExpired").length > 0);
+    expect(live.notifications("TicketExpired")).toHaveLength(1);
+    expect(await player.getTicket(id)).toMatchObject({ status: "EXPIRED", reason: "timeout" });
   });
 
-  test("a mode that is written into the rules file is played without a restart; a bad file changes nothing", async () => {
+  test("a mode added to the rules file works without a restart; an invalid file changes nothing", async () => {
     const [alice, bob] = [await setup.player(), await setup.player()];
     const none = await alice.join("arena");
     expect([none.status, none.body.code]).toEqual([404, "unknown-mode"]);
@@ -182,7 +127,7 @@ describe.each(["postgres", "redis"] as const)("tickets in %s", (store) => {
     });
     setup.writeRules("  arena: { teams: none }\n");
     const his = await bob.join("arena");
-    const shown = () => Promise.all([alice.show(hers.body.ticket_id), bob.show(his.body.ticket_id)]);
+    const shown = () => Promise.all([alice.getTicket(hers.body.ticket_id), bob.getTicket(his.body.ticket_id)]);
     await until("both are matched", async () => (await shown()).every(({ status }) => status === "MATCHED"));
     expect((await shown()).map(({ session }) => session)).toEqual([{ server: "arena-7" }, { server: "arena-7" }]);
   });

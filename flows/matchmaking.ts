@@ -1,6 +1,6 @@
 /**
- * Matchmaking as an operator runs it: processes of `todoke serve` on one database, with tickets in PostgreSQL or in a Redis of
- * its own, and the notification service behind it. Processes can be told to die at an exact step, and Redis to forget.
+ * Matchmaking as an operator runs it: processes of `todoke serve` on one database, with tickets in PostgreSQL or in Redis, and
+ * the notification service. Processes can be killed or stopped at a failpoint, and Redis can lose data.
  */
 import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -12,13 +12,13 @@ import * as notification from "@todoke/notification";
 import { operatorClient } from "@todoke/redis/testing";
 import { settingsFor } from "./all-services.ts";
 import { failpointEnv, isStopped, type Step } from "./failpoint-env.ts";
-import { faultsOf, isAllTold, readRecord } from "./played.ts";
-import { openPlaying, playersOf } from "./playing.ts";
-import { type Launched, launch, type Serving, serve } from "./serving.ts";
+import { findViolations, isAllNotified, readRecord } from "./matchmaking-invariants.ts";
+import { createPlayers, openPlayerLoad } from "./player-load.ts";
+import { type LaunchedProcess, launch, type ServiceProcess, serve } from "./service-process.ts";
 
 export type Store = "postgres" | "redis";
 
-/** One mode in the order of waiting, one by conditions, and one in which nobody ever finds enough others. */
+/** A first-come-first-served mode, one with a skill rule, and one that never has enough players. */
 const rules = `
 modes:
   duel: {}
@@ -29,9 +29,9 @@ modes:
 `;
 const modes = ["duel", "ranked", "lonely"] as const;
 const players = [
-  ...playersOf("duel", { count: 12, lookMs: 40 }),
-  ...playersOf("ranked", { count: 8, lookMs: 40 }),
-  ...playersOf("lonely", { count: 6, lookMs: 1_000 }),
+  ...createPlayers("duel", { count: 12, pollMs: 40 }),
+  ...createPlayers("ranked", { count: 8, pollMs: 40 }),
+  ...createPlayers("lonely", { count: 6, pollMs: 1_000 }),
 ];
 
 export type { Step };
@@ -40,7 +40,7 @@ export type MatchmakingSetup = Awaited<ReturnType<typeof openMatchmaking>>;
 
 export async function openMatchmaking(store: Store) {
   await using parts = new AsyncDisposableStack();
-  const folder = mkdtempSync(join(tmpdir(), "todoke-town-"));
+  const folder = mkdtempSync(join(tmpdir(), "todoke-matchmaking-"));
   parts.defer(() => rmSync(folder, { recursive: true, force: true }));
   writeFileSync(join(folder, "rules.yaml"), rules);
   const t = parts.use(await testDatabase({ sets: [] }));
@@ -49,41 +49,41 @@ export async function openMatchmaking(store: Store) {
     ...settingsFor(t.url),
     EVENT_BUS_URL: t.url,
     MATCHMAKING_RULES: join(folder, "rules.yaml"),
-    // A dead relay's events need not be waited for longer.
+    // Short, so that a dead relay's events are claimed again soon.
     MATCHMAKING_LEASE_MS: "2000",
     ...(redis && { MATCHMAKING_REDIS_URL: redis.url }),
   };
   for (const { migrate } of [matchmaking, notification]) await migrate(env, { dryRun: false });
 
-  const running = new Set<Serving>();
+  const running = new Set<ServiceProcess>();
   const processes = parts.use(new AsyncDisposableStack());
-  const launchOne = async (more: Record<string, string>) =>
+  const launchProcess = async (more: Record<string, string>) =>
     processes.use(await launch("matchmaking", { ...env, ...more }));
-  /** From when it serves until it ends, players call it. */
-  async function welcome(process: Launched): Promise<void> {
+  /** Players call a process from when it serves until it exits. */
+  async function addWhenServing(process: LaunchedProcess): Promise<void> {
     await process.serves();
     running.add(process);
     process.exited.then(() => running.delete(process));
   }
-  async function start(more: Record<string, string> = {}): Promise<Serving> {
-    const process = await launchOne(more);
-    await welcome(process);
+  async function start(more: Record<string, string> = {}): Promise<ServiceProcess> {
+    const process = await launchProcess(more);
+    await addWhenServing(process);
     return process;
   }
   parts.use(await serve("notification", env));
   await start();
-  const playing = openPlaying(players, () => [...running].map(({ url }) => url));
-  parts.defer(() => playing.goHome().catch(() => {})); // A test that has got so far has heard of it.
+  const playerLoad = openPlayerLoad(players, () => [...running].map(({ url }) => url));
+  parts.defer(() => playerLoad.stop().catch(() => {})); // A test that came this far has seen the error.
 
-  async function waiting() {
-    if (redis) return redis.waiting();
+  async function queuedTickets() {
+    if (redis) return redis.queuedTickets();
     const { rows } = await t.db.query(`select ticket_id as "ticketId", user_id as user from matchmaking.tickets`);
     return rows as { ticketId: string; user: string }[];
   }
 
-  /** What somebody is in the middle of: ends that are taken and not struck off, or transactions that wait for their process. */
-  async function underWay(): Promise<readonly string[]> {
-    if (redis) return redis.taken();
+  /** Claimed ticket ends that are not acked, or transactions that wait for their process. */
+  async function claimsInFlight(): Promise<readonly string[]> {
+    if (redis) return redis.claimedEnds();
     const { rows } = await t.db.query(
       `select pid || ' since ' || xact_start as transaction from pg_stat_activity
         where datname = current_database() and state = 'idle in transaction'`,
@@ -91,57 +91,65 @@ export async function openMatchmaking(store: Store) {
     return rows.map((row) => row.transaction);
   }
 
-  async function dieAtOne(step: Step): Promise<void> {
-    const doomed = await launchOne(failpointEnv("kill", step));
+  async function killOneAt(step: Step): Promise<void> {
+    const killed = await launchProcess(failpointEnv("kill", step));
     let code: number | null | undefined;
-    doomed.exited.then((exit) => (code = exit));
-    welcome(doomed).catch(() => {}); // It may meet the step, and die, before it serves.
+    killed.exited.then((exit) => (code = exit));
+    addWhenServing(killed).catch(() => {}); // It may die at the failpoint before it serves.
     await until(`a process dies at ${step.name}`, () => code !== undefined, { withinMs: 120_000 });
-    // One that ended by itself, and not by a signal, could not start: it says why.
-    if (typeof code === "number") await doomed.serves();
+    // An exit code instead of a signal means that it could not start; this throws its output.
+    if (typeof code === "number") await killed.serves();
   }
 
   const all = parts.move();
   return {
     redis,
-    playing,
+    playerLoad,
     start,
-    /** A further process for each step, which dies there while everybody plays. */
-    dieAt: (...steps: readonly Step[]) => Promise.all(steps.map(dieAtOne)),
-    /** A second process, which no player calls, that falls asleep at this step, until others have done what it was at. */
-    async sleepAt(step: Step): Promise<Serving> {
-      const frozen = await launchOne({ ...failpointEnv("stop", step), MATCHMAKING_ROLES: "matcher,recorder,relay" });
-      await until(`a process falls asleep at ${step.name}`, () => isStopped(frozen.pid), { withinMs: 120_000 });
-      const held = new Set(await underWay());
-      const isTakenOver = async () => (await underWay()).every((each) => !held.has(each));
-      await until("others have taken over what it held", isTakenOver);
-      return frozen;
+    /** Starts a process per failpoint, which dies there while players continue. */
+    killAt: (...steps: readonly Step[]) => Promise.all(steps.map(killOneAt)),
+    /** Starts a process without API that stops at this failpoint; resolves when others have taken over its work. */
+    async stopAt(step: Step): Promise<ServiceProcess> {
+      const stoppedProcess = await launchProcess({
+        ...failpointEnv("stop", step),
+        MATCHMAKING_ROLES: "matcher,recorder,relay",
+      });
+      await until(`a process stops at ${step.name}`, () => isStopped(stoppedProcess.pid), { withinMs: 120_000 });
+      const held = new Set(await claimsInFlight());
+      const isReleased = async () => (await claimsInFlight()).every((each) => !held.has(each));
+      await until("other processes have taken over its work", isReleased);
+      return stoppedProcess;
     },
-    /** Everybody goes home, all that is to be recorded and told has been, and everything fits. */
-    async faults({ mayForget }: { readonly mayForget: boolean }): Promise<readonly string[]> {
-      await playing.goHome();
-      // What a dead process had taken from Redis is taken again after ten seconds.
-      const isQuiet = async () => (await (redis?.unrecorded() ?? 0)) === 0 && (await isAllTold(t.db));
-      await until("all is recorded and told", isQuiet, { withinMs: 120_000 });
-      const { told } = playing;
-      return faultsOf({ told, waiting: await waiting(), record: await readRecord(t.db), mayForget });
+    /** Stops the players, waits until all is recorded and notified, and returns what is wrong. */
+    async violations({ redisLostData }: { readonly redisLostData: boolean }): Promise<readonly string[]> {
+      await playerLoad.stop();
+      // Ends that a dead process claimed in Redis are claimed again after ten seconds.
+      const isQuiet = async () => (await (redis?.unrecorded() ?? 0)) === 0 && (await isAllNotified(t.db));
+      await until("all is recorded and notified", isQuiet, { withinMs: 120_000 });
+      const { responses } = playerLoad;
+      return findViolations({
+        responses,
+        waiting: await queuedTickets(),
+        record: await readRecord(t.db),
+        redisLostData,
+      });
     },
     [Symbol.asyncDispose]: () => all.disposeAsync(),
   };
 }
 
-/** A Redis that can be stopped, and brought back with what it had, with what it once had, or with nothing. */
+/** A Redis that can be restarted with its data, with older data, or empty. */
 async function openRedis(folder: string) {
   await using parts = new AsyncDisposableStack();
-  const [dir, kept] = [join(folder, "data"), join(folder, "kept")];
+  const [dir, snapshotDir] = [join(folder, "data"), join(folder, "snapshotDir")];
   const engine = parts.use(await startEngine("redis", { dir }));
   const operator = await operatorClient(engine.url);
   parts.defer(() => operator.destroy());
   const key = (mode: string, name: string) => `mm:{${mode}}:${name}`;
 
-  async function restart(meanwhile: () => void = () => {}): Promise<void> {
+  async function restart(whileStopped: () => void = () => {}): Promise<void> {
     await engine.kill();
-    meanwhile();
+    whileStopped();
     await engine.start();
     await until("Redis answers", () => operator.ping().then(Boolean, () => false));
   }
@@ -151,35 +159,35 @@ async function openRedis(folder: string) {
     url: engine.url,
     operator,
     signal: (name: NodeJS.Signals) => void process.kill(engine.pid ?? 0, name),
-    /** As it was at the last write but for the last second, which is what its file may lack. */
+    /** Restarts with its data; its file may lack the last second. */
     restart: () => restart(),
     restartEmpty: () =>
       restart(() => {
         rmSync(dir, { recursive: true });
         mkdirSync(dir);
       }),
-    /** Keeps a copy of what it has now. */
-    keep: () => cpSync(dir, kept, { recursive: true }),
-    /** As after the failover to a replica that lagged: everything since `keep` has not happened. */
-    restartAsKept: () =>
+    /** Copies its current data. */
+    takeSnapshot: () => cpSync(dir, snapshotDir, { recursive: true }),
+    /** Restarts with the data of the last snapshot, like a failover to a replica that lagged. */
+    restartFromSnapshot: () =>
       restart(() => {
         rmSync(dir, { recursive: true });
-        cpSync(kept, dir, { recursive: true });
-        rmSync(kept, { recursive: true });
+        cpSync(snapshotDir, dir, { recursive: true });
+        rmSync(snapshotDir, { recursive: true });
       }),
     async unrecorded(): Promise<number> {
       const lengths = await Promise.all(modes.map((mode) => operator.xLen(key(mode, "ends"))));
       return lengths.reduce((sum, length) => sum + length, 0);
     },
-    /** Ends that a recorder has taken, and not struck off yet. */
-    async taken(): Promise<readonly string[]> {
+    /** Ends that a recorder has claimed and not acked. */
+    async claimedEnds(): Promise<readonly string[]> {
       const pending = modes.map(async (mode) => {
         const entries = await operator.xPendingRange(key(mode, "ends"), "recorder", "-", "+", 1_000).catch(() => []);
         return entries.map(({ id }) => `${mode} ${id}`);
       });
       return (await Promise.all(pending)).flat();
     },
-    async waiting() {
+    async queuedTickets() {
       const found = await Promise.all(
         modes.map(async (mode) => {
           const ids = await operator.zRange(key(mode, "queue"), 0, -1);

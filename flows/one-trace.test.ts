@@ -26,18 +26,18 @@ const callerTrace = "0af7651916cd43dd8448eb211c80319c";
 const callerSpan = "b7ad6b7169203331";
 
 test.each(busKinds)(
-  "%s: HTTP request, command, publish and handling are one trace, each the child of the one before",
+  "%s: request, command, publish and handling are one trace, each the child of the one before",
   async (kind) => {
     spans.reset();
-    await using stage = await createHarness(kind);
+    await using harness = await createHarness(kind);
     const subject = "entitlement.events";
-    await using bus = await stage.openBus();
+    await using bus = await harness.openBus();
     const outbox = openOutbox();
     const inbox = openInbox<string>({
-      db: stage.db,
+      db: harness.db,
       consumer,
       decode: (event) => event.eventId,
-      // What an effect emits goes on in the same trace.
+      // Events of an effect continue the trace.
       effect: (tx, [id]) =>
         outbox.append(tx, {
           eventType: "Followed",
@@ -49,15 +49,15 @@ test.each(busKinds)(
     });
     await using _ = await bus.subscribe({ consumer, subjects: [subject], handle: inbox.handle });
     const env = {
-      DATABASE_URL: stage.url,
+      DATABASE_URL: harness.url,
       ENTITLEMENT_PORT: "0",
       LOG_LEVEL: "silent",
       TODOKE_API_KEYS: `shop=entitlements:write=${hash("sha256", "tdk_shop", "hex")}`,
     };
     await migrate(env, { dryRun: false });
-    await using service = await start(env, { openBus: () => stage.openBus() });
+    await using service = await start(env, { openBus: () => harness.openBus() });
 
-    const answer = await fetch(`${service.url}/v1/entitlements/grants`, {
+    const response = await fetch(`${service.url}/v1/entitlements/grants`, {
       method: "POST",
       headers: {
         authorization: "Bearer tdk_shop",
@@ -67,23 +67,23 @@ test.each(busKinds)(
       },
       body: JSON.stringify({ user_id: "u_1", stock_keeping_unit: "item1", reason: "purchase", purchase_id: "p_456" }),
     });
-    expect(answer.status).toBe(201);
-    const followed = () => stage.db.query(`select headers from outbox_events where event_type = 'Followed'`);
+    expect(response.status).toBe(201);
+    const followed = () => harness.db.query(`select headers from outbox_events where event_type = 'Followed'`);
     await until("the event has taken effect", async () => (await followed()).rowCount === 1);
     const { headers } = (await followed()).rows[0];
     expect(headers.trace_id).toBe(callerTrace);
 
-    // From what the effect emitted back to the caller. A span is there once it has ended, each in its own time.
+    // From the follow-up event back to the caller. A span is exported when it ends.
     const names = ["inbox handle", "outbox publish", "entitlement command", "POST /v1/entitlements/grants"];
     await until("each step has ended", () => names.every((name) => ended().some((span) => span.name === name)));
-    const way: string[] = [];
-    let at: string | undefined = headers.traceparent.split("-")[2];
+    const path: string[] = [];
+    let spanId: string | undefined = headers.traceparent.split("-")[2];
     for (const _ of names) {
-      const span = ended().find((each) => each.spanContext().spanId === at);
+      const span = ended().find((each) => each.spanContext().spanId === spanId);
       expect(span?.spanContext().traceId).toBe(callerTrace);
-      way.push(span?.name ?? "");
-      at = span?.parentSpanContext?.spanId;
+      path.push(span?.name ?? "");
+      spanId = span?.parentSpanContext?.spanId;
     }
-    expect([way, at]).toEqual([names, callerSpan]);
+    expect([path, spanId]).toEqual([names, callerSpan]);
   },
 );

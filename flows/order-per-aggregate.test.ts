@@ -7,28 +7,28 @@ import { expect, test } from "vitest";
 import { busKinds, consumer, subject } from "./buses.ts";
 import { createHarness, versionsByAggregate } from "./harness.ts";
 
-/** A broker connection on a bad day: publishes fail, are slow, or succeed and say that they did not. */
-function unreliable(bus: EventBus): Pick<EventBus, "publish"> {
+/** Publishes fail, are slow, or succeed although they report a failure. */
+function flaky(bus: EventBus): Pick<EventBus, "publish"> {
   return {
     async publish(events) {
       await sleep(Math.random() * 5);
       const kept = events.filter(() => Math.random() > 0.2);
       const outcomes = await bus.publish(kept);
       return events.map((event) => {
-        const outcome = outcomes[kept.indexOf(event)] ?? retry(0, "it was never sent");
-        return Math.random() < 0.2 ? retry(0, "the answer was lost") : outcome;
+        const outcome = outcomes[kept.indexOf(event)] ?? retry(0, "not sent");
+        return Math.random() < 0.2 ? retry(0, "the ack was lost") : outcome;
       });
     },
   };
 }
 
 test.each(busKinds)(
-  "%s: with four relays and failures, events of an aggregate arrive in the order of their versions and take effect once",
+  "%s: four relays with failures deliver an aggregate's events in order, each with one effect",
   async (kind) => {
-    await using stage = await createHarness(kind);
-    await using bus = await stage.openBus();
+    await using harness = await createHarness(kind);
+    await using bus = await harness.openBus();
     const inbox = openInbox<{ id: string }>({
-      db: stage.db,
+      db: harness.db,
       consumer,
       decode: (event) => ({ id: event.eventId }),
       effect: async (tx, events) => {
@@ -53,32 +53,32 @@ test.each(busKinds)(
     await using _ = await bus.subscribe({ consumer, subjects: [subject], handle });
     const relays = Array.from({ length: 4 }, () =>
       createRelay({
-        db: stage.pool(),
-        bus: unreliable(bus),
+        db: harness.pool(),
+        bus: flaky(bus),
         settings: { batchMax: 7, concurrency: 14, pollMs: 20, attemptsMax: 1_000, backoff: { baseMs: 5, capMs: 20 } },
       }),
     );
     await using running = new AsyncDisposableStack();
     for (const each of relays) running.use(each).start();
-    await stage.append(400, 10);
-    await stage.untilPublished();
-    await expect.poll(async () => (await stage.effects()).length).toBe(400);
+    await harness.append(400, 10);
+    await harness.untilPublished();
+    await expect.poll(async () => (await harness.effects()).length).toBe(400);
     const inOrder = Array.from({ length: 40 }, (_, n) => n + 1);
     for (const versions of versionsByAggregate([...arrived.values()]).values()) expect(versions).toEqual(inOrder);
-    // Should the consumer's database have failed for a moment, only this bus keeps the order through the second try.
+    // If a consumer's transaction failed once, only the PostgreSQL bus keeps the order on redelivery.
     if (kind !== "postgres") return;
-    for (const versions of versionsByAggregate(await stage.effects()).values()) expect(versions).toEqual(inOrder);
+    for (const versions of versionsByAggregate(await harness.effects()).values()) expect(versions).toEqual(inOrder);
   },
 );
 
 test.each(busKinds)("%s: a poison event parks its aggregate while the others go on", async (kind) => {
-  await using stage = await createHarness(kind);
-  await using bus = await stage.openBus();
-  const refusing: Pick<EventBus, "publish"> = {
+  await using harness = await createHarness(kind);
+  await using bus = await harness.openBus();
+  const rejectingBus: Pick<EventBus, "publish"> = {
     async publish(events) {
-      const refused = events.filter((event) => event.aggregateKey === "aggregate-3");
-      const taken = await bus.publish(events.filter((event) => !refused.includes(event)));
-      return events.map((event) => (refused.includes(event) ? dead("refused for good") : (taken[0] ?? dead("?"))));
+      const rejected = events.filter((event) => event.aggregateKey === "aggregate-3");
+      const taken = await bus.publish(events.filter((event) => !rejected.includes(event)));
+      return events.map((event) => (rejected.includes(event) ? dead("rejected permanently") : (taken[0] ?? dead("?"))));
     },
   };
   await using subscribed = await bus.subscribe({
@@ -87,11 +87,11 @@ test.each(busKinds)("%s: a poison event parks its aggregate while the others go 
     handle: async (all) => all.map(() => ({ kind: "done" })),
   });
   expect(subscribed).toBeDefined();
-  await stage.append(50, 5);
-  await using publishing = createRelay({ db: stage.pool(), bus: refusing, settings: { pollMs: 20 } });
-  publishing.start();
+  await harness.append(50, 5);
+  await using relay = createRelay({ db: harness.pool(), bus: rejectingBus, settings: { pollMs: 20 } });
+  relay.start();
   const counts = async () =>
-    (await stage.db.query(`select status, count(*)::int from outbox_events group by status order by status`)).rows;
+    (await harness.db.query(`select status, count(*)::int from outbox_events group by status order by status`)).rows;
   await expect.poll(counts).toEqual([
     { status: "FAILED", count: 1 },
     { status: "PENDING", count: 9 },

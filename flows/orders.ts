@@ -1,6 +1,6 @@
 /**
- * Orders as an operator runs them: processes of `todoke serve orders` on one database, the broker simulator as a process of
- * its own, and the command line. Every process can be killed, or told to die at an exact step.
+ * The orders service as an operator runs it: processes of `todoke serve orders` on one database, the broker simulator as its
+ * more process, and the command line. Every process can be killed, at a failpoint too.
  */
 import { execFile } from "node:child_process";
 import { hash } from "node:crypto";
@@ -10,24 +10,24 @@ import { join } from "node:path";
 import { testDatabase, until } from "@todoke/kernel/testing";
 import * as orders from "@todoke/orders";
 import { startSimulator } from "@todoke/orders/simulator/testing";
-import { type Launched, launch, todoke } from "./serving.ts";
+import { type LaunchedProcess, launch, todoke } from "./service-process.ts";
 
 const token = "tdk_desk";
 
-/** How long anything may take on a machine that has other work. */
-export const patient = { withinMs: 120_000 };
+/** For a busy machine. */
+export const longWait = { withinMs: 120_000 };
 
-export interface DeskOptions {
+export interface OrdersOptions {
   readonly dedupes?: boolean;
-  /** For so long after its timestamp the simulator takes an order. */
+  /** How long after its timestamp the simulator accepts an order. */
   readonly windowMs?: number;
-  /** Of the simulator, besides its window. */
+  /** Further arguments of the simulator. */
   readonly simulator?: readonly string[];
-  /** Settings that differ from the usual ones. */
+  /** Settings that override the defaults. */
   readonly settings?: Readonly<Record<string, string>>;
 }
 
-export interface Answered {
+export interface OrderResponse {
   readonly status: number;
   readonly text: string;
   readonly body: { readonly code?: string; readonly status?: string; readonly reason_code?: string } & Record<
@@ -39,18 +39,15 @@ export interface Answered {
 
 export type OrdersSetup = Awaited<ReturnType<typeof openOrders>>;
 
-/**
- * Unless a test says otherwise, leases, answers and the broker's window have so much time that an order takes no other steps
- * on a machine that stands still for a while.
- */
+/** By default leases, timeouts and the broker's window are long, so that a slow machine causes no extra steps. */
 export async function openOrders({
   dedupes = false,
   windowMs = 10 * 60 * 1_000,
   simulator: more = [],
   settings = {},
-}: DeskOptions = {}) {
+}: OrdersOptions = {}) {
   await using parts = new AsyncDisposableStack();
-  const folder = mkdtempSync(join(tmpdir(), "todoke-desk-"));
+  const folder = mkdtempSync(join(tmpdir(), "todoke-orders-"));
   parts.defer(() => rmSync(folder, { recursive: true, force: true }));
   const t = parts.use(await testDatabase({ sets: [] }));
   const kind = dedupes ? [] : ["--no-dedupe"];
@@ -59,7 +56,7 @@ export async function openOrders({
     DATABASE_URL: t.url,
     LOG_LEVEL: "silent",
     TODOKE_API_KEYS: `desk=orders:write+read=${hash("sha256", token, "hex")}`,
-    ORDERS_INSTRUMENTS: instrumentsIn(folder, 1_000),
+    ORDERS_INSTRUMENTS: writeInstruments(folder, 1_000),
     ORDERS_BROKER: "http",
     ORDERS_BROKER_URL: simulator.url.href,
     ORDERS_BROKER_SECRET: simulator.secret,
@@ -80,19 +77,19 @@ export async function openOrders({
     folder,
     simulator,
     db,
-    /** A process of the service, or one that may never come to serve. */
-    async launch(own: Record<string, string> = {}): Promise<Launched> {
-      return processes.use(await launch("orders", { ...env, ...own }));
+    /** Starts a process that may die before it serves. */
+    async launch(more: Record<string, string> = {}): Promise<LaunchedProcess> {
+      return processes.use(await launch("orders", { ...env, ...more }));
     },
-    async serve(own: Record<string, string> = {}): Promise<Launched> {
-      const process = await this.launch(own);
+    async serve(more: Record<string, string> = {}): Promise<LaunchedProcess> {
+      const process = await this.launch(more);
       await process.serves();
       return process;
     },
-    /** `todoke orders …`, words that hold spaces as they are. */
-    command: (...words: readonly string[]) => runCommand(["orders", ...words], env),
+    /** Runs `todoke orders …`. */
+    command: (...args: readonly string[]) => runCommand(["orders", ...args], env),
     /** "pending>sending>succeeded" */
-    async stepsOf(key: string): Promise<string> {
+    async statusHistory(key: string): Promise<string> {
       const { rows } = await db.query(
         `select h.to_status from order_status_history h join outbox_orders o on o.id = h.order_row_id
           where o.idempotency_key = $1 order by h.place`,
@@ -100,44 +97,44 @@ export async function openOrders({
       );
       return rows.map((row) => row.to_status).join(">");
     },
-    async statusOf(key: string): Promise<string | undefined> {
+    async getStatus(key: string): Promise<string | undefined> {
       const { rows } = await db.query(`select status from outbox_orders where idempotency_key = $1`, [key]);
       return rows[0]?.status;
     },
-    /** As after an hour: no request that was sent before can be taken any more. */
-    async anHourPasses(): Promise<void> {
+    /** Moves sent times back an hour, so that the broker can no longer take an earlier request. */
+    async skipHour(): Promise<void> {
       await db.query(
         `update outbox_orders set last_sent_at = last_sent_at - interval '1 hour', next_retry_at = now() where status = 'unknown'`,
       );
     },
-    /** What the dead had in hand comes back at once, and not when their leases end. */
-    async endLeases(): Promise<void> {
+    /** Expires the leases of dead senders now. */
+    async expireLeases(): Promise<void> {
       await db.query(`update outbox_orders set lease_until = clock_timestamp() where status = 'sending'`);
     },
-    async untilStatus(key: string, status: string): Promise<void> {
-      await until(`${key} is ${status}`, async () => (await this.statusOf(key)) === status, patient);
+    async waitForStatus(key: string, status: string): Promise<void> {
+      await until(`${key} is ${status}`, async () => (await this.getStatus(key)) === status, longWait);
     },
-    async untilAllEnded(): Promise<void> {
+    async waitUntilAllEnded(): Promise<void> {
       const open = `select from outbox_orders where status not in ('succeeded', 'aborted')`;
-      await until("all orders have ended", async () => (await db.query(open)).rowCount === 0, patient);
+      await until("all orders have ended", async () => (await db.query(open)).rowCount === 0, longWait);
     },
-    /** What the broker has taken, each as often as it has; and what we say that it has. */
-    async books(): Promise<{ readonly theirs: readonly string[]; readonly ours: readonly string[] }> {
+    /** The broker's orders, duplicates included, and the orders that we recorded as taken. */
+    async takenOrders(): Promise<{ readonly broker: readonly string[]; readonly local: readonly string[] }> {
       const { rows } = await db.query(`select client_order_id from outbox_orders where status = 'succeeded'`);
       return {
-        theirs: simulator
+        broker: simulator
           .taken()
           .map((order) => order.client_order_id)
           .toSorted(),
-        ours: rows.map((row) => row.client_order_id as string).toSorted(),
+        local: rows.map((row) => row.client_order_id as string).toSorted(),
       };
     },
     [Symbol.asyncDispose]: () => all.disposeAsync(),
   };
 }
 
-/** A list of instruments, with so many orders in a second. */
-export function instrumentsIn(folder: string, ordersPerSecond: number): string {
+/** Writes a file of instruments with a limit on orders per second. */
+export function writeInstruments(folder: string, ordersPerSecond: number): string {
   const file = join(folder, `instruments-${ordersPerSecond}.yaml`);
   writeFileSync(
     file,
@@ -150,8 +147,8 @@ instruments:
   return file;
 }
 
-/** An order that is taken in. */
-export const orderOf = (key: string, more: object = {}) => ({
+/** A valid order. */
+export const sampleOrder = (key: string, more: object = {}) => ({
   idempotency_key: key,
   order_id: `o-${key}`,
   instrument: "BTC-USD",
@@ -164,15 +161,15 @@ export const orderOf = (key: string, more: object = {}) => ({
 
 type Url = { readonly url: string };
 
-/** Sends an order as its caller does; the header has the body's key, unless another is named. */
-export const place = (at: Url, body: { readonly idempotency_key: string }, key = body.idempotency_key) =>
+/** Sends an order; the header has the body's key unless `key` differs. */
+export const placeOrder = (at: Url, body: { readonly idempotency_key: string }, key = body.idempotency_key) =>
   call(at, { method: "POST", path: "/do/order", headers: { "idempotency-key": key }, body });
 
-export const look = (at: Url, path: string) => call(at, { method: "GET", path });
+export const get = (at: Url, path: string) => call(at, { method: "GET", path });
 
 export const cancel = (at: Url, key: string) => call(at, { method: "POST", path: `/do/order/${key}/cancel` });
 
-export const stop = (at: Url, mode: string, instrument?: string) =>
+export const setTradingState = (at: Url, mode: string, instrument?: string) =>
   call(at, {
     method: "PUT",
     path: `/v1/orders/trading-state${instrument === undefined ? "" : `/${instrument}`}`,
@@ -186,8 +183,8 @@ interface Call {
   readonly body?: unknown;
 }
 
-async function call({ url }: Url, { method, path, headers = {}, body }: Call): Promise<Answered> {
-  const answer = await fetch(url + path, {
+async function call({ url }: Url, { method, path, headers = {}, body }: Call): Promise<OrderResponse> {
+  const response = await fetch(url + path, {
     method,
     headers: {
       authorization: `Bearer ${token}`,
@@ -197,28 +194,20 @@ async function call({ url }: Url, { method, path, headers = {}, body }: Call): P
     ...(body !== undefined && { body: JSON.stringify(body) }),
     signal: AbortSignal.timeout(60_000),
   });
-  const text = await answer.text();
-  return { status: answer.status, text, body: JSON.parse(text), headers: answer.headers };
+  const text = await response.text();
+  return { status: response.status, text, body: JSON.parse(text), headers: response.headers };
 }
 
-interface Ended {
+interface CommandResult {
   readonly code: number;
   readonly out: string;
   readonly err: string;
 }
 
-function runCommand(words: readonly string[], env: Record<string, string>): Promise<Ended> {
+function runCommand(args: readonly string[], env: Record<string, string>): Promise<CommandResult> {
   return new Promise((resolve) => {
-    execFile(process.execPath, [todoke, ...words], { env }, (error, out, err) =>
+    execFile(process.execPath, [todoke, ...args], { env }, (error, out, err) =>
       resolve({ code: typeof error?.code === "number" ? error.code : error ? 1 : 0, out, err }),
     );
   });
 }
-
-const instrument = new URL("../chaos/patches/instrument.ts", import.meta.url).href;
-
-/** Settings of a process that dies when it gets to a step for the n-th time (docs/chaos.md). */
-export const dyingAt = (name: string, hit: number) => ({
-  NODE_OPTIONS: `--import ${instrument}`,
-  CHAOS_FAILPOINTS: JSON.stringify([{ name, action: "kill", hit }]),
-});

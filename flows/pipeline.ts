@@ -1,41 +1,38 @@
-/**
- * The program that flows run as child processes and then stop, kill and continue: a relay, a consumer, or both, with
- * named points at which it can be told to die or to hold still.
- */
+/** Program that flows run as child processes: a relay, a consumer or both, with named points at which it dies or waits. */
 import type { EventBus, Handler } from "@todoke/kernel/bus";
 import { type Db, openDb, type Tx } from "@todoke/kernel/db";
 import { openInbox } from "@todoke/kernel/inbox";
 import { createRelay } from "@todoke/kernel/outbox";
-import { type BusPlace, consumer, openBus, subject } from "./buses.ts";
+import { type BusAddress, consumer, openBus, subject } from "./buses.ts";
 
-/** Where a crash matters. Each is reached once per batch. */
+/** Points at which a crash matters. Each is reached once per batch. */
 export type Point = "claimed" | "published" | "settling" | "effect" | "handled";
 
 export interface PipelineOptions {
   readonly databaseUrl: string;
-  readonly bus: BusPlace;
+  readonly bus: BusAddress;
   readonly roles: readonly ("relay" | "consumer")[];
   readonly leaseMs: number;
   readonly attemptsMax: number;
-  /** What to do when a point is reached for the n-th time. */
+  /** The action when a point is reached for the n-th time. */
   readonly at?: { readonly point: Point; readonly nth: number; readonly do: "die" | "hold" };
 }
 
 export type Report = { readonly held: Point } | { readonly leaseLost: number } | { readonly started: true };
 
 const options: PipelineOptions = JSON.parse(process.argv[2] ?? "{}");
-const tell = (report: Report) => process.send?.(report);
-const told = Promise.withResolvers<void>();
-process.once("message", () => told.resolve());
+const sendReport = (report: Report) => process.send?.(report);
+const resumed = Promise.withResolvers<void>();
+process.once("message", () => resumed.resolve());
 
 let reached = 0;
 
-/** No clean-up, no goodbye: what a kill -9 or a power cut would leave. */
+/** Kills this process without clean-up, or waits until the parent resumes it. */
 async function reach(point: Point): Promise<void> {
   if (options.at?.point !== point || ++reached !== options.at.nth) return;
   if (options.at.do === "die") process.kill(process.pid, "SIGKILL");
-  tell({ held: point });
-  await told.promise;
+  sendReport({ held: point });
+  await resumed.promise;
 }
 
 function withPoints(bus: EventBus): Pick<EventBus, "publish"> {
@@ -49,13 +46,13 @@ function withPoints(bus: EventBus): Pick<EventBus, "publish"> {
   };
 }
 
-/** The settlement goes out and its answer is never read. */
+/** The settlement is sent, and its response is never read. */
 function dyingWhileSettling(db: Db): Db {
   const query = db.query.bind(db) as (...args: unknown[]) => Promise<unknown>;
   return Object.assign(db, {
     query(config: { name?: string }, ...rest: unknown[]) {
-      const answer = query(config, ...rest);
-      return config.name?.startsWith("settle outbox_events") ? reach("settling").then(() => answer) : answer;
+      const result = query(config, ...rest);
+      return config.name?.startsWith("settle outbox_events") ? reach("settling").then(() => result) : result;
     },
   });
 }
@@ -77,13 +74,13 @@ const db = openDb({ url: options.databaseUrl, schema: "app" });
 const bus = await openBus(options.bus);
 
 if (options.roles.includes("relay")) {
-  const publishing = createRelay({
+  const relay = createRelay({
     db: dyingWhileSettling(openDb({ url: options.databaseUrl, schema: "app" })),
     bus: withPoints(bus),
     settings: { batchMax: 10, concurrency: 20, leaseMs: options.leaseMs, pollMs: 50 },
   });
-  if (options.at?.do === "hold") tell({ leaseLost: (await publishing.runOnce()).leaseLost });
-  else publishing.start();
+  if (options.at?.do === "hold") sendReport({ leaseLost: (await relay.runOnce()).leaseLost });
+  else relay.start();
 }
 
 if (options.roles.includes("consumer")) {
@@ -104,4 +101,4 @@ if (options.roles.includes("consumer")) {
   await bus.subscribe({ consumer, subjects: [subject], handle, batchMax: 10 });
 }
 
-tell({ started: true });
+sendReport({ started: true });

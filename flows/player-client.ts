@@ -1,50 +1,61 @@
-/** A player's client at the gateway, as a game has one. */
+/** A player's HTTP client at the gateway, as a game has one. */
 import { randomUUID } from "node:crypto";
 import { setTimeout as pause } from "node:timers/promises";
 
-const triesMax = 100;
+const attemptsMax = 100;
 
-/** As a game asks: what is answered with "later" is sent again as it was, with the same key. */
-export async function untilAnswered(url: string, request: RequestInit): Promise<Response> {
-  for (let tries = 1; ; tries++) {
-    const answer = await fetch(url, request);
-    if (answer.status !== 503 || tries === triesMax) return answer;
-    await answer.body?.cancel();
+/** Repeats a request, with the same key, while the response is 503. */
+async function fetchUntilAvailable(url: string, request: RequestInit): Promise<Response> {
+  for (let attempt = 1; ; attempt++) {
+    const response = await fetch(url, request);
+    if (response.status !== 503 || attempt === attemptsMax) return response;
+    await response.body?.cancel();
     await pause(100);
   }
 }
 
-export function clientOf(gateway: string, token: string) {
-  async function call(method: string, path: string, payload?: object) {
-    const answer = await untilAnswered(`${gateway}${path}`, {
+export function createPlayerClient(gateway: string, token: string) {
+  const authorization = `Bearer ${token}`;
+
+  async function call(method: string, path: string, payload?: object, key: string = randomUUID()) {
+    const response = await fetchUntilAvailable(`${gateway}/v1${path}`, {
       method,
       headers: {
-        authorization: `Bearer ${token}`,
-        ...(payload && { "content-type": "application/json", "idempotency-key": randomUUID() }),
+        authorization,
+        ...(payload && { "content-type": "application/json", "idempotency-key": key }),
       },
       ...(payload && { body: JSON.stringify(payload) }),
     });
-    // biome-ignore lint/suspicious/noExplicitAny: whatever the gateway says.
-    return { status: answer.status, body: (await answer.json()) as any };
+    const text = await response.text();
+    const isReplayed = response.headers.get("idempotency-replayed") === "true";
+    return { status: response.status, isReplayed, text, body: JSON.parse(text) };
   }
+
   return {
     call,
-    join: async () => (await call("POST", "/v1/matchmaking/queues/duel/tickets", {})).body.ticket_id as string,
-    ticket: async (id: string) => (await call("GET", `/v1/matchmaking/tickets/${id}`)).body,
-    told: async () => (await call("GET", "/v1/inbox")).body.notifications,
-    /** What comes live from now on. */
-    async follow() {
+    join: (mode: string, key?: string) => call("POST", `/matchmaking/queues/${mode}/tickets`, {}, key),
+    getTicket: async (id: string) => (await call("GET", `/matchmaking/tickets/${id}`)).body,
+    cancel: (id: string) => call("DELETE", `/matchmaking/tickets/${id}`),
+    /** The data of the user's notifications of an event type. */
+    notifications: async (eventType: string) => {
+      const { body } = await call("GET", "/inbox");
+      return body.notifications
+        .filter((each: { event_type: string }) => each.event_type === eventType)
+        .map(({ data }: { data: unknown }) => data);
+    },
+    /** Opens the inbox stream. */
+    async openStream() {
       const stopping = new AbortController();
-      const answer = await untilAnswered(`${gateway}/v1/inbox/stream`, {
-        headers: { authorization: `Bearer ${token}` },
-        signal: stopping.signal,
-      });
-      let heard = "";
+      const { signal } = stopping;
+      const response = await fetchUntilAvailable(`${gateway}/v1/inbox/stream`, { headers: { authorization }, signal });
+      let received = "";
       const reading = (async () => {
-        for await (const text of answer.body?.pipeThrough(new TextDecoderStream()) ?? []) heard += text;
+        for await (const text of response.body?.pipeThrough(new TextDecoderStream()) ?? []) received += text;
       })().catch(() => {});
       return {
-        matches: () => heard.split("\n").filter((line) => line.startsWith("data:") && line.includes("MatchMade")),
+        /** The lines of notifications of an event type. */
+        notifications: (eventType: string) =>
+          received.split("\n").filter((line) => line.startsWith("data:") && line.includes(eventType)),
         async [Symbol.asyncDispose]() {
           stopping.abort();
           await reading;

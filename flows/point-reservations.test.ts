@@ -1,45 +1,42 @@
-/**
- * The three scenarios of seed 003 on every bus, with its three processes, over HTTP: granted at its time; the same message
- * again and again; a worker that was down. And the user hears of the points, once.
- */
+/** The three scenarios of seed 003 on every bus: granted when due, a repeated message, and a worker that was down. */
 import { randomUUIDv7 } from "node:crypto";
 import { encodeOutboxEvent } from "@todoke/contracts";
 import type { Envelope } from "@todoke/kernel/bus";
 import { until } from "@todoke/kernel/testing";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type BusKind, busKinds, openServedBus } from "./buses.ts";
+import { type BusKind, busKinds, openServiceBus } from "./buses.ts";
 import { openPoints, type PointsSetup } from "./points.ts";
-import type { Serving } from "./serving.ts";
+import type { ServiceProcess } from "./service-process.ts";
 
 const hourMs = 3_600_000;
 
-/** As somebody in Japan writes it. */
+/** A time with the offset of Tokyo. */
 const inTokyo = (ms: number) => new Date(Date.now() + ms + 9 * hourMs).toISOString().replace("Z", "+09:00");
 
-async function openScene(kind: BusKind) {
+async function openScenario(kind: BusKind) {
   await using parts = new AsyncDisposableStack();
   const setup: PointsSetup = parts.use(
     await openPoints({ kind, processes: [["api"], ["scheduler", "relay", "maintenance"]] }),
   );
   const { client, db } = setup;
-  let worker: Serving = await setup.start(["worker"]);
+  let worker: ServiceProcess = await setup.start(["worker"]);
 
-  const reserve = async (user: string, inMs: number, reason = user) => {
-    const body = { user_id: user, point_amount: 100, execute_at: inTokyo(inMs), reason };
-    return (await client.told<{ id: string }>({ method: "POST", path: "/point/reserve", body })).id;
+  const reserve = async (user: string, dueInMs: number, reason = user) => {
+    const body = { user_id: user, point_amount: 100, execute_at: inTokyo(dueInMs), reason };
+    return (await client.request<{ id: string }>({ method: "POST", path: "/point/reserve", body })).id;
   };
-  const statusesOf = (ids: readonly string[]) =>
+  const getStatuses = (ids: readonly string[]) =>
     Promise.all(ids.map(async (id) => (await client.reservation(id)).status));
 
   const all = parts.move();
   return {
     ...setup,
     reserve,
-    statusesOf,
-    async untilAll(status: string, ids: readonly string[]) {
+    getStatuses,
+    async waitForStatus(status: string, ids: readonly string[]) {
       for (const id of ids) {
-        const isSo = async () => (await client.reservation(id)).status === status;
-        await until(`reservation ${id} is ${status}`, isSo);
+        const hasStatus = async () => (await client.reservation(id)).status === status;
+        await until(`reservation ${id} is ${status}`, hasStatus);
       }
     },
     async stopWorker() {
@@ -49,15 +46,15 @@ async function openScene(kind: BusKind) {
     async startWorker() {
       worker = await setup.start(["worker"]);
     },
-    /** What the worker was told of a reservation. */
+    /** The message that the scheduler sent for a reservation. */
     async dueMessage(id: string): Promise<Envelope> {
       const { rows } = await db.query(`select payload::text as payload from outbox_events where event_id = $1`, [id]);
       const [eventType, subject] = ["PointReservationDue", "points.reservations"];
       const payload = encodeOutboxEvent({ eventType, payload: rows[0].payload });
       return { eventId: id, eventType, subject, aggregateKey: id, occurredAt: inTokyo(0), headers: {}, payload };
     },
-    /** What a user was told, once they were. */
-    async heard(user: string) {
+    /** The user's notifications, as soon as there is one. */
+    async waitForNotifications(user: string) {
       await until(`${user} is notified`, async () => (await setup.notificationsOf(user)).length > 0);
       return (await setup.notificationsOf(user)).map(({ event_type, data }) => ({ event_type, ...data }));
     },
@@ -66,23 +63,23 @@ async function openScene(kind: BusKind) {
 }
 
 describe.each(busKinds)("on %s", (kind) => {
-  let scene: Awaited<ReturnType<typeof openScene>>;
+  let scenario: Awaited<ReturnType<typeof openScenario>>;
   beforeAll(async () => {
-    scene = await openScene(kind);
+    scenario = await openScenario(kind);
   });
-  afterAll(() => scene?.[Symbol.asyncDispose]());
+  afterAll(() => scenario?.[Symbol.asyncDispose]());
 
-  test("points are granted when their time has come and not before, and their user is told", async () => {
-    const { client } = scene;
-    const [near, far] = [await scene.reserve("u_near", 800), await scene.reserve("u_far", hourMs)];
-    await scene.untilAll("DONE", [near]);
+  test("points are granted when due, not before, and the user is notified", async () => {
+    const { client } = scenario;
+    const [near, far] = [await scenario.reserve("u_near", 800), await scenario.reserve("u_far", hourMs)];
+    await scenario.waitForStatus("DONE", [near]);
     expect(await client.confirm("u_near")).toMatchObject({ balance: 100, pending: 0 });
     expect(await client.confirm("u_far")).toMatchObject({ balance: 0, pending: 100 });
-    expect(await scene.statusesOf([far])).toEqual(["PENDING"]);
-    expect(await scene.heard("u_near")).toEqual([
+    expect(await scenario.getStatuses([far])).toEqual(["PENDING"]);
+    expect(await scenario.waitForNotifications("u_near")).toEqual([
       expect.objectContaining({ event_type: "PointsGranted", point_amount: "100", balance: "100" }),
     ]);
-    const { rows } = await scene.db.query(
+    const { rows } = await scenario.db.query(
       `select r.sent_at >= r.execute_at and x.created_at >= date_trunc('milliseconds', r.execute_at) as in_time
          from point_reservations r join point_transactions x on x.id = r.transaction_id where r.id = $1`,
       [near],
@@ -90,36 +87,38 @@ describe.each(busKinds)("on %s", (kind) => {
     expect(rows).toEqual([{ in_time: true }]);
   });
 
-  test("the same message ten times is one grant", async () => {
-    const id = await scene.reserve("u_again", -hourMs);
-    await scene.untilAll("DONE", [id]);
-    const message = await scene.dueMessage(id);
-    // A bus, or the inbox, may know a message again by its id: under ids of their own ten more get through to the ledger.
+  test("a message that arrives ten times grants once", async () => {
+    const id = await scenario.reserve("u_again", -hourMs);
+    await scenario.waitForStatus("DONE", [id]);
+    const message = await scenario.dueMessage(id);
+    // The bus and the inbox deduplicate by ID, so ten copies with new IDs reach the ledger.
     const copies = Array.from({ length: 10 }, () => ({ ...message, eventId: randomUUIDv7() }));
-    await using bus = await openServedBus(kind, scene.busUrl);
+    await using bus = await openServiceBus(kind, scenario.busUrl);
     for (const each of [...copies.map(() => message), ...copies]) await bus.publish([each]);
     const handled = () =>
-      scene.db.query(`select from processed_events where event_id = any($1::uuid[])`, [copies.map((c) => c.eventId)]);
-    await until("the worker has met them all", async () => (await handled()).rowCount === copies.length);
+      scenario.db.query(`select from processed_events where event_id = any($1::uuid[])`, [
+        copies.map((c) => c.eventId),
+      ]);
+    await until("the worker has handled them all", async () => (await handled()).rowCount === copies.length);
 
-    expect(await scene.client.confirm("u_again")).toMatchObject({ balance: 100, pending: 0 });
-    expect(await scene.statusesOf([id])).toEqual(["DONE"]);
-    expect(await scene.heard("u_again")).toHaveLength(1);
-    expect((await scene.db.query(`select from point_transactions where user_id = 'u_again'`)).rowCount).toBe(1);
+    expect(await scenario.client.confirm("u_again")).toMatchObject({ balance: 100, pending: 0 });
+    expect(await scenario.getStatuses([id])).toEqual(["DONE"]);
+    expect(await scenario.waitForNotifications("u_again")).toHaveLength(1);
+    expect((await scenario.db.query(`select from point_transactions where user_id = 'u_again'`)).rowCount).toBe(1);
   });
 
-  test("what is reserved while the worker is down is granted when it is back", async () => {
-    await scene.stopWorker();
+  test("reservations made while the worker is down are granted when it is back", async () => {
+    await scenario.stopWorker();
     const ids = await Promise.all(
-      Array.from({ length: 20 }, (_, n) => scene.reserve(`u_${n % 5}`, -hourMs, `reservation ${n}`)),
+      Array.from({ length: 20 }, (_, n) => scenario.reserve(`u_${n % 5}`, -hourMs, `reservation ${n}`)),
     );
-    await scene.untilAll("PROCESSING", ids);
-    expect(await scene.client.confirm("u_0")).toMatchObject({ balance: 0, pending: 400 });
-    await scene.startWorker();
-    await scene.untilAll("DONE", ids);
+    await scenario.waitForStatus("PROCESSING", ids);
+    expect(await scenario.client.confirm("u_0")).toMatchObject({ balance: 0, pending: 400 });
+    await scenario.startWorker();
+    await scenario.waitForStatus("DONE", ids);
     for (let n = 0; n < 5; n++) {
-      expect(await scene.client.confirm(`u_${n}`)).toMatchObject({ balance: 400, pending: 0 });
-      const notified = async () => (await scene.notificationsOf(`u_${n}`)).length;
+      expect(await scenario.client.confirm(`u_${n}`)).toMatchObject({ balance: 400, pending: 0 });
+      const notified = async () => (await scenario.notificationsOf(`u_${n}`)).length;
       await until(`u_${n} is notified of each`, async () => (await notified()) >= 4);
       expect(await notified()).toBe(4);
     }

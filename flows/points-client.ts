@@ -1,7 +1,4 @@
-/**
- * Points over HTTP, as a shop asks for them: whatever is lost or put off is sent again, as it was, to the next process,
- * until it is answered.
- */
+/** HTTP client of the points service. It repeats a request at the next process until there is a response below 500. */
 import { hash } from "node:crypto";
 import { until } from "@todoke/kernel/testing";
 
@@ -9,7 +6,7 @@ const apiKey = "tdk_flow";
 
 export const apiKeys = `flow=points:write+read=${hash("sha256", apiKey, "hex")}`;
 
-export interface Ask {
+export interface PointsRequest {
   readonly method: "GET" | "POST" | "PUT" | "DELETE";
   readonly path: string;
   readonly body?: object;
@@ -17,17 +14,20 @@ export interface Ask {
   readonly key?: string;
 }
 
-export interface Answer {
+export interface PointsResponse {
   readonly status: number;
-  /** As it came, to the byte. */
+  /** The exact bytes. */
   readonly text: string;
   readonly isReplayed: boolean;
 }
 
-/** Undefined where no answer came: nobody knows what became of it. */
-export async function askOnce(url: string, { method, path, body, key }: Ask): Promise<Answer | undefined> {
+/** Returns undefined without a response: then the outcome is unknown. */
+export async function sendOnce(
+  url: string,
+  { method, path, body, key }: PointsRequest,
+): Promise<PointsResponse | undefined> {
   try {
-    const answer = await fetch(`${url}${path}`, {
+    const response = await fetch(`${url}${path}`, {
       method,
       headers: {
         authorization: `Bearer ${apiKey}`,
@@ -35,60 +35,60 @@ export async function askOnce(url: string, { method, path, body, key }: Ask): Pr
         ...(body && { "content-type": "application/json" }),
       },
       ...(body && { body: JSON.stringify(body) }),
-      // Whoever gives up sooner may be refused elsewhere while this one is still carried out.
+      // Long, because a repeated request is rejected while the first is still in progress.
       signal: AbortSignal.timeout(60_000),
     });
-    const isReplayed = answer.headers.get("idempotency-replayed") === "true";
-    return { status: answer.status, text: await answer.text(), isReplayed };
+    const isReplayed = response.headers.get("idempotency-replayed") === "true";
+    return { status: response.status, text: await response.text(), isReplayed };
   } catch {
     return undefined;
   }
 }
 
-/** An outage of a server and its start, on a busy machine. */
-const patienceMs = 120_000;
+/** Long enough for a server restart on a busy machine. */
+const responseMsMax = 120_000;
 
-/** `urls` is asked at every try: a client's list of processes changes while they come and go. */
-export function clientOf(urls: () => readonly string[]) {
-  let turn = 0;
-  const next = () => urls()[turn++ % urls().length] ?? "";
+/** `urls` is called for every attempt, because processes come and go. */
+export function createPointsClient(urls: () => readonly string[]) {
+  let callCount = 0;
+  const next = () => urls()[callCount++ % urls().length] ?? "";
 
-  async function ask(wanted: Ask): Promise<Answer> {
-    let answer: Answer | undefined;
+  async function sendUntilAnswered(message: PointsRequest): Promise<PointsResponse> {
+    let response: PointsResponse | undefined;
     const isAnswered = async () => {
-      answer = await askOnce(next(), wanted);
-      return answer !== undefined && answer.status < 500;
+      response = await sendOnce(next(), message);
+      return response !== undefined && response.status < 500;
     };
-    await until(`${wanted.method} ${wanted.path} is answered`, isAnswered, { withinMs: patienceMs });
-    return answer as Answer;
+    await until(`${message.method} ${message.path} is answered`, isAnswered, { withinMs: responseMsMax });
+    return response as PointsResponse;
   }
 
-  /** What must be answered with success. */
-  async function told<Body>(wanted: Ask): Promise<Body> {
-    const { status, text } = await ask(wanted);
-    if (status >= 300) throw new Error(`${wanted.method} ${wanted.path} was answered ${status}: ${text}`);
+  /** Returns the body of a successful response; throws otherwise. */
+  async function request<Body>(message: PointsRequest): Promise<Body> {
+    const { status, text } = await sendUntilAnswered(message);
+    if (status >= 300) throw new Error(`${message.method} ${message.path} was answered ${status}: ${text}`);
     return JSON.parse(text) as Body;
   }
 
   return {
     next,
-    ask,
-    told,
-    /** What a user has, and what is still to come. */
+    sendUntilAnswered,
+    request,
+    /** Balance and reserved points of a user. */
     confirm: (user: string) =>
-      told<{ balance: number; pending: number }>({ method: "GET", path: `/point/confirm?user_id=${user}` }),
+      request<{ balance: number; pending: number }>({ method: "GET", path: `/point/confirm?user_id=${user}` }),
     reservation: (id: string) =>
-      told<{ status: string; last_error?: string }>({ method: "GET", path: `/v1/points/reservations/${id}` }),
+      request<{ status: string; last_error?: string }>({ method: "GET", path: `/v1/points/reservations/${id}` }),
   };
 }
 
-export type PointsClient = ReturnType<typeof clientOf>;
+export type PointsClient = ReturnType<typeof createPointsClient>;
 
-/** Gives everything to `work`, so many at a time. */
+/** Runs `work` for every item, 16 at a time. */
 export async function inParallel<Item>(items: readonly Item[], work: (item: Item) => Promise<void>): Promise<void> {
   const rest = items.values();
-  const hands = Array.from({ length: 16 }, async () => {
+  const workers = Array.from({ length: 16 }, async () => {
     for (const item of rest) await work(item);
   });
-  await Promise.all(hands);
+  await Promise.all(workers);
 }

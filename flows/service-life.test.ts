@@ -5,22 +5,22 @@ import type { Delivery } from "@todoke/kernel/bus";
 import { testDatabase } from "@todoke/kernel/testing";
 import { done } from "@todoke/kernel/worker";
 import { expect, test } from "vitest";
-import { busKinds, openBus, serverOf } from "./buses.ts";
+import { busKinds, openBus, serverUrl } from "./buses.ts";
 
 const key = "tdk_flow";
 
 test.each(busKinds)(
-  "%s: a service starts, answers, tells the bus, and stops when everything it accepted is done",
+  "%s: a service starts, publishes its events, and stops after all accepted work is done",
   async (kind) => {
     await using t = await testDatabase({ sets: [] });
-    const place = { kind, url: serverOf(kind, t.url), place: `life${randomBytes(4).toString("hex")}` };
-    await using bus = await openBus(place);
-    const heard: Delivery[] = [];
+    const address = { kind, url: serverUrl(kind, t.url), namespace: `life${randomBytes(4).toString("hex")}` };
+    await using bus = await openBus(address);
+    const delivered: Delivery[] = [];
     await using _ = await bus.subscribe({
       consumer: "flow",
       subjects: ["entitlement.events"],
       handle: async (all) => {
-        heard.push(...all);
+        delivered.push(...all);
         return all.map(() => done);
       },
     });
@@ -31,9 +31,9 @@ test.each(busKinds)(
       TODOKE_API_KEYS: `flow=entitlements:write+read=${hash("sha256", key, "hex")}`,
     };
     await migrate(env, { dryRun: false });
-    const service = await start(env, { openBus: () => openBus(place) });
+    const service = await start(env, { openBus: () => openBus(address) });
 
-    // On a busy machine a check may be late, and says so; the next one is not.
+    // On a busy machine one check may time out; the next one passes.
     const ready = async () => (await fetch(`${service.url}/readyz`)).json();
     await expect.poll(ready).toMatchObject({ status: "ready" });
     const grants = Array.from({ length: 20 }, (_, n) =>
@@ -48,11 +48,13 @@ test.each(busKinds)(
         }),
       }),
     );
-    expect((await Promise.all(grants)).map((answer) => answer.status)).toEqual(Array.from({ length: 20 }, () => 201));
-    // A bus may bring an event twice, and does where an answer is late.
-    const users = () => new Set(heard.map((event) => decodeEvent("EntitlementGranted", event.payload).userId));
+    expect((await Promise.all(grants)).map((response) => response.status)).toEqual(
+      Array.from({ length: 20 }, () => 201),
+    );
+    // A bus may redeliver an event after a late ack.
+    const users = () => new Set(delivered.map((event) => decodeEvent("EntitlementGranted", event.payload).userId));
     await expect.poll(() => users().size).toBe(20);
-    expect(new Set(heard.map((event) => event.eventId)).size).toBe(20);
+    expect(new Set(delivered.map((event) => event.eventId)).size).toBe(20);
 
     await service[Symbol.asyncDispose]();
     await service.stopped;

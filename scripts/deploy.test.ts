@@ -35,15 +35,15 @@ async function seriesOnMetrics(): Promise<Map<string, readonly string[]>> {
   return series;
 }
 
-const usualLabels = ["instance", "job"]; // Prometheus adds these itself.
+const prometheusLabels = ["instance", "job"]; // Prometheus adds these itself.
 
-/** A sentence for each metric or label that is asked for and does not exist. */
-function unknownIn(expr: string, series: ReadonlyMap<string, readonly string[]>): string[] {
-  const asked = metricsOf(expr);
-  const known = new Set(asked.flatMap(({ metric }) => series.get(metric) ?? []).concat(usualLabels));
+/** One sentence per metric or label that does not exist. */
+function findUnknown(expr: string, series: ReadonlyMap<string, readonly string[]>): string[] {
+  const used = metricsOf(expr);
+  const known = new Set(used.flatMap(({ metric }) => series.get(metric) ?? []).concat(prometheusLabels));
   return [
-    ...asked.filter(({ metric }) => !series.has(metric)).map(({ metric }) => `there is no metric ${metric}`),
-    ...asked.flatMap(({ metric, labels }) =>
+    ...used.filter(({ metric }) => !series.has(metric)).map(({ metric }) => `there is no metric ${metric}`),
+    ...used.flatMap(({ metric, labels }) =>
       labels.filter((label) => !known.has(label)).map((label) => `${metric} has no label ${label}`),
     ),
     ...groupingsOf(expr)
@@ -52,16 +52,16 @@ function unknownIn(expr: string, series: ReadonlyMap<string, readonly string[]>)
   ];
 }
 
-test("every metric and label that an alert or a panel asks for is in a catalogue", async () => {
+test("every metric and label of alerts and panels is in a catalogue", async () => {
   const series = await seriesOnMetrics();
   for (const { record } of rules) if (record) series.set(record, []);
   expect(rules.length).toBeGreaterThan(20);
   expect(targets.length).toBeGreaterThan(10);
-  expect(rules.flatMap(({ expr }) => unknownIn(expr, series))).toEqual([]);
-  expect(targets.flatMap(({ expr }) => unknownIn(expr, series))).toEqual([]);
+  expect(rules.flatMap(({ expr }) => findUnknown(expr, series))).toEqual([]);
+  expect(targets.flatMap(({ expr }) => findUnknown(expr, series))).toEqual([]);
 });
 
-test("every alert says how urgent it is, what it means, and where to read on", () => {
+test("every alert has a severity, a summary and a runbook link", () => {
   const alerts = rules.filter(({ alert }) => alert !== undefined);
   const incomplete = alerts.filter(({ severity = "", summary, runbook = "" }) => {
     const [page = "", anchor = ""] = runbook.split("#");
@@ -71,12 +71,12 @@ test("every alert says how urgent it is, what it means, and where to read on", (
   expect(incomplete).toEqual([]);
 });
 
-test("docs/slo.md names every alert, and no other", () => {
+test("docs/slo.md names exactly the alerts", () => {
   const named = new Set(read("docs/slo.md").match(/\bTodoke[A-Z]\w+/g));
   expect([...named].sort()).toEqual([...new Set(rules.flatMap(({ alert }) => alert ?? []))].sort());
 });
 
-test("the Keycloak realm has the client that the gateway is, and the users of `npm start`", () => {
+test("the Keycloak realm has the gateway's client and the users of `npm start`", () => {
   const { clients, users } = JSON.parse(read("deploy/keycloak/realm-todoke.json"));
   expect(clients).toHaveLength(1);
   expect(clients[0]).toMatchObject({
@@ -93,51 +93,53 @@ test("the Keycloak realm has the client that the gateway is, and the users of `n
       "backchannel.logout.session.required": "true",
     },
   });
-  const logIns = users.map(({ username, email, credentials }: Record<string, { value: string }[]>) => {
+  const logins = users.map(({ username, email, credentials }: Record<string, { value: string }[]>) => {
     return { username, email, password: credentials?.[0]?.value };
   });
-  expect(logIns).toEqual(demoUsers.map(({ username, email, password }) => ({ username, email, password })));
+  expect(logins).toEqual(demoUsers.map(({ username, email, password }) => ({ username, email, password })));
   const admin = users.find(({ username }: { username: string }) => username === "admin");
   expect(read("deploy/compose.keycloak.yaml")).toContain(`ACCOUNT_ADMINS="$OIDC_ISSUER ${admin.id}"`);
 });
 
-/** A sentence for what a compose file must not have: images that move, doors to other machines, secrets for all to read. */
-function carelessIn(yaml: string): string[] {
+/** One sentence per unpinned image, public port or plain secret. */
+function composeErrors(yaml: string): string[] {
   const { images, ports, secrets } = readCompose(yaml);
   return [
     ...images.filter((image) => !/:\d+(\.\d+)+$/.test(image)).map((image) => `${image} is not pinned`),
     ...ports.filter((port) => !port.startsWith('"127.0.0.1:')).map((port) => `${port} is open to other machines`),
-    ...secrets
-      .filter((value) => !/^\$\{\w+:\?.+\}$/.test(value))
-      .map((value) => `${value} is a secret for all to read`),
+    ...secrets.filter((value) => !/^\$\{\w+:\?.+\}$/.test(value)).map((value) => `${value} is a plain secret`),
   ];
 }
 
-test("compose files pin their images, stay on this machine and hold no secret", () => {
+test("compose files pin images, listen on loopback only and contain no secret", () => {
   const files = globSync("deploy/compose*.yaml", { cwd: root });
   expect(files.length).toBeGreaterThan(0);
   for (const file of files) {
     const { images, ports, secrets } = readCompose(read(file));
     expect([images.length, ports.length, secrets.length].every((count) => count > 0)).toBe(true);
-    expect(carelessIn(read(file))).toEqual([]);
+    expect(composeErrors(read(file))).toEqual([]);
   }
 });
 
-test("each check finds what is planted", async () => {
+test("each check finds a planted error", async () => {
   const series = await seriesOnMetrics();
-  expect(unknownIn('sum by (nobody) (rate(todoke_worker_jobs_total{colour="red"}[5m])) > todoke_gone', series)).toEqual(
-    ["there is no metric todoke_gone", "todoke_worker_jobs_total has no label colour", "nothing has the label nobody"],
-  );
+  expect(
+    findUnknown('sum by (absent) (rate(todoke_worker_jobs_total{colour="red"}[5m])) > todoke_gone', series),
+  ).toEqual([
+    "there is no metric todoke_gone",
+    "todoke_worker_jobs_total has no label colour",
+    "nothing has the label absent",
+  ]);
   const careless = `
     image: postgres:latest
     environment:
       DB_PASSWORD: hunter2
     ports:
       - "8080:8080"`;
-  expect(carelessIn(careless)).toEqual([
+  expect(composeErrors(careless)).toEqual([
     "postgres:latest is not pinned",
     '"8080:8080" is open to other machines',
-    "hunter2 is a secret for all to read",
+    "hunter2 is a plain secret",
   ]);
   expect(() => readRules("groups:\n  - name: a\n    rules:\n      - alert: A\n        exp: 1\n")).toThrow("line 5");
 });

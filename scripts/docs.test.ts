@@ -17,7 +17,7 @@ const pages = find("**/*.md");
 const sources = find("{packages,services}/**/*.ts").filter((path) => !path.endsWith(".test.ts"));
 const migrations = find("{packages,services}/*/migrations/*.sql");
 
-test("docs/telemetry.md lists every span, metric and log field that the code names, and no other", async () => {
+test("docs/telemetry.md lists exactly the spans, metrics and log fields of the code", async () => {
   const page = read("docs/telemetry.md");
   const named = await telemetryNames();
   const metrics = rowsOf(page, "metric").map(([name, kind, unit, attributes]) => [name, kind, unit, attributes]);
@@ -32,52 +32,52 @@ test("docs/telemetry.md lists every span, metric and log field that the code nam
   expect(firstCells(page, "field")).toEqual(Object.values<string>(logFields).sort());
 });
 
-test("docs/errors.md lists every problem of every catalogue with its status and title, and no other", () => {
+test("docs/errors.md lists exactly the problems of all catalogues, with status and title", () => {
   const listed = rowsOf(read("docs/errors.md"), "code").map(([code, status, title]) => ({ code, status, title }));
   const declared = sources.flatMap((path) => problemsIn(read(path)));
   expect(declared.length).toBeGreaterThan(15);
   expect(byCode(listed)).toEqual(byCode(declared));
 });
 
-test("docs/states.md shows the states that the database accepts and the claim engine uses, and no others", () => {
+test("docs/states.md shows exactly the states of the database and the claim engine", () => {
   const accepted = statesByTable(migrations.flatMap((path) => statusChecksIn(read(path))));
   const claimed = statesByTable(sources.flatMap((path) => claimedTablesIn(read(path))));
   const page = read("docs/states.md");
   const drawn = statesByTable(
     sectionsOf(page)
-      .filter((heading) => /^\w+$/.test(heading)) // a table's name; other sections tell of what has no status column
+      .filter((heading) => /^\w+$/.test(heading)) // A table's name; other sections have no status column.
       .map((table) => ({ table, states: statesOfDiagram(blocksOf(sectionOf(page, table), "mermaid")[0] ?? "") })),
   );
   expect(Object.keys(claimed).length).toBeGreaterThan(2);
   expect(drawn).toEqual(accepted);
-  // A table may have states that only statements of its own know.
+  // A table may have states that the claim engine does not use.
   for (const [table, states] of Object.entries(claimed))
     expect(accepted[table]).toEqual(expect.arrayContaining([...states]));
 });
 
-test("every relative link in every page leads to a file, and to a heading where it names one", () => {
+test("every relative link leads to an existing file and heading", () => {
   const broken = pages.flatMap((path) =>
     linksOf(read(path))
-      .filter(({ target }) => !/^[a-z]+:/.test(target) && !leads(path, target))
+      .filter(({ target }) => !/^[a-z]+:/.test(target) && !linkExists(path, target))
       .map(({ line, target }) => `${path}:${line} links to ${target}`),
   );
   expect(pages.length).toBeGreaterThan(20);
   expect(broken).toEqual([]);
 });
 
-test("every line of docs/security.md names a test that is there, or says why there is none", () => {
+test("every line of docs/security.md links a test or states why there is none", () => {
   const lines = read("docs/security.md")
     .split("\n")
     .filter((line) => /^\| (?!tried)/.test(line));
   expect(lines.length).toBeGreaterThan(70);
-  const unshown = lines.filter((line) => {
+  const untested = lines.filter((line) => {
     const tests = linksOf(line).filter(({ target }) => target.endsWith(".test.ts"));
     return tests.length === 0 && !/\| (does not apply|not built|not ours): /.test(line);
   });
-  expect(unshown).toEqual([]);
+  expect(untested).toEqual([]);
 });
 
-test("every excerpt of a file, marked by its name in the first line, is what the file says", () => {
+test("every excerpt with a file name in its first line is in that file", () => {
   const excerpts = pages.flatMap((path) =>
     ["ts", "sql"]
       .flatMap((language) => blocksOf(read(path), language))
@@ -88,7 +88,9 @@ test("every excerpt of a file, marked by its name in the first line, is what the
   );
   const wrong = excerpts.filter(({ file, excerpt }) => !existsSync(join(root, file)) || !read(file).includes(excerpt));
   expect(excerpts.length).toBeGreaterThan(5);
-  expect(wrong.map(({ path, file, excerpt }) => `${path} shows what ${file} does not say: ${excerpt}`)).toEqual([]);
+  expect(wrong.map(({ path, file, excerpt }) => `${path} shows an excerpt that is not in ${file}: ${excerpt}`)).toEqual(
+    [],
+  );
 });
 
 test("every npm script that a page names exists", () => {
@@ -112,7 +114,9 @@ test("every todoke command and switch that a page names exists", () => {
       }),
     ),
   );
-  const help = new Map([...new Set(named.map(({ command }) => command))].map((command) => [command, helpOn(command)]));
+  const help = new Map(
+    [...new Set(named.map(({ command }) => command))].map((command) => [command, readHelp(command)]),
+  );
   const missing = named.filter(({ command, switches }) => {
     const text = help.get(command);
     return text === undefined || switches.some((name) => !text.includes(name));
@@ -123,7 +127,7 @@ test("every todoke command and switch that a page names exists", () => {
   ).toEqual([]);
 });
 
-test("every decision is linked from docs/adr/README.md, and every page and decision that the code names exists", () => {
+test("docs/adr/README.md links every decision, and every page that the code names exists", () => {
   const decisions = find("docs/adr/[0-9]*.md");
   const linked = linksOf(read("docs/adr/README.md")).map(({ target }) => `docs/adr/${target}`);
   expect(decisions.length).toBeGreaterThan(0);
@@ -147,7 +151,7 @@ function statesByTable(tables: readonly TableStates[]): Record<string, readonly 
   return Object.fromEntries(tables.map(({ table, states }) => [table, states]));
 }
 
-function leads(from: string, target: string): boolean {
+function linkExists(from: string, target: string): boolean {
   const [path = "", anchor] = target.split("#");
   const file = path === "" ? from : join(dirname(from), path);
   if (!existsSync(join(root, file))) return false;
@@ -159,8 +163,8 @@ function scriptsOf(folder: string): Record<string, string> {
   return existsSync(join(root, file)) ? (JSON.parse(read(file)).scripts ?? {}) : {};
 }
 
-/** What the command itself says, or undefined when there is no such command. */
-function helpOn(command: string): string | undefined {
+/** The command's help, or undefined if there is no such command. */
+function readHelp(command: string): string | undefined {
   const { status, stdout } = spawnSync(process.execPath, ["packages/cli/main.ts", "help", command], {
     cwd: root,
     encoding: "utf8",

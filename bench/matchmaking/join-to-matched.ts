@@ -1,34 +1,33 @@
 /**
- * How long a player waits who has somebody to play with: a thousand join every second over HTTP, in `duel`, where whoever
- * comes next is the match. Counted from the request being sent to the match being recorded, to its event being stored by
- * the bus, and, by some who ask all the time, to being told MATCHED.
+ * The delay from join to match: 1,000 players join `duel` per second over HTTP, where the nextRequest player is always a match. It
+ * runs from the request to the recorded match, to the published event, and to MATCHED in the response of polling clients.
  */
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { formatVerifyingKey, newSigningKey, openSigner, toVerifyingKey } from "@todoke/http";
 import type { Db } from "@todoke/kernel/db";
-import { steadily } from "../load.ts";
-import { median, percentile } from "../measure.ts";
-import { round, startService } from "../pipeline.ts";
+import { sendAtRate } from "../load.ts";
+import { clearProgress, median, percentile, round, showProgress } from "../measure.ts";
 import type { Result } from "../report.ts";
-import { type Engines, nameOf, openDatabase, type Store, stores } from "./queues.ts";
+import { startService } from "../start-service.ts";
+import { type MatchmakingEngines, openDatabase, type Store, storeLabels, stores } from "./queues.ts";
 
 const load = { perSecond: 1_000, seconds: 20 };
-// They join beside the others. More of them would be a load of their own.
-const askingPerSecond = 20;
+// Polling clients join too. More of them would be a load of their own.
+const pollersPerSecond = 20;
 const rounds = 3;
 const path = "/v1/matchmaking/queues/duel/tickets";
 const key = newSigningKey("bench");
 const signer = openSigner({ issuer: "gateway-bff", key });
 
-export async function joinToMatched(engines: Engines): Promise<Result> {
-  const ratios: Record<string, number> = {};
-  for (const store of stores) Object.assign(ratios, await joinToMatchedOn(store, engines));
-  const rate = `${load.perSecond.toLocaleString("en")} joins a second for ${load.seconds} s`;
-  return { title: `from joining over HTTP to being matched, ${rate}, medians of ${rounds}`, figures: [], ratios };
+export async function joinToMatched(engines: MatchmakingEngines): Promise<Result> {
+  const summary: Record<string, number> = {};
+  for (const store of stores) Object.assign(summary, await joinToMatchedOn(store, engines));
+  const rate = `${load.perSecond.toLocaleString("en")} joins per second for ${load.seconds} s`;
+  return { title: `join over HTTP to match, ${rate}, medians of ${rounds}`, figures: [], summary };
 }
 
-async function joinToMatchedOn(store: Store, engines: Engines): Promise<Record<string, number>> {
+async function joinToMatchedOn(store: Store, engines: MatchmakingEngines): Promise<Record<string, number>> {
   await using started = new AsyncDisposableStack();
   const database = started.use(await openDatabase(engines.postgresUrl));
   const db = database.open("matchmaking", 1);
@@ -41,17 +40,18 @@ async function joinToMatchedOn(store: Store, engines: Engines): Promise<Record<s
       TODOKE_TOKEN_KEYS: formatVerifyingKey(toVerifyingKey("gateway-bff", key)),
     }),
   );
-  await play({ url, db, seconds: 5 }); // Warm: the first thousands pay for the compiler.
-  const taken: { readonly what: string; readonly ms: number }[] = [];
+  await measureJoins({ url, db, seconds: 5 }); // Warm-up: the first requests pay for compilation.
+  const percentiles: { readonly label: string; readonly ms: number }[] = [];
   for (let n = 1; n <= rounds; n++) {
-    process.stderr.write(`  join to matched on ${nameOf[store]}, round ${n} of ${rounds} …`.padEnd(100).concat("\r"));
-    const played = await play({ url, db, seconds: load.seconds });
-    for (const [what, all] of Object.entries(played))
-      for (const share of [50, 99]) taken.push({ what: `${what}, p${share}, ms`, ms: percentile(all, share / 100) });
+    showProgress(`join to matched on ${storeLabels[store]}, round ${n} of ${rounds}`);
+    const delays = await measureJoins({ url, db, seconds: load.seconds });
+    for (const [label, all] of Object.entries(delays))
+      for (const share of [50, 99])
+        percentiles.push({ label: `${label}, p${share}, ms`, ms: percentile(all, share / 100) });
   }
-  process.stderr.write(`${" ".repeat(100)}\r`);
-  const byWhat = [...Map.groupBy(taken, ({ what }) => `${nameOf[store]}, ${what}`)];
-  return Object.fromEntries(byWhat.map(([what, each]) => [what, round(median(each.map(({ ms }) => ms)))]));
+  clearProgress();
+  const byLabel = [...Map.groupBy(percentiles, ({ label }) => `${storeLabels[store]}, ${label}`)];
+  return Object.fromEntries(byLabel.map(([label, each]) => [label, round(median(each.map(({ ms }) => ms)))]));
 }
 
 interface Player {
@@ -59,8 +59,8 @@ interface Player {
   readonly token: string;
 }
 
-/** Each is good for less than a minute, so they are made before each round. */
-const somePlayers = (count: number): Promise<Player[]> =>
+/** Tokens are valid for less than a minute, so they are created before each round. */
+const createPlayers = (count: number): Promise<Player[]> =>
   Promise.all(
     Array.from({ length: count }, async () => {
       const userId = `u_${randomUUID()}`;
@@ -68,12 +68,20 @@ const somePlayers = (count: number): Promise<Player[]> =>
     }),
   );
 
-/** Milliseconds that each took, by what it took them to. */
-async function play({ url, db, seconds }: { url: string; db: Db; seconds: number }): Promise<Record<string, number[]>> {
-  const players = await somePlayers(load.perSecond * seconds);
-  const watchers = await somePlayers(askingPerSecond * seconds);
+/** Delays in milliseconds, by label. */
+async function measureJoins({
+  url,
+  db,
+  seconds,
+}: {
+  url: string;
+  db: Db;
+  seconds: number;
+}): Promise<Record<string, number[]>> {
+  const players = await createPlayers(load.perSecond * seconds);
+  const pollers = await createPlayers(pollersPerSecond * seconds);
   const sentAt = new Map<string, number>();
-  const next = () => {
+  const nextRequest = () => {
     const { userId, token } = players[sentAt.size] as Player;
     sentAt.set(userId, Date.now());
     return (
@@ -82,64 +90,68 @@ async function play({ url, db, seconds }: { url: string; db: Db; seconds: number
     );
   };
   const startedAt = performance.now();
-  const [told] = await Promise.all([
-    allTold(url, watchers),
-    steadily({ url, next, perSecond: load.perSecond, seconds }),
+  const [polled] = await Promise.all([
+    pollAll(url, pollers),
+    sendAtRate({ url, nextRequest, perSecond: load.perSecond, seconds }),
   ]);
-  const late = (performance.now() - startedAt) / 1_000 - seconds;
-  if (late > 1) throw new Error(`the joins of ${seconds} s took ${late.toFixed(1)} s longer: this is no steady load`);
-  return { ...(await recordedOf(db, sentAt)), "told MATCHED": told };
+  const lateSeconds = (performance.now() - startedAt) / 1_000 - seconds;
+  if (lateSeconds > 1)
+    throw new Error(`the joins of ${seconds} s took ${lateSeconds.toFixed(1)} s longer: the rate was not constant`);
+  return { ...(await databaseDelays(db, sentAt)), "client sees MATCHED": polled };
 }
 
-/** The clocks are the same machine's. The event's row is the last that is written before the commit. */
-async function recordedOf(db: Db, sentAt: ReadonlyMap<string, number>) {
-  const text = `
+/** All clocks are of one machine. The event row is the last row before the commit. */
+async function databaseDelays(db: Db, sentAt: ReadonlyMap<string, number>) {
+  const delaysSql = `
     select e.user_id, extract(epoch from o.created_at)::float8 * 1000 as recorded,
            extract(epoch from m.published_at)::float8 * 1000 as stored
       from ticket_ends e
       join outbox_events o on o.aggregate_key = e.match_id::text
       join todoke_bus.bus_messages m on m.event_id = o.event_id
      where e.user_id = any($1)`;
-  // One may be left over, and wait for the next round.
-  const wanted = sentAt.size - 1;
+  // One player may be left without an opponent until the next round.
+  const expected = sentAt.size - 1;
   for (const deadline = performance.now() + 60_000; performance.now() < deadline; await sleep(100)) {
-    const { rows } = await db.query<{ user_id: string; recorded: number; stored: number }>(text, [[...sentAt.keys()]]);
-    if (rows.length < wanted) continue;
-    const since = (at: "recorded" | "stored") => rows.map((row) => row[at] - (sentAt.get(row.user_id) ?? Number.NaN));
-    return { "on record": since("recorded"), "event stored by the bus": since("stored") };
+    const { rows } = await db.query<{ user_id: string; recorded: number; stored: number }>(delaysSql, [
+      [...sentAt.keys()],
+    ]);
+    if (rows.length < expected) continue;
+    const delaysTo = (at: "recorded" | "stored") =>
+      rows.map((row) => row[at] - (sentAt.get(row.user_id) ?? Number.NaN));
+    return { recorded: delaysTo("recorded"), "event published": delaysTo("stored") };
   }
-  throw new Error(`not all of ${wanted} players were matched within a minute`);
+  throw new Error(`not all of ${expected} players were matched within a minute`);
 }
 
-/** Joins one after the other, and each asks until it is told, or until nobody else can come. */
-async function allTold(url: string, watchers: readonly Player[]): Promise<number[]> {
+/** Joins one after the other; each polls until it sees MATCHED or times out. */
+async function pollAll(url: string, pollers: readonly Player[]): Promise<number[]> {
   const took: number[] = [];
-  const asking: Promise<void>[] = [];
-  for (const watcher of watchers) {
-    asking.push(
-      askUntilTold(url, watcher).then((ms) => {
+  const polls: Promise<void>[] = [];
+  for (const poller of pollers) {
+    polls.push(
+      pollUntilMatched(url, poller).then((ms) => {
         if (ms !== undefined) took.push(ms);
       }),
     );
-    await sleep(1_000 / askingPerSecond);
+    await sleep(1_000 / pollersPerSecond);
   }
-  await Promise.all(asking);
+  await Promise.all(polls);
   return took;
 }
 
-const giveUpMs = 5_000;
+const pollTimeoutMs = 5_000;
 
-async function askUntilTold(url: string, { userId, token }: Player): Promise<number | undefined> {
+async function pollUntilMatched(url: string, { userId, token }: Player): Promise<number | undefined> {
   const authorization = `Bearer ${token}`;
   const startedAt = performance.now();
   const headers = { authorization, "idempotency-key": userId, "content-type": "application/json" };
   const joined = await fetch(`${url}${path}`, { method: "POST", headers, body: "{}" });
   const { ticket_id: ticketId } = (await joined.json()) as { ticket_id: string };
-  while (performance.now() - startedAt < giveUpMs) {
+  while (performance.now() - startedAt < pollTimeoutMs) {
     const found = await fetch(`${url}/v1/matchmaking/tickets/${ticketId}`, { headers: { authorization } });
     const { status } = (await found.json()) as { status: string };
     if (status === "MATCHED") return performance.now() - startedAt;
     await sleep(1);
   }
-  return undefined; // The last one, for whom nobody was left.
+  return undefined; // The last player has no opponent.
 }

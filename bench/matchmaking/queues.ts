@@ -1,4 +1,4 @@
-/** Queues as a process of the service has them, and players who wait in them. */
+/** Queues as the service opens them, and tickets to fill them. */
 import { randomUUID } from "node:crypto";
 import { digestJson } from "@todoke/kernel/idempotency";
 import { openOutbox } from "@todoke/kernel/outbox";
@@ -9,81 +9,76 @@ import { type Recorder, startRecorder } from "@todoke/matchmaking/workers/record
 import { connectRedis } from "@todoke/redis";
 import { type BenchDatabase, openDatabase as openBenchDatabase } from "../databases.ts";
 
-export interface Engines {
+export interface MatchmakingEngines {
   readonly postgresUrl: string;
   readonly redisUrl: string;
 }
 
 export type Store = "redis" | "postgres";
 export const stores = ["redis", "postgres"] as const satisfies readonly Store[];
-export const nameOf: Readonly<Record<Store, string>> = { redis: "Redis", postgres: "PostgreSQL" };
+export const storeLabels: Readonly<Record<Store, string>> = { redis: "Redis", postgres: "PostgreSQL" };
 
-export type Queue = ReturnType<typeof openPostgresQueue>;
+export type MatchQueue = ReturnType<typeof openPostgresQueue>;
 
-/** What is written down with each match. */
+/** Stored with each match. */
 export const terms = { rulesVersion: "bench", session: {} };
 
-/** With the tables of matchmaking too. */
-export async function openDatabase(postgresUrl: string): Promise<BenchDatabase> {
-  const database = await openBenchDatabase(postgresUrl);
-  await migrate({ DATABASE_URL: database.url }, { dryRun: false });
-  return database;
-}
+export const openDatabase = (postgresUrl: string) => openBenchDatabase(postgresUrl, migrate);
 
 interface QueueOptions {
-  readonly engines: Engines;
+  readonly engines: MatchmakingEngines;
   readonly database: BenchDatabase;
-  /** Ends in these modes are brought to PostgreSQL; without them nobody does that. */
+  /** Ticket ends in these modes are recorded in PostgreSQL. Default: none. */
   readonly recordedModes?: readonly string[];
-  /** So many ends may wait to be recorded; the service's own bound if not given. */
+  /** Most ticket ends that may wait for the recorder. Default: the service's own limit. */
   readonly backlogMax?: number;
 }
 
 export interface OpenQueue extends AsyncDisposable {
-  readonly queue: Queue;
-  /** Resolves when every end of the mode is on record. */
-  recorded(mode: string): Promise<void>;
+  readonly queue: MatchQueue;
+  /** Resolves when every ticket end of the mode is recorded. */
+  waitUntilRecorded(mode: string): Promise<void>;
 }
 
 export function openQueue(store: Store, { engines, database, recordedModes, backlogMax }: QueueOptions): OpenQueue {
   const parts = new AsyncDisposableStack();
-  const about = { db: database.open("matchmaking", 8), outbox: openOutbox() };
-  const opened = (queue: Queue, recorder?: Recorder): OpenQueue => ({
+  const storage = { db: database.open("matchmaking", 8), outbox: openOutbox() };
+  const opened = (queue: MatchQueue, recorder?: Recorder): OpenQueue => ({
     queue: parts.use(queue),
-    async recorded(mode) {
+    async waitUntilRecorded(mode) {
       while (recorder && (await recorder.backlog()).get(mode) !== 0);
     },
     [Symbol.asyncDispose]: () => parts.disposeAsync(),
   });
-  if (store === "postgres") return opened(openPostgresQueue(about));
+  if (store === "postgres") return opened(openPostgresQueue(storage));
   const onError = (error: unknown) => console.error(error);
   const link = parts.use(connectRedis({ url: engines.redisUrl, onError }));
-  const recorder = recordedModes && parts.use(startRecorder({ ...about, link, modes: () => recordedModes, onError }));
+  const recorder = recordedModes && parts.use(startRecorder({ ...storage, link, modes: () => recordedModes, onError }));
   const onEnded = (mode: string) => recorder?.wake(mode);
-  const bound = backlogMax === undefined ? {} : { backlogMax };
-  return opened(openRedisQueue({ ...about, link, onError, onEnded, ...bound }), recorder);
+  const limits = backlogMax === undefined ? {} : { backlogMax };
+  return opened(openRedisQueue({ ...storage, link, onError, onEnded, ...limits }), recorder);
 }
 
-interface Filling {
+interface FillOptions {
   readonly mode: string;
   readonly count: number;
   readonly attributes?: () => Readonly<Record<string, number>>;
   readonly heartbeatMs?: number;
 }
 
-const joiningAtOnce = 256;
+const concurrentJoins = 256;
 
-/** Lets so many players join who never came before. */
-export async function fill(queue: Pick<Queue, "join">, { mode, count, attributes, heartbeatMs }: Filling) {
+/** Adds `count` tickets of new players. */
+export async function fill(queue: Pick<MatchQueue, "join">, { mode, count, attributes, heartbeatMs }: FillOptions) {
   const heartbeat = heartbeatMs === undefined ? {} : { heartbeatMs };
   let left = count;
-  const joining = async () => {
+  const joiner = async () => {
     while (left-- > 0) {
-      const wish = { mode, partySize: 1, attributes: attributes?.() ?? {} };
+      const request = { mode, partySize: 1, attributes: attributes?.() ?? {} };
       const userId = `u_${randomUUID()}`;
-      const key = { scope: `user:${userId} POST ${mode}`, key: randomUUID(), requestHash: digestJson(wish) };
-      await queue.join({ ...wish, key, userId, avoid: [], ticketMs: 600_000, ...heartbeat });
+      const key = { scope: `user:${userId} POST ${mode}`, key: randomUUID(), requestHash: digestJson(request) };
+      await queue.join({ ...request, key, userId, avoid: [], ticketMs: 600_000, ...heartbeat });
     }
   };
-  await Promise.all(Array.from({ length: joiningAtOnce }, joining));
+  await Promise.all(Array.from({ length: concurrentJoins }, joiner));
 }

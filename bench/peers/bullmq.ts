@@ -1,17 +1,17 @@
-/** BullMQ on a Redis that syncs every write to disk before it answers. */
+/** BullMQ on a Redis that syncs every write to disk before it replies. */
 import { Queue, Worker } from "bullmq";
 import { Redis } from "ioredis";
-import type { Contender, Job, Peer, Recovery, Site } from "./peer.ts";
+import type { Contender, Job, Peer, Recovery, RoundSetup } from "./peer.ts";
 
-const fillAtOnce = 5_000;
+const fillBatch = 5_000;
 
 const recoveryOptions: Readonly<Record<Recovery, object>> = {
   default: {},
   short: { lockDuration: 5_000, stalledInterval: 5_000 },
 };
 
-async function open({ redisUrl, postgresUrl, recovery = "default" }: Site): Promise<Peer> {
-  // Named after the round's database, so that a round never meets the jobs of another.
+async function open({ redisUrl, postgresUrl, recovery = "default" }: RoundSetup): Promise<Peer> {
+  // Named after the database of the round, so that rounds do not share jobs.
   const name = new URL(postgresUrl).pathname.slice(1);
   const connection = new Redis(redisUrl, { maxRetriesPerRequest: null });
   const queue = new Queue<Job>(name, { connection });
@@ -19,8 +19,8 @@ async function open({ redisUrl, postgresUrl, recovery = "default" }: Site): Prom
   return {
     send: (job) => queue.add("bench", job),
     async fill(count) {
-      for (let from = 0; from < count; from += fillAtOnce) {
-        const length = Math.min(fillAtOnce, count - from);
+      for (let from = 0; from < count; from += fillBatch) {
+        const length = Math.min(fillBatch, count - from);
         await queue.addBulk(Array.from({ length }, (_, i) => ({ name: "bench", data: { n: from + i, sentAt: 0 } })));
       }
     },
@@ -34,7 +34,7 @@ async function open({ redisUrl, postgresUrl, recovery = "default" }: Site): Prom
       await worker.waitUntilReady();
       return { [Symbol.asyncDispose]: () => worker.close(true) };
     },
-    left: () => queue.getJobCountByTypes("waiting", "active", "delayed", "prioritized"),
+    countUnfinished: () => queue.getJobCountByTypes("waiting", "active", "delayed", "prioritized"),
     async bytes() {
       return Number(/used_memory:(\d+)/.exec(await connection.info("memory"))?.[1]);
     },
@@ -45,7 +45,7 @@ async function open({ redisUrl, postgresUrl, recovery = "default" }: Site): Prom
   };
 }
 
-/** Rounds are to begin with an empty Redis, as they do with an empty database. */
+/** Every round starts with an empty Redis. */
 export async function emptyRedis(url: string): Promise<void> {
   const redis = new Redis(url);
   await redis.flushall();
@@ -55,12 +55,12 @@ export async function emptyRedis(url: string): Promise<void> {
 export const bullmq: Contender = {
   package: "bullmq",
   settings: "concurrency 100; Redis with appendonly yes and appendfsync always",
-  lacks:
-    "it cannot enqueue in a transaction of PostgreSQL, so a job and the change that it follows can come apart; a lock token fences what is ended late; no inbox; no order once more than one job runs",
+  notGuaranteed:
+    "no enqueue in a PostgreSQL transaction, so a job can be lost although its change committed, or the reverse; a lock token fences late completions; no inbox; no order with concurrency above 1",
   recovery: {
-    default: "lockDuration and stalledInterval 30 s (its advice is to leave them)",
+    default: "lockDuration and stalledInterval 30 s (the defaults, which it recommends)",
     short: "lockDuration and stalledInterval 5 s",
   },
-  elsewhere: true,
+  outsidePostgres: true,
   open,
 };

@@ -1,47 +1,47 @@
-/** Starts and hears a contender's process. It never outlives its owner's interest: disposing it kills it. */
+/** Starts a contender's process and receives its messages. Disposing it kills the process. */
 import { fork } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
-import type { Told } from "./process.ts";
+import type { RoleTask } from "./process.ts";
 
 export interface Child extends AsyncDisposable {
-  /** Resolves when it says so; rejects when it ends before. */
-  said(what: string): Promise<unknown>;
-  /** kill -9, and gone when this resolves. */
+  /** Resolves with the value of this message; rejects if the process exits first. */
+  message(name: string): Promise<unknown>;
+  /** Sends SIGKILL and waits for the exit. */
   kill(): Promise<void>;
 }
 
-/** Nothing here takes half as long; whoever does hangs, and would keep the bench from ending. */
-const endsWithinMs = 15 * 60_000;
+/** More than twice the longest role: a process that runs longer hangs. */
+const runMsMax = 15 * 60_000;
 
 const program = fileURLToPath(new URL("./process.ts", import.meta.url));
 
-export function start(told: Told): Child {
-  const child = fork(program, [JSON.stringify(told)], { execArgv: [], serialization: "advanced" });
-  const gone = once(child, "exit");
-  const tooLong = setTimeout(() => child.kill("SIGKILL"), endsWithinMs);
-  const heard = new Map<string, PromiseWithResolvers<unknown>>();
-  const about = (what: string) => {
-    const known = heard.get(what) ?? Promise.withResolvers<unknown>();
-    heard.set(what, known);
-    known.promise.catch(() => {}); // Heard by whoever asks.
-    return known;
+export function startRole(task: RoleTask): Child {
+  const child = fork(program, [JSON.stringify(task)], { execArgv: [], serialization: "advanced" });
+  const exited = once(child, "exit");
+  const killTimer = setTimeout(() => child.kill("SIGKILL"), runMsMax);
+  const messages = new Map<string, PromiseWithResolvers<unknown>>();
+  const messageFor = (name: string) => {
+    const message = messages.get(name) ?? Promise.withResolvers<unknown>();
+    messages.set(name, message);
+    message.promise.catch(() => {}); // Each caller of `message` handles the rejection itself.
+    return message;
   };
-  child.on("message", ({ what, value }: { what: string; value: unknown }) => about(what).resolve(value));
-  void gone.then(([code, signal]) => {
-    clearTimeout(tooLong);
-    const error = new Error(`${told.contender}, ${told.role}: ended (${signal ?? code}) before it said so`);
-    for (const what of ["ready", "holding", "answer"]) about(what).reject(error);
+  child.on("message", ({ name, value }: { name: string; value: unknown }) => messageFor(name).resolve(value));
+  void exited.then(([code, signal]) => {
+    clearTimeout(killTimer);
+    const error = new Error(`${task.contender}, ${task.role}: exited (${signal ?? code}) too early`);
+    for (const name of ["ready", "holding", "result"]) messageFor(name).reject(error);
   });
   async function kill(): Promise<void> {
     child.kill("SIGKILL");
-    await gone;
+    await exited;
   }
-  return { said: (what) => about(what).promise, kill, [Symbol.asyncDispose]: kill };
+  return { message: (name) => messageFor(name).promise, kill, [Symbol.asyncDispose]: kill };
 }
 
-/** Plays a role to its end. */
-export async function play(told: Told): Promise<unknown> {
-  await using child = start(told);
-  return await child.said("answer");
+/** Runs a role and returns its result. */
+export async function runRole(task: RoleTask): Promise<unknown> {
+  await using child = startRole(task);
+  return await child.message("result");
 }

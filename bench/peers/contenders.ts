@@ -1,4 +1,4 @@
-/** Who takes part, in the order in which the page shows them. */
+/** All contenders, in the order of the page. */
 import { bullmq } from "./bullmq.ts";
 import { graphileWorker } from "./graphile-worker.ts";
 import type { Contender } from "./peer.ts";
@@ -18,8 +18,8 @@ const contenders = {
 
 export type ContenderName = keyof typeof contenders;
 
-export const names = Object.keys(contenders) as ContenderName[];
+export const contenderNames = Object.keys(contenders) as ContenderName[];
 
-export const contenderOf = (name: ContenderName): Contender => contenders[name];
+export const getContender = (name: ContenderName): Contender => contenders[name];
 
 export const isOurs = (name: string) => name.startsWith("Todoke");

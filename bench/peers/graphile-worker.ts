@@ -1,12 +1,12 @@
 /** graphile-worker, with the settings of its own performance page: local queue, batched completion. */
 import { Logger, makeWorkerUtils, run } from "graphile-worker";
-import { bytesOf, countOf, plainPool } from "./database.ts";
-import type { Contender, Job, Peer, Site } from "./peer.ts";
+import { countRows, defaultPool, schemaBytes } from "./database.ts";
+import type { Contender, Job, Peer, RoundSetup } from "./peer.ts";
 
 const task = "bench";
 const silent = new Logger(() => () => {});
 
-async function open({ postgresUrl }: Site): Promise<Peer> {
+async function open({ postgresUrl }: RoundSetup): Promise<Peer> {
   const preset = {
     worker: {
       connectionString: postgresUrl,
@@ -20,7 +20,7 @@ async function open({ postgresUrl }: Site): Promise<Peer> {
   };
   const utils = await makeWorkerUtils({ preset });
   await utils.migrate();
-  const db = plainPool(postgresUrl, 8);
+  const db = defaultPool(postgresUrl, 8);
   const addJob = (job: Job) => ({
     name: "add job",
     text: `select from graphile_worker.add_job('${task}', $1::json)`,
@@ -49,8 +49,8 @@ async function open({ postgresUrl }: Site): Promise<Peer> {
       await Promise.race([listening.promise, new Promise((resolve) => setTimeout(resolve, 500))]);
       return { [Symbol.asyncDispose]: () => runner.stop() };
     },
-    left: () => countOf(db, "graphile_worker._private_jobs"),
-    bytes: () => bytesOf(db, "graphile_worker"),
+    countUnfinished: () => countRows(db, "graphile_worker._private_jobs"),
+    bytes: () => schemaBytes(db, "graphile_worker"),
     async [Symbol.asyncDispose]() {
       await db.end();
       await utils.release();
@@ -61,8 +61,8 @@ async function open({ postgresUrl }: Site): Promise<Peer> {
 export const graphileWorker: Contender = {
   package: "graphile-worker",
   settings: "concurrentJobs 24, maxPoolSize 25, localQueue.size 500, completeJobBatchDelay 0 (its performance page)",
-  lacks:
-    "no fence: whoever ends a job deletes it, also after another worker was given it; no lease that is renewed; no inbox; order only in named queues, which are not used here; a finished job leaves no trace",
-  recovery: { never: "4 hours, fixed; sooner only when somebody calls forceUnlockWorkers" },
+  notGuaranteed:
+    "no fence: a worker deletes its job even after another worker was given it; leases are not renewed; no inbox; order only in named queues, which are not used here; finished jobs are deleted",
+  recovery: { never: "4 hours, fixed; sooner only by calling forceUnlockWorkers" },
   open,
 };

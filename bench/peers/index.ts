@@ -1,43 +1,49 @@
 /**
- * The kernel beside pg-boss, graphile-worker, pg-transactional-outbox and BullMQ: same machine, same PostgreSQL, durable
- * commits, each at its best documented settings, by turns in one run.
+ * Compares the kernel with pg-boss, graphile-worker, pg-transactional-outbox and BullMQ: same machine, same PostgreSQL,
+ * durable commits, each with its best documented settings, in turns in one run.
  */
-
 import { machine } from "../measure.ts";
 import type { Result } from "../report.ts";
-import { drains, enqueues, growths, pickUps, recoveries, throughputsWithOpenTransaction } from "./compare.ts";
-import { packageVersions, pageOf, readResult, resultOf, writePage } from "./page.ts";
+import {
+  compareDrain,
+  compareEnqueue,
+  compareGrowth,
+  compareOpenTransaction,
+  comparePickUp,
+  compareRecovery,
+} from "./compare.ts";
+import { packageVersions, readResult, renderPage, toResult, writePage } from "./page.ts";
 import { type Comparison, type Engines, fullSize, quickSize } from "./rounds.ts";
 
 export interface PeersOptions extends Engines {
-  /** "quick" is for trying out: it prints the page, and writes nothing. */
+  /** "quick" is a short trial: it prints the page and writes nothing. */
   readonly size: "full" | "quick";
   readonly versions: Readonly<Record<string, string>>;
-  /** Which comparisons to make anew, by name; all, unless it names some. The others stay as they are. */
+  /** The comparisons to repeat, by name; the others keep their results. Default: all. */
   readonly only?: readonly string[];
 }
 
-const compares = {
-  enqueue: enqueues,
-  drain: drains,
-  "pick-up": pickUps,
-  recovery: recoveries,
-  "open-transaction": throughputsWithOpenTransaction,
-  growth: growths,
+const comparisonsByName = {
+  enqueue: compareEnqueue,
+  drain: compareDrain,
+  "pick-up": comparePickUp,
+  recovery: compareRecovery,
+  "open-transaction": compareOpenTransaction,
+  growth: compareGrowth,
 };
 
-export async function besidePeers(options: PeersOptions): Promise<Result> {
+export async function comparePeers(options: PeersOptions): Promise<Result> {
   const size = options.size === "full" ? fullSize : quickSize;
   const { only = [] } = options;
-  const on = new Date().toISOString().slice(0, 10);
+  const date = new Date().toISOString().slice(0, 10);
   const comparisons: Comparison[] = [];
-  for (const [name, compare] of Object.entries(compares)) {
-    if (only.length > 0 && !only.includes(name)) comparisons.push(...keptOf(name));
-    else comparisons.push(...[await compare(options, size)].flat().map((made) => ({ ...made, on })));
+  for (const [name, compare] of Object.entries(comparisonsByName)) {
+    if (only.length > 0 && !only.includes(name)) comparisons.push(...storedComparisons(name));
+    else comparisons.push(...[await compare(options, size)].flat().map((comparison) => ({ ...comparison, date })));
   }
-  const result = resultOf(
+  const result = toResult(
     {
-      date: on,
+      date,
       machine: machine(),
       versions: { ...options.versions, ...packageVersions() },
       size,
@@ -45,8 +51,9 @@ export async function besidePeers(options: PeersOptions): Promise<Result> {
     comparisons,
   );
   if (options.size === "full") await writePage(result);
-  else console.log(pageOf(result));
-  return { title: "beside the peers (docs/performance/peers.md)", figures: [], ratios: result.ratios };
+  else console.log(renderPage(result));
+  return { title: "comparison with peers (docs/performance/peers.md)", figures: [], summary: result.ratios };
 }
 
-const keptOf = (name: string): Comparison[] => readResult().comparisons.filter(({ key }) => key.startsWith(name));
+const storedComparisons = (name: string): Comparison[] =>
+  readResult().comparisons.filter(({ key }) => key.startsWith(name));

@@ -1,13 +1,12 @@
-/** The page docs/performance/peers.md, its charts, and the ratios that the comparison is judged by. */
+/** Renders docs/performance/peers.md with its charts, and computes the ratios. */
 import { readFileSync } from "node:fs";
 import { mkdir, writeFile } from "node:fs/promises";
 import { barChart } from "../chart.ts";
 import type { machine } from "../measure.ts";
-
-import { type ContenderName, contenderOf, isOurs, names } from "./contenders.ts";
+import { type ContenderName, contenderNames, getContender, isOurs } from "./contenders.ts";
 import type { Comparison, PeerFigure, Size } from "./rounds.ts";
 
-export interface PeersAbout {
+export interface PeersEnvironment {
   readonly date: string;
   readonly machine: ReturnType<typeof machine>;
   readonly versions: Readonly<Record<string, string>>;
@@ -15,15 +14,15 @@ export interface PeersAbout {
 }
 
 export interface PeersResult {
-  readonly about: PeersAbout;
-  readonly contenders: Readonly<Record<string, { settings: string; lacks: string }>>;
+  readonly environment: PeersEnvironment;
+  readonly contenders: Readonly<Record<string, { settings: string; notGuaranteed: string }>>;
   readonly comparisons: readonly Comparison[];
   readonly ratios: Readonly<Record<string, number>>;
 }
 
-/** The versions that are installed, by package. */
+/** Installed versions by package. */
 export function packageVersions(): Record<string, string> {
-  const packages = new Set(names.flatMap((name) => contenderOf(name).package ?? []));
+  const packages = new Set(contenderNames.flatMap((name) => getContender(name).package ?? []));
   return Object.fromEntries([...packages].map((name) => [name, installedVersion(name)]));
 }
 
@@ -32,22 +31,22 @@ function installedVersion(name: string): string {
   return JSON.parse(readFileSync(file, "utf8")).version;
 }
 
-export function resultOf(about: PeersAbout, comparisons: readonly Comparison[]): PeersResult {
-  const described = names.map((name) => {
-    const { settings, lacks } = contenderOf(name);
-    return [name, { settings, lacks }] as const;
+export function toResult(environment: PeersEnvironment, comparisons: readonly Comparison[]): PeersResult {
+  const described = contenderNames.map((name) => {
+    const { settings, notGuaranteed } = getContender(name);
+    return [name, { settings, notGuaranteed }] as const;
   });
-  return { about, contenders: Object.fromEntries(described), comparisons, ratios: ratiosOf(comparisons) };
+  return { environment, contenders: Object.fromEntries(described), comparisons, ratios: computeRatios(comparisons) };
 }
 
-/** Ours to the best of the others, so that more than 1 is ahead where more is better, and less than 1 where less is. */
-export function ratiosOf(comparisons: readonly Comparison[]): Record<string, number> {
+/** Ours divided by the best peer: above 1 is ahead if more is better, below 1 if less is better. */
+export function computeRatios(comparisons: readonly Comparison[]): Record<string, number> {
   const median = (key: string, name: ContenderName) =>
     comparisons.find((comparison) => comparison.key === key)?.figures.find((figure) => figure.name === name)?.median ??
     Number.NaN;
   const ratio = (over: number, under: number) => Math.round((over / under) * 100) / 100;
   return {
-    "drain / the fastest peer": ratio(median("drain", "Todoke, jobs table"), bestPeer(comparisons, "drain")),
+    "drain / fastest peer": ratio(median("drain", "Todoke, jobs table"), bestPeer(comparisons, "drain")),
     "enqueue / pg-boss": ratio(median("enqueue", "Todoke, jobs table"), median("enqueue", "pg-boss")),
     "enqueue / pg-boss, notify off": ratio(
       median("enqueue", "Todoke, jobs table"),
@@ -57,11 +56,11 @@ export function ratiosOf(comparisons: readonly Comparison[]): Record<string, num
       median("enqueue", "Todoke, outbox"),
       median("enqueue", "pg-transactional-outbox"),
     ),
-    "pick-up at rest / the best peer (less is better)": ratio(
-      median("pick-up-at-rest", "Todoke, jobs table"),
-      bestPeer(comparisons, "pick-up-at-rest"),
+    "pick-up when idle / best peer (less is better)": ratio(
+      median("pick-up-idle", "Todoke, jobs table"),
+      bestPeer(comparisons, "pick-up-idle"),
     ),
-    "pick-up at rest from the commit / the best peer's (less is better)": ratio(
+    "pick-up when idle, from the commit / best peer (less is better)": ratio(
       median("pick-up-from-commit", "Todoke, jobs table"),
       bestPeer(comparisons, "pick-up-from-commit"),
     ),
@@ -74,21 +73,21 @@ function bestPeer(comparisons: readonly Comparison[], key: string): number {
   return comparison?.better === "less" ? Math.min(...peers) : Math.max(...peers);
 }
 
-const kept = new URL("./results.json", import.meta.url);
+const resultsFile = new URL("./results.json", import.meta.url);
 
-export const readResult = (): PeersResult => JSON.parse(readFileSync(kept, "utf8"));
+export const readResult = (): PeersResult => JSON.parse(readFileSync(resultsFile, "utf8"));
 
 export async function writePage(result: PeersResult): Promise<void> {
   const folder = new URL("../../docs/performance/", import.meta.url);
   await mkdir(folder, { recursive: true });
-  await writeFile(kept, `${JSON.stringify(result, null, 2)}\n`);
-  await writeFile(new URL("peers.md", folder), pageOf(result));
+  await writeFile(resultsFile, `${JSON.stringify(result, null, 2)}\n`);
+  await writeFile(new URL("peers.md", folder), renderPage(result));
   for (const comparison of result.comparisons) {
-    await writeFile(new URL(`${comparison.key}.svg`, folder), chartOf(comparison));
+    await writeFile(new URL(`${comparison.key}.svg`, folder), renderChart(comparison));
   }
 }
 
-const chartOf = ({ title, unit, better, figures }: Comparison) =>
+const renderChart = ({ title, unit, better, figures }: Comparison) =>
   barChart({
     title,
     unit,
@@ -96,54 +95,54 @@ const chartOf = ({ title, unit, better, figures }: Comparison) =>
     bars: figures.map(({ name, median: value }) => ({ name, value, ours: isOurs(name) })),
   });
 
-export function pageOf({ about, contenders, comparisons, ratios }: PeersResult): string {
+export function renderPage({ environment, contenders, comparisons, ratios }: PeersResult): string {
   const list = (of: Readonly<Record<string, string | number>>) =>
     Object.entries(of)
       .map(([name, value]) => `${name} ${value}`)
       .join(", ");
-  return `# Beside the peers
+  return `# Comparison with peers
 
-Made by \`npm run bench -- peers\` on ${about.date}; the raw rounds are in \`bench/peers/results.json\`. Every contender has a
-process and a database of its own on one PostgreSQL, in turns; figures are medians of ${about.size.rounds} rounds (of ${about.size.longRounds} where a round
+\`npm run bench -- peers\` generated this page on ${environment.date}; the raw rounds are in \`bench/peers/results.json\`. Every contender has its
+own process and database on one PostgreSQL, in turns; figures are medians of ${environment.size.rounds} rounds (of ${environment.size.longRounds} where a round
 takes minutes).
 
-- Machine: ${list(about.machine)}
-- Versions: ${list(about.versions)}
+- Machine: ${list(environment.machine)}
+- Versions: ${list(environment.versions)}
 - Durable for all: PostgreSQL with fsync and synchronous_commit on, Redis with appendonly and appendfsync always
 
 ${Object.entries(ratios)
   .map(([name, value]) => `- **${name}: ${value}**`)
   .join("\n")}
 
-${comparisons.map(sectionOf).join("\n")}
-## Settings, and what each does not promise
+${comparisons.map(renderSection).join("\n")}
+## Settings, and what each does not guarantee
 
-| contender | settings | does not promise |
+| contender | settings | does not guarantee |
 |---|---|---|
 ${Object.entries(contenders)
-  .map(([name, { settings, lacks }]) => `| ${name} | ${settings} | ${lacks} |`)
+  .map(([name, { settings, notGuaranteed }]) => `| ${name} | ${settings} | ${notGuaranteed} |`)
   .join("\n")}
 
-Ours has the epoch fence on in every figure: a worker that lost its lease changes nothing.
+Todoke has its epoch fence on in every figure: a worker that lost its lease changes nothing.
 `;
 }
 
-/** The peers that did better than our jobs table, and why that is so. */
-function behindOf({ better, figures, whenBehind }: Comparison): string {
+/** Lists the peers that are ahead of our jobs table, with the reason. */
+function renderBehind({ better, figures, whyBehind }: Comparison): string {
   const ours = figures.find(({ name }) => name === "Todoke, jobs table")?.median ?? Number.NaN;
   const isAhead = ({ name, median }: PeerFigure) =>
     !isOurs(name) && (better === "less" ? median < ours : median > ours);
   const ahead = figures.filter(isAhead).map(({ name, median }) => `${name} (${(median / ours).toFixed(2)} of ours)`);
-  return whenBehind && ahead.length > 0 ? `\nAhead of ours: ${ahead.join(", ")}. ${whenBehind}\n` : "";
+  return whyBehind && ahead.length > 0 ? `\nAhead of Todoke: ${ahead.join(", ")}. ${whyBehind}\n` : "";
 }
 
-function sectionOf(comparison: Comparison): string {
-  const { key, on, title, unit, better, figures, absent } = comparison;
+function renderSection(comparison: Comparison): string {
+  const { key, date, title, unit, better, figures, absent } = comparison;
   const rows = figures.map(
     ({ name, median, rounds, note }: PeerFigure) =>
-      `| ${name} | ${digits(median)} | ${rounds.map(digits).join(", ")} | ${note ?? ""} |`,
+      `| ${name} | ${formatNumber(median)} | ${rounds.map(formatNumber).join(", ")} | ${note ?? ""} |`,
   );
-  const missing = Object.entries(absent).map(([name, why]) => `| ${name} | | | ${why} |`);
+  const missing = Object.entries(absent).map(([name, reason]) => `| ${name} | | | ${reason} |`);
   return `## ${title}
 
 ![${title}: ${unit}, ${better} is better](${key}.svg)
@@ -151,7 +150,7 @@ function sectionOf(comparison: Comparison): string {
 | contender | ${unit} | rounds | |
 |---|---|---|---|
 ${[...rows, ...missing].join("\n")}
-${behindOf(comparison)}${on === undefined ? "" : `\n*Measured on ${on}.*\n`}`;
+${renderBehind(comparison)}${date === undefined ? "" : `\n*Measured on ${date}.*\n`}`;
 }
 
-const digits = (value: number) => value.toLocaleString("en");
+const formatNumber = (value: number) => value.toLocaleString("en");

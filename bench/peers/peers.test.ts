@@ -1,11 +1,11 @@
 import { EngineNotFound, findEngine } from "@todoke/engines";
 import { transaction } from "@todoke/kernel/db";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { play, start } from "./child.ts";
-import { contenderOf, names } from "./contenders.ts";
-import { peerDatabase, plainPool } from "./database.ts";
-import { packageVersions, pageOf, ratiosOf, resultOf } from "./page.ts";
-import { noJob, type Site } from "./peer.ts";
+import { runRole, startRole } from "./child.ts";
+import { contenderNames, getContender } from "./contenders.ts";
+import { defaultPool, peerDatabase } from "./database.ts";
+import { computeRatios, packageVersions, renderPage, toResult } from "./page.ts";
+import { type RoundSetup, warmUpJob } from "./peer.ts";
 import { type Comparison, quickSize } from "./rounds.ts";
 
 const postgresUrl = process.env.TEST_POSTGRES_URL ?? "";
@@ -19,43 +19,43 @@ beforeAll(async () => {
 });
 afterAll(() => engines.disposeAsync());
 
-async function site(): Promise<Site & AsyncDisposable> {
+async function openSetup(): Promise<RoundSetup & AsyncDisposable> {
   const database = await peerDatabase(postgresUrl);
   return { postgresUrl: database.url, redisUrl, [Symbol.asyncDispose]: () => database[Symbol.asyncDispose]() };
 }
 
-test.each(names)("%s works every job that it was filled with, each once, and leaves none", async (contender) => {
-  await using at = await site();
-  const answer = await play({ contender, role: "tally", site: at, options: { jobs: 60 } });
-  const { found, begun } = answer as { found: number; begun: number[] };
+test.each(contenderNames)("%s runs every job once and leaves none unfinished", async (contender) => {
+  await using setup = await openSetup();
+  const result = await runRole({ contender, role: "listStarted", setup, options: { jobs: 60 } });
+  const { found, started } = result as { found: number; started: number[] };
   expect(found).toBe(60);
-  expect(begun).toHaveLength(60);
-  expect(new Set(begun).size).toBe(60);
+  expect(started).toHaveLength(60);
+  expect(new Set(started).size).toBe(60);
 });
 
-const inTransactions = names.filter((name) => !contenderOf(name).elsewhere);
+const inTransactions = contenderNames.filter((name) => !getContender(name).outsidePostgres);
 
-test.each(inTransactions)("%s has a job if and only if the caller's transaction commits", async (name) => {
-  await using at = await site();
-  await using peer = await contenderOf(name).open(at);
-  const db = plainPool(at.postgresUrl, 1);
-  await transaction(db, async (tx) => void (await peer.enqueue?.(tx, noJob)));
-  const lost = transaction(db, async (tx) => {
-    await peer.enqueue?.(tx, noJob);
+test.each(inTransactions)("%s stores a job if and only if the caller's transaction commits", async (name) => {
+  await using setup = await openSetup();
+  await using peer = await getContender(name).open(setup);
+  const db = defaultPool(setup.postgresUrl, 1);
+  await transaction(db, async (tx) => void (await peer.enqueue?.(tx, warmUpJob)));
+  const rolledBack = transaction(db, async (tx) => {
+    await peer.enqueue?.(tx, warmUpJob);
     throw new Error("no");
   });
-  await expect(lost).rejects.toThrow("no");
+  await expect(rolledBack).rejects.toThrow("no");
   await db.end();
-  expect(await peer.left()).toBe(1);
+  expect(await peer.countUnfinished()).toBe(1);
 });
 
-test("a contender's process answers with its figure, and one that fails says which it was", async () => {
-  await using at = await site();
-  const told = { contender: "Todoke, jobs table", site: at } as const;
-  const answer = await play({ ...told, role: "drain", options: { jobs: 100, atMostMs: 120_000 } });
-  expect(Number(answer)).toBeGreaterThan(0);
-  await using child = start({ ...told, role: "drain", options: {} });
-  await expect(child.said("answer")).rejects.toThrow("Todoke, jobs table, drain: ended");
+test("a contender's process returns its figure, and an error names the process", async () => {
+  await using setup = await openSetup();
+  const task = { contender: "Todoke, jobs table", setup } as const;
+  const result = await runRole({ ...task, role: "drain", options: { jobs: 100, drainMsMax: 120_000 } });
+  expect(Number(result)).toBeGreaterThan(0);
+  await using child = startRole({ ...task, role: "drain", options: {} });
+  await expect(child.message("result")).rejects.toThrow("Todoke, jobs table, drain: exited");
 });
 
 const comparison = (key: string, better: "more" | "less", medians: Record<string, number>): Comparison => ({
@@ -64,35 +64,35 @@ const comparison = (key: string, better: "more" | "less", medians: Record<string
   unit: "x",
   better,
   figures: Object.entries(medians).map(([name, median]) => ({ name, median, rounds: [median] })),
-  absent: { nobody: "a reason" },
+  absent: { absentee: "a reason" },
 });
 
 const comparisons = [
   comparison("drain", "more", { "Todoke, jobs table": 60, "Todoke, outbox": 99, "pg-boss": 30, "graphile-worker": 50 }),
   comparison("enqueue", "more", { "Todoke, jobs table": 40, "pg-boss": 10 }),
   {
-    ...comparison("pick-up-at-rest", "less", { "Todoke, jobs table": 2, "pg-boss": 1, BullMQ: 4 }),
-    whenBehind: "Why.",
+    ...comparison("pick-up-idle", "less", { "Todoke, jobs table": 2, "pg-boss": 1, BullMQ: 4 }),
+    whyBehind: "Why.",
   },
 ];
 
-test("we are measured by the best of the others, whichever way is better, and never by ourselves", () => {
-  expect(ratiosOf(comparisons)).toMatchObject({
-    "drain / the fastest peer": 1.2,
+test("ratios compare with the best peer, by more or by less, and never with ourselves", () => {
+  expect(computeRatios(comparisons)).toMatchObject({
+    "drain / fastest peer": 1.2,
     "enqueue / pg-boss": 4,
-    "pick-up at rest / the best peer (less is better)": 2,
+    "pick-up when idle / best peer (less is better)": 2,
   });
 });
 
-test("the page has a chart and a table of each comparison, and tells settings and lacks of every contender", () => {
+test("the page has a chart and a table per comparison, and the settings of every contender", () => {
   const machine = { cpu: "1 x none", memoryGiB: 1, node: "v0" };
-  const about = { date: "2026-01-01", machine, versions: packageVersions(), size: quickSize };
-  const page = pageOf(resultOf(about, comparisons));
+  const environment = { date: "2026-01-01", machine, versions: packageVersions(), size: quickSize };
+  const page = renderPage(toResult(environment, comparisons));
   for (const { key } of comparisons) expect(page).toContain(`](${key}.svg)`);
   expect(page).toContain("| pg-boss | 30 | 30 |  |");
-  expect(page).toContain("| nobody | | | a reason |");
-  expect(page).toContain("\nAhead of ours: pg-boss (0.50 of ours). Why.\n");
-  for (const name of names)
-    expect(page).toContain(`| ${name} | ${contenderOf(name).settings} | ${contenderOf(name).lacks} |`);
+  expect(page).toContain("| absentee | | | a reason |");
+  expect(page).toContain("\nAhead of Todoke: pg-boss (0.50 of ours). Why.\n");
+  for (const name of contenderNames)
+    expect(page).toContain(`| ${name} | ${getContender(name).settings} | ${getContender(name).notGuaranteed} |`);
   expect(page).toMatch(/pg-boss \d+\.\d+\.\d+/);
 });

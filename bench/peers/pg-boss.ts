@@ -1,18 +1,18 @@
-/** pg-boss, with batches, bursts and NOTIFY, and a table for the queue alone. */
+/** pg-boss with batches, bursts, NOTIFY and a partition for the queue. */
 import { PgBoss } from "pg-boss";
-import { bytesOf, countOf, plainPool } from "./database.ts";
-import type { Contender, Job, Peer, Recovery, Site } from "./peer.ts";
+import { countRows, defaultPool, schemaBytes } from "./database.ts";
+import type { Contender, Job, Peer, Recovery, RoundSetup } from "./peer.ts";
 
 const queue = "bench";
-const fillAtOnce = 10_000;
+const fillBatch = 10_000;
 
 const recoveryOptions: Readonly<Record<Recovery, object>> = {
   default: {},
   short: { superviseIntervalSeconds: 1, monitorIntervalSeconds: 1 },
 };
 
-async function open(site: Site, { notify }: { notify: boolean }): Promise<Peer> {
-  const { postgresUrl, recovery = "default" } = site;
+async function open(setup: RoundSetup, { notify }: { notify: boolean }): Promise<Peer> {
+  const { postgresUrl, recovery = "default" } = setup;
   const boss = new PgBoss({
     connectionString: postgresUrl,
     max: 8,
@@ -24,14 +24,14 @@ async function open(site: Site, { notify }: { notify: boolean }): Promise<Peer> 
   await boss.start();
   const heartbeat = recovery === "short" ? { heartbeatSeconds: 10 } : {};
   if (!(await boss.getQueue(queue))) await boss.createQueue(queue, { partition: true, notify, ...heartbeat });
-  const db = plainPool(postgresUrl, 2);
+  const db = defaultPool(postgresUrl, 2);
   return {
     enqueue: (tx, job) =>
       boss.send(queue, job, { db: { executeSql: (text, values) => tx.query(text, values as unknown[]) } }),
     send: (job) => boss.send(queue, job),
     async fill(count) {
-      for (let from = 0; from < count; from += fillAtOnce) {
-        const n = Math.min(fillAtOnce, count - from);
+      for (let from = 0; from < count; from += fillBatch) {
+        const n = Math.min(fillBatch, count - from);
         await boss.insert(
           queue,
           Array.from({ length: n }, (_, i) => ({ data: { n: from + i, sentAt: 0 } satisfies Job })),
@@ -44,7 +44,7 @@ async function open(site: Site, { notify }: { notify: boolean }): Promise<Peer> 
         localConcurrency: 2,
         burstWhenBatchFull: true,
         pollingIntervalSeconds: 0.5,
-        // A job that a dead worker held comes back without a NOTIFY.
+        // A dead worker's job becomes available without a NOTIFY.
         ...(recovery === "short" && { notifyPollingIntervalSeconds: 0.5 }),
       };
       await boss.work<Job>(queue, options, async (jobs) => {
@@ -52,8 +52,8 @@ async function open(site: Site, { notify }: { notify: boolean }): Promise<Peer> 
       });
       return { [Symbol.asyncDispose]: () => boss.offWork(queue) };
     },
-    left: () => countOf(db, `pgboss.job where name = '${queue}' and state < 'completed'`),
-    bytes: () => bytesOf(db, "pgboss"),
+    countUnfinished: () => countRows(db, `pgboss.job where name = '${queue}' and state < 'completed'`),
+    bytes: () => schemaBytes(db, "pgboss"),
     async [Symbol.asyncDispose]() {
       await db.end();
       await boss.stop({ graceful: false });
@@ -65,22 +65,22 @@ const settings = "batchSize 500, localConcurrency 2, burstWhenBatchFull, partiti
 
 const common = {
   package: "pg-boss",
-  lacks:
-    "settlements are fenced by the retry count, which a job that was given back keeps; no inbox; order only in queues of one kind (key_strict_fifo), which is not used here",
+  notGuaranteed:
+    "completions are fenced by the retry count, which does not change when a job is released; no inbox; order only in key_strict_fifo queues, which are not used here",
   recovery: {
     short:
-      "heartbeatSeconds 10 (its minimum), superviseIntervalSeconds and monitorIntervalSeconds 1, notifyPollingIntervalSeconds 0.5; as it comes, 15 minutes (expireInSeconds)",
+      "heartbeatSeconds 10 (its minimum), superviseIntervalSeconds and monitorIntervalSeconds 1, notifyPollingIntervalSeconds 0.5; by default 15 minutes (expireInSeconds)",
   },
 };
 
 export const pgBoss: Contender = {
   ...common,
   settings: `${settings}, useListenNotify and notify`,
-  open: (site) => open(site, { notify: true }),
+  open: (setup) => open(setup, { notify: true }),
 };
 
 export const pgBossPolling: Contender = {
   ...common,
   settings: `${settings}, notify off, pollingIntervalSeconds 0.5 (its minimum)`,
-  open: (site) => open(site, { notify: false }),
+  open: (setup) => open(setup, { notify: false }),
 };

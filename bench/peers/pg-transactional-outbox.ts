@@ -1,4 +1,4 @@
-/** pg-transactional-outbox, its polling listener, with messages that may run in parallel. */
+/** pg-transactional-outbox with its polling listener and parallel messages. */
 import { randomUUIDv7 } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { PoolClient } from "pg";
@@ -10,8 +10,8 @@ import {
   type PollingListenerConfig,
   type TransactionalMessage,
 } from "pg-transactional-outbox";
-import { bytesOf, countOf, plainPool } from "./database.ts";
-import type { Contender, Job, Peer, Site } from "./peer.ts";
+import { countRows, defaultPool, schemaBytes } from "./database.ts";
+import type { Contender, Job, Peer, RoundSetup } from "./peer.ts";
 
 const schema = "pto";
 const table = "outbox";
@@ -25,7 +25,7 @@ const setup = {
   nextMessagesName,
 } as const;
 
-const messageOf = (job: Job): TransactionalMessage => ({
+const toMessage = (job: Job): TransactionalMessage => ({
   id: randomUUIDv7(),
   aggregateType: "bench",
   aggregateId: `k${job.n}`,
@@ -34,8 +34,8 @@ const messageOf = (job: Job): TransactionalMessage => ({
   payload: job,
 });
 
-async function open({ postgresUrl }: Site): Promise<Peer> {
-  const db = plainPool(postgresUrl, 8);
+async function open({ postgresUrl }: RoundSetup): Promise<Peer> {
+  const db = defaultPool(postgresUrl, 8);
   const { rowCount } = await db.query("select from pg_tables where schemaname = $1 and tablename = $2", [
     schema,
     table,
@@ -63,10 +63,10 @@ async function open({ postgresUrl }: Site): Promise<Peer> {
   const logger = getDisabledLogger();
   const store = initializeMessageStorage(config, logger);
   return {
-    enqueue: (tx, job) => store(messageOf(job), tx as PoolClient),
+    enqueue: (tx, job) => store(toMessage(job), tx as PoolClient),
     async send(job) {
       const client = await db.connect();
-      await store(messageOf(job), client).finally(() => client.release());
+      await store(toMessage(job), client).finally(() => client.release());
     },
     fill: (count) =>
       db.query(
@@ -83,14 +83,14 @@ async function open({ postgresUrl }: Site): Promise<Peer> {
       );
       return {
         async [Symbol.asyncDispose]() {
-          // It ends its pools under its running messages, whose failures are then nobody's.
+          // It closes its pools while messages run; their errors are unhandled rejections.
           process.on("unhandledRejection", () => {});
           await Promise.race([stop(), sleep(1_000)]);
         },
       };
     },
-    left: () => countOf(db, `${schema}.${table} where processed_at is null and abandoned_at is null`),
-    bytes: () => bytesOf(db, schema),
+    countUnfinished: () => countRows(db, `${schema}.${table} where processed_at is null and abandoned_at is null`),
+    bytes: () => schemaBytes(db, schema),
     [Symbol.asyncDispose]: () => db.end(),
   };
 }
@@ -98,9 +98,9 @@ async function open({ postgresUrl }: Site): Promise<Peer> {
 export const pgTransactionalOutbox: Contender = {
   package: "pg-transactional-outbox",
   settings:
-    "polling listener, nextMessagesBatchSize 20 with as many connections, nextMessagesPollingIntervalInMs 50, messages parallel and without a segment; not its replication listener, which needs a server of another wal_level",
-  lacks:
-    "a message is worked inside one transaction that holds its row lock, which fences it and keeps a connection each; order only in segments, which are not used here; no wake-up",
+    "polling listener, nextMessagesBatchSize 20 with 20 connections, nextMessagesPollingIntervalInMs 50, messages parallel and without a segment; not its replication listener, which needs another wal_level",
+  notGuaranteed:
+    "each message runs inside a transaction that holds its row lock, which fences it but occupies a connection; order only in segments, which are not used here; no wake-up",
   recovery: { default: "nextMessagesLockInMs 5 s, counted from the claim and not renewed" },
   slow: true,
   open,

@@ -1,20 +1,20 @@
-/** The program of a contender's process: opens one contender, plays one role, says what it found, and ends. */
-import { type ContenderName, contenderOf } from "./contenders.ts";
-import type { Site } from "./peer.ts";
+/** Program of a contender's process: opens the contender, runs one role, sends the result and exits. */
+import { type ContenderName, getContender } from "./contenders.ts";
+import type { RoundSetup } from "./peer.ts";
 import { type RoleName, roles } from "./roles.ts";
 
-export interface Told {
+export interface RoleTask {
   readonly contender: ContenderName;
   readonly role: RoleName;
-  readonly site: Site;
+  readonly setup: RoundSetup;
   readonly options: Readonly<Record<string, number>>;
 }
 
-const { contender, role, site, options }: Told = JSON.parse(process.argv[2] ?? "");
-const send = (what: string, value?: unknown) => new Promise((sent) => process.send?.({ what, value }, sent));
+const { contender, role, setup, options }: RoleTask = JSON.parse(process.argv[2] ?? "");
+const send = (name: string, value?: unknown) => new Promise((sent) => process.send?.({ name, value }, sent));
 
-const peer = await contenderOf(contender).open(site);
-const answer = await roles[role]({ peer, site, options, say: (what) => void send(what) });
-await send("answer", answer);
-// Some leave timers and connections behind; nobody is to wait for those.
+const peer = await getContender(contender).open(setup);
+const result = await roles[role]({ peer, setup, options, report: (name) => void send(name) });
+await send("result", result);
+// Some peers leave timers and connections open.
 process.exit(0);

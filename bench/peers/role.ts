@@ -1,16 +1,16 @@
-/** What a role is given, and what it may say. */
-import type { Peer, Site } from "./peer.ts";
+/** The interface of a role: one measurement by one process. */
+import type { Peer, RoundSetup } from "./peer.ts";
 
-/** A role says in between what others wait for ("ready", "holding"), and returns its answer. */
-export type Role = (play: {
+/** A role reports progress that other processes wait for ("ready", "holding") and returns its result. */
+export type Role = (context: {
   readonly peer: Peer;
-  readonly site: Site;
+  readonly setup: RoundSetup;
   readonly options: Readonly<Record<string, number>>;
-  readonly say: (what: string) => void;
+  readonly report: (name: string) => void;
 }) => Promise<unknown>;
 
 export const option = (options: Readonly<Record<string, number>>, name: string): number => {
   const value = options[name];
-  if (value === undefined) throw new Error(`this role needs to be told "${name}"`);
+  if (value === undefined) throw new Error(`this role needs the option "${name}"`);
   return value;
 };

@@ -1,46 +1,43 @@
-/**
- * What a contender's process is told to do. Each role is one process with one contender in it, so that nobody pays for
- * another's heap; what it measures it measures by itself, and answers in one message.
- */
+/** The roles of a contender's process. One process runs one role, so that no contender pays for the heap of another. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { transaction } from "@todoke/kernel/db";
-import { plainPool } from "./database.ts";
-import type { Peer, Site } from "./peer.ts";
+import { defaultPool } from "./database.ts";
+import type { Peer, RoundSetup } from "./peer.ts";
 import { option, type Role } from "./role.ts";
-import { hold, pickUpHere, receive, rescue, sendAtPace, sendAtRest } from "./waiting.ts";
+import { holdJobs, pickUpInProcess, receive, recoverJobs, sendAtRate, sendWhenIdle } from "./waiting.ts";
 
-/** Begin, a row of the caller's own, the job, commit. Jobs per second. */
-const enqueue: Role = async ({ peer, site, options }) => {
-  const db = plainPool(site.postgresUrl, option(options, "callers"));
+/** Transactions of a row of the caller and a job. Returns jobs per second. */
+const enqueue: Role = async ({ peer, setup, options }) => {
+  const db = defaultPool(setup.postgresUrl, option(options, "callers"));
   await db.query("create table orders (order_id bigint generated always as identity primary key, note text not null)");
   const insert = { name: "order", text: "insert into orders (note) values ($1)", values: ["a present"] };
-  let ended = 0;
+  let enqueued = 0;
   const caller = async (until: number) => {
     while (performance.now() < until) {
       await transaction(db, async (tx) => {
         await tx.query(insert);
-        await peer.enqueue?.(tx, { n: ended, sentAt: 0 });
+        await peer.enqueue?.(tx, { n: enqueued, sentAt: 0 });
       });
-      ended++;
+      enqueued++;
     }
   };
-  const crowd = async (ms: number) => {
-    ended = 0;
+  const runCallers = async (ms: number) => {
+    enqueued = 0;
     const startedAt = performance.now();
     await Promise.all(Array.from({ length: option(options, "callers") }, () => caller(startedAt + ms)));
-    return (ended / (performance.now() - startedAt)) * 1_000;
+    return (enqueued / (performance.now() - startedAt)) * 1_000;
   };
-  await crowd(500); // Connections are open and statements prepared after this.
-  const perSecond = await crowd(option(options, "ms"));
+  await runCallers(500); // Warm-up: opens connections and prepares statements.
+  const perSecond = await runCallers(option(options, "ms"));
   await db.end();
   return perSecond;
 };
 
-/** From the first job's start until all are settled, or time is up. Jobs per second. */
-const drain: Role = async ({ peer, site, options }) => {
+/** From the start of the first job until all are settled, or for `drainMsMax`. Returns jobs per second. */
+const drain: Role = async ({ peer, setup, options }) => {
   const jobs = option(options, "jobs");
   await peer.fill(jobs);
-  await vacuum(site);
+  await vacuum(setup);
   let handled = 0;
   let firstAt = 0;
   const all = Promise.withResolvers<void>();
@@ -48,45 +45,45 @@ const drain: Role = async ({ peer, site, options }) => {
     if (handled === 0) firstAt = performance.now();
     if (++handled === jobs) all.resolve();
   });
-  const timeIsUp = sleep(option(options, "atMostMs"), "time is up", { ref: false });
-  if ((await Promise.race([all.promise, timeIsUp])) !== "time is up") {
-    while ((await peer.left()) > 0) await sleep(2);
+  const timeout = sleep(option(options, "drainMsMax"), "timeout", { ref: false });
+  if ((await Promise.race([all.promise, timeout])) !== "timeout") {
+    while ((await peer.countUnfinished()) > 0) await sleep(2);
   }
-  if (handled === 0) throw new Error("not one job was begun");
+  if (handled === 0) throw new Error("no job was started");
   return (handled / (performance.now() - firstAt)) * 1_000;
 };
 
-/** The numbers of the jobs as they were begun, when all are settled: that each was begun, and once, is for tests to see. */
-const tally: Role = async ({ peer, options }) => {
-  const begun: number[] = [];
+/** Returns the numbers of the started jobs when all are settled; tests compare them. */
+const listStarted: Role = async ({ peer, options }) => {
+  const started: number[] = [];
   await peer.fill(option(options, "jobs"));
-  const found = await peer.left();
-  await using _worker = await peer.work(({ n }) => void begun.push(n));
-  while (begun.length < option(options, "jobs") || (await peer.left()) > 0) await sleep(5);
-  return { found, begun };
+  const found = await peer.countUnfinished();
+  await using _worker = await peer.work(({ n }) => void started.push(n));
+  while (started.length < option(options, "jobs") || (await peer.countUnfinished()) > 0) await sleep(5);
+  return { found, started };
 };
 
-/** Statistics are fresh for everybody, as they would be after a day. */
-async function vacuum({ postgresUrl }: Site): Promise<void> {
-  const db = plainPool(postgresUrl, 1);
+/** Gives every contender fresh statistics. */
+async function vacuum({ postgresUrl }: RoundSetup): Promise<void> {
+  const db = defaultPool(postgresUrl, 1);
   await db.query("vacuum analyze");
   await db.end();
 }
 
-/** Fills and drains in bursts, one after the other. Jobs per second: over all, in the first and in the last fifth. */
-const churn: Role = async ({ peer, options, say }) => {
+/** Fills and drains in bursts. Returns jobs per second: in total, in the first fifth and in the last fifth. */
+const churn: Role = async ({ peer, options, report }) => {
   const burst = option(options, "burst");
   const lengthMs = option(options, "ms");
-  await using drained = await drainInBursts(peer);
-  await drained.burst(Math.min(burst, 1_000)); // What is lazy is set up now.
-  say("ready");
+  await using bursts = await openBurstDrain(peer);
+  await bursts.run(Math.min(burst, 1_000)); // Warm-up: lazy set-up happens here.
+  report("ready");
   const startedAt = performance.now();
   const fifths = [0, 0, 0, 0, 0];
-  drained.onHandled = () => {
+  bursts.onHandled = () => {
     const fifth = Math.floor(((performance.now() - startedAt) / lengthMs) * 5);
     if (fifth < 5) fifths[fifth] = (fifths[fifth] ?? 0) + 1;
   };
-  while (performance.now() - startedAt < lengthMs) await drained.burst(burst);
+  while (performance.now() - startedAt < lengthMs) await bursts.run(burst);
   const perSecond = (jobs: number, share: number) => (jobs / (lengthMs * share)) * 1_000;
   return {
     all: perSecond(
@@ -98,29 +95,29 @@ const churn: Role = async ({ peer, options, say }) => {
   };
 };
 
-/** Works off a great many jobs, lets the server clean up by itself, and says how many bytes are left of each. */
-const grow: Role = async ({ peer, site, options }) => {
+/** Runs many jobs, waits for autovacuum, and returns the bytes left per job. */
+const measureGrowth: Role = async ({ peer, setup, options }) => {
   const jobs = option(options, "jobs");
   const before = await peer.bytes();
-  await using drained = await drainInBursts(peer);
-  for (let gone = 0; gone < jobs; gone += option(options, "burst")) await drained.burst(option(options, "burst"));
-  while ((await peer.left()) > 0) await sleep(20);
-  await autovacuumed(site, option(options, "vacuumWithinMs"));
+  await using bursts = await openBurstDrain(peer);
+  for (let done = 0; done < jobs; done += option(options, "burst")) await bursts.run(option(options, "burst"));
+  while ((await peer.countUnfinished()) > 0) await sleep(20);
+  await waitForAutovacuum(setup, option(options, "vacuumMsMax"));
   return ((await peer.bytes()) - before) / jobs;
 };
 
-async function drainInBursts(peer: Peer) {
+async function openBurstDrain(peer: Peer) {
   let handled = 0;
   let wanted = 0;
   let reached = () => {};
   const worker = await peer.work(() => {
     handled++;
-    drained.onHandled();
+    bursts.onHandled();
     if (handled >= wanted) reached();
   });
-  const drained = {
+  const bursts = {
     onHandled: () => {},
-    async burst(jobs: number): Promise<void> {
+    async run(jobs: number): Promise<void> {
       wanted += jobs;
       const all = new Promise<void>((resolve) => {
         reached = resolve;
@@ -130,12 +127,12 @@ async function drainInBursts(peer: Peer) {
     },
     [Symbol.asyncDispose]: () => worker[Symbol.asyncDispose](),
   };
-  return drained;
+  return bursts;
 }
 
-/** Until autovacuum has been at every table that needs it, or time is up: then what is left is what one would see. */
-async function autovacuumed({ postgresUrl }: Site, withinMs: number): Promise<void> {
-  const db = plainPool(postgresUrl, 1);
+/** Waits until autovacuum has processed every table that needs it, at most `withinMs`. */
+async function waitForAutovacuum({ postgresUrl }: RoundSetup, withinMs: number): Promise<void> {
+  const db = defaultPool(postgresUrl, 1);
   const until = performance.now() + withinMs;
   const { rows } = await db.query("select clock_timestamp() as now");
   const due = async () => {
@@ -153,15 +150,15 @@ async function autovacuumed({ postgresUrl }: Site, withinMs: number): Promise<vo
 export const roles = {
   enqueue,
   drain,
-  tally,
+  listStarted,
   receive,
-  sendAtRest,
-  sendAtPace,
-  pickUpHere,
-  hold,
-  rescue,
+  sendWhenIdle,
+  sendAtRate,
+  pickUpInProcess,
+  holdJobs,
+  recoverJobs,
   churn,
-  grow,
+  measureGrowth,
 } as const satisfies Readonly<Record<string, Role>>;
 
 export type RoleName = keyof typeof roles;

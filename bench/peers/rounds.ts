@@ -1,8 +1,8 @@
-/** How the comparisons are taken: each contender in turn, each round on a database of its own, medians of the rounds. */
-import { median } from "../measure.ts";
-import { type ContenderName, contenderOf } from "./contenders.ts";
+/** Measures contenders in turn, each round on a new database, and reports medians. */
+import { clearProgress, median, showProgress } from "../measure.ts";
+import { type ContenderName, getContender } from "./contenders.ts";
 import { peerDatabase } from "./database.ts";
-import type { Site } from "./peer.ts";
+import type { RoundSetup } from "./peer.ts";
 
 export interface PeerFigure {
   readonly name: string;
@@ -14,31 +14,31 @@ export interface PeerFigure {
 export interface Comparison {
   /** Also the name of its chart's file. */
   readonly key: string;
-  /** The day on which it was measured; its contenders are always of one run. */
-  readonly on?: string;
+  /** The day of the measurement; all contenders are of one run. */
+  readonly date?: string;
   readonly title: string;
   readonly unit: string;
   readonly better: "more" | "less";
   readonly figures: readonly PeerFigure[];
-  /** Why we do not get ahead, said where a peer is. */
-  readonly whenBehind?: string;
-  /** Who is not in it, and why. */
+  /** Explains on the page why a peer is ahead of us. */
+  readonly whyBehind?: string;
+  /** Contenders that are not compared, with the reason. */
   readonly absent: Readonly<Record<string, string>>;
 }
 
-/** How much of everything; `npm run bench -- peers-quick` is for trying out. */
+/** The size of a run; `npm run bench -- peers-quick` makes a short trial. */
 export interface Size {
   readonly rounds: number;
-  /** The long ones (an open transaction, a million jobs) are averages of minutes already. */
+  /** Rounds of the comparisons that take minutes each. */
   readonly longRounds: number;
   readonly enqueueMs: number;
   readonly drainJobs: number;
-  readonly drainAtMostMs: number;
-  readonly restJobs: number;
-  readonly paceSeconds: number;
+  readonly drainMsMax: number;
+  readonly idleJobs: number;
+  readonly rateSeconds: number;
   readonly openMs: number;
   readonly growJobs: number;
-  readonly vacuumWithinMs: number;
+  readonly vacuumMsMax: number;
 }
 
 export const fullSize: Size = {
@@ -46,12 +46,12 @@ export const fullSize: Size = {
   longRounds: 1,
   enqueueMs: 5_000,
   drainJobs: 100_000,
-  drainAtMostMs: 30_000,
-  restJobs: 300,
-  paceSeconds: 10,
+  drainMsMax: 30_000,
+  idleJobs: 300,
+  rateSeconds: 10,
   openMs: 120_000,
   growJobs: 1_000_000,
-  vacuumWithinMs: 150_000,
+  vacuumMsMax: 150_000,
 };
 
 export const quickSize: Size = {
@@ -59,12 +59,12 @@ export const quickSize: Size = {
   longRounds: 1,
   enqueueMs: 1_500,
   drainJobs: 20_000,
-  drainAtMostMs: 5_000,
-  restJobs: 60,
-  paceSeconds: 3,
+  drainMsMax: 5_000,
+  idleJobs: 60,
+  rateSeconds: 3,
   openMs: 5_000,
   growJobs: 20_000,
-  vacuumWithinMs: 0,
+  vacuumMsMax: 0,
 };
 
 export interface Engines {
@@ -72,43 +72,43 @@ export interface Engines {
   readonly redisUrl: string;
 }
 
-export type Measured = { readonly value: number; readonly note?: string };
-export type Round = (name: ContenderName, site: Site) => Promise<Measured>;
+export type RoundResult = { readonly value: number; readonly note?: string };
+export type Round = (name: ContenderName, setup: RoundSetup) => Promise<RoundResult>;
 
-/** One slow enough to say so gets a twentieth of the jobs: what it does per job does not change with that. */
+/** A slow contender gets a twentieth of the jobs; its rate does not depend on their number. */
 const slowShare = 20;
 export const jobsFor = (name: ContenderName, jobs: number) =>
-  contenderOf(name).slow ? Math.max(1_000, jobs / slowShare) : jobs;
+  getContender(name).slow ? Math.max(1_000, jobs / slowShare) : jobs;
 
-export async function byTurns(
+export async function measureRounds(
   engines: Engines,
-  { title, taking, rounds }: { title: string; taking: readonly ContenderName[]; rounds: number },
+  { title, contenders, rounds }: { title: string; contenders: readonly ContenderName[]; rounds: number },
   round: Round,
 ): Promise<PeerFigure[]> {
-  const taken = new Map<ContenderName, Measured[]>(taking.map((name) => [name, []]));
+  const results = new Map<ContenderName, RoundResult[]>(contenders.map((name) => [name, []]));
   for (let n = 1; n <= rounds; n++) {
-    for (const name of taking) {
-      process.stderr.write(`  ${title}: ${name}, round ${n} of ${rounds} …`.padEnd(100).concat("\r"));
-      taken.get(name)?.push(await onNewDatabase(engines, (site) => round(name, site)));
+    for (const name of contenders) {
+      showProgress(`${title}: ${name}, round ${n} of ${rounds}`);
+      results.get(name)?.push(await withNewDatabase(engines, (setup) => round(name, setup)));
     }
   }
-  process.stderr.write(`${" ".repeat(100)}\r`);
-  return taking.map((name) => figureOf(name, taken.get(name) ?? []));
+  clearProgress();
+  return contenders.map((name) => toFigure(name, results.get(name) ?? []));
 }
 
-export async function onNewDatabase<T>(
+export async function withNewDatabase<T>(
   { postgresUrl, redisUrl }: Engines,
-  work: (site: Site) => Promise<T>,
+  work: (setup: RoundSetup) => Promise<T>,
 ): Promise<T> {
   await using database = await peerDatabase(postgresUrl);
   return await work({ postgresUrl: database.url, redisUrl });
 }
 
-export function figureOf(name: string, all: readonly Measured[]): PeerFigure {
-  const rounds = all.map(({ value }) => readable(value));
+export function toFigure(name: string, all: readonly RoundResult[]): PeerFigure {
+  const rounds = all.map(({ value }) => threeDigits(value));
   const note = all.at(-1)?.note;
   return { name, median: median(rounds), rounds, ...(note !== undefined && { note }) };
 }
 
-/** Three digits that mean something; more would be noise. */
-export const readable = (value: number) => (value >= 100 ? Math.round(value) : Number(value.toPrecision(3)));
+/** More than three significant digits would be noise. */
+export const threeDigits = (value: number) => (value >= 100 ? Math.round(value) : Number(value.toPrecision(3)));

@@ -1,36 +1,36 @@
 /**
- * Ours, twice: a jobs table as a user of the library would describe one to `claims`, and the outbox, whose events keep
- * the order of their aggregates and go to a bus (here one that takes everything at once).
+ * Todoke as two contenders: a jobs table on `createClaims`, and the outbox, which keeps the order per aggregate and publishes
+ * to a bus (here one that runs the handler).
  */
 import { createClaims } from "@todoke/kernel/claims";
 import { afterCommit, type Db, migrate, openDb, type Tx, transaction } from "@todoke/kernel/db";
 import { kernelMigrations } from "@todoke/kernel/migrations";
 import { createRelay, openOutbox } from "@todoke/kernel/outbox";
 import { createWorker, done, type Outcome, openWakeups, type Wakeups, type Worker } from "@todoke/kernel/worker";
-import { bytesOf, countOf } from "./database.ts";
-import type { Contender, Handle, Job, Peer, Recovery, Site } from "./peer.ts";
+import { countRows, schemaBytes } from "./database.ts";
+import type { Contender, Handle, Job, Peer, Recovery, RoundSetup } from "./peer.ts";
 
-/** The usual one, so that a transaction of any caller finds the tables. */
+/** The default schema, so that a caller's transaction finds the tables. */
 const schema = "public";
 const topic = "jobs";
 const leaseMs: Readonly<Record<Recovery, number>> = { default: 30_000, short: 5_000 };
 const recovery = { default: "leaseMs 30 s", short: "leaseMs 5 s" };
 
-interface Opened {
+interface TodokeSetup {
   readonly db: Db;
   readonly wakeups: Wakeups;
   readonly settings: { batchMax: number; concurrency: number; leaseMs: number };
 }
 
-async function opened(site: Site): Promise<Opened & AsyncDisposable> {
-  const db = openDb({ url: site.postgresUrl, schema, statementTimeoutMs: 120_000 });
+async function openKernel(setup: RoundSetup): Promise<TodokeSetup & AsyncDisposable> {
+  const db = openDb({ url: setup.postgresUrl, schema, statementTimeoutMs: 120_000 });
   await migrate(db, { schema, sets: [kernelMigrations] });
-  const wakeups = openWakeups({ url: site.postgresUrl });
+  const wakeups = openWakeups({ url: setup.postgresUrl });
   await wakeups.listening;
   return {
     db,
     wakeups,
-    settings: { batchMax: 500, concurrency: 1_000, leaseMs: leaseMs[site.recovery ?? "default"] },
+    settings: { batchMax: 500, concurrency: 1_000, leaseMs: leaseMs[setup.recovery ?? "default"] },
     async [Symbol.asyncDispose]() {
       await wakeups[Symbol.asyncDispose]();
       await db.end();
@@ -38,12 +38,12 @@ async function opened(site: Site): Promise<Opened & AsyncDisposable> {
   };
 }
 
-const started = (w: Worker): AsyncDisposable => {
-  w.start();
-  return w;
+const startWorker = (worker: Worker): AsyncDisposable => {
+  worker.start();
+  return worker;
 };
 
-async function ended(handle: Handle, job: Job): Promise<Outcome> {
+async function runJob(handle: Handle, job: Job): Promise<Outcome> {
   await handle(job);
   return done;
 }
@@ -52,12 +52,12 @@ const jobs = createClaims<{ payload: Job }>({
   table: "jobs",
   key: "job_id",
   keyType: "bigint",
-  states: { ready: "READY", claimed: "RUNNING", dead: "DEAD" }, // Done is deleted.
+  states: { ready: "READY", claimed: "RUNNING", dead: "DEAD" }, // Done jobs are deleted.
   select: "c.payload",
 });
 
-/** As docs and migrations of the kernel have it: checks, room on the page, and an index for each question. */
-const jobsTable = `
+/** Like the kernel's own tables: checks, a low fillfactor, and an index per query. */
+const createJobsTableSql = `
   create table if not exists jobs (
     job_id        bigint generated always as identity primary key,
     payload       jsonb not null,
@@ -82,10 +82,10 @@ const insertJob = (job: Job) => ({
   values: [JSON.stringify(job)],
 });
 
-async function openJobs(site: Site): Promise<Peer> {
-  const ours = await opened(site);
+async function openJobs(setup: RoundSetup): Promise<Peer> {
+  const ours = await openKernel(setup);
   const { db, wakeups, settings } = ours;
-  await db.query(jobsTable);
+  await db.query(createJobsTableSql);
   return {
     async enqueue(tx, job) {
       await tx.query(insertJob(job));
@@ -103,7 +103,7 @@ async function openJobs(site: Site): Promise<Peer> {
       wakeups.signal(topic);
     },
     work: async (handle) =>
-      started(
+      startWorker(
         createWorker({
           name: "bench",
           db,
@@ -111,22 +111,22 @@ async function openJobs(site: Site): Promise<Peer> {
           settings,
           wakeups,
           topic,
-          run: (claimed) => claimed.map(({ payload }) => ended(handle, payload)),
+          run: (claimed) => claimed.map(({ payload }) => runJob(handle, payload)),
         }),
       ),
-    left: () => countOf(db, "jobs where status in ('READY', 'RUNNING')"),
-    bytes: () => bytesOf(db, schema),
+    countUnfinished: () => countRows(db, "jobs where status in ('READY', 'RUNNING')"),
+    bytes: () => schemaBytes(db, schema),
     [Symbol.asyncDispose]: () => ours[Symbol.asyncDispose](),
   };
 }
 
-const insertEvents = `
+const insertEventsSql = `
   insert into outbox_events (event_id, event_type, subject, aggregate_key, version, payload)
   select uuidv7(), 'Made', 'bench.events', 'k' || i, 1, jsonb_build_object('n', i, 'sentAt', 0)
     from generate_series(1, $1::int) i`;
 
-async function openEvents(site: Site): Promise<Peer> {
-  const ours = await opened(site);
+async function openEvents(setup: RoundSetup): Promise<Peer> {
+  const ours = await openKernel(setup);
   const { db, wakeups, settings } = ours;
   const outbox = openOutbox({ wakeups, topic });
   const append = (tx: Tx, job: Job) =>
@@ -137,38 +137,38 @@ async function openEvents(site: Site): Promise<Peer> {
       version: 1,
       payload: job,
     });
-  const busOf = (handle: Handle) => ({
+  const handlerBus = (handle: Handle) => ({
     publish: (events: readonly { payload: Uint8Array }[]) =>
-      Promise.all(events.map(({ payload }) => ended(handle, JSON.parse(Buffer.from(payload).toString())))),
+      Promise.all(events.map(({ payload }) => runJob(handle, JSON.parse(Buffer.from(payload).toString())))),
   });
   return {
     enqueue: (tx, job) => append(tx as Tx, job),
     send: (job) => transaction(db, (tx) => append(tx, job)),
     fill: async (count) => {
-      await db.query(insertEvents, [count]);
+      await db.query(insertEventsSql, [count]);
       wakeups.signal(topic);
     },
-    work: async (handle) => started(createRelay({ db, bus: busOf(handle), settings, wakeups, topic })),
-    left: () => countOf(db, "outbox_events where published_at is null"),
-    bytes: () => bytesOf(db, schema),
+    work: async (handle) => startWorker(createRelay({ db, bus: handlerBus(handle), settings, wakeups, topic })),
+    countUnfinished: () => countRows(db, "outbox_events where published_at is null"),
+    bytes: () => schemaBytes(db, schema),
     [Symbol.asyncDispose]: () => ours[Symbol.asyncDispose](),
   };
 }
 
 const settings = "batchMax 500, concurrency 1000 (two batches in flight), wake-ups by NOTIFY after the commit";
-const lacks =
-  "effects outside PostgreSQL can happen twice after a crash; no priorities, and no time at which a job is to run but its next try";
+const notGuaranteed =
+  "effects outside PostgreSQL can happen twice after a crash; no priorities; no scheduled start other than the next retry";
 
 export const todokeJobs: Contender = {
-  settings: `${settings}; a job that is done is deleted`,
-  lacks: `${lacks}; no order between jobs; a finished job leaves no trace`,
+  settings: `${settings}; done jobs are deleted`,
+  notGuaranteed: `${notGuaranteed}; no order between jobs; finished jobs are deleted`,
   recovery,
   open: openJobs,
 };
 
 export const todokeOutbox: Contender = {
-  settings: `${settings}; ordered by aggregate, one event per aggregate, to a bus that takes everything`,
-  lacks,
+  settings: `${settings}; ordered by aggregate, one event per aggregate, to a bus that stores nothing`,
+  notGuaranteed,
   recovery,
   open: openEvents,
 };

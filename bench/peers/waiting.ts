@@ -1,32 +1,32 @@
-/** The roles that are about time, not about amounts: how long a job waits for its worker, and how long for another one. */
+/** Roles that measure time: how long a job waits for a worker, and for another worker after a crash. */
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Job, machineMs, noJob } from "./peer.ts";
+import { type Job, machineMs, warmUpJob } from "./peer.ts";
 import { option, type Role } from "./role.ts";
 
-/** A job that was begun, and when, by the machine's clock. */
-export interface Begun extends Job {
-  readonly begunAt: number;
+/** A job that a worker has started; `startedAt` is in milliseconds of `machineMs`. */
+export interface StartedJob extends Job {
+  readonly startedAt: number;
 }
 
-/** Hears of jobs that another process sends; answers with each that it began. */
-export const receive: Role = async ({ peer, options, say }) => {
+/** Works on jobs that another process sends; returns them. */
+export const receive: Role = async ({ peer, options, report }) => {
   const jobs = option(options, "jobs");
-  const begun: Begun[] = [];
+  const startedJobs: StartedJob[] = [];
   const all = Promise.withResolvers<void>();
   await using _worker = await peer.work(({ n, sentAt }) => {
-    if (n > 0) begun.push({ n, sentAt, begunAt: machineMs() }); // Number 0 is for warming up.
-    if (begun.length === jobs) all.resolve();
+    if (n > 0) startedJobs.push({ n, sentAt, startedAt: machineMs() }); // Number 0 is the warm-up.
+    if (startedJobs.length === jobs) all.resolve();
   });
-  say("ready");
+  report("ready");
   await all.promise;
-  return begun;
+  return startedJobs;
 };
 
-/** The jobs go out one by one with a pause between, so that each finds everybody at rest. Answers when each was stored. */
-export const sendAtRest: Role = async ({ peer, options }) => {
+/** Sends jobs one by one with a pause between, so that all processes are idle. Returns when each was stored. */
+export const sendWhenIdle: Role = async ({ peer, options }) => {
   const storedAt: number[] = [];
   for (let i = 0; i < 20; i++) {
-    await peer.send(noJob);
+    await peer.send(warmUpJob);
     await sleep(10);
   }
   for (let n = 1; n <= option(options, "jobs"); n++) {
@@ -37,8 +37,8 @@ export const sendAtRest: Role = async ({ peer, options }) => {
   return storedAt;
 };
 
-/** So many jobs a second, whether or not those before are stored. */
-export const sendAtPace: Role = async ({ peer, options }) => {
+/** Sends `perSecond` jobs, whether or not earlier ones are stored. */
+export const sendAtRate: Role = async ({ peer, options }) => {
   const jobs = option(options, "jobs");
   const perSecond = option(options, "perSecond");
   const sending = new Set<Promise<unknown>>();
@@ -54,41 +54,41 @@ export const sendAtPace: Role = async ({ peer, options }) => {
   await Promise.all(sending);
 };
 
-/** Sender and worker in one process, which ours can make use of. */
-export const pickUpHere: Role = async (play) => {
-  const received = Promise.withResolvers<void>();
-  const begun = receive({ ...play, say: () => received.resolve() });
-  await received.promise;
-  await sendAtRest(play);
-  return await begun;
+/** Sender and worker in one process, where Todoke wakes its worker directly. */
+export const pickUpInProcess: Role = async (context) => {
+  const workerReady = Promise.withResolvers<void>();
+  const startedJobs = receive({ ...context, report: () => workerReady.resolve() });
+  await workerReady.promise;
+  await sendWhenIdle(context);
+  return await startedJobs;
 };
 
-/** Ends some jobs, as one that has run for a while; then takes the rest and never ends them: it is going to be killed. */
-export const hold: Role = async ({ peer, options, say }) => {
-  const ended = 40;
+/** Finishes 40 warm-up jobs, then holds all further jobs until it is killed. */
+export const holdJobs: Role = async ({ peer, options, report }) => {
+  const warmUpJobs = 40;
   const warm = Promise.withResolvers<void>();
-  let begun = 0;
-  await peer.fill(ended);
+  let startedCount = 0;
+  await peer.fill(warmUpJobs);
   await peer.work(() => {
-    begun++;
-    if (begun === ended) warm.resolve();
-    if (begun === ended + option(options, "jobs")) say("holding");
-    if (begun > ended) return new Promise(() => {});
+    startedCount++;
+    if (startedCount === warmUpJobs) warm.resolve();
+    if (startedCount === warmUpJobs + option(options, "jobs")) report("holding");
+    if (startedCount > warmUpJobs) return new Promise(() => {});
   });
   await warm.promise;
-  while ((await peer.left()) > 0) await sleep(20);
+  while ((await peer.countUnfinished()) > 0) await sleep(20);
   await peer.fill(option(options, "jobs"));
   await new Promise(() => {});
 };
 
-/** Gets what the dead one held; answers when it had it all, by the machine's clock. */
-export const rescue: Role = async ({ peer, options, say }) => {
+/** Takes over the jobs of the killed process; returns the time at which it had all of them. */
+export const recoverJobs: Role = async ({ peer, options, report }) => {
   const seen = new Set<number>();
   const all = Promise.withResolvers<void>();
   await using _worker = await peer.work(({ n }) => {
     if (seen.add(n).size === options.jobs) all.resolve();
   });
-  say("ready");
+  report("ready");
   await all.promise;
   return machineMs();
 };

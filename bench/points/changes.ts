@@ -1,26 +1,26 @@
-/** Points added and spent over HTTP, of users in no order and of one alone, beside pgbench of the same changes. */
-import { crowd } from "../load.ts";
-import { type Contender, race } from "../measure.ts";
-import { ratio, startService } from "../pipeline.ts";
+/** Points added and spent over HTTP, by random users and by one user. Baseline: pgbench with the same changes. */
+import { sendConcurrently } from "../load.ts";
+import { type Contender, measureInTurns, ratio } from "../measure.ts";
 import type { Result } from "../report.ts";
-import { assertAddsUp, change, fillAccounts, openDatabase, users } from "./accounts.ts";
-import { clients, pgbenchChanges, type What, type Whom } from "./by-pgbench.ts";
+import { startService } from "../start-service.ts";
+import { assertLedgerBalances, changeRequest, fillAccounts, openDatabase, users } from "./accounts.ts";
+import { clients, type Operation, pgbenchChanges, type UserChoice } from "./pgbench-changes.ts";
 
 const connections = 64;
 const requests = 20_000;
 const pgbenchSeconds = 4;
 
-const somebody = () => `u_${1 + Math.floor(Math.random() * users)}`;
-let newcomers = 0;
+const randomUser = () => `u_${1 + Math.floor(Math.random() * users)}`;
+let newUsers = 0;
 
-const userOf: Readonly<Record<`${What} ${Whom}`, () => string>> = {
-  "add distinct users": () => `new_${++newcomers}`,
-  "sub distinct users": somebody,
+const nextUser: Readonly<Record<`${Operation} ${UserChoice}`, () => string>> = {
+  "add distinct users": () => `new_${++newUsers}`,
+  "sub distinct users": randomUser,
   "add one hot user": () => "hot",
   "sub one hot user": () => "hot",
 };
 
-const kinds: readonly (readonly [What, Whom])[] = [
+const cases: readonly (readonly [Operation, UserChoice])[] = [
   ["add", "distinct users"],
   ["sub", "distinct users"],
   ["add", "one hot user"],
@@ -32,31 +32,38 @@ export async function changesOverHttp(postgresUrl: string): Promise<Result> {
   const [forPgbench, forService] = [await openDatabase(postgresUrl), await openDatabase(postgresUrl)];
   for (const database of [forPgbench, forService]) await fillAccounts(started.use(database).open("points", 1));
   const { url } = started.use(await startService("points", { DATABASE_URL: forService.url, POINTS_ROLES: "api" }));
-  const contenders = kinds.flatMap(([what, whom]): Contender[] => [
+  const contenders = cases.flatMap(([operation, userChoice]): Contender[] => [
     {
-      name: `${what}, ${whom}: pgbench, one prepared statement, ${clients} clients`,
+      name: `${operation}, ${userChoice}: pgbench, one prepared statement, ${clients} clients`,
       run: async () =>
-        pgbenchSeconds * (await pgbenchChanges({ url: forPgbench.url, what, whom, seconds: pgbenchSeconds })),
+        pgbenchSeconds *
+        (await pgbenchChanges({ url: forPgbench.url, operation, userChoice, seconds: pgbenchSeconds })),
       seconds: pgbenchSeconds,
     },
     {
-      name: `${what}, ${whom}: the service, relay apart`,
-      run: () => crowd({ url, next: () => change(what, userOf[`${what} ${whom}`]()), connections, requests }),
+      name: `${operation}, ${userChoice}: the service, API only`,
+      run: () =>
+        sendConcurrently({
+          url,
+          nextRequest: () => changeRequest(operation, nextUser[`${operation} ${userChoice}`]()),
+          connections,
+          requests,
+        }),
     },
   ]);
-  for (const { run } of contenders) await run(); // Warm: the first thousands pay for the compiler.
-  const figures = await race("points", contenders);
-  await assertAddsUp(forService.open("points", 1));
+  for (const { run } of contenders) await run(); // Warm-up: the first requests pay for compilation.
+  const figures = await measureInTurns("points", contenders);
+  await assertLedgerBalances(forService.open("points", 1));
   const [, add, , sub, , addHot, , subHot] = figures;
-  const toPgbench = kinds.map(([what, whom], place) => [
-    `${what}, ${whom} / pgbench`,
-    ratio(figures[2 * place + 1], figures[2 * place]),
+  const pgbenchRatios = cases.map(([operation, userChoice], index) => [
+    `${operation}, ${userChoice} / pgbench`,
+    ratio(figures[2 * index + 1], figures[2 * index]),
   ]);
   return {
-    title: `points added and spent over HTTP by ${connections} connections, a point each: auth, schema, telemetry and outbox on`,
+    title: `points added and spent over HTTP by ${connections} connections, 1 point per request: auth, schema, telemetry and outbox on`,
     figures,
-    ratios: {
-      ...Object.fromEntries(toPgbench),
+    summary: {
+      ...Object.fromEntries(pgbenchRatios),
       "add, one hot user / distinct users": ratio(addHot, add),
       "sub, one hot user / distinct users": ratio(subHot, sub),
     },

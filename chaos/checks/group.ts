@@ -1,5 +1,3 @@
-/** Rows by what they have in common. */
-
 export type Grouped<T> = Map<string, T[]>;
 
 export function groupBy<T>(rows: readonly T[], keyOf: (row: T) => string): Grouped<T> {

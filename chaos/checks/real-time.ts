@@ -1,10 +1,9 @@
 /**
- * Versions against the clients' time: whoever sends a command after another one on the same aggregate was answered gets
- * a later version. With versions that have no gaps, this makes the changes of an aggregate one history that all clients
- * agree on.
+ * Compares versions with the clients' clock: a command sent after the response to another one has a later version. With versions
+ * without gaps, all clients agree on one history of an aggregate.
  */
 import type { Evidence, Row } from "../evidence.ts";
-import { commandsOf } from "../history.ts";
+import { groupCommands } from "../history.ts";
 import type { Violation } from "../invariants.ts";
 import { groupBy } from "./group.ts";
 
@@ -12,23 +11,23 @@ interface Change {
   readonly id: string;
   readonly aggregate: string;
   readonly version: number;
-  /** When it was first sent, and when it was first answered. */
+  /** First send and first response. */
   readonly sentAt: number;
   readonly answeredAt: number;
 }
 
 export interface Answers {
   readonly service: string;
-  /** Which aggregate an answer tells of; its `version` is the answer's. */
+  /** The aggregate of a response. */
   aggregateOf(answer: Row): string;
 }
 
 export function checkRealTime(evidence: Evidence, answers: Answers): Violation[] {
-  return [...groupBy(changesOf(evidence, answers), ({ aggregate }) => aggregate).values()].flatMap(checkOne);
+  return [...groupBy(listChanges(evidence, answers), ({ aggregate }) => aggregate).values()].flatMap(checkOne);
 }
 
-function changesOf({ history }: Evidence, { service, aggregateOf }: Answers): Change[] {
-  return commandsOf(history).flatMap(({ command, attempts, end }) => {
+function listChanges({ history }: Evidence, { service, aggregateOf }: Answers): Change[] {
+  return groupCommands(history).flatMap(({ command, attempts, end }) => {
     if (command.service !== service || end !== "ok" || command.wants === "refusal") return [];
     const oks = attempts.filter((attempt) => attempt.end === "ok");
     const answer: Row = JSON.parse(oks[0]?.answer ?? "{}");
@@ -42,7 +41,7 @@ function changesOf({ history }: Evidence, { service, aggregateOf }: Answers): Ch
   });
 }
 
-/** Goes through the time once: what was answered before a command was sent must have a lower version than it. */
+/** A command must have a higher version than every command that was answered before it was sent. */
 function checkOne(changes: readonly Change[]): Violation[] {
   const answered = changes.toSorted((a, b) => a.answeredAt - b.answeredAt);
   let before = 0;
@@ -54,6 +53,6 @@ function checkOne(changes: readonly Change[]): Violation[] {
         if (!latest || next.version > latest.version) latest = next;
       if (!latest || latest.version < change.version) return [];
       const what = `${change.aggregate}: ${change.id} has version ${change.version} and was sent after ${latest.id} was answered with ${latest.version}`;
-      return [{ invariant: "later-is-later" as const, what }];
+      return [{ invariant: "real-time-order" as const, what }];
     });
 }

@@ -1,9 +1,6 @@
 /**
- * How soon work goes on: after the nemesis has stopped, after a kill, after an orderly stop; and that nothing ends, or
- * loses a lease, without a reason.
- *
- * A time is only held against the system when nothing else was done to it meanwhile: two faults at once have no promise
- * about time, only about effects.
+ * Checks how soon work resumes after the last fault, a kill and an orderly stop, and that no process exits and no lease is lost
+ * without a reason. A time limit applies only if no other fault was active.
  */
 import type { Evidence, Exit, FaultRecord } from "../evidence.ts";
 import type { Violation } from "../invariants.ts";
@@ -12,10 +9,10 @@ import { isClaim } from "./claims.ts";
 import { groupBy } from "./group.ts";
 
 export interface Resumed {
-  /** Who held it. */
+  /** The process that had the claim. */
   readonly process: string;
   readonly tookMs: number;
-  /** Nothing else happened meanwhile. */
+  /** No other fault was active. */
   readonly alone: boolean;
   readonly row: string;
 }
@@ -29,19 +26,19 @@ const stopMs = 2_000;
 
 export function checkRecovery(evidence: Evidence): Violation[] {
   const { facts } = evidence;
-  const { killed, stopped } = recoveryOf(evidence);
+  const { killed, stopped } = measureRecovery(evidence);
   const within = killedWithinMs(evidence);
   const late = (all: readonly Resumed[], invariant: Violation["invariant"], ms: number): Violation[] =>
     all
       .filter(({ alone, tookMs }) => alone && tookMs > ms)
       .map(({ process, tookMs, row }) => ({
         invariant,
-        what: `${row}, held by ${process}, went on after ${tookMs.toFixed(0)} ms`,
+        what: `${row}, claimed by ${process}, resumed after ${tookMs.toFixed(0)} ms`,
       }));
   const times = [
     ...late(killed, "killed-work-resumes", within),
     ...late(stopped, "stopped-work-resumes", stopMs),
-    ...checkKept(evidence),
+    ...checkLeasesKept(evidence),
   ];
   return [
     ...(facts.quietAt === undefined ? [{ invariant: "becomes-quiet" as const, what: "it did not become quiet" }] : []),
@@ -57,8 +54,8 @@ export function checkRecovery(evidence: Evidence): Violation[] {
 
 export const killedWithinMs = ({ facts }: Evidence): number => 1.2 * facts.leaseMs;
 
-/** Each row that a process held when it was killed, by us or at a failpoint, or told to stop; and when it went on. */
-export function recoveryOf({ facts, transitions }: Evidence): Recovery {
+/** Rows that a process had claimed when it was killed or stopped, and when they changed next. */
+export function measureRecovery({ facts, transitions }: Evidence): Recovery {
   const byKey = [...groupBy(transitions, ({ table_name, key }) => `${table_name} ${key}`)];
 
   function resumedAfter(moment: Moment): Resumed[] {
@@ -89,12 +86,12 @@ interface Moment {
   readonly pid: number;
 }
 
-/** Whether nothing but the fault that ended the process was in the way until its work was taken up. */
+/** Whether no other fault was active until the row changed. */
 function isAlone(moment: Moment, until: number, faults: readonly FaultRecord[]): boolean {
   return !faults.some(
     (other) =>
       other.happened &&
-      other.to + lingersMs(other) > moment.at &&
+      other.to + backoffAfterMs(other) > moment.at &&
       other.from < until &&
       !isElsewhere(other, moment) &&
       !(other.target === moment.target && other.from <= moment.at && other.to >= moment.at),
@@ -103,28 +100,28 @@ function isAlone(moment: Moment, until: number, faults: readonly FaultRecord[]):
 
 const serviceOf = (process: string): string => process.replace(/_\d+$/, "");
 
-/** What is done to processes of another service is not in the way: these rows are none of theirs. */
+/** Faults of another service's processes do not affect these rows. */
 const isElsewhere = ({ target }: FaultRecord, moment: Moment): boolean =>
   /_\d+$/.test(target) && serviceOf(target) !== serviceOf(moment.target);
 
-/** Whoever could not reach something leaves it alone for a while, longer and longer: up to so long after it is back. */
-function lingersMs({ fault }: FaultRecord): number {
+/** How long backoff can delay work after a fault ends. */
+function backoffAfterMs({ fault }: FaultRecord): number {
   if (/^(webhook|order broker|broker|bus|publish|ack)\b/.test(fault)) return 11_000;
   return /^(postgres|database|commit|sessions|rows)\b/.test(fault) ? 5_000 : 0;
 }
 
-function checkExit({ target, pid, code, signal, wanted, lastWords = "" }: Exit): Violation[] {
+function checkExit({ target, pid, code, signal, wanted, logTail = "" }: Exit): Violation[] {
   const fine = wanted === "kill" || (wanted === "stop" && code === 0) || wanted === "start";
   const how = signal ?? `code ${code}`;
-  const what = `${target} (process ${pid}) ended by ${how}; wanted: ${wanted}; its last words: ${lastWords}`;
+  const what = `${target} (process ${pid}) exited by ${how}; intended: ${wanted}; log: ${logTail}`;
   return fine ? [] : [{ invariant: "clean-exit", what }];
 }
 
-/** A lease that lapsed has a fault behind it, to its holder's process or to what that process depends on. */
-function checkKept({ facts, transitions }: Evidence): Violation[] {
+/** An expired lease needs a fault of its process or of a dependency. */
+function checkLeasesKept({ facts, transitions }: Evidence): Violation[] {
   const faults = facts.faults.filter(({ happened }) => happened);
-  const wasTouched = (change: Transition): boolean => {
-    // From the last renewal that could have failed to the moment at which it was taken.
+  const hadFault = (change: Transition): boolean => {
+    // From the last renewal that could have failed until the claim.
     const since = change.at - 3 * facts.leaseMs;
     const pid = holderPid(change.old_holder);
     return (
@@ -133,9 +130,9 @@ function checkKept({ facts, transitions }: Evidence): Violation[] {
     );
   };
   return transitions
-    .filter((change) => isClaim(change) && change.old_lease !== null && !wasTouched(change))
+    .filter((change) => isClaim(change) && change.old_lease !== null && !hadFault(change))
     .map(({ table_name, key, old_holder }) => ({
       invariant: "lease-is-kept",
-      what: `${table_name} ${key} was lost by ${old_holder}, to which nothing had been done`,
+      what: `${table_name} ${key} was lost by ${old_holder} without a fault`,
     }));
 }

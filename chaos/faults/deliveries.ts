@@ -1,17 +1,17 @@
-/** What a bus may do and seldom does: store an event twice, deliver it twice, and hand events over in another order. */
+/** Bus faults: an event is stored twice, delivered twice, or delivered in another order. */
 
 import type { BusFaults } from "../flaky-bus.ts";
-import { serviceNamed } from "../services/index.ts";
-import { type Fault, slotOf } from "./fault.ts";
+import { getService } from "../services/index.ts";
+import { type Fault, findSlot } from "./fault.ts";
 
 const busFault = (name: string, what: keyof BusFaults, role: "publishes" | "consumes"): Fault => ({
   name,
   weight: 4,
-  targets: ({ processes }) => processes.filter(({ service }) => serviceNamed(service)[role]).map((each) => each.name),
+  targets: ({ processes }) => processes.filter(({ service }) => getService(service)[role]).map((each) => each.name),
   plan: (random) => ({ forMs: 0, detail: { batches: random.between(3, 20) } }),
   aftermathMs: 0,
   async inject(harness, step) {
-    const slot = slotOf(harness, step);
+    const slot = findSlot(harness, step);
     if (slot.pid === undefined) return false;
     slot.disturbBus({ [what]: Number(step.detail.batches) });
     return true;

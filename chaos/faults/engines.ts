@@ -1,35 +1,35 @@
-/** What happens to the engines: they crash, are stopped and started, and throw sessions out. */
+/** Engine faults: crash, stop and start, locked rows, terminated sessions. */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Engine } from "@todoke/engines";
-import { type Harness, untilGone } from "../harness.ts";
-import { serviceNamed } from "../services/index.ts";
+import { type Harness, waitForExit } from "../harness.ts";
+import { getService } from "../services/index.ts";
 import { everyProcess, everyService, type Fault, lasting } from "./fault.ts";
 
-/** How long an engine takes to be back, on a busy machine. */
+/** How long an engine takes to restart on a busy machine. */
 const restartMs = { postgres: 3_000, nats: 1_500, rabbitmq: 12_000 };
-/** RabbitMQ takes so long to start that a run would be one long outage. */
-const rarely = { postgres: 1, nats: 1, rabbitmq: 0.5 };
+/** RabbitMQ starts slowly; more faults would make the run one long outage. */
+const weightFactor = { postgres: 1, nats: 1, rabbitmq: 0.5 };
 
 const stopSignal = (engine: Engine): NodeJS.Signals => (engine.name === "postgres" ? "SIGINT" : "SIGTERM");
 
-type Which = "postgres" | "broker";
+type EngineRole = "postgres" | "broker";
 
-const engineOf = (harness: Harness, which: Which): Engine =>
+const getEngine = (harness: Harness, which: EngineRole): Engine =>
   which === "postgres" ? harness.postgres : harness.messageBroker;
 
-const outage = (which: Which, how: "crash" | "stop", weight: number): Fault => ({
+const outage = (which: EngineRole, how: "crash" | "stop", weight: number): Fault => ({
   name: `${which} ${how}`,
   weight,
-  // On the PostgreSQL bus the broker is the database.
+  // On the PostgreSQL bus the message broker is the database.
   targets: ({ bus }) => (which === "broker" && bus === "postgres" ? [] : [which]),
   plan: lasting(100, 1_000),
   aftermathMs: which === "broker" ? restartMs.rabbitmq : restartMs.postgres,
   async inject(harness, step) {
-    const engine = engineOf(harness, which);
+    const engine = getEngine(harness, which);
     if (engine.pid === undefined) return false;
     if (how === "crash") await engine.kill();
     else process.kill(engine.pid, stopSignal(engine));
-    await untilGone(engine);
+    await waitForExit(engine);
     await sleep(step.forMs);
     await engine.start();
     return true;
@@ -39,8 +39,8 @@ const outage = (which: Which, how: "crash" | "stop", weight: number): Fault => (
 export const engineFaults: readonly Fault[] = [
   outage("postgres", "crash", 3),
   outage("postgres", "stop", 1.5),
-  outage("broker", "crash", 3 * rarely.rabbitmq),
-  outage("broker", "stop", 1.5 * rarely.rabbitmq),
+  outage("broker", "crash", 3 * weightFactor.rabbitmq),
+  outage("broker", "stop", 1.5 * weightFactor.rabbitmq),
   {
     name: "order broker crash",
     weight: 3,
@@ -64,12 +64,12 @@ export const engineFaults: readonly Fault[] = [
       const client = await admin.connect().catch(() => undefined);
       try {
         await client?.query("begin isolation level repeatable read");
-        await client?.query(serviceNamed(target).lock);
+        await client?.query(getService(target).lock);
         await sleep(forMs);
         await client?.query("rollback");
         return client !== undefined;
       } catch {
-        return false; // The database went away under it.
+        return false; // The database became unavailable.
       } finally {
         client?.release(true);
       }

@@ -1,4 +1,4 @@
-/** The words of the nemesis: what a fault is, what it is done to, and how it is planned before the run begins. */
+/** A fault, its targets, and its plan in the schedule. */
 
 import type { Harness } from "../harness.ts";
 import type { Random } from "../random.ts";
@@ -12,12 +12,12 @@ export interface Step {
   readonly fault: string;
   /** A process ("entitlement_1"), a service ("entitlement"), an engine ("postgres", "broker"), "webhook", or "order broker". */
   readonly target: string;
-  /** How long it goes on, where it does. */
+  /** Duration, for faults that have one. */
   readonly forMs: number;
   readonly detail: Readonly<Record<string, string | number>>;
 }
 
-/** What is known of a run before it begins. */
+/** What is known before the run starts. */
 export interface Plan {
   readonly bus: BusKind;
   readonly processes: readonly Target[];
@@ -30,14 +30,14 @@ interface Target {
 
 export interface Fault {
   readonly name: string;
-  /** How often it comes, beside the others. */
+  /** Relative frequency. */
   readonly weight: number;
   targets(plan: Plan): readonly string[];
-  /** How long it goes on, and what else has to be known of it. */
-  plan?(random: Random, about: Plan & { readonly target: string }): Pick<Step, "forMs" | "detail">;
-  /** How long its target is busy with it, beyond `forMs`: nothing else is planned for it meanwhile. */
+  /** Duration and parameters. */
+  plan?(random: Random, context: Plan & { readonly target: string }): Pick<Step, "forMs" | "detail">;
+  /** How long the target recovers after `forMs`; no other fault is planned for it until then. */
   readonly aftermathMs: number;
-  /** Does it and undoes it. False when there was nothing to do it to. */
+  /** Injects and reverts the fault. Returns false if it could not be injected. */
   inject(harness: Harness, step: Step): Promise<boolean>;
 }
 
@@ -45,7 +45,7 @@ export const everyProcess = ({ processes }: Plan): string[] => processes.map(({ 
 
 export const everyService = ({ processes }: Plan): string[] => [...new Set(processes.map(({ service }) => service))];
 
-export function slotOf({ slots }: Harness, { target }: Step): Slot {
+export function findSlot({ slots }: Harness, { target }: Step): Slot {
   const found = slots.find(({ name }) => name === target);
   if (!found) throw new Error(`there is no process ${target}`);
   return found;

@@ -1,57 +1,57 @@
 /**
- * What happens between processes and what they talk to: connections are reset, slow, or swallow everything; and they are
- * cut at the one moment that matters, when a commit, a publication or an answer is decided and nobody hears of it.
+ * Network faults: connections are reset, slow or silent, or are cut at one request: before it arrives, or after it took effect
+ * and before its response.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { FaultProxy } from "@todoke/kernel/testing";
 import type { Harness } from "../harness.ts";
-import { serviceNamed } from "../services/index.ts";
+import { getService } from "../services/index.ts";
 import type { BusKind } from "../settings.ts";
-import { everyProcess, type Fault, lasting, type Plan, type Step, slotOf } from "./fault.ts";
+import { everyProcess, type Fault, findSlot, lasting, type Plan, type Step } from "./fault.ts";
 
-/** A cut that no request has come by for by then is called off. */
-const awaitedMs = 4_000;
+/** A cut is disarmed if no request arrives within this time. */
+const armedMs = 4_000;
 
-/** What is said to a broker when an event is published, and when one is acknowledged (RabbitMQ does that in binary). */
-const busWords: Record<BusKind, { readonly publishes: string; readonly consumes?: string }> = {
+/** Bytes that show a publish or an ack on the connection to the message broker (RabbitMQ acks are binary). */
+const busMarkers: Record<BusKind, { readonly publishes: string; readonly consumes?: string }> = {
   postgres: { publishes: "bus publish", consumes: "settle bus_deliveries" },
   nats: { publishes: "HPUB ", consumes: "+ACK" },
   rabbitmq: { publishes: ".events" },
 };
 
-type WireOf = (harness: Harness, step: Step) => FaultProxy | undefined;
+type ProxySelector = (harness: Harness, step: Step) => FaultProxy | undefined;
 
-const database: WireOf = (harness, step) => slotOf(harness, step).database;
-const bus: WireOf = (harness, step) => slotOf(harness, step).busWire;
-const http: WireOf = (harness, step) => slotOf(harness, step).http;
-const webhook: WireOf = (harness) => harness.webhook;
-const orderBroker: WireOf = (harness) => harness.orderBrokerProxy;
+const database: ProxySelector = (harness, step) => findSlot(harness, step).database;
+const bus: ProxySelector = (harness, step) => findSlot(harness, step).busProxy;
+const http: ProxySelector = (harness, step) => findSlot(harness, step).http;
+const webhook: ProxySelector = (harness) => harness.webhook;
+const orderBroker: ProxySelector = (harness) => harness.orderBrokerProxy;
 const atOrderBroker = () => ["order broker"];
 
-const called = ({ processes }: Plan) =>
-  processes.filter(({ service }) => serviceNamed(service).workload).map(({ name }) => name);
+const calledProcesses = ({ processes }: Plan) =>
+  processes.filter(({ service }) => getService(service).workload).map(({ name }) => name);
 
-/** Everything that is connected is reset. */
-const reset = (name: string, wire: WireOf, targets = everyProcess): Fault => ({
+/** Resets all connections. */
+const reset = (name: string, proxyOf: ProxySelector, targets = everyProcess): Fault => ({
   name: `${name} reset`,
   weight: 5,
   targets,
   aftermathMs: 500,
   async inject(harness, step) {
-    const cut = wire(harness, step);
+    const cut = proxyOf(harness, step);
     cut?.closeConnections();
     return cut !== undefined;
   },
 });
 
-const slow = (name: string, wire: WireOf): Fault => ({
+const slow = (name: string, proxyOf: ProxySelector): Fault => ({
   name: `${name} slow`,
   weight: 3,
   targets: everyProcess,
   plan: (random) => ({ forMs: random.between(500, 2_500), detail: { delayMs: random.between(20, 250) } }),
   aftermathMs: 500,
   async inject(harness, step) {
-    const slowed = wire(harness, step);
+    const slowed = proxyOf(harness, step);
     slowed?.delay(Number(step.detail.delayMs));
     await sleep(step.forMs);
     slowed?.delay(0);
@@ -59,15 +59,15 @@ const slow = (name: string, wire: WireOf): Fault => ({
   },
 });
 
-/** What was said is lost, so that a connection that comes out of it could only talk nonsense: it is reset then. */
-const dark = (name: string, wire: WireOf, how: "dropAll" | "dropResponses"): Fault => ({
-  name: `${name} ${how === "dropAll" ? "black hole" : "deaf"}`,
+/** Drops bytes for a while, then resets the connections, because their streams are incomplete. */
+const dropTraffic = (name: string, proxyOf: ProxySelector, how: "dropAll" | "dropResponses"): Fault => ({
+  name: `${name} ${how === "dropAll" ? "black hole" : "responses dropped"}`,
   weight: 3,
   targets: everyProcess,
   plan: lasting(500, 3_000),
   aftermathMs: 1_000,
   async inject(harness, step) {
-    const dead = wire(harness, step);
+    const dead = proxyOf(harness, step);
     dead?.[how]();
     await sleep(step.forMs);
     dead?.stopDropping();
@@ -78,24 +78,24 @@ const dark = (name: string, wire: WireOf, how: "dropAll" | "dropResponses"): Fau
 
 interface Cut {
   readonly name: string;
-  readonly wire: WireOf;
+  readonly proxyOf: ProxySelector;
   readonly weight: number;
   readonly targets: Fault["targets"];
-  words(about: Plan & { readonly target: string }): readonly string[];
+  markers(context: Plan & { readonly target: string }): readonly string[];
 }
 
-/** The connection is lost at one request: before it gets there, or when it is done and its answer is on the way. */
-const cut = ({ name, wire, weight, targets, words }: Cut, lose: "request" | "answer"): Fault => ({
-  name: `${name} ${lose} lost`,
+/** Cuts the connection at one request: before it arrives, or before its response. */
+const cut = ({ name, proxyOf, weight, targets, markers }: Cut, lose: "request" | "answer"): Fault => ({
+  name: `${name} ${lose === "answer" ? "response" : lose} lost`,
   weight,
   targets,
-  plan: (random, about) => ({ forMs: 0, detail: { at: random.pick(words(about)) } }),
+  plan: (random, context) => ({ forMs: 0, detail: { at: random.pick(markers(context)) } }),
   aftermathMs: 500,
   async inject(harness, step) {
-    const armed = wire(harness, step);
+    const armed = proxyOf(harness, step);
     if (!armed) return false;
     const happened = armed.cutNext(String(step.detail.at), lose).then(() => true);
-    const calledOff = sleep(awaitedMs, false);
+    const calledOff = sleep(armedMs, false);
     const did = await Promise.race([happened, calledOff]);
     if (!did) armed.disarm();
     return did;
@@ -103,46 +103,46 @@ const cut = ({ name, wire, weight, targets, words }: Cut, lose: "request" | "ans
 });
 
 const serviceOf = ({ processes, target }: Plan & { target: string }) =>
-  serviceNamed(processes.find(({ name }) => name === target)?.service ?? "");
+  getService(processes.find(({ name }) => name === target)?.service ?? "");
 
 const commit: Cut = {
   name: "commit",
-  wire: database,
+  proxyOf: database,
   weight: 8,
   targets: everyProcess,
-  words: (about) => serviceOf(about).commits,
+  markers: (context) => serviceOf(context).commits,
 };
 
 const onTheBus = (role: "publishes" | "consumes", weight: number): Cut => ({
   name: role === "publishes" ? "publish" : "ack",
-  wire: bus,
+  proxyOf: bus,
   weight,
   targets: ({ bus, processes }) =>
-    busWords[bus][role] === undefined
+    busMarkers[bus][role] === undefined
       ? []
-      : processes.filter(({ service }) => serviceNamed(service)[role]).map(({ name }) => name),
-  words: ({ bus }) => [busWords[bus][role] ?? ""],
+      : processes.filter(({ service }) => getService(service)[role]).map(({ name }) => name),
+  markers: ({ bus }) => [busMarkers[bus][role] ?? ""],
 });
 
-const httpCut: Cut = { name: "http", wire: http, weight: 5, targets: called, words: () => ["POST /"] };
+const httpCut: Cut = { name: "http", proxyOf: http, weight: 5, targets: calledProcesses, markers: () => ["POST /"] };
 const webhookCut: Cut = {
   name: "webhook",
-  wire: webhook,
+  proxyOf: webhook,
   weight: 3,
   targets: () => ["webhook"],
-  words: () => ["POST /"],
+  markers: () => ["POST /"],
 };
 
 const orderBrokerCut: Cut = {
   name: "order broker",
-  wire: orderBroker,
+  proxyOf: orderBroker,
   weight: 4,
   targets: atOrderBroker,
-  words: () => ["POST /orders", "GET /orders/"],
+  markers: () => ["POST /orders", "GET /orders/"],
 };
 
 const refused: Fault = {
-  name: "webhook refused",
+  name: "webhook rejected",
   weight: 2,
   targets: () => ["webhook"],
   plan: (random) => ({ forMs: random.between(300, 2_000), detail: { status: random.pick([429, 500, 503]) } }),
@@ -158,19 +158,19 @@ const refused: Fault = {
 export const networkFaults: readonly Fault[] = [
   reset("database", database),
   slow("database", database),
-  dark("database", database, "dropAll"),
-  dark("database", database, "dropResponses"),
+  dropTraffic("database", database, "dropAll"),
+  dropTraffic("database", database, "dropResponses"),
   cut(commit, "request"),
   cut(commit, "answer"),
   reset("bus", bus),
   slow("bus", bus),
-  dark("bus", bus, "dropAll"),
-  dark("bus", bus, "dropResponses"),
+  dropTraffic("bus", bus, "dropAll"),
+  dropTraffic("bus", bus, "dropResponses"),
   cut(onTheBus("publishes", 4), "request"),
   cut(onTheBus("publishes", 7), "answer"),
   cut(onTheBus("consumes", 4), "request"),
   cut(onTheBus("consumes", 4), "answer"),
-  reset("http", http, called),
+  reset("http", http, calledProcesses),
   cut(httpCut, "request"),
   cut(httpCut, "answer"),
   cut(webhookCut, "request"),

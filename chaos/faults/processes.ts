@@ -1,18 +1,18 @@
-/** What happens to processes: they are killed, held still past their leases, told to stop, and given a wrong clock. */
+/** Process faults: kill, pause past the lease, SIGTERM, wrong clock, failpoints. */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Harness } from "../harness.ts";
 import { failpoints } from "../patches/index.ts";
 import type { FailpointOrder } from "../patches/orders.ts";
 import type { Random } from "../random.ts";
-import { serviceNamed } from "../services/index.ts";
+import { getService } from "../services/index.ts";
 import { leaseMs } from "../settings.ts";
-import { everyProcess, type Fault, lasting, type Plan, type Step, slotOf } from "./fault.ts";
+import { everyProcess, type Fault, findSlot, lasting, type Plan, type Step } from "./fault.ts";
 
-/** On a busy machine a process is back after this long. */
+/** Restart of a process on a busy machine. */
 const restartMs = 2_500;
-/** So long a process may take to end and another to start, on a busy machine too. */
+/** Limit for a process to exit and its successor to start. */
 const startMs = 60_000;
-/** So long one that serves may take to reach its failpoint; if it does not, it is replaced. */
+/** Limit for a serving process to reach its failpoint; after that it is replaced. */
 const reachMs = 5_000;
 
 const hourMs = 60 * 60 * 1_000;
@@ -24,7 +24,7 @@ export const processFaults: readonly Fault[] = [
     targets: everyProcess,
     aftermathMs: restartMs,
     async inject(harness, step) {
-      const slot = slotOf(harness, step);
+      const slot = findSlot(harness, step);
       if (slot.pid === undefined) return false;
       slot.kill();
       await slot.up();
@@ -37,7 +37,7 @@ export const processFaults: readonly Fault[] = [
     targets: everyProcess,
     aftermathMs: restartMs,
     async inject(harness, step) {
-      const slot = slotOf(harness, step);
+      const slot = findSlot(harness, step);
       if (slot.pid === undefined) return false;
       slot.terminate();
       await slot.up();
@@ -51,7 +51,7 @@ export const processFaults: readonly Fault[] = [
     plan: lasting(1.2 * leaseMs, 2 * leaseMs),
     aftermathMs: 500,
     async inject(harness, step) {
-      const slot = slotOf(harness, step);
+      const slot = findSlot(harness, step);
       if (slot.pid === undefined) return false;
       slot.pause();
       await sleep(step.forMs);
@@ -66,7 +66,7 @@ export const processFaults: readonly Fault[] = [
     plan: (random) => ({ forMs: 0, detail: { skewMs: random.pick([-hourMs, -2 * leaseMs, 2 * leaseMs, hourMs]) } }),
     aftermathMs: restartMs,
     async inject(harness, step) {
-      const slot = slotOf(harness, step);
+      const slot = findSlot(harness, step);
       if (slot.pid === undefined) return false;
       slot.terminate({ skewMs: Number(step.detail.skewMs) });
       await slot.up();
@@ -83,25 +83,24 @@ export const processFaults: readonly Fault[] = [
   },
 ];
 
-function planFailpoint(random: Random, about: Plan & { target: string }): Pick<Step, "forMs" | "detail"> {
-  const { bus, processes, target } = about;
-  const { failpoints: beginnings } = serviceNamed(processes.find(({ name }) => name === target)?.service ?? "");
-  const passed = failpoints.filter(
+function planFailpoint(random: Random, context: Plan & { target: string }): Pick<Step, "forMs" | "detail"> {
+  const { bus, processes, target } = context;
+  const { failpoints: prefixes } = getService(processes.find(({ name }) => name === target)?.service ?? "");
+  const candidates = failpoints.filter(
     ({ name }) =>
-      beginnings.some((beginning) => name.startsWith(beginning)) &&
-      (bus === "postgres" || !name.startsWith("delivery.")),
+      prefixes.some((prefix) => name.startsWith(prefix)) && (bus === "postgres" || !name.startsWith("delivery.")),
   );
-  const { name } = random.pick(passed);
-  const [action, hit] = [random.chance(0.7) ? "kill" : "stop", isSeldom.test(name) ? 1 : random.between(1, 6)];
+  const { name } = random.pick(candidates);
+  const [action, hit] = [random.chance(0.7) ? "kill" : "stop", isRare.test(name) ? 1 : random.between(1, 6)];
   return { forMs: Math.round(1.5 * leaseMs), detail: { name, action, hit } };
 }
 
-/** Reached once in the life of a process, or only when something takes long. */
-const isSeldom = /^stop\.|renewing$|alone$/;
+/** Reached once per process, or only when something is slow. */
+const isRare = /^stop\.|renewing$|alone$/;
 
-/** The process is replaced by one that has the failpoint, which then does to itself what the failpoint says. */
+/** Replaces the process by one with the failpoint, which kills or stops itself there. */
 async function injectFailpoint(harness: Harness, step: Step): Promise<boolean> {
-  const slot = slotOf(harness, step);
+  const slot = findSlot(harness, step);
   if (slot.pid === undefined) return false;
   const { name, action, hit } = step.detail as unknown as FailpointOrder;
   const since = harness.exits.length;
@@ -111,16 +110,16 @@ async function injectFailpoint(harness: Harness, step: Step): Promise<boolean> {
   const isReached = () => (action === "kill" ? isKilled() : slot.isPaused());
   const isUp = () => slot.pid !== undefined || isReached();
   await waitFor(isUp, startMs);
-  const isTold = name.startsWith("stop.");
-  if (isTold) slot.terminate();
-  // One that was told to stop gets there, or is followed by another: told twice, it would end in a hurry, with code 1.
-  if (isTold) await waitFor(isUp, startMs);
+  const isStopFailpoint = name.startsWith("stop.");
+  if (isStopFailpoint) slot.terminate();
+  // It reaches the failpoint or exits. A second SIGTERM would force an exit with code 1.
+  if (isStopFailpoint) await waitFor(isUp, startMs);
   else await waitFor(isReached, reachMs);
   const reached = isReached();
   if (reached && action === "stop") await sleep(step.forMs);
-  // One that was not reached must not be reached later, when nobody waits for it any more.
+  // A failpoint that was not reached must not be reached later.
   if (reached) slot.resume();
-  else if (!isTold) slot.terminate();
+  else if (!isStopFailpoint) slot.terminate();
   await slot.up();
   return reached;
 }

@@ -1,7 +1,6 @@
 /**
- * Failpoints and planted defects, as patches that exist only in processes of a run (see ./instrument.ts).
- *
- * A later service adds its failpoints to failpoints.ts and its defects to a file in planted/.
+ * Failpoints and planted defects: patches that exist only in processes of a run (see ./instrument.ts). Add failpoints to
+ * failpoints.ts and defects to a file in planted/.
  */
 import { type Failpoint, failpoints } from "./failpoints.ts";
 import type { Patch } from "./patch.ts";
@@ -16,7 +15,7 @@ export interface Wanted {
   readonly failpoints?: readonly Failpoint[];
 }
 
-/** In the order in which they are made. A patch that several failpoints share is made once. */
+/** In the order of application. A patch that several failpoints share is applied once. */
 export function patchesFor({ planted = [], failpoints = [] }: Wanted): readonly Patch[] {
   return [...new Set([...planted, ...failpoints].flatMap(({ patches }) => patches))];
 }

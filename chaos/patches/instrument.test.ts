@@ -7,7 +7,7 @@ import { expect, test } from "vitest";
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
 
-/** Three requests, one after the other, through code of production. */
+/** Sends three requests, one after the other, through the batcher. */
 const program = `
   const { createBatcher } = await import("@todoke/kernel/batcher");
   const submit = createBatcher({ run: async (requests) => requests });
@@ -15,8 +15,8 @@ const program = `
 
 interface Run {
   readonly child: ChildProcess;
-  readonly said: () => string;
-  readonly complained: () => string;
+  readonly output: () => string;
+  readonly errors: () => string;
   readonly ended: Promise<{ code: number | null; signal: string | null }>;
 }
 
@@ -26,52 +26,52 @@ function run(env: Record<string, string>): Run {
     ["--import", "./chaos/patches/instrument.ts", "--input-type=module", "--eval", program],
     { cwd: root, env: { ...process.env, ...env }, stdio: ["ignore", "pipe", "pipe"] },
   );
-  const heard = { stdout: "", stderr: "" };
-  child.stdout.on("data", (text) => (heard.stdout += text));
-  child.stderr.on("data", (text) => (heard.stderr += text));
+  const printed = { stdout: "", stderr: "" };
+  child.stdout.on("data", (text) => (printed.stdout += text));
+  child.stderr.on("data", (text) => (printed.stderr += text));
   const ended = once(child, "close").then(([code, signal]) => ({ code, signal }));
-  return { child, said: () => heard.stdout, complained: () => heard.stderr, ended };
+  return { child, output: () => printed.stdout, errors: () => printed.stderr, ended };
 }
 
-/** As the system tells it: "T" is stopped, and stays so until it is continued. */
-const stateOf = ({ pid }: ChildProcess) => readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]?.[0];
+/** Process state in /proc: "T" is stopped. */
+const processState = ({ pid }: ChildProcess) => readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]?.[0];
 
 const at = (order: object) => ({ CHAOS_FAILPOINTS: JSON.stringify([{ name: "batch.done", ...order }]) });
 
-test("without orders nothing is changed", async () => {
-  const { ended, said } = run({});
+test("without failpoints nothing changes", async () => {
+  const { ended, output } = run({});
   expect(await ended).toEqual({ code: 0, signal: null });
-  expect(said()).toBe("one\ntwo\nthree\n");
+  expect(output()).toBe("one\ntwo\nthree\n");
 });
 
-test("a process kills itself when it gets to the point for the n-th time, and tells of it", async () => {
-  const { ended, said, complained } = run(at({ action: "kill", hit: 2 }));
+test("a process kills itself at the n-th hit of a failpoint and reports it", async () => {
+  const { ended, output, errors } = run(at({ action: "kill", hit: 2 }));
   expect(await ended).toEqual({ code: null, signal: "SIGKILL" });
-  expect(said()).toBe("one\n");
-  expect(complained()).toBe("chaos: kill at batch.done, hit 2\n");
+  expect(output()).toBe("one\n");
+  expect(errors()).toBe("chaos: kill at batch.done, hit 2\n");
 });
 
-test("a process that stops itself goes on where it was when it is continued", async () => {
-  const { child, ended, said, complained } = run(at({ action: "stop", hit: 2 }));
-  await until("it tells that it stops", () => complained().includes("chaos: stop at batch.done"));
-  await until("it has stopped, a moment later", () => stateOf(child) === "T");
-  await until("all that it said before is heard", () => said() !== "");
-  expect(said()).toBe("one\n");
+test("a process that stops at a failpoint resumes on SIGCONT", async () => {
+  const { child, ended, output, errors } = run(at({ action: "stop", hit: 2 }));
+  await until("it reports the stop", () => errors().includes("chaos: stop at batch.done"));
+  await until("it has stopped", () => processState(child) === "T");
+  await until("its output has arrived", () => output() !== "");
+  expect(output()).toBe("one\n");
   child.kill("SIGCONT");
   expect(await ended).toEqual({ code: 0, signal: null });
-  expect(said()).toBe("one\ntwo\nthree\n");
+  expect(output()).toBe("one\ntwo\nthree\n");
 });
 
-test("an error and a delay end where the code deals with them", async () => {
+test("the code handles an injected error and a delay", async () => {
   const orders = [
     { name: "batch.starting", action: "throw", hit: 2 },
     { name: "batch.split", action: "throw" },
     { name: "batch.done", action: "delay", hit: "every", ms: 1 },
   ];
-  const { ended, said, complained } = run({ CHAOS_FAILPOINTS: JSON.stringify(orders) });
+  const { ended, output, errors } = run({ CHAOS_FAILPOINTS: JSON.stringify(orders) });
   expect(await ended).toEqual({ code: 0, signal: null });
-  expect(said()).toBe("one\nchaos: told to fail at batch.split\nthree\n");
-  expect(complained().split("\n").length).toBe(3); // Two errors are told of; a delay is not worth a line.
+  expect(output()).toBe("one\nchaos: injected error at batch.split\nthree\n");
+  expect(errors().split("\n").length).toBe(3); // Two errors are reported; a delay is not.
 });
 
 test.each([
@@ -79,9 +79,9 @@ test.each([
   [{ CHAOS_FAILPOINTS: '[{"name":"relay.published","action":"explode"}]' }, "action is one of kill, stop, delay"],
   [{ CHAOS_FAILPOINTS: '[{"name":"relay.published","action":"kill","hit":0}]' }, "hit counts from 1"],
   [{ CHAOS_PLANTED: "no-such-bug" }, "no-such-bug is not the name of a planted defect"],
-] as const)("%j is refused, and what there is is listed", async (env, complaint) => {
-  const { ended, said, complained } = run(env);
+] as const)("%j is rejected with a list of the known values", async (env, message) => {
+  const { ended, output, errors } = run(env);
   expect((await ended).code).toBe(1);
-  expect(said()).toBe("");
-  expect(complained()).toContain(complaint);
+  expect(output()).toBe("");
+  expect(errors()).toContain(message);
 });

@@ -1,13 +1,13 @@
-/** What a process is told to do at its failpoints, and which defect it is to have: read from its environment and checked. */
+/** Reads and validates the failpoint actions and the planted defect of a process from its environment. */
 
 const actions = ["kill", "stop", "delay", "throw"] as const;
 
 export interface FailpointOrder {
   readonly name: string;
   readonly action: (typeof actions)[number];
-  /** When the point is reached for the n-th time in the life of the process, or every time; the first unless told otherwise. */
+  /** Acts at the n-th hit in the life of the process, or at every hit. Default: 1. */
   readonly hit: number | "every";
-  /** How long a delay takes; anything else is done after this time, and what runs beside it goes on meanwhile. */
+  /** Delay before the action; other work of the process continues. */
   readonly ms: number;
 }
 

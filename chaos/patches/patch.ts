@@ -1,9 +1,9 @@
 /**
- * A change of source text, made while a file is loaded and nowhere else. What production runs has no switches: a
- * failpoint or a defect exists only in a process that was started with ./instrument.ts before it.
+ * A change of source text that is applied while a file is loaded, only in a process that was started with ./instrument.ts.
+ * Production code has no switches.
  *
- * A patch finds its place by the text around it, exactly once, or it is an error: code that was rewritten must not
- * disarm a patch in silence.
+ * The text to replace must occur exactly once; otherwise it is an error, so that a rewrite of the code cannot disable a patch
+ * silently.
  */
 export interface Patch {
   /** From the root of the repository. */
@@ -12,7 +12,7 @@ export interface Patch {
   readonly replace: string;
 }
 
-/** The text with the patches of its file made, one after the other. */
+/** Applies the patches of a file in order. */
 export function patched(file: string, source: string, patches: readonly Patch[]): string {
   return patches.filter((patch) => patch.file === file).reduce(patchedOnce, source);
 }

@@ -7,7 +7,7 @@ import { patched } from "./patch.ts";
 
 const root = new URL("../../", import.meta.url);
 
-/** Every file that is patched, as it would be loaded; throws where a patch has no place or leaves no TypeScript. */
+/** Loads every patched file; throws if a patch does not apply or leaves invalid TypeScript. */
 function load(wanted: Wanted): string[] {
   const patches = patchesFor(wanted);
   return [...new Set(patches.map(({ file }) => file))].map((file) => {
@@ -16,22 +16,22 @@ function load(wanted: Wanted): string[] {
   });
 }
 
-test.each(failpoints.map(({ name }, place) => [name, place] as const))("failpoint %s has its place", (name, place) => {
-  const failpoint = failpoints[place] as (typeof failpoints)[number];
+test.each(failpoints.map(({ name }, index) => [name, index] as const))("failpoint %s can be applied", (name, index) => {
+  const failpoint = failpoints[index] as (typeof failpoints)[number];
   const sources = load({ failpoints: [failpoint] });
   if (name !== "planted.gap") expect(sources.length).toBeGreaterThan(0);
 });
 
-test.each(planted.map(({ name }, place) => [name, place] as const))(
-  "defect %s has its place, also with all failpoints",
-  (_, place) => {
-    const defects = planted.slice(place, place + 1);
+test.each(planted.map(({ name }, index) => [name, index] as const))(
+  "defect %s can be applied, also with all failpoints",
+  (_, index) => {
+    const defects = planted.slice(index, index + 1);
     expect(load({ planted: defects }).length).toBeGreaterThan(0);
     load({ planted: defects, failpoints });
   },
 );
 
-test("no name is used twice, and every defect names invariants that there are", () => {
+test("names are unique, and every defect names existing invariants", () => {
   for (const all of [failpoints, planted]) {
     const names = all.map(({ name }) => name);
     expect(new Set(names).size).toBe(names.length);
@@ -42,13 +42,13 @@ test("no name is used twice, and every defect names invariants that there are", 
   }
 });
 
-test("docs/chaos.md names every failpoint and every defect, and nothing else", () => {
+test("docs/chaos.md lists exactly the failpoints and defects", () => {
   const page = readFileSync(new URL("docs/chaos.md", root), "utf8");
   const rows = page.split("\n").flatMap((line) => /^\| (`[^|]*`) \|/.exec(line)?.[1]?.match(/[^`, ]+/g) ?? []);
   expect(rows.toSorted()).toEqual([...failpoints, ...planted].map(({ name }) => name).toSorted());
 });
 
-test("code that was rewritten does not disarm a patch in silence", () => {
+test("a patch that does not match exactly once is an error", () => {
   const patch = { file: "a.ts", find: "b();", replace: "c();" };
   expect(patched("a.ts", "a(); b();", [patch])).toBe("a(); c();");
   expect(patched("other.ts", "x();", [patch])).toBe("x();");

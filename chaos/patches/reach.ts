@@ -1,9 +1,6 @@
 /**
- * What a failpoint does in the process that has it: nothing, until it is reached for the n-th time by somebody's order.
- *
- * A kill is SIGKILL of the process itself, so there is no clean-up and no goodbye, as after a power cut. A stop is
- * SIGSTOP: whoever runs the process continues it. Either is told first, in one line on standard error that begins with
- * "chaos:", which whoever runs the process can count.
+ * The actions of failpoints. A kill is SIGKILL of the own process, without clean-up; a stop is SIGSTOP, and the parent continues
+ * it. Both are first reported in one line on standard error that begins with "chaos:".
  */
 import { writeSync } from "node:fs";
 import { setTimeout as sleep, setImmediate as turn } from "node:timers/promises";
@@ -13,37 +10,37 @@ import { type FailpointOrder, readOrders } from "./orders.ts";
 const orders = readOrders(process.env.CHAOS_FAILPOINTS);
 const hits = new Map<string, number>();
 
-/** Called by patched code when it gets to a failpoint. */
+/** Called by patched code at a failpoint. */
 export async function reach(name: string): Promise<void> {
   const hit = (hits.get(name) ?? 0) + 1;
   hits.set(name, hit);
   for (const order of orders) {
-    if (order.name === name && (order.hit === hit || order.hit === "every")) await carryOut(order, hit);
+    if (order.name === name && (order.hit === hit || order.hit === "every")) await runAction(order, hit);
   }
 }
 
-async function carryOut({ name, action, ms }: FailpointOrder, hit: number): Promise<void> {
+async function runAction({ name, action, ms }: FailpointOrder, hit: number): Promise<void> {
   if (ms > 0) await sleep(ms);
   if (action === "delay") return;
-  tell(`chaos: ${action} at ${name}, hit ${hit}\n`);
+  writeLine(`chaos: ${action} at ${name}, hit ${hit}\n`);
   if (action === "kill") process.kill(process.pid, "SIGKILL");
   if (action === "stop") process.kill(process.pid, "SIGSTOP");
-  if (action === "throw") throw new Error(`chaos: told to fail at ${name}`);
+  if (action === "throw") throw new Error(`chaos: injected error at ${name}`);
 }
 
-/** At once: nothing that waits for the event loop would be heard from a process that is about to die. */
-function tell(line: string): void {
+/** Synchronous, because the process may die at once. */
+function writeLine(line: string): void {
   try {
     writeSync(2, line);
   } catch {
-    // Nobody reads it, or not fast enough: what was ordered is done all the same.
+    // The output is closed or full; the action happens anyway.
   }
 }
 
-/** Reaches a failpoint when `answer` has been asked for and has not come yet. */
+/** Reaches a failpoint after a request was sent and before its response. */
 export async function reachWaiting<T>(name: string, answer: Promise<T>): Promise<T> {
-  answer.catch(() => {}); // Whoever awaits the result hears of it.
-  // A request is handed to the socket in the turn in which a connection is free, which is this one or the next.
+  answer.catch(() => {}); // The caller handles the rejection.
+  // The request is written in this turn of the event loop or the next.
   await turn();
   await reach(name);
   return answer;
@@ -68,9 +65,9 @@ export function withFailpoints<Row>(claims: Claims<Row>): Claims<Row> {
     },
     async settle(db, settlements) {
       await reach(`${role}.settling`);
-      const won = await reachWaiting(`${role}.settle-sent`, claims.settle(db, settlements));
+      const applied = await reachWaiting(`${role}.settle-sent`, claims.settle(db, settlements));
       await reach(`${role}.settled`);
-      return won;
+      return applied;
     },
     async renew(db, held, leaseMs) {
       if (held.length > 0) await reach(`${role}.renewing`);

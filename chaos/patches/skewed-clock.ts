@@ -1,6 +1,4 @@
-/** A clock that is wrong. */
-
-/** Only what the program sees of the time: timers go on as they are, as with a clock that was set wrong. */
+/** Shifts `Date`. Timers are not affected, as with a wrong system clock. */
 export function skewClock(byMs: number): void {
   const RealDate = Date;
   class SkewedDate extends RealDate {

@@ -1,15 +1,15 @@
-/** Keys that were answered with success of late, for wishes that use one again: as another caller, or with another body. */
+/** Recently accepted keys, for work items that reuse command: as another caller, or with another body. */
 
 import type { Command } from "../history.ts";
 import type { Random } from "../random.ts";
 
-const most = 20;
+const keysMax = 20;
 
 export interface AnsweredKeys {
   readonly isEmpty: boolean;
-  /** A key is used again once only: the second use elsewhere would be the first one's conflict. */
+  /** Each key is reused once only, because a second reuse would conflict with the first. */
   take(): Command;
-  heard(one: Command): void;
+  onAccepted(command: Command): void;
 }
 
 export function answeredKeys(random: Random): AnsweredKeys {
@@ -22,10 +22,10 @@ export function answeredKeys(random: Random): AnsweredKeys {
       const [taken] = answered.splice(random.between(0, answered.length - 1), 1);
       return taken as Command;
     },
-    heard(one) {
-      if (one.key !== `key-${one.id}`) return; // It has used another's already.
-      answered.push(one);
-      if (answered.length > most) answered.shift();
+    onAccepted(command) {
+      if (command.key !== `key-${command.id}`) return; // It reused a key itself.
+      answered.push(command);
+      if (answered.length > keysMax) answered.shift();
     },
   };
 }

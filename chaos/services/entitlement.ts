@@ -1,4 +1,4 @@
-/** The entitlement service to the harness: what clients ask of it, and what must be in its tables afterwards. */
+/** The entitlement service in a run: its workload, and the checks on its tables. */
 import { checkCommands } from "../checks/commands.ts";
 import { type Grouped, groupBy } from "../checks/group.ts";
 import { checkOutbox } from "../checks/outbox.ts";
@@ -29,7 +29,7 @@ export const entitlement: ServiceUnderTest = {
     },
   ],
   workload: entitlementWorkload,
-  // What is granted for a time is not finished before it has run out, and that is told.
+  // A temporary grant is finished when it has expired and its event is published.
   unfinished: `select (select count(*) from entitlement.outbox_events where status <> 'PUBLISHED')::int
                     + (select count(*) from entitlement.entitlements
                         where status = 'ACTIVE' and expires_at is not null)::int as unfinished`,
@@ -44,11 +44,11 @@ export const entitlement: ServiceUnderTest = {
     keys: `select scope, idem_key, response_status, convert_from(response_body, 'utf8') as answer
              from entitlement.idempotency_keys`,
   },
-  carriedOut: (evidence) => rows(evidence, "audit").map(({ command }) => String(command)),
+  effectiveCommands: (evidence) => rows(evidence, "audit").map(({ command }) => String(command)),
   check: (evidence) => [
     ...checkCommands(evidence, {
       service: "entitlement",
-      // The end of a grant's time is a change of its own, which nobody sent.
+      // An expiry is a change without a command.
       effects: rows(evidence, "audit").filter(({ action }) => action !== "EXPIRE"),
       keys: rows(evidence, "keys"),
       events: rows(evidence, "events").filter(({ event_type }) => event_type !== "EntitlementExpired"),
@@ -71,7 +71,7 @@ const aggregateOf = (answer: Row): string => `${answer.user_id}/${answer.stock_k
 
 const statusAfter: Readonly<Record<string, string>> = { GRANT: "ACTIVE", REVOKE: "REVOKED", EXPIRE: "EXPIRED" };
 
-/** One row per aggregate; its version is the number of changes; they are 1, 2, 3 …; the last one made its state. */
+/** One row per aggregate; versions are 1, 2, 3, …; the state is that of the last change. */
 function checkVersions(evidence: Evidence): Violation[] {
   const audit: Grouped<Row> = groupBy(rows(evidence, "audit"), ({ aggregate }) => String(aggregate));
   const states = groupBy(rows(evidence, "state"), ({ aggregate }) => String(aggregate));
@@ -81,7 +81,7 @@ function checkVersions(evidence: Evidence): Violation[] {
     const state = states.get(aggregate)?.[0];
     const last = changes.at(-1);
     if (!state || !last) return [wrong(`${aggregate} has ${changes.length} changes and ${state ? "a" : "no"} row`)];
-    const gap = changes.findIndex(({ version }, place) => version !== place + 1);
+    const gap = changes.findIndex(({ version }, index) => version !== index + 1);
     if (gap >= 0) return [wrong(`${aggregate}: change ${gap + 1} has version ${changes[gap]?.version}`)];
     if (state.version !== last.version)
       return [wrong(`${aggregate} is at version ${state.version} and has ${changes.length} changes`)];
@@ -91,12 +91,12 @@ function checkVersions(evidence: Evidence): Violation[] {
   });
 }
 
-/** A grant runs out once, and only what was granted for a time does. */
+/** A temporary grant expires once. */
 function checkExpiry(evidence: Evidence): Violation[] {
   const ended = rows(evidence, "audit").filter(({ action }) => action === "EXPIRE");
   return [...groupBy(ended, ({ command }) => String(command))].flatMap(([command, ends]) =>
     ends.length > 1
-      ? [{ invariant: "done-once" as const, what: `the grant ${command} ran out ${ends.length} times` }]
+      ? [{ invariant: "done-once" as const, what: `the grant ${command} expired ${ends.length} times` }]
       : [],
   );
 }

@@ -1,7 +1,4 @@
-/**
- * The services under test. A new one is a file beside this that says what it is to the harness, and an entry below
- * (docs/guides/chaos.md).
- */
+/** The services under test. Add a service as a file beside this and an entry below (docs/guides/chaos.md). */
 import type { EventBus } from "@todoke/kernel/bus";
 import type { Evidence } from "../evidence.ts";
 import type { Command } from "../history.ts";
@@ -14,18 +11,16 @@ import { orders } from "./orders.ts";
 
 type Env = Readonly<Record<string, string | undefined>>;
 
-/** Where what is outside of the services is found. */
+/** URLs of external systems. */
 interface Outside {
-  /** The receiver of notifications. */
   readonly webhookUrl: string;
-  /** The broker of orders. */
   readonly orderBrokerUrl: string;
 }
 
 export interface ServiceUnderTest {
-  /** As `todoke serve` calls it; its schema is named alike. */
+  /** Its name in `todoke serve`, and of its schema. */
   readonly name: string;
-  /** Its processes, from the start to the end of a run. */
+  /** Number of processes. */
   readonly copies: number;
   load(): Promise<{
     migrate(env: Env, options: { readonly dryRun: boolean }): Promise<unknown>;
@@ -34,66 +29,65 @@ export interface ServiceUnderTest {
       outside: { openBus(name: string): Promise<EventBus> },
     ): Promise<AsyncDisposable & { readonly url: string }>;
   }>;
-  /** Its settings, besides its database and the bus. */
+  /** Settings other than database and bus. */
   env(outside: Outside): Record<string, string>;
-  /** Words in the requests after which its commits are decided: where a connection is cut. */
+  /** Texts of the requests that commit, at which a connection is cut. */
   readonly commits: readonly string[];
   readonly publishes: boolean;
   readonly consumes: boolean;
-  /** Failpoints that its processes pass, by the beginnings of their names. */
+  /** Name prefixes of the failpoints in its processes. */
   readonly failpoints: readonly string[];
-  /** SQL that locks rows which its commands or workers want, for as long as its transaction lasts. */
+  /** SQL that locks rows of its commands or workers. */
   readonly lock: string;
-  /** Its tables that are worked by claims. */
+  /** Its claimed tables. */
   readonly tables: readonly WatchedTable[];
-  /** What its clients ask for. Without it nobody calls it. */
+  /** Its clients' commands; missing if it has no clients. */
   readonly workload?: (random: Random) => Workload;
-  /** How many commands it gets, beside the rate of the run: as many, unless told otherwise. */
+  /** Share of the run's command rate. Default: 1. */
   readonly share?: number;
-  /** The ids of the commands that took effect, by its tables. */
-  carriedOut?(evidence: Evidence): readonly string[];
-  /** SQL that counts what is still to be done, as `unfinished`: 0 once it is quiet. */
+  /** IDs of the commands that took effect, according to its tables. */
+  effectiveCommands?(evidence: Evidence): readonly string[];
+  /** SQL that counts unfinished jobs as `unfinished`. */
   readonly unfinished: string;
-  /** What the checker needs to see of its tables: a name for each, and the SQL. */
+  /** SQL for the checker's evidence, by name. */
   readonly evidence: Readonly<Record<string, string>>;
   check(evidence: Evidence): Violation[];
 }
 
-/** One client's wishes. */
+/** The work items of one client. */
 export interface Workload {
-  /** The next thing to do: one command, several in one call, or one sent twice at once. */
-  next(): Wish;
-  /** Hears of every command that was answered with success. */
-  heard(command: Command): void;
+  next(): WorkItem;
+  /** Called with every accepted command. */
+  onAccepted(command: Command): void;
 }
 
-/** One command's part of the answer to many. */
+/** The part of a batch response that belongs to one command. */
 export interface Part {
   readonly status: number;
   readonly body: string;
   readonly replayed: boolean;
 }
 
-export interface Wish {
+export interface WorkItem {
   readonly commands: readonly Command[];
-  /** How they are sent: each by itself, each twice at once, or together in one call. */
+  /** Sent one by one, twice at once, or in one call. */
   readonly by: "one" | "twice" | "batch";
-  /** Whether the client gives up when it does not hear, rather than asking again. */
+  /** The client does not retry. */
   readonly impatient?: boolean;
-  /** How they go together, and how the answer comes apart: one per command, in order. */
+  /** The batch request, and its response split by command, in order. */
   readonly batch?: {
     readonly path: string;
     readonly body: unknown;
     split(answer: string): readonly Part[];
   };
-  /** Read after success: the path, and the version in an answer. */
+  /** A read after success: the path, and how to get the version from its response. */
   readonly readBack?: { readonly path: string; version(answer: string): number };
 }
 
 export const services: readonly ServiceUnderTest[] = [entitlement, notification, orders];
 
-export function serviceNamed(name: string): ServiceUnderTest {
+export function getService(name: string): ServiceUnderTest {
   const found = services.find((service) => service.name === name);
-  if (!found) throw new Error(`"${name}" is none of ${services.map((service) => service.name).join(", ")}`);
+  if (!found) throw new Error(`"${name}" is not one of ${services.map((service) => service.name).join(", ")}`);
   return found;
 }

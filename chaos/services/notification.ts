@@ -1,10 +1,10 @@
-/** The notification service to the harness: every event becomes one notification, and its receiver hears of it. */
+/** The notification service in a run: every event becomes one notification, and the receiver gets it. */
 import { groupBy } from "../checks/group.ts";
 import type { Evidence, Row } from "../evidence.ts";
-import type { InvariantName, Violation } from "../invariants.ts";
+import { type Violation, violation } from "../invariants.ts";
 import type { ServiceUnderTest } from "./index.ts";
 
-/** For tests on this machine only; 32 bytes, as Standard Webhooks wants them. */
+/** 32 bytes, as Standard Webhooks requires; for tests only. */
 export const webhookSecret = `whsec_${Buffer.from("chaos".padEnd(32, "-")).toString("base64")}`;
 
 const batchMax = 50;
@@ -55,68 +55,75 @@ export const notification: ServiceUnderTest = {
 };
 
 const rows = ({ tables }: Evidence, name: string): readonly Row[] => tables[`notification/${name}`] ?? [];
-const eventsOf = ({ tables }: Evidence): readonly Row[] =>
+const listEvents = ({ tables }: Evidence): readonly Row[] =>
   ["entitlement/events", "orders/events"].flatMap((of) => tables[of] ?? []);
 
-const breach = (invariant: InvariantName, what: string): Violation => ({ invariant, what });
-
-/** Every event has its mark and its notification, each once, and nothing else has. */
+/** Every event has one mark and one notification, and nothing else has any. */
 function checkEffects(evidence: Evidence): Violation[] {
-  const told = groupBy(rows(evidence, "notifications"), ({ event_id }) => String(event_id));
+  const byEvent = groupBy(rows(evidence, "notifications"), ({ event_id }) => String(event_id));
   const marks = groupBy(rows(evidence, "processed"), ({ event_id }) => String(event_id));
-  const events = new Set(eventsOf(evidence).map(({ event_id }) => String(event_id)));
+  const events = new Set(listEvents(evidence).map(({ event_id }) => String(event_id)));
   const missing = [...events].flatMap((id) => {
-    const [n, m] = [told.get(id)?.length ?? 0, marks.get(id)?.length ?? 0];
-    if (n > 1) return [breach("effect-once-per-event", `event ${id} has ${n} notifications`)];
+    const [n, m] = [byEvent.get(id)?.length ?? 0, marks.get(id)?.length ?? 0];
+    if (n > 1) return [violation("effect-once-per-event", `event ${id} has ${n} notifications`)];
     if (n === 1 && m === 1) return [];
-    return [breach("event-takes-effect", `event ${id} has ${n} notifications and ${m} marks`)];
+    return [violation("event-takes-effect", `event ${id} has ${n} notifications and ${m} marks`)];
   });
-  const strangers = [...new Set([...told.keys(), ...marks.keys()])].filter((id) => !events.has(id));
+  const unknownIds = [...new Set([...byEvent.keys(), ...marks.keys()])].filter((id) => !events.has(id));
   return [
     ...missing,
-    ...strangers.map((id) => breach("nothing-without-a-cause", `event ${id} took effect, and is in no outbox`)),
+    ...unknownIds.map((id) => violation("effect-has-a-command", `event ${id} took effect and is in no outbox`)),
     ...rows(evidence, "deadEvents").map(({ event_id, last_error }) =>
-      breach("event-takes-effect", `event ${event_id} was given up: ${last_error}`),
+      violation("event-takes-effect", `event ${event_id} was dead-lettered: ${last_error}`),
     ),
   ];
 }
 
-/** SENT means that the receiver has it; it has each no more often than it was claimed, and the same every time. */
+/** The receiver has every SENT notification, at most once per claim, always with the same body. */
 function checkSent(evidence: Evidence): Violation[] {
   const arrivals = groupBy(evidence.arrivals, ({ webhookId }) => webhookId);
   const written = new Map(rows(evidence, "notifications").map((row) => [String(row.notification_id), row]));
   const sent = [...written].flatMap(([id, { status, lease_epoch, last_error }]) => {
-    const came = arrivals.get(id) ?? [];
+    const received = arrivals.get(id) ?? [];
     const found: Violation[] = [];
-    if (status !== "SENT") found.push(breach("notification-is-sent", `${id} is ${status}: ${last_error}`));
-    else if (came.length === 0) found.push(breach("notification-is-sent", `${id} is SENT, and nobody got it`));
-    if (came.length > Number(lease_epoch))
-      found.push(breach("sent-once-per-claim", `${id} came ${came.length} times and was claimed ${lease_epoch} times`));
-    if (came.some(({ body }) => body !== came[0]?.body))
-      found.push(breach("same-under-one-id", `${id} came with different bodies`));
+    if (status !== "SENT") found.push(violation("notification-is-sent", `${id} is ${status}: ${last_error}`));
+    else if (received.length === 0)
+      found.push(violation("notification-is-sent", `${id} is SENT, but was not received`));
+    if (received.length > Number(lease_epoch))
+      found.push(
+        violation(
+          "sent-once-per-claim",
+          `${id} was received ${received.length} times and was claimed ${lease_epoch} times`,
+        ),
+      );
+    if (received.some(({ body }) => body !== received[0]?.body))
+      found.push(violation("same-under-one-id", `${id} was received with different bodies`));
     return found;
   });
-  const strangers = [...arrivals.keys()].filter((id) => !written.has(id));
-  return [...sent, ...strangers.map((id) => breach("sent-was-written", `${id} came, and is no notification of ours`))];
+  const unknownIds = [...arrivals.keys()].filter((id) => !written.has(id));
+  return [
+    ...sent,
+    ...unknownIds.map((id) => violation("sent-was-written", `${id} was received and is not a notification of ours`)),
+  ];
 }
 
 function checkDead(evidence: Evidence): Violation[] {
   const failed = new Set(
     rows(evidence, "notifications").flatMap((row) => (row.status === "FAILED" ? [String(row.notification_id)] : [])),
   );
-  const putAway = new Set(rows(evidence, "dead").map((row) => String(row.notification_id)));
-  return [...failed.symmetricDifference(putAway)].map((id) =>
-    breach(
-      "failed-is-put-away",
+  const deadLettered = new Set(rows(evidence, "dead").map((row) => String(row.notification_id)));
+  return [...failed.symmetricDifference(deadLettered)].map((id) =>
+    violation(
+      "failed-is-dead-lettered",
       `${id} is ${failed.has(id) ? "FAILED and not in the DLQ" : "in the DLQ and not FAILED"}`,
     ),
   );
 }
 
-/** The PostgreSQL bus hands an aggregate's events over one after the other, whatever happens. */
+/** The PostgreSQL bus delivers an aggregate's events one after the other, also after retries. */
 function checkOrder(evidence: Evidence): Violation[] {
   const createdAt = new Map(rows(evidence, "notifications").map((row) => [row.event_id, Number(row.created_at)]));
-  return [...groupBy(eventsOf(evidence), ({ aggregate }) => String(aggregate))].flatMap(([aggregate, events]) => {
+  return [...groupBy(listEvents(evidence), ({ aggregate }) => String(aggregate))].flatMap(([aggregate, events]) => {
     const its = events
       .toSorted((a, b) => Number(a.version) - Number(b.version))
       .filter(({ event_id }) => createdAt.has(event_id));
@@ -126,7 +133,10 @@ function checkOrder(evidence: Evidence): Violation[] {
     });
     if (wrong < 0) return [];
     return [
-      breach("handled-in-order", `${aggregate}: version ${its[wrong]?.version} took effect before the one before it`),
+      violation(
+        "handled-in-order",
+        `${aggregate}: version ${its[wrong]?.version} took effect before the one before it`,
+      ),
     ];
   });
 }

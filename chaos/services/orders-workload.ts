@@ -1,20 +1,17 @@
-/**
- * What clients of the orders service ask for: orders, alone and twice at once; keys used again by another caller, and with
- * another order; and orders that nobody can want.
- */
+/** Commands of the orders service's clients: orders, single and twice at once, reused keys, and invalid orders. */
 import { callers } from "../callers.ts";
 import type { Command } from "../history.ts";
 import type { Random } from "../random.ts";
 import { answeredKeys } from "./answered-keys.ts";
-import type { Wish, Workload } from "./index.ts";
+import type { WorkItem, Workload } from "./index.ts";
 
 export function ordersWorkload(random: Random): Workload {
   const client = random.between(0, 2 ** 32).toString(36);
-  let made = 0;
+  let commandCount = 0;
   const answered = answeredKeys(random);
 
   function command(more: Partial<Command> = {}): Command {
-    const id = `o-${client}-${++made}`;
+    const id = `o-${client}-${++commandCount}`;
     const key = more.key ?? `key-${id}`;
     return {
       service: "orders",
@@ -38,19 +35,19 @@ export function ordersWorkload(random: Random): Workload {
     };
   }
 
-  const single = (): Wish => ({ commands: [command()], by: "one", impatient: random.chance(0.1) });
-  const twice = (): Wish => ({ commands: [command()], by: "twice" });
-  /** The same key means another order to another caller. */
-  const sameKeyElsewhere = (): Wish => {
+  const single = (): WorkItem => ({ commands: [command()], by: "one", impatient: random.chance(0.1) });
+  const twice = (): WorkItem => ({ commands: [command()], by: "twice" });
+  /** The same key is independent for another caller. */
+  const sameKeyElsewhere = (): WorkItem => {
     const { key, caller } = answered.take();
     const other = callers.find((each) => each !== caller) ?? caller;
     return { commands: [command({ key, caller: other })], by: "one" };
   };
-  const sameKeyOtherOrder = (): Wish => {
+  const sameKeyOtherOrder = (): WorkItem => {
     const { key, caller } = answered.take();
     return { commands: [command({ key, caller, wants: "refusal" })], by: "one" };
   };
-  const malformed = (): Wish => ({ commands: [command({ body: { qty: "0" }, wants: "refusal" })], by: "one" });
+  const malformed = (): WorkItem => ({ commands: [command({ body: { qty: "0" }, wants: "refusal" })], by: "one" });
 
   const mix = [
     { weight: 80, make: single },
@@ -61,6 +58,6 @@ export function ordersWorkload(random: Random): Workload {
   ];
   return {
     next: () => (answered.isEmpty ? single() : random.weighted(mix).make()),
-    heard: answered.heard,
+    onAccepted: answered.onAccepted,
   };
 }

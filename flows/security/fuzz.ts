@@ -1,11 +1,8 @@
-/**
- * Requests that are almost right, made from a service's own OpenAPI document: a good request with one to three mutations, mostly one. The
- * same seed makes the same requests.
- */
+/** Almost valid requests: a valid request with one to three mutations, mostly one. The same seed makes the same requests. */
 import type { Route, Schema } from "../good-requests.ts";
 
 export interface Random {
-  /** A whole number from 0 to below `n`. */
+  /** An integer from 0 to n - 1. */
   below(n: number): number;
   pick<T>(list: readonly T[]): T;
 }
@@ -30,13 +27,13 @@ export interface FuzzedRequest {
   readonly body?: string | Buffer;
 }
 
-/** What a good request to the route looks like, before anything is mutated. */
+/** A valid request before mutation. */
 export interface Parts {
   readonly inPath: Readonly<Record<string, string>>;
   readonly inQuery: readonly (readonly [name: string, value: string])[];
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: unknown;
-  /** Cursors that the service gave out. */
+  /** Cursors from responses of the service. */
   readonly cursors: readonly string[];
 }
 
@@ -47,16 +44,16 @@ interface FullSchema extends Schema {
   readonly pattern?: string;
 }
 
-/** A value that the schema takes, as far as its examples say; optional fields are there by chance. */
+/** A valid value, as far as the schema and its examples tell; optional fields are present at random. */
 export function goodValue(random: Random, name: string, schema: FullSchema): unknown {
   if (schema.const !== undefined) return schema.const;
   if (schema.enum) return random.pick(schema.enum);
   if (schema.examples) return random.pick(schema.examples);
   if (schema.anyOf) return goodValue(random, name, random.pick(schema.anyOf) as FullSchema);
   if (schema.properties) {
-    const isThere = (key: string) => schema.required?.includes(key) || random.below(2) === 0;
-    const there = Object.entries(schema.properties).filter(([key]) => isThere(key));
-    return Object.fromEntries(there.map(([key, of]) => [key, goodValue(random, key, of)]));
+    const isPresent = (key: string) => schema.required?.includes(key) || random.below(2) === 0;
+    const present = Object.entries(schema.properties).filter(([key]) => isPresent(key));
+    return Object.fromEntries(present.map(([key, of]) => [key, goodValue(random, key, of)]));
   }
   if (schema.items) return [goodValue(random, name, schema.items)];
   switch (schema.type) {
@@ -81,7 +78,7 @@ function goodText(name: string, format: string | undefined): string {
 
 const base64url = (text: string) => Buffer.from(text).toString("base64url");
 
-/** Dates that look like one and are none, or lie beyond what PostgreSQL or JavaScript can hold. */
+/** Invalid dates, and dates outside the range of PostgreSQL or JavaScript. */
 const dates = [
   "2999-02-30T00:00:00Z",
   "2999-13-01T00:00:00.000000Z",
@@ -137,14 +134,14 @@ const texts = [
   ...ids,
 ];
 
-/** Cursors of ours hold text in base64url: times, numbers and names with something between them. */
+/** Our cursors are base64url of times, numbers and names with separators. */
 const cursorSeparators = [" ", ".", "_", "|", ",", "/", ":", "\n"];
 const cursorTexts = [...dates, ...ids, "2026-11-16T00:00:00.000000Z", "1", "0", "-1", "u_1"];
 
-/** Half of them are cursors that the service gave out, with one run of digits replaced. */
-function fuzzedCursor({ below, pick }: Random, given: readonly string[]): string {
-  if (given.length > 0 && below(2) === 0) {
-    const text = Buffer.from(pick(given), "base64url").toString();
+/** Half of them are cursors of the service with one run of digits replaced. */
+function fuzzedCursor({ below, pick }: Random, known: readonly string[]): string {
+  if (known.length > 0 && below(2) === 0) {
+    const text = Buffer.from(pick(known), "base64url").toString();
     const runs = [...text.matchAll(/\d+/g)];
     const run = runs.length > 0 ? pick(runs) : undefined;
     const digits = pick(["0", "00", "99", "9999", "32", "-1", "", "9".repeat(19), "9".repeat(40), "x"]);
@@ -159,7 +156,7 @@ function fuzzedCursor({ below, pick }: Random, given: readonly string[]): string
 
 const numbers = [0, -1, 1, 0.5, -0.1, 1e15, 2 ** 31, 2 ** 32, 2 ** 53 - 1, 1e308, -1e308, 65_536];
 
-/** Numbers that JSON.stringify would not write as they are; put in as text. */
+/** Numbers that JSON.stringify would change, so they are inserted as text. */
 const rawNumbers = [
   "9007199254740993",
   "9223372036854775808",
@@ -186,39 +183,39 @@ function fuzzedValue(random: Random): unknown {
   }
 }
 
-/** Every place in a JSON value, as the keys that lead to it. */
-function placesIn(value: unknown, keys: readonly (string | number)[] = []): (readonly (string | number)[])[] {
+/** Every path in a JSON value, as a list of keys. */
+function listPaths(value: unknown, keys: readonly (string | number)[] = []): (readonly (string | number)[])[] {
   if (typeof value !== "object" || value === null) return [keys];
-  return [keys, ...Object.entries(value).flatMap(([key, inside]) => placesIn(inside, [...keys, key]))];
+  return [keys, ...Object.entries(value).flatMap(([key, inside]) => listPaths(inside, [...keys, key]))];
 }
 
-/** The value with another one at this place; undefined removes it. */
-function changedAt(value: unknown, [key, ...rest]: readonly (string | number)[], to: unknown): unknown {
+/** The value with another one at this path; undefined removes it. */
+function setAt(value: unknown, [key, ...rest]: readonly (string | number)[], to: unknown): unknown {
   if (key === undefined) return to;
   const copy = (Array.isArray(value) ? [...value] : { ...(value as object) }) as Record<string | number, unknown>;
-  const changed = changedAt(copy[key], rest, to);
+  const changed = setAt(copy[key], rest, to);
   if (changed === undefined && !Array.isArray(copy)) delete copy[key];
   else copy[key] = changed;
   return copy;
 }
 
 function mutatedBody(random: Random, body: unknown): unknown {
-  const places = placesIn(body);
-  const place = random.pick(places);
+  const paths = listPaths(body);
+  const path = random.pick(paths);
   switch (random.below(6)) {
     case 0:
-      return changedAt(body, place, undefined);
+      return setAt(body, path, undefined);
     case 1:
       return typeof body === "object" && body !== null && !Array.isArray(body)
         ? { ...body, [random.pick(["surprise", "user_id", "__proto_", "constructor", "version"])]: fuzzedValue(random) }
         : fuzzedValue(random);
     default:
-      return changedAt(body, place, fuzzedValue(random));
+      return setAt(body, path, fuzzedValue(random));
   }
 }
 
-/** The body as bytes, sometimes damaged as text: cut, with a stray byte, a field twice, a number that JSON cannot hold. */
-function bytesOf(random: Random, body: unknown): string | Buffer {
+/** The body as bytes, sometimes damaged: truncated, with an invalid byte, a duplicate field or a huge number. */
+function toBytes(random: Random, body: unknown): string | Buffer {
   const text = JSON.stringify(body) ?? "";
   switch (random.below(12)) {
     case 0:
@@ -273,7 +270,7 @@ interface Draft {
 
 type Mutation = (draft: Draft, random: Random) => void;
 
-function mutationsOf(route: Route, parts: Parts): Mutation[] {
+function listMutations(route: Route, parts: Parts): Mutation[] {
   const mutatePath: Mutation = ({ inPath }, random) => {
     inPath[random.pick(route.inPath)] = random.pick(texts);
   };
@@ -301,8 +298,8 @@ function mutationsOf(route: Route, parts: Parts): Mutation[] {
   ];
 }
 
-/** Text that cannot be written in UTF-8, such as half a character, is written as the bytes that a careless client sends. */
-function encoded(text: string): string {
+/** A lone surrogate becomes the invalid bytes that a careless client sends. */
+function encode(text: string): string {
   return text.isWellFormed() ? encodeURIComponent(text) : "%ed%a0%80";
 }
 
@@ -314,24 +311,24 @@ export function fuzzedRequest(route: Route, parts: Parts, random: Random): Fuzze
     headers: { ...parts.headers },
     body: parts.body,
   };
-  const mutations = mutationsOf(route, parts);
+  const mutations = listMutations(route, parts);
   for (let n = random.pick([1, 1, 1, 2, 3]); n > 0; n--) random.pick(mutations)(draft, random);
-  return requestOf(route, draft, parts.body === undefined ? undefined : bytesOf(random, draft.body));
+  return buildRequest(route, draft, parts.body === undefined ? undefined : toBytes(random, draft.body));
 }
 
 export const goodRequest = (route: Route, parts: Parts): FuzzedRequest =>
-  requestOf(route, parts, parts.body === undefined ? undefined : JSON.stringify(parts.body));
+  buildRequest(route, parts, parts.body === undefined ? undefined : JSON.stringify(parts.body));
 
-function requestOf(
+function buildRequest(
   route: Route,
   { inPath, inQuery, headers }: Pick<Parts, "inPath" | "inQuery" | "headers">,
   body: string | Buffer | undefined,
 ) {
   const filled = Object.entries(inPath).reduce(
-    (path, [name, value]) => path.replace(`{${name}}`, () => encoded(value)),
+    (path, [name, value]) => path.replace(`{${name}}`, () => encode(value)),
     route.template,
   );
-  const query = inQuery.map(([name, value]) => `${encoded(name)}=${encoded(value)}`).join("&");
+  const query = inQuery.map(([name, value]) => `${encode(name)}=${encode(value)}`).join("&");
   return {
     method: route.method,
     path: query ? `${filled}?${query}` : filled,

@@ -1,15 +1,12 @@
-/**
- * Nobody gets more than their share: by many requests at once, over two gateways, by another spelling, or by another name for
- * where they come from; and nobody holds a connection by saying nothing (reference 5.11).
- */
+/** Rate limits hold for concurrent requests, over two gateways and for any spelling or address header; idle connections end (5.11). */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { startAll } from "../all-services.ts";
-import { ask, askRaw, hear, statusOf } from "./asking.ts";
+import { parseStatus, send, sendBytes, sendRaw } from "./http-client.ts";
 
 type All = Awaited<ReturnType<typeof startAll>>;
 let all: All;
-// A third of the quota and one more can be had at once; the next only after minutes, so that no test here meets it.
-const atOnce = { login: 5, read: 11, write: 8 };
+// The burst is a third of the quota plus one; the refill takes minutes, so no test sees it.
+const burst = { login: 5, read: 11, write: 8 };
 beforeAll(async () => {
   all = await startAll({
     gateways: 2,
@@ -22,62 +19,62 @@ beforeAll(async () => {
 });
 afterAll(() => all[Symbol.asyncDispose]());
 
-const session = async (name: string) => all.openSession(await all.makeUser(name));
+const session = async (name: string) => all.openSession(await all.createUser(name));
 const at = (n: number) => all.gateways[n % 2] ?? "";
 const times = <T>(count: number, make: (n: number) => T): T[] => Array.from({ length: count }, (_, n) => make(n));
-const countOf = (statuses: readonly number[], wanted: (status: number) => boolean) => statuses.filter(wanted).length;
+const count = (statuses: readonly number[], wanted: (status: number) => boolean) => statuses.filter(wanted).length;
 
-test("sixty at once, over two gateways: as many get through as may, and the others hear when to come back", async () => {
+test("of 60 requests over two gateways the burst passes, and the rest get 429 with Retry-After", async () => {
   const bearer = await session("burst");
-  const answers = await Promise.all(times(60, (n) => ask(`${at(n)}/v1/sessions`, { bearer })));
+  const responses = await Promise.all(times(60, (n) => send(`${at(n)}/v1/sessions`, { bearer })));
   expect(
-    countOf(
-      answers.map(({ status }) => status),
+    count(
+      responses.map(({ status }) => status),
       (status) => status === 200,
     ),
-  ).toBe(atOnce.read);
-  for (const { status, code, headers } of answers.filter((answer) => answer.status !== 200)) {
+  ).toBe(burst.read);
+  for (const { status, code, headers } of responses.filter((response) => response.status !== 200)) {
     expect([status, code]).toEqual([429, "rate-limited"]);
     expect(Number(headers.get("retry-after"))).toBeGreaterThan(0);
     expect(headers.get("ratelimit-policy")).toContain('"read"');
   }
 });
 
-test("no spelling of a path, no method and no header has a share of its own", async () => {
+test("no path spelling, method or header has a limit of its own", async () => {
   const bearer = await session("speller");
   const ways = ["/v1/sessions", "/v1/%73essions", "/%76%31/sessions", "/v1/sessions?", "/v1/sessions#x"];
   const seen: number[] = [];
   for (const n of times(30, (n) => n)) {
     const headers = { "x-forwarded-for": `203.0.113.${n}`, "user-agent": `agent ${n}`, "x-request-id": `r-${n}` };
-    seen.push((await ask(at(n) + ways[n % ways.length], { bearer, headers })).status);
+    seen.push((await send(at(n) + ways[n % ways.length], { bearer, headers })).status);
   }
-  expect(seen.slice(0, atOnce.read)).toEqual(times(atOnce.read, () => 200));
-  expect(countOf(seen, (status) => status === 429)).toBe(30 - atOnce.read);
-  expect((await ask(`${at(0)}/v1/sessions`, { method: "HEAD", bearer })).status).toBe(429);
-  // Methods are written in capitals: anything else is none.
-  const heard = await askRaw(at(0), [
+  expect(seen.slice(0, burst.read)).toEqual(times(burst.read, () => 200));
+  expect(count(seen, (status) => status === 429)).toBe(30 - burst.read);
+  expect((await send(`${at(0)}/v1/sessions`, { method: "HEAD", bearer })).status).toBe(429);
+  // Methods are case-sensitive.
+  const received = await sendRaw(at(0), [
     "get /v1/sessions HTTP/1.1",
     "Host: localhost",
     `Authorization: Bearer ${bearer}`,
   ]);
-  expect(statusOf(heard)).toBe(400);
+  expect(parseStatus(received)).toBe(400);
 });
 
-test("one account from many sessions, and many sessions at many gateways, have one share", async () => {
-  const user = await all.makeUser("many");
+test("all sessions of a user share one limit, over all gateways", async () => {
+  const user = await all.createUser("many");
   const bearers = await Promise.all(times(8, () => all.openSession(user)));
-  const answers = await Promise.all(
-    times(40, (n) => ask(`${at(n)}/v1/sessions`, { bearer: bearers[n % bearers.length] ?? "" })),
+  const responses = await Promise.all(
+    times(40, (n) => send(`${at(n)}/v1/sessions`, { bearer: bearers[n % bearers.length] ?? "" })),
   );
   expect(
-    countOf(
-      answers.map(({ status }) => status),
+    count(
+      responses.map(({ status }) => status),
       (status) => status === 200,
     ),
-  ).toBe(atOnce.read);
+  ).toBe(burst.read);
 });
 
-const elsewhere: Record<string, string>[] = [
+const addressHeaders: Record<string, string>[] = [
   {},
   { "x-forwarded-for": "203.0.113.1" },
   { "X-FORWARDED-FOR": "203.0.113.2, 198.51.100.7" },
@@ -93,54 +90,58 @@ const elsewhere: Record<string, string>[] = [
   { via: "1.1 somewhere" },
 ];
 
-test("who begins log-ins without end is stopped, whatever he says of where he comes from; log-ins under way go on", async () => {
-  const begun: number[] = [];
-  for (const [n, headers] of elsewhere.entries()) begun.push((await ask(`${at(n)}/login`, { headers })).status);
-  expect(countOf(begun, (status) => status !== 429)).toBe(atOnce.login);
-  expect(begun.slice(atOnce.login)).toEqual(begun.slice(atOnce.login).map(() => 429));
+test("logins are limited per address for any address header; pending logins can finish", async () => {
+  const logins: number[] = [];
+  for (const [n, headers] of addressHeaders.entries()) logins.push((await send(`${at(n)}/login`, { headers })).status);
+  expect(count(logins, (status) => status !== 429)).toBe(burst.login);
+  expect(logins.slice(burst.login)).toEqual(logins.slice(burst.login).map(() => 429));
 
-  // To come back from the provider is counted apart, so that a flood of beginnings keeps nobody from arriving.
-  const arrived = await Promise.all(times(20, (n) => ask(`${at(n)}/login/callback?state=of-nobody`)));
+  // Callbacks from the provider have their own limit, so that a flood of new logins blocks no pending one.
+  const callbacks = await Promise.all(times(20, (n) => send(`${at(n)}/login/callback?state=unknown`)));
   expect(
-    countOf(
-      arrived.map(({ status }) => status),
+    count(
+      callbacks.map(({ status }) => status),
       (status) => status === 400,
     ),
-  ).toBe(atOnce.write);
+  ).toBe(burst.write);
   const guesses = await Promise.all(
     times(5, (n) =>
-      ask(`${at(n)}/login/token`, { method: "POST", body: { code: "c", code_verifier: "v".repeat(43) } }),
+      send(`${at(n)}/login/token`, { method: "POST", body: { code: "c", code_verifier: "v".repeat(43) } }),
     ),
   );
   expect(
-    countOf(
+    count(
       guesses.map(({ status }) => status),
       (status) => status === 429,
     ),
   ).toBe(5);
-  // Who is logged in is not held up by strangers at the same address.
-  expect((await ask(`${at(0)}/v1/sessions`, { bearer: await session("bystander") })).status).toBe(200);
+  // Logged-in users are not affected by anonymous callers of the same address.
+  expect((await send(`${at(0)}/v1/sessions`, { bearer: await session("bystander") })).status).toBe(200);
 });
 
-test("every server bounds how long headers may take, and says how long it keeps a connection", async () => {
-  // Seconds in which this process was awake: the servers are in it, and look for late requests once in each.
+test("every server bounds the time for headers and states its keep-alive timeout", async () => {
+  // Counted by a timer, because the servers run in this process and check for late requests once per second.
   let seconds = 0;
   const clock = setInterval(() => seconds++, 1_000);
   await Promise.all(
     all.running.map(async ({ name, url }) => {
-      const heard = await hear(url, "GET /livez HTTP/1.1\r\nHost: localhost\r\nX-Half: ");
-      expect([name, statusOf(heard)]).toEqual([name, 408]);
-      expect(seconds).toBeLessThan(9); // Five for the headers; for a whole request it is ten.
-      const kept = await askRaw(url, ["GET /livez HTTP/1.1", "Host: localhost", "X-Last: 1"], "GET / HTTP/9.9\r\n\r\n");
+      const received = await sendBytes(url, "GET /livez HTTP/1.1\r\nHost: localhost\r\nX-Half: ");
+      expect([name, parseStatus(received)]).toEqual([name, 408]);
+      expect(seconds).toBeLessThan(9); // Headers have five seconds, a whole request ten.
+      const kept = await sendRaw(
+        url,
+        ["GET /livez HTTP/1.1", "Host: localhost", "X-Last: 1"],
+        "GET / HTTP/9.9\r\n\r\n",
+      );
       expect(kept).toMatch(/keep-alive: timeout=72/i);
     }),
   ).finally(() => clearInterval(clock));
 });
 
 test.each([
-  ["more headers than fit", times(2_000, (n) => `X-${n}: ${n}`)],
-  ["one header without an end", [`X-Long: ${"a".repeat(17_000)}`]],
-])("%s are refused", async (_what, headers) => {
+  ["too many headers", times(2_000, (n) => `X-${n}: ${n}`)],
+  ["one oversized header", [`X-Long: ${"a".repeat(17_000)}`]],
+])("%s: 431", async (_what, headers) => {
   for (const { url } of all.running)
-    expect(statusOf(await askRaw(url, ["GET /livez HTTP/1.1", "Host: localhost", ...headers]))).toBe(431);
+    expect(parseStatus(await sendRaw(url, ["GET /livez HTTP/1.1", "Host: localhost", ...headers]))).toBe(431);
 });

@@ -1,14 +1,11 @@
-/**
- * A provider that logs everybody out at once is heard to the last token, though strangers at its own address send forged
- * ones meanwhile; and strangers are limited as everybody is.
- */
+/** All back-channel logouts of a provider take effect, while forged ones from the same address are limited. */
 import { generateKeyPairSync, type KeyObject, randomUUID, sign } from "node:crypto";
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { startAll } from "../all-services.ts";
-import { ask } from "./asking.ts";
+import { send } from "./http-client.ts";
 
 type All = Awaited<ReturnType<typeof startAll>>;
 let [all, provider] = [undefined as unknown as All, undefined as unknown as Awaited<ReturnType<typeof startProvider>>];
@@ -28,7 +25,7 @@ afterAll(async () => {
   await provider[Symbol.asyncDispose]();
 });
 
-/** As much of an OpenID provider as a log-out needs: who it is, and its keys. */
+/** An OpenID provider with metadata and keys only. */
 async function startProvider() {
   const { privateKey, publicKey } = newKeyPair();
   const keys = [{ ...publicKey.export({ format: "jwk" }), kid: "k1", alg: "ES256", use: "sig" }];
@@ -63,17 +60,17 @@ function logoutToken(sid: string, key: KeyObject): string {
   return `${text}.${sign("sha256", Buffer.from(text), { key, dsaEncoding: "ieee-p1363" }).toString("base64url")}`;
 }
 
-async function say(token: string, n: number): Promise<number> {
+async function sendLogout(token: string, n: number): Promise<number> {
   const headers = { "content-type": "application/x-www-form-urlencoded" };
   const body = `logout_token=${token}`;
-  return (await ask(`${all.gateways[n % 2]}/login/backchannel-logout`, { method: "POST", headers, body })).status;
+  return (await send(`${all.gateways[n % 2]}/login/backchannel-logout`, { method: "POST", headers, body })).status;
 }
 
-const countOf = (statuses: readonly number[]) => Object.groupBy(statuses, (status) => status);
+const byStatus = (statuses: readonly number[]) => Object.groupBy(statuses, (status) => status);
 
-test("two hundred genuine log-outs at once end two hundred sessions; as many forged ones are refused and held back", async () => {
+test("200 genuine logouts end 200 sessions, and 200 forged ones are rejected or limited", async () => {
   const count = 200;
-  const user = await all.makeUser("everybody");
+  const user = await all.createUser("mass-logout");
   await all.openSession(user);
   await all.db.query(
     `insert into gateway_bff.sessions (session_id, token_sha256, user_id, client, issuer, subject, provider_session,
@@ -87,18 +84,21 @@ test("two hundred genuine log-outs at once end two hundred sessions; as many for
   const genuine = numbers.map((n) => logoutToken(`sid-${n}`, provider.privateKey));
   const forged = numbers.map((n) => logoutToken(`sid-${n}`, stranger));
 
-  const [heard, refused] = await Promise.all([Promise.all(genuine.map(say)), Promise.all(forged.map(say))]);
-  expect(Object.keys(countOf(heard))).toEqual(["200"]);
-  const { 400: looked = [], 429: held = [], ...others } = countOf(refused);
+  const [received, refused] = await Promise.all([
+    Promise.all(genuine.map(sendLogout)),
+    Promise.all(forged.map(sendLogout)),
+  ]);
+  expect(Object.keys(byStatus(received))).toEqual(["200"]);
+  const { 400: invalid = [], 429: limited = [], ...others } = byStatus(refused);
   expect(others).toEqual({});
-  // A third of the quota of writes and one more at once, and one in half a minute while this runs.
-  expect(looked.length).toBeGreaterThan(0);
-  expect(looked.length).toBeLessThan(60);
-  expect(held.length + looked.length).toBe(count);
+  // The burst is a third of the write quota plus one, with one more per half minute.
+  expect(invalid.length).toBeGreaterThan(0);
+  expect(invalid.length).toBeLessThan(60);
+  expect(limited.length + invalid.length).toBe(count);
   const { rows } = await all.db.query(`select count(*)::int from gateway_bff.sessions where issuer = $1`, [
     provider.issuer,
   ]);
   expect(rows).toEqual([{ count: 0 }]);
-  // Each counts once: what was heard is not heard again.
-  expect(await say(genuine[0] ?? "", 1)).toBe(400);
+  // A logout token is accepted once.
+  expect(await sendLogout(genuine[0] ?? "", 1)).toBe(400);
 });

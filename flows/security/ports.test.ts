@@ -1,14 +1,14 @@
-/** What is on the ports that the world may reach under `todoke serve`, and what is not (reference 5.12). */
+/** What the public ports of `todoke serve` offer, and what they do not (reference 5.12). */
 import { networkInterfaces } from "node:os";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { ask, hear, statusOf } from "./asking.ts";
-import { names, startServed } from "./served.ts";
+import { parseStatus, send, sendBytes } from "./http-client.ts";
+import { serviceNames, startServing } from "./serve-all.ts";
 
-let served: Awaited<ReturnType<typeof startServed>>;
+let served: Awaited<ReturnType<typeof startServing>>;
 beforeAll(async () => {
-  // Open to everybody, as behind a load balancer: what is on loopback only must stay there.
-  const hosts = names.map((name) => [`${name.toUpperCase().replaceAll("-", "_")}_HOST`, "0.0.0.0"]);
-  served = await startServed({
+  // On all addresses, as behind a load balancer; the ops listeners must stay on loopback.
+  const hosts = serviceNames.map((name) => [`${name.toUpperCase().replaceAll("-", "_")}_HOST`, "0.0.0.0"]);
+  served = await startServing({
     ...Object.fromEntries(hosts),
     GATEWAY_BFF_ORIGIN: "https://play.example",
     TODOKE_ALLOWED_HOSTS: "account.prod.example",
@@ -56,55 +56,63 @@ test.each([
   "/..%2f..%2fetc%2fpasswd",
   "/docs/..%2f..%2fpackage.json",
   "/docs/js/..%2f..%2f..%2fpackage.json",
-])("nobody finds %s on any service's port", async (path) => {
-  for (const name of names) expect([name, (await ask(served.urlOf(name) + path)).status]).toEqual([name, 404]);
+])("%s is 404 on every service's port", async (path) => {
+  for (const name of serviceNames)
+    expect([name, (await send(served.serviceUrl(name) + path)).status]).toEqual([name, 404]);
 });
 
-test("nothing is shown by asking for it to be: ?debug=1 is a question like any other that nobody knows", async () => {
-  for (const name of names)
+test("?debug=1 and the like are unknown parameters: 400", async () => {
+  for (const name of serviceNames)
     for (const query of ["debug=1", "debug=true", "trace=1", "_debug", "XDEBUG_SESSION_START=1"])
-      expect((await ask(`${served.urlOf(name)}/livez?${query}`)).status).toBe(400);
+      expect((await send(`${served.serviceUrl(name)}/livez?${query}`)).status).toBe(400);
 });
 
 test.each(["TRACE", "TRACK", "CONNECT", "DEBUG", "PROPFIND", "PURGE", "OPTIONS"])(
-  "%s is not possible anywhere, and gives nothing back",
+  "%s is rejected everywhere and echoes nothing",
   async (method) => {
-    for (const name of names) {
+    for (const name of serviceNames) {
       const secret = "Cookie: todoke=tds_mine";
-      const heard = await hear(
-        served.urlOf(name),
+      const received = await sendBytes(
+        served.serviceUrl(name),
         `${method} / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n${secret}\r\n\r\n`,
       );
       // CONNECT is no request to Node at all: the connection is closed.
-      if (method !== "CONNECT") expect([400, 404, 405], `${name}: ${heard}`).toContain(statusOf(heard));
-      expect(heard).not.toContain("tds_mine");
+      if (method !== "CONNECT") expect([400, 404, 405], `${name}: ${received}`).toContain(parseStatus(received));
+      expect(received).not.toContain("tds_mine");
     }
   },
 );
 
-test("metrics and debugging are on a listener of their own that only this machine can reach", async () => {
+test("metrics and debug routes are on a separate loopback listener", async () => {
   const outside = Object.values(networkInterfaces())
     .flat()
     .find((each) => each && !each.internal && each.family === "IPv4");
-  // Where there is no other address, another one of loopback: a listener on 127.0.0.1 is not on that either.
+  // Without another address, 127.0.0.2: a listener on 127.0.0.1 does not accept it either.
   const address = outside?.address ?? "127.0.0.2";
-  for (const name of names) {
+  for (const name of serviceNames) {
     const at = (url: string, path: string) => url.replace("127.0.0.1", address) + path;
-    expect((await ask(`${served.opsUrlOf(name)}/metrics`)).status).toBe(200);
-    expect((await ask(at(served.urlOf(name), "/livez"))).status).toBe(200);
-    await expect(ask(at(served.opsUrlOf(name), "/metrics"))).rejects.toThrow("fetch failed");
+    expect((await send(`${served.opsUrl(name)}/metrics`)).status).toBe(200);
+    expect((await send(at(served.serviceUrl(name), "/livez"))).status).toBe(200);
+    await expect(send(at(served.opsUrl(name), "/metrics"))).rejects.toThrow("fetch failed");
   }
 });
 
-test("nobody outside learns where the services are, by the page, the documents or an error", async () => {
-  const gateway = served.urlOf("gateway-bff");
-  const ports = names.map((name) => new URL(served.urlOf(name)).port);
-  const paths = ["/", "/openapi.json", "/docs/", ...names.map((name) => `/openapi/${name}.json`), "/v1/me", "/readyz"];
+test("page, documents and errors do not reveal where the services are", async () => {
+  const gateway = served.serviceUrl("gateway-bff");
+  const ports = serviceNames.map((name) => new URL(served.serviceUrl(name)).port);
+  const paths = [
+    "/",
+    "/openapi.json",
+    "/docs/",
+    ...serviceNames.map((name) => `/openapi/${name}.json`),
+    "/v1/me",
+    "/readyz",
+  ];
   for (const path of paths) {
-    const { text } = await ask(gateway + path);
+    const { text } = await send(gateway + path);
     expect(text, path).not.toMatch(new RegExp(`127\\.0\\.0\\.1|localhost|:(${ports.join("|")})`));
   }
-  expect((await ask(`${gateway}/openapi/account.json`)).text).toContain("suspendUser");
+  expect((await send(`${gateway}/openapi/account.json`)).text).toContain("suspendUser");
   for (const name of [
     "__proto__",
     "constructor",
@@ -113,54 +121,54 @@ test("nobody outside learns where the services are, by the page, the documents o
     "ACCOUNT",
     "http:%2f%2fevil.example",
   ])
-    expect([name, (await ask(`${gateway}/openapi/${name}.json`)).status]).toEqual([name, 404]);
+    expect([name, (await send(`${gateway}/openapi/${name}.json`)).status]).toEqual([name, 404]);
 });
 
-test("whatever a request says of the name that it came by, a log-in comes back to where players are", async () => {
-  const heard = await hear(
-    served.urlOf("gateway-bff"),
+test("a login returns to the configured origin for any forwarded host", async () => {
+  const received = await sendBytes(
+    served.serviceUrl("gateway-bff"),
     "GET /login HTTP/1.1\r\nHost: play.example\r\nX-Forwarded-Host: evil.example\r\nForwarded: host=evil.example\r\n" +
       "X-Forwarded-Proto: http\r\nConnection: close\r\n\r\n",
   );
-  expect(statusOf(heard)).toBe(303);
-  expect(heard).toContain(encodeURIComponent("https://play.example/login/callback"));
-  expect(heard).toMatch(/set-cookie: __Host-[^\r]+; Secure/i);
-  expect(heard).not.toContain("evil");
+  expect(parseStatus(received)).toBe(303);
+  expect(received).toContain(encodeURIComponent("https://play.example/login/callback"));
+  expect(received).toMatch(/set-cookie: __Host-[^\r]+; Secure/i);
+  expect(received).not.toContain("evil");
 });
 
-test("a page that lets its own name point to us reaches nothing, on any port of any service", async () => {
-  const asked = (url: string, path: string, host: string) =>
-    hear(
+test("DNS rebinding: an unknown Host gets 421 on every port of every service", async () => {
+  const getWithHost = (url: string, path: string, host: string) =>
+    sendBytes(
       url,
       `GET ${path} HTTP/1.1\r\nHost: ${host}\r\nAuthorization: Bearer ${served.apiKey}\r\nConnection: close\r\n\r\n`,
     );
-  for (const name of names) {
-    const doors = [
-      [served.urlOf(name), "/livez"],
-      [served.urlOf(name), "/openapi.json"],
-      [served.opsUrlOf(name), "/metrics"],
-      [served.opsUrlOf(name), "/livez"],
+  for (const name of serviceNames) {
+    const targets = [
+      [served.serviceUrl(name), "/livez"],
+      [served.serviceUrl(name), "/openapi.json"],
+      [served.opsUrl(name), "/metrics"],
+      [served.opsUrl(name), "/livez"],
     ] as const;
-    for (const [url, path] of doors) {
+    for (const [url, path] of targets) {
       const { port } = new URL(url);
       for (const host of [`evil.example:${port}`, `127.0.0.1.evil.example:${port}`, "play.example.evil.example"]) {
-        const heard = await asked(url, path, host);
-        expect([name, path, host, statusOf(heard)]).toEqual([name, path, host, 421]);
-        expect(heard).toContain('"code":"unknown-host"');
+        const received = await getWithHost(url, path, host);
+        expect([name, path, host, parseStatus(received)]).toEqual([name, path, host, 421]);
+        expect(received).toContain('"code":"unknown-host"');
       }
-      // Probes by address, and calls of containers by their short names.
+      // Probes by address, and containers by short name.
       for (const host of [`127.0.0.1:${port}`, `10.0.0.7:${port}`, `[::1]:${port}`, `localhost:${port}`, name])
-        expect([name, path, host, statusOf(await asked(url, path, host))]).toEqual([name, path, host, 200]);
+        expect([name, path, host, parseStatus(await getWithHost(url, path, host))]).toEqual([name, path, host, 200]);
     }
   }
-  expect(statusOf(await asked(served.urlOf("gateway-bff"), "/", "play.example"))).toBe(200);
-  expect(statusOf(await asked(served.urlOf("account"), "/livez", "account.prod.example"))).toBe(200);
+  expect(parseStatus(await getWithHost(served.serviceUrl("gateway-bff"), "/", "play.example"))).toBe(200);
+  expect(parseStatus(await getWithHost(served.serviceUrl("account"), "/livez", "account.prod.example"))).toBe(200);
 });
 
-test("no answer tells what it is made with", async () => {
-  for (const name of names)
+test("no response reveals the software behind it", async () => {
+  for (const name of serviceNames)
     for (const path of ["/livez", "/nothing", "/openapi.json"]) {
-      const { headers, text } = await ask(served.urlOf(name) + path);
+      const { headers, text } = await send(served.serviceUrl(name) + path);
       expect([headers.get("server"), headers.get("x-powered-by")]).toEqual([null, null]);
       expect(headers.get("x-content-type-options")).toBe("nosniff");
       expect(text).not.toMatch(/fastify|node_modules|at \w+ \(|\.ts:\d+/i);

@@ -7,7 +7,7 @@
  */
 import { posix } from "node:path";
 import type { SourceFile } from "./rules.ts";
-import { reachOf } from "./source.ts";
+import { parseSource } from "./source.ts";
 
 const rootFiles = ["main", "config", "deps", "problems", "telemetry", "testing", "index"];
 const sharedFolders = ["routes", "commands", "events", "workers", "store", "migrations"];
@@ -43,29 +43,29 @@ const leaves = ["config", "problems", "telemetry"];
 
 const sql = /(^|\n)\s*(select\s|insert into\s|delete from\s|with \w+ as\b)|\bupdate\s+[\w.]+(\s+(as\s+)?\w+)?\s+set\s/;
 
-/** Every breach of the layout in one file, each a sentence that names the file. */
-export function layoutBreaches(file: SourceFile): readonly string[] {
-  const place = placeIn(file.path);
-  if (place === undefined) return [];
-  const { service, first, rest } = place;
+/** All layout violations in a file, as sentences. */
+export function findLayoutViolations(file: SourceFile): readonly string[] {
+  const servicePath = parseServicePath(file.path);
+  if (servicePath === undefined) return [];
+  const { service, first, rest } = servicePath;
   const name = first.replace(/(\.test)?\.ts$/, "");
   if (rest === undefined && first.endsWith(".ts") && !rootFiles.includes(name))
     return [`${file.path}: a service has only ${rootFiles.join(", ")} at its root; the rest is in a folder`];
   if (rest !== undefined && ![...sharedFolders, ...(domainFolders[service] ?? [])].includes(first))
     return [`${file.path}: ${first}/ is neither a folder of every service nor of the domain of ${service}`];
   if (!file.path.endsWith(".ts") || isTestCode(file.path)) return [];
-  return [...commandBreaches(file, place), ...readBreaches(file)];
+  return [...commandViolations(file, servicePath), ...contentViolations(file)];
 }
 
 /** `commands/grant-entitlement.ts` exports `grantEntitlement`. */
-function commandBreaches({ path, text }: SourceFile, { first, rest = "" }: Place): readonly string[] {
+function commandViolations({ path, text }: SourceFile, { first, rest = "" }: ServicePath): readonly string[] {
   if (first !== "commands" || rest.includes("/")) return [];
   const name = camelCase(rest.replace(/\.ts$/, ""));
   return exportsFunction(text, name) ? [] : [`${path} does not export ${name}`];
 }
 
-function readBreaches({ path, text }: SourceFile): readonly string[] {
-  const { imports, texts } = reachOf(path, text);
+function contentViolations({ path, text }: SourceFile): readonly string[] {
+  const { imports, texts } = parseSource(path, text);
   const layer = layerOf(path);
   const upward = imports
     .filter(({ module, isType }) => module.startsWith(".") && !isType)
@@ -77,14 +77,14 @@ function readBreaches({ path, text }: SourceFile): readonly string[] {
   return [...upward, ...statements.map(({ line }) => `${path}:${line} has SQL: it belongs in store/`)];
 }
 
-interface Place {
+interface ServicePath {
   readonly service: string;
   /** The first folder, or the file itself where it lies at the root of the service. */
   readonly first: string;
   readonly rest: string | undefined;
 }
 
-function placeIn(path: string): Place | undefined {
+function parseServicePath(path: string): ServicePath | undefined {
   const [top, service, first, ...rest] = path.split("/");
   if (top !== "services" || service === undefined || first === undefined) return undefined;
   return { service, first, rest: rest.length > 0 ? rest.join("/") : undefined };
@@ -92,7 +92,7 @@ function placeIn(path: string): Place | undefined {
 
 /** "store", "commands", "main", …; "domain" for the folders of one service, and for the payloads of emitted events. */
 function kindOf(path: string): string {
-  const { first = "", rest = "" } = placeIn(path) ?? {};
+  const { first = "", rest = "" } = parseServicePath(path) ?? {};
   if (first === "events" && !rest.startsWith("on-")) return "domain";
   const name = first.replace(/\.ts$/, "");
   return rootFiles.includes(name) || sharedFolders.includes(name) ? name : "domain";

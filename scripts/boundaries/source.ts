@@ -1,7 +1,7 @@
-/** What a source file reaches for: the modules it imports in any way the language has, and the environment. */
+/** Parses a source file: its imports, its reads of process.env, and its strings. */
 import { parseSync } from "vite";
 
-export interface Mention {
+export interface ImportMention {
   readonly line: number;
   /** The module as written: "node:fs", "./claim.ts", "@todoke/kernel/db". */
   readonly module: string;
@@ -9,11 +9,11 @@ export interface Mention {
   readonly isType: boolean;
 }
 
-export interface Reach {
-  readonly imports: readonly Mention[];
+export interface ParsedSource {
+  readonly imports: readonly ImportMention[];
   /** The lines that read process.env. */
   readonly environment: readonly number[];
-  /** Its strings and templates; a template without what is put into it. */
+  /** Strings and templates; a template without its expressions. */
   readonly texts: readonly Text[];
 }
 
@@ -29,39 +29,39 @@ interface Node {
   readonly [field: string]: unknown;
 }
 
-/** Read by a parser, so that comments and the texts of tests, which may well talk of imports, count for nothing. */
-export function reachOf(path: string, text: string): Reach {
+/** Uses a parser, so that imports in comments and strings do not count. */
+export function parseSource(path: string, text: string): ParsedSource {
   const { program, errors } = parseSync(path, text);
   if (errors.length > 0) throw new Error(`${path} cannot be parsed: ${errors[0]?.message}`);
-  const nodes = [...nodesIn(program)];
-  const lineOf = (node: Node) => text.slice(0, node.start).split("\n").length;
+  const nodes = [...walk(program)];
+  const lineNumber = (node: Node) => text.slice(0, node.start).split("\n").length;
   return {
     imports: nodes.flatMap((node) => {
-      const module = importedBy(node);
-      return module === undefined ? [] : [{ line: lineOf(node), module, isType: isTypeOnly(node) }];
+      const module = importedModule(node);
+      return module === undefined ? [] : [{ line: lineNumber(node), module, isType: isTypeOnly(node) }];
     }),
-    environment: nodes.filter(readsEnvironment).map(lineOf),
+    environment: nodes.filter(readsEnvironment).map(lineNumber),
     texts: nodes.flatMap((node) => {
-      const said = textOf(node);
-      return said === undefined ? [] : [{ line: lineOf(node), text: said }];
+      const literal = stringValue(node);
+      return literal === undefined ? [] : [{ line: lineNumber(node), text: literal }];
     }),
   };
 }
 
-function* nodesIn(value: unknown): Generator<Node> {
+function* walk(value: unknown): Generator<Node> {
   if (typeof value !== "object" || value === null) return;
   if (isNode(value)) yield value;
-  for (const inner of Object.values(value)) yield* nodesIn(inner);
+  for (const inner of Object.values(value)) yield* walk(inner);
 }
 
-function textOf(node: Node): string | undefined {
+function stringValue(node: Node): string | undefined {
   if (node.type === "Literal") return typeof node.value === "string" ? node.value : undefined;
   if (node.type !== "TemplateLiteral" || !Array.isArray(node.quasis)) return undefined;
   return node.quasis.map(({ value }: { value: { raw: string } }) => value.raw).join("?");
 }
 
-/** A migration is one text. */
-export const textsOfSql = (sql: string): readonly Text[] =>
+/** The lines of a migration without comments. */
+export const sqlTexts = (sql: string): readonly Text[] =>
   sql.split("\n").map((text, index) => ({ line: index + 1, text: text.replace(/--.*$/, "") }));
 
 function isNode(value: unknown): value is Node {
@@ -69,7 +69,7 @@ function isNode(value: unknown): value is Node {
 }
 
 /** `import … from "x"`, `export … from "x"`, `import("x")`, and the type `import("x").Y`: all keep the module in `source`. */
-function importedBy(node: Node): string | undefined {
+function importedModule(node: Node): string | undefined {
   const source = node.source;
   return isNode(source) && source.type === "Literal" && typeof source.value === "string" ? source.value : undefined;
 }
@@ -83,7 +83,7 @@ function readsEnvironment(node: Node): boolean {
   if (node.type === "VariableDeclarator")
     return isNamed(node.init, "process") && JSON.stringify(node.id).includes('"env"');
   if (node.type === "ImportDeclaration") {
-    return importedBy(node) === "node:process" && JSON.stringify(node.specifiers).includes('"env"');
+    return importedModule(node) === "node:process" && JSON.stringify(node.specifiers).includes('"env"');
   }
   return false;
 }

@@ -1,11 +1,8 @@
-/**
- * What a compose file says that must not be wrong: which images, at which addresses, with which secrets. Read line by line,
- * in the one form in which it is written here.
- */
+/** Reads images, ports and secrets of a compose file, line by line, in the form that our files have. */
 export interface Compose {
   readonly images: readonly string[];
   readonly ports: readonly string[];
-  /** What is set of variables whose name says that they are secret. */
+  /** Values of variables with a secret name. */
   readonly secrets: readonly string[];
 }
 

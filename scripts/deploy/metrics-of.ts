@@ -1,14 +1,14 @@
-/** Which metrics a PromQL expression asks for, and by which labels. */
+/** Metrics and labels in a PromQL expression. */
 
-export interface Asked {
+export interface MetricUse {
   readonly metric: string;
   readonly labels: readonly string[];
 }
 
 const keywords = new Set(["and", "or", "unless", "by", "without", "on", "ignoring", "bool", "offset"]);
 
-export function metricsOf(expr: string): Asked[] {
-  // What a clause groups by is no metric; it is checked by groupingsOf.
+export function metricsOf(expr: string): MetricUse[] {
+  // Labels in a grouping clause are no metrics; groupingsOf reads them.
   const text = expr.replace(grouping, " ");
   return [...text.matchAll(/([a-zA-Z_:][\w:]*)(\s*\()?(?:\{([^}]*)\})?(?:\[[^\]]*\])?/g)].flatMap(
     ([, metric = "", call, labels = ""]) =>

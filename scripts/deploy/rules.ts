@@ -1,7 +1,4 @@
-/**
- * Reads deploy/prometheus/rules.yaml in the one form in which it is written: groups of rules, each `key: value`, `expr`
- * as a block. A line in any other form is an error, never left out: what is read here, every YAML parser reads alike.
- */
+/** Reads deploy/prometheus/rules.yaml in the form that we write; a line in another form is an error. */
 
 export interface Rule {
   readonly group: string;
@@ -26,7 +23,7 @@ export function readRules(yaml: string): Rule[] {
   const rules: Record<string, string>[] = [];
   let group = "";
   let inExpr = false;
-  for (const [place, line] of yaml.split("\n").entries()) {
+  for (const [index, line] of yaml.split("\n").entries()) {
     const value = forms.value.exec(line);
     const expr: RegExpExecArray | null = inExpr && !value ? forms.expr.exec(line) : null;
     const rule = rules.at(-1);
@@ -36,7 +33,7 @@ export function readRules(yaml: string): Rule[] {
       const [, kind = "", name = ""] = forms.rule.exec(line) ?? [];
       rules.push({ group, [kind]: name });
     } else if (value && rule) rule[value[1] ?? ""] = value[2] ?? value[3] ?? "";
-    else if (!forms.nothing.test(line)) throw new Error(`line ${place + 1} cannot be read: ${line}`);
+    else if (!forms.nothing.test(line)) throw new Error(`line ${index + 1} cannot be read: ${line}`);
     inExpr = line.trim() === "expr: |" || expr !== null;
   }
   return rules as unknown as Rule[];

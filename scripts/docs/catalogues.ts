@@ -1,7 +1,4 @@
-/**
- * What the code says of itself, read from its source, for the pages in docs/ that repeat it: problems, claimed tables, and
- * the states that the database accepts. A declaration in a form that is not understood is an error, never left out.
- */
+/** Reads problems, claimed tables and states from the source, for the pages that list them. An unknown form is an error. */
 
 export interface ProblemEntry {
   readonly code: string;
@@ -39,7 +36,7 @@ export function claimedTablesIn(source: string): TableStates[] {
   );
 }
 
-/** Every table of a migration whose status column is held to a list. */
+/** Tables of a migration whose status column has a check. */
 export function statusChecksIn(sql: string): TableStates[] {
   return sql.split(/^create table /m).flatMap((text) => {
     const [, table = ""] = /^(\w+) \(/.exec(text) ?? [];
@@ -48,7 +45,7 @@ export function statusChecksIn(sql: string): TableStates[] {
   });
 }
 
-/** The states of a Mermaid state diagram: whatever an arrow begins or ends at, and whatever is declared alone. */
+/** The states of a Mermaid state diagram: both ends of arrows, and single declarations. */
 export function statesOfDiagram(mermaid: string): string[] {
   const states = new Set<string>();
   for (const line of mermaid.split("\n").slice(1)) {

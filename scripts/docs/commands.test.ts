@@ -14,8 +14,8 @@ const commands = blocksOf(page, "sh")
   .flatMap((block) => block.split("\n"))
   .filter((line) => line.startsWith("npx todoke dead "));
 
-/** One row of each kind that was given up, with the ids and the errors that the page speaks of. */
-const giveUp = `
+/** One dead letter of each kind, with the ids and errors of the page. */
+const insertDeadLetters = `
 delete from entitlement.outbox_events;
 insert into entitlement.outbox_events
   (event_id, event_type, subject, aggregate_key, version, payload, status, attempt_count, last_error)
@@ -39,7 +39,7 @@ insert into notification.notification_dlq
   (notification_id, event_id, user_id, event_type, text, attempt_count, last_error)
 values ('${fixedId(1)}', '${fixedId(1)}', 'u_123', 'EntitlementGranted', '{}', 10, 'the receiver answered 500');`;
 
-/** As an operator types it, but for the way to the command; whatever it asks is answered with yes. */
+/** Runs a line as an operator would type it, and confirms with yes. */
 function run(line: string, DATABASE_URL: string) {
   const bin = `"${process.execPath}" "${fileURLToPath(new URL("packages/cli/main.ts", root))}"`;
   const env = { PATH: process.env.PATH, DATABASE_URL };
@@ -51,11 +51,11 @@ function run(line: string, DATABASE_URL: string) {
   });
 }
 
-/** What was given up at the service that the line names. */
+/** The event type of the dead letter at the service in the line. */
 const eventTypeOf = (line: string) => (line.includes(" points") ? "PointReservationDue" : "EntitlementGranted");
 
-test("every `todoke dead` command of the runbook finds what it speaks of, and redrives one where it says so", {
-  timeout: 600_000, // Some twenty processes, one after the other.
+test("every `todoke dead` command of the runbook works as described", {
+  timeout: 600_000, // About twenty processes, one after the other.
 }, async () => {
   const setOf = (name: string) => ({ name, dir: new URL(`services/${name}/migrations/`, root) });
   await using t = await testDatabase({ schema: "entitlement", sets: [kernelMigrations, setOf("entitlement")] });
@@ -63,7 +63,7 @@ test("every `todoke dead` command of the runbook finds what it speaks of, and re
     await migrate(t.db, { schema: name.replaceAll("-", "_"), sets: [kernelMigrations, setOf(name)] });
   expect(commands.length).toBeGreaterThan(12);
   for (const line of commands) {
-    await t.db.query(giveUp);
+    await t.db.query(insertDeadLetters);
     const { status, stdout, stderr } = run(line, t.url);
     expect({ line, status, stderr }).toEqual({ line, status: 0, stderr: "" });
     const redriven = `1 dead letter ${/--reason/.test(line) ? "redriven" : ""}`;
@@ -71,8 +71,8 @@ test("every `todoke dead` command of the runbook finds what it speaks of, and re
   }
 });
 
-/** An order whose answer was lost, and trading that was halted meanwhile. */
-const inDoubt = `
+/** An unresolved order, and halted trading. */
+const insertUnresolved = `
 insert into orders.outbox_orders (caller, idempotency_key, order_id, client_order_id, order_request_json, request_digest, adapter,
                                   instrument, side, qty, changed_by, expires_at)
 values ('desk', 'k-1', 'o-1', 'tdk-1', '{"time_in_force":"IOC"}', 'sha256:0', 'http', 'BTC-USD', 'BUY', 1, 'desk', now());
@@ -82,23 +82,23 @@ update orders.outbox_orders set status = 'sending', lease_until = now();
 update orders.outbox_orders set status = 'unknown', lease_until = null, in_doubt_since = now(), last_error_code = 'BROKER_TIMEOUT';
 insert into orders.trading_state (scope, mode, reason, set_by) values ('*', 'halt', 'the feed is gone', 'aki');`;
 
-test("the `todoke orders` commands of the runbook show what is halted and in doubt, resolve it, and let trading go on", {
+test("the `todoke orders` commands of the runbook resolve an order and resume trading", {
   timeout: 600_000, // As many processes, one after the other.
 }, async () => {
   const set = { name: "orders", dir: new URL("services/orders/migrations/", root) };
   await using t = await testDatabase({ schema: "orders", sets: [kernelMigrations, set] });
-  await t.db.query(inDoubt);
+  await t.db.query(insertUnresolved);
   const lines = blocksOf(page, "sh").flatMap((block) => block.split("\n").filter((line) => line.includes(" orders ")));
-  const said: ({ line: string } & ReturnType<typeof run>)[] = [];
+  const results: ({ line: string } & ReturnType<typeof run>)[] = [];
   for (const line of lines) {
-    said.push({ line, ...run(line, t.url) });
-    await nextTurn(); // While a command runs this process stands still, and the test runner takes it for gone after a minute.
+    results.push({ line, ...run(line, t.url) });
+    await nextTurn(); // spawnSync blocks this process, and the test runner would take it for dead after a minute.
   }
-  for (const { line, status, stderr } of said)
+  for (const { line, status, stderr } of results)
     expect({ line, status, stderr }).toEqual({ line, status: 0, stderr: "" });
-  const saidTo = (verb: string) => said.find(({ line }) => line.includes(` ${verb}`))?.stdout;
-  expect(saidTo("state")).toContain("the feed is gone");
-  expect(saidTo("list")).toContain("k-1");
+  const outputOf = (verb: string) => results.find(({ line }) => line.includes(` ${verb}`))?.stdout;
+  expect(outputOf("state")).toContain("the feed is gone");
+  expect(outputOf("list")).toContain("k-1");
   const { rows } = await t.db.query(
     `select (select status from outbox_orders) as status, (select "as" from order_resolutions) as resolved,
             (select mode from trading_state) as mode`,

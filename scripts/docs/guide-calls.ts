@@ -1,6 +1,6 @@
 /**
- * Sends the calls of a guide to its service as the page has them, one after the other, and holds every answer to the one that
- * the page shows. What stands in `<…>` is what an answer last said under that name.
+ * Sends the calls of a guide to its service, in order, and compares every response with the page. `<name>` stands for the last
+ * value of that field in a response.
  */
 import { hash } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
@@ -9,16 +9,16 @@ import { testDatabase, until } from "@todoke/kernel/testing";
 import { expect } from "vitest";
 import { readCurl, type ShownCall } from "./calls.ts";
 
-export interface AnswersOptions {
-  /** What the page's words stand for: "$ORDERS", "<in_a_week>". */
-  readonly words: Readonly<Record<string, string>>;
-  /** Names of what is another each time: only that it is there, and of which type, is compared. */
-  readonly unsteady: RegExp;
+export interface GuideOptions {
+  /** Values of the page's placeholders: "$ORDERS", "<in_a_week>". */
+  readonly placeholders: Readonly<Record<string, string>>;
+  /** Fields with a new value in each run: only their type is compared. */
+  readonly variable: RegExp;
 }
 
 type Service = Pick<typeof import("@todoke/points"), "migrate" | "start">;
 
-/** The service, as `todoke` starts it, with the key of `todoke dev`. */
+/** Starts the service with the API key of `todoke dev`. */
 export async function serveGuide(name: "orders" | "points", { migrate, start }: Service) {
   const t = await testDatabase();
   const env = {
@@ -38,24 +38,27 @@ export async function serveGuide(name: "orders" | "points", { migrate, start }: 
   };
 }
 
-export async function expectAnswers(calls: readonly ShownCall[], { words, unsteady }: AnswersOptions): Promise<void> {
-  const ask = asker(words);
-  const steady = (answer: unknown): unknown =>
-    JSON.parse(JSON.stringify(answer, (key, value) => (unsteady.test(key) ? typeof value : value)));
+export async function expectResponses(
+  calls: readonly ShownCall[],
+  { placeholders, variable }: GuideOptions,
+): Promise<void> {
+  const send = createSender(placeholders);
+  const withoutVariable = (answer: unknown): unknown =>
+    JSON.parse(JSON.stringify(answer, (key, value) => (variable.test(key) ? typeof value : value)));
   for (const { command, answer } of calls) {
-    let said = await ask(command);
-    // What was begun goes its way meanwhile, so a read is asked again; if in vain, the line below shows what it says.
-    const isSo = async () => {
-      said = await ask(command);
-      return isDeepStrictEqual(steady(said), steady(answer));
+    let response = await send(command);
+    // Background work may not be done yet, so a read is repeated; the expectation below reports a difference.
+    const isExpected = async () => {
+      response = await send(command);
+      return isDeepStrictEqual(withoutVariable(response), withoutVariable(answer));
     };
-    if (!command.includes("-X ")) await until("the answer is that of the page", isSo).catch(() => {});
-    expect(steady(said), command).toEqual(steady(answer));
+    if (!command.includes("-X ")) await until("the response is that of the page", isExpected).catch(() => {});
+    expect(withoutVariable(response), command).toEqual(withoutVariable(answer));
   }
 }
 
-function asker(words: AnswersOptions["words"]): (command: string) => Promise<unknown> {
-  const known = new Map(Object.entries(words));
+function createSender(placeholders: GuideOptions["placeholders"]): (command: string) => Promise<unknown> {
+  const known = new Map(Object.entries(placeholders));
   return async (command) => {
     const filled = [...known].reduce((text, [name, value]) => text.replaceAll(name, value), command);
     const { url, ...request } = readCurl(filled);

@@ -25,7 +25,7 @@ npm run thing
 [foot]: ../foot.md
 `;
 
-test("links are found in text and at the foot, and not in code", () => {
+test("links are found in text and references, not in code", () => {
   expect(linksOf(page)).toEqual([
     { line: 3, target: "other.md#two-words" },
     { line: 3, target: "a.png" },
@@ -33,18 +33,18 @@ test("links are found in text and at the foot, and not in code", () => {
   ]);
 });
 
-test("anchors are what GitHub makes of headings, and a second one alike gets a number", () => {
+test("anchors match GitHub's, with a number for a repeated heading", () => {
   expect([...anchorsOf(page)]).toEqual(["a-page", "two-words-and-more_code", "two-words-and-more_code-1"]);
 });
 
-test("what may be typed into a shell stands in backticks and in blocks, and blocks have a language", () => {
+test("shell code is in backticks and in blocks of sh or no language", () => {
   expect(shellOf(page)).toContain("more_code");
   expect(shellOf(page)).toContain("# no heading, [no link](none.md)\nnpm run thing\n");
   expect(shellOf("```sql\nselect 1\n```\n")).toEqual([]);
   expect(blocksOf(page, "sh")).toHaveLength(1);
 });
 
-test("a table is told by its first head, and a section by its heading", () => {
+test("a table is found by its first column, a section by its heading", () => {
   expect(rowsOf(page, "code")).toEqual([["gone", "410"]]);
   expect(sectionsOf(page)).toEqual(["Two words, and more_code", "Two words, and more_code"]);
   expect(sectionOf(page, "Two words, and more_code")).toContain("410");

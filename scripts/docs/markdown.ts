@@ -1,6 +1,6 @@
 /** Reads Markdown, as far as our pages use it: headings, links, tables and code. */
 
-/** The page without its fenced blocks: what looks like a heading or a link there is none. Lines keep their numbers. */
+/** The page without fenced blocks; line numbers stay the same. */
 function proseOf(text: string): string {
   return text.replace(fence, (block) => "\n".repeat(block.split("\n").length - 1));
 }
@@ -13,13 +13,13 @@ export function blocksOf(text: string, language: string): string[] {
   return blocks.map(([, , , , body = ""]) => body);
 }
 
-/** All that a reader may type into a shell: what stands between backticks, and blocks of "sh" or of no language. */
+/** Shell code: inline code, and blocks of "sh" or of no language. */
 export function shellOf(text: string): string[] {
   const inline = [...proseOf(text).matchAll(/`([^`\n]+)`/g)].map(([, code = ""]) => code);
   return [...inline, ...blocksOf(text, "sh"), ...blocksOf(text, "")];
 }
 
-/** What a link to a heading of this page may say behind "#", as GitHub makes it: "Two words, and" is "two-words-and". */
+/** Anchors of the headings, as GitHub builds them: "Two words, and" is "two-words-and". */
 export function anchorsOf(text: string): Set<string> {
   const anchors = new Set<string>();
   for (const [, heading = ""] of proseOf(text).matchAll(/^#{1,6} +(.+?) *#*$/gm)) {
@@ -41,7 +41,7 @@ export interface Link {
   readonly target: string;
 }
 
-/** Links and images, written in place or as a reference at the foot of the page. */
+/** Links and images, inline or as references. */
 export function linksOf(text: string): Link[] {
   return proseOf(text)
     .split("\n")
@@ -52,7 +52,7 @@ export function linksOf(text: string): Link[] {
     });
 }
 
-/** What stands under a heading of the second level, up to the next one; empty when there is no such heading. */
+/** The text under a heading of the second level; empty if there is none. */
 export function sectionOf(text: string, heading: string): string {
   const parts = text.split(/^## +(.+)$/m);
   const at = parts.findIndex((part, index) => index % 2 === 1 && plain(part) === heading);

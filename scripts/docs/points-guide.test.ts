@@ -2,28 +2,28 @@ import { readFileSync } from "node:fs";
 import * as points from "@todoke/points";
 import { expect, test } from "vitest";
 import { callsOf, readCurl } from "./calls.ts";
-import { expectAnswers, serveGuide } from "./guide-calls.ts";
+import { expectResponses, serveGuide } from "./guide-calls.ts";
 import { blocksOf } from "./markdown.ts";
 
 const page = readFileSync(new URL("../../docs/guides/points.md", import.meta.url), "utf8");
 const calls = callsOf(page);
 
-const unsteady =
+const variable =
   /^(id|transaction_id|hold_id|lot_id|schedule_id|refers_to|detail|instance|next_run_at|as_of|.*(created|updated|ends|expires)_at)$/;
 
-test("every call of the guide to points is answered as the page says", async () => {
+test("every call of the guide to points gets the response on the page", async () => {
   await using t = await serveGuide("points", points);
   expect(calls.length).toBeGreaterThan(15);
-  const words = {
+  const placeholders = {
     $POINTS: t.url,
     $AUTH: "Authorization: Bearer tdk_dev",
     $JSON: "Content-Type: application/json",
     "<in_a_week>": new Date(Date.now() + 7 * 86_400_000).toISOString(),
   };
-  await expectAnswers(calls, { words, unsteady });
+  await expectResponses(calls, { placeholders, variable });
 });
 
-test("its way to read numbers in JavaScript keeps every digit", async () => {
+test("the guide's JavaScript parser keeps every digit", async () => {
   const [code = ""] = blocksOf(page, "js");
   const { parsePoints } = await import(`data:text/javascript,${encodeURIComponent(code)}`);
   expect(
@@ -36,7 +36,7 @@ test("its way to read numbers in JavaScript keeps every digit", async () => {
   });
 });
 
-test("a call is read as a shell and curl would, and what is not understood is refused", () => {
+test("readCurl parses like a shell and rejects unknown switches", () => {
   const command = `curl -s -X PUT "http://a/b?c=d" -H "E: f: g" \\\n  -d '{"h":"http://i"}'`;
   expect(readCurl(command)).toEqual({
     url: "http://a/b?c=d",

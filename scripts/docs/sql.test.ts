@@ -8,7 +8,7 @@ import { blocksOf } from "./markdown.ts";
 const root = new URL("../../", import.meta.url);
 const statementsOf = (page: string) => blocksOf(readFileSync(new URL(page, root), "utf8"), "sql");
 
-/** The schemas that an operator meets: those of the services, with the kernel's tables, and the bus on PostgreSQL. */
+/** The schemas of the services, with the kernel's tables, and of the PostgreSQL bus. */
 async function setup() {
   const setOf = (name: string) => ({ name, dir: new URL(`services/${name}/migrations/`, root) });
   const bus = { name: "bus-postgres", dir: new URL("packages/bus-postgres/migrations/", root) };

@@ -1,7 +1,4 @@
-/**
- * Every metric and span that a package or a service of ours names. A service that names some has a telemetry.ts with its
- * catalogue, and is found here by that.
- */
+/** All metrics and spans of packages and services; a service declares its own in telemetry.ts. */
 import { globSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";

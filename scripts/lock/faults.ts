@@ -1,8 +1,8 @@
 /**
- * What can be wrong with package-lock.json although it works on the machine that wrote it.
+ * Errors of package-lock.json that do not show on the machine that wrote it.
  *
- * npm writes down only what its registry had: where a native tool's packages for other platforms were missing, `npm ci`
- * fails on a fresh clone. And it blocks the install scripts of packages that nobody has decided about.
+ * npm records only what its registry had: without a native tool's packages for other platforms, `npm ci` fails on a fresh
+ * clone. It also blocks install scripts that are neither allowed nor denied.
  */
 
 export const lockFiles = ["package-lock.json", "tools/package-lock.json"] as const;
@@ -20,26 +20,26 @@ interface Locked {
   readonly optionalDependencies?: Readonly<Record<string, string>>;
 }
 
-/** Keyed by place: "" is the root, "packages/kernel" a workspace, "node_modules/pg" a package. */
+/** Keyed by path: "" is the root, "packages/kernel" a workspace, "node_modules/pg" a package. */
 export type Lock = Readonly<Record<string, Locked>>;
 
 /** The part of a package.json that the lock repeats. */
 export type Manifest = Pick<Locked, "dependencies" | "devDependencies" | "optionalDependencies">;
 
-/** Whether a package may run its install script: true, or decidedly not. */
+/** Whether a package may run its install script. */
 export type AllowScripts = Readonly<Record<string, boolean>>;
 
 export function missingOptional(lock: Lock): string[] {
-  return Object.entries(lock).flatMap(([place, { optionalDependencies = {} }]) =>
+  return Object.entries(lock).flatMap(([path, { optionalDependencies = {} }]) =>
     Object.keys(optionalDependencies)
-      .filter((name) => !places(place, name).some((candidate) => candidate in lock))
-      .map((name) => `${place} lists ${name}, which is not in the lock: take a version whose packages can all be had`),
+      .filter((name) => !candidatePaths(path, name).some((candidate) => candidate in lock))
+      .map((name) => `${path} lists ${name}, which is not in the lock: use a version whose packages are all available`),
   );
 }
 
-/** Where Node would find `name` from `place`: beside it, or in any folder above. */
-function places(place: string, name: string): string[] {
-  const parts = place.split("/node_modules/");
+/** Where Node would find `name` from `path`: beside it, or in any folder above. */
+function candidatePaths(path: string, name: string): string[] {
+  const parts = path.split("/node_modules/");
   const above = parts.map((_, index) => parts.slice(0, index + 1).join("/node_modules/"));
   return ["", ...above].map((folder) => `${folder}${folder === "" ? "" : "/"}node_modules/${name}`);
 }
@@ -47,26 +47,26 @@ function places(place: string, name: string): string[] {
 export function boundToHost(lock: Lock): string[] {
   return Object.entries(lock)
     .filter(([, { resolved = "" }]) => resolved.includes("://"))
-    .map(([place, { resolved }]) => `${place} is bound to ${resolved}`);
+    .map(([path, { resolved }]) => `${path} is bound to ${resolved}`);
 }
 
-/** Without its checksum a package is whatever a registry hands out. */
+/** Without a checksum, npm accepts any content from a registry. */
 export function unsealed(lock: Lock): string[] {
   return Object.entries(lock)
-    .filter(([place, { link, integrity }]) => place.includes("node_modules/") && !link && integrity === undefined)
-    .map(([place]) => `${place} has no checksum`);
+    .filter(([path, { link, integrity }]) => path.includes("node_modules/") && !link && integrity === undefined)
+    .map(([path]) => `${path} has no checksum`);
 }
 
-/** Each would make npm warn about a Node that only installs. */
+/** An engines field makes npm warn about the installing Node. */
 export function withEngines(lock: Lock): string[] {
   return Object.entries(lock)
-    .filter(([place, { engines }]) => place.includes("node_modules/") && engines !== undefined)
-    .map(([place]) => `${place} names its engines: run npm run lock`);
+    .filter(([path, { engines }]) => path.includes("node_modules/") && engines !== undefined)
+    .map(([path]) => `${path} names its engines: run npm run lock`);
 }
 
 export function undecidedScripts(lock: Lock, allowScripts: AllowScripts): string[] {
-  const withScript = Object.entries(lock).flatMap(([place, { hasInstallScript }]) =>
-    hasInstallScript ? [place.slice(place.lastIndexOf("node_modules/") + "node_modules/".length)] : [],
+  const withScript = Object.entries(lock).flatMap(([path, { hasInstallScript }]) =>
+    hasInstallScript ? [path.slice(path.lastIndexOf("node_modules/") + "node_modules/".length)] : [],
   );
   return [
     ...withScript
@@ -83,8 +83,8 @@ export function outOfStep(lock: Lock, manifests: Readonly<Record<string, Manifes
   const wanted = (of: Manifest | undefined) =>
     JSON.stringify([of?.dependencies, of?.devDependencies, of?.optionalDependencies].map(sorted));
   return Object.entries(manifests)
-    .filter(([place, manifest]) => wanted(lock[place]) !== wanted(manifest))
-    .map(([place]) => `${place || "the root"}'s package.json and the lock differ: run npm run lock`);
+    .filter(([path, manifest]) => wanted(lock[path]) !== wanted(manifest))
+    .map(([path]) => `${path || "the root"}'s package.json and the lock differ: run npm run lock`);
 }
 
 const sorted = (record?: Readonly<Record<string, string>>) => Object.entries(record ?? {}).sort();

@@ -1,6 +1,6 @@
 /**
- * Takes the `engines` of packages out of the lock files. The repository runs on the Node that it brings along, whichever
- * Node runs `npm ci`, so npm's warnings about that one (EBADENGINE) would be about a Node that runs nothing.
+ * Removes `engines` from the lock files. The repository runs on its own Node, so npm's warnings (EBADENGINE) about the Node
+ * that runs `npm ci` are misleading.
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";

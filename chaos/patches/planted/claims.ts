@@ -1,4 +1,4 @@
-/** Defects in how rows are claimed, held and settled. */
+/** Defects of claims, leases and settlements. */
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: a patch finds templates as text.
 import { type Planted, repeatedly, slow } from "./defect.ts";
 
@@ -13,7 +13,7 @@ const fence = "and t.${c.epoch} = ($2::jsonb ->> t.${key}::text)::bigint`";
 export const claimDefects: readonly Planted[] = [
   {
     name: "no-fence",
-    what: "A settlement names the row and not the claim: a worker that was away settles what another holds now.",
+    what: "A settlement names the row and not the claim: a worker that was stopped settles a row that another has claimed.",
     caughtBy: ["only-the-holder-settles"],
     broughtOutBy: {
       given: [slow("sender.sending", 2_000)],
@@ -41,7 +41,7 @@ export const claimDefects: readonly Planted[] = [
   },
   {
     name: "claim-without-lock",
-    what: "A claim looks for rows and then takes them, without locking what it found: two workers take the same.",
+    what: "A claim selects rows and then updates them without locking them: two workers claim the same row.",
     caughtBy: ["lease-is-respected"],
     patches: [
       {
@@ -58,7 +58,7 @@ export const claimDefects: readonly Planted[] = [
   },
   {
     name: "claim-in-limit",
-    what: "A claim is `where key in (select … limit n for update skip locked)`: run once per row, it takes all there is.",
+    what: "A claim is `where key in (select … limit n for update skip locked)`: run once per row, it claims all rows.",
     caughtBy: ["claim-within-limit"],
     broughtOutBy: { rate: 200, given: [slow("sender.claimed", 1_500)] },
     patches: [
@@ -74,7 +74,7 @@ export const claimDefects: readonly Planted[] = [
   },
   {
     name: "attempt-at-failure",
-    what: "An attempt is counted when it has failed, not when it begins: work that kills its process never ends.",
+    what: "An attempt is counted when it fails, not when it starts: a job that kills its process is retried without end.",
     caughtBy: ["claim-counts"],
     patches: [
       { file: statements, find: "${c.attempts} = t.${c.attempts} + 1,", replace: "" },
@@ -92,7 +92,7 @@ export const claimDefects: readonly Planted[] = [
   },
   {
     name: "app-clock",
-    what: "Whether a lease has lapsed is judged by the worker's clock: one that is fast takes what others hold.",
+    what: "The worker's clock decides whether a lease has expired: a worker with a fast clock claims rows of others.",
     caughtBy: ["lease-is-respected"],
     broughtOutBy: {
       given: [slow("sender.sending", 200)],
@@ -109,7 +109,7 @@ export const claimDefects: readonly Planted[] = [
   },
   {
     name: "lease-not-renewed",
-    what: "Nobody renews a lease: a job that takes longer than its lease is done by two workers.",
+    what: "Leases are not renewed: a job that takes longer than its lease runs in two workers.",
     caughtBy: ["lease-is-kept", "sent-once-per-claim"],
     broughtOutBy: { given: [{ name: "sender.sending", action: "delay", hit: 5, ms: 4_000 }] },
     patches: [
@@ -122,7 +122,7 @@ export const claimDefects: readonly Planted[] = [
   },
   {
     name: "lapsed-stays-lapsed",
-    what: "Only ready rows are claimed: what a killed worker held is never taken up.",
+    what: "Only ready rows are claimed: rows of a killed worker are never claimed again.",
     caughtBy: ["becomes-quiet", "killed-work-resumes"],
     broughtOutBy: {
       given: [slow("sender.sending", 500)],
@@ -138,7 +138,7 @@ export const claimDefects: readonly Planted[] = [
   },
   {
     name: "order-not-asked",
-    what: "A claim takes what is due and asks nothing about the order: two relays publish one aggregate's events at once.",
+    what: "A claim takes due rows without regard to order: two relays publish one aggregate's events at once.",
     caughtBy: ["published-in-order", "handled-in-order"],
     broughtOutBy: { given: [slow("relay.publishing", 50)] },
     patches: [
@@ -147,7 +147,7 @@ export const claimDefects: readonly Planted[] = [
   },
   {
     name: "cursor-by-position",
-    what: "The relay goes on after the highest position that it has published: what commits late is skipped for ever.",
+    what: "The relay continues after the highest position that it has published: events that commit late are never published.",
     caughtBy: ["event-reaches-the-bus", "becomes-quiet"],
     patches: [
       {
@@ -160,9 +160,9 @@ export const claimDefects: readonly Planted[] = [
   },
   {
     name: "wake-up-only",
-    what: "A worker sleeps until it is woken and never looks by itself: a wake-up that is lost is work that waits.",
+    what: "A worker sleeps until it is woken and never polls: after a lost wake-up, its work waits.",
     caughtBy: ["becomes-quiet"],
-    // Late, when nobody sends anything any more whose wake-up would do for this one too.
+    // Late, when no other event's wake-up can stand in for this one.
     broughtOutBy: { given: [{ name: "sender.sending", action: "throw", hit: 30, ms: 12_000 }] },
     patches: [
       {
@@ -175,7 +175,7 @@ export const claimDefects: readonly Planted[] = [
   },
   {
     name: "stop-without-release",
-    what: "At SIGTERM a worker stops at once and gives nothing back: its rows wait until their leases have lapsed.",
+    what: "At SIGTERM a worker stops at once and releases nothing: its rows wait until their leases expire.",
     caughtBy: ["stopped-work-resumes"],
     broughtOutBy: {
       given: [slow("sender.sending", 1_000)],
@@ -188,7 +188,7 @@ export const claimDefects: readonly Planted[] = [
   },
   {
     name: "settled-whatever-became",
-    what: "A batch is settled as done when it is over, though some of it had failed.",
+    what: "A batch is settled as done at its end, although some of its jobs failed.",
     caughtBy: ["event-reaches-the-bus", "notification-is-sent"],
     broughtOutBy: { faults: repeatedly("publish request lost", "entitlement_1", { at: "bus publish" }) },
     patches: [

@@ -1,4 +1,4 @@
-/** Defects in how commands are carried out and answered. */
+/** Defects of commands and their responses. */
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: a patch finds templates as text.
 import { deadly, type Planted, repeatedly, slow } from "./defect.ts";
 
@@ -16,7 +16,7 @@ const runChange = "  change.run(db, rows);";
 export const commandDefects: readonly Planted[] = [
   {
     name: "key-of-everybody",
-    what: "An idempotency key is looked up without its caller: the second caller of a key gets what is the first one's.",
+    what: "An idempotency key is looked up without its caller: the second caller of a key gets the first caller's response.",
     caughtBy: ["valid-is-accepted"],
     patches: [
       { file: edge, find: "scope: `${caller} ${request.method}", replace: "scope: `${request.method}" },
@@ -25,7 +25,7 @@ export const commandDefects: readonly Planted[] = [
   },
   {
     name: "key-of-every-route",
-    what: "An idempotency key is looked up without its route: a revoke finds the answer of a grant.",
+    what: "An idempotency key is looked up without its route: a revoke finds the response of a grant.",
     caughtBy: ["valid-is-accepted"],
     patches: [
       { file: edge, find: " ${request.method} ${request.routeOptions.url}`", replace: "`" },
@@ -34,15 +34,15 @@ export const commandDefects: readonly Planted[] = [
   },
   {
     name: "digest-not-checked",
-    what: "A key that is known is answered from the store, whatever the body.",
-    caughtBy: ["other-body-is-refused"],
+    what: "A known key returns the stored response, whatever the body.",
+    caughtBy: ["conflict-is-rejected"],
     patches: [
       { file: commandSql, find: "case when same_request then 'replayed' else 'conflict' end", replace: "'replayed'" },
     ],
   },
   {
     name: "answer-after-commit",
-    what: "The answer is stored when the change has committed: a crash between the two, and the retry does it again.",
+    what: "The response is stored after the commit of the change: after a crash between the two, the retry repeats the change.",
     caughtBy: ["done-once"],
     broughtOutBy: { given: [deadly("planted.gap")] },
     patches: [
@@ -71,7 +71,7 @@ export const commandDefects: readonly Planted[] = [
   },
   {
     name: "event-after-commit",
-    what: "The event is written when the change has committed: a crash between the two, and nobody hears of it.",
+    what: "The event is written after the commit of the change: after a crash between the two, no consumer receives it.",
     caughtBy: ["event-per-change"],
     broughtOutBy: { given: [deadly("planted.gap")] },
     patches: [
@@ -106,8 +106,8 @@ async function changeThenPublish(db: Db, rows: readonly ChangeRow[]) {
   },
   {
     name: "publish-before-commit",
-    what: "A command publishes its events itself and then commits: what is rolled back has been told.",
-    caughtBy: ["published-was-committed", "nothing-without-a-cause"],
+    what: "A command publishes its events itself and then commits: events of a rolled-back change are published.",
+    caughtBy: ["published-was-committed", "effect-has-a-command"],
     broughtOutBy: { given: [deadly("planted.gap")] },
     patches: [
       {
@@ -161,7 +161,7 @@ async function changeThenPublish(db: Db, rows: readonly ChangeRow[]) {
   },
   {
     name: "version-of-the-snapshot",
-    what: "The next version is one more than what the statement saw when it began: two at once get the same.",
+    what: "The next version is one more than the statement saw at its start: two concurrent changes get the same version.",
     caughtBy: ["versions-without-gaps"],
     broughtOutBy: { rate: 250 },
     patches: [
@@ -175,9 +175,9 @@ async function changeThenPublish(db: Db, rows: readonly ChangeRow[]) {
   },
   {
     name: "unknown-is-a-refusal",
-    what: "A COMMIT whose answer is lost is answered as rolled back, and the caller gives up what has happened.",
-    caughtBy: ["refused-is-not-done"],
-    broughtOutBy: { faults: repeatedly("commit answer lost", "entitlement_1", { at: "change entitlements" }) },
+    what: "A COMMIT whose response is lost is reported as rolled back, and the caller drops a change that took effect.",
+    caughtBy: ["rejected-is-not-done"],
+    broughtOutBy: { faults: repeatedly("commit response lost", "entitlement_1", { at: "change entitlements" }) },
     patches: [
       {
         file: "packages/http/problem-handler.ts",
@@ -188,8 +188,8 @@ async function changeThenPublish(db: Db, rows: readonly ChangeRow[]) {
   },
   {
     name: "answers-misplaced",
-    what: "The answers of a batch are taken in the order in which the database gives them.",
-    caughtBy: ["answered-is-done", "same-answer"],
+    what: "The responses of a batch are assigned in the order in which the database returns them.",
+    caughtBy: ["accepted-is-done", "same-response"],
     broughtOutBy: { rate: 250, given: [slow("batch.starting", 50)] }, // A batch of one cannot be misplaced.
     patches: [
       {
@@ -201,7 +201,7 @@ async function changeThenPublish(db: Db, rows: readonly ChangeRow[]) {
   },
   {
     name: "read-from-cache",
-    what: "Reads are answered from a cache of five seconds, which no other process hears to forget.",
+    what: "Reads come from a cache of five seconds that other processes do not invalidate.",
     caughtBy: ["no-stale-read"],
     broughtOutBy: { rate: 250 },
     patches: [

@@ -1,4 +1,4 @@
-/** A defect of a kind seen in the field, as the diff that somebody in a hurry would make, and what brings it out. */
+/** A realistic defect as a patch, with the run that shows it. */
 import type { Step } from "../../faults/fault.ts";
 import type { InvariantName } from "../../invariants.ts";
 import type { BusKind } from "../../settings.ts";
@@ -7,34 +7,34 @@ import type { Patch } from "../patch.ts";
 
 export interface Planted {
   readonly name: string;
-  /** What somebody did, and what comes of it. */
+  /** The change and its consequence. */
   readonly what: string;
-  /** Any of these shows that it was seen. */
+  /** The invariants that may catch it. */
   readonly caughtBy: readonly InvariantName[];
   readonly patches: readonly Patch[];
-  /** The smallest run in which it shows. Without any, the load alone brings it out. */
+  /** The smallest run that shows it. Default: load without faults. */
   readonly broughtOutBy?: BringOut;
 }
 
 interface BringOut {
-  /** PostgreSQL, unless it shows on another only. */
+  /** Default: PostgreSQL. */
   readonly bus?: BusKind;
   readonly forMs?: number;
-  /** Commands a second. */
+  /** Commands per second. */
   readonly rate?: number;
-  /** What every process does at its failpoints from its start: it is slow where the defect needs time. */
+  /** Failpoint actions in every process, for instance a delay that the defect needs. */
   readonly given?: readonly FailpointOrder[];
   readonly faults?: readonly PlannedFault[];
 }
 
 export type PlannedFault = Pick<Step, "atMs" | "fault" | "target"> & Partial<Pick<Step, "forMs" | "detail">>;
 
-/** A failpoint that takes `ms` every time it is reached. */
+/** Delays every hit of a failpoint by `ms`. */
 export const slow = (name: string, ms: number): FailpointOrder => ({ name, action: "delay", hit: "every", ms });
 
-/** The same thing again and again. */
+/** Injects the same fault every second. */
 export const repeatedly = (fault: string, target: string, detail: Step["detail"] = {}): readonly PlannedFault[] =>
   [1_000, 2_000, 3_000, 4_000, 5_000].map((atMs) => ({ atMs, fault, target, detail }));
 
-/** Every process goes down at a failpoint, each time it has got there so often. */
+/** Kills every process at the n-th hit of a failpoint. */
 export const deadly = (name: string, hit = 10): FailpointOrder => ({ name, action: "kill", hit, ms: 0 });

@@ -1,4 +1,4 @@
-/** Defects on the way of an event: relay, inbox, clean-up. */
+/** Defects of relay, inbox and retention. */
 import type { Patch } from "../patch.ts";
 import { deadly, type Planted, repeatedly, slow } from "./defect.ts";
 
@@ -6,10 +6,7 @@ const relay = "packages/kernel/outbox/relay.ts";
 const inbox = "packages/kernel/inbox";
 const retention = "packages/kernel/retention/index.ts";
 
-/**
- * Behind the inbox stands the unique key of notifications, and would hide what the inbox lets through. Whoever trusts a
- * broken inbox has no second key either.
- */
+/** Removes the unique key of notifications, which would hide a broken inbox. */
 const withoutSecondKey: readonly Patch[] = [
   {
     file: "services/notification/main.ts",
@@ -33,7 +30,7 @@ const oftenCleaned: Patch = {
 export const eventDefects: readonly Planted[] = [
   {
     name: "settle-before-publish",
-    what: "The relay settles what it has claimed and publishes it in the background.",
+    what: "The relay settles claimed events and publishes them in the background.",
     caughtBy: ["event-reaches-the-bus"],
     broughtOutBy: {
       given: [slow("relay.publishing", 500)],
@@ -49,7 +46,7 @@ export const eventDefects: readonly Planted[] = [
   },
   {
     name: "publish-not-checked",
-    what: "The relay asks whether publishing threw, and not what the bus said of each event.",
+    what: "The relay checks whether publish threw, and not the outcome of each event.",
     caughtBy: ["event-reaches-the-bus"],
     broughtOutBy: { faults: repeatedly("publish request lost", "entitlement_1", { at: "bus publish" }) },
     patches: [
@@ -62,7 +59,7 @@ export const eventDefects: readonly Planted[] = [
   },
   {
     name: "ack-before-commit",
-    what: "The consumer answers the bus when the batch has arrived, and works on it afterwards.",
+    what: "The consumer acks a batch when it arrives, and handles it afterwards.",
     caughtBy: ["event-takes-effect"],
     broughtOutBy: {
       given: [slow("consumer.effect", 500)],
@@ -78,7 +75,7 @@ export const eventDefects: readonly Planted[] = [
   },
   {
     name: "inbox-outside-transaction",
-    what: "The mark of the inbox is committed by itself, before the effect.",
+    what: "The mark of the inbox is committed separately, before the effect.",
     caughtBy: ["event-takes-effect"],
     broughtOutBy: { given: [deadly("consumer.marked")] },
     patches: [
@@ -91,7 +88,7 @@ export const eventDefects: readonly Planted[] = [
   },
   {
     name: "no-inbox",
-    what: "The consumer trusts the bus to deliver once: the mark is made, and nobody asks whether it was there.",
+    what: "The consumer trusts the bus to deliver once: it writes the mark without checking whether it existed.",
     caughtBy: ["effect-once-per-event"],
     broughtOutBy: {
       faults: [{ atMs: 2_000, fault: "delivered twice", target: "notification_1", detail: { batches: 10 } }],
@@ -112,7 +109,7 @@ export const eventDefects: readonly Planted[] = [
   },
   {
     name: "inbox-forgets",
-    what: "Marks of the inbox are removed sooner than an event can come again.",
+    what: "Marks of the inbox are deleted before the last possible redelivery of their events.",
     caughtBy: ["effect-once-per-event"],
     broughtOutBy: { given: [deadly("consumer.handled")] },
     patches: [
@@ -127,7 +124,7 @@ export const eventDefects: readonly Planted[] = [
   },
   {
     name: "error-swallowed",
-    what: "What the consumer cannot do is logged, and acknowledged.",
+    what: "Events that the consumer cannot handle are logged and acked.",
     caughtBy: ["event-takes-effect"],
     broughtOutBy: {
       bus: "nats",
@@ -144,7 +141,7 @@ export const eventDefects: readonly Planted[] = [
   },
   {
     name: "cleaned-by-age-alone",
-    what: "The clean-up of the outbox asks how old a row is, and not whether it is finished.",
+    what: "Retention of the outbox checks the age of a row, and not whether it is finished.",
     caughtBy: ["unfinished-is-kept", "event-reaches-the-bus"],
     broughtOutBy: { given: [slow("relay.publishing", 1_500)] },
     patches: [

@@ -1,4 +1,4 @@
-/** All planted defects: kinds that have been seen in the field, each of which the harness must catch. */
+/** All planted defects; the harness must catch each. */
 import { claimDefects } from "./claims.ts";
 import { commandDefects } from "./commands.ts";
 import type { Planted } from "./defect.ts";

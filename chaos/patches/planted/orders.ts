@@ -1,4 +1,4 @@
-/** Defects in how orders are sent, asked about and written down. The broker of a run dedupes nothing. */
+/** Defects of sending, checking and recording orders. The broker of a run does not deduplicate. */
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: a patch finds templates as text.
 import { deadly, type Planted, slow } from "./defect.ts";
 
@@ -9,7 +9,7 @@ const transitionOrder = "services/orders/store/transition-order.ts";
 export const orderDefects: readonly Planted[] = [
   {
     name: "sent-before-written",
-    what: "An order is sent, and then it is written down that it may be out: after a crash it is sent again.",
+    what: "An order is sent before its dispatch is recorded: after a crash it is sent again.",
     caughtBy: ["order-taken-once"],
     broughtOutBy: { given: [deadly("order.replied", 12)] },
     patches: [
@@ -22,7 +22,7 @@ export const orderDefects: readonly Planted[] = [
   },
   {
     name: "doubt-not-asked-about",
-    what: "Whoever claims an order that a dead sender held sends it, without asking the broker whether it has it.",
+    what: "A sender that claims an order of a dead sender sends it, without asking the broker whether it has the order.",
     caughtBy: ["order-taken-once"],
     broughtOutBy: { given: [deadly("order.replied", 12)] },
     patches: [
@@ -35,7 +35,7 @@ export const orderDefects: readonly Planted[] = [
   },
   {
     name: "timeout-is-a-failure",
-    what: "An answer that did not come is taken for a refusal: the order is sent again after its wait.",
+    what: "A missing reply is treated as a rejection: the order is sent again after its backoff.",
     caughtBy: ["order-taken-once"],
     patches: [
       {
@@ -47,7 +47,7 @@ export const orderDefects: readonly Planted[] = [
   },
   {
     name: "not-yet-is-never",
-    what: "A broker that has not got an order is believed to have refused it, though its request is still under way.",
+    what: "An order that the broker does not have yet counts as rejected, although its request is still in flight.",
     caughtBy: ["order-taken-once"],
     broughtOutBy: { rate: 120 },
     patches: [
@@ -60,7 +60,7 @@ export const orderDefects: readonly Planted[] = [
   },
   {
     name: "doubt-is-given-up",
-    what: "An order that the broker has not got at the first question is given up, and then it has it.",
+    what: "An order that the broker does not have at the first check is aborted, and then the broker takes it.",
     caughtBy: ["taken-is-succeeded"],
     broughtOutBy: { rate: 120 },
     patches: [
@@ -73,7 +73,7 @@ export const orderDefects: readonly Planted[] = [
   },
   {
     name: "order-without-a-fence",
-    what: "What became of an order is written down by whoever has it in hand, and not by who holds it.",
+    what: "The outcome of an order is written without a check that the worker still holds the claim.",
     caughtBy: ["only-the-holder-settles"],
     broughtOutBy: {
       forMs: 12_000,
@@ -93,8 +93,8 @@ export const orderDefects: readonly Planted[] = [
   },
   {
     name: "name-of-each-attempt",
-    what: "Every attempt has a name of its own at the broker: nobody can ask what became of the order.",
-    caughtBy: ["one-name-for-ever"],
+    what: "Every attempt has its own name at the broker: the outcome of the order cannot be looked up.",
+    caughtBy: ["one-broker-name"],
     patches: [
       {
         file: sender,
@@ -107,8 +107,8 @@ export const orderDefects: readonly Planted[] = [
   },
   {
     name: "ledger-apart",
-    what: "What became of an order goes to the order by one statement and to the ledger by another.",
-    caughtBy: ["ledger-follows"],
+    what: "One statement writes the outcome of an order to the order, and another to the ledger.",
+    caughtBy: ["ledger-matches-orders"],
     broughtOutBy: { given: [deadly("planted.gap", 6)] },
     patches: [
       {
@@ -132,8 +132,8 @@ export const orderDefects: readonly Planted[] = [
   },
   {
     name: "answer-of-another",
-    what: "The answer that came last is kept as evidence, whichever order it was about.",
-    caughtBy: ["broker-answer-is-kept"],
+    what: "The last reply is stored as evidence, whichever order it belongs to.",
+    caughtBy: ["broker-reply-is-stored"],
     patches: [
       {
         file: "services/orders/brokers/outcomes.ts",

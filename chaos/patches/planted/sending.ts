@@ -1,4 +1,4 @@
-/** Defects in how notifications are sent, given up and cleaned. */
+/** Defects of sending, dead-lettering and retention of notifications. */
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: a patch finds templates as text.
 import { deadly, type Planted, repeatedly, slow } from "./defect.ts";
 
@@ -8,14 +8,14 @@ const webhook = "services/notification/senders/webhook.ts";
 export const sendingDefects: readonly Planted[] = [
   {
     name: "dead-letter-apart",
-    what: "A notification is made FAILED by one statement and put into the DLQ by another.",
-    caughtBy: ["failed-is-put-away"],
+    what: "One statement sets a notification to FAILED, and another inserts it into the DLQ.",
+    caughtBy: ["failed-is-dead-lettered"],
     broughtOutBy: {
       given: [deadly("planted.gap", 1)],
       faults: repeatedly("webhook request lost", "webhook", { at: "POST /" }),
     },
     patches: [
-      // The first try is the last one, so that something is given up in the run.
+      // One attempt only, so that notifications are dead-lettered in the run.
       {
         file: "services/notification/main.ts",
         find: "topic, onError, settings: workers.sender })",
@@ -46,9 +46,9 @@ export const sendingDefects: readonly Planted[] = [
   },
   {
     name: "id-of-each-try",
-    what: "Every try has an id of its own: a receiver cannot tell a second copy.",
+    what: "Every attempt has its own ID: a receiver cannot recognise a duplicate.",
     caughtBy: ["sent-was-written", "same-under-one-id"],
-    broughtOutBy: { faults: repeatedly("webhook answer lost", "webhook", { at: "POST /" }) },
+    broughtOutBy: { faults: repeatedly("webhook response lost", "webhook", { at: "POST /" }) },
     patches: [
       {
         file: webhook,
@@ -60,7 +60,7 @@ export const sendingDefects: readonly Planted[] = [
   },
   {
     name: "retry-at-once",
-    what: "What failed is taken again at once, whatever time it was given to wait.",
+    what: "A failed job is claimed again immediately, without its backoff.",
     caughtBy: ["retries-wait"],
     broughtOutBy: { faults: repeatedly("webhook request lost", "webhook", { at: "POST /" }) },
     patches: [
@@ -73,7 +73,7 @@ export const sendingDefects: readonly Planted[] = [
   },
   {
     name: "unsent-cleaned",
-    what: "The clean-up of notifications asks how old a row is, and not whether it was sent.",
+    what: "Retention of notifications checks the age of a row, and not whether it was sent.",
     caughtBy: ["unfinished-is-kept", "notification-is-sent"],
     broughtOutBy: { given: [slow("sender.sending", 1_500)] },
     patches: [

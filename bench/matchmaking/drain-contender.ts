@@ -1,47 +1,47 @@
 /**
- * A process of the service that drains a queue which was filled before. It runs all the time, warm, as in production: its
- * rules have another mode for every round, which they take in once the queue of it is full.
+ * A process of the service that drains a full queue. It keeps running between rounds, so that it is warm: each round fills the
+ * queue of a new mode and then adds that mode to the rules file.
  */
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Db } from "@todoke/kernel/db";
 import type { Contender } from "../measure.ts";
-import { startService } from "../pipeline.ts";
-import { type Engines, fill, openDatabase, openQueue, type Store } from "./queues.ts";
+import { startService } from "../start-service.ts";
+import { fill, type MatchmakingEngines, openDatabase, openQueue, type Store } from "./queues.ts";
 
-export interface Draining {
+export interface DrainOptions {
   readonly name: string;
   readonly store: Store;
-  /** All of them if not given. */
+  /** Default: all roles. */
   readonly roles?: string;
   readonly until: "recorded" | "published";
   readonly tickets: number;
-  readonly engines: Engines;
-  /** For its rules. */
+  readonly engines: MatchmakingEngines;
+  /** Folder of the rules file. */
   readonly folder: string;
 }
 
-const countText = {
+const countSql = {
   recorded: `select count(*)::int as done, extract(epoch from clock_timestamp())::float8 as now from matches`,
   published: `select count(*)::int as done, extract(epoch from clock_timestamp())::float8 as now from outbox_events
                where published_at is not null`,
 };
-const firstText = `select extract(epoch from min(matched_at))::float8 as first from matches`;
+const firstMatchSql = `select extract(epoch from min(matched_at))::float8 as first from matches`;
 
-let made = 0;
+let contenderCount = 0;
 
-export async function draining({ name, store, roles, until, tickets, engines, folder }: Draining) {
+export async function drainContender({ name, store, roles, until, tickets, engines, folder }: DrainOptions) {
   const started = new AsyncDisposableStack();
   const database = started.use(await openDatabase(engines.postgresUrl));
   const db = database.open("matchmaking", 1);
   const { queue } = started.use(openQueue(store, { engines, database }));
-  const [kind, path] = [`drain${++made}`, join(folder, `rules${made}.yaml`)];
+  const [modePrefix, path] = [`drain${++contenderCount}`, join(folder, `rules${contenderCount}.yaml`)];
   const openMode = (mode: string) => writeFile(path, `modes:\n  ${mode}: {}\n`);
-  await openMode("nobody");
+  await openMode("unused");
   const env = { DATABASE_URL: database.url, EVENT_BUS_URL: database.url, REDIS_URL: engines.redisUrl };
-  const choices = { MATCHMAKING_STORE: store, MATCHMAKING_RULES: path, ...(roles && { MATCHMAKING_ROLES: roles }) };
-  started.use(await startService("matchmaking", { ...env, ...choices }));
+  const settings = { MATCHMAKING_STORE: store, MATCHMAKING_RULES: path, ...(roles && { MATCHMAKING_ROLES: roles }) };
+  started.use(await startService("matchmaking", { ...env, ...settings }));
 
   let rounds = 0;
   let seconds = Number.NaN;
@@ -49,13 +49,13 @@ export async function draining({ name, store, roles, until, tickets, engines, fo
     name,
     async before() {
       await db.query("truncate matches, ticket_ends, outbox_events");
-      await fill(queue, { mode: `${kind}-${++rounds}`, count: tickets });
+      await fill(queue, { mode: `${modePrefix}-${++rounds}`, count: tickets });
     },
     async run() {
-      await openMode(`${kind}-${rounds}`);
-      const endedAt = await allDone(db, countText[until], tickets / 2);
-      // Its clock starts with the first match: the file is looked at once a second.
-      const { rows } = await db.query<{ first: number }>(firstText);
+      await openMode(`${modePrefix}-${rounds}`);
+      const endedAt = await waitUntilDone(db, countSql[until], tickets / 2);
+      // The clock starts with the first match, because the service reads the file only once per second.
+      const { rows } = await db.query<{ first: number }>(firstMatchSql);
       seconds = endedAt - (rows[0]?.first ?? Number.NaN);
       return tickets / 2;
     },
@@ -64,11 +64,11 @@ export async function draining({ name, store, roles, until, tickets, engines, fo
   return { contender, [Symbol.asyncDispose]: () => started.disposeAsync() };
 }
 
-/** When all was seen to be done, by the database's clock. Asked seldom at first: to count is work that the others do not have. */
-async function allDone(db: Db, text: string, wanted: number): Promise<number> {
+/** Returns the database's time at which all was done. It counts rarely at first, because counting costs CPU. */
+async function waitUntilDone(db: Db, sql: string, wanted: number): Promise<number> {
   const startedAt = performance.now();
   for (let waitedMs = 0; waitedMs < 120_000; waitedMs = performance.now() - startedAt) {
-    const { rows } = await db.query<{ done: number; now: number }>(text);
+    const { rows } = await db.query<{ done: number; now: number }>(sql);
     const { done = 0, now = Number.NaN } = rows[0] ?? {};
     if (done === wanted) return now;
     const leftMs = (waitedMs * (wanted - done)) / Math.max(done, 1);

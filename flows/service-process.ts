@@ -1,4 +1,4 @@
-/** `todoke serve` as an operator runs it: a process for each service, on servers that the environment names. */
+/** Runs `todoke serve` as an operator does: one process per service. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
@@ -7,7 +7,7 @@ import { freePort, resolveProgram, until } from "@todoke/kernel/testing";
 const source = new URL("../packages/cli/todoke.js", import.meta.url);
 export const todoke = resolveProgram(source);
 
-export interface Serving extends AsyncDisposable {
+export interface ServiceProcess extends AsyncDisposable {
   readonly pid: number;
   readonly url: string;
   signal(name: NodeJS.Signals): void;
@@ -15,7 +15,7 @@ export interface Serving extends AsyncDisposable {
   readonly exited: Promise<number | null>;
 }
 
-export type ServedName =
+export type ServiceName =
   | "account"
   | "entitlement"
   | "notification"
@@ -24,40 +24,40 @@ export type ServedName =
   | "orders"
   | "gateway-bff";
 
-const portOf = (name: ServedName) => `${name.toUpperCase().replaceAll("-", "_")}_PORT`;
+const portVariable = (name: ServiceName) => `${name.toUpperCase().replaceAll("-", "_")}_PORT`;
 
-export interface Launched extends Serving {
-  /** Resolves once it serves; rejects when it ends before that. */
+export interface LaunchedProcess extends ServiceProcess {
+  /** Resolves when it serves; rejects if it exits before. */
   serves(): Promise<void>;
 }
 
-/** Resolves once it serves. What still runs when it is disposed is killed. */
-export async function serve(name: ServedName, env: Record<string, string>): Promise<Serving> {
+/** Starts a service; resolves when it serves. Disposing it kills the process. */
+export async function serve(name: ServiceName, env: Record<string, string>): Promise<ServiceProcess> {
   const launched = await launch(name, env);
   await launched.serves();
   return launched;
 }
 
-/** For one that may never come to serve, for it dies or stands still before. */
-export async function launch(name: ServedName, env: Record<string, string>): Promise<Launched> {
+/** Starts a service that may die or stop before it serves. */
+export async function launch(name: ServiceName, env: Record<string, string>): Promise<LaunchedProcess> {
   const port = await freePort();
-  // Failpoints are patched into the sources.
+  // Failpoints are patched into the sources, not into the built program.
   const program = env.NODE_OPTIONS?.includes("--import") ? fileURLToPath(source) : todoke;
   const child = spawn(process.execPath, [program, "serve", name], {
-    env: { ...env, [portOf(name)]: String(port) },
+    env: { ...env, [portVariable(name)]: String(port) },
     stdio: ["ignore", "pipe", "pipe"],
   });
-  let printed = "";
-  for (const stream of [child.stdout, child.stderr]) stream.setEncoding("utf8").on("data", (text) => (printed += text));
+  let output = "";
+  for (const stream of [child.stdout, child.stderr]) stream.setEncoding("utf8").on("data", (text) => (output += text));
   const exited = once(child, "exit").then(([code]) => code as number | null);
   const url = `http://127.0.0.1:${port}`;
   return {
     pid: child.pid ?? 0,
     url,
     async serves() {
-      const isUp = () => printed.includes(url) || isOver(child);
+      const isUp = () => output.includes(url) || hasExited(child);
       await until(`${name} serves`, isUp, { withinMs: 150_000 }); // On a busy machine.
-      if (isOver(child)) throw new Error(`${name} did not start:\n${printed}`);
+      if (hasExited(child)) throw new Error(`${name} did not start:\n${output}`);
     },
     signal: (signal) => void child.kill(signal),
     exited,
@@ -68,4 +68,4 @@ export async function launch(name: ServedName, env: Record<string, string>): Pro
   };
 }
 
-const isOver = ({ exitCode, signalCode }: ChildProcess) => exitCode !== null || signalCode !== null;
+const hasExited = ({ exitCode, signalCode }: ChildProcess) => exitCode !== null || signalCode !== null;

@@ -1,6 +1,6 @@
 /**
- * All services in one process as an operator runs them, `todoke serve`, with a database, an OpenID provider and a collector of
- * traces behind them, and with secrets in every place that has one. What the process prints, and what it sends, is kept.
+ * All services in one process, as `todoke serve` runs them, with a database, an OpenID provider and a trace collector, and a
+ * secret in every setting that has one. Captures output and traces.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { hash, randomBytes } from "node:crypto";
@@ -11,9 +11,9 @@ import { text } from "node:stream/consumers";
 import { formatSigningKey, formatVerifyingKey, newSigningKey, toVerifyingKey } from "@todoke/http";
 import { startIdentityProvider } from "@todoke/identity";
 import { freePort, testDatabase, until } from "@todoke/kernel/testing";
-import { todoke } from "../serving.ts";
+import { todoke } from "../service-process.ts";
 
-export const names = [
+export const serviceNames = [
   "account",
   "entitlement",
   "notification",
@@ -22,22 +22,24 @@ export const names = [
   "orders",
   "gateway-bff",
 ] as const;
-type Name = (typeof names)[number];
+type Name = (typeof serviceNames)[number];
 
-export const variableOf = (name: string, what: string) => `${name.toUpperCase().replaceAll("-", "_")}_${what}`;
+export const envName = (name: string, suffix: string) => `${name.toUpperCase().replaceAll("-", "_")}_${suffix}`;
 const newSecret = () => randomBytes(24).toString("base64url");
 
-/** A text that is found wherever it comes up. */
+/** A unique text to search for. */
 export const canary = (name: string) => `canary-${name}-${randomBytes(6).toString("hex")}`;
 
-export async function startServed(more: Record<string, string> = {}) {
+export async function startServing(more: Record<string, string> = {}) {
   await using parts = new AsyncDisposableStack();
   const t = parts.use(await testDatabase({ sets: [] }));
   const role = await secretRole(t);
   parts.defer(role.drop);
   const collector = parts.use(await startCollector());
-  const ports = Object.fromEntries(await Promise.all(names.map(async (name) => [name, await freePort()] as const)));
-  const urlOf = (name: Name) => `http://127.0.0.1:${ports[name]}`;
+  const ports = Object.fromEntries(
+    await Promise.all(serviceNames.map(async (name) => [name, await freePort()] as const)),
+  );
+  const serviceUrl = (name: Name) => `http://127.0.0.1:${ports[name]}`;
   const origin = `http://localhost:${ports["gateway-bff"]}`;
   const [clientSecret, password, apiKey] = [newSecret(), newSecret(), `tdk_${newSecret()}`];
   const provider = parts.use(
@@ -55,13 +57,13 @@ export async function startServed(more: Record<string, string> = {}) {
   );
   const key = newSigningKey("k1");
   const env: Record<string, string> = {
-    ...Object.fromEntries(names.map((name) => [variableOf(name, "PORT"), String(ports[name])])),
-    ...Object.fromEntries(names.map((name) => [variableOf(name, "URL"), urlOf(name)])),
+    ...Object.fromEntries(serviceNames.map((name) => [envName(name, "PORT"), String(ports[name])])),
+    ...Object.fromEntries(serviceNames.map((name) => [envName(name, "URL"), serviceUrl(name)])),
     DATABASE_URL: role.url,
     LOG_LEVEL: "debug",
     TODOKE_API_KEYS: `shop=entitlements:write+points:write+orders:write+matchmaking:write+read=${hash("sha256", apiKey, "hex")}`,
     TODOKE_TOKEN_KEYS: formatVerifyingKey(toVerifyingKey("gateway-bff", key)),
-    // A broker elsewhere has a secret; this one is not there.
+    // A remote broker has a secret; this one does not exist.
     ORDERS_BROKER: "http",
     ORDERS_BROKER_URL: "http://127.0.0.1:1",
     ORDERS_BROKER_SECRET: newSecret(),
@@ -73,43 +75,43 @@ export async function startServed(more: Record<string, string> = {}) {
     OIDC_ISSUER: provider.issuer,
     OIDC_CLIENT_ID: "todoke",
     OIDC_CLIENT_SECRET: clientSecret,
-    // A machine that stalls for a moment is no service that is away.
+    // A slow machine must not look like an unavailable service.
     GATEWAY_BFF_UPSTREAM_TIMEOUT_MS: "60000",
     GATEWAY_BFF_LIMIT_WAIT_MS: "60000",
     OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
     ...more,
   };
-  const child = spawn(process.execPath, [todoke, "serve", ...names, "--migrate"], {
+  const child = spawn(process.execPath, [todoke, "serve", ...serviceNames, "--migrate"], {
     env: { PATH: process.env.PATH, ...env },
     stdio: ["ignore", "pipe", "pipe"],
   });
-  const printed = keepPrinted(child);
+  const output = captureOutput(child);
   parts.defer(() => stop(child));
-  // The last line that is no line of the log, to its end.
-  const lastOfTable = () => /^\s*gateway-bff\s+http\S+\n/m.exec(printed());
-  await until("all services serve", () => lastOfTable() !== null || isOver(child));
-  if (isOver(child)) throw new Error(`todoke serve did not start:\n${printed()}`);
-  const [table, startedAt] = [lastOfTable()?.[0] ?? "", lastOfTable()?.index ?? 0];
+  // The last line before the log.
+  const lastTableLine = () => /^\s*gateway-bff\s+http\S+\n/m.exec(output());
+  await until("all services serve", () => lastTableLine() !== null || hasExited(child));
+  if (hasExited(child)) throw new Error(`todoke serve did not start:\n${output()}`);
+  const [table, startedAt] = [lastTableLine()?.[0] ?? "", lastTableLine()?.index ?? 0];
   const all = parts.move();
   return {
     env,
     db: t.db,
     origin,
-    urlOf,
-    opsUrlOf: (name: Name) => `http://127.0.0.1:${(ports[name] ?? 0) + 1_000}`,
+    serviceUrl,
+    opsUrl: (name: Name) => `http://127.0.0.1:${(ports[name] ?? 0) + 1_000}`,
     password,
     apiKey,
     role,
     collected: collector.collected,
-    printed,
-    /** What it has printed since it serves: the log, and nothing else. The last line may still be on its way. */
-    logged: () => printed().slice(startedAt + table.length, printed().lastIndexOf("\n") + 1),
+    output,
+    /** The log: complete lines since the services started. */
+    logged: () => output().slice(startedAt + table.length, output().lastIndexOf("\n") + 1),
     stop: () => stop(child),
     [Symbol.asyncDispose]: () => all.disposeAsync(),
   };
 }
 
-/** A role of the test's own, whose password is known to nobody else. */
+/** A database role with a random password. */
 async function secretRole(t: Awaited<ReturnType<typeof testDatabase>>) {
   const [name, password] = [`served_${randomBytes(6).toString("hex")}`, newSecret()];
   await t.db.query(`create role ${name} superuser login password '${password}'`);
@@ -117,8 +119,8 @@ async function secretRole(t: Awaited<ReturnType<typeof testDatabase>>) {
   return {
     password,
     url: url.href,
-    /** From now on nobody gets in by it, and whoever was in is out. */
-    async shutOut() {
+    /** Forbids logins of the role and ends its connections. */
+    async disconnect() {
       await t.db.query(`alter role ${name} nologin`);
       await t.db.query(`select pg_terminate_backend(pid) from pg_stat_activity where usename = $1`, [name]);
     },
@@ -129,7 +131,7 @@ async function secretRole(t: Awaited<ReturnType<typeof testDatabase>>) {
   };
 }
 
-/** Takes traces, as an OpenTelemetry collector does. */
+/** An OpenTelemetry collector that stores traces in memory. */
 async function startCollector() {
   const collected: string[] = [];
   const server = createServer(async (request, response) => {
@@ -150,16 +152,16 @@ async function startCollector() {
   };
 }
 
-export function keepPrinted({ stdout, stderr }: ChildProcess): () => string {
-  let printed = "";
-  for (const stream of [stdout, stderr]) stream?.setEncoding("utf8").on("data", (text) => (printed += text));
-  return () => printed;
+export function captureOutput({ stdout, stderr }: ChildProcess): () => string {
+  let output = "";
+  for (const stream of [stdout, stderr]) stream?.setEncoding("utf8").on("data", (text) => (output += text));
+  return () => output;
 }
 
-const isOver = ({ exitCode, signalCode }: ChildProcess) => exitCode !== null || signalCode !== null;
+const hasExited = ({ exitCode, signalCode }: ChildProcess) => exitCode !== null || signalCode !== null;
 
 async function stop(child: ChildProcess): Promise<void> {
-  if (isOver(child)) return;
+  if (hasExited(child)) return;
   child.kill("SIGTERM");
-  await once(child, "close"); // All that it has printed is here by then.
+  await once(child, "close"); // All output has arrived by then.
 }

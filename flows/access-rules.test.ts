@@ -1,48 +1,45 @@
-/**
- * Who may call what: every route of every service, by everybody that there is. What the routes declare is held to the table
- * in who-may.ts, and what they do is held to what they declare.
- */
+/** Every route of every service, called by every kind of caller: declared rules match access-rules.ts, and routes obey them. */
 import { existsSync, readFileSync } from "node:fs";
 import { isAllowed, type Principal, scopes } from "@todoke/http";
 import { fixedId } from "@todoke/kernel/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { rules } from "./access-rules.ts";
 import {
-  holderOf,
-  keyOf,
+  apiKeyFor,
+  keyHolder,
   type RouteOptions,
-  type Running,
+  type RunningService,
   type ServiceName,
   startAll,
   tokenFor,
   type User,
 } from "./all-services.ts";
-import { rules } from "./who-may.ts";
 
 type All = Awaited<ReturnType<typeof startAll>>;
 type Users = Readonly<Record<"alice" | "bob" | "admin" | "suspended", User>>;
 
 interface Caller {
   readonly name: string;
-  /** As the service should see them; nobody, where it should not know them. */
+  /** The expected principal; missing if the service must not recognise the caller. */
   readonly principal?: Principal;
   readonly suspended?: true;
   bearer(): Promise<string | undefined>;
 }
 
-/** Everybody that there is, as one service meets them: players come to the gateway with a session, elsewhere with a token. */
-function callersAt(service: ServiceName, users: Users, { openSession }: All): Caller[] {
+/** Every kind of caller. Players have a session at the gateway and a token at the other services. */
+function listCallers(service: ServiceName, users: Users, { openSession }: All): Caller[] {
   const atGateway = service === "gateway-bff";
   const known = (principal: Principal) => (atGateway ? {} : { principal });
-  const user = (name: string, who: User, more: object = {}): Caller => ({
+  const user = (name: string, account: User, more: object = {}): Caller => ({
     name,
-    principal: { kind: "user", name: `user:${who.userId}`, userId: who.userId, roles: who.roles },
+    principal: { kind: "user", name: `user:${account.userId}`, userId: account.userId, roles: account.roles },
     ...more,
-    // A session of its own for every call: some of them end it.
-    bearer: () => (atGateway ? openSession(who) : tokenFor(service, who)),
+    // A new session for every call, because some calls end it.
+    bearer: () => (atGateway ? openSession(account) : tokenFor(service, account)),
   });
   return [
-    { name: "nobody", bearer: async () => undefined },
-    { name: "a stranger", bearer: async () => "tdk_stranger" },
+    { name: "anonymous", bearer: async () => undefined },
+    { name: "an unknown key", bearer: async () => "tdk_stranger" },
     user("the player", users.alice),
     user("another player", users.bob),
     user("an admin", users.admin),
@@ -62,14 +59,14 @@ function callersAt(service: ServiceName, users: Users, { openSession }: All): Ca
     },
     ...scopes.map((scope) => ({
       name: `a key for ${scope}`,
-      ...known({ kind: "key", name: holderOf(scope), scopes: [scope] }),
-      bearer: async () => keyOf(scope),
+      ...known({ kind: "key", name: keyHolder(scope), scopes: [scope] }),
+      bearer: async () => apiKeyFor(scope),
     })),
   ];
 }
 
-/** What the rule says: they get in (whatever becomes of it then), are not known, or are refused. */
-function expectedOf(caller: Caller, { config }: RouteOptions, userId: string): "in" | 401 | 403 {
+/** What the rule says: the caller is allowed ("in"), not recognised (401) or rejected (403). */
+function expectedResult(caller: Caller, { config }: RouteOptions, userId: string): "in" | 401 | 403 {
   const rule = config?.rule ?? {};
   if (rule.isPublic) return "in";
   if (!caller.principal) return 401;
@@ -77,22 +74,22 @@ function expectedOf(caller: Caller, { config }: RouteOptions, userId: string): "
   return isAllowed(caller.principal, rule, { user_id: userId }) ? "in" : 403;
 }
 
-/** The path of a route as it is called, with every name in it replaced. */
-function filled(url: string, replace: (name: string) => string): string {
+/** The path of a route with every parameter replaced. */
+function fillPath(url: string, replace: (name: string) => string): string {
   const fill = (part: string) => part.replace(/:(\w+)(?:\([^)]*\))?/g, (_, name: string) => replace(name));
   return url.split("::").map(fill).join(":");
 }
 
-/** For one user; other names in it are of things that do not exist. */
-function pathOf(url: string, userId: string): string {
+/** The path for one user; other parameters name things that do not exist. */
+function pathFor(url: string, userId: string): string {
   const values: Record<string, string> = { user_id: userId, service: "account", session_id: fixedId(99) };
-  return filled(url, (name) => values[name] ?? "x");
+  return fillPath(url, (name) => values[name] ?? "x");
 }
 
-/** Nothing that takes effect: whoever gets in is told what is missing in the body. */
-async function ask(url: string, method: string, bearer: string | undefined): Promise<"in" | 401 | 403> {
+/** Sends an empty body, so that an allowed call is rejected as invalid and has no effect. */
+async function send(url: string, method: string, bearer: string | undefined): Promise<"in" | 401 | 403> {
   const hasBody = method !== "GET" && method !== "DELETE";
-  const answer = await fetch(url, {
+  const response = await fetch(url, {
     method,
     redirect: "manual",
     headers: {
@@ -103,14 +100,14 @@ async function ask(url: string, method: string, bearer: string | undefined): Pro
     },
     ...(hasBody && { body: "{}" }),
   });
-  await answer.body?.cancel();
-  return answer.status === 401 || answer.status === 403 ? answer.status : "in";
+  await response.body?.cancel();
+  return response.status === 401 || response.status === 403 ? response.status : "in";
 }
 
-const rulesOf = (routes: Running["routes"]) =>
+const rulesByRoute = (routes: RunningService["routes"]) =>
   Object.fromEntries(
     routes.map(({ method, route }) => {
-      const path = filled(route.url, (name) => `{${name}}`).replace(/\.[0-9a-f]{16}\./, ".{hash}.");
+      const path = fillPath(route.url, (name) => `{${name}}`).replace(/\.[0-9a-f]{16}\./, ".{hash}.");
       return [`${method} ${path}`, route.config?.rule];
     }),
   );
@@ -123,10 +120,10 @@ afterAll(() => all[Symbol.asyncDispose]());
 
 test("every route has the access rule of the table, and rejects every other caller", async () => {
   const users = {
-    alice: await all.makeUser("alice"),
-    bob: await all.makeUser("bob"),
-    admin: await all.makeUser("admin"),
-    suspended: await all.makeUser("suspended"),
+    alice: await all.createUser("alice"),
+    bob: await all.createUser("bob"),
+    admin: await all.createUser("admin"),
+    suspended: await all.createUser("suspended"),
   };
   await all.db.query(
     `insert into gateway_bff.known_users (user_id, status, roles, account_version) values ($1, 'SUSPENDED', '{USER}', 2)
@@ -134,22 +131,22 @@ test("every route has the access rule of the table, and rejects every other call
     [users.suspended.userId],
   );
 
-  expect(Object.fromEntries(all.running.map(({ name, routes }) => [name, rulesOf(routes)]))).toEqual(rules);
+  expect(Object.fromEntries(all.running.map(({ name, routes }) => [name, rulesByRoute(routes)]))).toEqual(rules);
 
   const wrong: unknown[] = [];
-  let asked = 0;
+  let sentCount = 0;
   for (const { name, url, routes } of all.running)
-    for (const caller of callersAt(name, users, all))
+    for (const caller of listCallers(name, users, all))
       for (const { method, route } of routes) {
-        // A suspended player asks for what is their own: it is the suspension that refuses them.
+        // A suspended player calls for their own data, so only the suspension can reject them.
         const { userId } = caller.suspended ? users.suspended : users.alice;
-        const expected = expectedOf(caller, route, userId);
-        const found = await ask(url + pathOf(route.url, userId), method, await caller.bearer());
+        const expected = expectedResult(caller, route, userId);
+        const found = await send(url + pathFor(route.url, userId), method, await caller.bearer());
         if (found !== expected) wrong.push([name, method, route.url, caller.name, { expected, found }]);
-        asked++;
+        sentCount++;
       }
   expect(wrong).toEqual([]);
-  expect(asked).toBeGreaterThan(500);
+  expect(sentCount).toBeGreaterThan(500);
 }, 300_000);
 
 /**
@@ -166,7 +163,7 @@ function isCommand(service: ServiceName, operationId: string): boolean {
 }
 
 test("every route that changes something has a command of the same name", () => {
-  const isChange = ({ method, route }: Running["routes"][number]) =>
+  const isChange = ({ method, route }: RunningService["routes"][number]) =>
     !["GET", "HEAD", "OPTIONS"].includes(method) && !route.url.startsWith("/debug/");
   const operations = all.running.flatMap(({ name, routes }) =>
     routes.filter(isChange).map(({ route }) => ({ name, operationId: route.schema?.operationId ?? route.url })),

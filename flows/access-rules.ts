@@ -1,4 +1,4 @@
-/** Who may call what, of every service: written down once more, so that a rule changes only when somebody means it to. */
+/** The access rule of every route, written a second time, so that no rule changes by accident. */
 import type { AccessRule } from "@todoke/http";
 import type { ServiceName } from "./all-services.ts";
 
@@ -8,21 +8,20 @@ const ownOrAdminOrKey: AccessRule = { ...ownOrAdmin, key: "read" };
 const admins: AccessRule = { admin: true };
 const users: AccessRule = { user: "any" };
 const usersOrKey: AccessRule = { ...users, key: "read" };
-const back: AccessRule = { key: "entitlements:write" };
-const writers: AccessRule = { key: "points:write", admin: true };
+const entitlementWriters: AccessRule = { key: "entitlements:write" };
+const pointsWriters: AccessRule = { key: "points:write", admin: true };
 const readers: AccessRule = { key: "read", admin: true };
-const everybody: AccessRule = { isPublic: true };
+const anyone: AccessRule = { isPublic: true };
 const traders: AccessRule = { key: "orders:write", admin: true };
-const auditors: AccessRule = { key: "read", admin: true };
 
-/** What every service has. */
+/** Routes of every service. */
 const common = {
-  "GET /livez": everybody,
-  "GET /readyz": everybody,
-  "GET /openapi.json": everybody,
-  "GET /docs": everybody,
-  "GET /docs/": everybody,
-  "GET /docs/js/scalar.{hash}.js": everybody,
+  "GET /livez": anyone,
+  "GET /readyz": anyone,
+  "GET /openapi.json": anyone,
+  "GET /docs": anyone,
+  "GET /docs/": anyone,
+  "GET /docs/js/scalar.{hash}.js": anyone,
 };
 
 export const rules: Readonly<Record<ServiceName, Readonly<Record<string, AccessRule>>>> = {
@@ -42,9 +41,9 @@ export const rules: Readonly<Record<ServiceName, Readonly<Record<string, AccessR
   },
   entitlement: {
     ...common,
-    "POST /v1/entitlements/grants": back,
-    "POST /v1/entitlements/revokes": back,
-    "POST /v1/entitlements/batch": back,
+    "POST /v1/entitlements/grants": entitlementWriters,
+    "POST /v1/entitlements/revokes": entitlementWriters,
+    "POST /v1/entitlements/batch": entitlementWriters,
     "GET /v1/users/{user_id}/entitlements": ownOrAdminOrKey,
     "GET /v1/users/{user_id}/entitlements/{stock_keeping_unit}": ownOrAdminOrKey,
     "GET /v1/users/{user_id}/entitlements/{stock_keeping_unit}/history": ownOrAdminOrKey,
@@ -66,62 +65,62 @@ export const rules: Readonly<Record<ServiceName, Readonly<Record<string, AccessR
   },
   points: {
     ...common,
-    "POST /point/reserve": writers,
-    "PUT /point/add": writers,
-    "PUT /point/sub": writers,
+    "POST /point/reserve": pointsWriters,
+    "PUT /point/add": pointsWriters,
+    "PUT /point/sub": pointsWriters,
     "GET /point/confirm": readers,
     "GET /users/{user_id}/reserved-points": ownOrAdminOrKey,
-    "POST /v1/points/reservations": writers,
-    "POST /v1/points/reservations/batch": writers,
+    "POST /v1/points/reservations": pointsWriters,
+    "POST /v1/points/reservations/batch": pointsWriters,
     "GET /v1/points/reservations/{reservation_id}": readers,
-    "DELETE /v1/points/reservations/{reservation_id}": writers,
-    "POST /v1/points/additions": writers,
-    "POST /v1/points/spends": writers,
-    "POST /v1/points/refunds": writers,
-    "POST /v1/points/holds": writers,
+    "DELETE /v1/points/reservations/{reservation_id}": pointsWriters,
+    "POST /v1/points/additions": pointsWriters,
+    "POST /v1/points/spends": pointsWriters,
+    "POST /v1/points/refunds": pointsWriters,
+    "POST /v1/points/holds": pointsWriters,
     "GET /v1/points/holds/{hold_id}": readers,
-    "POST /v1/points/holds/{hold_id}/capture": writers,
-    "POST /v1/points/holds/{hold_id}/release": writers,
+    "POST /v1/points/holds/{hold_id}/capture": pointsWriters,
+    "POST /v1/points/holds/{hold_id}/release": pointsWriters,
     "GET /v1/points/users/{user_id}/balance": ownOrAdminOrKey,
     "GET /v1/points/users/{user_id}/statement": ownOrAdminOrKey,
     "GET /v1/points/users/{user_id}/statement.csv": ownOrAdminOrKey,
     "GET /v1/points/users/{user_id}/expiring": ownOrAdminOrKey,
     "GET /v1/points/users/{user_id}/reservations": ownOrAdminOrKey,
-    "POST /v1/points/schedules": writers,
+    "POST /v1/points/schedules": pointsWriters,
     "GET /v1/points/schedules": readers,
     "GET /v1/points/schedules/{schedule_id}": readers,
-    "POST /v1/points/schedules/{schedule_id}/pause": writers,
-    "POST /v1/points/schedules/{schedule_id}/resume": writers,
-    "POST /v1/points/schedules/{schedule_id}/end": writers,
-    "PUT /v1/points/schedules/{schedule_id}/users": writers,
-    "DELETE /v1/points/schedules/{schedule_id}/users": writers,
+    "POST /v1/points/schedules/{schedule_id}/pause": pointsWriters,
+    "POST /v1/points/schedules/{schedule_id}/resume": pointsWriters,
+    "POST /v1/points/schedules/{schedule_id}/end": pointsWriters,
+    "PUT /v1/points/schedules/{schedule_id}/users": pointsWriters,
+    "DELETE /v1/points/schedules/{schedule_id}/users": pointsWriters,
     "GET /v1/points/schedules/{schedule_id}/users": readers,
   },
   orders: {
     ...common,
     "POST /do/order": traders,
-    "GET /do/order/{idempotency_key}": auditors,
+    "GET /do/order/{idempotency_key}": readers,
     "POST /do/order/{idempotency_key}/cancel": traders,
-    "GET /v1/orders": auditors,
-    "GET /v1/orders/unresolved": auditors,
-    "GET /v1/orders/{id}": auditors,
-    "GET /v1/orders/{id}/history": auditors,
-    "GET /v1/orders/trading-state": auditors,
+    "GET /v1/orders": readers,
+    "GET /v1/orders/unresolved": readers,
+    "GET /v1/orders/{id}": readers,
+    "GET /v1/orders/{id}/history": readers,
+    "GET /v1/orders/trading-state": readers,
     "PUT /v1/orders/trading-state": traders,
     "PUT /v1/orders/trading-state/{instrument}": traders,
   },
   "gateway-bff": {
     ...common,
-    "GET /": everybody,
-    "GET /page.css": everybody,
-    "GET /page.js": everybody,
-    "GET /docs/openapi.json": everybody,
-    "GET /docs/openapi.yaml": everybody,
-    "GET /openapi/{service}.json": everybody,
-    "GET /login": everybody,
-    "GET /login/callback": everybody,
-    "POST /login/token": everybody,
-    "POST /login/backchannel-logout": everybody,
+    "GET /": anyone,
+    "GET /page.css": anyone,
+    "GET /page.js": anyone,
+    "GET /docs/openapi.json": anyone,
+    "GET /docs/openapi.yaml": anyone,
+    "GET /openapi/{service}.json": anyone,
+    "GET /login": anyone,
+    "GET /login/callback": anyone,
+    "POST /login/token": anyone,
+    "POST /login/backchannel-logout": anyone,
     "POST /logout": users,
     "GET /v1/me": users,
     "GET /v1/sessions": users,

@@ -1,8 +1,7 @@
 /**
- * What a grant costs without Todoke: a Fastify handler as it is usually written. It looks for an earlier answer under the
- * key, changes the entitlement, and writes event, audit and answer, each a prepared statement, between begin and commit:
- * the same rows, and no API key, no telemetry, no relay, no waiting for a parallel duplicate. And Fastify alone, and Fastify
- * behind the gateway's session check.
+ * Baselines for the services: a typical Fastify handler for a grant, Fastify hello-world, and hello-world behind the
+ * gateway's session check. The grant handler writes the same rows as the entitlement service, one prepared statement at a
+ * time in a transaction, without API key, telemetry, relay and the wait for a concurrent duplicate.
  */
 import { randomUUIDv7 } from "node:crypto";
 import type { AddressInfo } from "node:net";
@@ -20,37 +19,37 @@ interface Grant {
   readonly purchase_id: string;
 }
 
-const text = { type: "string", minLength: 1, maxLength: 256 };
+const textSchema = { type: "string", minLength: 1, maxLength: 256 };
 const body = {
   type: "object",
   additionalProperties: false,
   required: ["user_id", "stock_keeping_unit", "reason", "purchase_id"],
-  properties: { user_id: text, stock_keeping_unit: text, reason: text, purchase_id: text },
+  properties: { user_id: textSchema, stock_keeping_unit: textSchema, reason: textSchema, purchase_id: textSchema },
 };
 
-/** 4, 8 and 16 connections do alike here, and 32 do less. */
+/** 4, 8 and 16 connections give the same throughput, 32 less. */
 export async function startPlain(url: string) {
   const pool = new pg.Pool({ connectionString: url, max: 16, options: "-c search_path=entitlement" });
   const app = fastify();
   app.post<{ Body: Grant }>("/v1/entitlements/grants", { schema: { body } }, async (request, reply) => {
-    const answer = await grant(pool, String(request.headers["idempotency-key"]), request.body);
-    return reply.code(answer.version === 1 ? 201 : 200).send(answer);
+    const response = await grant(pool, String(request.headers["idempotency-key"]), request.body);
+    return reply.code(response.version === 1 ? 201 : 200).send(response);
   });
-  return listening(app, () => pool.end());
+  return listen(app, () => pool.end());
 }
 
 async function grant(pool: pg.Pool, key: string, grant: Grant) {
   const client = await pool.connect();
   try {
     await client.query("begin");
-    const earlier = await client.query({
-      name: "earlier",
+    const storedResponse = await client.query({
+      name: "stored response",
       text: `select request_hash, response_body from idempotency_keys where scope = 'bench' and idem_key = $1`,
       values: [key],
     });
-    if (earlier.rowCount) {
+    if (storedResponse.rowCount) {
       await client.query("rollback");
-      return repeated(earlier.rows[0], grant);
+      return replay(storedResponse.rows[0], grant);
     }
     const { rows } = await client.query({
       name: "upsert",
@@ -64,12 +63,12 @@ async function grant(pool: pg.Pool, key: string, grant: Grant) {
     });
     const { version, updated_at } = rows[0];
     const event_id = randomUUIDv7();
-    const answer = { user_id: grant.user_id, stock_keeping_unit: grant.stock_keeping_unit, version, updated_at };
+    const response = { user_id: grant.user_id, stock_keeping_unit: grant.stock_keeping_unit, version, updated_at };
     await client.query({
       name: "event",
       text: `insert into outbox_events (event_id, event_type, subject, aggregate_key, version, payload)
              values ($1, 'EntitlementGranted', 'entitlement.events', $2, $3, $4)`,
-      values: [event_id, `${grant.user_id}/${grant.stock_keeping_unit}`, version, { ...answer, ...grant, event_id }],
+      values: [event_id, `${grant.user_id}/${grant.stock_keeping_unit}`, version, { ...response, ...grant, event_id }],
     });
     await client.query({
       name: "audit",
@@ -79,14 +78,14 @@ async function grant(pool: pg.Pool, key: string, grant: Grant) {
       values: [grant.user_id, grant.stock_keeping_unit, version, grant.reason, grant.purchase_id, event_id],
     });
     await client.query({
-      name: "answer",
+      name: "insert response",
       text: `insert into idempotency_keys
                (scope, idem_key, request_hash, response_status, response_content_type, response_body, expires_at)
              values ('bench', $1, $2, 201, 'application/json', $3, now() + interval '24 hours')`,
-      values: [key, digestJson(grant), Buffer.from(JSON.stringify(answer))],
+      values: [key, digestJson(grant), Buffer.from(JSON.stringify(response))],
     });
     await client.query("commit");
-    return answer;
+    return response;
   } catch (error) {
     await client.query("rollback");
     throw error;
@@ -95,21 +94,21 @@ async function grant(pool: pg.Pool, key: string, grant: Grant) {
   }
 }
 
-function repeated(earlier: { request_hash: Buffer; response_body: Buffer }, grant: Grant) {
-  if (!earlier.request_hash.equals(digestJson(grant)))
-    throw Object.assign(new Error("key reused"), { statusCode: 409 });
-  return JSON.parse(earlier.response_body.toString());
+function replay(storedResponse: { request_hash: Buffer; response_body: Buffer }, grant: Grant) {
+  if (!storedResponse.request_hash.equals(digestJson(grant)))
+    throw Object.assign(new Error("the idempotency key was used with another body"), { statusCode: 409 });
+  return JSON.parse(storedResponse.response_body.toString());
 }
 
 export async function startHello() {
   const app = fastify();
-  app.get("/", { schema: { response: { 200: { type: "object", properties: { hello: text } } } } }, async () => ({
+  app.get("/", { schema: { response: { 200: { type: "object", properties: { hello: textSchema } } } } }, async () => ({
     hello: "world",
   }));
-  return listening(app, async () => {});
+  return listen(app, async () => {});
 }
 
-/** The same, for who has a session of the gateway: the gateway's own check on the gateway's own tables. */
+/** Hello-world behind the gateway's own session check, on the gateway's own tables. */
 export async function startGuarded(url: string, secret: string) {
   const db = openDb({ url, schema: "gateway_bff" });
   const hourMs = 3_600_000;
@@ -119,17 +118,17 @@ export async function startGuarded(url: string, secret: string) {
   const authenticate = sessionGuard({ sessions, origin, isLoopback: true, onRefreshDue: () => {} });
   const app = fastify();
   app.decorateRequest("session", undefined);
-  const schema = { response: { 200: { type: "object", properties: { hello: text } } } };
+  const schema = { response: { 200: { type: "object", properties: { hello: textSchema } } } };
   app.get("/", { schema, onRequest: async (request) => void (await authenticate(request)) }, async () => ({
     hello: "world",
   }));
-  return listening(app, async () => {
+  return listen(app, async () => {
     await sessions[Symbol.asyncDispose]();
     await db.end();
   });
 }
 
-async function listening(app: FastifyInstance, after: () => Promise<void>) {
+async function listen(app: FastifyInstance, after: () => Promise<void>) {
   await app.listen({ host: "127.0.0.1", port: 0 });
   return {
     url: `http://127.0.0.1:${(app.server.address() as AddressInfo).port}`,

@@ -1,4 +1,4 @@
-/** A player at the gateway follows the inbox while events come in, and notification stops, dies and comes back. */
+/** A player reads the inbox stream through the gateway while the notification service stops and restarts. */
 import { hash, randomBytes } from "node:crypto";
 import * as gateway from "@todoke/gateway-bff";
 import { formatSigningKey, formatVerifyingKey, newSigningKey, toVerifyingKey } from "@todoke/http";
@@ -9,9 +9,9 @@ import { delivery, InboxClient, notificationService } from "@todoke/notification
 import { servicesDatabase } from "@todoke/service/testing";
 import { expect, test } from "vitest";
 
-const userId = "u_123"; // Of whom the events of @todoke/notification/testing tell.
+const userId = "u_123"; // The user of the events in @todoke/notification/testing.
 
-/** As a log-in leaves it, for a native client. */
+/** Inserts a native session, as a login would. */
 async function logIn(db: Db): Promise<Record<string, string>> {
   const token = `tds_${randomBytes(32).toString("base64url")}`;
   await db.query(
@@ -27,12 +27,12 @@ async function logIn(db: Db): Promise<Record<string, string>> {
   return { authorization: `Bearer ${token}`, "accept-language": "ja" };
 }
 
-async function openSite() {
+async function openSetup() {
   await using parts = new AsyncDisposableStack();
   const t = parts.use(await servicesDatabase(["gateway-bff", "notification"]));
   const key = newSigningKey("k1");
   const notificationPort = await freePort();
-  const wire = parts.use(await openFaultProxy(`http://127.0.0.1:${notificationPort}`));
+  const proxy = parts.use(await openFaultProxy(`http://127.0.0.1:${notificationPort}`));
   const env = {
     DATABASE_URL: t.url,
     LOG_LEVEL: "silent",
@@ -44,10 +44,10 @@ async function openSite() {
     OIDC_ISSUER: "http://127.0.0.1:1",
     OIDC_CLIENT_ID: "todoke",
     ACCOUNT_URL: "http://127.0.0.1:1",
-    NOTIFICATION_URL: new URL(wire.url).origin,
+    NOTIFICATION_URL: new URL(proxy.url).origin,
     GATEWAY_BFF_LIMIT_READ: "100000/60s",
     GATEWAY_BFF_LIMIT_ADDRESS: "1000000/60s",
-    // A machine that stalls for a moment is no service that is away.
+    // A slow machine must not look like an unavailable service.
     GATEWAY_BFF_UPSTREAM_TIMEOUT_MS: "60000",
     GATEWAY_BFF_LIMIT_WAIT_MS: "60000",
   };
@@ -60,21 +60,21 @@ async function openSite() {
   return {
     db: t.db,
     url,
-    wire,
+    proxy,
     publish: (n: number) => bus.publish([delivery(n)]),
     startNotification: () => notification.start(env, { openBus }),
     [Symbol.asyncDispose]: () => setup.disposeAsync(),
   };
 }
 
-test("a player who follows the inbox is told everything once, through stops and cuts of notification", async () => {
-  await using setup = await openSite();
+test("the inbox stream delivers every notification once through restarts and lost connections", async () => {
+  await using setup = await openSetup();
   const headers = await logIn(setup.db);
   await using client = new InboxClient();
-  let isOver = false;
-  /** As a client does: it comes back until somebody lets it in. */
-  const following = (async () => {
-    while (!isOver) {
+  let isStopping = false;
+  /** Reconnects until it is accepted, as a client does. */
+  const connecting = (async () => {
+    while (!isStopping) {
       const status = await client.connect(`${setup.url}/v1/inbox/stream`, headers).catch(() => 0);
       if (status === 200) await client.over;
     }
@@ -83,20 +83,21 @@ test("a player who follows the inbox is told everything once, through stops and 
   const publish = async (count: number) => {
     for (let n = 0; n < count; n++) await setup.publish(++published);
   };
-  const isTold = (count: number) => until(`${count} are told`, () => client.received.length >= count);
+  const waitForReceived = (count: number) =>
+    until(`${count} notifications are received`, () => client.received.length >= count);
   for (let round = 0; round < 3; round++) {
     const notification = await setup.startNotification();
-    await until("the player follows", () => client.frames.length > 0 && client.lastEventId !== undefined);
+    await until("the stream is open", () => client.frames.length > 0 && client.lastEventId !== undefined);
     await publish(5);
-    await isTold(published - 2);
-    setup.wire.closeConnections(); // The connection is gone; some of the five may have been on it.
+    await waitForReceived(published - 2);
+    setup.proxy.closeConnections(); // Some of the five may have been on the lost connection.
     await publish(5);
-    await isTold(published - 2);
+    await waitForReceived(published - 2);
     await notification[Symbol.asyncDispose]();
-    await publish(5); // They wait at the broker.
+    await publish(5); // They wait in the message broker.
   }
   await using _ = await setup.startNotification();
-  await isTold(published);
+  await waitForReceived(published);
   const { rows } = await setup.db.query(
     `select notification_id from notification.notifications order by xid, notification_id`,
   );
@@ -104,7 +105,7 @@ test("a player who follows the inbox is told everything once, through stops and 
   expect(client.ids).toEqual(rows.map(({ notification_id }) => notification_id));
   expect(client.received.every(({ text }) => String(text).endsWith("ご利用いただけるようになりました。"))).toBe(true);
 
-  // The list says the same, and ends where the stream is.
+  // The list has the same notifications and ends at the same event.
   const list = await fetch(`${setup.url}/v1/inbox?limit=100`, { headers });
   const { notifications, last_event_id } = (await list.json()) as never as {
     readonly notifications: readonly { readonly notification_id: string }[];
@@ -112,7 +113,7 @@ test("a player who follows the inbox is told everything once, through stops and 
   };
   expect(notifications.map(({ notification_id }) => notification_id).toSorted()).toEqual(client.ids.toSorted());
   expect(last_event_id).toBe(client.lastEventId);
-  isOver = true;
+  isStopping = true;
   client.cut();
-  await following;
+  await connecting;
 });
