@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Envelope } from "../bus/index.ts";
-import type { Tx } from "../db/index.ts";
+import { CommitUnknown, type Tx } from "../db/index.ts";
 import { until } from "../testing/index.ts";
 import { listDeadEvents, redriveInboxEvents } from "./index.ts";
 import {
@@ -128,6 +128,15 @@ test("the callback is not skipped because the database is unavailable", async ()
   isDown = false;
   expect(kinds(await handle([redelivery(garbled)], never))).toEqual(["dead"]);
   expect(await readEffects(t.db)).toEqual(["callback"]);
+});
+
+test("an event whose dead letter may have committed is released", async () => {
+  await using t = await setup();
+  const onDead = async () => {
+    throw new CommitUnknown(new Error("the connection was lost"));
+  };
+  const { handle } = t.inboxFor("one", { onDeadLetter: onDead });
+  expect(kinds(await handle([delivery("garbled")], never))).toEqual(["release"]);
 });
 
 test("an event whose ID is not a UUID is dead-lettered once and can be redriven", async () => {
