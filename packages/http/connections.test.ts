@@ -24,6 +24,26 @@ test("a callback for the end of pending responses runs once", () => {
   expect(runs).toBe(1);
 });
 
+test("a broken request that is the last allowed one waits for the response before it", () => {
+  const connections = new Connections({ inFlightMax: 9, requestsMax: 2, connectionsMax: 9 });
+  const socket = new EventEmitter() as Socket;
+  const respond = (complete: boolean) =>
+    Object.assign(new EventEmitter(), { req: { socket, complete }, setHeader() {} }) as unknown as ServerResponse;
+  const [whole, broken] = [respond(true), respond(false)];
+  let runs = 0;
+
+  connections.opened(socket);
+  for (const response of [whole, broken]) {
+    expect(connections.admit(response)).toBe("handle");
+    connections.began(response);
+  }
+  connections.afterResponses(socket, () => void runs++);
+  expect(runs).toBe(0);
+  whole.emit("close");
+
+  expect(runs).toBe(1);
+});
+
 test("a closed connection is not tracked", () => {
   const connections = new Connections();
   const socket = new EventEmitter() as Socket;
@@ -53,6 +73,10 @@ async function setup(bounds: Partial<ConnectionBounds>) {
   app.get("/refused", { schema: { operationId: "refused" } }, async () => {
     await setImmediate();
     throw notFound("not here");
+  });
+  app.get("/kept", { schema: { operationId: "kept" } }, async (_request, reply) => {
+    reply.header("connection", "keep-alive");
+    return {};
   });
   app.get("/livez", { schema: { operationId: "livez" } }, async () => {
     seen.begun++;
@@ -116,6 +140,30 @@ test("the response to the last allowed request says close; later ones are not ex
   expect(await connection.untilClosed()).toMatch(/connection: close/i);
   expect(connection.statuses).toEqual([200, 200, 200]);
   expect(server.seen.begun).toBe(3);
+});
+
+test("a connection is closed after its last allowed request, even if the route wants to keep it", async () => {
+  await using server = await setup({ requestsMax: 2 });
+  await using connection = await server.open();
+
+  connection.send(get("/livez") + get("/kept") + get("/livez"));
+  await connection.untilAnswers(2);
+
+  await connection.untilClosed();
+  expect(connection.statuses).toEqual([200, 200]);
+});
+
+test("a process that stops still sends a 429 behind requests in flight", async () => {
+  await using server = await setup({ inFlightMax: 2 });
+  await using connection = await server.open();
+
+  connection.send(get("/held").repeat(3));
+  await until("one is rejected", () => server.lines.some(({ msg }) => msg.startsWith("requests were rejected")));
+  server.closeAfterAnswers();
+  server.letGo();
+
+  await connection.untilClosed();
+  expect(connection.statuses).toEqual([200, 200, 429]);
 });
 
 test("the response to the last allowed request says close, also if it is rejected late", async () => {

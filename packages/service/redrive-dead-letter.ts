@@ -23,11 +23,10 @@ export type RedriveDeadLetter = (id: string, request: RedriveRequest) => Promise
 
 export function redriveDeadLetter({ db, deadLetters, onRedriven }: RedriveOptions): RedriveDeadLetter {
   return async (id, request) => {
-    // Looked up first: a dead letter of another consumer must not be redriven.
-    if (!(await deadLetters.show(db, id)))
-      throw deadLetterNotFound(`${deadLetters.name} has never had a dead letter with the id ${id}`);
     const redriven = (await deadLetters.redrive(db, [id], request)).length > 0;
     if (redriven) onRedriven();
+    else if (!(await deadLetters.show(db, id)))
+      throw deadLetterNotFound(`${deadLetters.name} has never had a dead letter with the id ${id}`);
     return { redriven };
   };
 }

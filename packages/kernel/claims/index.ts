@@ -49,6 +49,8 @@ export interface ClaimRequest {
 export interface RedriveRequest {
   readonly by: string;
   readonly reason: string;
+  /** Redrives rows of this queue only; by default of all queues. */
+  readonly queue?: string;
 }
 
 export interface Settlement {
@@ -126,8 +128,9 @@ export function createClaims<Row extends object>(table: ClaimTableSpec): Claims<
       return areApplied(claimed, rows);
     },
 
-    async redrive(db, keys, { by, reason }) {
-      const { rows } = await db.query({ name: `redrive ${name}`, text: sql.redrive, values: [keys, by, reason] });
+    async redrive(db, keys, { by, reason, queue = null }) {
+      const values = [keys, by, reason, ...(spec.queue ? [queue] : [])];
+      const { rows } = await db.query({ name: `redrive ${name}`, text: sql.redrive, values });
       return rows.map((row) => row.key);
     },
   };

@@ -187,7 +187,7 @@ returning t.${t.key}::text as key`;
 }
 
 /**
- * $1 keys, $2 who asks, $3 the reason. The same statement writes the record, so no redrive lacks one. Rows are locked in
+ * $1 keys, $2 who asks, $3 the reason, $4 the queue, or null for all. The same statement writes the record, so no redrive lacks one. Rows are locked in
  * key order; of two concurrent redrives the second finds no dead row.
  */
 export function redriveSql(t: ResolvedSpec): string {
@@ -197,6 +197,7 @@ with dead as materialized (
   select t.${t.key} as key, t.${c.attempts} as attempts, t.${c.lastError} as last_error
     from ${t.table} t
    where t.${t.key} = any($1::${t.keyType}[]) and t.${c.status} = '${t.states.dead}'
+     ${t.queue ? `and ($4::text is null or t.${t.queue} = $4)` : ""}
    order by t.${t.key} for update
 ),
 insert_redrives as (

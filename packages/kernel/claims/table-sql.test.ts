@@ -58,6 +58,13 @@ test("without an epoch only an unclaimed row is updated", async () => {
   expect(await update(t.db, end, { key: held.claim.key, epoch: null })).toHaveLength(1);
 });
 
+test("without an epoch a row whose lease has expired is updated", async () => {
+  await using t = await setup("a");
+  const end = sql.updateClaimedRow({ set: "status = 'DEAD'", lease: "end", orUnclaimed: true });
+  const { claim } = await claimOne(t.db, work, { ...request, leaseMs: 0 });
+  expect(await update(t.db, end, { key: claim.key, epoch: null })).toHaveLength(1);
+});
+
 test("a lease can be renewed until it expires, and can be expired early", async () => {
   await using t = await setup("a");
   const renew = sql.updateClaimedRow({ set: "owner = 'b'", lease: { renewMs: "60000::float8" } });

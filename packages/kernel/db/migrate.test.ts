@@ -4,7 +4,8 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { expect, test } from "vitest";
 import { testDatabase, until } from "../testing/index.ts";
-import { MigrationError, migrate } from "./index.ts";
+import { type Db, MigrationError, type MigrationSet, migrate } from "./index.ts";
+import type { MigrateOptions } from "./migrate.ts";
 
 async function setup(files: Record<string, string>) {
   const t = await testDatabase({ sets: [] });
@@ -13,13 +14,14 @@ async function setup(files: Record<string, string>) {
     for (const [name, sql] of Object.entries(more)) await writeFile(join(dir, name), sql);
   };
   await write(files);
+  const set = (name: string) => ({ name, dir: pathToFileURL(`${dir}/`) });
   return {
     ...t,
-    dir,
+    set,
     write,
     remove: (name: string) => rm(join(dir, name)),
-    migrate: (db = t.db, more: { waitMs?: number; dryRun?: boolean } = {}) =>
-      migrate(db, { schema: "shop", sets: [{ name: "shop", dir: pathToFileURL(`${dir}/`) }], ...more }),
+    migrate: (db = t.db, more: Partial<MigrateOptions> = {}) =>
+      migrate(db, { schema: "shop", sets: [set("shop")], ...more }),
     async [Symbol.asyncDispose]() {
       await rm(dir, { recursive: true });
       await t[Symbol.asyncDispose]();
@@ -52,6 +54,34 @@ test("a failed migration is rolled back, named in the error and can run again on
   expect((await t.db.query(`select to_regclass('shop.half') as half`)).rows).toEqual([{ half: null }]);
   await t.write({ "0002_bad.sql": "create table half (id int);" });
   expect((await t.migrate()).map((m) => m.version)).toEqual([2]);
+});
+
+test("a migration and its record commit together, or neither does", async () => {
+  await using t = await setup(first);
+  await t.migrate();
+  await t.write({ "0002_more.sql": "create table more (id int);" });
+  await t.db.query(`alter table shop.schema_migrations add constraint unrecordable check (version < 2)`);
+  await expect(t.migrate()).rejects.toThrow("unrecordable");
+  expect((await t.db.query(`select to_regclass('shop.more') as more`)).rows).toEqual([{ more: null }]);
+  await t.db.query(`alter table shop.schema_migrations drop constraint unrecordable`);
+  expect((await t.migrate()).map((m) => m.version)).toEqual([2]);
+});
+
+test("a migration outside a transaction is recorded only after it has run", async () => {
+  await using t = await setup({ "0001_bad.sql": "-- migrate: no transaction\nselect 1 / 0;" });
+  await expect(t.migrate()).rejects.toThrow("shop/0001_bad.sql: division by zero");
+  expect((await t.db.query(`select from shop.schema_migrations`)).rowCount).toBe(0);
+});
+
+test("each set of a schema has its own numbers and records", async () => {
+  await using t = await setup({ "0001_things.sql": "create table if not exists things (id int primary key);" });
+  const [shop, billing] = ["shop", "billing"].map(t.set) as [MigrationSet, MigrationSet];
+  expect(await t.migrate(t.db, { sets: [shop] })).toMatchObject([{ set: "shop" }]);
+  expect(await t.migrate(t.db, { sets: [shop, billing] })).toMatchObject([{ set: "billing" }]);
+  await t.write({ "0002_more.sql": "create table if not exists more (id int);" });
+  expect(await t.migrate(t.db, { sets: [billing] })).toMatchObject([{ set: "billing", version: 2 }]);
+  await t.remove("0002_more.sql");
+  expect(await t.migrate(t.db, { sets: [shop] })).toEqual([]); // It ignores the later version of the other set.
 });
 
 test("a file that was edited after it ran is rejected with what to do", async () => {
@@ -98,6 +128,13 @@ test("a migration that waits for a lock does not block other statements for long
 const index = {
   "0002_index.sql": "-- migrate: no transaction\ncreate index concurrently if not exists by_id on things (id, id);",
 };
+/** What a failed build leaves under the name of the index. */
+async function insertInvalidIndex(db: Db, schema: string): Promise<void> {
+  await db.query(`create table ${schema}.doubles as select 1 as id from generate_series(1, 2)`);
+  const build = `create unique index concurrently by_id on ${schema}.doubles (id)`;
+  await expect(db.query(build)).rejects.toThrow("by_id");
+}
+
 const isValid = `select indisvalid as valid, indisunique as unique from pg_index where indexrelid = to_regclass('shop.by_id')`;
 
 test("an index build interrupted by a lock timeout is repeated until the index is valid", async () => {
@@ -121,13 +158,24 @@ test("an index build interrupted by a lock timeout is repeated until the index i
 test("a recorded migration with an invalid index runs again", async () => {
   await using t = await setup({ ...first, ...index });
   await t.migrate();
-  // The invalid index that a failed build leaves, under the same name.
-  await t.db.query(`drop index shop.by_id; create table shop.doubles as select 1 as id from generate_series(1, 2)`);
-  await expect(t.db.query(`create unique index concurrently by_id on shop.doubles (id)`)).rejects.toThrow("by_id");
+  await t.db.query(`drop index shop.by_id`);
+  await insertInvalidIndex(t.db, "shop");
   expect((await t.db.query(isValid)).rows).toEqual([{ valid: false, unique: true }]);
   const again = [{ set: "shop", version: 2, name: "index" }];
   expect(await t.migrate(t.db, { dryRun: true })).toEqual(again);
   expect(await t.migrate()).toEqual(again);
   expect((await t.db.query(isValid)).rows).toEqual([{ valid: true, unique: false }]);
+  expect(await t.migrate()).toEqual([]);
+});
+
+test("an invalid index of another schema or of a partitioned table is ignored", async () => {
+  await using t = await setup({ ...first, ...index });
+  await t.migrate();
+  await t.db.query(`create schema another`);
+  await insertInvalidIndex(t.db, "another");
+  expect(await t.migrate()).toEqual([]);
+  await t.db.query(`drop index shop.by_id; create table shop.parts (id int) partition by range (id);
+    create table shop.part partition of shop.parts default; create index by_id on only shop.parts (id)`);
+  expect((await t.db.query(isValid)).rows).toMatchObject([{ valid: false }]);
   expect(await t.migrate()).toEqual([]);
 });

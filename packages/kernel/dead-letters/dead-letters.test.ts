@@ -112,7 +112,7 @@ test("a redrive in a transaction is rolled back with it, with its record", async
   expect(await outboxDeadLetters.list(t.db, { limit: 10 })).toHaveLength(1);
 });
 
-test("a consumer lists and shows only its own dead letters", async () => {
+test("a consumer lists, counts, shows and redrives only its own dead letters", async () => {
   await using t = await testDatabase();
   const payload = Buffer.alloc(100, 7);
   await t.db.query(
@@ -125,6 +125,10 @@ test("a consumer lists and shows only its own dead letters", async () => {
   expect(await other.list(t.db, { limit: 10 })).toMatchObject([{ id: "2" }]);
   expect(await one.show(t.db, "1")).toMatchObject({ status: "DEAD", payload_base64: payload.toString("base64") });
   expect(await one.show(t.db, "2")).toBeUndefined();
+  expect(await one.count(t.db)).toBe(1);
+  expect(await one.redrive(t.db, ["1", "2"], request)).toEqual(["1"]);
+  expect(await readRedrives(t.db)).toMatchObject([{ of_table: "inbox_dlq", of_key: "1" }]);
+  expect(await other.show(t.db, "2")).toMatchObject({ status: "DEAD", redrives: [] });
 });
 
 test("isId accepts only IDs of the key type of the table", () => {

@@ -4,6 +4,7 @@
  * Every table with dead letters has the same interface, on the command line and over HTTP. A redrive records who asked and
  * why in the statement that does it, and takes effect once if several operators ask at the same time.
  */
+import pg from "pg";
 import type { Claims, RedriveRequest } from "../claims/index.ts";
 import { type Db, type Queryable, rfc3339Sql, type Tx, transaction } from "../db/index.ts";
 
@@ -15,8 +16,8 @@ export interface DeadLettersSpec {
   readonly from: string;
   /** True for rows that are dead now. It needs an index that ends with `cursor`. */
   readonly isDead: string;
-  /** True for rows that this service may see; by default all. */
-  readonly isVisible?: string;
+  /** The queue whose rows this service may see and redrive; by default all. */
+  readonly queue?: string;
   /** The row's key in the table of `claims`. */
   readonly id: string;
   /** An increasing bigint that never changes for a row; lists are paged by it. */
@@ -77,8 +78,9 @@ export interface DeadLetterDetail extends Omit<DeadLetter, "cursor"> {
 export function createDeadLetters<Detail extends object, Summary extends object = object>(
   spec: DeadLettersSpec,
 ): DeadLetters<Detail, Summary> {
-  const { claims, from, isDead, isVisible = "true", id, cursor, about, since, summary, detail, onRedriven } = spec;
+  const { claims, from, isDead, queue, id, cursor, about, since, summary, detail, onRedriven } = spec;
   const { table, keyType } = claims.table;
+  const isVisible = queue === undefined ? "true" : `r.${claims.table.queue} = ${pg.escapeLiteral(queue)}`;
   const columns = `${id}::text as id, r.event_type, ${about} as about, r.attempt_count, r.last_error,
     ${rfc3339Sql(since)} as since${summary ? `, ${summary}` : ""}`;
   const listSql = `
@@ -109,7 +111,7 @@ select ${columns}, ${cursor}::text as cursor from ${from}
 
     redrive: (db, ids, request) =>
       transaction(db, async (tx) => {
-        const redriven = await claims.redrive(tx, ids, request);
+        const redriven = await claims.redrive(tx, ids, { ...request, ...(queue !== undefined && { queue }) });
         if (redriven.length > 0) await onRedriven?.(tx, redriven);
         return redriven;
       }),

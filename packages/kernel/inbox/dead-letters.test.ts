@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Envelope } from "../bus/index.ts";
-import type { Tx } from "../db/index.ts";
+import { CommitUnknown, type Tx } from "../db/index.ts";
 import { until } from "../testing/index.ts";
 import { listDeadEvents, redriveInboxEvents } from "./index.ts";
 import {
@@ -100,6 +100,21 @@ test("an event whose callback always fails is dead-lettered without it", async (
   expect((await t.db.query(`select from inbox_attempts`)).rowCount).toBe(0);
 });
 
+test("each consumer keeps its own reason for an event that could not be dead-lettered", async () => {
+  await using t = await setup();
+  const broken = delivery("broken");
+  // The only attempt of consumer two ended in a crash.
+  const crashed = `insert into inbox_attempts (consumer, event_id, attempt_count) values ('two', $1, 1)`;
+  await t.db.query(crashed, [broken.eventId]);
+  const onDead = async () => {
+    throw new Error("not yet");
+  };
+  const one = t.inboxFor("one", { onDeadLetter: onDead, attemptsMax: 1 });
+  expect(kinds(await one.handle([redelivery(broken)], never))).toEqual(["retry"]);
+  expect(kinds(await t.inboxFor("two", { attemptsMax: 1 }).handle([redelivery(broken)], never))).toEqual(["dead"]);
+  expect(await readLastErrors(t.db, "two")).toEqual([expect.stringMatching(/^failed after 1 attempts: .*crash/)]);
+});
+
 test("the callback is not skipped because the database is unavailable", async () => {
   await using t = await setup();
   let isDown = true;
@@ -113,6 +128,15 @@ test("the callback is not skipped because the database is unavailable", async ()
   isDown = false;
   expect(kinds(await handle([redelivery(garbled)], never))).toEqual(["dead"]);
   expect(await readEffects(t.db)).toEqual(["callback"]);
+});
+
+test("an event whose dead letter may have committed is released", async () => {
+  await using t = await setup();
+  const onDead = async () => {
+    throw new CommitUnknown(new Error("the connection was lost"));
+  };
+  const { handle } = t.inboxFor("one", { onDeadLetter: onDead });
+  expect(kinds(await handle([delivery("garbled")], never))).toEqual(["release"]);
 });
 
 test("an event whose ID is not a UUID is dead-lettered once and can be redriven", async () => {

@@ -31,9 +31,18 @@ test("a redelivery that fails after the mark was deleted reopens the resolved de
   expect(await inbox.redriver.runOnce()).toMatchObject({ done: 1 });
   await t.db.query(`delete from processed_events`); // As retention does, before it deletes the dead letter.
   isFixed = false;
-  expect(kinds(await inbox.handle([redelivery(event)], never))).toEqual(["dead"]);
-  expect(await listDeadEvents(t.db, { consumer: "one" })).toMatchObject([{ dlqId: first?.dlqId }]);
+  const changed = { ...redelivery(event), payload: new TextEncoder().encode("b") };
+  expect(kinds(await inbox.handle([changed], never))).toEqual(["dead"]);
+  expect(await listDeadEvents(t.db, { consumer: "one" })).toMatchObject([
+    { dlqId: first?.dlqId, payload: Buffer.from("b") },
+  ]);
+  expect((await t.db.query(`select attempt_count from inbox_dlq`)).rows).toEqual([{ attempt_count: 0 }]);
   expect(await readLastErrors(t.db, "one")).toEqual(["Problem: no more"]);
+  // A dead letter that waits for its redrive is not reopened.
+  await redriveInboxEvents(t.db, [first?.dlqId ?? 0n], redriveRequest);
+  await t.db.query(`delete from processed_events`);
+  await inbox.handle([redelivery(event)], never);
+  expect((await t.db.query(`select status from inbox_dlq`)).rows).toEqual([{ status: "PENDING" }]);
 });
 
 test("a redriven event takes effect once, however often it is redriven or delivered", async () => {

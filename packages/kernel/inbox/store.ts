@@ -1,5 +1,4 @@
 /** The SQL of the inbox. */
-import pg from "pg";
 import type { Envelope } from "../bus/index.ts";
 import { createClaims, type RedriveRequest } from "../claims/index.ts";
 import { type Db, type Queryable, runStatement, type Tx, toLastError } from "../db/index.ts";
@@ -168,7 +167,7 @@ export const inboxDeadLetters = (consumer: string) =>
     claims: inboxDlqClaims,
     from: "inbox_dlq r",
     isDead: "r.status = 'DEAD'",
-    isVisible: `r.consumer = ${pg.escapeLiteral(consumer)}`,
+    queue: consumer,
     id: "r.dlq_id",
     cursor: "r.dlq_id",
     about: "r.aggregate_key",

@@ -273,3 +273,10 @@ test("a process does not start a second refresh of the same session", async () =
   await refresh[Symbol.asyncDispose]();
   expect(seen.turns).toBe(1);
 });
+
+test("a process refreshes at most 100 sessions at a time", async () => {
+  const { refresh, session, seen } = unableToSave({ failureMs: 120_000 });
+  for (let n = 0; n < 101; n++) refresh({ ...session, sessionId: `s_${n}` });
+  await refresh[Symbol.asyncDispose]();
+  expect(seen.turns).toBe(100);
+});

@@ -59,6 +59,22 @@ test("an unresolved order with a cancel request is not sent again if the broker 
   expect(await s.requests()).toEqual([{ status: "aborted", reason: "it never reached the broker" }]);
 });
 
+test("a cancel request stops its own order only, and not after it is refused", async () => {
+  await using s = await createCancelHarness({ dedupes: false });
+  await s.accept([1]);
+  s.fault("lost-before");
+  await s.sender.runOnce();
+  await s.cancel(1);
+  await s.accept([2]);
+  await s.sender.runOnce();
+  expect(await s.states()).toMatchObject([{ status: "unknown" }, { status: "succeeded" }]);
+  await s.db.query(`update cancel_requests set status = 'refused', done_at = now(), result = '{"why": "a test"}'`);
+  await s.passWindow();
+  await s.checker.runOnce();
+  await s.sender.runOnce();
+  expect(await s.states()).toMatchObject([{ status: "succeeded" }, { status: "succeeded" }]);
+});
+
 test("the canceller aborts an order that is pending again", async () => {
   await using s = await createCancelHarness({ dedupes: false });
   await s.accept([1]);

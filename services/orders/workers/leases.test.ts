@@ -41,15 +41,20 @@ test("an order whose senders always crash is aborted with proof that it was not 
   expect(s.sends).toEqual([]);
 });
 
-test("the timestamp of a request that is ruled out does not count", async () => {
+test("the timestamp and the window of a request that is ruled out do not count", async () => {
   await using s = await createSenderHarness();
   await s.accept([1]);
-  await s.db.query(`update outbox_orders set first_sent_at = now(), last_sent_at = now() + interval '1 hour'`);
+  await s.db.query(
+    `update outbox_orders set first_sent_at = now(), last_sent_at = now() + interval '1 hour', window_ends_at = now() + interval '1 hour'`,
+  );
   s.fault("lost-before");
   await s.sender.runOnce();
   expect(
-    await s.rows(`select status, last_sent_at < now() + interval '1 minute' as replaced from outbox_orders`),
-  ).toEqual([{ status: "unknown", replaced: true }]);
+    await s.rows(
+      `select status, last_sent_at < now() + interval '1 minute' as sent, window_ends_at < now() + interval '50 minutes' as ends
+         from outbox_orders`,
+    ),
+  ).toEqual([{ status: "unknown", sent: true, ends: true }]);
 });
 
 test("a request with an earlier timestamp does not replace that of an unresolved one", async () => {
