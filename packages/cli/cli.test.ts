@@ -37,6 +37,7 @@ test("the help of every command has its usage and options and fits a screen", as
     for (const line of out.split("\n")) expect(line.length, line).toBeLessThanOrEqual(120);
   }
   expect(await shell.run("migrate --help")).toEqual(await shell.run("help migrate"));
+  expect((await shell.run("help keys")).out).toMatch(/^Usage: .*\n\n {2}create {4}\S/);
 });
 
 test("an unknown command is rejected with a suggestion", async () => {

@@ -184,6 +184,16 @@ test.skipIf(!careless)("a Redis that can lose data is a warning; a wrong passwor
   expect(refused.of("Redis")).toMatchObject([{ level: "fault", says: expect.stringContaining("WRONGPASS") }]);
 });
 
+test.skipIf(!redis)("a Redis that hides its settings is a warning", async () => {
+  await using shell = openShell();
+  await using hiding = await startEngine("redis", { settings: { "rename-command": 'CONFIG ""' } });
+  const { of } = await runDoctor(shell, { REDIS_URL: hiding.url });
+  expect(of("Redis")).toMatchObject([
+    { level: "ok", says: expect.stringMatching(/^\d.* at redis:/) },
+    { level: "warning", says: expect.stringContaining("it does not show its settings (ERR unknown command") },
+  ]);
+});
+
 test("an unavailable Redis is a fault", async () => {
   await using shell = openShell();
   const away = await runDoctor(shell, { REDIS_URL: `redis://127.0.0.1:${await freePort()}` });
