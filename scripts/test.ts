@@ -6,7 +6,8 @@
  * stops all processes and leaves no folder behind.
  *
  * Arguments go to Vitest: `npm test -- packages/kernel` runs only the tests there, and all the other steps.
- * `--quick` (`npm run test:quick`) leaves out the event contracts and every test file that starts processes.
+ * `--quick` (`npm run test:quick`) leaves out the event contracts and every test file that starts processes, and repeats random
+ * tests less often.
  */
 import { join } from "node:path";
 import { check, root } from "./test/command.ts";
