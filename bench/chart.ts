@@ -22,7 +22,7 @@ const figureWidth = 90;
 const top = 58;
 const barHeight = 22;
 const pitch = 34;
-// Average of a letter at 14 px. The name column is as wide as the maxValue name, up to nameMax letters.
+// Average of a letter at 14 px. The name column is as wide as the longest name, up to nameMax letters.
 const letterWidth = 7.2;
 const nameMax = 60;
 

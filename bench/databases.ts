@@ -8,7 +8,7 @@ export interface BenchDatabase extends AsyncDisposable {
   readonly url: string;
   /** Opens a pool for a schema; disposing the database closes it. */
   open(schema: string, poolMax?: number): Db;
-  /** Creates openSibling, empty database on the same server. */
+  /** Creates another, empty database on the same server. */
   openSibling(): Promise<BenchDatabase>;
 }
 
@@ -51,7 +51,7 @@ const rowsPerInsert = 500_000;
 
 /**
  * Old rows as after years of use: all finished, none old enough for retention, random user ids and ascending event ids.
- * They are as large as new rows. Smaller ones would leave room on old pages, and every insert would go to openSibling page.
+ * They are as large as new rows. Smaller ones would leave room on old pages, and every insert would go to another page.
  */
 const oldRows: Readonly<Record<string, string>> = {
   "entitlement.entitlements": `(user_id, stock_keeping_unit, status, source, source_id)

@@ -31,8 +31,8 @@ async function matchesPerSecond(engines: MatchmakingEngines): Promise<Result> {
   const folder = await mkdtemp(join(tmpdir(), "todoke-bench-"));
   started.defer(() => rm(folder, { recursive: true }));
   const bare = started.use(bareScripts(engines.redisUrl));
-  const drain = async (about: Omit<Parameters<typeof drainContender>[0], "engines" | "folder" | "tickets">) =>
-    started.use(await drainContender({ ...about, engines, folder, tickets })).contender;
+  const drain = async (options: Omit<Parameters<typeof drainContender>[0], "engines" | "folder" | "tickets">) =>
+    started.use(await drainContender({ ...options, engines, folder, tickets })).contender;
   const apart = "api,matcher,recorder,maintenance";
   const contenders = [
     bare.oneMatchPerCall,

@@ -96,12 +96,12 @@ const duplicates = (all: readonly string[]): string[] =>
 function ticketViolations({ record, waiting, responses }: PlayHistory): string[] {
   const modeOf = (ticketId: string) => ticketId.split(".")[0];
   return [
-    ...duplicates(record.ends.map((end) => end.ticket_id)).map((id) => `M1: ${id} ended duplicates`),
+    ...duplicates(record.ends.map((end) => end.ticket_id)).map((id) => `M1: ${id} ended twice`),
     ...duplicates(record.made.flatMap(({ players }) => players.map((player) => player.ticket_id))).map(
       (id) => `M1: ${id} is in two MatchMade events`,
     ),
     ...duplicates(waiting.map(({ ticketId, user }) => `${user} in ${modeOf(ticketId)}`)).map(
-      (user) => `M1: ${user} is queued duplicates`,
+      (user) => `M1: ${user} is queued twice`,
     ),
     ...concurrentTickets(responses, record).map((each) => `M1: ${each}`),
   ];
@@ -170,7 +170,7 @@ function responseViolations({ responses, record }: PlayHistory): string[] {
       const end = ends.get(each.ticketId);
       const peers = (users.get(each.matchId ?? "") ?? []).map((one) => one.user_id).filter((one) => one !== each.user);
       if (end?.status !== each.status || (each.reason !== undefined && end.reason !== each.reason))
-        return [`M3: ${each.ticketId} was reported as ${formatStatus(each)} and is ${end?.status ?? "not on record"}`];
+        return [`M3: ${each.ticketId} was reported as ${formatStatus(each)} and is ${end?.status ?? "not recorded"}`];
       if (each.matchId !== undefined && each.matchId !== end?.match_id)
         return [`M3: ${each.ticketId} was reported in ${each.matchId} and is in ${end?.match_id}`];
       if (each.peers && String(each.peers) !== String(peers))
@@ -199,7 +199,7 @@ function countViolations({ responses, record, waiting, redisLostData }: PlayHist
     ...[...missing].map((id) => `M5: ${id} is neither queued nor ended`),
     ...(redisLostData ? [] : lost.map((end) => `M6: ${end.ticket_id} was lost although Redis lost no data`)),
     // A ticket that Redis lost at once has no response.
-    ...(redisLostData ? [] : [...extra].map((id) => `M5: no player was issued ${id}`)),
+    ...(redisLostData ? [] : [...extra].map((id) => `M5: no player was given ${id}`)),
   ];
 }
 
@@ -231,7 +231,7 @@ function notificationViolations({ record }: PlayHistory): string[] {
   const due = dueNotifications(record);
   const expired = new Set(record.expired.map((event) => event.ticket_id));
   return [
-    ...duplicates(record.notified).map((each) => `${each} was notified duplicates`),
+    ...duplicates(record.notified).map((each) => `${each} was notified twice`),
     ...[...new Set(due).symmetricDifference(new Set(record.notified))].map(
       (each) => `${each} is due without a notification, or notified without being due`,
     ),

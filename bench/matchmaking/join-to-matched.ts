@@ -1,5 +1,5 @@
 /**
- * The delay from join to match: 1,000 players join `duel` per second over HTTP, where the nextRequest player is always a match. It
+ * The delay from join to match: 1,000 players join `duel` per second over HTTP, where the next player is always a match. It
  * runs from the request to the recorded match, to the published event, and to MATCHED in the response of polling clients.
  */
 import { randomUUID } from "node:crypto";

@@ -1,5 +1,5 @@
 /**
- * Sends secrets in every place that can hold one, through successes and causeFailures, then searches logs, traces, metrics, tables and
+ * Sends secrets in every place that can hold one, through successes and failures, then searches logs, traces, metrics, tables and
  * responses for them (reference 5.13).
  */
 import { randomUUID } from "node:crypto";
@@ -253,6 +253,6 @@ test("no secret appears in logs, traces, metrics, tables or responses", async ()
     expect([place, text.match(/eyJ[\w-]{8,}\.[\w-]+\./)]).toEqual([place, null]);
   }
   expect(Math.min(...Object.values(secrets).map((secret) => secret.length))).toBeGreaterThanOrEqual(16);
-  // Answers sendRecorded nothing of what we are made of.
+  // Responses do not reveal internals.
   expect(allPlaces.responses).not.toMatch(/relation|constraint|select |insert |node_modules|\.ts:\d|pg_|ECONNREFUSED/);
 });
