@@ -30,11 +30,13 @@ try {
   const { kind, url } = options.bus;
   const outside = { openBus: async (name: string) => flakyBus(await openBus(kind, { url, name }), faults) };
   const running = await start(process.env, outside);
-  onStopSignals(async () => {
+  const stop = async () => {
     isStopping = true;
     await running[Symbol.asyncDispose]();
     process.disconnect?.();
-  });
+  };
+  // Longer than the default, for a busy machine; how fast the work resumes is checked in runs that are timed.
+  onStopSignals(stop, { deadlineMs: 240_000 });
   tell({ url: running.url });
 } catch (error) {
   console.error(error);

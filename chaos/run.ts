@@ -32,6 +32,8 @@ export interface RunOptions {
   readonly seed: string;
   readonly bus: BusKind;
   readonly forMs: number;
+  /** The load goes on after `forMs` until this many commands are answered. */
+  readonly answeredMin?: number;
   /** Commands a second. */
   readonly rate: number;
   readonly faultsPerMinute: number;
@@ -68,6 +70,7 @@ export interface RunResult {
 /** So many at once that a process that is away does not stop them all. */
 const clients = 32;
 const progressEveryMs = 1_000;
+const answeredWaitMs = 240_000;
 
 export async function run(options: RunOptions): Promise<RunResult> {
   const { seed, bus, forMs, folder, stopping = new AbortController().signal } = options;
@@ -120,7 +123,8 @@ interface Load {
 /** Clients and nemesis together, until the time is over and every client has its answer or has given up. */
 async function underLoad({ harness, schedule, options, counts, tell, stopping }: Load): Promise<FaultRecord[]> {
   await using history = openLines<Line>(join(options.folder, files.history));
-  const over = AbortSignal.any([AbortSignal.timeout(options.forMs), stopping]);
+  const ended = new AbortController();
+  const over = AbortSignal.any([ended.signal, stopping]);
   let done = 0;
   let lastFault = "";
   const progress = setInterval(
@@ -133,11 +137,23 @@ async function underLoad({ harness, schedule, options, counts, tell, stopping }:
       lastFault = `${fault} (${target})`;
     };
     const nemesis = runNemesis({ harness, schedule, onFault, stopping: over });
-    await Promise.all([nemesis, ...clientsOf({ harness, options, history, counts, stopping: over })]);
+    const load = Promise.all([nemesis, ...clientsOf({ harness, options, history, counts, stopping: over })]);
+    await Promise.race([load, untilEnough(options, counts, over)]);
+    ended.abort();
+    await load;
     return await nemesis;
   } finally {
     clearInterval(progress);
+    ended.abort();
   }
+}
+
+/** At most `answeredWaitMs` longer than the run, so that services that never answer end it too. */
+async function untilEnough({ forMs, answeredMin = 0 }: RunOptions, counts: Counts, over: AbortSignal): Promise<void> {
+  const startedAt = performance.now();
+  const elapsed = () => performance.now() - startedAt;
+  const isAnswered = () => counts.answered >= answeredMin || elapsed() >= forMs + answeredWaitMs;
+  while (!over.aborted && !(elapsed() >= forMs && isAnswered())) await sleep(50);
 }
 
 interface ClientsOptions extends Pick<Load, "harness" | "options" | "counts" | "stopping"> {

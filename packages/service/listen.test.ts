@@ -14,14 +14,18 @@ interface ChildOptions {
 class Child implements AsyncDisposable {
   readonly #process: ChildProcess;
   readonly #ended: Promise<unknown>;
-  #said = "";
+  #output = "";
+  #errors = "";
 
   private constructor({ graceMs = 0, deadlineMs = 20_000, exitMs = 25_000 }: ChildOptions) {
     const program = resolveProgram(new URL("./testing/service.ts", import.meta.url));
     const settings = [graceMs, deadlineMs, exitMs].map(String);
-    this.#process = spawn(process.execPath, [program, ...settings], { stdio: ["ignore", "pipe", "inherit"] });
+    this.#process = spawn(process.execPath, [program, ...settings], { stdio: ["ignore", "pipe", "pipe"] });
     this.#process.stdout?.setEncoding("utf8").on("data", (text: string) => {
-      this.#said += text;
+      this.#output += text;
+    });
+    this.#process.stderr?.setEncoding("utf8").on("data", (text: string) => {
+      this.#errors += text;
     });
     this.#ended = once(this.#process, "close");
   }
@@ -33,15 +37,19 @@ class Child implements AsyncDisposable {
   }
 
   get url(): string {
-    return this.#said.match(/http:\S+/)?.[0] ?? "";
+    return this.#output.match(/http:\S+/)?.[0] ?? "";
   }
 
   get begun(): number {
-    return this.#said.split("begun\n").length - 1;
+    return this.#output.split("begun\n").length - 1;
   }
 
   get completed(): number {
-    return Number(this.#said.match(/completed (\d+)/)?.[1]);
+    return Number(this.#output.match(/completed (\d+)/)?.[1]);
+  }
+
+  get errors(): string {
+    return this.#errors;
   }
 
   get exitCode(): number | null {
@@ -56,7 +64,7 @@ class Child implements AsyncDisposable {
     return RawConnection.open(this.url);
   }
 
-  /** And until all that it said has been heard. */
+  /** Also until its output is complete. */
   async untilExit(): Promise<number | null> {
     await this.#ended;
     return this.exitCode;
@@ -165,7 +173,7 @@ test("during the grace period it is not ready, serves, and asks clients to close
   expect(await child.untilExit()).toBe(0);
 });
 
-test("a request that exceeds the deadline is cut; a process that cannot stop exits with code 1", async () => {
+test("a request that exceeds the deadline is cut; a process that cannot stop reports it and exits with code 1", async () => {
   await using child = await Child.start({ deadlineMs: 200, exitMs: 800 });
   await using connection = await child.open();
   connection.send(work(60_000));
@@ -175,6 +183,7 @@ test("a request that exceeds the deadline is cut; a process that cannot stop exi
 
   expect(await connection.untilClosed()).toBe("");
   expect(await child.untilExit()).toBe(1);
+  expect(child.errors).toContain("The stop took longer than 0.8 s.");
 });
 
 test("a second signal ends the process with code 1", async () => {

@@ -14,10 +14,16 @@ const echoMs = 500;
 /** The process exits with code 0 when `stop` has closed everything that keeps it alive. */
 export function onStopSignals(stop: () => Promise<unknown>, { deadlineMs = 25_000 }: StopOptions = {}): void {
   let stoppedAt: number | undefined;
+  const exitLate = () => {
+    console.error(
+      `The stop took longer than ${deadlineMs / 1_000} s. The process exits; others claim its jobs when their leases expire.`,
+    );
+    process.exit(1);
+  };
   const onSignal = () => {
     if (stoppedAt === undefined) {
       stoppedAt = performance.now();
-      setTimeout(() => process.exit(1), deadlineMs).unref();
+      setTimeout(exitLate, deadlineMs).unref();
       void stop(); // A rejection ends the process as any unhandled one does: with its stack and code 1.
     } else if (performance.now() - stoppedAt > echoMs) {
       process.exit(1);

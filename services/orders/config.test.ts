@@ -62,6 +62,8 @@ test.each([
   [{ ORDERS_PAPER_FAULTS: "slow=2" }, "ORDERS_PAPER_FAULTS should be chances"],
   [{ ORDERS_BACKOFF_SECONDS: "5,x" }, "ORDERS_BACKOFF_SECONDS should be"],
   [{ ORDERS_BROKER_TIMEOUT_MS: "20000" }, "ORDERS_LEASE_MS should be at least twice"],
+  [{ ORDERS_CHECKER_LEASE_MS: "5000" }, "ORDERS_CHECKER_LEASE_MS should be at least twice"],
+  [{ ORDERS_CANCELLER_LEASE_MS: "5000" }, "ORDERS_CANCELLER_LEASE_MS should be at least twice"],
   [{ ORDERS_KEEP_DAYS: "1" }, "ORDERS_KEEP_DAYS should not be less"],
   [{ ORDERS_REQUIRE_RECONCILIATION: "yes" }, "ORDERS_REQUIRE_RECONCILIATION should be true or false"],
 ])("%j is one settings error", (env: Record<string, string>, error) => {

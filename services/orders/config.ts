@@ -35,7 +35,8 @@ export function readSettings(env: Env, errors: string[]): Settings {
   const integer = integerReader(env, errors);
   const timeoutMs = integer("ORDERS_BROKER_TIMEOUT_MS", 10_000, [100, 600_000]);
   // The runtime reads the leases too, and reports values that are not numbers.
-  for (const variable of ["ORDERS_SENDER_LEASE_MS", "ORDERS_RECONCILER_LEASE_MS"]) {
+  for (const worker of ["SENDER", "CHECKER", "CANCELLER", "RECONCILER"]) {
+    const variable = `ORDERS_${worker}_LEASE_MS`;
     const name = env[variable] ? variable : "ORDERS_LEASE_MS";
     const error = `${name} should be at least twice ORDERS_BROKER_TIMEOUT_MS: the lease must outlast a request to the broker`;
     if (Number(env[name] || 30_000) < 2 * timeoutMs && !errors.includes(error)) errors.push(error);

@@ -29,7 +29,7 @@ export const { configErrors, dead, events, migrate, start } = service({
   migrations: new URL("./migrations/", import.meta.url),
   settings: readSettings,
   roles: ["reconciler", "sender"],
-  workers: ["reconciler", "sender"],
+  workers: ["canceller", "checker", "reconciler", "sender"],
   emits: ["orders.events"],
   tables: [
     { table: outboxOrdersTable, lookup: ["idempotency_key", "order_id", "client_order_id"] },
@@ -56,7 +56,7 @@ export const { configErrors, dead, events, migrate, start } = service({
         telemetry,
         onError,
       });
-      if (hasRole("sender")) use(startSender({ ...optionsOf(workers.sender), wakeups, topics }));
+      if (hasRole("sender")) use(startSender({ ...optionsOf(workers.sender), timings: workers, wakeups, topics }));
       if (hasRole("reconciler"))
         use(startReconciler({ ...optionsOf(workers.reconciler), onMismatches: logMismatches(adapter, app.log) }));
     }

@@ -115,9 +115,13 @@ test("an order whose slot is far away is released without an attempt", async () 
 
 test("a sender does not start with a lease shorter than twice the timeout", async () => {
   await using s = await createSenderHarness();
-  expect(() => startSender({ ...s, settings: { ...fastSettings, leaseMs: 10_000 } })).toThrow(
-    "twice the broker's timeout",
-  );
+  const short = { leaseMs: 10_000, pollMs: 20 };
+  const senders = [
+    { settings: { ...fastSettings, ...short } },
+    { timings: { checker: short } },
+    { timings: { canceller: short } },
+  ];
+  for (const options of senders) expect(() => startSender({ ...s, ...options })).toThrow("twice the broker's timeout");
 });
 
 test("orders of another broker are neither sent nor checked", async () => {

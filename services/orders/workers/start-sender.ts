@@ -3,24 +3,32 @@ import { requeuePostponed } from "../store/claimed-orders.ts";
 import { cancelOrders } from "./cancel-orders.ts";
 import { checkUnresolved } from "./check-unresolved.ts";
 import { sendOrders } from "./send-orders.ts";
-import type { SenderOptions, WakeOptions } from "./sender-options.ts";
+import type { SenderOptions, SenderSettings, WakeOptions } from "./sender-options.ts";
+
+type Timing = Pick<SenderSettings, "leaseMs" | "pollMs">;
 
 export interface StartOptions extends SenderOptions, Pick<WakeOptions, "wakeups"> {
+  /** Lease and poll of the workers that check unresolved orders and pass on cancels; default: those of the sender. */
+  readonly timings?: { readonly checker?: Timing; readonly canceller?: Timing };
   /** Topics signalled for new orders, for new cancel requests and when the trading state changes. */
   readonly topics?: { readonly orders: string; readonly cancels: string; readonly trading: string };
 }
 
 /** Runs until disposed: then finishes running jobs and releases the rest. */
-export function startSender({ wakeups, topics, ...options }: StartOptions): AsyncDisposable {
-  const { db, settings, onError } = options;
-  if (settings.timeoutMs * 2 > settings.leaseMs) {
-    throw new Error("the lease of an order must be at least twice the broker's timeout");
-  }
+export function startSender({ wakeups, topics, timings, ...options }: StartOptions): AsyncDisposable {
+  const { db, onError } = options;
+  const withTiming = (timing: Timing | undefined): SenderOptions => {
+    const settings = { ...options.settings, ...(timing && { leaseMs: timing.leaseMs, pollMs: timing.pollMs }) };
+    if (settings.timeoutMs * 2 > settings.leaseMs) {
+      throw new Error("the lease of an order must be at least twice the broker's timeout");
+    }
+    return { ...options, settings };
+  };
   const wakeBy = (topic: string | undefined) => (wakeups && topic !== undefined ? { wakeups, topic } : {});
   const workers = [
-    sendOrders({ ...options, ...wakeBy(topics?.orders) }),
-    checkUnresolved(options),
-    cancelOrders({ ...options, ...wakeBy(topics?.cancels) }),
+    sendOrders({ ...withTiming(undefined), ...wakeBy(topics?.orders) }),
+    checkUnresolved(withTiming(timings?.checker)),
+    cancelOrders({ ...withTiming(timings?.canceller), ...wakeBy(topics?.cancels) }),
   ];
   const resume = () =>
     void requeuePostponed(db)
