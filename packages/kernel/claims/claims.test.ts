@@ -302,3 +302,12 @@ test("a row that another claim has locked blocks the rows behind it", async () =
   const claimed = await claim(t.db, 10).finally(() => other.release(true));
   expect(claimed.map((job) => job.eventId)).toEqual([ids[2]]);
 });
+
+test("a row does not wait for rows of its aggregate in another queue", async () => {
+  await using t = await testDatabase();
+  const [first, second] = await append(t.db, "a", "a");
+  await t.db.query(`update outbox_events set subject = 'other.events' where event_id = $1`, [first]);
+  const { claim } = createClaims({ ...outboxClaims.table, queue: "subject" });
+  const claimed = await claim(t.db, { limit: 10, leaseMs: 60_000, worker: "test", queue: "thing.events" });
+  expect(claimed.map((job) => job.claim.key)).toEqual([second]);
+});

@@ -28,6 +28,7 @@ changed as (
 results as materialized (
   select a.*, c.version, 200 as response_status, convert_to(c.balance::text, 'utf8') as response_body
     from accepted a join changed c on c.account = a.account
+   order by a.ordinal desc -- Results may have any order.
 )`,
   events: {
     subject: "bank.events",
@@ -74,7 +75,7 @@ test("a batch executes new requests, replays known ones and refuses others, in i
   ]);
 });
 
-test("every change appends an event, and a replay or refusal appends none", async () => {
+test("every change appends an event in input order, and a replay or refusal appends none", async () => {
   await using t = await setup();
   await deposit.run(t.db, [request("a", "x", 10), request("b", "y", 60)]);
   await deposit.run(t.db, [request("a", "x", 10), request("c", "x", 500), request("d", "z", 1)]);

@@ -132,6 +132,22 @@ test("a renewed lease gives a failing settlement more time", async () => {
   expect(await t.results.get("a")).toBe("done");
 });
 
+test("a renewed lease is counted from the request, not from a late response", async () => {
+  const now = performance.now.bind(performance);
+  let aheadMs = 0;
+  using _ = vi.spyOn(performance, "now").mockImplementation(() => now() + aheadMs);
+  const lost = Object.assign(new Error("lost"), { code: "ECONNRESET" });
+  const renew: typeof claimsOfJobs.renew = (...request) => {
+    aheadMs = 500_000;
+    return claimsOfJobs.renew(...request);
+  };
+  await using t = await setup(["a"], { claims: { ...failing(1, lost), renew }, leaseMs: 600_000 });
+  await t.inFlight.renew();
+  aheadMs = 1_000_000; // Within a lease that is counted from the response.
+  t.finish("a", done);
+  expect(await t.results.get("a")).toBe("leaseLost");
+});
+
 test("a job cannot settle after the worker has released it", async () => {
   let settlements = 0;
   const counting: Claims<SampleJob> = {

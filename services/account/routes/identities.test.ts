@@ -67,6 +67,10 @@ test("another provider, or another subject with the same e-mail, is another user
   expect(
     await t.rows(`select provider, subject from identities group by 1, 2 having count(distinct user_id) > 1`),
   ).toEqual([]);
+  await resolve("aki", { ...claims, email: "new@example.com" });
+  expect(await t.rows(`select provider, subject from identities where email = 'new@example.com'`)).toEqual([
+    { provider, subject: "aki" },
+  ]);
 });
 
 test("changed claims are saved, and unchanged or missing ones write nothing", async () => {

@@ -194,3 +194,14 @@ test("a late write of last_seen_at does not move it back", async () => {
   await markSeen(t.db, [{ sessionId, seenAt: new Date(Date.now() - idleMs / 2).toISOString() }], idleMs);
   expect(await seen()).toBe(before);
 });
+
+test("of sessions created at the same time, the last one in the list makes room for a new one", async () => {
+  await using t = await postgresHarness();
+  const store = t.open();
+  await store.saveUser(userSnapshot());
+  for (let made = 0; made < settings.perUserMax; made++) await store.create(newSession());
+  await t.db.query(`update sessions set created_at = now()`);
+  const listed = await store.list("u_1");
+  await store.create(newSession());
+  expect((await store.list("u_1")).slice(1)).toEqual(listed.slice(0, -1));
+});

@@ -329,11 +329,12 @@ test("503 while trading is halted, also after a restart; used keys are replayed"
 test("503 while reconciliation is required and too old", async () => {
   await using t = await createHarness();
   const { order } = await t.process(t.open(), { reconciledWithinMs: 180_000 });
+  await t.db.query(`insert into reconciliations (adapter, last_ok_at) values ('another', now())`);
   const answer = await order(bodyOf("k1"));
   expect([answer.statusCode, answer.json().code]).toEqual([503, "reconciliation-failing"]);
   await t.db.query(`insert into reconciliations (adapter, last_ok_at) values ('paper', now() - interval '4 minutes')`);
   expect((await order(bodyOf("k1"))).statusCode).toBe(503);
-  await t.db.query(`update reconciliations set last_ok_at = now() - interval '1 minute'`);
+  await t.db.query(`update reconciliations set last_ok_at = now() - interval '1 minute' where adapter = 'paper'`);
   expect((await order(bodyOf("k1"))).statusCode).toBe(201);
   await t.db.query(`update reconciliations set last_ok_at = null`);
   expect((await order(bodyOf("k1"))).statusCode).toBe(200);

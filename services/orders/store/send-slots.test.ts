@@ -14,4 +14,9 @@ test("slots are reserved at the rate of all senders, and none too far away", asy
   expect(await reserveSendSlot(s.db, { adapter: "another", perSecond: 2, waitMaxMs: 1 })).toBe(0);
   await s.db.query(`update broker_turns set next_at = clock_timestamp() + interval '1 hour'`);
   expect(await reserve()).toBeUndefined();
+  // Idle time is not saved up for a burst.
+  await s.db.query(`update broker_turns set next_at = clock_timestamp() - interval '1 hour'`);
+  await reserve();
+  const next = await s.rows(`select next_at > $1::timestamptz as later from broker_turns where adapter = 'paper'`, at);
+  expect(next).toEqual([{ later: true }]);
 });
