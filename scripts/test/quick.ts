@@ -16,6 +16,7 @@ const imports = /^(?:import|export)\b(?!\s+type\b)[^;]*?from\s+"([^"]+)"|^import
  */
 const onceInProcess = /metrics|telemetry|gauge|diagnostics|process\.env|Array\.from\(.*freePort/i;
 const needOwnProcess = new Set([
+  "packages/http/request-id.test.ts", // Ids never go back in time, also after a test with a clock that is ahead.
   "services/account/main.test.ts",
   "services/gateway-bff/oidc/whole.test.ts",
   "services/orders/routes/do-order.test.ts",
