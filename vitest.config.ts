@@ -12,8 +12,8 @@ export default defineConfig({
     setupFiles: ["./scripts/test/setup.ts"],
     // Each file is a process of its own: tests here kill, stop and starve processes for a living.
     pool: "forks",
-    // A file waits half of the time, for an engine or a lease: two files for each core keep the machine busy.
-    maxWorkers: 2 * availableParallelism(),
+    // A file waits half of the time, for an engine or a lease: two or three files for each core keep the machine busy.
+    maxWorkers: (isQuick ? 3 : 2) * availableParallelism(),
     sequence: { sequencer: SlowestFirst },
     // What hangs is found all the same; what is slow on a busy machine is not what a test is for.
     testTimeout: 300_000,
