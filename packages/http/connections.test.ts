@@ -86,7 +86,7 @@ async function setup(bounds: Partial<ConnectionBounds>) {
   return {
     lines,
     seen,
-    letGo: held.resolve,
+    release: held.resolve,
     closeAfterAnswers: () => app.connections.closeAfterResponses(),
     open: () => RawConnection.open(url),
     async [Symbol.asyncDispose]() {
@@ -108,7 +108,7 @@ test("a connection with too many requests in flight gets their responses, one 42
   await until("as many as may be have begun", () => server.seen.begun === 5);
   other.send(get("/livez"));
   expect(await other.untilAnswers(1)).toMatch(/^HTTP\/1\.1 200 /);
-  server.letGo();
+  server.release();
 
   const responses = await connection.untilClosed();
   expect(connection.statuses).toEqual([200, 200, 200, 200, 200, 429]);
@@ -160,7 +160,7 @@ test("a process that stops still sends a 429 behind requests in flight", async (
   connection.send(get("/held").repeat(3));
   await until("one is rejected", () => server.lines.some(({ msg }) => msg.startsWith("requests were rejected")));
   server.closeAfterAnswers();
-  server.letGo();
+  server.release();
 
   await connection.untilClosed();
   expect(connection.statuses).toEqual([200, 200, 429]);
@@ -231,6 +231,6 @@ test("every request of a closed connection is aborted, also those that wait behi
   await connection[Symbol.asyncDispose]();
 
   await until("all three are over", () => server.seen.closed === 3);
-  server.letGo();
+  server.release();
   expect(server.seen.closed).toBe(3);
 });
