@@ -187,8 +187,8 @@ returning t.${t.key}::text as key`;
 }
 
 /**
- * $1 keys, $2 who asks, $3 the reason, $4 the queue, or null for all. The same statement writes the record, so no redrive lacks one. Rows are locked in
- * key order; of two concurrent redrives the second finds no dead row.
+ * $1 keys, $2 who asks, $3 the reason, $4 the queue or null for all. The same statement writes the record, so no redrive
+ * lacks one. Rows are locked in key order; of two concurrent redrives the second finds no dead row.
  */
 export function redriveSql(t: ResolvedSpec): string {
   const c = t.columns;
