@@ -89,6 +89,11 @@ export interface Broker extends AsyncDisposable {
   /** The broker's time as we know it, for the timestamp of the next request. */
   clock(): Date;
   /**
+   * Called before an order is sent, so that its timestamp is the broker's time: an order that is stamped an hour ahead and has no
+   * reply stays unresolved for that hour. Returns the reason if the clock is unknown. Never rejects.
+   */
+  measureClock(signal: AbortSignal): Promise<string | undefined>;
+  /**
    * Never rejects. The caller records the timestamp before; after the window the broker refuses the request. An order is rejected
    * without being sent if the broker cannot limit its slippage.
    */

@@ -79,6 +79,24 @@ test("a failed attempt is retried after its backoff, and the sixth aborts the or
   expect(await s.steps()).toBe(`pending>${Array(5).fill("sending>failed>pending").join(">")}>sending>aborted`);
 });
 
+test("an order is not sent before the broker's clock is known", async () => {
+  const unknown = ["the broker's clock could not be measured: no reply"];
+  await using s = await createSenderHarness({ broker: { measureClock: async () => unknown.pop() } });
+  await s.accept([1]);
+  await s.sender.runOnce();
+  expect(await s.states()).toEqual([{ status: "failed", attempts: 1, last_error_code: "BROKER_DOWN" }]);
+  expect(await s.rows(`select first_sent_at, in_doubt_since from outbox_orders`)).toEqual([
+    { first_sent_at: null, in_doubt_since: null },
+  ]);
+  expect(s.sends).toEqual([]);
+  await s.makeDue();
+  await until("it is sent", async () => {
+    await s.sender.runOnce();
+    return (await s.states())[0]?.status === "succeeded";
+  });
+  expect(s.sends).toHaveLength(1);
+});
+
 test("a longer Retry-After of the broker replaces the backoff", async () => {
   const refusal = {
     kind: "not-taken",

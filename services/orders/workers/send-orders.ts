@@ -56,7 +56,6 @@ export function sendOrders({ wakeups, topic, ...options }: SenderOptions & WakeO
       const waitMs = perSecond > 0 ? await reserveSlot() : 0;
       if (waitMs === undefined) return await unsent({ order, priorSend }, "the send rate is exhausted", slotWaitMaxMs);
       if (waitMs > 0) await sleep(waitMs, undefined, { signal: lease.signal }).catch(() => {});
-      if (lease.signal.aborted) return await unsent({ order, priorSend }, "the sender is stopping");
       return await dispatch({ order, priorSend }, lease);
     } catch (error) {
       if (!order.maybeSent) throw error; // Nothing was sent: the kernel's worker retries it.
@@ -86,6 +85,10 @@ export function sendOrders({ wakeups, topic, ...options }: SenderOptions & WakeO
   }
 
   async function dispatch({ order, priorSend }: OrderInFlight, lease: Lease): Promise<JobOutcome> {
+    const clockError = await calls.measureClock(lease.signal);
+    if (lease.signal.aborted) return unsent({ order, priorSend }, "the sender is stopping");
+    if (clockError !== undefined)
+      return settle({ order, priorSend }, { kind: "not-taken", code: "BROKER_DOWN", reason: clockError }, lease);
     const timestamp = broker.clock();
     const startedAt = performance.now();
     const recorded = await recordDispatch(db, { order, timestamp, windowMs: broker.windowMs, leaseMs }).catch(onError);

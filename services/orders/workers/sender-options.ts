@@ -39,15 +39,19 @@ export function workerOptions<Row>({ db, broker, settings, onError }: SenderOpti
   };
 }
 
-/** The calls of a broker, each bounded by the timeout and measured. */
-export function brokerCalls({ broker, settings, telemetry }: SenderOptions): Pick<Broker, "send" | "find" | "cancel"> {
+type BrokerCalls = Pick<Broker, "send" | "find" | "cancel" | "measureClock">;
+
+/** The calls of a broker, each bounded by the timeout; those for an order are measured. */
+export function brokerCalls({ broker, settings, telemetry }: SenderOptions): BrokerCalls {
+  const bounded = (signal: AbortSignal) => AbortSignal.any([signal, AbortSignal.timeout(settings.timeoutMs)]);
+
   async function call<Outcome extends { readonly kind: string }>(
     name: "send" | "find" | "cancel",
     signal: AbortSignal,
     run: (signal: AbortSignal) => Promise<Outcome>,
   ): Promise<Outcome> {
     const startedAt = performance.now();
-    const outcome = await run(AbortSignal.any([signal, AbortSignal.timeout(settings.timeoutMs)]));
+    const outcome = await run(bounded(signal));
     telemetry.brokerCalled(name, outcome.kind, startedAt);
     return outcome;
   }
@@ -55,5 +59,6 @@ export function brokerCalls({ broker, settings, telemetry }: SenderOptions): Pic
     send: (order, { timestamp, signal }) => call("send", signal, (signal) => broker.send(order, { timestamp, signal })),
     find: (id, { lastSentAt, signal }) => call("find", signal, (signal) => broker.find(id, { lastSentAt, signal })),
     cancel: (id, signal) => call("cancel", signal, (signal) => broker.cancel(id, signal)),
+    measureClock: (signal) => broker.measureClock(bounded(signal)),
   };
 }

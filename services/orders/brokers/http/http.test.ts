@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { createServer } from "node:http";
 import { type AddressInfo, createServer as createTcpServer } from "node:net";
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { startSimulator } from "../../simulator/testing.ts";
 import { anOrder, brokerConformance, type HarnessOptions } from "../conformance.ts";
 import { openHttpBroker } from "./index.ts";
@@ -142,6 +142,38 @@ test("a broker's clock that is hours ahead is measured with the first reply", as
   expect(await send()).toMatchObject({ kind: "not-taken", code: "INTERNAL_ERROR" });
   expect(Math.abs((drifts[0] ?? 0) - aheadMs)).toBeLessThan(30_000);
   expect(await send()).toMatchObject({ kind: "taken" });
+});
+
+test("the broker's clock is measured before the first order, so an order without a reply is resolved by the window", async () => {
+  await using harness = await open({ args: ["--clock-ahead-ms=-3600000"] });
+  const { broker } = harness;
+  expect(await broker.measureClock(patient())).toBeUndefined();
+  await harness.fault("lost-before");
+  const order = anOrder();
+  const timestamp = broker.clock();
+  expect(await broker.send(order, { timestamp, signal: patient() })).toMatchObject({ kind: "unknown" });
+  const [, sent] = harness.simulator.entries().filter((entry) => entry.kind === "request");
+  expect(sent).toMatchObject({ method: "POST", timestamp: timestamp.getTime() });
+  expect(Math.abs((sent?.at ?? 0) - timestamp.getTime())).toBeLessThan(windowMs);
+});
+
+test("the broker's clock stays unknown until the broker replies", async () => {
+  await using harness = await open();
+  await harness.simulator.kill();
+  expect(await harness.broker.measureClock(patient())).toMatch(/^the broker's clock could not be measured: /);
+  await harness.simulator.start();
+  expect(await harness.broker.measureClock(patient())).toBeUndefined();
+  await harness.simulator.kill();
+  expect(await harness.broker.measureClock(patient())).toBeUndefined();
+});
+
+test("a change of the system's time does not change the broker's time", async () => {
+  await using harness = await open();
+  await harness.broker.measureClock(patient());
+  const before = harness.broker.clock().getTime();
+  vi.spyOn(Date, "now").mockReturnValue(Date.now() + 3_600_000);
+  onTestFinished(() => void vi.restoreAllMocks());
+  expect(harness.broker.clock().getTime() - before).toBeLessThan(600_000);
 });
 
 test("the signature does not change between versions", () => {

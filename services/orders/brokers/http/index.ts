@@ -49,7 +49,7 @@ export function openHttpBroker(options: HttpBrokerOptions): Broker {
   async function call({ method, path, signal, timestamp: at, body = "", headers }: Call): Promise<BrokerReply> {
     const timestamp = (at ?? drift.clock()).getTime();
     const signed = { method, path: base + path, timestamp, nonce: randomUUID(), body };
-    const startedAt = Date.now();
+    const startedAt = performance.now();
     const reply = await exchange(connections, {
       url: new URL(base + path, url),
       method,
@@ -64,7 +64,7 @@ export function openHttpBroker(options: HttpBrokerOptions): Broker {
         [headerNames.signature]: sign(secret, signed),
       },
     });
-    drift.observe(reply.headers.date, { startedAt, endedAt: Date.now() });
+    drift.observe(reply.headers.date, { startedAt, endedAt: performance.now() });
     return reply;
   }
 
@@ -75,6 +75,17 @@ export function openHttpBroker(options: HttpBrokerOptions): Broker {
     dedupes,
     windowMs: windowMs > 0 ? windowMs + marginMs : 0,
     clock: drift.clock,
+
+    async measureClock(signal) {
+      if (drift.isMeasured()) return undefined;
+      try {
+        // Any reply has the broker's time, also "not found" and a refused timestamp.
+        await call({ method: "GET", path: orderPath(randomUUID()), signal });
+        return undefined;
+      } catch (error) {
+        return `the broker's clock could not be measured: ${describeError(error)}`;
+      }
+    },
 
     async send(order, { timestamp, signal }) {
       const { clientOrderId, timeInForce, maxSlippageBps, ...rest } = order;

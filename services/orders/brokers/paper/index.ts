@@ -63,6 +63,7 @@ export async function openPaperBroker(options: PaperBrokerOptions): Promise<Brok
     dedupes: true,
     windowMs: windowMs + marginMs,
     clock: () => new Date(Date.now() + driftMs),
+    measureClock: async () => undefined,
     send,
 
     async find(clientOrderId, { lastSentAt }) {
