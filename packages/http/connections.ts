@@ -125,7 +125,7 @@ export class Connections {
 
   /** How many connections have a pending response. */
   get pending(): number {
-    return this.#pipelines.values().reduce((sum, { newest }) => sum + (isPending(newest) ? 1 : 0), 0);
+    return [...this.#pipelines.values()].filter(({ newest }) => isPending(newest)).length;
   }
 
   /** Closes idle connections, also those that never completed the headers of a request. */

@@ -86,8 +86,8 @@ const offline = {
 
 /** Only our scripts run: those served here, and the inline one by its hash. */
 function headersFor(html: string): Record<string, string> {
-  const inline = html.matchAll(/<script(?![^>]*\ssrc=)[^>]*>([\s\S]*?)<\/script>/g);
-  const hashes = inline.map(([, script = ""]) => `'sha256-${hash("sha256", script, "base64")}'`).toArray();
+  const inline = [...html.matchAll(/<script(?![^>]*\ssrc=)[^>]*>([\s\S]*?)<\/script>/g)];
+  const hashes = inline.map(([, script = ""]) => `'sha256-${hash("sha256", script, "base64")}'`);
   return pageHeaders([
     `script-src 'self' ${hashes.join(" ")}`,
     "style-src 'unsafe-inline'", // Scalar writes its styles into the page.

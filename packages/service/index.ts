@@ -13,5 +13,5 @@ export { RedriveBody, RedrivenView, RedrivesView, redriveRequest } from "./redri
 export { service } from "./service.ts";
 export { integerReader, readBoolean, readSecrets } from "./settings.ts";
 export { onStopSignals } from "./stop-signals.ts";
-export { type DeadLetterDeps, tableGauges } from "./tables.ts";
+export { type DeadLetterDeps, type TableGauges, tableGauges } from "./tables.ts";
 export type { WorkerOverrides } from "./worker-settings.ts";
