@@ -75,7 +75,7 @@ test("a redrive resets the attempts once, and another failure reopens the dead l
   expect(await t.rows(`select redriven_at is null as open from notification_dlq`)).toEqual([{ open: true }]);
   await redriven(1);
   expect(await sender.runOnce()).toMatchObject({ done: 1 });
-  expect(await t.statuses()).toMatchObject([{ status: "SENT", attempt_count: 1 }]);
+  expect(await t.statuses()).toEqual([{ status: "SENT", attempt_count: 1, last_error: null }]);
   expect(new Set(failing.attempted)).toEqual(new Set([fixedId(1)]));
   expect(await redriven(1)).toEqual({ redriven: false });
   await expect(redriven(2)).rejects.toMatchObject({ code: "dead-letter-not-found" });
