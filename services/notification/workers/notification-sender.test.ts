@@ -32,14 +32,20 @@ test("a sent notification is SENT, a failed one is retried, and a dead one is FA
 
 test("after the last attempt a notification is FAILED and in the DLQ, by one statement", async () => {
   await using t = await setup();
-  await t.write(1);
+  await t.writeWithData(1, { ticket_id: "t_1" });
   const failing = failingSender();
   failing.fail(Number.POSITIVE_INFINITY);
   await using sender = notificationSender({ db: t.db, send: failing.send, settings });
   for (let n = 1; n <= 3; n++) await sender.runOnce();
   expect(await t.statuses()).toMatchObject([{ status: "FAILED", attempt_count: 3 }]);
-  expect(await t.rows(`select attempt_count, text, user_id from notification_dlq`)).toEqual([
-    { attempt_count: 3, text: { en: "item1", ja: "item1" }, user_id: "u_123" },
+  expect(await t.rows(`select attempt_count, text, data, payload, user_id from notification_dlq`)).toEqual([
+    {
+      attempt_count: 3,
+      text: { en: "item1", ja: "item1" },
+      data: { ticket_id: "t_1" },
+      payload: { event_id: fixedId(1_001), event_type: "EntitlementGranted", stock_keeping_unit: "item1" },
+      user_id: "u_123",
+    },
   ]);
 
   await t.write(2);
