@@ -80,6 +80,11 @@ export const consumers = {
   points: ["points.reservations"],
 } as const satisfies Record<string, readonly (typeof events)[EventType]["subject"][]>;
 
+/** The queues on RabbitMQ that have a name of their own, by consumer. */
+export const rabbitmqQueues = { points: "reservationQueue" } as const satisfies Partial<
+  Record<keyof typeof consumers, string>
+>;
+
 /** A decoded event. The generated types make every time optional; `decodeEvent` has checked that `occurredAt` is there. */
 export type Event<Type extends EventType> = MessageShape<(typeof events)[Type]["schema"]> & {
   readonly occurredAt: Timestamp;
