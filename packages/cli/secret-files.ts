@@ -3,6 +3,7 @@
  * Docker and Kubernetes mount secrets, and it keeps them out of the environment that child processes and crash reports show.
  */
 import { readFileSync } from "node:fs";
+import { allSubjects, busVariable } from "@todoke/service";
 import { SettingsError } from "./errors.ts";
 import type { Env, ServiceEntry } from "./services.ts";
 import { variable } from "./settings.ts";
@@ -28,7 +29,8 @@ const bytesMax = 64 * 1024;
 
 /** The environment with the contents of the files. Throws SettingsError with all errors at once; none contains a secret. */
 export function readSecretFiles(env: Env, services: readonly ServiceEntry[]): Env {
-  const names = [...secretNames, ...services.map((entry) => variable(entry.name, "DATABASE_URL"))];
+  const databases = services.map((entry) => variable(entry.name, "DATABASE_URL"));
+  const names = new Set([...secretNames, ...databases, ...allSubjects.map(busVariable)]);
   const errors: string[] = [];
   const read: Record<string, string> = {};
   for (const name of names) {

@@ -16,7 +16,15 @@ import { rejectBusyPorts } from "../ports.ts";
 import { type RunningServices, startServices } from "../run-services.ts";
 import { type LoadedService, loadServices } from "../select-services.ts";
 import type { Env, ServiceEntry } from "../services.ts";
-import { getPostgresPort, getProviderPort, getServicePorts, type Port, redactUrl, variable } from "../settings.ts";
+import {
+  getPostgresPort,
+  getProviderPort,
+  getServicePorts,
+  listBuses,
+  type Port,
+  redactUrl,
+  variable,
+} from "../settings.ts";
 import { listenForStop, type StopSignal } from "../stop-signal.ts";
 
 export const dev: Command = {
@@ -124,7 +132,8 @@ function printWelcome(running: RunningServices, env: Env, provider: DemoProvider
   const rows = services.map(({ entry, url }) => [entry.name, url, entry.summary]);
   if (provider) rows.push(["provider", provider.issuer, "demo OpenID provider"]);
   if (env.DATABASE_URL) rows.push(["database", redactUrl(env.DATABASE_URL), "PostgreSQL"]);
-  if (env.EVENT_BUS_URL) rows.push(["bus", redactUrl(env.EVENT_BUS_URL), "events"]);
+  const buses = listBuses(env).filter(({ url }) => url !== env.DATABASE_URL);
+  rows.push(...buses.map(({ url, variable }) => ["bus", redactUrl(url), variable]));
   print();
   print(table(rows));
   const where = env.GATEWAY_BFF_ORIGIN ? ` at ${env.GATEWAY_BFF_ORIGIN}/login` : "";
