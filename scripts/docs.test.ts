@@ -11,7 +11,10 @@ import { telemetryNames } from "./docs/telemetry-names.ts";
 const root = fileURLToPath(new URL("..", import.meta.url));
 const read = (path: string) => readFileSync(join(root, path), "utf8");
 const find = (...patterns: string[]) =>
-  globSync(patterns, { cwd: root, exclude: (path) => /(^|\/)(node_modules|\.todoke|\.git)(\/|$)/.test(path) }).sort();
+  globSync(patterns, {
+    cwd: root,
+    exclude: (path) => /(^|\/)(node_modules|dist|\.todoke|\.git)(\/|$)/.test(path),
+  }).sort();
 
 const pages = find("**/*.md");
 const sources = find("{packages,services}/**/*.ts").filter((path) => !path.endsWith(".test.ts"));

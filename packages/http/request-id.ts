@@ -4,7 +4,7 @@
  * New ids are UUIDs of version 7 and sort by time. They are no secrets, so the random part is drawn once per process, and a
  * counter distinguishes those of one millisecond: a tenth of the cost of fresh randomness.
  */
-import { randomUUIDv7 } from "node:crypto";
+import { randomUUID } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 
 const wellFormed = /^[\x21-\x7e]{1,64}$/;
@@ -14,7 +14,7 @@ export function readRequestId({ headers }: IncomingMessage): string {
   return typeof given === "string" && wellFormed.test(given) ? given : newRequestId();
 }
 
-const ofThisProcess = randomUUIDv7().slice(18); // "-8a6b-2c4d5e6f7a8b"
+const ofThisProcess = randomUUID().slice(18); // "-8a6b-2c4d5e6f7a8b"
 const counterEnd = 0x1000; // As many as fit in the 12 bits that RFC 9562 leaves for it.
 
 let time = 0;

@@ -19,7 +19,7 @@ export { prometheusName } from "./prometheus.ts";
 export type { Check } from "./readiness.ts";
 export { redriveDeadLetter } from "./redrive-dead-letter.ts";
 export { RedriveBody, RedrivenView, RedrivesView, redriveRequest } from "./redrive-views.ts";
-export { service } from "./service.ts";
+export { type ServiceDependencies, service } from "./service.ts";
 export { integerReader, readBoolean, readSecrets } from "./settings.ts";
 export { onStopSignals } from "./stop-signals.ts";
 export { type DeadLetterDeps, type TableGauges, tableGauges } from "./tables.ts";

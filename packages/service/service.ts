@@ -95,7 +95,7 @@ interface ServiceParts<Settings, Role extends string, Worker extends string>
   addReadinessCheck(name: string, check: Check): void;
 }
 
-interface Outside {
+export interface ServiceDependencies {
   /** Connects to a bus. `name` identifies the connection at the message broker. */
   openBus(name: string, bus: BusRequest): Promise<EventBus>;
 }
@@ -177,7 +177,7 @@ export function service<
     },
 
     /** Resolves when it serves. */
-    async start(env: Env, outside: Outside) {
+    async start(env: Env, outside: ServiceDependencies) {
       const { common, settings } = readOrThrow(env);
       await using started = new AsyncDisposableStack();
       // The app and its log exist before the first error can occur.

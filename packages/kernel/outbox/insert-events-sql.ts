@@ -2,8 +2,9 @@
  * Events as part of a service's own statement. The service describes the event; the kernel writes the row and the fields
  * that every event has. A transaction of several statements uses `append`.
  */
-import { randomUUIDv7 } from "node:crypto";
+
 import { recordsSql } from "../db/index.ts";
+import { newEventId } from "./event-id.ts";
 
 /** One event for every row of `from`. All values except `subject` are SQL expressions over such a row. */
 export interface EventsSql {
@@ -100,7 +101,7 @@ export const insertEventRowsSql = (parameter: string): string => `
 export function eventRows(events: readonly NewEvent[], trace: Readonly<Record<string, string>> = {}): string {
   return JSON.stringify(
     events.map((event) => ({
-      event_id: event.eventId ?? randomUUIDv7(),
+      event_id: event.eventId ?? newEventId(),
       event_type: event.eventType,
       subject: event.subject,
       aggregate_key: event.aggregateKey,
