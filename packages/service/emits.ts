@@ -3,6 +3,7 @@ import { type EventType, encodeOutboxEvent, type events } from "@todoke/contract
 import { createRelay, outboxClaims, outboxMetrics, outboxTable } from "@todoke/kernel/outbox";
 import { type RetentionPolicy, retentionPolicies } from "@todoke/kernel/retention";
 import { outboxRoutes } from "./outbox-routes.ts";
+import type { RetentionSettings } from "./retention-settings.ts";
 import type { Runtime } from "./runtime.ts";
 
 /** A subject of @todoke/contracts: "account.events". */
@@ -11,8 +12,8 @@ export type Subject = (typeof events)[EventType]["subject"];
 export const outboxWork = { table: outboxClaims.table };
 
 /** Idempotency keys too: a service that emits has commands. */
-export const outboxRetention = (): readonly RetentionPolicy[] => [
-  retentionPolicies.publishedEvents(),
+export const outboxRetention = ({ publishedMs }: RetentionSettings): readonly RetentionPolicy[] => [
+  retentionPolicies.publishedEvents(publishedMs),
   retentionPolicies.idempotencyKeys(),
 ];
 

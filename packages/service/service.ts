@@ -83,6 +83,8 @@ interface ServiceParts<Settings, Role extends string, Worker extends string>
   readonly workers: Readonly<Record<Worker, WorkerOverrides>>;
   /** Whether API documents are served. */
   readonly apiDocs: boolean;
+  /** How long an idempotency key is kept. Keys in `db` are; a service with keys elsewhere has to see to it. */
+  readonly idempotencyMs: number;
   hasRole(role: Role | "api" | "maintenance"): boolean;
   /** Authenticates the caller by an API key, or by a token that was issued for this service. */
   readonly authenticate: Authenticate;
@@ -120,7 +122,8 @@ export function service<
 
   function read(env: Env): { common: CommonSettings; settings: Settings; errors: string[] } {
     const errors: string[] = [];
-    const common = readCommonSettings({ name, port, roles, workers, consumes: consumes !== undefined }, env, errors);
+    const declared = { emits: emits !== undefined, consumes: consumes !== undefined };
+    const common = readCommonSettings({ name, port, roles, workers, ...declared }, env, errors);
     return { common, settings: definition.settings(env, errors), errors };
   }
 
@@ -134,8 +137,8 @@ export function service<
   function startDeclared(runtime: Runtime, { common, settings }: { common: CommonSettings; settings: Settings }): void {
     const policies = [
       ...(definition.retention?.(settings) ?? []),
-      ...(emits ? outboxRetention() : []),
-      ...(consumes ? inboxRetention(common.processedKeepMs) : []),
+      ...(emits ? outboxRetention(common.retention) : []),
+      ...(consumes ? inboxRetention(common.retention) : []),
     ];
     if (runtime.hasRole("maintenance")) runtime.use(startRetention(runtime.db, policies, { onError: runtime.onError }));
     if (emits) startOutbox(runtime);
@@ -177,7 +180,8 @@ export function service<
       const onError = (error: unknown) => logError(app.log, error);
       const telemetry = startTelemetry(common.telemetry, onError);
       started.defer(() => telemetry.flush());
-      const db = openDb({ url: common.databaseUrl, schema, applicationName: name });
+      const { idempotencyMs } = common.retention;
+      const db = openDb({ url: common.databaseUrl, schema, applicationName: name, idempotencyMs });
       started.defer(() => db.end());
       const appOptions = {
         title: `Todoke ${name}`,
@@ -227,6 +231,7 @@ export function service<
         settings,
         workers: common.workers as Record<Worker, WorkerOverrides>,
         apiDocs: common.apiDocs,
+        idempotencyMs,
         authenticate: bearerAuthentication({
           verifyApiKey: apiKeys.find,
           verifyToken: tokenVerifier({ audience: name, keys: common.tokenKeys }),
