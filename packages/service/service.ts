@@ -35,6 +35,7 @@ import { outboxRetention, outboxWork, type Subject, startOutbox } from "./emits.
 import { serveHealth } from "./health.ts";
 import { serve } from "./listen.ts";
 import { buildOpsApp, opsPortOf } from "./ops.ts";
+import manifest from "./package.json" with { type: "json" };
 import { watchProcess } from "./process-gauges.ts";
 import { type Check, Readiness } from "./readiness.ts";
 import type { Runtime } from "./runtime.ts";
@@ -75,6 +76,9 @@ export interface ServiceDefinition<Settings, Role extends string, Worker extends
   // biome-ignore lint/suspicious/noConfusingVoidType: a service that consumes nothing returns nothing.
   readonly build: (parts: ServiceParts<Settings, Role, Worker>) => Promise<EventHandler<Event> | void>;
 }
+
+/** All packages have the same version. */
+const { version } = manifest;
 
 interface ServiceParts<Settings, Role extends string, Worker extends string>
   extends Pick<Runtime, "db" | "wakeups" | "debug" | "use" | "onError" | "topicOf" | "wakeRelay"> {
@@ -185,8 +189,8 @@ export function service<
       started.defer(() => db.end());
       const appOptions = {
         title: `Todoke ${name}`,
-        version: "0.1.0",
-        log: common.log,
+        version,
+        log: { ...common.log, fields: { service: name, version }, onLine: telemetry.exportLine },
         telemetry: common.telemetry.enabled,
         isOurHost: ourHosts([...common.hostNames, ...(definition.hosts?.(settings) ?? [])]),
         openapi: common.apiDocs,
