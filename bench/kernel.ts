@@ -145,7 +145,7 @@ export async function relayTo(kind: string, db: Db, bus: EventBus): Promise<Resu
   };
   const figures = await measureInTurns(`relay to ${kind}`, [publishOnly, relayed]);
   return {
-    title: `relay of ${events} events to ${kind}, 500 per batch, three batches at once`,
+    title: `relay of ${events} events to ${kind}, 200 per batch, three batches at once`,
     figures,
     summary: { "relay / publish alone": ratio(figures[1], figures[0]) },
   };

@@ -5,31 +5,43 @@
  * those, and the level "debug" adds a line for each. Never a body, a path, a query string or a header; secrets that reach a
  * line by mistake are hidden; no text of a caller can start a new line or control a terminal.
  */
+import { hostname } from "node:os";
 import { inspect } from "node:util";
-import { ContextError } from "@todoke/kernel/telemetry";
+import { ContextError, type LogContext } from "@todoke/kernel/telemetry";
 import type { FastifyBaseLogger, FastifyRequest } from "fastify";
 import { type Logger, pino } from "pino";
 import { printable } from "./printable.ts";
 
 export interface LogOptions {
   readonly level?: "trace" | "debug" | "info" | "warn" | "error" | "fatal" | "silent";
+  /** Fields of every line: the service and its version. */
+  readonly fields?: LogContext;
   /** Where lines are written; stdout by default. */
   readonly stream?: { write(line: string): void };
+  /** Called with every line as it is written: secrets are hidden. It must not throw. */
+  readonly onLine?: ((line: string) => void) | undefined;
 }
 
 const secrets = ["authorization", "cookie", "set-cookie", "password", "secret", "token", "idempotency-key"];
 
-export function openLog({ level = "info", stream }: LogOptions): Logger {
+export function openLog({ level = "info", fields, stream, onLine }: LogOptions): Logger {
   const settings = {
     level,
+    base: { pid: process.pid, hostname: hostname(), ...fields },
     timestamp: () => `,"time":"${new Date().toISOString()}"`,
     redact: {
       paths: secrets.flatMap((name) => [`["${name}"]`, `*["${name}"]`, `*.headers["${name}"]`]),
       censor: "(hidden)",
     },
     serializers: { req: requestForLog, err: errorForLog },
-    // Every line passes here, so text of a caller is escaped in any field.
-    hooks: { streamWrite: printable },
+    hooks: {
+      /** Every line passes here, so text of a caller is escaped in any field. */
+      streamWrite(text: string): string {
+        const line = printable(text);
+        onLine?.(line);
+        return line;
+      },
+    },
   };
   return stream ? pino(settings, stream) : pino(settings);
 }

@@ -8,6 +8,7 @@
  */
 import { hash } from "node:crypto";
 import type { IncomingMessage } from "node:http";
+import { INVALID_SPAN_CONTEXT, isSpanContextValid, type Span } from "@opentelemetry/api";
 import { logFields } from "@todoke/kernel/telemetry";
 import { type FastifyBaseLogger, type FastifyInstance, type FastifyServerOptions, LogController } from "fastify";
 import { wellFormedKey } from "./idempotency.ts";
@@ -45,7 +46,7 @@ export class RequestLog implements FastifyBaseLogger {
   readonly #of: OfRequest;
   #made: FastifyBaseLogger | undefined;
   /** Set where requests are traced. */
-  traceId: string | undefined;
+  span: Span | undefined;
 
   constructor(parent: FastifyBaseLogger, bindings: Child[0], of: OfRequest) {
     this.#parent = parent;
@@ -60,9 +61,10 @@ export class RequestLog implements FastifyBaseLogger {
 
   #allBindings(): Child[0] {
     const key = wellFormedKey(String(this.#of.raw.headers["idempotency-key"] ?? ""));
+    const span = this.span?.spanContext() ?? INVALID_SPAN_CONTEXT;
     return {
       ...this.#bindings,
-      ...(this.traceId !== undefined && { [logFields.traceId]: this.traceId }),
+      ...(isSpanContextValid(span) && { [logFields.traceId]: span.traceId, [logFields.spanId]: span.spanId }),
       ...(key !== undefined && { [logFields.idempotencyKey]: hash("sha256", key, "hex") }),
     };
   }

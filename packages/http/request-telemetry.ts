@@ -5,16 +5,7 @@
  * events it writes carry the trace.
  */
 import type { ServerResponse } from "node:http";
-import {
-  type Attributes,
-  type Context,
-  context,
-  INVALID_TRACEID,
-  type Span,
-  SpanKind,
-  SpanStatusCode,
-  trace,
-} from "@opentelemetry/api";
+import { type Attributes, type Context, context, type Span, SpanKind, SpanStatusCode, trace } from "@opentelemetry/api";
 import { createMeters, parseTraceContext } from "@todoke/kernel/telemetry";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { metricCatalogue } from "./names.ts";
@@ -55,7 +46,7 @@ export function recordRequests(app: FastifyInstance): RecordRequest {
       within: trace.setSpan(from, span),
       route: undefined,
     };
-    if (request.log instanceof RequestLog) request.log.traceId = traceIdOf(span);
+    if (request.log instanceof RequestLog) request.log.span = span;
     response.on("close", closed);
   };
 }
@@ -109,10 +100,4 @@ function describe(span: Span, attributes: RequestAttributes): void {
   span.setAttributes(attributes);
   // A 4xx is not an error of the service.
   if (attributes["http.response.status_code"] >= 500) span.setStatus({ code: SpanStatusCode.ERROR });
-}
-
-/** Undefined without an SDK. */
-function traceIdOf(span: Span): string | undefined {
-  const { traceId } = span.spanContext();
-  return traceId === INVALID_TRACEID ? undefined : traceId;
 }

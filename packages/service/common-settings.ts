@@ -9,7 +9,8 @@ import {
   readVerifyingKeys,
   type VerifyingKey,
 } from "@todoke/http";
-import { envName, integerReader, readBoolean, readProcessedKeepMs } from "./settings.ts";
+import { type RetentionSettings, readRetentionSettings } from "./retention-settings.ts";
+import { envName, integerReader, readBoolean } from "./settings.ts";
 import { readTelemetrySettings, type TelemetrySettings } from "./telemetry.ts";
 import { readWorkerSettings, type WorkerOverrides } from "./worker-settings.ts";
 
@@ -30,8 +31,7 @@ export interface CommonSettings {
   readonly roles: ReadonlySet<string>;
   /** By the name of the worker. */
   readonly workers: Readonly<Record<string, WorkerOverrides>>;
-  /** How long processed events are remembered, where the service consumes any. */
-  readonly processedKeepMs: number;
+  readonly retention: RetentionSettings;
 }
 
 export interface SettingsOf {
@@ -39,6 +39,7 @@ export interface SettingsOf {
   readonly port: number;
   readonly roles: readonly string[];
   readonly workers: readonly string[];
+  readonly emits: boolean;
   readonly consumes: boolean;
 }
 
@@ -69,7 +70,7 @@ export function readCommonSettings(of: SettingsOf, env: Env, errors: string[]): 
     isDev: env.TODOKE_DEV === "true",
     roles: readRoles(of, env, errors),
     workers: readWorkers(of, env, errors),
-    processedKeepMs: of.consumes ? readProcessedKeepMs(of.name, env, errors) : 0,
+    retention: readRetentionSettings(of, env, errors),
   };
 }
 

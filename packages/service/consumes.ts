@@ -9,6 +9,7 @@ import {
 import { type RetentionPolicy, retentionPolicies } from "@todoke/kernel/retention";
 import type { Subject } from "./buses.ts";
 import { inboxRoutes } from "./inbox-routes.ts";
+import type { RetentionSettings } from "./retention-settings.ts";
 import type { Runtime } from "./runtime.ts";
 
 export interface Consumes {
@@ -20,10 +21,10 @@ export interface Consumes {
 /** What the events do. It reports errors to the service's own log unless it has an `onError`. */
 export type EventHandler<Event> = Pick<InboxOptions<Event>, "decode" | "effect" | "onDeadLetter" | "onError">;
 
-export const inboxRetention = (processedKeepMs: number): readonly RetentionPolicy[] => [
-  retentionPolicies.processedEvents(processedKeepMs),
-  retentionPolicies.inboxAttempts(),
-  retentionPolicies.resolvedDeadLetters(),
+export const inboxRetention = ({ processedMs, resolvedMs }: RetentionSettings): readonly RetentionPolicy[] => [
+  retentionPolicies.processedEvents(processedMs),
+  retentionPolicies.inboxAttempts(processedMs),
+  retentionPolicies.resolvedDeadLetters(resolvedMs),
 ];
 
 /** What operators need, in every process. */

@@ -4,13 +4,14 @@ import { createRelay, outboxClaims, outboxMetrics, outboxTable, type SubjectFilt
 import { type RetentionPolicy, retentionPolicies } from "@todoke/kernel/retention";
 import type { ServiceBus } from "./buses.ts";
 import { outboxRoutes } from "./outbox-routes.ts";
+import type { RetentionSettings } from "./retention-settings.ts";
 import type { Runtime } from "./runtime.ts";
 
 export const outboxWork = { table: outboxClaims.table };
 
 /** Idempotency keys too: a service that emits has commands. */
-export const outboxRetention = (): readonly RetentionPolicy[] => [
-  retentionPolicies.publishedEvents(),
+export const outboxRetention = ({ publishedMs }: RetentionSettings): readonly RetentionPolicy[] => [
+  retentionPolicies.publishedEvents(publishedMs),
   retentionPolicies.idempotencyKeys(),
 ];
 

@@ -1,5 +1,6 @@
 import { MemoryBroker, memoryBus } from "@todoke/kernel/bus";
 import { transaction } from "@todoke/kernel/db";
+import { digestJson, once } from "@todoke/kernel/idempotency";
 import type { NewEvent } from "@todoke/kernel/outbox";
 import { fixedId, testDatabase, until } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
@@ -27,6 +28,7 @@ const accountCreated = (n: number): NewEvent => ({
 function sampleService() {
   const seen: string[] = [];
   let emit = async (..._events: NewEvent[]) => {};
+  let runOnce = async () => {};
   const sample = service({
     name: "sample",
     port: 8099,
@@ -38,6 +40,9 @@ function sampleService() {
     consumes: { subjects: ["account.events"] },
     async build({ db, outbox }) {
       emit = (...events) => transaction(db, (tx) => outbox.append(tx, ...events));
+      runOnce = async () => {
+        await once(db, { scope: "s", key: "k", requestHash: digestJson({}) }, async () => ({ status: 200, body: {} }));
+      };
       return {
         decode: ({ aggregateKey }) => {
           if (aggregateKey === "u_9") throw new Error("not readable");
@@ -47,7 +52,7 @@ function sampleService() {
       };
     },
   });
-  return { ...sample, seen, emit: (...events: NewEvent[]) => emit(...events) };
+  return { ...sample, seen, emit: (...events: NewEvent[]) => emit(...events), runOnce: () => runOnce() };
 }
 
 async function setup(env: Record<string, string> = {}) {
@@ -116,6 +121,65 @@ test("a process with the role maintenance deletes published and processed events
   expect(await left()).toBe(2);
   await using _ = await sample.start({ ...env, SAMPLE_ROLES: "maintenance" }, { openBus });
   await until("old rows are deleted", async () => (await left()) === 0);
+});
+
+test("rows are kept as long as the settings say", async () => {
+  await using t = await testDatabase();
+  const sample = sampleService();
+  const env = {
+    DATABASE_URL: t.url,
+    SAMPLE_PORT: "0",
+    LOG_LEVEL: "silent",
+    SAMPLE_OUTBOX_KEEP_DAYS: "2",
+    SAMPLE_IDEMPOTENCY_KEEP_HOURS: "3",
+    SAMPLE_PROCESSED_KEEP_DAYS: "20",
+    SAMPLE_INBOX_DLQ_KEEP_DAYS: "40",
+  };
+  await sample.migrate(env, { dryRun: false });
+  const db = t.open({ schema: "sample" });
+  // Of each table one row on either side of its setting, and both on the same side of its default.
+  await db.query(`
+    insert into outbox_events (event_id, event_type, subject, aggregate_key, version, payload, status, published_at)
+    select gen_random_uuid(), 'T', 's', days::text, 1, '{}', 'PUBLISHED', now() - days * interval '1 day'
+      from unnest(array[1, 3]) days;
+    insert into processed_events (consumer, event_id, processed_at)
+    select 'sample', gen_random_uuid(), now() - days * interval '1 day' from unnest(array[19, 21]) days;
+    insert into inbox_attempts (consumer, event_id, attempt_count, updated_at)
+    select 'sample', gen_random_uuid(), 1, now() - days * interval '1 day' from unnest(array[19, 21]) days;
+    insert into inbox_dlq (consumer, event_id, event_type, subject, aggregate_key, occurred_at, headers, payload, status, resolved_at)
+    select 'sample', gen_random_uuid(), 'T', 's', 'k', 'never', '{}', '', 'RESOLVED', now() - days * interval '1 day'
+      from unnest(array[39, 41]) days`);
+  const ages = async () =>
+    (
+      await db.query<{ days: number }>(`
+        select round(extract(epoch from now() - since) / 86400)::int as days
+          from (select 1, published_at from outbox_events union all select 2, processed_at from processed_events
+                union all select 3, updated_at from inbox_attempts union all select 4, resolved_at from inbox_dlq) r(n, since)
+         order by n, days`)
+    ).rows.map(({ days }) => days);
+  expect(await ages()).toEqual([1, 3, 19, 21, 19, 21, 39, 41]);
+  await using _ = await sample.start(env, { openBus: async () => memoryBus(new MemoryBroker()) });
+  await expect.poll(ages).toEqual([1, 19, 19, 39]);
+  await sample.runOnce();
+  const { rows } = await db.query(
+    `select (extract(epoch from expires_at - now()) / 3600)::float8 as hours from idempotency_keys`,
+  );
+  expect(rows).toEqual([{ hours: expect.closeTo(3, 1) }]);
+});
+
+test("a service keeps published events no longer than they may be published again", () => {
+  const { configErrors } = sampleService();
+  const env = { DATABASE_URL: "postgres://localhost/x", SAMPLE_OUTBOX_KEEP_DAYS: "8" };
+  expect(configErrors(env)).toEqual([
+    expect.stringMatching(/^SAMPLE_OUTBOX_KEEP_DAYS is more than EVENT_REDRIVE_DAYS \(7\): /),
+  ]);
+  expect(configErrors({ ...env, EVENT_REDRIVE_DAYS: "8", SAMPLE_PROCESSED_KEEP_DAYS: "15" })).toEqual([]);
+  const wrong = { SAMPLE_OUTBOX_KEEP_DAYS: "0", SAMPLE_IDEMPOTENCY_KEEP_HOURS: "1d", SAMPLE_INBOX_DLQ_KEEP_DAYS: "-1" };
+  expect(configErrors({ ...env, ...wrong })).toEqual([
+    'SAMPLE_OUTBOX_KEEP_DAYS is "0" and should be a whole number from 1 to 3650',
+    'SAMPLE_IDEMPOTENCY_KEEP_HOURS is "1d" and should be a whole number from 1 to 8760',
+    'SAMPLE_INBOX_DLQ_KEEP_DAYS is "-1" and should be a whole number from 1 to 3650',
+  ]);
 });
 
 test("roles and settings of workers follow from what a service declares", () => {

@@ -36,6 +36,7 @@ import { outboxRetention, outboxWork, startOutbox } from "./emits.ts";
 import { serveHealth } from "./health.ts";
 import { serve } from "./listen.ts";
 import { buildOpsApp, opsPortOf } from "./ops.ts";
+import manifest from "./package.json" with { type: "json" };
 import { watchProcess } from "./process-gauges.ts";
 import { type Check, Readiness } from "./readiness.ts";
 import type { Runtime } from "./runtime.ts";
@@ -77,6 +78,9 @@ export interface ServiceDefinition<Settings, Role extends string, Worker extends
   readonly build: (parts: ServiceParts<Settings, Role, Worker>) => Promise<EventHandler<Event> | void>;
 }
 
+/** All packages have the same version. */
+const { version } = manifest;
+
 interface ServiceParts<Settings, Role extends string, Worker extends string>
   extends Pick<Runtime, "db" | "wakeups" | "debug" | "use" | "onError" | "topicOf" | "wakeRelay"> {
   readonly settings: Settings;
@@ -84,6 +88,8 @@ interface ServiceParts<Settings, Role extends string, Worker extends string>
   readonly workers: Readonly<Record<Worker, WorkerOverrides>>;
   /** Whether API documents are served. */
   readonly apiDocs: boolean;
+  /** How long an idempotency key is kept. Keys in `db` are; a service with keys elsewhere has to see to it. */
+  readonly idempotencyMs: number;
   hasRole(role: Role | "api" | "maintenance"): boolean;
   /** Authenticates the caller by an API key, or by a token that was issued for this service. */
   readonly authenticate: Authenticate;
@@ -127,7 +133,8 @@ export function service<
 
   function read(env: Env): { common: CommonSettings; settings: Settings; errors: string[] } {
     const errors: string[] = [];
-    const common = readCommonSettings({ name, port, roles, workers, consumes: consumes !== undefined }, env, errors);
+    const declared = { emits: emits !== undefined, consumes: consumes !== undefined };
+    const common = readCommonSettings({ name, port, roles, workers, ...declared }, env, errors);
     return { common, settings: definition.settings(env, errors), errors };
   }
 
@@ -141,8 +148,8 @@ export function service<
   function startDeclared(runtime: Runtime, { common, settings }: { common: CommonSettings; settings: Settings }): void {
     const policies = [
       ...(definition.retention?.(settings) ?? []),
-      ...(emits ? outboxRetention() : []),
-      ...(consumes ? inboxRetention(common.processedKeepMs) : []),
+      ...(emits ? outboxRetention(common.retention) : []),
+      ...(consumes ? inboxRetention(common.retention) : []),
     ];
     if (runtime.hasRole("maintenance")) runtime.use(startRetention(runtime.db, policies, { onError: runtime.onError }));
     if (emits) startOutbox(runtime);
@@ -184,12 +191,13 @@ export function service<
       const onError = (error: unknown) => logError(app.log, error);
       const telemetry = startTelemetry(common.telemetry, onError);
       started.defer(() => telemetry.flush());
-      const db = openDb({ url: common.databaseUrl, schema, applicationName: name });
+      const { idempotencyMs } = common.retention;
+      const db = openDb({ url: common.databaseUrl, schema, applicationName: name, idempotencyMs });
       started.defer(() => db.end());
       const appOptions = {
         title: `Todoke ${name}`,
-        version: "0.1.0",
-        log: common.log,
+        version,
+        log: { ...common.log, fields: { service: name, version }, onLine: telemetry.exportLine },
         telemetry: common.telemetry.enabled,
         isOurHost: ourHosts([...common.hostNames, ...(definition.hosts?.(settings) ?? [])]),
         openapi: common.apiDocs,
@@ -237,6 +245,7 @@ export function service<
         settings,
         workers: common.workers as Record<Worker, WorkerOverrides>,
         apiDocs: common.apiDocs,
+        idempotencyMs,
         authenticate: bearerAuthentication({
           verifyApiKey: apiKeys.find,
           verifyToken: tokenVerifier({ audience: name, keys: common.tokenKeys }),

@@ -1,41 +1,34 @@
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
-import { text } from "node:stream/consumers";
 import { trace } from "@opentelemetry/api";
 import { count } from "@todoke/kernel/telemetry";
 import { expect, test } from "vitest";
 import { readTelemetrySettings, startTelemetry } from "./telemetry.ts";
+import { openCollector } from "./testing/collector.ts";
 
 const read = (env: Record<string, string>) => {
   const errors: string[] = [];
   return { settings: readTelemetrySettings(env, errors), errors };
 };
 
-/** The far side of the exporter. */
-async function openCollector() {
-  const received: { path: string | undefined; body: string }[] = [];
-  const server = createServer(async (request, response) => {
-    received.push({ path: request.url, body: await text(request) });
-    response.end("{}");
-  });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`,
-    received,
-    async [Symbol.asyncDispose]() {
-      server.closeAllConnections();
-      server.close();
-    },
-  };
-}
-
 test("wrong settings are reported, a sentence each", () => {
-  expect(read({}).settings).toEqual({ enabled: true, serviceName: "todoke", sampleRatio: 1 });
+  expect(read({}).settings).toEqual({ enabled: true, serviceName: "todoke", exportsLogs: false, sampleRatio: 1 });
   expect(read({}).errors).toEqual([]);
-  expect(read({ OTEL_EXPORTER_OTLP_ENDPOINT: "collector:4318", OTEL_TRACES_SAMPLER_ARG: "2" }).errors).toEqual([
+  const wrong = {
+    OTEL_EXPORTER_OTLP_ENDPOINT: "collector:4318",
+    OTEL_TRACES_SAMPLER_ARG: "2",
+    OTEL_LOGS_EXPORTER: "console",
+  };
+  expect(read(wrong).errors).toEqual([
     expect.stringContaining("OTEL_EXPORTER_OTLP_ENDPOINT should be"),
     expect.stringContaining("OTEL_TRACES_SAMPLER_ARG should be"),
+    "OTEL_LOGS_EXPORTER should be otlp or none",
   ]);
+});
+
+test("log lines are exported where traces are, unless OTEL_LOGS_EXPORTER is none", () => {
+  const endpoint = { OTEL_EXPORTER_OTLP_ENDPOINT: "http://127.0.0.1:4318" };
+  expect(read(endpoint).settings.exportsLogs).toBe(true);
+  expect(read({ ...endpoint, OTEL_LOGS_EXPORTER: "none" }).settings.exportsLogs).toBe(false);
+  expect(read({ OTEL_LOGS_EXPORTER: "otlp" }).settings.exportsLogs).toBe(false);
 });
 
 test("a disabled SDK sets up nothing", async () => {

@@ -1,12 +1,14 @@
 /**
  * Starts OpenTelemetry: one SDK per process, for all its services.
  *
- * Metrics are served at /metrics. Traces are exported only if OTEL_EXPORTER_OTLP_ENDPOINT is set; otherwise each request
- * still has a trace id, in logs and events, and nothing is recorded. An SDK that was set up before stays in use. An error in
- * telemetry never fails the work: spans beyond a bound are dropped, and a stop waits two seconds for a collector.
+ * Metrics are served at /metrics. Traces and logs are exported only if OTEL_EXPORTER_OTLP_ENDPOINT is set; otherwise each
+ * request still has a trace id, in logs and events, and nothing is recorded. An SDK that was set up before stays in use. An
+ * error in telemetry never fails the work: spans and log lines beyond a bound are dropped, and a stop waits two seconds for a
+ * collector.
  */
 import { context, metrics, trace } from "@opentelemetry/api";
 import { AsyncLocalStorageContextManager } from "@opentelemetry/context-async-hooks";
+import { OTLPLogExporter } from "@opentelemetry/exporter-logs-otlp-http";
 import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-http";
 import { type Resource, resourceFromAttributes } from "@opentelemetry/resources";
 import { MeterProvider, MetricReader } from "@opentelemetry/sdk-metrics";
@@ -17,16 +19,21 @@ import {
   TracerProvider,
 } from "@opentelemetry/sdk-trace";
 import type { Env } from "@todoke/http";
+import { withTimeout } from "@todoke/kernel/worker";
+import { type LogExport, openLogExport } from "./log-export.ts";
+import manifest from "./package.json" with { type: "json" };
 import { prometheusText } from "./prometheus.ts";
 import { unrecordedTraces } from "./trace-ids.ts";
 
 export interface TelemetrySettings {
   /** False with OTEL_SDK_DISABLED=true: no traces, no metrics. */
   readonly enabled: boolean;
-  /** The service name in traces. */
+  /** The service name in traces and exported logs. */
   readonly serviceName: string;
-  /** The collector, without /v1/traces. */
+  /** The collector, without /v1/traces and /v1/logs. */
   readonly otlpEndpoint?: string;
+  /** Whether log lines are exported too. */
+  readonly exportsLogs: boolean;
   /** The share of recorded traces, of those that begin here. */
   readonly sampleRatio: number;
 }
@@ -34,7 +41,9 @@ export interface TelemetrySettings {
 export interface Telemetry {
   /** The text of /metrics. */
   metricsText(): Promise<string>;
-  /** Exports pending spans, within a bound. */
+  /** Exports a line of the log; undefined if lines are written to stdout only. */
+  readonly exportLine?: LogExport["send"];
+  /** Exports pending spans and lines, within a bound. */
   flush(): Promise<void>;
 }
 
@@ -46,10 +55,13 @@ export function readTelemetrySettings(env: Env, errors: string[]): TelemetrySett
   const sampleRatio = Number(env.OTEL_TRACES_SAMPLER_ARG || 1);
   if (!(sampleRatio >= 0 && sampleRatio <= 1))
     errors.push("OTEL_TRACES_SAMPLER_ARG should be the share of traces that are recorded, from 0 to 1");
+  const logsExporter = env.OTEL_LOGS_EXPORTER || "otlp";
+  if (logsExporter !== "otlp" && logsExporter !== "none") errors.push("OTEL_LOGS_EXPORTER should be otlp or none");
   return {
     enabled: env.OTEL_SDK_DISABLED !== "true",
     serviceName: env.OTEL_SERVICE_NAME || "todoke",
     ...(otlpEndpoint && { otlpEndpoint }),
+    exportsLogs: otlpEndpoint !== "" && logsExporter === "otlp",
     sampleRatio,
   };
 }
@@ -69,27 +81,36 @@ export function startTelemetry(settings: TelemetrySettings, onError: (error: Err
 const timeoutMs = 2_000;
 
 function start(settings: TelemetrySettings, onError: (error: Error) => void): Telemetry {
-  const resource = resourceFromAttributes({ "service.name": settings.serviceName });
+  const resource = resourceFromAttributes({
+    "service.name": settings.serviceName,
+    "service.version": manifest.version,
+  });
   const reader = new PullReader();
-  const recorded = recordedTraces(settings, { resource, onError });
+  const traces = recordedTraces(settings, { resource, onError });
+  const logs = exportedLogs(settings, { resource, onError });
   context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
-  trace.setGlobalTracerProvider(recorded ?? unrecordedTraces);
+  trace.setGlobalTracerProvider(traces ?? unrecordedTraces);
   metrics.setGlobalMeterProvider(new MeterProvider({ resource, readers: [reader] }));
   return {
     metricsText: async () => prometheusText(await reader.collect({ timeoutMillis: timeoutMs })),
-    flush: async () => recorded?.forceFlush({ timeoutMillis: timeoutMs }).catch(() => {}),
+    ...(logs && { exportLine: logs.send }),
+    async flush() {
+      const flushed = Promise.all([traces?.forceFlush({ timeoutMillis: timeoutMs }), logs?.flush()]);
+      await withTimeout(timeoutMs, flushed).catch(() => {});
+    },
   };
 }
 
-function recordedTraces(
-  { otlpEndpoint, sampleRatio }: TelemetrySettings,
-  { resource, onError }: { resource: Resource; onError: (error: Error) => void },
-) {
+interface ExportContext {
+  readonly resource: Resource;
+  readonly onError: (error: Error) => void;
+}
+
+function recordedTraces({ otlpEndpoint, sampleRatio }: TelemetrySettings, { resource, onError }: ExportContext) {
   if (otlpEndpoint === undefined) return undefined;
-  const url = `${otlpEndpoint.replace(/\/+$/, "")}/v1/traces`;
-  const exporter = new LoggingExporter(url, (cause) => {
-    onError(new Error(`traces cannot be exported to ${url} (OTEL_EXPORTER_OTLP_ENDPOINT)`, { cause }));
-  });
+  const url = urlOf(otlpEndpoint, "traces");
+  const exporter = new OTLPTraceExporter({ url });
+  reportFailures(exporter, { what: `traces cannot be exported to ${url}`, onError });
   return new TracerProvider({
     resource,
     sampler: new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(sampleRatio) }),
@@ -98,27 +119,37 @@ function recordedTraces(
   });
 }
 
+function exportedLogs({ otlpEndpoint, exportsLogs }: TelemetrySettings, { resource, onError }: ExportContext) {
+  if (otlpEndpoint === undefined || !exportsLogs) return undefined;
+  const url = urlOf(otlpEndpoint, "logs");
+  const exporter = new OTLPLogExporter({ url });
+  reportFailures(exporter, { what: `log lines cannot be exported to ${url}`, onError });
+  return openLogExport({ exporter, resource });
+}
+
+const urlOf = (endpoint: string, signal: "logs" | "traces") => `${endpoint.replace(/\/+$/, "")}/v1/${signal}`;
+
+interface Exporter<Items> {
+  export(items: Items, done: (result: { readonly code: number; readonly error?: Error }) => void): void;
+}
+
 const reportEveryMs = 60_000;
 
 /** Reports failed exports once a minute: an unavailable collector must not fill the log. */
-class LoggingExporter extends OTLPTraceExporter {
-  readonly #onError: (error: Error) => void;
-  #reportedAt = Number.NEGATIVE_INFINITY;
-
-  constructor(url: string, onError: (error: Error) => void) {
-    super({ url });
-    this.#onError = onError;
-  }
-
-  override export(...[spans, done]: Parameters<OTLPTraceExporter["export"]>): void {
-    super.export(spans, (result) => {
-      if (result.error && performance.now() - this.#reportedAt >= reportEveryMs) {
-        this.#reportedAt = performance.now();
-        this.#onError(result.error);
+function reportFailures<Items>(
+  exporter: Exporter<Items>,
+  { what, onError }: { readonly what: string; readonly onError: (error: Error) => void },
+): void {
+  const send = exporter.export.bind(exporter);
+  let reportedAt = Number.NEGATIVE_INFINITY;
+  exporter.export = (items, done) =>
+    send(items, (result) => {
+      if (result.error && performance.now() - reportedAt >= reportEveryMs) {
+        reportedAt = performance.now();
+        onError(new Error(`${what} (OTEL_EXPORTER_OTLP_ENDPOINT)`, { cause: result.error }));
       }
       done(result);
     });
-  }
 }
 
 /** Collects on request only. */

@@ -103,6 +103,21 @@ test("migrate needs no setting but the database URL", async () => {
   await expect(migrate({}, { dryRun: false })).rejects.toThrow("DATABASE_URL is not set");
 });
 
+test("the audit is kept for ENTITLEMENT_AUDIT_KEEP_MONTHS", async () => {
+  await using t = await setup({ ENTITLEMENT_ROLES: "api", ENTITLEMENT_AUDIT_KEEP_MONTHS: "3" });
+  const { rows } = await t.db.query<{ name: string; first: string; end: string }>(
+    `select 'entitlement_audit_' || to_char(m, 'YYYY_MM') as name, m || '+00' as first, m + interval '1 month' || '+00' as end
+       from (select date_trunc('month', now() at time zone 'UTC') - interval '5 months') as months(m)`,
+  );
+  const [old] = rows;
+  await t.db.query(
+    `create table ${old?.name} partition of entitlement_audit for values from ('${old?.first}') to ('${old?.end}')`,
+  );
+  await using _ = await t.startAnother("maintenance");
+  const isKept = async () => (await t.db.query(`select to_regclass($1) is not null as kept`, [old?.name])).rows[0].kept;
+  await expect.poll(isKept).toBe(false);
+});
+
 test("ENTITLEMENT_AUDIT_KEEP_MONTHS must be a whole number of months", () => {
   const env = envOf("postgres://localhost/x");
   expect(configErrors({ ...env, ENTITLEMENT_AUDIT_KEEP_MONTHS: "36" })).toEqual([]);

@@ -69,6 +69,8 @@ export interface QueueDeps {
   readonly endsTopic: string;
   /** Whether this process records the ends from Redis. */
   readonly records: boolean;
+  /** How long an idempotency key is kept. */
+  readonly idempotencyMs: number;
   readonly modes: () => readonly string[];
   /** Called when tickets of a void match wait again. */
   readonly onRequeued: (mode: string) => void;
@@ -105,5 +107,5 @@ function openQueueInRedis(url: string, deps: QueueDeps): TicketQueue {
     recorder?.wake(mode);
     wakeups.signal(topic);
   };
-  return use(openRedisQueue({ ...shared, ids, onEnded }));
+  return use(openRedisQueue({ ...shared, ids, idempotencyMs: deps.idempotencyMs, onEnded }));
 }

@@ -205,6 +205,17 @@ test("quarantined tickets are listed on the ops listener only", async () => {
   expect(damaged).toMatchObject([{ ticket_id: "duel.x", mode: "duel", raw: "{", why: "it is no JSON" }]);
 });
 
+test("ended tickets are kept for MATCHMAKING_KEEP_DAYS", async () => {
+  await using t = await setup({ MATCHMAKING_ROLES: "api", MATCHMAKING_KEEP_DAYS: "2" });
+  await t.db.query(
+    `insert into damaged_tickets (ticket_id, mode, raw, why, ended_at)
+     select days || ' days old', 'duel', '{', 'it is no JSON', now() - days * interval '1 day' from unnest(array[1, 3]) days`,
+  );
+  await t.startOne("maintenance");
+  const kept = async () => (await t.db.query(`select ticket_id from damaged_tickets`)).rows;
+  await expect.poll(kept).toEqual([{ ticket_id: "1 days old" }]);
+});
+
 test("only tokens of the gateway for this service, and API keys for figures, are accepted", async () => {
   await using t = await setup();
   const user = { userId: "u_1", roles: ["USER"] as const };

@@ -53,6 +53,26 @@ test("outside development, debug routes are on the ops listener only", async () 
   expect((await fetch(`${service.opsUrl}/debug/notification/inbox/u_123`)).status).toBe(200);
 });
 
+test("sent notifications and redriven dead letters are kept for NOTIFICATION_KEEP_DAYS", async () => {
+  await using t = await setup();
+  await t.write(1, 2, 3, 4);
+  await t.db.query(`
+    update notifications set status = 'SENT', sent_at = now() - n * interval '1 day'
+      from (select notification_id, row_number() over (order by notification_id) as n from notifications) o
+     where o.notification_id = notifications.notification_id;
+    insert into notification_dlq (notification_id, event_id, user_id, event_type, text, attempt_count, redriven_at)
+    select notification_id, event_id, user_id, event_type, text, 10, sent_at from notifications`);
+  const days = async (table: string, since: string) =>
+    (
+      await t.rows(`select round(extract(epoch from now() - ${since}) / 86400)::int as days from ${table} order by 1`)
+    ).map((row) => row.days);
+  const openBus = async () => memoryBus(new MemoryBroker());
+  await using _ = await start({ ...env, DATABASE_URL: t.url, NOTIFICATION_KEEP_DAYS: "3" }, { openBus });
+  // Rows of exactly three days are older than that by now.
+  await expect.poll(() => days("notifications", "sent_at")).toEqual([1, 2]);
+  await expect.poll(() => days("notification_dlq", "redriven_at")).toEqual([1, 2]);
+});
+
 test("inbox retention shorter than broker retention is a settings error", () => {
   const errors = configErrors({ ...env, DATABASE_URL: "postgres://localhost", EVENT_BUS_KEEP_DAYS: "30" });
   expect(errors).toEqual([expect.stringContaining("keep them for at least 37 days")]);

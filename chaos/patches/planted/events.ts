@@ -146,7 +146,11 @@ export const eventDefects: readonly Planted[] = [
     broughtOutBy: { given: [slow("relay.publishing", 1_500)] },
     patches: [
       oftenCleaned,
-      { file: retention, find: "publishedEvents: (keepMs = 7 * dayMs)", replace: "publishedEvents: (keepMs = 500)" },
+      {
+        file: retention,
+        find: "publishedEvents: (keepMs = 7 * dayMs)",
+        replace: "publishedEvents: (_: number, keepMs = 500)",
+      },
       { file: retention, find: "finished: \"status = 'PUBLISHED'\",", replace: 'finished: "true",' },
       { file: retention, find: 'since: "published_at",', replace: 'since: "created_at",' },
     ],

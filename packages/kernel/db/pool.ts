@@ -11,6 +11,8 @@ export interface DbOptions {
   readonly url: string;
   /** The schema of unqualified names. Each service owns one. */
   readonly schema?: string;
+  /** How long the statements of this pool keep an idempotency key; 24 hours by default. */
+  readonly idempotencyMs?: number;
   /** Shown in pg_stat_activity. */
   readonly applicationName?: string;
   /** Eight connections keep two cores busy; more only queue inside the server. */
@@ -29,6 +31,9 @@ export interface DbOptions {
  */
 const disabledScans = ["enable_seqscan", "enable_bitmapscan"];
 
+/** A setting of the session, so that it need not pass through every command to the statement that inserts a key. */
+export const idempotencySetting = "todoke.idempotency_ms";
+
 /** Opens a pool. Close it with `db.end()`. */
 export function openDb(options: DbOptions): Db {
   const statementTimeoutMs = options.statementTimeoutMs ?? 10_000;
@@ -45,7 +50,7 @@ export function openDb(options: DbOptions): Db {
     query_timeout: statementTimeoutMs + 2_000,
     lock_timeout: options.lockTimeoutMs ?? 5_000,
     idle_in_transaction_session_timeout: options.idleInTransactionTimeoutMs ?? 10_000,
-    options: sessionSettings(settings, options.schema),
+    options: sessionSettings(settings, options),
     types: { getTypeParser },
   });
   // Without a listener, losing an idle connection would end the process.
@@ -78,8 +83,9 @@ function reportedByStatement(): void {
 }
 
 /** Settings in the URL (`?options=-c …`) come after ours and override them, except for the schema. */
-function sessionSettings(fromUrl: string, schema: string | undefined): string {
+function sessionSettings(fromUrl: string, { schema, idempotencyMs }: DbOptions): string {
   const settings = [...disabledScans.map((name) => `-c ${name}=off`), fromUrl];
+  if (idempotencyMs !== undefined) settings.push(`-c ${idempotencySetting}=${Math.ceil(idempotencyMs)}`);
   if (schema) settings.push(`-c search_path=${identifier(schema)}`);
   return settings.join(" ");
 }

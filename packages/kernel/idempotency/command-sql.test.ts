@@ -135,3 +135,17 @@ test("keys are found by index probes on an empty table, a full one and stale sta
     );
   }
 });
+
+test("a key is kept for 24 hours, or as long as the pool says", async () => {
+  await using t = await setup();
+  const hours = async () =>
+    (
+      await t.db.query(
+        `select extract(epoch from max(expires_at) - now())::float8 / 3600 as left from idempotency_keys`,
+      )
+    ).rows[0].left;
+  await deposit.run(t.db, [request("k1", "a", 1)]);
+  expect(await hours()).toBeCloseTo(24, 1);
+  await deposit.run(t.open({ idempotencyMs: 48 * 3_600_000 }), [request("k2", "a", 1)]);
+  expect(await hours()).toBeCloseTo(48, 1);
+});

@@ -7,6 +7,7 @@
  * the statistics say (docs/adr/0003).
  */
 import { type Db, recordsSql, runStatement } from "../db/index.ts";
+import { idempotencySetting } from "../db/pool.ts";
 import { type EventsSql, insertEventsSql } from "../outbox/index.ts";
 import type { CommandResponse, IdempotencyKey } from "./once.ts";
 
@@ -60,7 +61,9 @@ export const toKeyColumns = ({ scope, key, requestHash }: IdempotencyKey): KeyCo
 
 const keyTypes = "scope text, idem_key text, request_hash text";
 const contentType = "application/json; charset=utf-8";
-const keyTtl = "interval '24 hours'";
+
+/** How long a key is kept, as an interval. A pool that `openDb` did not open has no setting. */
+export const keyTtlSql = `coalesce(current_setting('${idempotencySetting}', true), '86400000')::float8 * interval '1 millisecond'`;
 
 /** Builds the statement of a hot command. Run it through a batcher, so that concurrent requests share a commit. */
 export function command<Request extends object, Refusal extends string = never>(
@@ -147,7 +150,7 @@ const storedColumns = { scope: "scope", key: "idem_key", status: "response_statu
 const insertResponsesSql = ({ from, scope, key, requestHash, status, contentType, body }: ResponsesSql): string => `
   insert into idempotency_keys
     (scope, idem_key, request_hash, response_status, response_content_type, response_body, expires_at)
-  select ${scope}, ${key}, ${requestHash}, ${status}, ${contentType}, ${body}, now() + ${keyTtl}
+  select ${scope}, ${key}, ${requestHash}, ${status}, ${contentType}, ${body}, now() + ${keyTtlSql}
     from ${from} order by ${scope}, ${key}`;
 
 /** A response to store under its key, for commands that decide in the process and write with one statement. */

@@ -148,7 +148,7 @@ test.each(["request", "answer"] as const)(
 
 test("concurrent requests with an expired key run once", async () => {
   await using t = await setup();
-  const first = await once(t.db, keyFor({}), create("a"), { ttlMs: 1 });
+  const first = await once(t.open({ idempotencyMs: 1 }), keyFor({}), create("a"));
   await until(
     "it has expired",
     async () => (await t.db.query(`select from idempotency_keys where expires_at > clock_timestamp()`)).rowCount === 0,
@@ -163,8 +163,8 @@ test("concurrent requests with an expired key run once", async () => {
 
 test("a duplicate runs if the response expires while it waits", async () => {
   await using t = await setup();
-  const expiresAtOnce = { ...patient, ttlMs: 0 };
-  const responses = await Promise.all([1, 2].map(() => once(t.db, keyFor({}), create("a"), expiresAtOnce)));
+  const db = t.open({ idempotencyMs: 0 });
+  const responses = await Promise.all([1, 2].map(() => once(db, keyFor({}), create("a"), patient)));
   expect(responses.map(({ replayed }) => replayed)).toEqual([false, false]);
   expect(await effects(t.db)).toBe(2);
 });

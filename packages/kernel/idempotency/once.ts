@@ -31,7 +31,6 @@ export interface CommandResponse {
 export interface OnceOptions {
   /** How long a duplicate waits for the first request. */
   readonly waitMs?: number;
-  readonly ttlMs?: number;
 }
 
 export const idempotencyConflict = problem(
@@ -50,8 +49,6 @@ export const idempotencyInProgress = problem(
 export const keyConflict = (): Problem =>
   idempotencyConflict("This Idempotency-Key was first sent with another body. Use a new key for a new command.");
 
-const dayMs = 24 * 60 * 60 * 1_000;
-
 /**
  * Runs `work` in a transaction, unless the key has a stored response. `work` may run again after a deadlock.
  *
@@ -62,13 +59,13 @@ export async function once(
   db: Db,
   key: IdempotencyKey,
   work: (tx: Tx) => Promise<JsonResponse>,
-  { waitMs = 2_000, ttlMs = dayMs }: OnceOptions = {},
+  { waitMs = 2_000 }: OnceOptions = {},
 ): Promise<CommandResponse> {
   const deadline = performance.now() + waitMs;
   for (;;) {
     const first = inFlightRequests(db).get(toName(key));
     if (!first) {
-      const run = () => transaction(db, (tx) => runOrReplay(tx, key, work, ttlMs), { lockTimeoutMs: waitMs });
+      const run = () => transaction(db, (tx) => runOrReplay(tx, key, work), { lockTimeoutMs: waitMs });
       return trackInFlight(db, key, run);
     }
     if (!(await settlesWithin(first, deadline - performance.now()))) throw inProgress();
@@ -103,9 +100,8 @@ async function runOrReplay(
   tx: Tx,
   key: IdempotencyKey,
   work: (tx: Tx) => Promise<JsonResponse>,
-  ttlMs: number,
 ): Promise<CommandResponse> {
-  if (!(await store.insertKey(tx, key, ttlMs).catch(rejectIfLocked))) {
+  if (!(await store.insertKey(tx, key).catch(rejectIfLocked))) {
     const first = await store.selectResponse(tx, key);
     if (!first) throw inProgress(); // It has just expired: the next request inserts the key again.
     return replay(key, first);

@@ -1,21 +1,22 @@
 /** The SQL of `once`. */
 import type { Queryable, Tx } from "../db/index.ts";
+import { keyTtlSql } from "./command-sql.ts";
 import type { CommandResponse, IdempotencyKey } from "./once.ts";
 
 /**
  * Returns true if this transaction must run the command, because the key is new or expired. Waits for a transaction that
  * holds the same key; the next statement then sees what it committed.
  */
-export async function insertKey(tx: Tx, { scope, key, requestHash }: IdempotencyKey, ttlMs: number): Promise<boolean> {
+export async function insertKey(tx: Tx, { scope, key, requestHash }: IdempotencyKey): Promise<boolean> {
   const { rowCount } = await tx.query({
     name: "idempotency insert",
     text: `insert into idempotency_keys as k (scope, idem_key, request_hash, expires_at)
-           values ($1, $2, $3, clock_timestamp() + $4::float8 * interval '1 millisecond')
+           values ($1, $2, $3, clock_timestamp() + ${keyTtlSql})
            on conflict (scope, idem_key) do update
               set request_hash = excluded.request_hash, expires_at = excluded.expires_at, created_at = now(),
                   response_status = null, response_content_type = null, response_body = null
             where k.expires_at <= clock_timestamp()`,
-    values: [scope, key, requestHash, ttlMs],
+    values: [scope, key, requestHash],
   });
   return rowCount === 1;
 }

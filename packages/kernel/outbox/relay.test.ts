@@ -62,6 +62,15 @@ test("a committed event is published unchanged, a rolled-back one never", async 
   expect(await createRelay({ db: t.db, bus }).runOnce()).toMatchObject({ claimed: 0 });
 });
 
+test("a relay publishes at most 200 events per claim by default", async () => {
+  await using t = await testDatabase();
+  const { bus } = recordingBus();
+  await append(t.db, ...Array.from({ length: 210 }, (_, n) => event(`a${n}`)));
+  const relay = createRelay({ db: t.db, bus });
+  expect(await relay.runOnce()).toMatchObject({ claimed: 200, done: 200 });
+  expect(await relay.runOnce()).toMatchObject({ claimed: 10, done: 10 });
+});
+
 test("events of one aggregate are published in order, also after a failure", async () => {
   await using t = await testDatabase();
   let failing = true;

@@ -130,7 +130,7 @@ export function createRelay({
     ...options,
     name,
     claims: subjects ? outboxClaimsOf(subjects) : outboxClaims,
-    settings: { batchMax: 500, concurrency: 1_500, ...options.settings },
+    settings: { batchMax: 200, concurrency: 600, ...options.settings },
     run(jobs, leases) {
       const outcomes = inAggregateOrder(jobs, (events) => publishEvents(events, leases));
       return jobs.map((_, index) => outcomes.then((all) => all[index] as Outcome));

@@ -40,8 +40,12 @@ export const metricCatalogue = {
 } satisfies MetricCatalogue;
 
 export const logFields = {
+  /** The service that writes the line, and its version. */
+  service: "service",
+  version: "version",
   requestId: "request_id",
   traceId: "trace_id",
+  spanId: "span_id",
   eventId: "event_id",
   eventType: "event_type",
   aggregateKey: "aggregate_key",

@@ -191,6 +191,16 @@ test("an end that cannot be parsed or stored is quarantined and blocks no other 
   await expectConsistent(t.db);
 });
 
+test("idempotency keys are kept as long as the queue is told", async () => {
+  const idempotencyMs = 7_200_000;
+  await using t = await createRedisHarness(redis, { idempotencyMs });
+  const before = Date.now();
+  await t.open().join(ticketRequest({ userId: "u_1" }));
+  const [key] = await t.client.zRangeWithScores(t.key("keys_until"), 0, -1);
+  expect((key?.score ?? 0) - before).toBeGreaterThan(idempotencyMs - 60_000);
+  expect((key?.score ?? 0) - before).toBeLessThan(idempotencyMs + 60_000);
+});
+
 test("idempotency keys are deleted after a day, not before", async () => {
   await using t = await createRedisHarness(redis);
   const queue = t.open();

@@ -27,6 +27,8 @@ export interface RedisQueueOptions extends RecordOptions {
   readonly onEnded: (mode: string) => void;
   /** Without it, IDs do not prove who owns a ticket. */
   readonly ids?: Pick<TicketIds, "create">;
+  /** How long an idempotency key is kept; a day by default. */
+  readonly idempotencyMs?: number;
   /** With more unrecorded ends than this, no matches are made: PostgreSQL is unavailable. */
   readonly backlogMax?: number;
 }
@@ -43,7 +45,7 @@ const attemptsMax = 5;
 
 export function openRedisQueue(options: RedisQueueOptions): TicketQueue {
   const { link, db, keyPrefix = defaultKeyPrefix, onError, onEnded, backlogMax = 10_000 } = options;
-  const { ids = openTicketIds([]) } = options;
+  const { ids = openTicketIds([]), idempotencyMs = dayMs } = options;
   const holder = randomUUID();
 
   const run = (mode: string, script: Script, ...args: readonly (string | number)[]) =>
@@ -55,7 +57,7 @@ export function openRedisQueue(options: RedisQueueOptions): TicketQueue {
     const { mode, userId } = request;
     let confirmed = "";
     for (let attempt = 1; attempt <= attemptsMax; attempt++) {
-      const args = joinArguments(request, ids.create(mode, userId), confirmed);
+      const args = joinArguments({ ...request, idempotencyMs }, ids.create(mode, userId), confirmed);
       const [result, ...rest] = (await run(mode, scripts.join, ...args)) as JoinReply;
       if (result === "conflict") throw keyConflict();
       if (result !== "unconfirmed" && result !== "different") {
@@ -193,8 +195,12 @@ const isWaiting = ({ ticket, status }: FoundTicket, now: number) =>
   status === "QUEUED" && ticket.expiresAt > now && ticket.aliveUntil > now;
 
 /** In the order of the script's arguments. */
-function joinArguments(request: TicketRequest, ticketId: string, confirmed: string): (string | number)[] {
-  const { key, partySize, attributes, ticketMs, heartbeatMs } = request;
+function joinArguments(
+  request: TicketRequest & { readonly idempotencyMs: number },
+  ticketId: string,
+  confirmed: string,
+): (string | number)[] {
+  const { idempotencyMs, key, partySize, attributes, ticketMs, heartbeatMs } = request;
   return [
     hash("sha256", JSON.stringify([key.scope, key.key]), "base64url"),
     key.requestHash.toString("base64url"),
@@ -203,7 +209,7 @@ function joinArguments(request: TicketRequest, ticketId: string, confirmed: stri
     formatRecord(request),
     Math.ceil(ticketMs),
     heartbeatMs === undefined ? "" : Math.ceil(heartbeatMs),
-    dayMs,
+    idempotencyMs,
     confirmed,
   ];
 }

@@ -17,6 +17,7 @@ export interface RedisHarnessOptions {
   /** With 0, ends stay in the stream until a test records them. */
   readonly recorders?: number;
   readonly backlogMax?: number;
+  readonly idempotencyMs?: number;
 }
 
 /** Each test has a key prefix and a database of its own. */
@@ -59,8 +60,7 @@ export async function createRedisHarness({ url }: { readonly url: string }, opti
     record,
     open(at = url): TicketQueue {
       const onEnded = (of: string) => void recorders.forEach((recorder) => void recorder.wake(of));
-      const { backlogMax } = options;
-      return openRedisQueue({ ...process(at), onEnded, ...(backlogMax !== undefined && { backlogMax }) });
+      return openRedisQueue({ ...process(at), onEnded, ...options });
     },
     async allRecorded(): Promise<void> {
       const lengths = () => Promise.all([mode, "ranked"].map((of) => client.xLen(key("ends", of))));
