@@ -16,7 +16,7 @@ test("every page in docs/ja is compared with its original", () => {
 
 for (const { english, japanese } of translatedPages)
   test(`${japanese} has the headings, code blocks and tables of ${english}`, () => {
-    expect(differencesOf(read(english), read(japanese))).toEqual([]);
+    expect(differencesOf(read(english), read(japanese)), "`npm run docs:ja` copies code blocks").toEqual([]);
   });
 
 test("an English page and its translation link each other", () => {
@@ -58,6 +58,10 @@ test("a translation may change words and the order of code within a cell", () =>
 test("the difference names the block, row or section and both lines", () => {
   expect(differencesOf(page, page.replace("curl a", "curl b"))).toEqual([
     'code block 1: expected "curl a", found "curl b" (line 5 of the original, 5 of the translation)',
+  ]);
+  const long = "x".repeat(200);
+  expect(differencesOf(page.replace("curl a", `${long}a`), page.replace("curl a", `${long}bc`))).toEqual([
+    `code block 1: expected "${"x".repeat(20)}a", found "${"x".repeat(20)}bc" (line 5 of the original, 5 of the translation)`,
   ]);
   expect(differencesOf(page, `\n${page.replace("`c`", "`x`")}`)).toEqual([
     "table 1, row 1: expected | `a` | `b` `c` |, found | `a` | `b` `x` | (line 11 of the original, 12 of the translation)",

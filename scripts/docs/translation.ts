@@ -44,7 +44,15 @@ function firstDifference(from: Part | undefined, to: Part | undefined): string {
   if (!from || !to) return from ? "is not translated" : "is not in the original";
   const [was, is] = [from.text.split("\n"), to.text.split("\n")];
   const at = longer(was, is).findIndex((_, index) => was[index] !== is[index]);
-  return `expected ${JSON.stringify(was[at] ?? "no more lines")}, found ${JSON.stringify(is[at] ?? "no more lines")}`;
+  return differentText(was[at] ?? "no more lines", is[at] ?? "no more lines");
+}
+
+/** Lines of JSON are long: both are shown from shortly before the first character that differs. */
+function differentText(was: string, is: string): string {
+  const at = [...was].findIndex((_, index) => was[index] !== is[index]);
+  const from = Math.max(0, (at < 0 ? was.length : at) - 20);
+  const excerpt = (line: string) => JSON.stringify(line.slice(from, from + 80));
+  return `expected ${excerpt(was)}, found ${excerpt(is)}`;
 }
 
 function differentTables(original: readonly Part[][], translated: readonly Part[][]): string[] {
