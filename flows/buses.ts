@@ -2,7 +2,7 @@
 import { openNatsBus } from "@todoke/bus-nats";
 import { openPostgresBus } from "@todoke/bus-postgres";
 import { openRabbitmqBus } from "@todoke/bus-rabbitmq";
-import { consumers } from "@todoke/contracts";
+import { consumers, rabbitmqQueues as queues } from "@todoke/contracts";
 import { startEngine } from "@todoke/engines";
 import type { EventBus } from "@todoke/kernel/bus";
 
@@ -45,7 +45,7 @@ export function openServiceBus(kind: BusKind, url: string): Promise<EventBus> {
     case "nats":
       return openNatsBus(options);
     case "rabbitmq":
-      return openRabbitmqBus({ ...options, consumers });
+      return openRabbitmqBus({ ...options, consumers, queues });
   }
 }
 

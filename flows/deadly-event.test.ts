@@ -1,7 +1,9 @@
-import { listDeadEvents } from "@todoke/kernel/inbox";
+import { inboxDeadLetters } from "@todoke/kernel/inbox";
 import { expect, test } from "vitest";
 import { busKinds, consumer } from "./buses.ts";
 import { createHarness } from "./harness.ts";
+
+const deadLetters = inboxDeadLetters(consumer);
 
 test.each(busKinds)(
   "%s: an event whose handler kills the process is dead-lettered; the others take effect",
@@ -22,14 +24,12 @@ test.each(busKinds)(
     })();
 
     // Four processes start one after the other, slowly on a busy machine.
-    await expect
-      .poll(async () => (await listDeadEvents(harness.db, { consumer })).length, { timeout: 180_000, interval: 100 })
-      .toBe(1);
+    await expect.poll(async () => await deadLetters.count(harness.db), { timeout: 180_000, interval: 100 }).toBe(1);
     await expect.poll(async () => (await harness.effects()).length).toBe(29);
     isStopping = true;
-    const [dead] = await listDeadEvents(harness.db, { consumer });
-    expect(dead?.aggregateKey).toBe("aggregate-7");
-    expect(dead?.lastError).toMatch(/failed after 3 attempts/);
+    const [dead] = await deadLetters.list(harness.db, { limit: 10 });
+    expect(dead?.about).toBe("aggregate-7");
+    expect(dead?.last_error).toMatch(/failed after 3 attempts/);
     expect(deaths).toBeGreaterThanOrEqual(3);
     await harness[Symbol.asyncDispose]();
     await supervisor;

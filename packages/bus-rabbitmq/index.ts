@@ -35,6 +35,11 @@ export interface RabbitmqBusOptions {
    * event is published, so that events are stored for consumers that have never run.
    */
   readonly consumers?: Readonly<Record<string, readonly string[]>>;
+  /**
+   * Names of the queues of some consumers: `{ points: "reservationQueue" }`. Without the namespace, so buses on one broker must
+   * not share a name. Every process that publishes to the consumer or runs it must have the same name.
+   */
+  readonly queues?: Readonly<Record<string, string>>;
   /** How long publish waits for the confirms of the broker. */
   readonly publishTimeoutMs?: number;
   /** An event with a larger payload is dead. The max_message_size of the broker applies too. */
@@ -56,9 +61,15 @@ const defaultPayloadBytesMax = 1024 * 1024;
 
 /** Resolves after the first attempt to connect, also if it failed. Rejects only for invalid options. */
 export async function openRabbitmqBus(options: RabbitmqBusOptions): Promise<EventBus> {
-  const { namespace = "todoke", consumers = {}, newQueueDelayMs = 1_500, delayStepsMs = defaultStepsMs } = options;
+  const {
+    namespace = "todoke",
+    consumers = {},
+    queues = {},
+    newQueueDelayMs = 1_500,
+    delayStepsMs = defaultStepsMs,
+  } = options;
   const settings = { ...options, delayStepsMs: sortSteps(delayStepsMs), log: catchErrors(options.log) };
-  const topology = new Topology({ namespace, newQueueDelayMs, log: settings.log });
+  const topology = new Topology({ namespace, queues, newQueueDelayMs, log: settings.log });
   for (const consumer of Object.keys(consumers)) topology.queueName(consumer); // Throws for an invalid name.
   return new RabbitmqBus(settings, topology, await openConnection(settings, "publishes"));
 }

@@ -12,3 +12,17 @@ test.each(["", "with a space", "with.dot", "é", "x".repeat(65)])("the name %j i
   expect(() => new Topology({ namespace: name, ...options })).toThrow("must be 1 to 64 letters");
   expect(() => new Topology({ namespace: "todoke", ...options }).queueName(name)).toThrow("must be 1 to 64 letters");
 });
+
+test("a queue has the name that `queues` gives it, and so have its retry queues", () => {
+  const topology = new Topology({
+    namespace: "todoke",
+    queues: { points: "reservationQueue" },
+    newQueueDelayMs: 0,
+    log() {},
+  });
+  expect(topology.queueName("points")).toBe("reservationQueue");
+  expect(topology.retryQueueName("points", 100)).toBe("reservationQueue.retry.100ms");
+  expect(topology.queueName("notification")).toBe("todoke.notification");
+  const dotted = { namespace: "todoke", queues: { points: "a.b" }, newQueueDelayMs: 0, log() {} };
+  expect(() => new Topology(dotted)).toThrow("must be 1 to 64 letters");
+});

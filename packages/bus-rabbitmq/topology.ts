@@ -8,6 +8,8 @@
  *   todoke.notification                the queue of the consumer "notification"
  *   todoke.notification.retry.1000ms   retries of "notification" that wait a second
  *
+ * `queues` gives the queue of a consumer another name; its retry queues then begin with that name.
+ *
  * All are declared again on every new connection, so a broker that lost its data gets its queues back.
  */
 import { setTimeout as sleep } from "node:timers/promises";
@@ -24,6 +26,8 @@ const namePattern = /^[A-Za-z0-9_-]{1,64}$/;
 
 export interface TopologyOptions {
   readonly namespace: string;
+  /** Names of the queues of some consumers. */
+  readonly queues?: Readonly<Record<string, string>>;
   /**
    * The delay before the first use of a new queue, and of its bindings. RabbitMQ confirms a declaration up to a second before
    * it is on disk. A single broker that is killed in between loses the queue with all that it has confirmed, or the binding
@@ -40,6 +44,7 @@ export class Topology {
 
   constructor(options: TopologyOptions) {
     this.exchange = checkName("namespace", options.namespace);
+    for (const queue of Object.values(options.queues ?? {})) checkName("queue", queue);
     this.#options = options;
   }
 
@@ -49,7 +54,7 @@ export class Topology {
   }
 
   queueName(consumer: string): string {
-    return `${this.exchange}.${checkName("consumer", consumer)}`;
+    return this.#options.queues?.[consumer] ?? `${this.exchange}.${checkName("consumer", consumer)}`;
   }
 
   retryQueueName(consumer: string, delayMs: number): string {

@@ -1,15 +1,54 @@
 import { randomUUID } from "node:crypto";
+import { openRabbitmqBus } from "@todoke/bus-rabbitmq";
 import { consumers } from "@todoke/contracts";
-import { startEngine } from "@todoke/engines";
+import { type Engine, startEngine } from "@todoke/engines";
 import { until } from "@todoke/kernel/testing";
 import { done } from "@todoke/kernel/worker";
-import { expect, test } from "vitest";
+import { afterAll, beforeAll, expect, test } from "vitest";
 import { openBus } from "./bus.ts";
 
+/** A private server: on a shared one the queues may already exist. The first test declares some of them only. */
+let rabbitmq: Engine;
+beforeAll(async () => {
+  rabbitmq = await startEngine("rabbitmq");
+});
+afterAll(() => rabbitmq?.[Symbol.asyncDispose]());
+
+test("a process declares queues only for the consumers of what it publishes, with the names of the contract", async () => {
+  const { url } = rabbitmq;
+  const event = (subject: string) => ({
+    eventId: randomUUID(),
+    eventType: "T",
+    subject,
+    aggregateKey: randomUUID(),
+    occurredAt: "2026-01-08T07:10:00Z",
+    headers: {},
+    payload: new Uint8Array(),
+  });
+  await using account = await openBus(url, "account", { emits: ["account.events"] });
+  expect(await account.publish([event("account.events")])).toEqual([done]);
+  // No queue takes it: account does not publish it, so it has not declared the queue of the consumer.
+  expect(await account.publish([event("points.reservations")])).toMatchObject([{ kind: "release" }]);
+  await using points = await openBus(url, "points", { emits: ["points.reservations"] });
+  const reservation = event("points.reservations");
+  expect(await points.publish([reservation])).toEqual([done]);
+
+  const received: string[] = [];
+  await using reader = await openRabbitmqBus({ url, name: "reader", queues: { reader: "reservationQueue" } });
+  await using _ = await reader.subscribe({
+    consumer: "reader",
+    subjects: [],
+    async handle(deliveries) {
+      received.push(...deliveries.map(({ eventId }) => eventId));
+      return deliveries.map(() => done);
+    },
+  });
+  await until("the queue has it", () => received.length > 0);
+  expect(received).toEqual([reservation.eventId]);
+});
+
 test("RabbitMQ keeps an event for a consumer that has never run", async () => {
-  // A private server: on a shared one the queue may already exist.
-  await using engine = await startEngine("rabbitmq");
-  const { url } = engine;
+  const { url } = rabbitmq;
   await using bus = await openBus(url, "publisher");
   const [subject] = consumers.notification;
   const event = {
@@ -62,6 +101,8 @@ test("a NATS stream keeps events for the configured time, and a different settin
   expect(await warningsOf(shorter)).toEqual([expect.stringContaining("keeps events longer than configured")]);
 });
 
-test("an unknown scheme in EVENT_BUS_URL is a settings error that lists the known ones", async () => {
-  await expect(openBus("kafka://localhost", "test")).rejects.toThrow("EVENT_BUS_URL should begin with");
+test("an unknown scheme is a settings error that lists the known ones", async () => {
+  await expect(openBus("kafka://localhost", "test")).rejects.toThrow(
+    "should begin with nats://, amqp:// or postgres://",
+  );
 });

@@ -1,15 +1,17 @@
 /** Opens the event bus of a URL. The scheme selects the adapter; only its code is loaded. */
-import { consumers } from "@todoke/contracts";
+import { consumers, rabbitmqQueues as queues } from "@todoke/contracts";
 import type { BusLog, EventBus } from "@todoke/kernel/bus";
 import { SettingsError } from "./errors.ts";
 
 interface BusOptions extends Partial<BusLog> {
   /** How long the bus keeps a message. Queues of RabbitMQ keep one until it is consumed. */
   readonly keepMs?: number;
+  /** The subjects that are published there; all by default. */
+  readonly emits?: readonly string[];
 }
 
 export async function openBus(url: string, name: string, options: BusOptions = {}): Promise<EventBus> {
-  const { keepMs, ...log } = options;
+  const { keepMs, emits, ...log } = options;
   switch (URL.parse(url)?.protocol) {
     case "nats:":
     case "tls:": {
@@ -19,8 +21,7 @@ export async function openBus(url: string, name: string, options: BusOptions = {
     case "amqp:":
     case "amqps:": {
       const { openRabbitmqBus } = await import("@todoke/bus-rabbitmq");
-      // RabbitMQ stores an event only in existing queues, so every consumer gets one before the first publish.
-      return openRabbitmqBus({ url, name, consumers });
+      return openRabbitmqBus({ url, name, consumers: consumersOf(emits), queues });
     }
     case "postgres:":
     case "postgresql:": {
@@ -28,6 +29,16 @@ export async function openBus(url: string, name: string, options: BusOptions = {
       return openPostgresBus({ url, name, ...(keepMs !== undefined && { keepMs }), ...log });
     }
     default:
-      throw new SettingsError(["EVENT_BUS_URL should begin with nats://, amqp:// or postgres://"]);
+      throw new SettingsError(["The URL of a bus should begin with nats://, amqp:// or postgres://"]);
   }
+}
+
+/**
+ * The consumers of the subjects. RabbitMQ stores an event only in existing queues, so each of them gets its queue before the
+ * first publish. A queue for a subject that is published elsewhere would stay empty, or fill without a reader.
+ */
+function consumersOf(emits: readonly string[] | undefined): Record<string, readonly string[]> {
+  const isPublished = (subject: string) => emits?.includes(subject) ?? true;
+  const published = Object.entries(consumers).map(([name, subjects]) => [name, subjects.filter(isPublished)] as const);
+  return Object.fromEntries(published.filter(([, subjects]) => subjects.length > 0));
 }

@@ -14,6 +14,7 @@ import { serve } from "./commands/serve.ts";
 import { version } from "./commands/version.ts";
 import { CommandFailed, SettingsError, UsageError } from "./errors.ts";
 import { print, printError, styled } from "./output.ts";
+import { readSecretFiles } from "./secret-files.ts";
 import type { Env, ServiceEntry } from "./services.ts";
 import { Stopped } from "./stop-signal.ts";
 import { suggest } from "./suggest.ts";
@@ -34,7 +35,7 @@ export async function todoke({ argv, env, services }: CommandLine): Promise<numb
   if (!command) return rejectUnknownCommand(name);
   if (rest.some(isHelpSwitch)) return help([name], services);
   try {
-    return await command.run({ env, services, ...parse(command, rest) });
+    return await command.run({ env: readSecretFiles(env, services), services, ...parse(command, rest) });
   } catch (error) {
     return printFailure(error, command);
   }

@@ -29,7 +29,12 @@ test("the bus keeps messages for EVENT_BUS_KEEP_DAYS and logs to the service tha
     configErrors: () => [],
     migrate: async () => [],
     async start(_, outside) {
-      bus = await outside.openBus("counter", { onError() {}, onInfo: (message) => infos.push(message) });
+      bus = await outside.openBus("counter", {
+        url: t.url,
+        emits: [],
+        onError() {},
+        onInfo: (message) => infos.push(message),
+      });
       const { [Symbol.asyncDispose]: close } = bus;
       return { url: "", stopped: new Promise(() => {}), [Symbol.asyncDispose]: close };
     },

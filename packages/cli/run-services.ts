@@ -1,12 +1,12 @@
 /**
  * Runs services in this process, for `todoke dev` and `todoke serve`.
  */
-import type { BusLog } from "@todoke/kernel/bus";
+import type { BusRequest } from "@todoke/service";
 import { openBus } from "./bus.ts";
 import { CommandFailed, formatError } from "./errors.ts";
 import type { LoadedService } from "./select-services.ts";
 import type { Env, RunningService, ServiceEntry } from "./services.ts";
-import { getBusUrl, readBusKeepMs } from "./settings.ts";
+import { readBusKeepMs } from "./settings.ts";
 import type { StopSignal } from "./stop-signal.ts";
 
 export interface RunningServices extends AsyncDisposable {
@@ -25,7 +25,7 @@ export async function startServices(
   const drain = async () => void (await Promise.all(all.map(({ running }) => running[Symbol.asyncDispose]())));
   const keepMs = readBusKeepMs(env, []); // Errors were reported by loadServices.
   const dependencies = {
-    openBus: (name: string, log: BusLog) => openBus(getBusUrl(env) ?? "", name, { keepMs, ...log }),
+    openBus: (name: string, { url, ...options }: BusRequest) => openBus(url, name, { keepMs, ...options }),
   };
   try {
     for (const { entry, service } of loaded) {

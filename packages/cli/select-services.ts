@@ -1,7 +1,8 @@
 /** Selects and loads the services of a command, and checks their settings. */
+import { findBus } from "@todoke/service";
 import { SettingsError, UsageError } from "./errors.ts";
 import type { Env, Service, ServiceEntry } from "./services.ts";
-import { findSettingErrors, getBusUrl, getDatabaseUrl, variable } from "./settings.ts";
+import { findSettingErrors, getDatabaseUrl, variable } from "./settings.ts";
 import { suggest } from "./suggest.ts";
 
 export interface LoadedService {
@@ -30,16 +31,18 @@ export async function loadServices(entries: readonly ServiceEntry[], env: Env): 
   const loaded = await Promise.all(entries.map(async (entry) => ({ entry, service: await entry.load() })));
   const errors = [
     ...findSettingErrors(entries, env),
-    ...entries.flatMap((entry) => findMissingUrls(entry, env)),
+    ...loaded.flatMap((service) => findMissingUrls(service, env)),
     ...loaded.flatMap(({ entry, service }) => service.configErrors(env).map((error) => `${entry.name}: ${error}`)),
   ];
   if (errors.length > 0) throw new SettingsError([...new Set(errors)]);
   return loaded;
 }
 
-function findMissingUrls(entry: ServiceEntry, env: Env): string[] {
+function findMissingUrls({ entry, service }: LoadedService, env: Env): string[] {
   const errors = getDatabaseUrl(entry, env) ? [] : [missingDatabaseError(entry)];
-  if (!getBusUrl(env)) errors.push("set EVENT_BUS_URL: without DATABASE_URL, services share no database for the bus");
+  const { emits = [], consumes = [] } = service.events ?? {};
+  if (![...emits, ...consumes].every((subject) => findBus(subject, env)))
+    errors.push("set EVENT_BUS_URL: without DATABASE_URL, services share no database for the bus");
   return errors;
 }
 

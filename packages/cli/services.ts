@@ -1,7 +1,8 @@
 /** The services that this command can run. To add one, add an entry to `services`. Its code is loaded only when it runs. */
-import type { BusLog, EventBus } from "@todoke/kernel/bus";
+import type { EventBus } from "@todoke/kernel/bus";
 import type { AppliedMigration } from "@todoke/kernel/db";
 import type { DeadLetters } from "@todoke/kernel/dead-letters";
+import type { BusRequest, ServiceSubjects } from "@todoke/service";
 import { devKey } from "./dev-env.ts";
 
 export type Env = Readonly<Record<string, string | undefined>>;
@@ -28,14 +29,16 @@ export interface Service {
   migrate(env: Env, options: { readonly dryRun: boolean }): Promise<readonly AppliedMigration[]>;
   /** Its tables with dead letters. */
   readonly dead?: { readonly schema: string; readonly tables: readonly DeadLetters[] };
+  /** What it emits and consumes. */
+  readonly events?: ServiceSubjects;
   /** Resolves when it is ready. */
   start(env: Env, dependencies: ServiceDependencies): Promise<RunningService>;
 }
 
 /** What the command passes to a service. */
 interface ServiceDependencies {
-  /** Connects to the bus in EVENT_BUS_URL. `name` identifies the connection at the message broker. */
-  openBus(name: string, log: BusLog): Promise<EventBus>;
+  /** Connects to a bus. `name` identifies the connection at the message broker. */
+  openBus(name: string, bus: BusRequest): Promise<EventBus>;
 }
 
 /** A running service. Disposing it drains it: it takes no new work, finishes what runs and releases the rest. */

@@ -1,4 +1,5 @@
 /** The settings that the command itself reads from the environment. */
+import { allSubjects, type BusAddress, busVariable, findBus, type Subject } from "@todoke/service";
 import type { Env, ServiceEntry } from "./services.ts";
 
 /** `variable("gateway-bff", "PORT")` is GATEWAY_BFF_PORT. */
@@ -36,11 +37,11 @@ function port(env: Env, { of, variable, defaultPort }: { of: string; variable: s
 export const getDatabaseUrl = (entry: ServiceEntry, env: Env): string | undefined =>
   env[variable(entry.name, "DATABASE_URL")] || env.DATABASE_URL || undefined;
 
-/**
- * Without EVENT_BUS_URL the bus is in the database that all services share. In the database of one service, consumers of
- * other services would not see its events.
- */
-export const getBusUrl = (env: Env): string | undefined => env.EVENT_BUS_URL || env.DATABASE_URL || undefined;
+/** Each bus of the subjects once, with the first variable that names it. */
+export function listBuses(env: Env, subjects: readonly Subject[] = allSubjects): readonly BusAddress[] {
+  const found = subjects.flatMap((subject) => findBus(subject, env) ?? []);
+  return found.filter(({ url }, index) => found.findIndex((bus) => bus.url === url) === index);
+}
 
 const dayMs = 24 * 60 * 60 * 1_000;
 
@@ -64,7 +65,7 @@ export function findSettingErrors(entries: readonly ServiceEntry[], env: Env): s
     ...["DATABASE_URL", ...entries.map((entry) => variable(entry.name, "DATABASE_URL"))].map(
       (name) => [name, urlSchemes.database] as const,
     ),
-    ["EVENT_BUS_URL", urlSchemes.bus] as const,
+    ...["EVENT_BUS_URL", ...allSubjects.map(busVariable)].map((name) => [name, urlSchemes.bus] as const),
   ];
   const ports = entries.map((entry) => getServicePorts(entry, env)[0]);
   const errors: string[] = [];

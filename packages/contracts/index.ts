@@ -10,7 +10,7 @@
  * To add an event: a message in proto/, a line in `events`, `npm run generate`. ADR 10 says why each event is a message of
  * its own.
  */
-import type { MessageShape } from "@bufbuild/protobuf";
+import { type JsonValue, type MessageShape, toJson } from "@bufbuild/protobuf";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { createDecoder } from "./decoder.ts";
 import { createEncoder } from "./encoder.ts";
@@ -80,6 +80,11 @@ export const consumers = {
   points: ["points.reservations"],
 } as const satisfies Record<string, readonly (typeof events)[EventType]["subject"][]>;
 
+/** The queues on RabbitMQ that have a name of their own, by consumer. */
+export const rabbitmqQueues = { points: "reservationQueue" } as const satisfies Partial<
+  Record<keyof typeof consumers, string>
+>;
+
 /** A decoded event. The generated types make every time optional; `decodeEvent` has checked that `occurredAt` is there. */
 export type Event<Type extends EventType> = MessageShape<(typeof events)[Type]["schema"]> & {
   readonly occurredAt: Timestamp;
@@ -112,6 +117,10 @@ export function decodeEvent<Type extends EventType>(eventType: Type, bytes: Uint
   if (!codec) throw new EventNotDecodable(unknownType(eventType));
   return codec.decode(bytes) as Event<Type>;
 }
+
+/** The event as JSON, with the names of an outbox row. 64-bit numbers are strings, because JSON readers round them. */
+export const formatEvent = <Type extends EventType>(eventType: Type, event: Event<Type>): JsonValue =>
+  toJson(events[eventType].schema, event, { useProtoFieldName: true });
 
 const unknownType = (eventType: string) => ({
   eventType,

@@ -4,6 +4,7 @@
  * Bodies are read strictly and rejected by the name of the field; every response that is not a success is problem+json; every
  * request has an id; and a command with an Idempotency-Key gets the same response, byte for byte, each time.
  */
+export { RequestTime } from "@todoke/contracts/api";
 export { type ApiKey, fixedKeys, hashApiKey, holderName, newApiKey, openApiKeys, readApiKeys } from "./api-keys.ts";
 export {
   createKey,
@@ -47,7 +48,6 @@ export { NextCursor, PageQuery, page, parseCursor } from "./page.ts";
 export { pageHeaders } from "./page-headers.ts";
 export { perSecond } from "./per-second.ts";
 export * as problems from "./problems.ts";
-export { RequestTime } from "./request-time.ts";
 export {
   formatSigningKey,
   formatVerifyingKey,

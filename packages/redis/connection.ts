@@ -5,6 +5,7 @@
  * silent (a dead machine, a firewall that drops packets), the connection is replaced by a new one, where TCP alone would wait
  * for a quarter of an hour. A script without a response may have run.
  */
+import { backoffMs } from "@todoke/kernel/worker";
 import { createClient, ErrorReply } from "redis";
 import type { Script, ScriptInput } from "./script.ts";
 
@@ -27,7 +28,7 @@ export interface RedisOptions {
   readonly requestTimeoutMs?: number;
 }
 
-const reconnectMaxMs = 1_000;
+const reconnectBackoff = { baseMs: 20, capMs: 1_000 };
 
 /** Error replies of a server that cannot serve us now. Any other error reply is a bug of ours. */
 const temporaryErrors = /^(LOADING|READONLY|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|BUSY|OOM|MISCONF|NOREPLICAS) /;
@@ -43,8 +44,7 @@ export function connectRedis({ url, onError, requestTimeoutMs = 2_000 }: RedisOp
       disableOfflineQueue: true,
       socket: {
         connectTimeout: requestTimeoutMs,
-        reconnectStrategy: (attempts) =>
-          Math.min(reconnectMaxMs, 20 * 2 ** Math.min(attempts, 10)) * (0.5 + Math.random()),
+        reconnectStrategy: (attempts) => backoffMs(attempts, reconnectBackoff),
       },
     });
     const attempted = Promise.withResolvers<void>();

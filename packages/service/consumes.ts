@@ -7,7 +7,7 @@ import {
   subscribeWithRetry,
 } from "@todoke/kernel/inbox";
 import { type RetentionPolicy, retentionPolicies } from "@todoke/kernel/retention";
-import type { Subject } from "./emits.ts";
+import type { Subject } from "./buses.ts";
 import { inboxRoutes } from "./inbox-routes.ts";
 import type { Runtime } from "./runtime.ts";
 
@@ -32,8 +32,9 @@ export function watchInbox({ name, db, wakeups, hasRole, debug, use, onError, to
   debug((app) => inboxRoutes(app, { db, consumer: name, onRedriven: () => wakeups.signal(topicOf(inboxDlqTable)) }));
 }
 
-export function startConsumer<Event>(runtime: Runtime, { subjects }: Consumes, handler: EventHandler<Event>): void {
-  const { name: consumer, db, bus, wakeups, workers, use, onError, topicOf } = runtime;
+/** One inbox, and a subscription at each bus that has subjects of the service. */
+export function startConsumer<Event>(runtime: Runtime, handler: EventHandler<Event>): void {
+  const { name: consumer, db, buses, wakeups, workers, use, onError, topicOf } = runtime;
   const { decode, effect, onDeadLetter, onError: onHandlerError = onError } = handler;
   const { attemptsMax, backoff } = workers.inbox ?? {};
   const inbox = openInbox({
@@ -49,5 +50,6 @@ export function startConsumer<Event>(runtime: Runtime, { subjects }: Consumes, h
     onError: onHandlerError,
   });
   use(inbox.redriver).start();
-  use(subscribeWithRetry({ bus, consumer, subjects, handle: inbox.handle, onError }));
+  for (const { bus, consumes: subjects } of buses)
+    if (subjects.length > 0) use(subscribeWithRetry({ bus, consumer, subjects, handle: inbox.handle, onError }));
 }

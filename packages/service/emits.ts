@@ -1,12 +1,10 @@
 /** The events that a service emits: its outbox with relay, gauges, retention, dead letters and routes. */
-import { type EventType, encodeOutboxEvent, type events } from "@todoke/contracts";
-import { createRelay, outboxClaims, outboxMetrics, outboxTable } from "@todoke/kernel/outbox";
+import { encodeOutboxEvent } from "@todoke/contracts";
+import { createRelay, outboxClaims, outboxMetrics, outboxTable, type SubjectFilter } from "@todoke/kernel/outbox";
 import { type RetentionPolicy, retentionPolicies } from "@todoke/kernel/retention";
+import type { ServiceBus } from "./buses.ts";
 import { outboxRoutes } from "./outbox-routes.ts";
 import type { Runtime } from "./runtime.ts";
-
-/** A subject of @todoke/contracts: "account.events". */
-export type Subject = (typeof events)[EventType]["subject"];
 
 export const outboxWork = { table: outboxClaims.table };
 
@@ -17,22 +15,35 @@ export const outboxRetention = (): readonly RetentionPolicy[] => [
 ];
 
 export function startOutbox(runtime: Runtime): void {
-  const { name, db, bus, wakeups, workers, hasRole, debug, use, onError, topicOf, wakeRelay } = runtime;
+  const { name, db, hasRole, debug, use, onError, wakeRelay } = runtime;
   const metrics = outboxMetrics(name);
   if (hasRole("maintenance")) use(metrics.observe(db, onError));
-  if (hasRole("relay"))
+  if (hasRole("relay")) startRelays(runtime, metrics.recordPublished);
+  debug((app) => outboxRoutes(app, { db, onRedriven: wakeRelay }));
+}
+
+/** One relay for each bus that the service publishes to. */
+function startRelays(runtime: Runtime, onPublished: (event: unknown, delaySeconds: number) => void): void {
+  const { name, db, wakeups, workers, use, onError, topicOf } = runtime;
+  const [first, ...others] = runtime.buses.filter(({ emits }) => emits.length > 0);
+  const start = ({ bus }: ServiceBus, of: { readonly name: string; readonly subjects?: SubjectFilter }) =>
     use(
       createRelay({
-        name: `${name} relay`,
+        ...of,
         db,
         bus,
         encode: encodeOutboxEvent,
         settings: workers.relay ?? {},
         wakeups,
         topic: topicOf(outboxTable),
-        onPublished: metrics.recordPublished,
+        onPublished,
         onError,
       }),
     ).start();
-  debug((app) => outboxRoutes(app, { db, onRedriven: wakeRelay }));
+  for (const other of others)
+    start(other, { name: `${name} relay (${other.emits.join(", ")})`, subjects: { only: other.emits } });
+  if (!first) return;
+  // All others, so that an event with a subject that this build does not declare is published too.
+  const except = others.flatMap(({ emits }) => emits);
+  start(first, { name: `${name} relay`, ...(except.length > 0 && { subjects: { except } }) });
 }

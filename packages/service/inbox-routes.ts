@@ -1,7 +1,8 @@
 /** The dead events of a consumer, for operators: list, get, redrive. The same for every service that consumes. */
 import { type HttpApp, NextCursor, PageQuery, page, parseCursor } from "@todoke/http";
 import type { Db } from "@todoke/kernel/db";
-import { type DeadEvent, inboxDeadLetters, listDeadEvents } from "@todoke/kernel/inbox";
+import type { DeadLetter } from "@todoke/kernel/dead-letters";
+import { inboxDeadLetters } from "@todoke/kernel/inbox";
 import { Type } from "typebox";
 import { deadLetterNotFound } from "./problems.ts";
 import { redriveDeadLetter } from "./redrive-dead-letter.ts";
@@ -70,6 +71,7 @@ export function inboxRoutes(app: HttpApp, options: InboxRoutesOptions): void {
 }
 
 function listRoute(app: HttpApp, { db, consumer }: InboxRoutesOptions): void {
+  const deadLetters = inboxDeadLetters(consumer);
   app.get(
     path,
     {
@@ -83,24 +85,21 @@ function listRoute(app: HttpApp, { db, consumer }: InboxRoutesOptions): void {
       },
     },
     async ({ query }) => {
-      const after = BigInt(parseCursor(query, { parts: ["bigint"] })?.[0] ?? 0);
+      const [after = "0"] = parseCursor(query, { parts: ["bigint"] }) ?? [];
       const { rows, ...next } = await page(
         { limit: defaultLimit, ...query },
-        { read: (limit) => listDeadEvents(db, { consumer, after, limit }), name: ({ dlqId }) => dlqId.toString() },
+        { read: (limit) => deadLetters.list(db, { after, limit }), name: ({ cursor }) => cursor },
       );
       return { events: rows.map(toView), ...next };
     },
   );
 }
 
-const toView = (event: DeadEvent) => ({
-  dlq_id: event.dlqId.toString(),
-  event_id: event.eventId,
-  event_type: event.eventType,
-  subject: event.subject,
-  aggregate_key: event.aggregateKey,
-  last_error: event.lastError,
-  dead_at: event.deadAt.toISOString(),
+const toView = <Event extends Pick<DeadLetter, "id" | "about" | "since">>({ id, about, since, ...event }: Event) => ({
+  ...event,
+  dlq_id: id,
+  aggregate_key: about,
+  dead_at: since,
 });
 
 function getRoute(app: HttpApp, { db, consumer }: InboxRoutesOptions): void {
@@ -120,8 +119,7 @@ function getRoute(app: HttpApp, { db, consumer }: InboxRoutesOptions): void {
     async ({ params: { dlq_id } }) => {
       const found = await deadLetters.show(db, dlq_id);
       if (!found) throw deadLetterNotFound(`${consumer} has never had a dead event with the number ${dlq_id}`);
-      const { about: aggregate_key, since: dead_at } = found;
-      return { ...found, dlq_id, aggregate_key, dead_at };
+      return toView(found);
     },
   );
 }

@@ -3,6 +3,15 @@
  * it emits and consumes.
  */
 export type { Env } from "@todoke/http";
+export {
+  allSubjects,
+  type BusAddress,
+  type BusRequest,
+  busVariable,
+  findBus,
+  type ServiceSubjects,
+  type Subject,
+} from "./buses.ts";
 export { commandMetrics } from "./command-metrics.ts";
 export { serve } from "./listen.ts";
 export { deadLetterNotFound } from "./problems.ts";

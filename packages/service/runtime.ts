@@ -1,15 +1,15 @@
 /** The running parts of a process that the declarations of a service are wired to. */
 import type { HttpApp } from "@todoke/http";
-import type { EventBus } from "@todoke/kernel/bus";
 import type { Db } from "@todoke/kernel/db";
 import type { Wakeups } from "@todoke/kernel/worker";
+import type { ServiceBus } from "./buses.ts";
 import type { WorkerOverrides } from "./worker-settings.ts";
 
 export interface Runtime {
   /** The name of the service. */
   readonly name: string;
   readonly db: Db;
-  readonly bus: EventBus;
+  readonly buses: readonly ServiceBus[];
   readonly wakeups: Wakeups;
   readonly workers: Readonly<Record<string, WorkerOverrides>>;
   hasRole(role: string): boolean;

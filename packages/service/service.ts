@@ -21,7 +21,7 @@ import {
   publicRoute,
   tokenVerifier,
 } from "@todoke/http";
-import type { BusLog, EventBus } from "@todoke/kernel/bus";
+import type { EventBus } from "@todoke/kernel/bus";
 import { type AppliedMigration, migrate, openDb } from "@todoke/kernel/db";
 import type { DeadLetters } from "@todoke/kernel/dead-letters";
 import { inboxDeadLetters } from "@todoke/kernel/inbox";
@@ -29,9 +29,10 @@ import { kernelMigrations } from "@todoke/kernel/migrations";
 import { type Outbox, openOutbox, outboxDeadLetters, outboxTable } from "@todoke/kernel/outbox";
 import { type RetentionPolicy, startRetention } from "@todoke/kernel/retention";
 import { openWakeups } from "@todoke/kernel/worker";
+import { type BusRequest, openBuses, type ServiceSubjects, type Subject } from "./buses.ts";
 import { type CommonSettings, readCommonSettings, readDatabaseUrl } from "./common-settings.ts";
 import { type Consumes, type EventHandler, inboxRetention, startConsumer, watchInbox } from "./consumes.ts";
-import { outboxRetention, outboxWork, type Subject, startOutbox } from "./emits.ts";
+import { outboxRetention, outboxWork, startOutbox } from "./emits.ts";
 import { serveHealth } from "./health.ts";
 import { serve } from "./listen.ts";
 import { buildOpsApp, opsPortOf } from "./ops.ts";
@@ -57,7 +58,7 @@ export interface ServiceDefinition<Settings, Role extends string, Worker extends
   readonly roles?: readonly Role[];
   /** Its own workers, besides "relay" and "inbox". Each can be set apart: NOTIFICATION_SENDER_LEASE_MS. */
   readonly workers?: readonly Worker[];
-  /** The subjects on which it emits events, through its outbox. */
+  /** The subjects on which it emits events, through its outbox. Each may have a bus of its own (`busVariable`). */
   readonly emits?: readonly Subject[];
   /** The events that it consumes, through its inbox. `build` returns their handler. */
   readonly consumes?: Consumes;
@@ -94,6 +95,11 @@ interface ServiceParts<Settings, Role extends string, Worker extends string>
   addReadinessCheck(name: string, check: Check): void;
 }
 
+interface Outside {
+  /** Connects to a bus. `name` identifies the connection at the message broker. */
+  openBus(name: string, bus: BusRequest): Promise<EventBus>;
+}
+
 export function service<
   Settings,
   const Role extends string = never,
@@ -101,6 +107,7 @@ export function service<
   Event = never,
 >(definition: ServiceDefinition<Settings, Role, Worker, Event>) {
   const { name, port, migrations, emits, consumes, tables = [] } = definition;
+  const subjects: ServiceSubjects = { emits: emits ?? [], consumes: consumes?.subjects ?? [] };
   const schema = name.replaceAll("-", "_");
   const sets = [kernelMigrations, httpMigrations, { name, dir: migrations }];
   const consumerRole = consumes?.role ?? "consumer";
@@ -153,7 +160,7 @@ export function service<
     dead: { schema, tables: deadLetters },
 
     /** What it emits and consumes. */
-    events: { emits: emits ?? [], consumes: consumes?.subjects ?? [] },
+    events: subjects,
 
     /** Brings its schema up to date and returns what was run; with `dryRun`, what would be run. */
     async migrate(env: Env, { dryRun }: { readonly dryRun: boolean }): Promise<readonly AppliedMigration[]> {
@@ -170,7 +177,7 @@ export function service<
     },
 
     /** Resolves when it serves. */
-    async start(env: Env, outside: { openBus(name: string, log: BusLog): Promise<EventBus> }) {
+    async start(env: Env, outside: Outside) {
       const { common, settings } = readOrThrow(env);
       await using started = new AsyncDisposableStack();
       // The app and its log exist before the first error can occur.
@@ -196,9 +203,12 @@ export function service<
       const wakeups = started.use(openWakeups({ url: common.databaseUrl, onError }));
       const apiKeys = openApiKeys({ db, fixed: common.apiKeys });
       started.defer(wakeups.on(`${schema}.api_keys`, () => apiKeys.clearCache()));
-      const bus = started.use(await outside.openBus(name, { onError, onInfo: (message) => app.log.info(message) }));
+      const log = { onError, onInfo: (message: string) => app.log.info(message) };
+      const openBus = async (bus: Pick<BusRequest, "url" | "emits">) =>
+        started.use(await outside.openBus(name, { ...bus, ...log }));
+      const buses = await openBuses(subjects, env, openBus);
       const stopping = new AbortController();
-      // The bus is not checked: without it commands still succeed, and their events wait in the outbox.
+      // No bus is checked: without it commands still succeed, and their events wait in the outbox.
       const checks: Record<string, Check> = { database: () => db.query("select 1") };
       const readiness = new Readiness({ checks, stopping: stopping.signal, log: app.log });
       started.defer(() => readiness[Symbol.dispose]());
@@ -211,7 +221,7 @@ export function service<
       const runtime: Runtime = {
         name,
         db,
-        bus,
+        buses,
         wakeups,
         workers: common.workers,
         hasRole: (role) => common.roles.has(role),
@@ -239,7 +249,7 @@ export function service<
       });
       if (consumes && runtime.hasRole(consumerRole)) {
         if (!handler) throw new Error(`${name} consumes events, but its build returns no handler`);
-        startConsumer(runtime, consumes, handler);
+        startConsumer(runtime, handler);
       }
 
       const debug = (on: HttpApp) => debugRoutes.forEach((routes) => void routes(on));

@@ -50,8 +50,10 @@ const failNotification = (db: Db, n: number) =>
     `with failed as (
        insert into notifications (notification_id, event_id, user_id, event_type, text, occurred_at, status, attempt_count)
        values ($1, $2, 'u_1', 'EntitlementGranted', '{"en":"yes","ja":"はい"}', now(), 'FAILED', 10) returning *)
-     insert into notification_dlq (notification_id, event_id, user_id, event_type, text, attempt_count, last_error)
-     select notification_id, event_id, user_id, event_type, text, attempt_count, 'gone' from failed`,
+     insert into notification_dlq
+       (notification_id, event_id, user_id, event_type, text, data, payload, attempt_count, last_error)
+     select notification_id, event_id, user_id, event_type, text, '{"match_id":"m_1"}', '{"mode":"duel"}', attempt_count,
+            'gone' from failed`,
     [fixedId(n), fixedId(1_000 + n)],
   );
 
@@ -108,6 +110,7 @@ test("show finds a dead letter by its id, also after a redrive", async () => {
   await t.dead(`redrive notification ${fixedId(2)} --reason fixed --by aki`);
   const redriven = await t.dead(`show notification ${fixedId(2)}`);
   expect(redriven.out).toMatch(/status {10}PENDING\n/);
+  expect(redriven.out).toMatch(/data {12}\{\s+"match_id": "m_1"\s+\}\n {2}payload {9}\{\s+"mode": "duel"\s+\}\n/);
   expect(redriven.out).toMatch(/Redriven, newest first:\n {2}\S+Z {3}aki: fixed \(after 10 attempts\)\n$/);
   expect(await t.dead(`show entitlement ${fixedId(7)}`)).toEqual({
     code: 1,

@@ -246,11 +246,26 @@ test("Ctrl-C finishes requests in flight; a second one stops at once", async () 
   await expect(stuck.text()).rejects.toThrow();
 });
 
-test("with DATABASE_URL dev starts no database and accepts neither the demo users nor the printed key", async () => {
+test("a DATABASE_URL in the environment is an error that says what to do, and nothing starts", async () => {
+  await using shell = openShell();
+  const { env } = await site();
+  const foreign = { DATABASE_URL: "postgres://u:s3cret@db.example/x", COUNTER_DATABASE_URL: "postgres://db.example/y" };
+  const { code, err } = await shell.run("dev", { ...env, ...foreign });
+  expect(code).toBe(2);
+  expect(err.split("\n")).toEqual([
+    "✗ DATABASE_URL is set to postgres://u@db.example/x, and `todoke dev` would migrate and use that database",
+    "✗ COUNTER_DATABASE_URL is set to postgres://db.example/y, and `todoke dev` would migrate and use that database",
+    "✗ Unset it to use the embedded PostgreSQL, or start with --use-database-url if you mean that database.",
+    "",
+  ]);
+  expect(existsSync(join(shell.folder, ".todoke"))).toBe(false);
+});
+
+test("with --use-database-url dev starts no database and accepts neither the demo users nor the printed key", async () => {
   await using engine = await startEngine("postgres");
   await using shell = openShell();
   const { env, postgres, provider, ask, handed } = await site();
-  const screen = shell.start("dev", { ...env, DATABASE_URL: engine.url });
+  const screen = shell.start("dev --use-database-url", { ...env, DATABASE_URL: engine.url });
   await screen.untilPrinted(ready);
   expect(await ask("/add")).toBe("1");
   const joined = { COUNTER_PORT: String(await freePort()), DATABASE_URL: engine.url, TODOKE_DEV: "true" };
@@ -289,10 +304,12 @@ test("all setting errors are printed at once, and nothing starts", async () => {
     POSTGRES_PORT: "http",
     COUNTER_STEP: "0",
     EVENT_BUS_URL: "kafka://localhost",
+    POINTS_RESERVATION_BUS_URL: "reservationQueue",
   });
   expect(code).toBe(2);
   expect(err.split("\n")).toEqual([
     "✗ EVENT_BUS_URL begins with kafka:// and should begin with nats://, tls://, amqp://, amqps://, postgres://, postgresql://",
+    "✗ POINTS_RESERVATION_BUS_URL is not a URL: it should look like nats://user:password@host:port/name",
     `✗ POSTGRES_PORT is "http" and should be a port from 1 to 64535`,
     "✗ counter: COUNTER_STEP is not > 0",
     "",

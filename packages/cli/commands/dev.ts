@@ -9,26 +9,33 @@ import { type DevProcess, dataFolder, type LockedFolder, lockDataFolder } from "
 import { type DemoProvider, startDemoProvider } from "../demo-provider.ts";
 import { demoIssuer, devEnv } from "../dev-env.ts";
 import { createSecrets, loadSecrets } from "../dev-secrets.ts";
-import { CommandFailed, formatError } from "../errors.ts";
+import { CommandFailed, formatError, SettingsError } from "../errors.ts";
 import { migrateServices } from "../migrate-services.ts";
 import { plural, print, styled, table } from "../output.ts";
 import { rejectBusyPorts } from "../ports.ts";
 import { type RunningServices, startServices } from "../run-services.ts";
 import { type LoadedService, loadServices } from "../select-services.ts";
-import type { Env } from "../services.ts";
-import { getPostgresPort, getProviderPort, getServicePorts, type Port, redactUrl } from "../settings.ts";
+import type { Env, ServiceEntry } from "../services.ts";
+import {
+  getPostgresPort,
+  getProviderPort,
+  getServicePorts,
+  listBuses,
+  type Port,
+  redactUrl,
+  variable,
+} from "../settings.ts";
 import { listenForStop, type StopSignal } from "../stop-signal.ts";
 
 export const dev: Command = {
   name: "dev",
   summary: "run everything on this machine, with its own database",
-  usage: "todoke dev",
+  usage: "todoke dev [--use-database-url]",
   details: `
 Starts PostgreSQL (installed by \`npm ci\`) and an OpenID provider with two players and an admin, runs the missing
 migrations, and runs all services in this process. Data and keys are stored in .todoke/ and survive a restart, a crash
 and a kill -9.
 
-  DATABASE_URL             use this PostgreSQL server; OIDC_ISSUER must then be set
   EVENT_BUS_URL            nats://…, amqp://… or postgres://…; without it the bus is in the database
   REDIS_URL                redis://…; without it sessions, rate limits and tickets are in the database
   OIDC_ISSUER              use this OpenID provider; needs OIDC_CLIENT_ID and OIDC_CLIENT_SECRET
@@ -36,10 +43,14 @@ and a kill -9.
   OIDC_PROVIDER_PORT       port of the OpenID provider (8089)
   <SERVICE>_PORT           port of a service (\`todoke help\` lists the defaults)
 
+With --use-database-url it migrates and uses the PostgreSQL server in DATABASE_URL; OIDC_ISSUER must then be set.
+Without the switch a DATABASE_URL in the environment is an error, so that nobody's database is changed by accident.
+
 Ctrl-C or SIGTERM drains and stops. A second one stops at once.`,
-  switches: {},
+  switches: { "use-database-url": "use DATABASE_URL in place of the embedded PostgreSQL" },
   takesArgs: false,
-  async run({ env, services }) {
+  async run({ env, services, switches }) {
+    if (!switches.has("use-database-url")) rejectForeignDatabases(services, env);
     const stop = await listenForStop();
     const port = getPostgresPort(env);
     const issuer = demoIssuer(env);
@@ -57,6 +68,18 @@ Ctrl-C or SIGTERM drains and stops. A second one stops at once.`,
     return 0;
   },
 };
+
+/** A variable left over in a shell must not make `todoke dev` migrate that database. */
+function rejectForeignDatabases(services: readonly ServiceEntry[], env: Env): void {
+  const names = ["DATABASE_URL", ...services.map((entry) => variable(entry.name, "DATABASE_URL"))];
+  const errors = names.flatMap((name) => {
+    const url = env[name];
+    return url ? [`${name} is set to ${redactUrl(url)}, and \`todoke dev\` would migrate and use that database`] : [];
+  });
+  if (errors.length === 0) return;
+  const todo = "Unset it to use the embedded PostgreSQL, or start with --use-database-url if you mean that database.";
+  throw new SettingsError([...errors, todo]);
+}
 
 /** Used to check the settings before the database runs. */
 const placeholderUrl = "postgres://127.0.0.1/postgres";
@@ -109,7 +132,8 @@ function printWelcome(running: RunningServices, env: Env, provider: DemoProvider
   const rows = services.map(({ entry, url }) => [entry.name, url, entry.summary]);
   if (provider) rows.push(["provider", provider.issuer, "demo OpenID provider"]);
   if (env.DATABASE_URL) rows.push(["database", redactUrl(env.DATABASE_URL), "PostgreSQL"]);
-  if (env.EVENT_BUS_URL) rows.push(["bus", redactUrl(env.EVENT_BUS_URL), "events"]);
+  const buses = listBuses(env).filter(({ url }) => url !== env.DATABASE_URL);
+  rows.push(...buses.map(({ url, variable }) => ["bus", redactUrl(url), variable]));
   print();
   print(table(rows));
   const where = env.GATEWAY_BFF_ORIGIN ? ` at ${env.GATEWAY_BFF_ORIGIN}/login` : "";

@@ -157,6 +157,17 @@ test.each([
   expect(JSON.stringify(of("bus"))).not.toContain("secret");
 });
 
+test("a bus of some subjects only is checked too, and named by its variable", async () => {
+  await using shell = openShell();
+  const place = `127.0.0.1:${await freePort()}`;
+  const own = { POINTS_RESERVATION_BUS_URL: `amqp://me:secret@${place}` };
+  const { of } = await runDoctor(shell, { EVENT_BUS_URL: postgres.url, ...own });
+  expect(of("bus")).toMatchObject([{ level: "ok", says: expect.stringMatching(/^PostgreSQL/) }]);
+  expect(of("bus (POINTS_RESERVATION_BUS_URL)")).toMatchObject([
+    { level: "fault", todo: "Start it, or correct POINTS_RESERVATION_BUS_URL.", says: expect.stringContaining(place) },
+  ]);
+});
+
 test("a bus in another PostgreSQL database is checked as a database and not created", async () => {
   await using shell = openShell();
   const db = openDb({ url: postgres.url });

@@ -5,7 +5,7 @@ import { devEnv } from "../dev-env.ts";
 import { loadSecrets } from "../dev-secrets.ts";
 import { formatError } from "../errors.ts";
 import type { Env, ServiceEntry } from "../services.ts";
-import { findSettingErrors, getDatabaseUrl, variable } from "../settings.ts";
+import { findSettingErrors, getDatabaseUrl, listBuses, variable } from "../settings.ts";
 import { checkBus } from "./bus.ts";
 import { checkDatabase } from "./database.ts";
 import { type Check, type Finding, findingsFor } from "./finding.ts";
@@ -32,7 +32,7 @@ export async function runChecks(given: Env, services: readonly ServiceEntry[]): 
       () => checkDatabase({ name, url, services: services.length }),
     ]),
     ...services.map((entry): [string, Check] => [entry.name, () => checkMigrations(entry, env)]),
-    ["bus", () => checkBus(env)],
+    ...listBusChecks(env),
     ...listRedisServers(env).map(([variable, url]): [string, Check] => ["Redis", () => checkRedis(variable, url)]),
     ["OpenID", (signal) => checkOidc(env.OIDC_ISSUER, signal)],
     ["tokens", () => checkTokenKeys(env)],
@@ -68,6 +68,17 @@ function listDatabases(env: Env, services: readonly ServiceEntry[]): [name: stri
     if (url && !named.has(url)) named.set(url, `database (${variable(entry.name, "DATABASE_URL")})`);
   }
   return [...named].map(([url, name]) => [name, url]);
+}
+
+/** Each bus once. One that only some subjects have is named by its variable. */
+function listBusChecks(env: Env): [of: string, check: Check][] {
+  const buses = listBuses(env);
+  if (buses.length === 0) return [["bus", async () => [findingsFor("bus").ok("in the database")]]];
+  return buses.map((bus) => {
+    const isShared = ["EVENT_BUS_URL", "DATABASE_URL"].includes(bus.variable);
+    const of = isShared ? "bus" : `bus (${bus.variable})`;
+    return [of, () => checkBus(of, bus, env)];
+  });
 }
 
 /** Each Redis once. */

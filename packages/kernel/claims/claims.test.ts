@@ -4,7 +4,7 @@ import { type Db, transaction } from "../db/index.ts";
 import { openOutbox, outboxClaims } from "../outbox/index.ts";
 import { fixedId, repetitions, testDatabase } from "../testing/index.ts";
 import { createSampleJobs, sampleJobs } from "../testing/sample-jobs.ts";
-import { dead, done, release, retry } from "../worker/index.ts";
+import { dead, done, type Outcome, release, retry } from "../worker/index.ts";
 import { createClaims } from "./index.ts";
 
 const outbox = openOutbox();
@@ -100,8 +100,21 @@ test("a batch is settled in one statement, each row with its own outcome", async
     t.db,
     again.map(({ claim }) => ({ claim, outcome: done })),
   );
-  // The last error stays, for operators.
-  expect((await readStatuses(t.db)).at(-1)).toEqual({ status: "PUBLISHED", attempt_count: 1, last_error: "not now" });
+  expect((await readStatuses(t.db)).at(-1)).toEqual({ status: "PUBLISHED", attempt_count: 1, last_error: null });
+});
+
+test("a row that fails first and then succeeds has no error", async () => {
+  await using t = await testDatabase();
+  await append(t.db, "a");
+  const settle = async (outcome: Outcome) => {
+    const [job] = await claim(t.db, 1);
+    if (job) await outboxClaims.settle(t.db, [{ claim: job.claim, outcome }]);
+    return readStatuses(t.db);
+  };
+  expect(await settle(retry(0, "no answer"))).toMatchObject([{ status: "PENDING", last_error: "no answer" }]);
+  expect(await settle(dead("refused"))).toMatchObject([{ status: "FAILED", last_error: "refused" }]);
+  await outboxClaims.redrive(t.db, [fixedId(next - 1)], { by: "aki", reason: "fixed" });
+  expect(await settle(done)).toMatchObject([{ status: "PUBLISHED", last_error: null }]);
 });
 
 test("rows of one aggregate are claimed in order, by one worker only", async () => {

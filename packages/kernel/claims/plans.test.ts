@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import type { Db } from "../db/index.ts";
 import { outboxClaims } from "../outbox/index.ts";
+import { outboxClaimsOf } from "../outbox/store.ts";
 import { testDatabase } from "../testing/index.ts";
 import { createSampleJobs, sampleJobs } from "../testing/sample-jobs.ts";
 import { done } from "../worker/index.ts";
@@ -9,6 +10,8 @@ import { claimRecentSql, claimSql, renewSql, settleSql } from "./statements.ts";
 import { resolveSpec } from "./table.ts";
 
 const table = resolveSpec(outboxClaims.table);
+/** As a relay of a service with two buses claims them. */
+const ofOneBus = resolveSpec(outboxClaimsOf({ only: ["s"] }).table);
 
 /** The plan of a cached statement, for any parameters. */
 async function genericPlan(db: Db, sql: string): Promise<string> {
@@ -29,7 +32,7 @@ test("claim, settle and renew are index probes on an empty table and on stale st
   const states = ["", "analyze outbox_events", `${finished(20_000)}`, "analyze outbox_events", `${pending(20_000)}`];
   for (const state of states) {
     await t.db.query(state);
-    for (const sql of [claimSql(table), settleSql(table), renewSql(table)]) {
+    for (const sql of [claimSql(table), claimSql(ofOneBus), settleSql(table), renewSql(table)]) {
       const plan = await genericPlan(t.db, sql);
       expect(plan, `after ${state}`).not.toMatch(/Seq Scan on outbox_events|Bitmap|Join/);
       // By key, and by position within the aggregate: never a walk over the whole index.

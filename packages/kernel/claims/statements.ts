@@ -156,7 +156,7 @@ with settled as (
          ${c.dueAt} = case when ${field("outcome")} = 'retry'${isDelayedRelease}
                            then clock_timestamp() + (${field("delay_ms")})::float8 * interval '1 millisecond'
                            else t.${c.dueAt} end,
-         ${c.lastError} = coalesce(${field("reason")}, t.${c.lastError}),
+         ${c.lastError} = case when not (${isDone}) then coalesce(${field("reason")}, t.${c.lastError}) end,
          ${endLeaseSet(c)}
    where ${isOurClaim(t)} ${done ? "" : `and not (${isDone})`}
   returning t.*

@@ -18,6 +18,8 @@ export interface ClaimedRowUpdate {
   readonly lease: "end" | "expire" | { readonly renewMs: string };
   /** Makes the row due in this many milliseconds. */
   readonly dueInMs?: string;
+  /** Clears the error of the last attempt, as the settlement of a done row does. */
+  readonly clearsError?: boolean;
   /** Also updates a row that no worker has claimed, if $2 is null. */
   readonly orUnclaimed?: boolean;
 }
@@ -62,12 +64,17 @@ export function tableSql(spec: ClaimedTable): TableSql {
   const dueIn = (ms: string) => `${c.dueAt} = ${msFromNow(ms)}`;
 
   return {
-    updateClaimedRow({ set, where, lease, dueInMs, orUnclaimed }) {
+    updateClaimedRow({ set, where, lease, dueInMs, clearsError, orUnclaimed }) {
+      const ownSets = [
+        set,
+        ...(dueInMs === undefined ? [] : [dueIn(dueInMs)]),
+        ...(clearsError ? [`${c.lastError} = null`] : []),
+      ];
       const isOurClaim = `t.${c.leaseUntil} is not null and t.${c.epoch} = $2::bigint`;
       const isUnclaimed = `t.${c.leaseUntil} is null or t.${c.leaseUntil} <= clock_timestamp()`;
       const isUnexpired = typeof lease === "object" ? ` and t.${c.leaseUntil} > clock_timestamp()` : "";
       return `update ${table} t
-     set ${[set, ...(dueInMs === undefined ? [] : [dueIn(dueInMs)]), leaseSet(lease)].join(",\n         ")}
+     set ${[...ownSets, leaseSet(lease)].join(",\n         ")}
    where t.${key} = $1::${keyType}
      and ${orUnclaimed ? `case when $2::bigint is null then ${isUnclaimed} else ${isOurClaim} end` : isOurClaim}${isUnexpired}
      ${where ? `and ${where}` : ""}

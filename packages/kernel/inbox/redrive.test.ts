@@ -1,16 +1,17 @@
 import { expect, test } from "vitest";
 import { type Tx, transaction } from "../db/index.ts";
 import { until } from "../testing/index.ts";
-import { listDeadEvents, redriveInboxEvents } from "./index.ts";
+import { inboxDeadLetters } from "./index.ts";
 import {
   delivery,
   insertEffects,
   kinds,
+  listDead,
   never,
   readEffects,
   readLastErrors,
   redelivery,
-  redriveRequest,
+  redriveDead,
   refused,
   setup,
 } from "./testing.ts";
@@ -25,21 +26,18 @@ test("a redelivery that fails after the mark was deleted reopens the resolved de
   isFixed = false;
   const event = delivery("a");
   await inbox.handle([event], never);
-  const [first] = await listDeadEvents(t.db, { consumer: "one" });
-  await redriveInboxEvents(t.db, [first?.dlqId ?? 0n], redriveRequest);
+  const [id] = await redriveDead(t.db, "one");
   isFixed = true;
   expect(await inbox.redriver.runOnce()).toMatchObject({ done: 1 });
   await t.db.query(`delete from processed_events`); // As retention does, before it deletes the dead letter.
   isFixed = false;
   const changed = { ...redelivery(event), payload: new TextEncoder().encode("b") };
   expect(kinds(await inbox.handle([changed], never))).toEqual(["dead"]);
-  expect(await listDeadEvents(t.db, { consumer: "one" })).toMatchObject([
-    { dlqId: first?.dlqId, payload: Buffer.from("b") },
-  ]);
-  expect((await t.db.query(`select attempt_count from inbox_dlq`)).rows).toEqual([{ attempt_count: 0 }]);
+  expect(await listDead(t.db, "one")).toMatchObject([{ id, attempt_count: 0 }]);
+  expect((await t.db.query(`select payload from inbox_dlq`)).rows).toEqual([{ payload: Buffer.from("b") }]);
   expect(await readLastErrors(t.db, "one")).toEqual(["Problem: no more"]);
   // A dead letter that waits for its redrive is not reopened.
-  await redriveInboxEvents(t.db, [first?.dlqId ?? 0n], redriveRequest);
+  await redriveDead(t.db, "one");
   await t.db.query(`delete from processed_events`);
   await inbox.handle([redelivery(event)], never);
   expect((await t.db.query(`select status from inbox_dlq`)).rows).toEqual([{ status: "PENDING" }]);
@@ -56,14 +54,8 @@ test("a redriven event takes effect once, however often it is redriven or delive
   const event = delivery("a");
   await inbox.handle([event], never);
   isFixed = true;
-  const [dead] = await listDeadEvents(t.db, { consumer: "one" });
-  const id = dead?.dlqId ?? 0n;
-  expect(
-    await Promise.all([
-      redriveInboxEvents(t.db, [id], redriveRequest),
-      redriveInboxEvents(t.open(), [id], redriveRequest),
-    ]),
-  ).toSatisfy((all: string[][]) => all.flat().length === 1);
+  const redriven = await Promise.all([redriveDead(t.db, "one"), redriveDead(t.open(), "one")]);
+  expect(redriven.flat()).toHaveLength(1);
   await Promise.all([
     inbox.redriver.runOnce(),
     t.inboxFor("one", { effect }).redriver.runOnce(),
@@ -74,16 +66,15 @@ test("a redriven event takes effect once, however often it is redriven or delive
   await t.db.query(`update inbox_dlq set status = 'PENDING', resolved_at = null, next_retry_at = now()`);
   expect(await inbox.redriver.runOnce()).toMatchObject({ done: 1 });
   expect(await readEffects(t.db)).toEqual(["a"]);
-  expect(await listDeadEvents(t.db, { consumer: "one" })).toEqual([]);
-  expect(await redriveInboxEvents(t.db, [id], redriveRequest)).toEqual([]);
+  expect(await listDead(t.db, "one")).toEqual([]);
+  expect(await inboxDeadLetters("one").redrive(t.db, redriven.flat(), { by: "aki", reason: "again" })).toEqual([]);
 });
 
 test("slow redrives leave half of the pool to others", async () => {
   await using t = await setup();
   const events = Array.from({ length: 6 }, () => delivery("refused"));
   await t.inboxFor("one").handle(events, never);
-  const ids = (await listDeadEvents(t.db, { consumer: "one" })).map(({ dlqId }) => dlqId);
-  await redriveInboxEvents(t.db, ids, redriveRequest);
+  await redriveDead(t.db, "one");
   const db = t.open({ poolMax: 4 });
   const go = Promise.withResolvers<void>();
   let running = 0;
@@ -113,8 +104,7 @@ test("a redrive of one consumer does not affect another", async () => {
     await t.inboxFor(consumer, { effect }).handle([event], never);
   }
   for (const [index, consumer] of ["one", "two"].entries()) {
-    const [dead] = await listDeadEvents(t.db, { consumer });
-    await redriveInboxEvents(t.db, [dead?.dlqId ?? 0n], redriveRequest);
+    await redriveDead(t.db, consumer);
     expect(await t.inboxFor(consumer).redriver.runOnce()).toMatchObject({ done: 1 });
     expect((await readEffects(t.db)).length).toBe(index + 1);
   }
@@ -124,8 +114,7 @@ test("a redriven event that fails again is dead with the new reason", async () =
   await using t = await setup();
   const inbox = t.inboxFor("one");
   await inbox.handle([delivery("refused")], never);
-  const [dead] = await listDeadEvents(t.db, { consumer: "one" });
-  await redriveInboxEvents(t.db, [dead?.dlqId ?? 0n], redriveRequest);
+  await redriveDead(t.db, "one");
   expect(await inbox.redriver.runOnce()).toMatchObject({ dead: 1 });
   expect(await readLastErrors(t.db, "one")).toEqual(["refused: never"]);
 });

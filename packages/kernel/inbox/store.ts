@@ -1,7 +1,7 @@
 /** The SQL of the inbox. */
 import type { Envelope } from "../bus/index.ts";
-import { createClaims, type RedriveRequest } from "../claims/index.ts";
-import { type Db, type Queryable, runStatement, type Tx, toLastError } from "../db/index.ts";
+import { createClaims } from "../claims/index.ts";
+import { type Db, runStatement, type Tx, toLastError } from "../db/index.ts";
 import { createDeadLetters } from "../dead-letters/index.ts";
 
 /** Marks the events as processed. Returns the IDs of those that were not marked before. */
@@ -100,9 +100,6 @@ export async function markEffective(tx: Tx, consumer: string, eventId: string): 
   return rowCount === 1;
 }
 
-const deadEventColumns = `c.event_id as "eventId", c.event_type as "eventType", c.subject,
-    c.aggregate_key as "aggregateKey", c.occurred_at as "occurredAt", c.headers, c.payload`;
-
 /** Dead letters as jobs: a redrive makes a DEAD row PENDING, and the consumer's redriver claims it. */
 export const inboxDlqClaims = createClaims<Envelope>({
   table: "inbox_dlq",
@@ -111,51 +108,22 @@ export const inboxDlqClaims = createClaims<Envelope>({
   queue: "consumer",
   states: { ready: "PENDING", claimed: "PROCESSING", done: "RESOLVED", dead: "DEAD" },
   columns: { doneAt: "resolved_at" },
-  select: deadEventColumns,
+  select: `c.event_id as "eventId", c.event_type as "eventType", c.subject, c.aggregate_key as "aggregateKey",
+    c.occurred_at as "occurredAt", c.headers, c.payload`,
 });
 
 /** The table's name, which the topic of a redriver's wake-ups contains. */
 export const inboxDlqTable = inboxDlqClaims.table.table;
 
-export interface DeadEvent extends Envelope {
-  readonly dlqId: bigint;
-  readonly consumer: string;
-  readonly lastError: string;
-  readonly deadAt: Date;
+/** What a list of dead events adds to the columns of every dead letter. */
+export interface DeadEventSummary {
+  readonly event_id: string;
+  readonly subject: string;
 }
-
-/** Lists the dead-lettered events of a consumer, oldest first. `after` is the `dlqId` of the last one seen. */
-export async function listDeadEvents(
-  db: Queryable,
-  { consumer, after = 0n, limit = 100 }: { consumer: string; after?: bigint; limit?: number },
-): Promise<DeadEvent[]> {
-  const { rows } = await db.query<DeadEvent>(
-    `select c.dlq_id as "dlqId", c.consumer, c.last_error as "lastError", c.dead_at as "deadAt", ${deadEventColumns}
-       from inbox_dlq c
-      where c.consumer = $1 and c.status = 'DEAD' and c.dlq_id > $2
-      order by c.dlq_id limit $3`,
-    [consumer, after, limit],
-  );
-  return rows;
-}
-
-export async function countDead(db: Queryable, consumer: string): Promise<number> {
-  const { rows } = await db.query<{ dead: number }>(
-    `select count(*)::int as dead from inbox_dlq where consumer = $1 and status = 'DEAD'`,
-    [consumer],
-  );
-  return rows[0]?.dead ?? 0;
-}
-
-/** Makes dead letters ready for the consumer's redriver. Returns the IDs of those that were dead. */
-export const redriveInboxEvents = (db: Queryable, dlqIds: readonly bigint[], request: RedriveRequest) =>
-  inboxDlqClaims.redrive(db, dlqIds.map(String), request);
 
 export interface DeadEventDetail {
   readonly status: "DEAD" | "PENDING" | "PROCESSING" | "RESOLVED";
   readonly consumer: string;
-  readonly event_id: string;
-  readonly subject: string;
   readonly occurred_at: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly payload_base64: string;
@@ -163,7 +131,7 @@ export interface DeadEventDetail {
 
 /** The dead letters of a consumer, for operators. */
 export const inboxDeadLetters = (consumer: string) =>
-  createDeadLetters<DeadEventDetail>({
+  createDeadLetters<DeadEventDetail, DeadEventSummary>({
     claims: inboxDlqClaims,
     from: "inbox_dlq r",
     isDead: "r.status = 'DEAD'",
@@ -172,6 +140,7 @@ export const inboxDeadLetters = (consumer: string) =>
     cursor: "r.dlq_id",
     about: "r.aggregate_key",
     since: "r.dead_at",
-    detail: `r.status, r.consumer, r.event_id, r.subject, r.occurred_at, r.headers,
+    summary: "r.event_id, r.subject",
+    detail: `r.status, r.consumer, r.occurred_at, r.headers,
       translate(encode(r.payload, 'base64'), E'\\n', '') as payload_base64`,
   });

@@ -4,7 +4,7 @@ import type { Db, Tx } from "../db/index.ts";
 import { Problem } from "../problem/index.ts";
 import { fixedId, testDatabase } from "../testing/index.ts";
 import type { Outcome } from "../worker/index.ts";
-import { type InboxOptions, openInbox } from "./index.ts";
+import { type InboxOptions, inboxDeadLetters, openInbox } from "./index.ts";
 
 let ids = 1;
 
@@ -23,7 +23,6 @@ export const delivery = (name: string, more: Partial<Delivery> = {}): Delivery =
 
 export const redelivery = (of: Delivery): Delivery => ({ ...of, redelivered: true });
 export const never = new AbortController().signal;
-export const redriveRequest = { by: "aki", reason: "fixed" };
 export const refused = (detail: string): Problem =>
   new Problem({ code: "refused", status: 422, title: "Refused" }, detail);
 
@@ -66,6 +65,17 @@ export const kinds = (outcomes: readonly { kind: string }[]): string[] => outcom
 /** The delay of a retry or a release. */
 export const delayOf = (outcome: Outcome | undefined): number | undefined =>
   outcome?.kind === "retry" || outcome?.kind === "release" ? outcome.delayMs : undefined;
+
+/** Lists the dead letters of a consumer, oldest first. */
+export const listDead = (db: Db, consumer: string) => inboxDeadLetters(consumer).list(db, { limit: 100 });
+
+/** Redrives the dead letters of a consumer. Returns their IDs. */
+export const redriveDead = async (db: Db, consumer: string): Promise<string[]> =>
+  inboxDeadLetters(consumer).redrive(
+    db,
+    (await listDead(db, consumer)).map(({ id }) => id),
+    { by: "aki", reason: "fixed" },
+  );
 
 /** The last errors of a consumer's dead letters, oldest first. */
 export const readLastErrors = async (db: Db, consumer: string): Promise<(string | null)[]> =>

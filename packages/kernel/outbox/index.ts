@@ -15,4 +15,5 @@ export {
   outboxClaims,
   outboxDeadLetters,
   outboxTable,
+  type SubjectFilter,
 } from "./store.ts";

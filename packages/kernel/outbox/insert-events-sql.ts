@@ -29,12 +29,17 @@ export interface EventsSql {
 /** An INSERT of events: a statement, or the body of a CTE. */
 export function insertEventsSql(events: EventsSql): string {
   const { from, subject, eventId, eventType, aggregateKey, version, headers, republish } = events;
-  if (!/^[a-z.]+$/.test(subject)) throw new Error(`"${subject}" cannot be a subject: use small letters and dots`);
   return `insert into outbox_events as o
     (event_id, event_type, subject, aggregate_key, version, ${headers ? "headers, " : ""}payload)
-  select ${eventId}, ${eventType}, '${subject}', ${aggregateKey}, ${version}, ${headers ? `${headers}, ` : ""}
+  select ${eventId}, ${eventType}, '${checkSubject(subject)}', ${aggregateKey}, ${version}, ${headers ? `${headers}, ` : ""}
          ${payloadSql(events)}
     from ${from}${republish ? republishSql : ""}`;
+}
+
+/** Returns the subject, which can go into SQL unescaped. */
+export function checkSubject(subject: string): string {
+  if (/^[a-z.]+$/.test(subject)) return subject;
+  throw new Error(`"${subject}" cannot be a subject: use small letters and dots`);
 }
 
 function payloadSql({ eventId, eventType, occurredAt, version, headers, fields, optionalFields }: EventsSql): string {

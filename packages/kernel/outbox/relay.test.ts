@@ -226,3 +226,50 @@ test("the age of the backlog ignores events that wait for a retry", async () => 
   await createRelay({ db: t.db, bus, settings: { backoff: { baseMs: 600_000, capMs: 600_000 } } }).runOnce();
   expect(await outboxBacklog(t.db)).toEqual({ pending: 1, inFlight: 0, failed: 0, oldestClaimableMs: 0 });
 });
+
+test("relays of two buses publish each event to the bus of its subject, in the order of its aggregate", async () => {
+  await using t = await testDatabase();
+  const [events, jobs] = [recordingBus(), recordingBus()];
+  const order: string[] = [];
+  const recording = (bus: Pick<EventBus, "publish">): typeof bus => ({
+    publish(envelopes) {
+      order.push(...envelopes.filter(({ aggregateKey }) => aggregateKey === "both").map(({ subject }) => subject));
+      return bus.publish(envelopes);
+    },
+  });
+  const subjects = ["thing.jobs"];
+  const eventsRelay = createRelay({ db: t.db, bus: recording(events.bus), subjects: { except: subjects } });
+  const jobsRelay = createRelay({ db: t.db, bus: recording(jobs.bus), subjects: { only: subjects } });
+  const job = (key: string, version: number) => ({ ...event(key, version), subject: "thing.jobs" });
+  await append(t.db, event("a", 1), job("b", 1), event("both", 1), job("both", 2), event("both", 3), job("a", 2));
+  // The relay of the jobs finds two events that wait for events of the other bus.
+  expect(await jobsRelay.runOnce()).toMatchObject({ claimed: 1, done: 1 });
+  await until("all are published", async () => {
+    await Promise.all([eventsRelay.runOnce(), jobsRelay.runOnce()]);
+    return events.published.length + jobs.published.length === 6;
+  });
+  expect(events.published.map(({ aggregateKey }) => aggregateKey)).toEqual(["a", "both", "both"]);
+  expect(jobs.published.map(({ aggregateKey }) => aggregateKey).toSorted()).toEqual(["a", "b", "both"]);
+  expect(order).toEqual(["thing.events", "thing.jobs", "thing.events"]);
+});
+
+test("events of an unavailable bus delay no event of another, however many they are", async () => {
+  await using t = await testDatabase();
+  const { bus, published } = recordingBus();
+  const down: Pick<EventBus, "publish"> = { publish: () => Promise.reject(new BusUnavailable("connection refused")) };
+  const subjects = ["thing.jobs"];
+  const settings = { batchMax: 10, concurrency: 20 };
+  const jobsRelay = createRelay({ db: t.db, bus: down, subjects: { only: subjects }, settings });
+  const eventsRelay = createRelay({ db: t.db, bus, subjects: { except: subjects }, settings });
+  await append(t.db, ...Array.from({ length: 100 }, (_, n) => ({ ...event(`job ${n}`), subject: "thing.jobs" })));
+  await append(t.db, event("a", 1));
+  expect(await jobsRelay.runOnce()).toMatchObject({ claimed: 10, release: 10 });
+  expect(await eventsRelay.runOnce()).toMatchObject({ claimed: 1, done: 1 });
+  expect(published.map(({ aggregateKey }) => aggregateKey)).toEqual(["a"]);
+});
+
+test("a subject that could change the claim statement is rejected", async () => {
+  await using t = await testDatabase();
+  const { bus } = recordingBus();
+  expect(() => createRelay({ db: t.db, bus, subjects: { only: ["x') or ('1' = '1"] } })).toThrow("cannot be a subject");
+});

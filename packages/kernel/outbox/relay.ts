@@ -21,11 +21,16 @@ import {
   type Worker,
   type WorkerOptions,
 } from "../worker/index.ts";
-import { type OutboxEvent, outboxClaims } from "./store.ts";
+import { type OutboxEvent, outboxClaims, outboxClaimsOf, type SubjectFilter } from "./store.ts";
 
 export interface RelayOptions
   extends Pick<WorkerOptions<OutboxEvent>, "db" | "settings" | "wakeups" | "topic" | "onError"> {
   readonly bus: Pick<EventBus, "publish">;
+  /**
+   * The subjects that this relay publishes; all by default. A service with several buses has a relay for each, so that an
+   * unavailable bus delays no event of another.
+   */
+  readonly subjects?: SubjectFilter;
   /**
    * Encodes the payload of an event; JSON by default. If it throws, the event is FAILED at once. If the error has
    * `maybeNewerSchema: true`, a newer build may be able to encode it (a rolling deploy), and the event is retried.
@@ -50,6 +55,7 @@ const pauseBackoff = { baseMs: 50, capMs: 5_000 };
 /** Creates the worker that publishes the outbox. Call `start()` to run it in the background. */
 export function createRelay({
   bus,
+  subjects,
   encode = encodeJson,
   name = "relay",
   onPublished = observeDelay,
@@ -123,7 +129,7 @@ export function createRelay({
   return createWorker<OutboxEvent>({
     ...options,
     name,
-    claims: outboxClaims,
+    claims: subjects ? outboxClaimsOf(subjects) : outboxClaims,
     settings: { batchMax: 500, concurrency: 1_500, ...options.settings },
     run(jobs, leases) {
       const outcomes = inAggregateOrder(jobs, (events) => publishEvents(events, leases));

@@ -1,8 +1,10 @@
 /** The claims of the relay on `outbox_events`, and what operators read from it. */
+import { hash } from "node:crypto";
 import type { Envelope } from "../bus/index.ts";
-import { createClaims } from "../claims/index.ts";
+import { type Claims, type ClaimTableSpec, createClaims } from "../claims/index.ts";
 import { type Queryable, rfc3339Sql } from "../db/index.ts";
 import { createDeadLetters } from "../dead-letters/index.ts";
+import { checkSubject } from "./insert-events-sql.ts";
 
 /** An event as the relay claims it. */
 export interface OutboxEvent extends Omit<Envelope, "payload"> {
@@ -12,7 +14,7 @@ export interface OutboxEvent extends Omit<Envelope, "payload"> {
   readonly ageMs: number;
 }
 
-export const outboxClaims = createClaims<OutboxEvent>({
+const outboxSpec: ClaimTableSpec = {
   table: "outbox_events",
   key: "event_id",
   keyType: "uuid",
@@ -23,7 +25,24 @@ export const outboxClaims = createClaims<OutboxEvent>({
     ${rfc3339Sql("c.occurred_at")} as "occurredAt",
     c.headers, c.payload::text as payload,
     (extract(epoch from clock_timestamp() - c.created_at) * 1000)::float8 as "ageMs"`,
-});
+};
+
+export const outboxClaims = createClaims<OutboxEvent>(outboxSpec);
+
+/** Some subjects of an outbox: those named, or all others. */
+export type SubjectFilter = { readonly only: readonly string[] } | { readonly except: readonly string[] };
+
+/**
+ * Claims events of these subjects only. The order of an aggregate holds across subjects: its next event waits until the one
+ * before it is published, by whichever relay claims that one.
+ */
+export function outboxClaimsOf(filter: SubjectFilter): Claims<OutboxEvent> {
+  const [operator, subjects] = "only" in filter ? ["in", filter.only] : ["not in", filter.except];
+  const where = `t.subject ${operator} (${subjects.map((subject) => `'${checkSubject(subject)}'`).join(", ")})`;
+  // PostgreSQL reads 63 bytes of the name of a statement, too few for the subjects.
+  const name = `outbox_events ${hash("sha256", where, "hex").slice(0, 8)}`;
+  return createClaims({ ...outboxSpec, name, claim: { where } });
+}
 
 /** The table's name, which the topic of a relay's wake-ups contains. */
 export const outboxTable = outboxClaims.table.table;

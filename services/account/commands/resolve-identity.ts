@@ -5,6 +5,7 @@
  * Only provider and subject identify a user. Other claims are stored and never join two users.
  */
 import { randomUUIDv7 } from "node:crypto";
+import { displayNamePattern } from "@todoke/contracts/api";
 import { problems } from "@todoke/http";
 import { type Tx, transaction } from "@todoke/kernel/db";
 import { traceHeaders } from "@todoke/kernel/telemetry";
@@ -20,7 +21,7 @@ import {
 import { lockUsers, type UserView } from "../store/users.ts";
 import { recordChange } from "./record-change.ts";
 import type { UserActionDeps } from "./run-user-action.ts";
-import { canonicalLocale, displayNamePattern } from "./update-user.ts";
+import { canonicalLocale } from "./update-user.ts";
 
 export interface ResolveRequest extends IdentityName {
   readonly claims: Claims;

@@ -5,13 +5,6 @@ import { type ProfileChange, updateProfile } from "../store/change-users.ts";
 import type { UserView } from "../store/users.ts";
 import { applyUserAction, type UserActionDeps } from "./run-user-action.ts";
 
-/**
- * One line of 1 to 100 characters, without a space at either end and without characters that hide or reverse the text
- * beside them: a display name is shown next to others.
- */
-export const displayNamePattern =
-  "^(?!\\s)(?!.*\\s$)[^\\p{Cc}\\p{Zl}\\p{Zp}\\u200e\\u200f\\u202a-\\u202e\\u2066-\\u2069]{1,100}$";
-
 /** The canonical form of a BCP 47 language tag; undefined if it is not one. */
 export function canonicalLocale(tag: string): string | undefined {
   try {

@@ -1,11 +1,13 @@
 /** Searches of admins: users, and the audit. */
+
+import { UserView } from "@todoke/contracts/api";
 import { type HttpApp, NextCursor, PageQuery, page, parseCursor, problems, requires } from "@todoke/http";
 import { Type } from "typebox";
 import type { Deps } from "../deps.ts";
 import { selectAudit } from "../store/audit.ts";
 import { searchUsers, type UserSearch } from "../store/users.ts";
 import { auditCursor } from "./request.ts";
-import { AuditView, SearchQuery, UserId, UserView } from "./schemas.ts";
+import { AuditView, SearchQuery, UserId } from "./schemas.ts";
 
 const UserPage = Type.Object({ users: Type.Array(UserView), next_cursor: NextCursor }, { title: "UserPage" });
 const AuditPage = Type.Object({ audit: Type.Array(AuditView), next_cursor: NextCursor }, { title: "AuditPage" });

@@ -1,7 +1,9 @@
 /** Resolves identities, for the gateway only: it has verified them. */
+
+import { UserView } from "@todoke/contracts/api";
 import { type HttpApp, requires } from "@todoke/http";
 import type { Deps } from "../deps.ts";
-import { ResolveBody, UserView } from "./schemas.ts";
+import { ResolveBody } from "./schemas.ts";
 
 export function identityRoutes(app: HttpApp, { authenticate, resolveIdentity }: Deps): void {
   app.post(

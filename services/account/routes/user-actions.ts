@@ -1,10 +1,12 @@
 /** Actions on users: deletion by the user or an admin, all others by admins. Each is applied once per key and audited. */
+
+import { ReasonBody, RoleBody, SuspendBody, UserView } from "@todoke/contracts/api";
 import { type HttpApp, IdempotencyHeaders, idempotencyKey, ProblemView, requires, sendResponse } from "@todoke/http";
 import type { CommandResponse } from "@todoke/kernel/idempotency";
 import type { UserActionRequest } from "../commands/run-user-action.ts";
 import type { Deps } from "../deps.ts";
 import { ownOrAdmin, requireActorId } from "./request.ts";
-import { OneUser, ReasonBody, RoleBody, SuspendBody, UserView } from "./schemas.ts";
+import { OneUser } from "./schemas.ts";
 
 interface UserActionRoute {
   readonly operationId: string;

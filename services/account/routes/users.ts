@@ -1,13 +1,16 @@
 /** One user: read, update, export. For the user and for admins. */
+
+import { UpdateUserBody, UserView } from "@todoke/contracts/api";
 import { type HttpApp, NextCursor, PageQuery, ProblemView, page, parseCursor, problems, requires } from "@todoke/http";
 import { Type } from "typebox";
 import { canonicalLocale } from "../commands/update-user.ts";
 import type { Deps } from "../deps.ts";
 import { ifMatchMissing, userNotFound } from "../problems.ts";
 import { selectAudit } from "../store/audit.ts";
+import type { ProfileChange } from "../store/change-users.ts";
 import { selectExport } from "../store/export.ts";
 import { auditCursor, ownOrAdmin, requireActorId } from "./request.ts";
-import { ExportView, IfMatchHeaders, OneUser, type Profile, ProfileBody, UserView } from "./schemas.ts";
+import { ExportView, IfMatchHeaders, OneUser } from "./schemas.ts";
 
 export function userRoutes(app: HttpApp, deps: Deps): void {
   getRoute(app, deps);
@@ -53,7 +56,7 @@ function updateRoute(app: HttpApp, { authenticate, updateUser }: Deps): void {
           "Changes the name, the locale or both. Of two updates of the same version, one succeeds and the other gets 412.",
         params: OneUser,
         headers: IfMatchHeaders,
-        body: ProfileBody,
+        body: UpdateUserBody,
         response: { 200: UserView, 404: ProblemView, 412: ProblemView, 428: ProblemView },
       },
     },
@@ -85,7 +88,7 @@ function parseIfMatch(header: string | undefined): number {
   return Number(version);
 }
 
-function toProfileChange({ locale, ...rest }: Profile): Profile {
+function toProfileChange({ locale, ...rest }: ProfileChange): ProfileChange {
   if (typeof locale !== "string") return { ...rest, ...(locale === null && { locale }) };
   const canonical = canonicalLocale(locale);
   if (canonical === undefined) throw problems.invalidField("body.locale", "must be a language tag such as ja-JP");

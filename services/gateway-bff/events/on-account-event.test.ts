@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { encodeEvent } from "@todoke/contracts";
 import { type Envelope, MemoryBroker, memoryBus } from "@todoke/kernel/bus";
 import { transaction } from "@todoke/kernel/db";
-import { listDeadEvents, openInbox, redriveInboxEvents, subscribeWithRetry } from "@todoke/kernel/inbox";
+import { inboxDeadLetters, openInbox, subscribeWithRetry } from "@todoke/kernel/inbox";
 import { fixedId, until } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
 import { postgresSessions } from "../sessions/postgres.ts";
@@ -137,10 +137,11 @@ test("events and redrives use only the connection of their own transaction", asy
   };
   const older = openInbox({ db, consumer, decode: unreadable, effect: async () => {} });
   await older.handle(suspensions.slice(1), never);
-  const dead = await listDeadEvents(db, { consumer });
-  await redriveInboxEvents(
+  const deadLetters = inboxDeadLetters(consumer);
+  const dead = await deadLetters.list(db, { limit: 100 });
+  await deadLetters.redrive(
     db,
-    dead.map(({ dlqId }) => dlqId),
+    dead.map(({ id }) => id),
     { by: "aki", reason: "deployed" },
   );
   const inbox = openInbox({ db, consumer, decode: readEvent, effect: onAccountEvent(sessions) });

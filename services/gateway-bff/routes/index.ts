@@ -3,6 +3,7 @@ import type { HttpApp } from "@todoke/http";
 import type { UpstreamUrls } from "../config.ts";
 import type { Deps } from "../deps.ts";
 import { stripIdentityHeaders } from "../guard/identity-headers.ts";
+import { redirectToOrigin } from "../guard/origin-host.ts";
 import { decorateSession } from "../guard/session-guard.ts";
 import { setRequestSource } from "../guard/source.ts";
 import { sendHsts } from "../guard/tls.ts";
@@ -21,7 +22,8 @@ import { sessionRoutes } from "./sessions.ts";
 import { userRoutes } from "./users.ts";
 
 export function gatewayRoutes(app: HttpApp, deps: Deps): void {
-  if (!deps.isLoopback) sendHsts(app);
+  if (deps.isLoopback) redirectToOrigin(app, deps.origin);
+  else sendHsts(app);
   stripIdentityHeaders(app);
   setRequestSource(app, deps.limits);
   decorateSession(app);

@@ -2,9 +2,10 @@
  * Matchmaking for players, under the same paths as at the service. A client need not poll a ticket: matches and expiries
  * arrive in the user inbox (`GET /v1/inbox/stream`).
  */
+import { JoinBody, Mode, TicketId } from "@todoke/contracts/api";
 import { Type } from "typebox";
 import type { ForwardedRoute } from "./forward.ts";
-import { Mode, PassThroughBody, TicketId } from "./schemas.ts";
+import { PassThroughBody } from "./schemas.ts";
 
 const queues = "/v1/matchmaking/queues";
 const tickets = "/v1/matchmaking/tickets";
@@ -18,25 +19,6 @@ const oneTicket = {
   params: Type.Object({ ticket_id: TicketId }),
   upstreamPath: `${tickets}/:ticket_id`,
 } as const;
-
-/** Looser than matchmaking's, which checks the attributes. */
-const JoinBody = Type.Object(
-  {
-    party_size: Type.Optional(
-      Type.Integer({ minimum: 1, maximum: 64, description: "Players on the ticket; they stay together." }),
-    ),
-    attributes: Type.Optional(
-      Type.Unsafe<object>({
-        type: "object",
-        maxProperties: 32,
-        additionalProperties: true,
-        description: "The attributes that the mode requires; see matchmaking's own document.",
-        examples: [{ skill: 1500 }],
-      }),
-    ),
-  },
-  { title: "GatewayJoinQueueRequest" },
-);
 
 export const matchmakingRoutes: readonly ForwardedRoute[] = [
   {

@@ -3,6 +3,7 @@
  * part that failed says why, and the others are served; while entitlement is down, its last response is served as stale.
  * Responses of services are embedded byte for byte, because parsing would round large numbers.
  */
+import { TicketId, UserView } from "@todoke/contracts/api";
 import { type HttpApp, requires } from "@todoke/http";
 import { Problem } from "@todoke/kernel/problem";
 import type { FastifyRequest } from "fastify";
@@ -16,7 +17,7 @@ import { countProfilePart } from "../telemetry.ts";
 import type { UpstreamResponse } from "../upstreams/index.ts";
 import { staleCache } from "../upstreams/stale-cache.ts";
 import { sendJson } from "./forward.ts";
-import { PassThroughBody, TicketId, Time, UserId, UserView } from "./schemas.ts";
+import { PassThroughBody, Time, UserId } from "./schemas.ts";
 
 type Part =
   /** `body` is the service's JSON. */

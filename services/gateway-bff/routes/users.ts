@@ -1,54 +1,18 @@
 /** Users, their entitlements and the admin routes: account and entitlement serve them. */
+import { ReasonBody, RoleBody, SuspendBody, UpdateUserBody, UserView } from "@todoke/contracts/api";
 import { PageQuery } from "@todoke/http";
 import { Type } from "typebox";
 import { propagateUserChange } from "../commands/propagate-user-change.ts";
 import { accountInactive } from "../problems.ts";
 import { parseUser } from "../upstreams/user-view.ts";
 import type { ForwardDeps, ForwardedRoute } from "./forward.ts";
-import { PassThroughBody, Reason, UserId, UserView } from "./schemas.ts";
+import { PassThroughBody, UserId } from "./schemas.ts";
 
 const own = { user: "own", admin: true } as const;
 const admins = { admin: true } as const;
 
 /** `/v1/users/{user_id}:delete`. Fastify accepts a colon after a parameter only behind a pattern. */
 const verb = (path: string, name: string) => `${path}/:user_id([^:/]+)::${name}`;
-
-const orNull = (schema: object) => Type.Unsafe<string | null>({ ...schema, type: ["string", "null"] });
-
-// As account has them, which checks more of them.
-const ReasonBody = Type.Object({ reason: Reason }, { title: "ReasonRequest" });
-const RoleBody = Type.Object(
-  { role: Type.Literal("ADMIN", { description: "Every account has the role USER." }), reason: Reason },
-  { title: "RoleRequest" },
-);
-const SuspendBody = Type.Object(
-  {
-    reason: Reason,
-    until: Type.Optional(
-      Type.String({
-        format: "date-time",
-        description: "When the suspension ends. Without it the suspension has no end.",
-      }),
-    ),
-  },
-  { title: "GatewaySuspendUserRequest" },
-);
-const ProfileBody = Type.Object(
-  {
-    display_name: Type.Optional(
-      orNull({ minLength: 1, maxLength: 100, description: "One line. null removes it.", examples: ["Aki"] }),
-    ),
-    locale: Type.Optional(
-      orNull({
-        minLength: 2,
-        maxLength: 35,
-        description: "A BCP 47 language tag. null removes it.",
-        examples: ["ja-JP"],
-      }),
-    ),
-  },
-  { title: "GatewayUpdateUserRequest" },
-);
 
 const propagate = ({ sessions }: ForwardDeps, value: unknown) => propagateUserChange(sessions, value);
 
@@ -113,7 +77,7 @@ export const userRoutes: readonly ForwardedRoute[] = [
     tag: "Account",
     summary: "Update a user",
     description: "Changes the name, the locale or both. If-Match must have the ETag of the current version.",
-    body: ProfileBody,
+    body: UpdateUserBody,
     conditional: true,
     response: UserView,
   },

@@ -1,8 +1,9 @@
 import { randomBytes } from "node:crypto";
+import { ticketIdPattern } from "@todoke/contracts/api";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { unkeyedId } from "../testing.ts";
-import { openTicketIds, parseMode, ticketIdPattern } from "./ticket-id.ts";
+import { openTicketIds, parseMode } from "./ticket-id.ts";
 
 const modes = fc.stringMatching(/^[a-z0-9][a-z0-9_-]{0,31}$/);
 const users = fc.string({ minLength: 1, maxLength: 128 });

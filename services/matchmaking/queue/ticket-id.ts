@@ -6,10 +6,7 @@
  * cannot be made up without the secret. A stored ticket belongs to the user it is stored with; its ID proves nothing more.
  */
 import { createHmac, hkdfSync, randomBytes, timingSafeEqual } from "node:crypto";
-
-/** Mode names are safe in a path, a Redis key and a file name. */
-export const modePattern = "[a-z0-9][a-z0-9_-]{0,31}";
-export const ticketIdPattern = `${modePattern}\\.[A-Za-z0-9_-]{28}`;
+import { modePattern } from "@todoke/contracts/api";
 
 const idPattern = new RegExp(`^(${modePattern})\\.([A-Za-z0-9_-]{28})$`);
 

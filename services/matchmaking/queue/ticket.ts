@@ -6,16 +6,9 @@
  * Open tickets wait in a queue (queue/), in Redis or in PostgreSQL. Every end is recorded in PostgreSQL, where the primary
  * key of `ticket_ends` makes sure that a ticket ends once, even if Redis loses data.
  */
+import type { Attributes } from "@todoke/contracts/api";
 
-/** What a client says about itself, under names that the rules may require. routes/ bounds their size. */
-export type Attributes = Readonly<Record<string, AttributeValue>>;
-export type AttributeValue =
-  | string
-  | number
-  | boolean
-  | readonly string[]
-  /** For instance milliseconds by region. */
-  | Readonly<Record<string, number>>;
+export type { Attributes, AttributeValue } from "@todoke/contracts/api";
 
 export interface OpenTicket {
   /** Contains its mode and a proof of its owner: see ticket-id.ts. */

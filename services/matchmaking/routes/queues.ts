@@ -1,4 +1,5 @@
 /** Routes of the queues: list them, get their figures, join them. */
+import { JoinBody } from "@todoke/contracts/api";
 import {
   type HttpApp,
   IdempotencyHeaders,
@@ -13,7 +14,7 @@ import type { Static } from "typebox";
 import type { Deps } from "../deps.ts";
 import type { Attributes } from "../queue/ticket.ts";
 import { callingUser } from "./request.ts";
-import { JoinBody, JoinedView, OneQueue, QueueOfUser, QueueStatsView, QueuesView } from "./schemas.ts";
+import { JoinedView, OneQueue, QueueOfUser, QueueStatsView, QueuesView } from "./schemas.ts";
 
 /** A ticket is stored whole, in the queue and again when it ends. */
 const attributesMaxBytes = 4_096;

@@ -1,22 +1,8 @@
 /** The schemas of requests and responses. They are the contract. */
+import { Mode, PartySize, TicketAttributes, TicketId } from "@todoke/contracts/api";
 import { Type } from "typebox";
-import type { Attributes as AttributesOf } from "../queue/ticket.ts";
-import { modePattern, ticketIdPattern } from "../queue/ticket-id.ts";
-
-const Mode = Type.String({
-  maxLength: 32,
-  pattern: `^${modePattern}$`,
-  description: "A mode that `GET /v1/matchmaking/queues` lists.",
-  examples: ["duel"],
-});
 
 const UserId = Type.String({ minLength: 1, maxLength: 128, examples: ["u_1"] });
-
-const TicketId = Type.String({
-  maxLength: 61,
-  pattern: `^${ticketIdPattern}$`,
-  examples: ["duel.tZ0cWTr2w8wVnQ5bYxk1mO7PqLsd"],
-});
 
 export const OneQueue = Type.Object({ mode: Mode });
 export const QueueOfUser = Type.Object({ user_id: UserId, mode: Mode });
@@ -24,46 +10,6 @@ export const OneTicket = Type.Object({ ticket_id: TicketId });
 
 const time = Type.String({ format: "date-time" });
 const seconds = Type.Number({ minimum: 0 });
-const text = { type: "string", maxLength: 128 };
-
-/** Names that the rules may use, and the five kinds of values that they know. */
-const Attributes = Type.Unsafe<AttributesOf>({
-  title: "TicketAttributes",
-  type: "object",
-  maxProperties: 32,
-  patternProperties: {
-    "^[a-z][a-z0-9_]{0,63}$": {
-      anyOf: [
-        text,
-        { type: "number" },
-        { type: "boolean" },
-        { type: "array", maxItems: 16, items: text },
-        {
-          type: "object",
-          maxProperties: 32,
-          patternProperties: { "^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$": { type: "number" } },
-          additionalProperties: false,
-        },
-      ],
-    },
-  },
-  additionalProperties: false,
-  description:
-    "Properties of the player or party: strings, numbers, booleans, lists of strings, or numbers by name; at most 4 kB. " +
-    "`GET /v1/matchmaking/queues` lists the attributes that a mode requires.",
-  examples: [{ skill: 1500 }],
-});
-
-const PartySize = Type.Integer({ minimum: 1, maximum: 64, description: "Players on the ticket; they stay together." });
-
-export const JoinBody = Type.Object(
-  {
-    party_size: Type.Optional(PartySize),
-    attributes: Type.Optional(Attributes),
-  },
-  { title: "JoinQueueRequest" },
-);
-
 export const JoinedView = Type.Object(
   {
     ticket_id: TicketId,
@@ -89,7 +35,7 @@ export const TicketView = Type.Object(
     mode: Mode,
     status,
     party_size: Type.Optional(PartySize),
-    attributes: Type.Optional(Attributes),
+    attributes: Type.Optional(TicketAttributes),
     joined_at: Type.Optional(time),
     expires_at: Type.Optional(
       Type.String({ format: "date-time", description: "When the ticket expires unless it is matched." }),

@@ -4,6 +4,7 @@
  * docs/guides/matchmaking-rules.md describes the format; built-in.yaml is an example.
  */
 import { hash } from "node:crypto";
+import { modePattern } from "@todoke/contracts/api";
 import {
   isBlank,
   openYaml,
@@ -15,7 +16,6 @@ import {
   readText,
   type YamlValue,
 } from "@todoke/http/yaml-values";
-import { modePattern } from "../queue/ticket-id.ts";
 import type { ModeRules, Rules, Step } from "./types.ts";
 
 /** The errors of a rules file, such as "matchmaking.yaml:12: modes.ranked.teams should be …". */

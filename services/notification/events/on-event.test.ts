@@ -1,12 +1,13 @@
 import type { Envelope } from "@todoke/kernel/bus";
 import { transaction } from "@todoke/kernel/db";
-import { listDeadEvents, openInbox, redriveInboxEvents } from "@todoke/kernel/inbox";
+import { inboxDeadLetters, openInbox } from "@todoke/kernel/inbox";
 import { fixedId } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
 import { accountDelivery, delivery, matchDelivery, orderDelivery, setup } from "../testing.ts";
 import { notify, readEvent } from "./on-event.ts";
 
 const never = new AbortController().signal;
+const deadLetters = inboxDeadLetters("notification");
 
 async function setupInbox() {
   const t = await setup();
@@ -33,6 +34,16 @@ test("an event becomes one notification with its text, time and trace, and wakes
       event_type: "EntitlementGranted",
       text: { en: "You can now use item1." },
       headers: { traceparent, trace_id: "1".repeat(32) },
+      payload: {
+        event_id: fixedId(1),
+        event_type: "EntitlementGranted",
+        occurred_at: "2026-01-08T07:10:00.123456Z",
+        version: "1",
+        user_id: "u_123",
+        stock_keeping_unit: "item1",
+        source: "purchase",
+        source_id: "p_456",
+      },
       status: "PENDING",
       attempt_count: 0,
     },
@@ -135,14 +146,15 @@ test("an unknown event type is dead-lettered and can be redriven after an upgrad
   const newer = delivery(1, { eventType: "EntitlementGifted" });
   expect(await t.handle([newer, delivery(2)], never)).toMatchObject([{ kind: "dead" }, { kind: "done" }]);
   expect(await t.rows(`select event_id from notifications`)).toEqual([{ event_id: fixedId(2) }]);
-  const [dead] = await listDeadEvents(t.db, { consumer: "notification" });
-  expect(dead?.lastError).toMatch(/this build does not know the event type EntitlementGifted; deploy one that does/);
-  expect(Buffer.from(dead?.payload ?? [])).toEqual(Buffer.from(newer.payload));
+  const [dead] = await deadLetters.list(t.db, { limit: 10 });
+  expect(dead?.last_error).toMatch(/this build does not know the event type EntitlementGifted; deploy one that does/);
+  const shown = await deadLetters.show(t.db, dead?.id ?? "0");
+  expect(shown?.payload_base64).toBe(Buffer.from(newer.payload).toString("base64"));
 
   // As the newer build reads it.
   const read = (event: Envelope) => readEvent({ ...event, eventType: "EntitlementGranted" });
   const { redriver } = openInbox({ db: t.db, consumer: "notification", decode: read, effect: notify(() => {}) });
-  await redriveInboxEvents(t.db, [dead?.dlqId ?? 0n], { by: "aki", reason: "upgraded" });
+  await deadLetters.redrive(t.db, [dead?.id ?? "0"], { by: "aki", reason: "upgraded" });
   expect(await redriver.runOnce()).toMatchObject({ done: 1 });
   expect(await t.rows(`select event_id from notifications order by 1`)).toEqual([
     { event_id: fixedId(1) },
@@ -170,7 +182,7 @@ test("handling and redriving an event needs one database connection", async () =
   const bytes = delivery(3).payload;
   await inbox.handle([delivery(3, { payload: Buffer.from([0xff]) })], never);
   await t.db.query(`update inbox_dlq set payload = $1`, [bytes]);
-  const [dead] = await listDeadEvents(t.db, { consumer: "notification" });
-  await redriveInboxEvents(t.db, [dead?.dlqId ?? 0n], { by: "aki", reason: "the payload was repaired" });
+  const [dead] = await deadLetters.list(t.db, { limit: 10 });
+  await deadLetters.redrive(t.db, [dead?.id ?? "0"], { by: "aki", reason: "the payload was repaired" });
   expect(await inbox.redriver.runOnce()).toMatchObject({ done: 1 });
 });

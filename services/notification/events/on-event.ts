@@ -3,7 +3,7 @@
  * wakes the sender after the commit.
  */
 import { randomUUIDv7 } from "node:crypto";
-import { decodeEvent, formatTimestamp, isEventType } from "@todoke/contracts";
+import { decodeEvent, formatEvent, formatTimestamp, isEventType } from "@todoke/contracts";
 import type { Envelope } from "@todoke/kernel/bus";
 import { afterCommit, type Tx } from "@todoke/kernel/db";
 import { traceHeaders } from "@todoke/kernel/telemetry";
@@ -23,11 +23,13 @@ export function readEvent({ eventId, eventType, headers, payload }: Envelope): r
     );
   }
   const event = decodeEvent(eventType, payload);
+  const json = formatEvent(eventType, event);
   return draftsFor(eventType, event).map((draft) => ({
     ...draft,
     // The envelope's id, which the inbox marks processed, and not the payload's.
     event_id: eventId,
     event_type: eventType,
+    payload: json,
     occurred_at: formatTimestamp(event.occurredAt),
     headers: pickTrace(headers),
   }));

@@ -10,7 +10,7 @@ import {
 } from "@todoke/service";
 import { Type } from "typebox";
 import { deadNotifications } from "../store/dead-notifications.ts";
-import { DlqId, Limit, NotificationStatus, Nullable, TextView, Time, UserId, Uuid } from "./views.ts";
+import { DlqId, Limit, NotificationData, NotificationStatus, Nullable, TextView, Time, UserId, Uuid } from "./views.ts";
 
 const DeadNotificationView = Type.Object(
   {
@@ -26,10 +26,19 @@ const DeadNotificationView = Type.Object(
   { title: "DeadNotification" },
 );
 
+const EventPayload = Type.Unsafe<Readonly<Record<string, unknown>>>({
+  title: "EventPayload",
+  type: "object",
+  additionalProperties: true,
+  description: "The event as JSON.",
+});
+
 const DeadNotificationDetailView = Type.Object(
   {
     ...DeadNotificationView.properties,
     text: TextView,
+    data: Nullable(NotificationData),
+    payload: Nullable(EventPayload),
     redriven_at: Nullable(Time),
     status: Nullable(NotificationStatus),
     redrives: RedrivesView,
@@ -77,7 +86,8 @@ export function deadNotificationRoutes(app: HttpApp, { db, redrive }: DeadLetter
         operationId: "getDeadNotification",
         summary: "Get a dead notification",
         tags: ["Operations"],
-        description: "Returns a dead-lettered notification with its text, its current status and its redrives.",
+        description:
+          "Returns a dead-lettered notification with its text, its event, its current status and its redrives.",
         params,
         response: { 200: DeadNotificationDetailView },
       },

@@ -107,7 +107,13 @@ test("a dead-lettered notification is listed, shown and redriven once", async ()
   expect(second).not.toHaveProperty("next_cursor");
 
   const one = `/debug/notification/dlq/${fixedId(1)}`;
-  expect(await t.ask(one)).toMatchObject({ text: { en: "item1" }, status: "FAILED", redriven_at: null });
+  expect(await t.ask(one)).toMatchObject({
+    text: { en: "item1" },
+    data: null,
+    payload: { event_id: fixedId(1_001), stock_keeping_unit: "item1" },
+    status: "FAILED",
+    redriven_at: null,
+  });
   expect(await t.ask(`${one}/redrive`, by)).toEqual({ status: 200, redriven: true });
   expect(await t.ask(`${one}/redrive`, by)).toEqual({ status: 200, redriven: false });
   expect(await t.ask(one)).toMatchObject({

@@ -2,7 +2,7 @@
 import { rfc3339Sql, type Tx } from "@todoke/kernel/db";
 import { createDeadLetters } from "@todoke/kernel/dead-letters";
 import type { RetentionPolicy } from "@todoke/kernel/retention";
-import type { Text } from "../events/templates.ts";
+import type { Data, Text } from "../events/templates.ts";
 import { type InboxEntry, notifications } from "./notifications.ts";
 
 interface DeadNotification {
@@ -14,6 +14,9 @@ interface DeadNotification {
 
 interface DeadNotificationDetail {
   readonly text: Text;
+  readonly data: Data | null;
+  /** The event as JSON; null if the notification is older than the column. */
+  readonly payload: Readonly<Record<string, unknown>> | null;
   readonly redriven_at: string | null;
   /** The current status of the notification; null once it was sent and deleted by age. */
   readonly status: InboxEntry["status"] | null;
@@ -29,7 +32,7 @@ export const deadNotifications = createDeadLetters<DeadNotificationDetail, DeadN
   about: "r.user_id",
   since: "r.failed_at",
   summary: `r.dlq_id::text as dlq_id, r.event_id, r.user_id, ${rfc3339Sql("r.failed_at")} as failed_at`,
-  detail: `r.text, ${rfc3339Sql("r.redriven_at")} as redriven_at,
+  detail: `r.text, r.data, r.payload, ${rfc3339Sql("r.redriven_at")} as redriven_at,
     (select n.status from notifications n where n.notification_id = r.notification_id) as status`,
   onRedriven: markRedriven,
 });

@@ -30,10 +30,10 @@ export const notifications = createClaims<Notification>({
     (extract(epoch from clock_timestamp() - c.occurred_at) * 1000)::float8 as "ageMs"`,
   // A notification that fails again after a redrive reopens its row.
   onDeadSql: `insert into notification_dlq as q
-      (notification_id, event_id, user_id, event_type, text, attempt_count, last_error)
-    select notification_id, event_id, user_id, event_type, text, attempt_count, last_error from dead_rows
+      (notification_id, event_id, user_id, event_type, text, data, payload, attempt_count, last_error)
+    select notification_id, event_id, user_id, event_type, text, data, payload, attempt_count, last_error from dead_rows
     on conflict (notification_id) do update
-       set attempt_count = excluded.attempt_count, last_error = excluded.last_error,
+       set data = excluded.data, payload = excluded.payload, attempt_count = excluded.attempt_count, last_error = excluded.last_error,
            failed_at = now(), redriven_at = null`,
 });
 
@@ -46,6 +46,8 @@ export interface NotificationRow {
   readonly event_type: string;
   readonly text: Text;
   readonly data?: Data;
+  /** The event as JSON. Only the dead letter needs it. */
+  readonly payload: unknown;
   readonly occurred_at: string;
   readonly headers: Readonly<Record<string, string>>;
 }
@@ -54,11 +56,12 @@ export interface NotificationRow {
 export async function insertNotifications(tx: Tx, rows: readonly NotificationRow[]): Promise<void> {
   await tx.query({
     name: "insert notifications",
-    text: `insert into notifications (notification_id, event_id, user_id, event_type, text, data, occurred_at, headers)
-           select notification_id, event_id, user_id, event_type, text, data, occurred_at, headers
+    text: `insert into notifications
+             (notification_id, event_id, user_id, event_type, text, data, payload, occurred_at, headers)
+           select notification_id, event_id, user_id, event_type, text, data, payload, occurred_at, headers
              from jsonb_to_recordset($1::jsonb) as n(
                     notification_id uuid, event_id uuid, user_id text, event_type text,
-                    text jsonb, data jsonb, occurred_at timestamptz, headers jsonb)
+                    text jsonb, data jsonb, payload jsonb, occurred_at timestamptz, headers jsonb)
             order by event_id, user_id
            on conflict (event_id, user_id) do nothing`,
     values: [JSON.stringify(rows)],

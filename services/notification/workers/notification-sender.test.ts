@@ -32,14 +32,20 @@ test("a sent notification is SENT, a failed one is retried, and a dead one is FA
 
 test("after the last attempt a notification is FAILED and in the DLQ, by one statement", async () => {
   await using t = await setup();
-  await t.write(1);
+  await t.writeWithData(1, { ticket_id: "t_1" });
   const failing = failingSender();
   failing.fail(Number.POSITIVE_INFINITY);
   await using sender = notificationSender({ db: t.db, send: failing.send, settings });
   for (let n = 1; n <= 3; n++) await sender.runOnce();
   expect(await t.statuses()).toMatchObject([{ status: "FAILED", attempt_count: 3 }]);
-  expect(await t.rows(`select attempt_count, text, user_id from notification_dlq`)).toEqual([
-    { attempt_count: 3, text: { en: "item1", ja: "item1" }, user_id: "u_123" },
+  expect(await t.rows(`select attempt_count, text, data, payload, user_id from notification_dlq`)).toEqual([
+    {
+      attempt_count: 3,
+      text: { en: "item1", ja: "item1" },
+      data: { ticket_id: "t_1" },
+      payload: { event_id: fixedId(1_001), event_type: "EntitlementGranted", stock_keeping_unit: "item1" },
+      user_id: "u_123",
+    },
   ]);
 
   await t.write(2);
@@ -75,7 +81,7 @@ test("a redrive resets the attempts once, and another failure reopens the dead l
   expect(await t.rows(`select redriven_at is null as open from notification_dlq`)).toEqual([{ open: true }]);
   await redriven(1);
   expect(await sender.runOnce()).toMatchObject({ done: 1 });
-  expect(await t.statuses()).toMatchObject([{ status: "SENT", attempt_count: 1 }]);
+  expect(await t.statuses()).toEqual([{ status: "SENT", attempt_count: 1, last_error: null }]);
   expect(new Set(failing.attempted)).toEqual(new Set([fixedId(1)]));
   expect(await redriven(1)).toEqual({ redriven: false });
   await expect(redriven(2)).rejects.toMatchObject({ code: "dead-letter-not-found" });

@@ -42,6 +42,7 @@ export const cancelRequests = createClaims<CancelRow>({
 const settleCancelSql = tableSql(cancelRequests.table).updateClaimedRow({
   set: "status = $3, result = jsonb_build_object('why', $4::text), done_at = clock_timestamp()",
   where: "t.status = 'sending'",
+  clearsError: true,
   lease: "end",
 });
 

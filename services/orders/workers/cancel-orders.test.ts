@@ -49,6 +49,8 @@ test("an unresolved order with a cancel request is not sent again if the broker 
   expect(await s.cancel(1)).toBe("requested");
   await s.canceller.runOnce();
   expect(await s.requests()).toMatchObject([{ status: "requested" }]);
+  const lastErrors = () => s.rows(`select last_error from cancel_requests`);
+  expect(await lastErrors()).toEqual([{ last_error: expect.any(String) }]);
   await s.passWindow();
   await s.checker.runOnce();
   expect(await s.states()).toMatchObject([{ status: "pending" }]);
@@ -57,6 +59,7 @@ test("an unresolved order with a cancel request is not sent again if the broker 
   await s.makeCancelsDue();
   await s.canceller.runOnce();
   expect(await s.requests()).toEqual([{ status: "aborted", reason: "it never reached the broker" }]);
+  expect(await lastErrors()).toEqual([{ last_error: null }]);
 });
 
 test("a cancel request stops its own order only, and not after it is refused", async () => {

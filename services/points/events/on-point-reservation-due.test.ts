@@ -1,9 +1,10 @@
-import { listDeadEvents, redriveInboxEvents } from "@todoke/kernel/inbox";
+import { inboxDeadLetters } from "@todoke/kernel/inbox";
 import { openFaultProxy, until } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
 import { setup } from "../testing.ts";
 
 const attribution = { by: "aki", reason: "fixed" };
+const deadLetters = inboxDeadLetters("points");
 
 test("a due reservation is granted with its lot expiry and source, and is DONE", async () => {
   await using t = await setup();
@@ -88,9 +89,9 @@ test("a reservation that would overflow is FAILED, and granted by a redrive once
     point_amount: "100",
     reason: expect.stringMatching(/points/),
   });
-  const [dead] = await listDeadEvents(t.db, { consumer: "points" });
+  const [dead] = await deadLetters.list(t.db, { limit: 10 });
   const redrive = async () => {
-    await redriveInboxEvents(t.db, [dead?.dlqId ?? 0n], attribution);
+    await deadLetters.redrive(t.db, [dead?.id ?? "0"], attribution);
     return t.redrive();
   };
   expect(await redrive()).toMatchObject({ dead: 1 });
@@ -112,8 +113,8 @@ test("a reservation is FAILED after the last attempt, and granted by a redrive",
   const [{ last_error }] = await t.rows(`select last_error from point_reservations where status = 'FAILED'`);
   expect(last_error).toMatch(/failed after 2 attempts.*point_lots/);
   await t.db.query(`alter table point_lots_hidden rename to point_lots`);
-  const [dead] = await listDeadEvents(t.db, { consumer: "points" });
-  await redriveInboxEvents(t.db, [dead?.dlqId ?? 0n], attribution);
+  const [dead] = await deadLetters.list(t.db, { limit: 10 });
+  await deadLetters.redrive(t.db, [dead?.id ?? "0"], attribution);
   expect(await t.redrive()).toMatchObject({ done: 1 });
   expect(await t.statuses()).toEqual({ DONE: 1 });
   expect(await t.balanceOf("u_1")).toBe(100n);
@@ -191,8 +192,8 @@ test("grants, refusals and redrives work with a pool of one connection", async (
   await t.scheduler().runOnce();
   const { work, redrive } = t.process(t.open({ poolMax: 1, connectTimeoutMs: 30_000 }));
   expect((await work(await t.dueEvents())).sort()).toEqual(["dead", "done"]);
-  const [dead] = await listDeadEvents(t.db, { consumer: "points" });
-  await redriveInboxEvents(t.db, [dead?.dlqId ?? 0n], attribution);
+  const [dead] = await deadLetters.list(t.db, { limit: 10 });
+  await deadLetters.redrive(t.db, [dead?.id ?? "0"], attribution);
   expect(await redrive()).toMatchObject({ dead: 1 });
   expect(await t.statuses()).toEqual({ DONE: 1, FAILED: 1 });
 });

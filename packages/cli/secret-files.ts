@@ -1,0 +1,56 @@
+/**
+ * Every secret can be given as a file: `OIDC_CLIENT_SECRET_FILE=/run/secrets/oidc` in place of `OIDC_CLIENT_SECRET`. That is how
+ * Docker and Kubernetes mount secrets, and it keeps them out of the environment that child processes and crash reports show.
+ */
+import { readFileSync } from "node:fs";
+import { allSubjects, busVariable } from "@todoke/service";
+import { SettingsError } from "./errors.ts";
+import type { Env, ServiceEntry } from "./services.ts";
+import { variable } from "./settings.ts";
+
+/** Settings that are secrets, or addresses that may contain a password. */
+const secretNames = [
+  "DATABASE_URL",
+  "EVENT_BUS_URL",
+  "REDIS_URL",
+  "MATCHMAKING_REDIS_URL",
+  "OIDC_CLIENT_SECRET",
+  "GATEWAY_BFF_SECRET",
+  "GATEWAY_BFF_TOKEN_KEY",
+  "MATCHMAKING_TICKET_SECRET",
+  "NOTIFICATION_WEBHOOK_SECRET",
+  "ORDERS_BROKER_SECRET",
+  "TODOKE_API_KEYS",
+  "TODOKE_TOKEN_KEYS",
+];
+
+// A secret is short. A larger file is a mistake, such as a path to a disk image.
+const bytesMax = 64 * 1024;
+
+/** The environment with the contents of the files. Throws SettingsError with all errors at once; none contains a secret. */
+export function readSecretFiles(env: Env, services: readonly ServiceEntry[]): Env {
+  const databases = services.map((entry) => variable(entry.name, "DATABASE_URL"));
+  const names = new Set([...secretNames, ...databases, ...allSubjects.map(busVariable)]);
+  const errors: string[] = [];
+  const read: Record<string, string> = {};
+  for (const name of names) {
+    const path = env[`${name}_FILE`];
+    if (!path) continue;
+    if (env[name]) errors.push(`${name} and ${name}_FILE are both set: keep one`);
+    else read[name] = readSecret(`${name}_FILE`, path, errors);
+  }
+  if (errors.length > 0) throw new SettingsError(errors);
+  return { ...env, ...read };
+}
+
+function readSecret(setting: string, path: string, errors: string[]): string {
+  try {
+    const text = readFileSync(path, "utf8");
+    const secret = text.trim();
+    if (secret !== "" && text.length <= bytesMax) return secret;
+    errors.push(`${setting}: ${path} ${secret === "" ? "is empty" : "is too large for a secret"}`);
+  } catch (error) {
+    errors.push(`${setting}: ${path} cannot be read (${(error as NodeJS.ErrnoException).code ?? error})`);
+  }
+  return "";
+}

@@ -1,0 +1,22 @@
+/** Schemas of requests and responses that a service and the gateway have in common. */
+export {
+  displayNamePattern,
+  ReasonBody,
+  Role,
+  RoleBody,
+  SuspendBody,
+  UpdateUserBody,
+  UserView,
+} from "./account.ts";
+export {
+  type Attributes,
+  type AttributeValue,
+  JoinBody,
+  Mode,
+  modePattern,
+  PartySize,
+  TicketAttributes,
+  TicketId,
+  ticketIdPattern,
+} from "./matchmaking.ts";
+export { RequestTime } from "./request-time.ts";
