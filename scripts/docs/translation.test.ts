@@ -73,7 +73,11 @@ test("the difference names the block, row or section and both lines", () => {
     'text below "# Points": misses `B` (line 1 of the original, 1 of the translation)',
   ]);
   expect(differencesOf(page, page.replace("# Points", "## Points"))).toEqual([
-    'heading 1: "# Points", translated "## Points"',
+    '1 headings, translated 1: "# Points" became "## Points" (line 1 of the original, 1 of the translation)',
+  ]);
+  const withSection = page.replace("| name", "## Keys\n\n## Times\n\n```sh\ncurl t\n```\n\n| name");
+  expect(differencesOf(withSection, withSection.replace("## Keys\n\n", ""))).toEqual([
+    '3 headings, translated 2: "## Keys" became "## Times" (line 9 of the original, 9 of the translation)',
   ]);
   expect(differencesOf(page, page.replace(/```sh\n[^`]*```\n/, ""))).toEqual([
     "code block 1: is not translated (line 5 of the original, ? of the translation)",

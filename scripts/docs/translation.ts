@@ -4,7 +4,7 @@ import { allBlocksOf, codeSpansOf, headingsOf, type Part, proseOf, rawCellsOf, t
 /** What differs, one sentence each, with the lines of both pages. Empty if the translation is up to date. */
 export function differencesOf(original: string, translated: string): string[] {
   return [
-    ...differentHeadings(headingsOf(original), headingsOf(translated)),
+    ...differentHeadings(original, translated),
     ...differentBlocks(allBlocksOf(original), allBlocksOf(translated)),
     ...differentTables(tablesOf(original), tablesOf(translated)),
     ...differentSections(sectionsWithCode(original), sectionsWithCode(translated)),
@@ -22,12 +22,29 @@ export function withBlocksOf(original: string, translated: string): string | und
   return lines.join("\n");
 }
 
-function differentHeadings(original: readonly Part[], translated: readonly Part[]): string[] {
-  const at = longer(original, translated).findIndex((_, index) => level(original[index]) !== level(translated[index]));
-  return at < 0 ? [] : [`heading ${at + 1}: ${shown(original[at])}, translated ${shown(translated[at])}`];
+/** If a heading is missing, the first one is reported that differs in its level or in the number of its blocks. */
+function differentHeadings(original: string, translated: string): string[] {
+  const [from, to] = [headingsOf(original), headingsOf(translated)];
+  const shapes = [shapesOf(original, from), shapesOf(translated, to)] as const;
+  const levels = shapes.map((all) => all.map(({ level }) => level).join());
+  if (levels[0] === levels[1]) return [];
+  const at = longer(from, to).findIndex(
+    (_, index) =>
+      shapes[0][index]?.level !== shapes[1][index]?.level || shapes[0][index]?.blocks !== shapes[1][index]?.blocks,
+  );
+  return [
+    `${from.length} headings, translated ${to.length}: ${shown(from[at])} became ${shown(to[at])} (${where(from[at], to[at])})`,
+  ];
 }
 
-const level = (heading: Part | undefined): number => heading?.text.indexOf(" ") ?? 0;
+function shapesOf(text: string, headings: readonly Part[]) {
+  const blocks = allBlocksOf(text);
+  return headings.map((heading, index) => {
+    const end = headings[index + 1]?.line ?? Number.POSITIVE_INFINITY;
+    const own = blocks.filter(({ line }) => line > heading.line && line < end);
+    return { level: heading.text.indexOf(" "), blocks: own.length };
+  });
+}
 
 /** Only the first block that is missing or added is reported: those after it are only moved. */
 function differentBlocks(original: readonly Part[], translated: readonly Part[]): string[] {
