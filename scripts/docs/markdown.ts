@@ -1,7 +1,7 @@
 /** Reads Markdown, as far as our pages use it: headings, links, tables and code. */
 
 /** The page without fenced blocks; line numbers stay the same. */
-function proseOf(text: string): string {
+export function proseOf(text: string): string {
   return text.replace(fence, (block) => "\n".repeat(block.split("\n").length - 1));
 }
 
@@ -13,10 +13,42 @@ export function blocksOf(text: string, language: string): string[] {
   return blocks.map(([, , , , body = ""]) => body);
 }
 
+export interface Part {
+  readonly line: number;
+  readonly text: string;
+}
+
+/** Every fenced block with its language, whole. */
+export const allBlocksOf = (text: string): Part[] =>
+  [...text.matchAll(fence)].map((match) => ({ line: lineAt(text, match.index), text: match[0] }));
+
+/** Headings of all levels, with their number signs. */
+export const headingsOf = (text: string): Part[] =>
+  linesOf(proseOf(text)).filter(({ text: line }) => /^#{1,6} /.test(line));
+
+/** Tables, each as its lines without the line of dashes. */
+export function tablesOf(text: string): Part[][] {
+  const tables: Part[][] = [];
+  let last = -1;
+  for (const row of linesOf(proseOf(text)).filter(({ text: line }) => line.startsWith("|"))) {
+    if (row.line !== last + 1) tables.push([]);
+    last = row.line;
+    if (!/^\|[\s|:-]+\|$/.test(row.text) || !row.text.includes("-")) tables.at(-1)?.push(row);
+  }
+  return tables;
+}
+
+/** Inline code, in the order of the text. */
+export const codeSpansOf = (text: string): string[] =>
+  [...proseOf(text).matchAll(/`([^`\n]+)`/g)].map(([, code = ""]) => code);
+
+const linesOf = (text: string): Part[] => text.split("\n").map((line, index) => ({ line: index + 1, text: line }));
+
+const lineAt = (text: string, index: number): number => text.slice(0, index).split("\n").length;
+
 /** Shell code: inline code, and blocks of "sh" or of no language. */
 export function shellOf(text: string): string[] {
-  const inline = [...proseOf(text).matchAll(/`([^`\n]+)`/g)].map(([, code = ""]) => code);
-  return [...inline, ...blocksOf(text, "sh"), ...blocksOf(text, "")];
+  return [...codeSpansOf(text), ...blocksOf(text, "sh"), ...blocksOf(text, "")];
 }
 
 /** Anchors of the headings, as GitHub builds them: "Two words, and" is "two-words-and". */
@@ -78,12 +110,14 @@ export function rowsOf(text: string, firstHead: string): string[][] {
 }
 
 function cellsOf(line: string): string[] | undefined {
-  if (!line.startsWith("|")) return undefined;
-  return line
+  return line.startsWith("|") ? rawCellsOf(line).map(plain) : undefined;
+}
+
+/** The cells of a table's line, with backticks and spaces. */
+export const rawCellsOf = (line: string): string[] =>
+  line
     .replace(/\|\s*$/, "")
     .slice(1)
-    .split(/(?<!\\)\|/)
-    .map(plain);
-}
+    .split(/(?<!\\)\|/);
 
 const plain = (text: string) => text.replaceAll("`", "").trim();
