@@ -1,6 +1,6 @@
 /**
- * Runs every service in this process, on one database and an in-memory bus, with users of account who have native sessions at
- * the gateway. Also returns the routes of each service with their access rules.
+ * Runs every service in this process, on one database and by default an in-memory bus, with users of account who have native
+ * sessions at the gateway. Also returns the routes of each service with their access rules.
  */
 import { hash, randomBytes } from "node:crypto";
 import diagnostics from "node:diagnostics_channel";
@@ -17,12 +17,13 @@ import {
   scopes,
   toVerifyingKey,
 } from "@todoke/http";
-import { MemoryBroker, memoryBus } from "@todoke/kernel/bus";
+import { type EventBus, MemoryBroker, memoryBus } from "@todoke/kernel/bus";
 import type { Db } from "@todoke/kernel/db";
 import * as matchmaking from "@todoke/matchmaking";
 import * as notification from "@todoke/notification";
 import * as orders from "@todoke/orders";
 import * as points from "@todoke/points";
+import type { BusRequest } from "@todoke/service";
 import { servicesDatabase } from "@todoke/service/testing";
 
 const services = { account, entitlement, matchmaking, notification, orders, points, "gateway-bff": gateway } as const;
@@ -100,19 +101,25 @@ export interface StartOptions {
   readonly gateways?: number;
   /** Settings that override the defaults. */
   readonly settings?: Readonly<Record<string, string>>;
+  /** Opens a bus of a service. */
+  readonly openBus?: (name: string, bus: BusRequest) => Promise<EventBus>;
 }
 
-export async function startAll({ gateways = 1, settings = {} }: StartOptions = {}) {
+const oneMemoryBus = () => {
+  const broker = new MemoryBroker();
+  return async () => memoryBus(broker);
+};
+
+export async function startAll({ gateways = 1, settings = {}, openBus = oneMemoryBus() }: StartOptions = {}) {
   await using parts = new AsyncDisposableStack();
   const t = parts.use(await servicesDatabase());
-  const broker = new MemoryBroker();
   const running: RunningService[] = [];
   let env: Record<string, string> = { ...settingsFor(t.url), ...settings };
 
   async function startOne(name: ServiceName): Promise<void> {
     const service = services[name];
     const index = apps.length;
-    const { url } = parts.use(await service.start(env, { openBus: async () => memoryBus(broker) }));
+    const { url } = parts.use(await service.start(env, { openBus }));
     env = { ...env, [envName(name, "URL")]: url };
     // The first app of a service is its own, the second its ops listener.
     const routes = (apps[index] ?? []).flatMap((route) => [route.method].flat().map((method) => ({ method, route })));

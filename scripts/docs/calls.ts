@@ -11,6 +11,12 @@ export const callsOf = (markdown: string): ShownCall[] =>
     ([, command = "", answer = ""]) => ({ command, answer: JSON.parse(answer) }),
   );
 
+/** Every `sh` block of a section in order: a call with its response, or another command. */
+export const stepsOf = (markdown: string): (ShownCall | { readonly command: string; readonly answer?: undefined })[] =>
+  [...markdown.matchAll(/^```sh\n([\s\S]*?)\n```$(?:\n\n```json\n([\s\S]*?)\n```$)?/gm)].map(
+    ([, command = "", answer]) => (answer === undefined ? { command } : { command, answer: JSON.parse(answer) }),
+  );
+
 export interface HttpCall {
   readonly url: string;
   readonly method: string;

@@ -4,7 +4,8 @@
  */
 import { hash } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
-import { memoryBus } from "@todoke/kernel/bus";
+import { openPostgresBus } from "@todoke/bus-postgres";
+import type { Db } from "@todoke/kernel/db";
 import { testDatabase, until } from "@todoke/kernel/testing";
 import { expect } from "vitest";
 import { readCurl, type ShownCall } from "./calls.ts";
@@ -18,8 +19,17 @@ export interface GuideOptions {
 
 type Service = Pick<typeof import("@todoke/points"), "migrate" | "start">;
 
-/** Starts the service with the API key of `todoke dev`. */
-export async function serveGuide(name: "orders" | "points", { migrate, start }: Service) {
+export interface GuideService extends AsyncDisposable {
+  readonly url: string;
+  readonly databaseUrl: string;
+  /** The schema of the service. */
+  readonly db: Db;
+  /** Stops the service and starts it on the same data, with other settings. */
+  restart(settings: Readonly<Record<string, string>>): Promise<void>;
+}
+
+/** Starts the service with the API key of `todoke dev`. The bus is in its database. */
+export async function serveGuide(name: "orders" | "points", { migrate, start }: Service): Promise<GuideService> {
   const t = await testDatabase();
   const env = {
     DATABASE_URL: t.url,
@@ -28,9 +38,18 @@ export async function serveGuide(name: "orders" | "points", { migrate, start }: 
     TODOKE_API_KEYS: `dev=${name}:write+read=${hash("sha256", "tdk_dev", "hex")}`,
   };
   await migrate(env, { dryRun: false });
-  const service = await start(env, { openBus: async () => memoryBus() });
+  const openBus = () => openPostgresBus({ url: t.url });
+  let service = await start(env, { openBus });
   return {
-    url: service.url,
+    get url() {
+      return service.url;
+    },
+    databaseUrl: t.url,
+    db: t.open({ schema: name }),
+    async restart(settings) {
+      await service[Symbol.asyncDispose]();
+      service = await start({ ...env, ...settings }, { openBus });
+    },
     async [Symbol.asyncDispose]() {
       await service[Symbol.asyncDispose]();
       await t[Symbol.asyncDispose]();
@@ -38,14 +57,33 @@ export async function serveGuide(name: "orders" | "points", { migrate, start }: 
   };
 }
 
-export async function expectResponses(
-  calls: readonly ShownCall[],
-  { placeholders, variable }: GuideOptions,
-): Promise<void> {
-  const send = createSender(placeholders);
+export async function expectResponses(calls: readonly ShownCall[], options: GuideOptions): Promise<void> {
+  const guide = createGuideCaller(options);
+  for (const call of calls) await guide.expectResponse(call);
+}
+
+export interface GuideCaller {
+  /** Sends the call and compares the response with the page. */
+  expectResponse(call: ShownCall): Promise<void>;
+  /** Replaces the placeholders of a text by their values. */
+  fill(text: string): string;
+  setPlaceholder(name: string, value: string): void;
+}
+
+export function createGuideCaller({ placeholders, variable }: GuideOptions): GuideCaller {
+  const known = new Map(Object.entries(placeholders));
+  const fill = (text: string) => [...known].reduce((filled, [name, value]) => filled.replaceAll(name, value), text);
+  async function send(command: string): Promise<unknown> {
+    const { url, ...request } = readCurl(fill(command));
+    const answer = await (await fetch(url, request)).text();
+    return JSON.parse(answer, (key, value) => {
+      if (typeof value === "string") known.set(`<${key}>`, value);
+      return value;
+    });
+  }
   const withoutVariable = (answer: unknown): unknown =>
     JSON.parse(JSON.stringify(answer, (key, value) => (variable.test(key) ? typeof value : value)));
-  for (const { command, answer } of calls) {
+  async function expectResponse({ command, answer }: ShownCall): Promise<void> {
     let response = await send(command);
     // Background work may not be done yet, so a read is repeated; the expectation below reports a difference.
     const isExpected = async () => {
@@ -55,17 +93,5 @@ export async function expectResponses(
     if (!command.includes("-X ")) await until("the response is that of the page", isExpected).catch(() => {});
     expect(withoutVariable(response), command).toEqual(withoutVariable(answer));
   }
-}
-
-function createSender(placeholders: GuideOptions["placeholders"]): (command: string) => Promise<unknown> {
-  const known = new Map(Object.entries(placeholders));
-  return async (command) => {
-    const filled = [...known].reduce((text, [name, value]) => text.replaceAll(name, value), command);
-    const { url, ...request } = readCurl(filled);
-    const answer = await (await fetch(url, request)).text();
-    return JSON.parse(answer, (key, value) => {
-      if (typeof value === "string") known.set(`<${key}>`, value);
-      return value;
-    });
-  };
+  return { expectResponse, fill, setPlaceholder: (name, value) => void known.set(name, value) };
 }

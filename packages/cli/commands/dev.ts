@@ -37,6 +37,7 @@ migrations, and runs all services in this process. Data and keys are stored in .
 and a kill -9.
 
   EVENT_BUS_URL            nats://…, amqp://… or postgres://…; without it the bus is in the database
+  POINTS_RESERVATION_BUS_URL  another bus between scheduler and worker of points
   REDIS_URL                redis://…; without it sessions, rate limits and tickets are in the database
   OIDC_ISSUER              use this OpenID provider; needs OIDC_CLIENT_ID and OIDC_CLIENT_SECRET
   POSTGRES_PORT            port of the PostgreSQL server (8090)

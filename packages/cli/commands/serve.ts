@@ -21,6 +21,8 @@ Runs one or several services in this process. Start as many processes as you nee
 
   DATABASE_URL             PostgreSQL 15 or newer; <SERVICE>_DATABASE_URL gives a service its own
   EVENT_BUS_URL            nats://…, amqp://… or postgres://…; without it the bus is in DATABASE_URL
+  <SERVICE>_EVENT_BUS_URL  another bus for the events of a service; its consumers need it too
+  POINTS_RESERVATION_BUS_URL  another bus between scheduler and worker of points
   <SERVICE>_PORT           port of the service (\`todoke help\` lists the defaults)
   TODOKE_TOKEN_KEYS        keys that sign calls to services; created by \`todoke keys pair\`
 
