@@ -1,6 +1,7 @@
 /** Opens the event bus of a URL. The scheme selects the adapter; only its code is loaded. */
 import { consumers } from "@todoke/contracts";
 import type { BusLog, EventBus } from "@todoke/kernel/bus";
+import type { AppliedMigration } from "@todoke/kernel/db";
 import { SettingsError } from "./errors.ts";
 
 interface BusOptions extends Partial<BusLog> {
@@ -30,4 +31,15 @@ export async function openBus(url: string, name: string, options: BusOptions = {
     default:
       throw new SettingsError(["EVENT_BUS_URL should begin with nats://, amqp:// or postgres://"]);
   }
+}
+
+/** Runs the missing migrations of a bus in PostgreSQL and returns them; other buses have none. */
+export async function migrateBus(
+  url: string | undefined,
+  options: { readonly dryRun: boolean },
+): Promise<readonly AppliedMigration[]> {
+  const protocol = URL.parse(url ?? "")?.protocol;
+  if (url === undefined || (protocol !== "postgres:" && protocol !== "postgresql:")) return [];
+  const { migratePostgresBus } = await import("@todoke/bus-postgres");
+  return migratePostgresBus(url, options);
 }

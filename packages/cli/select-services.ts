@@ -37,6 +37,16 @@ export async function loadServices(entries: readonly ServiceEntry[], env: Env): 
   return loaded;
 }
 
+/** For migrations, which need the databases only. Throws SettingsError with all errors of all services at once. */
+export async function loadForMigration(entries: readonly ServiceEntry[], env: Env): Promise<readonly LoadedService[]> {
+  const errors = [
+    ...findSettingErrors(entries, env),
+    ...entries.filter((entry) => !getDatabaseUrl(entry, env)).map(missingDatabaseError),
+  ];
+  if (errors.length > 0) throw new SettingsError(errors);
+  return Promise.all(entries.map(async (entry) => ({ entry, service: await entry.load() })));
+}
+
 function findMissingUrls(entry: ServiceEntry, env: Env): string[] {
   const errors = getDatabaseUrl(entry, env) ? [] : [missingDatabaseError(entry)];
   if (!getBusUrl(env)) errors.push("set EVENT_BUS_URL: without DATABASE_URL, services share no database for the bus");
