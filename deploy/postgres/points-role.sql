@@ -1,9 +1,27 @@
--- Privileges of the service points when it connects with its own database role, which owns no table: it can post point
--- transactions, and can neither change nor delete them, nor drop the trigger that forbids it. Run this as the owner of the
--- tables after every `todoke migrate`; it is idempotent. services/points/store/own-role.test.ts tests with it.
+-- Rights of todoke_points, the role as which the service points runs. Run this as the owner of the tables
+-- after every `todoke migrate`; it can be run again at any time. What is not granted here is refused.
+-- docs/guides/one-database-per-service.md explains the roles; flows/own-databases.test.ts runs the services with them.
 begin;
+revoke all on all tables in schema points from todoke_points;
 grant usage on schema points to todoke_points;
-grant select, insert, update, delete on all tables in schema points to todoke_points;
-revoke update, delete, truncate on points.point_transactions from todoke_points;
-revoke insert, update, delete on points.schema_migrations from todoke_points;
+grant select on all tables in schema points to todoke_points;
+
+-- The state that is derived from the transactions.
+grant insert, update
+  on points.point_root, points.point_lots, points.point_lot_uses, points.point_holds
+  to todoke_points;
+grant insert, update on points.point_reservations, points.point_schedules to todoke_points;
+grant insert, delete on points.point_schedule_users to todoke_points;
+
+-- Outbox and idempotency keys: written by commands, removed by age.
+grant insert, update, delete on points.outbox_events, points.idempotency_keys to todoke_points;
+
+-- Inbox: events that were processed, attempts, dead letters; removed by age.
+grant insert, update, delete on points.processed_events, points.inbox_attempts, points.inbox_dlq to todoke_points;
+
+-- Append-only: posted transactions cannot be changed or deleted, and the trigger that forbids it cannot be dropped.
+grant insert on points.point_transactions, points.redrives to todoke_points;
+
+-- Only the owner creates and revokes API keys (`todoke keys`); the service records their last use.
+grant update (last_used_at) on points.api_keys to todoke_points;
 commit;

@@ -9,7 +9,7 @@ import {
   type Subscription,
 } from "@todoke/kernel/bus";
 import type { Claimed } from "@todoke/kernel/claims";
-import { CommitUnknown, isUnavailable, migrate, openDb } from "@todoke/kernel/db";
+import { type AppliedMigration, CommitUnknown, isUnavailable, migrate, openDb } from "@todoke/kernel/db";
 import { startRetention } from "@todoke/kernel/retention";
 import { ContextError, logFields } from "@todoke/kernel/telemetry";
 import {
@@ -53,9 +53,24 @@ export interface PostgresBusOptions {
 }
 
 const dayMs = 24 * 60 * 60 * 1_000;
+const defaultSchema = "todoke_bus";
 
+/** Brings its schema up to date and returns what was run; with `dryRun`, what would be run. */
+export async function migratePostgresBus(
+  url: string,
+  { dryRun }: { readonly dryRun: boolean },
+): Promise<readonly AppliedMigration[]> {
+  const db = openDb({ url, poolMax: 1 });
+  try {
+    return await migrate(db, { schema: defaultSchema, sets: [busMigrations], dryRun });
+  } finally {
+    await db.end();
+  }
+}
+
+/** Creates or updates its schema too, unless that is up to date. */
 export async function openPostgresBus(options: PostgresBusOptions): Promise<EventBus> {
-  const { url, schema = "todoke_bus", name = "bus", payloadMaxBytes = 8 * 1024 * 1024, onError } = options;
+  const { url, schema = defaultSchema, name = "bus", payloadMaxBytes = 8 * 1024 * 1024, onError } = options;
   const db = openDb({
     url,
     schema,

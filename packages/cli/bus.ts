@@ -1,6 +1,7 @@
 /** Opens the event bus of a URL. The scheme selects the adapter; only its code is loaded. */
 import { consumers, rabbitmqQueues as queues } from "@todoke/contracts";
 import type { BusLog, EventBus } from "@todoke/kernel/bus";
+import type { AppliedMigration } from "@todoke/kernel/db";
 import { SettingsError } from "./errors.ts";
 
 interface BusOptions extends Partial<BusLog> {
@@ -41,4 +42,14 @@ function consumersOf(emits: readonly string[] | undefined): Record<string, reado
   const isPublished = (subject: string) => emits?.includes(subject) ?? true;
   const published = Object.entries(consumers).map(([name, subjects]) => [name, subjects.filter(isPublished)] as const);
   return Object.fromEntries(published.filter(([, subjects]) => subjects.length > 0));
+}
+
+/** Runs the missing migrations of a bus in PostgreSQL and returns them; other buses have none. */
+export async function migrateBus(
+  url: string,
+  options: { readonly dryRun: boolean },
+): Promise<readonly AppliedMigration[]> {
+  if (!/^postgres(ql)?:/.test(url)) return [];
+  const { migratePostgresBus } = await import("@todoke/bus-postgres");
+  return migratePostgresBus(url, options);
 }

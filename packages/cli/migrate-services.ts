@@ -1,8 +1,10 @@
 /** Runs the migrations of services, one service after the other, and returns the files that ran. */
 import type { AppliedMigration } from "@todoke/kernel/db";
+import { migrateBus } from "./bus.ts";
 import { CommandFailed, formatError } from "./errors.ts";
 import type { LoadedService } from "./select-services.ts";
 import type { Env } from "./services.ts";
+import { listBuses } from "./settings.ts";
 
 export interface ServiceMigrations {
   readonly service: string;
@@ -16,14 +18,23 @@ export async function migrateServices(
   options: { readonly dryRun: boolean },
 ): Promise<ServiceMigrations[]> {
   const all: ServiceMigrations[] = [];
-  for (const { entry, service } of loaded) {
-    try {
-      all.push({ service: entry.name, ran: (await service.migrate(env, options)).map(toFileName) });
-    } catch (error) {
-      throw new CommandFailed(`${entry.name} could not be migrated: ${formatError(error)}`, { cause: error });
-    }
-  }
+  for (const { entry, service } of loaded) all.push(await runOne(entry.name, () => service.migrate(env, options)));
   return all;
+}
+
+/** The tables of every bus in PostgreSQL. A service creates them when it opens the bus, if its role may. */
+export const migrateBusOf = (env: Env, options: { readonly dryRun: boolean }): Promise<ServiceMigrations> =>
+  runOne("bus", async () => (await Promise.all(listBuses(env).map(({ url }) => migrateBus(url, options)))).flat());
+
+async function runOne(
+  service: string,
+  migrate: () => Promise<readonly AppliedMigration[]>,
+): Promise<ServiceMigrations> {
+  try {
+    return { service, ran: (await migrate()).map(toFileName) };
+  } catch (error) {
+    throw new CommandFailed(`${service} could not be migrated: ${formatError(error)}`, { cause: error });
+  }
 }
 
 const toFileName = ({ set, version, name }: AppliedMigration): string =>

@@ -38,6 +38,16 @@ export async function loadServices(entries: readonly ServiceEntry[], env: Env): 
   return loaded;
 }
 
+/** For migrations, which need the databases only. Throws SettingsError with all errors of all services at once. */
+export async function loadForMigration(entries: readonly ServiceEntry[], env: Env): Promise<readonly LoadedService[]> {
+  const errors = [
+    ...findSettingErrors(entries, env),
+    ...entries.filter((entry) => !getDatabaseUrl(entry, env)).map(missingDatabaseError),
+  ];
+  if (errors.length > 0) throw new SettingsError(errors);
+  return Promise.all(entries.map(async (entry) => ({ entry, service: await entry.load() })));
+}
+
 function findMissingUrls({ entry, service }: LoadedService, env: Env): string[] {
   const errors = getDatabaseUrl(entry, env) ? [] : [missingDatabaseError(entry)];
   const { emits = [], consumes = [] } = service.events ?? {};

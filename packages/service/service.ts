@@ -22,7 +22,7 @@ import {
   tokenVerifier,
 } from "@todoke/http";
 import type { EventBus } from "@todoke/kernel/bus";
-import { type AppliedMigration, migrate, openDb } from "@todoke/kernel/db";
+import { type AppliedMigration, type MigrationSet, migrate, openDb } from "@todoke/kernel/db";
 import type { DeadLetters } from "@todoke/kernel/dead-letters";
 import { inboxDeadLetters } from "@todoke/kernel/inbox";
 import { kernelMigrations } from "@todoke/kernel/migrations";
@@ -50,6 +50,8 @@ export interface ServiceDefinition<Settings, Role extends string, Worker extends
   readonly name: string;
   readonly port: number;
   readonly migrations: URL;
+  /** Further schemas that it needs, with their migrations: those of a simulated broker. */
+  readonly moreSchemas?: (env: Env) => Readonly<Record<string, readonly MigrationSet[]>>;
   /** Reads the settings that only this service has. An error is pushed, a sentence each, never thrown. */
   readonly settings: (env: Env, errors: string[]) => Settings;
   /**
@@ -176,8 +178,11 @@ export function service<
       const url = readDatabaseUrl(name, env, errors);
       if (errors.length > 0) throw new Error(errors.join("\n"));
       const db = openDb({ url, poolMax: 1 });
+      const ran: AppliedMigration[] = [];
       try {
-        return await migrate(db, { schema, sets, dryRun });
+        for (const [each, its] of Object.entries({ [schema]: sets, ...definition.moreSchemas?.(env) }))
+          ran.push(...(await migrate(db, { schema: each, sets: its, dryRun })));
+        return ran;
       } finally {
         await db.end();
       }

@@ -1,6 +1,6 @@
 /** What the orders service is put together from. */
 import { service } from "@todoke/service";
-import { limitsSlippage, openBroker } from "./brokers/index.ts";
+import { brokerSchemas, limitsSlippage, openBroker } from "./brokers/index.ts";
 import { acceptOrder } from "./commands/accept-order.ts";
 import { cancelOrder } from "./commands/cancel-order.ts";
 import { setTradingState } from "./commands/set-trading-state.ts";
@@ -27,6 +27,7 @@ export const { configErrors, dead, events, migrate, start } = service({
   name: "orders",
   port: 8086,
   migrations: new URL("./migrations/", import.meta.url),
+  moreSchemas: brokerSchemas,
   settings: readSettings,
   roles: ["reconciler", "sender"],
   workers: ["canceller", "checker", "reconciler", "sender"],

@@ -1,6 +1,7 @@
 /** Shared by the tests: the service's commands and workers on a database of its own. */
 import { randomUUID } from "node:crypto";
 import { encodeOutboxEvent } from "@todoke/contracts";
+import { httpMigrations } from "@todoke/http";
 import type { Delivery } from "@todoke/kernel/bus";
 import type { Db } from "@todoke/kernel/db";
 import { type CommandResponse, digestJson } from "@todoke/kernel/idempotency";
@@ -21,7 +22,11 @@ const own = { name: "points", dir: new URL("./migrations/", import.meta.url) };
 export const longAgo = "2020-01-01T00:00:00Z";
 
 export async function setup() {
-  const t = await testDatabase({ schema: "points", sets: [kernelMigrations, own], pools: longTimeouts });
+  const t = await testDatabase({
+    schema: "points",
+    sets: [kernelMigrations, httpMigrations, own],
+    pools: longTimeouts,
+  });
   /** Another process: it shares nothing with the others but the database. */
   const process = (db: Db = t.open()) => ({ ...changesOn(db), ...reservationsOn(db) });
   const rows = async (query: string, values: unknown[] = []) => (await t.db.query(query, values)).rows;

@@ -1,9 +1,9 @@
 /** `todoke migrate`: runs the missing migrations and lists them. */
 
 import type { Command } from "../command.ts";
-import { migrateServices } from "../migrate-services.ts";
+import { migrateBusOf, migrateServices } from "../migrate-services.ts";
 import { plural, print, table } from "../output.ts";
-import { loadServices, selectServices } from "../select-services.ts";
+import { loadForMigration, selectServices } from "../select-services.ts";
 
 export const migrate: Command = {
   name: "migrate",
@@ -11,7 +11,10 @@ export const migrate: Command = {
   usage: "todoke migrate [service…] [--dry-run]",
   details: `
 Runs the missing migrations of the named services, or of all services, and lists them.
-The database is DATABASE_URL, or <SERVICE>_DATABASE_URL for a service with its own database.
+The database is DATABASE_URL, or <SERVICE>_DATABASE_URL for a service with its own database. No other setting is needed.
+A bus in PostgreSQL (EVENT_BUS_URL, or DATABASE_URL without it) gets its tables too.
+
+Run it as the owner of the tables. Services may run as roles that own nothing: deploy/postgres has their rights.
 
 Safe to run at any time and from several processes at once: one runs the migrations, the others find none missing.
 Fails if a migration was edited after it ran, or if a newer build has migrated the database.
@@ -21,8 +24,8 @@ Fails if a migration was edited after it ran, or if a newer build has migrated t
   async run({ env, services, args, switches }) {
     const dryRun = switches.has("dry-run");
     const entries = selectServices(services, args);
-    const loaded = await loadServices(entries, env);
-    const migrated = await migrateServices(loaded, env, { dryRun });
+    const loaded = await loadForMigration(entries, env);
+    const migrated = [...(await migrateServices(loaded, env, { dryRun })), await migrateBusOf(env, { dryRun })];
     const rows = migrated.flatMap(({ service, ran }) => ran.map((file) => [service, file]));
     if (rows.length > 0) print(table(rows));
     if (rows.length === 0) print("Every schema is up to date.");

@@ -111,16 +111,39 @@ test("the error of a busy port names its variable", async () => {
 test("migrate lists missing migrations, runs them once, and then finds none", async () => {
   await using shell = openShell();
   const env = { DATABASE_URL: await database() };
+  const files = [
+    "counter   counter/0001_counts.sql",
+    ...["0001_bus", "0002_joins"].map((n) => `bus       bus-postgres/${n}.sql`),
+  ];
   expect(await shell.run("migrate counter --dry-run", env)).toEqual({
     code: 0,
-    out: "  counter   counter/0001_counts.sql\n1 migration would run; nothing was changed.\n",
+    out: `${files.map((file) => `  ${file}\n`).join("")}3 migrations would run; nothing was changed.\n`,
     err: "",
   });
-  const [one, other] = await Promise.all([shell.run("migrate", env), shell.run("migrate", env)]);
-  expect([one.out, other.out].sort()).toEqual([
-    "  counter   counter/0001_counts.sql\n1 migration ran.\n",
-    "Every schema is up to date.\n",
-  ]);
+  // Two at once: either may run a schema.
+  const toWords = (line: string) => line.trim().replace(/ +/, " ");
+  const both = await Promise.all([shell.run("migrate", env), shell.run("migrate", env)]);
+  const ran = both.flatMap(({ out }) => out.split("\n").filter((line) => line.startsWith("  ")));
+  expect(ran.map(toWords).sort()).toEqual(files.map(toWords).sort());
+  expect((await shell.run("migrate", env)).out).toBe("Every schema is up to date.\n");
+});
+
+test("migrate creates the tables of a bus in PostgreSQL, and needs no setting but the databases", async () => {
+  await using shell = openShell();
+  const [own, bus] = [await database(), await database()];
+  const { code, out } = await shell.run("migrate", {
+    COUNTER_DATABASE_URL: own,
+    EVENT_BUS_URL: bus,
+    COUNTER_STEP: "-1",
+  });
+  expect({ code, last: out.split("\n").at(-2) }).toEqual({ code: 0, last: "3 migrations ran." });
+  const exists = async (url: string) =>
+    (await onDatabase(url, "select to_regclass('todoke_bus.bus_messages') is not null as exists")).rows[0].exists;
+  expect([await exists(own), await exists(bus)]).toEqual([false, true]);
+  expect(await shell.run("migrate", { COUNTER_DATABASE_URL: own, EVENT_BUS_URL: "nats://127.0.0.1:1" })).toMatchObject({
+    code: 0,
+    out: "Every schema is up to date.\n",
+  });
 });
 
 test("an unavailable database is an error without a stack and without the password", async () => {

@@ -81,7 +81,7 @@ const connectionsPerService = 10;
 /** Tokens between services are valid for 60 s by the clock of each machine. */
 const clockDifferenceMsMax = 5_000;
 
-function checkSettings(facts: ServerFacts, { warning, fault }: Findings, services: number): Finding[] {
+function checkSettings(facts: ServerFacts, { ok, warning, fault }: Findings, services: number): Finding[] {
   const findings: Finding[] = [];
   if (facts.major < 15) findings.push(fault(`PostgreSQL ${facts.version} is too old`, "Use 15 or newer."));
   for (const [setting] of durabilitySettings(facts).filter(([, holds]) => !holds)) {
@@ -93,8 +93,8 @@ function checkSettings(facts: ServerFacts, { warning, fault }: Findings, service
   }
   if (facts.readOnly) findings.push(fault("it is read-only (a standby)", "Use the URL of the primary."));
   if (!facts.mayCreate) {
-    const todo = `\`grant create on database "${facts.database}" to "${facts.user}";\``;
-    findings.push(warning(`${facts.user} cannot create schemas in ${facts.database}, so migrations fail`, todo));
+    const says = `${facts.user} cannot create schemas in ${facts.database}: right for a role that serves`;
+    findings.push(ok(`${says}. Run \`todoke migrate\` as the owner.`));
   }
   const wanted = services * connectionsPerService;
   if (facts.connectionsMax < wanted) {

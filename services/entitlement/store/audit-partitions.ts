@@ -1,4 +1,7 @@
-/** The monthly partitions of entitlement_audit. An advisory lock lets one process at a time change them. */
+/**
+ * The monthly partitions of entitlement_audit. An advisory lock lets one process at a time change them. The functions run
+ * with the rights of the owner of the tables, which the service need not be (docs/adr/0052).
+ */
 import type { Tx } from "@todoke/kernel/db";
 
 /** Creates the missing partitions of this month and of `ahead` more. Commands are not blocked. */
@@ -14,14 +17,9 @@ export async function createAuditPartitions(tx: Tx, ahead: number): Promise<void
 export async function dropAuditPartitions(tx: Tx, keep: number): Promise<string[]> {
   await lockPartitions(tx);
   const { rows } = await tx.query<{ partition: string }>(
-    `select relname::text as partition from pg_inherits join pg_class on pg_class.oid = inhrelid
-      where inhparent = 'entitlement_audit'::regclass and relname ~ '^entitlement_audit_\\d{4}_\\d{2}$'
-        and to_date(right(relname, 7), 'YYYY_MM')
-            < date_trunc('month', now() at time zone 'UTC') - $1::int * interval '1 month'
-      order by relname`,
+    `select partition from drop_entitlement_audit_months($1) as partition`,
     [keep],
   );
-  for (const { partition } of rows) await tx.query(`drop table ${partition}`);
   return rows.map(({ partition }) => partition);
 }
 

@@ -6,10 +6,10 @@
  * than its window (30 s) after it, by its own clock. So it refuses a request that a frozen process or a slow network delivers
  * late, and a broker that does not have an order when the window is over will never have it.
  */
-import type { Db } from "@todoke/kernel/db";
+import type { Db, MigrationSet } from "@todoke/kernel/db";
 import type { Fault } from "./faults.ts";
 import { openHttpBroker } from "./http/index.ts";
-import { openPaperBroker } from "./paper/index.ts";
+import { openPaperBroker, paperMigrations } from "./paper/index.ts";
 
 export interface BrokerOrder {
   /** The order's ID at the broker: the same for every attempt, process and deploy. */
@@ -135,8 +135,14 @@ export type BrokerSettings = PaperBrokerSettings | HttpBrokerSettings;
 export const limitsSlippage = (settings: BrokerSettings): boolean =>
   settings.kind === "paper" || settings.limitsSlippage;
 
+/** The paper broker's schema, for `todoke migrate`: the role of a running service may not be allowed to create it. */
+export const brokerSchemas = (env: {
+  readonly ORDERS_BROKER?: string | undefined;
+}): Readonly<Record<string, readonly MigrationSet[]>> =>
+  env.ORDERS_BROKER === "http" ? {} : { paper_broker: [paperMigrations] };
+
 export interface BrokerParts {
-  /** The service's own pool; the paper broker creates its schema beside the service's. */
+  /** The service's own pool; the paper broker has a schema beside the service's. */
   readonly db: Db;
   readonly onDrift?: (driftMs: number) => void;
 }

@@ -1,0 +1,22 @@
+-- Rights of todoke_notification, the role as which the service notification runs. Run this as the owner of the tables
+-- after every `todoke migrate`; it can be run again at any time. What is not granted here is refused.
+-- docs/guides/one-database-per-service.md explains the roles; flows/own-databases.test.ts runs the services with them.
+begin;
+revoke all on all tables in schema notification from todoke_notification;
+grant usage on schema notification to todoke_notification;
+grant select on all tables in schema notification to todoke_notification;
+
+-- Notifications and those that could not be sent; removed by age.
+grant insert, update, delete on notification.notifications, notification.notification_dlq to todoke_notification;
+
+-- Inbox: events that were processed, attempts, dead letters; removed by age.
+grant insert, update, delete
+  on notification.processed_events, notification.inbox_attempts, notification.inbox_dlq
+  to todoke_notification;
+
+-- Append-only.
+grant insert on notification.redrives to todoke_notification;
+
+-- Only the owner creates and revokes API keys (`todoke keys`); the service records their last use.
+grant update (last_used_at) on notification.api_keys to todoke_notification;
+commit;
