@@ -5,12 +5,14 @@ import type { Outbox } from "@todoke/kernel/outbox";
 import type { Wakeups } from "@todoke/kernel/worker";
 import { connectRedis, createScript } from "@todoke/redis";
 import { cancelTicket } from "./commands/cancel-ticket.ts";
+import { getCurrentTicket } from "./commands/get-current-ticket.ts";
 import { getQueueStats } from "./commands/get-queue-stats.ts";
 import { getTicket } from "./commands/get-ticket.ts";
 import { heartbeatTicket } from "./commands/heartbeat-ticket.ts";
 import { joinQueue } from "./commands/join-queue.ts";
 import { joinQueueForUser } from "./commands/join-queue-for-user.ts";
 import { listQueues } from "./commands/list-queues.ts";
+import { listTickets } from "./commands/list-tickets.ts";
 import { unknownMode } from "./problems.ts";
 import type { TicketQueue } from "./queue/index.ts";
 import { openPostgresQueue } from "./queue/postgres/index.ts";
@@ -32,14 +34,16 @@ export interface CommandDeps {
   readonly queue: TicketQueue;
   readonly ids: TicketIds;
   readonly rules: () => Rules;
+  /** Also modes that have left the rules. */
+  readonly modes: () => readonly string[];
   /** Wakes the matchers. */
   readonly onJoined: (mode: string) => void;
 }
 
-export function createCommands({ db, queue, ids, rules, onJoined }: CommandDeps) {
+export function createCommands({ db, queue, ids, rules, modes, onJoined }: CommandDeps) {
   const figures = createQueueFigures({ db, queue });
   const heartbeatMs = (mode: string) => rules().modes.get(mode)?.heartbeatMs;
-  const ticketDeps = { db, queue, ids, estimateWait: figures.estimateWait, heartbeatMs };
+  const ticketDeps = { db, queue, ids, modes, estimateWait: figures.estimateWait, heartbeatMs };
 
   function rulesOf(mode: string): ModeRules {
     const { modes } = rules();
@@ -52,6 +56,8 @@ export function createCommands({ db, queue, ids, rules, onJoined }: CommandDeps)
   return {
     joinQueue: joinQueue(joinDeps),
     joinQueueForUser: joinQueueForUser(joinDeps),
+    listTickets: listTickets(ticketDeps),
+    getCurrentTicket: getCurrentTicket(ticketDeps),
     getTicket: getTicket(ticketDeps),
     cancelTicket: cancelTicket(ticketDeps),
     heartbeatTicket: heartbeatTicket(ticketDeps),

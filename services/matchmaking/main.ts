@@ -70,7 +70,7 @@ export const { configErrors, dead, events, migrate, start } = service({
       matcher = use(startMatcher({ ...options, onError: onDependencyError }));
     }
     if (hasRole("api")) {
-      const commands = createCommands({ db, queue, ids, rules, onJoined });
+      const commands = createCommands({ db, queue, ids, rules, modes, onJoined });
       matchmakingRoutes(app, { authenticate, ...countCommandErrors(commands) });
     }
     debug((on) => debugRoutes(on, { db, rules }));

@@ -66,7 +66,14 @@ export async function createHarness({ redisUrl }: { readonly redisUrl?: string }
     const onJoined = (mode: string) => void joins.push(mode);
     matchmakingRoutes(app, {
       authenticate,
-      ...createCommands({ db: t.open(), queue, ids: ticketIds, rules, onJoined }),
+      ...createCommands({
+        db: t.open(),
+        queue,
+        ids: ticketIds,
+        rules,
+        modes: () => [...current.modes.keys()],
+        onJoined,
+      }),
     });
 
     const call = (method: "GET" | "POST" | "DELETE", url: string, { as, headers, payload }: Call = {}) =>

@@ -17,6 +17,7 @@ export {
   PartySize,
   TicketAttributes,
   TicketId,
+  TicketLimit,
   ticketIdPattern,
 } from "./matchmaking.ts";
 export { RequestTime } from "./request-time.ts";

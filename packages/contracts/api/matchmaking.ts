@@ -18,6 +18,11 @@ export const TicketId = Type.String({
   examples: ["duel.tZ0cWTr2w8wVnQ5bYxk1mO7PqLsd"],
 });
 
+/** Fewer than in other lists: a ticket names up to 63 other players and has attributes of up to 4 kB. */
+export const TicketLimit = Type.Optional(
+  Type.Integer({ minimum: 1, maximum: 50, description: "Tickets per page at most; the default is 20." }),
+);
+
 /** What a client says about itself, under names that the rules may require. */
 export type Attributes = Readonly<Record<string, AttributeValue>>;
 export type AttributeValue =

@@ -2,7 +2,8 @@
  * Matchmaking for players, under the same paths as at the service. A client need not poll a ticket: matches and expiries
  * arrive in the user inbox (`GET /v1/inbox/stream`).
  */
-import { JoinBody, Mode, TicketId } from "@todoke/contracts/api";
+import { JoinBody, Mode, TicketId, TicketLimit } from "@todoke/contracts/api";
+import { PageQuery } from "@todoke/http";
 import { Type } from "typebox";
 import type { ForwardedRoute } from "./forward.ts";
 import { PassThroughBody } from "./schemas.ts";
@@ -54,6 +55,17 @@ export const matchmakingRoutes: readonly ForwardedRoute[] = [
     idempotent: true,
     creates: true,
     body: JoinBody,
+  },
+  {
+    ...common,
+    method: "GET",
+    path: tickets,
+    upstreamPath: tickets,
+    operationId: "listTickets",
+    tag: "Tickets",
+    summary: "List tickets",
+    description: "Returns the tickets of the player in all modes, open and ended ones, the last joined first.",
+    query: Type.Object({ ...PageQuery, limit: TicketLimit }),
   },
   {
     ...oneTicket,

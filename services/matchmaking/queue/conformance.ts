@@ -4,6 +4,7 @@ import { cancellingConforms } from "./conformance/cancelling.ts";
 import { concurrencyConforms } from "./conformance/concurrency.ts";
 import { damageConforms } from "./conformance/damage.ts";
 import { expiryConforms } from "./conformance/expiry.ts";
+import { findingConforms } from "./conformance/finding.ts";
 import { joiningConforms } from "./conformance/joining.ts";
 import { matchingConforms } from "./conformance/matching.ts";
 import { proposalsConform } from "./conformance/proposals.ts";
@@ -16,6 +17,7 @@ export interface QueueUnderTest {
 
 export function queueConformance(queue: QueueUnderTest): void {
   joiningConforms(queue);
+  findingConforms(queue);
   matchingConforms(queue);
   proposalsConform(queue);
   cancellingConforms(queue);

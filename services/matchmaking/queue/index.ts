@@ -73,6 +73,11 @@ export interface TicketQueue extends AsyncDisposable {
   join(request: TicketRequest): Promise<JoinedTicket>;
   find(ticketId: string): Promise<FoundTicket | undefined>;
   /**
+   * The user's last ticket in each mode, if its end is not recorded yet. Read the recorded ends afterwards: a ticket that
+   * ends in between is in one of the two reads.
+   */
+  findOfUser(user: UserInModes): Promise<readonly FoundTicket[]>;
+  /**
    * Returns the status after the call, once PostgreSQL has it. MATCHED: the match was first. Undefined: the ticket is
    * unknown.
    */
@@ -101,6 +106,11 @@ export interface TicketQueue extends AsyncDisposable {
   status(mode: string): Promise<QueueStatus>;
   /** Ends expired tickets, up to a bound. */
   sweep(mode: string): Promise<SweepResult>;
+}
+
+interface UserInModes {
+  readonly userId: string;
+  readonly modes: readonly string[];
 }
 
 interface UsersInModes {

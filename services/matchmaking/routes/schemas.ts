@@ -1,5 +1,6 @@
 /** The schemas of requests and responses. They are the contract. */
 import { Mode, PartySize, TicketAttributes, TicketId } from "@todoke/contracts/api";
+import { NextCursor } from "@todoke/http";
 import { Type } from "typebox";
 
 const UserId = Type.String({ minLength: 1, maxLength: 128, examples: ["u_1"] });
@@ -80,6 +81,11 @@ export const TicketView = Type.Object(
     ),
   },
   { title: "Ticket" },
+);
+
+export const TicketPage = Type.Object(
+  { tickets: Type.Array(TicketView), next_cursor: NextCursor },
+  { title: "TicketPage" },
 );
 
 export const QueueStatsView = Type.Object(

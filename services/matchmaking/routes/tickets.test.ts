@@ -48,6 +48,64 @@ describe.each(["postgres", "redis"] as const)("ticket routes, with the queue in 
     await expectConsistent(t.db);
   });
 
+  test("a user's tickets are listed in pages, the last joined first, each once although tickets end meanwhile", async () => {
+    await using t = await openHarness();
+    const { ticketOf, call, queue } = await t.process();
+    const ids: string[] = [];
+    for (let n = 0; n < 3; n++) {
+      ids.unshift(await ticketOf("u_1", "duel"));
+      await call("DELETE", `/tickets/${ids[0]}`, { as: "u_1" });
+    }
+    const ranked = await ticketOf("u_1", "ranked", { attributes: { skill: 1 } });
+    const duel = await ticketOf("u_1", "duel");
+    await ticketOf("u_2", "ranked", { attributes: { skill: 1 } });
+    const list = async (query: string, as = "u_1") => (await call("GET", `/tickets?${query}`, { as })).json();
+
+    const first = await list("limit=1");
+    expect(first.tickets).toMatchObject([{ ticket_id: duel, status: "QUEUED" }]);
+    await call("DELETE", `/tickets/${ranked}`, { as: "u_1" });
+    const seen: string[] = [duel];
+    for (let cursor = first.next_cursor; cursor !== undefined; ) {
+      const next = await list(`limit=1&cursor=${cursor}`);
+      seen.push(...next.tickets.map((each: { ticket_id: string }) => each.ticket_id));
+      cursor = next.next_cursor;
+    }
+    expect(seen).toEqual([duel, ranked, ...ids]);
+    expect(await list("", "u_3")).toEqual({ tickets: [] });
+
+    await queue.join(ticketRequest({ userId: "u_4" }));
+    await queue.matchFifo("duel", duels);
+    await until("the match is recorded", async () => (await list("limit=1")).tickets[0].status === "MATCHED");
+    expect((await list("limit=2")).tickets).toMatchObject([
+      { ticket_id: duel, status: "MATCHED", peers: [{ user_id: "u_4" }] },
+      { ticket_id: ranked, status: "CANCELLED" },
+    ]);
+    for (const query of ["limit=51", "cursor=nonsense"])
+      expect((await call("GET", `/tickets?${query}`, { as: "u_1" })).statusCode).toBe(400);
+  });
+
+  test("the current ticket is the open one, else that of the latest match, else there is none", async () => {
+    await using t = await openHarness();
+    const { ticketOf, call, queue } = await t.process();
+    const current = async () => {
+      const response = await call("GET", "/tickets/current", { as: "u_1" });
+      return response.statusCode === 204 ? undefined : response.json();
+    };
+    expect(await current()).toBeUndefined();
+    const cancelled = await ticketOf("u_1", "duel");
+    expect(await current()).toMatchObject({ ticket_id: cancelled, status: "QUEUED" });
+    await call("DELETE", `/tickets/${cancelled}`, { as: "u_1" });
+    expect(await current()).toBeUndefined();
+    const matched = await ticketOf("u_1", "duel");
+    await ticketOf("u_2", "duel");
+    await queue.matchFifo("duel", duels);
+    await until("the match is recorded", async () => (await current()).status === "MATCHED");
+    const ranked = await ticketOf("u_1", "ranked", { attributes: { skill: 1 } });
+    expect(await current()).toMatchObject({ ticket_id: ranked, status: "QUEUED" });
+    await call("DELETE", `/tickets/${ranked}`, { as: "u_1" });
+    expect(await current()).toMatchObject({ ticket_id: matched, status: "MATCHED", peers: [{ user_id: "u_2" }] });
+  });
+
   test("a repeated cancel returns the same response, and the user can join again", async () => {
     await using t = await openHarness();
     const { ticketOf, call, queue, show } = await t.process();
@@ -213,6 +271,8 @@ test("every route admits exactly the callers that it names", async () => {
     ["GET", "/queues/duel/stats", readers],
     ["POST", "/queues/duel/tickets", players],
     ["POST", "/users/u_1/queues/duel/tickets", backends],
+    ["GET", "/tickets", players],
+    ["GET", "/tickets/current", players],
     ["GET", `/tickets/${id}`, players],
     ["POST", `/tickets/${id}:heartbeat`, players],
     ["DELETE", `/tickets/${id}`, players],

@@ -1,14 +1,61 @@
-/** Routes of one ticket. Only its owner sees it; for other callers it does not exist. */
-import { type HttpApp, ProblemView, requires } from "@todoke/http";
+/** Routes of tickets. Only its owner sees a ticket; for other callers it does not exist. */
+
+import { TicketLimit } from "@todoke/contracts/api";
+import { type HttpApp, PageQuery, ProblemView, page, parseCursor, requires } from "@todoke/http";
+import { Type } from "typebox";
 import type { Deps } from "../deps.ts";
 import { callingUser } from "./request.ts";
-import { OneTicket, TicketView } from "./schemas.ts";
+import { OneTicket, TicketPage, TicketView } from "./schemas.ts";
 
 const players = { user: "any" } as const;
+const defaultLimit = 20;
+const ticketCursor = { parts: ["epochMicros", "text"] } as const;
 const response = { 200: TicketView, 404: ProblemView };
 
 export function ticketRoutes(app: HttpApp, deps: Deps): void {
-  const { authenticate, getTicket, cancelTicket, heartbeatTicket } = deps;
+  const { authenticate, listTickets, getCurrentTicket, getTicket, cancelTicket, heartbeatTicket } = deps;
+
+  app.get(
+    "/v1/matchmaking/tickets",
+    {
+      ...requires(authenticate, players),
+      schema: {
+        operationId: "listTickets",
+        summary: "List tickets",
+        tags: ["Tickets"],
+        description: "Returns the tickets of the caller in all modes, open and ended ones, the last joined first.",
+        querystring: Type.Object({ ...PageQuery, limit: TicketLimit }),
+        response: { 200: TicketPage },
+      },
+    },
+    async (request) => {
+      const userId = callingUser(request);
+      const [joinedAtMicros = "", ticketId = ""] = parseCursor(request.query, ticketCursor) ?? [];
+      const before = request.query.cursor === undefined ? undefined : { joinedAtMicros, ticketId };
+      const { rows, ...next } = await page(
+        { limit: defaultLimit, ...request.query },
+        { read: (limit) => listTickets({ userId, before, limit }), name: ({ position }) => position },
+      );
+      return { tickets: rows.map(({ view }) => view), ...next };
+    },
+  );
+
+  app.get(
+    "/v1/matchmaking/tickets/current",
+    {
+      ...requires(authenticate, players),
+      schema: {
+        operationId: "getCurrentTicket",
+        summary: "Get the current ticket",
+        tags: ["Tickets"],
+        description:
+          "Returns the open ticket of the caller, the last joined one if there are several; else the ticket of the latest match. " +
+          "Without either, the response is 204.",
+        response: { 200: TicketView, 204: Type.Null() },
+      },
+    },
+    async (request, reply) => (await getCurrentTicket(callingUser(request))) ?? reply.code(204).send(null),
+  );
 
   app.get(
     "/v1/matchmaking/tickets/:ticket_id",

@@ -38,11 +38,11 @@ const peersMax = 1_000;
  * The subquery of peers is ordered as the index that serves it, and says "between" instead of "=" so that this order counts.
  * Else a planner that believes the table empty would cache a plan with another index, which reads the whole table later.
  */
-export const ticketEndSql = `
+const endedTicketSql = (where: string) => `
 select e.ticket_id as "ticketId", e.mode, e.user_id as "userId", e.party_size as "partySize", e.attributes,
        ${ms("e.joined_at")} as "joinedAt", ${ms("e.expires_at")} as "expiresAt", ${ms("e.ended_at")} as "endedAt",
        e.status, e.reason, m.match
-  from ticket_ends e
+  from (select * from ticket_ends e where ${where}) e
   left join lateral (
          select jsonb_strip_nulls(jsonb_build_object('matchId', m.match_id, 'team', e.team, 'region', m.region))
                 || jsonb_build_object('session', m.session, 'peers', coalesce(
@@ -51,16 +51,50 @@ select e.ticket_id as "ticketId", e.mode, e.user_id as "userId", e.party_size as
                         from (select * from ticket_ends p where p.match_id between e.match_id and e.match_id
                                order by p.match_id, p.user_id limit ${peersMax}) p
                        where p.ticket_id <> e.ticket_id), '[]')) as match
-           from matches m where m.match_id = e.match_id limit 1) m on true
- where e.ticket_id = $1`;
+           from matches m where m.match_id = e.match_id limit 1) m on true`;
 
-export async function selectTicketEnd(db: Queryable, ticketId: string): Promise<EndedTicket | undefined> {
+async function selectEnded(db: Queryable, name: string, text: string, values: unknown[]): Promise<EndedTicket[]> {
   type Row = Omit<EndedTicket, "reason" | "match"> & { reason: ExpiryReason | null; match: EndedMatch | null };
-  const { rows } = await db.query<Row>({ name: "ticket end", text: ticketEndSql, values: [ticketId] });
-  if (!rows[0]) return undefined;
-  const { reason, match, ...end } = rows[0];
-  return { ...end, ...(reason !== null && { reason }), ...(match !== null && { match }) };
+  const { rows } = await db.query<Row>({ name, text, values });
+  return rows.map(({ reason, match, ...end }) => ({
+    ...end,
+    ...(reason !== null && { reason }),
+    ...(match !== null && { match }),
+  }));
 }
+
+export const ticketEndSql = endedTicketSql(`e.ticket_id = $1`);
+
+export const selectTicketEnd = async (db: Queryable, ticketId: string): Promise<EndedTicket | undefined> =>
+  (await selectEnded(db, "ticket end", ticketEndSql, [ticketId]))[0];
+
+export const lastMatchSql = endedTicketSql(
+  `e.user_id = $1 and e.match_id is not null order by e.ended_at desc limit 1`,
+);
+
+/** The ticket of the user's latest match, in any mode. */
+export const selectLastMatch = async (db: Queryable, userId: string): Promise<EndedTicket | undefined> =>
+  (await selectEnded(db, "last match", lastMatchSql, [userId]))[0];
+
+/** A position in a user's list: microseconds since 1970, and the ticket ID. */
+export interface TicketPosition {
+  readonly joinedAtMicros: string;
+  readonly ticketId: string;
+}
+
+const latest: TicketPosition = { joinedAtMicros: String(Number.MAX_SAFE_INTEGER), ticketId: "" };
+
+export const userTicketEndsSql = `${endedTicketSql(
+  `e.user_id = $1 and (e.joined_at, e.ticket_id collate "C") < ('epoch'::timestamptz + $2 * interval '1 microsecond', $3)
+    order by e.joined_at desc, e.ticket_id collate "C" desc limit $4`,
+)} order by e.joined_at desc, e.ticket_id collate "C" desc`;
+
+/** The user's ended tickets in any mode, the last joined first. A ticket's position never changes. */
+export const selectUserTicketEnds = (
+  db: Queryable,
+  { userId, before = latest, limit }: { userId: string; before?: TicketPosition | undefined; limit: number },
+): Promise<EndedTicket[]> =>
+  selectEnded(db, "user ticket ends", userTicketEndsSql, [userId, before.joinedAtMicros, before.ticketId, limit]);
 
 export interface OpponentQuery {
   readonly mode: string;

@@ -11,7 +11,7 @@ import { selectTicketEnd } from "../../store/ended-tickets.ts";
 import { selectSnapshot } from "../../store/queue/snapshot.ts";
 import { isDamaged, isTicket, parseRow, type TicketRow } from "../../store/queue/ticket-rows.ts";
 import * as sql from "../../store/queue/tickets.ts";
-import type { SweepResult, TicketQueue } from "../index.ts";
+import type { FoundTicket, SweepResult, TicketQueue } from "../index.ts";
 import { endsMax, type RecordedEnd, recordEnds, ticketEndTransaction } from "../record-ends.ts";
 import type { OpenTicket, TicketEnd } from "../ticket.ts";
 import { openTicketIds, type TicketIds } from "../ticket-id.ts";
@@ -86,12 +86,8 @@ export function openPostgresQueue(options: PostgresQueueOptions): TicketQueue {
       await end(tx, (await sql.lockUserTickets(tx, users)).map(cancelledEnd));
     },
 
-    async find(ticketId) {
-      const row = await sql.selectTicket(db, ticketId);
-      const ticket = row && parseRow(row);
-      if (!ticket || !isTicket(ticket)) return undefined;
-      return { ticket, status: row.is_expired ? "EXPIRED" : "QUEUED" };
-    },
+    find: async (ticketId) => (await sql.selectTicket(db, ticketId)).flatMap(toFoundTicket)[0],
+    findOfUser: async ({ userId }) => (await sql.selectUserTickets(db, userId)).flatMap(toFoundTicket),
 
     async heartbeat(ticketId, heartbeatMs) {
       const row = await sql.updateHeartbeat(db, ticketId, heartbeatMs ?? null);
@@ -114,6 +110,12 @@ export function openPostgresQueue(options: PostgresQueueOptions): TicketQueue {
     // The caller owns the pool.
     async [Symbol.asyncDispose]() {},
   };
+}
+
+/** Nothing for a damaged ticket. */
+function toFoundTicket(row: TicketRow): FoundTicket[] {
+  const ticket = parseRow(row);
+  return isTicket(ticket) ? [{ ticket, status: row.is_expired ? "EXPIRED" : "QUEUED" }] : [];
 }
 
 /** The end of a ticket that is damaged or expired; nothing for one that waits. */

@@ -5,7 +5,7 @@
  *
  *   tickets     ticket ID -> its record in JSON: owner, request and state
  *   queue       IDs of waiting tickets, by join time in microseconds
- *   users       user ID -> the user's waiting ticket
+ *   users       user ID -> the user's last ticket, until its end is recorded
  *   deadlines   IDs of waiting tickets, by the millisecond at which they expire without a heartbeat
  *   keys        SHA-256 of an idempotency key -> its stored result in JSON
  *   keys_until  the same hashes, by the millisecond at which they may be deleted
@@ -82,12 +82,11 @@ end
 local function dequeue(ticket)
   redis.call('ZREM', queue, ticket.id)
   redis.call('ZREM', deadlines, ticket.id)
-  if is_users_ticket(ticket) then redis.call('HDEL', users, ticket.user) end
 end
 
 local function append_end(kind, ...) return redis.call('XADD', ends, '*', 'kind', kind, 'at', now, ...) end
 
--- The record stays until PostgreSQL has the end, so that the ticket can be found.
+-- The record and the user's entry stay until PostgreSQL has the end, so that the ticket can be found.
 local function finish(ticket, state, entry)
   dequeue(ticket)
   ticket.state, ticket.entry = state, entry
@@ -112,9 +111,10 @@ local function quarantine(id, raw, why)
   redis.call('ZREM', deadlines, id)
 end
 
--- A ticket that has left the queue has nothing but its record.
 local function forget(id)
-  if redis.call('ZSCORE', queue, id) then dequeue(read(id) or { id = id, user = '' }) end
+  local ticket = read(id) or { id = id, user = '' }
+  dequeue(ticket)
+  if is_users_ticket(ticket) then redis.call('HDEL', users, ticket.user) end
   redis.call('HDEL', tickets, id)
 end
 

@@ -171,6 +171,20 @@ test("a Redis restored from an old file contradicts no recorded end", async () =
   });
 });
 
+test("a ticket that has ended is found by its user until its end is recorded, and leaves nothing behind", async () => {
+  await using t = await createRedisHarness(redis, { recorders: 0 });
+  const queue = t.open();
+  const [id = ""] = await joinInOrder(queue, 1, { userId: "u_1" });
+  await joinInOrder(queue, 1, { userId: "u_2" });
+  expect(await queue.matchFifo(mode, duels)).toEqual({ made: 1 });
+  const find = () => queue.findOfUser({ userId: "u_1", modes: [mode] });
+  expect(await find()).toMatchObject([{ ticket: { ticketId: id }, status: "MATCHED" }]);
+  t.record();
+  await t.allRecorded();
+  await until("the end is acked", async () => (await find()).length === 0);
+  expect(await t.client.exists([t.key("users"), t.key("tickets")])).toBe(0);
+});
+
 test("a requeued ticket keeps its join order, or expires if its user has a newer one", async () => {
   await using t = await createRedisHarness(redis, { recorders: 0 });
   const queue = t.open();

@@ -124,10 +124,12 @@ export function openRedisQueue(options: RedisQueueOptions): TicketQueue {
     cancelForUsers: cancelForUsers(options),
 
     async find(ticketId) {
-      const [raw, now] = (await runForTicket(ticketId, scripts.find)) as [string, number];
-      const parsed = parseRecord(parseMode(ticketId) ?? "", raw);
-      if ("why" in parsed) return undefined;
-      return parsed.status === "QUEUED" && !isWaiting(parsed, now) ? { ...parsed, status: "EXPIRED" } : parsed;
+      return toFoundTicket(parseMode(ticketId) ?? "", await runForTicket(ticketId, scripts.find));
+    },
+
+    async findOfUser({ userId, modes }) {
+      const find = async (mode: string) => toFoundTicket(mode, await run(mode, scripts.findOfUser, userId));
+      return (await Promise.all(modes.map(find))).filter((found) => found !== undefined);
     },
 
     async heartbeat(ticketId, heartbeatMs) {
@@ -193,6 +195,14 @@ type SweepReply = [number, number, number, number, number, number];
 
 const isWaiting = ({ ticket, status }: FoundTicket, now: number) =>
   status === "QUEUED" && ticket.expiresAt > now && ticket.aliveUntil > now;
+
+/** Parses the reply of the scripts `find` and `findOfUser`. */
+function toFoundTicket(mode: string, reply: unknown): FoundTicket | undefined {
+  const [raw, now] = reply as [string, number];
+  const parsed = parseRecord(mode, raw);
+  if ("why" in parsed) return undefined;
+  return parsed.status === "QUEUED" && !isWaiting(parsed, now) ? { ...parsed, status: "EXPIRED" } : parsed;
+}
 
 /** In the order of the script's arguments. */
 function joinArguments(

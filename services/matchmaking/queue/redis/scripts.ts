@@ -51,6 +51,11 @@ export const find = script(`
 local ticket, raw = read(ARGV[1])
 return { ticket and is_known(ticket) and raw or '', now }`);
 
+/** Argument: user ID. Returns the same of the user's last ticket. */
+export const findOfUser = script(`
+local ticket, raw = read(redis.call('HGET', users, ARGV[1]) or '')
+return { ticket and is_known(ticket) and raw or '', now }`);
+
 /** Argument: ticket ID. Returns the state after the call, and the stream entry of the end. */
 export const cancelTicket = script(`
 local ticket, raw, why = read(ARGV[1])

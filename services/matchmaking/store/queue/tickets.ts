@@ -74,8 +74,17 @@ export async function deleteTickets(tx: Tx, ticketIds: readonly string[]): Promi
 
 const selectTicketSql = `select ${ticketColumns} from tickets t where t.ticket_id = $1`;
 
-export const selectTicket = async (db: Queryable, ticketId: string): Promise<TicketRow | undefined> =>
-  (await read(db, "select ticket", selectTicketSql, [ticketId]))[0];
+/** Returns one row, or none. */
+export const selectTicket = (db: Queryable, ticketId: string) => read(db, "select ticket", selectTicketSql, [ticketId]);
+
+// Rules have at most 50 modes, and a user has one ticket in each.
+const userTicketsMax = 100;
+
+/** `|| ''` keeps the planner from the indexes that begin with the mode. */
+export const userTicketsSql = `
+select ${ticketColumns} from tickets t where t.user_id = $1 order by t.mode || '' limit ${userTicketsMax}`;
+
+export const selectUserTickets = (db: Queryable, userId: string) => read(db, "user tickets", userTicketsSql, [userId]);
 
 export const heartbeatSql = `
 update tickets t
