@@ -68,6 +68,7 @@ const faults: readonly (readonly [fault: string, put: (document: Good) => unknow
     "GET /things/{thing_id} has an error response that is no named component: 404",
     (its) => Object.assign(get(its).responses, { 404: { ...its.components.responses.Problem } }),
   ],
+  ["GET /things/{thing_id} does not describe its success", (its) => Reflect.deleteProperty(get(its).responses, "200")],
   ["#/components/schemas/Problem names nothing", (its) => Reflect.deleteProperty(its.components.schemas, "Problem")],
   ["#/components/schemas/Rest is not used", (its) => Object.assign(its.components.schemas, { Rest: {} })],
   [

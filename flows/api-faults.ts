@@ -84,7 +84,7 @@ function operationFaults(operation: Operation, { tags = [], components }: ApiDoc
     ...errors
       .filter(([, { $ref }]) => !String($ref).startsWith("#/components/responses/"))
       .map(([status]) => `has an error response that is no named component: ${status}`),
-    ...(Object.keys(responses).length > 0 ? [] : ["has no responses"]),
+    ...(Object.keys(responses).some((status) => /^[23]/.test(status)) ? [] : ["does not describe its success"]),
     ...Object.entries(responses)
       .filter(([, { $ref, description: text }]) => $ref === undefined && !isSentence(text))
       .map(([status]) => `does not describe its response ${status}`),

@@ -4,6 +4,7 @@ import { once } from "node:events";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { ControlledProvider } from "@todoke/identity/testing";
 import { freePort, until } from "@todoke/kernel/testing";
 import { todoke } from "./service-process.ts";
 
@@ -23,9 +24,24 @@ export type LocalService = (typeof names)[number];
 
 const portVariable = (name: string) => `${name.toUpperCase().replaceAll("-", "_")}_PORT`;
 
+/** Settings that make it use another provider than its own. */
+export const loginSettings = ({
+  issuer,
+  client,
+  origin,
+  adminSubject,
+}: ControlledProvider): Record<string, string> => ({
+  OIDC_ISSUER: issuer,
+  OIDC_CLIENT_ID: client.clientId,
+  OIDC_CLIENT_SECRET: client.clientSecret,
+  ACCOUNT_ADMINS: `${issuer} ${adminSubject}`,
+  GATEWAY_BFF_PORT: new URL(origin).port,
+});
+
 export async function startLocalSetup(more: Record<string, string> = {}): Promise<LocalSetup> {
   const folder = mkdtempSync(join(tmpdir(), "todoke-local-"));
-  const ports = Object.fromEntries(await Promise.all(names.map(async (name) => [name, await freePort()] as const)));
+  const portOf = async (name: LocalService) => Number(more[portVariable(name)] ?? (await freePort()));
+  const ports = Object.fromEntries(await Promise.all(names.map(async (name) => [name, await portOf(name)] as const)));
   const child = spawn(process.execPath, [todoke, "dev"], {
     cwd: folder,
     env: {

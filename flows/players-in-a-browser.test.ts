@@ -1,7 +1,9 @@
+import { externalProvider } from "@todoke/identity/testing";
 import type { BrowserContext, Page, Route } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { findBrowser, type OpenBrowser, openBrowser } from "./browser.ts";
-import { type LocalSetup, startLocalSetup } from "./local-setup.ts";
+import { type LocalSetup, loginSettings, startLocalSetup } from "./local-setup.ts";
+import { confirmLogout, logIn as logInAt } from "./provider-pages.ts";
 
 const executable = await findBrowser();
 const inBrowser = test.skipIf(!executable);
@@ -12,7 +14,8 @@ let browser: OpenBrowser;
 beforeAll(async () => {
   if (!executable) return;
   // All logins come from one address.
-  setup = await startLocalSetup({ GATEWAY_BFF_LIMIT_LOGIN: "1000/60s" });
+  const external = externalProvider();
+  setup = await startLocalSetup({ GATEWAY_BFF_LIMIT_LOGIN: "1000/60s", ...(external && loginSettings(external)) });
   browser = await openBrowser(executable);
 }, 240_000);
 
@@ -21,20 +24,7 @@ afterAll(async () => {
   await setup?.[Symbol.asyncDispose]();
 });
 
-async function logIn(person: BrowserContext, name: string): Promise<Page> {
-  const page = await person.newPage();
-  await page.goto(setup.origin);
-  await page.locator("#log-in").click();
-  await page.locator("input[name=username]").fill(name);
-  await page.locator("input[name=password]").fill(`${name}-demo`);
-  const isHome = (url: string) => new URL(url).pathname === "/" && url.startsWith(setup.origin);
-  const landing = page.waitForRequest((request) => request.isNavigationRequest() && isHome(request.url()));
-  await page.locator("button[type=submit]").click();
-  // The cookie is SameSite=Strict: after the provider's redirect it is sent only because a page of ours comes in between.
-  expect((await (await landing).allHeaders()).cookie).toMatch(/(^|; )todoke=tds_/);
-  await page.locator("#log-out").waitFor();
-  return page;
-}
+const logIn = (person: BrowserContext, name: string) => logInAt(person, setup.origin, name);
 
 interface PageResponse {
   readonly status: number;
@@ -97,8 +87,7 @@ inBrowser("a player logs in, sees the profile and logs out; the cookie is invali
   const cookies = await person.cookies(setup.origin);
 
   await page.locator("#log-out").click();
-  // The provider asks whether to end its own session too; ours has ended.
-  await page.locator("button[name=logout], button[type=submit]").first().click();
+  await confirmLogout(page);
   await page.locator("#log-in").waitFor();
 
   expect((await fetchInPage(page, "/v1/me")).status).toBe(401);

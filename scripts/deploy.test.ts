@@ -6,7 +6,7 @@ import { prometheusName } from "@todoke/service";
 import { expect, test } from "vitest";
 import { readCompose } from "./deploy/compose.ts";
 import { groupingsOf, metricsOf } from "./deploy/metrics-of.ts";
-import { readRules } from "./deploy/rules.ts";
+import { type Rule, readRules } from "./deploy/rules.ts";
 import { anchorsOf } from "./docs/markdown.ts";
 import { telemetryNames } from "./docs/telemetry-names.ts";
 
@@ -69,6 +69,14 @@ test("every alert has a severity, a summary and a runbook link", () => {
     return !["page", "ticket"].includes(severity) || !summary || !leads;
   });
   expect(incomplete).toEqual([]);
+});
+
+/** Prometheus takes two alerts with the same name and labels for one. */
+const identityOf = ({ alert, record, severity, window }: Rule) => JSON.stringify([alert, record, severity, window]);
+
+test("no two rules have the same name and labels", () => {
+  const identities = rules.map(identityOf);
+  expect(identities.filter((identity, index) => identities.indexOf(identity) !== index)).toEqual([]);
 });
 
 test("docs/slo.md names exactly the alerts", () => {

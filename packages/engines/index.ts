@@ -17,6 +17,7 @@ import { rabbitmq } from "./rabbitmq.ts";
 import { redis } from "./redis.ts";
 
 export { type Engine, type EngineName, EngineNotFound, type EngineOptions } from "./engine.ts";
+export { findExecutable } from "./find-binary.ts";
 export { isPortFree } from "./ports.ts";
 export { exchange } from "./tcp-exchange.ts";
 

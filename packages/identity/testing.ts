@@ -1,4 +1,6 @@
-/** A minimal browser for tests of logins: it stores cookies, follows redirects, and returns the last page. */
+/** For tests of logins: a provider, and a minimal browser that stores cookies, follows redirects, and returns the last page. */
+export { type ControlledProvider, startControlledProvider } from "./testing/controlled-provider.ts";
+export { externalProvider } from "./testing/external-provider.ts";
 
 export interface Browser {
   /**

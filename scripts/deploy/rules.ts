@@ -7,6 +7,7 @@ export interface Rule {
   readonly expr: string;
   readonly for?: string;
   readonly severity?: string;
+  readonly window?: string;
   readonly summary?: string;
   readonly runbook?: string;
 }
@@ -15,7 +16,7 @@ const forms = {
   nothing: /^(#.*|groups:|\s+(rules|labels|annotations):|\s+expr: \|)?$/,
   group: /^ {2}- name: ([a-z-]+)$/,
   rule: /^ {6}- (alert|record): ([A-Za-z_:0-9]+)$/,
-  value: /^ {8,10}(for|severity|summary|runbook): (?:"([^"\\]+)"|([a-z0-9]+))$/,
+  value: /^ {8,10}(for|severity|window|summary|runbook): (?:"([^"\\]+)"|([a-z0-9]+))$/,
   expr: /^ {10}(\S.*|\s{2}\S.*)$/,
 };
 

@@ -7,11 +7,13 @@ import { failed, passed, type Result } from "./result.ts";
 
 export const root = fileURLToPath(new URL("../..", import.meta.url));
 
-const path = [join(root, "node_modules/.bin"), join(root, "tools/node_modules/.bin"), process.env.PATH].join(delimiter);
+const binaries = [join(root, "node_modules/.bin"), join(root, "tools/node_modules/.bin")];
 
 export interface RunOptions {
   readonly signal: AbortSignal;
   readonly env?: Readonly<Record<string, string>>;
+  /** Where it runs: the root of the repository, unless said otherwise. */
+  readonly cwd?: string;
   /** Where its output goes: to ours, unless said otherwise. */
   readonly output?: "inherit" | "ignore";
 }
@@ -20,9 +22,9 @@ export interface RunOptions {
 export async function run([program = "", ...args]: readonly string[], options: RunOptions): Promise<number> {
   options.signal.throwIfAborted();
   const child = spawn(program, args, {
-    cwd: root,
+    cwd: options.cwd ?? root,
     stdio: options.output ?? "inherit",
-    env: { ...process.env, ...options.env, PATH: path },
+    env: { ...process.env, ...options.env, PATH: [...binaries, process.env.PATH].join(delimiter) },
   });
   const stop = () => child.kill("SIGTERM");
   options.signal.addEventListener("abort", stop);

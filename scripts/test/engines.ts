@@ -4,7 +4,7 @@ import { type Engine, type EngineName, EngineNotFound, findEngine } from "@todok
 import pg from "pg";
 import { failed, passed, type Result, skipped, sum } from "./result.ts";
 
-const names: readonly EngineName[] = ["postgres", "nats", "rabbitmq", "redis"];
+const all: readonly EngineName[] = ["postgres", "nats", "rabbitmq", "redis"];
 
 /**
  * Tests kill servers, and never the machine: what PostgreSQL has handed to the system is safe there, and need not be flushed.
@@ -34,7 +34,7 @@ export interface Engines extends AsyncDisposable {
   urls(): Record<string, string>;
 }
 
-export function findEngines(signal: AbortSignal): Engines {
+export function findEngines(signal: AbortSignal, names: readonly EngineName[] = all): Engines {
   const running: Engine[] = [];
 
   async function findOne(name: EngineName): Promise<Result> {

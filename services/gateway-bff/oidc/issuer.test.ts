@@ -1,72 +1,60 @@
 /**
- * Logins and logouts with a real provider: the embedded one, or any other, for instance a Keycloak, that is named
- * by TEST_OIDC_ISSUER, TEST_OIDC_CLIENT_ID, TEST_OIDC_CLIENT_SECRET, TEST_OIDC_USER and TEST_OIDC_PASSWORD. It must know
- * the client with the redirect address `<TEST_OIDC_ORIGIN>/login/callback` (`http://localhost:8080` by default).
+ * Logins and logouts with a real provider: the embedded one, or any other that the environment names
+ * (packages/identity/testing/external-provider.ts), for instance a Keycloak (`npm run interop -- keycloak`).
  */
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
-import { demoUsers, startIdentityProvider } from "@todoke/identity";
-import { type BrowserPage, openBrowser } from "@todoke/identity/testing";
+import { type BrowserPage, externalProvider, openBrowser, startControlledProvider } from "@todoke/identity/testing";
 import { until } from "@todoke/kernel/testing";
 import { expect, onTestFinished, test } from "vitest";
 import { refreshTokens } from "../workers/refresh-tokens.ts";
 import { type Browser, startGateway } from "./testing/gateway.ts";
 
-const env = process.env;
-const elsewhere = env.TEST_OIDC_ISSUER;
-const origin = env.TEST_OIDC_ORIGIN ?? "http://localhost:8080";
-const user = { username: env.TEST_OIDC_USER ?? "alice", password: env.TEST_OIDC_PASSWORD ?? "alice-demo" };
-const client = {
-  clientId: env.TEST_OIDC_CLIENT_ID ?? "todoke",
-  clientSecret: env.TEST_OIDC_CLIENT_SECRET ?? "a-secret-of-this-test",
-};
+const external = externalProvider();
+const origin = external?.origin ?? "http://localhost:8080";
+const user = { username: "alice", password: "alice-demo" };
 
 async function setup() {
   const listener = await listen();
-  const embedded = elsewhere ? undefined : await startEmbedded(listener.url);
-  const gateway = await startGateway({ issuer: elsewhere ?? embedded?.issuer ?? "", client, origin });
+  const provider = external ?? (await startControlledProvider({ origin, backchannelLogoutUri: listener.url }));
+  onTestFinished(() => provider[Symbol.asyncDispose]());
+  const gateway = await startGateway({ issuer: provider.issuer, client: provider.client, origin });
   onTestFinished(() => gateway[Symbol.asyncDispose]());
   // What the provider tells us by itself goes the way that it goes over the net.
   listener.hear(async (payload) => {
     const headers = { "content-type": "application/x-www-form-urlencoded" };
     return (await gateway.inject({ method: "POST", url: "/login/backchannel-logout", headers, payload })).statusCode;
   });
-  return { gateway, embedded };
+  return { gateway, provider };
 }
 
-async function startEmbedded(backchannel: string) {
-  const provider = await startIdentityProvider({
-    clients: [
-      {
-        ...client,
-        redirectUris: [`${origin}/login/callback`],
-        postLogoutRedirectUris: [`${origin}/`],
-        backchannelLogoutUri: backchannel,
-      },
-    ],
-    users: demoUsers,
-    wrongPasswordMs: 10,
-  });
-  onTestFinished(() => provider[Symbol.asyncDispose]());
-  return provider;
-}
-
+/** Listens for back-channel logouts; another provider knows our origin only. */
 async function listen() {
   let received: (body: string) => Promise<number> = async () => 503;
   const server = createServer(async (request, response) => {
     response.writeHead(await received(await text(request))).end();
   });
-  server.listen(0, "127.0.0.1");
+  server.listen(external ? Number(new URL(origin).port) : 0, "127.0.0.1");
   await once(server, "listening");
-  onTestFinished(() => void server.close());
+  onTestFinished(async () => {
+    server.close();
+    server.closeAllConnections();
+    await once(server, "close");
+  });
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/login/backchannel-logout`,
     hear: (listener: typeof received) => {
       received = listener;
     },
   };
+}
+
+async function logoutAddress(issuer: string): Promise<string> {
+  const metadata = await fetch(`${issuer}/.well-known/openid-configuration`);
+  const { end_session_endpoint } = (await metadata.json()) as { end_session_endpoint: string };
+  return end_session_endpoint;
 }
 
 /** A person: one browser, of which the gateway sees one side and the provider the other. */
@@ -147,24 +135,24 @@ test("after a logout here and at the provider, the password is asked for again",
   expect(isBack(await begin())).toBe(false);
 });
 
-test.skipIf(elsewhere)("a logout at the provider ends the session here", async () => {
-  const { gateway, embedded } = await setup();
+test("a logout at the provider ends the session here", async () => {
+  const { gateway, provider } = await setup();
   const side = gateway.browser();
   const { providerSide, send, begin, arrive } = person(side);
   await arrive(await send(await begin(), user));
   expect((await gateway.rows()).sessions).toBe(1);
-  const asked = await providerSide.visit(`${embedded?.issuer}/session/end`);
+  const asked = await providerSide.visit(await logoutAddress(provider.issuer));
   await send(asked, { logout: "yes" });
   await until("the session has ended", async () => (await gateway.rows()).sessions === 0);
   expect(await side.whoami()).toMatchObject({ status: 401 });
 });
 
-test.skipIf(elsewhere)("logins work while the provider rotates its keys", async () => {
-  const { gateway, embedded } = await setup();
+test("logins work while the provider rotates its keys", async () => {
+  const { gateway, provider } = await setup();
   const side = gateway.browser();
   const { send, begin, arrive } = person(side);
   await arrive(await send(await begin(), user));
-  await embedded?.rotateKeys();
+  await provider.rotateKeys();
   expect((await arrive(await begin())).statusCode).toBe(303);
   expect((await gateway.rows()).sessions).toBe(1);
 });

@@ -69,6 +69,15 @@ const TokenView = Type.Object(
   { title: "SessionToken" },
 );
 
+const redirectTo = (description: string) =>
+  Type.Null({ description, headers: { location: { type: "string", description: "The address." } } });
+
+const LandingPage = Type.Unsafe<string>({
+  title: "LandingPage",
+  type: "string",
+  description: "For browsers: a page that continues at `returnTo` by itself.",
+});
+
 /**
  * A page of another site can send a browser here, and a provider that knows the user would respond without asking: the code
  * would go to any program that listens at that port of the user's machine. A program that opens the browser sends `none`.
@@ -104,7 +113,7 @@ export function loginRoutes(app: HttpApp, deps: LoginDeps): void {
         tags: ["Sessions"],
         description: "Redirects the browser to the identity provider.",
         querystring: LoginQuery,
-        response: { 400: ProblemView, 503: ProblemView },
+        response: { 303: redirectTo("The login continues at the provider."), 400: ProblemView, 503: ProblemView },
       },
     },
     async (request, reply) => {
@@ -132,7 +141,15 @@ export function loginRoutes(app: HttpApp, deps: LoginDeps): void {
         tags: ["Sessions"],
         description: "The identity provider redirects the browser here.",
         querystring: CallbackQuery,
-        response: { 400: ProblemView, 403: ProblemView, 502: ProblemView, 503: ProblemView },
+        produces: ["text/html"],
+        response: {
+          200: LandingPage,
+          303: redirectTo("For programs: continue at `returnTo` or at `redirect_uri`."),
+          400: ProblemView,
+          403: ProblemView,
+          502: ProblemView,
+          503: ProblemView,
+        },
       },
     },
     async (request, reply) => {
