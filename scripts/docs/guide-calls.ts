@@ -18,6 +18,8 @@ export interface GuideOptions {
 
 type Service = Pick<typeof import("@todoke/points"), "migrate" | "start">;
 
+const devScopes = { orders: "orders:write+orders:read-all+orders:cancel-all+read", points: "points:write+read" };
+
 /** Starts the service with the API key of `todoke dev`. */
 export async function serveGuide(name: "orders" | "points", { migrate, start }: Service) {
   const t = await testDatabase();
@@ -25,7 +27,7 @@ export async function serveGuide(name: "orders" | "points", { migrate, start }: 
     DATABASE_URL: t.url,
     [`${name.toUpperCase()}_PORT`]: "0",
     LOG_LEVEL: "silent",
-    TODOKE_API_KEYS: `dev=${name}:write+read=${hash("sha256", "tdk_dev", "hex")}`,
+    TODOKE_API_KEYS: `dev=${devScopes[name]}=${hash("sha256", "tdk_dev", "hex")}`,
   };
   await migrate(env, { dryRun: false });
   const service = await start(env, { openBus: async () => memoryBus() });
