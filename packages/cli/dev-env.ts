@@ -10,7 +10,8 @@ import { getProviderPort, getServicePorts, variable } from "./settings.ts";
  */
 export const devKey = "tdk_dev";
 
-const devScopes = "entitlements:write+points:write+orders:write+orders:read-all+orders:resume+matchmaking:write+read";
+const devScopes =
+  "entitlements:write+points:write+orders:write+orders:read-all+orders:resume+orders:cancel-all+matchmaking:write+read";
 const devKeyEntry = `dev=${devScopes}=${hash("sha256", devKey, "hex")}`;
 
 /**

@@ -31,6 +31,7 @@ import { MatchMadeSchema, TicketExpiredSchema } from "./gen/todoke/events/v1/mat
 import {
   OrderAcceptedSchema,
   OrderFailedSchema,
+  OrderFilledSchema,
   OrderSucceededSchema,
   OrderUnresolvedSchema,
 } from "./gen/todoke/events/v1/orders_pb.ts";
@@ -68,6 +69,7 @@ export const events = {
   OrderSucceeded: { schema: OrderSucceededSchema, subject: "orders.events" },
   OrderFailed: { schema: OrderFailedSchema, subject: "orders.events" },
   OrderUnresolved: { schema: OrderUnresolvedSchema, subject: "orders.events" },
+  OrderFilled: { schema: OrderFilledSchema, subject: "orders.events" },
 } as const;
 
 export type EventType = keyof typeof events;

@@ -16,6 +16,7 @@ export const scopes = [
   "orders:write",
   "orders:read-all",
   "orders:resume",
+  "orders:cancel-all",
   "matchmaking:write",
   "read",
 ] as const;

@@ -17,7 +17,7 @@ const redrivesTable = /\b(?:from|into|update|join|table)\s+(redrives)\b/g;
 const claimColumn = /\b(lease_epoch|lease_until|locked_by|locked_at|next_retry_at)\b/g;
 /** Other tables have these columns too. They count in a text that names a claimed table or its `dead_rows`. */
 const sharedColumn = /\b(attempt_count|last_error)\b/g;
-const claimedTables = ["notifications", "outbox_orders", "cancel_requests"];
+const claimedTables = ["notifications", "outbox_orders", "cancel_requests", "followed_orders"];
 const ofClaimedTable = new RegExp(`\\b(?:from|into|update|join)\\s+(?:${claimedTables.join("|")}|dead_rows)\\b`);
 
 interface Exception {

@@ -27,7 +27,7 @@ export const domainFolders: Readonly<Record<string, readonly string[]>> = {
 export const requiredFiles = ["README.md", "package.json", "main.ts", "problems.ts", "telemetry.ts"];
 
 /** The paper broker simulates the other side of a trade, in tables of its own. */
-const mayHaveSql = /^services\/orders\/brokers\/paper\/store\.ts$/;
+const mayHaveSql = /^services\/orders\/brokers\/paper\/store\//;
 
 const layers: readonly (readonly string[])[] = [
   ["store", "domain"],

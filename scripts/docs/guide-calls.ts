@@ -19,6 +19,8 @@ export interface GuideOptions {
 
 type Service = Pick<typeof import("@todoke/points"), "migrate" | "start">;
 
+const devScopes = { orders: "orders:write+orders:read-all+orders:cancel-all+read", points: "points:write+read" };
+
 export interface GuideService extends AsyncDisposable {
   readonly url: string;
   readonly databaseUrl: string;
@@ -35,7 +37,7 @@ export async function serveGuide(name: "orders" | "points", { migrate, start }: 
     DATABASE_URL: t.url,
     [`${name.toUpperCase()}_PORT`]: "0",
     LOG_LEVEL: "silent",
-    TODOKE_API_KEYS: `dev=${name}:write+read=${hash("sha256", "tdk_dev", "hex")}`,
+    TODOKE_API_KEYS: `dev=${devScopes[name]}=${hash("sha256", "tdk_dev", "hex")}`,
   };
   await migrate(env, { dryRun: false });
   const openBus = () => openPostgresBus({ url: t.url });

@@ -42,8 +42,9 @@ test("every setting is read", () => {
     sender: { concurrency: 8, timeoutMs: 2_000, perSecond: 50, backoffMs: [100, 2_000] },
     reconciledWithinMs: 180_000,
   });
-  expect(read({ ORDERS_PAPER_FAULTS: "lost-after=0.1, slow=1" }).settings.broker).toEqual({
+  expect(read({ ORDERS_PAPER_FAULTS: "lost-after=0.1, slow=1", ORDERS_PAPER_SEED: "7" }).settings.broker).toEqual({
     kind: "paper",
+    seed: 7,
     faults: new Map([
       ["lost-after", 0.1],
       ["slow", 1],
@@ -60,6 +61,7 @@ test.each([
   ],
   [{ ORDERS_PAPER_FAULTS: "flood=1" }, "ORDERS_PAPER_FAULTS should be chances"],
   [{ ORDERS_PAPER_FAULTS: "slow=2" }, "ORDERS_PAPER_FAULTS should be chances"],
+  [{ ORDERS_PAPER_SEED: "dice" }, "ORDERS_PAPER_SEED"],
   [{ ORDERS_BACKOFF_SECONDS: "5,x" }, "ORDERS_BACKOFF_SECONDS should be"],
   [{ ORDERS_BROKER_TIMEOUT_MS: "20000" }, "ORDERS_LEASE_MS should be at least twice"],
   [{ ORDERS_CHECKER_LEASE_MS: "5000" }, "ORDERS_CHECKER_LEASE_MS should be at least twice"],

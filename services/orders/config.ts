@@ -35,7 +35,7 @@ export function readSettings(env: Env, errors: string[]): Settings {
   const integer = integerReader(env, errors);
   const timeoutMs = integer("ORDERS_BROKER_TIMEOUT_MS", 10_000, [100, 600_000]);
   // The runtime reads the leases too, and reports values that are not numbers.
-  for (const worker of ["SENDER", "CHECKER", "CANCELLER", "RECONCILER"]) {
+  for (const worker of ["SENDER", "CHECKER", "CANCELLER", "FOLLOWER", "RECONCILER"]) {
     const variable = `ORDERS_${worker}_LEASE_MS`;
     const name = env[variable] ? variable : "ORDERS_LEASE_MS";
     const error = `${name} should be at least twice ORDERS_BROKER_TIMEOUT_MS: the lease must outlast a request to the broker`;
@@ -64,7 +64,8 @@ function readBroker(env: Env, errors: string[]): BrokerSettings {
   const kind = env.ORDERS_BROKER || "paper";
   if (kind === "http") return readHttpBroker(env, errors);
   if (kind !== "paper") errors.push(`ORDERS_BROKER is ${JSON.stringify(kind)} and should be paper or http`);
-  return { kind: "paper", faults: readPaperFaults(env, errors) };
+  const seed = integerReader(env, errors)("ORDERS_PAPER_SEED", 1, [0, 2_147_483_647]);
+  return { kind: "paper", faults: readPaperFaults(env, errors), seed };
 }
 
 const secretMin = 16;

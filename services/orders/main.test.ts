@@ -37,7 +37,7 @@ async function setup() {
   return { db, startOne, [Symbol.asyncDispose]: () => t[Symbol.asyncDispose]() };
 }
 
-const order = bodyOf("k1", { price: "60000" });
+const order = bodyOf("k1", { price: "61000" });
 
 test("an order is accepted, sent and published; a replay after a restart has its result", async () => {
   await using t = await setup();
@@ -48,9 +48,9 @@ test("an order is accepted, sent and published; a replay after a restart has its
     await until("the broker has it", async () => {
       return (await service.call("GET", "/do/order/k1")).body.status === "succeeded";
     });
-    await until("both events are published", async () => {
+    await until("the events of acceptance, success and fill are published", async () => {
       const { rows } = await t.db.query(`select count(*)::int as n from outbox_events where status = 'PUBLISHED'`);
-      return rows[0].n === 2;
+      return rows[0].n === 3;
     });
   }
   await using again = await t.startOne();

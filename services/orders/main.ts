@@ -2,13 +2,15 @@
 import { service } from "@todoke/service";
 import { brokerSchemas, limitsSlippage, openBroker } from "./brokers/index.ts";
 import { acceptOrder } from "./commands/accept-order.ts";
+import { cancelAllOrders } from "./commands/cancel-all-orders.ts";
 import { cancelOrder } from "./commands/cancel-order.ts";
 import { setTradingState } from "./commands/set-trading-state.ts";
 import { setTradingStateOfInstrument } from "./commands/set-trading-state-of-instrument.ts";
 import { readSettings } from "./config.ts";
-import { openInstruments } from "./instruments/index.ts";
+import { exposureLimits, marketsOf, openInstruments } from "./instruments/index.ts";
 import { orderRoutes } from "./routes/index.ts";
 import { cancelRequests } from "./store/cancel-requests.ts";
+import { followedOrders } from "./store/order-fills.ts";
 import { outboxOrdersTable } from "./store/outbox-orders.ts";
 import { endedLedger, endedOrders } from "./store/retention.ts";
 import {
@@ -17,6 +19,7 @@ import {
   logMismatches,
   observeClockDrift,
   observeOrders,
+  observeWaiting,
   recordCancelled,
   senderTelemetry,
 } from "./telemetry.ts";
@@ -30,11 +33,12 @@ export const { configErrors, dead, events, migrate, start } = service({
   moreSchemas: brokerSchemas,
   settings: readSettings,
   roles: ["reconciler", "sender"],
-  workers: ["canceller", "checker", "reconciler", "sender"],
+  workers: ["canceller", "checker", "follower", "reconciler", "sender"],
   emits: ["orders.events"],
   tables: [
     { table: outboxOrdersTable, lookup: ["idempotency_key", "order_id", "client_order_id"] },
     { table: cancelRequests.table, lookup: ["order_row_id"] },
+    { table: followedOrders.table, lookup: ["order_row_id"] },
   ],
   retention: () => [endedOrders, endedLedger],
   async build({ settings, workers, hasRole, app, db, wakeups, wakeRelay, authenticate, use, onError, topicOf }) {
@@ -44,10 +48,16 @@ export const { configErrors, dead, events, migrate, start } = service({
       trading: topicOf("trading_state"),
     };
     const adapter = settings.broker.kind;
-    if (hasRole("maintenance")) use(observeOrders({ db, adapter, onError }));
+    const instruments = openInstruments(settings.instrumentsPath);
+    if (hasRole("maintenance")) {
+      use(observeOrders({ db, adapter, onError }));
+      use(observeWaiting({ db, onError }));
+    }
     if (hasRole("sender") || hasRole("reconciler")) {
       const drift = use(observeClockDrift(adapter));
-      const broker = use(await openBroker(settings.broker, { db, onDrift: drift.record }));
+      const broker = use(
+        await openBroker(settings.broker, { db, markets: marketsOf(instruments), onDrift: drift.record }),
+      );
       const recorded = senderTelemetry(adapter, app.log);
       const telemetry = { ...recorded, transitioned: after(recorded.transitioned, wakeRelay) };
       const optionsOf = ({ leaseMs, pollMs }: typeof workers.sender) => ({
@@ -62,7 +72,6 @@ export const { configErrors, dead, events, migrate, start } = service({
         use(startReconciler({ ...optionsOf(workers.reconciler), onMismatches: logMismatches(adapter, app.log) }));
     }
     if (hasRole("api")) {
-      const instruments = openInstruments(settings.instrumentsPath);
       const { ledgerMs, keepMs, reconciledWithinMs } = settings;
       const onAccepted = (orders: number) => {
         countAccepted(orders);
@@ -70,6 +79,11 @@ export const { configErrors, dead, events, migrate, start } = service({
         wakeRelay();
       };
       const target = { adapter, limitsSlippage: limitsSlippage(settings.broker) };
+      const cancelling = {
+        db,
+        onAborted: after(recordCancelled(app.log), wakeRelay),
+        onRequested: () => wakeups.signal(topics.cancels),
+      };
       const trading = { db, onChanged: () => wakeups.signal(topics.trading) };
       orderRoutes(app, {
         db,
@@ -77,11 +91,9 @@ export const { configErrors, dead, events, migrate, start } = service({
         acceptOrder: countCommands(
           acceptOrder({ db, instruments, ...target, ledgerMs, keepMs, reconciledWithinMs, onAccepted }),
         ),
-        cancelOrder: cancelOrder({
-          db,
-          onAborted: after(recordCancelled(app.log), wakeRelay),
-          onRequested: () => wakeups.signal(topics.cancels),
-        }),
+        cancelOrder: cancelOrder(cancelling),
+        cancelAllOrders: cancelAllOrders(cancelling),
+        limitsOf: exposureLimits(instruments),
         setTradingState: setTradingState(trading),
         setTradingStateOfInstrument: setTradingStateOfInstrument({ ...trading, instruments }),
       });

@@ -15,6 +15,11 @@ export const quantityNotAllowed = problem(
 export const priceNotAllowed = problem(422, "price-not-allowed", "The instrument cannot be ordered at this price");
 export const priceRequired = problem(422, "price-required", "The instrument cannot be ordered without a price");
 export const limitExceeded = problem(422, "limit-exceeded", "The order exceeds a limit");
+export const exposureLimitExceeded = problem(
+  422,
+  "exposure-limit-exceeded",
+  "The order exceeds the instrument's limit of position or open orders",
+);
 export const orderIdUsed = problem(409, "order-id-used", "Another order of the caller has this order_id");
 export const orderRateExceeded = problem(429, "order-rate-exceeded", "Too many orders in this second");
 export const tradingHalted = problem(503, "trading-halted", "Trading is halted");

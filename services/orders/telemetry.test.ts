@@ -2,19 +2,27 @@ import { hash } from "node:crypto";
 import type { HttpApp } from "@todoke/http";
 import { memoryBus } from "@todoke/kernel/bus";
 import { idempotencyConflict } from "@todoke/kernel/idempotency";
+import { until } from "@todoke/kernel/testing";
 import { servicesDatabase } from "@todoke/service/testing";
 import { expect, test } from "vitest";
 import { start } from "./main.ts";
-import { countAccepted, countCommands, logMismatches, observeClockDrift, senderTelemetry } from "./telemetry.ts";
+import {
+  countAccepted,
+  countCommands,
+  logMismatches,
+  measureWaiting,
+  observeClockDrift,
+  senderTelemetry,
+} from "./telemetry.ts";
 import { bodyOf } from "./testing.ts";
 
 /** The service with its ops listener. */
-async function createHarness() {
+async function createHarness(roles = "api,maintenance") {
   const t = await servicesDatabase(["orders"]);
   const env = {
     DATABASE_URL: t.url,
     ORDERS_PORT: "0",
-    ORDERS_ROLES: "api,maintenance",
+    ORDERS_ROLES: roles,
     LOG_LEVEL: "silent",
     TODOKE_API_KEYS: `desk=orders:write=${hash("sha256", "tdk_desk", "hex")}`,
   };
@@ -31,6 +39,7 @@ async function createHarness() {
       }),
     cancel: (key: string) =>
       fetch(`${service.url}/do/order/${key}/cancel`, { method: "POST", headers: { authorization: "Bearer tdk_desk" } }),
+    startMaintenance: () => start({ ...env, ORDERS_ROLES: "maintenance" }, { openBus: async () => memoryBus() }),
     /** Lines of /metrics with this prefix. */
     samples,
     /** Samples as increments since the call: counters belong to the process and are shared by the tests. */
@@ -83,7 +92,9 @@ test("senders count by the names of the seed, and log every transition without t
   expect(await counted("outbox_aborted_total")).toEqual([
     'outbox_aborted_total{adapter="paper",code="BROKER_REJECTED"} 1',
   ]);
-  expect(await counted("outbox_age_seconds_sum")).toEqual(['outbox_age_seconds_sum{adapter="paper"} 1.5']);
+  expect(await counted("outbox_age_seconds_sum")).toEqual([
+    'outbox_age_seconds_sum{adapter="paper",measured="dispatched"} 1.5',
+  ]);
   expect(await counted("orders_broker_duration_seconds_count")).toEqual([
     'orders_broker_duration_seconds_count{adapter="paper",call="send",result="taken"} 1',
   ]);
@@ -103,6 +114,43 @@ test("an order cancelled before it was sent is counted as aborted once, however 
   expect((await t.order("k1")).status).toBe(201);
   for (const _ of [1, 2]) expect((await t.cancel("k1")).status).toBe(200);
   expect(await counted("outbox_aborted_total")).toEqual(['outbox_aborted_total{adapter="paper",code="CANCELLED"} 1']);
+});
+
+test("the age of orders that no worker sends is measured while they wait, with a bound on how many", async () => {
+  await using t = await createHarness("api");
+  for (let n = 0; n < 3; n++) expect((await t.order(`k${n}`)).status).toBe(201);
+  await t.db.query(`update outbox_orders set created_at = now() - interval '20 seconds'`);
+  await t.db.query(`update outbox_orders set status = 'sending', lease_until = now() where idempotency_key = 'k2'`);
+  await t.db.query(`update outbox_orders set status = 'failed', lease_until = null, last_error_code = 'BROKER_DOWN'
+                     where idempotency_key = 'k2'`);
+  const waiting = 'adapter="paper",measured="waiting"';
+  const counted = await t.counting();
+  await measureWaiting(t.db);
+  expect(await counted(`outbox_age_seconds_count{${waiting}`)).toEqual([`outbox_age_seconds_count{${waiting}} 3`]);
+  // All are in the bucket of 10 to 30 s, so that a 95th percentile is above the 10 s of the alert.
+  expect(await counted(`outbox_age_seconds_bucket{${waiting},le="10"`)).toEqual([]);
+  expect(await counted(`outbox_age_seconds_bucket{${waiting},le="30"`)).toEqual([
+    `outbox_age_seconds_bucket{${waiting},le="30"} 3`,
+  ]);
+  await t.db.query(
+    `insert into outbox_orders (caller, idempotency_key, order_id, client_order_id, order_request_json, request_digest, adapter,
+                                instrument, side, qty, changed_by, expires_at)
+     select 'c', 'w' || i, 'w' || i, 'tdk-w' || i, '{}', 'd', 'paper', 'X', 'BUY', 1, 'c', now() from generate_series(1, 500) i`,
+  );
+  const bounded = await t.counting();
+  await measureWaiting(t.db);
+  expect(await bounded(`outbox_age_seconds_count{${waiting}`)).toEqual([`outbox_age_seconds_count{${waiting}} 101`]);
+});
+
+test("a service measures waiting orders from its start on", async () => {
+  await using t = await createHarness("api");
+  expect((await t.order("k1")).status).toBe(201);
+  const counted = await t.counting();
+  await using service = await t.startMaintenance();
+  await until("a waiting order is measured", async () => {
+    return (await counted('outbox_age_seconds_count{adapter="paper",measured="waiting"')).length > 0;
+  });
+  expect(service).toBeDefined();
 });
 
 test("requests are counted by result, and conflicts also on their own", async () => {

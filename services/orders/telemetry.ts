@@ -13,10 +13,12 @@ import {
   type MetricCatalogue,
   reportResults,
 } from "@todoke/kernel/telemetry";
+import { startLoop } from "@todoke/kernel/worker";
 import { adapterNames } from "./brokers/index.ts";
 import type { AcceptOrder } from "./commands/accept-order.ts";
-import { selectBacklog } from "./store/backlog.ts";
+import { selectBacklog, selectWaitingAges } from "./store/backlog.ts";
 import type { OrderRow } from "./store/orders.ts";
+import { selectPositions } from "./store/positions.ts";
 import type { Mismatch } from "./workers/reconcile.ts";
 import type { SenderTelemetry } from "./workers/sender-telemetry.ts";
 
@@ -34,7 +36,11 @@ export const metricCatalogue = {
     "Orders that ended without being taken by the broker, by reason: rejected, out of attempts, or cancelled",
     ["adapter", "code"],
   ),
-  "outbox.age_seconds": histogram("s", "Time from accepting an order to its dispatch to the broker", ["adapter"]),
+  "outbox.age_seconds": histogram(
+    "s",
+    "Time since an order was accepted: at its dispatch to the broker (dispatched), and every 10 s while it waits (waiting)",
+    ["adapter", "measured"],
+  ),
   "orders.accept.total": counter(
     "{request}",
     "Requests to place an order, by result: applied, replayed, conflict, refused, unknown (the COMMIT was lost), failed",
@@ -44,14 +50,18 @@ export const metricCatalogue = {
     "{request}",
     "Requests whose key or order_id was used for another order",
   ),
+  "orders.fills.total": counter("{fill}", "Fills recorded for orders that were open at the broker", ["adapter"]),
   "orders.broker.duration": histogram(
     "s",
-    "Time from a call of the broker (send, find, cancel) to its reply or the timeout",
+    "Time from a call of the broker (send, find, cancel, fills) to its reply or the timeout",
     ["adapter", "call", "result"],
   ),
   "orders.broker.clock_drift": gauge("s", "How far the broker's clock is ahead of ours, by its last reply", [
     "adapter",
   ]),
+  "orders.open.current": gauge("{order}", "Orders that are open at the broker"),
+  "orders.position.current": gauge("1", "Bought minus sold, by the fills", ["adapter", "instrument"]),
+  "orders.open_notional.current": gauge("1", "What open orders are worth at their price", ["adapter", "instrument"]),
   "orders.backlog.current": gauge(
     "{order}",
     "Orders that have not ended, by status: pending, sending, failed (waiting for a retry)",
@@ -110,8 +120,25 @@ export const senderTelemetry = (adapter: string, log: HttpApp["log"]): SenderTel
   transitioned: recordTransition(adapter, log),
   brokerCalled: (call, result, startedAt) =>
     observeDuration("orders.broker.duration", startedAt, { adapter, call, result }),
-  dispatched: (ageMs) => observeValue("outbox.age_seconds", ageMs / 1_000, { adapter }),
+  dispatched: (ageMs) => observeValue("outbox.age_seconds", ageMs / 1_000, { adapter, measured: "dispatched" }),
+  filled: (fills) => count("orders.fills.total", { adapter }, fills),
 });
+
+// Several samples in every window of an alert, and cheap beside one order per second.
+const waitingIntervalMs = 10_000;
+
+/** Measures orders that wait, until disposed: an order that no worker sends is never measured at its dispatch. */
+export const observeWaiting = ({ db, onError }: Pick<ObserveOptions, "db" | "onError">): AsyncDisposable =>
+  startLoop(() => measureWaiting(db), {
+    intervalMs: waitingIntervalMs,
+    task: "measuring the age of waiting orders",
+    onError,
+  });
+
+export async function measureWaiting(db: Db): Promise<void> {
+  for (const { adapter, ageMs } of await selectWaitingAges(db, adapterNames))
+    observeValue("outbox.age_seconds", ageMs / 1_000, { adapter, measured: "waiting" });
+}
 
 /** Records an order that its caller cancelled before it was sent. */
 export const recordCancelled =
@@ -154,9 +181,15 @@ export interface ObserveOptions {
   readonly onError: (error: unknown) => void;
 }
 
+// Each is a time series. An installation with more instruments reads the others from the API.
+const positionsMax = 1_000;
+
 export const observeOrders = ({ db, adapter, onError }: ObserveOptions): AsyncDisposable =>
   observeGauges({
     gauges: [
+      "orders.open.current",
+      "orders.position.current",
+      "orders.open_notional.current",
       "orders.backlog.current",
       "orders.backlog.age",
       "orders.unresolved.current",
@@ -166,11 +199,21 @@ export const observeOrders = ({ db, adapter, onError }: ObserveOptions): AsyncDi
     ],
     onError,
     read: async () => {
+      const positions = await selectPositions(db, { after: undefined, limit: positionsMax });
       const { pending, sending, failed, unknown, ...backlog } = await selectBacklog(db, {
         adapter,
         adapters: adapterNames,
       });
       return [
+        ...positions.flatMap(({ adapter, instrument, position, open_notional }) => [
+          { name: "orders.position.current", value: Number(position), attributes: { adapter, instrument } } as const,
+          {
+            name: "orders.open_notional.current",
+            value: Number(open_notional),
+            attributes: { adapter, instrument },
+          } as const,
+        ]),
+        { name: "orders.open.current", value: backlog.open },
         { name: "orders.backlog.current", value: pending, attributes: { status: "pending" } },
         { name: "orders.backlog.current", value: sending, attributes: { status: "sending" } },
         { name: "orders.backlog.current", value: failed, attributes: { status: "failed" } },

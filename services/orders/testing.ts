@@ -5,10 +5,11 @@ import type { Db } from "@todoke/kernel/db";
 import { kernelMigrations } from "@todoke/kernel/migrations";
 import { longTimeouts, testDatabase } from "@todoke/kernel/testing";
 import { type AcceptOptions, acceptOrder } from "./commands/accept-order.ts";
+import { cancelAllOrders } from "./commands/cancel-all-orders.ts";
 import { cancelOrder } from "./commands/cancel-order.ts";
 import { setTradingState } from "./commands/set-trading-state.ts";
 import { setTradingStateOfInstrument } from "./commands/set-trading-state-of-instrument.ts";
-import { readInstruments } from "./instruments/index.ts";
+import { exposureLimits, readInstruments } from "./instruments/index.ts";
 import type { OrderBody } from "./order/order-request.ts";
 import { orderRoutes } from "./routes/index.ts";
 
@@ -41,6 +42,7 @@ const keys = [
   { holder: "eyes", scopes: ["read"] as const },
   { holder: "auditor", scopes: ["read", "orders:read-all"] as const },
   { holder: "officer", scopes: ["orders:write", "orders:resume"] as const },
+  { holder: "risk", scopes: ["orders:cancel-all", "orders:read-all", "read"] as const },
 ].map((key) => ({ ...key, sha256: hash("sha256", `tdk_${key.holder}`, "hex") }));
 
 const hourMs = 60 * 60 * 1_000;
@@ -66,6 +68,8 @@ export async function createHarness() {
         ...options,
       }),
       cancelOrder: cancelOrder({ db, onAborted: () => {}, onRequested: () => {} }),
+      cancelAllOrders: cancelAllOrders({ db, onAborted: () => {}, onRequested: () => {} }),
+      limitsOf: exposureLimits(options.instruments),
       setTradingState: setTradingState({ db, onChanged: () => {} }),
       setTradingStateOfInstrument: setTradingStateOfInstrument({ ...options, onChanged: () => {} }),
     });
@@ -95,6 +99,7 @@ export async function createHarness() {
           payload: JSON.stringify(body),
         }),
       get: (url: string, holder = "desk") => call("GET", url, undefined, holder),
+      cancelAll: (body: object = {}, holder = "risk") => call("POST", "/v1/orders/cancel-all", body, holder),
       cancel: (key: string, holder = "desk") => call("POST", `/do/order/${key}/cancel`, undefined, holder),
       halt: (mode: string, instrument?: string, holder = "desk") => {
         const path = `/v1/orders/trading-state${instrument === undefined ? "" : `/${instrument}`}`;

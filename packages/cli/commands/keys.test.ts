@@ -240,7 +240,7 @@ test.each([
   ["create user:1 --scopes read", "Name one holder: a-z"],
   [
     "create shop",
-    "--scopes with one or more of entitlements:write,points:write,orders:write,orders:read-all,orders:resume,matchmaking:write,read.",
+    "--scopes with one or more of entitlements:write,points:write,orders:write,orders:read-all,orders:resume,orders:cancel-all,matchmaking:write,read.",
   ],
   ["create shop --scopes read", "Name the services that accept the key: --services <service,…>, or --services all."],
   ["create shop --scopes read --services all,points", "There is no"],

@@ -34,8 +34,8 @@ interface Doubt {
   readonly minutes?: number;
 }
 
-/** An unresolved order: it was sent, and the reply was lost. */
-async function doubt(db: Db, { key, caller = "desk", minutes = 1 }: Doubt): Promise<void> {
+/** An order that waits to be sent. */
+async function accept(db: Db, { key, caller = "desk" }: Omit<Doubt, "minutes">): Promise<void> {
   await db.query(
     `with accepted as (
        insert into outbox_orders (caller, idempotency_key, order_id, client_order_id, order_request_json, request_digest,
@@ -47,6 +47,11 @@ async function doubt(db: Db, { key, caller = "desk", minutes = 1 }: Doubt): Prom
      select $1, $2, id, 'sha256:0', '{}', now() + interval '1 day' from accepted`,
     [caller, key],
   );
+}
+
+/** An unresolved order: it was sent, and the reply was lost. */
+async function doubt(db: Db, { key, caller = "desk", minutes = 1 }: Doubt): Promise<void> {
+  await accept(db, { key, caller });
   const its = `where caller = $1 and idempotency_key = $2`;
   await db.query(
     `update outbox_orders set status = 'sending', attempts = 1, lease_epoch = 1, locked_by = 'sender', lease_until = now() ${its}`,
@@ -186,6 +191,29 @@ test("trading is halted and resumed, for all and for one instrument, with operat
   expect(slip).toMatchObject({ code: 1, err: expect.stringContaining("BTC-USDT is not on the list of instruments") });
 });
 
+test("cancel-all cancels open orders, by instrument and caller, in batches, and wakes the canceller", async () => {
+  await using t = await setup();
+  for (let n = 0; n < 103; n++) await accept(t.db, { key: `k-${n}` });
+  await accept(t.db, { key: "other", caller: "bot" });
+  await doubt(t.db, { key: "sent" });
+  const woken: string[] = [];
+  await using wakeups = openWakeups({ url: t.url });
+  wakeups.on("orders.cancel_requests", () => woken.push("cancels"));
+  await wakeups.listening;
+  woken.length = 0;
+  expect((await t.json("cancel-all --yes --caller bot --by aki")).results).toMatchObject([
+    { result: "cancelled", order: { idempotency_key: "other", reason: "cancelled by aki" } },
+  ]);
+  expect((await t.orders("cancel-all --yes --instrument ETH-USD")).out).toBe("There are no open orders.\n");
+  const { code, out } = await t.orders("cancel-all --yes");
+  expect(code).toBe(0);
+  expect(out).toMatch(/sent +desk +BUY 0\.5 BTC-USD at 60000 +requested: the broker is asked/);
+  expect(out).toMatch(/104 orders, 1 to be cancelled at the broker/);
+  await until("the canceller is woken", () => woken.length > 0);
+  expect(await statusOf(t.db, "k-102")).toBe("aborted");
+  expect((await t.json("cancel-all --yes")).results).toMatchObject([{ result: "requested" }]);
+});
+
 test.each([
   ["", "Give a subcommand: "],
   ["lst", 'There is no subcommand "lst". Did you mean "list"?'],
@@ -200,6 +228,8 @@ test.each([
   ["resolve a --as lost --reason b", "--as taken or --as not-taken."],
   ["resolve a --as taken", "Give a reason with --reason, 1 to 500 characters."],
   ["resolve a --as not-taken --reason b --broker-order-id c", "needs --as taken"],
+  ["cancel-all", "Confirm with --yes."],
+  ["cancel-all k-1 --yes", "cancel-all takes no arguments."],
   ["halt", "Give a reason with --reason"],
   ["halt A B --reason c", "Name one instrument, or none for all."],
   ["state A", "state takes no arguments"],

@@ -18,6 +18,10 @@ const subcommands: Record<string, Subcommand> = {
     run: async (call) => (await import("../orders/resolve.ts")).resolve(call),
     options: ["caller", "as", "reason", "by", "broker-order-id", "yes", "json"],
   },
+  "cancel-all": {
+    run: async (call) => (await import("../orders/cancel-all.ts")).cancelAll(call),
+    options: ["instrument", "caller", "by", "yes", "json"],
+  },
   halt: setTrading("halt"),
   "cancel-only": setTrading("cancel-only"),
   resume: setTrading("active"),
@@ -26,12 +30,14 @@ const subcommands: Record<string, Subcommand> = {
 
 export const orders: Command = {
   name: "orders",
-  summary: "list, show and resolve orders; halt and resume trading",
-  usage: "todoke orders list | show <key> | resolve <key> --as <…> | halt | cancel-only | resume [instrument] | state",
+  summary: "list, show, resolve and cancel orders; halt and resume trading",
+  usage:
+    "todoke orders list | show <key> | resolve <key> --as <…> | cancel-all | halt | cancel-only | resume [instrument] | state",
   details: `
   list          list orders, newest first; --unresolved: unresolved orders, oldest first
   show          show one order with its history
   resolve       resolve an unresolved order: --as taken (the broker has it) or --as not-taken (it is sent again)
+  cancel-all    cancel the open orders of all callers, or of one --caller or --instrument
   halt          stop sending orders and cancels to the broker, for one instrument or for all
   cancel-only   stop sending orders; cancels are still sent
   resume        resume trading
@@ -42,14 +48,16 @@ folder), so it works while the service is down. Running services are woken.
 
 Name an order by its idempotency key or its client order id (tdk-…). Check at the broker before you resolve an order:
 an order resolved as not-taken is sent again. Resolutions and halts record who ran them and why.
+To have no open order left, run cancel-only first and then cancel-all: no order is accepted in between. Under halt,
+cancels of orders that the broker has wait until trading is resumed or cancel-only.
 A halt applies from the next send on and survives restarts. If an instrument and the whole market have different
 states, the stricter one applies.`,
   values: {
     status: ["<status>", "list: only this status: pending, sending, succeeded, failed, aborted or unknown"],
-    instrument: ["<name>", "list: only this instrument"],
+    instrument: ["<name>", "list, cancel-all: only this instrument"],
     limit: ["<n>", "list: maximum number of orders (default 50)"],
     after: ["<cursor>", "list: start after this cursor; the output ends with the next one"],
-    caller: ["<name>", "show, resolve: the caller, if several callers used the same key"],
+    caller: ["<name>", "show, resolve: the caller, if several callers used the same key; cancel-all: only this caller"],
     as: ["<taken|not-taken>", "resolve: whether the broker has the order"],
     "broker-order-id": ["<id>", "resolve --as taken: the broker's id of the order"],
     reason: ["<text>", "the reason, recorded"],
@@ -57,7 +65,7 @@ states, the stricter one applies.`,
   },
   switches: {
     unresolved: "list: only unresolved orders",
-    yes: "resolve: do not ask for confirmation",
+    yes: "resolve: do not ask for confirmation; cancel-all: required",
     json: "print JSON",
   },
   takesArgs: true,

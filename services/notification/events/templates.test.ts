@@ -45,6 +45,15 @@ const fields: Record<EventType, object> = {
   OrderSucceeded: { ...order, broker_order_id: "b_1" },
   OrderFailed: { ...order, reason_code: "BROKER_REJECTED", reason: "the book is on fire" },
   OrderUnresolved: { ...order, reason_code: "BROKER_TIMEOUT" },
+  OrderFilled: {
+    ...order,
+    trade_id: "t_1",
+    fill_qty: "0.2",
+    fill_price: "60000",
+    filled_at: time,
+    filled_qty: "0.2",
+    average_price: "60000",
+  },
 };
 
 function draftsOf<Type extends EventType>(event_type: Type, more: object = {}) {

@@ -117,6 +117,11 @@ const templates: Templates = {
       en: `Your order ${order.orderId} failed (${order.reasonCode}). It will not be sent again.`,
       ja: `ご注文 ${order.orderId} は成立しませんでした（${order.reasonCode}）。再送はされません。`,
     }),
+  OrderFilled: (order) =>
+    orderDraft(order, {
+      en: `${order.fillQty} of your order ${order.orderId} was filled at ${order.fillPrice}: ${order.filledQty} of ${order.qty} so far.`,
+      ja: `ご注文 ${order.orderId} のうち ${order.fillQty} が ${order.fillPrice} で約定しました（約定済み ${order.filledQty} / ${order.qty}）。`,
+    }),
   OrderUnresolved: (order) =>
     orderDraft(order, {
       en: `We do not know yet whether the broker has taken your order ${order.orderId}. We are checking; do not order it again.`,

@@ -8,6 +8,8 @@ export interface Harness extends AsyncDisposable {
   readonly broker: Broker;
   /** Injects faults into the next orders, one each. */
   fault(...wanted: readonly Fault[]): Promise<void>;
+  /** Fills a part of an open order. */
+  fill(order: BrokerOrder, trade: { readonly qty: string; readonly price: string }): Promise<void>;
 }
 
 export interface HarnessOptions {
@@ -161,6 +163,60 @@ export function brokerConformance(open: (options?: HarnessOptions) => Promise<Ha
     expect(await cancel(filled)).toBe("too-late");
     expect(await cancel(anOrder())).toBe("not-found");
     expect(await find(harness, open_)).toMatchObject({ kind: "taken", result: { status: "cancelled" } });
+  });
+
+  const fillsOf = ({ broker }: Harness, { clientOrderId }: BrokerOrder, after: string | null = null) =>
+    broker.fills(clientOrderId, { after, signal: patient() });
+  const expectFills = async (...args: Parameters<typeof fillsOf>) => {
+    const found = await fillsOf(...args);
+    if (found.kind !== "fills") throw new Error(`${found.kind}: ${found.reason}`);
+    return found;
+  };
+
+  test("the fills of an order that is filled when it is taken add up to it", async () => {
+    await using harness = await open();
+    const order = anOrder();
+    await send(harness, order);
+    const { fills, order: result, hasMore } = await expectFills(harness, order);
+    expect({ fills: fills.length, hasMore, status: result.status }).toEqual({
+      fills: 1,
+      hasMore: false,
+      status: "filled",
+    });
+    expect(Number(fills[0]?.qty)).toBe(1.5);
+    expect(Number(result.filledQty)).toBe(1.5);
+  });
+
+  test("the fills of a resting order are returned after a position, and again from the first, under the same trade IDs", async () => {
+    await using harness = await open();
+    const order = anOrder({ price: "0.01", timeInForce: "GTC" });
+    await send(harness, order);
+    expect(await expectFills(harness, order)).toMatchObject({ fills: [], position: null, order: { status: "open" } });
+    await harness.fill(order, { qty: "0.25", price: "0.009" });
+    const first = await expectFills(harness, order);
+    expect(first).toMatchObject({
+      fills: [{ qty: "0.25", price: "0.009" }],
+      order: { status: "open", filledQty: "0.25" },
+    });
+    await harness.fill(order, { qty: "1.25", price: "0.01" });
+    const second = await expectFills(harness, order, first.position);
+    expect(second).toMatchObject({ fills: [{ qty: "1.25", price: "0.01" }], order: { status: "filled" } });
+    expect(await expectFills(harness, order, second.position)).toMatchObject({ fills: [], position: second.position });
+    const ids = [...first.fills, ...second.fills].map(({ tradeId }) => tradeId);
+    expect((await expectFills(harness, order)).fills.map(({ tradeId }) => tradeId)).toEqual(ids);
+    expect(new Set(ids).size).toBe(2);
+  });
+
+  test("a cancelled order keeps its fills, and an unknown order has none", async () => {
+    await using harness = await open();
+    const order = anOrder({ price: "0.01", timeInForce: "GTC" });
+    await send(harness, order);
+    await harness.fill(order, { qty: "0.5", price: "0.01" });
+    await harness.broker.cancel(order.clientOrderId, patient());
+    const { fills, order: result } = await expectFills(harness, order);
+    expect(fills).toHaveLength(1);
+    expect(result).toMatchObject({ status: "cancelled", filledQty: "0.5" });
+    expect(await fillsOf(harness, anOrder())).toMatchObject({ kind: "not-found" });
   });
 
   test("the list contains exactly the orders that were taken", async () => {

@@ -9,7 +9,9 @@
 import type { Db, MigrationSet } from "@todoke/kernel/db";
 import type { Fault } from "./faults.ts";
 import { openHttpBroker } from "./http/index.ts";
-import { openPaperBroker, paperMigrations } from "./paper/index.ts";
+import { type Market, openPaperBroker, paperMigrations } from "./paper/index.ts";
+
+export type { Market } from "./paper/index.ts";
 
 export interface BrokerOrder {
   /** The order's ID at the broker: the same for every attempt, process and deploy. */
@@ -41,6 +43,18 @@ export interface BrokerResult {
   readonly status: "filled" | "open" | "expired" | "cancelled";
   /** RFC 3339, by the broker's clock. */
   readonly takenAt: string;
+  /** The fills so far, if the reply has them. */
+  readonly fills?: readonly BrokerFill[];
+}
+
+/** One trade of an order. */
+export interface BrokerFill {
+  /** The broker's ID of the trade: the same however often the fill is returned. */
+  readonly tradeId: string;
+  readonly qty: string;
+  readonly price: string;
+  /** RFC 3339, by the broker's clock. */
+  readonly filledAt: string;
 }
 
 /** `evidence` is the broker's raw reply. */
@@ -75,6 +89,21 @@ type FindOutcome =
   | { readonly kind: "not-taken-yet" }
   | { readonly kind: "unknown"; readonly reason: string };
 
+type FillsOutcome =
+  | {
+      readonly kind: "fills";
+      /** In the order of the trades, after the given position. */
+      readonly fills: readonly BrokerFill[];
+      /** Of the last returned fill; null if there is none yet. */
+      readonly position: string | null;
+      readonly hasMore: boolean;
+      /** The order, no older than the fills. */
+      readonly order: BrokerResult;
+    }
+  /** The broker does not have the order, or rejected it. */
+  | { readonly kind: "not-found"; readonly reason: string }
+  | { readonly kind: "unknown"; readonly reason: string };
+
 interface CancelOutcome {
   readonly kind: "cancelled" | "too-late" | "not-found" | "unknown";
   readonly reason: string;
@@ -105,6 +134,11 @@ export interface Broker extends AsyncDisposable {
   ): Promise<FindOutcome>;
   /** Never rejects. */
   cancel(clientOrderId: string, signal: AbortSignal): Promise<CancelOutcome>;
+  /** The fills of an order after a position; null: from the first. Never rejects. */
+  fills(
+    clientOrderId: string,
+    options: { readonly after: string | null; readonly signal: AbortSignal },
+  ): Promise<FillsOutcome>;
   /** Every order taken since then, for reconciliation. Throws if the list is incomplete. */
   list(since: Date, signal: AbortSignal): AsyncIterable<BrokerResult>;
 }
@@ -116,6 +150,8 @@ interface PaperBrokerSettings {
   readonly kind: "paper";
   /** Injected faults and their chances, for rehearsals. */
   readonly faults?: ReadonlyMap<Fault, number>;
+  /** The same seed gives the same prices. */
+  readonly seed: number;
 }
 
 export interface HttpBrokerSettings {
@@ -144,10 +180,15 @@ export const brokerSchemas = (env: {
 export interface BrokerParts {
   /** The service's own pool; the paper broker has a schema beside the service's. */
   readonly db: Db;
+  /** The markets of the paper broker. */
+  readonly markets: ReadonlyMap<string, Market>;
   readonly onDrift?: (driftMs: number) => void;
 }
 
-export async function openBroker(settings: BrokerSettings, { db, onDrift }: BrokerParts): Promise<Broker> {
-  if (settings.kind === "paper") return openPaperBroker({ db, ...(settings.faults && { faults: settings.faults }) });
+export async function openBroker(settings: BrokerSettings, { db, markets, onDrift }: BrokerParts): Promise<Broker> {
+  if (settings.kind === "paper") {
+    const { seed, faults } = settings;
+    return openPaperBroker({ db, markets, seed, ...(faults && { faults }) });
+  }
   return openHttpBroker({ ...settings, ...(onDrift && { onDrift }) });
 }

@@ -1,6 +1,6 @@
 /** From an order in a broker's reply to the outcome of a call. */
-import type { WireOrder } from "./http/protocol.ts";
-import type { BrokerResult, Rejected, Taken } from "./index.ts";
+import type { WireFill, WireOrder } from "./http/protocol.ts";
+import type { BrokerFill, BrokerResult, Rejected, Taken } from "./index.ts";
 
 export function toOutcome(order: WireOrder, evidence: string): Taken | Rejected {
   if (order.status === "rejected")
@@ -19,8 +19,16 @@ export function toResult(order: WireOrder, status: BrokerResult["status"]): Brok
     price: order.price,
     status,
     takenAt: order.taken_at,
+    ...(order.fills && { fills: order.fills.map(toFill) }),
   };
 }
+
+export const toFill = ({ trade_id, qty, price, filled_at }: WireFill): BrokerFill => ({
+  tradeId: trade_id,
+  qty,
+  price,
+  filledAt: filled_at,
+});
 
 export interface SendWindow {
   /** The timestamp of the last request. */

@@ -4,11 +4,11 @@
  */
 import { randomUUIDv7 } from "node:crypto";
 import { createBatcher } from "@todoke/kernel/batcher";
-import type { Db } from "@todoke/kernel/db";
+import { type Db, transaction } from "@todoke/kernel/db";
 import { type CommandResponse, keyConflict } from "@todoke/kernel/idempotency";
 import { count, traceHeaders } from "@todoke/kernel/telemetry";
 import { checkOrder, type Instruments } from "../instruments/index.ts";
-import { formatDecimal } from "../order/decimal.ts";
+import { type Decimal, formatDecimal } from "../order/decimal.ts";
 import {
   clientOrderId,
   type OrderBody,
@@ -16,9 +16,16 @@ import {
   requestDigest,
   toStoredRequest,
 } from "../order/order-request.ts";
-import { orderIdUsed, orderRateExceeded, reconciliationFailing, tradingHalted } from "../problems.ts";
+import {
+  exposureLimitExceeded,
+  orderIdUsed,
+  orderRateExceeded,
+  reconciliationFailing,
+  tradingHalted,
+} from "../problems.ts";
 import { type AcceptResult, type AcceptRow, type AcceptSettings, acceptOrders } from "../store/accept-orders.ts";
 import { hasKey } from "../store/orders.ts";
+import { checkLimits, isLimited } from "./check-limits.ts";
 
 export interface AcceptOptions extends Omit<AcceptSettings, "ordersPerSecond"> {
   readonly db: Db;
@@ -50,17 +57,27 @@ export function acceptOrder(options: AcceptOptions): AcceptOrder {
     concurrency,
     conflictKeys: (row) => [`key ${row.caller}\n${row.idempotency_key}`, `order ${row.caller}\n${row.order_id}`],
     async run(rows) {
-      const results = await acceptOrders(db, rows, { ...settings, ordersPerSecond });
+      const results = await accept(rows);
       const accepted = results.filter(({ result }) => result === "first").length;
       if (accepted > 0) onAccepted(accepted);
       return results.map(toResponse);
     },
   });
+  /** Orders for instruments with limits need a second statement, which has to see what committed before the lock. */
+  async function accept(rows: readonly AcceptRow[]): Promise<readonly AcceptResult[]> {
+    const accepting = { ...settings, ordersPerSecond };
+    if (!rows.some((row) => isLimited(instruments, row))) return acceptOrders(db, rows, accepting);
+    return transaction(db, async (tx) =>
+      acceptOrders(tx, await checkLimits(tx, rows, { adapter, instruments }), accepting),
+    );
+  }
+
   return async ({ caller, body, order }) => {
     const problem = checkOrder(order, { ...instruments, limitsSlippage });
     // An accepted order is replayed even if the list of instruments has changed since.
     if (problem && !(await hasKey(db, { caller, idempotencyKey: body.idempotency_key }))) throw problem;
-    return submit(toRow({ caller, body, order }, adapter));
+    const referencePrice = instruments.byName.get(order.instrument)?.reference_price;
+    return submit(toRow({ caller, body, order }, { adapter, referencePrice }));
   };
 }
 
@@ -79,6 +96,10 @@ function toResponse(accepted: AcceptResult): CommandResponse | Error {
       return keyConflict();
     case "order_id_used":
       return orderIdUsed("This order_id was used under another key. Use a new order_id for a new order.");
+    case "over_limit":
+      return exposureLimitExceeded(`${accepted.detail}.`, {
+        fields: [{ field: "body.qty", detail: "is too large for the limits of the instrument" }],
+      });
     case "halted":
       return tradingHalted(`Trading is stopped (${accepted.detail}). Retry later.`, { retryAfterSeconds: 5 });
     case "not_reconciled":
@@ -91,8 +112,14 @@ function toResponse(accepted: AcceptResult): CommandResponse | Error {
   }
 }
 
-function toRow({ caller, body, order }: OrderToAccept, adapter: string): AcceptRow {
+interface RowContext {
+  readonly adapter: string;
+  readonly referencePrice: Decimal | undefined;
+}
+
+function toRow({ caller, body, order }: OrderToAccept, { adapter, referencePrice }: RowContext): AcceptRow {
   const { idempotency_key, trace_id } = body;
+  const exposurePrice = order.price ?? referencePrice;
   return {
     caller,
     idempotency_key,
@@ -106,6 +133,7 @@ function toRow({ caller, body, order }: OrderToAccept, adapter: string): AcceptR
     side: order.side,
     qty: formatDecimal(order.qty),
     price: order.price && formatDecimal(order.price),
+    exposure_price: exposurePrice ? formatDecimal(exposurePrice) : null,
     headers: { ...(trace_id !== undefined && { trace_id }), ...traceHeaders() },
     event_id: randomUUIDv7(),
   };

@@ -5,7 +5,14 @@
 import { type Db, type Tx, transaction } from "@todoke/kernel/db";
 import { orderEnded, orderNotFound } from "../problems.ts";
 import { insertCancelRequest } from "../store/cancel-requests.ts";
-import { type CallerKey, lockOrderByKey, type OrderRow, selectOrder } from "../store/orders.ts";
+import {
+  type CallerKey,
+  type LockedOrder,
+  lockOrder,
+  lockOrderByKey,
+  type OrderRow,
+  selectOrder,
+} from "../store/orders.ts";
 import { transitionOrder } from "../store/transition-order.ts";
 
 /** `cancelled`: the order has ended. `requested`: the broker will be asked. */
@@ -35,23 +42,38 @@ export function cancelOrder({ db, onAborted, onRequested }: CancelOptions): Canc
   };
 }
 
-/** The row is locked, so that no worker can claim it between the check and the transition. */
 async function cancel(tx: Tx, key: CallerKey): Promise<CancelResult> {
   const order = await lockOrderByKey(tx, key);
   if (!order) throw orderNotFound("You have no order under this key.");
   const { id, status, reason_code } = order;
-  if (status === "aborted") {
-    // A retry, because the first response was lost.
-    if (reason_code === "CANCELLED") return { result: "cancelled", order: await reloadOrder(tx, id) };
-    throw orderEnded(`The order was aborted before (${reason_code}).`);
-  }
+  if (status !== "aborted") return cancelLocked(tx, order, key.caller);
+  // A retry, because the first response was lost.
+  if (reason_code === "CANCELLED") return { result: "cancelled", order: await reloadOrder(tx, id) };
+  throw orderEnded(`The order was aborted before (${reason_code}).`);
+}
+
+/** Cancels an order of any caller, unless it has ended. */
+export async function cancelOpenOrder(
+  tx: Tx,
+  id: string,
+  by: string,
+): Promise<CancelResult | { readonly result: "ended"; readonly order: OrderRow; readonly aborted?: undefined }> {
+  const order = await lockOrder(tx, id);
+  if (!order) throw orderNotFound(`There is no order ${id}.`);
+  const { status, execution } = order;
+  if (status === "aborted" || (status === "succeeded" && execution !== "open"))
+    return { result: "ended", order: await reloadOrder(tx, id) };
+  return cancelLocked(tx, order, by);
+}
+
+/** The row is locked, so that no worker can claim it between the check and the transition. */
+async function cancelLocked(tx: Tx, { id, status }: LockedOrder, by: string): Promise<CancelResult> {
   if (status === "pending" || status === "failed") {
-    const reason = `cancelled by ${key.caller}`;
-    const target = { to: "aborted", code: "CANCELLED", reason } as const;
-    const applied = await transitionOrder(tx, { ...target, id, epoch: null, from: [status], by: key.caller });
+    const target = { to: "aborted", code: "CANCELLED", reason: `cancelled by ${by}` } as const;
+    const applied = await transitionOrder(tx, { ...target, id, epoch: null, from: [status], by });
     if (applied) return { result: "cancelled", order: await reloadOrder(tx, id), aborted: true };
   }
-  await insertCancelRequest(tx, id, key.caller);
+  await insertCancelRequest(tx, id, by);
   return { result: "requested", order: await reloadOrder(tx, id) };
 }
 

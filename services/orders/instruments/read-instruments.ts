@@ -57,7 +57,7 @@ function parseInstruments(root: YamlValue): Instruments {
 }
 
 const required = ["min_qty", "step", "max_qty", "max_notional"] as const;
-const optional = ["tick", "reference_price"] as const;
+const optional = ["tick", "reference_price", "max_position", "max_open_notional"] as const;
 
 function parseInstrument(name: string, spot: YamlValue): Instrument | undefined {
   if (!instrumentName.test(name))

@@ -13,6 +13,10 @@ export interface Instrument {
   readonly tick?: Decimal;
   /** The price of a market order, for max_notional. */
   readonly reference_price?: Decimal;
+  /** The limit of the position, long or short, with all open orders filled. */
+  readonly max_position?: Decimal;
+  /** The limit of the open orders, each quantity times price. */
+  readonly max_open_notional?: Decimal;
 }
 
 export interface Instruments {

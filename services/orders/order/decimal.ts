@@ -63,6 +63,34 @@ export function compareDecimals(a: Decimal, b: Decimal): number {
 
 export const multiplyDecimals = (a: Decimal, b: Decimal): Decimal => normalize(a.digits * b.digits, a.scale + b.scale);
 
+export function addDecimals(a: Decimal, b: Decimal): Decimal {
+  const [left, right] = toSameScale(a, b);
+  return normalize(left + right, Math.max(a.scale, b.scale));
+}
+
+/** Decimals of a broker's reply may have more digits than an order may; undefined if one is not a decimal. */
+export function sumDecimals(texts: readonly string[]): Decimal | undefined {
+  let sum: Decimal = { digits: 0n, scale: 0 };
+  for (const text of texts) {
+    const value = parseAnyDecimal(text);
+    if (!value) return undefined;
+    sum = addDecimals(sum, value);
+  }
+  return sum;
+}
+
+export function areEqualDecimals(text: string, other: Decimal | undefined): boolean {
+  const value = parseAnyDecimal(text);
+  return value !== undefined && other !== undefined && compareDecimals(value, other) === 0;
+}
+
+/** As parseDecimal, without its bounds: sums and products have more digits. */
+export function parseAnyDecimal(text: string): Decimal | undefined {
+  if (!/^-?[0-9]{1,128}(?:\.[0-9]{1,128})?$/.test(text)) return undefined;
+  const [whole = "", fraction = ""] = text.split(".");
+  return normalize(BigInt(whole + fraction), fraction.length);
+}
+
 /** Whether `a` is a multiple of `step`. */
 export function isMultipleOf(a: Decimal, step: Decimal): boolean {
   const [left, right] = toSameScale(a, step);

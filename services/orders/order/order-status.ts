@@ -15,3 +15,7 @@ export const reasonCodes = [
   "CANCELLED",
 ] as const;
 export type ReasonCode = (typeof reasonCodes)[number];
+
+/** What an order that the broker has taken is there: waiting for fills, or ended. */
+export const executions = ["open", "filled", "cancelled", "expired"] as const;
+export type Execution = (typeof executions)[number];

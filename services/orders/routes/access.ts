@@ -4,6 +4,10 @@ import type { Principal, Scope } from "@todoke/http";
 export const writers = { key: "orders:write", admin: true } as const;
 export const readers = { key: "read", admin: true } as const;
 
+/** Positions are those of all callers together. */
+export const readersOfAll = { key: "orders:read-all", admin: true } as const;
+export const cancellersOfAll = { key: "orders:cancel-all", admin: true } as const;
+
 /** The caller whose orders a request may see; undefined: those of all callers. */
 export const visibleTo = (request: CallerRequest): string | undefined =>
   hasScope(request, "orders:read-all") ? undefined : request.caller;

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { resolveOrder } from "../commands/resolve-order.ts";
 import { endedLedger, endedOrders } from "../store/retention.ts";
 import { transitionOrder } from "../store/transition-order.ts";
-import { bodyOf, createHarness, rowCounts } from "../testing.ts";
+import { bodyOf, createHarness } from "../testing.ts";
 import { mayLiftAnyHalt, visibleTo } from "./access.ts";
 
 type Setup = Awaited<ReturnType<typeof createHarness>>;
@@ -225,19 +225,22 @@ test("an order that is being checked cannot be resolved", async () => {
 test("retention deletes ended orders after their expiry, the ledger first, and no others", async () => {
   await using t = await createHarness();
   const { order } = await t.process();
-  for (const key of ["ended", "pending", "unknown"]) await order(bodyOf(key));
+  for (const key of ["ended", "pending", "unknown", "open"]) await order(bodyOf(key));
   await inDoubt(t, "unknown");
-  const id = await claim(t, "ended");
-  await transitionOrder(t.db, { id, epoch: "1", from: ["sending"], to: "succeeded" });
+  const taken = { epoch: "1", from: ["sending"], to: "succeeded" } as const;
+  await transitionOrder(t.db, { ...taken, id: await claim(t, "ended"), execution: "expired" });
+  // Open at the broker: it may still be filled.
+  await transitionOrder(t.db, { ...taken, id: await claim(t, "open") });
   const past = await order(bodyOf("ended"));
   const clean = async () => [await deleteFinished(t.db, endedOrders), await deleteFinished(t.db, endedLedger)];
   expect(await clean()).toEqual([0, 0]);
   await t.db.query(`update idempo_ledger set expires_at = now() - interval '1 day'`);
-  expect(await clean()).toEqual([0, 1]);
+  expect(await clean()).toEqual([0, 2]);
   expect((await order(bodyOf("ended"))).body).toBe(past.body);
   await t.db.query(`update outbox_orders set expires_at = now() - interval '1 day'`);
   expect(await clean()).toEqual([1, 0]);
-  expect(await t.rows()).toEqual({ ...rowCounts(2), history: 4, events: 5 });
+  expect(await t.rows()).toEqual({ orders: 3, ledger: 2, history: 7, events: 7 });
+  expect((await t.db.query(`select from outbox_orders where execution = 'open'`)).rowCount).toBe(1);
 });
 
 test("an order that was unresolved for days is kept as long after its end as any other", async () => {
@@ -274,4 +277,38 @@ test.each([
     const answer = await get(`${path}?cursor=${Buffer.from(text).toString("base64url")}`);
     expect([answer.statusCode, answer.json().errors?.[0]?.field]).toEqual([400, "query.cursor"]);
   }
+});
+
+test("the fills of an order are listed in pages, to those who may see the order", async () => {
+  await using t = await createHarness();
+  const { order, get } = await t.process();
+  await order(bodyOf("k1"));
+  await order(bodyOf("k2"), { holder: "bot" });
+  const fills = ["0.1", "0.3", "0.1"].map((qty, n) => ({
+    tradeId: `t-${n}`,
+    qty,
+    price: "30000.10",
+    filledAt: "2026-01-31T09:30:00Z",
+  }));
+  const id = await claim(t, "k1");
+  const ended = { to: "succeeded", execution: "filled", fills } as const;
+  expect(await transitionOrder(t.db, { id, epoch: "1", from: ["sending"], ...ended })).toBe(true);
+  const first = (await get(`/v1/orders/${id}/fills?limit=2`)).json();
+  expect(first).toMatchObject({
+    id,
+    fills: [
+      { trade_id: "t-0", place: 4, qty: "0.1", price: "30000.1", filled_at: "2026-01-31T09:30:00.000000Z" },
+      { trade_id: "t-1", place: 5, qty: "0.3" },
+    ],
+  });
+  const second = (await get(`/v1/orders/${id}/fills?limit=2&cursor=${first.next_cursor}`)).json();
+  expect(second.fills).toMatchObject([{ trade_id: "t-2", place: 6 }]);
+  expect(second.next_cursor).toBeUndefined();
+  expect((await get("/do/order/k1")).json()).toMatchObject({
+    execution: "filled",
+    filled_qty: "0.5",
+    average_price: "30000.1",
+  });
+  expect((await get(`/v1/orders/${id}/fills`, "bot")).statusCode).toBe(404);
+  expect((await get(`/v1/orders/${id}/fills`, "auditor")).statusCode).toBe(200);
 });

@@ -4,9 +4,10 @@ import { Type } from "typebox";
 import type { Deps } from "../deps.ts";
 import { orderNotFound } from "../problems.ts";
 import { selectHistory } from "../store/history.ts";
+import { selectFills } from "../store/order-fills.ts";
 import { type OrderCursor, type OrderRow, selectOrder, selectOrders, selectUnresolved } from "../store/orders.ts";
 import { readers, visibleTo } from "./access.ts";
-import { ListQuery, OrderView, RowId, StepView } from "./schemas.ts";
+import { FillView, ListQuery, OrderView, RowId, StepView } from "./schemas.ts";
 
 const OneOrder = Type.Object({ id: RowId });
 const Page = Type.Object({ orders: Type.Array(OrderView), next_cursor: NextCursor }, { title: "OrderPage" });
@@ -15,11 +16,17 @@ const HistoryPage = Type.Object(
   { title: "OrderHistoryPage" },
 );
 
+const FillsPage = Type.Object(
+  { id: RowId, fills: Type.Array(FillView), next_cursor: NextCursor },
+  { title: "OrderFillsPage" },
+);
+
 export function ordersRoutes(app: HttpApp, deps: Deps): void {
   listRoute(app, deps);
   unresolvedRoute(app, deps);
   getRoute(app, deps);
   historyRoute(app, deps);
+  fillsRoute(app, deps);
 }
 
 /** "2026-01-31T09:30:00.000000Z 42" */
@@ -138,6 +145,38 @@ function historyRoute(app: HttpApp, { authenticate, db }: Deps): void {
       });
       if (rows.length === 0 && after === 0) throw orderNotFound(noOrder(id));
       return { id, history: rows, ...next };
+    },
+  );
+}
+
+function fillsRoute(app: HttpApp, { authenticate, db }: Deps): void {
+  app.get(
+    "/v1/orders/:id/fills",
+    {
+      ...requires(authenticate, readers),
+      schema: {
+        operationId: "listOrderFills",
+        summary: "List an order's fills",
+        description: "Returns the fills of the order in the order in which they were recorded.",
+        tags: ["Orders"],
+        params: OneOrder,
+        querystring: Type.Object(PageQuery),
+        response: { 200: FillsPage, 404: ProblemView },
+      },
+    },
+    async (request) => {
+      const { params, query } = request;
+      const [{ id }, caller] = [params, visibleTo(request)];
+      const after = Number(parseCursor(query, { parts: ["int"] })?.[0] ?? 0);
+      const { rows, ...next } = await page(query, {
+        read: async (limit) => {
+          const fills = await selectFills(db, { id, caller, after, limit });
+          if (!fills) throw orderNotFound(noOrder(id));
+          return [...fills];
+        },
+        name: (row) => String(row.place),
+      });
+      return { id, fills: rows, ...next };
     },
   );
 }

@@ -2,10 +2,10 @@
 import { RequestTime, withDescription } from "@todoke/http";
 import { Type } from "typebox";
 import { scaleMax, wholeMax } from "../order/decimal.ts";
-import { orderStatuses, reasonCodes } from "../order/order-status.ts";
+import { executions, orderStatuses, reasonCodes } from "../order/order-status.ts";
 import { tradingModes } from "../store/trading-state.ts";
 
-const oneOf = <const Values extends readonly string[]>(values: Values, options: object = {}) =>
+export const oneOf = <const Values extends readonly string[]>(values: Values, options: object = {}) =>
   Type.Unsafe<Values[number]>({ anyOf: values.map((value) => ({ type: "string", const: value })), ...options });
 
 /** Visible ASCII. */
@@ -15,7 +15,7 @@ export const IdempotencyKey = Type.String({
   pattern: "^[\\x21-\\x7e]*$",
   description: "The same key as in the header Idempotency-Key.",
 });
-const OrderId = Type.String({
+export const OrderId = Type.String({
   minLength: 1,
   maxLength: 64,
   pattern: "^[\\x21-\\x7e]*$",
@@ -40,7 +40,7 @@ export const RowId = Type.String({
   description: "Our ID of the order.",
   examples: ["42"],
 });
-const Status = oneOf(orderStatuses, { title: "OrderStatus" });
+export const Status = oneOf(orderStatuses, { title: "OrderStatus" });
 const Side = oneOf(["BUY", "SELL"] as const, { title: "Side" });
 const TimeInForce = oneOf(["IOC", "FOK", "GTC"] as const, {
   title: "TimeInForce",
@@ -117,6 +117,16 @@ const Digest = Type.String({
 });
 const Result = Type.Record(Type.String(), Type.Unknown(), { description: "The broker's result." });
 
+export const Execution = oneOf(executions, {
+  title: "Execution",
+  description: "The order at the broker: open, or how it ended. Null or absent if the broker has not taken it.",
+});
+const FilledQty = Type.String({ description: "The filled quantity, as an exact decimal.", examples: ["0.5"] });
+const AveragePrice = Type.String({
+  description: "The average price of the fills, cut after 18 digits of the fraction.",
+  examples: ["30000.5"],
+});
+
 /** The current result. */
 export const AcceptedView = Type.Object(
   {
@@ -135,14 +145,18 @@ export const AcceptedView = Type.Object(
     reason: Type.Optional(Type.String({ description: "Why the order failed." })),
     broker_order_id: Type.Optional(Type.String({ description: "The broker's own ID of the order." })),
     result: Type.Optional(Result),
+    execution: Type.Optional(Execution),
+    filled_qty: Type.Optional(FilledQty),
+    average_price: Type.Optional(AveragePrice),
     ended_at: Type.Optional(time),
   },
   { title: "AcceptedOrder" },
 );
 
-const orNull = <T extends Parameters<typeof Type.Union>[0][number]>(schema: T) => Type.Union([schema, Type.Null()]);
+export const orNull = <T extends Parameters<typeof Type.Union>[0][number]>(schema: T) =>
+  Type.Union([schema, Type.Null()]);
 
-const Cancel = oneOf(["requested", "sending", "done", "refused", "aborted"] as const, {
+export const Cancel = oneOf(["requested", "sending", "done", "refused", "aborted"] as const, {
   title: "CancelStatus",
   description: "The state of the cancel; null if none was requested.",
 });
@@ -169,6 +183,9 @@ export const OrderView = Type.Object(
     reason: orNull(Type.String()),
     broker_order_id: orNull(Type.String()),
     result: orNull(Result),
+    execution: orNull(Execution),
+    filled_qty: FilledQty,
+    average_price: orNull(AveragePrice),
     in_doubt_since: orNull(
       Type.String({ format: "date-time", description: "Since when the order is unresolved; null if it is not." }),
     ),
@@ -195,6 +212,18 @@ export const StepView = Type.Object(
     by: Type.String({ description: "The caller, operator or worker that made the transition." }),
   },
   { title: "OrderTransition" },
+);
+
+export const FillView = Type.Object(
+  {
+    trade_id: Type.String({ description: "The broker's ID of the trade." }),
+    place: Type.Integer({ description: "The version of the order after the fill." }),
+    qty: Type.String({ description: "As an exact decimal." }),
+    price: Type.String({ description: "As an exact decimal." }),
+    filled_at: Type.String({ format: "date-time", description: "By the broker's clock." }),
+    recorded_at: time,
+  },
+  { title: "OrderFill" },
 );
 
 export const ListQuery = {

@@ -1,6 +1,7 @@
 /**
  * A broker to test against. It checks signatures, timestamps and nonces (brokers/http/protocol.ts), keeps its order book in a file, and
- * injects faults. `PUT /faults` with a list of names sets the faults of the next orders, one each; only it needs no signature.
+ * injects faults. `PUT /faults` with a list of names sets the faults of the next orders, one each; `PUT /fills` with
+ * {client_order_id, trade_id, qty, price} fills a part of an open order. Only these need no signature.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -31,6 +32,7 @@ type Reply = Response | undefined;
 
 const bodyMaxBytes = 64 * 1024;
 const pageMax = 100;
+const fillsPageMax = 100;
 
 export function simulator(options: SimulatorOptions): Server {
   const { book, secret, dedupes, windowMs, plan, slowMs, clockAheadMs = 0 } = options;
@@ -87,17 +89,21 @@ export function simulator(options: SimulatorOptions): Server {
     const isRejected = rejectedFor !== undefined;
     const { client_order_id = "", instrument = "", side = "", qty = "0", price = null, time_in_force } = sent;
     const isOpen = price !== null && time_in_force === "GTC";
+    const broker_order_id = `sim-${book.orders.length + 1}`;
+    const taken_at = new Date(now()).toISOString();
+    const fill = { trade_id: `${broker_order_id}-1`, qty, price: price ?? "100", filled_at: taken_at };
     return {
       client_order_id,
-      broker_order_id: `sim-${book.orders.length + 1}`,
+      broker_order_id,
       instrument,
       side,
       qty,
       filled_qty: isOpen || isRejected ? "0" : qty,
       price: isOpen || isRejected ? null : (price ?? "100"),
       status: isRejected ? "rejected" : isOpen ? "open" : "filled",
-      taken_at: new Date(now()).toISOString(),
+      taken_at,
       ...(isRejected && { why: rejectedFor }),
+      ...(!isRejected && !isOpen && { fills: [fill] }),
     };
   }
 
@@ -107,6 +113,20 @@ export function simulator(options: SimulatorOptions): Server {
     if (order.status === "cancelled") return { status: 200, body: order };
     if (order.status !== "open") return { status: 409, body: { code: "TOO_LATE", why: `it is ${order.status}` } };
     return { status: 200, body: book.cancel(clientOrderId) };
+  }
+
+  function listFills(clientOrderId: string, { searchParams }: URL): Response {
+    const order = book.find(clientOrderId);
+    if (!order) return notFound();
+    const after = Number(searchParams.get("after") ?? 0);
+    const all = book.fillsOf(clientOrderId);
+    const fills = all.slice(after, after + fillsPageMax);
+    const next = after + fills.length;
+    const { fills: _, ...bare } = order;
+    return {
+      status: 200,
+      body: { order: bare, fills, next: next === 0 ? null : String(next), more: next < all.length },
+    };
   }
 
   const notFound = (): Response => ({ status: 404, body: { code: "NOT_FOUND", at: now() } });
@@ -126,12 +146,18 @@ export function simulator(options: SimulatorOptions): Server {
       plan.queue(...(JSON.parse(body) as string[]).filter(isFault));
       return { status: 200, body: {} };
     }
+    if (request.method === "PUT" && url.pathname === "/fills") {
+      const { client_order_id, ...fill } = JSON.parse(body);
+      book.fill(client_order_id, { ...fill, filled_at: new Date(now()).toISOString() });
+      return { status: 200, body: {} };
+    }
     const refused = refusal(request, body);
     if (refused) return refused;
-    const [, , clientOrderId = ""] = url.pathname.split("/");
+    const [, , clientOrderId = "", part] = url.pathname.split("/");
     if (request.method === "POST") return takeOrder(body, Number(request.headers[headerNames.timestamp]));
     if (request.method === "DELETE") return cancel(clientOrderId);
     if (clientOrderId === "") return list(url);
+    if (part === "fills") return listFills(clientOrderId, url);
     const order = book.find(clientOrderId);
     return order ? { status: 200, body: order } : notFound();
   }

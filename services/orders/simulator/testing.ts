@@ -10,11 +10,19 @@ import type { Fault } from "../brokers/faults.ts";
 import type { WireOrder } from "../brokers/http/protocol.ts";
 import { type Entry, readEntries } from "./book.ts";
 
+export interface SimulatedFill {
+  readonly tradeId: string;
+  readonly qty: string;
+  readonly price: string;
+}
+
 export interface SimulatorProcess extends AsyncDisposable {
   readonly url: URL;
   readonly secret: string;
   /** Injects faults into the next orders, one each. */
   fault(...wanted: readonly Fault[]): Promise<void>;
+  /** Fills a part of an open order. */
+  fill(clientOrderId: string, fill: SimulatedFill): Promise<void>;
   entries(): Entry[];
   /** Without rejected orders; an order that was taken twice is listed twice. */
   taken(): WireOrder[];
@@ -55,6 +63,10 @@ export async function startSimulator(...args: readonly string[]): Promise<Simula
     secret,
     async fault(...wanted) {
       await fetch(new URL("/faults", url), { method: "PUT", body: JSON.stringify(wanted) });
+    },
+    async fill(client_order_id, { tradeId: trade_id, qty, price }) {
+      const body = JSON.stringify({ client_order_id, trade_id, qty, price });
+      await fetch(new URL("/fills", url), { method: "PUT", body });
     },
     entries: () => readEntries(file),
     taken: () =>

@@ -1,5 +1,6 @@
 /** The statement that accepts orders. */
-import { type Db, recordsSql, runStatement } from "@todoke/kernel/db";
+import { type Db, recordsSql, runStatement, type Tx } from "@todoke/kernel/db";
+import { isPool } from "./is-pool.ts";
 import { insertOrderEventsSql } from "./order-events.ts";
 import { ordersSql } from "./outbox-orders.ts";
 import { responseSql } from "./response.ts";
@@ -17,6 +18,10 @@ export interface AcceptRow {
   readonly side: string;
   readonly qty: string;
   readonly price: string | null;
+  /** The price at which the order counts in the exposure. */
+  readonly exposure_price: string | null;
+  /** Why the order exceeds a limit of its instrument. */
+  readonly over_limit?: string;
   readonly headers: Readonly<Record<string, string>>;
   readonly event_id: string;
 }
@@ -34,7 +39,7 @@ export type AcceptResult =
   | { readonly result: "first" | "replayed"; readonly body: Buffer }
   /** `conflict`: the key was used with another body. Nothing was changed. */
   | {
-      readonly result: "conflict" | "halted" | "not_reconciled" | "order_id_used" | "rate";
+      readonly result: "conflict" | "halted" | "not_reconciled" | "order_id_used" | "over_limit" | "rate";
       readonly detail: string | null;
     };
 
@@ -46,7 +51,7 @@ const acceptedBefore = `case when date_trunc('second', r.counted_at)
 const grantedNow = `greatest(0, least((select count(*) from admissible), $4::int - (${acceptedBefore})))::int`;
 
 const columns = `caller text, idempotency_key text, order_id text, user_id text, client_order_id text, request jsonb, request_digest text,
-  adapter text, instrument text, side text, qty numeric, price numeric, headers jsonb, event_id uuid`;
+  adapter text, instrument text, side text, qty numeric, price numeric, exposure_price numeric, over_limit text, headers jsonb, event_id uuid`;
 
 /**
  * `existing_keys` have an order and are replayed in every trading state. Of the `new_requests` the inadmissible ones are
@@ -83,7 +88,7 @@ new_requests as materialized (
 ),
 admissible as materialized (
   select n.*, row_number() over (order by n.ordinal) as rank from new_requests n
-   where n.halted is null and n.order_id_used is null and not n.not_reconciled
+   where n.halted is null and n.order_id_used is null and not n.not_reconciled and n.over_limit is null
 ),
 clock as materialized (select clock_timestamp() as at),
 counted as materialized (
@@ -100,9 +105,10 @@ accepted as materialized (
 ),
 insert_orders as (
   insert into outbox_orders (created_at, updated_at, ${ordersSql.dueAtColumn}, caller, idempotency_key, order_id, user_id,
-    client_order_id, order_request_json, request_digest, adapter, instrument, side, qty, price, headers, changed_by, expires_at)
+    client_order_id, order_request_json, request_digest, adapter, instrument, side, qty, price, exposure_price, headers,
+    changed_by, expires_at)
   select at, at, at, caller, idempotency_key, order_id, user_id, client_order_id, request, request_digest, adapter,
-         instrument, side, qty, price, headers, caller, at + $3::float8 * interval '1 millisecond'
+         instrument, side, qty, price, exposure_price, headers, caller, at + $3::float8 * interval '1 millisecond'
     from accepted order by caller, idempotency_key
   returning *
 ),
@@ -125,20 +131,24 @@ union all
 select k.ordinal::int, case when k.same_request then 'replayed' else 'conflict' end, k.response, null from existing_keys k
 union all
 select n.ordinal::int, case when n.order_id_used then 'order_id_used' when n.halted is not null then 'halted'
-                          when n.not_reconciled then 'not_reconciled' else 'rate' end, null, n.halted
+                          when n.not_reconciled then 'not_reconciled' when n.over_limit is not null then 'over_limit'
+                          else 'rate' end,
+       null, coalesce(n.halted, n.over_limit)
   from new_requests n where n.ordinal not in (select ordinal from accepted)
 order by ordinal`;
 
 /** Returns the results in input order. No two requests of a caller may share a key or an order_id. */
 export async function acceptOrders(
-  db: Db,
+  db: Db | Tx,
   rows: readonly AcceptRow[],
   { ledgerMs, keepMs, ordersPerSecond, reconciledWithinMs }: AcceptSettings,
 ): Promise<readonly AcceptResult[]> {
-  const { rows: results } = await runStatement<AcceptResult & { ordinal: number }>(db, {
+  const query = {
     name: "accept orders",
     text: acceptOrdersSql,
     values: [JSON.stringify(rows), ledgerMs, keepMs, ordersPerSecond, reconciledWithinMs],
-  });
+  };
+  type Row = AcceptResult & { ordinal: number };
+  const { rows: results } = isPool(db) ? await runStatement<Row>(db, query) : await db.query<Row>(query);
   return results.map(({ ordinal: _, ...result }) => result);
 }

@@ -7,6 +7,8 @@ export interface OrderBacklog {
   readonly sending: number;
   readonly failed: number;
   readonly unknown: number;
+  /** Open at the broker. */
+  readonly open: number;
   /** Age of the first order to be sent; 0 if there is none. */
   readonly oldestPendingMs: number;
   readonly oldestUnresolvedMs: number;
@@ -30,6 +32,7 @@ export async function selectBacklog(db: Db, { adapter, adapters }: BacklogQuery)
     name: "select order backlog",
     text: `select ${ordersSql.count("pending")} as pending, ${ordersSql.count("sending")} as sending,
                   ${ordersSql.count("failed")} as failed, ${ordersSql.count("unknown")} as unknown,
+                  (select count(*) from followed_orders where status = 'open')::int as open,
                   coalesce((select max(${agoMs("first.created_at")}) from unnest($2::text[]) as b(adapter)
                              cross join lateral (select o.created_at from outbox_orders o
                                                   where o.status = 'pending' and o.adapter = b.adapter
@@ -43,4 +46,34 @@ export async function selectBacklog(db: Db, { adapter, adapters }: BacklogQuery)
     values: [adapter, adapters],
   });
   return rows[0] as OrderBacklog;
+}
+
+export interface WaitingAge {
+  readonly adapter: string;
+  readonly ageMs: number;
+}
+
+// Enough for a 95th percentile, few enough to read every few seconds.
+const sampleMax = 100;
+
+const dueAt = ordersSql.dueAtColumn;
+
+export const waitingAgesSql = `
+select w.adapter, (${agoMs("w.created_at")})::float8 as "ageMs"
+  from (select p.* from unnest($1::text[]) as b(adapter)
+         cross join lateral (select o.adapter, o.created_at from outbox_orders o
+                              where o.status = 'pending' and o.adapter = b.adapter
+                              order by o.${dueAt} limit ${sampleMax}) p
+        union all
+        (select o.adapter, o.created_at from outbox_orders o
+          where o.status = 'failed' order by o.${dueAt} limit ${sampleMax})) w`;
+
+/** Ages of orders that wait to be sent: of each broker and status the first hundred to be due, however many there are. */
+export async function selectWaitingAges(db: Db, adapters: readonly string[]): Promise<readonly WaitingAge[]> {
+  const { rows } = await db.query<WaitingAge>({
+    name: "select waiting ages",
+    text: waitingAgesSql,
+    values: [adapters],
+  });
+  return rows;
 }

@@ -1,8 +1,9 @@
 /** Orders as the API shows them. */
 import { type Queryable, rfc3339Sql, type Tx } from "@todoke/kernel/db";
 import type { Side, TimeInForce } from "../order/order-request.ts";
-import type { OrderStatus, ReasonCode } from "../order/order-status.ts";
+import type { Execution, OrderStatus, ReasonCode } from "../order/order-status.ts";
 import { ordersSql } from "./outbox-orders.ts";
+import { averagePriceSql } from "./response.ts";
 
 export interface OrderRow {
   /** Our ID; order_id is the caller's. */
@@ -27,6 +28,11 @@ export interface OrderRow {
   readonly reason: string | null;
   readonly broker_order_id: string | null;
   readonly result: Record<string, unknown> | null;
+  /** At the broker: open, or how it ended; null if the broker has not taken the order. */
+  readonly execution: Execution | null;
+  readonly filled_qty: string;
+  /** Null if nothing is filled. */
+  readonly average_price: string | null;
   readonly in_doubt_since: string | null;
   /** The state of the request to cancel it. */
   readonly cancel: "requested" | "sending" | "done" | "refused" | "aborted" | null;
@@ -41,6 +47,7 @@ const orderColumns = `o.id::text as id, o.caller, o.order_id, o.user_id, o.idemp
   o.instrument, o.side, o.qty::text as qty, o.price::text as price, o.order_request_json ->> 'time_in_force' as time_in_force,
   coalesce(o.order_request_json -> 'tags', '[]') as tags, o.adapter, o.status, o.attempts, o.last_error_code as reason_code,
   o.last_error_msg as reason, o.broker_order_id, o.broker_result as result,
+  o.execution, trim_scale(o.filled_qty)::text as filled_qty, ${averagePriceSql("o.filled_notional", "o.filled_qty")} as average_price,
   ${rfc3339Sql("o.in_doubt_since")} as in_doubt_since,
   (select c.status from cancel_requests c where c.order_row_id = o.id) as cancel,
   ${ordersSql.dueAtSql("o", ["pending", "failed", "unknown"])} as next_attempt_at,
@@ -73,12 +80,13 @@ export async function selectOrderByKey(db: Queryable, { caller, idempotencyKey }
 export interface LockedOrder {
   readonly id: string;
   readonly status: OrderStatus;
+  readonly execution: Execution | null;
   readonly reason_code: ReasonCode | null;
   /** How long the broker may still take the last request; null if it guarantees no end, or nothing was sent. */
   readonly window_left_ms: number | null;
 }
 
-const lockedColumns = `id::text as id, status, last_error_code as reason_code,
+const lockedColumns = `id::text as id, status, execution, last_error_code as reason_code,
   (extract(epoch from window_ends_at - clock_timestamp()) * 1000)::float8 as window_left_ms`;
 
 export async function lockOrderByKey(tx: Tx, { caller, idempotencyKey }: CallerKey): Promise<LockedOrder | undefined> {

@@ -2,6 +2,8 @@ import type { Db } from "@todoke/kernel/db";
 import { expect, test } from "vitest";
 import { createHarness } from "../testing.ts";
 import { acceptOrdersSql } from "./accept-orders.ts";
+import { waitingAgesSql } from "./backlog.ts";
+import { recordFillsSql } from "./order-fills.ts";
 import { transitionOrderSql } from "./transition-order.ts";
 
 const filled = (n: number, from: number) => [
@@ -25,7 +27,7 @@ test("statements probe indexes on empty tables, on full ones and with stale stat
   const filling = t.open({ statementTimeoutMs: 120_000, lockTimeoutMs: 120_000 });
   for (const state of ["", "analyze", ...filled(10_000, 1), "analyze", ...filled(10_000, 20_000)]) {
     await filling.query(state);
-    for (const sql of [acceptOrdersSql, transitionOrderSql]) {
+    for (const sql of [acceptOrdersSql, transitionOrderSql, recordFillsSql, waitingAgesSql]) {
       const plan = await genericPlan(t.db, sql);
       expect(plan, `after "${state.trim().slice(0, 40)}"\n${plan}`).not.toMatch(
         /Seq Scan on (outbox_orders|idempo_ledger)/,

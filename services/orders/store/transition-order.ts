@@ -4,8 +4,11 @@
  */
 import { hash, randomUUIDv7 } from "node:crypto";
 import { type Db, runStatement, type Tx, toLastError, toStorableText } from "@todoke/kernel/db";
+import type { BrokerFill } from "../brokers/index.ts";
 import type { OrderStatus, ReasonCode } from "../order/order-status.ts";
+import { isPool } from "./is-pool.ts";
 import { insertOrderEventsSql } from "./order-events.ts";
+import { insertFillsSql, newFillsSql, toFillRecords } from "./order-fills.ts";
 import { ordersSql } from "./outbox-orders.ts";
 import { ledgerStatusSql, responseSql } from "./response.ts";
 
@@ -28,6 +31,10 @@ export interface OrderTransition {
   readonly brokerOrderId?: string;
   /** The broker's result, as the API returns it. */
   readonly result?: Readonly<Record<string, unknown>>;
+  /** How an order that succeeds has ended at the broker; default: it is open there, and is followed. */
+  readonly execution?: "filled" | "cancelled" | "expired";
+  /** All fills of an order that has ended. */
+  readonly fills?: readonly BrokerFill[];
   /** The broker's raw reply. A long one is stored cut, with the digest of the whole. */
   readonly evidence?: string;
 }
@@ -45,6 +52,10 @@ const updateSql = ordersSql.updateClaimedRow({
          in_doubt_since = case when $3 = 'unknown' then coalesce(t.in_doubt_since, clock_timestamp()) end,
          broker_order_id = coalesce($5::jsonb ->> 'broker_order_id', t.broker_order_id),
          broker_result = coalesce($5::jsonb -> 'result', t.broker_result),
+         execution = $5::jsonb ->> 'execution',
+         filled_qty = t.filled_qty + (select qty from fill_totals),
+         filled_notional = t.filled_notional + (select notional from fill_totals),
+         version = t.version + (select fills from fill_totals),
          evidence = coalesce($5::jsonb -> 'evidence', t.evidence),
          evidence_digest = coalesce($5::jsonb ->> 'evidence_digest', t.evidence_digest),
          done_at = case when $3 in ('succeeded', 'aborted') then clock_timestamp() end,
@@ -56,7 +67,9 @@ const updateSql = ordersSql.updateClaimedRow({
 });
 
 export const transitionOrderSql = `
-with updated as materialized (${updateSql}),
+with ${newFillsSql("$7")},
+updated as materialized (${updateSql}),
+${insertFillsSql},
 results as materialized (select ${responseSql("u")} as response from updated u),
 update_ledger as (
   update idempo_ledger l
@@ -73,6 +86,7 @@ insert_events as (
     id: "$6::uuid",
     type: "case o.status when 'succeeded' then 'OrderSucceeded' when 'aborted' then 'OrderFailed' else 'OrderUnresolved' end",
     from: "updated o where o.status in ('succeeded', 'aborted') or o.status = 'unknown' and o.asked = 1",
+    version: "o.version - (select fills from fill_totals)",
   })}
 )
 select u.version from updated u`;
@@ -83,17 +97,22 @@ export async function transitionOrder(db: Db | Tx, transition: OrderTransition):
   const query = {
     name: "transition order",
     text: transitionOrderSql,
-    values: [id, epoch, to, from, JSON.stringify(toFields(transition)), randomUUIDv7()],
+    values: [
+      id,
+      epoch,
+      to,
+      from,
+      JSON.stringify(toFields(transition)),
+      randomUUIDv7(),
+      toFillRecords(transition.fills ?? []),
+    ],
   };
   const { rows } = isPool(db) ? await runStatement(db, query) : await db.query(query);
   return rows.length > 0;
 }
 
-/** On a pool the statement is a transaction of its own, whose lost COMMIT is reported as CommitUnknown. */
-const isPool = (db: Db | Tx): db is Db => "totalCount" in db;
-
 function toFields(transition: OrderTransition) {
-  const { by, code, reason, resetAttempts, delayMs = 0, brokerOrderId, result, evidence } = transition;
+  const { by, code, reason, resetAttempts, delayMs = 0, brokerOrderId, result, execution, evidence } = transition;
   return {
     by,
     code,
@@ -102,6 +121,7 @@ function toFields(transition: OrderTransition) {
     ...(resetAttempts && { reset_attempts: true }),
     broker_order_id: brokerOrderId,
     result,
+    execution,
     ...(evidence !== undefined && {
       evidence: toStorableEvidence(evidence),
       evidence_digest: `sha256:${hash("sha256", evidence, "hex")}`,

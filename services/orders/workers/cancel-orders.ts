@@ -11,6 +11,7 @@ import {
   settleCancel,
 } from "../store/cancel-requests.ts";
 import { haltedRetryMs } from "../store/claimed-orders.ts";
+import { checkFillsNow } from "../store/order-fills.ts";
 import { transitionOrder } from "../store/transition-order.ts";
 import { brokerCalls, type SenderOptions, type WakeOptions, workerOptions } from "./sender-options.ts";
 
@@ -27,8 +28,8 @@ export function cancelOrders({ wakeups, topic, ...options }: SenderOptions & Wak
     if (orderStatus === "aborted") return settle(request, { status: "aborted", reason: "it never reached the broker" });
     if (orderStatus === "pending" || orderStatus === "failed") return abort(request);
     const { kind, reason } = await calls.cancel(request.clientOrderId, signal);
-    if (kind === "cancelled") return settle(request, { status: "done", reason });
-    if (kind === "too-late") return settle(request, { status: "refused", reason });
+    if (kind === "cancelled") return settleEnded(request, { status: "done", reason });
+    if (kind === "too-late") return settleEnded(request, { status: "refused", reason });
     // Of an order that has not succeeded, the request to place it may still arrive.
     if (kind === "not-found" && orderStatus === "succeeded") return settle(request, { status: "refused", reason });
     return retry(retryMs, reason);
@@ -41,6 +42,12 @@ export function cancelOrders({ wakeups, topic, ...options }: SenderOptions & Wak
     if (!applied) return retry(retryMs, "the order has changed since");
     telemetry.transitioned(request, target);
     return settle(request, { status: "aborted", reason: target.reason });
+  }
+
+  /** The order has ended at the broker: what is filled of it is recorded soon. */
+  async function settleEnded(request: ClaimedCancel, result: CancelResult): Promise<JobOutcome> {
+    await checkFillsNow(db, request.orderRowId);
+    return settle(request, result);
   }
 
   async function settle(request: ClaimedCancel, result: CancelResult): Promise<JobOutcome> {

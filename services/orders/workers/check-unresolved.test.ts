@@ -19,7 +19,7 @@ test.each(["lost-after", "error-after"] as const)(
     await s.makeDue();
     await s.checker.runOnce();
     expect(await s.states()).toEqual([{ status: "succeeded", attempts: 1, last_error_code: null }]);
-    expect(await s.events()).toEqual(["OrderAccepted", "OrderUnresolved", "OrderSucceeded"]);
+    expect(await s.events()).toEqual(["OrderAccepted", "OrderUnresolved", "OrderSucceeded", "OrderFilled"]);
     expect(s.sends).toHaveLength(1);
   },
 );

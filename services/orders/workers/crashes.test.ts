@@ -189,3 +189,31 @@ test(
   },
   long,
 );
+
+test.concurrent.each(["filled", "fills-recorded"] as const)(
+  "a sender that is killed when fills are %s: every fill is recorded once, with one event",
+  { timeout: long },
+  async (step) => {
+    await using c = await createCrashHarness({ dedupes: true });
+    await c.accept([1], "USDJPY", { price: "100", timeInForce: "GTC" });
+    const child = await c.startSender({ step });
+    await until("the order rests at the broker", () => c.simulator.taken().length === 1, longWait);
+    const [order] = c.simulator.taken();
+    for (const [n, qty] of ["0.5", "0.25", "0.75"].entries())
+      await c.simulator.fill(order?.client_order_id ?? "", { tradeId: `t-${n}`, qty, price: "100" });
+    await until("the sender is dead", () => child.signalCode === "SIGKILL", longWait);
+    await c.startSender();
+    await until(
+      "the order is filled",
+      async () => (await c.rows(`select from outbox_orders where execution = 'filled'`)).length === 1,
+      longWait,
+    );
+    const trades = ["t-0", "t-1", "t-2"];
+    expect(await c.rows(`select trade_id from order_fills order by version`)).toEqual(
+      trades.map((trade_id) => ({ trade_id })),
+    );
+    const events = await c.rows(`select payload ->> 'trade_id' as trade_id, version::int from outbox_events
+                                  where event_type = 'OrderFilled' order by position`);
+    expect(events).toEqual(trades.map((trade_id, n) => ({ trade_id, version: 4 + n })));
+  },
+);

@@ -107,10 +107,10 @@ test("every difference to the broker is a mismatch, and nothing is changed", asy
   const ours = (n: number, change: string) =>
     s.db.query(`update outbox_orders set ${change} where client_order_id = $1`, [idOf(n)]);
   await s.db.query(`delete from paper_broker.orders where client_order_id = $1`, [idOf(1)]);
-  await ours(2, "qty = 7");
+  await ours(2, "qty = 7, filled_qty = 7");
   await ours(3, "broker_order_id = 'another'");
   await s.db.query(
-    `alter table outbox_orders disable trigger user; update outbox_orders set status = 'aborted', last_error_code = 'CANCELLED' where client_order_id = '${idOf(4)}'; alter table outbox_orders enable trigger user`,
+    `alter table outbox_orders disable trigger user; update outbox_orders set status = 'aborted', execution = null, last_error_code = 'CANCELLED' where client_order_id = '${idOf(4)}'; alter table outbox_orders enable trigger user`,
   );
   const stranger = {
     instrument: "USDJPY",

@@ -14,7 +14,7 @@ test("an order is sent; order, ledger, history and an event have the broker's re
   expect(await s.sender.runOnce()).toMatchObject({ claimed: 1, settled: 1 });
   expect(await s.states()).toEqual([{ status: "succeeded", attempts: 1, last_error_code: null }]);
   expect(await s.steps()).toBe("pending>sending>succeeded");
-  expect(await s.events()).toEqual(["OrderAccepted", "OrderSucceeded"]);
+  expect(await s.events()).toEqual(["OrderAccepted", "OrderSucceeded", "OrderFilled"]);
   const [order] = await s.rows(
     `select broker_order_id, broker_result, evidence::text, evidence_digest from outbox_orders`,
   );

@@ -3,7 +3,7 @@ import type { Claims } from "@todoke/kernel/claims";
 import type { Db } from "@todoke/kernel/db";
 import type { WorkerOptions } from "@todoke/kernel/worker";
 import type { Broker } from "../brokers/index.ts";
-import type { SenderTelemetry } from "./sender-telemetry.ts";
+import type { BrokerCall, SenderTelemetry } from "./sender-telemetry.ts";
 
 export interface SenderSettings {
   readonly concurrency: number;
@@ -39,14 +39,14 @@ export function workerOptions<Row>({ db, broker, settings, onError }: SenderOpti
   };
 }
 
-type BrokerCalls = Pick<Broker, "send" | "find" | "cancel" | "measureClock">;
+type BrokerCalls = Pick<Broker, "send" | "find" | "cancel" | "fills" | "measureClock">;
 
 /** The calls of a broker, each bounded by the timeout; those for an order are measured. */
 export function brokerCalls({ broker, settings, telemetry }: SenderOptions): BrokerCalls {
   const bounded = (signal: AbortSignal) => AbortSignal.any([signal, AbortSignal.timeout(settings.timeoutMs)]);
 
   async function call<Outcome extends { readonly kind: string }>(
-    name: "send" | "find" | "cancel",
+    name: BrokerCall,
     signal: AbortSignal,
     run: (signal: AbortSignal) => Promise<Outcome>,
   ): Promise<Outcome> {
@@ -59,6 +59,7 @@ export function brokerCalls({ broker, settings, telemetry }: SenderOptions): Bro
     send: (order, { timestamp, signal }) => call("send", signal, (signal) => broker.send(order, { timestamp, signal })),
     find: (id, { lastSentAt, signal }) => call("find", signal, (signal) => broker.find(id, { lastSentAt, signal })),
     cancel: (id, signal) => call("cancel", signal, (signal) => broker.cancel(id, signal)),
+    fills: (id, { after, signal }) => call("fills", signal, (signal) => broker.fills(id, { after, signal })),
     measureClock: (signal) => broker.measureClock(bounded(signal)),
   };
 }

@@ -6,13 +6,17 @@ interface ReportedOrder {
   readonly attempts: number;
 }
 
+export type BrokerCall = "send" | "find" | "cancel" | "fills";
+
 export interface SenderTelemetry {
   /** A transition is committed. Called once for each, by the worker that made it. */
   transitioned(order: ReportedOrder, target: Pick<TransitionTarget, "to" | "code">): void;
   /** `startedAt` is a reading of performance.now(). */
-  brokerCalled(call: "send" | "find" | "cancel", result: string, startedAt: number): void;
+  brokerCalled(call: BrokerCall, result: string, startedAt: number): void;
   /** The dispatch of an order is recorded, this long after it was accepted. */
   dispatched(ageMs: number): void;
+  /** So many new fills are recorded. */
+  filled(fills: number): void;
 }
 
-export const noTelemetry: SenderTelemetry = { transitioned() {}, brokerCalled() {}, dispatched() {} };
+export const noTelemetry: SenderTelemetry = { transitioned() {}, brokerCalled() {}, dispatched() {}, filled() {} };

@@ -1,15 +1,16 @@
-/** The role sender: workers that send orders, check unresolved ones and pass on cancels. */
+/** The role sender: workers that send orders, check unresolved ones, pass on cancels and record fills. */
 import { requeuePostponed } from "../store/claimed-orders.ts";
 import { cancelOrders } from "./cancel-orders.ts";
 import { checkUnresolved } from "./check-unresolved.ts";
+import { followOrders } from "./follow-orders.ts";
 import { sendOrders } from "./send-orders.ts";
 import type { SenderOptions, SenderSettings, WakeOptions } from "./sender-options.ts";
 
 type Timing = Pick<SenderSettings, "leaseMs" | "pollMs">;
 
 export interface StartOptions extends SenderOptions, Pick<WakeOptions, "wakeups"> {
-  /** Lease and poll of the workers that check unresolved orders and pass on cancels; default: those of the sender. */
-  readonly timings?: { readonly checker?: Timing; readonly canceller?: Timing };
+  /** Lease and poll of the other workers; default: those of the sender. */
+  readonly timings?: { readonly checker?: Timing; readonly canceller?: Timing; readonly follower?: Timing };
   /** Topics signalled for new orders, for new cancel requests and when the trading state changes. */
   readonly topics?: { readonly orders: string; readonly cancels: string; readonly trading: string };
 }
@@ -29,6 +30,7 @@ export function startSender({ wakeups, topics, timings, ...options }: StartOptio
     sendOrders({ ...withTiming(undefined), ...wakeBy(topics?.orders) }),
     checkUnresolved(withTiming(timings?.checker)),
     cancelOrders({ ...withTiming(timings?.canceller), ...wakeBy(topics?.cancels) }),
+    followOrders(withTiming(timings?.follower)),
   ];
   const resume = () =>
     void requeuePostponed(db)

@@ -4,15 +4,17 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { SelfSettled } from "@todoke/kernel/worker";
-import type { BrokerResult, Rejected, Taken } from "../brokers/index.ts";
+import type { Rejected, Taken } from "../brokers/index.ts";
+import { areEqualDecimals, sumDecimals } from "../order/decimal.ts";
 import type { ReasonCode } from "../order/order-status.ts";
 import type { ClaimedOrder } from "../store/claimed-orders.ts";
+import { toResultView } from "../store/order-fills.ts";
 import { type OrderTransition, transitionOrder } from "../store/transition-order.ts";
 import type { SenderOptions } from "./sender-options.ts";
 
 export type TransitionTarget = Pick<
   OrderTransition,
-  "to" | "code" | "reason" | "delayMs" | "brokerOrderId" | "result" | "evidence"
+  "to" | "code" | "reason" | "delayMs" | "brokerOrderId" | "result" | "execution" | "fills" | "evidence"
 >;
 
 /** Writes transitions of orders that are claimed in this state. */
@@ -42,13 +44,17 @@ export function transitionWriter(
   }
 }
 
+/** An order that has ended at the broker, and all of whose fills are in the reply, need not be followed. */
 export function takenTarget({ result, evidence }: Taken): TransitionTarget {
-  return { to: "succeeded", brokerOrderId: result.brokerOrderId, result: toResultView(result), evidence };
-}
-
-/** The result as the API returns it. */
-function toResultView({ status, filledQty, price, takenAt }: BrokerResult): Readonly<Record<string, unknown>> {
-  return { status, filled_qty: filledQty, price, taken_at: takenAt };
+  const { status, filledQty, fills = [] } = result;
+  const isComplete = status !== "open" && areEqualDecimals(filledQty, sumDecimals(fills.map((fill) => fill.qty)));
+  return {
+    to: "succeeded",
+    brokerOrderId: result.brokerOrderId,
+    result: toResultView(result),
+    ...(isComplete && { execution: status, fills }),
+    evidence,
+  };
 }
 
 export const rejectedTarget = ({ reason, evidence }: Rejected): TransitionTarget => ({

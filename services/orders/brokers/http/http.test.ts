@@ -4,6 +4,7 @@ import { type AddressInfo, createServer as createTcpServer } from "node:net";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { startSimulator } from "../../simulator/testing.ts";
 import { anOrder, brokerConformance, type HarnessOptions } from "../conformance.ts";
+import type { BrokerOrder } from "../index.ts";
 import { openHttpBroker } from "./index.ts";
 import { headerNames, sign } from "./protocol.ts";
 
@@ -13,6 +14,8 @@ interface Wanted extends HarnessOptions {
   readonly dedupes?: boolean;
   readonly args?: readonly string[];
 }
+
+let lastTrade = 0;
 
 async function open({ dedupes = true, args = [], slowMs = 300 }: Wanted = {}) {
   const simulator = await startSimulator("--slow-ms", String(slowMs), ...args);
@@ -25,6 +28,8 @@ async function open({ dedupes = true, args = [], slowMs = 300 }: Wanted = {}) {
     broker,
     drifts,
     fault: simulator.fault,
+    fill: ({ clientOrderId }: BrokerOrder, trade: { readonly qty: string; readonly price: string }) =>
+      simulator.fill(clientOrderId, { tradeId: `t-${++lastTrade}`, ...trade }),
     async [Symbol.asyncDispose]() {
       await broker[Symbol.asyncDispose]();
       await simulator[Symbol.asyncDispose]();
@@ -90,6 +95,7 @@ test.each([
   const longAgo = new Date(0);
   expect((await broker.find(order.clientOrderId, { lastSentAt: longAgo, signal: patient() })).kind).toBe("unknown");
   expect((await broker.cancel(order.clientOrderId, patient())).kind).toBe("unknown");
+  expect((await broker.fills(order.clientOrderId, { after: null, signal: patient() })).kind).toBe("unknown");
   await expect(Array.fromAsync(broker.list(longAgo, patient()))).rejects.toThrow();
 });
 

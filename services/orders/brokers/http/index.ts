@@ -5,7 +5,7 @@
 import { randomUUID } from "node:crypto";
 import { describeError } from "@todoke/kernel/worker";
 import type { Broker, BrokerResult, HttpBrokerSettings, SendOutcome } from "../index.ts";
-import { notTakenOrNotYet, toOutcome, toResult } from "../outcomes.ts";
+import { notTakenOrNotYet, toFill, toOutcome, toResult } from "../outcomes.ts";
 import { measureDrift } from "./clock-drift.ts";
 import { type BrokerReply, exchange, openConnections } from "./exchange.ts";
 import { headerNames, sign } from "./protocol.ts";
@@ -13,6 +13,7 @@ import {
   describeReply,
   failedSendOutcome,
   parseBrokerReply,
+  parseFillsReply,
   parseNotFoundTime,
   parseOrder,
   toSendOutcome,
@@ -127,6 +128,22 @@ export function openHttpBroker(options: HttpBrokerOptions): Broker {
         if (reply.status === 409 && body?.code === "TOO_LATE") return { kind: "too-late", reason: String(body.why) };
         if (parseNotFoundTime(reply)) return { kind: "not-found", reason: "the broker does not have the order" };
         return { kind: "unknown", reason: describeReply(reply) };
+      } catch (error) {
+        return { kind: "unknown", reason: describeError(error) };
+      }
+    },
+
+    async fills(clientOrderId, { after, signal }) {
+      try {
+        const query = after === null ? "" : `?${new URLSearchParams({ after })}`;
+        const reply = await call({ method: "GET", path: `${orderPath(clientOrderId)}/fills${query}`, signal });
+        if (parseNotFoundTime(reply)) return { kind: "not-found", reason: "the broker does not have the order" };
+        const read = reply.status === 200 ? parseFillsReply(parseBrokerReply(reply), clientOrderId) : undefined;
+        if (!read) return { kind: "unknown", reason: describeReply(reply) };
+        const { order, fills, next, more } = read;
+        if (order.status === "rejected") return { kind: "not-found", reason: "the broker has rejected the order" };
+        const result = toResult(order, order.status);
+        return { kind: "fills", fills: fills.map(toFill), position: next ?? after, hasMore: more, order: result };
       } catch (error) {
         return { kind: "unknown", reason: describeError(error) };
       }

@@ -8,7 +8,13 @@
  *   POST   /orders                    201 the order; 409 ALREADY_PROCESSED; 422 REJECTED; 429 and 503 NOT_TAKEN
  *   GET    /orders/<client_order_id>  200 the order; 404 NOT_FOUND, with `at`, the broker's time
  *   DELETE /orders/<client_order_id>  200 the cancelled order, also if it was cancelled before; 409 TOO_LATE; 404 NOT_FOUND
+ *   GET    /orders/<client_order_id>/fills?after=…
+ *                                     200 {order, fills, next, more}; 404 NOT_FOUND
  *   GET    /orders?since=…&after=…    200 {orders, next}
+ *
+ * Fills come in the order of the trades, at most 100 in a reply, from the first without `after`. `next` is the position of the last
+ * one, `after` of the next request; `more` says whether there are more now. `order` is the order as of this reply. An order may have
+ * all its `fills` in it, in any reply; if it has ended and they add up to its filled_qty, they are not asked for.
  *
  * The body of POST is {client_order_id, instrument, side, qty, price, time_in_force}, and max_slippage_bps for a
  * market order (price null) that has one. A broker for which ORDERS_BROKER_LIMITS_SLIPPAGE is set returns 422 REJECTED if the fill
@@ -50,4 +56,14 @@ export interface WireOrder {
   readonly taken_at: string;
   /** The reason of a rejection. */
   readonly why?: string;
+  /** All fills so far. */
+  readonly fills?: readonly WireFill[];
+}
+
+export interface WireFill {
+  readonly trade_id: string;
+  readonly qty: string;
+  readonly price: string;
+  /** RFC 3339. */
+  readonly filled_at: string;
 }

@@ -3,7 +3,7 @@ import { describeError } from "@todoke/kernel/worker";
 import type { SendOutcome } from "../index.ts";
 import { toOutcome } from "../outcomes.ts";
 import { type BrokerReply, ExchangeError } from "./exchange.ts";
-import type { WireOrder } from "./protocol.ts";
+import type { WireFill, WireOrder } from "./protocol.ts";
 
 export type ReplyBody = Readonly<Record<string, unknown>>;
 
@@ -27,7 +27,38 @@ export function parseOrder(body: ReplyBody | undefined, clientOrderId?: string):
   const isComplete = texts.every((name) => isText(body[name])) && (body.price === null || isText(body.price));
   const isExpected = clientOrderId === undefined || body.client_order_id === clientOrderId;
   const isKnown = statuses.includes(body.status as string) && (body.why === undefined || isText(body.why));
-  return isComplete && isExpected && isKnown ? (body as unknown as WireOrder) : undefined;
+  if (!isComplete || !isExpected || !isKnown) return undefined;
+  const { fills, ...order } = body as unknown as WireOrder;
+  // Without them the broker is asked for the fills.
+  const known = parseFills(fills);
+  return { ...order, ...(known && { fills: known }) };
+}
+
+// A page of fills, with room to spare.
+const fillsMax = 1_000;
+const isPositiveDecimal = (value: unknown) =>
+  isText(value) && /^[0-9]{1,64}(?:\.[0-9]{1,64})?$/.test(value) && /[1-9]/.test(value);
+
+/** Undefined if one of them is not a fill. */
+function parseFills(fills: unknown): readonly WireFill[] | undefined {
+  if (!Array.isArray(fills) || fills.length > fillsMax) return undefined;
+  const isFill = (fill: Partial<WireFill> | null) =>
+    isText(fill?.trade_id) &&
+    fill.trade_id !== "" &&
+    isPositiveDecimal(fill.qty) &&
+    isPositiveDecimal(fill.price) &&
+    isText(fill.filled_at) &&
+    !Number.isNaN(Date.parse(fill.filled_at));
+  return fills.every(isFill) ? fills : undefined;
+}
+
+/** The reply to a request for fills; undefined if it is not complete. */
+export function parseFillsReply(body: ReplyBody | undefined, clientOrderId: string) {
+  const order = parseOrder(body?.order as ReplyBody | undefined, clientOrderId);
+  const fills = parseFills(body?.fills);
+  const next = body?.next ?? null;
+  if (!order || !fills || !(next === null || isText(next)) || typeof body?.more !== "boolean") return undefined;
+  return { order, fills, next, more: body.more };
 }
 
 export function toSendOutcome(reply: BrokerReply, clientOrderId: string): SendOutcome {

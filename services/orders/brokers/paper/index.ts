@@ -1,14 +1,17 @@
 /**
- * The paper broker: takes orders into a schema of its own, fills them at a simple price, and can fail in every way that a real
- * broker can. It shares a database server with the service, but no table and no transaction.
+ * The paper broker: takes orders into a schema of its own, fills them near the reference price, and can fail in every way that a
+ * real broker can. It shares a database server with the service, but no table and no transaction.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Db, migrate } from "@todoke/kernel/db";
 import { describeError } from "@todoke/kernel/worker";
 import { type Fault, type FaultPlan, faultPlan } from "../faults.ts";
 import type { Broker, BrokerResult, SendOutcome } from "../index.ts";
-import { notTakenOrNotYet, toOutcome, toResult } from "../outcomes.ts";
-import { cancelOrder, findOrder, insertOrder, listOrders, selectClock } from "./store.ts";
+import { notTakenOrNotYet, toFill, toOutcome, toResult } from "../outcomes.ts";
+import { matchOrder, selectFills } from "./store/fills.ts";
+import { cancelOrder, findOrder, insertOrder, listOrders, type Market, selectClock } from "./store/orders.ts";
+
+export type { Market } from "./store/orders.ts";
 
 export interface PaperBrokerOptions {
   readonly db: Db;
@@ -17,6 +20,10 @@ export interface PaperBrokerOptions {
   /** Instead of `faults`: the fault of each order. */
   readonly plan?: FaultPlan;
   readonly windowMs?: number;
+  /** By instrument. One that is not here is traded at a made-up price. */
+  readonly markets?: ReadonlyMap<string, Market>;
+  /** The same seed gives the same prices. */
+  readonly seed?: number;
   /** The delay of slow and late replies. */
   readonly slowMs?: number;
 }
@@ -30,7 +37,7 @@ export const paperMigrations = { name: "paper_broker", dir: new URL("./migration
 /** Creates its schema if there is none. */
 export async function openPaperBroker(options: PaperBrokerOptions): Promise<Broker> {
   const { db, plan = faultPlan(options.faults, Date.now()), windowMs = 30_000 } = options;
-  const { slowMs = 15_000 } = options;
+  const { slowMs = 15_000, markets, seed = 1 } = options;
   await migrate(db, { schema: "paper_broker", sets: [paperMigrations] });
   const driftMs = (await selectClock(db)).getTime() - Date.now();
 
@@ -38,7 +45,8 @@ export async function openPaperBroker(options: PaperBrokerOptions): Promise<Brok
     const fault = plan.next();
     const refusal = refusalFault(fault);
     if (refusal) return refusal;
-    const request = { order, timestamp, windowMs, reject: fault === "reject" };
+    const market = markets?.get(order.instrument);
+    const request = { order, timestamp, windowMs, reject: fault === "reject", market, seed };
     if (fault === "late" && !(await sleepUnlessAborted(slowMs, signal))) {
       // The caller has stopped waiting; the order is still taken, if its window allows.
       void insertOrder(db, request).catch(() => {});
@@ -85,6 +93,32 @@ export async function openPaperBroker(options: PaperBrokerOptions): Promise<Brok
         return order.status === "cancelled"
           ? { kind: "cancelled", reason: "it was cancelled before" }
           : { kind: "too-late", reason: `it is ${order.status}` };
+      } catch (error) {
+        return { kind: "unknown", reason: describeError(error) };
+      }
+    },
+
+    /** The market meets a resting order when the broker is asked about it: nothing else waits for its fills. */
+    async fills(clientOrderId, { after }) {
+      try {
+        const { order } = await findOrder(db, clientOrderId);
+        if (!order || order.status === "rejected")
+          return { kind: "not-found", reason: "the broker does not have the order" };
+        const market = markets?.get(order.instrument);
+        if (order.status === "open" && market) await matchOrder(db, { clientOrderId, market, seed });
+        const { order: latest, fills } = await selectFills(db, {
+          clientOrderId,
+          after: Number(after ?? 0),
+          limit: pageMax,
+        });
+        const position = Number(after ?? 0) + fills.length;
+        return {
+          kind: "fills",
+          fills: fills.map(toFill),
+          position: position === 0 ? null : String(position),
+          hasMore: fills.length === pageMax,
+          order: toResult(latest, latest.status as BrokerResult["status"]),
+        };
       } catch (error) {
         return { kind: "unknown", reason: describeError(error) };
       }

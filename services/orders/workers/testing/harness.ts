@@ -7,9 +7,11 @@ import { fixedId, longTimeouts, testDatabase, until } from "@todoke/kernel/testi
 import { type Fault, faultPlan } from "../../brokers/faults.ts";
 import type { Broker } from "../../brokers/index.ts";
 import { openPaperBroker, paperMigrations } from "../../brokers/paper/index.ts";
+import { fillPaperOrder, type Trade } from "../../brokers/paper/testing.ts";
 import { clientOrderId } from "../../order/order-request.ts";
 import { acceptOrders } from "../../store/accept-orders.ts";
 import { checkUnresolved } from "../check-unresolved.ts";
+import { followOrders } from "../follow-orders.ts";
 import { sendOrders } from "../send-orders.ts";
 import type { SenderSettings } from "../sender-options.ts";
 import { noTelemetry, type SenderTelemetry } from "../sender-telemetry.ts";
@@ -33,6 +35,11 @@ export interface OrderState {
   readonly last_error_code: string | null;
 }
 
+interface AcceptMore {
+  readonly price?: string;
+  readonly timeInForce?: "GTC";
+}
+
 /** A database with orders. Accepted orders go to the adapter. */
 export async function createHarness({ adapter = "paper" }: { readonly adapter?: string } = {}) {
   const t = await testDatabase({
@@ -47,20 +54,21 @@ export async function createHarness({ adapter = "paper" }: { readonly adapter?: 
     rows,
 
     /** Accepts orders by number. */
-    async accept(numbers: readonly number[], instrument = "USDJPY"): Promise<void> {
+    async accept(numbers: readonly number[], instrument = "USDJPY", more: AcceptMore = {}): Promise<void> {
       const requests = numbers.map((n) => ({
         caller: "shop",
         idempotency_key: `key-${n}`,
         order_id: `order-${n}`,
         user_id: null,
         client_order_id: clientOrderId("shop", `key-${n}`),
-        request: { time_in_force: "IOC" },
+        request: { time_in_force: more.timeInForce ?? "IOC" },
         request_digest: `sha256:${n}`,
         adapter,
         instrument,
         side: "BUY",
         qty: "1.50",
-        price: null,
+        price: more.price ?? null,
+        exposure_price: more.price ?? null,
         headers: {},
         event_id: fixedId(n),
       }));
@@ -145,6 +153,10 @@ export async function createSenderHarness({
     fault,
     sender: sendOrders(options),
     checker: checkUnresolved(options),
+    follower: followOrders(options),
+    /** A trade at the paper broker with the order of this number. */
+    fillAtBroker: (n: number, trade: Trade) => fillPaperOrder(t.db, clientOrderId("shop", `key-${n}`), trade),
+    checkFillsNow: () => t.db.query(`update followed_orders set next_retry_at = now() where status = 'open'`),
   };
 }
 

@@ -8,8 +8,11 @@ import type { Broker } from "../../brokers/index.ts";
 import { noTelemetry } from "../sender-telemetry.ts";
 import { startSender } from "../start-sender.ts";
 
-/** claimed: before the dispatch is recorded. recorded: after that. sending: past the last check. */
-export type Step = "claimed" | "recorded" | "sending" | "replied" | "settled";
+/**
+ * claimed: before the dispatch is recorded. recorded: after that. sending: past the last check. filled: the broker has returned new
+ * fills, which are not recorded. fills-recorded: after that.
+ */
+export type Step = "claimed" | "recorded" | "sending" | "replied" | "settled" | "filled" | "fills-recorded";
 
 export interface SenderProcessOptions {
   readonly databaseUrl: string;
@@ -49,6 +52,11 @@ const broker: Broker = {
     reach("replied");
     return outcome;
   },
+  async fills(id, options) {
+    const found = await http.fills(id, options);
+    if (found.kind === "fills" && found.fills.length > 0) reach("filled");
+    return found;
+  },
 };
 startSender({
   db: openDb({ url: databaseUrl, schema: "orders" }),
@@ -61,7 +69,12 @@ startSender({
     perSecond: 0,
     backoffMs: Array(100).fill(200),
   },
-  telemetry: { ...noTelemetry, dispatched: () => reach("recorded"), transitioned: () => reach("settled") },
+  telemetry: {
+    ...noTelemetry,
+    dispatched: () => reach("recorded"),
+    transitioned: () => reach("settled"),
+    filled: () => reach("fills-recorded"),
+  },
   onError: (error) => console.error(error),
 });
 console.log("started");

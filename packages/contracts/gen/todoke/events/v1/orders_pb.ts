@@ -19,7 +19,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file todoke/events/v1/orders.proto.
  */
 export const file_todoke_events_v1_orders: GenFile = /*@__PURE__*/
-  fileDesc("Ch10b2Rva2UvZXZlbnRzL3YxL29yZGVycy5wcm90bxIQdG9kb2tlLmV2ZW50cy52MSLVAgoNT3JkZXJBY2NlcHRlZBIQCghldmVudF9pZBgBIAEoCRISCgpldmVudF90eXBlGAIgASgJEi8KC29jY3VycmVkX2F0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIPCgd2ZXJzaW9uGAQgASgDEhUKCHRyYWNlX2lkGAUgASgJSACIAQESFAoHdXNlcl9pZBgQIAEoCUgBiAEBEhAKCG9yZGVyX2lkGBEgASgJEhcKD2NsaWVudF9vcmRlcl9pZBgSIAEoCRISCgppbnN0cnVtZW50GBMgASgJEgwKBHNpZGUYFCABKAkSCwoDcXR5GBUgASgJEhIKBXByaWNlGBYgASgJSAKIAQESEwoGY2FsbGVyGBkgASgJSAOIAQFCCwoJX3RyYWNlX2lkQgoKCF91c2VyX2lkQggKBl9wcmljZUIJCgdfY2FsbGVyIogDCg5PcmRlclN1Y2NlZWRlZBIQCghldmVudF9pZBgBIAEoCRISCgpldmVudF90eXBlGAIgASgJEi8KC29jY3VycmVkX2F0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIPCgd2ZXJzaW9uGAQgASgDEhUKCHRyYWNlX2lkGAUgASgJSACIAQESFAoHdXNlcl9pZBgQIAEoCUgBiAEBEhAKCG9yZGVyX2lkGBEgASgJEhcKD2NsaWVudF9vcmRlcl9pZBgSIAEoCRISCgppbnN0cnVtZW50GBMgASgJEgwKBHNpZGUYFCABKAkSCwoDcXR5GBUgASgJEhIKBXByaWNlGBYgASgJSAKIAQESHAoPYnJva2VyX29yZGVyX2lkGBcgASgJSAOIAQESEwoGY2FsbGVyGBkgASgJSASIAQFCCwoJX3RyYWNlX2lkQgoKCF91c2VyX2lkQggKBl9wcmljZUISChBfYnJva2VyX29yZGVyX2lkQgkKB19jYWxsZXIiiAMKC09yZGVyRmFpbGVkEhAKCGV2ZW50X2lkGAEgASgJEhIKCmV2ZW50X3R5cGUYAiABKAkSLwoLb2NjdXJyZWRfYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg8KB3ZlcnNpb24YBCABKAMSFQoIdHJhY2VfaWQYBSABKAlIAIgBARIUCgd1c2VyX2lkGBAgASgJSAGIAQESEAoIb3JkZXJfaWQYESABKAkSFwoPY2xpZW50X29yZGVyX2lkGBIgASgJEhIKCmluc3RydW1lbnQYEyABKAkSDAoEc2lkZRgUIAEoCRILCgNxdHkYFSABKAkSEgoFcHJpY2UYFiABKAlIAogBARITCgtyZWFzb25fY29kZRgXIAEoCRITCgZyZWFzb24YGCABKAlIA4gBARITCgZjYWxsZXIYGSABKAlIBIgBAUILCglfdHJhY2VfaWRCCgoIX3VzZXJfaWRCCAoGX3ByaWNlQgkKB19yZWFzb25CCQoHX2NhbGxlciKMAwoPT3JkZXJVbnJlc29sdmVkEhAKCGV2ZW50X2lkGAEgASgJEhIKCmV2ZW50X3R5cGUYAiABKAkSLwoLb2NjdXJyZWRfYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg8KB3ZlcnNpb24YBCABKAMSFQoIdHJhY2VfaWQYBSABKAlIAIgBARIUCgd1c2VyX2lkGBAgASgJSAGIAQESEAoIb3JkZXJfaWQYESABKAkSFwoPY2xpZW50X29yZGVyX2lkGBIgASgJEhIKCmluc3RydW1lbnQYEyABKAkSDAoEc2lkZRgUIAEoCRILCgNxdHkYFSABKAkSEgoFcHJpY2UYFiABKAlIAogBARITCgtyZWFzb25fY29kZRgXIAEoCRITCgZyZWFzb24YGCABKAlIA4gBARITCgZjYWxsZXIYGSABKAlIBIgBAUILCglfdHJhY2VfaWRCCgoIX3VzZXJfaWRCCAoGX3ByaWNlQgkKB19yZWFzb25CCQoHX2NhbGxlcmIGcHJvdG8z", [file_google_protobuf_timestamp]);
+  fileDesc("Ch10b2Rva2UvZXZlbnRzL3YxL29yZGVycy5wcm90bxIQdG9kb2tlLmV2ZW50cy52MSLVAgoNT3JkZXJBY2NlcHRlZBIQCghldmVudF9pZBgBIAEoCRISCgpldmVudF90eXBlGAIgASgJEi8KC29jY3VycmVkX2F0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIPCgd2ZXJzaW9uGAQgASgDEhUKCHRyYWNlX2lkGAUgASgJSACIAQESFAoHdXNlcl9pZBgQIAEoCUgBiAEBEhAKCG9yZGVyX2lkGBEgASgJEhcKD2NsaWVudF9vcmRlcl9pZBgSIAEoCRISCgppbnN0cnVtZW50GBMgASgJEgwKBHNpZGUYFCABKAkSCwoDcXR5GBUgASgJEhIKBXByaWNlGBYgASgJSAKIAQESEwoGY2FsbGVyGBkgASgJSAOIAQFCCwoJX3RyYWNlX2lkQgoKCF91c2VyX2lkQggKBl9wcmljZUIJCgdfY2FsbGVyIogDCg5PcmRlclN1Y2NlZWRlZBIQCghldmVudF9pZBgBIAEoCRISCgpldmVudF90eXBlGAIgASgJEi8KC29jY3VycmVkX2F0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIPCgd2ZXJzaW9uGAQgASgDEhUKCHRyYWNlX2lkGAUgASgJSACIAQESFAoHdXNlcl9pZBgQIAEoCUgBiAEBEhAKCG9yZGVyX2lkGBEgASgJEhcKD2NsaWVudF9vcmRlcl9pZBgSIAEoCRISCgppbnN0cnVtZW50GBMgASgJEgwKBHNpZGUYFCABKAkSCwoDcXR5GBUgASgJEhIKBXByaWNlGBYgASgJSAKIAQESHAoPYnJva2VyX29yZGVyX2lkGBcgASgJSAOIAQESEwoGY2FsbGVyGBkgASgJSASIAQFCCwoJX3RyYWNlX2lkQgoKCF91c2VyX2lkQggKBl9wcmljZUISChBfYnJva2VyX29yZGVyX2lkQgkKB19jYWxsZXIiiAMKC09yZGVyRmFpbGVkEhAKCGV2ZW50X2lkGAEgASgJEhIKCmV2ZW50X3R5cGUYAiABKAkSLwoLb2NjdXJyZWRfYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg8KB3ZlcnNpb24YBCABKAMSFQoIdHJhY2VfaWQYBSABKAlIAIgBARIUCgd1c2VyX2lkGBAgASgJSAGIAQESEAoIb3JkZXJfaWQYESABKAkSFwoPY2xpZW50X29yZGVyX2lkGBIgASgJEhIKCmluc3RydW1lbnQYEyABKAkSDAoEc2lkZRgUIAEoCRILCgNxdHkYFSABKAkSEgoFcHJpY2UYFiABKAlIAogBARITCgtyZWFzb25fY29kZRgXIAEoCRITCgZyZWFzb24YGCABKAlIA4gBARITCgZjYWxsZXIYGSABKAlIBIgBAUILCglfdHJhY2VfaWRCCgoIX3VzZXJfaWRCCAoGX3ByaWNlQgkKB19yZWFzb25CCQoHX2NhbGxlciKMAwoPT3JkZXJVbnJlc29sdmVkEhAKCGV2ZW50X2lkGAEgASgJEhIKCmV2ZW50X3R5cGUYAiABKAkSLwoLb2NjdXJyZWRfYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg8KB3ZlcnNpb24YBCABKAMSFQoIdHJhY2VfaWQYBSABKAlIAIgBARIUCgd1c2VyX2lkGBAgASgJSAGIAQESEAoIb3JkZXJfaWQYESABKAkSFwoPY2xpZW50X29yZGVyX2lkGBIgASgJEhIKCmluc3RydW1lbnQYEyABKAkSDAoEc2lkZRgUIAEoCRILCgNxdHkYFSABKAkSEgoFcHJpY2UYFiABKAlIAogBARITCgtyZWFzb25fY29kZRgXIAEoCRITCgZyZWFzb24YGCABKAlIA4gBARITCgZjYWxsZXIYGSABKAlIBIgBAUILCglfdHJhY2VfaWRCCgoIX3VzZXJfaWRCCAoGX3ByaWNlQgkKB19yZWFzb25CCQoHX2NhbGxlciKXBAoLT3JkZXJGaWxsZWQSEAoIZXZlbnRfaWQYASABKAkSEgoKZXZlbnRfdHlwZRgCIAEoCRIvCgtvY2N1cnJlZF9hdBgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDwoHdmVyc2lvbhgEIAEoAxIVCgh0cmFjZV9pZBgFIAEoCUgAiAEBEhQKB3VzZXJfaWQYECABKAlIAYgBARIQCghvcmRlcl9pZBgRIAEoCRIXCg9jbGllbnRfb3JkZXJfaWQYEiABKAkSEgoKaW5zdHJ1bWVudBgTIAEoCRIMCgRzaWRlGBQgASgJEgsKA3F0eRgVIAEoCRISCgVwcmljZRgWIAEoCUgCiAEBEhwKD2Jyb2tlcl9vcmRlcl9pZBgXIAEoCUgDiAEBEhMKBmNhbGxlchgZIAEoCUgEiAEBEhAKCHRyYWRlX2lkGBogASgJEhAKCGZpbGxfcXR5GBsgASgJEhIKCmZpbGxfcHJpY2UYHCABKAkSLQoJZmlsbGVkX2F0GB0gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBISCgpmaWxsZWRfcXR5GB4gASgJEhUKDWF2ZXJhZ2VfcHJpY2UYHyABKAlCCwoJX3RyYWNlX2lkQgoKCF91c2VyX2lkQggKBl9wcmljZUISChBfYnJva2VyX29yZGVyX2lkQgkKB19jYWxsZXJiBnByb3RvMw", [file_google_protobuf_timestamp]);
 
 /**
  * An order was accepted and will be sent.
@@ -371,4 +371,128 @@ export type OrderUnresolved = Message<"todoke.events.v1.OrderUnresolved"> & {
  */
 export const OrderUnresolvedSchema: GenMessage<OrderUnresolved> = /*@__PURE__*/
   messageDesc(file_todoke_events_v1_orders, 3);
+
+/**
+ * A part of the order, or all of it, was filled at the broker: one event for each trade.
+ *
+ * @generated from message todoke.events.v1.OrderFilled
+ */
+export type OrderFilled = Message<"todoke.events.v1.OrderFilled"> & {
+  /**
+   * @generated from field: string event_id = 1;
+   */
+  eventId: string;
+
+  /**
+   * @generated from field: string event_type = 2;
+   */
+  eventType: string;
+
+  /**
+   * @generated from field: google.protobuf.Timestamp occurred_at = 3;
+   */
+  occurredAt?: Timestamp | undefined;
+
+  /**
+   * @generated from field: int64 version = 4;
+   */
+  version: bigint;
+
+  /**
+   * @generated from field: optional string trace_id = 5;
+   */
+  traceId?: string | undefined;
+
+  /**
+   * @generated from field: optional string user_id = 16;
+   */
+  userId?: string | undefined;
+
+  /**
+   * @generated from field: string order_id = 17;
+   */
+  orderId: string;
+
+  /**
+   * @generated from field: string client_order_id = 18;
+   */
+  clientOrderId: string;
+
+  /**
+   * @generated from field: string instrument = 19;
+   */
+  instrument: string;
+
+  /**
+   * @generated from field: string side = 20;
+   */
+  side: string;
+
+  /**
+   * @generated from field: string qty = 21;
+   */
+  qty: string;
+
+  /**
+   * @generated from field: optional string price = 22;
+   */
+  price?: string | undefined;
+
+  /**
+   * The broker's own ID of the order.
+   *
+   * @generated from field: optional string broker_order_id = 23;
+   */
+  brokerOrderId?: string | undefined;
+
+  /**
+   * @generated from field: optional string caller = 25;
+   */
+  caller?: string | undefined;
+
+  /**
+   * The broker's ID of the trade. An order has one event for each.
+   *
+   * @generated from field: string trade_id = 26;
+   */
+  tradeId: string;
+
+  /**
+   * @generated from field: string fill_qty = 27;
+   */
+  fillQty: string;
+
+  /**
+   * @generated from field: string fill_price = 28;
+   */
+  fillPrice: string;
+
+  /**
+   * By the broker's clock.
+   *
+   * @generated from field: google.protobuf.Timestamp filled_at = 29;
+   */
+  filledAt?: Timestamp | undefined;
+
+  /**
+   * The sum of the fills up to this one; at most qty.
+   *
+   * @generated from field: string filled_qty = 30;
+   */
+  filledQty: string;
+
+  /**
+   * Of these fills, cut after 18 digits of the fraction.
+   *
+   * @generated from field: string average_price = 31;
+   */
+  averagePrice: string;
+};
+
+/**
+ * Describes the message todoke.events.v1.OrderFilled.
+ * Use `create(OrderFilledSchema)` to create a new message.
+ */
+export const OrderFilledSchema: GenMessage<OrderFilled> = /*@__PURE__*/
+  messageDesc(file_todoke_events_v1_orders, 4);
 
