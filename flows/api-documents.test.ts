@@ -24,6 +24,37 @@ test("every operation of every service has a tag, a title and named bodies, and 
   for (const { operationId } of passedOn) expect(ids.map((each) => each.operationId)).toContain(operationId);
 });
 
+/** The operation whose response each part of a profile has. */
+const partOperations = {
+  account: ["account", "getUser"],
+  entitlements: ["entitlement", "listEntitlements"],
+  points: ["points", "getBalance"],
+  expiring: ["points", "listExpiring"],
+  matchmaking: ["matchmaking", "getTicket"],
+  queues: ["matchmaking", "listQueues"],
+  inbox: ["gateway-bff", "listInbox"],
+} as const;
+
+test("the fields that a client may pick of a profile are those of the services' responses", async () => {
+  await using all = await startAll();
+  const token = await all.openSession(await all.createUser("player"));
+  for (const [part, [service, operationId]] of Object.entries(partOperations)) {
+    const { url = "" } = all.running.find(({ name }) => name === service) ?? {};
+    const { paths, components } = (await (await fetch(`${url}/openapi.json`)).json()) as ApiDocument;
+    const operation = Object.values(paths)
+      .flatMap((item) => Object.values(item))
+      .find((each) => each.operationId === operationId);
+    const ref = String(operation?.responses?.[200]?.content?.["application/json"]?.schema?.$ref);
+    const { properties = {} } = components.schemas?.[ref.split("/").at(-1) ?? ""] ?? {};
+    const refused = await fetch(`${all.gateways[0]}/v1/me/profile?fields=${part}.nothing`, {
+      headers: { authorization: `Bearer ${token}` },
+    });
+    const { errors } = (await refused.json()) as { errors: { detail: string }[] };
+    const named = errors[0]?.detail.split("there are ")[1]?.split(", ") ?? [];
+    expect([part, named.sort()]).toEqual([part, Object.keys(properties as object).sort()]);
+  }
+});
+
 /** A document without a fault, to put one in. */
 function good() {
   const ref = (kind: string, name: string) => ({ $ref: `#/components/${kind}/${name}` });

@@ -65,11 +65,11 @@ async function delayFirstPoll(page: Page) {
     await delivery.promise;
     await route.fulfill({ response });
   };
-  await page.route("**/v1/matchmaking/tickets/*", hold, { times: 1 });
+  await page.route((url) => url.searchParams.has("ticket_id"), hold, { times: 1 });
   return {
     answered: answered.promise,
     async deliver() {
-      const delivered = page.waitForResponse((response) => response.url().includes("/v1/matchmaking/tickets/"));
+      const delivered = page.waitForResponse((response) => response.url().includes("ticket_id="));
       delivery.resolve();
       await (await delivered).finished();
       await fetchInPage(page, "/v1/me"); // When this response arrives, the page has processed the earlier one.
@@ -177,7 +177,25 @@ inBrowser("two players see the same match on the page, and a waiting player can 
   expect(shown[0]).toMatch(/^[0-9a-f-]{36}$/);
   expect(shown[1]).toBe(shown[0]);
   expect(await bob.locator("#ticket").textContent()).toContain("マッチが成立しました");
+  // Each sees the other's name, also after a reload.
+  const [a, b] = [(await fetchInPage(alice, "/v1/me")).body, (await fetchInPage(bob, "/v1/me")).body];
+  await alice.reload();
+  expect(await alice.locator("#opponents").textContent()).toBe(`against ${b.display_name}`);
+  expect(await alice.locator("#ticket code").textContent()).toBe(shown[0]);
+  expect(await bob.locator("#opponents").textContent()).toBe(`対戦相手 ${a.display_name}`);
   await Promise.all([first.close(), second.close()]);
+});
+
+inBrowser("a player who waits for a match still waits after a reload, and can cancel", async () => {
+  const person = await browser.person();
+  const page = await logIn(person, "alice");
+  await page.locator("#find-match").click();
+  await page.locator("#ticket", { hasText: "Waiting for others" }).waitFor();
+  await page.reload();
+  await page.locator("#ticket", { hasText: "Waiting for others" }).waitFor();
+  await page.locator("#cancel-match").click();
+  await page.locator("#ticket", { hasText: "Cancelled." }).waitFor();
+  await person.close();
 });
 
 inBrowser("the page shows points, exact to the last one, and their expiry as soon as they change", async () => {

@@ -12,6 +12,10 @@ grant insert, update
   on orders.cancel_requests, orders.trading_state, orders.reconciliations, orders.broker_turns
   to todoke_orders;
 
+-- What is known of open orders and positions, which follows from the fills.
+grant insert, update, delete on orders.followed_orders to todoke_orders;
+grant insert, update on orders.positions to todoke_orders;
+
 -- Its only row comes from a migration.
 grant update on orders.order_rate to todoke_orders;
 
@@ -20,7 +24,7 @@ grant insert, update, delete on orders.outbox_events, orders.idempotency_keys to
 
 -- Append-only.
 grant insert
-  on orders.order_status_history, orders.trading_state_audit, orders.order_resolutions, orders.redrives
+  on orders.order_fills, orders.order_status_history, orders.trading_state_audit, orders.order_resolutions, orders.redrives
   to todoke_orders;
 
 -- Only the owner creates and revokes API keys (`todoke keys`); the service records their last use.

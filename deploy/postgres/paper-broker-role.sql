@@ -6,6 +6,7 @@ revoke all on all tables in schema paper_broker from todoke_orders;
 grant usage on schema paper_broker to todoke_orders;
 grant select on all tables in schema paper_broker to todoke_orders;
 
--- The simulated broker takes orders and cancels them.
+-- The simulated broker takes orders, cancels them and fills them.
 grant insert, update on paper_broker.orders to todoke_orders;
+grant insert on paper_broker.fills to todoke_orders;
 commit;

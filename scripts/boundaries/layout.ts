@@ -16,7 +16,7 @@ const sharedFolders = ["routes", "commands", "events", "workers", "store", "migr
 export const domainFolders: Readonly<Record<string, readonly string[]>> = {
   account: [],
   entitlement: [],
-  "gateway-bff": ["guard", "language", "limits", "oidc", "page", "sessions", "upstreams", "user-inbox"],
+  "gateway-bff": ["guard", "language", "limits", "oidc", "page", "profile", "sessions", "upstreams", "user-inbox"],
   matchmaking: ["forming", "queue", "rules"],
   notification: ["senders", "stream"],
   orders: ["brokers", "instruments", "order", "simulator"],

@@ -56,7 +56,7 @@ test("logins, limits, calls and profile parts are in /metrics, and the trace con
   const traceId = randomBytes(16).toString("hex");
   await t.get("/v1/me", { traceparent: `00-${traceId}-${"1".repeat(16)}-01` });
   await t.get(`/v1/users/${alice}/profile`);
-  t.account.setBehaviour(refusing(404, "user-not-found"));
+  t.account.setBehaviour(refusing(403, "account-inactive"));
   await t.get("/v1/me");
   for (let n = 0; n < 3; n++) await t.get("/login");
   expect(t.account.received[0]?.headers.traceparent).toMatch(new RegExp(`^00-${traceId}-[0-9a-f]{16}-0[01]$`));

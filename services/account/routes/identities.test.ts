@@ -225,3 +225,15 @@ test("bad input is a 4xx that names the field and writes nothing", async () => {
   }
   expect(await t.counts()).toMatchObject({ users: 0, identities: 0, audit: 0, events: 0 });
 });
+
+test("display names are for the gateway only, up to 64 at once; users without one are left out", async () => {
+  await using t = await setup();
+  const { call, person } = await t.process();
+  const [aki, ben] = [await person("aki", claims), await person("ben")];
+  const names = (user_ids: string, as = "service:gateway-bff") =>
+    call("GET", `/display-names?user_ids=${user_ids}`, { as });
+  const found = await names([aki.user_id, ben.user_id, fixedId(9)].join());
+  expect(found.json()).toEqual({ users: [{ user_id: aki.user_id, display_name: "Aki" }] });
+  expect((await names(Array.from({ length: 65 }, (_, n) => fixedId(n)).join())).statusCode).toBe(400);
+  expect((await call("GET", `/display-names?user_ids=${aki.user_id}`, { as: aki })).statusCode).toBe(403);
+});

@@ -1,15 +1,19 @@
-/** Resolves identities, for the gateway only: it has verified them. */
+/** Routes for the gateway only: it has verified the identities, and knows who may see whose name. */
 
 import { UserView } from "@todoke/contracts/api";
 import { type HttpApp, requires } from "@todoke/http";
+import { Type } from "typebox";
 import type { Deps } from "../deps.ts";
-import { ResolveBody } from "./schemas.ts";
+import { selectDisplayNames } from "../store/users.ts";
+import { DisplayNamesView, ResolveBody, UserIds } from "./schemas.ts";
 
-export function identityRoutes(app: HttpApp, { authenticate, resolveIdentity }: Deps): void {
+export function identityRoutes(app: HttpApp, { authenticate, db, resolveIdentity }: Deps): void {
+  const gateway = requires(authenticate, { service: ["gateway-bff"] });
+
   app.post(
     "/identities::resolve",
     {
-      ...requires(authenticate, { service: ["gateway-bff"] }),
+      ...gateway,
       schema: {
         operationId: "resolveIdentity",
         summary: "Resolve an identity",
@@ -22,5 +26,21 @@ export function identityRoutes(app: HttpApp, { authenticate, resolveIdentity }: 
     },
     async ({ body: { provider, subject, ...claims }, caller }) =>
       resolveIdentity({ provider, subject, claims, caller }),
+  );
+
+  app.get(
+    "/display-names",
+    {
+      ...gateway,
+      schema: {
+        operationId: "listDisplayNames",
+        summary: "List display names",
+        tags: ["Account"],
+        description: "Returns the display names of users. Users without one, and unknown ones, are left out.",
+        querystring: Type.Object({ user_ids: UserIds }),
+        response: { 200: DisplayNamesView },
+      },
+    },
+    async ({ query }) => ({ users: await selectDisplayNames(db, query.user_ids.split(",")) }),
   );
 }

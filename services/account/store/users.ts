@@ -52,6 +52,21 @@ export async function selectEach(db: Queryable, userIds: readonly string[]): Pro
   return userIds.map((_, index) => found.get(index + 1) ?? null);
 }
 
+/** The names of those users who have one, by an index probe per id. */
+export async function selectDisplayNames(
+  db: Queryable,
+  userIds: readonly string[],
+): Promise<{ user_id: string; display_name: string }[]> {
+  const { rows } = await db.query({
+    name: "select display names",
+    text: `select u.user_id, u.display_name from unnest($1::text[]) as i(user_id)
+            cross join lateral (select user_id, display_name from users u
+                                 where u.user_id = i.user_id and u.display_name is not null limit 1) u`,
+    values: [userIds],
+  });
+  return rows;
+}
+
 /**
  * Locks users and their roles against other changes until the transaction ends. Rows are locked in the order of their ids,
  * so that two users who act on each other cannot deadlock. Read the users afterwards: this statement's snapshot of the

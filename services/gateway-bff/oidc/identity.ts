@@ -2,6 +2,7 @@
  * An identity, by which account finds or creates a user. Only issuer and subject identify somebody; the rest is for
  * display, and a value that cannot be stored is left out and never fails a login.
  */
+import { decodeJwt } from "jose";
 import type { UserSnapshot } from "../sessions/index.ts";
 
 export interface Identity {
@@ -28,6 +29,15 @@ export function toIdentity(who: { readonly issuer: string; readonly subject: str
     ...(displayName && { display_name: displayName }),
     ...(locale && /^[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{2,8})*$/.test(locale) && { locale: locale.replaceAll("_", "-") }),
   };
+}
+
+/** The claims of a stored ID token, which was verified at the login. */
+export function claimsOf(idToken: string | undefined): Claims {
+  try {
+    return decodeJwt(idToken ?? "");
+  } catch {
+    return {}; // The next login brings them.
+  }
 }
 
 export type Claims = Readonly<Record<string, unknown>>;

@@ -22,71 +22,62 @@ const toDigits = (number) => number.rawJSON ?? String(number);
 
 const fill = (text, values) => text.replace(/\{(\w+)\}/g, (_, name) => values[name]);
 
+/** Parts of the player's profile, with their numbers exact. */
+const readProfile = async (query) => parseExactly(await (await request(`/v1/me/profile?${query}`)).text());
+
 async function show() {
-  const response = await request("/v1/me");
-  if (response.status === 401) return main.replaceChildren(element("p", {}, texts.nobody), logInLink());
-  const body = await response.json();
-  if (body.code === "ACCOUNT_INACTIVE")
+  const profile = await readProfile("fields=account,entitlements,points,expiring,queues,matchmaking,players,inbox");
+  const { code, account = {} } = profile;
+  if (code === "unauthenticated") return main.replaceChildren(element("p", {}, texts.nobody), logInLink());
+  if (code === "ACCOUNT_INACTIVE")
     return main.replaceChildren(element("p", { id: "inactive" }, texts.inactive), logOutButton());
-  if (!response.ok) return main.replaceChildren(element("p", {}, body.detail ?? response.statusText));
+  if (code) return main.replaceChildren(element("p", {}, profile.detail));
+  const { display_name, email } = account.value ?? {};
   const match = element("div", { id: "match" });
   const points = element("div", { id: "points" });
-  const profile = element("pre", { id: "profile" });
   const inbox = element("ul", { id: "inbox" });
   main.replaceChildren(
-    element("p", {}, element("strong", { id: "name" }, body.display_name ?? body.email ?? body.user_id), " "),
+    element("p", {}, element("strong", { id: "name" }, display_name ?? email ?? profile.user_id), " "),
     logOutButton(),
     match,
     points,
     element("h3", {}, texts.profile),
-    profile,
+    element("pre", { id: "profile" }, JSON.stringify({ ...profile, queues: undefined, inbox: undefined }, null, 2)),
     element("h3", {}, texts.inbox),
     inbox,
   );
   const stream = new EventSource("/v1/inbox/stream");
-  await Promise.all([
-    showProfile(profile, body.user_id),
-    showPoints(points, stream, body.user_id),
-    showInbox(inbox, stream),
-    showMatch(match, stream),
-  ]);
-}
-
-async function showProfile(at, userId) {
-  const response = await request(`/v1/users/${encodeURIComponent(userId)}/profile`);
-  at.textContent = JSON.stringify(parseExactly(await response.text()), null, 2);
+  showPoints(points, stream, profile);
+  showInbox(inbox, stream, profile);
+  showMatch(match, stream, profile);
 }
 
 const changesPoints = ["PointsGranted", "PointsSpent", "PointsExpired"];
 
 /** The player's balance and the points that expire soon, read again after each change. */
-async function showPoints(at, stream, userId) {
-  const path = `/v1/points/users/${encodeURIComponent(userId)}`;
+function showPoints(at, stream, profile) {
   const lines = element("ul", {});
   let shown = 0;
 
-  async function refresh() {
-    const responses = await Promise.all([request(`${path}/balance`), request(`${path}/expiring?limit=5`)]);
-    if (!responses.every(({ ok }) => ok)) return;
-    const [account, { lots }] = await Promise.all(
-      responses.map(async (response) => parseExactly(await response.text())),
-    );
-    if (Number(toDigits(account.version)) < shown) return; // A later read was faster.
-    shown = Number(toDigits(account.version));
-    lines.replaceChildren(element("li", { id: "balance" }, fill(texts.balance, { points: toDigits(account.balance) })));
+  function display({ points: { value: balance } = {}, expiring: { value: { lots } = {} } = {} }) {
+    if (!balance || !lots) return;
+    if (Number(toDigits(balance.version)) < shown) return; // A later read was faster.
+    shown = Number(toDigits(balance.version));
+    lines.replaceChildren(element("li", { id: "balance" }, fill(texts.balance, { points: toDigits(balance.balance) })));
     for (const what of ["held", "pending"]) {
-      const points = toDigits(account[what]);
+      const points = toDigits(balance[what]);
       if (points !== "0") lines.append(element("li", {}, fill(texts[what], { points })));
     }
     lines.append(...lots.map((lot) => element("li", { className: "expiring" }, formatExpiry(lot))));
     at.replaceChildren(element("h3", {}, texts.points), lines);
   }
+  const refresh = async () => display(await readProfile("fields=points,expiring"));
   stream.addEventListener(
     "notification",
     ({ data }) => changesPoints.includes(JSON.parse(data).event_type) && refresh(),
   );
   stream.addEventListener("open", refresh); // Shows changes that happened while the stream was closed.
-  await refresh();
+  display(profile);
 }
 
 function formatExpiry({ remaining, expires_at }) {
@@ -94,19 +85,20 @@ function formatExpiry({ remaining, expires_at }) {
   return fill(texts.expiring, { day, points: toDigits(remaining) });
 }
 
-async function showInbox(at, stream) {
-  const response = await request("/v1/inbox?limit=20");
-  const { notifications = [] } = await response.json();
-  const lines = notifications.map(({ text }) => element("li", {}, text));
+function showInbox(at, stream, { inbox }) {
+  const lines = (inbox?.value?.notifications ?? []).map(({ text }) => element("li", {}, text));
   at.replaceChildren(...(lines.length > 0 ? lines : [element("li", {}, texts.empty)]));
   stream.addEventListener("notification", ({ data }) => at.prepend(element("li", {}, JSON.parse(data).text)));
 }
 
-/** Joins the first mode that needs no attributes. The stream brings the ticket's result, so nothing polls. */
-async function showMatch(at, stream) {
-  const response = await request("/v1/matchmaking/queues");
-  const { queues = [] } = response.ok ? await response.json() : {};
-  const queue = queues.find(({ attributes, heartbeat_seconds }) => attributes.length === 0 && !heartbeat_seconds);
+/**
+ * Shows the open ticket or the latest match, and joins the first mode that needs no attributes. The stream brings the ticket's
+ * result, so nothing polls.
+ */
+function showMatch(at, stream, profile) {
+  const queue = profile.queues?.value?.queues.find(
+    ({ attributes, heartbeat_seconds }) => attributes.length === 0 && !heartbeat_seconds,
+  );
   if (!queue) return;
   let ticketId;
   let endedId;
@@ -116,29 +108,35 @@ async function showMatch(at, stream) {
   async function join() {
     const path = `/v1/matchmaking/queues/${queue.mode}/tickets`;
     const headers = { "content-type": "application/json", "idempotency-key": crypto.randomUUID() };
-    await showTicket(await request(path, { method: "POST", headers, body: "{}" }));
+    const response = await request(path, { method: "POST", headers, body: "{}" });
+    showTicket(await response.json());
     await refresh(); // Shows a result that arrived before the ticket's ID was known here.
   }
-  async function showTicket(response) {
-    const ticket = await response.json();
+  function showTicket(ticket, { players = [] } = {}) {
     if (ticket.ticket_id && ticket.ticket_id === endedId) return; // A late response, after the end was shown.
     ticketId = ticket.ticket_id ?? ticketId;
     if (ticket.status !== "QUEUED") endedId = ticket.ticket_id ?? endedId;
     const label = element("span", { id: "ticket" }, texts[ticket.status] ?? ticket.detail, " ");
     if (ticket.status === "QUEUED") return line.replaceChildren(label, button("cancel-match", texts.cancel, cancel));
+    const names = players.map(({ display_name }) => display_name ?? texts.unnamed).join(", ");
+    if (names) label.append(element("strong", { id: "opponents" }, fill(texts.against, { names })), " ");
     if (ticket.match_id) label.append(element("code", {}, ticket.match_id), " ");
     line.replaceChildren(label, find());
   }
   async function refresh() {
-    if (ticketId) await showTicket(await request(`/v1/matchmaking/tickets/${ticketId}`));
+    if (!ticketId) return;
+    const { matchmaking, players } = await readProfile(`fields=matchmaking,players&ticket_id=${ticketId}`);
+    showTicket(matchmaking?.value ?? matchmaking ?? {}, players?.value ?? {});
   }
   const cancel = async () => {
     const response = await request(`/v1/matchmaking/tickets/${ticketId}`, { method: "DELETE" });
-    await (response.ok ? showTicket(response) : refresh()); // It may be matched already.
+    if (response.ok) showTicket(await response.json());
+    else await refresh(); // It may be matched already.
   };
   stream.addEventListener("notification", ({ data }) => JSON.parse(data).data?.ticket_id === ticketId && refresh());
   stream.addEventListener("open", refresh);
   line.replaceChildren(find());
+  if (profile.matchmaking?.value) showTicket(profile.matchmaking.value, profile.players?.value ?? {});
   at.replaceChildren(element("h3", {}, texts.match), line);
 }
 

@@ -27,7 +27,7 @@ export interface ForwardedRoute {
   readonly upstream: UpstreamName;
   /** The parameters of the path, if they are not only a user. */
   readonly params?: TObject;
-  /** The path at the service, with the parameters of `path`; `:me` is the user of the session. */
+  /** The path at the service, with the parameters of `path`. */
   readonly upstreamPath: string;
   readonly rule: AccessRule;
   /** Its rate limit, by default that of its method. */
@@ -138,7 +138,7 @@ function toCall(route: ForwardedRoute, request: FastifyRequest): Call {
   const ifMatch = route.conditional && request.headers["if-match"];
   return {
     method: route.method,
-    path: toPath(route, request, user.userId),
+    path: toPath(route, request),
     user,
     requestId: request.id,
     ...(route.body && { body: JSON.stringify(request.body) }),
@@ -148,8 +148,8 @@ function toCall(route: ForwardedRoute, request: FastifyRequest): Call {
   };
 }
 
-function toPath({ upstreamPath, query }: ForwardedRoute, request: FastifyRequest, me: string): string {
-  const params: Readonly<Record<string, string>> = { ...(request.params as object), me };
+function toPath({ upstreamPath, query }: ForwardedRoute, request: FastifyRequest): string {
+  const params: Readonly<Record<string, string>> = { ...(request.params as object) };
   // A colon before an unknown name is part of a verb, like `:delete`, and stays.
   const path = upstreamPath.replace(/:(\w+)/g, (text, name: string) =>
     Object.hasOwn(params, name) ? encodeURIComponent(params[name] ?? "") : text,
@@ -162,7 +162,7 @@ function toPath({ upstreamPath, query }: ForwardedRoute, request: FastifyRequest
 export const toSearch = (query: object): string =>
   new URLSearchParams(Object.entries(query).map(([name, value]) => [name, String(value)])).toString();
 
-function sendOn(reply: FastifyReply, { status, body, etag, replayed }: UpstreamResponse): FastifyReply {
+export function sendOn(reply: FastifyReply, { status, body, etag, replayed }: UpstreamResponse): FastifyReply {
   reply.code(status);
   if (etag !== undefined) reply.header("etag", etag);
   if (replayed) reply.header("idempotency-replayed", "true");

@@ -9,7 +9,7 @@ import type { Deps } from "../deps.ts";
 import { sessionUser } from "../guard/session-user.ts";
 import { type Language, requestLanguage } from "../language/accept-language.ts";
 import { upstreamProblems } from "../problems.ts";
-import { type NotificationView, toLanguage } from "../user-inbox/frames.ts";
+import { inboxInLanguage } from "../user-inbox/frames.ts";
 import { openStream } from "../user-inbox/open-stream.ts";
 import { passStream, sessionIsLive } from "../user-inbox/pass-stream.ts";
 import { toSearch } from "./forward.ts";
@@ -51,13 +51,6 @@ const InboxView = Type.Object(
   { title: "NotificationPage" },
 );
 
-/** Notification's response. */
-interface InboxPage {
-  readonly notifications: readonly NotificationView[];
-  readonly last_event_id?: string;
-  readonly next_cursor?: string;
-}
-
 const EventId = Type.String({ pattern: "^[0-9a-f.-]{1,60}$", description: "The ID of the last event that was seen." });
 const StreamHeaders = Type.Object({ "last-event-id": Type.Optional(EventId) });
 // A browser cannot set the header on its first connection. When it reconnects it sends both, and the header counts.
@@ -95,13 +88,8 @@ function listRoute(app: HttpApp, { authenticate, upstreams: { notification } }: 
       const language = requestLanguage(request);
       const path = `/v1/users/${encodeURIComponent(user.userId)}/inbox?${toSearch(request.query)}`;
       const { value } = await notification.call({ method: "GET", path, user, requestId: request.id });
-      const { notifications, ...cursors } = value as InboxPage;
       reply.headers(languageHeaders(language));
-      return {
-        notifications: notifications.map((notification) => toLanguage(notification, language)),
-        ...(cursors.last_event_id !== undefined && { last_event_id: cursors.last_event_id }),
-        ...(cursors.next_cursor !== undefined && { next_cursor: cursors.next_cursor }),
-      };
+      return inboxInLanguage(value, language);
     },
   );
 }
@@ -163,7 +151,7 @@ function streamRoute(app: HttpApp, deps: InboxDeps): void {
   );
 }
 
-const languageHeaders = (language: Language) => ({ "content-language": language, vary: "accept-language" });
+export const languageHeaders = (language: Language) => ({ "content-language": language, vary: "accept-language" });
 
 const streamHeaders = {
   "content-type": "text/event-stream",

@@ -15,9 +15,10 @@ import { inboxRoutes } from "./inbox.ts";
 import { loginRoutes } from "./login.ts";
 import { logoutRoutes } from "./logout.ts";
 import { matchmakingRoutes } from "./matchmaking.ts";
+import { meRoute } from "./me.ts";
 import { pageRoutes } from "./page.ts";
 import { pointsRoutes } from "./points.ts";
-import { profileRoute } from "./profile.ts";
+import { profileRoutes } from "./profile.ts";
 import { sessionRoutes } from "./sessions.ts";
 import { userRoutes } from "./users.ts";
 
@@ -33,7 +34,8 @@ export function gatewayRoutes(app: HttpApp, deps: Deps): void {
   loginRoutes(app, deps);
   logoutRoutes(app, { ...deps, countLogout: countByIssuer(deps) });
   for (const route of [...userRoutes, ...matchmakingRoutes, ...pointsRoutes]) forwardRoute(app, deps, route);
-  profileRoute(app, deps);
+  meRoute(app, deps);
+  profileRoutes(app, deps);
   sessionRoutes(app, deps);
   inboxRoutes(app, { ...deps, notificationUrl: deps.urls.notification });
   pageRoutes(app, { ...deps, services: serviceAddresses(deps.urls) });

@@ -1,7 +1,7 @@
 import type { ServerResponse } from "node:http";
-import { until } from "@todoke/kernel/testing";
+import { fixedId, until } from "@todoke/kernel/testing";
 import { expect, test } from "vitest";
-import { alice, balanceView, bob, setup, ticketId, userView } from "../testing.ts";
+import { alice, balanceView, bearerOf, bob, setup, ticketId, userView } from "../testing.ts";
 import { answering, hangingUp, holding, refusing, silent } from "../upstreams/testing.ts";
 
 const profile = `/v1/users/${alice}/profile`;
@@ -42,13 +42,12 @@ test("a profile has the services' bytes: no number is rounded, and no body is nu
   expect(await ask()).toContain(`"entitlements":{"status":"stale","value":${body},"as_of":"`);
 });
 
-test("a missing service or ticket is absent, a refusal is a failed part", async () => {
+test("a missing service is absent, a refusal is a failed part", async () => {
   await using t = await setup();
   const [app, player] = [await t.process({ without: ["points"] }), await t.logIn(alice)];
   expect((await app.inject({ url: profile, headers: player.headers })).json()).toMatchObject({
     account: { status: "ok" },
     points: { status: "absent" },
-    matchmaking: { status: "absent" },
   });
   t.services.matchmaking.setBehaviour(refusing(404, "ticket-not-found"));
   expect((await app.inject({ url: `${profile}?ticket_id=${ticketId}`, headers: player.headers })).json()).toMatchObject(
@@ -163,4 +162,74 @@ test("while the breaker is open profiles mark the part at once, until the servic
   await expect.poll(askUnheard).toMatchObject({ status: "failed", code: "POINTS_UNAVAILABLE", received: 0 });
   t.services.points.setBehaviour(answering(balanceView));
   await expect.poll(ask, { interval: 200 }).toMatchObject({ status: "ok" });
+});
+
+test("a client picks parts and fields, and only their services are called", async () => {
+  await using t = await setup();
+  const [app, player] = [await t.process(), await t.logIn(alice)];
+  const body = '{"user_id":"u","balance":9223372036854775807,"held":1.10,"version":3}';
+  t.services.points.setBehaviour((response) => void response.setHeader("content-type", "application/json").end(body));
+  const ask = async (fields: string) => app.inject({ url: `/v1/me/profile?fields=${fields}`, headers: player.headers });
+  const { body: picked } = await ask("points.balance,points.held,account.display_name");
+  expect(picked).toContain('"points":{"status":"ok","value":{"balance":9223372036854775807,"held":1.10},"as_of":"');
+  expect(JSON.parse(picked)).toMatchObject({ user_id: alice, account: { value: { display_name: "Somebody" } } });
+  expect(Object.keys(JSON.parse(picked)).sort()).toEqual(["account", "points", "user_id"]);
+  expect(JSON.parse(picked).account.value).toEqual({ display_name: "Somebody" });
+  // A part that is also named whole is whole.
+  expect((await ask("points.balance,points,points.held")).body).toContain(`"value":${body}`);
+  const { entitlement, matchmaking, notification } = t.services;
+  for (const service of [entitlement, matchmaking, notification]) expect(service.received).toEqual([]);
+});
+
+test("an unknown part or field is refused by its name, and no service is called", async () => {
+  await using t = await setup();
+  const [app, player] = [await t.process(), await t.logIn(alice)];
+  for (const [fields, named] of [
+    ["friends", "friends"],
+    ["account.password", "account.password"],
+    ["account,", ""],
+    ["constructor", "constructor"],
+    ["account.display_name.x", "account.display_name.x"],
+  ] as const) {
+    const refused = await app.inject({ url: `/v1/me/profile?fields=${fields}`, headers: player.headers });
+    expect([fields, refused.statusCode, refused.json().errors?.[0].field]).toEqual([fields, 400, "query.fields"]);
+    expect(refused.json().errors[0].detail).toContain(`has ${named}`);
+  }
+  for (const service of Object.values(t.services)) expect(service.received).toEqual([]);
+});
+
+test("without a ticket ID, a profile has the current ticket", async () => {
+  await using t = await setup();
+  const [app, player] = [await t.process(), await t.logIn(alice)];
+  const answer = await app.inject({ url: profile, headers: player.headers });
+  expect(answer.json().matchmaking).toMatchObject({ status: "ok", value: { ticket_id: ticketId } });
+  expect(t.services.matchmaking.received.map(({ path }) => path)).toEqual(["/v1/matchmaking/tickets/current"]);
+});
+
+test("the other players of the caller's match are named, with one read of the ticket and one of the names", async () => {
+  await using t = await setup();
+  const [app, player] = [await t.process(), await t.logIn(alice)];
+  const ask = async () =>
+    (await app.inject({ url: "/v1/me/profile?fields=matchmaking,players", headers: player.headers })).json();
+  expect((await ask()).players).toMatchObject({ status: "ok", value: null });
+  expect(t.services.account.received).toEqual([]);
+
+  const peers = [bob, fixedId(3)].map((user_id, n) => ({ user_id, team: n + 2, party_size: 1 }));
+  t.services.matchmaking.setBehaviour(answering({ ticket_id: ticketId, status: "MATCHED", peers }));
+  t.services.account.setBehaviour(answering({ users: [{ user_id: bob, display_name: "Bob" }] }));
+  expect((await ask()).players.value).toEqual({ players: [{ ...peers[0], display_name: "Bob" }, peers[1]] });
+  expect(t.services.account.received.map(({ path }) => path)).toEqual([`/display-names?user_ids=${bob},${fixedId(3)}`]);
+  expect(await bearerOf("account", t.services.account.received[0] as never)).toMatchObject({ kind: "service" });
+  expect(t.services.matchmaking.received).toHaveLength(2);
+});
+
+test("the inbox of a profile is in the language of the request", async () => {
+  await using t = await setup();
+  const [app, player] = [await t.process(), await t.logIn(alice)];
+  const one = { notification_id: fixedId(1), event_type: "MatchMade", occurred_at: "2026-01-08T07:10:00Z" };
+  t.services.notification.setBehaviour(answering({ notifications: [{ ...one, text: { en: "yes", ja: "はい" } }] }));
+  const headers = { ...player.headers, "accept-language": "ja" };
+  const answer = await app.inject({ url: "/v1/me/profile?fields=inbox", headers });
+  expect(answer.json().inbox.value).toEqual({ notifications: [{ ...one, text: "はい" }] });
+  expect(answer.headers["content-language"]).toBe("ja");
 });

@@ -3,8 +3,6 @@ import { ReasonBody, RoleBody, SuspendBody, UpdateUserBody, UserView } from "@to
 import { PageQuery } from "@todoke/http";
 import { Type } from "typebox";
 import { propagateUserChange } from "../commands/propagate-user-change.ts";
-import { accountInactive } from "../problems.ts";
-import { parseUser } from "../upstreams/user-view.ts";
 import type { ForwardDeps, ForwardedRoute } from "./forward.ts";
 import { PassThroughBody, UserId } from "./schemas.ts";
 
@@ -15,14 +13,6 @@ const admins = { admin: true } as const;
 const verb = (path: string, name: string) => `${path}/:user_id([^:/]+)::${name}`;
 
 const propagate = ({ sessions }: ForwardDeps, value: unknown) => propagateUserChange(sessions, value);
-
-/** The gateway's copy may lag behind by an event; account's response does not. */
-async function rejectInactive({ sessions }: ForwardDeps, value: unknown): Promise<void> {
-  if ((value as { status?: unknown }).status === "ACTIVE") return;
-  const user = parseUser(value);
-  await sessions.saveUser(user);
-  throw accountInactive(user.status === "DELETED" ? "this account was deleted" : "this account is suspended");
-}
 
 /** A command that changes a user. */
 const userAction = (
@@ -42,19 +32,6 @@ const userAction = (
 });
 
 export const userRoutes: readonly ForwardedRoute[] = [
-  {
-    method: "GET",
-    path: "/v1/me",
-    upstream: "account",
-    upstreamPath: "/users/:me",
-    rule: { user: "any" },
-    operationId: "getMe",
-    tag: "Account",
-    summary: "Get yourself",
-    description: "Returns the user who is logged in.",
-    afterResponse: rejectInactive,
-    response: UserView,
-  },
   {
     method: "GET",
     path: "/v1/users/:user_id",

@@ -92,6 +92,12 @@ export interface ListedSession {
   readonly endsAt: string;
 }
 
+export interface SessionMove {
+  readonly sessionId: string;
+  readonly from: string;
+  readonly to: string;
+}
+
 /** A lease on the refresh of a session's tokens. */
 export interface RefreshClaim {
   readonly sessionId: string;
@@ -116,6 +122,13 @@ export interface SessionStore extends AsyncDisposable {
   endAll(userId: string, options?: { readonly except?: string }): Promise<number>;
   /** Returns how many sessions the logout ended; undefined if its token was used before. Atomic. */
   endByProvider(logout: ProviderLogout): Promise<number | undefined>;
+  /** Who logged in: the provider's names of the user. */
+  getIdentity(sessionId: string): Promise<Pick<NewSession, "issuer" | "subject"> | undefined>;
+  /**
+   * Makes a session that belongs to `from` belong to `to`, a user that is saved. Returns false if the session has ended or
+   * belongs to somebody else. Repeating the call has no effect.
+   */
+  moveToUser(move: SessionMove): Promise<boolean>;
   /** The provider's tokens of a session, for its logout. */
   getTokens(sessionId: string): Promise<ProviderTokens | undefined>;
 

@@ -105,6 +105,9 @@ export function postgresSessions(db: Db, settings: SessionSettings): SessionStor
       });
     },
 
+    getIdentity: (sessionId) => sql.selectIdentity(db, sessionId, idleMs),
+    moveToUser: (move) => sql.updateUserOfSession(db, move, idleMs),
+
     async getTokens(sessionId) {
       return open(await sql.selectTokens(db, sessionId, idleMs), sessionId) as ProviderTokens | undefined;
     },

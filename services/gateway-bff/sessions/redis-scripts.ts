@@ -167,6 +167,21 @@ delete_all(ending)
 return 1`);
 
 /** ARGV: session ID. */
+export const getIdentity = script(`
+local session = load(ARGV[2])
+return is_live(session) and { session.issuer, session.subject } or nil`);
+
+/** ARGV: session ID, the user that it belongs to, the user that it belongs to afterwards. */
+export const moveToUser = script(`
+local session = load(ARGV[2])
+if not is_live(session) or (session.user ~= ARGV[3] and session.user ~= ARGV[4]) then return 0 end
+redis.call('ZREM', index, unpack(index_names(session)))
+session.user = ARGV[4]
+for _, name in ipairs(index_names(session)) do redis.call('ZADD', index, 0, name) end
+save(session)
+return 1`);
+
+/** ARGV: session ID. */
 export const getTokens = script(`
 return is_live(load(ARGV[2])) and redis.call('HGET', secrets, ARGV[2]) or nil`);
 

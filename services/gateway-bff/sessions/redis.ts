@@ -111,6 +111,13 @@ export function redisSessions({
       return ended === -1 ? undefined : Number(ended);
     },
 
+    async getIdentity(sessionId) {
+      const names = (await run(scripts.getIdentity, sessionId)) as [string, string] | null;
+      return names ? { issuer: names[0], subject: names[1] } : undefined;
+    },
+
+    moveToUser: async ({ sessionId, from, to }) => (await count(scripts.moveToUser, sessionId, from, to)) === 1,
+
     async getTokens(sessionId) {
       return open(await run(scripts.getTokens, sessionId), sessionId) as ProviderTokens | undefined;
     },

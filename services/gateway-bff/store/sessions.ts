@@ -8,7 +8,7 @@ import type { Role } from "@todoke/http";
 import { type Db, type Queryable, rfc3339Sql, runStatement, type Tx } from "@todoke/kernel/db";
 import type { RetentionPolicy } from "@todoke/kernel/retention";
 import type { SessionSettings } from "../config.ts";
-import type { ClientKind, ListedSession, UserStatus } from "../sessions/index.ts";
+import type { ClientKind, ListedSession, SessionMove, UserStatus } from "../sessions/index.ts";
 import type { SessionRow } from "../sessions/session-row.ts";
 
 const ms = (parameter: string) => `${parameter}::float8 * interval '1 millisecond'`;
@@ -155,6 +155,33 @@ export async function deleteSessions(db: Db, filter: SessionFilter): Promise<num
 export async function deleteSessionsIn(tx: Tx, filter: SessionFilter): Promise<number> {
   const { rows } = await tx.query<{ ended: number }>(deleteStatement(filter));
   return rows[0]?.ended ?? 0;
+}
+
+export async function selectIdentity(
+  db: Db,
+  sessionId: string,
+  idleMs: number,
+): Promise<Pick<SessionRow, "issuer" | "subject"> | undefined> {
+  const { rows } = await db.query({
+    name: "select session identity",
+    text: `select issuer, subject from sessions where session_id = $1 and ${isLive("$2")}`,
+    values: [sessionId, idleMs],
+  });
+  return rows[0];
+}
+
+/** Returns false if the session has ended or belongs to another user. */
+export async function updateUserOfSession(
+  db: Db,
+  { sessionId, from, to }: SessionMove,
+  idleMs: number,
+): Promise<boolean> {
+  const { rowCount } = await runStatement(db, {
+    name: "move session",
+    text: `update sessions set user_id = $3 where session_id = $1 and user_id in ($2, $3) and ${isLive("$4")}`,
+    values: [sessionId, from, to, idleMs],
+  });
+  return rowCount === 1;
 }
 
 export async function selectTokens(db: Db, sessionId: string, idleMs: number): Promise<Buffer | undefined> {

@@ -11,9 +11,25 @@ export interface NotificationView {
   readonly occurred_at: string;
 }
 
-export function toLanguage(view: NotificationView, language: Language) {
+function toLanguage(view: NotificationView, language: Language) {
   const { notification_id, event_type, text, data, occurred_at } = view;
   return { notification_id, event_type, text: text[language], ...(data !== undefined && { data }), occurred_at };
+}
+
+/** Notification's response. */
+interface InboxPage {
+  readonly notifications: readonly NotificationView[];
+  readonly last_event_id?: string;
+  readonly next_cursor?: string;
+}
+
+export function inboxInLanguage(value: unknown, language: Language) {
+  const { notifications, last_event_id, next_cursor } = value as InboxPage;
+  return {
+    notifications: notifications.map((notification) => toLanguage(notification, language)),
+    ...(last_event_id !== undefined && { last_event_id }),
+    ...(next_cursor !== undefined && { next_cursor }),
+  };
 }
 
 // A notification has a few hundred characters.

@@ -24,6 +24,24 @@ export function usersConform({ name, stage }: StoreUnderTest): void {
     expect(await store.list("u_1")).toEqual([]);
   });
 
+  test(`${name}: a session moves to another user with its token, once, and from its own user only`, async () => {
+    await using t = await stage();
+    const [here, there] = [t.open(), t.open()];
+    for (const userId of ["u_1", "u_2", "u_3"]) await here.saveUser(userSnapshot({ userId }));
+    const { token, sessionId } = await here.create(newSession());
+    expect(await there.getIdentity(sessionId)).toEqual({ issuer: "https://id.example", subject: "alice" });
+    expect(await here.moveToUser({ sessionId, from: "u_3", to: "u_2" })).toBe(false);
+    const move = { sessionId, from: "u_1", to: "u_2" };
+    expect(await Promise.all([here.moveToUser(move), there.moveToUser(move)])).toEqual([true, true]);
+    expect(await there.find(token)).toMatchObject({ sessionId, userId: "u_2" });
+    expect(await there.list("u_1")).toEqual([]);
+    expect((await there.list("u_2")).map((each) => each.sessionId)).toEqual([sessionId]);
+    await here.saveUser(userSnapshot({ userId: "u_2", status: "SUSPENDED", version: 2 }));
+    expect(await there.find(token)).toBeUndefined();
+    expect(await there.getIdentity(sessionId)).toBeUndefined();
+    expect(await here.moveToUser(move)).toBe(false);
+  });
+
   test(`${name}: a suspension ends all sessions, and a later login is suspended too`, async () => {
     await using t = await stage();
     const [here, there] = [t.open(), t.open()];
