@@ -75,7 +75,7 @@ function cursorsFor(route: number): readonly string[] {
 }
 
 async function bearerFor(name: string, admin: { userId: string }): Promise<string> {
-  const isForKeys = ["entitlement", "notification", "points", "orders"].includes(name);
+  const isForKeys = ["entitlement", "notification", "points"].includes(name);
   if (isForKeys) return apiKeyFor("read");
   return tokenFor(name, { userId: admin.userId, roles: ["USER", "ADMIN"] });
 }
