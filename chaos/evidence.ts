@@ -1,7 +1,7 @@
 /** The checker's input. It is written to files at the end of a run, so that a run can be checked again without services. */
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import type { Db } from "@todoke/kernel/db";
+import type { Databases } from "./databases.ts";
 import { type Line, readLines } from "./history.ts";
 import type { OrderBroker } from "./order-broker.ts";
 import { services } from "./services/index.ts";
@@ -91,13 +91,16 @@ export const files = {
 } as const;
 
 /** Saves the tables after the system is quiet. */
-export async function saveTables(db: Db, folder: string): Promise<void> {
+export async function saveTables(databases: Databases, folder: string): Promise<void> {
   const tables: Record<string, readonly Row[]> = {};
   for (const { name, evidence } of services)
-    for (const [of, sql] of Object.entries(evidence)) tables[`${name}/${of}`] = (await db.query(sql)).rows;
+    for (const [of, sql] of Object.entries(evidence))
+      tables[`${name}/${of}`] = (await databases.of(name).query(sql)).rows;
   await writeFile(join(folder, files.tables), JSON.stringify(tables));
-  const { rows } = await db.query<Transition>(selectTransitions);
-  await writeLines(join(folder, files.transitions), rows);
+  const transitions: Transition[] = [];
+  for (const name of databases.names)
+    transitions.push(...(await databases.of(name).query<Transition>(selectTransitions)).rows);
+  await writeLines(join(folder, files.transitions), transitions);
 }
 
 export const saveFacts = (folder: string, facts: Facts): Promise<void> =>

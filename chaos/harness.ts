@@ -1,13 +1,12 @@
-/** The environment of a run: engines, a database with a role per process, fault proxies, processes and the webhook receiver. */
+/** The environment of a run: engines, a database per service, fault proxies, processes and the webhook receiver. */
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Engine, startEngine } from "@todoke/engines";
-import { type Db, openDb } from "@todoke/kernel/db";
+import type { Db } from "@todoke/kernel/db";
 import { type FaultProxy, openFaultProxy } from "@todoke/kernel/testing";
-import { openBus } from "./bus.ts";
 import { apiKeys } from "./callers.ts";
-import { watchedTables } from "./checks/claims.ts";
+import { createDatabases, type Databases } from "./databases.ts";
 import { type Arrival, type Exit, files } from "./evidence.ts";
 import { openLines } from "./history.ts";
 import { type OrderBroker, openOrderBroker } from "./order-broker.ts";
@@ -16,7 +15,6 @@ import { openReceiver, type Receiver } from "./receiver.ts";
 import { type ServiceUnderTest, services } from "./services/index.ts";
 import { type BusKind, backoff, workerSettings } from "./settings.ts";
 import { Slot } from "./slot.ts";
-import { prepareWatch, watch } from "./watch.ts";
 
 export interface Harness extends AsyncDisposable {
   readonly bus: BusKind;
@@ -24,8 +22,9 @@ export interface Harness extends AsyncDisposable {
   readonly postgres: Engine;
   /** On the PostgreSQL bus this is `postgres`. */
   readonly messageBroker: Engine;
-  /** Direct connection to the database, without a proxy. */
-  readonly admin: Db;
+  readonly databases: Databases;
+  /** The bus, without a proxy. */
+  readonly busUrl: string;
   /** Proxy between the senders and the receiver. */
   readonly webhook: FaultProxy;
   readonly receiver: Receiver;
@@ -33,8 +32,8 @@ export interface Harness extends AsyncDisposable {
   readonly orderBroker: OrderBroker;
   readonly orderBrokerProxy: FaultProxy;
   readonly exits: readonly Exit[];
-  /** Number of unfinished jobs; undefined while the database is unavailable. */
-  unfinished(): Promise<number | undefined>;
+  /** Whether all work is finished; false while the database is unavailable. */
+  isQuiet(): Promise<boolean>;
 }
 
 export interface HarnessOptions {
@@ -49,9 +48,7 @@ export async function createHarness({ bus, folder, planted }: HarnessOptions): P
   mkdirSync(join(folder, "logs"), { recursive: true });
   const postgres = up.use(await startEngine("postgres"));
   const messageBroker = bus === "postgres" ? postgres : up.use(await startEngine(bus));
-  const admin = openDb({ url: postgres.url, poolMax: 4, statementTimeoutMs: 120_000, schema: "public" });
-  up.defer(() => admin.end());
-  await prepareDatabase({ admin, url: postgres.url, bus });
+  const databases = up.use(await createDatabases(postgres.url, bus));
   const receiver = up.use(
     await openReceiver(up.use(openLines<Arrival>(join(folder, files.arrivals))), seededRandom("receiver")),
   );
@@ -62,10 +59,10 @@ export async function createHarness({ bus, folder, planted }: HarnessOptions): P
 
   async function createSlot(service: ServiceUnderTest, copy: number): Promise<Slot> {
     const name = `${service.name}_${copy}`;
-    await admin.query(`create role ${name} login superuser password 'chaos'`);
-    const database = up.use(await openFaultProxy(withRole(postgres.url, name)));
+    await databases.createRole(name, service.name);
+    const database = up.use(await openFaultProxy(databases.urlOf(service.name, name)));
     const busProxy = up.use(
-      await openFaultProxy(bus === "postgres" ? withRole(postgres.url, name) : messageBroker.url),
+      await openFaultProxy(bus === "postgres" ? databases.urlOf("bus", name) : messageBroker.url),
     );
     return new Slot({
       name,
@@ -78,7 +75,7 @@ export async function createHarness({ bus, folder, planted }: HarnessOptions): P
       onExit: (exit) => void exits.push(exit),
       env: {
         PATH: process.env.PATH ?? "",
-        DATABASE_URL: database.url,
+        [`${service.name.toUpperCase()}_DATABASE_URL`]: database.url,
         LOG_LEVEL: "warn",
         TODOKE_API_KEYS: apiKeys,
         ...(planted !== undefined && { CHAOS_PLANTED: planted }),
@@ -101,13 +98,14 @@ export async function createHarness({ bus, folder, planted }: HarnessOptions): P
     slots,
     postgres,
     messageBroker,
-    admin,
+    databases,
+    busUrl: bus === "postgres" ? databases.urlOf("bus") : messageBroker.url,
     webhook,
     receiver,
     orderBroker,
     orderBrokerProxy,
     exits,
-    unfinished: () => unfinished(admin, bus),
+    isQuiet: () => isQuiet(databases).catch(() => false),
     [Symbol.asyncDispose]: () => rest.disposeAsync(),
   };
 }
@@ -123,39 +121,36 @@ function workerEnv(service: string): Record<string, string> {
   };
 }
 
-function withRole(url: string, role: string): string {
-  const own = new URL(url);
-  own.username = role;
-  own.password = "chaos";
-  return own.href;
+/** In the order in which work flows, so that nothing can move on to a part that was looked at before. */
+async function isQuiet(databases: Databases): Promise<boolean> {
+  const consuming = services.filter(({ consumes }) => consumes);
+  for (const service of services.filter((each) => !consuming.includes(each)))
+    if ((await countUnfinished(databases, service)) > 0) return false;
+  if (databases.names.includes("bus") && (await count(databases.of("bus"), openDeliveries)) > 0) return false;
+  for (const service of consuming) {
+    if (await hasUnprocessed(databases, service.name)) return false;
+    if ((await countUnfinished(databases, service)) > 0) return false;
+  }
+  return true;
 }
 
-/** Migrates all schemas and installs the triggers on claimed tables. */
-async function prepareDatabase({ admin, url, bus }: { admin: Db; url: string; bus: BusKind }): Promise<void> {
-  for (const service of services) {
-    const { migrate } = await service.load();
-    const nowhere = "http://127.0.0.1:1/";
-    const own = service.env({ webhookUrl: nowhere, orderBrokerUrl: nowhere });
-    await migrate({ DATABASE_URL: url, TODOKE_API_KEYS: apiKeys, ...own }, { dryRun: false });
-  }
-  // The PostgreSQL bus creates its tables when it is opened.
-  if (bus === "postgres") await (await openBus(bus, { url, name: "chaos" }))[Symbol.asyncDispose]();
-  await prepareWatch(admin);
-  for (const { name, tables } of services) for (const table of tables) await watch(admin, name, table);
-  const deliveries = watchedTables.find(({ table }) => table === "bus_deliveries");
-  if (bus === "postgres" && deliveries) await watch(admin, "todoke_bus", deliveries);
-}
+const openDeliveries = `select count(*)::int as unfinished from todoke_bus.bus_deliveries where status <> 'DONE'`;
 
-async function unfinished(admin: Db, bus: BusKind): Promise<number | undefined> {
-  const questions = services.map((service) => service.unfinished);
-  if (bus === "postgres")
-    questions.push(`select count(*)::int as unfinished from todoke_bus.bus_deliveries where status <> 'DONE'`);
-  try {
-    const counts = await Promise.all(questions.map(async (sql) => (await admin.query(sql)).rows[0].unfinished));
-    return counts.reduce((sum, count) => sum + count, 0);
-  } catch {
-    return undefined;
-  }
+const count = async (db: Db, sql: string): Promise<number> => (await db.query(sql)).rows[0].unfinished;
+
+const countUnfinished = (databases: Databases, { name, unfinished }: ServiceUnderTest): Promise<number> =>
+  count(databases.of(name), unfinished);
+
+/** Whether an event is in an outbox and not processed by the consumer. */
+async function hasUnprocessed(databases: Databases, consumer: string): Promise<boolean> {
+  const idsIn = async (service: string, table: string) =>
+    (await databases.of(service).query(`select event_id::text as id from ${service}.${table}`)).rows.map(
+      ({ id }) => id,
+    );
+  const processed = new Set(await idsIn(consumer, "processed_events"));
+  for (const { name } of services.filter(({ publishes }) => publishes))
+    if ((await idsIn(name, "outbox_events")).some((id) => !processed.has(id))) return true;
+  return false;
 }
 
 /** Resolves when the engine's server has exited. */

@@ -88,12 +88,9 @@ export async function run(options: RunOptions): Promise<RunResult> {
     const quietAt = await waitUntilQuiet(harness, options.quietMs ?? quietMs);
     reportProgress({ phase: "checking" });
     await Promise.all(harness.slots.map((slot) => slot.end("stop")));
-    await saveTables(harness.admin, folder);
+    await saveTables(harness.databases, folder);
     await saveOrderBroker(folder, harness.orderBroker.entries());
-    await saveAudited(
-      folder,
-      await audit(bus, { url: harness.messageBroker.url, expected: await countEvents(harness) }),
-    );
+    await saveAudited(folder, await audit(bus, { url: harness.busUrl, expected: await countEvents(harness) }));
     const { exits } = harness;
     await saveFacts(folder, {
       seed,
@@ -197,17 +194,18 @@ function startClients({ harness, options, history, counts, stopping }: ClientsOp
 async function waitUntilQuiet(harness: Harness, withinMs: number): Promise<number | undefined> {
   const deadline = performance.now() + withinMs;
   while (performance.now() < deadline) {
-    if ((await harness.unfinished()) === 0) return Date.now();
+    if (await harness.isQuiet()) return Date.now();
     await sleep(100);
   }
   return undefined;
 }
 
-async function countEvents({ admin }: Harness): Promise<number> {
+async function countEvents({ databases }: Harness): Promise<number> {
   const publishing = services.filter(({ publishes }) => publishes);
   const counts = await Promise.all(
     publishing.map(
-      async ({ name }) => (await admin.query(`select count(*)::int as n from ${name}.outbox_events`)).rows[0].n,
+      async ({ name }) =>
+        (await databases.of(name).query(`select count(*)::int as n from ${name}.outbox_events`)).rows[0].n,
     ),
   );
   return counts.reduce((sum, n) => sum + n, 0);

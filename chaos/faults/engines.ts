@@ -60,8 +60,11 @@ export const engineFaults: readonly Fault[] = [
     targets: everyService,
     plan: lasting(300, 3_000),
     aftermathMs: 500,
-    async inject({ admin }, { target, forMs }) {
-      const client = await admin.connect().catch(() => undefined);
+    async inject({ databases }, { target, forMs }) {
+      const client = await databases
+        .of(target)
+        .connect()
+        .catch(() => undefined);
       try {
         await client?.query("begin isolation level repeatable read");
         await client?.query(getService(target).lock);
@@ -81,9 +84,9 @@ export const engineFaults: readonly Fault[] = [
     targets: everyProcess,
     plan: (random) => ({ forMs: 0, detail: { sessions: random.between(1, 6) } }),
     aftermathMs: 500,
-    async inject({ admin }, { target, detail }) {
+    async inject({ databases }, { target, detail }) {
       const text = `select pg_terminate_backend(pid) from pg_stat_activity where usename = $1 order by random() limit $2`;
-      const { rowCount } = await admin.query(text, [target, detail.sessions]).catch(() => ({ rowCount: 0 }));
+      const { rowCount } = await databases.server.query(text, [target, detail.sessions]).catch(() => ({ rowCount: 0 }));
       return (rowCount ?? 0) > 0;
     },
   },

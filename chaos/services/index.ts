@@ -18,7 +18,7 @@ interface Outside {
 }
 
 export interface ServiceUnderTest {
-  /** Its name in `todoke serve`, and of its schema. */
+  /** Its name in `todoke serve`, and of its schema. Its database and its role are named `todoke_<name>`. */
   readonly name: string;
   /** Number of processes. */
   readonly copies: number;
@@ -47,7 +47,7 @@ export interface ServiceUnderTest {
   readonly share?: number;
   /** IDs of the commands that took effect, according to its tables. */
   effectiveCommands?(evidence: Evidence): readonly string[];
-  /** SQL that counts unfinished jobs as `unfinished`. */
+  /** SQL that counts unfinished jobs in its own database as `unfinished`. Events that no consumer has processed are found apart. */
   readonly unfinished: string;
   /** SQL for the checker's evidence, by name. */
   readonly evidence: Readonly<Record<string, string>>;

@@ -34,10 +34,7 @@ export const notification: ServiceUnderTest = {
       batchMax,
     },
   ],
-  unfinished: `select (select count(*) from notification.notifications where status not in ('SENT', 'FAILED'))::int
-                    + (select count(*) from (select event_id from entitlement.outbox_events
-                                             union all select event_id from orders.outbox_events) e where not exists (
-                         select from notification.processed_events p where p.event_id = e.event_id))::int as unfinished`,
+  unfinished: `select count(*)::int as unfinished from notification.notifications where status not in ('SENT', 'FAILED')`,
   evidence: {
     notifications: `select notification_id::text, event_id::text, user_id, event_type, status, attempt_count,
                            lease_epoch::int, last_error, (extract(epoch from created_at) * 1000)::float8 as created_at
