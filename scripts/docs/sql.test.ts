@@ -13,10 +13,8 @@ async function setup() {
   const setOf = (name: string) => ({ name, dir: new URL(`services/${name}/migrations/`, root) });
   const bus = { name: "bus-postgres", dir: new URL("packages/bus-postgres/migrations/", root) };
   const t = await testDatabase({ schema: "entitlement", sets: [kernelMigrations, setOf("entitlement")] });
-  await migrate(t.db, { schema: "notification", sets: [kernelMigrations, setOf("notification")] });
-  await migrate(t.db, { schema: "matchmaking", sets: [kernelMigrations, setOf("matchmaking")] });
-  await migrate(t.db, { schema: "points", sets: [kernelMigrations, setOf("points")] });
-  await migrate(t.db, { schema: "orders", sets: [kernelMigrations, setOf("orders")] });
+  for (const schema of ["account", "notification", "matchmaking", "points", "orders"])
+    await migrate(t.db, { schema, sets: [kernelMigrations, setOf(schema)] });
   await migrate(t.db, { schema: "todoke_bus", sets: [bus] });
   return t;
 }
