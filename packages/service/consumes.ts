@@ -49,5 +49,6 @@ export function startConsumer<Event>(runtime: Runtime, { subjects }: Consumes, h
     onError: onHandlerError,
   });
   use(inbox.redriver).start();
-  use(subscribeWithRetry({ bus, consumer, subjects, handle: inbox.handle, onError }));
+  const { handle, inTransaction } = inbox;
+  use(subscribeWithRetry({ bus, consumer, subjects, handle, inTransaction, onError }));
 }

@@ -17,7 +17,7 @@ export const outboxRetention = (): readonly RetentionPolicy[] => [
 ];
 
 export function startOutbox(runtime: Runtime): void {
-  const { name, db, bus, wakeups, workers, hasRole, debug, use, onError, topicOf, wakeRelay } = runtime;
+  const { name, db, bus, publisher, wakeups, workers, hasRole, debug, use, onError, topicOf, wakeRelay } = runtime;
   const metrics = outboxMetrics(name);
   if (hasRole("maintenance")) use(metrics.observe(db, onError));
   if (hasRole("relay"))
@@ -26,6 +26,7 @@ export function startOutbox(runtime: Runtime): void {
         name: `${name} relay`,
         db,
         bus,
+        ...(publisher && { publisher }),
         encode: encodeOutboxEvent,
         settings: workers.relay ?? {},
         wakeups,

@@ -1,6 +1,6 @@
 /** The running parts of a process that the declarations of a service are wired to. */
 import type { HttpApp } from "@todoke/http";
-import type { EventBus } from "@todoke/kernel/bus";
+import type { EventBus, TransactionalPublisher } from "@todoke/kernel/bus";
 import type { Db } from "@todoke/kernel/db";
 import type { Wakeups } from "@todoke/kernel/worker";
 import type { WorkerOverrides } from "./worker-settings.ts";
@@ -10,6 +10,8 @@ export interface Runtime {
   readonly name: string;
   readonly db: Db;
   readonly bus: EventBus;
+  /** Set if the bus is in the database of the service. */
+  readonly publisher: TransactionalPublisher | undefined;
   readonly wakeups: Wakeups;
   readonly workers: Readonly<Record<string, WorkerOverrides>>;
   hasRole(role: string): boolean;

@@ -28,7 +28,7 @@ import { inboxDeadLetters } from "@todoke/kernel/inbox";
 import { kernelMigrations } from "@todoke/kernel/migrations";
 import { type Outbox, openOutbox, outboxDeadLetters, outboxTable } from "@todoke/kernel/outbox";
 import { type RetentionPolicy, startRetention } from "@todoke/kernel/retention";
-import { openWakeups } from "@todoke/kernel/worker";
+import { shareWakeups } from "@todoke/kernel/worker";
 import { type CommonSettings, readCommonSettings, readDatabaseUrl } from "./common-settings.ts";
 import { type Consumes, type EventHandler, inboxRetention, startConsumer, watchInbox } from "./consumes.ts";
 import { outboxRetention, outboxWork, type Subject, startOutbox } from "./emits.ts";
@@ -193,7 +193,7 @@ export function service<
         userAuth: definition.userAuth ?? "token",
         bounds: { connectionsMax: common.connectionsMax },
       });
-      const wakeups = started.use(openWakeups({ url: common.databaseUrl, onError }));
+      const wakeups = started.use(shareWakeups({ url: common.databaseUrl, onError }));
       const apiKeys = openApiKeys({ db, fixed: common.apiKeys });
       started.defer(wakeups.on(`${schema}.api_keys`, () => apiKeys.clearCache()));
       const bus = started.use(await outside.openBus(name, { onError, onInfo: (message) => app.log.info(message) }));
@@ -212,6 +212,7 @@ export function service<
         name,
         db,
         bus,
+        publisher: await bus.openPublisher?.(db).catch((error) => void onError(error)),
         wakeups,
         workers: common.workers,
         hasRole: (role) => common.roles.has(role),

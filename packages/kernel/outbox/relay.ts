@@ -4,12 +4,16 @@
  * A batch is claimed, published and settled in one statement or call each. The next event of an aggregate is published only
  * when the one before it is stored. While the bus is unavailable, events are released, which does not count as an attempt,
  * and the relay pauses.
+ *
+ * If the bus is in the database of the outbox, one transaction stores the messages and makes the events PUBLISHED.
  */
-import { BusUnavailable, type Envelope, type EventBus } from "../bus/index.ts";
+import { BusUnavailable, type Envelope, type EventBus, type TransactionalPublisher } from "../bus/index.ts";
 import type { Claimed } from "../claims/index.ts";
+import type { Tx } from "../db/index.ts";
 import { count, isSampled, observeValue, spanNames, startSpan } from "../telemetry/index.ts";
 import {
   backoffMs,
+  createDirectWorker,
   createWorker,
   dead,
   describeError,
@@ -21,11 +25,13 @@ import {
   type Worker,
   type WorkerOptions,
 } from "../worker/index.ts";
-import { type OutboxEvent, outboxClaims } from "./store.ts";
+import { completeEvents, type OutboxEvent, outboxClaims } from "./store.ts";
 
 export interface RelayOptions
   extends Pick<WorkerOptions<OutboxEvent>, "db" | "settings" | "wakeups" | "topic" | "onError"> {
   readonly bus: Pick<EventBus, "publish">;
+  /** Set if the bus is in the database of the outbox. */
+  readonly publisher?: TransactionalPublisher;
   /**
    * Encodes the payload of an event; JSON by default. If it throws, the event is FAILED at once. If the error has
    * `maybeNewerSchema: true`, a newer build may be able to encode it (a rolling deploy), and the event is retried.
@@ -50,6 +56,7 @@ const pauseBackoff = { baseMs: 50, capMs: 5_000 };
 /** Creates the worker that publishes the outbox. Call `start()` to run it in the background. */
 export function createRelay({
   bus,
+  publisher,
   encode = encodeJson,
   name = "relay",
   onPublished = observeDelay,
@@ -120,15 +127,39 @@ export function createRelay({
     }
   }
 
-  return createWorker<OutboxEvent>({
+  const settings = { batchMax: 500, concurrency: 1_500, ...options.settings };
+  const claimed: WorkerOptions<OutboxEvent> = {
     ...options,
     name,
     claims: outboxClaims,
-    settings: { batchMax: 500, concurrency: 1_500, ...options.settings },
+    settings,
     run(jobs, leases) {
       const outcomes = inAggregateOrder(jobs, (events) => publishEvents(events, leases));
       return jobs.map((_, index) => outcomes.then((all) => all[index] as Outcome));
     },
+  };
+  if (!publisher) return createWorker(claimed);
+
+  /** An event that cannot be encoded fails the pass, and the worker with claims makes it FAILED. */
+  async function moveEvents(tx: Tx, events: readonly OutboxEvent[]): Promise<void> {
+    const spans = events.map(startPublishSpan);
+    const envelopes = events.map((event, index) => toEnvelope(event, encode(event), spans[index]?.headers));
+    try {
+      await publisher?.publish(tx, envelopes);
+      for (const span of spans) span?.end();
+    } catch (error) {
+      for (const span of spans) span?.end(describeError(error));
+      throw error;
+    }
+  }
+
+  return createDirectWorker({
+    claimed,
+    db: options.db,
+    complete: completeEvents,
+    batchMax: settings.batchMax,
+    runInTransaction: moveEvents,
+    onDone: (events) => events.forEach((event) => void onPublished(event, event.ageMs / 1_000)),
   });
 }
 
@@ -141,13 +172,13 @@ function observeDelay({ subject }: OutboxEvent, delaySeconds: number): void {
   observeValue("todoke.outbox.publish.delay", delaySeconds, { subject });
 }
 
-function startPublishSpan(job: Job) {
+function startPublishSpan(job: OutboxEvent) {
   if (!isSampled(job.headers)) return undefined;
   const attributes = { event_id: job.eventId, event_type: job.eventType, subject: job.subject };
   return startSpan(spanNames.publish, { kind: "producer", attributes, parent: job.headers });
 }
 
-function toEnvelope(job: Job, payload: Uint8Array, headers = job.headers): Envelope {
+function toEnvelope(job: OutboxEvent, payload: Uint8Array, headers = job.headers): Envelope {
   const { eventId, eventType, subject, aggregateKey, occurredAt } = job;
   return { eventId, eventType, subject, aggregateKey, occurredAt, headers, payload };
 }

@@ -1,6 +1,6 @@
 /** The claims of the relay on `outbox_events`, and what operators read from it. */
 import type { Envelope } from "../bus/index.ts";
-import { createClaims } from "../claims/index.ts";
+import { createClaims, createCompletion } from "../claims/index.ts";
 import { type Queryable, rfc3339Sql } from "../db/index.ts";
 import { createDeadLetters } from "../dead-letters/index.ts";
 
@@ -24,6 +24,9 @@ export const outboxClaims = createClaims<OutboxEvent>({
     c.headers, c.payload::text as payload,
     (extract(epoch from clock_timestamp() - c.created_at) * 1000)::float8 as "ageMs"`,
 });
+
+/** Makes events PUBLISHED in the transaction that stores their messages. */
+export const completeEvents = createCompletion<OutboxEvent>(outboxClaims.table);
 
 /** The table's name, which the topic of a relay's wake-ups contains. */
 export const outboxTable = outboxClaims.table.table;
