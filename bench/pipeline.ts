@@ -106,7 +106,7 @@ async function waitUntilPublished(database: BenchDatabase): Promise<void> {
 }
 
 /** The service's own statement with one random grant; the server builds its JSON. */
-function pgbenchGrants(file: string, { url }: BenchDatabase, clients: number, seconds = pgbenchSeconds) {
+export function pgbenchGrants(file: string, { url }: BenchDatabase, clients: number, seconds = pgbenchSeconds) {
   const grant = `jsonb_build_array(jsonb_build_object(
     'scope', 'pgbench POST /v1/entitlements/grants', 'idem_key', 'k' || :k, 'request_hash', repeat('ab', 32),
     'caller', 'pgbench', 'user_id', 'u_' || :k, 'stock_keeping_unit', 'item1', 'status', 'ACTIVE', 'source', 'purchase',
@@ -246,7 +246,7 @@ async function now(database: BenchDatabase): Promise<string> {
 }
 
 /** Waits until all are SENT. Both times are the database's; the first is the start of the grant's transaction. */
-async function sentDelays(
+export async function sentDelays(
   database: BenchDatabase,
   since: string,
   count: number,

@@ -21,11 +21,13 @@ import { changesOverHttp } from "./points/changes.ts";
 import { dueToGranted } from "./points/delay.ts";
 import { drainDueReservations } from "./points/drain.ts";
 import { type Result, renderResult, saveResults } from "./report.ts";
+import { type RoadBus, wholeRoad } from "./road.ts";
 import { telemetryCost } from "./telemetry.ts";
 
 /**
  * `npm run bench -- batch claims` runs only these and keeps the results of the others. `peers` also writes a page of its own
- * (`BENCH_PEERS=drain,open-transaction` repeats only these comparisons); `peers-quick` is a short trial that runs only by name.
+ * (`BENCH_PEERS=drain,open-transaction` repeats only these comparisons). `BENCH_ROAD=postgres,nats` limits `road` to these buses.
+ * `peers-quick` and `road-quick` are short trials that run only by name and write nothing.
  */
 const only = process.argv.slice(2);
 const schema = "bench";
@@ -89,11 +91,17 @@ for (const [name, benchmark] of Object.entries(benchmarks())) {
   if (only.length > 0 && !only.includes(name)) continue;
   const results = [await benchmark()].flat();
   console.log(results.map((result) => renderResult(result)).join("\n"));
-  if (!isTrial && name !== "peers-quick") await save(name, results);
+  if (!isTrial && !name.endsWith("-quick")) await save(name, results);
 }
 
 function benchmarks(): Record<string, () => Promise<Result | Result[]>> {
   return {
+    road: async () =>
+      wholeRoad({ postgresUrl: postgres.url, buses: await roadBuses(["postgres", "nats", "rabbitmq"]) }),
+    ...(only.includes("road-quick") && {
+      "road-quick": async () =>
+        wholeRoad({ postgresUrl: postgres.url, buses: await roadBuses(["postgres"]), quick: true }),
+    }),
     grants: async () => grantsOverHttp(await pipelineSetup()),
     check: async () => checkOne(await pipelineSetup()),
     "relay-jetstream": async () => relayToJetStream((await messageBroker("nats")).url, await pipelineSetup()),
@@ -145,6 +153,14 @@ function benchmarks(): Record<string, () => Promise<Result | Result[]>> {
     peers: () => peers("full"),
     ...(only.includes("peers-quick") && { "peers-quick": () => peers("quick") }),
   };
+}
+
+async function roadBuses(defaults: readonly RoadBus["name"][]): Promise<RoadBus[]> {
+  const names = (process.env.BENCH_ROAD ?? "").split(",").filter(Boolean) as RoadBus["name"][];
+  const buses: RoadBus[] = [];
+  for (const name of names.length > 0 ? names : defaults)
+    buses.push(name === "postgres" ? { name } : { name, url: (await startMessageBroker(name)).url });
+  return buses;
 }
 
 async function peers(size: "full" | "quick"): Promise<Result> {

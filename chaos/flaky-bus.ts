@@ -1,5 +1,5 @@
 /** A bus that stores or delivers events twice, or reverses a batch, for a given number of batches. */
-import type { Delivery, EventBus, Handler } from "@todoke/kernel/bus";
+import type { Delivery, EventBus, Handler, TransactionalHandler, TransactionalPublisher } from "@todoke/kernel/bus";
 
 export interface BusFaults {
   /** Batches that are published twice. */
@@ -12,23 +12,45 @@ export interface BusFaults {
 
 export const noFaults = (): BusFaults => ({ publishTwice: 0, deliverTwice: 0, reverse: 0 });
 
-export function flakyBus(bus: EventBus, faults: BusFaults): EventBus {
+/** With `claimsOnly`, the bus hides that it is in the database of the service, as another bus or an older build would. */
+export function flakyBus(bus: EventBus, faults: BusFaults, { claimsOnly = false } = {}): EventBus {
   return {
     async publish(events) {
       const outcomes = await bus.publish(events);
       if (consumeFault(faults, "publishTwice")) await bus.publish(events).catch(() => {});
       return outcomes;
     },
-    subscribe: (subscription) => bus.subscribe({ ...subscription, handle: flakyHandler(subscription.handle, faults) }),
+    async openPublisher(db) {
+      const publisher = claimsOnly ? undefined : await bus.openPublisher?.(db);
+      return publisher && flakyPublisher(publisher, faults);
+    },
+    subscribe({ handle, inTransaction, ...subscription }) {
+      return bus.subscribe({
+        ...subscription,
+        handle: flakyHandler(handle, faults),
+        ...(inTransaction && !claimsOnly && { inTransaction: flakyTransactionalHandler(inTransaction, faults) }),
+      });
+    },
     check: () => bus.check(),
     [Symbol.asyncDispose]: () => bus[Symbol.asyncDispose](),
   };
 }
 
+const flakyPublisher = (publisher: TransactionalPublisher, faults: BusFaults): TransactionalPublisher => ({
+  async publish(tx, events) {
+    await publisher.publish(tx, events);
+    if (consumeFault(faults, "publishTwice")) await publisher.publish(tx, events);
+  },
+});
+
+const flakyTransactionalHandler = ({ db, handle }: TransactionalHandler, faults: BusFaults): TransactionalHandler => ({
+  db,
+  handle: (tx, deliveries) => handle(tx, seenDeliveries(deliveries, faults)),
+});
+
 function flakyHandler(handle: Handler, faults: BusFaults): Handler {
   return async (deliveries, stopping) => {
-    const order = consumeFault(faults, "reverse") ? deliveries.toReversed() : deliveries;
-    const seen = consumeFault(faults, "deliverTwice") ? [...order, ...order.map(toRedelivery)] : order;
+    const seen = seenDeliveries(deliveries, faults);
     const outcomes = await handle(seen, stopping);
     // The outcome of the last copy counts, because only then is the delivery handled completely.
     return deliveries.map((delivery) => {
@@ -36,6 +58,11 @@ function flakyHandler(handle: Handler, faults: BusFaults): Handler {
       return outcomes[index] as (typeof outcomes)[number];
     });
   };
+}
+
+function seenDeliveries(deliveries: readonly Delivery[], faults: BusFaults): readonly Delivery[] {
+  const order = consumeFault(faults, "reverse") ? deliveries.toReversed() : deliveries;
+  return consumeFault(faults, "deliverTwice") ? [...order, ...order.map(toRedelivery)] : order;
 }
 
 const toRedelivery = (delivery: Delivery): Delivery => ({ ...delivery, redelivered: true });

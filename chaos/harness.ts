@@ -10,6 +10,7 @@ import { createDatabases, type Databases } from "./databases.ts";
 import { type Arrival, type Exit, files } from "./evidence.ts";
 import { openLines } from "./history.ts";
 import { type OrderBroker, openOrderBroker } from "./order-broker.ts";
+import { planted as defects } from "./patches/index.ts";
 import { seededRandom } from "./random.ts";
 import { openReceiver, type Receiver } from "./receiver.ts";
 import { type ServiceUnderTest, services } from "./services/index.ts";
@@ -79,6 +80,7 @@ export async function createHarness({ bus, folder, planted }: HarnessOptions): P
         LOG_LEVEL: "warn",
         TODOKE_API_KEYS: apiKeys,
         ...(planted !== undefined && { CHAOS_PLANTED: planted }),
+        ...(isClaimsOnly(copy, planted) && { CHAOS_CLAIMS_ONLY: "true" }),
         ...workerEnv(service.name),
         ...service.env({ webhookUrl: webhook.url, orderBrokerUrl: orderBrokerProxy.url }),
       },
@@ -108,6 +110,16 @@ export async function createHarness({ bus, folder, planted }: HarnessOptions): P
     isQuiet: () => isQuiet(databases).catch(() => false),
     [Symbol.asyncDispose]: () => rest.disposeAsync(),
   };
+}
+
+/**
+ * Every second copy works by claims only, as on another bus, so that both ways meet on the same rows. A planted defect is in
+ * one of the ways, and all copies take it.
+ */
+function isClaimsOnly(copy: number, planted: string | undefined): boolean {
+  if (planted === undefined) return copy % 2 === 0;
+  const name = planted.replace("control:", "");
+  return defects.find((defect) => defect.name === name)?.broughtOutBy?.inTransactions !== true;
 }
 
 /** Worker settings of a run, as environment variables. */

@@ -25,7 +25,10 @@ const sendReport = (report: Report) => process.send?.(report);
 
 try {
   const { kind, url } = options.bus;
-  const outside = { openBus: async (name: string) => flakyBus(await openBus(kind, { url, name }), faults) };
+  const claimsOnly = process.env.CHAOS_CLAIMS_ONLY === "true";
+  const outside = {
+    openBus: async (name: string) => flakyBus(await openBus(kind, { url, name }), faults, { claimsOnly }),
+  };
   const running = await start(process.env, outside);
   const stop = async () => {
     isStopping = true;

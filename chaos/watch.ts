@@ -8,7 +8,7 @@ export interface WatchedTable {
   readonly table: string;
   readonly key: string;
   readonly states: { readonly ready: string; readonly claimed: string; readonly done: string; readonly dead: string };
-  /** Additional transitions of this table: "failed>pending". */
+  /** Additional transitions of this table: "failed>pending"; "pending>" if a row may be deleted while pending. */
   readonly more?: readonly string[];
   /** Most rows of one claim. */
   readonly batchMax: number;

@@ -9,6 +9,8 @@ const busDeliveries: WatchedTable = {
   table: "bus_deliveries",
   key: "delivery_id",
   states: { ready: "PENDING", claimed: "IN_FLIGHT", done: "DONE", dead: "DEAD" },
+  // The transaction of its consumer deletes a delivery.
+  more: ["PENDING>"],
   batchMax: 100,
 };
 
@@ -34,7 +36,7 @@ export const isClaim = (change: Transition): boolean =>
 function checkChange(change: Transition, { states: s, more = [] }: WatchedTable): Violation[] {
   const { old_status: from, new_status: to } = change;
   if (to === null)
-    return from === s.done
+    return from === s.done || more.includes(`${from}>`)
       ? []
       : [violation("unfinished-is-kept", `${describeChange(change)} was deleted while ${from}`)];
   const edges = [

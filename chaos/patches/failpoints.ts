@@ -141,6 +141,16 @@ const relayPoints: readonly Failpoint[] = [
     "the bus has stored the events, none is settled",
     after(relay, "const outcomes = await bus.publish(envelopes);"),
   ),
+  point(
+    "relay.moving",
+    "PostgreSQL bus: events are PUBLISHED, uncommitted; their messages are not stored",
+    before(relay, "await publisher?.publish(tx, envelopes);"),
+  ),
+  point(
+    "relay.moved",
+    "PostgreSQL bus: events are PUBLISHED and their messages are stored, uncommitted",
+    after(relay, "await publisher?.publish(tx, envelopes);"),
+  ),
 ];
 
 const consumerPoints: readonly Failpoint[] = [

@@ -15,16 +15,18 @@ export const entitlement: ServiceUnderTest = {
   copies: 2,
   load: () => import("@todoke/entitlement"),
   env: () => ({ ENTITLEMENT_PORT: "0", ENTITLEMENT_BATCH_MAX: String(batchMax) }),
-  commits: ["change entitlements", "settle outbox_events", "claim outbox_events"],
+  commits: ["change entitlements", "settle outbox_events", "claim outbox_events", "complete outbox_events", "commit"],
   publishes: true,
   consumes: false,
-  failpoints: ["command.", "batch.", "relay.", "expiry.", "statement.", "stop."],
+  failpoints: ["command.", "batch.", "relay.", "expiry.", "statement.", "transaction.", "stop."],
   lock: `select from entitlement.entitlements where user_id < 'u_2' for update`,
   tables: [
     {
       table: "outbox_events",
       key: "event_id",
       states: { ready: "PENDING", claimed: "IN_FLIGHT", done: "PUBLISHED", dead: "FAILED" },
+      // By the transaction that stores its message.
+      more: ["PENDING>PUBLISHED"],
       batchMax,
     },
   ],

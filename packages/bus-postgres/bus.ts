@@ -7,28 +7,45 @@ import {
   type Handler,
   HandlerPool,
   type Subscription,
+  type TransactionalHandler,
+  type TransactionalPublisher,
 } from "@todoke/kernel/bus";
 import type { Claimed } from "@todoke/kernel/claims";
-import { type AppliedMigration, CommitUnknown, isUnavailable, migrate, openDb } from "@todoke/kernel/db";
+import {
+  type AppliedMigration,
+  afterCommit,
+  CommitUnknown,
+  type Db,
+  isUnavailable,
+  migrate,
+  openDb,
+} from "@todoke/kernel/db";
 import { startRetention } from "@todoke/kernel/retention";
 import { ContextError, logFields } from "@todoke/kernel/telemetry";
 import {
+  createDirectWorker,
   createWorker,
   dead,
   describeError,
   done,
   inAggregateOrder,
   type Outcome,
-  openWakeups,
   release,
   retry,
+  shareWakeups,
+  type Worker,
+  type WorkerOptions,
 } from "@todoke/kernel/worker";
 import { joinSubjects } from "./join.ts";
 import {
   busMigrations,
   busRetention,
+  completeDeliveries,
   deliveries,
   insertMessages,
+  insertMessagesIn,
+  mayUseTables,
+  readDatabaseId,
   readDurability,
   type StoredDelivery,
 } from "./store.ts";
@@ -82,9 +99,15 @@ export async function openPostgresBus(options: PostgresBusOptions): Promise<Even
     await db.end();
     throw isUnavailable(error) ? unavailable(error) : error;
   });
-  const wakeups = openWakeups({ url, ...(onError && { onError }) });
+  const wakeups = shareWakeups({ url, ...(onError && { onError }) });
   const retention = startRetention(db, busRetention(options.keepMs ?? 7 * dayMs), { ...(onError && { onError }) });
   const subscriptions = new Set<AsyncDisposable>();
+
+  const topicOf = (subject: string) => `${schema}.${subject}`;
+
+  function wakeConsumers(events: readonly Envelope[]): void {
+    for (const subject of new Set(events.map((event) => event.subject))) wakeups.signal(topicOf(subject));
+  }
 
   async function publish(events: readonly Envelope[]): Promise<readonly Outcome[]> {
     const tooLarge = (event: Envelope) => event.payload.byteLength > payloadMaxBytes;
@@ -99,7 +122,7 @@ export async function openPostgresBus(options: PostgresBusOptions): Promise<Even
       if (events.length === 1) return [retry(0, describeError(error))];
       return (await Promise.all(events.map((event) => publish([event])))).flat(); // A bad event fails alone.
     }
-    wakeups.signal(schema);
+    wakeConsumers(events);
     return events.map((event) =>
       tooLarge(event)
         ? dead(`the payload has ${event.payload.byteLength} bytes; the limit is ${payloadMaxBytes}`)
@@ -107,7 +130,31 @@ export async function openPostgresBus(options: PostgresBusOptions): Promise<Even
     );
   }
 
-  async function subscribe({ consumer, subjects, handle, batchMax = 100, concurrency = 1 }: Subscription) {
+  /** Whether transactions of `other` can change the tables of this bus. */
+  async function sharesDatabase(other: Db): Promise<boolean> {
+    const [own, theirs] = await Promise.all([readDatabaseId(db), readDatabaseId(other)]);
+    return own === theirs && (await mayUseTables(other, schema));
+  }
+
+  async function openPublisher(other: Db): Promise<TransactionalPublisher | undefined> {
+    if (!(await sharesDatabase(other))) return undefined;
+    const insert = insertMessagesIn(schema);
+    return {
+      async publish(tx, events) {
+        const large = events.find((event) => event.payload.byteLength > payloadMaxBytes);
+        if (large) throw new Error(`event ${large.eventId} is larger than ${payloadMaxBytes} bytes`);
+        await insert(tx, events);
+        afterCommit(tx, () => wakeConsumers(events));
+      },
+    };
+  }
+
+  async function subscribe(subscription: Subscription) {
+    const { consumer, subjects, handle, inTransaction, batchMax = 100, concurrency = 1 } = subscription;
+    const rejectUnavailable = (error: unknown) => {
+      throw isUnavailable(error) ? unavailable(error) : error;
+    };
+    const isShared = inTransaction !== undefined && (await sharesDatabase(inTransaction.db).catch(rejectUnavailable));
     const joining = await joinSubjects({
       db,
       consumer,
@@ -116,18 +163,14 @@ export async function openPostgresBus(options: PostgresBusOptions): Promise<Even
       onCopied: () => consuming.wake(),
       onInfo: options.onInfo ?? (() => {}),
       onError: onError ?? (() => {}),
-    }).catch((error) => {
-      throw isUnavailable(error) ? unavailable(error) : error;
-    });
+    }).catch(rejectUnavailable);
     const stopping = new AbortController();
     const runHandler = mergeBatches(handle, { concurrency, batchMax }, stopping.signal);
-    const consuming = createWorker<StoredDelivery>({
+    const claimed: WorkerOptions<StoredDelivery> = {
       name: `${name} ${consumer}`,
       db,
       claims: deliveries,
       queue: consumer,
-      wakeups,
-      topic: schema,
       settings: {
         batchMax,
         concurrency: batchMax * (concurrency + 1), // One more batch is claimed while the others are handled.
@@ -151,17 +194,22 @@ export async function openPostgresBus(options: PostgresBusOptions): Promise<Even
         });
       },
       ...(onError && { onError }),
-    });
+    };
+    const consuming = isShared
+      ? consumeInTransactions(claimed, inTransaction, { schema, batchMax })
+      : createWorker(claimed);
     consuming.start();
-    const subscription = {
+    const unsubscribe = subjects.map((subject) => wakeups.on(topicOf(subject), () => consuming.wake()));
+    const subscribed = {
       async [Symbol.asyncDispose]() {
-        subscriptions.delete(subscription);
+        subscriptions.delete(subscribed);
+        for (const stopWaking of unsubscribe) stopWaking();
         stopping.abort();
         await Promise.all([joining[Symbol.asyncDispose](), consuming.stop()]);
       },
     };
-    subscriptions.add(subscription);
-    return subscription;
+    subscriptions.add(subscribed);
+    return subscribed;
   }
 
   let closed: Promise<void> | undefined;
@@ -175,6 +223,7 @@ export async function openPostgresBus(options: PostgresBusOptions): Promise<Even
 
   return {
     publish,
+    openPublisher,
     subscribe,
     async check() {
       const { version, off } = await readDurability(db).catch((error) => {
@@ -198,6 +247,28 @@ const missingMessages = (consumer: string, count: number) =>
   new ContextError(`${count} deliveries to ${consumer} are settled undelivered: their messages are missing`, {
     context: { [logFields.consumer]: consumer },
   });
+
+/** The transaction of the consumer deletes the deliveries: effect and ack are one commit. */
+function consumeInTransactions(
+  claimed: WorkerOptions<StoredDelivery>,
+  { db, handle }: TransactionalHandler,
+  { schema, batchMax }: { readonly schema: string; readonly batchMax: number },
+): Worker {
+  return createDirectWorker<StoredDelivery>({
+    claimed,
+    db,
+    complete: completeDeliveries(schema),
+    batchMax,
+    async runInTransaction(tx, rows) {
+      // The worker with claims reports deliveries without a message.
+      if (rows.some(({ eventId }) => eventId === null)) throw new Error("a message is missing");
+      await handle(
+        tx,
+        (rows as readonly Envelope[]).map((event) => ({ ...event, redelivered: false })),
+      );
+    },
+  });
+}
 
 function toDelivery({ claim, ...event }: Claimed<Envelope>): Delivery {
   return { ...event, redelivered: claim.attempt > 1 };

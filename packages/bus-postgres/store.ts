@@ -1,6 +1,6 @@
 /** The SQL of the bus, apart from its claims. */
 import type { Envelope } from "@todoke/kernel/bus";
-import { createClaims } from "@todoke/kernel/claims";
+import { type ClaimTableSpec, type Completion, createClaims, createCompletion } from "@todoke/kernel/claims";
 import { type Db, getSqlState, type MigrationSet, runStatement, type Tx, transaction } from "@todoke/kernel/db";
 import type { RetentionPolicy } from "@todoke/kernel/retention";
 
@@ -9,8 +9,11 @@ export const busMigrations: MigrationSet = { name: "bus-postgres", dir: new URL(
 /** A claimed delivery with its message. Without an event id, the message is missing. */
 export type StoredDelivery = Omit<Envelope, "eventId"> & { readonly eventId: string | null };
 
-/** `dead` is never used: a consumer dead-letters an event itself, and later events must not wait for it. */
-export const deliveries = createClaims<StoredDelivery>({
+/**
+ * `dead` is never used: a consumer dead-letters an event itself, and later events must not wait for it. `prefix` is the schema
+ * of the bus and a dot, for a transaction of a consumer.
+ */
+const deliveriesSpec = (prefix: string): ClaimTableSpec => ({
   table: "bus_deliveries",
   key: "delivery_id",
   keyType: "bigint",
@@ -20,32 +23,47 @@ export const deliveries = createClaims<StoredDelivery>({
   select: `m.event_id as "eventId", m.event_type as "eventType", m.subject, m.aggregate_key as "aggregateKey",
     m.occurred_at as "occurredAt", m.headers, m.payload`,
   // A left join: a delivery without its message must be settled too, else it blocks its aggregate.
-  join: "left join lateral (select * from bus_messages m where m.message_id = c.message_id limit 1) m on true",
+  join: `left join lateral (select * from ${prefix}bus_messages m where m.message_id = c.message_id limit 1) m on true`,
 });
+
+export const deliveries = createClaims<StoredDelivery>(deliveriesSpec(""));
+
+/** Deletes deliveries in the transaction of their consumer. A row that is done serves no purpose but retention. */
+export const completeDeliveries = (schema: string): Completion<StoredDelivery> =>
+  createCompletion(deliveriesSpec(`${schema}.`), { schema, deletes: true });
 
 /** Inserts the messages and a delivery per subscribed consumer, in one statement. An event that is stored already is ignored. */
 export async function insertMessages(db: Db, events: readonly Envelope[]): Promise<void> {
-  await runStatement(db, {
-    name: "bus publish",
-    text: `with e as (
+  await runStatement(db, { name: "bus publish", text: insertMessagesSql(""), values: [toParameter(events)] });
+}
+
+/** The same in a transaction of a publisher. */
+export function insertMessagesIn(schema: string): (tx: Tx, events: readonly Envelope[]) => Promise<void> {
+  const text = insertMessagesSql(`${schema}.`);
+  return async (tx, events) => {
+    await tx.query({ name: "bus publish", text, values: [toParameter(events)] });
+  };
+}
+
+const toParameter = (events: readonly Envelope[]) => JSON.stringify(events.map(messageRow));
+
+const insertMessagesSql = (prefix: string) => `
+           with e as (
              select * from rows from (jsonb_to_recordset($1::jsonb) as (
                     event_id uuid, event_type text, subject text, aggregate_key text, occurred_at text,
                     headers jsonb, payload text))
                   with ordinality as e(event_id, event_type, subject, aggregate_key, occurred_at, headers, payload, ordinal)
            ), m as (
-             insert into bus_messages (event_id, event_type, subject, aggregate_key, occurred_at, headers, payload)
+             insert into ${prefix}bus_messages (event_id, event_type, subject, aggregate_key, occurred_at, headers, payload)
              select event_id, event_type, subject, aggregate_key, occurred_at, headers, decode(payload, 'base64')
                from e order by ordinal
              on conflict (event_id) do nothing
              returning message_id, subject, aggregate_key
            )
-           insert into bus_deliveries (consumer, message_id, aggregate_key)
+           insert into ${prefix}bus_deliveries (consumer, message_id, aggregate_key)
            select s.consumer, m.message_id, m.aggregate_key
-             from m join bus_subscriptions s on s.subject = m.subject
-            order by m.message_id`,
-    values: [JSON.stringify(events.map(messageRow))],
-  });
-}
+             from m join ${prefix}bus_subscriptions s on s.subject = m.subject
+            order by m.message_id`;
 
 function messageRow(event: Envelope) {
   return {
@@ -188,6 +206,27 @@ async function finishOrExtend(tx: Tx, join: Join, lastBatch: number): Promise<Jo
   );
   await tx.query(`delete from bus_joins where consumer = $1`, [consumer]);
   return { state: "joined" };
+}
+
+/** Identifies the database that a pool connects to. Two servers do not start in the same microsecond. */
+export async function readDatabaseId(db: Db): Promise<string> {
+  const { rows } = await db.query<{ id: string }>(
+    `select pg_postmaster_start_time() || ' ' || oid as id from pg_database where datname = current_database()`,
+  );
+  return rows[0]?.id ?? "";
+}
+
+/** Whether the user of `db` may publish and consume with its own transactions. */
+export async function mayUseTables(db: Db, schema: string): Promise<boolean> {
+  const { rows } = await db.query<{ may: boolean | null }>(
+    `select bool_and(has_table_privilege(c.oid, p.privilege)) and count(*) = 3 * 4
+            and has_schema_privilege(to_regnamespace($1), 'usage') as may
+       from pg_class c, unnest(array['select', 'insert', 'update', 'delete']) p(privilege)
+      where c.relnamespace = to_regnamespace($1)
+        and c.relname in ('bus_messages', 'bus_deliveries', 'bus_subscriptions')`,
+    [schema],
+  );
+  return rows[0]?.may ?? false;
 }
 
 /** The version, and settings that are off although a stored message can be lost without them. */

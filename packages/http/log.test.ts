@@ -1,4 +1,6 @@
+import { execFile } from "node:child_process";
 import { hash } from "node:crypto";
+import { promisify } from "node:util";
 import { ContextError, eventContext } from "@todoke/kernel/telemetry";
 import { Type } from "typebox";
 import { expect, test } from "vitest";
@@ -136,4 +138,18 @@ test("a line about an event has its id and its trace", async () => {
     { msg: "relay: gave up e-1", event_id: "e-1", event_type: "Happened", trace_id: traceId, attempt: 3 },
   ]);
   expect(t.lines.join("")).not.toContain(canary);
+});
+
+test("lines that are not written yet are written when the process exits", async () => {
+  const module = new URL("./log.ts", import.meta.url).href;
+  const code = `const { openLog } = await import("${module}");
+    const [one, two] = [openLog({}), openLog({})];
+    one.info("first"); two.info("second"); one.info("third");
+    process.exit(0);`;
+  const { stdout } = await promisify(execFile)(process.execPath, ["--input-type=module", "--eval", code]);
+  const messages = stdout
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line).msg);
+  expect(messages).toEqual(["first", "second", "third"]);
 });

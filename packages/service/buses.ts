@@ -4,7 +4,8 @@
  */
 import { type EventType, events } from "@todoke/contracts";
 import type { Env } from "@todoke/http";
-import type { BusLog, EventBus } from "@todoke/kernel/bus";
+import type { BusLog, EventBus, TransactionalPublisher } from "@todoke/kernel/bus";
+import type { Db } from "@todoke/kernel/db";
 import { envName } from "./settings.ts";
 
 /** A subject of @todoke/contracts: "account.events". */
@@ -70,4 +71,10 @@ export async function openBuses(
     buses.push({ ...there, bus: await open({ url, emits: there.emits }) });
   }
   return buses;
+}
+
+/** Publishes in transactions of the service's database, if that is where its only bus for what it emits is. */
+export async function openPublisher(buses: readonly ServiceBus[], db: Db): Promise<TransactionalPublisher | undefined> {
+  const [first, ...others] = buses.filter(({ emits }) => emits.length > 0);
+  return others.length === 0 ? first?.bus.openPublisher?.(db) : undefined;
 }

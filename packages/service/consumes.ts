@@ -51,6 +51,7 @@ export function startConsumer<Event>(runtime: Runtime, handler: EventHandler<Eve
     onError: onHandlerError,
   });
   use(inbox.redriver).start();
+  const { handle, inTransaction } = inbox;
   for (const { bus, consumes: subjects } of buses)
-    if (subjects.length > 0) use(subscribeWithRetry({ bus, consumer, subjects, handle: inbox.handle, onError }));
+    if (subjects.length > 0) use(subscribeWithRetry({ bus, consumer, subjects, handle, inTransaction, onError }));
 }

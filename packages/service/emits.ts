@@ -25,7 +25,7 @@ export function startOutbox(runtime: Runtime): void {
 
 /** One relay for each bus that the service publishes to. */
 function startRelays(runtime: Runtime, onPublished: (event: unknown, delaySeconds: number) => void): void {
-  const { name, db, wakeups, workers, use, onError, topicOf } = runtime;
+  const { name, db, publisher, wakeups, workers, use, onError, topicOf } = runtime;
   const [first, ...others] = runtime.buses.filter(({ emits }) => emits.length > 0);
   const start = ({ bus }: ServiceBus, of: { readonly name: string; readonly subjects?: SubjectFilter }) =>
     use(
@@ -33,6 +33,7 @@ function startRelays(runtime: Runtime, onPublished: (event: unknown, delaySecond
         ...of,
         db,
         bus,
+        ...(publisher && { publisher }),
         encode: encodeOutboxEvent,
         settings: workers.relay ?? {},
         wakeups,

@@ -1,5 +1,6 @@
 /** The running parts of a process that the declarations of a service are wired to. */
 import type { HttpApp } from "@todoke/http";
+import type { TransactionalPublisher } from "@todoke/kernel/bus";
 import type { Db } from "@todoke/kernel/db";
 import type { Wakeups } from "@todoke/kernel/worker";
 import type { ServiceBus } from "./buses.ts";
@@ -10,6 +11,8 @@ export interface Runtime {
   readonly name: string;
   readonly db: Db;
   readonly buses: readonly ServiceBus[];
+  /** Set if the service publishes to one bus only, which is in its database. */
+  readonly publisher: TransactionalPublisher | undefined;
   readonly wakeups: Wakeups;
   readonly workers: Readonly<Record<string, WorkerOverrides>>;
   hasRole(role: string): boolean;

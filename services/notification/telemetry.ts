@@ -43,6 +43,10 @@ function countSettlement({ outcome }: Settlement): void {
   if (outcome.kind === "dead") count("notification.dlq.total", {});
 }
 
+/** Counts notifications that were sent without a claim. */
+export const countSent = (notifications: number) =>
+  count("notification.delivery.total", { result: results.done }, notifications);
+
 export function recordSent(delaySeconds: number): void {
   observeValue("notification.delivery.e2e.delay", delaySeconds, {});
 }

@@ -22,6 +22,8 @@ interface BringOut {
   readonly forMs?: number;
   /** Commands per second. */
   readonly rate?: number;
+  /** Relays and consumers work in transactions of the bus's database; by default they work by claims. */
+  readonly inTransactions?: boolean;
   /** Failpoint actions in every process, for instance a delay that the defect needs. */
   readonly given?: readonly FailpointOrder[];
   readonly faults?: readonly PlannedFault[];

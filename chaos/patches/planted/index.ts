@@ -5,6 +5,7 @@ import type { Planted } from "./defect.ts";
 import { eventDefects } from "./events.ts";
 import { orderDefects } from "./orders.ts";
 import { sendingDefects } from "./sending.ts";
+import { transactionDefects } from "./transactions.ts";
 
 export const planted: readonly Planted[] = [
   ...commandDefects,
@@ -12,4 +13,5 @@ export const planted: readonly Planted[] = [
   ...eventDefects,
   ...sendingDefects,
   ...orderDefects,
+  ...transactionDefects,
 ];

@@ -9,6 +9,7 @@
  *  - an event is redelivered until it is settled as "done" or "dead", also after a lost ack or a killed process;
  *  - first deliveries of one aggregate are in publish order; headers and payload arrive unchanged.
  */
+import type { Db, Tx } from "../db/index.ts";
 import type { Outcome } from "../worker/outcome.ts";
 
 /** An event with its routing metadata. Field names follow the columns of the outbox. */
@@ -46,6 +47,21 @@ export interface Subscription {
   readonly batchMax?: number;
   /** Batches handled at once. With 1, events of an aggregate are also handled in order. */
   readonly concurrency?: number;
+  /** Used instead of `handle` for first deliveries, if the bus is in the same database. */
+  readonly inTransaction?: TransactionalHandler;
+}
+
+/** Handles deliveries in the transaction that acks them. */
+export interface TransactionalHandler {
+  readonly db: Db;
+  /** If it rejects, the transaction is rolled back, and the deliveries are passed to `handle`. */
+  readonly handle: (tx: Tx, deliveries: readonly Delivery[]) => Promise<void>;
+}
+
+/** Publishes in a transaction of the publisher: the events are stored if and only if it commits. */
+export interface TransactionalPublisher {
+  /** Two events of one aggregate may be in one call. Rejects if one of them cannot be stored. */
+  publish(tx: Tx, events: readonly Envelope[]): Promise<void>;
 }
 
 export interface EventBus extends AsyncDisposable {
@@ -62,6 +78,9 @@ export interface EventBus extends AsyncDisposable {
    * then survives lost connections. Disposing it stops new deliveries, waits for running handlers and releases the rest.
    */
   subscribe(subscription: Subscription): Promise<AsyncDisposable>;
+
+  /** Resolves to undefined if the bus is not in the database of `db`, or its user may not write to it. */
+  openPublisher?(db: Db): Promise<TransactionalPublisher | undefined>;
 
   /** Rejects if the broker cannot be reached now. For readiness checks and `todoke doctor`. */
   check(): Promise<BusInfo>;

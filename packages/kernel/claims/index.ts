@@ -12,6 +12,7 @@ import type { Outcome } from "../worker/outcome.ts";
 import { canClaimRecent, claimRecentSql, claimSql, redriveSql, renewSql, settleSql } from "./statements.ts";
 import { type ClaimTableSpec, resolveSpec } from "./table.ts";
 
+export { type Completion, type CompletionOptions, type CompletionRequest, createCompletion } from "./complete.ts";
 export { type Backlog, readBacklog, readByColumn, readOldestDue, type WorkRow } from "./reads.ts";
 export type { ClaimColumns, ClaimedTable, ClaimRules, ClaimTableSpec } from "./table.ts";
 export { type ClaimedRowUpdate, type TableSql, tableSql, type WaitingRowsUpdate } from "./table-sql.ts";

@@ -217,7 +217,7 @@ function pick(t: ResolvedSpec, where: string): string {
 }
 
 /** In a table whose finished rows are deleted, every row is unfinished. */
-const isUnfinished = (t: ResolvedSpec) => (t.states.done ? `and t.${t.columns.doneAt} is null` : "");
+export const isUnfinished = (t: ResolvedSpec) => (t.states.done ? `and t.${t.columns.doneAt} is null` : "");
 
 const inQueue = (t: ResolvedSpec) => (t.queue ? `t.${t.queue} = $4 and ` : "");
 
@@ -227,7 +227,7 @@ const isOurClaim = ({ key, keyType, columns: c }: ResolvedSpec) =>
    and t.${c.epoch} = ($2::jsonb ->> t.${key}::text)::bigint`;
 
 /** `in (…)` only for two states: PostgreSQL uses a partial index when the query repeats its predicate. */
-function isReady(t: ResolvedSpec): string {
+export function isReady(t: ResolvedSpec): string {
   const { ready, waiting } = t.states;
   return waiting ? `t.${t.columns.status} in ('${ready}', '${waiting}')` : `t.${t.columns.status} = '${ready}'`;
 }

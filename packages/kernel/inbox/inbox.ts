@@ -1,7 +1,7 @@
 /** Handles the deliveries of one consumer: in batches, and one at a time where a batch fails. */
-import type { Delivery, Envelope, Handler } from "../bus/index.ts";
+import type { Delivery, Envelope, Handler, TransactionalHandler } from "../bus/index.ts";
 import type { Claimed } from "../claims/index.ts";
-import { type Db, type Tx, transaction } from "../db/index.ts";
+import { afterCommit, type Db, type Tx, transaction } from "../db/index.ts";
 import { count } from "../telemetry/index.ts";
 import type { Worker, WorkerOptions } from "../worker/index.ts";
 import { type Backoff, createWorker, defaultBackoff, done, type Outcome, release } from "../worker/index.ts";
@@ -34,6 +34,8 @@ export interface InboxOptions<Event> extends Pick<WorkerOptions<Envelope>, "wake
 export interface Inbox {
   /** For EventBus.subscribe. */
   readonly handle: Handler;
+  /** The same, for a bus in the database of the inbox. */
+  readonly inTransaction: TransactionalHandler;
   /** Runs redriven dead letters. */
   readonly redriver: Worker;
 }
@@ -45,7 +47,11 @@ export type InboxContext<Event> = InboxOptions<Event> & Required<Pick<InboxOptio
 export function openInbox<Event>(options: InboxOptions<Event>): Inbox {
   const { attemptsMax = 10, backoff = defaultBackoff } = options;
   const inbox = { ...options, attemptsMax, backoff };
-  return { handle: (delivered) => handleAll(inbox, delivered), redriver: createRedriver(inbox) };
+  return {
+    handle: (delivered) => handleAll(inbox, delivered),
+    inTransaction: { db: inbox.db, handle: (tx, delivered) => applyAll(inbox, tx, delivered) },
+    redriver: createRedriver(inbox),
+  };
 }
 
 const blockedByEarlier = "an earlier event of its aggregate has not taken effect yet";
@@ -64,6 +70,21 @@ async function handleAll<Event>(inbox: InboxContext<Event>, delivered: readonly 
     outcomes.set(delivery, outcome);
   }
   return deliveries.map((delivery) => outcomes.get(delivery) as Outcome);
+}
+
+/** Applies all of them in the transaction that acks them. Rejects if one of them cannot be read. */
+async function applyAll<Event>(inbox: InboxContext<Event>, tx: Tx, delivered: readonly Delivery[]): Promise<void> {
+  const { consumer } = inbox;
+  const items = delivered.map((delivery) => {
+    const item = decodeItem(inbox, withStorableId(delivery));
+    if (item instanceof Unreadable) throw item;
+    return item;
+  });
+  const effects = await inSpans(items, () => apply(inbox, tx, items));
+  afterCommit(tx, () => {
+    count("todoke.inbox.events", { consumer, result: "effect" }, effects);
+    count("todoke.inbox.events", { consumer, result: "duplicate" }, items.length - effects);
+  });
 }
 
 /** The deliveries that can share a transaction: first deliveries, readable, and not behind one that is not. */

@@ -4,12 +4,16 @@
  * A batch is claimed, published and settled in one statement or call each. The next event of an aggregate is published only
  * when the one before it is stored. While the bus is unavailable, events are released, which does not count as an attempt,
  * and the relay pauses.
+ *
+ * If the bus is in the database of the outbox, one transaction stores the messages and makes the events PUBLISHED.
  */
-import { BusUnavailable, type Envelope, type EventBus } from "../bus/index.ts";
+import { BusUnavailable, type Envelope, type EventBus, type TransactionalPublisher } from "../bus/index.ts";
 import type { Claimed } from "../claims/index.ts";
+import type { Tx } from "../db/index.ts";
 import { count, isSampled, observeValue, spanNames, startSpan } from "../telemetry/index.ts";
 import {
   backoffMs,
+  createDirectWorker,
   createWorker,
   dead,
   describeError,
@@ -21,11 +25,13 @@ import {
   type Worker,
   type WorkerOptions,
 } from "../worker/index.ts";
-import { type OutboxEvent, outboxClaims, outboxClaimsOf, type SubjectFilter } from "./store.ts";
+import { completeEvents, type OutboxEvent, outboxClaims, outboxClaimsOf, type SubjectFilter } from "./store.ts";
 
 export interface RelayOptions
   extends Pick<WorkerOptions<OutboxEvent>, "db" | "settings" | "wakeups" | "topic" | "onError"> {
   readonly bus: Pick<EventBus, "publish">;
+  /** Set if the bus is in the database of the outbox. A relay of some subjects does not use it. */
+  readonly publisher?: TransactionalPublisher;
   /**
    * The subjects that this relay publishes; all by default. A service with several buses has a relay for each, so that an
    * unavailable bus delays no event of another.
@@ -56,6 +62,7 @@ const pauseBackoff = { baseMs: 50, capMs: 5_000 };
 export function createRelay({
   bus,
   subjects,
+  publisher,
   encode = encodeJson,
   name = "relay",
   onPublished = observeDelay,
@@ -126,15 +133,40 @@ export function createRelay({
     }
   }
 
-  return createWorker<OutboxEvent>({
+  const settings = { batchMax: 200, concurrency: 600, ...options.settings };
+  const claimed: WorkerOptions<OutboxEvent> = {
     ...options,
     name,
     claims: subjects ? outboxClaimsOf(subjects) : outboxClaims,
-    settings: { batchMax: 200, concurrency: 600, ...options.settings },
+    settings,
     run(jobs, leases) {
       const outcomes = inAggregateOrder(jobs, (events) => publishEvents(events, leases));
       return jobs.map((_, index) => outcomes.then((all) => all[index] as Outcome));
     },
+  };
+  // Rows with a condition of their own cannot be completed without a claim.
+  if (!publisher || subjects) return createWorker(claimed);
+
+  /** An event that cannot be encoded fails the pass, and the worker with claims makes it FAILED. */
+  async function moveEvents(tx: Tx, events: readonly OutboxEvent[]): Promise<void> {
+    const spans = events.map(startPublishSpan);
+    const envelopes = events.map((event, index) => toEnvelope(event, encode(event), spans[index]?.headers));
+    try {
+      await publisher?.publish(tx, envelopes);
+      for (const span of spans) span?.end();
+    } catch (error) {
+      for (const span of spans) span?.end(describeError(error));
+      throw error;
+    }
+  }
+
+  return createDirectWorker({
+    claimed,
+    db: options.db,
+    complete: completeEvents,
+    batchMax: settings.batchMax,
+    runInTransaction: moveEvents,
+    onDone: (events) => events.forEach((event) => void onPublished(event, event.ageMs / 1_000)),
   });
 }
 
@@ -147,13 +179,13 @@ function observeDelay({ subject }: OutboxEvent, delaySeconds: number): void {
   observeValue("todoke.outbox.publish.delay", delaySeconds, { subject });
 }
 
-function startPublishSpan(job: Job) {
+function startPublishSpan(job: OutboxEvent) {
   if (!isSampled(job.headers)) return undefined;
   const attributes = { event_id: job.eventId, event_type: job.eventType, subject: job.subject };
   return startSpan(spanNames.publish, { kind: "producer", attributes, parent: job.headers });
 }
 
-function toEnvelope(job: Job, payload: Uint8Array, headers = job.headers): Envelope {
+function toEnvelope(job: OutboxEvent, payload: Uint8Array, headers = job.headers): Envelope {
   const { eventId, eventType, subject, aggregateKey, occurredAt } = job;
   return { eventId, eventType, subject, aggregateKey, occurredAt, headers, payload };
 }

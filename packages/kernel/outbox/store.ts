@@ -1,7 +1,7 @@
 /** The claims of the relay on `outbox_events`, and what operators read from it. */
 import { hash } from "node:crypto";
 import type { Envelope } from "../bus/index.ts";
-import { type Claims, type ClaimTableSpec, createClaims } from "../claims/index.ts";
+import { type Claims, type ClaimTableSpec, createClaims, createCompletion } from "../claims/index.ts";
 import { type Queryable, rfc3339Sql } from "../db/index.ts";
 import { createDeadLetters } from "../dead-letters/index.ts";
 import { checkSubject } from "./insert-events-sql.ts";
@@ -43,6 +43,9 @@ export function outboxClaimsOf(filter: SubjectFilter): Claims<OutboxEvent> {
   const name = `outbox_events ${hash("sha256", where, "hex").slice(0, 8)}`;
   return createClaims({ ...outboxSpec, name, claim: { where } });
 }
+
+/** Makes events PUBLISHED in the transaction that stores their messages. */
+export const completeEvents = createCompletion<OutboxEvent>(outboxClaims.table);
 
 /** The table's name, which the topic of a relay's wake-ups contains. */
 export const outboxTable = outboxClaims.table.table;

@@ -20,9 +20,11 @@ import type { Wakeups } from "./wakeups.ts";
 export { inAggregateOrder } from "./aggregate-order.ts";
 export { type Backoff, backoffMs, defaultBackoff } from "./backoff.ts";
 export { describeError } from "./describe-error.ts";
+export { createDirectWorker, type DirectWorkerOptions } from "./direct.ts";
 export { type Loop, type LoopOptions, type Pass, startLoop } from "./loop.ts";
 export { dead, done, type JobOutcome, type Outcome, release, retry, type SelfSettled } from "./outcome.ts";
 export { type RunBatchesOptions, runBatches } from "./run-batches.ts";
+export { shareWakeups } from "./shared-wakeups.ts";
 export { notifyTopic, openWakeups, type Wakeups, type WakeupsOptions } from "./wakeups.ts";
 export { withTimeout } from "./with-timeout.ts";
 
@@ -77,6 +79,8 @@ export interface WorkerOptions<Row extends object> {
   readonly wakeups?: Wakeups;
   /** The topic whose signals wake this worker. */
   readonly topic?: string;
+  /** Called after each claim that found fewer rows than it asked for: whatever is due is claimed. */
+  readonly onDrained?: () => void;
   /** Called with errors that no caller awaits: failed steps that will be retried, and dead-lettered jobs. */
   readonly onError?: (error: unknown) => void;
 }
@@ -152,8 +156,10 @@ export function createWorker<Row extends object>(options: WorkerOptions<Row>): W
     const pauseMs = pausedUntil - performance.now();
     if (pauseMs > 0) await stopped.wait(pauseMs);
     if (stopping) return;
-    const jobs = await claim(Math.min(batchMax, room()));
+    const limit = Math.min(batchMax, room());
+    const jobs = await claim(limit);
     inFlight.begin(jobs);
+    if (jobs.length < limit) options.onDrained?.();
     if (jobs.length > 0) nextIn(0);
   }
 

@@ -5,10 +5,12 @@ import type { Send } from "./send.ts";
 
 export interface Log {
   info(fields: object, message: string): void;
+  /** Writes buffered lines, if there are any. */
+  flush?(): void;
 }
 
 export function logSender(log: Log): Send {
-  return async ({ notificationId, eventId, userId, eventType, headers }, { attempt }) => {
+  const send: Send = async ({ notificationId, eventId, userId, eventType, headers }, { attempt }) => {
     log.info(
       {
         notification_id: notificationId,
@@ -22,4 +24,5 @@ export function logSender(log: Log): Send {
     );
     return done;
   };
+  return Object.assign(send, { isLocal: true, flush: () => log.flush?.() } as const);
 }

@@ -1,5 +1,5 @@
 /** The table notifications: claimed by the sender, inserted for events, read as a user inbox. */
-import { createClaims, tableSql } from "@todoke/kernel/claims";
+import { createClaims, createCompletion, tableSql } from "@todoke/kernel/claims";
 import { type Db, rfc3339Sql, type Tx } from "@todoke/kernel/db";
 import type { RetentionPolicy } from "@todoke/kernel/retention";
 import type { Data, Text } from "../events/templates.ts";
@@ -36,6 +36,9 @@ export const notifications = createClaims<Notification>({
        set data = excluded.data, payload = excluded.payload, attempt_count = excluded.attempt_count, last_error = excluded.last_error,
            failed_at = now(), redriven_at = null`,
 });
+
+/** Makes notifications SENT in the transaction that sends them, for a channel in this process. */
+export const completeNotifications = createCompletion<Notification>(notifications.table);
 
 const notificationSql = tableSql(notifications.table);
 

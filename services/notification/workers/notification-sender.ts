@@ -1,20 +1,21 @@
 /**
  * Sends notifications. Each is claimed by one process at a time and retried with backoff until it is SENT, or FAILED with a
  * row in notification_dlq. A process that crashes after the send leaves it to be sent again under the same id.
+ *
+ * A channel in this process (the log) needs no claim: a batch is sent in the transaction that makes it SENT.
  */
-import type { Claimed } from "@todoke/kernel/claims";
 import { startSpan } from "@todoke/kernel/telemetry";
 import {
+  createDirectWorker,
   createWorker,
   describeError,
-  type Lease,
   type Outcome,
   type Worker,
   type WorkerOptions,
 } from "@todoke/kernel/worker";
-import type { Send } from "../senders/send.ts";
-import { type Notification, notifications } from "../store/notifications.ts";
-import { countSettlements, recordSent, spanNames } from "../telemetry.ts";
+import type { Attempt, Send } from "../senders/send.ts";
+import { completeNotifications, type Notification, notifications } from "../store/notifications.ts";
+import { countSent, countSettlements, recordSent, spanNames } from "../telemetry.ts";
 
 export interface NotificationSenderOptions
   extends Pick<WorkerOptions<Notification>, "db" | "settings" | "wakeups" | "topic" | "onError"> {
@@ -22,10 +23,10 @@ export interface NotificationSenderOptions
 }
 
 export function notificationSender({ send, ...options }: NotificationSenderOptions): Worker {
-  async function sendOne(job: Claimed<Notification>, lease: Lease): Promise<Outcome> {
+  async function sendOne(job: Notification, attempt: Attempt): Promise<Outcome> {
     const startedAt = performance.now();
     const span = startSendSpan(job);
-    const sending = () => send(job, { attempt: job.claim.attempt, signal: lease.signal });
+    const sending = () => send(job, attempt);
     try {
       const outcome = await (span ? span.run(sending) : sending());
       span?.end(outcome.kind === "done" ? undefined : outcome.reason);
@@ -37,13 +38,32 @@ export function notificationSender({ send, ...options }: NotificationSenderOptio
     }
   }
 
-  return createWorker<Notification>({
+  const claimed: WorkerOptions<Notification> = {
     ...options,
     name: "notification sender",
     claims: countSettlements(notifications),
-    run: (jobs, leases) => jobs.map((job) => sendOne(job, leases.of(job))),
+    run: (jobs, leases) =>
+      jobs.map((job) => sendOne(job, { attempt: job.claim.attempt, signal: leases.of(job).signal })),
+  };
+  if (!send.isLocal) return createWorker(claimed);
+
+  return createDirectWorker<Notification>({
+    claimed,
+    db: options.db,
+    complete: completeNotifications,
+    batchMax: localBatchMax,
+    async runInTransaction(_, completed) {
+      const outcomes = await Promise.all(completed.map((job) => sendOne(job, firstAttempt)));
+      send.flush?.();
+      if (outcomes.some(({ kind }) => kind !== "done")) throw new Error("a notification was not sent");
+    },
+    onDone: (sent) => countSent(sent.length),
   });
 }
+
+// Its rows are locked until all are sent, which takes milliseconds.
+const localBatchMax = 500;
+const firstAttempt: Attempt = { attempt: 1, signal: new AbortController().signal };
 
 function startSendSpan({ headers, eventId, eventType, notificationId }: Notification) {
   if (headers.traceparent === undefined) return undefined;
