@@ -38,15 +38,34 @@ async function claimedRows({ pid }: ServiceProcess, { table, key }: ClaimedTable
   return rows.map((row) => row.key);
 }
 
-/** Stops a process (SIGSTOP) while it holds claimed rows and returns their keys. */
+/**
+ * PENDING rows that a transaction has locked: work that is completed without claims. The transaction of a live process ends
+ * within milliseconds, so rows that stay locked belong to the stopped one.
+ */
+async function lockedRows({ table, key }: ClaimedTable, db: Db): Promise<readonly string[]> {
+  const { rows } = await db.query(
+    `with free as materialized (select ${key} as key from ${table} where status = 'PENDING' for update skip locked)
+     select ${key} as key from ${table} where status = 'PENDING' and ${key} not in (select key from free)`,
+  );
+  return rows.map((row) => row.key);
+}
+
+const heldRows = async (process: ServiceProcess, work: ClaimedTable, db: Db): Promise<readonly string[]> => [
+  ...(await claimedRows(process, work, db)),
+  ...(await lockedRows(work, db)),
+];
+
+/** Stops a process (SIGSTOP) while it holds rows, by a claim or in a transaction, and returns their keys. */
 async function stopWithWork(process: ServiceProcess, work: ClaimedTable, db: Db): Promise<readonly string[]> {
   let held: readonly string[] = [];
   const isStoppedWithWork = async () => {
     // Not stopped before it holds rows: a process that is stopped all the time makes no progress.
-    if ((await claimedRows(process, work, db)).length === 0) return false;
+    if ((await heldRows(process, work, db)).length === 0) return false;
     process.signal("SIGSTOP");
     await waitForStatements(db);
-    held = await claimedRows(process, work, db);
+    const heldFirst = new Set(await heldRows(process, work, db));
+    await waitForStatements(db);
+    held = (await heldRows(process, work, db)).filter((row) => heldFirst.has(row));
     if (held.length === 0) process.signal("SIGCONT");
     return held.length > 0;
   };
