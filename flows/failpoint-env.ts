@@ -9,10 +9,13 @@ export interface Step {
   readonly name: string;
   /** The action happens when the failpoint is reached for the n-th time. */
   readonly hit: number;
+  /** The process works in transactions where it can; by default it works by claims, which have more failpoints. */
+  readonly inTransactions?: boolean;
 }
 
-export const failpointEnv = (action: "kill" | "stop", { name, hit }: Step) => ({
+export const failpointEnv = (action: "kill" | "stop", { name, hit, inTransactions = false }: Step) => ({
   ...instrumented,
+  CHAOS_CLAIMS_ONLY: String(!inTransactions),
   CHAOS_FAILPOINTS: JSON.stringify([{ name, action, hit }]),
 });
 

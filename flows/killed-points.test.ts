@@ -17,6 +17,8 @@ vi.setConfig({ testTimeout: 600_000 });
 const hourMs = 3_600_000;
 
 const at = (role: Role, name: string, hit = 2): Step => ({ role, name, hit });
+/** In a process that publishes and consumes in transactions of the database of its bus. */
+const inTransaction = (role: Role, name: string): Step => ({ ...at(role, name), inTransactions: true });
 
 /** The failpoints, four processes at a time. */
 const rounds: readonly (readonly Step[])[] = [
@@ -50,6 +52,12 @@ const rounds: readonly (readonly Step[])[] = [
     at("worker", "delivery.settled"),
     at("worker", "consumer.counted", 1),
     at("worker", "consumer.dead-lettered", 1),
+  ],
+  [
+    inTransaction("relay", "relay.moving"),
+    inTransaction("relay", "relay.moved"),
+    inTransaction("worker", "consumer.effect"),
+    inTransaction("worker", "transaction.commit-sent"),
   ],
 ];
 

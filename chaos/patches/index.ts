@@ -2,6 +2,7 @@
  * Failpoints and planted defects: patches that exist only in processes of a run (see ./instrument.ts). Add failpoints to
  * failpoints.ts and defects to a file in planted/.
  */
+import { claimsOnly as claimsOnlyPatches } from "./claims-only.ts";
 import { type Failpoint, failpoints } from "./failpoints.ts";
 import type { Patch } from "./patch.ts";
 import type { Planted } from "./planted/defect.ts";
@@ -13,9 +14,12 @@ export { failpoints, planted };
 export interface Wanted {
   readonly planted?: readonly Planted[];
   readonly failpoints?: readonly Failpoint[];
+  /** Work is done by claims, and never in the transaction that completes its row. */
+  readonly claimsOnly?: boolean;
 }
 
 /** In the order of application. A patch that several failpoints share is applied once. */
-export function patchesFor({ planted = [], failpoints = [] }: Wanted): readonly Patch[] {
-  return [...new Set([...planted, ...failpoints].flatMap(({ patches }) => patches))];
+export function patchesFor({ planted = [], failpoints = [], claimsOnly = false }: Wanted): readonly Patch[] {
+  const wanted = [...planted, ...failpoints].flatMap(({ patches }) => patches);
+  return [...new Set([...wanted, ...(claimsOnly ? claimsOnlyPatches : [])])];
 }

@@ -1,7 +1,7 @@
 /**
  * Started before a program (`node --import chaos/patches/instrument.ts …`), gives it the failpoints that
- * CHAOS_FAILPOINTS names, the defect that CHAOS_PLANTED names, and a clock that is wrong by CHAOS_SKEW_MS. Without them it
- * changes nothing.
+ * CHAOS_FAILPOINTS names, the defect that CHAOS_PLANTED names, and a clock that is wrong by CHAOS_SKEW_MS. With
+ * CHAOS_CLAIMS_ONLY=true it works by claims only. Without them it changes nothing.
  *
  * Files are patched as they are loaded, before Node strips their types. The files themselves are never touched.
  */
@@ -13,7 +13,7 @@ import { named, readOrders } from "./orders.ts";
 import { patched } from "./patch.ts";
 import { skewClock } from "./skewed-clock.ts";
 
-const { CHAOS_FAILPOINTS, CHAOS_PLANTED, CHAOS_SKEW_MS } = process.env;
+const { CHAOS_CLAIMS_ONLY, CHAOS_FAILPOINTS, CHAOS_PLANTED, CHAOS_SKEW_MS } = process.env;
 if (CHAOS_SKEW_MS) skewClock(Number(CHAOS_SKEW_MS));
 
 // "control:no-fence" is the run of that defect without it: as slow in the same places, and all code as it should be.
@@ -26,6 +26,7 @@ process.env.CHAOS_FAILPOINTS = JSON.stringify(orders);
 const patches = patchesFor({
   planted: control ? [] : defects,
   failpoints: named(failpoints, [...new Set(orders.map(({ name }) => name))], "failpoint"),
+  claimsOnly: CHAOS_CLAIMS_ONLY === "true",
 });
 
 const root = fileURLToPath(new URL("../../", import.meta.url));

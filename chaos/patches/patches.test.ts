@@ -31,6 +31,11 @@ test.each(planted.map(({ name }, index) => [name, index] as const))(
   },
 );
 
+test("work by claims only can be patched in, also with all failpoints", () => {
+  expect(load({ claimsOnly: true }).length).toBeGreaterThan(0);
+  load({ claimsOnly: true, failpoints });
+});
+
 test("names are unique, and every defect names existing invariants", () => {
   for (const all of [failpoints, planted]) {
     const names = all.map(({ name }) => name);

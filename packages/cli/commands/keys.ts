@@ -29,7 +29,8 @@ export const keys: Command = {
 Each service stores keys in its own schema. The command needs only the databases (DATABASE_URL or
 <SERVICE>_DATABASE_URL, else the database of the \`todoke dev\` in this folder), so it works while services are down.
 
-Scopes: entitlements:write, points:write, orders:write, orders:read-all, orders:resume, orders:cancel-all, matchmaking:write, read.
+Scopes: entitlements:write, points:write, orders:write, orders:read-all, orders:resume, orders:cancel-all,
+matchmaking:write, read.
 
 Idempotency keys belong to the holder. To replace a key, create a second key for the same holder, deploy it, and
 revoke the first one by its id. If a service cannot be reached, create prints the command that completes it there, and

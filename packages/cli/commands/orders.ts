@@ -31,8 +31,7 @@ const subcommands: Record<string, Subcommand> = {
 export const orders: Command = {
   name: "orders",
   summary: "list, show, resolve and cancel orders; halt and resume trading",
-  usage:
-    "todoke orders list | show <key> | resolve <key> --as <…> | cancel-all | halt | cancel-only | resume [instrument] | state",
+  usage: "todoke orders list | show <key> | resolve <key> --as <…> | cancel-all | halt | cancel-only | resume | state",
   details: `
   list          list orders, newest first; --unresolved: unresolved orders, oldest first
   show          show one order with its history

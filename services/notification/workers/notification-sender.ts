@@ -62,7 +62,7 @@ export function notificationSender({ send, ...options }: NotificationSenderOptio
 }
 
 // Its rows are locked until all are sent, which takes milliseconds.
-const localBatchMax = 500;
+const localBatchMax = 200;
 const firstAttempt: Attempt = { attempt: 1, signal: new AbortController().signal };
 
 function startSendSpan({ headers, eventId, eventType, notificationId }: Notification) {
