@@ -42,7 +42,8 @@ export async function startLocalSetup(more: Record<string, string> = {}): Promis
   const folder = mkdtempSync(join(tmpdir(), "todoke-local-"));
   const portOf = async (name: LocalService) => Number(more[portVariable(name)] ?? (await freePort()));
   const ports = Object.fromEntries(await Promise.all(names.map(async (name) => [name, await portOf(name)] as const)));
-  const child = spawn(process.execPath, [todoke, "dev"], {
+  const args = more.DATABASE_URL ? ["dev", "--use-database-url"] : ["dev"];
+  const child = spawn(process.execPath, [todoke, ...args], {
     cwd: folder,
     env: {
       PATH: process.env.PATH,
