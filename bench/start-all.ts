@@ -36,7 +36,7 @@ export async function startAll(more: Readonly<Record<string, string>>): Promise<
     OIDC_CLIENT_SECRET: "bench",
     ...more,
   };
-  const args = [...(process.env.BENCH_NODE_OPTIONS?.split(" ") ?? []), command, "dev"];
+  const args = [...(process.env.BENCH_NODE_OPTIONS?.split(" ") ?? []), command, "dev", "--use-database-url"];
   const child = spawn(process.execPath, args, { cwd: folder, env, stdio: ["ignore", log.fd, log.fd] });
   const exited = once(child, "exit");
   const urlOf = (service: string) => `http://127.0.0.1:${ports.find(([name]) => name === service)?.[1]}`;
