@@ -17,7 +17,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { freePort, testDatabase } from "@todoke/kernel/testing";
+import { freePort, testDatabase, until } from "@todoke/kernel/testing";
 import { afterAll, beforeAll, expect, test } from "vitest";
 
 const run = promisify(execFile);
@@ -113,20 +113,19 @@ test("todoke dev runs in an empty folder, and SIGTERM stops it", { timeout: 240_
   const headers = { authorization: "Bearer tdk_dev", "idempotency-key": "p_1", "content-type": "application/json" };
   const { status } = await fetch(url, { method: "POST", headers, body: JSON.stringify(body) });
   expect(status).toBe(201);
+  const exited = once(child, "exit");
   child.kill("SIGTERM");
-  expect((await once(child, "exit"))[0]).toBe(0);
+  expect((await exited)[0]).toBe(0);
 });
 
-async function untilReady({ stdout, stderr }: ChildProcess): Promise<string> {
+/** Its output until then. The pipes stay open: a program whose output nobody reads cannot stop in order. */
+async function untilReady(child: ChildProcess): Promise<string> {
   let text = "";
-  stderr?.on("data", (data) => {
-    text += data;
-  });
-  for await (const data of stdout ?? []) {
-    text += data;
-    if (text.includes("Ready.")) break;
-  }
-  stdout?.resume();
+  for (const stream of [child.stdout, child.stderr])
+    stream?.on("data", (data) => {
+      text += data;
+    });
+  await until("it is ready", () => text.includes("Ready.") || child.exitCode !== null, { withinMs: 180_000 });
   return text;
 }
 
