@@ -1,7 +1,9 @@
-import { execFile } from "node:child_process";
+import { execFile, spawn } from "node:child_process";
 import { hash } from "node:crypto";
+import { once } from "node:events";
 import { promisify } from "node:util";
 import { ContextError, eventContext } from "@todoke/kernel/telemetry";
+import { until } from "@todoke/kernel/testing";
 import { Type } from "typebox";
 import { expect, test } from "vitest";
 import { buildHttpApp } from "./app.ts";
@@ -152,4 +154,43 @@ test("lines that are not written yet are written when the process exits", async 
     .split("\n")
     .map((line) => JSON.parse(line).msg);
   expect(messages).toEqual(["first", "second", "third"]);
+});
+
+test("a process whose output nobody reads any longer goes on, and exits in order", async () => {
+  const module = new URL("./log.ts", import.meta.url).href;
+  const code = `const { openLog } = await import("${module}");
+    const log = openLog({});
+    let lines = 0;
+    setInterval(() => {
+      log.info("a line");
+      if (++lines === 500) process.exit(7);
+    }, 1);`;
+  const child = spawn(process.execPath, ["--input-type=module", "--eval", code], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  await once(child.stdout, "data");
+  child.stdout.destroy();
+  expect(await once(child, "exit")).toEqual([7, null]);
+});
+
+test("all lines reach a reader that is slower than the log", async () => {
+  const module = new URL("./log.ts", import.meta.url).href;
+  const code = `const { openLog } = await import("${module}");
+    const log = openLog({});
+    for (let n = 0; n < 5_000; n++) log.info({ n, text: "x".repeat(200) }, "line");
+    setTimeout(() => {}, 60_000);`;
+  const child = spawn(process.execPath, ["--input-type=module", "--eval", code], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  let text = "";
+  child.stdout.setEncoding("utf8").on("data", (data) => {
+    text += data;
+  });
+  await until("all lines are here", () => text.split("\n").length === 5_001);
+  child.kill("SIGKILL");
+  const numbers = text
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line).n);
+  expect(numbers).toEqual(Array.from({ length: 5_000 }, (_, n) => n));
 });

@@ -5,6 +5,7 @@
  * those, and the level "debug" adds a line for each. Never a body, a path, a query string or a header; secrets that reach a
  * line by mistake are hidden; no text of a caller can start a new line or control a terminal.
  */
+import { writeSync } from "node:fs";
 import { hostname } from "node:os";
 import { inspect } from "node:util";
 import { ContextError, type LogContext } from "@todoke/kernel/telemetry";
@@ -49,18 +50,25 @@ export function openLog({ level = "info", fields, stream, onLine }: LogOptions):
 /**
  * Standard output with one write for all lines of a turn of the event loop: a write per line costs more than the line. `flush`
  * writes at once. Lines that a turn has not finished are written when the process exits, but not if it is killed.
+ *
+ * No reader can stop the process: lines wait for a slow one, up to a limit, and are dropped if there is none any longer.
  */
 function bufferOutput() {
-  const output = pino.destination({ fd: 1, sync: true, minLength: outputBufferBytes });
+  let text = "";
+  let rest: Uint8Array = new Uint8Array();
   let isScheduled = false;
+  let retry: NodeJS.Timeout | undefined;
   const flush = () => {
     isScheduled = false;
-    output.flushSync();
+    clearTimeout(retry);
+    rest = writeSome(Buffer.concat([rest, Buffer.from(text)]));
+    text = "";
+    if (rest.length > 0) retry = setTimeout(flush, slowReaderMs).unref();
   };
   process.once("exit", flush);
   return {
     write(line: string) {
-      output.write(line);
+      if (rest.length < waitingBytesMax) text += line;
       if (isScheduled) return;
       isScheduled = true;
       setImmediate(flush);
@@ -72,13 +80,25 @@ function bufferOutput() {
   };
 }
 
+// A pipe holds 64 KB, which a reader that keeps up empties sooner.
+const slowReaderMs = 10;
+const waitingBytesMax = 4 * 1024 * 1024;
+
+/** Returns what the reader does not take now. */
+function writeSome(bytes: Uint8Array): Uint8Array {
+  let written = 0;
+  try {
+    while (written < bytes.length) written += writeSync(1, bytes, written);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "EAGAIN") return bytes.subarray(written);
+  }
+  return new Uint8Array();
+}
+
 /** One for all services of the process, so that their lines keep their order. */
 let sharedOutput: ReturnType<typeof bufferOutput> | undefined;
 
 const bufferedOutput = () => (sharedOutput ??= bufferOutput());
-
-// Less than the most that sonic-boom writes at once.
-const outputBufferBytes = 8 * 1024;
 
 /** Logs an error that no caller awaits, with its event, trace or worker. */
 export function logError(log: Pick<FastifyBaseLogger, "error">, error: unknown): void {
