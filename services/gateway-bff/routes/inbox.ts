@@ -3,7 +3,7 @@
  * nothing is lost or doubled between the list and the stream; its IDs are passed on unchanged.
  */
 import type { OutgoingHttpHeaders } from "node:http";
-import { type HttpApp, NextCursor, PageQuery, requires } from "@todoke/http";
+import { guarded, type HttpApp, NextCursor, PageQuery, requires } from "@todoke/http";
 import { Type } from "typebox";
 import type { Deps } from "../deps.ts";
 import { sessionUser } from "../guard/session-user.ts";
@@ -71,9 +71,10 @@ export function inboxRoutes(app: HttpApp, deps: InboxDeps): void {
 function listRoute(app: HttpApp, { authenticate, upstreams: { notification } }: InboxDeps): void {
   app.get(
     "/v1/inbox",
-    {
-      ...requires(authenticate, { user: "any" }),
-      schema: {
+    guarded(
+      authenticate,
+      { user: "any" },
+      {
         operationId: "listInbox",
         summary: "List notifications",
         tags: ["Notifications"],
@@ -81,7 +82,7 @@ function listRoute(app: HttpApp, { authenticate, upstreams: { notification } }: 
         querystring: Type.Object(PageQuery),
         response: { 200: InboxView },
       },
-    },
+    ),
     async (request, reply) => {
       if (!notification) throw notDeployed();
       const user = sessionUser(request);

@@ -1,5 +1,5 @@
 /** A user's own sessions. */
-import { type HttpApp, requires } from "@todoke/http";
+import { guarded, type HttpApp } from "@todoke/http";
 import { Type } from "typebox";
 import { endOtherSessions } from "../commands/end-other-sessions.ts";
 import { endSession } from "../commands/end-session.ts";
@@ -33,20 +33,17 @@ const EndedView = Type.Object(
 );
 
 export function sessionRoutes(app: HttpApp, { authenticate, sessions }: Pick<Deps, "authenticate" | "sessions">): void {
-  const users = requires(authenticate, { user: "any" });
+  const users = { user: "any" } as const;
 
   app.get(
     "/v1/sessions",
-    {
-      ...users,
-      schema: {
-        operationId: "listSessions",
-        summary: "List sessions",
-        tags: ["Sessions"],
-        description: "Returns the sessions of the user, newest first.",
-        response: { 200: SessionsView },
-      },
-    },
+    guarded(authenticate, users, {
+      operationId: "listSessions",
+      summary: "List sessions",
+      tags: ["Sessions"],
+      description: "Returns the sessions of the user, newest first.",
+      response: { 200: SessionsView },
+    }),
     async (request) => {
       const listed = await sessions.list(sessionUser(request).userId);
       return { sessions: listed.map((session) => toView(session, request.session?.sessionId)) };
@@ -55,17 +52,14 @@ export function sessionRoutes(app: HttpApp, { authenticate, sessions }: Pick<Dep
 
   app.delete(
     "/v1/sessions/:session_id",
-    {
-      ...users,
-      schema: {
-        operationId: "endSession",
-        summary: "End a session",
-        tags: ["Sessions"],
-        description: "Logs the client of the session out.",
-        params: Type.Object({ session_id: SessionId }),
-        response: { 204: Type.Null() },
-      },
-    },
+    guarded(authenticate, users, {
+      operationId: "endSession",
+      summary: "End a session",
+      tags: ["Sessions"],
+      description: "Logs the client of the session out.",
+      params: Type.Object({ session_id: SessionId }),
+      response: { 204: Type.Null() },
+    }),
     async (request, reply) => {
       const { session_id: sessionId } = request.params;
       await endSession(sessions, { userId: sessionUser(request).userId, sessionId });
@@ -76,16 +70,13 @@ export function sessionRoutes(app: HttpApp, { authenticate, sessions }: Pick<Dep
 
   app.post(
     "/v1/sessions::revoke-others",
-    {
-      ...users,
-      schema: {
-        operationId: "endOtherSessions",
-        summary: "End other sessions",
-        tags: ["Sessions"],
-        description: "Ends every session of the user except the one of the request.",
-        response: { 200: EndedView },
-      },
-    },
+    guarded(authenticate, users, {
+      operationId: "endOtherSessions",
+      summary: "End other sessions",
+      tags: ["Sessions"],
+      description: "Ends every session of the user except the one of the request.",
+      response: { 200: EndedView },
+    }),
     async (request) => {
       const { session } = request;
       if (!session) throw new Error("the guard let a request pass without a session");

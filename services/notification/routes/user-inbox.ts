@@ -5,7 +5,7 @@
  * that is committed while the list is read may be in both, under the same id.
  */
 import type { OutgoingHttpHeaders } from "node:http";
-import { type HttpApp, NextCursor, PageQuery, ProblemView, page, parseCursor, requires } from "@todoke/http";
+import { guarded, type HttpApp, NextCursor, PageQuery, ProblemView, page, parseCursor, requires } from "@todoke/http";
 import { Type } from "typebox";
 import type { Deps } from "../deps.ts";
 import { positionPattern, selectStart } from "../store/new-notifications.ts";
@@ -55,19 +55,16 @@ export function userInboxRoutes(app: HttpApp, deps: Deps): void {
 function listRoute(app: HttpApp, { authenticate, db }: Deps): void {
   app.get(
     "/v1/users/:user_id/inbox",
-    {
-      ...requires(authenticate, readers),
-      schema: {
-        operationId: "listInbox",
-        summary: "List notifications",
-        tags: ["Notifications"],
-        description:
-          "Returns the notifications of a user, newest first. The first page has the `last_event_id` from which a stream continues.",
-        params: Type.Object({ user_id: UserId }),
-        querystring: Type.Object(PageQuery),
-        response: { 200: UserInboxView },
-      },
-    },
+    guarded(authenticate, readers, {
+      operationId: "listInbox",
+      summary: "List notifications",
+      tags: ["Notifications"],
+      description:
+        "Returns the notifications of a user, newest first. The first page has the `last_event_id` from which a stream continues.",
+      params: Type.Object({ user_id: UserId }),
+      querystring: Type.Object(PageQuery),
+      response: { 200: UserInboxView },
+    }),
     async ({ params: { user_id }, query }) => {
       const after = parseCursor(query, inboxCursor)?.join(inboxCursor.separator);
       // Read before the list: a notification in between is in both, and none is in neither.

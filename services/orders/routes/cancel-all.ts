@@ -1,5 +1,5 @@
 /** Cancels open orders of all callers. */
-import { type HttpApp, requires } from "@todoke/http";
+import { guarded, type HttpApp } from "@todoke/http";
 import { Type } from "typebox";
 import type { Deps } from "../deps.ts";
 import { cancellersOfAll } from "./access.ts";
@@ -57,20 +57,17 @@ const defaultLimit = 100;
 export function cancelAllRoutes(app: HttpApp, { authenticate, cancelAllOrders }: Deps): void {
   app.post(
     "/v1/orders/cancel-all",
-    {
-      ...requires(authenticate, cancellersOfAll),
-      schema: {
-        operationId: "cancelAllOrders",
-        summary: "Cancel all open orders",
-        description:
-          "Cancels open orders, oldest first, and returns the result of each. If there are more, the response has `next`: send it as " +
-          "`after`. Repeating a call has no further effect, so it takes no Idempotency-Key. Orders that are accepted meanwhile are not " +
-          "stopped: set the trading state to cancel-only first.",
-        tags: ["Orders"],
-        body: CancelAllBody,
-        response: { 200: CancelAllView },
-      },
-    },
+    guarded(authenticate, cancellersOfAll, {
+      operationId: "cancelAllOrders",
+      summary: "Cancel all open orders",
+      description:
+        "Cancels open orders, oldest first, and returns the result of each. If there are more, the response has `next`: send it as " +
+        "`after`. Repeating a call has no further effect, so it takes no Idempotency-Key. Orders that are accepted meanwhile are not " +
+        "stopped: set the trading state to cancel-only first.",
+      tags: ["Orders"],
+      body: CancelAllBody,
+      response: { 200: CancelAllView },
+    }),
     async ({ body, caller: by }) => {
       const { after = "0", limit = defaultLimit, ...filter } = body;
       const { results, next } = await cancelAllOrders({ ...filter, after, limit, by });

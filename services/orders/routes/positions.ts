@@ -1,5 +1,5 @@
 /** Positions and open exposure by instrument, over all callers. */
-import { type HttpApp, NextCursor, PageQuery, page, parseCursor, requires } from "@todoke/http";
+import { guarded, type HttpApp, NextCursor, PageQuery, page, parseCursor } from "@todoke/http";
 import { Type } from "typebox";
 import type { Deps } from "../deps.ts";
 import { selectPositions } from "../store/positions.ts";
@@ -8,7 +8,7 @@ import { Instrument, orNull } from "./schemas.ts";
 
 const Decimal = (description: string) => Type.String({ description, examples: ["0.5"] });
 
-const PositionView = Type.Object(
+export const PositionView = Type.Object(
   {
     adapter: Type.String({ description: "The kind of broker." }),
     instrument: Instrument,
@@ -27,19 +27,16 @@ const Page = Type.Object({ positions: Type.Array(PositionView), next_cursor: Nex
 export function positionsRoutes(app: HttpApp, { authenticate, db, limitsOf }: Deps): void {
   app.get(
     "/v1/orders/positions",
-    {
-      ...requires(authenticate, readersOfAll),
-      schema: {
-        operationId: "listPositions",
-        summary: "List positions",
-        description:
-          "Returns what was bought minus what was sold of each instrument, by the fills of all callers' orders, and what open orders may " +
-          "still buy and sell.",
-        tags: ["Orders"],
-        querystring: Type.Object(PageQuery),
-        response: { 200: Page },
-      },
-    },
+    guarded(authenticate, readersOfAll, {
+      operationId: "listPositions",
+      summary: "List positions",
+      description:
+        "Returns what was bought minus what was sold of each instrument, by the fills of all callers' orders, and what open orders may " +
+        "still buy and sell.",
+      tags: ["Orders"],
+      querystring: Type.Object(PageQuery),
+      response: { 200: Page },
+    }),
     async ({ query }) => {
       const [adapter, instrument] = parseCursor(query, { parts: ["text", "text"] }) ?? [];
       const after = adapter === undefined || instrument === undefined ? undefined : { adapter, instrument };

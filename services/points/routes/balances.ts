@@ -1,5 +1,5 @@
 /** A user's balance, reservations and expiring lots. */
-import { type HttpApp, NextCursor, PageQuery, page, parseCursor, requires } from "@todoke/http";
+import { guarded, type HttpApp, NextCursor, PageQuery, page, parseCursor } from "@todoke/http";
 import type { Db } from "@todoke/kernel/db";
 import { Type } from "typebox";
 import type { Deps } from "../deps.ts";
@@ -32,18 +32,15 @@ export function balanceRoutes(app: HttpApp, deps: Deps): void {
 function confirmRoute(app: HttpApp, { authenticate, db }: Deps): void {
   app.get(
     "/point/confirm",
-    {
-      ...requires(authenticate, readers),
-      schema: {
-        operationId: "getPoints",
-        summary: "Get a balance with pending points",
-        tags: ["Points"],
-        description:
-          "Returns the points that a user can spend, and those that are reserved. A user who never had points has a balance of 0.",
-        querystring: UserParams,
-        response: { 200: ConfirmedView },
-      },
-    },
+    guarded(authenticate, readers, {
+      operationId: "getPoints",
+      summary: "Get a balance with pending points",
+      tags: ["Points"],
+      description:
+        "Returns the points that a user can spend, and those that are reserved. A user who never had points has a balance of 0.",
+      querystring: UserParams,
+      response: { 200: ConfirmedView },
+    }),
     async ({ query: { user_id } }) => selectBalance(db, user_id),
   );
 }
@@ -51,20 +48,17 @@ function confirmRoute(app: HttpApp, { authenticate, db }: Deps): void {
 function balanceRoute(app: HttpApp, { authenticate, db }: Deps): void {
   app.get(
     "/v1/points/users/:user_id/balance",
-    {
-      ...requires(authenticate, ownReaders),
-      schema: {
-        operationId: "getBalance",
-        summary: "Get a balance",
-        tags: ["Points"],
-        description: "Returns the balance of a user, now or at a past time.",
-        params: UserParams,
-        querystring: Type.Object({
-          at: Type.Optional(RequestTime("Return the balance at this time. A time in the future counts as now.")),
-        }),
-        response: { 200: BalanceView },
-      },
-    },
+    guarded(authenticate, ownReaders, {
+      operationId: "getBalance",
+      summary: "Get a balance",
+      tags: ["Points"],
+      description: "Returns the balance of a user, now or at a past time.",
+      params: UserParams,
+      querystring: Type.Object({
+        at: Type.Optional(RequestTime("Return the balance at this time. A time in the future counts as now.")),
+      }),
+      response: { 200: BalanceView },
+    }),
     async ({ params: { user_id }, query: { at } }) =>
       at === undefined
         ? selectBalance(db, user_id)
@@ -91,18 +85,15 @@ const ReservedPointsPage = Type.Object(
 function reservedPointsRoute(app: HttpApp, { authenticate, db }: Deps): void {
   app.get(
     "/users/:user_id/reserved-points",
-    {
-      ...requires(authenticate, ownReaders),
-      schema: {
-        operationId: "listReservedPoints",
-        summary: "List reserved points",
-        tags: ["Reservations"],
-        description: "Returns the reservations of a user that are not granted yet, newest first, and their sum.",
-        params: UserParams,
-        querystring: Type.Object(PageQuery),
-        response: { 200: ReservedPointsPage },
-      },
-    },
+    guarded(authenticate, ownReaders, {
+      operationId: "listReservedPoints",
+      summary: "List reserved points",
+      tags: ["Reservations"],
+      description: "Returns the reservations of a user that are not granted yet, newest first, and their sum.",
+      params: UserParams,
+      querystring: Type.Object(PageQuery),
+      response: { 200: ReservedPointsPage },
+    }),
     async ({ params: { user_id }, query }) => {
       const reservations = await readReservations(db, { user_id, query, statuses: notGranted });
       return { ...reservations, reserved_points: await selectReservedPoints(db, user_id) };
@@ -113,18 +104,15 @@ function reservedPointsRoute(app: HttpApp, { authenticate, db }: Deps): void {
 function userReservationsRoute(app: HttpApp, { authenticate, db }: Deps): void {
   app.get(
     "/v1/points/users/:user_id/reservations",
-    {
-      ...requires(authenticate, ownReaders),
-      schema: {
-        operationId: "listReservations",
-        summary: "List reservations",
-        tags: ["Reservations"],
-        description: "Returns all reservations of a user, newest first.",
-        params: UserParams,
-        querystring: Type.Object({ status: Type.Optional(ReservationStatus), ...PageQuery }),
-        response: { 200: ReservationPage },
-      },
-    },
+    guarded(authenticate, ownReaders, {
+      operationId: "listReservations",
+      summary: "List reservations",
+      tags: ["Reservations"],
+      description: "Returns all reservations of a user, newest first.",
+      params: UserParams,
+      querystring: Type.Object({ status: Type.Optional(ReservationStatus), ...PageQuery }),
+      response: { 200: ReservationPage },
+    }),
     async ({ params: { user_id }, query }) =>
       readReservations(db, { user_id, query, statuses: query.status && [query.status] }),
   );
@@ -150,28 +138,25 @@ const daysDefault = 30;
 function expiringRoute(app: HttpApp, { authenticate, db }: Deps): void {
   app.get(
     "/v1/points/users/:user_id/expiring",
-    {
-      ...requires(authenticate, ownReaders),
-      schema: {
-        operationId: "listExpiring",
-        summary: "List expiring points",
-        tags: ["Points"],
-        description:
-          "Returns the lots of a user that expire soon. The lot that expires soonest is first; it is also spent first.",
-        params: UserParams,
-        querystring: Type.Object({
-          within_days: Type.Optional(
-            Type.Integer({
-              minimum: 1,
-              maximum: 3_650,
-              description: `How far to look ahead. Default: ${daysDefault}.`,
-            }),
-          ),
-          ...PageQuery,
-        }),
-        response: { 200: LotPage },
-      },
-    },
+    guarded(authenticate, ownReaders, {
+      operationId: "listExpiring",
+      summary: "List expiring points",
+      tags: ["Points"],
+      description:
+        "Returns the lots of a user that expire soon. The lot that expires soonest is first; it is also spent first.",
+      params: UserParams,
+      querystring: Type.Object({
+        within_days: Type.Optional(
+          Type.Integer({
+            minimum: 1,
+            maximum: 3_650,
+            description: `How far to look ahead. Default: ${daysDefault}.`,
+          }),
+        ),
+        ...PageQuery,
+      }),
+      response: { 200: LotPage },
+    }),
     async ({ params: { user_id }, query }) => {
       const after = parseLotCursor(query);
       const withinSeconds = (query.within_days ?? daysDefault) * 86_400;

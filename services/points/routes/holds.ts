@@ -1,5 +1,13 @@
 /** Holds: placed, then captured or released, or expired. */
-import { type HttpApp, IdempotencyHeaders, ProblemView, requires, sendResponse, withDescription } from "@todoke/http";
+import {
+  guarded,
+  type HttpApp,
+  IdempotencyHeaders,
+  ProblemView,
+  requires,
+  sendResponse,
+  withDescription,
+} from "@todoke/http";
 import { Type } from "typebox";
 import type { Deps } from "../deps.ts";
 import { holdNotFound } from "../problems.ts";
@@ -34,20 +42,17 @@ const HoldBody = Type.Object(
 function placeRoute(app: HttpApp, { authenticate, placeHold }: Deps): void {
   app.post(
     "/v1/points/holds",
-    {
-      ...withAmounts(requires(authenticate, writers)),
-      schema: {
-        operationId: "placeHold",
-        summary: "Place a hold",
-        tags: ["Holds"],
-        description:
-          "Held points cannot be spent until the hold is captured or released. The hold expires after `ttl_seconds`, which " +
-          "returns the points.",
-        headers: IdempotencyHeaders,
-        body: HoldBody,
-        response: { 201: HoldChangeView, 409: ProblemView },
-      },
-    },
+    withAmounts(authenticate, {
+      operationId: "placeHold",
+      summary: "Place a hold",
+      tags: ["Holds"],
+      description:
+        "Held points cannot be spent until the hold is captured or released. The hold expires after `ttl_seconds`, which " +
+        "returns the points.",
+      headers: IdempotencyHeaders,
+      body: HoldBody,
+      response: { 201: HoldChangeView, 409: ProblemView },
+    }),
     async (request, reply) => {
       const { user_id: userId, point_amount, ttl_seconds: ttlSeconds = ttlDefaultSeconds, ...origin } = request.body;
       const hold = { userId, amount: BigInt(point_amount), ttlSeconds, ...toOrigin(origin) };
@@ -61,17 +66,14 @@ const HoldParams = Type.Object({ hold_id: Uuid });
 function getRoute(app: HttpApp, { authenticate, db }: Deps): void {
   app.get(
     "/v1/points/holds/:hold_id",
-    {
-      ...requires(authenticate, readers),
-      schema: {
-        operationId: "getHold",
-        summary: "Get a hold",
-        tags: ["Holds"],
-        description: "Returns a hold, with what was captured and released.",
-        params: HoldParams,
-        response: { 200: HoldView, 404: ProblemView },
-      },
-    },
+    guarded(authenticate, readers, {
+      operationId: "getHold",
+      summary: "Get a hold",
+      tags: ["Holds"],
+      description: "Returns a hold, with what was captured and released.",
+      params: HoldParams,
+      response: { 200: HoldView, 404: ProblemView },
+    }),
     async ({ params: { hold_id } }) => {
       const hold = await selectHold(db, hold_id);
       if (!hold) throw holdNotFound("No hold has this ID.");
@@ -92,9 +94,8 @@ function captureRoute(app: HttpApp, { authenticate, captureHold }: Deps): void {
   app.post(
     "/v1/points/holds/:hold_id/capture",
     {
-      ...withAmounts(requires(authenticate, writers)),
       ...optionalBody,
-      schema: {
+      ...withAmounts(authenticate, {
         operationId: "captureHold",
         summary: "Capture a hold",
         tags: ["Holds"],
@@ -103,7 +104,7 @@ function captureRoute(app: HttpApp, { authenticate, captureHold }: Deps): void {
         params: HoldParams,
         body: CaptureBody,
         response: { ...endResponses, 422: ProblemView },
-      },
+      }),
     },
     async (request, reply) => {
       const { point_amount, ...origin } = request.body;

@@ -1,5 +1,5 @@
 /** The users of a schedule. */
-import { type HttpApp, NextCursor, PageQuery, ProblemView, page, parseCursor, requires } from "@todoke/http";
+import { guarded, type HttpApp, NextCursor, PageQuery, ProblemView, page, parseCursor, requires } from "@todoke/http";
 import { Type } from "typebox";
 import type { Deps } from "../deps.ts";
 import { selectScheduleUsers } from "../store/schedules.ts";
@@ -80,21 +80,18 @@ function changeRoute(app: HttpApp, deps: Deps, { method, operationId, summary, d
 function listRoute(app: HttpApp, { authenticate, db }: Deps): void {
   app.get(
     path,
-    {
-      ...requires(authenticate, readers),
-      schema: {
-        operationId: "listScheduleUsers",
-        summary: "List the users of a schedule",
-        tags: ["Schedules"],
-        description: "Returns the IDs of the users, in their order.",
-        params: ScheduleParams,
-        querystring: Type.Object(PageQuery),
-        response: {
-          200: UserPage,
-          404: ProblemView,
-        },
+    guarded(authenticate, readers, {
+      operationId: "listScheduleUsers",
+      summary: "List the users of a schedule",
+      tags: ["Schedules"],
+      description: "Returns the IDs of the users, in their order.",
+      params: ScheduleParams,
+      querystring: Type.Object(PageQuery),
+      response: {
+        200: UserPage,
+        404: ProblemView,
       },
-    },
+    }),
     async ({ params: { schedule_id }, query }) => {
       const after = parseCursor(query, { parts: ["text"] })?.[0] ?? "";
       await findSchedule(db, schedule_id);

@@ -1,5 +1,6 @@
 /** Schedules: create, list, get, pause, resume, end. Their users are in schedule-users.ts. */
 import {
+  guarded,
   type HttpApp,
   IdempotencyHeaders,
   NextCursor,
@@ -7,7 +8,6 @@ import {
   ProblemView,
   page,
   parseCursor,
-  requires,
   sendResponse,
 } from "@todoke/http";
 import type { Db } from "@todoke/kernel/db";
@@ -109,18 +109,15 @@ export const ScheduleParams = Type.Object({ schedule_id: Uuid });
 function createRoute(app: HttpApp, { authenticate, createSchedule }: Deps): void {
   app.post(
     "/v1/points/schedules",
-    {
-      ...withAmounts(requires(authenticate, writers)),
-      schema: {
-        operationId: "createSchedule",
-        summary: "Create a schedule",
-        tags: ["Schedules"],
-        description: "A schedule grants points to its users at every occurrence. It has no users until some are added.",
-        headers: IdempotencyHeaders,
-        body: ScheduleBody,
-        response: { 201: ScheduleView, 409: ProblemView, 422: ProblemView },
-      },
-    },
+    withAmounts(authenticate, {
+      operationId: "createSchedule",
+      summary: "Create a schedule",
+      tags: ["Schedules"],
+      description: "A schedule grants points to its users at every occurrence. It has no users until some are added.",
+      headers: IdempotencyHeaders,
+      body: ScheduleBody,
+      response: { 201: ScheduleView, 409: ProblemView, 422: ProblemView },
+    }),
     async (request, reply) => {
       const { time_zone, point_amount, lot_ttl_seconds, catch_up = "all", ...rest } = request.body;
       const times = { timeZone: time_zone, lotTtlSeconds: lot_ttl_seconds, catchUp: catch_up };
@@ -133,17 +130,14 @@ function createRoute(app: HttpApp, { authenticate, createSchedule }: Deps): void
 function listRoute(app: HttpApp, { authenticate, db }: Deps): void {
   app.get(
     "/v1/points/schedules",
-    {
-      ...requires(authenticate, readers),
-      schema: {
-        operationId: "listSchedules",
-        summary: "List schedules",
-        tags: ["Schedules"],
-        description: "Returns all schedules, newest first.",
-        querystring: Type.Object({ status: Type.Optional(ScheduleStatus), ...PageQuery }),
-        response: { 200: SchedulePage },
-      },
-    },
+    guarded(authenticate, readers, {
+      operationId: "listSchedules",
+      summary: "List schedules",
+      tags: ["Schedules"],
+      description: "Returns all schedules, newest first.",
+      querystring: Type.Object({ status: Type.Optional(ScheduleStatus), ...PageQuery }),
+      response: { 200: SchedulePage },
+    }),
     async ({ query }) => {
       const before = parseCursor(query, idCursor)?.[0];
       const { rows, ...next } = await page(query, {
@@ -158,17 +152,14 @@ function listRoute(app: HttpApp, { authenticate, db }: Deps): void {
 function getRoute(app: HttpApp, { authenticate, db }: Deps): void {
   app.get(
     "/v1/points/schedules/:schedule_id",
-    {
-      ...requires(authenticate, readers),
-      schema: {
-        operationId: "getSchedule",
-        summary: "Get a schedule",
-        tags: ["Schedules"],
-        description: "Returns a schedule, with its status and its next occurrence.",
-        params: ScheduleParams,
-        response: { 200: ScheduleView, 404: ProblemView },
-      },
-    },
+    guarded(authenticate, readers, {
+      operationId: "getSchedule",
+      summary: "Get a schedule",
+      tags: ["Schedules"],
+      description: "Returns a schedule, with its status and its next occurrence.",
+      params: ScheduleParams,
+      response: { 200: ScheduleView, 404: ProblemView },
+    }),
     async ({ params: { schedule_id } }) => findSchedule(db, schedule_id),
   );
 }
@@ -191,17 +182,14 @@ function statusRoute(app: HttpApp, deps: Deps, { action, summary, description }:
   const operationId = `${action}Schedule` as const;
   app.post(
     `/v1/points/schedules/:schedule_id/${action}`,
-    {
-      ...requires(deps.authenticate, writers),
-      schema: {
-        operationId,
-        summary,
-        tags: ["Schedules"],
-        description: `${description} ${idempotentDescription}`,
-        params: ScheduleParams,
-        response: { 200: ScheduleView, 404: ProblemView, 409: ProblemView },
-      },
-    },
+    guarded(deps.authenticate, writers, {
+      operationId,
+      summary,
+      tags: ["Schedules"],
+      description: `${description} ${idempotentDescription}`,
+      params: ScheduleParams,
+      response: { 200: ScheduleView, 404: ProblemView, 409: ProblemView },
+    }),
     async (request) => deps[operationId]((request.params as { schedule_id: string }).schedule_id),
   );
 }
