@@ -1,6 +1,6 @@
 /** Searches of admins: users, and the audit. */
 
-import { UserView } from "@todoke/contracts/api";
+import { named, UserView } from "@todoke/contracts/api";
 import { guarded, type HttpApp, NextCursor, PageQuery, page, parseCursor, problems } from "@todoke/http";
 import { Type } from "typebox";
 import type { Deps } from "../deps.ts";
@@ -9,8 +9,8 @@ import { searchUsers, type UserSearch } from "../store/users.ts";
 import { auditCursor } from "./request.ts";
 import { AuditView, SearchQuery, UserId } from "./schemas.ts";
 
-const UserPage = Type.Object({ users: Type.Array(UserView), next_cursor: NextCursor }, { title: "UserPage" });
-const AuditPage = Type.Object({ audit: Type.Array(AuditView), next_cursor: NextCursor }, { title: "AuditPage" });
+const UserPage = named("UserPage", { users: Type.Array(UserView), next_cursor: NextCursor });
+const AuditPage = named("AuditPage", { audit: Type.Array(AuditView), next_cursor: NextCursor });
 
 export function adminRoutes(app: HttpApp, deps: Deps): void {
   searchRoute(app, deps);

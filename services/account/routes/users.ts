@@ -1,6 +1,6 @@
 /** One user: read, update, export. For the user and for admins. */
 
-import { UpdateUserBody, UserView } from "@todoke/contracts/api";
+import { named, UpdateUserBody, UserView } from "@todoke/contracts/api";
 import { guarded, type HttpApp, NextCursor, PageQuery, ProblemView, page, parseCursor, problems } from "@todoke/http";
 import { Type } from "typebox";
 import { canonicalLocale } from "../commands/update-user.ts";
@@ -89,7 +89,7 @@ function toProfileChange({ locale, ...rest }: ProfileChange): ProfileChange {
   return { ...rest, locale: canonical };
 }
 
-const UserExport = Type.Object({ ...ExportView, next_cursor: NextCursor }, { title: "UserExport" });
+const UserExport = named("UserExport", { ...ExportView, next_cursor: NextCursor });
 
 function exportRoute(app: HttpApp, { authenticate, db }: Deps): void {
   app.get(

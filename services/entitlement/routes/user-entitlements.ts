@@ -1,4 +1,5 @@
 /** Reads of a user's entitlements: one, all of them by pages, and the history of one. */
+import { named } from "@todoke/contracts/api";
 import { guarded, type HttpApp, NextCursor, PageQuery, ProblemView, page, parseCursor } from "@todoke/http";
 import { Type } from "typebox";
 import type { Deps } from "../deps.ts";
@@ -18,14 +19,16 @@ const readers = { key: "read", user: "own", admin: true } as const;
 
 const EntitlementParams = Type.Object({ user_id: UserId, stock_keeping_unit: StockKeepingUnit });
 
-const EntitlementPage = Type.Object(
-  { user_id: UserId, entitlements: Type.Array(EntitlementView), next_cursor: NextCursor },
-  { title: "EntitlementPage" },
-);
-const HistoryPage = Type.Object(
-  { ...EntitlementParams.properties, history: Type.Array(HistoryView), next_cursor: NextCursor },
-  { title: "EntitlementHistoryPage" },
-);
+const EntitlementPage = named("EntitlementPage", {
+  user_id: UserId,
+  entitlements: Type.Array(EntitlementView),
+  next_cursor: NextCursor,
+});
+const HistoryPage = named("EntitlementHistoryPage", {
+  ...EntitlementParams.properties,
+  history: Type.Array(HistoryView),
+  next_cursor: NextCursor,
+});
 
 export function userEntitlementRoutes(app: HttpApp, deps: Deps): void {
   listRoute(app, deps);

@@ -1,4 +1,5 @@
 /** A user's own sessions. */
+import { named, oneOf } from "@todoke/contracts/api";
 import { guarded, type HttpApp } from "@todoke/http";
 import { Type } from "typebox";
 import { endOtherSessions } from "../commands/end-other-sessions.ts";
@@ -11,26 +12,22 @@ import { Time } from "./schemas.ts";
 
 const SessionId = Type.String({ pattern: "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$" });
 
-const SessionView = Type.Object(
-  {
-    session_id: SessionId,
-    client: Type.Union([Type.Literal("browser"), Type.Literal("native")], {
-      description: "A browser with a cookie, or a program with a token.",
-    }),
-    user_agent: Type.Optional(Type.String()),
-    created_at: Time,
-    last_seen_at: Type.String({ format: "date-time", description: "When the session was last used." }),
-    ends_at: Type.String({ format: "date-time", description: "The end by age; an unused session ends sooner." }),
-    current: Type.Boolean({ description: "Whether the request uses this session." }),
-  },
-  { title: "Session" },
-);
+const SessionView = named("Session", {
+  session_id: SessionId,
+  client: oneOf(["browser", "native"], {
+    description: "A browser with a cookie, or a program with a token.",
+  }),
+  user_agent: Type.Optional(Type.String()),
+  created_at: Time,
+  last_seen_at: Type.String({ format: "date-time", description: "When the session was last used." }),
+  ends_at: Type.String({ format: "date-time", description: "The end by age; an unused session ends sooner." }),
+  current: Type.Boolean({ description: "Whether the request uses this session." }),
+});
 
-const SessionsView = Type.Object({ sessions: Type.Array(SessionView) }, { title: "SessionList" });
-const EndedView = Type.Object(
-  { ended: Type.Integer({ minimum: 0, description: "The number of sessions that were ended." }) },
-  { title: "EndedSessions" },
-);
+const SessionsView = named("SessionList", { sessions: Type.Array(SessionView) });
+const EndedView = named("EndedSessions", {
+  ended: Type.Integer({ minimum: 0, description: "The number of sessions that were ended." }),
+});
 
 export function sessionRoutes(app: HttpApp, { authenticate, sessions }: Pick<Deps, "authenticate" | "sessions">): void {
   const users = { user: "any" } as const;

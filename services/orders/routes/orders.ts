@@ -1,4 +1,5 @@
 /** Lists and details of orders: the caller's own, or those of all callers with the scope orders:read-all. */
+import { named } from "@todoke/contracts/api";
 import { guarded, type HttpApp, NextCursor, PageQuery, ProblemView, page, parseCursor } from "@todoke/http";
 import { Type } from "typebox";
 import type { Deps } from "../deps.ts";
@@ -10,16 +11,10 @@ import { readers, visibleTo } from "./access.ts";
 import { FillView, ListQuery, OrderView, RowId, StepView } from "./schemas.ts";
 
 const OneOrder = Type.Object({ id: RowId });
-const Page = Type.Object({ orders: Type.Array(OrderView), next_cursor: NextCursor }, { title: "OrderPage" });
-const HistoryPage = Type.Object(
-  { id: RowId, history: Type.Array(StepView), next_cursor: NextCursor },
-  { title: "OrderHistoryPage" },
-);
+const Page = named("OrderPage", { orders: Type.Array(OrderView), next_cursor: NextCursor });
+const HistoryPage = named("OrderHistoryPage", { id: RowId, history: Type.Array(StepView), next_cursor: NextCursor });
 
-const FillsPage = Type.Object(
-  { id: RowId, fills: Type.Array(FillView), next_cursor: NextCursor },
-  { title: "OrderFillsPage" },
-);
+const FillsPage = named("OrderFillsPage", { id: RowId, fills: Type.Array(FillView), next_cursor: NextCursor });
 
 export function ordersRoutes(app: HttpApp, deps: Deps): void {
   listRoute(app, deps);

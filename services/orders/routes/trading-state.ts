@@ -1,4 +1,5 @@
 /** The kill switch. */
+import { named } from "@todoke/contracts/api";
 import { guarded, type HttpApp, ProblemView } from "@todoke/http";
 import { Type } from "typebox";
 import type { Deps } from "../deps.ts";
@@ -6,7 +7,7 @@ import { allInstruments, selectTradingState } from "../store/trading-state.ts";
 import { mayLiftAnyHalt, readers, writers } from "./access.ts";
 import { Instrument, TradingStateBody, TradingStateView } from "./schemas.ts";
 
-const TradingStates = Type.Object({ states: Type.Array(TradingStateView) }, { title: "TradingStates" });
+const TradingStates = named("TradingStates", { states: Type.Array(TradingStateView) });
 
 export function tradingStateRoutes(
   app: HttpApp,

@@ -1,4 +1,5 @@
 /** A user's balance, reservations and expiring lots. */
+import { named } from "@todoke/contracts/api";
 import { guarded, type HttpApp, NextCursor, PageQuery, page, parseCursor } from "@todoke/http";
 import type { Db } from "@todoke/kernel/db";
 import { Type } from "typebox";
@@ -68,19 +69,17 @@ function balanceRoute(app: HttpApp, { authenticate, db }: Deps): void {
 
 const notGranted = ["PENDING", "PROCESSING"] as const;
 
-const ReservationPage = Type.Object(
-  { user_id: UserId, reservations: Type.Array(ReservationView), next_cursor: NextCursor },
-  { title: "ReservationPage" },
-);
-const ReservedPointsPage = Type.Object(
-  {
-    user_id: UserId,
-    reserved_points: pointSum("The sum over all pages."),
-    reservations: Type.Array(ReservationView),
-    next_cursor: NextCursor,
-  },
-  { title: "ReservedPointsPage" },
-);
+const ReservationPage = named("ReservationPage", {
+  user_id: UserId,
+  reservations: Type.Array(ReservationView),
+  next_cursor: NextCursor,
+});
+const ReservedPointsPage = named("ReservedPointsPage", {
+  user_id: UserId,
+  reserved_points: pointSum("The sum over all pages."),
+  reservations: Type.Array(ReservationView),
+  next_cursor: NextCursor,
+});
 
 function reservedPointsRoute(app: HttpApp, { authenticate, db }: Deps): void {
   app.get(
@@ -169,20 +168,14 @@ function expiringRoute(app: HttpApp, { authenticate, db }: Deps): void {
   );
 }
 
-const LotView = Type.Object(
-  {
-    lot_id: Type.String({ ...Uuid, description: "The ID of the transaction that created it." }),
-    remaining: points("Points that expire unless they are spent before."),
-    granted: points("The original number of points."),
-    expires_at: time("When the rest expires."),
-  },
-  { title: "Lot" },
-);
+const LotView = named("Lot", {
+  lot_id: Type.String({ ...Uuid, description: "The ID of the transaction that created it." }),
+  remaining: points("Points that expire unless they are spent before."),
+  granted: points("The original number of points."),
+  expires_at: time("When the rest expires."),
+});
 
-const LotPage = Type.Object(
-  { user_id: UserId, lots: Type.Array(LotView), next_cursor: NextCursor },
-  { title: "LotPage" },
-);
+const LotPage = named("LotPage", { user_id: UserId, lots: Type.Array(LotView), next_cursor: NextCursor });
 
 function parseLotCursor(query: { readonly cursor?: string }) {
   const [expires_at, version] = parseCursor(query, { parts: ["timeMillis", "bigint"] }) ?? [];

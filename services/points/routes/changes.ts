@@ -1,4 +1,5 @@
 /** Adding, spending and refunding points. Adding and spending have two paths, the seed's and that of the resource. */
+import { named } from "@todoke/contracts/api";
 import { type HttpApp, IdempotencyHeaders, ProblemView, sendResponse, withDescription } from "@todoke/http";
 import { Type } from "typebox";
 import type { Deps } from "../deps.ts";
@@ -67,14 +68,11 @@ function spendRoute(app: HttpApp, { authenticate, spendPoints }: Deps, { operati
   });
 }
 
-const RefundBody = Type.Object(
-  {
-    transaction_id: Type.String({ ...Uuid, description: "A transaction of kind SUB or CAPTURE." }),
-    point_amount: Type.Optional(withDescription(PointAmount, "Default: everything that is not refunded yet.")),
-    ...Origin,
-  },
-  { title: "RefundPointsRequest" },
-);
+const RefundBody = named("RefundPointsRequest", {
+  transaction_id: Type.String({ ...Uuid, description: "A transaction of kind SUB or CAPTURE." }),
+  point_amount: Type.Optional(withDescription(PointAmount, "Default: everything that is not refunded yet.")),
+  ...Origin,
+});
 
 function refundRoute(app: HttpApp, { authenticate, refundPoints }: Deps): void {
   app.post(

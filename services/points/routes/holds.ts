@@ -1,4 +1,5 @@
 /** Holds: placed, then captured or released, or expired. */
+import { named } from "@todoke/contracts/api";
 import {
   guarded,
   type HttpApp,
@@ -25,19 +26,16 @@ export function holdRoutes(app: HttpApp, deps: Deps): void {
 const ttlDefaultSeconds = 900;
 const ttlMaxSeconds = 2_592_000;
 
-const HoldBody = Type.Object(
-  {
-    ...SpendBody.properties,
-    ttl_seconds: Type.Optional(
-      Type.Integer({
-        minimum: 1,
-        maximum: ttlMaxSeconds,
-        description: `How long the points are held, at most 30 days. Default: ${ttlDefaultSeconds}.`,
-      }),
-    ),
-  },
-  { title: "PlaceHoldRequest" },
-);
+const HoldBody = named("PlaceHoldRequest", {
+  ...SpendBody.properties,
+  ttl_seconds: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      maximum: ttlMaxSeconds,
+      description: `How long the points are held, at most 30 days. Default: ${ttlDefaultSeconds}.`,
+    }),
+  ),
+});
 
 function placeRoute(app: HttpApp, { authenticate, placeHold }: Deps): void {
   app.post(
@@ -82,11 +80,11 @@ function getRoute(app: HttpApp, { authenticate, db }: Deps): void {
   );
 }
 
-const CaptureBody = Type.Object(
-  { point_amount: Type.Optional(withDescription(PointAmount, "Default: the whole hold.")), ...Origin },
-  { title: "CaptureHoldRequest" },
-);
-const ReleaseBody = Type.Object(Origin, { title: "ReleaseHoldRequest" });
+const CaptureBody = named("CaptureHoldRequest", {
+  point_amount: Type.Optional(withDescription(PointAmount, "Default: the whole hold.")),
+  ...Origin,
+});
+const ReleaseBody = named("ReleaseHoldRequest", Origin);
 
 const endResponses = { 200: HoldChangeView, 404: ProblemView, 409: ProblemView };
 

@@ -4,6 +4,7 @@
  * A request without an Idempotency-Key is identified by its body: the same body from the same caller is always the same
  * reservation. To make a second one alike, a caller sends a key.
  */
+import { named } from "@todoke/contracts/api";
 import {
   batchResults,
   guarded,
@@ -82,12 +83,9 @@ const itemsMax = 1_000;
 /** 1,000 items of maximum length take three quarters of this in UTF-8. */
 const bodyMaxBytes = 2 * 1024 * 1024;
 
-const Item = Type.Object({ idempotency_key: ItemKey, ...ReserveBody.properties }, { title: "ReservationBatchItem" });
+const Item = named("ReservationBatchItem", { idempotency_key: ItemKey, ...ReserveBody.properties });
 
-const BatchBody = Type.Object(
-  { items: Type.Array(Item, { minItems: 1, maxItems: itemsMax }) },
-  { title: "ReservePointsBatchRequest" },
-);
+const BatchBody = named("ReservePointsBatchRequest", { items: Type.Array(Item, { minItems: 1, maxItems: itemsMax }) });
 
 function batchRoute(app: HttpApp, { authenticate, reservePointsBatch }: Deps): void {
   app.post(
@@ -140,10 +138,7 @@ function getRoute(app: HttpApp, { authenticate, db }: Deps): void {
   );
 }
 
-const CancelledReservation = Type.Object(
-  { id: Uuid, status: Type.Literal("CANCELLED") },
-  { title: "CancelledReservation" },
-);
+const CancelledReservation = named("CancelledReservation", { id: Uuid, status: Type.Literal("CANCELLED") });
 
 function cancelRoute(app: HttpApp, { authenticate, cancelReservation }: Deps): void {
   app.delete(

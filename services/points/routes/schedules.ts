@@ -1,4 +1,5 @@
 /** Schedules: create, list, get, pause, resume, end. Their users are in schedule-users.ts. */
+import { named, oneOf } from "@todoke/contracts/api";
 import {
   guarded,
   type HttpApp,
@@ -31,47 +32,44 @@ export function scheduleRoutes(app: HttpApp, deps: Deps): void {
   statusRoute(app, deps, { action: "end", summary: "End a schedule", description: "Its reservations stay." });
 }
 
-const CatchUp = Type.Union([Type.Literal("all"), Type.Literal("latest"), Type.Literal("none")], {
+const CatchUp = oneOf(["all", "latest", "none"], {
   title: "CatchUp",
   description:
     "How occurrences that were missed during a downtime or a pause are caught up: `all` of them, only the `latest`, or " +
     "`none` that is more than five minutes late. Default: `all`.",
 });
 
-const ScheduleBody = Type.Object(
-  {
-    name: Type.String({
-      minLength: 1,
-      maxLength: 64,
-      description: "Unique among all schedules.",
-      examples: ["daily-bonus"],
+const ScheduleBody = named("CreateScheduleRequest", {
+  name: Type.String({
+    minLength: 1,
+    maxLength: 64,
+    description: "Unique among all schedules.",
+    examples: ["daily-bonus"],
+  }),
+  cron: Type.String({
+    minLength: 9,
+    maxLength: 200,
+    description:
+      "Minute, hour, day of the month (`L`: the last), month and day of the week, in the local time of `time_zone`.",
+    examples: ["0 9 * * *"],
+  }),
+  time_zone: Type.String({
+    minLength: 1,
+    maxLength: 64,
+    description: "An IANA time zone name.",
+    examples: ["Asia/Tokyo"],
+  }),
+  point_amount: PointAmount,
+  lot_ttl_seconds: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      maximum: 3_153_600_000,
+      description: "How long after the occurrence the points expire, at most 100 years. Default: never.",
     }),
-    cron: Type.String({
-      minLength: 9,
-      maxLength: 200,
-      description:
-        "Minute, hour, day of the month (`L`: the last), month and day of the week, in the local time of `time_zone`.",
-      examples: ["0 9 * * *"],
-    }),
-    time_zone: Type.String({
-      minLength: 1,
-      maxLength: 64,
-      description: "An IANA time zone name.",
-      examples: ["Asia/Tokyo"],
-    }),
-    point_amount: PointAmount,
-    lot_ttl_seconds: Type.Optional(
-      Type.Integer({
-        minimum: 1,
-        maximum: 3_153_600_000,
-        description: "How long after the occurrence the points expire, at most 100 years. Default: never.",
-      }),
-    ),
-    reason: Type.Optional(Reason),
-    catch_up: Type.Optional(CatchUp),
-  },
-  { title: "CreateScheduleRequest" },
-);
+  ),
+  reason: Type.Optional(Reason),
+  catch_up: Type.Optional(CatchUp),
+});
 
 const ScheduleStatus = Type.Union(
   [
@@ -82,27 +80,21 @@ const ScheduleStatus = Type.Union(
   { title: "ScheduleStatus" },
 );
 
-const ScheduleView = Type.Object(
-  {
-    schedule_id: Uuid,
-    ...ScheduleBody.properties,
-    point_amount: points("Points for each user at every occurrence."),
-    lot_ttl_seconds: Type.Optional(
-      Type.Unsafe<bigint>({ type: "integer", description: "How long after the occurrence the points expire." }),
-    ),
-    catch_up: CatchUp,
-    status: ScheduleStatus,
-    next_run_at: Type.Optional(time("The next occurrence, or the one in progress.")),
-    created_at: time(),
-    updated_at: time(),
-  },
-  { title: "Schedule" },
-);
+const ScheduleView = named("Schedule", {
+  schedule_id: Uuid,
+  ...ScheduleBody.properties,
+  point_amount: points("Points for each user at every occurrence."),
+  lot_ttl_seconds: Type.Optional(
+    Type.Unsafe<bigint>({ type: "integer", description: "How long after the occurrence the points expire." }),
+  ),
+  catch_up: CatchUp,
+  status: ScheduleStatus,
+  next_run_at: Type.Optional(time("The next occurrence, or the one in progress.")),
+  created_at: time(),
+  updated_at: time(),
+});
 
-const SchedulePage = Type.Object(
-  { schedules: Type.Array(ScheduleView), next_cursor: NextCursor },
-  { title: "SchedulePage" },
-);
+const SchedulePage = named("SchedulePage", { schedules: Type.Array(ScheduleView), next_cursor: NextCursor });
 
 export const ScheduleParams = Type.Object({ schedule_id: Uuid });
 

@@ -2,7 +2,9 @@
  * A user's transactions, newest first, by pages and as a CSV file. Both read back from the newest transaction at the first
  * request, so new transactions do not shift the pages.
  */
+
 import { Readable } from "node:stream";
+import { named } from "@todoke/contracts/api";
 import { guarded, type HttpApp, NextCursor, PageQuery, page, parseCursor, requires } from "@todoke/http";
 import { type Static, Type } from "typebox";
 import type { Deps } from "../deps.ts";
@@ -24,10 +26,11 @@ const Filters = Type.Object({
   to: Type.Optional(RequestTime("Posted before this time.")),
 });
 
-const TransactionPage = Type.Object(
-  { user_id: UserId, transactions: Type.Array(StatementView), next_cursor: NextCursor },
-  { title: "TransactionPage" },
-);
+const TransactionPage = named("TransactionPage", {
+  user_id: UserId,
+  transactions: Type.Array(StatementView),
+  next_cursor: NextCursor,
+});
 
 function pagesRoute(app: HttpApp, { authenticate, db }: Deps): void {
   app.get(
