@@ -5,7 +5,6 @@ import { demoUsers } from "@todoke/identity";
 import { prometheusName } from "@todoke/service";
 import { expect, test } from "vitest";
 import { parse } from "yaml";
-import { services } from "../packages/cli/services.ts";
 import { readCompose } from "./deploy/compose.ts";
 import { rows } from "./deploy/dashboard/panels.ts";
 import { dashboard } from "./deploy/dashboard.ts";
@@ -16,6 +15,11 @@ import { telemetryNames } from "./docs/telemetry-names.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const read = (path: string) => readFileSync(join(root, path), "utf8");
+
+/** The services with their default ports, as the command has them. */
+const services = [...read("packages/cli/services.ts").matchAll(/name: "([a-z-]+)",\s+port: (\d+)/g)].map(
+  ([, name = "", port]) => ({ name, port: Number(port) }),
+);
 
 const rules = readRules(read("deploy/prometheus/rules.yaml"));
 const alerts = rules.filter(({ alert }) => alert !== undefined);
@@ -78,6 +82,7 @@ test("every metric and label of alerts and panels is in a catalogue", async () =
 
 test("the dashboard in deploy/grafana is the one of scripts/deploy/dashboard.ts: npm run dashboard writes it", () => {
   expect(JSON.parse(read("deploy/grafana/todoke.json"))).toEqual(JSON.parse(JSON.stringify(dashboard)));
+  expect(services).toHaveLength(7);
   const names = dashboard.templating.list.find(({ name }) => name === "service")?.query?.split(",") ?? [];
   expect(names.sort()).toEqual(services.map(({ name }) => name).sort());
   expect(rows.map(({ title }) => title)).toEqual(expect.arrayContaining(names));

@@ -10,6 +10,7 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import { pathToFileURL } from "node:url";
 import { findExecutable } from "@todoke/engines";
 import { rows } from "../deploy/dashboard/panels.ts";
 import { check, root } from "../test/command.ts";
@@ -59,8 +60,8 @@ async function scrapeServices(bin: string, signal: AbortSignal): Promise<Result[
   await using engines = findEngines(signal, ["postgres"]);
   await engines.find();
   Object.assign(process.env, engines.urls());
-  const { startMonitored } = await import("../../flows/monitored.ts");
-  await using services = await startMonitored();
+  const { startMonitored } = await import(pathToFileURL(join(root, "flows/monitored.ts")).href);
+  await using services: Monitored = await startMonitored();
   await using server = await startPrometheus(bin, services.opsUrls);
 
   /** Asks until nothing is missing, under load all the time. */
@@ -104,6 +105,12 @@ async function scrapeServices(bin: string, signal: AbortSignal): Promise<Result[
       return empty;
     }),
   ];
+}
+
+/** What flows/monitored.ts starts. */
+interface Monitored extends AsyncDisposable {
+  readonly opsUrls: readonly string[];
+  makeLoad(): Promise<void>;
 }
 
 interface Target {
