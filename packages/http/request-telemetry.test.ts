@@ -7,8 +7,8 @@ import { buildHttpApp } from "./app.ts";
 import { RawConnection } from "./testing/raw-http.ts";
 import { recordTelemetry } from "./testing/recorded.ts";
 
-const told = recordTelemetry();
-beforeEach(told.reset);
+const recorded = recordTelemetry();
+beforeEach(recorded.reset);
 
 async function setup() {
   const app = await buildHttpApp({ title: "test", version: "1", service: "things", log: { level: "silent" } });
@@ -28,7 +28,7 @@ const parentId = "b7ad6b7169203331";
 test("a request is a span named by its route, and its handler runs inside, also with a body", async () => {
   await using t = await setup();
   const inside = (await t.make()).json();
-  const [span] = told.spans();
+  const [span] = recorded.spans();
   expect(span?.name).toBe("POST /v1/users/:user_id/things");
   expect(span?.attributes).toEqual({
     service: "things",
@@ -48,7 +48,7 @@ test("parallel requests have separate traces", async () => {
 test("a well-formed traceparent is continued", async () => {
   await using t = await setup();
   expect((await t.make({ traceparent: `00-${traceId}-${parentId}-01` })).json().trace_id).toBe(traceId);
-  expect(told.spans()[0]?.parentSpanContext?.spanId).toBe(parentId);
+  expect(recorded.spans()[0]?.parentSpanContext?.spanId).toBe(parentId);
 });
 
 test.each([
@@ -68,7 +68,7 @@ test.each([
 });
 
 async function durations() {
-  const { resourceMetrics } = await told.metrics();
+  const { resourceMetrics } = await recorded.metrics();
   const all = resourceMetrics.scopeMetrics.flatMap(({ metrics }) => metrics);
   const points = all.find(({ descriptor }) => descriptor.name === "http.server.request.duration")?.dataPoints ?? [];
   return points.map(({ attributes, value }) => ({
@@ -98,7 +98,7 @@ test("a 4xx is not an error of the span; a 5xx is", async () => {
   await using t = await setup();
   await t.app.inject("/nothing");
   await t.app.inject("/fails");
-  expect(told.spans().map(({ name, status }) => [name, status.code])).toEqual([
+  expect(recorded.spans().map(({ name, status }) => [name, status.code])).toEqual([
     ["GET", 0],
     ["GET /fails", 2],
   ]);
@@ -116,7 +116,7 @@ test("a connection closed before its response counts as 499", async () => {
   caller.send("GET /slow HTTP/1.1\r\nHost: x\r\n\r\n");
   await begun.promise;
   await caller[Symbol.asyncDispose]();
-  await until("the span has ended", () => told.spans().length === 1);
-  expect(told.spans()[0]?.attributes["http.response.status_code"]).toBe(499);
+  await until("the span has ended", () => recorded.spans().length === 1);
+  expect(recorded.spans()[0]?.attributes["http.response.status_code"]).toBe(499);
   never.resolve({});
 });
