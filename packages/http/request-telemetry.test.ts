@@ -11,7 +11,7 @@ const recorded = recordTelemetry();
 beforeEach(recorded.reset);
 
 async function setup() {
-  const app = await buildHttpApp({ title: "test", version: "1", log: { level: "silent" } });
+  const app = await buildHttpApp({ title: "test", version: "1", service: "things", log: { level: "silent" } });
   const schema = { operationId: "make", body: Type.Object({ text: Type.String() }) };
   app.post("/v1/users/:user_id/things", { schema }, async () => traceHeaders());
   app.get("/fails", { schema: { operationId: "fail" } }, async () => {
@@ -31,6 +31,7 @@ test("a request is a span named by its route, and its handler runs inside, also 
   const [span] = recorded.spans();
   expect(span?.name).toBe("POST /v1/users/:user_id/things");
   expect(span?.attributes).toEqual({
+    service: "things",
     "http.request.method": "POST",
     "http.route": "/v1/users/:user_id/things",
     "http.response.status_code": 200,
@@ -71,6 +72,7 @@ async function durations() {
   const all = resourceMetrics.scopeMetrics.flatMap(({ metrics }) => metrics);
   const points = all.find(({ descriptor }) => descriptor.name === "http.server.request.duration")?.dataPoints ?? [];
   return points.map(({ attributes, value }) => ({
+    service: attributes.service,
     method: attributes["http.request.method"],
     route: attributes["http.route"],
     status: attributes["http.response.status_code"],
@@ -78,7 +80,7 @@ async function durations() {
   }));
 }
 
-test("durations have method, route and status; unknown paths add no series", async () => {
+test("durations have service, method, route and status; unknown paths add no series", async () => {
   await using t = await setup();
   const before = (await durations()).length;
   await t.make();
@@ -88,8 +90,8 @@ test("durations have method, route and status; unknown paths add no series", asy
   const after = await durations();
   expect(after.length - before).toBeLessThanOrEqual(3);
   expect(after.filter(({ route }) => route === "/v1/users/:user_id/things").map(({ status }) => status)).toContain(200);
-  expect(after).toContainEqual({ method: "GET", route: "/fails", status: 500, count: 1 });
-  expect(after).toContainEqual({ method: "GET", route: "", status: 404, count: 20 });
+  expect(after).toContainEqual({ service: "things", method: "GET", route: "/fails", status: 500, count: 1 });
+  expect(after).toContainEqual({ service: "things", method: "GET", route: "", status: 404, count: 20 });
 });
 
 test("a 4xx is not an error of the span; a 5xx is", async () => {
