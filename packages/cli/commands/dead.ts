@@ -24,7 +24,7 @@ export const dead: Command = {
   list      list dead letters, oldest first; of all services if none is named
   show      show one dead letter: payload, attempts, last error and earlier redrives
   redrive   retry dead letters under the same id, with all attempts again
-  discard   delete dead letters: they are never tried again; a copy stays in the table redrives, and \`show\` prints it
+  discard   delete dead letters: they are never tried again; a copy is kept, and \`show\` prints it
 
 It needs only the database (DATABASE_URL or <SERVICE>_DATABASE_URL, else the database of the \`todoke dev\` in this
 folder), so it works while the service is down. Running services are woken.
