@@ -103,7 +103,7 @@ curl "${url}/point/confirm?user_id=u_123" -H "Authorization: Bearer ${devKey}"`,
     summary: "orders to a broker, none lost and none doubled",
     example: (url) => `curl -i ${url}/do/order \\
   -H "Authorization: Bearer ${devKey}" -H "Idempotency-Key: k-1" -H "Content-Type: application/json" \\
-  -d '{"idempotency_key":"k-1","order_id":"o-1","instrument":"BTC-USD","side":"BUY","qty":0.5,"price":60000,"requested_at":"2026-01-15T10:00:00+09:00"}'
+  -d '{"idempotency_key":"k-1","order_id":"o-1","instrument":"BTC-USD","side":"BUY","qty":"0.5","price":null,"requested_at":"2026-01-31T09:30:00Z"}'
 
 curl ${url}/do/order/k-1 -H "Authorization: Bearer ${devKey}"`,
     load: () => import("@todoke/orders"),

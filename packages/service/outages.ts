@@ -63,7 +63,8 @@ const pendingMax = 20;
 class Outage {
   readonly users = new Set<OutageOptions>();
   readonly #name: string;
-  #pending: (() => unknown)[] = [];
+  /** By the error: that of a connection which several services share is logged once. */
+  #pending = new Map<unknown, () => unknown>();
   #isWatching = false;
   #isDown = false;
   #endedAt = Number.NEGATIVE_INFINITY;
@@ -77,21 +78,21 @@ class Outage {
   }
 
   report(error: unknown, { onError, log }: OutageOptions): void {
-    if (this.#isDown || this.#pending.length >= pendingMax) return;
+    if (this.#isDown || this.#pending.has(error) || this.#pending.size >= pendingMax) return;
     const isLate = performance.now() - this.#endedAt < lateReportMs;
-    this.#pending.push(() => isLate || onError(error));
+    this.#pending.set(error, () => isLate || onError(error));
     if (this.#isWatching) return;
     this.#isWatching = true;
     void this.#watch(error, log).finally(() => {
       this.#isWatching = false;
-      this.#pending = [];
+      this.#pending.clear();
     });
   }
 
   /** `log` is that of the service that noticed it. */
   async #watch(error: unknown, log: OutageOptions["log"]): Promise<void> {
     if (await this.#responds()) {
-      for (const logIt of this.#pending) logIt();
+      for (const logIt of this.#pending.values()) logIt();
       return;
     }
     if (this.users.size === 0) return; // All services have stopped meanwhile.

@@ -63,10 +63,12 @@ async function setup(env: Record<string, string> = {}) {
   const broker = new MemoryBroker();
   const running = await sample.start(all, { openBus: async () => memoryBus(broker) });
   const get = async (path: string) => (await fetch(`${running.opsUrl}${path}`)).text();
+  const headers = { "content-type": "application/json" };
   return {
     ...sample,
     db: t.open({ schema: "sample" }),
     get,
+    post: (path: string, body: string) => fetch(`${running.opsUrl}${path}`, { method: "POST", headers, body }),
     async [Symbol.asyncDispose]() {
       await running[Symbol.asyncDispose]();
       await t[Symbol.asyncDispose]();
@@ -100,6 +102,28 @@ test("dead events of outbox and inbox are counted and listed on the ops listener
   async function dead(name: string): Promise<number> {
     return t.dead.tables.find((table) => table.name === name)?.count(t.db) ?? 0;
   }
+});
+
+test("a dead letter is discarded once over HTTP, and the events behind it are relayed", async () => {
+  await using t = await setup();
+  await t.emit({ ...accountCreated(3), payload: {} }, { ...accountCreated(4), aggregateKey: "u_3", version: 2 });
+  const [outbox] = t.dead.tables;
+  await until("it is dead", async () => (await outbox?.count(t.db)) === 1);
+  const discard = async (path: string) => {
+    const body = JSON.stringify({ discarded_by: "aki", reason: "a test event" });
+    const response = await t.post(`/debug/dead/${path}/discard`, body);
+    return [response.status, await response.json()];
+  };
+  expect(t.seen).toEqual([]);
+  expect(await discard(`outbox_events/${fixedId(3)}`)).toEqual([200, { discarded: true }]);
+  await until("the next event took effect", () => t.seen.length === 1);
+  expect(await discard(`outbox_events/${fixedId(3)}`)).toEqual([200, { discarded: false }]);
+  expect(await discard(`outbox_events/${fixedId(9)}`)).toMatchObject([404, { code: "dead-letter-not-found" }]);
+  expect(await discard("inbox_dlq/x")).toMatchObject([404, {}]);
+  expect(await discard("users/1")).toMatchObject([
+    404,
+    { detail: expect.stringContaining("outbox_events, inbox_dlq") },
+  ]);
 });
 
 test("a process with the role maintenance deletes published and processed events by age", async () => {

@@ -40,6 +40,7 @@ import {
 } from "./buses.ts";
 import { type CommonSettings, readCommonSettings, readDatabaseUrl } from "./common-settings.ts";
 import { type Consumes, type EventHandler, inboxRetention, startConsumer, watchInbox } from "./consumes.ts";
+import { discardRoutes } from "./discard-routes.ts";
 import { outboxRetention, outboxWork, startOutbox } from "./emits.ts";
 import { serveHealth } from "./health.ts";
 import { serve } from "./listen.ts";
@@ -168,6 +169,14 @@ export function service<
     if (emits) startOutbox(runtime);
     if (consumes) watchInbox(runtime);
     for (const table of tables) startTable(table, runtime);
+    if (deadLetters.length > 0)
+      runtime.debug((app) =>
+        discardRoutes(app, {
+          db: runtime.db,
+          deadLetters,
+          onDiscarded: (table) => runtime.wakeups.signal(runtime.topicOf(table)),
+        }),
+      );
     const work = [...(emits ? [outboxWork] : []), ...tables];
     if (work.length > 0) runtime.debug((app) => workRoutes(app, { db: runtime.db, tables: work }));
   }

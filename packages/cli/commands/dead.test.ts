@@ -166,6 +166,31 @@ Nothing was changed. Add --yes and --reason to redrive them.\n`,
   expect((await t.dead(all)).out).toBe("No dead letter matches the filters.\n");
 });
 
+test("discarded rows are gone, shown with who and why, and never sent; --user finds them in every table", async () => {
+  await using t = await setup();
+  await fail(t.entitlement, 2);
+  await failNotification(t.notification, 1);
+  const found = await t.json("list --user u_1");
+  expect(found.dead.map(({ id }: { id: string }) => id)).toEqual([fixedId(1), fixedId(2), fixedId(1)]);
+  expect((await t.json("list --user u_2")).dead).toEqual([]);
+  const preview = await t.dead("discard entitlement --all --user u_1");
+  expect(preview.out).toMatch(/2 dead letters of entitlement would be discarded\.\nNothing was changed\./);
+  const gone = await t.dead(`discard notification ${fixedId(1)} --reason spam --by aki`);
+  expect(gone).toMatchObject({ code: 0, out: expect.stringMatching(/\n1 dead letter discarded\.\n$/) });
+  const left = await t.notification.query(
+    `select notification_id from notifications union all select notification_id from notification_dlq`,
+  );
+  expect(left.rows).toEqual([]);
+  const shown = await t.dead(`show notification ${fixedId(1)}`);
+  expect(shown.out).toMatch(
+    /^notification notifications, discarded\n[\s\S]*discarded_by {3}aki\n[\s\S]*reason {9}spam\n/,
+  );
+  expect(shown.out).toMatch(/"text": \{[\s\S]*Never redriven\.\n$/);
+  const all = await t.json("discard entitlement --all --user u_1 --yes --reason test");
+  expect(all.discarded).toHaveLength(2);
+  expect((await t.json("list")).dead).toEqual([]);
+});
+
 test("a running service processes redriven rows", async () => {
   await using t = await setup();
   const env = { ...t.full, NOTIFICATION_PORT: String(await freePort()) };
@@ -191,6 +216,8 @@ test.each([
   ["show entitlement", "Name a service and one id."],
   ["redrive", "Name the service."],
   ["redrive entitlement", "Name the ids to redrive, or use --all."],
+  ["discard entitlement", "Name the ids to discard, or use --all."],
+  ["discard entitlement 1", "Give a reason with --reason"],
   ["redrive entitlement 1 --all", "Give ids or --all, not both."],
   ["redrive entitlement 1 --type A --reason b", "need --all."],
   ["redrive entitlement 1", "Give a reason with --reason"],

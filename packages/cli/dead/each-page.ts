@@ -2,7 +2,7 @@
 import type { DeadLetter, DeadLetterPage, DeadLetters } from "@todoke/kernel/dead-letters";
 import type { ServiceDeadLetters } from "./with-dead-letters.ts";
 
-/** A page is redriven in one transaction; a small page keeps rows locked only briefly. */
+/** A page is redriven or discarded in one transaction; a small page keeps rows locked only briefly. */
 const pageMax = 500;
 /** Bound of one command, so that an operator checks the result before the next ten thousand. */
 const rowsMax = 10_000;
@@ -16,7 +16,7 @@ export interface FoundDeadLetters {
 /** Pages follow a cursor, so that a row that is redriven and fails again is not read twice. */
 export async function eachPage(
   { db, tables }: ServiceDeadLetters,
-  filter: Pick<DeadLetterPage, "eventType" | "error">,
+  filter: Pick<DeadLetterPage, "eventType" | "error" | "user">,
   each: (table: DeadLetters, rows: readonly DeadLetter[]) => Promise<void> = async () => {},
 ): Promise<FoundDeadLetters> {
   const rows: (DeadLetter & { table: string })[] = [];

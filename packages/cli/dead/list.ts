@@ -41,10 +41,11 @@ export async function list({ services, args, env, values, switches }: Invocation
   return 0;
 }
 
-/** --type and --error. */
-export const parseFilter = ({ type, error }: Invocation["values"]) => ({
+/** --type, --error and --user. */
+export const parseFilter = ({ type, error, user }: Invocation["values"]) => ({
   ...(type !== undefined && { eventType: type }),
   ...(error !== undefined && { error }),
+  ...(user !== undefined && { user }),
 });
 
 const toJson = (pages: readonly Page[]) => ({

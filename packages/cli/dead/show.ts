@@ -1,5 +1,5 @@
 /** `todoke dead show`: one dead letter with its payload and its redrives. */
-import type { DeadLetterDetail, DeadLetters } from "@todoke/kernel/dead-letters";
+import type { DeadLetterDetail, DeadLetters, DiscardedLetter } from "@todoke/kernel/dead-letters";
 import type { Invocation } from "../command.ts";
 import { CommandFailed, UsageError } from "../errors.ts";
 import { print } from "../output.ts";
@@ -12,14 +12,18 @@ export async function show({ services, args, env, switches }: Invocation): Promi
   const { entry, ids } = parseServiceAndIds(services, args);
   const [id] = ids;
   if (id === undefined || ids.length > 1) throw new UsageError("Name a service and one id.");
-  const { table, row } = await withDeadLetters({ entry, env }, (dead) => findDeadLetter(dead, id));
+  const found = await withDeadLetters({ entry, env }, async (dead) => {
+    const discarded = await findDiscarded(dead, id);
+    return discarded ?? findDeadLetter(dead, id);
+  });
+  const { table, row } = found;
   if (switches.has("json")) print(JSON.stringify({ service: entry.name, table: table.name, ...row }, null, 2));
   else printDeadLetter(`${entry.name} ${table.name}`, row);
   return 0;
 }
 
-function printDeadLetter(title: string, { redrives, ...row }: DeadLetterDetail): void {
-  print(`${title}\n${formatFields(row)}`);
+function printDeadLetter(title: string, { redrives, ...row }: DeadLetterDetail | DiscardedLetter): void {
+  print(`${title}${"discarded_at" in row ? ", discarded" : ""}\n${formatFields(row)}`);
   print(
     redrives.length > 0
       ? `Redriven, newest first:\n${redrives.map(formatRedriveRecord).join("\n")}`
@@ -35,6 +39,14 @@ export function parseServiceAndIds(services: readonly ServiceEntry[], [service, 
 export interface FoundDeadLetter {
   readonly table: DeadLetters;
   readonly row: DeadLetterDetail;
+}
+
+async function findDiscarded({ db, tables }: ServiceDeadLetters, id: string) {
+  for (const table of tables.filter((each) => each.isId(id))) {
+    const row = await table.showDiscarded(db, id);
+    if (row) return { table, row };
+  }
+  return undefined;
 }
 
 /** The format of an id (UUID or number) limits the tables to search. */

@@ -9,7 +9,7 @@
 import type { Db, Queryable } from "../db/index.ts";
 import { runStatement, toLastError } from "../db/index.ts";
 import type { Outcome } from "../worker/outcome.ts";
-import { canClaimRecent, claimRecentSql, claimSql, redriveSql, renewSql, settleSql } from "./statements.ts";
+import { canClaimRecent, claimRecentSql, claimSql, discardSql, redriveSql, renewSql, settleSql } from "./statements.ts";
 import { type ClaimTableSpec, resolveSpec } from "./table.ts";
 
 export { type Completion, type CompletionOptions, type CompletionRequest, createCompletion } from "./complete.ts";
@@ -47,7 +47,7 @@ export interface ClaimRequest {
   readonly dueWithinMs?: number;
 }
 
-/** Who redrives dead rows and why; stored in `redrives`. At most 128 and 500 characters. */
+/** Who redrives or discards dead rows and why; stored in `redrives`. At most 128 and 500 characters. */
 export interface RedriveRequest {
   readonly by: string;
   readonly reason: string;
@@ -74,6 +74,11 @@ export interface Claims<Row> {
    * were dead. Needs the kernel's table `redrives` in the same schema.
    */
   redrive(db: Queryable, keys: readonly string[], request: RedriveRequest): Promise<string[]>;
+  /**
+   * Deletes dead rows for good, and records who asked and why, with the rows. In an ordered table the rows behind them are no
+   * longer parked. Returns the keys of the rows that were dead.
+   */
+  discard(db: Queryable, keys: readonly string[], request: RedriveRequest): Promise<string[]>;
 }
 
 /** Builds the claim statements of a table. `Row` is what the spec's select list returns. */
@@ -86,7 +91,18 @@ export function createClaims<Row extends object>(table: ClaimTableSpec): Claims<
     settle: settleSql(spec),
     renew: renewSql(spec),
     redrive: redriveSql(spec),
+    discard: discardSql(spec),
   };
+
+  async function changeDead(
+    db: Queryable,
+    action: "redrive" | "discard",
+    { keys, by, reason, queue }: RedriveRequest & { readonly keys: readonly string[] },
+  ): Promise<string[]> {
+    const values = [keys, by, reason, ...(spec.queue ? [queue ?? null] : [])];
+    const { rows } = await db.query<{ key: string }>({ name: `${action} ${name}`, text: sql[action], values });
+    return rows.map((row) => row.key);
+  }
 
   return {
     table,
@@ -130,11 +146,8 @@ export function createClaims<Row extends object>(table: ClaimTableSpec): Claims<
       return areApplied(claimed, rows);
     },
 
-    async redrive(db, keys, { by, reason, queue = null }) {
-      const values = [keys, by, reason, ...(spec.queue ? [queue] : [])];
-      const { rows } = await db.query({ name: `redrive ${name}`, text: sql.redrive, values });
-      return rows.map((row) => row.key);
-    },
+    redrive: (db, keys, request) => changeDead(db, "redrive", { keys, ...request }),
+    discard: (db, keys, request) => changeDead(db, "discard", { keys, ...request }),
   };
 }
 

@@ -210,6 +210,29 @@ update ${t.table} t
 returning t.${t.key}::text as key`;
 }
 
+/**
+ * Deletes dead rows. The parameters and the lock order are those of `redriveSql`: of a concurrent redrive and discard of one row, the
+ * second finds no dead row. The record keeps the row.
+ */
+export function discardSql(t: ResolvedSpec): string {
+  const c = t.columns;
+  return `
+with dead as materialized (
+  select t.${t.key} as key, t.${c.attempts} as attempts, t.${c.lastError} as last_error, to_jsonb(t) as discarded
+    from ${t.table} t
+   where t.${t.key} = any($1::${t.keyType}[]) and t.${c.status} = '${t.states.dead}'
+     ${t.queue ? `and ($4::text is null or t.${t.queue} = $4)` : ""}
+   order by t.${t.key} for update
+),
+insert_redrives as (
+  insert into redrives (of_table, of_key, redriven_by, reason, attempt_count, last_error, action, discarded)
+  select '${t.table}', d.key::text, $2::text, $3::text, d.attempts, d.last_error, 'discard', d.discarded
+    from dead d order by d.key
+)
+delete from ${t.table} t where t.${t.key} = any(array(select key from dead))
+returning t.${t.key}::text as key`;
+}
+
 function pick(t: ResolvedSpec, where: string): string {
   const order = t.order ? `, t.${t.order.aggregate}, t.${t.order.position}` : "";
   const extra = t.claim?.where ? ` and ${t.claim.where}` : "";

@@ -151,3 +151,104 @@ test("live rows are not listed, and a row shows the redrives of its own table on
   );
   expect(await outboxDeadLetters.show(t.db, fixedId(2))).toMatchObject({ redrives: [] });
 });
+
+test("a discard deletes the row, keeps it with who and why, and happens once", async () => {
+  await using t = await testDatabase();
+  await insertFailed(t.db, "A", "A");
+  await outboxDeadLetters.redrive(t.db, [fixedId(1)], { by: "ben", reason: "maybe" });
+  expect(await outboxDeadLetters.discard(t.db, [fixedId(1)], request)).toEqual([]);
+  await t.db.query(`update outbox_events set status = 'FAILED' where status = 'PENDING'`);
+  expect(await outboxDeadLetters.discard(t.db, [fixedId(1), fixedId(9)], request)).toEqual([fixedId(1)]);
+  expect(await outboxDeadLetters.discard(t.db, [fixedId(1)], request)).toEqual([]);
+  expect(await outboxDeadLetters.redrive(t.db, [fixedId(1)], request)).toEqual([]);
+  expect(await outboxDeadLetters.show(t.db, fixedId(1))).toBeUndefined();
+  expect(await outboxDeadLetters.showDiscarded(t.db, fixedId(1))).toMatchObject({
+    id: fixedId(1),
+    discarded_by: "aki",
+    reason: request.reason,
+    row: { event_id: fixedId(1), event_type: "A", payload: { n: 1 }, last_error: "100% wrong: 1" },
+    redrives: [{ redriven_by: "ben", reason: "maybe" }],
+  });
+  expect(await outboxDeadLetters.showDiscarded(t.db, fixedId(2))).toBeUndefined();
+  await expect(outboxDeadLetters.discard(t.db, [fixedId(2)], { by: "aki", reason: "" })).rejects.toThrow(/says_why/);
+  expect(await outboxDeadLetters.count(t.db)).toBe(1);
+});
+
+test("of concurrent redrives and discards of one row, one takes effect", async () => {
+  await using t = await testDatabase();
+  const count = 40;
+  await insertFailed(t.db, ...Array(count).fill("A"));
+  const ids = Array.from({ length: count }, (_, index) => fixedId(index + 1));
+  // One row per call, so that both kinds win some.
+  const results = await Promise.all(
+    ids.flatMap((id, n) => {
+      const actions = ["redrive", "discard", "redrive", "discard"] as const;
+      const calls = actions.map(async (action) => ({
+        action,
+        done: await outboxDeadLetters[action](t.db, [id], { ...request, by: action }),
+      }));
+      return n % 2 ? calls : calls.toReversed();
+    }),
+  );
+  const doneBy = (wanted: string) => results.filter(({ action }) => action === wanted).flatMap(({ done }) => done);
+  const [redriven, discarded] = [doneBy("redrive"), doneBy("discard")];
+  expect([...redriven, ...discarded].sort()).toEqual(ids);
+  const { rows } = await t.db.query(`select event_id, status from outbox_events order by 1`);
+  expect(rows).toEqual(redriven.sort().map((event_id) => ({ event_id, status: "PENDING" })));
+  const { rows: records } = await t.db.query(`select of_key, action from redrives order by 1`);
+  expect(records).toEqual(ids.map((of_key) => ({ of_key, action: redriven.includes(of_key) ? "redrive" : "discard" })));
+});
+
+test("a discarded event no longer parks its aggregate, and the order of the others is kept", async () => {
+  await using t = await testDatabase();
+  await insertFailed(t.db, "A");
+  for (const n of [2, 3])
+    await t.db.query(
+      `insert into outbox_events (event_id, event_type, subject, aggregate_key, version, payload) values ($1, 'B', 's', 'a1', $2, '{}')`,
+      [fixedId(n), n],
+    );
+  const claim = async () =>
+    (await outboxClaims.claim(t.db, { limit: 10, leaseMs: 60_000, worker: "w" })).map(({ eventId }) => eventId);
+  expect(await claim()).toEqual([]);
+  await outboxDeadLetters.discard(t.db, [fixedId(1)], request);
+  expect(await claim()).toEqual([fixedId(2), fixedId(3)]);
+});
+
+test("a discarded event of a consumer stays marked as processed, and other consumers keep theirs", async () => {
+  await using t = await testDatabase();
+  await t.db.query(
+    `insert into inbox_dlq (consumer, event_id, event_type, subject, aggregate_key, occurred_at, headers, payload)
+     select c, $1, 'T', 's', 'a', 'never', '{}', 'x' from unnest(array['one', 'other']) as e(c)`,
+    [fixedId(1)],
+  );
+  const one = inboxDeadLetters("one");
+  expect(await one.discard(t.db, ["1", "2"], request)).toEqual(["1"]);
+  expect(await one.showDiscarded(t.db, "1")).toMatchObject({ row: { consumer: "one", payload: "\\x78" } });
+  expect(await inboxDeadLetters("other").showDiscarded(t.db, "1")).toBeUndefined();
+  expect(await inboxDeadLetters("other").count(t.db)).toBe(1);
+});
+
+test("dead letters are found by their user, in JSON and in encoded events", async () => {
+  await using t = await testDatabase();
+  await insertFailed(t.db, "A", "B", "C");
+  const payloads = [{ user_id: "u_1" }, { user_id: "u_12" }, { players: [{ user_id: "u_2" }, { user_id: "u_1" }] }];
+  for (const [index, payload] of payloads.entries())
+    await t.db.query(`update outbox_events set payload = $2 where event_id = $1`, [fixedId(index + 1), payload]);
+  const users = async (user: string) => (await outboxDeadLetters.list(t.db, { limit: 9, user })).map(({ id }) => id);
+  expect(await users("u_1")).toEqual([fixedId(1), fixedId(3)]);
+  expect(await users("u_12")).toEqual([fixedId(2)]);
+  expect(await users("u_")).toEqual([]);
+
+  const encoded = (user: string) => Buffer.concat([Buffer.from([0x82, 0x01, user.length]), Buffer.from(user)]);
+  for (const [index, user] of ["u_1", "u_12"].entries())
+    await t.db.query(
+      `insert into inbox_dlq (consumer, event_id, event_type, subject, aggregate_key, occurred_at, headers, payload)
+       values ('one', $1, 'T', 's', 'a', 'never', '{}', $2)`,
+      [fixedId(index), encoded(user)],
+    );
+  const found = async (user: string) =>
+    (await inboxDeadLetters("one").list(t.db, { limit: 9, user })).map(({ id }) => id);
+  expect(await found("u_1")).toEqual(["1"]);
+  expect(await found("u_12")).toEqual(["2"]);
+  expect(await found("x".repeat(300))).toEqual([]);
+});

@@ -1,8 +1,8 @@
 /**
- * Dead letters: jobs and events that are retried no more, for operators to list, inspect and redrive.
+ * Dead letters: jobs and events that are retried no more, for operators to list, inspect, redrive and discard.
  *
- * Every table with dead letters has the same interface, on the command line and over HTTP. A redrive records who asked and
- * why in the statement that does it, and takes effect once if several operators ask at the same time.
+ * Every table with dead letters has the same interface, on the command line and over HTTP. A redrive or discard records who asked
+ * and why in the statement that does it, and one of them takes effect once if several operators ask at the same time.
  */
 import pg from "pg";
 import type { Claims, RedriveRequest } from "../claims/index.ts";
@@ -10,8 +10,8 @@ import { type Db, type Queryable, rfc3339Sql, type Tx, transaction } from "../db
 
 /** A table with dead letters. Conditions and expressions are SQL over the row `r`. */
 export interface DeadLettersSpec {
-  /** The claims that redrive the rows. */
-  readonly claims: Pick<Claims<object>, "table" | "redrive">;
+  /** The claims that redrive and discard the rows. */
+  readonly claims: Pick<Claims<object>, "table" | "redrive" | "discard">;
   /** A FROM item: "outbox_events r". */
   readonly from: string;
   /** True for rows that are dead now. It needs an index that ends with `cursor`. */
@@ -30,8 +30,12 @@ export interface DeadLettersSpec {
   readonly summary?: string;
   /** A select list of the columns that only `show` adds. */
   readonly detail: string;
+  /** True for rows of the user in this parameter ("$5"). Without it, no row is found by its user. */
+  readonly isOfUser?: (parameter: string) => string;
   /** Further changes in the transaction of a redrive. */
   readonly onRedriven?: (tx: Tx, ids: readonly string[]) => Promise<void>;
+  /** Further changes in the transaction of a discard. */
+  readonly onDiscarded?: (tx: Tx, ids: readonly string[]) => Promise<void>;
 }
 
 /** The dead letters of one table. `Summary` and `Detail` are what the spec's further columns return. */
@@ -47,6 +51,21 @@ export interface DeadLetters<Detail extends object = object, Summary extends obj
   show(db: Queryable, id: string): Promise<(DeadLetterDetail & Summary & Detail) | undefined>;
   /** Makes dead letters ready again. Returns the IDs of those that were dead. Wake the workers afterwards. */
   redrive(db: Db, ids: readonly string[], request: RedriveRequest): Promise<string[]>;
+  /** Deletes dead letters: they are never tried again. Returns the IDs of those that were dead. Wake the workers afterwards. */
+  discard(db: Db, ids: readonly string[], request: RedriveRequest): Promise<string[]>;
+  /** Returns a discarded row as it was, and its redrives; undefined if it was not discarded. */
+  showDiscarded(db: Queryable, id: string): Promise<DiscardedLetter | undefined>;
+}
+
+export interface DiscardedLetter {
+  readonly id: string;
+  readonly discarded_at: string;
+  readonly discarded_by: string;
+  readonly reason: string;
+  /** The columns of the row. */
+  readonly row: Readonly<Record<string, unknown>>;
+  /** Newest first. */
+  readonly redrives: Redrive[];
 }
 
 export interface DeadLetterPage {
@@ -56,6 +75,7 @@ export interface DeadLetterPage {
   readonly eventType?: string;
   /** A substring of `last_error`. */
   readonly error?: string;
+  readonly user?: string;
 }
 
 export interface DeadLetter {
@@ -79,6 +99,7 @@ export function createDeadLetters<Detail extends object, Summary extends object 
   spec: DeadLettersSpec,
 ): DeadLetters<Detail, Summary> {
   const { claims, from, isDead, queue, id, cursor, about, since, summary, detail, onRedriven } = spec;
+  const { isOfUser = () => "false", onDiscarded } = spec;
   const { table, keyType } = claims.table;
   const isVisible = queue === undefined ? "true" : `r.${claims.table.queue} = ${pg.escapeLiteral(queue)}`;
   const columns = `${id}::text as id, r.event_type, ${about} as about, r.attempt_count, r.last_error,
@@ -88,6 +109,7 @@ select ${columns}, ${cursor}::text as cursor from ${from}
  where ${isVisible} and ${isDead} and ${cursor} > $1
    and ($2::text is null or r.event_type = $2)
    and ($3::text is null or strpos(r.last_error, $3) > 0)
+   and ($5::text is null or (${isOfUser("$5")}))
  order by ${cursor} limit $4`;
   const countSql = `select count(*)::int as dead from (select from ${from} where ${isVisible} and ${isDead} limit $1) r`;
   const showSql = `select ${columns}, ${detail} from ${from} where ${isVisible} and ${id} = $1`;
@@ -96,8 +118,8 @@ select ${columns}, ${cursor}::text as cursor from ${from}
     name: table,
     isId: (text) => idPatterns[keyType].test(text),
 
-    async list(db, { after = "0", limit, eventType = null, error = null }) {
-      return (await db.query<DeadLetter & Summary>(listSql, [after, eventType, error, limit])).rows;
+    async list(db, { after = "0", limit, eventType = null, error = null, user = null }) {
+      return (await db.query<DeadLetter & Summary>(listSql, [after, eventType, error, limit, user])).rows;
     },
 
     async count(db, max) {
@@ -115,6 +137,25 @@ select ${columns}, ${cursor}::text as cursor from ${from}
         if (redriven.length > 0) await onRedriven?.(tx, redriven);
         return redriven;
       }),
+
+    discard: (db, ids, request) =>
+      transaction(db, async (tx) => {
+        const discarded = await claims.discard(tx, ids, { ...request, ...(queue !== undefined && { queue }) });
+        if (discarded.length > 0) await onDiscarded?.(tx, discarded);
+        return discarded;
+      }),
+
+    async showDiscarded(db, key) {
+      const { rows } = await db.query<Omit<DiscardedLetter, "redrives">>(
+        `select of_key as id, ${rfc3339Sql("redriven_at")} as discarded_at, redriven_by as discarded_by, reason,
+                discarded as row
+           from redrives where of_table = $1 and of_key = $2 and action = 'discard'
+             and ($3::text is null or discarded ->> $4 = $3)
+          order by redrive_id desc limit 1`,
+        [table, key, queue ?? null, claims.table.queue ?? ""],
+      );
+      return rows[0] && { ...rows[0], redrives: await selectRedrives(db, { table, key: rows[0].id }) };
+    },
   };
 }
 
@@ -143,7 +184,7 @@ async function selectRedrives(
 ): Promise<Redrive[]> {
   const { rows } = await db.query<Redrive>(
     `select ${rfc3339Sql("redriven_at")} as redriven_at, redriven_by, reason, attempt_count, last_error
-       from redrives where of_table = $1 and of_key = $2
+       from redrives where of_table = $1 and of_key = $2 and action = 'redrive'
       order by redrive_id desc limit ${redrivesMax}`,
     [table, key],
   );

@@ -158,6 +158,9 @@ export const inboxDeadLetters = (consumer: string) =>
     id: "r.dlq_id",
     cursor: "r.dlq_id",
     about: "r.aggregate_key",
+    // Encoded events have a text as its length and its bytes. An unreadable one may still name its user.
+    isOfUser: (user) => `octet_length(${user}) < 128 and
+      position(set_byte('\\x00', 0, octet_length(${user}) % 128) || convert_to(${user}, 'UTF8') in r.payload) > 0`,
     since: "r.dead_at",
     summary: "r.event_id, r.subject",
     detail: `r.status, r.consumer, r.occurred_at, r.headers,

@@ -72,6 +72,9 @@ export const outboxDeadLetters = createDeadLetters<OutboxEventDetail, FailedEven
   id: "r.event_id",
   cursor: "r.position",
   about: "r.aggregate_key",
+  // A match has two players, in a list.
+  isOfUser: (user) => `r.payload ->> 'user_id' = ${user} or jsonb_path_exists(r.payload, '$.**.user_id ? (@ == $user)',
+      jsonb_build_object('user', ${user}))`,
   since: "r.created_at",
   summary: `r.version::text as version,
     (select count(*) from outbox_events b

@@ -34,8 +34,15 @@ export const deadNotifications = createDeadLetters<DeadNotificationDetail, DeadN
   summary: `r.dlq_id::text as dlq_id, r.event_id, r.user_id, ${rfc3339Sql("r.failed_at")} as failed_at`,
   detail: `r.text, r.data, r.payload, ${rfc3339Sql("r.redriven_at")} as redriven_at,
     (select n.status from notifications n where n.notification_id = r.notification_id) as status`,
+  isOfUser: (user) => `r.user_id = ${user}`,
   onRedriven: markRedriven,
+  onDiscarded: deleteDeadLetters,
 });
+
+/** The notification itself is deleted by the discard: it also leaves the inbox of its user. */
+async function deleteDeadLetters(tx: Tx, notificationIds: readonly string[]): Promise<void> {
+  await tx.query(`delete from notification_dlq where notification_id = any($1::uuid[])`, [notificationIds]);
+}
 
 async function markRedriven(tx: Tx, notificationIds: readonly string[]): Promise<void> {
   await tx.query({
