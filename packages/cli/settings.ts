@@ -1,5 +1,5 @@
 /** The settings that the command itself reads from the environment. */
-import { allSubjects, type BusAddress, busVariable, findBus, type Subject } from "@todoke/service";
+import { allSubjects, type BusAddress, busVariable, findBus, readHosts, type Subject } from "@todoke/service";
 import type { Env, ServiceEntry } from "./services.ts";
 
 /** `variable("gateway-bff", "PORT")` is GATEWAY_BFF_PORT. */
@@ -12,9 +12,11 @@ export interface Port {
   readonly number: number;
   readonly of: string;
   readonly variable: string;
+  /** The address that it is bound to; loopback by default. */
+  readonly host?: string;
 }
 
-/** The ops listener of a service is on its port + 1000, on loopback. */
+/** The ops listener of a service is on its port + 1000. */
 const opsOffset = 1_000;
 
 export const getPostgresPort = (env: Env): Port =>
@@ -27,7 +29,9 @@ export const getProviderPort = (env: Env): Port =>
 /** The port of the service, and the port of its ops listener. */
 export function getServicePorts(entry: ServiceEntry, env: Env): readonly [Port, Port] {
   const own = port(env, { of: entry.name, variable: variable(entry.name, "PORT"), defaultPort: entry.port });
-  return [own, { ...own, number: own.number + opsOffset, of: `ops listener of ${entry.name}` }];
+  const { host, opsHost } = readHosts(entry.name, env);
+  const ops = { ...own, number: own.number + opsOffset, of: `ops listener of ${entry.name}`, host: opsHost };
+  return [{ ...own, host }, ops];
 }
 
 function port(env: Env, { of, variable, defaultPort }: { of: string; variable: string; defaultPort: number }): Port {

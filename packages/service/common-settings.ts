@@ -10,14 +10,17 @@ import {
   type VerifyingKey,
 } from "@todoke/http";
 import { type RetentionSettings, readRetentionSettings } from "./retention-settings.ts";
-import { envName, integerReader, readBoolean } from "./settings.ts";
+import { envName, integerReader, isLoopbackHost, readBoolean, readFirstBoolean, readHosts } from "./settings.ts";
 import { readTelemetrySettings, type TelemetrySettings } from "./telemetry.ts";
 import { readWorkerSettings, type WorkerOverrides } from "./worker-settings.ts";
 
 export interface CommonSettings {
   readonly databaseUrl: string;
   readonly host: string;
+  readonly opsHost: string;
   readonly port: number;
+  /** Whether /debug is open: on loopback, or because an operator has asked for it. */
+  isDebugOpen(host: string): boolean;
   readonly connectionsMax: number;
   /** Values of the Host header that name this service. */
   readonly hostNames: readonly string[];
@@ -53,15 +56,18 @@ export function readCommonSettings(of: SettingsOf, env: Env, errors: string[]): 
     errors.push(`${variable("PORT")} should be a port from 0 to 64535`);
   const level = logLevels.find((each) => each === (env.LOG_LEVEL || "info"));
   if (!level) errors.push(`LOG_LEVEL should be one of ${logLevels.join(", ")}`);
-  const host = env[variable("HOST")] || "127.0.0.1";
+  const { host, opsHost } = readHosts(of.name, env, errors);
+  const opsDebug = readFirstBoolean(env, errors, [variable("OPS_DEBUG"), "TODOKE_OPS_DEBUG"]);
   const { keys, faults } = readApiKeys(env);
   errors.push(...faults);
   return {
     databaseUrl,
     host,
+    opsHost,
     port,
+    isDebugOpen: (host) => opsDebug || isLoopbackHost(host),
     connectionsMax: integerReader(env, errors)(variable("CONNECTIONS_MAX"), 10_000, [10, 1_000_000]),
-    hostNames: [host, ...hostNameIn(env[variable("URL")]), ...readAllowedHosts(env, errors)],
+    hostNames: [host, opsHost, ...hostNameIn(env[variable("URL")]), ...readAllowedHosts(env, errors)],
     apiDocs: readBoolean(env, errors, "TODOKE_API_DOCS", true),
     log: { level: level ?? "info" },
     telemetry: readTelemetrySettings(env, errors),
