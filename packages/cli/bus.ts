@@ -1,6 +1,6 @@
 /** Opens the event bus of a URL. The scheme selects the adapter; only its code is loaded. */
 import { consumers, rabbitmqQueues as queues } from "@todoke/contracts";
-import type { BusLog, EventBus } from "@todoke/kernel/bus";
+import type { BusLog, ConsumerLag, EventBus } from "@todoke/kernel/bus";
 import type { AppliedMigration } from "@todoke/kernel/db";
 import { SettingsError } from "./errors.ts";
 
@@ -42,6 +42,19 @@ function consumersOf(emits: readonly string[] | undefined): Record<string, reado
   const isPublished = (subject: string) => emits?.includes(subject) ?? true;
   const published = Object.entries(consumers).map(([name, subjects]) => [name, subjects.filter(isPublished)] as const);
   return Object.fromEntries(published.filter(([, subjects]) => subjects.length > 0));
+}
+
+/** What waits for a consumer at the bus; undefined if the bus does not exist yet. Changes nothing there. */
+export async function readLag(
+  url: string,
+  { consumer, subjects }: { readonly consumer: string; readonly subjects: readonly string[] },
+): Promise<ConsumerLag | undefined> {
+  if (/^postgres(ql)?:/.test(url)) {
+    const { readPostgresBusLag } = await import("@todoke/bus-postgres");
+    return readPostgresBusLag(url, consumer);
+  }
+  await using bus = await openBus(url, "todoke doctor");
+  return bus.readLag?.(consumer, subjects);
 }
 
 /** Runs the missing migrations of a bus in PostgreSQL and returns them; other buses have none. */

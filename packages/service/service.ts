@@ -22,9 +22,10 @@ import {
   tokenVerifier,
 } from "@todoke/http";
 import type { EventBus } from "@todoke/kernel/bus";
-import { type AppliedMigration, type MigrationSet, migrate, openDb } from "@todoke/kernel/db";
+import { type Delays, readDelays } from "@todoke/kernel/claims";
+import { type AppliedMigration, type MigrationSet, migrate, openDb, type Queryable } from "@todoke/kernel/db";
 import type { DeadLetters } from "@todoke/kernel/dead-letters";
-import { inboxDeadLetters } from "@todoke/kernel/inbox";
+import { inboxDeadLetters, readInboxDelays } from "@todoke/kernel/inbox";
 import { kernelMigrations } from "@todoke/kernel/migrations";
 import { type Outbox, openOutbox, outboxDeadLetters, outboxTable } from "@todoke/kernel/outbox";
 import { type RetentionPolicy, startRetention } from "@todoke/kernel/retention";
@@ -67,6 +68,8 @@ export interface ServiceDefinition<Settings, Role extends string, Worker extends
   readonly consumes?: Consumes;
   /** Its claimed tables, besides outbox and inbox. */
   readonly tables?: readonly DeclaredTable[];
+  /** What users wait for, besides the rows of its claimed tables, outbox and inbox. */
+  readonly delays?: (db: Queryable) => Promise<readonly Delays[]>;
   /** What it deletes by age, besides rows of outbox, inbox and idempotency keys. */
   readonly retention?: (settings: Settings) => readonly RetentionPolicy[];
   /** How users authenticate; by a token of the gateway by default. */
@@ -167,6 +170,16 @@ export function service<
 
     /** Its dead letters, for callers that have the database and no running copy of the service. */
     dead: { schema, tables: deadLetters },
+
+    /** What users wait for. Like `dead`, for callers that have the database only. */
+    async delays(db: Queryable): Promise<readonly Delays[]> {
+      const claimed = [...(emits ? [outboxWork] : []), ...tables];
+      const found: Delays[] = [];
+      // One after the other: it is a diagnosis, and must not load the database.
+      for (const { table } of claimed) found.push(await readDelays(db, table));
+      if (consumes) found.push(...(await readInboxDelays(db, name)));
+      return [...found, ...((await definition.delays?.(db)) ?? [])];
+    },
 
     /** What it emits and consumes. */
     events: subjects,
