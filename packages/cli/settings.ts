@@ -1,5 +1,5 @@
 /** The settings that the command itself reads from the environment. */
-import { allSubjects, type BusAddress, busVariable, findBus, readHosts, type Subject } from "@todoke/service";
+import { allSubjects, type BusAddress, findBus, readHosts, type Subject } from "@todoke/service";
 import type { Env, ServiceEntry } from "./services.ts";
 
 /** `variable("gateway-bff", "PORT")` is GATEWAY_BFF_PORT. */
@@ -63,23 +63,25 @@ const urlSchemes = {
   bus: ["nats:", "tls:", "amqp:", "amqps:", "postgres:", "postgresql:"],
 };
 
-/** All errors in the settings that the command reads for these services. */
-export function findSettingErrors(entries: readonly ServiceEntry[], env: Env): string[] {
-  const urls = [
-    ...["DATABASE_URL", ...entries.map((entry) => variable(entry.name, "DATABASE_URL"))].map(
-      (name) => [name, urlSchemes.database] as const,
-    ),
-    ...["EVENT_BUS_URL", ...allSubjects.map(busVariable)].map((name) => [name, urlSchemes.bus] as const),
-  ];
-  const ports = entries.map((entry) => getServicePorts(entry, env)[0]);
-  const errors: string[] = [];
-  readBusKeepMs(env, errors);
-  return [
-    ...errors,
-    ...urls.flatMap(([name, schemes]) => checkUrl(name, env[name], schemes)),
-    ...[getPostgresPort(env), getProviderPort(env), ...ports].flatMap((port) => checkPort(port, env)),
-  ];
+/** All errors in the addresses of the databases of these services. Those of other services do not matter. */
+export function findDatabaseErrors(entries: readonly ServiceEntry[], env: Env): string[] {
+  const names = entries.map((entry) => variable(entry.name, "DATABASE_URL"));
+  const isShared = names.some((name) => !env[name]);
+  return [...(isShared ? ["DATABASE_URL"] : []), ...names].flatMap((name) =>
+    checkUrl(name, env[name], urlSchemes.database),
+  );
 }
+
+/** All errors in the settings of the buses of these subjects. */
+export function findBusErrors(subjects: readonly Subject[], env: Env): string[] {
+  const errors: string[] = [];
+  if (subjects.length > 0) readBusKeepMs(env, errors);
+  const buses = listBuses(env, subjects).filter((bus) => bus.variable !== "DATABASE_URL");
+  return [...errors, ...buses.flatMap(({ variable, url }) => checkUrl(variable, url, urlSchemes.bus))];
+}
+
+export const findPortErrors = (ports: readonly Port[], env: Env): string[] =>
+  ports.flatMap((port) => checkPort(port, env));
 
 function checkUrl(name: string, value: string | undefined, schemes: readonly string[]): string[] {
   if (!value) return [];
