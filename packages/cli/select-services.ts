@@ -4,6 +4,7 @@
  */
 import { findBus, type Subject } from "@todoke/service";
 import { SettingsError, UsageError } from "./errors.ts";
+import { findUnknownSettings } from "./known-settings.ts";
 import type { Env, Service, ServiceEntry } from "./services.ts";
 import {
   findBusErrors,
@@ -53,19 +54,25 @@ export function selectService(services: readonly ServiceEntry[], name: string): 
 export const listSubjects = (loaded: readonly Service[]): readonly Subject[] =>
   loaded.flatMap(({ events }) => [...(events?.emits ?? []), ...(events?.consumes ?? [])]);
 
-/** Throws SettingsError with all setting errors of all services at once. */
+/** Throws SettingsError with all setting errors of all services at once, those of misspelt names too. */
 export async function loadServices(entries: readonly ServiceEntry[], env: Env): Promise<readonly LoadedService[]> {
   const loaded = await loadAll(entries);
+  const errors = [...findErrors(loaded, env), ...findUnknownSettings(loaded, env).misspelt];
+  if (errors.length > 0) throw new SettingsError([...new Set(errors)]);
+  return loaded;
+}
+
+/** Every error in the settings of the services. */
+export function findErrors(loaded: readonly LoadedService[], env: Env): string[] {
+  const entries = loaded.map(({ entry }) => entry);
   const ports = entries.map((entry) => getServicePorts(entry, env)[0]);
-  const errors = [
+  return [
     ...findDatabaseErrors(entries, env),
     ...findBusErrors(listSubjects(loaded.map(({ service }) => service)), env),
     ...findPortErrors(ports, env),
     ...loaded.flatMap((service) => findMissingUrls(service, env)),
     ...loaded.flatMap(({ entry, service }) => service.configErrors(env).map((error) => `${entry.name}: ${error}`)),
   ];
-  if (errors.length > 0) throw new SettingsError([...new Set(errors)]);
-  return loaded;
 }
 
 /** For migrations, which need the databases only. Throws SettingsError with all errors of all services at once. */
@@ -80,7 +87,7 @@ export async function loadForMigration(entries: readonly ServiceEntry[], env: En
   return loaded;
 }
 
-const loadAll = (entries: readonly ServiceEntry[]): Promise<readonly LoadedService[]> =>
+export const loadAll = (entries: readonly ServiceEntry[]): Promise<readonly LoadedService[]> =>
   Promise.all(entries.map(async (entry) => ({ entry, service: await entry.load() })));
 
 function findMissingUrls({ entry, service }: LoadedService, env: Env): string[] {

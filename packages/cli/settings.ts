@@ -4,8 +4,11 @@ import type { Env, ServiceEntry } from "./services.ts";
 
 /** `variable("gateway-bff", "PORT")` is GATEWAY_BFF_PORT. */
 export function variable(service: string, what: "PORT" | "DATABASE_URL" | "URL"): string {
-  return `${service.toUpperCase().replaceAll("-", "_")}_${what}`;
+  return prefixOf(service) + what;
 }
+
+/** All settings of the service begin with it: "GATEWAY_BFF_". */
+export const prefixOf = (service: string): string => `${service.toUpperCase().replaceAll("-", "_")}_`;
 
 /** A port to listen on, and the variable that changes it. */
 export interface Port {
@@ -98,10 +101,12 @@ function checkPort(port: Port, env: Env): string[] {
   return [`${port.variable} is ${JSON.stringify(env[port.variable])} and should be a port from 1 to ${highest}`];
 }
 
-/** A URL without password and query, for output: `postgres://todoke@db.example:5432/todoke`. */
+/** A URL without password, token and query, for output: `postgres://todoke@db.example:5432/todoke`. */
 export function redactUrl(text: string): string {
   const url = URL.parse(text);
   if (!url) return "(not a URL)";
+  // NATS takes a name without a password for a token.
+  if (!url.password && /^(nats|tls):$/.test(url.protocol)) url.username = "";
   url.password = "";
   url.search = "";
   return url.href;

@@ -37,7 +37,7 @@ export {
 export { type CircuitBreaker, circuitBreaker } from "./circuit-breaker.ts";
 export { withDescription } from "./components.ts";
 export { type DocsPageOptions, docsPage } from "./docs-page.ts";
-export { type Env, readList, readSetting } from "./env.ts";
+export { type Env, type RecordedSetting, readList, readSetting, recordSettings } from "./env.ts";
 export { hostNameIn, ourHosts, readAllowedHosts } from "./hosts.ts";
 export { IdempotencyHeaders, idempotencyKey, OptionalIdempotencyHeaders, sendResponse } from "./idempotency.ts";
 export { type LogOptions, logError } from "./log.ts";

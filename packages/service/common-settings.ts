@@ -6,6 +6,7 @@ import {
   type LogOptions,
   readAllowedHosts,
   readApiKeys,
+  readSetting,
   readVerifyingKeys,
   type VerifyingKey,
 } from "@todoke/http";
@@ -51,10 +52,11 @@ const logLevels = ["debug", "error", "fatal", "info", "silent", "trace", "warn"]
 export function readCommonSettings(of: SettingsOf, env: Env, errors: string[]): CommonSettings {
   const variable = (what: string) => envName(of.name, what);
   const databaseUrl = readDatabaseUrl(of.name, env, errors);
-  const port = Number(env[variable("PORT")] || of.port);
+  const port = Number(readSetting(env, [variable("PORT")], String(of.port)));
   if (!Number.isInteger(port) || port < 0 || port > 64_535)
     errors.push(`${variable("PORT")} should be a port from 0 to 64535`);
-  const level = logLevels.find((each) => each === (env.LOG_LEVEL || "info"));
+  const logLevel = readSetting(env, ["LOG_LEVEL"], "info");
+  const level = logLevels.find((each) => each === logLevel);
   if (!level) errors.push(`LOG_LEVEL should be one of ${logLevels.join(", ")}`);
   const { host, opsHost } = readHosts(of.name, env, errors);
   const opsDebug = readFirstBoolean(env, errors, [variable("OPS_DEBUG"), "TODOKE_OPS_DEBUG"]);
@@ -81,14 +83,16 @@ export function readCommonSettings(of: SettingsOf, env: Env, errors: string[]): 
 }
 
 export function readDatabaseUrl(name: string, env: Env, errors: string[]): string {
-  const databaseUrl = env[envName(name, "DATABASE_URL")] || env.DATABASE_URL || "";
+  const databaseUrl = readSetting(env, [envName(name, "DATABASE_URL"), "DATABASE_URL"]);
   if (!databaseUrl) errors.push("DATABASE_URL is not set: it should name a PostgreSQL database");
   return databaseUrl;
 }
 
 function readRoles({ name, roles }: SettingsOf, env: Env, errors: string[]): ReadonlySet<string> {
   const variable = envName(name, "ROLES");
-  const wanted = (env[variable] || roles.join()).split(",").map((role) => role.trim());
+  const wanted = readSetting(env, [variable], roles.join())
+    .split(",")
+    .map((role) => role.trim());
   if (!wanted.every((role) => roles.includes(role)))
     errors.push(`${variable} should name one or more of ${roles.join(", ")}, with commas between them`);
   return new Set(wanted);

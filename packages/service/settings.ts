@@ -6,13 +6,19 @@ import { type Env, readList, readSetting } from "@todoke/http";
 export const envName = (service: string, what: string): string =>
   `${service}_${what}`.toUpperCase().replaceAll("-", "_");
 
+/** The variables of a setting. The first that is set decides: that of a worker, then that of its service. */
+type Variables = readonly [string, ...string[]];
+
 /** Reads integers within bounds, each with its default. */
 export const integerReader =
   (env: Env, errors: string[]) =>
-  (name: string, byDefault: number, [min, max]: readonly [number, number]): number => {
-    const number = Number(env[name] || byDefault);
+  (name: string | Variables, byDefault: number, [min, max]: readonly [number, number]): number => {
+    const names: Variables = typeof name === "string" ? [name] : name;
+    const text = readSetting(env, names, String(byDefault));
+    const number = Number(text);
     if (Number.isInteger(number) && number >= min && number <= max) return number;
-    errors.push(`${name} is ${JSON.stringify(env[name])} and should be a whole number from ${min} to ${max}`);
+    const variable = setVariable(env, names);
+    errors.push(`${variable} is ${JSON.stringify(text)} and should be a whole number from ${min} to ${max}`);
     return byDefault;
   };
 
@@ -21,19 +27,19 @@ export function readBoolean(env: Env, errors: string[], name: string, byDefault 
 }
 
 /** By the first of the variables that is set. */
-export function readFirstBoolean(env: Env, errors: string[], names: readonly string[], byDefault = false): boolean {
+export function readFirstBoolean(env: Env, errors: string[], names: Variables, byDefault = false): boolean {
   const text = readSetting(env, names, String(byDefault));
   if (text !== "true" && text !== "false") errors.push(`${setVariable(env, names)} should be true or false`);
   return text === "true";
 }
 
 /** The variable that decides: the first that is set. */
-const setVariable = (env: Env, names: readonly string[]): string | undefined => names.find((name) => env[name]);
+const setVariable = (env: Env, names: Variables): string | undefined => names.find((name) => env[name]);
 
 const hostName = /^[a-z0-9]([a-z0-9.-]{0,252}[a-z0-9])?$/i;
 
 /** An address to listen on: loopback, so that other machines reach a listener only if an operator decides so. */
-function readHost(env: Env, errors: string[], names: readonly string[]): string {
+function readHost(env: Env, errors: string[], names: Variables): string {
   const host = readSetting(env, names, "127.0.0.1");
   if (!isIP(host) && !hostName.test(host))
     errors.push(

@@ -5,7 +5,8 @@ import { type DevProcess, findRunningDev } from "../data-folder.ts";
 import { devEnv } from "../dev-env.ts";
 import { loadSecrets } from "../dev-secrets.ts";
 import { formatError } from "../errors.ts";
-import { listSubjects, selectServices } from "../select-services.ts";
+import { findUnknownSettings } from "../known-settings.ts";
+import { listSubjects, loadAll, selectServices } from "../select-services.ts";
 import type { Env, ServiceEntry } from "../services.ts";
 import {
   findBusErrors,
@@ -81,10 +82,18 @@ async function checkSettings(
   services: readonly ServiceEntry[],
   subjects: readonly Subject[],
 ): Promise<Finding[]> {
-  const { ok, fault } = findingsFor("settings");
+  const { ok, warning, fault } = findingsFor("settings");
   const ports = services.map((entry) => getServicePorts(entry, env)[0]);
-  const errors = [...findDatabaseErrors(services, env), ...findBusErrors(subjects, env), ...findPortErrors(ports, env)];
-  return errors.length > 0 ? errors.map((says) => fault(says, "Correct it.")) : [ok("valid")];
+  const { misspelt, unknown } = findUnknownSettings(await loadAll(services), env);
+  const errors = [
+    ...findDatabaseErrors(services, env),
+    ...findBusErrors(subjects, env),
+    ...findPortErrors(ports, env),
+    ...misspelt,
+  ];
+  const warnings = unknown.map((says) => warning(says, "If it is meant as one, correct its name."));
+  const faults = errors.map((says) => fault(says, "Correct it."));
+  return faults.length + warnings.length > 0 ? [...faults, ...warnings] : [ok("valid")];
 }
 
 /** Each database once, with the first variable that names it. */
