@@ -12,22 +12,24 @@ interface BusOptions extends Partial<BusLog> {
 }
 
 export async function openBus(url: string, name: string, options: BusOptions = {}): Promise<EventBus> {
-  const { keepMs, emits, ...log } = options;
+  const { keepMs, emits, ...to } = options;
+  const log = (message: string, error?: unknown) =>
+    error === undefined ? to.onInfo?.(message) : to.onError?.(new Error(message, { cause: error }));
   switch (URL.parse(url)?.protocol) {
     case "nats:":
     case "tls:": {
       const { openNatsBus } = await import("@todoke/bus-nats");
-      return openNatsBus({ url, name, ...(keepMs !== undefined && { streams: { maxAgeMs: keepMs } }) });
+      return openNatsBus({ url, name, log, ...(keepMs !== undefined && { streams: { maxAgeMs: keepMs } }) });
     }
     case "amqp:":
     case "amqps:": {
       const { openRabbitmqBus } = await import("@todoke/bus-rabbitmq");
-      return openRabbitmqBus({ url, name, consumers: consumersOf(emits), queues });
+      return openRabbitmqBus({ url, name, log, consumers: consumersOf(emits), queues });
     }
     case "postgres:":
     case "postgresql:": {
       const { openPostgresBus } = await import("@todoke/bus-postgres");
-      return openPostgresBus({ url, name, ...(keepMs !== undefined && { keepMs }), ...log });
+      return openPostgresBus({ url, name, ...(keepMs !== undefined && { keepMs }), ...to });
     }
     default:
       throw new SettingsError(["The URL of a bus should begin with nats://, amqp:// or postgres://"]);

@@ -15,10 +15,12 @@ export async function checkWaiting(entry: ServiceEntry, env: Env): Promise<Findi
   const url = getDatabaseUrl(entry, env);
   if (!url) return [];
   const service = await entry.load();
+  if (!service.delays) return [];
   const [tables, consumer] = await Promise.all([
     checkTables(entry, { service, url, findings }),
     checkConsumer(entry, { service, env, findings }),
   ]);
+  if (!tables) return consumer;
   const found = [...tables, ...consumer];
   return found.length > 0 ? found : [findings.ok("nobody waits: no dead letters, and nothing is late")];
 }
@@ -29,7 +31,11 @@ interface TablesCheck {
   readonly findings: Findings;
 }
 
-async function checkTables(entry: ServiceEntry, { service, url, findings }: TablesCheck): Promise<Finding[]> {
+/** Undefined if the schema is not up to date, which another finding says. */
+async function checkTables(
+  entry: ServiceEntry,
+  { service, url, findings }: TablesCheck,
+): Promise<Finding[] | undefined> {
   const schema = entry.name.replaceAll("-", "_");
   const db = openDb({ url, schema, applicationName: "todoke doctor", poolMax: 1, statementTimeoutMs: 5_000 });
   try {
@@ -43,8 +49,7 @@ async function checkTables(entry: ServiceEntry, { service, url, findings }: Tabl
       found.push(...describeDelays(entry.name, delays, findings));
     return found;
   } catch (error) {
-    // Another finding says that the database is unavailable, or that migrations are missing.
-    if (missingStates.includes(getSqlState(error) ?? "")) return [];
+    if (missingStates.includes(getSqlState(error) ?? "")) return undefined;
     const todo = "Fix the findings of the database first, or use a role that can read the tables.";
     return [findings.fault(`what users wait for cannot be read: ${formatError(error)}`, todo)];
   } finally {
