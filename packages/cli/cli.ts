@@ -2,6 +2,7 @@
 import { parseArgs } from "node:util";
 import type { Command, Invocation } from "./command.ts";
 import { audit } from "./commands/audit.ts";
+import { config } from "./commands/config.ts";
 import { dead } from "./commands/dead.ts";
 import { dev } from "./commands/dev.ts";
 import { doctor } from "./commands/doctor.ts";
@@ -15,11 +16,12 @@ import { version } from "./commands/version.ts";
 import { CommandFailed, SettingsError, UsageError } from "./errors.ts";
 import { print, printError, styled } from "./output.ts";
 import { readSecretFiles } from "./secret-files.ts";
+import { withoutServiceLinks } from "./service-links.ts";
 import type { Env, ServiceEntry } from "./services.ts";
 import { Stopped } from "./stop-signal.ts";
 import { suggest } from "./suggest.ts";
 
-const commands: readonly Command[] = [dev, serve, migrate, keys, dead, audit, orders, match, doctor, version];
+const commands: readonly Command[] = [dev, serve, migrate, config, keys, dead, audit, orders, match, doctor, version];
 
 export interface CommandLine {
   readonly argv: readonly string[];
@@ -35,7 +37,11 @@ export async function todoke({ argv, env, services }: CommandLine): Promise<numb
   if (!command) return rejectUnknownCommand(name);
   if (rest.some(isHelpSwitch)) return help([name], services);
   try {
-    return await command.run({ env: readSecretFiles(env, services), services, ...parse(command, rest) });
+    return await command.run({
+      env: readSecretFiles(withoutServiceLinks(env), services),
+      services,
+      ...parse(command, rest),
+    });
   } catch (error) {
     return printFailure(error, command);
   }

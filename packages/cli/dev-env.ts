@@ -2,7 +2,7 @@
 import { hash } from "node:crypto";
 import type { DevSecrets } from "./dev-secrets.ts";
 import type { Env, ServiceEntry } from "./services.ts";
-import { getProviderPort, getServicePorts, variable } from "./settings.ts";
+import { getProviderPort, getServicePorts, type Port, variable } from "./settings.ts";
 
 /**
  * The API key that `todoke dev` prints. Services accept it only with the embedded database, so it never opens a server with
@@ -57,10 +57,16 @@ const joinEntries = (...entries: (string | undefined)[]): string => entries.filt
 
 /** The URLs of the services, and of the gateway for browsers. That one uses a host name, because cookies need one. */
 function serviceUrls(services: readonly ServiceEntry[], env: Env): Env {
-  const ports = services.map((entry) => [entry.name, getServicePorts(entry, env)[0].number] as const);
+  const ports = services.map((entry) => [entry.name, getServicePorts(entry, env)[0]] as const);
   const gateway = ports.find(([name]) => name === "gateway-bff");
   return {
-    ...Object.fromEntries(ports.map(([name, port]) => [variable(name, "URL"), `http://127.0.0.1:${port}`])),
-    ...(gateway && { GATEWAY_BFF_ORIGIN: `http://localhost:${gateway[1]}` }),
+    ...Object.fromEntries(ports.map(([name, port]) => [variable(name, "URL"), urlOf(port)])),
+    ...(gateway && { GATEWAY_BFF_ORIGIN: `http://localhost:${gateway[1].number}` }),
   };
+}
+
+/** A listener on all addresses is on loopback too. */
+function urlOf({ number, host = "127.0.0.1" }: Port): string {
+  const reached = ["0.0.0.0", "::"].includes(host) ? "127.0.0.1" : host;
+  return `http://${reached.includes(":") ? `[${reached}]` : reached}:${number}`;
 }

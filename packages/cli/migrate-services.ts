@@ -2,7 +2,7 @@
 import type { AppliedMigration } from "@todoke/kernel/db";
 import { migrateBus } from "./bus.ts";
 import { CommandFailed, formatError } from "./errors.ts";
-import type { LoadedService } from "./select-services.ts";
+import { type LoadedService, listSubjects } from "./select-services.ts";
 import type { Env } from "./services.ts";
 import { listBuses } from "./settings.ts";
 
@@ -22,9 +22,15 @@ export async function migrateServices(
   return all;
 }
 
-/** The tables of every bus in PostgreSQL. A service creates them when it opens the bus, if its role may. */
-export const migrateBusOf = (env: Env, options: { readonly dryRun: boolean }): Promise<ServiceMigrations> =>
-  runOne("bus", async () => (await Promise.all(listBuses(env).map(({ url }) => migrateBus(url, options)))).flat());
+/** The tables of every bus in PostgreSQL that the services use. A service creates them when it opens the bus, if its role may. */
+export function migrateBuses(
+  loaded: readonly LoadedService[],
+  env: Env,
+  options: { readonly dryRun: boolean },
+): Promise<ServiceMigrations> {
+  const buses = listBuses(env, listSubjects(loaded.map(({ service }) => service)));
+  return runOne("bus", async () => (await Promise.all(buses.map(({ url }) => migrateBus(url, options)))).flat());
+}
 
 async function runOne(
   service: string,

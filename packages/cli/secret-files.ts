@@ -6,10 +6,10 @@ import { readFileSync } from "node:fs";
 import { allSubjects, busVariable } from "@todoke/service";
 import { SettingsError } from "./errors.ts";
 import type { Env, ServiceEntry } from "./services.ts";
-import { variable } from "./settings.ts";
+import { prefixOf, variable } from "./settings.ts";
 
-/** Settings that are secrets, or addresses that may contain a password. */
-const secretNames = [
+/** Settings that are secrets, or addresses that may contain one. */
+const sharedNames = [
   "DATABASE_URL",
   "EVENT_BUS_URL",
   "REDIS_URL",
@@ -19,6 +19,8 @@ const secretNames = [
   "GATEWAY_BFF_TOKEN_KEY",
   "MATCHMAKING_TICKET_SECRET",
   "NOTIFICATION_WEBHOOK_SECRET",
+  "NOTIFICATION_WEBHOOK_URL",
+  "NOTIFICATION_WEBHOOK_URLS",
   "ORDERS_BROKER_SECRET",
   "TODOKE_API_KEYS",
   "TODOKE_TOKEN_KEYS",
@@ -27,13 +29,21 @@ const secretNames = [
 // A secret is short. A larger file is a mistake, such as a path to a disk image.
 const bytesMax = 64 * 1024;
 
+/** The settings of these services that are secrets. Each can be given as a file, and none is ever printed. */
+export function secretNames(services: readonly ServiceEntry[]): ReadonlySet<string> {
+  const databases = services.map((entry) => variable(entry.name, "DATABASE_URL"));
+  const buses = allSubjects.flatMap((subject) => [
+    busVariable(subject),
+    `${prefixOf(subject.split(".")[0] ?? "")}EVENT_BUS_URL`,
+  ]);
+  return new Set([...sharedNames, ...databases, ...buses]);
+}
+
 /** The environment with the contents of the files. Throws SettingsError with all errors at once; none contains a secret. */
 export function readSecretFiles(env: Env, services: readonly ServiceEntry[]): Env {
-  const databases = services.map((entry) => variable(entry.name, "DATABASE_URL"));
-  const names = new Set([...secretNames, ...databases, ...allSubjects.map(busVariable)]);
   const errors: string[] = [];
   const read: Record<string, string> = {};
-  for (const name of names) {
+  for (const name of secretNames(services)) {
     const path = env[`${name}_FILE`];
     if (!path) continue;
     if (env[name]) errors.push(`${name} and ${name}_FILE are both set: keep one`);

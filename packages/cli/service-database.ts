@@ -3,9 +3,9 @@ import { CommitUnknown, type Db, getSqlState, isUnavailable, openDb } from "@tod
 import { notifyTopic } from "@todoke/kernel/worker";
 import { findRunningDev } from "./data-folder.ts";
 import { CommandFailed, formatError, SettingsError } from "./errors.ts";
-import { missingDatabaseError } from "./select-services.ts";
+import { findMissingDatabases } from "./select-services.ts";
 import type { Env, ServiceEntry } from "./services.ts";
-import { findSettingErrors, getDatabaseUrl } from "./settings.ts";
+import { findDatabaseErrors, getDatabaseUrl } from "./settings.ts";
 
 export interface ServiceDatabase {
   readonly service: string;
@@ -44,22 +44,14 @@ export async function withDatabase<T>(
 
 /** Throws SettingsError with all errors of all these services at once. */
 export async function requireDatabaseUrls(entries: readonly ServiceEntry[], env: Env): Promise<void> {
-  const errors: string[] = [];
-  for (const entry of entries) {
-    await resolveDatabaseUrl(entry, env).catch((error) => {
-      if (!(error instanceof SettingsError)) throw error;
-      errors.push(...error.errors);
-    });
-  }
-  if (errors.length > 0) throw new SettingsError([...new Set(errors)]);
+  const missing = (await findRunningDev())?.databaseUrl ? [] : findMissingDatabases(entries, env);
+  const errors = [...findDatabaseErrors(entries, env), ...missing];
+  if (errors.length > 0) throw new SettingsError(errors);
 }
 
 async function resolveDatabaseUrl(entry: ServiceEntry, env: Env): Promise<string> {
-  const errors = findSettingErrors([entry], env);
-  const url = getDatabaseUrl(entry, env) ?? (await findRunningDev())?.databaseUrl;
-  if (errors.length > 0 || url === undefined)
-    throw new SettingsError(url ? errors : [...errors, missingDatabaseError(entry)]);
-  return url;
+  await requireDatabaseUrls([entry], env);
+  return getDatabaseUrl(entry, env) ?? (await findRunningDev())?.databaseUrl ?? "";
 }
 
 const missingStates = ["42P01", "3F000"]; // a table, a schema

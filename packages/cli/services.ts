@@ -14,6 +14,8 @@ export interface ServiceEntry {
   readonly name: string;
   /** Default of <NAME>_PORT. Its ops listener is on this port + 1000. */
   readonly port: number;
+  /** A setting without which the service is not meant to run here; `todoke doctor` then ignores its other settings. */
+  readonly neededSetting?: string;
   /** One line for tables and help. */
   readonly summary: string;
   /** Its URL for users, if it differs from the address that it listens on. */
@@ -111,6 +113,7 @@ curl ${url}/do/order/k-1 -H "Authorization: Bearer ${devKey}"`,
   {
     name: "gateway-bff",
     port: 8080,
+    neededSetting: "OIDC_ISSUER",
     summary: "gateway for browsers and game clients",
     publicUrl: (env) => env.GATEWAY_BFF_ORIGIN,
     load: () => import("@todoke/gateway-bff"),

@@ -1,20 +1,25 @@
 /** The settings that the command itself reads from the environment. */
-import { allSubjects, type BusAddress, busVariable, findBus, type Subject } from "@todoke/service";
+import { allSubjects, type BusAddress, findBus, readHosts, type Subject } from "@todoke/service";
 import type { Env, ServiceEntry } from "./services.ts";
 
 /** `variable("gateway-bff", "PORT")` is GATEWAY_BFF_PORT. */
 export function variable(service: string, what: "PORT" | "DATABASE_URL" | "URL"): string {
-  return `${service.toUpperCase().replaceAll("-", "_")}_${what}`;
+  return prefixOf(service) + what;
 }
+
+/** All settings of the service begin with it: "GATEWAY_BFF_". */
+export const prefixOf = (service: string): string => `${service.toUpperCase().replaceAll("-", "_")}_`;
 
 /** A port to listen on, and the variable that changes it. */
 export interface Port {
   readonly number: number;
   readonly of: string;
   readonly variable: string;
+  /** The address that it is bound to; loopback by default. */
+  readonly host?: string;
 }
 
-/** The ops listener of a service is on its port + 1000, on loopback. */
+/** The ops listener of a service is on its port + 1000. */
 const opsOffset = 1_000;
 
 export const getPostgresPort = (env: Env): Port =>
@@ -27,7 +32,9 @@ export const getProviderPort = (env: Env): Port =>
 /** The port of the service, and the port of its ops listener. */
 export function getServicePorts(entry: ServiceEntry, env: Env): readonly [Port, Port] {
   const own = port(env, { of: entry.name, variable: variable(entry.name, "PORT"), defaultPort: entry.port });
-  return [own, { ...own, number: own.number + opsOffset, of: `ops listener of ${entry.name}` }];
+  const { host, opsHost } = readHosts(entry.name, env);
+  const ops = { ...own, number: own.number + opsOffset, of: `ops listener of ${entry.name}`, host: opsHost };
+  return [{ ...own, host }, ops];
 }
 
 function port(env: Env, { of, variable, defaultPort }: { of: string; variable: string; defaultPort: number }): Port {
@@ -59,23 +66,25 @@ const urlSchemes = {
   bus: ["nats:", "tls:", "amqp:", "amqps:", "postgres:", "postgresql:"],
 };
 
-/** All errors in the settings that the command reads for these services. */
-export function findSettingErrors(entries: readonly ServiceEntry[], env: Env): string[] {
-  const urls = [
-    ...["DATABASE_URL", ...entries.map((entry) => variable(entry.name, "DATABASE_URL"))].map(
-      (name) => [name, urlSchemes.database] as const,
-    ),
-    ...["EVENT_BUS_URL", ...allSubjects.map(busVariable)].map((name) => [name, urlSchemes.bus] as const),
-  ];
-  const ports = entries.map((entry) => getServicePorts(entry, env)[0]);
-  const errors: string[] = [];
-  readBusKeepMs(env, errors);
-  return [
-    ...errors,
-    ...urls.flatMap(([name, schemes]) => checkUrl(name, env[name], schemes)),
-    ...[getPostgresPort(env), getProviderPort(env), ...ports].flatMap((port) => checkPort(port, env)),
-  ];
+/** All errors in the addresses of the databases of these services. Those of other services do not matter. */
+export function findDatabaseErrors(entries: readonly ServiceEntry[], env: Env): string[] {
+  const names = entries.map((entry) => variable(entry.name, "DATABASE_URL"));
+  const isShared = names.some((name) => !env[name]);
+  return [...(isShared ? ["DATABASE_URL"] : []), ...names].flatMap((name) =>
+    checkUrl(name, env[name], urlSchemes.database),
+  );
 }
+
+/** All errors in the settings of the buses of these subjects. */
+export function findBusErrors(subjects: readonly Subject[], env: Env): string[] {
+  const errors: string[] = [];
+  if (subjects.length > 0) readBusKeepMs(env, errors);
+  const buses = listBuses(env, subjects).filter((bus) => bus.variable !== "DATABASE_URL");
+  return [...errors, ...buses.flatMap(({ variable, url }) => checkUrl(variable, url, urlSchemes.bus))];
+}
+
+export const findPortErrors = (ports: readonly Port[], env: Env): string[] =>
+  ports.flatMap((port) => checkPort(port, env));
 
 function checkUrl(name: string, value: string | undefined, schemes: readonly string[]): string[] {
   if (!value) return [];
@@ -92,10 +101,12 @@ function checkPort(port: Port, env: Env): string[] {
   return [`${port.variable} is ${JSON.stringify(env[port.variable])} and should be a port from 1 to ${highest}`];
 }
 
-/** A URL without password and query, for output: `postgres://todoke@db.example:5432/todoke`. */
+/** A URL without password, token and query, for output: `postgres://todoke@db.example:5432/todoke`. */
 export function redactUrl(text: string): string {
   const url = URL.parse(text);
   if (!url) return "(not a URL)";
+  // NATS takes a name without a password for a token.
+  if (!url.password && /^(nats|tls):$/.test(url.protocol)) url.username = "";
   url.password = "";
   url.search = "";
   return url.href;

@@ -25,10 +25,11 @@ export async function findFreePort(): Promise<number> {
   throw new Error(`no free port on 127.0.0.1 between ${portMin} and ${portLimit}`);
 }
 
-export async function isPortFree(port: number): Promise<boolean> {
+/** Rejects if the host is no address of this machine. */
+export async function isPortFree(port: number, host = "127.0.0.1"): Promise<boolean> {
   const server = createServer();
   try {
-    server.listen({ port, host: "127.0.0.1", exclusive: true });
+    server.listen({ port, host, exclusive: true });
     await once(server, "listening");
     return true;
   } catch (error) {

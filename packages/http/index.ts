@@ -38,7 +38,7 @@ export {
 export { type CircuitBreaker, circuitBreaker } from "./circuit-breaker.ts";
 export { withDescription } from "./components.ts";
 export { type DocsPageOptions, docsPage } from "./docs-page.ts";
-export { type Env, readList } from "./env.ts";
+export { type Env, type RecordedSetting, readList, readSetting, recordSettings } from "./env.ts";
 export { hostNameIn, ourHosts, readAllowedHosts } from "./hosts.ts";
 export { IdempotencyHeaders, idempotencyKey, OptionalIdempotencyHeaders, sendResponse } from "./idempotency.ts";
 export { type LogOptions, logError } from "./log.ts";

@@ -6,18 +6,22 @@ import {
   type LogOptions,
   readAllowedHosts,
   readApiKeys,
+  readSetting,
   readVerifyingKeys,
   type VerifyingKey,
 } from "@todoke/http";
 import { type RetentionSettings, readRetentionSettings } from "./retention-settings.ts";
-import { envName, integerReader, readBoolean } from "./settings.ts";
+import { envName, integerReader, isLoopbackHost, readBoolean, readFirstBoolean, readHosts } from "./settings.ts";
 import { readTelemetrySettings, type TelemetrySettings } from "./telemetry.ts";
 import { readWorkerSettings, type WorkerOverrides } from "./worker-settings.ts";
 
 export interface CommonSettings {
   readonly databaseUrl: string;
   readonly host: string;
+  readonly opsHost: string;
   readonly port: number;
+  /** Whether /debug is open: on loopback, or because an operator has asked for it. */
+  isDebugOpen(host: string): boolean;
   readonly connectionsMax: number;
   /** Values of the Host header that name this service. */
   readonly hostNames: readonly string[];
@@ -48,20 +52,24 @@ const logLevels = ["debug", "error", "fatal", "info", "silent", "trace", "warn"]
 export function readCommonSettings(of: SettingsOf, env: Env, errors: string[]): CommonSettings {
   const variable = (what: string) => envName(of.name, what);
   const databaseUrl = readDatabaseUrl(of.name, env, errors);
-  const port = Number(env[variable("PORT")] || of.port);
+  const port = Number(readSetting(env, [variable("PORT")], String(of.port)));
   if (!Number.isInteger(port) || port < 0 || port > 64_535)
     errors.push(`${variable("PORT")} should be a port from 0 to 64535`);
-  const level = logLevels.find((each) => each === (env.LOG_LEVEL || "info"));
+  const logLevel = readSetting(env, ["LOG_LEVEL"], "info");
+  const level = logLevels.find((each) => each === logLevel);
   if (!level) errors.push(`LOG_LEVEL should be one of ${logLevels.join(", ")}`);
-  const host = env[variable("HOST")] || "127.0.0.1";
+  const { host, opsHost } = readHosts(of.name, env, errors);
+  const opsDebug = readFirstBoolean(env, errors, [variable("OPS_DEBUG"), "TODOKE_OPS_DEBUG"]);
   const { keys, faults } = readApiKeys(env);
   errors.push(...faults);
   return {
     databaseUrl,
     host,
+    opsHost,
     port,
+    isDebugOpen: (host) => opsDebug || isLoopbackHost(host),
     connectionsMax: integerReader(env, errors)(variable("CONNECTIONS_MAX"), 10_000, [10, 1_000_000]),
-    hostNames: [host, ...hostNameIn(env[variable("URL")]), ...readAllowedHosts(env, errors)],
+    hostNames: [host, opsHost, ...hostNameIn(env[variable("URL")]), ...readAllowedHosts(env, errors)],
     apiDocs: readBoolean(env, errors, "TODOKE_API_DOCS", true),
     log: { level: level ?? "info", format: readLogFormat(env, errors) },
     telemetry: readTelemetrySettings(env, errors),
@@ -81,14 +89,16 @@ function readLogFormat({ LOG_FORMAT: format = "" }: Env, errors: string[]): "jso
 }
 
 export function readDatabaseUrl(name: string, env: Env, errors: string[]): string {
-  const databaseUrl = env[envName(name, "DATABASE_URL")] || env.DATABASE_URL || "";
+  const databaseUrl = readSetting(env, [envName(name, "DATABASE_URL"), "DATABASE_URL"]);
   if (!databaseUrl) errors.push("DATABASE_URL is not set: it should name a PostgreSQL database");
   return databaseUrl;
 }
 
 function readRoles({ name, roles }: SettingsOf, env: Env, errors: string[]): ReadonlySet<string> {
   const variable = envName(name, "ROLES");
-  const wanted = (env[variable] || roles.join()).split(",").map((role) => role.trim());
+  const wanted = readSetting(env, [variable], roles.join())
+    .split(",")
+    .map((role) => role.trim());
   if (!wanted.every((role) => roles.includes(role)))
     errors.push(`${variable} should name one or more of ${roles.join(", ")}, with commas between them`);
   return new Set(wanted);

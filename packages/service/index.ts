@@ -20,7 +20,7 @@ export type { Check } from "./readiness.ts";
 export { redriveDeadLetter } from "./redrive-dead-letter.ts";
 export { RedriveBody, RedrivenView, RedrivesView, redriveRequest } from "./redrive-views.ts";
 export { type ServiceDependencies, service } from "./service.ts";
-export { integerReader, readBoolean, readSecrets } from "./settings.ts";
+export { integerReader, readBoolean, readHosts, readSecrets } from "./settings.ts";
 export { onStopSignals } from "./stop-signals.ts";
 export { type DeadLetterDeps, type TableGauges, tableGauges } from "./tables.ts";
 export type { WorkerOverrides } from "./worker-settings.ts";

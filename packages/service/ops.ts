@@ -1,10 +1,13 @@
 /**
- * The listener for operators: metrics, health and debugging. It is on loopback and has its own port, so that no gateway can
- * route a player to it.
+ * The listener for operators: metrics, health and debugging. It has its own port, so that no gateway can route a player to it,
+ * and is on loopback unless an operator lets other machines, such as Prometheus, reach it. It authenticates nobody, so /debug
+ * is then closed (docs/adr/0073).
  */
 import { buildHttpApp, type HttpApp, type HttpAppOptions } from "@todoke/http";
 import { serveHealth } from "./health.ts";
+import { debugClosed } from "./problems.ts";
 import type { Readiness } from "./readiness.ts";
+import { envName } from "./settings.ts";
 
 export interface OpsOptions extends HttpAppOptions {
   readonly readiness: Readiness;
@@ -37,6 +40,16 @@ export async function buildOpsApp(options: OpsOptions): Promise<HttpApp> {
   }
   return app;
 }
+
+/** Routes in place of the debug routes: 403 that says how to open them. */
+export const closedDebug =
+  (service: string): NonNullable<OpsOptions["debug"]> =>
+  (app) => {
+    app.all("/debug/*", { schema: { hide: true } }, () => {
+      const detail = `Other machines can reach this listener, so /debug is closed. ${envName(service, "OPS_DEBUG")}=true opens it to all of them.`;
+      throw debugClosed(detail);
+    });
+  };
 
 function keepUnderDebug(app: Pick<HttpApp, "addHook">): void {
   app.addHook("onRoute", ({ url }) => {

@@ -227,3 +227,48 @@ test("inbox retention shorter than broker retention is a settings error", () => 
     expect.stringMatching(/^SAMPLE_PROCESSED_KEEP_DAYS is too small: .* keep them for at least 14 days$/),
   ]);
 });
+
+test("listeners are on loopback; on other addresses the ops listener has metrics, and /debug only if asked for", async () => {
+  await using t = await testDatabase();
+  const sample = sampleService();
+  const shared = { DATABASE_URL: t.url, SAMPLE_PORT: "0", LOG_LEVEL: "silent" };
+  await sample.migrate(shared, { dryRun: false });
+  const openBus = async () => memoryBus(new MemoryBroker());
+  /** The host of the service, its answer to /debug/work, and those of the ops listener to all paths. */
+  const statuses = async (env: Record<string, string>) => {
+    await using running = await sample.start({ ...shared, ...env }, { openBus });
+    const addresses = ["/debug/work", ...["/metrics", "/livez", "/debug/work", "/debug/outbox/failed"]].map(
+      (path, index) => (index === 0 ? running.url : running.opsUrl) + path,
+    );
+    const answers = await Promise.all(addresses.map(async (address) => (await fetch(address)).status));
+    return [new URL(running.url).hostname, ...answers].join(" ");
+  };
+  const outside = { SAMPLE_HOST: "127.0.0.2", TODOKE_HOST: "127.0.0.9", TODOKE_OPS_HOST: "0.0.0.0" };
+  const dev = { TODOKE_DEV: "true" };
+  const cases: [env: Record<string, string>, expected: string][] = [
+    [{}, "127.0.0.1 404 200 200 200 200"],
+    [outside, "127.0.0.2 404 200 200 403 403"],
+    [{ ...outside, SAMPLE_OPS_DEBUG: "true" }, "127.0.0.2 404 200 200 200 200"],
+    // The setting of the service decides before that of all services.
+    [{ ...outside, TODOKE_OPS_DEBUG: "true", SAMPLE_OPS_DEBUG: "false" }, "127.0.0.2 404 200 200 403 403"],
+    [{ ...outside, SAMPLE_OPS_HOST: "127.0.0.1" }, "127.0.0.2 404 200 200 200 200"],
+    // `todoke dev` has them on the public port too.
+    [dev, "127.0.0.1 200 200 200 200 200"],
+    [{ ...dev, TODOKE_HOST: "0.0.0.0" }, "127.0.0.1 404 200 200 200 200"],
+    [{ ...dev, TODOKE_HOST: "0.0.0.0", TODOKE_OPS_DEBUG: "true" }, "127.0.0.1 200 200 200 200 200"],
+  ];
+  expect(await Promise.all(cases.map(([env]) => statuses(env)))).toEqual(cases.map(([, expected]) => expected));
+});
+
+test("an address with a port or a scheme is no host to listen on", () => {
+  const { configErrors } = sampleService();
+  const env = { DATABASE_URL: "postgres://localhost/x" };
+  expect(configErrors({ ...env, SAMPLE_HOST: "localhost", TODOKE_OPS_HOST: "::" })).toEqual([]);
+  expect(
+    configErrors({ ...env, TODOKE_HOST: "0.0.0.0:80", SAMPLE_OPS_HOST: "http://x", SAMPLE_OPS_DEBUG: "1" }),
+  ).toEqual([
+    expect.stringMatching(/^TODOKE_HOST is "0.0.0.0:80" and should be an address of this machine without a port, /),
+    expect.stringMatching(/^SAMPLE_OPS_HOST is "http:\/\/x" and should be an address/),
+    "SAMPLE_OPS_DEBUG should be true or false",
+  ]);
+});

@@ -44,7 +44,7 @@ import { discardRoutes } from "./discard-routes.ts";
 import { outboxRetention, outboxWork, startOutbox } from "./emits.ts";
 import { serveHealth } from "./health.ts";
 import { serve } from "./listen.ts";
-import { buildOpsApp, opsPortOf } from "./ops.ts";
+import { buildOpsApp, closedDebug, opsPortOf } from "./ops.ts";
 import { type OutageWatch, watchOutages } from "./outages.ts";
 import manifest from "./package.json" with { type: "json" };
 import { watchProcess } from "./process-gauges.ts";
@@ -316,11 +316,17 @@ export function service<
       }
 
       const debug = (on: HttpApp) => debugRoutes.forEach((routes) => void routes(on));
-      if (common.isDev) await servePublicly(app, debug);
+      if (common.isDev && common.isDebugOpen(common.host)) await servePublicly(app, debug);
       if (common.apiDocs) await docsPage(app, definition.docs?.(settings));
-      const ops = await buildOpsApp({ ...appOptions, readiness, metrics: telemetry.metricsText, debug });
+      const { opsHost, isDebugOpen } = common;
+      const ops = await buildOpsApp({
+        ...appOptions,
+        readiness,
+        metrics: telemetry.metricsText,
+        debug: isDebugOpen(opsHost) ? debug : closedDebug(name),
+      });
       const serving = await serve(app, { host: common.host, port: common.port, stopping: stopping.signal });
-      const opsServing = await serve(ops, { port: opsPortOf(common.port), stopping: stopping.signal });
+      const opsServing = await serve(ops, { host: opsHost, port: opsPortOf(common.port), stopping: stopping.signal });
       started.defer(async () => {
         stopping.abort();
         await Promise.all([serving.closed, opsServing.closed]);

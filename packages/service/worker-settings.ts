@@ -20,10 +20,8 @@ export interface WorkerName {
 
 export function readWorkerSettings({ service, worker }: WorkerName, env: Env, errors: string[]): WorkerOverrides {
   const read = integerReader(env, errors);
-  const integer = (what: string, byDefault: number, bounds: readonly [number, number]) => {
-    const own = envName(service, `${worker}_${what}`);
-    return read(env[own] ? own : envName(service, what), byDefault, bounds);
-  };
+  const integer = (what: string, byDefault: number, bounds: readonly [number, number]) =>
+    read([envName(service, `${worker}_${what}`), envName(service, what)], byDefault, bounds);
   const { leaseMs, pollMs, attemptsMax, backoff } = defaultWorkerSettings;
   const batchMax = integer("BATCH_MAX", 0, [0, 10_000]);
   return {

@@ -1,5 +1,5 @@
 /** The settings of this service. Every error is a sentence; nothing is guessed, and no secret is shown. */
-import { newSigningKey, readList, readSigningKey, type SigningKey } from "@todoke/http";
+import { newSigningKey, readList, readSetting, readSigningKey, type SigningKey } from "@todoke/http";
 import { type Env, integerReader, readSecrets } from "@todoke/service";
 import type { UpstreamName } from "./problems.ts";
 
@@ -94,7 +94,7 @@ export function readSettings(env: Env, errors: string[]): Settings {
 }
 
 function readOrigin(env: Env, errors: string[]): URL {
-  const text = env.GATEWAY_BFF_ORIGIN || "http://localhost:8080";
+  const text = readSetting(env, ["GATEWAY_BFF_ORIGIN"], "http://localhost:8080");
   const url = URL.parse(text);
   if (!url || !/^https?:$/.test(url.protocol) || url.href !== `${url.origin}/`) {
     errors.push("GATEWAY_BFF_ORIGIN should be the origin that players see, without a path: https://play.example.com");
@@ -182,7 +182,7 @@ function readPolicy(name: string, defaultText: string, { env, errors }: { env: E
     const isInRange = quota >= 1 && quota <= quotaMax && seconds >= 1 && seconds <= windowMaxSeconds;
     return isInRange ? { name, quota, windowMs: seconds * 1_000 } : undefined;
   };
-  const policy = parse(env[variable] || defaultText);
+  const policy = parse(readSetting(env, [variable], defaultText));
   if (policy) return policy;
   errors.push(
     `${variable} is ${JSON.stringify(env[variable])} and should look like ${defaultText}: ` +

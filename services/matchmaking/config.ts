@@ -1,4 +1,5 @@
 /** The settings of this service. */
+import { readSetting } from "@todoke/http";
 import { type Env, integerReader, readSecrets } from "@todoke/service";
 
 export interface Settings {
@@ -27,7 +28,7 @@ export function readSettings(env: Env, errors: string[]): Settings {
 function readRedisUrl(env: Env, errors: string[]): string | undefined {
   const variable = env.MATCHMAKING_REDIS_URL ? "MATCHMAKING_REDIS_URL" : "REDIS_URL";
   const url = env[variable];
-  const store = env.MATCHMAKING_STORE || (url ? "redis" : "postgres");
+  const store = readSetting(env, ["MATCHMAKING_STORE"], url ? "redis" : "postgres");
   if (store === "postgres") return undefined;
   if (store !== "redis") errors.push("MATCHMAKING_STORE should be postgres or redis");
   else if (!url) errors.push("MATCHMAKING_STORE is redis, so REDIS_URL or MATCHMAKING_REDIS_URL should be set");

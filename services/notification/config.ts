@@ -1,6 +1,7 @@
 /** The settings that only this service has. */
 import { isIP } from "node:net";
 import { events, isEventType } from "@todoke/contracts";
+import { readSetting } from "@todoke/http";
 import { type Env, integerReader } from "@todoke/service";
 import { isPublicAddress } from "./senders/public-address.ts";
 import { parseSecret } from "./senders/signature.ts";
@@ -36,7 +37,7 @@ export function readSettings(env: Env, errors: string[]): Settings {
 }
 
 function readSender(env: Env, errors: string[]): SenderSettings {
-  const kind = env.NOTIFICATION_SENDER || "log";
+  const kind = readSetting(env, ["NOTIFICATION_SENDER"], "log");
   if (kind === "webhook") return readWebhook(env, errors);
   if (kind !== "log") errors.push(`NOTIFICATION_SENDER is ${JSON.stringify(kind)} and should be log or webhook`);
   return { kind: "log" };

@@ -1,4 +1,5 @@
 /** The settings of this service. Every error is a sentence; nothing is guessed. */
+import { readSetting } from "@todoke/http";
 import { type Env, integerReader, readBoolean } from "@todoke/service";
 import { type Fault, faults, isFault } from "./brokers/faults.ts";
 import type { BrokerSettings } from "./brokers/index.ts";
@@ -28,8 +29,8 @@ const hourMs = 60 * 60 * 1_000;
 // Three reconciliations, one of which may fail.
 const reconciledWithinMs = 3 * 60 * 1_000;
 
-/** The backoff of the seed. */
-const defaultBackoffMs = [5_000, 10_000, 20_000, 40_000, 80_000, 160_000];
+/** The backoff of the seed, in seconds. */
+const defaultBackoff = "5,10,20,40,80,160";
 
 export function readSettings(env: Env, errors: string[]): Settings {
   const integer = integerReader(env, errors);
@@ -61,7 +62,7 @@ export function readSettings(env: Env, errors: string[]): Settings {
 }
 
 function readBroker(env: Env, errors: string[]): BrokerSettings {
-  const kind = env.ORDERS_BROKER || "paper";
+  const kind = readSetting(env, ["ORDERS_BROKER"], "paper");
   if (kind === "http") return readHttpBroker(env, errors);
   if (kind !== "paper") errors.push(`ORDERS_BROKER is ${JSON.stringify(kind)} and should be paper or http`);
   const seed = integerReader(env, errors)("ORDERS_PAPER_SEED", 1, [0, 2_147_483_647]);
@@ -96,10 +97,9 @@ function readPaperFaults(env: Env, errors: string[]): ReadonlyMap<Fault, number>
 }
 
 function readBackoff(env: Env, errors: string[]): readonly number[] {
-  const value = env.ORDERS_BACKOFF_SECONDS;
-  if (!value) return defaultBackoffMs;
+  const value = readSetting(env, ["ORDERS_BACKOFF_SECONDS"], defaultBackoff);
   const delays = value.split(",").map(Number);
   const isValid = delays.length <= 20 && delays.every((delay) => delay >= 0.01 && delay <= 86_400);
   if (!isValid) errors.push("ORDERS_BACKOFF_SECONDS should be 1 to 20 delays in seconds, such as 5,10,20,40,80,160");
-  return isValid ? delays.map((delay) => delay * 1_000) : defaultBackoffMs;
+  return isValid ? delays.map((delay) => delay * 1_000) : [];
 }

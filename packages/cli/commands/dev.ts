@@ -17,6 +17,7 @@ import { type RunningServices, startServices } from "../run-services.ts";
 import { type LoadedService, loadServices } from "../select-services.ts";
 import type { Env, ServiceEntry } from "../services.ts";
 import {
+  findPortErrors,
   getPostgresPort,
   getProviderPort,
   getServicePorts,
@@ -56,6 +57,8 @@ Ctrl-C or SIGTERM drains and stops. A second one stops at once.`,
     const port = getPostgresPort(env);
     const issuer = demoIssuer(env);
     const parts = { databaseUrl: env.DATABASE_URL || placeholderUrl, issuer, services, secrets: await createSecrets() };
+    const portErrors = findPortErrors([port, getProviderPort(env)], env);
+    if (portErrors.length > 0) throw new SettingsError(portErrors);
     const loaded = await loadServices(services, devEnv(env, parts));
     await using folder = await lockDataFolder(port.number);
     const ports = services.flatMap((entry) => getServicePorts(entry, env));

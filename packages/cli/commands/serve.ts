@@ -39,7 +39,7 @@ at once.`,
   async run(call) {
     if (call.args.length === 0) throw new UsageError("Name the services to run.");
     const stop = await listenForStop();
-    const loaded = await loadServices(selectServices(call.services, call.args), call.env);
+    const loaded = await loadServices(selectServices(call.services, call.args, call.env), call.env);
     await rejectOpenDebug(loaded, call.env);
     await rejectBusyPorts(loaded.flatMap(({ entry }) => getServicePorts(entry, call.env)));
     await rejectUnmigrated(loaded, call);

@@ -24,7 +24,7 @@ export async function list({ services, args, env, values, switches }: Invocation
   if (after !== undefined && (table === undefined || args.length !== 1))
     throw new UsageError("--after needs one service and --table.");
   const pages: Page[] = [];
-  for (const entry of selectServices(services, args)) {
+  for (const entry of selectServices(services, args, env)) {
     const ofService = await withDeadLetters({ entry, env, table }, async ({ service, db, tables }) => {
       const read: Page[] = [];
       for (const each of tables) {

@@ -1,13 +1,22 @@
 /** Runs all checks concurrently, each with a timeout, and returns the findings in a fixed order. */
 import { setTimeout as sleep } from "node:timers/promises";
-import { allSubjects, type Subject } from "@todoke/service";
+import type { Subject } from "@todoke/service";
 import { type DevProcess, findRunningDev } from "../data-folder.ts";
 import { devEnv } from "../dev-env.ts";
 import { loadSecrets } from "../dev-secrets.ts";
 import { formatError } from "../errors.ts";
-import { selectServices } from "../select-services.ts";
+import { findUnknownSettings } from "../known-settings.ts";
+import { listSubjects, loadAll, selectServices } from "../select-services.ts";
 import type { Env, ServiceEntry } from "../services.ts";
-import { findSettingErrors, getDatabaseUrl, listBuses, variable } from "../settings.ts";
+import {
+  findBusErrors,
+  findDatabaseErrors,
+  findPortErrors,
+  getDatabaseUrl,
+  getServicePorts,
+  listBuses,
+  variable,
+} from "../settings.ts";
 import { checkBus } from "./bus.ts";
 import { checkDatabase } from "./database.ts";
 import { type Check, type Finding, findingsFor } from "./finding.ts";
@@ -24,28 +33,29 @@ const requestTimeoutMs = 5_000;
 /** For checks that ignore the signal. */
 const checkTimeoutMs = 7_000;
 
-/** Checks the named services and the servers that they use; all if none is named. */
+/** Checks the named services and the servers that they use; those that are configured if none is named. */
 export async function runChecks(
   given: Env,
   all: readonly ServiceEntry[],
   names: readonly string[] = [],
 ): Promise<Finding[]> {
-  const services = selectServices(all, names);
-  const uses = (...users: readonly string[]) => names.length === 0 || users.some((name) => names.includes(name));
   const runningDev = await findRunningDev();
   const env = await resolveEnv(given, all, runningDev);
+  const services = selectServices(all, names, env);
+  const subjects = listSubjects(await Promise.all(services.map((entry) => entry.load())));
+  const uses = (...users: readonly string[]) => names.length === 0 || users.some((name) => names.includes(name));
   const checks: [of: string, check: Check][] = [
     ["Node", checkNode],
-    ["settings", () => checkSettings(env, services)],
+    ["settings", () => checkSettings(env, services, subjects)],
     ...listDatabases(env, services).map(([name, url]): [string, Check] => [
       name,
       () => checkDatabase({ name, url, services: services.length }),
     ]),
     ...services.flatMap((entry): [string, Check][] => [
-      [entry.name, () => checkMigrations(entry, env)],
+      [entry.name, () => checkMigrations(entry, env, { isNamed: names.includes(entry.name) })],
       [entry.name, () => checkWaiting(entry, env)],
     ]),
-    ...listBusChecks(env, names.length > 0 ? await listSubjects(services) : allSubjects),
+    ...listBusChecks(env, subjects),
     ...(uses("matchmaking", "gateway-bff") ? listRedisChecks(env) : []),
     ...(uses("gateway-bff") ? [oidcCheck(env)] : []),
     ["tokens", () => checkTokenKeys(env)],
@@ -67,25 +77,34 @@ async function resolveEnv(
   return devEnv(given, { databaseUrl, issuer, services, secrets: await loadSecrets() });
 }
 
-async function checkSettings(env: Env, services: readonly ServiceEntry[]): Promise<Finding[]> {
-  const { ok, fault } = findingsFor("settings");
-  const errors = findSettingErrors(services, env);
-  return errors.length > 0 ? errors.map((says) => fault(says, "Correct it.")) : [ok("valid")];
+async function checkSettings(
+  env: Env,
+  services: readonly ServiceEntry[],
+  subjects: readonly Subject[],
+): Promise<Finding[]> {
+  const { ok, warning, fault } = findingsFor("settings");
+  const ports = services.map((entry) => getServicePorts(entry, env)[0]);
+  const { misspelt, unknown } = findUnknownSettings(await loadAll(services), env);
+  const errors = [
+    ...findDatabaseErrors(services, env),
+    ...findBusErrors(subjects, env),
+    ...findPortErrors(ports, env),
+    ...misspelt,
+  ];
+  const warnings = unknown.map((says) => warning(says, "If it is meant as one, correct its name."));
+  const faults = errors.map((says) => fault(says, "Correct it."));
+  return faults.length + warnings.length > 0 ? [...faults, ...warnings] : [ok("valid")];
 }
 
 /** Each database once, with the first variable that names it. */
 function listDatabases(env: Env, services: readonly ServiceEntry[]): [name: string, url: string | undefined][] {
-  const named = new Map<string | undefined, string>([[env.DATABASE_URL || undefined, "database"]]);
+  const named = new Map<string | undefined, string>();
   for (const entry of services) {
+    const own = variable(entry.name, "DATABASE_URL");
     const url = getDatabaseUrl(entry, env);
-    if (url && !named.has(url)) named.set(url, `database (${variable(entry.name, "DATABASE_URL")})`);
+    if (!named.has(url)) named.set(url, url === (env.DATABASE_URL || undefined) ? "database" : `database (${own})`);
   }
   return [...named].map(([url, name]) => [name, url]);
-}
-
-async function listSubjects(services: readonly ServiceEntry[]): Promise<readonly Subject[]> {
-  const loaded = await Promise.all(services.map((entry) => entry.load()));
-  return loaded.flatMap(({ events }) => [...(events?.emits ?? []), ...(events?.consumes ?? [])]);
 }
 
 const oidcCheck = (env: Env): [of: string, check: Check] => ["OpenID", (signal) => checkOidc(env.OIDC_ISSUER, signal)];

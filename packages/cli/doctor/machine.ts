@@ -4,7 +4,7 @@ import { type DevProcess, dataFolder } from "../data-folder.ts";
 import { demoIssuer } from "../dev-env.ts";
 import { findBusyPorts, portRemedy } from "../ports.ts";
 import type { Env, ServiceEntry } from "../services.ts";
-import { getPostgresPort, getProviderPort, getServicePorts } from "../settings.ts";
+import { getDatabaseUrl, getPostgresPort, getProviderPort, getServicePorts } from "../settings.ts";
 import { type Finding, findingsFor } from "./finding.ts";
 
 /** todoke.js has already rejected an older Node. */
@@ -17,7 +17,9 @@ export async function checkPorts(
 ): Promise<Finding[]> {
   const { ok, warning } = findingsFor("ports");
   if (runningDev) return [ok(`used by the \`todoke dev\` that runs here (process ${runningDev.pid})`)];
-  const own = [...(demoIssuer(env) ? [getProviderPort(env)] : []), ...(env.DATABASE_URL ? [] : [getPostgresPort(env)])];
+  // Without any database it is `todoke dev` that would run here.
+  const isDev = !services.some((entry) => getDatabaseUrl(entry, env));
+  const own = isDev ? [...(demoIssuer(env) ? [getProviderPort(env)] : []), getPostgresPort(env)] : [];
   const ports = [...services.flatMap((entry) => getServicePorts(entry, env)), ...own];
   const busy = await findBusyPorts(ports);
   if (busy.length === 0) return [ok(`free: ${ports.map((port) => port.number).join(", ")}`)];

@@ -12,6 +12,8 @@ import type { Env, ServiceEntry } from "../services.ts";
 
 export interface Target {
   readonly entries: readonly ServiceEntry[];
+  /** Services that have no database here. Keys in them stay as they are. */
+  readonly skipped: readonly string[];
   readonly env: Env;
 }
 
@@ -25,13 +27,15 @@ export interface ServiceResults<T> {
   readonly failed: readonly ServiceFailure[];
 }
 
-/** The services of --services, or all. Throws if a database URL is missing, before anything is changed. */
+/** The services of --services, or all that are configured. Throws if a database URL is missing, before anything is changed. */
 export async function parseTarget({ services, values, env }: Invocation): Promise<Target> {
   const names = values.services?.split(",").map((name) => name.trim()) ?? [];
   if (names.some((name) => name === "")) throw new UsageError("--services is a list of services, separated by commas.");
-  const entries = selectServices(services, names.join() === "all" ? [] : names);
+  const isAll = names.length === 0 || names.join() === "all";
+  const entries = selectServices(services, isAll ? [] : names, env);
   await requireDatabaseUrls(entries, env);
-  return { entries, env };
+  const skipped = isAll ? services.filter((entry) => !entries.includes(entry)) : [];
+  return { entries, skipped: skipped.map(({ name }) => name), env };
 }
 
 export async function forEachService<T>(

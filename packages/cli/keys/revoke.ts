@@ -12,7 +12,8 @@ export async function revoke(call: Invocation): Promise<number> {
   if (reason !== undefined && (!reason.trim() || reason.length > 500))
     throw new UsageError("--reason has 1 to 500 characters.");
   const by = parseOperator(call.values);
-  const { succeeded, failed } = await forEachService(await parseTarget(call), async ({ db, wake }) => {
+  const target = await parseTarget(call);
+  const { succeeded, failed } = await forEachService(target, async ({ db, wake }) => {
     const revoked = await revokeKeys(db, of, { by, reason });
     if (revoked.length > 0) await wake("api_keys");
     const isKnown = (await listKeys(db, { of, all: true, limit: 1 })).length > 0;
@@ -22,6 +23,8 @@ export async function revoke(call: Invocation): Promise<number> {
   if (failed.length === 0 && !succeeded.some(({ result }) => result.isKnown)) throw unknownKey(call.args[0] ?? "");
   if (lines.length > 0) print(`${table(lines)}\nRevoked. Running services reject the key within 5 seconds.`);
   else if (failed.length === 0) print("It was already revoked.");
+  if (target.skipped.length > 0)
+    printError(`Not revoked in ${target.skipped.join(", ")}: no database of theirs is set here.`);
   const code = printFailures(failed);
   if (code !== 0)
     printError("These services may still accept the key. When this is fixed, run the command again; it is idempotent.");

@@ -15,7 +15,7 @@ export const counter: ServiceEntry = {
 const open = (env: Env): Db => openDb({ url: env.COUNTER_DATABASE_URL ?? env.DATABASE_URL ?? "", schema: "counter" });
 
 const service: Service = {
-  events: { emits: ["account.events"], consumes: [] },
+  events: { emits: ["account.events", "points.reservations"], consumes: [] },
 
   configErrors: (env) =>
     env.COUNTER_STEP === undefined || Number(env.COUNTER_STEP) > 0 ? [] : ["COUNTER_STEP is not > 0"],
