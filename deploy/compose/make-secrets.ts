@@ -33,7 +33,9 @@ create("OIDC_CLIENT_SECRET", newPassword);
 create("GATEWAY_BFF_SECRET", newKey);
 create("MATCHMAKING_TICKET_SECRET", newKey);
 
-const pair = create("key-pair", () => execFileSync(program, [...programArgs, "keys", "pair", "k1"], { encoding: "utf8" }));
+const pair = create("key-pair", () =>
+  execFileSync(program, [...programArgs, "keys", "pair", "k1"], { encoding: "utf8" }),
+);
 const keyOf = (name: string) => new RegExp(`^${name}=(.+)$`, "m").exec(pair)?.[1] ?? "";
 create("GATEWAY_BFF_TOKEN_KEY", () => keyOf("GATEWAY_BFF_TOKEN_KEY"));
 create("TODOKE_TOKEN_KEYS", () => keyOf("TODOKE_TOKEN_KEYS"));

@@ -26,7 +26,9 @@ function composeErrors({ services }: Compose): string[] {
     const environment = Object.entries(service.environment ?? {});
     const isChecked = service.healthcheck !== undefined || service.image === ours;
     return [
-      ...(/^todoke:local$|:v?\d+(\.\d+)+(-alpine)?$/.test(service.image) ? [] : [`${name}: ${service.image} is not pinned`]),
+      ...(/^todoke:local$|:v?\d+(\.\d+)+(-alpine)?$/.test(service.image)
+        ? []
+        : [`${name}: ${service.image} is not pinned`]),
       ...(service.ports ?? [])
         .filter((port) => !port.startsWith("127.0.0.1:"))
         .map((port) => `${name}: ${port} is open to other machines`),
