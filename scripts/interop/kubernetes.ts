@@ -40,6 +40,7 @@ export async function kubernetes(signal: AbortSignal): Promise<Result> {
   report(`schemas of Kubernetes ${release.Version} and of the Prometheus Operator ${operator.Version}`);
 
   const helm = join(folder, "helm");
+  report(`Helm ${await outputOf([helm, "version", "--template", "{{ .Version }}"], { signal })}`);
   const version = ["--kube-version", release.Version];
   const results = [await check([helm, "lint", "--strict", chart, ...version], signal)];
   for (const [name, args] of Object.entries(variants)) {
