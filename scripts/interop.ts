@@ -5,13 +5,14 @@
  * Maven, Go, Python. docs/interop.md has what is checked and the last result. The last line is `N passed, N failed`.
  */
 import { keycloak } from "./interop/keycloak.ts";
+import { kubernetes } from "./interop/kubernetes.ts";
 import { nats } from "./interop/nats.ts";
 import { MissingProgram, type Peer } from "./interop/peer.ts";
 import { prometheus } from "./interop/prometheus.ts";
 import { schemathesis } from "./interop/schemathesis.ts";
 import { failed, lastLine, type Result, sum } from "./test/result.ts";
 
-const peers: Readonly<Record<string, Peer>> = { keycloak, nats, schemathesis, prometheus };
+const peers: Readonly<Record<string, Peer>> = { keycloak, nats, schemathesis, prometheus, kubernetes };
 
 const names = process.argv.slice(2);
 const unknown = names.filter((name) => !(name in peers));

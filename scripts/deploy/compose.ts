@@ -1,26 +1,22 @@
-/** Reads images, ports and secrets of a compose file, line by line, in the form that our files have. */
+/** A compose file, as far as tests look at it. */
+import { parse } from "yaml";
+
+interface ComposeService {
+  readonly image: string;
+  readonly command?: readonly string[];
+  readonly entrypoint?: readonly string[];
+  readonly env_file?: string | readonly string[];
+  readonly environment?: Readonly<Record<string, string>>;
+  readonly ports?: readonly string[];
+  readonly healthcheck?: { readonly test: readonly string[] };
+  readonly depends_on?: Readonly<Record<string, { readonly condition: string }>>;
+  readonly read_only?: boolean;
+  readonly volumes?: readonly string[];
+}
+
 export interface Compose {
-  readonly images: readonly string[];
-  readonly ports: readonly string[];
-  /** Values of variables with a secret name. */
-  readonly secrets: readonly string[];
+  readonly services: Readonly<Record<string, ComposeService>>;
+  readonly volumes?: Readonly<Record<string, unknown>>;
 }
 
-export function readCompose(yaml: string): Compose {
-  const lines = yaml.split("\n").filter((line) => !line.startsWith("#"));
-  const valuesOf = (form: RegExp) => lines.flatMap((line) => form.exec(line)?.[1] ?? []);
-  return {
-    images: valuesOf(/^ {4}image: (.+)$/),
-    ports: portsIn(lines),
-    secrets: valuesOf(/^ {6}\w*(?:PASSWORD|SECRET|KEY|TOKEN)\w*: (.+)$/),
-  };
-}
-
-function portsIn(lines: readonly string[]): string[] {
-  let inPorts = false;
-  return lines.flatMap((line) => {
-    const port = inPorts ? /^ {6}- (.+)$/.exec(line)?.[1] : undefined;
-    inPorts = line === "    ports:" || port !== undefined;
-    return port === undefined ? [] : [port];
-  });
-}
+export const readCompose = (yaml: string): Compose => parse(yaml, { merge: true });

@@ -79,7 +79,7 @@ test("GATEWAY_BFF_NATIVE_REDIRECTS takes addresses and private schemes", () => {
 });
 
 test("plain http is accepted on loopback", () => {
-  for (const origin of ["http://localhost:8080", "http://127.0.0.1:8080"]) {
+  for (const origin of ["http://localhost:8080", "http://127.0.0.1:8080", "http://play.localhost:8080"]) {
     const settings = read({ GATEWAY_BFF_ORIGIN: origin, OIDC_ISSUER: "http://127.0.0.1:8089" });
     expect(settings).toMatchObject({ errors: [], origin, isLoopback: true });
   }

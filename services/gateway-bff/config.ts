@@ -113,7 +113,9 @@ function readProvider(env: Env, errors: string[]): Settings["provider"] {
   return { issuer, clientId, ...(clientSecret && { clientSecret }) };
 }
 
-export const isLoopback = ({ hostname }: URL): boolean => /^(?:localhost|127(?:\.\d{1,3}){3}|\[::1\])$/.test(hostname);
+/** Names below .localhost are reserved for this machine too (RFC 6761). */
+export const isLoopback = ({ hostname }: URL): boolean =>
+  /^(?:(?:[\w-]+\.)*localhost|127(?:\.\d{1,3}){3}|\[::1\])$/.test(hostname);
 
 /** Whether nothing sent there leaves this machine unencrypted. */
 export const isSecure = (url: URL): boolean =>

@@ -45,17 +45,18 @@ export class Keycloak implements AsyncDisposable {
     const data = join(home, "data");
     await rm(data, { recursive: true, force: true });
     await mkdir(join(data, "import"), { recursive: true });
-    const adapted = realm.replaceAll(/http:\/\/(localhost|host\.docker\.internal):8080/g, origin);
+    const adapted = realm.replaceAll("http://localhost:8080", origin);
     await writeFile(join(data, "import/realm-todoke.json"), adapted);
   }
 
   async start(): Promise<void> {
-    const { home, port } = this.#options;
+    const { home, port, origin } = this.#options;
     const listen = ["--http-host=127.0.0.1", `--http-port=${port}`, `--hostname=${this.url}`];
     this.#process = spawn(join(home, "bin/kc.sh"), ["start-dev", "--import-realm", ...listen], {
       env: {
         ...process.env,
         OIDC_CLIENT_SECRET: this.clientSecret,
+        GATEWAY_BFF_BACK_CHANNEL: origin,
         KC_BOOTSTRAP_ADMIN_USERNAME: "keycloak",
         KC_BOOTSTRAP_ADMIN_PASSWORD: this.#password,
         JAVA_OPTS_KC_HEAP: "-Xms64m -Xmx768m",

@@ -1,0 +1,26 @@
+/** The settings that our pages describe, to compare deployment files with. */
+import { globSync, readFileSync } from "node:fs";
+
+const pages = [
+  "packages/cli/README.md",
+  "packages/service/README.md",
+  "services/*/README.md",
+  "docs/telemetry.md",
+  "docs/guides/let-players-in.md",
+  "docs/guides/one-database-per-service.md", // PGPASSFILE
+];
+
+/** Hosts of the listeners. */
+const hostSettings = ["TODOKE_HOST", "TODOKE_OPS_HOST", "<SERVICE>_OPS_DEBUG"];
+
+/** Names of variables, some of them with the placeholder `<SERVICE>`. */
+export function documentedSettings(root: string): ReadonlySet<string> {
+  const texts = globSync(pages, { cwd: root }).map((page) => readFileSync(`${root}/${page}`, "utf8"));
+  const named = texts.flatMap((text) => text.match(/(?:<SERVICE>_)?\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*\b/g) ?? []);
+  return new Set([...named, ...hostSettings]);
+}
+
+const servicePrefix = /^(ACCOUNT|ENTITLEMENT|GATEWAY_BFF|MATCHMAKING|NOTIFICATION|ORDERS|POINTS)_/;
+
+export const isDocumented = (settings: ReadonlySet<string>, name: string): boolean =>
+  settings.has(name) || settings.has(name.replace(servicePrefix, "<SERVICE>_"));
