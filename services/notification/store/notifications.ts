@@ -156,5 +156,6 @@ export const sentNotifications = (keepMs: number): RetentionPolicy => ({
   table: "notifications",
   finished: "status = 'SENT'",
   since: "sent_at",
+  sweeps: true,
   keepMs,
 });
