@@ -32,7 +32,11 @@ export const deliveries = createClaims<StoredDelivery>(deliveriesSpec(""));
 export const completeDeliveries = (schema: string): Completion<StoredDelivery> =>
   createCompletion(deliveriesSpec(`${schema}.`), { schema, deletes: true });
 
-/** Inserts the messages and a delivery per subscribed consumer, in one statement. An event that is stored already is ignored. */
+/**
+ * Inserts the messages and a delivery per subscribed consumer, in one statement. An event that is stored already is ignored. One
+ * that another transaction stores at the same time fails the statement, and is ignored by the next attempt: `on conflict` would
+ * write a record more for every message.
+ */
 export async function insertMessages(db: Db, events: readonly Envelope[]): Promise<void> {
   await runStatement(db, { name: "bus publish", text: insertMessagesSql(""), values: [toParameter(events)] });
 }
@@ -56,8 +60,9 @@ const insertMessagesSql = (prefix: string) => `
            ), m as (
              insert into ${prefix}bus_messages (event_id, event_type, subject, aggregate_key, occurred_at, headers, payload)
              select event_id, event_type, subject, aggregate_key, occurred_at, headers, decode(payload, 'base64')
-               from e order by ordinal
-             on conflict (event_id) do nothing
+               from e
+              where (select true from ${prefix}bus_messages m where m.event_id = e.event_id limit 1) is null
+              order by ordinal
              returning message_id, subject, aggregate_key
            )
            insert into ${prefix}bus_deliveries (consumer, message_id, aggregate_key)
