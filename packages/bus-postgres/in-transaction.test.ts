@@ -166,3 +166,43 @@ test("a bus in another database, or without rights on its tables, has no publish
     await t.db.query(`drop owned by ${role}; drop role ${role}`);
   }
 });
+
+test("an event that is in a batch twice, or was handled before, takes effect once", async () => {
+  await using t = await setup();
+  const { inTransaction } = openInbox<string>({
+    db: t.db,
+    consumer: "c",
+    decode: ({ eventType }) => eventType,
+    effect: async (tx, names) => void (await tx.query(`insert into effects (name) select unnest($1::text[])`, [names])),
+  });
+  const event = (eventType: string, eventId: string) => ({
+    ...{ eventId, eventType, subject: "s.events", aggregateKey: "a", occurredAt: "2026-01-08T07:10:00Z", headers: {} },
+    ...{ payload: new Uint8Array(), redelivered: false },
+  });
+  const [one, two] = [event("one", randomUUIDv7()), event("two", randomUUIDv7())];
+  await transaction(t.db, (tx) => inTransaction.handle(tx, [one, one]));
+  await transaction(t.db, (tx) => inTransaction.handle(tx, [two, one]));
+  expect(await t.effects()).toEqual(["one", "two"]);
+
+  // Of two transactions at once, one commits, and the other fails as a whole: claims handle its events again.
+  const three = event("three", randomUUIDv7());
+  const both = [t.db, t.open()].map((db) => transaction(db, (tx) => inTransaction.handle(tx, [three])));
+  const fulfilled = (await Promise.allSettled(both)).filter(({ status }) => status === "fulfilled");
+  expect(fulfilled.length).toBeGreaterThan(0);
+  expect(await t.effects()).toEqual(["one", "two", "three"]);
+});
+
+test("an event that two transactions publish at once is one message", async () => {
+  await using t = await setup();
+  await using bus = await t.openBus();
+  const publisher = await bus.openPublisher?.(t.db);
+  const event = {
+    ...{ eventId: randomUUIDv7(), eventType: "T", subject: "s.events", aggregateKey: "a", headers: {} },
+    ...{ occurredAt: "2026-01-08T07:10:00Z", payload: new Uint8Array([1]) },
+  };
+  await Promise.allSettled(
+    [t.db, t.open()].map((db) => transaction(db, async (tx) => publisher?.publish(tx, [event]))),
+  );
+  await transaction(t.db, async (tx) => publisher?.publish(tx, [event]));
+  expect(await t.db.query(`select from bus.bus_messages`)).toMatchObject({ rowCount: 1 });
+});
