@@ -61,4 +61,4 @@ export const notificationService = (openSender = createSender) =>
     },
   });
 
-export const { configErrors, dead, events, migrate, start } = notificationService();
+export const { configErrors, dead, delays, events, migrate, start } = notificationService();
