@@ -30,14 +30,9 @@ export function decodeItem<Event>(
 }
 
 /** Marks the events and applies the new ones. Returns how many were new. */
-export async function apply<Event>(
-  inbox: InboxContext<Event>,
-  tx: Tx,
-  items: readonly Item<Event>[],
-  insertProcessed = store.insertProcessed,
-): Promise<number> {
+export async function apply<Event>(inbox: InboxContext<Event>, tx: Tx, items: readonly Item<Event>[]): Promise<number> {
   const eventIds = items.map(({ delivery }) => delivery.eventId);
-  const newIds = await insertProcessed(tx, inbox.consumer, eventIds);
+  const newIds = await store.insertProcessed(tx, inbox.consumer, eventIds);
   const events: Event[] = [];
   // A bus may deliver an event twice in one batch: only the first is new.
   for (const { delivery, event } of items) if (newIds.delete(delivery.eventId)) events.push(event);

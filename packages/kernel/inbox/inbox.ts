@@ -80,7 +80,7 @@ async function applyAll<Event>(inbox: InboxContext<Event>, tx: Tx, delivered: re
     if (item instanceof Unreadable) throw item;
     return item;
   });
-  const effects = await inSpans(items, () => apply(inbox, tx, items, store.insertProcessedAlone));
+  const effects = await inSpans(items, () => apply(inbox, tx, items));
   afterCommit(tx, () => {
     count("todoke.inbox.events", { consumer, result: "effect" }, effects);
     count("todoke.inbox.events", { consumer, result: "duplicate" }, items.length - effects);

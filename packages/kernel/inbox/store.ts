@@ -4,28 +4,6 @@ import { createClaims, type Delays, delayCountMax, failuresMin, readDelays } fro
 import { type Db, type Queryable, runStatement, type Tx, toLastError } from "../db/index.ts";
 import { createDeadLetters } from "../dead-letters/index.ts";
 
-/**
- * Marks the events as processed in the transaction that deletes their deliveries, and returns the IDs of those that were not
- * marked before. A mark that another transaction inserts at the same time fails this one: its events are left to claims, which
- * find the mark. `on conflict` would write a record more for every event.
- */
-export async function insertProcessedAlone(
-  tx: Tx,
-  consumer: string,
-  eventIds: readonly string[],
-): Promise<Set<string>> {
-  const { rows } = await tx.query<{ event_id: string }>({
-    name: "inbox processed alone",
-    text: `insert into processed_events (consumer, event_id)
-           select distinct $1, e.event_id from unnest($2::uuid[]) as e(event_id)
-            where (select true from processed_events p where p.consumer = $1 and p.event_id = e.event_id limit 1) is null
-            order by e.event_id
-           returning event_id`,
-    values: [consumer, eventIds],
-  });
-  return new Set(rows.map((row) => row.event_id));
-}
-
 /** Marks the events as processed. Returns the IDs of those that were not marked before. */
 export async function insertProcessed(tx: Tx, consumer: string, eventIds: readonly string[]): Promise<Set<string>> {
   const { rows } = await tx.query<{ event_id: string }>({
