@@ -64,11 +64,7 @@ export async function readConsumerLag(db: Queryable, consumer: string): Promise<
   return rows[0] ?? { waiting: 0 };
 }
 
-/**
- * Inserts the messages and a delivery per subscribed consumer, in one statement. An event that is stored already is ignored. One
- * that another transaction stores at the same time fails the statement, and is ignored by the next attempt: `on conflict` would
- * write a record more for every message.
- */
+/** Inserts the messages and a delivery per subscribed consumer, in one statement. An event that is stored already is ignored. */
 export async function insertMessages(db: Db, events: readonly Envelope[]): Promise<void> {
   await runStatement(db, { name: "bus publish", text: insertMessagesSql(""), values: [toParameter(events)] });
 }
@@ -92,9 +88,8 @@ const insertMessagesSql = (prefix: string) => `
            ), m as (
              insert into ${prefix}bus_messages (event_id, event_type, subject, aggregate_key, occurred_at, headers, payload)
              select event_id, event_type, subject, aggregate_key, occurred_at, headers, decode(payload, 'base64')
-               from e
-              where (select true from ${prefix}bus_messages m where m.event_id = e.event_id limit 1) is null
-              order by ordinal
+               from e order by ordinal
+             on conflict (event_id) do nothing
              returning message_id, subject, aggregate_key
            )
            insert into ${prefix}bus_deliveries (consumer, message_id, aggregate_key)
