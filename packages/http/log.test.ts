@@ -24,7 +24,7 @@ async function setup(level: "info" | "debug") {
     return {};
   });
   app.post("/tells", { schema: { operationId: "tell" } }, async (request) => {
-    request.log.info({ user_id: (request.body as { nasty: string }).nasty }, "told");
+    request.log.info({ user_id: (request.body as { nasty: string }).nasty }, "logged");
     return {};
   });
   app.post("/fails/:name", { schema: { operationId: "fail" } }, async (request) => {
@@ -116,7 +116,7 @@ const traceId = "0af7651916cd43dd8448eb211c80319c";
 test("a line about a request has its id, its trace and the hash of its idempotency key", async () => {
   await using t = await setup("info");
   const headers = { traceparent: `00-${traceId}-b7ad6b7169203331-01`, "x-request-id": "r-1" };
-  const told = { request_id: "r-1", trace_id: traceId, idempotency_key_hash: hash("sha256", "key-1", "hex") };
+  const fields = { request_id: "r-1", trace_id: traceId, idempotency_key_hash: hash("sha256", "key-1", "hex") };
 
   await t.app.inject({ method: "POST", url: "/fails/x", headers: { ...headers, "idempotency-key": "key-1" } });
   await t.app.inject({ method: "POST", url: "/nothing", headers: { ...headers, "idempotency-key": '"key-1"' } });
@@ -124,8 +124,8 @@ test("a line about a request has its id, its trace and the hash of its idempoten
 
   const [failed, refused, another] = t.lines.map((line) => JSON.parse(line));
   expect([failed, refused]).toMatchObject([
-    { msg: "failed", ...told },
-    { msg: "refused", ...told },
+    { msg: "failed", ...fields },
+    { msg: "refused", ...fields },
   ]);
   expect(another.trace_id).toMatch(/^[0-9a-f]{32}$/);
   expect(another.trace_id).not.toBe(traceId);

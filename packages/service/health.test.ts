@@ -134,7 +134,7 @@ test("a process with a blocked event loop is not ready", async () => {
   await using t = await setup({}, { loopDelayMaxMs: 300 });
   await until("it is ready", async () => (await t.ready()).statusCode === 200);
 
-  await until("it is not ready any more", async () => {
+  await until("it is no longer ready", async () => {
     const end = performance.now() + 600;
     while (performance.now() < end); // The loop stands still, as in a long computation.
     return (await t.ready()).statusCode === 503;

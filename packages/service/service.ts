@@ -223,6 +223,7 @@ export function service<
       const appOptions = {
         title: `Todoke ${name}`,
         version,
+        service: name,
         log: { ...common.log, fields: { service: name, version }, onLine: telemetry.exportLine },
         telemetry: common.telemetry.enabled,
         isOurHost: ourHosts([...common.hostNames, ...(definition.hosts?.(settings) ?? [])]),
