@@ -134,7 +134,12 @@ async function receiveOnly(connection: NatsConnection): Promise<number> {
 
 function inboxContender(name: string, database: BenchDatabase, natsUrl: string): Contender {
   const db = database.open("notification", 4);
-  const { handle } = openInbox({ db, consumer: "notification", decode: readEvent, effect: notify(() => {}) });
+  const { handle } = openInbox({
+    db,
+    consumer: "notification",
+    decode: readEvent,
+    effect: notify({ wakeSender: () => {} }),
+  });
   // Each round has its own consumer, which receives what is published after its creation.
   let round = 0;
   return {

@@ -10,8 +10,11 @@ import { env as apiKeys } from "./databases.ts";
 import { processCpuMicroseconds } from "./process-cpu.ts";
 
 const services = ["gateway-bff", "account", "entitlement", "notification", "matchmaking", "points", "orders"] as const;
-/** Each start takes the next block of ports: roads on several buses run at once. The ops listeners are 1,000 higher. */
-let nextPort = 23_080;
+/**
+ * Each start takes the next block of ports: roads on several buses run at once. The ops listeners are 1,000 higher. Another
+ * bench on this machine has other ports: its services would answer in place of ours.
+ */
+let nextPort = 23_000 + (process.pid % 40) * 25;
 const command = fileURLToPath(new URL("../packages/cli/todoke.js", import.meta.url));
 const startTimeoutMs = 60_000;
 

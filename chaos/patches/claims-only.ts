@@ -16,8 +16,8 @@ export const claimsOnly: readonly Patch[] = [
     replace: "const { handle } = inbox, inTransaction = undefined;",
   },
   {
-    file: "services/notification/workers/notification-sender.ts",
-    find: "if (!send.isLocal) return createWorker(claimed);",
-    replace: "return createWorker(claimed);",
+    file: "services/notification/main.ts",
+    find: "if (send.isLocal) sendNow = sendBatch(send);",
+    replace: "",
   },
 ];

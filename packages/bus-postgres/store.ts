@@ -280,6 +280,7 @@ export function busRetention(keepMs: number): RetentionPolicy[] {
       finished: `not exists (select from bus_joins)
         and not exists (select from bus_deliveries d where d.message_id = bus_messages.message_id)`,
       since: "published_at",
+      sweeps: true,
       keepMs,
     },
   ];

@@ -11,7 +11,7 @@ import { deadNotifications, redrivenNotifications } from "./store/dead-notificat
 import { notifications, sentNotifications } from "./store/notifications.ts";
 import { notificationGauges, observeStreams } from "./telemetry.ts";
 import { openInboxStreams } from "./workers/inbox-streams.ts";
-import { notificationSender } from "./workers/notification-sender.ts";
+import { notificationSender, type SendBatch, sendBatch } from "./workers/notification-sender.ts";
 
 /** Tests pass a sender of their own. */
 export const notificationService = (openSender = createSender) =>
@@ -35,19 +35,29 @@ export const notificationService = (openSender = createSender) =>
     retention: ({ sentKeepMs }) => [sentNotifications(sentKeepMs), redrivenNotifications(sentKeepMs)],
     async build({ settings, workers, hasRole, app, authenticate, debug, db, wakeups, use, onError, topicOf }) {
       const topic = topicOf(notifications.table.table);
+      const streamsTopic = topicOf("inbox_streams");
+      let sendNow: SendBatch | undefined;
       if (hasRole("sender")) {
         // Its lines have ids only. Searching them for secrets would cost more than the lines.
         const log = app.log.child({}, { redact: [] });
         const send = openSender(settings.sender, { ...workers.sender, log });
         use(notificationSender({ db, send, wakeups, topic, onError, settings: workers.sender })).start();
+        if (send.isLocal) sendNow = sendBatch(send);
       }
       if (hasRole("api")) {
-        const streams = use(openInboxStreams({ db, wakeups, topic, streamsMax: settings.streamsMax, onError }));
+        const streams = use(
+          openInboxStreams({ db, wakeups, topic: streamsTopic, streamsMax: settings.streamsMax, onError }),
+        );
         use(observeStreams(streams));
         userInboxRoutes(app, { authenticate, db, streams });
       }
       debug((on) => debugInboxRoutes(on, { db }));
-      return { decode: readEvent, effect: notify(() => wakeups.signal(topic)) };
+      const effect = notify({
+        wakeSender: () => wakeups.signal(topic),
+        wakeStreams: () => wakeups.signal(streamsTopic),
+        ...(sendNow && { sendNow }),
+      });
+      return { decode: readEvent, effect };
     },
   });
 

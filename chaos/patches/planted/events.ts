@@ -6,18 +6,12 @@ const relay = "packages/kernel/outbox/relay.ts";
 const inbox = "packages/kernel/inbox";
 const retention = "packages/kernel/retention/index.ts";
 
-/** Removes the unique key of notifications, which would hide a broken inbox. */
+/** Every notification gets an id of its own: the id of its event and user would hide a broken inbox. */
 const withoutSecondKey: readonly Patch[] = [
   {
-    file: "services/notification/main.ts",
-    find: "const topic = topicOf(notifications.table.table);",
-    replace: `await db.query("alter table notifications drop constraint if exists notification_once_per_event_and_user");
-      const topic = topicOf(notifications.table.table);`,
-  },
-  {
-    file: "services/notification/store/notifications.ts",
-    find: "on conflict (event_id, user_id) do nothing",
-    replace: "",
+    file: "services/notification/events/on-event.ts",
+    find: "notification_id: notificationId(notification),",
+    replace: "notification_id: crypto.randomUUID(),",
   },
 ];
 

@@ -42,6 +42,9 @@ export interface TableSql {
   updateClaimedRow(update: ClaimedRowUpdate): string;
   /** An UPDATE of unclaimed rows. It skips locked rows. */
   updateWaitingRows(update: WaitingRowsUpdate): string;
+  /** A column list and its values, to insert a row whose work is done in the same transaction. */
+  readonly doneColumns: string;
+  readonly doneValues: string;
   /** The due-time column, to insert a row that is not due at once. */
   readonly dueAtColumn: string;
   /** The due time of the row `row` as RFC 3339 text; null in other states than these. */
@@ -90,6 +93,8 @@ export function tableSql(spec: ClaimedTable): TableSql {
                          order by t.${c.dueAt} limit ${limit} for update skip locked))`;
     },
 
+    doneColumns: `${c.status}, ${c.doneAt}, ${c.attempts}, ${c.epoch}`,
+    doneValues: `'${states.done}', clock_timestamp(), 1, 1`,
     dueAtColumn: c.dueAt,
     dueAtSql: dueAtSql,
     workColumns: (row) =>

@@ -3,6 +3,9 @@
  * policy says which rows are finished. The policies of the kernel's own tables are here.
  *
  * Any number of processes may run it at once; each skips rows that another has locked.
+ *
+ * A table that gets a row with every command has no index by age: each of its entries would cost more than the removal of
+ * its row. Such a table is swept: read page by page, a part at each pass, so that the whole is read about once an hour.
  */
 import { type Db, runStatement } from "../db/index.ts";
 import { identifier } from "../db/pool.ts";
@@ -14,8 +17,10 @@ export interface RetentionPolicy {
   readonly table: string;
   /** An SQL condition that only finished rows meet. */
   readonly finished: string;
-  /** The indexed column that the age is counted from. */
+  /** The column that the age is counted from. It is indexed, unless the table is swept. */
   readonly since: string;
+  /** Finds the rows by reading the table, and not by an index. */
+  readonly sweeps?: true;
   readonly keepMs: number;
 }
 
@@ -27,6 +32,7 @@ export const retentionPolicies = {
     table: "outbox_events",
     finished: "status = 'PUBLISHED'",
     since: "published_at",
+    sweeps: true,
     keepMs,
   }),
   /** Deletes expired keys. */
@@ -34,12 +40,14 @@ export const retentionPolicies = {
     table: "idempotency_keys",
     finished: "true",
     since: "expires_at",
+    sweeps: true,
     keepMs: 0,
   }),
   processedEvents: (keepMs = 14 * dayMs): RetentionPolicy => ({
     table: "processed_events",
     finished: "result = 'effect'",
     since: "processed_at",
+    sweeps: true,
     keepMs,
   }),
   /** Deletes attempt counts of events that were not redelivered. */
@@ -62,21 +70,71 @@ const batchMax = 1_000;
 
 /** Deletes the rows that are old enough now. Returns how many. */
 export async function deleteFinished(db: Db, policy: RetentionPolicy, stopping?: AbortSignal): Promise<number> {
+  return await (policy.sweeps ? createSweep(db, policy, { passes: 1 })(stopping) : deleteByIndex(db, policy, stopping));
+}
+
+const isOld = ({ finished, since }: RetentionPolicy) =>
+  `${finished} and ${identifier(since)} < now() - $1::float8 * interval '1 millisecond'`;
+
+async function deleteByIndex(db: Db, policy: RetentionPolicy, stopping?: AbortSignal): Promise<number> {
   const table = identifier(policy.table);
-  const since = identifier(policy.since);
-  const sql = `
+  const text = `
 delete from ${table} where ctid = any(array(
-  select ctid from ${table}
-   where ${policy.finished} and ${since} < now() - $1::float8 * interval '1 millisecond'
-   order by ${since} limit ${batchMax} for update skip locked))`;
-  async function deleteBatch(): Promise<number> {
-    const { rowCount } = await runStatement(db, { name: `retention ${table}`, text: sql, values: [policy.keepMs] });
-    return rowCount ?? 0;
-  }
+  select ctid from ${table} where ${isOld(policy)}
+   order by ${identifier(policy.since)} limit ${batchMax} for update skip locked))`;
+  const deleteBatch = () => runDelete(db, { name: `retention ${table}`, text, values: [policy.keepMs] });
   const removed = await runBatches(deleteBatch, { batchMax, ...(stopping && { stopping }) });
   count("todoke.retention.removed", { table }, removed);
   return removed;
 }
+
+async function runDelete(db: Db, query: { name?: string; text: string; values: unknown[] }): Promise<number> {
+  const { rowCount } = await runStatement(db, query);
+  return rowCount ?? 0;
+}
+
+export interface SweepOptions {
+  /** So many passes read the whole table. */
+  readonly passes: number;
+  /** Pages per pass at least. The default is 32 MB: a small table is read whole. */
+  readonly pagesMin?: number;
+}
+
+/** Pages per statement: some thousand rows at most. */
+const pagesPerStatement = 32;
+
+/** Returns a pass, which reads the next part of the table, deletes what is old in it and returns how many rows that were. */
+export function createSweep(db: Db, policy: RetentionPolicy, { passes, pagesMin = 4_096 }: SweepOptions) {
+  const table = identifier(policy.table);
+  const text = sweepSql(policy);
+  const sizeSql = `select pg_relation_size('${table}'::regclass) / current_setting('block_size')::int as pages`;
+  let nextPage = 0;
+
+  return async (stopping?: AbortSignal): Promise<number> => {
+    const pages = Number((await db.query(sizeSql)).rows[0]?.pages ?? 0);
+    if (nextPage >= pages) nextPage = 0;
+    const end = Math.min(pages, nextPage + Math.max(pagesMin, Math.ceil(pages / passes)));
+    let removed = 0;
+    while (nextPage < end && !stopping?.aborted) {
+      const to = Math.min(end, nextPage + pagesPerStatement);
+      // Without a name, so that every range is planned by its own values: a cached plan might read the whole table each time.
+      removed += await runDelete(db, { text, values: [policy.keepMs, `(${nextPage},0)`, `(${to},0)`] });
+      nextPage = to;
+    }
+    count("todoke.retention.removed", { table }, removed);
+    return removed;
+  };
+}
+
+/** $1 keepMs, $2 the first page as a tid, $3 the page after the last. */
+export function sweepSql(policy: RetentionPolicy): string {
+  const table = identifier(policy.table);
+  return `
+delete from ${table} where ctid = any(array(
+  select ctid from ${table} where ctid >= $2::tid and ctid < $3::tid and ${isOld(policy)} for update skip locked))`;
+}
+
+const passesPerHour = 60;
 
 /** Applies all policies periodically until disposed. */
 export function startRetention(
@@ -86,10 +144,16 @@ export function startRetention(
 ): AsyncDisposable {
   const { intervalMs = 60_000, onError } = options;
   const task = "removing old rows";
+  const passes = policies.map((policy) => ({
+    policy,
+    run: policy.sweeps
+      ? createSweep(db, policy, { passes: passesPerHour })
+      : (stopping: AbortSignal) => deleteByIndex(db, policy, stopping),
+  }));
   return startLoop(
     async (stopping) => {
-      for (const policy of policies) {
-        await deleteFinished(db, policy, stopping).catch((error) =>
+      for (const { policy, run } of passes) {
+        await run(stopping).catch((error) =>
           onError?.(new Error(`${task} of ${policy.table} failed`, { cause: error })),
         );
       }

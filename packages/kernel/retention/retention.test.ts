@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { transaction } from "../db/index.ts";
 import { testDatabase } from "../testing/index.ts";
-import { deleteFinished, inboxRetentionError, retentionPolicies } from "./index.ts";
+import { createSweep, deleteFinished, inboxRetentionError, retentionPolicies, sweepSql } from "./index.ts";
 
 const hourMs = 3_600_000;
 
@@ -81,4 +81,46 @@ test("locked rows are left to the next pass", async () => {
   });
   expect(deleted).toBe(1);
   expect(await deleteFinished(t.db, retentionPolicies.processedEvents())).toBe(1);
+});
+
+const oldMarks = (n: number) => `
+  insert into processed_events (consumer, event_id, processed_at)
+  select 'c', gen_random_uuid(), now() - interval '1 year' from generate_series(1, ${n})`;
+
+test("a sweep reads a part of the table at each pass, and begins again at the end", async () => {
+  await using t = await testDatabase();
+  await t.db.query(oldMarks(5_000));
+  await t.db.query(`update processed_events set processed_at = now()
+                     where event_id in (select event_id from processed_events order by random() limit 100)`);
+  const pass = createSweep(t.db, retentionPolicies.processedEvents(hourMs), { passes: 5, pagesMin: 1 });
+  const removed: number[] = [];
+  for (let n = 0; n < 5; n++) removed.push(await pass());
+  expect(removed.reduce((a, b) => a + b)).toBe(4_900);
+  for (const each of removed.slice(0, 4)) expect(each).toBeGreaterThan(500);
+  expect(await t.db.query(`select from processed_events`)).toMatchObject({ rowCount: 100 });
+
+  await t.db.query(`update processed_events set processed_at = now() - interval '1 day'`);
+  let left = 100;
+  for (let n = 0; n < 6; n++) left -= await pass();
+  expect(left).toBe(0);
+});
+
+test("a statement of a sweep reads its pages only, on an empty table and on stale statistics", async () => {
+  await using t = await testDatabase();
+  for (const state of [
+    "",
+    "analyze processed_events",
+    oldMarks(20_000),
+    "analyze processed_events",
+    oldMarks(20_000),
+  ]) {
+    await t.db.query(state);
+    const text = sweepSql(retentionPolicies.processedEvents())
+      .replace("$1", "0")
+      .replace("$2", "'(0,0)'")
+      .replace("$3", "'(32,0)'");
+    const plan = (await t.db.query(`explain ${text}`)).rows.map((row) => row["QUERY PLAN"]).join("\n");
+    expect(plan, `after ${state}`).toMatch(/Tid Range Scan/);
+    expect(plan, `after ${state}`).not.toMatch(/Seq Scan|Index/);
+  }
 });

@@ -2,8 +2,11 @@ import type { Envelope } from "@todoke/kernel/bus";
 import { transaction } from "@todoke/kernel/db";
 import { inboxDeadLetters, openInbox } from "@todoke/kernel/inbox";
 import { fixedId } from "@todoke/kernel/testing";
+import { done } from "@todoke/kernel/worker";
 import { expect, test } from "vitest";
+import type { Send } from "../senders/send.ts";
 import { accountDelivery, delivery, matchDelivery, orderDelivery, setup } from "../testing.ts";
+import { sendBatch } from "../workers/notification-sender.ts";
 import { notify, readEvent } from "./on-event.ts";
 
 const never = new AbortController().signal;
@@ -13,7 +16,12 @@ async function setupInbox() {
   const t = await setup();
   const woken = { times: 0 };
   const inboxOn = (db = t.db) =>
-    openInbox({ db, consumer: "notification", decode: readEvent, effect: notify(() => void woken.times++) });
+    openInbox({
+      db,
+      consumer: "notification",
+      decode: readEvent,
+      effect: notify({ wakeSender: () => void woken.times++ }),
+    });
   return { ...t, woken, inboxOn, ...inboxOn() };
 }
 
@@ -58,12 +66,74 @@ test("an event becomes one notification with its text, time and trace, and wakes
 test("the sender is woken after the commit, and not before", async () => {
   await using t = await setup();
   let wakes = 0;
-  const effect = notify(() => void wakes++);
+  const effect = notify({ wakeSender: () => void wakes++ });
   await transaction(t.db, async (tx) => {
     await effect(tx, [readEvent(delivery(1))]);
     expect(wakes).toBe(0);
   });
   expect(wakes).toBe(1);
+});
+
+/** An inbox whose channel is in the process; `fails` makes the next batches fail. */
+function localInbox(t: Awaited<ReturnType<typeof setup>>) {
+  const state = { lines: [] as string[], flushedAt: [] as number[], fails: 0, wakes: 0 };
+  const send: Send = Object.assign(
+    async ({ notificationId }: { notificationId: string }) => {
+      state.lines.push(notificationId);
+      if (state.fails-- > 0) throw new Error("the disk is full");
+      return done;
+    },
+    { isLocal: true as const, flush: () => void state.flushedAt.push(state.lines.length) },
+  );
+  const effect = notify({ wakeSender: () => void state.wakes++, sendNow: sendBatch(send) });
+  return { state, effect, inbox: openInbox({ db: t.db, consumer: "notification", decode: readEvent, effect }) };
+}
+
+test("a channel in the process gets notifications before the commit that inserts them as SENT", async () => {
+  await using t = await setup();
+  const { state, inbox } = localInbox(t);
+  expect(await inbox.handle([delivery(1), matchDelivery(2, ["u_1", "u_2", "u_1"])], never)).toMatchObject([
+    { kind: "done" },
+    { kind: "done" },
+  ]);
+  const rows = await t.rows(`select *, sent_at is not null as sent from notifications order by notification_id`);
+  expect(rows).toMatchObject(
+    Array(3).fill({ status: "SENT", sent: true, attempt_count: 1, payload: null, headers: {} }),
+  );
+  expect(state.lines.toSorted()).toEqual(rows.map(({ notification_id }) => notification_id));
+  expect(state).toMatchObject({ flushedAt: [3], wakes: 0 });
+
+  await t.db.query(`delete from processed_events`);
+  await inbox.handle([delivery(1, { redelivered: true })], never); // It is not sent again.
+  expect(state.lines).toHaveLength(3);
+});
+
+test("notifications of a transaction that does not commit are sent again under the same ids", async () => {
+  await using t = await setup();
+  const { state, effect } = localInbox(t);
+  const events = [readEvent(delivery(1)), readEvent(matchDelivery(2, ["u_1", "u_2"]))];
+  const crash = transaction(t.db, async (tx) => {
+    await effect(tx, events);
+    throw new Error("the process died");
+  });
+  await expect(crash).rejects.toThrow("died");
+  expect(await t.statuses()).toEqual([]);
+  await transaction(t.db, (tx) => effect(tx, events));
+  expect(state.lines).toHaveLength(6);
+  expect(state.lines.slice(3)).toEqual(state.lines.slice(0, 3));
+  expect(await t.statuses()).toMatchObject(Array(3).fill({ status: "SENT" }));
+});
+
+test("what a channel in the process refuses is PENDING, and left to the sender", async () => {
+  await using t = await setup();
+  const { state, inbox } = localInbox(t);
+  state.fails = 1;
+  expect(await inbox.handle([delivery(1), delivery(2)], never)).toMatchObject([{ kind: "done" }, { kind: "done" }]);
+  const rows = await t.rows(
+    `select status, attempt_count, payload->>'event_id' as event from notifications order by 3`,
+  );
+  expect(rows).toEqual([1, 2].map((n) => ({ status: "PENDING", attempt_count: 0, event: fixedId(n) })));
+  expect(state.wakes).toBeGreaterThan(0);
 });
 
 test("an event without a template is marked processed and creates no notification", async () => {
@@ -153,7 +223,12 @@ test("an unknown event type is dead-lettered and can be redriven after an upgrad
 
   // As the newer build reads it.
   const read = (event: Envelope) => readEvent({ ...event, eventType: "EntitlementGranted" });
-  const { redriver } = openInbox({ db: t.db, consumer: "notification", decode: read, effect: notify(() => {}) });
+  const { redriver } = openInbox({
+    db: t.db,
+    consumer: "notification",
+    decode: read,
+    effect: notify({ wakeSender: () => {} }),
+  });
   await deadLetters.redrive(t.db, [dead?.id ?? "0"], { by: "aki", reason: "upgraded" });
   expect(await redriver.runOnce()).toMatchObject({ done: 1 });
   expect(await t.rows(`select event_id from notifications order by 1`)).toEqual([

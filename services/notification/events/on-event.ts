@@ -1,13 +1,15 @@
 /**
- * Turns each event into one notification per user it concerns, in the transaction that marks the event processed, and
- * wakes the sender after the commit.
+ * Turns each event into one notification per user it concerns, in the transaction that marks the event processed. On a channel
+ * in this process it sends them in the same transaction; otherwise it wakes the sender after the commit.
  */
-import { randomUUIDv7 } from "node:crypto";
+import { hash } from "node:crypto";
 import { decodeEvent, formatEvent, formatTimestamp, isEventType } from "@todoke/contracts";
 import type { Envelope } from "@todoke/kernel/bus";
 import { afterCommit, type Tx } from "@todoke/kernel/db";
 import { traceHeaders } from "@todoke/kernel/telemetry";
-import { insertNotifications, type NotificationRow } from "../store/notifications.ts";
+import { insertNotifications, insertSent, type NotificationRow } from "../store/notifications.ts";
+import { countSent } from "../telemetry.ts";
+import type { SendBatch } from "../workers/notification-sender.ts";
 import { draftsFor } from "./templates.ts";
 
 export type NewNotification = Omit<NotificationRow, "notification_id">;
@@ -35,23 +37,54 @@ export function readEvent({ eventId, eventType, headers, payload }: Envelope): r
   }));
 }
 
-/** Inserts the notifications of a batch with one statement. `wake` is called after the commit. */
-export function notify(wake: () => void) {
+export interface NotifyOptions {
+  /** Called after the commit of PENDING notifications. */
+  readonly wakeSender: () => void;
+  /** Called after the commit of any. */
+  readonly wakeStreams?: () => void;
+  /** Sends on a channel in this process, if it has one. */
+  readonly sendNow?: SendBatch;
+}
+
+/** Inserts the notifications of a batch with one statement. */
+export function notify({ wakeSender, wakeStreams = () => {}, sendNow }: NotifyOptions) {
+  /** After a failure the next batches are left to the sender, which counts attempts, delays and dead-letters. */
+  let sendNowFrom = 0;
+
   return async (tx: Tx, read: readonly (readonly NewNotification[])[]): Promise<void> => {
-    const notifications = read.flat();
-    if (notifications.length === 0) return;
+    if (read.every((notifications) => notifications.length === 0)) return;
     // A single event is handled in its own span, which becomes the parent of the sending.
     const trace = read.length === 1 ? traceHeaders() : {};
-    await insertNotifications(
-      tx,
-      notifications.map((notification) => ({
-        ...notification,
-        notification_id: randomUUIDv7(),
-        headers: { ...notification.headers, ...trace },
-      })),
-    );
-    afterCommit(tx, wake);
+    const rows = read.flat().map((notification) => ({
+      ...notification,
+      notification_id: notificationId(notification),
+      headers: { ...notification.headers, ...trace },
+    }));
+    afterCommit(tx, wakeStreams);
+    if (!sendNow || performance.now() < sendNowFrom) {
+      await insertNotifications(tx, rows);
+      return afterCommit(tx, wakeSender);
+    }
+    const sent = await insertSent(tx, rows);
+    await sendNow(sent).catch((error) => {
+      sendNowFrom = performance.now() + sendNowPauseMs;
+      throw error; // Nothing was inserted. The inbox handles the events again.
+    });
+    afterCommit(tx, () => countSent(sent.length));
   };
+}
+
+const sendNowPauseMs = 1_000;
+
+/**
+ * The id of a notification, a UUID v7 of the event's time. The same event and user have the same id at every attempt, so
+ * that receivers recognise a duplicate, and an event that is handled twice is one notification.
+ */
+function notificationId({ event_id, user_id }: NewNotification): string {
+  const eventId = event_id.toLowerCase();
+  const digest = hash("sha256", `${eventId} ${user_id}`, "hex");
+  const variant = "89ab"[Number.parseInt(digest.slice(0, 1), 16) % 4];
+  return `${eventId.slice(0, 14)}7${digest.slice(1, 4)}-${variant}${digest.slice(4, 7)}-${digest.slice(7, 19)}`;
 }
 
 function pickTrace({ traceparent, trace_id }: Envelope["headers"]): Record<string, string> {

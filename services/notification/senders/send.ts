@@ -17,7 +17,7 @@ export interface Send {
   (notification: Notification, attempt: Attempt): Promise<Outcome>;
   /**
    * The channel is in this process: it returns at once, and it cannot fail for one notification only. Notifications are then
-   * sent in batches without leases, and are SENT by the commit that follows.
+   * sent without claims, in the transaction that inserts them as SENT.
    */
   readonly isLocal?: true;
   /** Called after a batch and before its commit: afterwards, a crash of this process loses nothing that was sent. */

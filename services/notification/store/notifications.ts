@@ -1,5 +1,5 @@
 /** The table notifications: claimed by the sender, inserted for events, read as a user inbox. */
-import { createClaims, createCompletion, tableSql } from "@todoke/kernel/claims";
+import { createClaims, tableSql } from "@todoke/kernel/claims";
 import { type Db, rfc3339Sql, type Tx } from "@todoke/kernel/db";
 import type { RetentionPolicy } from "@todoke/kernel/retention";
 import type { Data, Text } from "../events/templates.ts";
@@ -37,9 +37,6 @@ export const notifications = createClaims<Notification>({
            failed_at = now(), redriven_at = null`,
 });
 
-/** Makes notifications SENT in the transaction that sends them, for a channel in this process. */
-export const completeNotifications = createCompletion<Notification>(notifications.table);
-
 const notificationSql = tableSql(notifications.table);
 
 export interface NotificationRow {
@@ -55,21 +52,62 @@ export interface NotificationRow {
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** The inbox lets each event through once. The unique key also covers a redelivery after the inbox row was deleted by age. */
+const rowColumns = `notification_id uuid, event_id uuid, user_id text, event_type text, text jsonb, data jsonb,
+    occurred_at timestamptz`;
+
+/**
+ * Inserts PENDING notifications, which a sender claims. The inbox lets each event through once. The id, which is derived from
+ * event and user, also covers a redelivery after the inbox row was deleted by age.
+ */
 export async function insertNotifications(tx: Tx, rows: readonly NotificationRow[]): Promise<void> {
   await tx.query({
     name: "insert notifications",
     text: `insert into notifications
-             (notification_id, event_id, user_id, event_type, text, data, payload, occurred_at, headers)
-           select notification_id, event_id, user_id, event_type, text, data, payload, occurred_at, headers
-             from jsonb_to_recordset($1::jsonb) as n(
-                    notification_id uuid, event_id uuid, user_id text, event_type text,
-                    text jsonb, data jsonb, payload jsonb, occurred_at timestamptz, headers jsonb)
-            order by event_id, user_id
-           on conflict (event_id, user_id) do nothing`,
+             (notification_id, event_id, user_id, event_type, text, data, occurred_at, payload, headers)
+           select notification_id, event_id, user_id, event_type, text, data, occurred_at, payload, headers
+             from jsonb_to_recordset($1::jsonb) as n(${rowColumns}, payload jsonb, headers jsonb)
+            order by notification_id
+           on conflict do nothing`,
     values: [JSON.stringify(rows)],
   });
 }
+
+/**
+ * Inserts notifications that are sent in this transaction, and returns those that are new. They are never sent again, so the
+ * row has neither the trace nor the event, which only sending and its dead letter need.
+ */
+export async function insertSent(tx: Tx, rows: readonly NotificationRow[]): Promise<Notification[]> {
+  const parameter = rows.map(({ payload: _, headers: __, ...row }) => row);
+  const inserted = await tx.query<{ notification_id: string; age_ms: number }>({
+    name: "insert sent notifications",
+    text: `insert into notifications
+             (notification_id, event_id, user_id, event_type, text, data, occurred_at, ${notificationSql.doneColumns})
+           select notification_id, event_id, user_id, event_type, text, data, occurred_at, ${notificationSql.doneValues}
+             from jsonb_to_recordset($1::jsonb) as n(${rowColumns})
+            order by notification_id
+           on conflict do nothing
+           returning notification_id, (extract(epoch from clock_timestamp() - occurred_at) * 1000)::float8 as age_ms`,
+    values: [JSON.stringify(parameter)],
+  });
+  const ages = new Map(inserted.rows.map(({ notification_id, age_ms }) => [notification_id, age_ms]));
+  // An event may list a user twice: only the first is inserted.
+  return rows.flatMap((row) => {
+    const ageMs = ages.get(row.notification_id);
+    return ageMs !== undefined && ages.delete(row.notification_id) ? [toNotification(row, ageMs)] : [];
+  });
+}
+
+const toNotification = (row: NotificationRow, ageMs: number): Notification => ({
+  notificationId: row.notification_id,
+  eventId: row.event_id,
+  userId: row.user_id,
+  eventType: row.event_type,
+  text: row.text,
+  data: row.data ?? null,
+  occurredAt: row.occurred_at,
+  headers: row.headers,
+  ageMs,
+});
 
 export interface InboxEntry {
   readonly notification_id: string;
@@ -118,5 +156,6 @@ export const sentNotifications = (keepMs: number): RetentionPolicy => ({
   table: "notifications",
   finished: "status = 'SENT'",
   since: "sent_at",
+  sweeps: true,
   keepMs,
 });

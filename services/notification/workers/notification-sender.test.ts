@@ -157,30 +157,7 @@ test("retention deletes old SENT notifications and redriven dead letters, and no
   expect(await t.rows(`select notification_id from notification_dlq`)).toEqual([{ notification_id: fixedId(2) }]);
 });
 
-test("a channel in the process gets notifications before the commit that makes them SENT", async () => {
-  await using t = await setup();
-  const seen: string[] = [];
-  const send: Send = Object.assign(
-    async () => {
-      seen.push(...(await t.statuses()).map(({ status }) => status));
-      return done;
-    },
-    { isLocal: true as const, flush: () => void seen.push("flushed") },
-  );
-  await using sender = notificationSender({ db: t.db, send, settings: { pollMs: 50 } });
-  sender.start();
-  // Claims run first; once they have found nothing, a wake-up starts a transaction without claims.
-  for (let n = 1; !seen.includes("flushed"); n++) {
-    await t.write(n);
-    sender.wake();
-    await until("all are SENT", async () => (await t.statuses()).every(({ status }) => status === "SENT"));
-  }
-  const flushed = seen.indexOf("flushed");
-  expect(seen[flushed - 1]).toBe("PENDING");
-  expect(await t.rows(`select from notifications where attempt_count <> 1`)).toEqual([]);
-});
-
-test("a notification that a channel in the process refuses is retried by claims until it is FAILED", async () => {
+test("a notification that a channel in the process refuses is retried until it is FAILED", async () => {
   await using t = await setup();
   const send: Send = Object.assign(
     async ({ notificationId }: { notificationId: string }) => {
