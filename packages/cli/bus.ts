@@ -2,6 +2,7 @@
 import { consumers, rabbitmqQueues as queues } from "@todoke/contracts";
 import type { BusLog, EventBus } from "@todoke/kernel/bus";
 import type { AppliedMigration } from "@todoke/kernel/db";
+import { parseServerUrl } from "@todoke/kernel/server-url";
 import { SettingsError } from "./errors.ts";
 
 interface BusOptions extends Partial<BusLog> {
@@ -13,19 +14,19 @@ interface BusOptions extends Partial<BusLog> {
 
 export async function openBus(url: string, name: string, options: BusOptions = {}): Promise<EventBus> {
   const { keepMs, emits, ...log } = options;
-  switch (URL.parse(url)?.protocol) {
-    case "nats:":
-    case "tls:": {
+  switch (parseServerUrl(url)?.scheme) {
+    case "nats":
+    case "tls": {
       const { openNatsBus } = await import("@todoke/bus-nats");
       return openNatsBus({ url, name, ...(keepMs !== undefined && { streams: { maxAgeMs: keepMs } }) });
     }
-    case "amqp:":
-    case "amqps:": {
+    case "amqp":
+    case "amqps": {
       const { openRabbitmqBus } = await import("@todoke/bus-rabbitmq");
       return openRabbitmqBus({ url, name, consumers: consumersOf(emits), queues });
     }
-    case "postgres:":
-    case "postgresql:": {
+    case "postgres":
+    case "postgresql": {
       const { openPostgresBus } = await import("@todoke/bus-postgres");
       return openPostgresBus({ url, name, ...(keepMs !== undefined && { keepMs }), ...log });
     }

@@ -1,5 +1,14 @@
 /** The settings that the command itself reads from the environment. */
-import { allSubjects, type BusAddress, busVariable, findBus, type Subject } from "@todoke/service";
+import { formatServerUrl } from "@todoke/kernel/server-url";
+import {
+  allSubjects,
+  type BusAddress,
+  busVariable,
+  checkServerUrl,
+  findBus,
+  findDatabaseUrl,
+  type Subject,
+} from "@todoke/service";
 import type { Env, ServiceEntry } from "./services.ts";
 
 /** `variable("gateway-bff", "PORT")` is GATEWAY_BFF_PORT. */
@@ -34,8 +43,7 @@ function port(env: Env, { of, variable, defaultPort }: { of: string; variable: s
   return { of, variable, number: env[variable] ? Number(env[variable]) : defaultPort };
 }
 
-export const getDatabaseUrl = (entry: ServiceEntry, env: Env): string | undefined =>
-  env[variable(entry.name, "DATABASE_URL")] || env.DATABASE_URL || undefined;
+export const getDatabaseUrl = (entry: ServiceEntry, env: Env): string | undefined => findDatabaseUrl(entry.name, env);
 
 /** Each bus of the subjects once, with the first variable that names it. */
 export function listBuses(env: Env, subjects: readonly Subject[] = allSubjects): readonly BusAddress[] {
@@ -55,8 +63,9 @@ export function readBusKeepMs(env: Env, errors: string[]): number {
 }
 
 const urlSchemes = {
-  database: ["postgres:", "postgresql:"],
-  bus: ["nats:", "tls:", "amqp:", "amqps:", "postgres:", "postgresql:"],
+  database: ["postgres", "postgresql"],
+  bus: ["nats", "tls", "amqp", "amqps", "postgres", "postgresql"],
+  redis: ["redis", "rediss"],
 };
 
 /** All errors in the settings that the command reads for these services. */
@@ -66,24 +75,16 @@ export function findSettingErrors(entries: readonly ServiceEntry[], env: Env): s
       (name) => [name, urlSchemes.database] as const,
     ),
     ...["EVENT_BUS_URL", ...allSubjects.map(busVariable)].map((name) => [name, urlSchemes.bus] as const),
+    ...["REDIS_URL", "MATCHMAKING_REDIS_URL"].map((name) => [name, urlSchemes.redis] as const),
   ];
   const ports = entries.map((entry) => getServicePorts(entry, env)[0]);
   const errors: string[] = [];
   readBusKeepMs(env, errors);
   return [
     ...errors,
-    ...urls.flatMap(([name, schemes]) => checkUrl(name, env[name], schemes)),
+    ...urls.flatMap(([name, schemes]) => checkServerUrl(env, name, schemes)),
     ...[getPostgresPort(env), getProviderPort(env), ...ports].flatMap((port) => checkPort(port, env)),
   ];
-}
-
-function checkUrl(name: string, value: string | undefined, schemes: readonly string[]): string[] {
-  if (!value) return [];
-  const url = URL.parse(value);
-  // The value is not printed: it may contain a password.
-  if (!url) return [`${name} is not a URL: it should look like ${schemes[0]}//user:password@host:port/name`];
-  if (schemes.includes(url.protocol)) return [];
-  return [`${name} begins with ${url.protocol}// and should begin with ${schemes.join("//, ")}//`];
 }
 
 function checkPort(port: Port, env: Env): string[] {
@@ -92,11 +93,5 @@ function checkPort(port: Port, env: Env): string[] {
   return [`${port.variable} is ${JSON.stringify(env[port.variable])} and should be a port from 1 to ${highest}`];
 }
 
-/** A URL without password and query, for output: `postgres://todoke@db.example:5432/todoke`. */
-export function redactUrl(text: string): string {
-  const url = URL.parse(text);
-  if (!url) return "(not a URL)";
-  url.password = "";
-  url.search = "";
-  return url.href;
-}
+/** A URL without password and parameters, for output: `postgres://todoke@db.example:5432/todoke`. */
+export const redactUrl = formatServerUrl;

@@ -10,6 +10,7 @@ import {
   type VerifyingKey,
 } from "@todoke/http";
 import { type RetentionSettings, readRetentionSettings } from "./retention-settings.ts";
+import { readServerUrl } from "./server-urls.ts";
 import { envName, integerReader, readBoolean } from "./settings.ts";
 import { readTelemetrySettings, type TelemetrySettings } from "./telemetry.ts";
 import { readWorkerSettings, type WorkerOverrides } from "./worker-settings.ts";
@@ -74,8 +75,12 @@ export function readCommonSettings(of: SettingsOf, env: Env, errors: string[]): 
   };
 }
 
+/** The database of the service: its own, or that of all services. */
+export const findDatabaseUrl = (name: string, env: Env): string | undefined =>
+  readServerUrl(env, envName(name, "DATABASE_URL")) ?? readServerUrl(env, "DATABASE_URL");
+
 export function readDatabaseUrl(name: string, env: Env, errors: string[]): string {
-  const databaseUrl = env[envName(name, "DATABASE_URL")] || env.DATABASE_URL || "";
+  const databaseUrl = findDatabaseUrl(name, env) ?? "";
   if (!databaseUrl) errors.push("DATABASE_URL is not set: it should name a PostgreSQL database");
   return databaseUrl;
 }

@@ -22,7 +22,14 @@ import {
   tokenVerifier,
 } from "@todoke/http";
 import type { EventBus } from "@todoke/kernel/bus";
-import { type AppliedMigration, type MigrationSet, migrate, openDb } from "@todoke/kernel/db";
+import {
+  type AppliedMigration,
+  directUrlOf,
+  type MigrationSet,
+  migrate,
+  migrationUrl,
+  openDb,
+} from "@todoke/kernel/db";
 import type { DeadLetters } from "@todoke/kernel/dead-letters";
 import { inboxDeadLetters } from "@todoke/kernel/inbox";
 import { kernelMigrations } from "@todoke/kernel/migrations";
@@ -177,7 +184,7 @@ export function service<
       const errors: string[] = [];
       const url = readDatabaseUrl(name, env, errors);
       if (errors.length > 0) throw new Error(errors.join("\n"));
-      const db = openDb({ url, poolMax: 1 });
+      const db = openDb({ url: migrationUrl(url, { dryRun }), poolMax: 1 });
       const ran: AppliedMigration[] = [];
       try {
         for (const [each, its] of Object.entries({ [schema]: sets, ...definition.moreSchemas?.(env) }))
@@ -214,6 +221,7 @@ export function service<
         bounds: { connectionsMax: common.connectionsMax },
       });
       const wakeups = started.use(shareWakeups({ url: common.databaseUrl, onError }));
+      if (directUrlOf(common.databaseUrl) === undefined) app.log.warn(noWakeups);
       const apiKeys = openApiKeys({ db, fixed: common.apiKeys });
       started.defer(wakeups.on(`${schema}.api_keys`, () => apiKeys.clearCache()));
       const log = { onError, onInfo: (message: string) => app.log.info(message) };
@@ -281,6 +289,9 @@ export function service<
     },
   };
 }
+
+const noWakeups =
+  "the database is PgBouncer and has no direct URL (DATABASE_DIRECT_URL), so other processes do not wake the workers of this one: they poll";
 
 /** Serves the routes of the ops listener on the service's own port too, as `todoke dev` does. */
 async function servePublicly(app: HttpApp, routes: (app: HttpApp) => void): Promise<void> {

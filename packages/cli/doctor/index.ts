@@ -1,13 +1,14 @@
 /** Runs all checks concurrently, each with a timeout, and returns the findings in a fixed order. */
 import { setTimeout as sleep } from "node:timers/promises";
+import { readServerUrl } from "@todoke/service";
 import { type DevProcess, findRunningDev } from "../data-folder.ts";
 import { devEnv } from "../dev-env.ts";
 import { loadSecrets } from "../dev-secrets.ts";
 import { formatError } from "../errors.ts";
 import type { Env, ServiceEntry } from "../services.ts";
-import { findSettingErrors, getDatabaseUrl, listBuses, variable } from "../settings.ts";
+import { findSettingErrors, listBuses, variable } from "../settings.ts";
 import { checkBus } from "./bus.ts";
-import { checkDatabase } from "./database.ts";
+import { checkDatabase, type DatabaseCheck } from "./database.ts";
 import { type Check, type Finding, findingsFor } from "./finding.ts";
 import { checkDisk, checkNode, checkPorts } from "./machine.ts";
 import { checkMigrations } from "./migrations.ts";
@@ -27,9 +28,9 @@ export async function runChecks(given: Env, services: readonly ServiceEntry[]): 
   const checks: [of: string, check: Check][] = [
     ["Node", checkNode],
     ["settings", () => checkSettings(env, services)],
-    ...listDatabases(env, services).map(([name, url]): [string, Check] => [
-      name,
-      () => checkDatabase({ name, url, services: services.length }),
+    ...listDatabases(env, services).map((database): [string, Check] => [
+      database.name,
+      () => checkDatabase({ ...database, services: services.length }),
     ]),
     ...services.map((entry): [string, Check] => [entry.name, () => checkMigrations(entry, env)]),
     ...listBusChecks(env),
@@ -61,13 +62,17 @@ async function checkSettings(env: Env, services: readonly ServiceEntry[]): Promi
 }
 
 /** Each database once, with the first variable that names it. */
-function listDatabases(env: Env, services: readonly ServiceEntry[]): [name: string, url: string | undefined][] {
-  const named = new Map<string | undefined, string>([[env.DATABASE_URL || undefined, "database"]]);
-  for (const entry of services) {
-    const url = getDatabaseUrl(entry, env);
-    if (url && !named.has(url)) named.set(url, `database (${variable(entry.name, "DATABASE_URL")})`);
-  }
-  return [...named].map(([url, name]) => [name, url]);
+function listDatabases(env: Env, services: readonly ServiceEntry[]): Omit<DatabaseCheck, "services">[] {
+  const shared = { name: "database", variable: "DATABASE_URL", url: readServerUrl(env, "DATABASE_URL") };
+  const own = services
+    .map((entry) => variable(entry.name, "DATABASE_URL"))
+    .map((each) => ({
+      name: `database (${each})`,
+      variable: each,
+      url: readServerUrl(env, each),
+    }));
+  const all = [shared, ...own.filter(({ url }) => url)];
+  return all.filter(({ url }, index) => all.findIndex((each) => each.url === url) === index);
 }
 
 /** Each bus once. One that only some subjects have is named by its variable. */
@@ -82,12 +87,10 @@ function listBusChecks(env: Env): [of: string, check: Check][] {
 }
 
 /** Each Redis once. */
-function listRedisServers({
-  REDIS_URL,
-  MATCHMAKING_REDIS_URL: own,
-}: Env): [variable: string, url: string | undefined][] {
-  const shared: [string, string | undefined] = ["REDIS_URL", REDIS_URL];
-  return own && own !== REDIS_URL ? [shared, ["MATCHMAKING_REDIS_URL", own]] : [shared];
+function listRedisServers(env: Env): [variable: string, url: string | undefined][] {
+  const shared: [string, string | undefined] = ["REDIS_URL", readServerUrl(env, "REDIS_URL")];
+  const own = readServerUrl(env, "MATCHMAKING_REDIS_URL");
+  return own && own !== shared[1] ? [shared, ["MATCHMAKING_REDIS_URL", own]] : [shared];
 }
 
 async function runWithTimeout(of: string, check: Check): Promise<readonly Finding[]> {
