@@ -59,7 +59,10 @@ function explainTls({ code, message, host, cert }: Failure, server: string): str
     return `${server} asks for a client certificate: set its certificate and key files`;
   if (/ALERT_(UNKNOWN_CA|BAD_CERTIFICATE|CERTIFICATE_(EXPIRED|REVOKED|UNKNOWN))/.test(code))
     return `${server} does not accept the client certificate (${message}): use one that its CA has signed`;
-  if (/WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG/.test(code) || /does not support ('tls'|SSL)/.test(message))
+  if (
+    /WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG/.test(code) ||
+    /does not support ('tls'|SSL)|wrong version number/.test(message)
+  )
     return `${server} does not speak TLS there: use its TLS port, or a URL without TLS`;
   return undefined;
 }
