@@ -94,6 +94,7 @@ export function settingsFor(databaseUrl: string): Record<string, string> {
 export interface RunningService {
   readonly name: ServiceName;
   readonly url: string;
+  readonly opsUrl: string;
   readonly routes: readonly { readonly method: string; readonly route: RouteOptions }[];
 }
 
@@ -119,11 +120,11 @@ export async function startAll({ gateways = 1, settings = {}, openBus = oneMemor
   async function startOne(name: ServiceName): Promise<void> {
     const service = services[name];
     const index = apps.length;
-    const { url } = parts.use(await service.start(env, { openBus }));
+    const { url, opsUrl } = parts.use(await service.start(env, { openBus }));
     env = { ...env, [envName(name, "URL")]: url };
     // The first app of a service is its own, the second its ops listener.
     const routes = (apps[index] ?? []).flatMap((route) => [route.method].flat().map((method) => ({ method, route })));
-    running.push({ name, url, routes: routes.filter(({ method }) => method !== "HEAD") });
+    running.push({ name, url, opsUrl, routes: routes.filter(({ method }) => method !== "HEAD") });
   }
   for (const name of ["account", "entitlement", "notification", "matchmaking", "points", "orders"] as const)
     await startOne(name);

@@ -1,23 +1,37 @@
-import { existsSync, globSync, readFileSync } from "node:fs";
+import { globSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { demoUsers } from "@todoke/identity";
 import { prometheusName } from "@todoke/service";
 import { expect, test } from "vitest";
+import { parse } from "yaml";
 import { readCompose } from "./deploy/compose.ts";
-import { groupingsOf, metricsOf } from "./deploy/metrics-of.ts";
-import { type Rule, readRules } from "./deploy/rules.ts";
+import { rows } from "./deploy/dashboard/panels.ts";
+import { dashboard } from "./deploy/dashboard.ts";
+import { parsePromQl } from "./deploy/promql.ts";
+import { type Rule, readRules, readTestedAlerts } from "./deploy/rules.ts";
 import { anchorsOf } from "./docs/markdown.ts";
 import { telemetryNames } from "./docs/telemetry-names.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const read = (path: string) => readFileSync(join(root, path), "utf8");
 
+/** The services with their default ports, as the command has them. */
+const services = [...read("packages/cli/services.ts").matchAll(/name: "([a-z-]+)",\s+port: (\d+)/g)].map(
+  ([, name = "", port]) => ({ name, port: Number(port) }),
+);
+
 const rules = readRules(read("deploy/prometheus/rules.yaml"));
-const { panels } = JSON.parse(read("deploy/grafana/todoke.json")) as {
-  panels: { title: string; targets: { expr: string; legendFormat: string }[] }[];
-};
-const targets = panels.flatMap(({ title, targets }) => targets.map((target) => ({ title, ...target })));
+const alerts = rules.filter(({ alert }) => alert !== undefined);
+const targets = [
+  ...rows.flatMap(({ panels }) => panels.flatMap(({ targets }) => targets)),
+  ...dashboard.annotations.list.map(({ expr }) => [expr] as const),
+].map(([expr]) => fillIn(expr));
+
+/** As Grafana fills in the variables when all services are chosen. */
+function fillIn(expr: string): string {
+  return expr.replaceAll("$__rate_interval", "1m").replaceAll("$service", "[a-z-]+");
+}
 
 /** Every series on /metrics, with its labels. */
 async function seriesOnMetrics(): Promise<Map<string, readonly string[]>> {
@@ -32,23 +46,28 @@ async function seriesOnMetrics(): Promise<Map<string, readonly string[]>> {
       for (const part of ["sum", "count"]) series.set(`${full}_${part}`, labels);
     }
   }
-  return series;
+  // Of Prometheus itself, and of the OpenTelemetry exporter.
+  return series.set("up", []).set("ALERTS", ["alertname", "alertstate"]).set("target_info", ["service_version"]);
 }
 
-const prometheusLabels = ["instance", "job"]; // Prometheus adds these itself.
+const prometheusLabels = ["__name__", "instance", "job"]; // Prometheus adds these itself.
 
 /** One sentence per metric or label that does not exist. */
 function findUnknown(expr: string, series: ReadonlyMap<string, readonly string[]>): string[] {
-  const used = metricsOf(expr);
-  const known = new Set(used.flatMap(({ metric }) => series.get(metric) ?? []).concat(prometheusLabels));
+  const { selectors, groupings } = parsePromQl(expr);
+  const found = selectors.map(({ metric, labels }) => {
+    const names = [...series.keys()].filter((name) =>
+      typeof metric === "string" ? name === metric : metric.test(name),
+    );
+    return { metric, labels, names, known: [...names.flatMap((name) => series.get(name) ?? []), ...prometheusLabels] };
+  });
+  const known = found.flatMap((each) => each.known);
   return [
-    ...used.filter(({ metric }) => !series.has(metric)).map(({ metric }) => `there is no metric ${metric}`),
-    ...used.flatMap(({ metric, labels }) =>
-      labels.filter((label) => !known.has(label)).map((label) => `${metric} has no label ${label}`),
+    ...found.filter(({ names }) => names.length === 0).map(({ metric }) => `there is no metric ${metric}`),
+    ...found.flatMap(({ metric, labels, known }) =>
+      labels.filter((label) => !known.includes(label)).map((label) => `${metric} has no label ${label}`),
     ),
-    ...groupingsOf(expr)
-      .filter((label) => !known.has(label))
-      .map((label) => `nothing has the label ${label}`),
+    ...groupings.filter((label) => !known.includes(label)).map((label) => `nothing has the label ${label}`),
   ];
 }
 
@@ -58,21 +77,66 @@ test("every metric and label of alerts and panels is in a catalogue", async () =
   expect(rules.length).toBeGreaterThan(20);
   expect(targets.length).toBeGreaterThan(10);
   expect(rules.flatMap(({ expr }) => findUnknown(expr, series))).toEqual([]);
-  expect(targets.flatMap(({ expr }) => findUnknown(expr, series))).toEqual([]);
+  expect(targets.flatMap((expr) => findUnknown(expr, series))).toEqual([]);
 });
 
-test("every alert has a severity, a summary and a runbook link", () => {
-  const alerts = rules.filter(({ alert }) => alert !== undefined);
-  const incomplete = alerts.filter(({ severity = "", summary, runbook = "" }) => {
-    const [page = "", anchor = ""] = runbook.split("#");
-    const leads = existsSync(join(root, page)) && anchorsOf(read(page)).has(anchor);
-    return !["page", "ticket"].includes(severity) || !summary || !leads;
+test("the dashboard in deploy/grafana is the one of scripts/deploy/dashboard.ts: npm run dashboard writes it", () => {
+  expect(JSON.parse(read("deploy/grafana/todoke.json"))).toEqual(JSON.parse(JSON.stringify(dashboard)));
+  expect(services).toHaveLength(7);
+  const names = dashboard.templating.list.find(({ name }) => name === "service")?.query?.split(",") ?? [];
+  expect(names.sort()).toEqual(services.map(({ name }) => name).sort());
+  expect(rows.map(({ title }) => title)).toEqual(expect.arrayContaining(names));
+});
+
+const runbookBase = "https://todoke.example/";
+
+/** The text of a section, with its subsections. */
+function sectionOf(markdown: string, anchor: string): string {
+  const lines = markdown.split("\n");
+  const isHeading = (line: string) => /^#+ /.test(line);
+  const start = lines.findIndex((line) => isHeading(line) && anchorsOf(`${line}\n`).has(anchor));
+  const end = lines.findIndex((line, index) => index > start && isHeading(line));
+  return start < 0 ? "" : lines.slice(start, end < 0 ? undefined : end).join("\n");
+}
+
+/** One sentence per alert without a severity, a summary, or a section of the runbook that names it. */
+function incompleteAlerts(alerts: readonly Rule[], runbook: string): string[] {
+  return alerts.flatMap(({ alert = "", labels = {}, annotations = {} }) => {
+    const { summary = "", runbook_url: url = "" } = annotations;
+    const [page, anchor = ""] = url.replace(runbookBase, "").split("#");
+    return [
+      ...(["page", "ticket"].includes(labels.severity ?? "") ? [] : [`${alert} has no severity`]),
+      ...(summary === "" ? [`${alert} has no summary`] : []),
+      ...(url.startsWith(runbookBase) && page === "docs/runbook.md" ? [] : [`${alert} leads to ${url}`]),
+      ...(sectionOf(runbook, anchor).includes(`\`${alert}\``) ? [] : [`no section #${anchor} names ${alert}`]),
+    ];
   });
-  expect(incomplete).toEqual([]);
+}
+
+test("every alert has a severity, a summary, and a link to a section of the runbook that names it", () => {
+  expect(incompleteAlerts(alerts, read("docs/runbook.md"))).toEqual([]);
+});
+
+test("the rule tests see every alert fire, and not fire", () => {
+  const tested = readTestedAlerts(read("deploy/prometheus/rules-test.yaml"));
+  const names = [...new Set(alerts.flatMap(({ alert }) => alert ?? []))];
+  expect(names.filter((name) => !tested.firing.has(name))).toEqual([]);
+  expect(names.filter((name) => !tested.silent.has(name))).toEqual([]);
+});
+
+test("prometheus.yaml loads the rules and scrapes the ops listener of every service", () => {
+  const { rule_files, scrape_configs } = parse(read("deploy/prometheus/prometheus.yaml"));
+  expect(rule_files).toEqual(["rules.yaml"]);
+  expect(scrape_configs).toHaveLength(1);
+  expect(scrape_configs[0].job_name).toBe("todoke");
+  const ports = services.map(({ port }) => `127.0.0.1:${port + 1_000}`);
+  expect(scrape_configs[0].static_configs.flatMap(({ targets }: { targets: string[] }) => targets).sort()).toEqual(
+    ports.sort(),
+  );
 });
 
 /** Prometheus takes two alerts with the same name and labels for one. */
-const identityOf = ({ alert, record, severity, window }: Rule) => JSON.stringify([alert, record, severity, window]);
+const identityOf = ({ alert, record, labels }: Rule) => JSON.stringify([alert, record, labels]);
 
 test("no two rules have the same name and labels", () => {
   const identities = rules.map(identityOf);
@@ -149,5 +213,11 @@ test("each check finds a planted error", async () => {
     '"8080:8080" is open to other machines',
     "hunter2 is a plain secret",
   ]);
-  expect(() => readRules("groups:\n  - name: a\n    rules:\n      - alert: A\n        exp: 1\n")).toThrow("line 5");
+  expect(() => parsePromQl("sum(rate(todoke_worker_jobs_total[5m])")).toThrow("PromQL cannot be parsed");
+  const alert = { alert: "TodokeX", expr: "up", annotations: { runbook_url: `${runbookBase}docs/runbook.md#there` } };
+  expect(incompleteAlerts([alert], "## Here\n\n`TodokeX`\n\n## There\n")).toEqual([
+    "TodokeX has no severity",
+    "TodokeX has no summary",
+    "no section #there names TodokeX",
+  ]);
 });

@@ -7,11 +7,11 @@
 import { keycloak } from "./interop/keycloak.ts";
 import { nats } from "./interop/nats.ts";
 import { MissingProgram, type Peer } from "./interop/peer.ts";
-import { promtool } from "./interop/promtool.ts";
+import { prometheus } from "./interop/prometheus.ts";
 import { schemathesis } from "./interop/schemathesis.ts";
 import { failed, lastLine, type Result, sum } from "./test/result.ts";
 
-const peers: Readonly<Record<string, Peer>> = { keycloak, nats, schemathesis, promtool };
+const peers: Readonly<Record<string, Peer>> = { keycloak, nats, schemathesis, prometheus };
 
 const names = process.argv.slice(2);
 const unknown = names.filter((name) => !(name in peers));

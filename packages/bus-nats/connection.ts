@@ -63,7 +63,7 @@ export class Connection implements AsyncDisposable {
   nats(): NatsConnection {
     if (this.#closing.signal.aborted) throw new BusUnavailable("this bus is closed");
     if (this.#isUp && this.#nats) return this.#nats;
-    throw new BusUnavailable(`no connection to NATS: ${messageOf(this.#downReason)}`, { cause: this.#downReason });
+    throw unavailable(this.#downReason);
   }
 
   /** Calls the JetStream API. Throws JetStreamApiError if the server refuses the request, BusUnavailable for all other errors. */
@@ -119,7 +119,7 @@ export class Connection implements AsyncDisposable {
     } catch (cause) {
       const error = explainConnectionError(cause, "NATS", this.#settings.url);
       this.#downReason = error;
-      this.#settings.log("cannot connect to NATS; retrying", error);
+      this.#settings.log("cannot connect to NATS; retrying", unavailable(error));
       this.#retryLater();
       return;
     }
@@ -154,7 +154,8 @@ export class Connection implements AsyncDisposable {
   #onDisconnected(reason: Error): void {
     this.#isUp = false;
     this.#downReason = reason;
-    if (!this.#closing.signal.aborted) this.#settings.log("lost the connection to NATS; reconnecting", reason);
+    if (!this.#closing.signal.aborted)
+      this.#settings.log("lost the connection to NATS; reconnecting", unavailable(reason));
     for (const listener of [...this.#downListeners]) listener();
   }
 
@@ -184,6 +185,8 @@ export class Connection implements AsyncDisposable {
     };
   }
 }
+
+const unavailable = (cause: unknown) => new BusUnavailable(`no connection to NATS: ${messageOf(cause)}`, { cause });
 
 function addListener(listeners: Set<() => void>, listener: () => void): Disposable {
   listeners.add(listener);

@@ -31,6 +31,8 @@ export interface HttpAppOptions {
   /** As /openapi.json shows them. */
   readonly title: string;
   readonly version: string;
+  /** The service in metrics and spans of requests: one process may run several. */
+  readonly service?: string;
   readonly log?: LogOptions;
   /** Whether requests are traced and measured; true by default. */
   readonly telemetry?: boolean;
@@ -71,7 +73,7 @@ export async function buildHttpApp(options: HttpAppOptions): Promise<HttpApp> {
   useStrictJson(app);
   enforceRouteSchemas(app);
   if (options.rules) requireRules(app);
-  const record = (options.telemetry ?? true) ? recordRequests(app) : undefined;
+  const record = (options.telemetry ?? true) ? recordRequests(app, options.service ?? "") : undefined;
   const { isOurHost = () => true } = options;
   // One hook for everything, because each hook costs time on every request.
   app.addHook("onRequest", (request, reply, done) => {

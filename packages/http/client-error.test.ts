@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { buildHttpApp, type HttpAppOptions } from "./app.ts";
 import { post, RawConnection } from "./testing/raw-http.ts";
 
-/** A server on a free port, whose one command waits until it is told to go on. */
+/** A server on a free port, whose one command waits until it is released. */
 async function setup(options: Partial<HttpAppOptions> = {}) {
   const app = await buildHttpApp({ title: "test", version: "1", log: { level: "silent" }, ...options });
   const carriedOut: string[] = [];

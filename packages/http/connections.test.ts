@@ -57,7 +57,7 @@ test("a closed connection is not tracked", () => {
   expect(connections.pending).toBe(0);
 });
 
-/** A server whose requests wait until they are let go, and what it has begun and logged. */
+/** A server whose requests wait until they are released, and what it has begun and logged. */
 async function setup(bounds: Partial<ConnectionBounds>) {
   const lines: { readonly msg: string; readonly count?: number }[] = [];
   const stream = { write: (line: string) => void lines.push(JSON.parse(line)) };
@@ -122,7 +122,7 @@ test("five connections that pipeline 5,000 requests get no more than their bound
   const connections = await Promise.all(Array.from({ length: 5 }, () => server.open()));
   for (const connection of connections) connection.send(get("/livez").repeat(5_000));
   await Promise.all(connections.map((connection) => connection.untilClosed()));
-  // Each has had a thousand at the most, however its bytes were cut into pieces.
+  // Each has had at most a thousand, however its bytes were cut into pieces.
   expect(server.seen.begun).toBeLessThanOrEqual(5 * 1_000);
   await using after = await server.open();
   after.send(get("/livez"));
@@ -217,9 +217,9 @@ test("connections beyond the limit are closed at once, and one line has their nu
   const refused = await Promise.all(Array.from({ length: 10 }, () => server.open()));
   for (const each of refused) expect(await each.untilClosed()).toBe("");
 
-  const told = () => server.lines.filter(({ msg }) => msg.startsWith("connections were refused"));
-  await until("all ten are counted", () => told().reduce((sum, { count = 0 }) => sum + count, 0) === 10);
-  expect(told().length).toBeLessThanOrEqual(2);
+  const refusals = () => server.lines.filter(({ msg }) => msg.startsWith("connections were refused"));
+  await until("all ten are counted", () => refusals().reduce((sum, { count = 0 }) => sum + count, 0) === 10);
+  expect(refusals().length).toBeLessThanOrEqual(2);
 });
 
 test("every request of a closed connection is aborted, also those that wait behind another", async () => {

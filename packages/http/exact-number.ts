@@ -16,7 +16,7 @@ export const isLongInteger = (literal: string): boolean =>
 /** Undefined if the number is exact. */
 export function lossOf(literal: string): string | undefined {
   const value = Number(literal);
-  if (Object.is(value, -0)) return "-0 cannot be told apart from 0; send 0";
+  if (Object.is(value, -0)) return "-0 is read as 0; send 0";
   if (Math.abs(value) > Number.MAX_SAFE_INTEGER) {
     return `${short(literal)} is too large to be exact; send it as a string`;
   }

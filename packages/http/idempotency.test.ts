@@ -23,7 +23,7 @@ async function setup() {
     app.post(path, { schema: { operationId, headers: IdempotencyHeaders, body } }, async (request, reply) => {
       const key = idempotencyKey(request, String(request.headers["x-caller"] ?? "alice"));
       const work = async () => ({ status: 201, body: { effect: ++effects, amount: request.body.amount } });
-      // Nobody here is to be told to come back, however long a busy machine takes.
+      // No request here may time out, however slow the machine is.
       return sendResponse(reply, await once(db, key, work, { waitMs: 60_000 }));
     });
   }

@@ -5,6 +5,6 @@ export const metricCatalogue = {
   "http.server.request.duration": histogram(
     "s",
     "From reading the headers to sending the response; 499 if the client closed the connection",
-    ["http.request.method", "http.route", "http.response.status_code"],
+    ["service", "http.request.method", "http.route", "http.response.status_code"],
   ),
 } satisfies MetricCatalogue;

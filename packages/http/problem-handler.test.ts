@@ -148,9 +148,9 @@ test("a flood of rejections is a few lines with the number of requests", async (
     vi.useRealTimers();
   }
 
-  const told = (status: number) => lines.filter((line) => line.msg === "refused" && line.status === status);
+  const refusals = (status: number) => lines.filter((line) => line.msg === "refused" && line.status === status);
   // In one second one line of the first kind and a hundred of the second; then one each for the rest.
-  expect(told(429).map(({ count }) => count)).toEqual([undefined, 299]);
-  expect(told(404).length).toBe(101);
-  expect(told(404).at(-1)?.count).toBe(200);
+  expect(refusals(429).map(({ count }) => count)).toEqual([undefined, 299]);
+  expect(refusals(404).length).toBe(101);
+  expect(refusals(404).at(-1)?.count).toBe(200);
 });

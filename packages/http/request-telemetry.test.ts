@@ -7,11 +7,11 @@ import { buildHttpApp } from "./app.ts";
 import { RawConnection } from "./testing/raw-http.ts";
 import { recordTelemetry } from "./testing/recorded.ts";
 
-const told = recordTelemetry();
-beforeEach(told.reset);
+const recorded = recordTelemetry();
+beforeEach(recorded.reset);
 
 async function setup() {
-  const app = await buildHttpApp({ title: "test", version: "1", log: { level: "silent" } });
+  const app = await buildHttpApp({ title: "test", version: "1", service: "things", log: { level: "silent" } });
   const schema = { operationId: "make", body: Type.Object({ text: Type.String() }) };
   app.post("/v1/users/:user_id/things", { schema }, async () => traceHeaders());
   app.get("/fails", { schema: { operationId: "fail" } }, async () => {
@@ -28,9 +28,10 @@ const parentId = "b7ad6b7169203331";
 test("a request is a span named by its route, and its handler runs inside, also with a body", async () => {
   await using t = await setup();
   const inside = (await t.make()).json();
-  const [span] = told.spans();
+  const [span] = recorded.spans();
   expect(span?.name).toBe("POST /v1/users/:user_id/things");
   expect(span?.attributes).toEqual({
+    service: "things",
     "http.request.method": "POST",
     "http.route": "/v1/users/:user_id/things",
     "http.response.status_code": 200,
@@ -47,7 +48,7 @@ test("parallel requests have separate traces", async () => {
 test("a well-formed traceparent is continued", async () => {
   await using t = await setup();
   expect((await t.make({ traceparent: `00-${traceId}-${parentId}-01` })).json().trace_id).toBe(traceId);
-  expect(told.spans()[0]?.parentSpanContext?.spanId).toBe(parentId);
+  expect(recorded.spans()[0]?.parentSpanContext?.spanId).toBe(parentId);
 });
 
 test.each([
@@ -67,10 +68,11 @@ test.each([
 });
 
 async function durations() {
-  const { resourceMetrics } = await told.metrics();
+  const { resourceMetrics } = await recorded.metrics();
   const all = resourceMetrics.scopeMetrics.flatMap(({ metrics }) => metrics);
   const points = all.find(({ descriptor }) => descriptor.name === "http.server.request.duration")?.dataPoints ?? [];
   return points.map(({ attributes, value }) => ({
+    service: attributes.service,
     method: attributes["http.request.method"],
     route: attributes["http.route"],
     status: attributes["http.response.status_code"],
@@ -78,7 +80,7 @@ async function durations() {
   }));
 }
 
-test("durations have method, route and status; unknown paths add no series", async () => {
+test("durations have service, method, route and status; unknown paths add no series", async () => {
   await using t = await setup();
   const before = (await durations()).length;
   await t.make();
@@ -88,15 +90,15 @@ test("durations have method, route and status; unknown paths add no series", asy
   const after = await durations();
   expect(after.length - before).toBeLessThanOrEqual(3);
   expect(after.filter(({ route }) => route === "/v1/users/:user_id/things").map(({ status }) => status)).toContain(200);
-  expect(after).toContainEqual({ method: "GET", route: "/fails", status: 500, count: 1 });
-  expect(after).toContainEqual({ method: "GET", route: "", status: 404, count: 20 });
+  expect(after).toContainEqual({ service: "things", method: "GET", route: "/fails", status: 500, count: 1 });
+  expect(after).toContainEqual({ service: "things", method: "GET", route: "", status: 404, count: 20 });
 });
 
 test("a 4xx is not an error of the span; a 5xx is", async () => {
   await using t = await setup();
   await t.app.inject("/nothing");
   await t.app.inject("/fails");
-  expect(told.spans().map(({ name, status }) => [name, status.code])).toEqual([
+  expect(recorded.spans().map(({ name, status }) => [name, status.code])).toEqual([
     ["GET", 0],
     ["GET /fails", 2],
   ]);
@@ -114,7 +116,7 @@ test("a connection closed before its response counts as 499", async () => {
   caller.send("GET /slow HTTP/1.1\r\nHost: x\r\n\r\n");
   await begun.promise;
   await caller[Symbol.asyncDispose]();
-  await until("the span has ended", () => told.spans().length === 1);
-  expect(told.spans()[0]?.attributes["http.response.status_code"]).toBe(499);
+  await until("the span has ended", () => recorded.spans().length === 1);
+  expect(recorded.spans()[0]?.attributes["http.response.status_code"]).toBe(499);
   never.resolve({});
 });

@@ -1,5 +1,5 @@
 /**
- * One span and one measurement per request: by method, route template and status, never by text of the caller.
+ * One span and one measurement per request: by service, method, route template and status, never by text of the caller.
  *
  * A well-formed `traceparent` is continued; anything else begins a new trace. The handler runs inside the span, so that the
  * events it writes carry the trace.
@@ -19,6 +19,7 @@ export type RecordRequest = (request: FastifyRequest, reply: FastifyReply) => vo
 /** The state of a request while it runs. */
 interface RequestRecord {
   readonly request: FastifyRequest;
+  readonly service: string;
   readonly sinceMs: number;
   readonly span: Span;
   readonly within: Context;
@@ -30,7 +31,7 @@ const record = Symbol("request record");
 type RecordedResponse = ServerResponse & { [record]?: RequestRecord };
 
 /** The request hook of the app must call the result: a separate hook would cost time on every request. */
-export function recordRequests(app: FastifyInstance): RecordRequest {
+export function recordRequests(app: FastifyInstance, service: string): RecordRequest {
   // The route knows its template; reading it from the request costs more than the rest of this file.
   app.addHook("onRoute", (route) => {
     route.preValidation = [enter(route.url), ...[route.preValidation ?? []].flat()];
@@ -41,6 +42,7 @@ export function recordRequests(app: FastifyInstance): RecordRequest {
     const response: RecordedResponse = reply.raw;
     response[record] = {
       request,
+      service,
       sinceMs: performance.now(),
       span,
       within: trace.setSpan(from, span),
@@ -63,8 +65,9 @@ function enter(route: string) {
 }
 
 function closed(this: RecordedResponse): void {
-  const { request, sinceMs, span, route } = this[record] as RequestRecord;
+  const { request, service, sinceMs, span, route } = this[record] as RequestRecord;
   const attributes = {
+    service,
     "http.request.method": knownMethods.has(request.method) ? request.method : "_OTHER",
     // One name for all requests without a route.
     "http.route": route ?? (request.is404 ? "" : (request.routeOptions.url ?? "")),
@@ -90,6 +93,7 @@ const knownMethods: ReadonlySet<string> = new Set([
 ]);
 
 interface RequestAttributes extends Attributes {
+  readonly service: string;
   readonly "http.request.method": string;
   readonly "http.route": string;
   readonly "http.response.status_code": number;

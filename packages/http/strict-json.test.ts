@@ -7,7 +7,7 @@ import { parseStrictJson } from "./strict-json.ts";
 
 const parse = (text: string | Uint8Array) => parseStrictJson(Buffer.from(text as string));
 
-/** What the caller is told: code, field, and the sentence. */
+/** What the response says: code, field, and the sentence. */
 function refusalOf(text: string | Uint8Array) {
   try {
     parse(text);
@@ -45,8 +45,8 @@ test.each([
   ['{"amount":0.1234567890123456789}', "body.amount", "cannot be represented exactly"],
   [`{"amount":1${"0".repeat(70_000)}1}`, "body.amount", "is too large to be exact"],
   [`{"amount":0.${"0".repeat(70_000)}1}`, "body.amount", "cannot be represented exactly"],
-  ['{"amount":-0}', "body.amount", "-0 cannot be told apart from 0"],
-  ['{"amount":-0.0}', "body.amount", "-0 cannot be told apart from 0"],
+  ['{"amount":-0}', "body.amount", "-0 is read as 0"],
+  ['{"amount":-0.0}', "body.amount", "-0 is read as 0"],
   // Text that PostgreSQL cannot keep.
   ['{"a":{"name":"x\\u0000y"}}', "body.a.name", 'contains the control character "\\u0000"'],
   ['{"name":"\\u001b[31m"}', "body.name", 'contains the control character "\\u001b"'],

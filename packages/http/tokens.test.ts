@@ -67,8 +67,8 @@ function forged({ header, claims, key: by = key.privateKey, seconds = 60, at = 0
   const iat = Math.floor(Date.now() / 1_000) + at;
   const good = { iss: "gateway-bff", aud: "account", sub: "alice", roles: ["USER"], iat, exp: iat + seconds };
   const head = part({ alg: "EdDSA", typ: "todoke+jwt", kid: "gateway-bff.k1", ...header });
-  const said = `${head}.${part({ ...good, jti: randomUUID(), ...claims })}`;
-  return `${said}.${sign(null, Buffer.from(said), by).toString("base64url")}`;
+  const signed = `${head}.${part({ ...good, jti: randomUUID(), ...claims })}`;
+  return `${signed}.${sign(null, Buffer.from(signed), by).toString("base64url")}`;
 }
 
 test("the token that the next tests forge is valid", async () => {

@@ -74,8 +74,9 @@ export function openYaml({ text, file, as = "values" }: YamlFile): {
   if (document.errors.length === 0) {
     visit(document, {
       Node(_, node) {
-        if (isAlias(node)) errors.add(node.range?.[0] ?? 0, `aliases (*${node.source}) are not taken: write it out`);
-        else if (node.tag) errors.add(node.range?.[0] ?? 0, `tags (${node.tag}) are not taken: write the value alone`);
+        if (isAlias(node)) errors.add(node.range?.[0] ?? 0, `aliases (*${node.source}) are not accepted: write it out`);
+        else if (node.tag)
+          errors.add(node.range?.[0] ?? 0, `tags (${node.tag}) are not accepted: write the value alone`);
       },
     });
   }
@@ -88,14 +89,14 @@ function firstCharacter(text: string, from: number): number {
   return ahead < 0 ? from : from + ahead;
 }
 
-interface Placed {
+interface ValueOptions {
   readonly path: string;
   readonly node: Node | null;
   readonly from: number;
   readonly errors: YamlErrors;
 }
 
-function createValue({ path, node, from, errors }: Placed): YamlValue {
+function createValue({ path, node, from, errors }: ValueOptions): YamlValue {
   return {
     path,
     node,
@@ -115,49 +116,49 @@ export const isBlank = ({ node }: YamlValue): boolean =>
   node === null || (isScalar(node) && (node.value === null || (node.type === "PLAIN" && node.source === "")));
 
 /** The values of a map by name, in the order of the file; undefined if it is not a map. */
-export function readEntries(spot: YamlValue): Map<string, YamlValue> | undefined {
-  if (isBlank(spot)) return new Map();
-  if (!isMap(spot.node)) {
-    spot.reject("should be a map: names, each with its value");
+export function readEntries(value: YamlValue): Map<string, YamlValue> | undefined {
+  if (isBlank(value)) return new Map();
+  if (!isMap(value.node)) {
+    value.reject("should be a map: names, each with its value");
     return undefined;
   }
   return new Map(
-    spot.node.items.map(({ key, value }) => {
+    value.node.items.map(({ key, value: inner }) => {
       const name = String(isScalar(key) ? key.value : key);
       const from = isNode(key) ? key.range?.[0] : undefined;
-      return [name, spot.inside(name, isNode(value) ? value : null, from)];
+      return [name, value.inside(name, isNode(inner) ? inner : null, from)];
     }),
   );
 }
 
 /** The values under known names; any other name is an error, with a suggestion. */
 export function readFields<Name extends string>(
-  spot: YamlValue,
+  value: YamlValue,
   known: readonly Name[],
 ): Partial<Record<Name, YamlValue>> {
   const fields: Partial<Record<Name, YamlValue>> = {};
-  for (const [name, value] of readEntries(spot) ?? []) {
+  for (const [name, inner] of readEntries(value) ?? []) {
     const field = known.find((each) => each === name);
     if (field !== undefined) {
-      fields[field] = value;
+      fields[field] = inner;
       continue;
     }
     const meant = closestMatch(name, known);
-    value.reject(meant ? `is not known here; did you mean ${meant}?` : `is not known here, but ${known.join(", ")}`);
+    inner.reject(meant ? `is not known here; did you mean ${meant}?` : `is not known here, but ${known.join(", ")}`);
   }
   return fields;
 }
 
 export function readItems(
-  spot: YamlValue,
+  value: YamlValue,
   { max, of }: { readonly max: number; readonly of: string },
 ): readonly YamlValue[] {
-  if (!isSeq(spot.node) || spot.node.items.length < 1 || spot.node.items.length > max) {
-    spot.reject(`should be a list of 1 to ${max} ${of}`);
+  if (!isSeq(value.node) || value.node.items.length < 1 || value.node.items.length > max) {
+    value.reject(`should be a list of 1 to ${max} ${of}`);
     return [];
   }
-  return spot.node.items.map((item, at) =>
-    spot.inside(`[${at}]`, isNode(item) ? item : null, isNode(item) ? item.range?.[0] : undefined),
+  return value.node.items.map((item, at) =>
+    value.inside(`[${at}]`, isNode(item) ? item : null, isNode(item) ? item.range?.[0] : undefined),
   );
 }
 
@@ -169,27 +170,27 @@ export interface Range {
 }
 
 /** A whole number within the bounds; otherwise undefined and an error. */
-export function readInteger(spot: YamlValue, { min, max, any }: Range): number | undefined {
-  const value = isScalar(spot.node) ? spot.node.value : undefined;
-  if (any !== undefined && value === any) return Number.POSITIVE_INFINITY;
-  if (typeof value === "number" && Number.isInteger(value) && value >= min && value <= max) return value;
-  spot.reject(`should be a whole number from ${min} to ${max}${any ? `, or ${any}` : ""}${foundIn(spot)}`);
+export function readInteger(value: YamlValue, { min, max, any }: Range): number | undefined {
+  const found = isScalar(value.node) ? value.node.value : undefined;
+  if (any !== undefined && found === any) return Number.POSITIVE_INFINITY;
+  if (typeof found === "number" && Number.isInteger(found) && found >= min && found <= max) return found;
+  value.reject(`should be a whole number from ${min} to ${max}${any ? `, or ${any}` : ""}${foundIn(value)}`);
   return undefined;
 }
 
-export function readText(spot: YamlValue, { pattern, what }: { readonly pattern: RegExp; readonly what: string }) {
-  return readAs(spot, { read: (text) => (pattern.test(text) ? text : undefined), what });
+export function readText(value: YamlValue, { pattern, what }: { readonly pattern: RegExp; readonly what: string }) {
+  return readAs(value, { read: (text) => (pattern.test(text) ? text : undefined), what });
 }
 
 /** The result of `read`; otherwise undefined and an error. */
-export function readAs<Value>(
-  spot: YamlValue,
-  { read, what }: { readonly read: (text: string) => Value | undefined; readonly what: string },
-): Value | undefined {
-  const text = isScalar(spot.node) ? spot.node.value : undefined;
-  const value = typeof text === "string" ? read(text) : undefined;
-  if (value === undefined) spot.reject(`should be ${what}${foundIn(spot)}`);
-  return value;
+export function readAs<Result>(
+  value: YamlValue,
+  { read, what }: { readonly read: (text: string) => Result | undefined; readonly what: string },
+): Result | undefined {
+  const text = isScalar(value.node) ? value.node.value : undefined;
+  const result = typeof text === "string" ? read(text) : undefined;
+  if (result === undefined) value.reject(`should be ${what}${foundIn(value)}`);
+  return result;
 }
 
 function foundIn({ node }: YamlValue): string {

@@ -1,4 +1,7 @@
-/** /livez: the process responds. /readyz: it can do its work; otherwise 503 with the result of each check. Never cached. */
+/**
+ * /livez: the process responds. /readyz: it can serve requests; otherwise 503 with the result of each check. It also names what does
+ * not work while requests are served (200, "degraded"). Never cached.
+ */
 import { type HttpApp, publicRoute } from "@todoke/http";
 import type { Readiness } from "./readiness.ts";
 
@@ -6,6 +9,6 @@ export function serveHealth(app: HttpApp, readiness: Readiness): void {
   app.get("/livez", { ...publicRoute, schema: { hide: true } }, async () => ({ status: "live" }));
   app.get("/readyz", { ...publicRoute, schema: { hide: true } }, async (_request, reply) => {
     const report = await readiness.report();
-    return reply.code(report.status === "ready" ? 200 : 503).send(report);
+    return reply.code(["ready", "degraded"].includes(report.status) ? 200 : 503).send(report);
   });
 }

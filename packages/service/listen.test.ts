@@ -76,7 +76,7 @@ class Child implements AsyncDisposable {
 }
 
 const work = (ms: number) => post("/work", { ms });
-/** What is under way when the stop comes, whenever that is. */
+/** What is in flight when the process is stopped. */
 const workUntilStop = work(-200);
 
 test("SIGTERM during 50 requests: each gets a response, no new one is accepted, the exit code is 0", async () => {

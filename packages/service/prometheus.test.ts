@@ -1,3 +1,4 @@
+import { resourceFromAttributes } from "@opentelemetry/resources";
 import { MeterProvider, MetricReader } from "@opentelemetry/sdk-metrics";
 import { expect, test } from "vitest";
 import { prometheusName, prometheusText } from "./prometheus.ts";
@@ -9,7 +10,10 @@ class Pulled extends MetricReader {
 
 function setup() {
   const reader = new Pulled();
-  const meter = new MeterProvider({ readers: [reader] }).getMeter("test");
+  const meter = new MeterProvider({
+    readers: [reader],
+    resource: resourceFromAttributes({ "service.version": "1.2.3" }),
+  }).getMeter("test");
   return { meter, text: async () => prometheusText(await reader.collect()) };
 }
 
@@ -34,7 +38,10 @@ test("counters, gauges and histograms are written in the text exposition format"
   const histogram = meter.createHistogram("took", { unit: "s", advice: { explicitBucketBoundaries: [0.1, 1] } });
   for (const value of [0.05, 0.1, 0.5, 7]) histogram.record(value, { route: "/x" });
 
-  expect(await text()).toBe(`# HELP jobs_total Jobs\\nof all \\\\ kinds
+  expect(await text()).toBe(`# HELP target_info Target metadata
+# TYPE target_info gauge
+target_info{service_version="1.2.3"} 1
+# HELP jobs_total Jobs\\nof all \\\\ kinds
 # TYPE jobs_total counter
 jobs_total{what_for="a\\"b\\\\c\\nd"} 3
 # HELP age_seconds description missing

@@ -10,8 +10,8 @@ export function prometheusName(name: string, { kind, unit }: Pick<Metric, "kind"
   return kind === "counter" && !base.endsWith("_total") ? `${base}_total` : base;
 }
 
-// Neither target_info nor a label with the scope: the scrape's own labels name the process.
-const serializer = new PrometheusSerializer(undefined, false, undefined, true, true);
+// target_info has the version of the process. No label has the scope: the scrape's own labels name the process.
+const serializer = new PrometheusSerializer(undefined, false, undefined, false, true);
 
 export function prometheusText({ resourceMetrics }: Pick<CollectionResult, "resourceMetrics">): string {
   const scopeMetrics = resourceMetrics.scopeMetrics.map((each) => ({ ...each, metrics: each.metrics.map(withSuffix) }));

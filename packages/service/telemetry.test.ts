@@ -56,7 +56,7 @@ test("spans go to the collector, and a flush does not wait for a dead one", asyn
   await collector[Symbol.asyncDispose]();
   trace.getTracer("test").startSpan("lost").end();
   await telemetry.flush();
-  expect(errors).toEqual([]); // It is over before the exporter has given up.
+  expect(errors).toEqual([]); // It ends before the exporter times out.
   await expect.poll(() => errors.map(({ message }) => message)).toHaveLength(1);
   expect(errors[0]?.message).toBe(
     `traces cannot be exported to ${collector.url}v1/traces (OTEL_EXPORTER_OTLP_ENDPOINT)`,

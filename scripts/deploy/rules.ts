@@ -1,41 +1,45 @@
-/** Reads deploy/prometheus/rules.yaml in the form that we write; a line in another form is an error. */
+/** The rules and the rule tests of deploy/prometheus. */
+import { parse } from "yaml";
 
 export interface Rule {
-  readonly group: string;
   readonly alert?: string;
   readonly record?: string;
   readonly expr: string;
   readonly for?: string;
-  readonly severity?: string;
-  readonly window?: string;
-  readonly summary?: string;
-  readonly runbook?: string;
+  readonly labels?: Readonly<Record<string, string>>;
+  readonly annotations?: Readonly<Record<string, string>>;
 }
 
-const forms = {
-  nothing: /^(#.*|groups:|\s+(rules|labels|annotations):|\s+expr: \|)?$/,
-  group: /^ {2}- name: ([a-z-]+)$/,
-  rule: /^ {6}- (alert|record): ([A-Za-z_:0-9]+)$/,
-  value: /^ {8,10}(for|severity|window|summary|runbook): (?:"([^"\\]+)"|([a-z0-9]+))$/,
-  expr: /^ {10}(\S.*|\s{2}\S.*)$/,
-};
-
 export function readRules(yaml: string): Rule[] {
-  const rules: Record<string, string>[] = [];
-  let group = "";
-  let inExpr = false;
-  for (const [index, line] of yaml.split("\n").entries()) {
-    const value = forms.value.exec(line);
-    const expr: RegExpExecArray | null = inExpr && !value ? forms.expr.exec(line) : null;
-    const rule = rules.at(-1);
-    if (expr && rule) rule.expr = `${rule.expr ?? ""}${expr[1]}\n`;
-    else if (forms.group.test(line)) group = forms.group.exec(line)?.[1] ?? "";
-    else if (forms.rule.test(line)) {
-      const [, kind = "", name = ""] = forms.rule.exec(line) ?? [];
-      rules.push({ group, [kind]: name });
-    } else if (value && rule) rule[value[1] ?? ""] = value[2] ?? value[3] ?? "";
-    else if (!forms.nothing.test(line)) throw new Error(`line ${index + 1} cannot be read: ${line}`);
-    inExpr = line.trim() === "expr: |" || expr !== null;
+  const { groups }: { groups: { rules: Rule[] }[] } = parse(yaml);
+  return groups.flatMap(({ rules }) => rules);
+}
+
+/** Which alerts the rule tests see fire, and which they see not fire. */
+export interface TestedAlerts {
+  readonly firing: ReadonlySet<string>;
+  readonly silent: ReadonlySet<string>;
+}
+
+interface RuleTests {
+  readonly tests: {
+    readonly promql_expr_test?: {
+      readonly expr: string;
+      readonly exp_samples?: readonly { readonly labels: string }[];
+    }[];
+  }[];
+}
+
+/**
+ * A test lists the alerts that it is about in its expression, `ALERTS{alertname=~"…"}`. Those of its samples fire, the others do not.
+ */
+export function readTestedAlerts(yaml: string): TestedAlerts {
+  const { tests }: RuleTests = parse(yaml);
+  const [firing, silent] = [new Set<string>(), new Set<string>()];
+  for (const { expr, exp_samples: samples = [] } of tests.flatMap((test) => test.promql_expr_test ?? [])) {
+    const about = /ALERTS\{alertname=~?"([^"]+)"/.exec(expr)?.[1]?.split("|") ?? [];
+    const fires = new Set(samples.map(({ labels }) => /alertname="(\w+)"/.exec(labels)?.[1]));
+    for (const alert of about) (fires.has(alert) ? firing : silent).add(alert);
   }
-  return rules as unknown as Rule[];
+  return { firing, silent };
 }

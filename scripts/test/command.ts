@@ -12,13 +12,13 @@ const binaries = [join(root, "node_modules/.bin"), join(root, "tools/node_module
 export interface RunOptions {
   readonly signal: AbortSignal;
   readonly env?: Readonly<Record<string, string>>;
-  /** Where it runs: the root of the repository, unless said otherwise. */
+  /** Where it runs: the root of the repository, by default. */
   readonly cwd?: string;
-  /** Where its output goes: to ours, unless said otherwise. */
+  /** Where its output goes: to ours, by default. */
   readonly output?: "inherit" | "ignore";
 }
 
-/** Resolves with the exit code; When the signal aborts, the program is told to end. */
+/** Resolves with the exit code; When the signal aborts, the program is stopped. */
 export async function run([program = "", ...args]: readonly string[], options: RunOptions): Promise<number> {
   options.signal.throwIfAborted();
   const child = spawn(program, args, {

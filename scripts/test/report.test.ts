@@ -41,7 +41,7 @@ test("a file that passes when it is run again counts by its second result; one t
   expect(count(second)).toMatchObject({ passed: 2, failed: 1 });
 });
 
-test("a failure is told with its file, its test and its first error", () => {
+test("a failure is reported with its file, its test and its first error", () => {
   expect(errorsOf(file("a.test.ts", ["passed", "failed"], { errors: ["a promise was rejected"] }))).toEqual([
     "  a.test.ts > test 1: 1 is not 2",
     "  a.test.ts: a promise was rejected",

@@ -1,6 +1,6 @@
 /** `todoke orders list`: pages of orders, newest first; with --unresolved, of unresolved orders, oldest first. */
 import {
-  type Listed,
+  type OrderCursor,
   type OrderRow,
   type OrderStatus,
   orderStatuses,
@@ -45,7 +45,7 @@ function parseStatus(given: string | undefined): { readonly status?: OrderStatus
   throw new UsageError(`--status is one of ${orderStatuses.join(", ")}.`);
 }
 
-function parseCursor(given: string | undefined): Listed | undefined {
+function parseCursor(given: string | undefined): OrderCursor | undefined {
   if (given === undefined) return undefined;
   const [, created_at, id] = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z),([1-9]\d{0,17})$/.exec(given) ?? [];
   if (created_at === undefined || id === undefined)

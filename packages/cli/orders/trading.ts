@@ -1,6 +1,6 @@
 /** `todoke orders halt`, `cancel-only`, `resume` and `state`: the kill switch. It takes effect without confirmation. */
-import { InstrumentsFaulty, openInstruments } from "@todoke/orders/instruments";
-import { everything, selectTradingState, type TradingMode, type TradingState } from "@todoke/orders/operator";
+import { InstrumentsError, openInstruments } from "@todoke/orders/instruments";
+import { allInstruments, selectTradingState, type TradingMode, type TradingState } from "@todoke/orders/operator";
 import { setTradingState } from "@todoke/orders/set-trading-state";
 import { setTradingStateOfInstrument } from "@todoke/orders/set-trading-state-of-instrument";
 import type { Invocation } from "../command.ts";
@@ -10,14 +10,14 @@ import { formatTime, oneLine, print, table } from "../output.ts";
 import { withOrders } from "./with-orders.ts";
 
 export async function setTrading(mode: TradingMode, call: Invocation): Promise<number> {
-  const [scope = everything, ...more] = call.args;
+  const [scope = allInstruments, ...more] = call.args;
   if (more.length > 0) throw new UsageError("Name one instrument, or none for all.");
   const { reason, by: set_by } = parseOperatorReason(call.values);
   const instruments = readInstruments(call.env.ORDERS_INSTRUMENTS);
   const states = await withOrders(call, async ({ db, wake }) => {
     const options = { db, onChanged: () => {} };
     const set =
-      scope === everything ? setTradingState(options) : setTradingStateOfInstrument({ ...options, instruments });
+      scope === allInstruments ? setTradingState(options) : setTradingStateOfInstrument({ ...options, instruments });
     await set({ scope, mode, reason, set_by }, { mayLiftAny: true });
     await wake("trading_state");
     return selectTradingState(db);
@@ -37,7 +37,7 @@ function readInstruments(path: string | undefined) {
   try {
     return openInstruments(path || undefined);
   } catch (error) {
-    throw error instanceof InstrumentsFaulty ? new SettingsError(error.faults) : error;
+    throw error instanceof InstrumentsError ? new SettingsError(error.errors) : error;
   }
 }
 
@@ -52,7 +52,7 @@ function formatStates(states: readonly TradingState[]): string {
 }
 
 const cells = ({ scope, mode, set_at, set_by, reason }: TradingState): string[] => [
-  scope === everything ? "(all)" : scope,
+  scope === allInstruments ? "(all)" : scope,
   mode,
   formatTime(set_at),
   oneLine(set_by),

@@ -1,7 +1,7 @@
 /** Connects to the database of orders. The service need not run. */
 import type { Db } from "@todoke/kernel/db";
 import { Problem } from "@todoke/kernel/problem";
-import { selectOrdersNamed } from "@todoke/orders/operator";
+import { selectOrdersByName } from "@todoke/orders/operator";
 import type { Invocation } from "../command.ts";
 import { CommandFailed, UsageError } from "../errors.ts";
 import { selectService } from "../select-services.ts";
@@ -26,7 +26,7 @@ export function parseOrderKey(names: readonly string[]): string {
 
 /** If several callers used the key, --caller is required. */
 export async function findOrderId(db: Db, name: string, caller: string | undefined): Promise<string> {
-  const [first, ...others] = await selectOrdersNamed(db, { name, caller });
+  const [first, ...others] = await selectOrdersByName(db, { name, caller });
   if (!first) throw new CommandFailed(`There is no order with the key ${name}${caller ? ` of ${caller}` : ""}.`);
   if (others.length === 0) return first.id;
   const callers = [first, ...others].map((each) => each.caller).join(", ");

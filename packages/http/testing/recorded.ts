@@ -1,4 +1,4 @@
-/** An SDK that keeps in memory what was told, set up before anything else could set up another. */
+/** An SDK that records telemetry in memory, set up before any other. */
 import { context, metrics, trace } from "@opentelemetry/api";
 import { AsyncLocalStorageContextManager } from "@opentelemetry/context-async-hooks";
 import { MeterProvider, MetricReader } from "@opentelemetry/sdk-metrics";

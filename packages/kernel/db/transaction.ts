@@ -82,11 +82,13 @@ export function afterCommit(tx: Tx, hook: () => void): void {
 
 /**
  * Runs one autocommitted statement: one round trip, one transaction. A connection lost while it runs is `CommitUnknown`.
+ * In a transaction it is a statement like any other.
  */
 export async function runStatement<Row extends pg.QueryResultRow>(
-  db: Db,
+  db: Db | Tx,
   query: pg.QueryConfig,
 ): Promise<pg.QueryResult<Row>> {
+  if (!("totalCount" in db)) return db.query<Row>(query);
   return withRetry(async () => {
     const client = await acquireClient(db); // If this fails, nothing was sent.
     let broken = false;

@@ -2,7 +2,7 @@
  * Finishes a login with the provider's response.
  *
  * A pending login is taken once: a response that comes twice, late, or in another browser has no effect. The session is
- * always new, and the browser's earlier sessions end, so that a token that somebody knew before is worthless.
+ * always new, and the browser's earlier sessions end, so that a token that was known before is worthless.
  */
 import { Problem } from "@todoke/kernel/problem";
 import { type ResolveIdentity, toIdentity } from "../oidc/identity.ts";

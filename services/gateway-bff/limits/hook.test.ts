@@ -14,7 +14,7 @@ import { postgresLimiter } from "./postgres.ts";
 const policy = (name: string, quota: number): Policy => ({ name, quota, windowMs: 3_600_000 });
 
 /** Of six, three can be had at once; of the others more. */
-const usual: Limits = {
+const defaultLimits: Limits = {
   classes: {
     read: policy("read", 6),
     write: policy("write", 6),
@@ -60,7 +60,14 @@ async function setup() {
     const onLimited = vi.fn();
     const limiter = localLimiter(store);
     // No store is too slow here, unless the test says when it is.
-    limitRequests(app, { limiter, limits: usual, onError: () => {}, onLimited, limiterTimeoutMs: 600_000, ...more });
+    limitRequests(app, {
+      limiter,
+      limits: defaultLimits,
+      onError: () => {},
+      onLimited,
+      limiterTimeoutMs: 600_000,
+      ...more,
+    });
     const hidden = { schema: { hide: true } };
     const Body = Type.Object({ name: Type.String() });
     app.get("/livez", { ...publicRoute, ...hidden }, async () => ({}));
@@ -167,7 +174,7 @@ test("a route that counts more than its burst keeps the gateway from starting", 
 
 test("a user has one quota over all addresses", async () => {
   await using t = await setup();
-  const { as } = await t.gateway({ limits: { ...usual, trustedProxies: 1 } });
+  const { as } = await t.gateway({ limits: { ...defaultLimits, trustedProxies: 1 } });
   const calls = [1, 2, 3, 4].map((n) => () => as("alice", "/v1/mine", `203.0.113.${n}`));
   expect(await statusesOf(calls)).toEqual([200, 200, 200, 429]);
   expect((await as("bob")).statusCode).toBe(200);
@@ -175,7 +182,7 @@ test("a user has one quota over all addresses", async () => {
 
 test("many accounts at one address share the address limit, without session look-ups", async () => {
   await using t = await setup();
-  const { as, lookedUp } = await t.gateway({ limits: { ...usual, address: policy("address", 30) } });
+  const { as, lookedUp } = await t.gateway({ limits: { ...defaultLimits, address: policy("address", 30) } });
   const players = Array.from({ length: 20 }, (_, n) => `player${n}`);
   expect(await statusesOf(players.map((name) => () => as(name)))).toEqual(players.map((_, n) => (n < 11 ? 200 : 429)));
   expect(lookedUp).toHaveBeenCalledTimes(11);
@@ -307,8 +314,8 @@ test("an address past its limit of requests in flight is refused until one ends"
   await using t = await setup();
   const held = Promise.withResolvers<void>();
   const limits = {
-    ...usual,
-    classes: { ...usual.classes, read: policy("read", 60) },
+    ...defaultLimits,
+    classes: { ...defaultLimits.classes, read: policy("read", 60) },
     trustedProxies: 1,
     inFlightMax: 2,
   };
@@ -339,7 +346,7 @@ test("an address past its limit of requests in flight is refused until one ends"
 
 test("a granted stream does not count as a request in flight", async () => {
   await using t = await setup();
-  const { app, get } = await t.gateway({ limits: { ...usual, inFlightMax: 1 } });
+  const { app, get } = await t.gateway({ limits: { ...defaultLimits, inFlightMax: 1 } });
   const held = Promise.withResolvers<void>();
   let begun = 0;
   const config = { ...publicRoute.config, longLived: true };

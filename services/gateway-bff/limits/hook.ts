@@ -1,5 +1,5 @@
 /**
- * Counts every request, and refuses it with 429 if its caller is over the limit: per user if somebody is logged in, else
+ * Counts every request, and refuses it with 429 if its caller is over the limit: per user if a user is logged in, else
  * per address, and per address over all users.
  *
  * The class of a request is a property of its route, so that no spelling of a path changes it. A request without a route

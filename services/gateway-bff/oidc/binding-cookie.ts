@@ -1,6 +1,6 @@
 /**
  * Binds a login to the browser that started it: the provider's response counts only with this cookie, so a link cannot log
- * anybody in as somebody else. The store has its hash.
+ * a user in as another. The store has its hash.
  *
  * It is Lax, not Strict, because the response comes as a link from the provider's site. Without the pending login it is
  * worthless.

@@ -1,5 +1,5 @@
 /**
- * An identity, by which account finds or creates a user. Only issuer and subject identify somebody; the rest is for
+ * An identity, by which account finds or creates a user. Only issuer and subject identify a user; the rest is for
  * display, and a value that cannot be stored is left out and never fails a login.
  */
 import { decodeJwt } from "jose";

@@ -124,7 +124,7 @@ function requiresFreshLogin(route: ForwardedRoute, { principal, params }: Fastif
   );
 }
 
-/** Limits the damage of a session that somebody left open. */
+/** Limits the damage of a session that was left open. */
 function rejectStaleLogin(session: Session | undefined, reauthenticateMs: number): void {
   const { authenticatedAgoMs = Number.POSITIVE_INFINITY } = session ?? {};
   if (reauthenticateMs === 0 || authenticatedAgoMs <= reauthenticateMs) return;

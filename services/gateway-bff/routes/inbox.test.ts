@@ -119,7 +119,7 @@ test("a stream passes events on in the player's language, from Last-Event-ID", a
   expect(asked.headers).not.toHaveProperty("x-user-id");
   expect(await bearerOf("notification", asked)).toMatchObject({ userId: alice });
   leave();
-  await until("notification is let go", () => stream.open.size === 0);
+  await until("the stream is closed", () => stream.open.size === 0);
 });
 
 // Without them the client would wait until the test times out.
@@ -155,7 +155,7 @@ test("a stream ends with its session, by logout or suspension; others continue",
   await until("the other user has the event", () => others.received.text.includes("item2"));
   expect(onPhone.received.text).not.toContain("item1");
   expect(onLaptop.received.text).not.toContain("item2");
-  await until("notification is let go by all but the other user", () => stream.open.size === 1);
+  await until("only the stream of the other user is open", () => stream.open.size === 1);
   others.leave();
 });
 
@@ -192,7 +192,7 @@ test("a stream that breaks off ends after a complete event", async () => {
   stream.end();
   await until("it has ended", () => ended.received.over);
   expect(ended.received.text).toMatch(/\n\nretry: \d+\n\n$/);
-  await until("notification is let go", () => stream.open.size === 0);
+  await until("the stream is closed", () => stream.open.size === 0);
 
   const cut = await follow(t.url, headers);
   stream.say(`${frame(1)}id: 2.0\nevent: notif`);

@@ -126,7 +126,7 @@ export interface SessionStore extends AsyncDisposable {
   getIdentity(sessionId: string): Promise<Pick<NewSession, "issuer" | "subject"> | undefined>;
   /**
    * Makes a session that belongs to `from` belong to `to`, a user that is saved. Returns false if the session has ended or
-   * belongs to somebody else. Repeating the call has no effect.
+   * belongs to another user. Repeating the call has no effect.
    */
   moveToUser(move: SessionMove): Promise<boolean>;
   /** The provider's tokens of a session, for its logout. */

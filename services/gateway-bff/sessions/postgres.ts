@@ -10,7 +10,7 @@ import { createBatcher } from "@todoke/kernel/batcher";
 import { type Db, type Tx, transaction } from "@todoke/kernel/db";
 import { deleteFinished } from "@todoke/kernel/retention";
 import type { SessionSettings } from "../config.ts";
-import { insertOneTime, insertOneTimeIn, takeOneTime } from "../store/one-time.ts";
+import { insertOneTime, takeOneTime } from "../store/one-time.ts";
 import { isEndedAtProvider, lockLogouts, upsertProviderLogout } from "../store/provider-logouts.ts";
 import { claimRefresh, settleRefresh } from "../store/session-refresh.ts";
 import * as sql from "../store/sessions.ts";
@@ -97,11 +97,11 @@ export function postgresSessions(db: Db, settings: SessionSettings): SessionStor
         ? filter("ofProviderSession", issuer, providerSession ?? null, subject ?? null)
         : filter("allOfSubject", issuer, subject ?? null);
       return transaction(db, async (tx) => {
-        const isNew = await insertOneTimeIn(tx, oneTimeRow("logout", tokenId, { value: true, ttlMs: rememberMs }));
+        const isNew = await insertOneTime(tx, oneTimeRow("logout", tokenId, { value: true, ttlMs: rememberMs }));
         if (!isNew) return undefined;
         await lockLogouts(tx, [name], "exclusive");
         await upsertProviderLogout(tx, name, rememberMs);
-        return sql.deleteSessionsIn(tx, ending);
+        return sql.deleteSessions(tx, ending);
       });
     },
 
@@ -116,7 +116,7 @@ export function postgresSessions(db: Db, settings: SessionSettings): SessionStor
       if (user.status === "ACTIVE") return void (await upsertUser(outerTx ?? db, user));
       // Two statements: the second one also sees a session that was created while the first waited for its lock.
       const shutOut = async (tx: Tx) => {
-        if (await upsertUser(tx, user)) await sql.deleteSessionsIn(tx, filter("allOfUser", user.userId, null));
+        if (await upsertUser(tx, user)) await sql.deleteSessions(tx, filter("allOfUser", user.userId, null));
       };
       await (outerTx ? shutOut(outerTx) : transaction(db, shutOut));
     },

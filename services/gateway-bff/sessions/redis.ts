@@ -1,7 +1,7 @@
 /**
  * Sessions in Redis. Everything that is more than one command is a script (redis-scripts.ts).
  *
- * While Redis is unavailable, no user is let in and none is told that they are logged out. An emptied Redis has logged
+ * While Redis is unavailable, no user is let in, and no response says that a user is logged out. An emptied Redis has logged
  * everybody out. A Redis that loses its last second of writes (`appendfsync everysec` and a crash, or a lagging replica
  * that takes over) can lose an end or a suspension of that second; `appendfsync always` without such a replica loses none.
  */

@@ -10,22 +10,17 @@ export interface OneTimeRow {
   readonly ttlMs: number;
 }
 
-/** Inserts nothing if the name is in use. An expired name is free. */
-const insertStatement = ({ kind, nameHash, sealed, ttlMs }: OneTimeRow) => ({
-  name: "put one-time value",
-  text: `insert into one_time as o (kind, name_sha256, value, expires_at) values ($1, $2, $3, ${msFromNow("$4")})
-         on conflict (kind, name_sha256) do update set value = excluded.value, expires_at = excluded.expires_at
-          where o.expires_at <= statement_timestamp()`,
-  values: [kind, nameHash, sealed, ttlMs],
-});
-
-/** Returns false if the name is in use. */
-export const insertOneTime = async (db: Db, row: OneTimeRow): Promise<boolean> =>
-  (await runStatement(db, insertStatement(row))).rowCount === 1;
-
-/** The same as part of a transaction. */
-export const insertOneTimeIn = async (tx: Tx, row: OneTimeRow): Promise<boolean> =>
-  (await tx.query(insertStatement(row))).rowCount === 1;
+/** Returns false, and inserts nothing, if the name is in use. An expired name is free. */
+export async function insertOneTime(db: Db | Tx, { kind, nameHash, sealed, ttlMs }: OneTimeRow): Promise<boolean> {
+  const { rowCount } = await runStatement(db, {
+    name: "put one-time value",
+    text: `insert into one_time as o (kind, name_sha256, value, expires_at) values ($1, $2, $3, ${msFromNow("$4")})
+           on conflict (kind, name_sha256) do update set value = excluded.value, expires_at = excluded.expires_at
+            where o.expires_at <= statement_timestamp()`,
+    values: [kind, nameHash, sealed, ttlMs],
+  });
+  return rowCount === 1;
+}
 
 /** Of many concurrent callers, the one whose delete takes effect gets the value. */
 export async function takeOneTime(db: Db, kind: OneTimeKind, nameHash: Buffer): Promise<Buffer | undefined> {

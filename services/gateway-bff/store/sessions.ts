@@ -135,25 +135,17 @@ export interface SessionFilter {
   readonly idleMs: number;
 }
 
-const deleteStatement = ({ which, values, idleMs }: SessionFilter) => ({
-  name: `end sessions ${which}`,
-  text: `with ended as (
-           delete from sessions where session_id = any(array(
-             select session_id from sessions where ${conditions[which]} order by session_id for update))
-           returning ${isLive("$1")} as was_live)
-         select count(*) filter (where was_live)::int as ended from ended`,
-  values: [idleMs, ...values],
-});
-
 /** Returns how many of the deleted sessions were live. */
-export async function deleteSessions(db: Db, filter: SessionFilter): Promise<number> {
-  const { rows } = await runStatement<{ ended: number }>(db, deleteStatement(filter));
-  return rows[0]?.ended ?? 0;
-}
-
-/** The same as part of a transaction. */
-export async function deleteSessionsIn(tx: Tx, filter: SessionFilter): Promise<number> {
-  const { rows } = await tx.query<{ ended: number }>(deleteStatement(filter));
+export async function deleteSessions(db: Db | Tx, { which, values, idleMs }: SessionFilter): Promise<number> {
+  const { rows } = await runStatement<{ ended: number }>(db, {
+    name: `end sessions ${which}`,
+    text: `with ended as (
+             delete from sessions where session_id = any(array(
+               select session_id from sessions where ${conditions[which]} order by session_id for update))
+             returning ${isLive("$1")} as was_live)
+           select count(*) filter (where was_live)::int as ended from ended`,
+    values: [idleMs, ...values],
+  });
   return rows[0]?.ended ?? 0;
 }
 

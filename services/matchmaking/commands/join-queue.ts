@@ -1,21 +1,14 @@
 /** Puts a user into a queue. The queue makes one ticket of a request, however often it is sent. */
 import type { Db } from "@todoke/kernel/db";
-import type { CommandResponse, IdempotencyKey } from "@todoke/kernel/idempotency";
+import type { CommandResponse } from "@todoke/kernel/idempotency";
 import type { FieldError } from "@todoke/kernel/problem";
 import { attributesUnfit, partyTooLarge, setByBackend } from "../problems.ts";
-import type { JoinedTicket, TicketQueue } from "../queue/index.ts";
-import type { Attributes } from "../queue/ticket.ts";
+import type { JoinedTicket, TicketQueue, TicketRequest } from "../queue/index.ts";
 import { type ModeRules, playerErrors, ticketErrors } from "../rules/index.ts";
 import { selectLastOpponents } from "../store/ended-tickets.ts";
 import { countTicket } from "../telemetry.ts";
 
-export interface JoinRequest {
-  readonly key: IdempotencyKey;
-  readonly mode: string;
-  readonly userId: string;
-  readonly partySize: number;
-  readonly attributes: Attributes;
-}
+export type JoinRequest = Pick<TicketRequest, "key" | "mode" | "userId" | "partySize" | "attributes">;
 
 export interface JoinDeps {
   readonly db: Db;

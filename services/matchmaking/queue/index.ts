@@ -10,16 +10,11 @@
  */
 import type { Tx } from "@todoke/kernel/db";
 import type { IdempotencyKey } from "@todoke/kernel/idempotency";
-import type { Attributes, MatchTerms, OpenTicket } from "./ticket.ts";
+import type { MatchTerms, OpenTicket } from "./ticket.ts";
 
-export interface TicketRequest {
+export interface TicketRequest extends Pick<OpenTicket, "mode" | "userId" | "partySize" | "attributes" | "avoid"> {
   /** Stored with the ticket's data for 24 hours. */
   readonly key: IdempotencyKey;
-  readonly mode: string;
-  readonly userId: string;
-  readonly partySize: number;
-  readonly attributes: Attributes;
-  readonly avoid: readonly string[];
   readonly ticketMs: number;
   /** The longest time between two heartbeats; undefined if none are required. */
   readonly heartbeatMs?: number;

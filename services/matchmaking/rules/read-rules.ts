@@ -70,7 +70,7 @@ function parseModes(root: YamlValue): Map<string, ModeRules> {
   const named = modes && readEntries(modes);
   if (!named?.size) root.reject("should have at least one mode, under modes");
   else if (named.size > bounds.modes) modes?.reject(`has ${named.size} modes; the limit is ${bounds.modes}`);
-  return new Map([...(named ?? [])].map(([name, spot]) => [name, parseMode(name, spot)]));
+  return new Map([...(named ?? [])].map(([name, value]) => [name, parseMode(name, value)]));
 }
 
 const modeFields = [
@@ -87,9 +87,9 @@ const modeFields = [
   "session",
 ] as const;
 
-function parseMode(mode: string, spot: YamlValue): ModeRules {
-  if (!modeName.test(mode)) spot.reject("should be named with a-z, 0-9, _ and -, at most 32 characters");
-  const fields = readFields(spot, modeFields);
+function parseMode(mode: string, value: YamlValue): ModeRules {
+  if (!modeName.test(mode)) value.reject("should be named with a-z, 0-9, _ and -, at most 32 characters");
+  const fields = readFields(value, modeFields);
   const ticketSeconds = numberOr(fields.ticket_seconds, bounds.ticketSeconds, defaults.ticketSeconds);
   const heartbeatMs = secondsAsMs(fields.heartbeat_seconds, {
     ...bounds.heartbeatSeconds,
@@ -98,7 +98,7 @@ function parseMode(mode: string, spot: YamlValue): ModeRules {
   const avoidLastOpponentMs = secondsAsMs(fields.avoid_last_opponent_seconds, bounds.avoidSeconds);
   return {
     mode,
-    ...parseSizes(spot, fields),
+    ...parseSizes(value, fields),
     ticketMs: ticketSeconds * 1000,
     ...(heartbeatMs !== undefined && { heartbeatMs }),
     ...(fields.skill && { skill: parseSkill(fields.skill, ticketSeconds) }),
@@ -112,28 +112,28 @@ function parseMode(mode: string, spot: YamlValue): ModeRules {
   };
 }
 
-function parseSizes(spot: YamlValue, fields: { teams?: YamlValue; team_size?: YamlValue; party_max?: YamlValue }) {
+function parseSizes(value: YamlValue, fields: { teams?: YamlValue; team_size?: YamlValue; party_max?: YamlValue }) {
   const teams = numberOr(fields.teams, bounds.teams, defaults.teams);
   const teamSize = numberOr(fields.team_size, bounds.teamSize, defaults.teamSize);
   if (teams * teamSize > bounds.playersMax)
-    spot.reject(`has ${teams} teams of ${teamSize}: a match has at most ${bounds.playersMax} players`);
+    value.reject(`has ${teams} teams of ${teamSize}: a match has at most ${bounds.playersMax} players`);
   // A party stays together in one team.
   const partyMax = numberOr(fields.party_max, { min: 1, max: teamSize }, defaults.partyMax);
   return { teams, teamSize, partyMax };
 }
 
-function parseSkill(spot: YamlValue, ticketSeconds: number): NonNullable<ModeRules["skill"]> {
-  const fields = readFields(spot, ["attribute", "window"]);
+function parseSkill(value: YamlValue, ticketSeconds: number): NonNullable<ModeRules["skill"]> {
+  const fields = readFields(value, ["attribute", "window"]);
   const attribute = parseAttribute(fields, "skill");
-  if (!fields.window) spot.reject("lacks window: the accepted differences in skill");
+  if (!fields.window) value.reject("lacks window: the accepted differences in skill");
   const steps = fields.window ? parseSteps(fields.window, { limit: "gap", range: bounds.gap, ticketSeconds }) : [];
   return { attribute, steps };
 }
 
-function parseLatency(spot: YamlValue, ticketSeconds: number): NonNullable<ModeRules["latency"]> {
-  const fields = readFields(spot, ["attribute", "max_ms"]);
+function parseLatency(value: YamlValue, ticketSeconds: number): NonNullable<ModeRules["latency"]> {
+  const fields = readFields(value, ["attribute", "max_ms"]);
   const attribute = parseAttribute(fields, "latency");
-  if (!fields.max_ms) spot.reject("lacks max_ms: the accepted latencies");
+  if (!fields.max_ms) value.reject("lacks max_ms: the accepted latencies");
   const steps = fields.max_ms ? parseSteps(fields.max_ms, { limit: "ms", range: bounds.latencyMs, ticketSeconds }) : [];
   return { attribute, steps };
 }
@@ -145,9 +145,9 @@ interface StepsFormat {
 }
 
 /** The first step starts at 0, and each step is later and wider than the previous one. */
-function parseSteps(spot: YamlValue, { limit, range, ticketSeconds }: StepsFormat): Step[] {
+function parseSteps(value: YamlValue, { limit, range, ticketSeconds }: StepsFormat): Step[] {
   const steps: Step[] = [];
-  for (const item of readItems(spot, { max: bounds.steps, of: `steps, as { after: 0, ${limit}: 50 }` })) {
+  for (const item of readItems(value, { max: bounds.steps, of: `steps, as { after: 0, ${limit}: 50 }` })) {
     const fields = readFields(item, ["after", limit]);
     if (!fields.after) item.reject("lacks after: the seconds of waiting after which it applies");
     if (!fields[limit]) item.reject(`lacks ${limit}`);
@@ -171,19 +171,19 @@ function parseSteps(spot: YamlValue, { limit, range, ticketSeconds }: StepsForma
 }
 
 /** Any JSON object, and small, because it is stored with every match. */
-function parseSession(spot: YamlValue): ModeRules["session"] {
-  if (readEntries(spot) === undefined || isBlank(spot)) return {};
-  const text = JSON.stringify(spot.node, (_, value) => {
-    if (typeof value === "number" && !Number.isFinite(value)) spot.reject("has a number that JSON cannot represent");
-    return value;
+function parseSession(value: YamlValue): ModeRules["session"] {
+  if (readEntries(value) === undefined || isBlank(value)) return {};
+  const text = JSON.stringify(value.node, (_, each) => {
+    if (typeof each === "number" && !Number.isFinite(each)) value.reject("has a number that JSON cannot represent");
+    return each;
   });
   const bytes = Buffer.byteLength(text);
-  if (bytes > bounds.sessionBytes) spot.reject(`has ${bytes} bytes as JSON; the limit is ${bounds.sessionBytes}`);
+  if (bytes > bounds.sessionBytes) value.reject(`has ${bytes} bytes as JSON; the limit is ${bounds.sessionBytes}`);
   return JSON.parse(text);
 }
 
-function parseSetByBackend(spot: YamlValue): string[] {
-  const items = readItems(spot, { max: bounds.setByBackend, of: "attribute names, or party_size" });
+function parseSetByBackend(value: YamlValue): string[] {
+  const items = readItems(value, { max: bounds.setByBackend, of: "attribute names, or party_size" });
   return items.flatMap((item) => readText(item, { pattern: attributeName, what: attributeNameText }) ?? []);
 }
 
@@ -193,10 +193,10 @@ function parseAttribute({ attribute }: { attribute?: YamlValue }, defaultName: s
 }
 
 /** The default also stands in for an invalid value, which is reported. */
-const numberOr = (spot: YamlValue | undefined, range: Range, defaultValue: number): number =>
-  (spot && readInteger(spot, range)) ?? defaultValue;
+const numberOr = (value: YamlValue | undefined, range: Range, defaultValue: number): number =>
+  (value && readInteger(value, range)) ?? defaultValue;
 
-function secondsAsMs(spot: YamlValue | undefined, range: Range): number | undefined {
-  const seconds = spot && readInteger(spot, range);
+function secondsAsMs(value: YamlValue | undefined, range: Range): number | undefined {
+  const seconds = value && readInteger(value, range);
   return seconds === undefined ? undefined : seconds * 1000;
 }

@@ -1,17 +1,10 @@
 /** Reads of ended tickets. */
 import type { Queryable } from "@todoke/kernel/db";
-import type { Attributes, ExpiryReason } from "../queue/ticket.ts";
+import type { ExpiryReason, OpenTicket } from "../queue/ticket.ts";
 import type { EndStatus } from "./ends.ts";
 
 /** Times are milliseconds since 1970. */
-export interface EndedTicket {
-  readonly ticketId: string;
-  readonly mode: string;
-  readonly userId: string;
-  readonly partySize: number;
-  readonly attributes: Attributes;
-  readonly joinedAt: number;
-  readonly expiresAt: number;
+export interface EndedTicket extends Omit<OpenTicket, "avoid" | "aliveUntil"> {
   readonly endedAt: number;
   readonly status: EndStatus;
   /** Only if EXPIRED. */

@@ -7,7 +7,7 @@ import { readInstruments } from "./read-instruments.ts";
 import type { Instruments } from "./types.ts";
 
 export { checkOrder } from "./check-order.ts";
-export { InstrumentsError as InstrumentsFaulty, readInstruments } from "./read-instruments.ts";
+export { InstrumentsError, readInstruments } from "./read-instruments.ts";
 export type { Instruments } from "./types.ts";
 
 const builtIn = new URL("built-in.yaml", import.meta.url);

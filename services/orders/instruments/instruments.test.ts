@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { type OrderBody, parseOrderRequest } from "../order/order-request.ts";
-import { checkOrder, InstrumentsFaulty, openInstruments, readInstruments } from "./index.ts";
+import { checkOrder, InstrumentsError, openInstruments, readInstruments } from "./index.ts";
 
 const file = (...lines: string[]) => ["instruments:", "  A:", ...lines.map((line) => `    ${line}`)].join("\n");
 const good = ["min_qty: 0.3", "step: 0.1", "max_qty: 10", "max_notional: 1000"];
@@ -10,7 +10,7 @@ const errorsOf = (text: string): readonly string[] => {
     readInstruments(text, "i.yaml");
     return [];
   } catch (error) {
-    if (error instanceof InstrumentsFaulty) return error.faults;
+    if (error instanceof InstrumentsError) return error.errors;
     throw error;
   }
 };

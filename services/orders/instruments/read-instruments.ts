@@ -17,11 +17,11 @@ import type { Instrument, Instruments } from "./types.ts";
 /** The errors of a file, each a sentence: "instruments.yaml:12: instruments.BTC-USD.step should be …". */
 export class InstrumentsError extends Error {
   override readonly name = "InstrumentsError";
-  readonly faults: readonly string[];
+  readonly errors: readonly string[];
 
-  constructor(faults: readonly string[]) {
-    super(faults.join("\n"));
-    this.faults = faults;
+  constructor(errors: readonly string[]) {
+    super(errors.join("\n"));
+    this.errors = errors;
   }
 }
 
@@ -48,8 +48,8 @@ function parseInstruments(root: YamlValue): Instruments {
   if (named.size > bounds.instruments)
     instruments?.reject(`has ${named.size} entries; the limit is ${bounds.instruments}`);
   const byName = new Map<string, Instrument>();
-  for (const [name, spot] of named) {
-    const instrument = parseInstrument(name, spot);
+  for (const [name, value] of named) {
+    const instrument = parseInstrument(name, value);
     if (instrument) byName.set(name, instrument);
   }
   const { orders_per_second } = limits ? readFields(limits, ["orders_per_second"]) : {};
@@ -59,15 +59,15 @@ function parseInstruments(root: YamlValue): Instruments {
 const required = ["min_qty", "step", "max_qty", "max_notional"] as const;
 const optional = ["tick", "reference_price", "max_position", "max_open_notional"] as const;
 
-function parseInstrument(name: string, spot: YamlValue): Instrument | undefined {
+function parseInstrument(name: string, value: YamlValue): Instrument | undefined {
   if (!instrumentName.test(name))
-    spot.reject("should be named with letters, digits and . _ : / -, at most 32 characters");
-  const fields = readFields(spot, [...required, ...optional]);
-  for (const field of required) if (!fields[field]) spot.reject(`lacks ${field}`);
+    value.reject("should be named with letters, digits and . _ : / -, at most 32 characters");
+  const fields = readFields(value, [...required, ...optional]);
+  for (const field of required) if (!fields[field]) value.reject(`lacks ${field}`);
   const read: Partial<Record<(typeof required | typeof optional)[number], Decimal>> = {};
   for (const field of [...required, ...optional]) {
-    const value = fields[field] && parsePositive(fields[field]);
-    if (value) read[field] = value;
+    const parsed = fields[field] && parsePositive(fields[field]);
+    if (parsed) read[field] = parsed;
   }
   const { min_qty, step, max_qty, max_notional, ...more } = read;
   if (!min_qty || !step || !max_qty || !max_notional) return undefined;
@@ -77,16 +77,16 @@ function parseInstrument(name: string, spot: YamlValue): Instrument | undefined 
   return { name, min_qty, step, max_qty, max_notional, ...more };
 }
 
-function parsePositive(spot: YamlValue): Decimal | undefined {
+function parsePositive(value: YamlValue): Decimal | undefined {
   const read = (text: string) => {
     const decimal = parseDecimal(text);
     return decimal && isPositive(decimal) ? decimal : undefined;
   };
-  return readAs(spot, { read, what: "a decimal larger than 0" });
+  return readAs(value, { read, what: "a decimal larger than 0" });
 }
 
-function parsePerSecond(spot: YamlValue): number | undefined {
+function parsePerSecond(value: YamlValue): number | undefined {
   const max = bounds.ordersPerSecond;
   const read = (text: string) => (/^[1-9]\d{0,6}$/.test(text) && Number(text) <= max ? Number(text) : undefined);
-  return readAs(spot, { read, what: `a whole number from 1 to ${max}` });
+  return readAs(value, { read, what: `a whole number from 1 to ${max}` });
 }

@@ -1,6 +1,5 @@
 /** The statement that accepts orders. */
 import { type Db, recordsSql, runStatement, type Tx } from "@todoke/kernel/db";
-import { isPool } from "./is-pool.ts";
 import { insertOrderEventsSql } from "./order-events.ts";
 import { ordersSql } from "./outbox-orders.ts";
 import { responseSql } from "./response.ts";
@@ -149,6 +148,6 @@ export async function acceptOrders(
     values: [JSON.stringify(rows), ledgerMs, keepMs, ordersPerSecond, reconciledWithinMs],
   };
   type Row = AcceptResult & { ordinal: number };
-  const { rows: results } = isPool(db) ? await runStatement<Row>(db, query) : await db.query<Row>(query);
+  const { rows: results } = await runStatement<Row>(db, query);
   return results.map(({ ordinal: _, ...result }) => result);
 }

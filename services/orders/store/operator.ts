@@ -2,15 +2,15 @@
 export { type OrderStatus, orderStatuses } from "../order/order-status.ts";
 export { type OrderStep, selectHistory } from "./history.ts";
 export {
-  type OrderCursor as Listed,
+  type OrderCursor,
   type OrderRow,
   selectOrder,
   selectOrders,
-  selectOrdersByName as selectOrdersNamed,
+  selectOrdersByName,
   selectUnresolved,
 } from "./orders.ts";
 export {
-  allInstruments as everything,
+  allInstruments,
   selectTradingState,
   type TradingMode,
   type TradingState,

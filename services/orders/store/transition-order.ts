@@ -6,7 +6,6 @@ import { hash, randomUUIDv7 } from "node:crypto";
 import { type Db, runStatement, type Tx, toLastError, toStorableText } from "@todoke/kernel/db";
 import type { BrokerFill } from "../brokers/index.ts";
 import type { OrderStatus, ReasonCode } from "../order/order-status.ts";
-import { isPool } from "./is-pool.ts";
 import { insertOrderEventsSql } from "./order-events.ts";
 import { insertFillsSql, newFillsSql, toFillRecords } from "./order-fills.ts";
 import { ordersSql } from "./outbox-orders.ts";
@@ -107,7 +106,7 @@ export async function transitionOrder(db: Db | Tx, transition: OrderTransition):
       toFillRecords(transition.fills ?? []),
     ],
   };
-  const { rows } = isPool(db) ? await runStatement(db, query) : await db.query(query);
+  const { rows } = await runStatement(db, query);
   return rows.length > 0;
 }
 

@@ -44,7 +44,7 @@ export function changePoints(db: Db, onCommitted: () => void): ChangePoints {
     async run(requests) {
       const results = await transaction(db, (tx) => postChanges(tx, requests));
       if (results.some(({ result }) => result === "posted")) onCommitted();
-      return results.map(toAnswer);
+      return results.map(toResponse);
     },
   });
   return (key, change) => submit(toRequest(key, change));
@@ -56,7 +56,7 @@ function toRequest(key: IdempotencyKey, change: PointsChange): ChangeRequest {
   return { key, change: { ...change, id: randomUUIDv7(), idempotencyKey }, headers: traceHeaders() };
 }
 
-function toAnswer(posted: PostResult): CommandResponse | Error {
+function toResponse(posted: PostResult): CommandResponse | Error {
   if (posted.result === "refused") return posted.problem;
   count("todoke.idempotency.requests", { result: posted.result === "posted" ? "first" : posted.result });
   if (posted.result === "conflict") return posted.problem;

@@ -3,7 +3,7 @@ import { transaction } from "@todoke/kernel/db";
 import { repetitions } from "@todoke/kernel/testing";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { Play, plays } from "../ledger/testing-play.ts";
+import { Play, plays } from "../ledger/testing/play.ts";
 import { selectBalance } from "../store/balances.ts";
 import { inSeconds, setup } from "../testing.ts";
 import { postChanges, postExpirations } from "./post-changes.ts";

@@ -5,8 +5,8 @@ import { expect, test } from "vitest";
 import { pointsMax, type Time } from "./account.ts";
 import { applyChanges } from "./apply-changes.ts";
 import type { Applied } from "./changes.ts";
+import { type Batch, Play, plays } from "./testing/play.ts";
 import { Tables } from "./testing.ts";
-import { type Batch, Play, plays } from "./testing-play.ts";
 
 const user = "u_1";
 const start = Date.parse("2026-01-15T00:00:00.000Z");

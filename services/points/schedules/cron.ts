@@ -16,7 +16,7 @@ export interface Cron {
 
 /** The message is for the caller. */
 export class CronError extends Error {
-  override readonly name = "CronFault";
+  override readonly name = "CronError";
 }
 
 interface Fields {

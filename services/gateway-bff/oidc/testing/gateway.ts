@@ -28,7 +28,7 @@ export interface GatewayOptions {
   readonly onRefreshDue?: (session: Session) => void;
   /** The clock by which the provider is left alone after a failure, and its keys are looked for again. */
   readonly now?: () => number;
-  /** Another store around the usual one. */
+  /** Wraps the default store. */
   readonly around?: (sessions: SessionStore) => SessionStore;
 }
 

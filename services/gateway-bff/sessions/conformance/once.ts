@@ -21,7 +21,7 @@ export function onceConforms({ name, stage }: StoreUnderTest): void {
     const put = await Promise.all(
       Array.from({ length: 20 }, (_, n) => (n % 2 ? here : there).putOneTime("logout", "jti-1", n, 60_000)),
     );
-    const winners = put.flatMap((won, n) => (won ? [n] : []));
+    const winners = put.flatMap((stored, n) => (stored ? [n] : []));
     expect(winners.length).toBe(1);
     await t.pass(20_000);
     expect(await here.putOneTime("logout", "jti-1", "again", 60_000)).toBe(false);

@@ -41,9 +41,9 @@ export function refreshConforms({ name, stage }: StoreUnderTest): void {
     const turns = await Promise.all(
       Array.from({ length: 20 }, (_, n) => (n % 2 ? processes[1] : processes[0]).claimRefresh(sessionId, holdMs)),
     );
-    const won = turns.filter((turn) => turn !== undefined);
-    expect(won.length).toBe(1);
-    expect(won[0]).toMatchObject({ sessionId, issuer: "https://id.example", tokens: tokens(1) });
+    const claimed = turns.filter((turn) => turn !== undefined);
+    expect(claimed.length).toBe(1);
+    expect(claimed[0]).toMatchObject({ sessionId, issuer: "https://id.example", tokens: tokens(1) });
     expect(await processes[0].find(token)).toMatchObject({ refreshDue: false }); // It is claimed.
   });
 

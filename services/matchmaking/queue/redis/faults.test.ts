@@ -191,7 +191,7 @@ test("an end that cannot be parsed or stored is quarantined and blocks no other 
   await expectConsistent(t.db);
 });
 
-test("idempotency keys are kept as long as the queue is told", async () => {
+test("idempotency keys expire after the configured time", async () => {
   const idempotencyMs = 7_200_000;
   await using t = await createRedisHarness(redis, { idempotencyMs });
   const before = Date.now();

@@ -1,12 +1,12 @@
 /**
- * Random changes of several users, in batches, over time, with the results that the model (testing.ts) expects. Used for the
+ * Random changes of several users, in batches, over time, with the results that the model (../testing.ts) expects. Used for the
  * rules in memory (apply-changes.test.ts) and in the database (commands/random-play.test.ts).
  */
 import { randomUUIDv7 } from "node:crypto";
 import fc from "fast-check";
-import type { Time } from "./account.ts";
-import type { Change } from "./changes.ts";
-import { Coins } from "./testing.ts";
+import type { Time } from "../account.ts";
+import type { Change } from "../changes.ts";
+import { Coins } from "../testing.ts";
 
 const amount = fc.integer({ min: 1, max: 12 });
 const taken = fc.integer({ min: 1, max: 8 });
