@@ -3,7 +3,7 @@ import { until } from "@todoke/kernel/testing";
 import { done } from "@todoke/kernel/worker";
 import { expect, test } from "vitest";
 import { openNatsBus } from "./index.ts";
-import { parseServers } from "./servers.ts";
+import { parseNatsUrl } from "./servers.ts";
 import { recordDeliveries, sampleEvent } from "./testing.ts";
 
 test("a bus opens while the server is unavailable and works once it is there", async () => {
@@ -37,8 +37,9 @@ test.each(["", "nats://", "nats://user:secret@[", "nats://one:4222,,nats://two:4
 );
 
 test("a URL has several servers separated by commas, and tls:// requests TLS", () => {
-  expect(parseServers("nats://one:4222,two:4223")).toEqual({ servers: ["one:4222", "two:4223"] });
-  expect(parseServers("tls://token@one:4222")).toEqual({ servers: ["one:4222"], token: "token", tls: {} });
+  expect(parseNatsUrl("nats://one:4222,two:4223").client).toEqual({ servers: ["one:4222", "two:4223"] });
+  const { client } = parseNatsUrl("tls://token@one:4222,tls://two:4222");
+  expect(client).toMatchObject({ servers: ["one:4222", "two:4222"], token: "token", tls: {} });
 });
 
 test("a bus that never connected can be closed", async () => {

@@ -7,14 +7,15 @@
 import { JetStreamApiError, type JetStreamManager, jetstreamManager } from "@nats-io/jetstream";
 import { type ConnectionOptions, connect, type NatsConnection } from "@nats-io/transport-node";
 import { BusUnavailable } from "@todoke/kernel/bus";
+import { explainConnectionError } from "@todoke/kernel/server-url";
 import { backoffMs, withTimeout } from "@todoke/kernel/worker";
-import { parseServers } from "./servers.ts";
 
 export interface ConnectionSettings {
+  /** For errors. */
   readonly url: string;
   readonly name: string;
-  /** Options of the NATS client: TLS, credentials and others. */
-  readonly client?: ConnectionOptions;
+  /** Options of the NATS client: servers, TLS, credentials and others. */
+  readonly client: ConnectionOptions;
   readonly log: Log;
 }
 
@@ -30,7 +31,6 @@ const pingIntervalMs = 10_000;
 
 export class Connection implements AsyncDisposable {
   readonly #settings: ConnectionSettings;
-  readonly #servers: ConnectionOptions;
   readonly #closing = new AbortController();
   readonly #upListeners = new Set<() => void>();
   readonly #downListeners = new Set<() => void>();
@@ -43,13 +43,11 @@ export class Connection implements AsyncDisposable {
 
   private constructor(settings: ConnectionSettings) {
     this.#settings = settings;
-    this.#servers = parseServers(settings.url);
     this.#connecting = this.#tryToConnect();
   }
 
   /**
    * Resolves after the first attempt, also if it failed: a service must be able to start while the broker is unavailable.
-   * Rejects only for an invalid URL.
    */
   static async open(settings: ConnectionSettings): Promise<Connection> {
     const connection = new Connection(settings);
@@ -118,7 +116,8 @@ export class Connection implements AsyncDisposable {
     try {
       this.#nats = await connect(this.#clientOptions());
       this.#manager = await jetstreamManager(this.#nats, { checkAPI: false, timeout: requestTimeoutMs });
-    } catch (error) {
+    } catch (cause) {
+      const error = explainConnectionError(cause, "NATS", this.#settings.url);
       this.#downReason = error;
       this.#settings.log("cannot connect to NATS; retrying", unavailable(error));
       this.#retryLater();
@@ -142,7 +141,7 @@ export class Connection implements AsyncDisposable {
       if (status.type === "disconnect") this.#onDisconnected(new Error(`the connection to ${status.server} broke`));
       if (status.type === "reconnecting") this.#failures += 1;
       if (status.type === "reconnect") this.#onConnected();
-      if (status.type === "error") this.#settings.log("the NATS server reports an error", status.error);
+      if (status.type === "error") this.#onServerError(status.error);
     }
   }
 
@@ -160,6 +159,13 @@ export class Connection implements AsyncDisposable {
     for (const listener of [...this.#downListeners]) listener();
   }
 
+  /** While it is down, the reason is what an operator needs to know: a certificate that has expired since, for example. */
+  #onServerError(cause: Error): void {
+    const error = explainConnectionError(cause, "NATS", this.#settings.url);
+    if (!this.#isUp) this.#downReason = error;
+    this.#settings.log("the NATS server reports an error", error);
+  }
+
   /** Must have no side effect: the client calls it many times between two attempts. */
   #delayMs(): number {
     return backoffMs(this.#failures, reconnectBackoff);
@@ -167,7 +173,6 @@ export class Connection implements AsyncDisposable {
 
   #clientOptions(): ConnectionOptions {
     return {
-      ...this.#servers,
       name: this.#settings.name,
       timeout: requestTimeoutMs,
       pingInterval: pingIntervalMs,

@@ -10,11 +10,15 @@ import { Connection, type Log } from "./connection.ts";
 import { readLag } from "./lag.ts";
 import { createNames } from "./names.ts";
 import { Publisher } from "./publisher.ts";
+import { parseNatsUrl } from "./servers.ts";
 import { type StreamDefaults, Streams, streamDefaults } from "./streams.ts";
 import { Subscription } from "./subscription.ts";
 
 export interface NatsBusOptions {
-  /** "nats://user:password@host:4222"; several servers of a cluster are separated by commas. */
+  /**
+   * "nats://user:password@host:4222"; several servers of a cluster are separated by commas. Parameters: ca_file, cert_file, key_file,
+   * creds_file, replicas, max_bytes, namespace.
+   */
   readonly url: string;
   /** Shown in the server's list of connections. */
   readonly name: string;
@@ -36,10 +40,15 @@ export interface NatsBusOptions {
 
 export async function openNatsBus(options: NatsBusOptions): Promise<EventBus> {
   const { url, name, ackWaitMs = 30_000, publishTimeoutMs = 5_000, ackPendingMax = 10_000, log = () => {} } = options;
-  const { client = {} } = options;
-  const names = createNames(options.namespace);
+  const given = parseNatsUrl(url);
+  const client = { ...given.client, ...options.client };
+  const names = createNames(options.namespace ?? given.namespace);
   const connection = await Connection.open({ url, name, client, log });
-  const streams = new Streams({ connection, names, defaults: { ...streamDefaults, ...options.streams } });
+  const streams = new Streams({
+    connection,
+    names,
+    defaults: { ...streamDefaults, ...given.streams, ...options.streams },
+  });
   const inboxPrefix = client.inboxPrefix;
   const publisher = new Publisher({ connection, names, streams, inboxPrefix, timeoutMs: publishTimeoutMs });
   const subscriptions = new Set<Subscription>();

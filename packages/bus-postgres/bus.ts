@@ -17,8 +17,10 @@ import {
   afterCommit,
   CommitUnknown,
   type Db,
+  directUrlOf,
   isUnavailable,
   migrate,
+  migrationUrl,
   openDb,
 } from "@todoke/kernel/db";
 import { startRetention } from "@todoke/kernel/retention";
@@ -79,9 +81,21 @@ export async function migratePostgresBus(
   url: string,
   { dryRun }: { readonly dryRun: boolean },
 ): Promise<readonly AppliedMigration[]> {
-  const db = openDb({ url, poolMax: 1 });
+  const db = openDb({ url: migrationUrl(url, { dryRun }), poolMax: 1 });
   try {
     return await migrate(db, { schema: defaultSchema, sets: [busMigrations], dryRun });
+  } finally {
+    await db.end();
+  }
+}
+
+/** Behind PgBouncer without a direct URL the tables are checked only. */
+async function bringUpToDate(url: string, schema: string): Promise<void> {
+  const dryRun = directUrlOf(url) === undefined;
+  const db = openDb({ url: migrationUrl(url, { dryRun }), poolMax: 1 });
+  try {
+    const missing = await migrate(db, { schema, sets: [busMigrations], dryRun });
+    if (dryRun && missing.length > 0) migrationUrl(url, { dryRun: false });
   } finally {
     await db.end();
   }
@@ -108,7 +122,7 @@ export async function openPostgresBus(options: PostgresBusOptions): Promise<Even
     poolMax: options.poolMax ?? 6,
     ...(onError && { onConnectionError: onError }),
   });
-  await migrate(db, { schema, sets: [busMigrations] }).catch(async (error) => {
+  await bringUpToDate(url, schema).catch(async (error) => {
     await db.end();
     throw isUnavailable(error) ? unavailable(error) : error;
   });

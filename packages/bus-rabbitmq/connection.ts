@@ -6,6 +6,7 @@
  */
 import type { ConnectionOptions as TlsOptions } from "node:tls";
 import { BusUnavailable } from "@todoke/kernel/bus";
+import { explainConnectionError } from "@todoke/kernel/server-url";
 import {
   AMQPChannelError,
   AMQPConnectionError,
@@ -43,6 +44,7 @@ export class Connection implements AsyncDisposable {
   readonly #settings: ConnectionSettings;
   readonly #amqp: AmqpConnection;
   #isClosed = false;
+  #hasConnected = false;
   #downReason: unknown = new Error("not connected yet");
   #blockedReason: string | undefined;
   #server: Promise<Server> | undefined;
@@ -145,17 +147,21 @@ export class Connection implements AsyncDisposable {
         failure = error;
       }
     }
-    throw failure;
+    throw explainConnectionError(failure, "RabbitMQ", describeUrl(this.#settings));
   }
 
   #onConnected(): void {
+    this.#hasConnected = true;
     this.#blockedReason = undefined;
     this.#server = undefined;
   }
 
   /** The library reports the first of several failures to connect, and errors that closed a channel. */
-  #onError(error: unknown): void {
-    const isChannelError = error instanceof AMQPChannelError && !(error instanceof AMQPConnectionError);
+  #onError(cause: unknown): void {
+    const isChannelError = cause instanceof AMQPChannelError && !(cause instanceof AMQPConnectionError);
+    // A node that has answered and then closes a connection without TLS is being stopped, and needs no explanation.
+    const isKnown = isChannelError || (this.#hasConnected && !this.#settings.url.startsWith("amqps:"));
+    const error = isKnown ? cause : explainConnectionError(cause, "RabbitMQ", describeUrl(this.#settings));
     if (!isChannelError) {
       this.#downReason = error;
       this.#blockedReason = undefined;
@@ -205,6 +211,10 @@ export function toUnavailable(error: unknown): BusUnavailable {
 }
 
 export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
+/** With all nodes, for errors. */
+const describeUrl = ({ url, hosts }: ConnectionSettings): string =>
+  hosts ? url.replace(new URL(url).host, hosts.join()) : url;
 
 function parseAddresses({ url, hosts, tls }: ConnectionSettings): Address[] {
   const { protocol, host } = new URL(url);

@@ -20,9 +20,13 @@ import { Publisher } from "./publisher.ts";
 import { defaultStepsMs, RetryQueues, sortSteps } from "./retry-queues.ts";
 import { Subscription } from "./subscription.ts";
 import { readQueue, Topology } from "./topology.ts";
+import { parseRabbitmqUrl } from "./url.ts";
 
 export interface RabbitmqBusOptions {
-  /** "amqp://user:password@host:5672/vhost", or amqps://… */
+  /**
+   * "amqp://user:password@host:5672/vhost", or amqps://…; several nodes of a cluster are separated by commas. Parameters: ca_file,
+   * cert_file, key_file, namespace, queues (consumer:queue,…).
+   */
   readonly url: string;
   /** "host:port" of each node of a cluster, tried in turn. User, password and vhost are those of the URL. */
   readonly hosts?: readonly string[];
@@ -61,11 +65,13 @@ export interface RabbitmqBusOptions {
 const defaultPayloadBytesMax = 1024 * 1024;
 
 /** Resolves after the first attempt to connect, also if it failed. Rejects only for invalid options. */
-export async function openRabbitmqBus(options: RabbitmqBusOptions): Promise<EventBus> {
+export async function openRabbitmqBus(given: RabbitmqBusOptions): Promise<EventBus> {
+  const { queues: queuesInUrl, ...inUrl } = parseRabbitmqUrl(given.url);
+  const options = { ...given, ...inUrl, queues: { ...given.queues, ...queuesInUrl } };
   const {
     namespace = "todoke",
     consumers = {},
-    queues = {},
+    queues,
     newQueueDelayMs = 1_500,
     delayStepsMs = defaultStepsMs,
   } = options;

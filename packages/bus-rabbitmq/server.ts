@@ -7,6 +7,7 @@
  */
 import { connect } from "node:net";
 import { type ConnectionOptions, connect as connectTls } from "node:tls";
+import { serverName } from "@todoke/kernel/server-url";
 
 export interface Server {
   readonly product: string;
@@ -27,7 +28,7 @@ const greetingBytesMax = 64 * 1024;
 
 export function identifyServer({ host, port, tls }: Address, timeoutMs: number): Promise<Server> {
   const { promise, resolve, reject } = Promise.withResolvers<Server>();
-  const socket = tls ? connectTls({ host, port, servername: host, ...tls }) : connect({ host, port });
+  const socket = tls ? connectTls({ host, port, ...serverName(host), ...tls }) : connect({ host, port });
   let received = Buffer.alloc(0);
   socket.setTimeout(timeoutMs, () => reject(new Error(`${host}:${port} did not answer within ${timeoutMs} ms`)));
   socket.on("error", reject);

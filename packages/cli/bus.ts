@@ -2,6 +2,7 @@
 import { consumers, rabbitmqQueues as queues } from "@todoke/contracts";
 import type { BusLog, ConsumerLag, EventBus } from "@todoke/kernel/bus";
 import type { AppliedMigration } from "@todoke/kernel/db";
+import { parseServerUrl } from "@todoke/kernel/server-url";
 import { SettingsError } from "./errors.ts";
 
 interface BusOptions extends Partial<BusLog> {
@@ -15,19 +16,19 @@ export async function openBus(url: string, name: string, options: BusOptions = {
   const { keepMs, emits, ...to } = options;
   const log = (message: string, error?: unknown) =>
     error === undefined ? to.onInfo?.(message) : to.onError?.(new Error(message, { cause: error }));
-  switch (URL.parse(url)?.protocol) {
-    case "nats:":
-    case "tls:": {
+  switch (parseServerUrl(url)?.scheme) {
+    case "nats":
+    case "tls": {
       const { openNatsBus } = await import("@todoke/bus-nats");
       return openNatsBus({ url, name, log, ...(keepMs !== undefined && { streams: { maxAgeMs: keepMs } }) });
     }
-    case "amqp:":
-    case "amqps:": {
+    case "amqp":
+    case "amqps": {
       const { openRabbitmqBus } = await import("@todoke/bus-rabbitmq");
       return openRabbitmqBus({ url, name, log, consumers: consumersOf(emits), queues });
     }
-    case "postgres:":
-    case "postgresql:": {
+    case "postgres":
+    case "postgresql": {
       const { openPostgresBus } = await import("@todoke/bus-postgres");
       return openPostgresBus({ url, name, ...(keepMs !== undefined && { keepMs }), ...to });
     }

@@ -3,7 +3,7 @@
  * no list can be out of date (docs/adr/0074).
  */
 import { type RecordedSetting, recordSettings } from "@todoke/http";
-import { allSubjects, busVariable } from "@todoke/service";
+import { allSubjects, busVariable, listSettingsBeside } from "@todoke/service";
 import { secretNames } from "./secret-files.ts";
 import type { LoadedService } from "./select-services.ts";
 import type { Env } from "./services.ts";
@@ -27,11 +27,15 @@ const busVariables = new Set(
 /** Other settings are read only with these values. */
 const branches: Env = { NOTIFICATION_SENDER: "webhook", ORDERS_BROKER: "http" };
 
+/** The URL of a server, which has settings beside it. */
+const serverUrl = /(DATABASE|BUS|REDIS)_URL$/;
+
 export function listKnownSettings(loaded: readonly LoadedService[]): ReadonlySet<string> {
   const read = loaded.flatMap((each) => [{}, branches].flatMap((env) => [...readSettingsOf(each, env).keys()]));
   const secrets = secretNames(loaded.map(({ entry }) => entry));
   const ofDev = [getPostgresPort({}).variable, getProviderPort({}).variable];
-  return new Set([...read, ...secrets, ...[...secrets].map((name) => `${name}_FILE`), ...ofDev]);
+  const beside = [...read, ...secrets].filter((name) => serverUrl.test(name)).flatMap(listSettingsBeside);
+  return new Set([...read, ...secrets, ...[...secrets].map((name) => `${name}_FILE`), ...beside, ...ofDev]);
 }
 
 export interface UnknownSettings {

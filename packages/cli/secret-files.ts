@@ -13,7 +13,9 @@ const sharedNames = [
   "DATABASE_URL",
   "EVENT_BUS_URL",
   "REDIS_URL",
+  "REDIS_SENTINEL_PASSWORD",
   "MATCHMAKING_REDIS_URL",
+  "MATCHMAKING_REDIS_SENTINEL_PASSWORD",
   "OIDC_CLIENT_SECRET",
   "GATEWAY_BFF_SECRET",
   "GATEWAY_BFF_TOKEN_KEY",
@@ -36,7 +38,8 @@ export function secretNames(services: readonly ServiceEntry[]): ReadonlySet<stri
     busVariable(subject),
     `${prefixOf(subject.split(".")[0] ?? "")}EVENT_BUS_URL`,
   ]);
-  return new Set([...sharedNames, ...databases, ...buses]);
+  const direct = ["DATABASE_URL", ...databases].map((name) => name.replace(/URL$/, "DIRECT_URL"));
+  return new Set([...sharedNames, ...databases, ...direct, ...buses]);
 }
 
 /** The environment with the contents of the files. Throws SettingsError with all errors at once; none contains a secret. */

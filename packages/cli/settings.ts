@@ -1,5 +1,14 @@
 /** The settings that the command itself reads from the environment. */
-import { allSubjects, type BusAddress, findBus, readHosts, type Subject } from "@todoke/service";
+import { formatServerUrl } from "@todoke/kernel/server-url";
+import {
+  allSubjects,
+  type BusAddress,
+  checkServerUrl,
+  findBus,
+  findDatabaseUrl,
+  readHosts,
+  type Subject,
+} from "@todoke/service";
 import type { Env, ServiceEntry } from "./services.ts";
 
 /** `variable("gateway-bff", "PORT")` is GATEWAY_BFF_PORT. */
@@ -41,8 +50,7 @@ function port(env: Env, { of, variable, defaultPort }: { of: string; variable: s
   return { of, variable, number: env[variable] ? Number(env[variable]) : defaultPort };
 }
 
-export const getDatabaseUrl = (entry: ServiceEntry, env: Env): string | undefined =>
-  env[variable(entry.name, "DATABASE_URL")] || env.DATABASE_URL || undefined;
+export const getDatabaseUrl = (entry: ServiceEntry, env: Env): string | undefined => findDatabaseUrl(entry.name, env);
 
 /** Each bus of the subjects once, with the first variable that names it. */
 export function listBuses(env: Env, subjects: readonly Subject[] = allSubjects): readonly BusAddress[] {
@@ -62,8 +70,8 @@ export function readBusKeepMs(env: Env, errors: string[]): number {
 }
 
 const urlSchemes = {
-  database: ["postgres:", "postgresql:"],
-  bus: ["nats:", "tls:", "amqp:", "amqps:", "postgres:", "postgresql:"],
+  database: ["postgres", "postgresql"],
+  bus: ["nats", "tls", "amqp", "amqps", "postgres", "postgresql"],
 };
 
 /** All errors in the addresses of the databases of these services. Those of other services do not matter. */
@@ -71,7 +79,7 @@ export function findDatabaseErrors(entries: readonly ServiceEntry[], env: Env): 
   const names = entries.map((entry) => variable(entry.name, "DATABASE_URL"));
   const isShared = names.some((name) => !env[name]);
   return [...(isShared ? ["DATABASE_URL"] : []), ...names].flatMap((name) =>
-    checkUrl(name, env[name], urlSchemes.database),
+    checkServerUrl(env, name, urlSchemes.database),
   );
 }
 
@@ -80,20 +88,11 @@ export function findBusErrors(subjects: readonly Subject[], env: Env): string[] 
   const errors: string[] = [];
   if (subjects.length > 0) readBusKeepMs(env, errors);
   const buses = listBuses(env, subjects).filter((bus) => bus.variable !== "DATABASE_URL");
-  return [...errors, ...buses.flatMap(({ variable, url }) => checkUrl(variable, url, urlSchemes.bus))];
+  return [...errors, ...buses.flatMap(({ variable }) => checkServerUrl(env, variable, urlSchemes.bus))];
 }
 
 export const findPortErrors = (ports: readonly Port[], env: Env): string[] =>
   ports.flatMap((port) => checkPort(port, env));
-
-function checkUrl(name: string, value: string | undefined, schemes: readonly string[]): string[] {
-  if (!value) return [];
-  const url = URL.parse(value);
-  // The value is not printed: it may contain a password.
-  if (!url) return [`${name} is not a URL: it should look like ${schemes[0]}//user:password@host:port/name`];
-  if (schemes.includes(url.protocol)) return [];
-  return [`${name} begins with ${url.protocol}// and should begin with ${schemes.join("//, ")}//`];
-}
 
 function checkPort(port: Port, env: Env): string[] {
   const highest = 65_535 - opsOffset;
@@ -101,13 +100,5 @@ function checkPort(port: Port, env: Env): string[] {
   return [`${port.variable} is ${JSON.stringify(env[port.variable])} and should be a port from 1 to ${highest}`];
 }
 
-/** A URL without password, token and query, for output: `postgres://todoke@db.example:5432/todoke`. */
-export function redactUrl(text: string): string {
-  const url = URL.parse(text);
-  if (!url) return "(not a URL)";
-  // NATS takes a name without a password for a token.
-  if (!url.password && /^(nats|tls):$/.test(url.protocol)) url.username = "";
-  url.password = "";
-  url.search = "";
-  return url.href;
-}
+/** A URL without password and parameters, for output: `postgres://todoke@db.example:5432/todoke`. */
+export const redactUrl = formatServerUrl;

@@ -4,9 +4,12 @@ import type { Command } from "./supervisor-process.ts";
 
 export type EngineName = "postgres" | "nats" | "rabbitmq" | "redis";
 
+/** PgBouncer is found and started like an engine, but needs a PostgreSQL server (`findPgbouncer`). */
+export type ServerName = EngineName | "pgbouncer";
+
 /** A running server, private or external. Disposing it stops a private one and leaves an external one running. */
 export interface Engine extends AsyncDisposable {
-  readonly name: EngineName;
+  readonly name: ServerName;
   readonly version: string;
   /** postgres://…, nats://…, amqp://…, redis://…, with credentials. */
   readonly url: string;
@@ -76,8 +79,8 @@ export interface LaunchPlan {
 export type Launch = (port: number) => Promise<LaunchPlan>;
 
 /** One kind of engine. private-engine.ts runs all kinds by this interface. */
-export interface EngineDriver {
-  readonly name: EngineName;
+export interface EngineDriver<Name extends ServerName = EngineName> {
+  readonly name: Name;
   /** The variable with the URL of an external server to use. */
   readonly urlVariable: string;
   /** The Debian package to install it from. */

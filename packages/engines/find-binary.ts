@@ -1,7 +1,7 @@
 /** Finds installed server binaries. */
 import { accessSync, constants } from "node:fs";
 import { delimiter, join } from "node:path";
-import { type EngineBinary, type EngineName, EngineNotFound } from "./engine.ts";
+import { type EngineBinary, EngineNotFound, type ServerName } from "./engine.ts";
 
 /** Servers are installed in sbin folders, which the PATH of an ordinary user often lacks. */
 const extraFolders = [
@@ -26,7 +26,7 @@ export function findExecutable(name: string): string | undefined {
     .find(isExecutable);
 }
 
-export async function findOnPath(engine: EngineName, names: readonly string[]): Promise<EngineBinary | EngineNotFound> {
+export async function findOnPath(engine: ServerName, names: readonly string[]): Promise<EngineBinary | EngineNotFound> {
   const file = names.map(findExecutable).find((found) => found !== undefined);
   if (file !== undefined) return { file, origin: `PATH (${file})` };
   const variable = `TEST_${engine.toUpperCase()}_URL`;

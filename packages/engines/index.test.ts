@@ -45,7 +45,8 @@ function jetStreamReplies(url: string, subject: string, reply: string) {
 
 function replies({ url, request, reply }: { url: string; request: string; reply: string }) {
   const parse = (received: Buffer) => received.includes(reply) || undefined;
-  return exchange({ url: new URL(url), defaultPort: 0, tls: false, request, parse });
+  const { hostname: host, port } = new URL(url);
+  return exchange({ host, port: Number(port), request, parse });
 }
 
 const pidOf = (engine: Engine): number => engine.pid ?? expect.fail(`${engine.name} does not run`);

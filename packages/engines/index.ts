@@ -9,8 +9,16 @@
  *  - is killed by `kill()` with all its processes (kill -9), and starts again with `start()` on the same port and data.
  */
 import { canInstallWithApt, installWithApt } from "./apt.ts";
-import { type Engine, type EngineDriver, type EngineName, EngineNotFound, type EngineOptions } from "./engine.ts";
+import {
+  type Engine,
+  type EngineDriver,
+  type EngineName,
+  EngineNotFound,
+  type EngineOptions,
+  type ServerName,
+} from "./engine.ts";
 import { nats } from "./nats.ts";
+import { pgbouncer } from "./pgbouncer.ts";
 import { postgres } from "./postgres/index.ts";
 import { startPrivateEngine } from "./private-engine.ts";
 import { rabbitmq } from "./rabbitmq.ts";
@@ -40,8 +48,14 @@ export async function startEngine(name: EngineName, options: EngineOptions = {})
  * Finds an engine: the external server in TEST_POSTGRES_URL, …; else a private one from an installed binary; else, as
  * root on Debian, one that apt installs.
  */
-export async function findEngine(name: EngineName, options: FindOptions = {}): Promise<Engine | EngineNotFound> {
-  const driver = drivers[name];
+export const findEngine = (name: EngineName, options: FindOptions = {}): Promise<Engine | EngineNotFound> =>
+  findServer(drivers[name], options);
+
+/** Finds PgBouncer likewise, and starts it before the PostgreSQL server of the URL. */
+export const findPgbouncer = (postgresUrl: string, options: FindOptions = {}): Promise<Engine | EngineNotFound> =>
+  findServer(pgbouncer(postgresUrl), options);
+
+async function findServer(driver: EngineDriver<ServerName>, options: FindOptions): Promise<Engine | EngineNotFound> {
   const url = process.env[driver.urlVariable];
   if (url !== undefined && url !== "") return useExternalServer(driver, url);
   const binary = await driver.findBinary();
@@ -58,7 +72,7 @@ export async function findEngine(name: EngineName, options: FindOptions = {}): P
 }
 
 /** A server that we did not start and never stop. */
-async function useExternalServer(driver: EngineDriver, url: string): Promise<Engine | EngineNotFound> {
+async function useExternalServer(driver: EngineDriver<ServerName>, url: string): Promise<Engine | EngineNotFound> {
   const rejectExternal = async () => {
     throw new Error(`${driver.urlVariable} names an external server: it cannot be killed or started by a test`);
   };

@@ -4,7 +4,7 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { EngineDriver, ServerInfo } from "./engine.ts";
 import { findOnPath } from "./find-binary.ts";
-import { exchange } from "./tcp-exchange.ts";
+import { addressOf, exchange } from "./tcp-exchange.ts";
 
 export const nats: EngineDriver = {
   name: "nats",
@@ -27,7 +27,7 @@ export const nats: EngineDriver = {
   },
 
   /** The server sends `INFO {"server_name":…,"version":…}` first, in clear text even if TLS follows. */
-  probe: (url) => exchange({ url, defaultPort: 4222, tls: false, parse: parseInfo }),
+  probe: (url) => exchange({ ...addressOf(url, { defaultPort: 4222 }), parse: parseInfo }),
 };
 
 interface Config {

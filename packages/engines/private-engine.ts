@@ -5,10 +5,21 @@
 import { mkdir } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import type { Engine, EngineBinary, EngineDriver, EngineOptions, Launch, LaunchPlan, ServerInfo } from "./engine.ts";
+import type {
+  EngineDriver as Driver,
+  Engine,
+  EngineBinary,
+  EngineOptions,
+  Launch,
+  LaunchPlan,
+  ServerInfo,
+  ServerName,
+} from "./engine.ts";
 import { findFreePort } from "./ports.ts";
 import { killTree } from "./process-tree.ts";
 import { type SupervisedProcess, type Supervisor, startSupervisor } from "./supervisor.ts";
+
+type EngineDriver = Driver<ServerName>;
 
 /** RabbitMQ takes 4 s on an idle machine. PostgreSQL after a crash must replay everything since its last checkpoint. */
 const readyTimeoutMs = 120_000;

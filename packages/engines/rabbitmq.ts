@@ -9,7 +9,7 @@ import { type EngineDriver, EngineNotFound, type EngineSetup, type ServerInfo } 
 import { findExecutable, findOnPath, isExecutable, searchPath } from "./find-binary.ts";
 import { findFreePort } from "./ports.ts";
 import type { Command } from "./supervisor-process.ts";
-import { exchange } from "./tcp-exchange.ts";
+import { addressOf, exchange } from "./tcp-exchange.ts";
 
 /** The server itself. On PATH Debian has a wrapper that only root and the user rabbitmq can run. */
 const debianServer = "/usr/lib/rabbitmq/bin/rabbitmq-server";
@@ -46,9 +46,7 @@ export const rabbitmq: EngineDriver = {
 
   probe: (url) =>
     exchange({
-      url,
-      defaultPort: 5672,
-      tls: url.protocol === "amqps:",
+      ...addressOf(url, { defaultPort: 5672, tlsScheme: "amqps:" }),
       request: protocolHeader,
       parse: parseConnectionStart,
     }),

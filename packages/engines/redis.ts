@@ -4,7 +4,7 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { EngineDriver, ServerInfo } from "./engine.ts";
 import { findOnPath } from "./find-binary.ts";
-import { exchange } from "./tcp-exchange.ts";
+import { addressOf, exchange } from "./tcp-exchange.ts";
 
 export const redis: EngineDriver = {
   name: "redis",
@@ -34,7 +34,7 @@ export const redis: EngineDriver = {
     const login = url.password === "" ? "" : encodeCommand(["AUTH", ...credentials]);
     // PING comes last: a server that is still loading its data responds to INFO, but rejects PING.
     const request = login + encodeCommand(["INFO", "server"]) + encodeCommand(["PING"]);
-    return exchange({ url, defaultPort: 6379, tls: url.protocol === "rediss:", request, parse: parseReplies });
+    return exchange({ ...addressOf(url, { defaultPort: 6379, tlsScheme: "rediss:" }), request, parse: parseReplies });
   },
 };
 

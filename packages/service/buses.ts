@@ -6,6 +6,7 @@ import { type EventType, events } from "@todoke/contracts";
 import type { Env } from "@todoke/http";
 import type { BusLog, EventBus, TransactionalPublisher } from "@todoke/kernel/bus";
 import type { Db } from "@todoke/kernel/db";
+import { readServerUrl } from "./server-urls.ts";
 import { envName } from "./settings.ts";
 
 /** A subject of @todoke/contracts: "account.events". */
@@ -34,7 +35,7 @@ export function findBus(subject: Subject, env: Env): BusAddress | undefined {
   const [service = ""] = subject.split(".");
   const variables = [busVariable(subject), envName(service, "event_bus_url"), "EVENT_BUS_URL", "DATABASE_URL"];
   for (const variable of variables) {
-    const url = env[variable];
+    const url = readServerUrl(env, variable);
     if (url) return { variable, url };
   }
   return undefined;

@@ -11,6 +11,7 @@ import {
   type VerifyingKey,
 } from "@todoke/http";
 import { type RetentionSettings, readRetentionSettings } from "./retention-settings.ts";
+import { readServerUrl } from "./server-urls.ts";
 import { envName, integerReader, isLoopbackHost, readBoolean, readFirstBoolean, readHosts } from "./settings.ts";
 import { readTelemetrySettings, type TelemetrySettings } from "./telemetry.ts";
 import { readWorkerSettings, type WorkerOverrides } from "./worker-settings.ts";
@@ -88,8 +89,13 @@ function readLogFormat({ LOG_FORMAT: format = "" }: Env, errors: string[]): "jso
   return process.stdout.isTTY ? "text" : "json";
 }
 
+/** The database of the service: its own, or that of all services. */
+export const findDatabaseUrl = (name: string, env: Env): string | undefined =>
+  readServerUrl(env, envName(name, "DATABASE_URL")) ?? readServerUrl(env, "DATABASE_URL");
+
 export function readDatabaseUrl(name: string, env: Env, errors: string[]): string {
-  const databaseUrl = readSetting(env, [envName(name, "DATABASE_URL"), "DATABASE_URL"]);
+  readSetting(env, [envName(name, "DATABASE_URL"), "DATABASE_URL"]); // `todoke config` shows which of the two decides.
+  const databaseUrl = findDatabaseUrl(name, env) ?? "";
   if (!databaseUrl) errors.push("DATABASE_URL is not set: it should name a PostgreSQL database");
   return databaseUrl;
 }

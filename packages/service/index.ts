@@ -13,12 +13,14 @@ export {
   type Subject,
 } from "./buses.ts";
 export { commandMetrics } from "./command-metrics.ts";
+export { findDatabaseUrl } from "./common-settings.ts";
 export { serve } from "./listen.ts";
 export { deadLetterNotFound } from "./problems.ts";
 export { prometheusName } from "./prometheus.ts";
 export type { Check } from "./readiness.ts";
 export { redriveDeadLetter } from "./redrive-dead-letter.ts";
 export { RedriveBody, RedrivenView, RedrivesView, redriveRequest } from "./redrive-views.ts";
+export { checkServerUrl, listSettingsBeside, readServerUrl } from "./server-urls.ts";
 export { type ServiceDependencies, service } from "./service.ts";
 export { integerReader, readBoolean, readHosts, readSecrets } from "./settings.ts";
 export { onStopSignals } from "./stop-signals.ts";

@@ -23,7 +23,15 @@ import {
 } from "@todoke/http";
 import type { EventBus } from "@todoke/kernel/bus";
 import { type Delays, readDelays } from "@todoke/kernel/claims";
-import { type AppliedMigration, type MigrationSet, migrate, openDb, type Queryable } from "@todoke/kernel/db";
+import {
+  type AppliedMigration,
+  directUrlOf,
+  type MigrationSet,
+  migrate,
+  migrationUrl,
+  openDb,
+  type Queryable,
+} from "@todoke/kernel/db";
 import type { DeadLetters } from "@todoke/kernel/dead-letters";
 import { inboxDeadLetters, readInboxDelays } from "@todoke/kernel/inbox";
 import { kernelMigrations } from "@todoke/kernel/migrations";
@@ -207,7 +215,7 @@ export function service<
       const errors: string[] = [];
       const url = readDatabaseUrl(name, env, errors);
       if (errors.length > 0) throw new Error(errors.join("\n"));
-      const db = openDb({ url, poolMax: 1 });
+      const db = openDb({ url: migrationUrl(url, { dryRun }), poolMax: 1 });
       const ran: AppliedMigration[] = [];
       try {
         for (const [each, its] of Object.entries({ [schema]: sets, ...definition.moreSchemas?.(env) }))
@@ -248,6 +256,7 @@ export function service<
         watchOutages({ url, probe, log: app.log, onError: onAnyError });
       const { onError } = started.use(watch(common.databaseUrl, () => db.query("select 1")));
       const wakeups = started.use(shareWakeups({ url: common.databaseUrl, onError }));
+      if (directUrlOf(common.databaseUrl) === undefined) app.log.warn(noWakeups);
       const apiKeys = openApiKeys({ db, fixed: common.apiKeys });
       started.defer(wakeups.on(`${schema}.api_keys`, () => apiKeys.clearCache()));
       const outages = new Map<string, OutageWatch>();
@@ -335,6 +344,9 @@ export function service<
     },
   };
 }
+
+const noWakeups =
+  "the database is PgBouncer and has no direct URL (DATABASE_DIRECT_URL), so other processes do not wake the workers of this one: they poll";
 
 /** Serves the routes of the ops listener on the service's own port too, as `todoke dev` does. */
 async function servePublicly(app: HttpApp, routes: (app: HttpApp) => void): Promise<void> {

@@ -1,6 +1,6 @@
 /** The settings of this service. Every error is a sentence; nothing is guessed, and no secret is shown. */
 import { newSigningKey, readList, readSetting, readSigningKey, type SigningKey } from "@todoke/http";
-import { type Env, integerReader, readSecrets } from "@todoke/service";
+import { checkServerUrl, type Env, integerReader, readSecrets, readServerUrl } from "@todoke/service";
 import type { UpstreamName } from "./problems.ts";
 
 export interface Settings {
@@ -151,10 +151,8 @@ const isWebScheme = ({ protocol }: URL): boolean =>
   ["http:", "https:", "ws:", "wss:", "ftp:", "file:", "data:", "blob:", "javascript:", "about:"].includes(protocol);
 
 function readRedisUrl(env: Env, errors: string[]): string | undefined {
-  if (!env.REDIS_URL) return undefined;
-  if (!/^rediss?:$/.test(URL.parse(env.REDIS_URL)?.protocol ?? ""))
-    errors.push("REDIS_URL should begin with redis:// or rediss://");
-  return env.REDIS_URL;
+  errors.push(...checkServerUrl(env, "REDIS_URL", ["redis", "rediss"]));
+  return readServerUrl(env, "REDIS_URL");
 }
 
 export function readLimits(env: Env, errors: string[]): Limits {

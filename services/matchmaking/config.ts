@@ -1,6 +1,6 @@
 /** The settings of this service. */
 import { readSetting } from "@todoke/http";
-import { type Env, integerReader, readSecrets } from "@todoke/service";
+import { checkServerUrl, type Env, integerReader, readSecrets, readServerUrl } from "@todoke/service";
 
 export interface Settings {
   /** The Redis with the queue; undefined if the queue is in PostgreSQL. */
@@ -27,12 +27,11 @@ export function readSettings(env: Env, errors: string[]): Settings {
 
 function readRedisUrl(env: Env, errors: string[]): string | undefined {
   const variable = env.MATCHMAKING_REDIS_URL ? "MATCHMAKING_REDIS_URL" : "REDIS_URL";
-  const url = env[variable];
+  const url = readServerUrl(env, variable);
   const store = readSetting(env, ["MATCHMAKING_STORE"], url ? "redis" : "postgres");
   if (store === "postgres") return undefined;
   if (store !== "redis") errors.push("MATCHMAKING_STORE should be postgres or redis");
   else if (!url) errors.push("MATCHMAKING_STORE is redis, so REDIS_URL or MATCHMAKING_REDIS_URL should be set");
-  else if (!/^rediss?:$/.test(URL.parse(url)?.protocol ?? ""))
-    errors.push(`${variable} should begin with redis:// or rediss://`);
+  else errors.push(...checkServerUrl(env, variable, ["redis", "rediss"]));
   return url;
 }

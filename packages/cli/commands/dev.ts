@@ -4,6 +4,7 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Engine, isPortFree, startEngine } from "@todoke/engines";
+import { readServerUrl } from "@todoke/service";
 import type { Command } from "../command.ts";
 import { type DevProcess, dataFolder, type LockedFolder, lockDataFolder } from "../data-folder.ts";
 import { type DemoProvider, startDemoProvider } from "../demo-provider.ts";
@@ -66,7 +67,9 @@ Ctrl-C or SIGTERM drains and stops. A second one stops at once.`,
     await using database = env.DATABASE_URL ? externalDatabase(env.DATABASE_URL) : await startDatabase(port, folder);
     const partsWithDatabase = { ...parts, databaseUrl: database.url, secrets: await loadSecrets() };
     await using provider = issuer ? await startDemoProvider(devEnv(env, partsWithDatabase)) : undefined;
-    await folder.publish({ databaseUrl: database.url, ...(issuer && { issuer }) });
+    // With the files for TLS, for other commands in this folder.
+    const databaseUrl = readServerUrl({ ...env, DATABASE_URL: database.url }, "DATABASE_URL") ?? database.url;
+    await folder.publish({ databaseUrl, ...(issuer && { issuer }) });
     stop.throwIfRequested();
     await runAll({ loaded, stop, provider, env: devEnv(env, partsWithDatabase) });
     return 0;
@@ -136,7 +139,7 @@ function printWelcome(running: RunningServices, env: Env, provider: DemoProvider
   const rows = services.map(({ entry, url }) => [entry.name, url, entry.summary]);
   if (provider) rows.push(["provider", provider.issuer, "demo OpenID provider"]);
   if (env.DATABASE_URL) rows.push(["database", redactUrl(env.DATABASE_URL), "PostgreSQL"]);
-  const buses = listBuses(env).filter(({ url }) => url !== env.DATABASE_URL);
+  const buses = listBuses(env).filter(({ url }) => url !== readServerUrl(env, "DATABASE_URL"));
   rows.push(...buses.map(({ url, variable }) => ["bus", redactUrl(url), variable]));
   print();
   print(table(rows));

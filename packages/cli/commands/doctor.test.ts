@@ -127,7 +127,7 @@ test("missing privileges, missing migrations and too few connections are found",
   expect(of("counter")).toEqual([
     { level: "fault", of: "counter", says: "1 migration not run yet", todo: "Run `todoke migrate counter`." },
   ]);
-  const crowded = await checkDatabase({ name: "database", url: postgres.url, services: 31 });
+  const crowded = await checkDatabase({ name: "database", variable: "DATABASE_URL", url: postgres.url, services: 31 });
   expect(crowded[1]?.says).toBe("max_connections is 300, and one process of each service may need 310");
 });
 
@@ -137,9 +137,15 @@ test("a session that is idle in a transaction is a warning", async () => {
   const client = await db.connect();
   await client.query("begin");
   const { rows } = await client.query("select pg_current_xact_id(), pg_backend_pid() as pid");
-  const patient = await checkDatabase({ name: "database", url: postgres.url, services: 1 });
+  const patient = await checkDatabase({ name: "database", variable: "DATABASE_URL", url: postgres.url, services: 1 });
   expect(patient).toHaveLength(1);
-  const [, found] = await checkDatabase({ name: "database", url: postgres.url, services: 1, idleMsMax: 0 });
+  const [, found] = await checkDatabase({
+    name: "database",
+    variable: "DATABASE_URL",
+    url: postgres.url,
+    services: 1,
+    idleMsMax: 0,
+  });
   expect(found?.says).toMatch(`session ${rows[0].pid} (forgetful) has been idle in a transaction for 0 min`);
   client.release(true);
 });

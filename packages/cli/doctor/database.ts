@@ -1,11 +1,14 @@
 /** Checks whether a PostgreSQL server can be reached and used, and whether its commits are durable. */
-import { type Db, getSqlState, openDb } from "@todoke/kernel/db";
+import { type Db, getSqlState, openDb, parseDatabaseUrl } from "@todoke/kernel/db";
+import { parseServerUrl } from "@todoke/kernel/server-url";
 import { formatError } from "../errors.ts";
 import { redactUrl } from "../settings.ts";
-import { type Finding, type Findings, findingsFor } from "./finding.ts";
+import { type Finding, type Findings, findingsFor, unreachableRemedy } from "./finding.ts";
 
 export interface DatabaseCheck {
   readonly name: string;
+  /** The variable that names it. */
+  readonly variable: string;
   readonly url: string | undefined;
   /** Number of services that share its connections. */
   readonly services: number;
@@ -22,10 +25,13 @@ export async function checkDatabase(check: DatabaseCheck): Promise<Finding[]> {
     return [
       findings.ok(`PostgreSQL ${facts.version} at ${redactUrl(check.url)}`),
       ...checkSettings(facts, findings, check.services),
+      ...checkPooler(check.url, check.variable, facts, findings),
       ...(await checkIdleTransactions(db, findings, check.idleMsMax ?? 5 * 60_000)),
     ];
   } catch (error) {
-    return [findings.fault(`${redactUrl(check.url)}: ${formatError(error)}`, remedyFor(error, check.url))];
+    return [
+      findings.fault(`${redactUrl(check.url)}: ${formatError(error)}`, remedyFor(error, check.url, check.variable)),
+    ];
   } finally {
     await db.end();
   }
@@ -43,6 +49,8 @@ interface ServerFacts {
   readonly database: string;
   readonly user: string;
   readonly connectionsMax: number;
+  /** A setting that every connection of ours turns off. */
+  readonly seqscan: string;
   readonly clockAheadMs: number;
 }
 
@@ -61,6 +69,7 @@ async function readServer(db: Db): Promise<ServerFacts> {
             current_database() as database,
             current_user as user,
             current_setting('max_connections')::int as "connectionsMax",
+            current_setting('enable_seqscan') as seqscan,
             clock_timestamp() as now`,
   );
   const [row] = rows;
@@ -110,6 +119,20 @@ function checkSettings(facts: ServerFacts, { ok, warning, fault }: Findings, ser
   return findings;
 }
 
+/** Through PgBouncer a session has no settings and no LISTEN. Undeclared, it would lose the schema of a service too. */
+function checkPooler(url: string, variable: string, facts: ServerFacts, { ok, warning, fault }: Findings): Finding[] {
+  const { isPooled, directUrl } = parseDatabaseUrl(url);
+  const setting = variable.replace(/URL$/, "DIRECT_URL");
+  if (facts.seqscan !== "off") {
+    const says = "settings of a session do not reach the server, so PgBouncer or another pooler stands before it";
+    return [fault(says, `Add pgbouncer=true to ${variable}, and set ${setting} to PostgreSQL itself.`)];
+  }
+  if (!isPooled) return [];
+  if (directUrl) return [ok(`through PgBouncer; wake-ups and migrations use ${redactUrl(directUrl)}`)];
+  const says = "through PgBouncer without a direct URL: workers of other processes are not woken, they poll";
+  return [warning(says, `Set ${setting} to PostgreSQL itself. \`todoke migrate\` needs it too.`)];
+}
+
 /** An open transaction keeps deleted rows from being vacuumed, and claims become slower with each of them. */
 async function checkIdleTransactions(db: Db, { warning }: Findings, msMax: number): Promise<Finding[]> {
   const { rows } = await db.query<{ pid: number; application: string; minutes: number }>(
@@ -131,8 +154,8 @@ async function checkIdleTransactions(db: Db, { warning }: Findings, msMax: numbe
   );
 }
 
-function remedyFor(error: unknown, url: string): string {
-  const { username, pathname, host } = new URL(url);
+function remedyFor(error: unknown, url: string, variable: string): string {
+  const { user: username = "", path: pathname = "", hosts = [] } = parseServerUrl(url) ?? {};
   switch (getSqlState(error)) {
     case "28P01":
       return `Correct the password of ${username} in the URL.`;
@@ -143,6 +166,9 @@ function remedyFor(error: unknown, url: string): string {
     case "53300":
       return "Raise max_connections, or find the client with too many connections.";
     default:
-      return `Check that PostgreSQL runs at ${host} and can be reached from here.`;
+      return (
+        unreachableRemedy(error, variable) ??
+        `Check that PostgreSQL runs at ${hosts.join(", ")} and can be reached from here.`
+      );
   }
 }

@@ -1,6 +1,6 @@
 /** Runs all checks concurrently, each with a timeout, and returns the findings in a fixed order. */
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Subject } from "@todoke/service";
+import { readServerUrl, type Subject } from "@todoke/service";
 import { type DevProcess, findRunningDev } from "../data-folder.ts";
 import { devEnv } from "../dev-env.ts";
 import { loadSecrets } from "../dev-secrets.ts";
@@ -12,13 +12,12 @@ import {
   findBusErrors,
   findDatabaseErrors,
   findPortErrors,
-  getDatabaseUrl,
   getServicePorts,
   listBuses,
   variable,
 } from "../settings.ts";
 import { checkBus } from "./bus.ts";
-import { checkDatabase } from "./database.ts";
+import { checkDatabase, type DatabaseCheck } from "./database.ts";
 import { type Check, type Finding, findingsFor } from "./finding.ts";
 import { checkDisk, checkNode, checkPorts } from "./machine.ts";
 import { checkMigrations } from "./migrations.ts";
@@ -47,9 +46,9 @@ export async function runChecks(
   const checks: [of: string, check: Check][] = [
     ["Node", checkNode],
     ["settings", () => checkSettings(env, services, subjects)],
-    ...listDatabases(env, services).map(([name, url]): [string, Check] => [
-      name,
-      () => checkDatabase({ name, url, services: services.length }),
+    ...listDatabases(env, services).map((database): [string, Check] => [
+      database.name,
+      () => checkDatabase({ ...database, services: services.length }),
     ]),
     ...services.flatMap((entry): [string, Check][] => [
       [entry.name, () => checkMigrations(entry, env, { isNamed: names.includes(entry.name) })],
@@ -97,14 +96,13 @@ async function checkSettings(
 }
 
 /** Each database once, with the first variable that names it. */
-function listDatabases(env: Env, services: readonly ServiceEntry[]): [name: string, url: string | undefined][] {
-  const named = new Map<string | undefined, string>();
-  for (const entry of services) {
+function listDatabases(env: Env, services: readonly ServiceEntry[]): Omit<DatabaseCheck, "services">[] {
+  const all = services.map((entry) => {
     const own = variable(entry.name, "DATABASE_URL");
-    const url = getDatabaseUrl(entry, env);
-    if (!named.has(url)) named.set(url, url === (env.DATABASE_URL || undefined) ? "database" : `database (${own})`);
-  }
-  return [...named].map(([url, name]) => [name, url]);
+    const [name, decides] = env[own] ? [`database (${own})`, own] : ["database", "DATABASE_URL"];
+    return { name, variable: decides, url: readServerUrl(env, decides) };
+  });
+  return all.filter(({ url }, index) => all.findIndex((each) => each.url === url) === index);
 }
 
 const oidcCheck = (env: Env): [of: string, check: Check] => ["OpenID", (signal) => checkOidc(env.OIDC_ISSUER, signal)];
@@ -122,9 +120,11 @@ function listBusChecks(env: Env, subjects: readonly Subject[]): [of: string, che
 }
 
 /** Each Redis once. */
-function listRedisChecks({ REDIS_URL, MATCHMAKING_REDIS_URL: own }: Env): [of: string, check: Check][] {
-  const shared: [of: string, check: Check] = ["Redis", () => checkRedis("REDIS_URL", REDIS_URL)];
-  if (!own || own === REDIS_URL) return [shared];
+function listRedisChecks(env: Env): [of: string, check: Check][] {
+  const url = readServerUrl(env, "REDIS_URL");
+  const own = readServerUrl(env, "MATCHMAKING_REDIS_URL");
+  const shared: [of: string, check: Check] = ["Redis", () => checkRedis("REDIS_URL", url)];
+  if (!own || own === url) return [shared];
   return [shared, ["Redis", () => checkRedis("MATCHMAKING_REDIS_URL", own)]];
 }
 

@@ -1,21 +1,27 @@
 /** Checks whether Redis responds and keeps its data. It speaks the protocol itself: a script could not run CONFIG. */
 import { exchange } from "@todoke/engines";
+import { explainConnectionError, parseServerUrl } from "@todoke/kernel/server-url";
+import { findPrimary, parseRedisUrl, type RedisUrl } from "@todoke/redis";
 import { formatError } from "../errors.ts";
 import { redactUrl } from "../settings.ts";
-import { type Finding, findingsFor } from "./finding.ts";
+import { type Finding, findingsFor, unreachableRemedy } from "./finding.ts";
+
+/** How long a Sentinel may take to name the primary. */
+const timeoutMs = 3_000;
 
 export async function checkRedis(variable: string, given: string | undefined): Promise<Finding[]> {
   const { ok, fault } = findingsFor("Redis");
   if (!given) return [ok("REDIS_URL is not set, and not needed")];
-  const url = URL.parse(given);
-  if (!url || !["redis:", "rediss:"].includes(url.protocol)) {
+  if (!["redis", "rediss"].includes(parseServerUrl(given)?.scheme ?? "")) {
     return [fault(`${variable} is not a redis:// URL`, "It should look like redis://user:password@host:6379.")];
   }
   try {
-    const server = await readServer(url);
+    const server = await readServer(parseRedisUrl(given));
     return [ok(`${server.version ?? "Redis"} at ${redactUrl(given)}`), ...checkSettings(server)];
-  } catch (error) {
-    return [fault(`${redactUrl(given)}: ${formatError(error)}`, `Start it, or correct ${variable}.`)];
+  } catch (cause) {
+    const error = explainConnectionError(cause, "Redis", given);
+    const todo = unreachableRemedy(error, variable) ?? `Start it, or correct ${variable}.`;
+    return [fault(`${redactUrl(given)}: ${formatError(error)}`, todo)];
   }
 }
 
@@ -44,8 +50,9 @@ interface RedisServer {
   readonly error: string | undefined;
 }
 
-function readServer(url: URL): Promise<RedisServer> {
-  const [user, password] = [decodeURIComponent(url.username), decodeURIComponent(url.password)];
+async function readServer(url: RedisUrl): Promise<RedisServer> {
+  const { host, port } = await findPrimary(url, timeoutMs);
+  const { username: user, password } = url.login;
   const commands = [
     ...(password ? [["AUTH", ...(user ? [user] : []), password]] : []),
     ["PING"],
@@ -55,7 +62,7 @@ function readServer(url: URL): Promise<RedisServer> {
     ["PING", "done"],
   ];
   const request = commands.map(encodeCommand).join("");
-  return exchange({ url, defaultPort: 6379, tls: url.protocol === "rediss:", request, parse: parseReplies });
+  return exchange({ host, port, tls: url.tls, request, parse: parseReplies });
 }
 
 const encodeCommand = (words: readonly string[]): string =>

@@ -73,6 +73,11 @@ async function chooseUser(dataFolder: string): Promise<OsUser> {
     const { uid, gid } = await stat(cluster);
     if (uid !== 0) return { uid, gid };
   }
+  return findOsUser();
+}
+
+/** The user that root runs a server as. */
+export async function findOsUser(): Promise<OsUser> {
   const user = (await findUser("postgres")) ?? (await findUser("nobody"));
   if (user) return user;
   throw new Error("PostgreSQL does not run as root, and there is neither a user postgres nor nobody. Add one of them.");

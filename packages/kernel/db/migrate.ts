@@ -8,6 +8,7 @@ import { createHash } from "node:crypto";
 import { readdir, readFile } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
 import type pg from "pg";
+import { directUrlOf } from "./database-url.ts";
 import { getSqlState } from "./errors.ts";
 import { acquireClient, type Db, identifier, releaseClient } from "./pool.ts";
 
@@ -66,14 +67,29 @@ function folder(dir: URL): URL {
   return dir.href.endsWith("/") ? dir : new URL(`${dir.href}/`);
 }
 
+/**
+ * The URL to migrate by. A migration needs a session, which PgBouncer in transaction mode does not give; a dry run does not.
+ */
+export function migrationUrl(url: string, { dryRun }: { readonly dryRun: boolean }): string {
+  const direct = directUrlOf(url) ?? (dryRun ? url : undefined);
+  if (direct !== undefined) return direct;
+  throw new MigrationError(
+    "migrations do not run through PgBouncer: set the direct URL of the database (DATABASE_DIRECT_URL).",
+  );
+}
+
 /** Runs the missing migrations and returns them, in order. */
 export async function migrate(db: Db, options: MigrateOptions): Promise<AppliedMigration[]> {
   const migrations = (await Promise.all(options.sets.map(readMigrations))).flat();
   const client = await acquireClient(db);
   try {
+    // A dry run is one transaction, so that it also works through PgBouncer and leaves no setting behind.
+    if (options.dryRun) await client.query("begin");
     await client.query(`set statement_timeout = 0; set idle_in_transaction_session_timeout = 0`);
     await lockSchema(client, options);
-    return await applyMissing(client, migrations, options);
+    const missing = await applyMissing(client, migrations, options);
+    if (options.dryRun) await client.query("rollback");
+    return missing;
   } finally {
     // Closed, because the session has its own settings and holds the lock.
     releaseClient(client, true);
@@ -81,16 +97,15 @@ export async function migrate(db: Db, options: MigrateOptions): Promise<AppliedM
 }
 
 /** A session lock outlives the transaction of each migration and ends with the process. */
-async function lockSchema(client: pg.PoolClient, { schema, waitMs = 60_000 }: MigrateOptions): Promise<void> {
+async function lockSchema(client: pg.PoolClient, { schema, dryRun, waitMs = 60_000 }: MigrateOptions): Promise<void> {
+  const lock = dryRun ? "pg_advisory_xact_lock" : "pg_advisory_lock";
   await client.query(`set lock_timeout = ${Math.round(waitMs)}`);
-  await client
-    .query(`select pg_advisory_lock(hashtextextended($1, 0))`, [`todoke migrate ${schema}`])
-    .catch((error) => {
-      if (getSqlState(error) !== "55P03") throw error;
-      throw new MigrationError(
-        `schema ${schema}: another process has been migrating it for ${waitMs} ms. Try again later.`,
-      );
-    });
+  await client.query(`select ${lock}(hashtextextended($1, 0))`, [`todoke migrate ${schema}`]).catch((error) => {
+    if (getSqlState(error) !== "55P03") throw error;
+    throw new MigrationError(
+      `schema ${schema}: another process has been migrating it for ${waitMs} ms. Try again later.`,
+    );
+  });
 }
 
 async function applyMissing(client: pg.PoolClient, migrations: Migration[], options: MigrateOptions) {

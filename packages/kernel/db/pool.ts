@@ -1,5 +1,7 @@
 /** Connection pools with the settings that the kernel is tested with, and connections taken from them. */
 import pg from "pg";
+import { type ClientClass, clientClass } from "./client.ts";
+import { parseDatabaseUrl } from "./database-url.ts";
 
 /** Any node-postgres pool works; `openDb` opens one with the settings that the kernel is tested with. */
 export type Db = pg.Pool;
@@ -8,6 +10,7 @@ export type Db = pg.Pool;
 export type Queryable = Pick<pg.ClientBase, "query">;
 
 export interface DbOptions {
+  /** Of one server, of several (the primary is used), or of PgBouncer: database-url.ts. */
   readonly url: string;
   /** The schema of unqualified names. Each service owns one. */
   readonly schema?: string;
@@ -29,34 +32,43 @@ export interface DbOptions {
  * Turned off. The kernel's statements must stay index probes on an empty table, with stale statistics and in a plan that
  * was cached a million rows ago; a cached sequential scan halves the throughput (docs/adr/0003).
  */
-const disabledScans = ["enable_seqscan", "enable_bitmapscan"];
+const scanSettings = ["enable_seqscan=off", "enable_bitmapscan=off"];
 
 /** A setting of the session, so that it need not pass through every command to the statement that inserts a key. */
 export const idempotencySetting = "todoke.idempotency_ms";
 
 /** Opens a pool. Close it with `db.end()`. */
 export function openDb(options: DbOptions): Db {
-  const statementTimeoutMs = options.statementTimeoutMs ?? 10_000;
-  const { url, settings } = splitSettings(options.url);
+  const { isPooled, settings } = parseDatabaseUrl(options.url);
+  const timeouts = timeoutSettings(options);
+  const own = ownSettings(options);
+  const pooledSettings = [...toList(timeouts), ...scanSettings, ...settingsIn(settings), ...own];
   const pool = new pg.Pool({
-    connectionString: url,
+    Client: clientClass(options.url, pooledSettings) as ClientClass & (new () => pg.Client),
     application_name: options.applicationName ?? "todoke",
     max: options.poolMax ?? 8,
     connectionTimeoutMillis: options.connectTimeoutMs ?? 5_000,
     idleTimeoutMillis: 60_000,
     keepAlive: true,
-    statement_timeout: statementTimeoutMs,
     // Later than the server's own timeout: for a server that does not respond at all.
-    query_timeout: statementTimeoutMs + 2_000,
-    lock_timeout: options.lockTimeoutMs ?? 5_000,
-    idle_in_transaction_session_timeout: options.idleInTransactionTimeoutMs ?? 10_000,
-    options: sessionSettings(settings, options),
+    query_timeout: timeouts.statement_timeout + 2_000,
+    // PgBouncer refuses these parameters, or ignores them.
+    ...(!isPooled && {
+      ...timeouts,
+      options: [...scanSettings.map(toOption), settings, ...own.map(toOption)].join(" "),
+    }),
     types: { getTypeParser },
   });
   // Without a listener, losing an idle connection would end the process.
   pool.on("error", (error) => options.onConnectionError?.(error));
   return pool;
 }
+
+const timeoutSettings = (options: DbOptions) => ({
+  statement_timeout: options.statementTimeoutMs ?? 10_000,
+  lock_timeout: options.lockTimeoutMs ?? 5_000,
+  idle_in_transaction_session_timeout: options.idleInTransactionTimeoutMs ?? 10_000,
+});
 
 /**
  * Takes a connection from the pool. If the server ends it, the holder's statement fails and the process goes on.
@@ -82,20 +94,20 @@ function reportedByStatement(): void {
   // The running statement, or the next one, rejects with the same error.
 }
 
-/** Settings in the URL (`?options=-c …`) come after ours and override them, except for the schema. */
-function sessionSettings(fromUrl: string, { schema, idempotencyMs }: DbOptions): string {
-  const settings = [...disabledScans.map((name) => `-c ${name}=off`), fromUrl];
-  if (idempotencyMs !== undefined) settings.push(`-c ${idempotencySetting}=${Math.ceil(idempotencyMs)}`);
-  if (schema) settings.push(`-c search_path=${identifier(schema)}`);
-  return settings.join(" ");
-}
+const toOption = (setting: string): string => `-c ${setting}`;
 
-/** node-postgres replaces the given options by those of the URL; here they are combined. */
-function splitSettings(given: string): { url: string; settings: string } {
-  const url = new URL(given);
-  const settings = url.searchParams.get("options") ?? "";
-  url.searchParams.delete("options");
-  return { url: url.href, settings };
+const toList = (settings: Readonly<Record<string, number>>): string[] =>
+  Object.entries(settings).map(([name, value]) => `${name}=${value}`);
+
+/** Settings in the URL (`?options=-c …`) come after those of scans and override them; the schema comes last. */
+const settingsIn = (options: string): string[] =>
+  [...options.matchAll(/(?:-c\s*|--)([a-z_][\w.-]*=[^\s\\;]*)/gi)].map(([, setting = ""]) => setting);
+
+function ownSettings({ schema, idempotencyMs }: DbOptions): string[] {
+  return [
+    ...(idempotencyMs === undefined ? [] : [`${idempotencySetting}=${Math.ceil(idempotencyMs)}`]),
+    ...(schema ? [`search_path=${identifier(schema)}`] : []),
+  ];
 }
 
 /** Returns a name that can go into SQL unescaped, or throws. Names come from code and settings and are checked anyway. */

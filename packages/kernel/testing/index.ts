@@ -4,6 +4,7 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 
+export { type CertificateFiles, createCa, type TestCa } from "./certificates.ts";
 export { longTimeouts, type TestDatabase, type TestDatabaseOptions, testDatabase } from "./database.ts";
 export { type FaultProxy, openFaultProxy } from "./fault-proxy.ts";
 export { freePort } from "./free-port.ts";

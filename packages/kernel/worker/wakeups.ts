@@ -5,8 +5,8 @@
  * transaction, where NOTIFY would serialize the commits of the whole cluster. After its commit a process wakes its own
  * workers directly and notifies other processes, at most once per topic in `intervalMs`.
  */
-import pg from "pg";
-import type { Queryable } from "../db/index.ts";
+import type pg from "pg";
+import { clientClass, directUrlOf, type Queryable } from "../db/index.ts";
 import { backoffMs } from "./backoff.ts";
 
 export interface Wakeups extends AsyncDisposable {
@@ -19,6 +19,7 @@ export interface Wakeups extends AsyncDisposable {
 }
 
 export interface WakeupsOptions {
+  /** If it names a pooler only, where LISTEN does not work, other processes are not woken: they find the work by polling. */
   readonly url: string;
   /** 10 ms add no measurable load (docs/adr/0005); 50 ms add noticeable latency. */
   readonly intervalMs?: number;
@@ -53,9 +54,12 @@ export function openWakeups({ url, intervalMs = 10, onError }: WakeupsOptions): 
   const wakeLocal = (topic: string) => subscribers.get(topic)?.forEach((wake) => void wake());
   const wakeAll = () => subscribers.forEach((set) => void set.forEach((wake) => void wake()));
 
+  const directUrl = directUrlOf(url);
+  const Client = directUrl === undefined ? undefined : clientClass(directUrl);
+
   async function connect(): Promise<void> {
-    const opened = new pg.Client({
-      connectionString: url,
+    if (!Client) return;
+    const opened = new Client({
       application_name: "todoke wakeups",
       keepAlive: true,
       options: "-c synchronous_commit=off", // A hint need not be durable.

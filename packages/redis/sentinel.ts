@@ -1,0 +1,38 @@
+/** Asks Sentinels where the primary is. */
+import { createClient } from "redis";
+import { type RedisServer, type RedisUrl, tlsOptions } from "./url.ts";
+
+/** Asks all Sentinels at once: one that does not respond delays nobody. */
+export async function findPrimary(url: RedisUrl, timeoutMs: number): Promise<RedisServer> {
+  const [first] = url.servers;
+  if (!url.sentinel && first) return first;
+  try {
+    return await Promise.any(url.servers.map((server) => askSentinel(server, url, timeoutMs)));
+  } catch (error) {
+    const reasons = error instanceof AggregateError ? error.errors.map((each: Error) => each.message) : [String(error)];
+    throw new Error(`no Sentinel knows the primary: ${reasons.join("; ")}`, { cause: error });
+  }
+}
+
+async function askSentinel(server: RedisServer, url: RedisUrl, timeoutMs: number): Promise<RedisServer> {
+  const { sentinel } = url;
+  const client = createClient({
+    ...(sentinel?.password && { password: sentinel.password }),
+    commandOptions: { timeout: timeoutMs },
+    disableOfflineQueue: true,
+    socket: { ...server, ...tlsOptions(url, server.host), connectTimeout: timeoutMs, reconnectStrategy: false },
+  });
+  client.on("error", () => {}); // connect() or the command rejects with it.
+  const name = sentinel?.name ?? "";
+  try {
+    await client.connect();
+    const reply = await client.sendCommand(["SENTINEL", "get-master-addr-by-name", name]);
+    if (!Array.isArray(reply)) throw new Error(`it does not know "${name}"`);
+    return { host: String(reply[0]), port: Number(reply[1]) };
+  } catch (error) {
+    const message = error instanceof Error ? error.message : String(error);
+    throw new Error(`${server.host}:${server.port}: ${message}`, { cause: error });
+  } finally {
+    client.destroy();
+  }
+}
