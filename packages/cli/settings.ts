@@ -3,7 +3,7 @@ import { allSubjects, type BusAddress, busVariable, findBus, type Subject } from
 import type { Env, ServiceEntry } from "./services.ts";
 
 /** `variable("gateway-bff", "PORT")` is GATEWAY_BFF_PORT. */
-export function variable(service: string, what: "PORT" | "DATABASE_URL" | "URL"): string {
+export function variable(service: string, what: "PORT" | "DATABASE_URL" | "URL" | "ROLES"): string {
   return `${service.toUpperCase().replaceAll("-", "_")}_${what}`;
 }
 

@@ -1,11 +1,21 @@
-/** /livez: the process responds. /readyz: it can do its work; otherwise 503 with the result of each check. Never cached. */
+/** /livez: every process of the command responds. /readyz: they can do their work; otherwise 503 with the result of each check. */
 import { type HttpApp, publicRoute } from "@todoke/http";
-import type { Readiness } from "./readiness.ts";
+import type { ReadinessReport } from "./readiness.ts";
 
-export function serveHealth(app: HttpApp, readiness: Readiness): void {
-  app.get("/livez", { ...publicRoute, schema: { hide: true } }, async () => ({ status: "live" }));
+export interface Health {
+  report(): Promise<ReadinessReport>;
+  /** The processes of the command that do not respond. */
+  silentProcesses?(): Promise<readonly number[]>;
+}
+
+/** Never cached. */
+export function serveHealth(app: HttpApp, health: Health): void {
+  app.get("/livez", { ...publicRoute, schema: { hide: true } }, async (_request, reply) => {
+    const silent = (await health.silentProcesses?.()) ?? [];
+    return silent.length === 0 ? { status: "live" } : reply.code(503).send({ status: "not-live", processes: silent });
+  });
   app.get("/readyz", { ...publicRoute, schema: { hide: true } }, async (_request, reply) => {
-    const report = await readiness.report();
+    const report = await health.report();
     return reply.code(report.status === "ready" ? 200 : 503).send(report);
   });
 }

@@ -14,7 +14,9 @@ export {
 } from "./buses.ts";
 export { commandMetrics } from "./command-metrics.ts";
 export { serve } from "./listen.ts";
+export { mergeMetrics, onlyTotals } from "./merge-metrics.ts";
 export { deadLetterNotFound } from "./problems.ts";
+export type { GroupAnswer, GroupAnswers, GroupQuestion, ProcessGroup } from "./process-group.ts";
 export { prometheusName } from "./prometheus.ts";
 export type { Check } from "./readiness.ts";
 export { redriveDeadLetter } from "./redrive-dead-letter.ts";

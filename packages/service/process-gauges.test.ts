@@ -8,7 +8,7 @@ const { metrics } = recordTelemetry();
 
 /** Lines of /metrics that begin with this. */
 const samples = async (name: string) =>
-  prometheusText(await metrics())
+  prometheusText((await metrics()).resourceMetrics.scopeMetrics.flatMap((scope) => scope.metrics))
     .split("\n")
     .filter((line) => line.startsWith(name));
 

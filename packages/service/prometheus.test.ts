@@ -10,7 +10,8 @@ class Pulled extends MetricReader {
 function setup() {
   const reader = new Pulled();
   const meter = new MeterProvider({ readers: [reader] }).getMeter("test");
-  return { meter, text: async () => prometheusText(await reader.collect()) };
+  const collect = async () => (await reader.collect()).resourceMetrics.scopeMetrics.flatMap((scope) => scope.metrics);
+  return { meter, text: async () => prometheusText(await collect()) };
 }
 
 test("names follow OpenTelemetry's rule for Prometheus", () => {

@@ -6,6 +6,7 @@
  * A stop goes backwards through everything that was started: no new requests, requests in flight get their response,
  * workers finish or release their jobs, and only then connections close.
  */
+import type { MetricData } from "@opentelemetry/sdk-metrics";
 import {
   type Authenticate,
   bearerAuthentication,
@@ -33,15 +34,18 @@ import { type BusRequest, openBuses, openPublisher, type ServiceSubjects, type S
 import { type CommonSettings, readCommonSettings, readDatabaseUrl } from "./common-settings.ts";
 import { type Consumes, type EventHandler, inboxRetention, startConsumer, watchInbox } from "./consumes.ts";
 import { outboxRetention, outboxWork, startOutbox } from "./emits.ts";
-import { serveHealth } from "./health.ts";
+import { type Health, serveHealth } from "./health.ts";
 import { serve } from "./listen.ts";
+import { mergeMetrics } from "./merge-metrics.ts";
 import { buildOpsApp, opsPortOf } from "./ops.ts";
 import manifest from "./package.json" with { type: "json" };
 import { watchProcess } from "./process-gauges.ts";
+import { findSilent, groupReadiness, type ProcessGroup } from "./process-group.ts";
+import { prometheusText } from "./prometheus.ts";
 import { type Check, Readiness } from "./readiness.ts";
 import type { Runtime } from "./runtime.ts";
 import { type DeclaredTable, startTable } from "./tables.ts";
-import { startTelemetry } from "./telemetry.ts";
+import { startTelemetry, type Telemetry } from "./telemetry.ts";
 import { workRoutes } from "./work-routes.ts";
 import type { WorkerOverrides } from "./worker-settings.ts";
 
@@ -106,6 +110,8 @@ interface ServiceParts<Settings, Role extends string, Worker extends string>
 export interface ServiceDependencies {
   /** Connects to a bus. `name` identifies the connection at the message broker. */
   openBus(name: string, bus: BusRequest): Promise<EventBus>;
+  /** Set if the command has several processes. */
+  readonly group?: ProcessGroup | undefined;
 }
 
 export function service<
@@ -191,6 +197,7 @@ export function service<
     /** Resolves when it serves. */
     async start(env: Env, outside: ServiceDependencies) {
       const { common, settings } = readOrThrow(env);
+      const { group } = outside;
       await using started = new AsyncDisposableStack();
       // The app and its log exist before the first error can occur.
       const onError = (error: unknown) => logError(app.log, error);
@@ -202,7 +209,11 @@ export function service<
       const appOptions = {
         title: `Todoke ${name}`,
         version,
-        log: { ...common.log, fields: { service: name, version }, onLine: telemetry.exportLine },
+        log: {
+          ...common.log,
+          fields: { service: name, version, ...(group && { process: group.number }) },
+          onLine: telemetry.exportLine,
+        },
         telemetry: common.telemetry.enabled,
         isOurHost: ourHosts([...common.hostNames, ...(definition.hosts?.(settings) ?? [])]),
         openapi: common.apiDocs,
@@ -226,7 +237,15 @@ export function service<
       const readiness = new Readiness({ checks, stopping: stopping.signal, log: app.log });
       started.defer(() => readiness[Symbol.dispose]());
       started.use(watchProcess({ service: name, db, loopDelayMs: () => readiness.loopDelayMs }));
-      serveHealth(app, readiness);
+      group?.onQuestion("readiness", () => readiness.report(), name);
+      group?.onQuestion("metrics", () => telemetry.collect());
+      const health: Health = group
+        ? {
+            report: () => groupReadiness(group, name),
+            silentProcesses: async () => findSilent(await group.ask("liveness")),
+          }
+        : readiness;
+      serveHealth(app, health);
 
       const debugRoutes: ((app: HttpApp) => void)[] = [];
       const topicOf = (table: string) => `${schema}.${table}`;
@@ -270,7 +289,8 @@ export function service<
       const debug = (on: HttpApp) => debugRoutes.forEach((routes) => void routes(on));
       if (common.isDev) await servePublicly(app, debug);
       if (common.apiDocs) await docsPage(app, definition.docs?.(settings));
-      const ops = await buildOpsApp({ ...appOptions, readiness, metrics: telemetry.metricsText, debug });
+      const metrics = async () => prometheusText(await collectMetrics(telemetry, group));
+      const ops = await buildOpsApp({ ...appOptions, health, metrics, debug });
       const serving = await serve(app, { host: common.host, port: common.port, stopping: stopping.signal });
       const opsServing = await serve(ops, { port: opsPortOf(common.port), stopping: stopping.signal });
       started.defer(async () => {
@@ -280,6 +300,12 @@ export function service<
       return running(started.move(), serving.url, opsServing.url);
     },
   };
+}
+
+async function collectMetrics(telemetry: Telemetry, group: ProcessGroup | undefined): Promise<readonly MetricData[]> {
+  if (!group) return await telemetry.collect();
+  const answers = await group.ask("metrics");
+  return mergeMetrics(answers.flatMap(({ answer }) => (answer ? [answer] : [])));
 }
 
 /** Serves the routes of the ops listener on the service's own port too, as `todoke dev` does. */
