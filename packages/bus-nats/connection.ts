@@ -65,7 +65,7 @@ export class Connection implements AsyncDisposable {
   nats(): NatsConnection {
     if (this.#closing.signal.aborted) throw new BusUnavailable("this bus is closed");
     if (this.#isUp && this.#nats) return this.#nats;
-    throw new BusUnavailable(`no connection to NATS: ${messageOf(this.#downReason)}`, { cause: this.#downReason });
+    throw unavailable(this.#downReason);
   }
 
   /** Calls the JetStream API. Throws JetStreamApiError if the server refuses the request, BusUnavailable for all other errors. */
@@ -120,7 +120,7 @@ export class Connection implements AsyncDisposable {
       this.#manager = await jetstreamManager(this.#nats, { checkAPI: false, timeout: requestTimeoutMs });
     } catch (error) {
       this.#downReason = error;
-      this.#settings.log("cannot connect to NATS; retrying", error);
+      this.#settings.log("cannot connect to NATS; retrying", unavailable(error));
       this.#retryLater();
       return;
     }
@@ -155,7 +155,8 @@ export class Connection implements AsyncDisposable {
   #onDisconnected(reason: Error): void {
     this.#isUp = false;
     this.#downReason = reason;
-    if (!this.#closing.signal.aborted) this.#settings.log("lost the connection to NATS; reconnecting", reason);
+    if (!this.#closing.signal.aborted)
+      this.#settings.log("lost the connection to NATS; reconnecting", unavailable(reason));
     for (const listener of [...this.#downListeners]) listener();
   }
 
@@ -179,6 +180,8 @@ export class Connection implements AsyncDisposable {
     };
   }
 }
+
+const unavailable = (cause: unknown) => new BusUnavailable(`no connection to NATS: ${messageOf(cause)}`, { cause });
 
 function addListener(listeners: Set<() => void>, listener: () => void): Disposable {
   listeners.add(listener);

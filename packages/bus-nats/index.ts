@@ -7,6 +7,7 @@
 import type { ConnectionOptions } from "@nats-io/transport-node";
 import { BusUnavailable, type EventBus } from "@todoke/kernel/bus";
 import { Connection, type Log } from "./connection.ts";
+import { readLag } from "./lag.ts";
 import { createNames } from "./names.ts";
 import { Publisher } from "./publisher.ts";
 import { type StreamDefaults, Streams, streamDefaults } from "./streams.ts";
@@ -65,6 +66,7 @@ export async function openNatsBus(options: NatsBusOptions): Promise<EventBus> {
       const version = connection.nats().info?.version ?? "of unknown version";
       return { engine: `nats-server ${version}`, warnings: await streams.warnings() };
     },
+    readLag: (consumer, subjects) => readLag(connection, names.durables(consumer, subjects)),
     async [Symbol.asyncDispose]() {
       isClosing = true;
       await Promise.all([...subscriptions].map((subscription) => subscription[Symbol.asyncDispose]()));

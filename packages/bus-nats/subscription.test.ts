@@ -129,3 +129,12 @@ test("subscribing to an invalid subject is rejected", async () => {
   await expect(recordDeliveries(bus, { subjects: ["nowhere"] })).rejects.toThrow("must be a service in lower case");
   await expect(recordDeliveries(bus, { consumer: "no.dots" })).rejects.toThrow("must be 1 to 64 letters");
 });
+
+test("what was published for a consumer that has never subscribed waits; of other subjects nothing does", async () => {
+  await using harness = await createHarness(server);
+  const bus = await harness.open();
+  expect(await bus.readLag?.("new", ["things.events"])).toMatchObject({ waiting: 0 });
+  await bus.publish([sampleEvent()]);
+  expect(await bus.readLag?.("new", ["things.events"])).toMatchObject({ waiting: 1 });
+  expect(await bus.readLag?.("new", ["things.others"])).toMatchObject({ waiting: 0 });
+});

@@ -1,6 +1,7 @@
 /** Publishes to and consumes from the tables of the bus. */
 import {
   BusUnavailable,
+  type ConsumerLag,
   type Delivery,
   type Envelope,
   type EventBus,
@@ -45,6 +46,7 @@ import {
   insertMessages,
   insertMessagesIn,
   mayUseTables,
+  readConsumerLag,
   readDatabaseId,
   readDurability,
   type StoredDelivery,
@@ -80,6 +82,17 @@ export async function migratePostgresBus(
   const db = openDb({ url, poolMax: 1 });
   try {
     return await migrate(db, { schema: defaultSchema, sets: [busMigrations], dryRun });
+  } finally {
+    await db.end();
+  }
+}
+
+/** Reads what waits for a consumer without opening the bus, which would create its tables. Undefined if there is no bus. */
+export async function readPostgresBusLag(url: string, consumer: string): Promise<ConsumerLag | undefined> {
+  const db = openDb({ url, schema: defaultSchema, applicationName: "todoke doctor", poolMax: 1 });
+  try {
+    const { rows } = await db.query<{ exists: boolean }>(`select to_regclass('bus_deliveries') is not null as exists`);
+    return rows[0]?.exists ? await readConsumerLag(db, consumer) : undefined;
   } finally {
     await db.end();
   }
@@ -234,6 +247,7 @@ export async function openPostgresBus(options: PostgresBusOptions): Promise<Even
       );
       return { engine: `PostgreSQL ${version}`, warnings };
     },
+    readLag: (consumer) => readConsumerLag(db, consumer),
     [Symbol.asyncDispose]: () => (closed ??= close()),
   };
 }

@@ -1,7 +1,21 @@
 /** The SQL of the bus, apart from its claims. */
-import type { Envelope } from "@todoke/kernel/bus";
-import { type ClaimTableSpec, type Completion, createClaims, createCompletion } from "@todoke/kernel/claims";
-import { type Db, getSqlState, type MigrationSet, runStatement, type Tx, transaction } from "@todoke/kernel/db";
+import type { ConsumerLag, Envelope } from "@todoke/kernel/bus";
+import {
+  type ClaimTableSpec,
+  type Completion,
+  createClaims,
+  createCompletion,
+  delayCountMax,
+} from "@todoke/kernel/claims";
+import {
+  type Db,
+  getSqlState,
+  type MigrationSet,
+  type Queryable,
+  runStatement,
+  type Tx,
+  transaction,
+} from "@todoke/kernel/db";
 import type { RetentionPolicy } from "@todoke/kernel/retention";
 
 export const busMigrations: MigrationSet = { name: "bus-postgres", dir: new URL("./migrations/", import.meta.url) };
@@ -31,6 +45,24 @@ export const deliveries = createClaims<StoredDelivery>(deliveriesSpec(""));
 /** Deletes deliveries in the transaction of their consumer. A row that is done serves no purpose but retention. */
 export const completeDeliveries = (schema: string): Completion<StoredDelivery> =>
   createCompletion(deliveriesSpec(`${schema}.`), { schema, deletes: true });
+
+/** Deliveries that are not done, counted up to a bound. */
+export async function readConsumerLag(db: Queryable, consumer: string): Promise<ConsumerLag> {
+  const { rows } = await db.query<Required<Pick<ConsumerLag, "waiting" | "oldestMs">>>(
+    `select (select count(*) from (select from bus_deliveries where consumer = $1 and status = 'PENDING' limit ${delayCountMax}) d)::int
+            + (select count(*) from (select from bus_deliveries where consumer = $1 and status = 'IN_FLIGHT' limit ${delayCountMax}) d)::int
+              as waiting,
+            coalesce((select extract(epoch from clock_timestamp() - m.published_at) * 1000
+                        from bus_messages m
+                       where m.message_id = least(
+                         (select message_id from bus_deliveries where consumer = $1 and status = 'PENDING'
+                           order by message_id limit 1),
+                         (select message_id from bus_deliveries where consumer = $1 and status = 'IN_FLIGHT'
+                           order by lease_until limit 1))), 0)::float8 as "oldestMs"`,
+    [consumer],
+  );
+  return rows[0] ?? { waiting: 0 };
+}
 
 /** Inserts the messages and a delivery per subscribed consumer, in one statement. An event that is stored already is ignored. */
 export async function insertMessages(db: Db, events: readonly Envelope[]): Promise<void> {

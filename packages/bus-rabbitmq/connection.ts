@@ -133,7 +133,7 @@ export class Connection implements AsyncDisposable {
     if (this.#isClosed) throw new BusUnavailable("this bus is closed");
     // For the library a blocked connection is not ready, though it is up.
     if (this.#amqp.ready || this.#blockedReason !== undefined) return;
-    throw new BusUnavailable(`no connection to RabbitMQ: ${messageOf(this.#downReason)}`, { cause: this.#downReason });
+    throw noConnection(this.#downReason);
   }
 
   async #identifyAnyNode(): Promise<Server> {
@@ -161,7 +161,8 @@ export class Connection implements AsyncDisposable {
       this.#blockedReason = undefined;
     }
     const message = isChannelError ? "RabbitMQ closed a channel" : "no connection to RabbitMQ; retrying";
-    if (!this.#isClosed) this.#settings.log(`${this.#settings.name}: ${message}`, error);
+    const reason = isChannelError ? error : noConnection(error);
+    if (!this.#isClosed) this.#settings.log(`${this.#settings.name}: ${message}`, reason);
   }
 
   #onBlocked(reason: string): void {
@@ -174,6 +175,9 @@ export class Connection implements AsyncDisposable {
     this.#settings.log(`${this.#settings.name}: RabbitMQ accepts messages again`);
   }
 }
+
+const noConnection = (cause: unknown) =>
+  new BusUnavailable(`no connection to RabbitMQ: ${messageOf(cause)}`, { cause });
 
 /** Resolves when the broker has read everything that was sent on the channel, or cannot be reached. */
 export async function closeChannel(channel: Channel): Promise<void> {

@@ -8,6 +8,7 @@ import type { ConnectionOptions as TlsOptions } from "node:tls";
 import {
   type BusInfo,
   BusUnavailable,
+  type ConsumerLag,
   type Envelope,
   type EventBus,
   type Subscription as SubscriptionRequest,
@@ -18,7 +19,7 @@ import { toOutgoing } from "./message.ts";
 import { Publisher } from "./publisher.ts";
 import { defaultStepsMs, RetryQueues, sortSteps } from "./retry-queues.ts";
 import { Subscription } from "./subscription.ts";
-import { Topology } from "./topology.ts";
+import { readQueue, Topology } from "./topology.ts";
 
 export interface RabbitmqBusOptions {
   /** "amqp://user:password@host:5672/vhost", or amqps://… */
@@ -146,6 +147,15 @@ class RabbitmqBus implements EventBus {
     const warnings = [...this.#topology.warnings];
     if (blocked !== undefined) warnings.push(`RabbitMQ accepts no messages (${blocked}): give it more memory or disk.`);
     return { engine: `${product} ${version}`, warnings };
+  }
+
+  /** RabbitMQ does not tell the age of a message without delivering it. Messages that wait for a retry count as well. */
+  async readLag(consumer: string): Promise<ConsumerLag> {
+    const retries = this.#settings.delayStepsMs.map((ms) => this.#topology.retryQueueName(consumer, ms));
+    const names = [this.#topology.queueName(consumer), ...retries];
+    const found = await Promise.all(names.map((name) => readQueue(this.#connection, name)));
+    const waiting = found.reduce((sum, queue) => sum + (queue?.messageCount ?? 0), 0);
+    return { waiting, isSubscribed: (found[0]?.consumerCount ?? 0) > 0 };
   }
 
   [Symbol.asyncDispose](): Promise<void> {

@@ -1,4 +1,5 @@
 /** Consumes from a queue on one channel at a time, and opens another channel when that one breaks. */
+import { BusUnavailable } from "@todoke/kernel/bus";
 import { type Loop, startLoop } from "@todoke/kernel/worker";
 import type { Channel } from "rabbitmq-client";
 import { AckTracker, type ReceivedMessage } from "./ack-tracker.ts";
@@ -89,7 +90,8 @@ export class QueueConsumer implements AsyncDisposable {
   }
 
   #endSession({ channel }: Session): void {
-    this.#options.log(`${this.#options.queue}: RabbitMQ stopped delivering; subscribing again`);
+    const { queue, log } = this.#options;
+    log(`${queue}: RabbitMQ stopped delivering; subscribing again`, new BusUnavailable("the channel has ended"));
     this.#session = undefined;
     void closeChannel(channel);
     this.#options.onChannelLost(channel);

@@ -83,6 +83,7 @@ export function createNamespace(url: string, name = `t${randomBytes(6).toString(
         publish: bus.publish.bind(bus),
         check: bus.check.bind(bus),
         subscribe,
+        readLag: (consumer: string, subjects: readonly string[]) => bus.readLag?.(consumer, subjects),
         [Symbol.asyncDispose]: () => bus[Symbol.asyncDispose](),
       });
     },

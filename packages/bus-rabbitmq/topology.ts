@@ -109,7 +109,7 @@ export class Topology {
 
   /** Returns whether the queue is new. */
   async #declareQueue(connection: Connection, queue: string, args: Record<string, unknown>): Promise<boolean> {
-    const isNew = !(await exists(connection, queue));
+    const isNew = (await readQueue(connection, queue)) === undefined;
     await connection.request((channel) => channel.queueDeclare({ queue, durable: true, arguments: args }));
     if (isNew) await sleep(this.#options.newQueueDelayMs);
     return isNew;
@@ -127,12 +127,12 @@ export class Topology {
   }
 }
 
-async function exists(connection: Connection, queue: string): Promise<boolean> {
+/** Messages that are ready in the queue, and its consumers; undefined if it does not exist. */
+export async function readQueue(connection: Connection, queue: string) {
   try {
-    await connection.request((channel) => channel.queueDeclare({ queue, passive: true }));
-    return true;
+    return await connection.request((channel) => channel.queueDeclare({ queue, passive: true }));
   } catch (error) {
-    if (isRefusal(error, "NOT_FOUND")) return false;
+    if (isRefusal(error, "NOT_FOUND")) return undefined;
     throw error;
   }
 }

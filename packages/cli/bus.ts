@@ -1,6 +1,6 @@
 /** Opens the event bus of a URL. The scheme selects the adapter; only its code is loaded. */
 import { consumers, rabbitmqQueues as queues } from "@todoke/contracts";
-import type { BusLog, EventBus } from "@todoke/kernel/bus";
+import type { BusLog, ConsumerLag, EventBus } from "@todoke/kernel/bus";
 import type { AppliedMigration } from "@todoke/kernel/db";
 import { SettingsError } from "./errors.ts";
 
@@ -12,22 +12,24 @@ interface BusOptions extends Partial<BusLog> {
 }
 
 export async function openBus(url: string, name: string, options: BusOptions = {}): Promise<EventBus> {
-  const { keepMs, emits, ...log } = options;
+  const { keepMs, emits, ...to } = options;
+  const log = (message: string, error?: unknown) =>
+    error === undefined ? to.onInfo?.(message) : to.onError?.(new Error(message, { cause: error }));
   switch (URL.parse(url)?.protocol) {
     case "nats:":
     case "tls:": {
       const { openNatsBus } = await import("@todoke/bus-nats");
-      return openNatsBus({ url, name, ...(keepMs !== undefined && { streams: { maxAgeMs: keepMs } }) });
+      return openNatsBus({ url, name, log, ...(keepMs !== undefined && { streams: { maxAgeMs: keepMs } }) });
     }
     case "amqp:":
     case "amqps:": {
       const { openRabbitmqBus } = await import("@todoke/bus-rabbitmq");
-      return openRabbitmqBus({ url, name, consumers: consumersOf(emits), queues });
+      return openRabbitmqBus({ url, name, log, consumers: consumersOf(emits), queues });
     }
     case "postgres:":
     case "postgresql:": {
       const { openPostgresBus } = await import("@todoke/bus-postgres");
-      return openPostgresBus({ url, name, ...(keepMs !== undefined && { keepMs }), ...log });
+      return openPostgresBus({ url, name, ...(keepMs !== undefined && { keepMs }), ...to });
     }
     default:
       throw new SettingsError(["The URL of a bus should begin with nats://, amqp:// or postgres://"]);
@@ -42,6 +44,19 @@ function consumersOf(emits: readonly string[] | undefined): Record<string, reado
   const isPublished = (subject: string) => emits?.includes(subject) ?? true;
   const published = Object.entries(consumers).map(([name, subjects]) => [name, subjects.filter(isPublished)] as const);
   return Object.fromEntries(published.filter(([, subjects]) => subjects.length > 0));
+}
+
+/** What waits for a consumer at the bus; undefined if the bus does not exist yet. Changes nothing there. */
+export async function readLag(
+  url: string,
+  { consumer, subjects }: { readonly consumer: string; readonly subjects: readonly string[] },
+): Promise<ConsumerLag | undefined> {
+  if (/^postgres(ql)?:/.test(url)) {
+    const { readPostgresBusLag } = await import("@todoke/bus-postgres");
+    return readPostgresBusLag(url, consumer);
+  }
+  await using bus = await openBus(url, "todoke doctor");
+  return bus.readLag?.(consumer, subjects);
 }
 
 /** Runs the missing migrations of a bus in PostgreSQL and returns them; other buses have none. */

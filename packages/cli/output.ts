@@ -55,3 +55,11 @@ export function oneLine(text: string, max = lineMax): string {
 
 /** A database timestamp, cut to seconds. */
 export const formatTime = (time: string): string => `${time.slice(0, 19)}Z`;
+
+/** A time span in the largest unit that tells enough: "45 s", "12 min", "3 h", "5 days". */
+export function formatDuration(ms: number): string {
+  const seconds = Math.round(ms / 1_000);
+  if (seconds < 120) return `${seconds} s`;
+  if (seconds < 7_200) return `${Math.round(seconds / 60)} min`;
+  return seconds < 172_800 ? `${Math.round(seconds / 3_600)} h` : `${Math.round(seconds / 86_400)} days`;
+}

@@ -1,6 +1,7 @@
 /** The services that this command can run. To add one, add an entry to `services`. Its code is loaded only when it runs. */
 import type { EventBus } from "@todoke/kernel/bus";
-import type { AppliedMigration } from "@todoke/kernel/db";
+import type { Delays } from "@todoke/kernel/claims";
+import type { AppliedMigration, Queryable } from "@todoke/kernel/db";
 import type { DeadLetters } from "@todoke/kernel/dead-letters";
 import type { BusRequest, ProcessGroup, ServiceSubjects } from "@todoke/service";
 import { devKey } from "./dev-env.ts";
@@ -29,6 +30,8 @@ export interface Service {
   migrate(env: Env, options: { readonly dryRun: boolean }): Promise<readonly AppliedMigration[]>;
   /** Its tables with dead letters. */
   readonly dead?: { readonly schema: string; readonly tables: readonly DeadLetters[] };
+  /** What users wait for, in its tables. */
+  delays?(db: Queryable): Promise<readonly Delays[]>;
   /** What it emits and consumes. */
   readonly events?: ServiceSubjects;
   /** Resolves when it is ready. */

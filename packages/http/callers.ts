@@ -7,7 +7,7 @@
  * name a user are ignored.
  */
 import { logFields } from "@todoke/kernel/telemetry";
-import type { FastifyInstance, FastifyRequest, RouteOptions } from "fastify";
+import type { FastifyInstance, FastifyRequest, FastifySchema, RouteOptions } from "fastify";
 import { forbidden, unauthenticated } from "./problems.ts";
 
 export const scopes = [
@@ -85,6 +85,13 @@ export const requires = (authenticate: Authenticate, rule: AccessRule) => ({
     done();
   },
 });
+
+/** The options of a route: who may call it, and its schema. */
+export const guarded = <const Schema extends FastifySchema>(
+  authenticate: Authenticate,
+  rule: AccessRule,
+  schema: Schema,
+) => ({ ...requires(authenticate, rule), schema });
 
 /** For the options of a route without authentication. */
 export const publicRoute = { config: { rule: { isPublic: true } } } as const;

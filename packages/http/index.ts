@@ -24,6 +24,7 @@ export {
   bearerAuthentication,
   type CredentialVerifiers,
   callerFields,
+  guarded,
   isAllowed,
   isAllowedAsAdmin,
   type Principal,

@@ -1,8 +1,8 @@
 /**
  * Finds the first error in a JSON text and describes it so that a caller can fix it.
  *
- * This is the slow and exact reader. strict-json.ts uses it only if JSON.parse rejected the text, or if its quick pass over
- * the bytes found something suspicious. Plain JSON never gets here.
+ * This is the slow and exact reader. strict-json.ts uses it only if JSON.parse rejected the text, or if its quick look
+ * found something suspicious. Plain JSON never gets here.
  */
 import { isLongInteger, lossOf } from "./exact-number.ts";
 import { type Path, readablePath } from "./field-path.ts";

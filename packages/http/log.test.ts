@@ -1,7 +1,7 @@
 import { execFile, spawn } from "node:child_process";
 import { hash } from "node:crypto";
 import { once } from "node:events";
-import { promisify } from "node:util";
+import { promisify, stripVTControlCharacters } from "node:util";
 import { ContextError, eventContext } from "@todoke/kernel/telemetry";
 import { until } from "@todoke/kernel/testing";
 import { Type } from "typebox";
@@ -193,4 +193,35 @@ test("all lines reach a reader that is slower than the log", async () => {
     .split("\n")
     .map((line) => JSON.parse(line).n);
   expect(numbers).toEqual(Array.from({ length: 5_000 }, (_, n) => n));
+});
+
+test("on a terminal a line is text for people, without ids, and a caller's text cannot control the terminal", async () => {
+  const lines: string[] = [];
+  const exported: string[] = [];
+  const app = await buildHttpApp({
+    title: "test",
+    version: "1",
+    log: {
+      format: "text",
+      fields: { service: "points", version: "1" },
+      stream: { write: (line: string) => void lines.push(line) },
+      onLine: (line) => exported.push(line),
+    },
+  });
+  app.post("/fails/:name", { schema: { operationId: "fail" } }, async () => {
+    throw new Error("the pump failed", { cause: new Error("no\u001b[2Jwater\u009b") });
+  });
+  await app.inject({ method: "POST", url: "/nothing" });
+  await app.inject({ method: "POST", url: "/fails/u_1" });
+  app.log.warn({ user_id: "u\n1" }, "hm");
+  await app.close();
+  const plain = lines.map((line) => stripVTControlCharacters(line));
+  expect(plain).toEqual([
+    expect.stringMatching(/^\d\d:\d\d:\d\d points {7}info {2}refused POST \(no route\) 404 not-found\s*\n$/),
+    expect.stringMatching(
+      /^\d\d:\d\d:\d\d points {7}error failed POST \/fails\/:name 500 .*request_id=.*\n {9}Error: the pump failed\n {9}Error: no\\u001b\[2Jwater\\u009b\n( {9}at .*\n){1,3}$/,
+    ),
+    expect.stringMatching(/^\d\d:\d\d:\d\d points {7}warn {2}hm user_id=u\\u000a1\n$/),
+  ]);
+  expect(exported.map((line) => JSON.parse(line).service)).toEqual(["points", "points", "points"]);
 });

@@ -12,20 +12,23 @@ import { ContextError, type LogContext } from "@todoke/kernel/telemetry";
 import type { FastifyBaseLogger, FastifyRequest } from "fastify";
 import { type Logger, pino } from "pino";
 import { printable } from "./printable.ts";
+import { formatTextLine } from "./text-log.ts";
 
 export interface LogOptions {
   readonly level?: "trace" | "debug" | "info" | "warn" | "error" | "fatal" | "silent";
   /** Fields of every line: the service and its version. */
   readonly fields?: LogContext;
+  /** "text" is for people at a terminal; "json", the default, for everything that reads logs. */
+  readonly format?: "json" | "text";
   /** Where lines are written; stdout by default. */
   readonly stream?: { write(line: string): void };
-  /** Called with every line as it is written: secrets are hidden. It must not throw. */
+  /** Called with every line as JSON: secrets are hidden. It must not throw. */
   readonly onLine?: ((line: string) => void) | undefined;
 }
 
 const secrets = ["authorization", "cookie", "set-cookie", "password", "secret", "token", "idempotency-key"];
 
-export function openLog({ level = "info", fields, stream, onLine }: LogOptions): Logger {
+export function openLog({ level = "info", format = "json", fields, stream, onLine }: LogOptions): Logger {
   const settings = {
     level,
     base: { pid: process.pid, hostname: hostname(), ...fields },
@@ -40,7 +43,7 @@ export function openLog({ level = "info", fields, stream, onLine }: LogOptions):
       streamWrite(text: string): string {
         const line = printable(text);
         onLine?.(line);
-        return line;
+        return format === "text" ? formatTextLine(line) : line;
       },
     },
   };

@@ -2,7 +2,9 @@
  * /openapi.json (OpenAPI 3.1), generated from the schemas that the routes enforce, so that the two cannot differ. Every
  * operation has a unique id and describes its error response.
  */
+
 import swagger from "@fastify/swagger";
+import { named } from "@todoke/contracts/api";
 import type { FastifySchema, RouteOptions } from "fastify";
 import { Type } from "typebox";
 import type { HttpApp } from "./app.ts";
@@ -23,13 +25,10 @@ export const ProblemView = Type.Object(
     detail: Type.String({ description: "What is wrong with this request." }),
     errors: Type.Optional(
       Type.Array(
-        Type.Object(
-          {
-            field: Type.String({ description: "The field of the request.", examples: ["body.user_id"] }),
-            detail: Type.String({ description: "What is wrong with it.", examples: ["must be a UUID"] }),
-          },
-          { title: "FieldError" },
-        ),
+        named("FieldError", {
+          field: Type.String({ description: "The field of the request.", examples: ["body.user_id"] }),
+          detail: Type.String({ description: "What is wrong with it.", examples: ["must be a UUID"] }),
+        }),
         { description: "The fields that were rejected, if there are some." },
       ),
     ),

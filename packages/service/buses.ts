@@ -54,21 +54,27 @@ export interface ServiceSubjects {
 
 /** A connected bus, and the subjects of the service on it. */
 export interface ServiceBus extends ServiceSubjects {
+  readonly url: string;
   readonly bus: EventBus;
+  /** For errors that no caller awaits. */
+  onError(error: unknown): void;
 }
+
+/** A bus as `openBuses` gets it. */
+export type OpenedBus = Pick<ServiceBus, "bus" | "onError">;
 
 /** Opens every bus of the subjects, one after the other. The bus of the first subject is first. */
 export async function openBuses(
   { emits, consumes }: ServiceSubjects,
   env: Env,
-  open: (bus: Pick<BusRequest, "url" | "emits">) => Promise<EventBus>,
+  open: (bus: Pick<BusRequest, "url" | "emits">) => Promise<OpenedBus>,
 ): Promise<readonly ServiceBus[]> {
   const urlOf = (subject: Subject) => findBus(subject, env)?.url ?? "";
   const buses: ServiceBus[] = [];
   for (const url of new Set([...emits, ...consumes].map(urlOf))) {
     const isThere = (subject: Subject) => urlOf(subject) === url;
     const there = { emits: emits.filter(isThere), consumes: consumes.filter(isThere) };
-    buses.push({ ...there, bus: await open({ url, emits: there.emits }) });
+    buses.push({ ...there, url, ...(await open({ url, emits: there.emits })) });
   }
   return buses;
 }

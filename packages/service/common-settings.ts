@@ -63,7 +63,7 @@ export function readCommonSettings(of: SettingsOf, env: Env, errors: string[]): 
     connectionsMax: integerReader(env, errors)(variable("CONNECTIONS_MAX"), 10_000, [10, 1_000_000]),
     hostNames: [host, ...hostNameIn(env[variable("URL")]), ...readAllowedHosts(env, errors)],
     apiDocs: readBoolean(env, errors, "TODOKE_API_DOCS", true),
-    log: { level: level ?? "info" },
+    log: { level: level ?? "info", format: readLogFormat(env, errors) },
     telemetry: readTelemetrySettings(env, errors),
     apiKeys: keys,
     tokenKeys: readVerifyingKeys(env, errors),
@@ -72,6 +72,12 @@ export function readCommonSettings(of: SettingsOf, env: Env, errors: string[]): 
     workers: readWorkers(of, env, errors),
     retention: readRetentionSettings(of, env, errors),
   };
+}
+
+function readLogFormat({ LOG_FORMAT: format = "" }: Env, errors: string[]): "json" | "text" {
+  if (format === "json" || format === "text") return format;
+  if (format !== "") errors.push("LOG_FORMAT should be json or text");
+  return process.stdout.isTTY ? "text" : "json";
 }
 
 export function readDatabaseUrl(name: string, env: Env, errors: string[]): string {

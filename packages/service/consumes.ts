@@ -52,6 +52,7 @@ export function startConsumer<Event>(runtime: Runtime, handler: EventHandler<Eve
   });
   use(inbox.redriver).start();
   const { handle, inTransaction } = inbox;
-  for (const { bus, consumes: subjects } of buses)
-    if (subjects.length > 0) use(subscribeWithRetry({ bus, consumer, subjects, handle, inTransaction, onError }));
+  for (const { bus, consumes: subjects, onError: onBusError } of buses)
+    if (subjects.length > 0)
+      use(subscribeWithRetry({ bus, consumer, subjects, handle, inTransaction, onError: onBusError }));
 }

@@ -39,6 +39,16 @@ test("a process is ready if every check passes, and lists each", async () => {
   });
 });
 
+test("a process that serves requests while a part is away is degraded and says which", async () => {
+  let away: string[] = ["bus"];
+  await using t = await setup({ database: fine }, { degraded: () => away });
+  const response = await t.ready();
+  expect(response.statusCode).toBe(200);
+  expect(response.json()).toMatchObject({ status: "degraded", checks: [{}, { ok: true }, { name: "bus", ok: false }] });
+  away = [];
+  expect((await t.ready()).json()).toMatchObject({ status: "ready", checks: [{}, { name: "database" }] });
+});
+
 test("one failed check makes a process not ready; only the log has the error", async () => {
   const broken: Check = async () => {
     throw new Error("password authentication failed for user todoke");

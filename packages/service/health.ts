@@ -1,4 +1,7 @@
-/** /livez: every process of the command responds. /readyz: they can do their work; otherwise 503 with the result of each check. */
+/**
+ * /livez: every process of the command responds. /readyz: they can serve requests; otherwise 503 with the result of each check. It
+ * also names what does not work while requests are served (200, "degraded"). Never cached.
+ */
 import { type HttpApp, publicRoute } from "@todoke/http";
 import type { ReadinessReport } from "./readiness.ts";
 
@@ -8,7 +11,6 @@ export interface Health {
   silentProcesses?(): Promise<readonly number[]>;
 }
 
-/** Never cached. */
 export function serveHealth(app: HttpApp, health: Health): void {
   app.get("/livez", { ...publicRoute, schema: { hide: true } }, async (_request, reply) => {
     const silent = (await health.silentProcesses?.()) ?? [];
@@ -16,6 +18,6 @@ export function serveHealth(app: HttpApp, health: Health): void {
   });
   app.get("/readyz", { ...publicRoute, schema: { hide: true } }, async (_request, reply) => {
     const report = await health.report();
-    return reply.code(report.status === "ready" ? 200 : 503).send(report);
+    return reply.code(["ready", "degraded"].includes(report.status) ? 200 : 503).send(report);
   });
 }

@@ -1,4 +1,5 @@
 /** The dead events of a consumer, for operators: list, get, redrive. The same for every service that consumes. */
+import { named, oneOf } from "@todoke/contracts/api";
 import { type HttpApp, NextCursor, PageQuery, page, parseCursor } from "@todoke/http";
 import type { Db } from "@todoke/kernel/db";
 import type { DeadLetter } from "@todoke/kernel/dead-letters";
@@ -18,37 +19,26 @@ export interface InboxRoutesOptions {
 const DlqId = Type.String({ pattern: "^[1-9][0-9]{0,17}$", description: "The dead letter.", examples: ["17"] });
 const DlqParams = Type.Object({ dlq_id: DlqId });
 
-const DeadEventView = Type.Object(
-  {
-    dlq_id: DlqId,
-    event_id: Type.String(),
-    event_type: Type.String({ examples: ["EntitlementGranted"] }),
-    subject: Type.String({ description: "Where it was published." }),
-    aggregate_key: Type.String({ description: "The entity whose events keep their order." }),
-    last_error: Type.Union([Type.String(), Type.Null()], { description: "The error of the last attempt." }),
-    dead_at: Type.String({ format: "date-time", description: "When it was dead-lettered." }),
-  },
-  { title: "DeadEvent" },
-);
+const DeadEventView = named("DeadEvent", {
+  dlq_id: DlqId,
+  event_id: Type.String(),
+  event_type: Type.String({ examples: ["EntitlementGranted"] }),
+  subject: Type.String({ description: "Where it was published." }),
+  aggregate_key: Type.String({ description: "The entity whose events keep their order." }),
+  last_error: Type.Union([Type.String(), Type.Null()], { description: "The error of the last attempt." }),
+  dead_at: Type.String({ format: "date-time", description: "When it was dead-lettered." }),
+});
 
-const DeadEventDetail = Type.Object(
-  {
-    ...DeadEventView.properties,
-    // As received: an unreadable event may have no valid time.
-    occurred_at: Type.String(),
-    headers: Type.Record(Type.String(), Type.String(), { description: "The metadata of the event." }),
-    payload_base64: Type.String({ description: "The event as received, in base64." }),
-    status: Type.Union([
-      Type.Literal("DEAD"),
-      Type.Literal("PENDING"),
-      Type.Literal("PROCESSING"),
-      Type.Literal("RESOLVED"),
-    ]),
-    attempt_count: Type.Integer({ minimum: 0, description: "Attempts since the last redrive." }),
-    redrives: RedrivesView,
-  },
-  { title: "DeadEventDetail" },
-);
+const DeadEventDetail = named("DeadEventDetail", {
+  ...DeadEventView.properties,
+  // As received: an unreadable event may have no valid time.
+  occurred_at: Type.String(),
+  headers: Type.Record(Type.String(), Type.String(), { description: "The metadata of the event." }),
+  payload_base64: Type.String({ description: "The event as received, in base64." }),
+  status: oneOf(["DEAD", "PENDING", "PROCESSING", "RESOLVED"]),
+  attempt_count: Type.Integer({ minimum: 0, description: "Attempts since the last redrive." }),
+  redrives: RedrivesView,
+});
 
 const path = "/debug/inbox/dlq";
 const defaultLimit = 50;
@@ -59,10 +49,7 @@ const ListQuery = Type.Object({
     Type.Integer({ minimum: 1, maximum: 100, description: `Rows per page at most; the default is ${defaultLimit}.` }),
   ),
 });
-const DeadEventPage = Type.Object(
-  { events: Type.Array(DeadEventView), next_cursor: NextCursor },
-  { title: "DeadEventPage" },
-);
+const DeadEventPage = named("DeadEventPage", { events: Type.Array(DeadEventView), next_cursor: NextCursor });
 
 export function inboxRoutes(app: HttpApp, options: InboxRoutesOptions): void {
   listRoute(app, options);

@@ -4,6 +4,7 @@
  * A redrive and the record of who requested it are one commit. If two operators redrive the same event, one succeeds and the
  * other learns that it is no longer FAILED.
  */
+import { named, oneOf } from "@todoke/contracts/api";
 import { type HttpApp, NextCursor, PageQuery, page, parseCursor } from "@todoke/http";
 import type { Db } from "@todoke/kernel/db";
 import { outboxDeadLetters } from "@todoke/kernel/outbox";
@@ -21,41 +22,27 @@ export interface OutboxRoutesOptions {
 const EventId = Type.String({ pattern: "^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$" });
 const EventParams = Type.Object({ event_id: EventId });
 
-const EventSummary = Type.Object(
-  {
-    event_id: EventId,
-    event_type: Type.String({ examples: ["EntitlementGranted"] }),
-    aggregate_key: Type.String({ description: "The entity whose events keep their order." }),
-    version: Type.Integer({ format: "int64", description: "The version of the aggregate, which orders its events." }),
-    attempt_count: Type.Integer({ description: "Attempts so far." }),
-    last_error: Type.Union([Type.String(), Type.Null()], { description: "The error of the last attempt." }),
-    created_at: Type.String({ format: "date-time" }),
-    parked: Type.Integer({ description: "Later events of the same aggregate, which wait for this one." }),
-  },
-  { title: "FailedEvent" },
-);
+const EventSummary = named("FailedEvent", {
+  event_id: EventId,
+  event_type: Type.String({ examples: ["EntitlementGranted"] }),
+  aggregate_key: Type.String({ description: "The entity whose events keep their order." }),
+  version: Type.Integer({ format: "int64", description: "The version of the aggregate, which orders its events." }),
+  attempt_count: Type.Integer({ description: "Attempts so far." }),
+  last_error: Type.Union([Type.String(), Type.Null()], { description: "The error of the last attempt." }),
+  created_at: Type.String({ format: "date-time" }),
+  parked: Type.Integer({ description: "Later events of the same aggregate, which wait for this one." }),
+});
 
-const EventDetail = Type.Object(
-  {
-    ...EventSummary.properties,
-    status: Type.Union([
-      Type.Literal("PENDING"),
-      Type.Literal("IN_FLIGHT"),
-      Type.Literal("PUBLISHED"),
-      Type.Literal("FAILED"),
-    ]),
-    subject: Type.String({ description: "Where it is published." }),
-    payload: Type.Unknown({ description: "The event as JSON, before it is encoded." }),
-    redrives: RedrivesView,
-  },
-  { title: "FailedEventDetail" },
-);
+const EventDetail = named("FailedEventDetail", {
+  ...EventSummary.properties,
+  status: oneOf(["PENDING", "IN_FLIGHT", "PUBLISHED", "FAILED"]),
+  subject: Type.String({ description: "Where it is published." }),
+  payload: Type.Unknown({ description: "The event as JSON, before it is encoded." }),
+  redrives: RedrivesView,
+});
 
-const EventPage = Type.Object(
-  { events: Type.Array(EventSummary), next_cursor: NextCursor },
-  { title: "FailedEventPage" },
-);
-const RedrivenEvent = Type.Object({ event_id: EventId, status: Type.Literal("PENDING") }, { title: "RedrivenEvent" });
+const EventPage = named("FailedEventPage", { events: Type.Array(EventSummary), next_cursor: NextCursor });
+const RedrivenEvent = named("RedrivenEvent", { event_id: EventId, status: Type.Literal("PENDING") });
 
 export function outboxRoutes(app: HttpApp, options: OutboxRoutesOptions): void {
   listRoute(app, options.db);

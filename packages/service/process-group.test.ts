@@ -19,6 +19,7 @@ test("a command is ready if every process is, and shows the slowest of each chec
   expect(ready).toEqual({ status: "ready", checks: [{ name: "database", ok: true, ms: 7 }] });
   const failing = await groupReadiness(groupOf(report("not-ready", false, 9), report("ready", true, 7)), "points");
   expect(failing).toEqual({ status: "not-ready", checks: [{ name: "database", ok: false, ms: 9 }] });
+  expect((await groupReadiness(groupOf(report("degraded", false), report("ready")), "points")).status).toBe("degraded");
   expect((await groupReadiness(groupOf(report("ready"), report("stopping")), "points")).status).toBe("stopping");
 });
 

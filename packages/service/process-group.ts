@@ -34,7 +34,10 @@ export interface ProcessGroup {
   ): void;
 }
 
-/** Ready if every running process is. A process that does not respond is a failed check of its own. */
+/** From the best to the worst. */
+const statuses = ["ready", "degraded", "not-ready", "stopping"] as const;
+
+/** As ready as the worst of the running processes. A process that does not respond is a failed check of its own. */
 export async function groupReadiness(group: ProcessGroup, service: string): Promise<ReadinessReport> {
   const answers = await group.ask("readiness", service);
   const reports = answers.flatMap(({ answer }) => answer ?? []);
@@ -44,9 +47,9 @@ export async function groupReadiness(group: ProcessGroup, service: string): Prom
     checks.set(check.name, { ...check, ok: ok && check.ok, ms: Math.max(ms, check.ms) });
   }
   const silent = findSilent(answers).map((number) => ({ name: `process-${number}`, ok: false, ms: 0 }));
-  const all = [...checks.values(), ...silent];
-  const status = all.every(({ ok }) => ok) ? "ready" : "not-ready";
-  return { status: reports.some((report) => report.status === "stopping") ? "stopping" : status, checks: all };
+  const found = [...reports.map(({ status }) => status), ...silent.map(() => "not-ready" as const)];
+  const worst = statuses.findLast((status) => found.includes(status)) ?? "not-ready";
+  return { status: worst, checks: [...checks.values(), ...silent] };
 }
 
 /** The processes that did not respond. */

@@ -16,6 +16,8 @@ export interface ReadinessOptions {
   readonly checks: Readonly<Record<string, Check>>;
   readonly stopping: AbortSignal;
   readonly log: Pick<HttpApp["log"], "info" | "warn">;
+  /** Names what does not work now, while requests are served. */
+  readonly degraded?: () => readonly string[];
   readonly checkMaxMs?: number;
   /** The bound on the 99th percentile of the event loop delay. */
   readonly loopDelayMaxMs?: number;
@@ -28,7 +30,8 @@ export interface CheckResult {
 }
 
 export interface ReadinessReport {
-  readonly status: "ready" | "not-ready" | "stopping";
+  /** "degraded": requests are served, and a failed check names what does not work: events wait while a bus is away. */
+  readonly status: "ready" | "degraded" | "not-ready" | "stopping";
   readonly checks: readonly CheckResult[];
 }
 
@@ -39,7 +42,7 @@ export class Readiness implements Disposable {
   #running: Promise<readonly CheckResult[]> | undefined;
 
   constructor(options: ReadinessOptions) {
-    this.#options = { checkMaxMs: 1_000, loopDelayMaxMs: 1_000, ...options };
+    this.#options = { checkMaxMs: 1_000, loopDelayMaxMs: 1_000, degraded: () => [], ...options };
   }
 
   /** The event loop delay. */
@@ -52,8 +55,10 @@ export class Readiness implements Disposable {
       this.#running = undefined;
     });
     const checks = await this.#running;
-    const status = checks.every(({ ok }) => ok) ? "ready" : "not-ready";
-    return { status: this.#options.stopping.aborted ? "stopping" : status, checks };
+    const degraded = this.#options.degraded().map((name) => ({ name, ok: false, ms: 0 }));
+    const served = degraded.length > 0 ? "degraded" : "ready";
+    const status = checks.every(({ ok }) => ok) ? served : "not-ready";
+    return { status: this.#options.stopping.aborted ? "stopping" : status, checks: [...checks, ...degraded] };
   }
 
   async #runAll(): Promise<readonly CheckResult[]> {

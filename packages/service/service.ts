@@ -23,14 +23,22 @@ import {
   tokenVerifier,
 } from "@todoke/http";
 import type { EventBus } from "@todoke/kernel/bus";
-import { type AppliedMigration, type MigrationSet, migrate, openDb } from "@todoke/kernel/db";
+import { type Delays, readDelays } from "@todoke/kernel/claims";
+import { type AppliedMigration, type MigrationSet, migrate, openDb, type Queryable } from "@todoke/kernel/db";
 import type { DeadLetters } from "@todoke/kernel/dead-letters";
-import { inboxDeadLetters } from "@todoke/kernel/inbox";
+import { inboxDeadLetters, readInboxDelays } from "@todoke/kernel/inbox";
 import { kernelMigrations } from "@todoke/kernel/migrations";
 import { type Outbox, openOutbox, outboxDeadLetters, outboxTable } from "@todoke/kernel/outbox";
 import { type RetentionPolicy, startRetention } from "@todoke/kernel/retention";
 import { shareWakeups } from "@todoke/kernel/worker";
-import { type BusRequest, openBuses, openPublisher, type ServiceSubjects, type Subject } from "./buses.ts";
+import {
+  type BusRequest,
+  type OpenedBus,
+  openBuses,
+  openPublisher,
+  type ServiceSubjects,
+  type Subject,
+} from "./buses.ts";
 import { type CommonSettings, readCommonSettings, readDatabaseUrl } from "./common-settings.ts";
 import { type Consumes, type EventHandler, inboxRetention, startConsumer, watchInbox } from "./consumes.ts";
 import { outboxRetention, outboxWork, startOutbox } from "./emits.ts";
@@ -38,6 +46,7 @@ import { type Health, serveHealth } from "./health.ts";
 import { serve } from "./listen.ts";
 import { mergeMetrics } from "./merge-metrics.ts";
 import { buildOpsApp, opsPortOf } from "./ops.ts";
+import { type OutageWatch, watchOutages } from "./outages.ts";
 import manifest from "./package.json" with { type: "json" };
 import { watchProcess } from "./process-gauges.ts";
 import { findSilent, groupReadiness, type ProcessGroup } from "./process-group.ts";
@@ -71,6 +80,8 @@ export interface ServiceDefinition<Settings, Role extends string, Worker extends
   readonly consumes?: Consumes;
   /** Its claimed tables, besides outbox and inbox. */
   readonly tables?: readonly DeclaredTable[];
+  /** What users wait for, besides the rows of its claimed tables, outbox and inbox. */
+  readonly delays?: (db: Queryable) => Promise<readonly Delays[]>;
   /** What it deletes by age, besides rows of outbox, inbox and idempotency keys. */
   readonly retention?: (settings: Settings) => readonly RetentionPolicy[];
   /** How users authenticate; by a token of the gateway by default. */
@@ -174,6 +185,16 @@ export function service<
     /** Its dead letters, for callers that have the database and no running copy of the service. */
     dead: { schema, tables: deadLetters },
 
+    /** What users wait for. Like `dead`, for callers that have the database only. */
+    async delays(db: Queryable): Promise<readonly Delays[]> {
+      const claimed = [...(emits ? [outboxWork] : []), ...tables];
+      const found: Delays[] = [];
+      // One after the other: it is a diagnosis, and must not load the database.
+      for (const { table } of claimed) found.push(await readDelays(db, table));
+      if (consumes) found.push(...(await readInboxDelays(db, name)));
+      return [...found, ...((await definition.delays?.(db)) ?? [])];
+    },
+
     /** What it emits and consumes. */
     events: subjects,
 
@@ -200,8 +221,8 @@ export function service<
       const { group } = outside;
       await using started = new AsyncDisposableStack();
       // The app and its log exist before the first error can occur.
-      const onError = (error: unknown) => logError(app.log, error);
-      const telemetry = startTelemetry(common.telemetry, onError);
+      const onAnyError = (error: unknown) => logError(app.log, error);
+      const telemetry = startTelemetry(common.telemetry, onAnyError);
       started.defer(() => telemetry.flush());
       const { idempotencyMs } = common.retention;
       const db = openDb({ url: common.databaseUrl, schema, applicationName: name, idempotencyMs });
@@ -224,17 +245,34 @@ export function service<
         userAuth: definition.userAuth ?? "token",
         bounds: { connectionsMax: common.connectionsMax },
       });
+      const watch = (url: string, probe: () => Promise<unknown>) =>
+        watchOutages({ url, probe, log: app.log, onError: onAnyError });
+      const { onError } = started.use(watch(common.databaseUrl, () => db.query("select 1")));
       const wakeups = started.use(shareWakeups({ url: common.databaseUrl, onError }));
       const apiKeys = openApiKeys({ db, fixed: common.apiKeys });
       started.defer(wakeups.on(`${schema}.api_keys`, () => apiKeys.clearCache()));
-      const log = { onError, onInfo: (message: string) => app.log.info(message) };
-      const openBus = async (bus: Pick<BusRequest, "url" | "emits">) =>
-        started.use(await outside.openBus(name, { ...bus, ...log }));
+      const outages = new Map<string, OutageWatch>();
+      const openBus = async (request: Pick<BusRequest, "url" | "emits">): Promise<OpenedBus> => {
+        const opening = Promise.withResolvers<EventBus>();
+        const outage = watch(request.url, async () => (await opening.promise).check());
+        const onInfo = (message: string) => app.log.info(message);
+        try {
+          const bus = started.use(await outside.openBus(name, { ...request, onError: outage.onError, onInfo }));
+          opening.resolve(bus);
+          outages.set(request.url, outage);
+          return { bus, onError: outage.onError };
+        } finally {
+          started.use(outage); // Ends before the bus, which is unavailable once it is closed.
+        }
+      };
       const buses = await openBuses(subjects, env, openBus);
       const stopping = new AbortController();
-      // No bus is checked: without it commands still succeed, and their events wait in the outbox.
+      // Without a bus commands still succeed, and their events wait in the outbox.
+      const busName = ({ emits, consumes }: ServiceSubjects) =>
+        buses.length === 1 ? "bus" : `bus of ${[...emits, ...consumes].join(", ")}`;
+      const degraded = () => buses.filter(({ url }) => outages.get(url)?.isDown).map(busName);
       const checks: Record<string, Check> = { database: () => db.query("select 1") };
-      const readiness = new Readiness({ checks, stopping: stopping.signal, log: app.log });
+      const readiness = new Readiness({ checks, stopping: stopping.signal, log: app.log, degraded });
       started.defer(() => readiness[Symbol.dispose]());
       started.use(watchProcess({ service: name, db, loopDelayMs: () => readiness.loopDelayMs }));
       group?.onQuestion("readiness", () => readiness.report(), name);

@@ -1,4 +1,5 @@
 /** The claimed tables of a service as work, for operators: backlog, oldest due rows, and the rows of one user or key. */
+import { named } from "@todoke/contracts/api";
 import { type HttpApp, problems } from "@todoke/http";
 import { type ClaimedTable, readBacklog, readByColumn, readOldestDue, type WorkRow } from "@todoke/kernel/claims";
 import type { Db } from "@todoke/kernel/db";
@@ -10,19 +11,16 @@ export interface WorkTable {
   readonly lookup?: readonly string[];
 }
 
-const RowView = Type.Object(
-  {
-    key: Type.String({ description: "The primary key." }),
-    status: Type.String(),
-    attempt_count: Type.Integer({ description: "Attempts so far." }),
-    next_retry_at: Type.String({ description: "When it is due." }),
-    last_error: Type.Union([Type.String(), Type.Null()], { description: "The error of the last attempt." }),
-    locked_by: Type.Union([Type.String(), Type.Null()], { description: "The worker that has claimed it." }),
-    lease_until: Type.Union([Type.String(), Type.Null()], { description: "Until when the claim is exclusive." }),
-  },
-  { title: "WorkRow" },
-);
-const Rows = Type.Object({ rows: Type.Array(RowView) }, { title: "WorkRows" });
+const RowView = named("WorkRow", {
+  key: Type.String({ description: "The primary key." }),
+  status: Type.String(),
+  attempt_count: Type.Integer({ description: "Attempts so far." }),
+  next_retry_at: Type.String({ description: "When it is due." }),
+  last_error: Type.Union([Type.String(), Type.Null()], { description: "The error of the last attempt." }),
+  locked_by: Type.Union([Type.String(), Type.Null()], { description: "The worker that has claimed it." }),
+  lease_until: Type.Union([Type.String(), Type.Null()], { description: "Until when the claim is exclusive." }),
+});
+const Rows = named("WorkRows", { rows: Type.Array(RowView) });
 const TableName = Type.String({ maxLength: 63, description: "A claimed table; `listWork` lists them." });
 const ColumnName = Type.String({ maxLength: 63, description: "A column that the table can be searched by." });
 const defaultLimit = 20;
@@ -32,20 +30,17 @@ const Limit = Type.Object({
   ),
 });
 
-const BacklogView = Type.Object(
-  {
-    table: Type.String(),
-    ready: Type.Integer({ description: "Rows that a worker can claim now." }),
-    claimed: Type.Integer({ description: "Rows that a worker has claimed." }),
-    waiting: Type.Integer({ description: "Rows between two attempts, if they have a status of their own." }),
-    oldest_due_seconds: Type.Number({
-      description: "Time for which the oldest due row has been due; 0 if none is due.",
-    }),
-  },
-  { title: "Backlog" },
-);
+const BacklogView = named("Backlog", {
+  table: Type.String(),
+  ready: Type.Integer({ description: "Rows that a worker can claim now." }),
+  claimed: Type.Integer({ description: "Rows that a worker has claimed." }),
+  waiting: Type.Integer({ description: "Rows between two attempts, if they have a status of their own." }),
+  oldest_due_seconds: Type.Number({
+    description: "Time for which the oldest due row has been due; 0 if none is due.",
+  }),
+});
 
-const BacklogsView = Type.Object({ tables: Type.Array(BacklogView) }, { title: "Backlogs" });
+const BacklogsView = named("Backlogs", { tables: Type.Array(BacklogView) });
 
 export function workRoutes(
   app: HttpApp,

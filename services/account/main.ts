@@ -5,7 +5,7 @@ import { createCommands } from "./deps.ts";
 import { accountRoutes } from "./routes/index.ts";
 import { startExpiry } from "./workers/expiry.ts";
 
-export const { configErrors, dead, events, migrate, start } = service({
+export const { configErrors, dead, delays, events, migrate, start } = service({
   name: "account",
   port: 8081,
   migrations: new URL("./migrations/", import.meta.url),

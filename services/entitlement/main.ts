@@ -8,7 +8,7 @@ import { userEntitlementRoutes } from "./routes/user-entitlements.ts";
 import { startExpiry } from "./workers/expiry.ts";
 import { startPartitionMaintenance } from "./workers/partition-maintenance.ts";
 
-export const { configErrors, dead, events, migrate, start } = service({
+export const { configErrors, dead, delays, events, migrate, start } = service({
   name: "entitlement",
   port: 8082,
   migrations: new URL("./migrations/", import.meta.url),

@@ -16,7 +16,7 @@ import { idleLimits } from "./store/limits.ts";
 import { openUpstreams } from "./upstreams/index.ts";
 import { refreshTokens } from "./workers/refresh-tokens.ts";
 
-export const { configErrors, dead, events, migrate, start } = service({
+export const { configErrors, dead, delays, events, migrate, start } = service({
   name: "gateway-bff",
   port: 8080,
   migrations: new URL("./migrations/", import.meta.url),

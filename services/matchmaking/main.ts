@@ -13,7 +13,7 @@ import { openKnownModes } from "./workers/known-modes.ts";
 import { openLiveRules } from "./workers/live-rules.ts";
 import { type Matcher, startMatcher } from "./workers/matcher.ts";
 
-export const { configErrors, dead, events, migrate, start } = service({
+export const { configErrors, dead, delays, events, migrate, start } = service({
   name: "matchmaking",
   port: 8084,
   migrations: new URL("./migrations/", import.meta.url),

@@ -51,4 +51,4 @@ export const notificationService = (openSender = createSender) =>
     },
   });
 
-export const { configErrors, dead, events, migrate, start } = notificationService();
+export const { configErrors, dead, delays, events, migrate, start } = notificationService();

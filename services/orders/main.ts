@@ -9,6 +9,7 @@ import { setTradingStateOfInstrument } from "./commands/set-trading-state-of-ins
 import { readSettings } from "./config.ts";
 import { exposureLimits, marketsOf, openInstruments } from "./instruments/index.ts";
 import { orderRoutes } from "./routes/index.ts";
+import { readOrderDelays } from "./store/backlog.ts";
 import { cancelRequests } from "./store/cancel-requests.ts";
 import { followedOrders } from "./store/order-fills.ts";
 import { outboxOrdersTable } from "./store/outbox-orders.ts";
@@ -26,7 +27,7 @@ import {
 import { startReconciler } from "./workers/reconcile.ts";
 import { startSender } from "./workers/start-sender.ts";
 
-export const { configErrors, dead, events, migrate, start } = service({
+export const { configErrors, dead, delays, events, migrate, start } = service({
   name: "orders",
   port: 8086,
   migrations: new URL("./migrations/", import.meta.url),
@@ -40,6 +41,7 @@ export const { configErrors, dead, events, migrate, start } = service({
     { table: cancelRequests.table, lookup: ["order_row_id"] },
     { table: followedOrders.table, lookup: ["order_row_id"] },
   ],
+  delays: readOrderDelays,
   retention: () => [endedOrders, endedLedger],
   async build({ settings, workers, hasRole, app, db, wakeups, wakeRelay, authenticate, use, onError, topicOf }) {
     const topics = {

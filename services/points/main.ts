@@ -5,11 +5,12 @@ import { createCommands } from "./commands/create-commands.ts";
 import { readSettings } from "./config.ts";
 import { onPointReservationDue } from "./events/on-point-reservation-due.ts";
 import { pointsRoutes } from "./routes/index.ts";
+import { readReservationDelays } from "./store/dispatch-reservations.ts";
 import { observeReservations, recordGrantDelays } from "./telemetry.ts";
 import { startExpiry } from "./workers/expiry.ts";
 import { createScheduler } from "./workers/scheduler.ts";
 
-export const { configErrors, dead, events, migrate, start } = service({
+export const { configErrors, dead, delays, events, migrate, start } = service({
   name: "points",
   port: 8085,
   migrations: new URL("./migrations/", import.meta.url),
@@ -17,6 +18,7 @@ export const { configErrors, dead, events, migrate, start } = service({
   roles: ["scheduler"],
   emits: ["points.events", "points.reservations"],
   consumes: { subjects: consumers.points, role: "worker" },
+  delays: readReservationDelays,
   async build({ settings, hasRole, app, db, wakeups, wakeRelay, authenticate, use, onError, topicOf }) {
     const { schedulerMs, inFlightMax } = settings;
     const topic = topicOf("point_reservations");

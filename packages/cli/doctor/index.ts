@@ -1,9 +1,11 @@
 /** Runs all checks concurrently, each with a timeout, and returns the findings in a fixed order. */
 import { setTimeout as sleep } from "node:timers/promises";
+import { allSubjects, type Subject } from "@todoke/service";
 import { type DevProcess, findRunningDev } from "../data-folder.ts";
 import { devEnv } from "../dev-env.ts";
 import { loadSecrets } from "../dev-secrets.ts";
 import { formatError } from "../errors.ts";
+import { selectServices } from "../select-services.ts";
 import type { Env, ServiceEntry } from "../services.ts";
 import { findSettingErrors, getDatabaseUrl, listBuses, variable } from "../settings.ts";
 import { checkBus } from "./bus.ts";
@@ -14,6 +16,7 @@ import { checkMigrations } from "./migrations.ts";
 import { checkOidc } from "./oidc.ts";
 import { checkRedis } from "./redis.ts";
 import { checkTokenKeys } from "./token-keys.ts";
+import { checkWaiting } from "./waiting.ts";
 
 /** Long enough for a server on another continent. */
 const requestTimeoutMs = 5_000;
@@ -21,9 +24,16 @@ const requestTimeoutMs = 5_000;
 /** For checks that ignore the signal. */
 const checkTimeoutMs = 7_000;
 
-export async function runChecks(given: Env, services: readonly ServiceEntry[]): Promise<Finding[]> {
+/** Checks the named services and the servers that they use; all if none is named. */
+export async function runChecks(
+  given: Env,
+  all: readonly ServiceEntry[],
+  names: readonly string[] = [],
+): Promise<Finding[]> {
+  const services = selectServices(all, names);
+  const uses = (...users: readonly string[]) => names.length === 0 || users.some((name) => names.includes(name));
   const runningDev = await findRunningDev();
-  const env = await resolveEnv(given, services, runningDev);
+  const env = await resolveEnv(given, all, runningDev);
   const checks: [of: string, check: Check][] = [
     ["Node", checkNode],
     ["settings", () => checkSettings(env, services)],
@@ -31,10 +41,13 @@ export async function runChecks(given: Env, services: readonly ServiceEntry[]): 
       name,
       () => checkDatabase({ name, url, services: services.length }),
     ]),
-    ...services.map((entry): [string, Check] => [entry.name, () => checkMigrations(entry, env)]),
-    ...listBusChecks(env),
-    ...listRedisServers(env).map(([variable, url]): [string, Check] => ["Redis", () => checkRedis(variable, url)]),
-    ["OpenID", (signal) => checkOidc(env.OIDC_ISSUER, signal)],
+    ...services.flatMap((entry): [string, Check][] => [
+      [entry.name, () => checkMigrations(entry, env)],
+      [entry.name, () => checkWaiting(entry, env)],
+    ]),
+    ...listBusChecks(env, names.length > 0 ? await listSubjects(services) : allSubjects),
+    ...(uses("matchmaking", "gateway-bff") ? listRedisChecks(env) : []),
+    ...(uses("gateway-bff") ? [oidcCheck(env)] : []),
     ["tokens", () => checkTokenKeys(env)],
     ["ports", () => checkPorts(env, services, runningDev)],
     ["disk", checkDisk],
@@ -70,9 +83,17 @@ function listDatabases(env: Env, services: readonly ServiceEntry[]): [name: stri
   return [...named].map(([url, name]) => [name, url]);
 }
 
+async function listSubjects(services: readonly ServiceEntry[]): Promise<readonly Subject[]> {
+  const loaded = await Promise.all(services.map((entry) => entry.load()));
+  return loaded.flatMap(({ events }) => [...(events?.emits ?? []), ...(events?.consumes ?? [])]);
+}
+
+const oidcCheck = (env: Env): [of: string, check: Check] => ["OpenID", (signal) => checkOidc(env.OIDC_ISSUER, signal)];
+
 /** Each bus once. One that only some subjects have is named by its variable. */
-function listBusChecks(env: Env): [of: string, check: Check][] {
-  const buses = listBuses(env);
+function listBusChecks(env: Env, subjects: readonly Subject[]): [of: string, check: Check][] {
+  if (subjects.length === 0) return [];
+  const buses = listBuses(env, subjects);
   if (buses.length === 0) return [["bus", async () => [findingsFor("bus").ok("in the database")]]];
   return buses.map((bus) => {
     const isShared = ["EVENT_BUS_URL", "DATABASE_URL"].includes(bus.variable);
@@ -82,12 +103,10 @@ function listBusChecks(env: Env): [of: string, check: Check][] {
 }
 
 /** Each Redis once. */
-function listRedisServers({
-  REDIS_URL,
-  MATCHMAKING_REDIS_URL: own,
-}: Env): [variable: string, url: string | undefined][] {
-  const shared: [string, string | undefined] = ["REDIS_URL", REDIS_URL];
-  return own && own !== REDIS_URL ? [shared, ["MATCHMAKING_REDIS_URL", own]] : [shared];
+function listRedisChecks({ REDIS_URL, MATCHMAKING_REDIS_URL: own }: Env): [of: string, check: Check][] {
+  const shared: [of: string, check: Check] = ["Redis", () => checkRedis("REDIS_URL", REDIS_URL)];
+  if (!own || own === REDIS_URL) return [shared];
+  return [shared, ["Redis", () => checkRedis("MATCHMAKING_REDIS_URL", own)]];
 }
 
 async function runWithTimeout(of: string, check: Check): Promise<readonly Finding[]> {

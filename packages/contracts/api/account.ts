@@ -1,10 +1,11 @@
 /** A user of account, and the bodies of the requests that change one. */
 import { Type } from "typebox";
+import { named, oneOf } from "./named.ts";
 import { RequestTime } from "./request-time.ts";
 
 const time = Type.String({ format: "date-time" });
 
-export const Role = Type.Union([Type.Literal("USER"), Type.Literal("ADMIN")], { title: "Role" });
+export const Role = oneOf(["USER", "ADMIN"], { title: "Role" });
 
 const UserStatus = Type.Union(
   [
@@ -15,32 +16,29 @@ const UserStatus = Type.Union(
   { title: "UserStatus" },
 );
 
-export const UserView = Type.Object(
-  {
-    user_id: Type.String({ minLength: 1, maxLength: 128, examples: ["01a1df39-ea33-7000-ba4d-967d2e0fabc4"] }),
-    status: UserStatus,
-    display_name: Type.Optional(
-      Type.String({ description: "The name that the user chose, or that the provider sent.", examples: ["Aki"] }),
-    ),
-    locale: Type.Optional(Type.String({ description: "A BCP 47 language tag.", examples: ["ja-JP"] })),
-    email: Type.Optional(Type.String({ description: "As the provider last sent it. It does not identify the user." })),
-    roles: Type.Array(Role),
-    // The column is a bigint.
-    version: Type.Integer({
-      format: "int64",
-      minimum: 1,
-      description: "Rises by one with every change. The ETag is the version in quotes.",
-      examples: [3],
-    }),
-    suspended_until: Type.Optional(
-      Type.String({ format: "date-time", description: "When the suspension ends. Missing if it has no end." }),
-    ),
-    suspended_reason: Type.Optional(Type.String({ description: "Why the user is suspended." })),
-    created_at: time,
-    updated_at: time,
-  },
-  { title: "User" },
-);
+export const UserView = named("User", {
+  user_id: Type.String({ minLength: 1, maxLength: 128, examples: ["01a1df39-ea33-7000-ba4d-967d2e0fabc4"] }),
+  status: UserStatus,
+  display_name: Type.Optional(
+    Type.String({ description: "The name that the user chose, or that the provider sent.", examples: ["Aki"] }),
+  ),
+  locale: Type.Optional(Type.String({ description: "A BCP 47 language tag.", examples: ["ja-JP"] })),
+  email: Type.Optional(Type.String({ description: "As the provider last sent it. It does not identify the user." })),
+  roles: Type.Array(Role),
+  // The column is a bigint.
+  version: Type.Integer({
+    format: "int64",
+    minimum: 1,
+    description: "Rises by one with every change. The ETag is the version in quotes.",
+    examples: [3],
+  }),
+  suspended_until: Type.Optional(
+    Type.String({ format: "date-time", description: "When the suspension ends. Missing if it has no end." }),
+  ),
+  suspended_reason: Type.Optional(Type.String({ description: "Why the user is suspended." })),
+  created_at: time,
+  updated_at: time,
+});
 
 /**
  * One line of 1 to 100 characters, without a space at either end and without characters that hide or reverse the text
@@ -81,30 +79,24 @@ const Reason = Type.String({
   examples: ["requested by mail"],
 });
 
-export const ReasonBody = Type.Object({ reason: Reason }, { title: "ReasonRequest" });
+export const ReasonBody = named("ReasonRequest", { reason: Reason });
 
-export const SuspendBody = Type.Object(
-  {
-    reason: Type.String({
-      ...Reason,
-      description: "The reason, which is stored in the audit and sent to the user.",
-      examples: ["cheating"],
+export const SuspendBody = named("SuspendUserRequest", {
+  reason: Type.String({
+    ...Reason,
+    description: "The reason, which is stored in the audit and sent to the user.",
+    examples: ["cheating"],
+  }),
+  until: Type.Optional(
+    RequestTime({
+      description:
+        "When the suspension ends, to the millisecond. Must be in the future. Without it the suspension has no end.",
+      examples: ["2999-01-31T09:30:00Z"],
     }),
-    until: Type.Optional(
-      RequestTime({
-        description:
-          "When the suspension ends, to the millisecond. Must be in the future. Without it the suspension has no end.",
-        examples: ["2999-01-31T09:30:00Z"],
-      }),
-    ),
-  },
-  { title: "SuspendUserRequest" },
-);
+  ),
+});
 
-export const RoleBody = Type.Object(
-  {
-    role: Type.Literal("ADMIN", { description: "Every account has the role USER." }),
-    reason: Reason,
-  },
-  { title: "RoleRequest" },
-);
+export const RoleBody = named("RoleRequest", {
+  role: Type.Literal("ADMIN", { description: "Every account has the role USER." }),
+  reason: Reason,
+});

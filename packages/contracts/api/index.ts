@@ -20,4 +20,5 @@ export {
   TicketLimit,
   ticketIdPattern,
 } from "./matchmaking.ts";
+export { named, oneOf, orNull } from "./named.ts";
 export { RequestTime } from "./request-time.ts";

@@ -1,5 +1,6 @@
 /** Modes, ticket IDs, and the body of a join. */
 import { Type } from "typebox";
+import { named } from "./named.ts";
 
 /** Mode names are safe in a path, a Redis key and a file name. */
 export const modePattern = "[a-z0-9][a-z0-9_-]{0,31}";
@@ -69,7 +70,7 @@ export const PartySize = Type.Integer({
   description: "Players on the ticket; they stay together.",
 });
 
-export const JoinBody = Type.Object(
-  { party_size: Type.Optional(PartySize), attributes: Type.Optional(TicketAttributes) },
-  { title: "JoinQueueRequest" },
-);
+export const JoinBody = named("JoinQueueRequest", {
+  party_size: Type.Optional(PartySize),
+  attributes: Type.Optional(TicketAttributes),
+});

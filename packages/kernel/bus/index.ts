@@ -84,6 +84,18 @@ export interface EventBus extends AsyncDisposable {
 
   /** Rejects if the broker cannot be reached now. For readiness checks and `todoke doctor`. */
   check(): Promise<BusInfo>;
+
+  /** What waits for a consumer of these subjects. It changes nothing at the broker. */
+  readLag?(consumer: string, subjects: readonly string[]): Promise<ConsumerLag>;
+}
+
+export interface ConsumerLag {
+  /** Events that it has not processed. A broker may count up to a bound. */
+  readonly waiting: number;
+  /** Time since the oldest of them was published; undefined if the broker does not tell. */
+  readonly oldestMs?: number;
+  /** Whether a process is subscribed; undefined if the broker does not tell. */
+  readonly isSubscribed?: boolean;
 }
 
 export interface BusInfo {

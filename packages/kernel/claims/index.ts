@@ -13,6 +13,7 @@ import { canClaimRecent, claimRecentSql, claimSql, redriveSql, renewSql, settleS
 import { type ClaimTableSpec, resolveSpec } from "./table.ts";
 
 export { type Completion, type CompletionOptions, type CompletionRequest, createCompletion } from "./complete.ts";
+export { type Delays, delayCountMax, failuresMin, lateMs, readDelays } from "./delays.ts";
 export { type Backlog, readBacklog, readByColumn, readOldestDue, type WorkRow } from "./reads.ts";
 export type { ClaimColumns, ClaimedTable, ClaimRules, ClaimTableSpec } from "./table.ts";
 export { type ClaimedRowUpdate, type TableSql, tableSql, type WaitingRowsUpdate } from "./table-sql.ts";

@@ -41,8 +41,8 @@ export interface DeadLetters<Detail extends object = object, Summary extends obj
   isId(text: string): boolean;
   /** Lists dead letters, oldest first. */
   list(db: Queryable, page: DeadLetterPage): Promise<(DeadLetter & Summary)[]>;
-  /** The number of dead letters. */
-  count(db: Queryable): Promise<number>;
+  /** The number of dead letters; with `max`, counted up to it. */
+  count(db: Queryable, max?: number): Promise<number>;
   /** Returns a row and its redrives, also if it is no longer dead; undefined if it does not exist. */
   show(db: Queryable, id: string): Promise<(DeadLetterDetail & Summary & Detail) | undefined>;
   /** Makes dead letters ready again. Returns the IDs of those that were dead. Wake the workers afterwards. */
@@ -89,7 +89,7 @@ select ${columns}, ${cursor}::text as cursor from ${from}
    and ($2::text is null or r.event_type = $2)
    and ($3::text is null or strpos(r.last_error, $3) > 0)
  order by ${cursor} limit $4`;
-  const countSql = `select count(*)::int as dead from ${from} where ${isVisible} and ${isDead}`;
+  const countSql = `select count(*)::int as dead from (select from ${from} where ${isVisible} and ${isDead} limit $1) r`;
   const showSql = `select ${columns}, ${detail} from ${from} where ${isVisible} and ${id} = $1`;
 
   return {
@@ -100,8 +100,8 @@ select ${columns}, ${cursor}::text as cursor from ${from}
       return (await db.query<DeadLetter & Summary>(listSql, [after, eventType, error, limit])).rows;
     },
 
-    async count(db) {
-      return (await db.query<{ dead: number }>(countSql)).rows[0]?.dead ?? 0;
+    async count(db, max) {
+      return (await db.query<{ dead: number }>(countSql, [max ?? null])).rows[0]?.dead ?? 0;
     },
 
     async show(db, key) {

@@ -10,5 +10,5 @@
 
 export { observeDeadEvents } from "./dead-event-gauge.ts";
 export { type Inbox, type InboxOptions, openInbox } from "./inbox.ts";
-export { inboxDeadLetters, inboxDlqTable } from "./store.ts";
+export { inboxDeadLetters, inboxDlqTable, readInboxDelays } from "./store.ts";
 export { type SubscribeWithRetryOptions, subscribeWithRetry } from "./subscribe-with-retry.ts";

@@ -1,7 +1,7 @@
 /** The SQL of the inbox. */
 import type { Envelope } from "../bus/index.ts";
-import { createClaims } from "../claims/index.ts";
-import { type Db, runStatement, type Tx, toLastError } from "../db/index.ts";
+import { createClaims, type Delays, delayCountMax, failuresMin, readDelays } from "../claims/index.ts";
+import { type Db, type Queryable, runStatement, type Tx, toLastError } from "../db/index.ts";
 import { createDeadLetters } from "../dead-letters/index.ts";
 
 /** Marks the events as processed. Returns the IDs of those that were not marked before. */
@@ -111,6 +111,25 @@ export const inboxDlqClaims = createClaims<Envelope>({
   select: `c.event_id as "eventId", c.event_type as "eventType", c.subject, c.aggregate_key as "aggregateKey",
     c.occurred_at as "occurredAt", c.headers, c.payload`,
 });
+
+/** Events that the consumer fails to process again and again, and redriven ones that nobody takes up. */
+export async function readInboxDelays(db: Queryable, consumer: string): Promise<readonly Delays[]> {
+  const { rows } = await db.query<Pick<Delays, "failing" | "lastError">>(
+    `with failing as materialized (
+       select a.attempt_count, a.last_error
+         from (select * from inbox_attempts where consumer = $1 order by event_id limit ${delayCountMax}) a
+        where a.attempt_count >= ${failuresMin}
+          and not exists (select from processed_events p where p.consumer = $1 and p.event_id = a.event_id))
+     select (select count(*) from failing)::int as failing,
+            (select last_error from failing order by attempt_count desc limit 1) as "lastError"`,
+    [consumer],
+  );
+  const [attempts = { failing: 0, lastError: null }] = rows;
+  return [
+    { table: "inbox_attempts", late: 0, oldestMs: 0, parked: 0, ...attempts },
+    await readDelays(db, inboxDlqClaims.table, consumer),
+  ];
+}
 
 /** The table's name, which the topic of a redriver's wake-ups contains. */
 export const inboxDlqTable = inboxDlqClaims.table.table;

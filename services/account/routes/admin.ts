@@ -1,7 +1,7 @@
 /** Searches of admins: users, and the audit. */
 
-import { UserView } from "@todoke/contracts/api";
-import { type HttpApp, NextCursor, PageQuery, page, parseCursor, problems, requires } from "@todoke/http";
+import { named, UserView } from "@todoke/contracts/api";
+import { guarded, type HttpApp, NextCursor, PageQuery, page, parseCursor, problems } from "@todoke/http";
 import { Type } from "typebox";
 import type { Deps } from "../deps.ts";
 import { selectAudit } from "../store/audit.ts";
@@ -9,8 +9,8 @@ import { searchUsers, type UserSearch } from "../store/users.ts";
 import { auditCursor } from "./request.ts";
 import { AuditView, SearchQuery, UserId } from "./schemas.ts";
 
-const UserPage = Type.Object({ users: Type.Array(UserView), next_cursor: NextCursor }, { title: "UserPage" });
-const AuditPage = Type.Object({ audit: Type.Array(AuditView), next_cursor: NextCursor }, { title: "AuditPage" });
+const UserPage = named("UserPage", { users: Type.Array(UserView), next_cursor: NextCursor });
+const AuditPage = named("AuditPage", { audit: Type.Array(AuditView), next_cursor: NextCursor });
 
 export function adminRoutes(app: HttpApp, deps: Deps): void {
   searchRoute(app, deps);
@@ -20,9 +20,10 @@ export function adminRoutes(app: HttpApp, deps: Deps): void {
 function searchRoute(app: HttpApp, { authenticate, db }: Deps): void {
   app.get(
     "/admin/users",
-    {
-      ...requires(authenticate, { admin: true }),
-      schema: {
+    guarded(
+      authenticate,
+      { admin: true },
+      {
         operationId: "searchUsers",
         summary: "Search users",
         tags: ["Account"],
@@ -30,7 +31,7 @@ function searchRoute(app: HttpApp, { authenticate, db }: Deps): void {
         querystring: Type.Object({ ...SearchQuery, ...PageQuery }),
         response: { 200: UserPage },
       },
-    },
+    ),
     async ({ query }) => {
       const { user_id, email } = query;
       const after = parseCursor(query, { parts: ["uuid"] })?.[0] ?? "";
@@ -58,9 +59,10 @@ function parseIdentity(query: { provider?: string; subject?: string }): Pick<Use
 function auditRoute(app: HttpApp, { authenticate, db }: Deps): void {
   app.get(
     "/admin/audit",
-    {
-      ...requires(authenticate, { admin: true }),
-      schema: {
+    guarded(
+      authenticate,
+      { admin: true },
+      {
         operationId: "listAudit",
         summary: "List the audit",
         tags: ["Account"],
@@ -74,7 +76,7 @@ function auditRoute(app: HttpApp, { authenticate, db }: Deps): void {
         }),
         response: { 200: AuditPage },
       },
-    },
+    ),
     async ({ query }) => {
       const before = parseCursor(query, auditCursor)?.[0];
       const { rows, ...next } = await page(query, {

@@ -1,46 +1,40 @@
 /** Routes for the gateway only: it has verified the identities, and knows who may see whose name. */
 
 import { UserView } from "@todoke/contracts/api";
-import { type HttpApp, requires } from "@todoke/http";
+import { guarded, type HttpApp } from "@todoke/http";
 import { Type } from "typebox";
 import type { Deps } from "../deps.ts";
 import { selectDisplayNames } from "../store/users.ts";
 import { DisplayNamesView, ResolveBody, UserIds } from "./schemas.ts";
 
 export function identityRoutes(app: HttpApp, { authenticate, db, resolveIdentity }: Deps): void {
-  const gateway = requires(authenticate, { service: ["gateway-bff"] });
+  const gateway = { service: ["gateway-bff"] } as const;
 
   app.post(
     "/identities::resolve",
-    {
-      ...gateway,
-      schema: {
-        operationId: "resolveIdentity",
-        summary: "Resolve an identity",
-        tags: ["Account"],
-        description:
-          "Finds or creates the user of an identity. The claims are stored with the identity. Only provider and subject identify the user.",
-        body: ResolveBody,
-        response: { 200: UserView },
-      },
-    },
+    guarded(authenticate, gateway, {
+      operationId: "resolveIdentity",
+      summary: "Resolve an identity",
+      tags: ["Account"],
+      description:
+        "Finds or creates the user of an identity. The claims are stored with the identity. Only provider and subject identify the user.",
+      body: ResolveBody,
+      response: { 200: UserView },
+    }),
     async ({ body: { provider, subject, ...claims }, caller }) =>
       resolveIdentity({ provider, subject, claims, caller }),
   );
 
   app.get(
     "/display-names",
-    {
-      ...gateway,
-      schema: {
-        operationId: "listDisplayNames",
-        summary: "List display names",
-        tags: ["Account"],
-        description: "Returns the display names of users. Users without one, and unknown ones, are left out.",
-        querystring: Type.Object({ user_ids: UserIds }),
-        response: { 200: DisplayNamesView },
-      },
-    },
+    guarded(authenticate, gateway, {
+      operationId: "listDisplayNames",
+      summary: "List display names",
+      tags: ["Account"],
+      description: "Returns the display names of users. Users without one, and unknown ones, are left out.",
+      querystring: Type.Object({ user_ids: UserIds }),
+      response: { 200: DisplayNamesView },
+    }),
     async ({ query }) => ({ users: await selectDisplayNames(db, query.user_ids.split(",")) }),
   );
 }

@@ -1,7 +1,7 @@
 /** Actions on users: deletion by the user or an admin, all others by admins. Each is applied once per key and audited. */
 
 import { ReasonBody, RoleBody, SuspendBody, UserView } from "@todoke/contracts/api";
-import { type HttpApp, IdempotencyHeaders, idempotencyKey, ProblemView, requires, sendResponse } from "@todoke/http";
+import { guarded, type HttpApp, IdempotencyHeaders, idempotencyKey, ProblemView, sendResponse } from "@todoke/http";
 import type { CommandResponse } from "@todoke/kernel/idempotency";
 import type { UserActionRequest } from "../commands/run-user-action.ts";
 import type { Deps } from "../deps.ts";
@@ -24,17 +24,14 @@ export function userActionRoutes(app: HttpApp, deps: Deps): void {
   const route = (path: string, { body, command, allowed, ...texts }: UserActionRoute) =>
     app.post(
       path,
-      {
-        ...requires(deps.authenticate, allowed ?? { admin: true }),
-        schema: {
-          ...texts,
-          tags: ["Account"],
-          params: OneUser,
-          headers: IdempotencyHeaders,
-          body,
-          response: { 200: UserView, 404: ProblemView },
-        },
-      },
+      guarded(deps.authenticate, allowed ?? { admin: true }, {
+        ...texts,
+        tags: ["Account"],
+        params: OneUser,
+        headers: IdempotencyHeaders,
+        body,
+        response: { 200: UserView, 404: ProblemView },
+      }),
       async (request, reply) => {
         const response = await command({
           key: idempotencyKey(request, request.caller),

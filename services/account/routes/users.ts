@@ -1,7 +1,7 @@
 /** One user: read, update, export. For the user and for admins. */
 
-import { UpdateUserBody, UserView } from "@todoke/contracts/api";
-import { type HttpApp, NextCursor, PageQuery, ProblemView, page, parseCursor, problems, requires } from "@todoke/http";
+import { named, UpdateUserBody, UserView } from "@todoke/contracts/api";
+import { guarded, type HttpApp, NextCursor, PageQuery, ProblemView, page, parseCursor, problems } from "@todoke/http";
 import { Type } from "typebox";
 import { canonicalLocale } from "../commands/update-user.ts";
 import type { Deps } from "../deps.ts";
@@ -23,17 +23,14 @@ const formatEtag = ({ version }: { readonly version: number }) => `"${version}"`
 function getRoute(app: HttpApp, { authenticate, getUser }: Deps): void {
   app.get(
     "/users/:user_id",
-    {
-      ...requires(authenticate, ownOrAdmin),
-      schema: {
-        operationId: "getUser",
-        summary: "Get a user",
-        tags: ["Account"],
-        description: "The ETag is the version, which an update names in If-Match.",
-        params: OneUser,
-        response: { 200: UserView, 404: ProblemView },
-      },
-    },
+    guarded(authenticate, ownOrAdmin, {
+      operationId: "getUser",
+      summary: "Get a user",
+      tags: ["Account"],
+      description: "The ETag is the version, which an update names in If-Match.",
+      params: OneUser,
+      response: { 200: UserView, 404: ProblemView },
+    }),
     async ({ params: { user_id } }, reply) => {
       const user = await getUser(user_id);
       if (!user) throw userNotFound("no user has this id");
@@ -46,20 +43,17 @@ function getRoute(app: HttpApp, { authenticate, getUser }: Deps): void {
 function updateRoute(app: HttpApp, { authenticate, updateUser }: Deps): void {
   app.patch(
     "/users/:user_id",
-    {
-      ...requires(authenticate, ownOrAdmin),
-      schema: {
-        operationId: "updateUser",
-        summary: "Update a user",
-        tags: ["Account"],
-        description:
-          "Changes the name, the locale or both. Of two updates of the same version, one succeeds and the other gets 412.",
-        params: OneUser,
-        headers: IfMatchHeaders,
-        body: UpdateUserBody,
-        response: { 200: UserView, 404: ProblemView, 412: ProblemView, 428: ProblemView },
-      },
-    },
+    guarded(authenticate, ownOrAdmin, {
+      operationId: "updateUser",
+      summary: "Update a user",
+      tags: ["Account"],
+      description:
+        "Changes the name, the locale or both. Of two updates of the same version, one succeeds and the other gets 412.",
+      params: OneUser,
+      headers: IfMatchHeaders,
+      body: UpdateUserBody,
+      response: { 200: UserView, 404: ProblemView, 412: ProblemView, 428: ProblemView },
+    }),
     async (request, reply) => {
       const user = await updateUser({
         actorId: requireActorId(request),
@@ -95,23 +89,20 @@ function toProfileChange({ locale, ...rest }: ProfileChange): ProfileChange {
   return { ...rest, locale: canonical };
 }
 
-const UserExport = Type.Object({ ...ExportView, next_cursor: NextCursor }, { title: "UserExport" });
+const UserExport = named("UserExport", { ...ExportView, next_cursor: NextCursor });
 
 function exportRoute(app: HttpApp, { authenticate, db }: Deps): void {
   app.get(
     "/users/:user_id/export",
-    {
-      ...requires(authenticate, ownOrAdmin),
-      schema: {
-        operationId: "exportUser",
-        summary: "Export a user",
-        tags: ["Account"],
-        description: "Returns all data of the user. The audit comes in pages; the other data is in every page.",
-        params: OneUser,
-        querystring: Type.Object(PageQuery),
-        response: { 200: UserExport, 404: ProblemView },
-      },
-    },
+    guarded(authenticate, ownOrAdmin, {
+      operationId: "exportUser",
+      summary: "Export a user",
+      tags: ["Account"],
+      description: "Returns all data of the user. The audit comes in pages; the other data is in every page.",
+      params: OneUser,
+      querystring: Type.Object(PageQuery),
+      response: { 200: UserExport, 404: ProblemView },
+    }),
     async ({ params: { user_id }, query }) => {
       const before = parseCursor(query, auditCursor)?.[0];
       const exported = await selectExport(db, user_id);

@@ -2,6 +2,7 @@
  * Many grants and revokes in one call. It saves round trips and is not a transaction: each item has its own key and its own
  * result. A key means the same here as on the routes for one command, so each can be retried on either route.
  */
+import { named, oneOf } from "@todoke/contracts/api";
 import { batchResults, type HttpApp, ItemKey, problems, requires, sendBatch } from "@todoke/http";
 import { digestJson } from "@todoke/kernel/idempotency";
 import { type Static, Type } from "typebox";
@@ -14,19 +15,13 @@ const itemsMax = 100;
 /** Twice the size of a hundred longest items with every character escaped. */
 const bodyMaxBytes = 1024 * 1024;
 
-const Item = Type.Object(
-  {
-    action: Type.Union([Type.Literal("grant"), Type.Literal("revoke")]),
-    idempotency_key: ItemKey,
-    ...GrantBody.properties,
-  },
-  { title: "EntitlementBatchItem" },
-);
+const Item = named("EntitlementBatchItem", {
+  action: oneOf(["grant", "revoke"]),
+  idempotency_key: ItemKey,
+  ...GrantBody.properties,
+});
 
-const BatchBody = Type.Object(
-  { items: Type.Array(Item, { minItems: 1, maxItems: itemsMax }) },
-  { title: "ChangeEntitlementsRequest" },
-);
+const BatchBody = named("ChangeEntitlementsRequest", { items: Type.Array(Item, { minItems: 1, maxItems: itemsMax }) });
 
 export function batchRoute(app: HttpApp, { authenticate, changeEntitlements }: Deps): void {
   app.post(

@@ -1,5 +1,5 @@
 /** Grants and revokes. */
-import { type HttpApp, IdempotencyHeaders, idempotencyKey, requires, sendResponse } from "@todoke/http";
+import { guarded, type HttpApp, IdempotencyHeaders, idempotencyKey, sendResponse } from "@todoke/http";
 import type { Deps } from "../deps.ts";
 import { ChangeBody, GrantBody, UserEntitlementView } from "./schemas.ts";
 
@@ -9,22 +9,19 @@ export const paths = { grant: "/v1/entitlements/grants", revoke: "/v1/entitlemen
 const response = { 200: UserEntitlementView, 201: UserEntitlementView };
 
 export function entitlementRoutes(app: HttpApp, { authenticate, grantEntitlement, revokeEntitlement }: Deps): void {
-  const callers = requires(authenticate, { key: "entitlements:write" });
+  const callers = { key: "entitlements:write" } as const;
   app.post(
     paths.grant,
-    {
-      ...callers,
-      schema: {
-        operationId: "grantEntitlement",
-        summary: "Grant an entitlement",
-        tags: ["Entitlements"],
-        description:
-          "Grants a product to a user. The grant ends at `expires_at`, or never. Returns 201 for the user's first change of the product, else 200.",
-        headers: IdempotencyHeaders,
-        body: GrantBody,
-        response,
-      },
-    },
+    guarded(authenticate, callers, {
+      operationId: "grantEntitlement",
+      summary: "Grant an entitlement",
+      tags: ["Entitlements"],
+      description:
+        "Grants a product to a user. The grant ends at `expires_at`, or never. Returns 201 for the user's first change of the product, else 200.",
+      headers: IdempotencyHeaders,
+      body: GrantBody,
+      response,
+    }),
     async (request, reply) => {
       const key = idempotencyKey(request, request.caller);
       return sendResponse(reply, await grantEntitlement({ key, ...request.body }));
@@ -32,19 +29,16 @@ export function entitlementRoutes(app: HttpApp, { authenticate, grantEntitlement
   );
   app.post(
     paths.revoke,
-    {
-      ...callers,
-      schema: {
-        operationId: "revokeEntitlement",
-        summary: "Revoke an entitlement",
-        tags: ["Entitlements"],
-        description:
-          "Revokes a product from a user. A product that was never granted can be revoked too. Returns 201 for the user's first change of the product, else 200.",
-        headers: IdempotencyHeaders,
-        body: ChangeBody,
-        response,
-      },
-    },
+    guarded(authenticate, callers, {
+      operationId: "revokeEntitlement",
+      summary: "Revoke an entitlement",
+      tags: ["Entitlements"],
+      description:
+        "Revokes a product from a user. A product that was never granted can be revoked too. Returns 201 for the user's first change of the product, else 200.",
+      headers: IdempotencyHeaders,
+      body: ChangeBody,
+      response,
+    }),
     async (request, reply) => {
       const key = idempotencyKey(request, request.caller);
       return sendResponse(reply, await revokeEntitlement({ key, ...request.body }));

@@ -1,4 +1,5 @@
 /** The schemas of requests and responses; they are the contract (seed 000). */
+import { named, oneOf } from "@todoke/contracts/api";
 import { RequestTime } from "@todoke/http";
 import { Type } from "typebox";
 
@@ -10,39 +11,33 @@ export const StockKeepingUnit = Type.String({
   examples: ["item1"],
 });
 
-export const ChangeBody = Type.Object(
-  {
-    user_id: UserId,
-    stock_keeping_unit: StockKeepingUnit,
-    reason: Type.String({
-      minLength: 1,
-      maxLength: 64,
-      description: "Why; shown in the history.",
-      examples: ["purchase", "refund"],
-    }),
-    purchase_id: Type.String({
-      minLength: 1,
-      maxLength: 128,
-      description: "The purchase that caused the change; shown in the history.",
-      examples: ["p_456"],
-    }),
-  },
-  { title: "RevokeEntitlementRequest" },
-);
+export const ChangeBody = named("RevokeEntitlementRequest", {
+  user_id: UserId,
+  stock_keeping_unit: StockKeepingUnit,
+  reason: Type.String({
+    minLength: 1,
+    maxLength: 64,
+    description: "Why; shown in the history.",
+    examples: ["purchase", "refund"],
+  }),
+  purchase_id: Type.String({
+    minLength: 1,
+    maxLength: 128,
+    description: "The purchase that caused the change; shown in the history.",
+    examples: ["p_456"],
+  }),
+});
 
-export const GrantBody = Type.Object(
-  {
-    ...ChangeBody.properties,
-    expires_at: Type.Optional(
-      RequestTime({
-        description:
-          "When the grant expires, to the millisecond. Must be in the future. Without it the grant does not expire.",
-        examples: ["2027-01-31T09:30:00Z"],
-      }),
-    ),
-  },
-  { title: "GrantEntitlementRequest" },
-);
+export const GrantBody = named("GrantEntitlementRequest", {
+  ...ChangeBody.properties,
+  expires_at: Type.Optional(
+    RequestTime({
+      description:
+        "When the grant expires, to the millisecond. Must be in the future. Without it the grant does not expire.",
+      examples: ["2027-01-31T09:30:00Z"],
+    }),
+  ),
+});
 
 export const EntitlementStatus = Type.Union(
   [
@@ -56,33 +51,22 @@ export const EntitlementStatus = Type.Union(
 const version = Type.Integer({ format: "int64", minimum: 1, description: "Rises by one with every change." });
 const time = Type.String({ format: "date-time" });
 
-export const EntitlementView = Type.Object(
-  {
-    stock_keeping_unit: StockKeepingUnit,
-    status: EntitlementStatus,
-    version,
-    updated_at: time,
-    expires_at: Type.Optional(
-      Type.String({ format: "date-time", description: "Missing if the grant does not expire." }),
-    ),
-  },
-  { title: "Entitlement" },
-);
+export const EntitlementView = named("Entitlement", {
+  stock_keeping_unit: StockKeepingUnit,
+  status: EntitlementStatus,
+  version,
+  updated_at: time,
+  expires_at: Type.Optional(Type.String({ format: "date-time", description: "Missing if the grant does not expire." })),
+});
 
-export const UserEntitlementView = Type.Object(
-  { user_id: UserId, ...EntitlementView.properties },
-  { title: "UserEntitlement" },
-);
+export const UserEntitlementView = named("UserEntitlement", { user_id: UserId, ...EntitlementView.properties });
 
-export const HistoryView = Type.Object(
-  {
-    version,
-    action: Type.Union([Type.Literal("GRANT"), Type.Literal("REVOKE"), Type.Literal("EXPIRE")]),
-    source: Type.String({ description: "The `reason` of the request." }),
-    source_id: Type.String({ description: "The `purchase_id` of the request." }),
-    caller: Type.String({ description: "The holder of the API key, or `todoke:expiry`." }),
-    event_id: Type.String({ format: "uuid", description: "The event that reported the change." }),
-    created_at: time,
-  },
-  { title: "EntitlementChange" },
-);
+export const HistoryView = named("EntitlementChange", {
+  version,
+  action: oneOf(["GRANT", "REVOKE", "EXPIRE"]),
+  source: Type.String({ description: "The `reason` of the request." }),
+  source_id: Type.String({ description: "The `purchase_id` of the request." }),
+  caller: Type.String({ description: "The holder of the API key, or `todoke:expiry`." }),
+  event_id: Type.String({ format: "uuid", description: "The event that reported the change." }),
+  created_at: time,
+});

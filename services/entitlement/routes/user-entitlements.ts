@@ -1,5 +1,6 @@
 /** Reads of a user's entitlements: one, all of them by pages, and the history of one. */
-import { type HttpApp, NextCursor, PageQuery, ProblemView, page, parseCursor, requires } from "@todoke/http";
+import { named } from "@todoke/contracts/api";
+import { guarded, type HttpApp, NextCursor, PageQuery, ProblemView, page, parseCursor } from "@todoke/http";
 import { Type } from "typebox";
 import type { Deps } from "../deps.ts";
 import { entitlementNotFound } from "../problems.ts";
@@ -18,14 +19,16 @@ const readers = { key: "read", user: "own", admin: true } as const;
 
 const EntitlementParams = Type.Object({ user_id: UserId, stock_keeping_unit: StockKeepingUnit });
 
-const EntitlementPage = Type.Object(
-  { user_id: UserId, entitlements: Type.Array(EntitlementView), next_cursor: NextCursor },
-  { title: "EntitlementPage" },
-);
-const HistoryPage = Type.Object(
-  { ...EntitlementParams.properties, history: Type.Array(HistoryView), next_cursor: NextCursor },
-  { title: "EntitlementHistoryPage" },
-);
+const EntitlementPage = named("EntitlementPage", {
+  user_id: UserId,
+  entitlements: Type.Array(EntitlementView),
+  next_cursor: NextCursor,
+});
+const HistoryPage = named("EntitlementHistoryPage", {
+  ...EntitlementParams.properties,
+  history: Type.Array(HistoryView),
+  next_cursor: NextCursor,
+});
 
 export function userEntitlementRoutes(app: HttpApp, deps: Deps): void {
   listRoute(app, deps);
@@ -36,18 +39,15 @@ export function userEntitlementRoutes(app: HttpApp, deps: Deps): void {
 function listRoute(app: HttpApp, { authenticate, db }: Deps): void {
   app.get(
     "/v1/users/:user_id/entitlements",
-    {
-      ...requires(authenticate, readers),
-      schema: {
-        operationId: "listEntitlements",
-        summary: "List entitlements",
-        tags: ["Entitlements"],
-        description: "Returns all entitlements of a user, also revoked and expired ones, sorted by product.",
-        params: Type.Object({ user_id: UserId }),
-        querystring: Type.Object({ status: Type.Optional(EntitlementStatus), ...PageQuery }),
-        response: { 200: EntitlementPage },
-      },
-    },
+    guarded(authenticate, readers, {
+      operationId: "listEntitlements",
+      summary: "List entitlements",
+      tags: ["Entitlements"],
+      description: "Returns all entitlements of a user, also revoked and expired ones, sorted by product.",
+      params: Type.Object({ user_id: UserId }),
+      querystring: Type.Object({ status: Type.Optional(EntitlementStatus), ...PageQuery }),
+      response: { 200: EntitlementPage },
+    }),
     async ({ params: { user_id }, query }) => {
       const after = parseCursor(query, { parts: ["text"] })?.[0] ?? "";
       const { rows, ...next } = await page(query, {
@@ -62,17 +62,14 @@ function listRoute(app: HttpApp, { authenticate, db }: Deps): void {
 function checkRoute(app: HttpApp, { authenticate, checkEntitlement }: Deps): void {
   app.get(
     "/v1/users/:user_id/entitlements/:stock_keeping_unit",
-    {
-      ...requires(authenticate, readers),
-      schema: {
-        operationId: "checkEntitlement",
-        summary: "Check an entitlement",
-        tags: ["Entitlements"],
-        description: "Returns whether a user may use a product. The user may use it while `status` is ACTIVE.",
-        params: EntitlementParams,
-        response: { 200: UserEntitlementView, 404: ProblemView },
-      },
-    },
+    guarded(authenticate, readers, {
+      operationId: "checkEntitlement",
+      summary: "Check an entitlement",
+      tags: ["Entitlements"],
+      description: "Returns whether a user may use a product. The user may use it while `status` is ACTIVE.",
+      params: EntitlementParams,
+      response: { 200: UserEntitlementView, 404: ProblemView },
+    }),
     async ({ params: { user_id, stock_keeping_unit } }) => {
       const found = await checkEntitlement({ userId: user_id, stockKeepingUnit: stock_keeping_unit });
       if (!found) throw entitlementNotFound("this product was never granted to this user");
@@ -84,18 +81,15 @@ function checkRoute(app: HttpApp, { authenticate, checkEntitlement }: Deps): voi
 function historyRoute(app: HttpApp, { authenticate, db }: Deps): void {
   app.get(
     "/v1/users/:user_id/entitlements/:stock_keeping_unit/history",
-    {
-      ...requires(authenticate, readers),
-      schema: {
-        operationId: "listEntitlementHistory",
-        summary: "List an entitlement's history",
-        tags: ["Entitlements"],
-        description: "Returns the changes of an entitlement, newest first, as far back as the audit is kept.",
-        params: EntitlementParams,
-        querystring: Type.Object(PageQuery),
-        response: { 200: HistoryPage },
-      },
-    },
+    guarded(authenticate, readers, {
+      operationId: "listEntitlementHistory",
+      summary: "List an entitlement's history",
+      tags: ["Entitlements"],
+      description: "Returns the changes of an entitlement, newest first, as far back as the audit is kept.",
+      params: EntitlementParams,
+      querystring: Type.Object(PageQuery),
+      response: { 200: HistoryPage },
+    }),
     async ({ params, query }) => {
       const name = { userId: params.user_id, stockKeepingUnit: params.stock_keeping_unit };
       const before = parseCursor(query, { parts: ["bigint"] })?.[0];

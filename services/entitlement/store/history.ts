@@ -1,16 +1,11 @@
 /** Reads the changes of an entitlement from the audit. */
+
 import { type Db, rfc3339Sql } from "@todoke/kernel/db";
+import type { Static } from "typebox";
+import type { HistoryView } from "../routes/schemas.ts";
 import type { EntitlementName } from "./entitlements.ts";
 
-export interface HistoryRow {
-  readonly version: number;
-  readonly action: "GRANT" | "REVOKE" | "EXPIRE";
-  readonly source: string;
-  readonly source_id: string;
-  readonly caller: string;
-  readonly event_id: string;
-  readonly created_at: string;
-}
+export type HistoryRow = Static<typeof HistoryView>;
 
 export interface HistoryPage extends EntitlementName {
   /** The last version of the previous page. */

@@ -2,8 +2,10 @@
  * A player's user inbox, as a list and as a stream, in the player's language. Notification guarantees the order, and that
  * nothing is lost or doubled between the list and the stream; its IDs are passed on unchanged.
  */
+
 import type { OutgoingHttpHeaders } from "node:http";
-import { type HttpApp, NextCursor, PageQuery, requires } from "@todoke/http";
+import { named } from "@todoke/contracts/api";
+import { guarded, type HttpApp, NextCursor, PageQuery, requires } from "@todoke/http";
 import { Type } from "typebox";
 import type { Deps } from "../deps.ts";
 import { sessionUser } from "../guard/session-user.ts";
@@ -21,35 +23,29 @@ export interface InboxDeps
   readonly notificationUrl: URL | undefined;
 }
 
-const NotificationItem = Type.Object(
-  {
-    notification_id: Type.String(),
-    event_type: Type.String({ examples: ["EntitlementGranted"] }),
-    text: Type.String({ description: "English or Japanese, by Accept-Language." }),
-    data: Type.Optional(
-      Type.Unsafe<Readonly<Record<string, unknown>>>({
-        title: "NotificationData",
-        type: "object",
-        additionalProperties: true,
-        description: "Values for programs, such as the ids of a match. The README lists them by event type.",
-        examples: [{ ticket_id: "t_1", match_id: "m_1", mode: "ranked", team: 1 }],
-      }),
-    ),
-    occurred_at: Time,
-  },
-  { title: "Notification" },
-);
+const NotificationItem = named("Notification", {
+  notification_id: Type.String(),
+  event_type: Type.String({ examples: ["EntitlementGranted"] }),
+  text: Type.String({ description: "English or Japanese, by Accept-Language." }),
+  data: Type.Optional(
+    Type.Unsafe<Readonly<Record<string, unknown>>>({
+      title: "NotificationData",
+      type: "object",
+      additionalProperties: true,
+      description: "Values for programs, such as the ids of a match. The README lists them by event type.",
+      examples: [{ ticket_id: "t_1", match_id: "m_1", mode: "ranked", team: 1 }],
+    }),
+  ),
+  occurred_at: Time,
+});
 
-const InboxView = Type.Object(
-  {
-    notifications: Type.Array(NotificationItem),
-    last_event_id: Type.Optional(
-      Type.String({ description: "On the first page. A stream from here has everything that is not in the list." }),
-    ),
-    next_cursor: NextCursor,
-  },
-  { title: "NotificationPage" },
-);
+const InboxView = named("NotificationPage", {
+  notifications: Type.Array(NotificationItem),
+  last_event_id: Type.Optional(
+    Type.String({ description: "On the first page. A stream from here has everything that is not in the list." }),
+  ),
+  next_cursor: NextCursor,
+});
 
 const EventId = Type.String({ pattern: "^[0-9a-f.-]{1,60}$", description: "The ID of the last event that was seen." });
 const StreamHeaders = Type.Object({ "last-event-id": Type.Optional(EventId) });
@@ -71,9 +67,10 @@ export function inboxRoutes(app: HttpApp, deps: InboxDeps): void {
 function listRoute(app: HttpApp, { authenticate, upstreams: { notification } }: InboxDeps): void {
   app.get(
     "/v1/inbox",
-    {
-      ...requires(authenticate, { user: "any" }),
-      schema: {
+    guarded(
+      authenticate,
+      { user: "any" },
+      {
         operationId: "listInbox",
         summary: "List notifications",
         tags: ["Notifications"],
@@ -81,7 +78,7 @@ function listRoute(app: HttpApp, { authenticate, upstreams: { notification } }: 
         querystring: Type.Object(PageQuery),
         response: { 200: InboxView },
       },
-    },
+    ),
     async (request, reply) => {
       if (!notification) throw notDeployed();
       const user = sessionUser(request);

@@ -1,4 +1,5 @@
 /** Login by OpenID Connect. No token of the provider reaches a client. */
+import { named } from "@todoke/contracts/api";
 import { type HttpApp, ProblemView } from "@todoke/http";
 import type { FastifyRequest } from "fastify";
 import { Type } from "typebox";
@@ -49,25 +50,19 @@ const CallbackQuery = Type.Object(
   { additionalProperties: true },
 );
 
-const TokenBody = Type.Object(
-  {
-    code: Type.String({ minLength: 1, maxLength: 128, description: "The code with which the login ended." }),
-    code_verifier: Type.String({ pattern: "^[A-Za-z0-9._~-]{43,128}$", description: "RFC 7636, section 4.1." }),
-  },
-  { title: "FetchSessionTokenRequest" },
-);
+const TokenBody = named("FetchSessionTokenRequest", {
+  code: Type.String({ minLength: 1, maxLength: 128, description: "The code with which the login ended." }),
+  code_verifier: Type.String({ pattern: "^[A-Za-z0-9._~-]{43,128}$", description: "RFC 7636, section 4.1." }),
+});
 
-const TokenView = Type.Object(
-  {
-    session_token: Type.String({ description: "Send it as Authorization: Bearer. It is returned only once." }),
-    token_type: Type.Literal("Bearer"),
-    expires_at: Type.String({
-      format: "date-time",
-      description: "The end of the session by age; an unused session ends sooner.",
-    }),
-  },
-  { title: "SessionToken" },
-);
+const TokenView = named("SessionToken", {
+  session_token: Type.String({ description: "Send it as Authorization: Bearer. It is returned only once." }),
+  token_type: Type.Literal("Bearer"),
+  expires_at: Type.String({
+    format: "date-time",
+    description: "The end of the session by age; an unused session ends sooner.",
+  }),
+});
 
 const redirectTo = (description: string) =>
   Type.Null({ description, headers: { location: { type: "string", description: "The address." } } });

@@ -1,4 +1,5 @@
 /** Logout by the user, and back-channel logout by the identity provider. */
+import { named } from "@todoke/contracts/api";
 import { type HttpApp, ProblemView, requires } from "@todoke/http";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { Type } from "typebox";
@@ -16,12 +17,9 @@ export interface LogoutDeps
 
 const logoutTokenMax = 16 * 1024;
 
-const LogoutView = Type.Object(
-  {
-    logout_url: Type.Optional(Type.String({ description: "Where a browser ends its session at the provider too." })),
-  },
-  { title: "LoggedOut" },
-);
+const LogoutView = named("LoggedOut", {
+  logout_url: Type.Optional(Type.String({ description: "Where a browser ends its session at the provider too." })),
+});
 const BackchannelBody = Type.Object(
   { logout_token: Type.String({ description: "A logout token, signed by the provider." }) },
   { title: "BackchannelLogoutRequest", additionalProperties: true },

@@ -1,14 +1,10 @@
 /** A player's points, read-only. Amounts are passed on to the last digit. Back-ends with API keys call points directly. */
+import { oneOf } from "@todoke/contracts/api";
 import { PageQuery } from "@todoke/http";
 import { Type } from "typebox";
 import type { ForwardedRoute } from "./forward.ts";
 import { PassThroughBody } from "./schemas.ts";
 
-const oneOf = (names: readonly string[], description: string) =>
-  Type.Union(
-    names.map((name) => Type.Literal(name)),
-    { description },
-  );
 const time = (description: string) => Type.String({ format: "date-time", description });
 const text = (maxLength: number, description: string) =>
   Type.Optional(Type.String({ minLength: 1, maxLength, description }));
@@ -30,10 +26,9 @@ const reads = [
     description: "Returns the statement of the player, newest first. Each transaction has the balance after it.",
     query: Type.Object({
       kind: Type.Optional(
-        oneOf(
-          ["ADD", "GRANT", "SUB", "EXPIRE", "HOLD", "RELEASE", "CAPTURE", "REFUND"],
-          "Only transactions of this kind.",
-        ),
+        oneOf(["ADD", "GRANT", "SUB", "EXPIRE", "HOLD", "RELEASE", "CAPTURE", "REFUND"], {
+          description: "Only transactions of this kind.",
+        }),
       ),
       source: text(64, "The kind of object that caused the change."),
       source_id: text(128, "The ID of that object."),
@@ -63,7 +58,9 @@ const reads = [
     description: "Returns all reservations of the player, newest first.",
     query: Type.Object({
       status: Type.Optional(
-        oneOf(["PENDING", "PROCESSING", "DONE", "FAILED", "CANCELLED"], "Only reservations in this status."),
+        oneOf(["PENDING", "PROCESSING", "DONE", "FAILED", "CANCELLED"], {
+          description: "Only reservations in this status.",
+        }),
       ),
       ...PageQuery,
     }),

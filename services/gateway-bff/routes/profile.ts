@@ -1,5 +1,5 @@
 /** A user's profile: what a client needs of several services, in one response. profile/ loads its parts. */
-import { TicketId, UserView } from "@todoke/contracts/api";
+import { named, TicketId, UserView } from "@todoke/contracts/api";
 import { type HttpApp, requires } from "@todoke/http";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { Type } from "typebox";
@@ -38,14 +38,11 @@ const serviceParts = partNames
   .filter((name) => name !== "account")
   .map((name) => [name, partView(PassThroughBody, "ProfilePart")]);
 
-const ProfileView = Type.Object(
-  {
-    user_id: UserId,
-    account: partView(UserView, "AccountPart"),
-    ...(Object.fromEntries(serviceParts) as Record<Exclude<PartName, "account">, ReturnType<typeof partView>>),
-  },
-  { title: "Profile" },
-);
+const ProfileView = named("Profile", {
+  user_id: UserId,
+  account: partView(UserView, "AccountPart"),
+  ...(Object.fromEntries(serviceParts) as Record<Exclude<PartName, "account">, ReturnType<typeof partView>>),
+});
 
 const ProfileQuery = Type.Object({
   ticket_id: Type.Optional(

@@ -1,5 +1,6 @@
 /** A user's own sessions. */
-import { type HttpApp, requires } from "@todoke/http";
+import { named, oneOf } from "@todoke/contracts/api";
+import { guarded, type HttpApp } from "@todoke/http";
 import { Type } from "typebox";
 import { endOtherSessions } from "../commands/end-other-sessions.ts";
 import { endSession } from "../commands/end-session.ts";
@@ -11,42 +12,35 @@ import { Time } from "./schemas.ts";
 
 const SessionId = Type.String({ pattern: "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$" });
 
-const SessionView = Type.Object(
-  {
-    session_id: SessionId,
-    client: Type.Union([Type.Literal("browser"), Type.Literal("native")], {
-      description: "A browser with a cookie, or a program with a token.",
-    }),
-    user_agent: Type.Optional(Type.String()),
-    created_at: Time,
-    last_seen_at: Type.String({ format: "date-time", description: "When the session was last used." }),
-    ends_at: Type.String({ format: "date-time", description: "The end by age; an unused session ends sooner." }),
-    current: Type.Boolean({ description: "Whether the request uses this session." }),
-  },
-  { title: "Session" },
-);
+const SessionView = named("Session", {
+  session_id: SessionId,
+  client: oneOf(["browser", "native"], {
+    description: "A browser with a cookie, or a program with a token.",
+  }),
+  user_agent: Type.Optional(Type.String()),
+  created_at: Time,
+  last_seen_at: Type.String({ format: "date-time", description: "When the session was last used." }),
+  ends_at: Type.String({ format: "date-time", description: "The end by age; an unused session ends sooner." }),
+  current: Type.Boolean({ description: "Whether the request uses this session." }),
+});
 
-const SessionsView = Type.Object({ sessions: Type.Array(SessionView) }, { title: "SessionList" });
-const EndedView = Type.Object(
-  { ended: Type.Integer({ minimum: 0, description: "The number of sessions that were ended." }) },
-  { title: "EndedSessions" },
-);
+const SessionsView = named("SessionList", { sessions: Type.Array(SessionView) });
+const EndedView = named("EndedSessions", {
+  ended: Type.Integer({ minimum: 0, description: "The number of sessions that were ended." }),
+});
 
 export function sessionRoutes(app: HttpApp, { authenticate, sessions }: Pick<Deps, "authenticate" | "sessions">): void {
-  const users = requires(authenticate, { user: "any" });
+  const users = { user: "any" } as const;
 
   app.get(
     "/v1/sessions",
-    {
-      ...users,
-      schema: {
-        operationId: "listSessions",
-        summary: "List sessions",
-        tags: ["Sessions"],
-        description: "Returns the sessions of the user, newest first.",
-        response: { 200: SessionsView },
-      },
-    },
+    guarded(authenticate, users, {
+      operationId: "listSessions",
+      summary: "List sessions",
+      tags: ["Sessions"],
+      description: "Returns the sessions of the user, newest first.",
+      response: { 200: SessionsView },
+    }),
     async (request) => {
       const listed = await sessions.list(sessionUser(request).userId);
       return { sessions: listed.map((session) => toView(session, request.session?.sessionId)) };
@@ -55,17 +49,14 @@ export function sessionRoutes(app: HttpApp, { authenticate, sessions }: Pick<Dep
 
   app.delete(
     "/v1/sessions/:session_id",
-    {
-      ...users,
-      schema: {
-        operationId: "endSession",
-        summary: "End a session",
-        tags: ["Sessions"],
-        description: "Logs the client of the session out.",
-        params: Type.Object({ session_id: SessionId }),
-        response: { 204: Type.Null() },
-      },
-    },
+    guarded(authenticate, users, {
+      operationId: "endSession",
+      summary: "End a session",
+      tags: ["Sessions"],
+      description: "Logs the client of the session out.",
+      params: Type.Object({ session_id: SessionId }),
+      response: { 204: Type.Null() },
+    }),
     async (request, reply) => {
       const { session_id: sessionId } = request.params;
       await endSession(sessions, { userId: sessionUser(request).userId, sessionId });
@@ -76,16 +67,13 @@ export function sessionRoutes(app: HttpApp, { authenticate, sessions }: Pick<Dep
 
   app.post(
     "/v1/sessions::revoke-others",
-    {
-      ...users,
-      schema: {
-        operationId: "endOtherSessions",
-        summary: "End other sessions",
-        tags: ["Sessions"],
-        description: "Ends every session of the user except the one of the request.",
-        response: { 200: EndedView },
-      },
-    },
+    guarded(authenticate, users, {
+      operationId: "endOtherSessions",
+      summary: "End other sessions",
+      tags: ["Sessions"],
+      description: "Ends every session of the user except the one of the request.",
+      response: { 200: EndedView },
+    }),
     async (request) => {
       const { session } = request;
       if (!session) throw new Error("the guard let a request pass without a session");

@@ -1,4 +1,5 @@
 /** Debug routes on the ops listener: the current rules and the quarantined tickets. */
+import { named } from "@todoke/contracts/api";
 import type { HttpApp } from "@todoke/http";
 import type { Db } from "@todoke/kernel/db";
 import { Type } from "typebox";
@@ -7,24 +8,18 @@ import { selectDamagedTickets } from "../store/damaged-tickets.ts";
 
 const damagedMax = 100;
 
-const RulesView = Type.Object(
-  {
-    version: Type.String({ description: "Changes with every change of the rules." }),
-    modes: Type.Array(Type.Unknown(), { description: "The rules of each mode, as in the file." }),
-  },
-  { title: "MatchmakingRules" },
-);
-const DamagedTicketView = Type.Object(
-  {
-    ticket_id: Type.String(),
-    mode: Type.String(),
-    raw: Type.String({ description: "The data as found, shortened to 10,000 characters." }),
-    why: Type.String({ description: "Why it cannot be read." }),
-    ended_at: Type.String({ format: "date-time" }),
-  },
-  { title: "DamagedTicket" },
-);
-const DamagedTicketsView = Type.Object({ damaged: Type.Array(DamagedTicketView) }, { title: "DamagedTickets" });
+const RulesView = named("MatchmakingRules", {
+  version: Type.String({ description: "Changes with every change of the rules." }),
+  modes: Type.Array(Type.Unknown(), { description: "The rules of each mode, as in the file." }),
+});
+const DamagedTicketView = named("DamagedTicket", {
+  ticket_id: Type.String(),
+  mode: Type.String(),
+  raw: Type.String({ description: "The data as found, shortened to 10,000 characters." }),
+  why: Type.String({ description: "Why it cannot be read." }),
+  ended_at: Type.String({ format: "date-time" }),
+});
+const DamagedTicketsView = named("DamagedTickets", { damaged: Type.Array(DamagedTicketView) });
 
 export function debugRoutes(app: HttpApp, { db, rules }: { readonly db: Db; readonly rules: () => Rules }): void {
   app.get(

@@ -1,12 +1,12 @@
 /** Routes of the queues: list them, get their figures, join them. */
 import { JoinBody } from "@todoke/contracts/api";
 import {
+  guarded,
   type HttpApp,
   IdempotencyHeaders,
   idempotencyKey,
   ProblemView,
   problems,
-  requires,
   sendResponse,
 } from "@todoke/http";
 import { digestJson, type IdempotencyKey } from "@todoke/kernel/idempotency";
@@ -31,17 +31,14 @@ export function queueRoutes(app: HttpApp, deps: Deps): void {
 function listRoute(app: HttpApp, { authenticate, listQueues }: Deps): void {
   app.get(
     "/v1/matchmaking/queues",
-    {
-      ...requires(authenticate, readers),
-      schema: {
-        operationId: "listQueues",
-        summary: "List queues",
-        tags: ["Queues"],
-        description:
-          "Returns the modes. Each mode lists its team sizes and the attributes that its rules require of a ticket.",
-        response: { 200: QueuesView },
-      },
-    },
+    guarded(authenticate, readers, {
+      operationId: "listQueues",
+      summary: "List queues",
+      tags: ["Queues"],
+      description:
+        "Returns the modes. Each mode lists its team sizes and the attributes that its rules require of a ticket.",
+      response: { 200: QueuesView },
+    }),
     async () => ({ queues: await listQueues() }),
   );
 }
@@ -49,18 +46,15 @@ function listRoute(app: HttpApp, { authenticate, listQueues }: Deps): void {
 function statsRoute(app: HttpApp, { authenticate, getQueueStats }: Deps): void {
   app.get(
     "/v1/matchmaking/queues/:mode/stats",
-    {
-      ...requires(authenticate, readers),
-      schema: {
-        operationId: "getQueueStats",
-        summary: "Get the figures of a queue",
-        tags: ["Queues"],
-        description:
-          "Returns the number of waiting tickets, and the time to match of the last hour. The figures are at most a second old.",
-        params: OneQueue,
-        response: { 200: QueueStatsView, 404: ProblemView },
-      },
-    },
+    guarded(authenticate, readers, {
+      operationId: "getQueueStats",
+      summary: "Get the figures of a queue",
+      tags: ["Queues"],
+      description:
+        "Returns the number of waiting tickets, and the time to match of the last hour. The figures are at most a second old.",
+      params: OneQueue,
+      response: { 200: QueueStatsView, 404: ProblemView },
+    }),
     async ({ params: { mode } }) => getQueueStats(mode),
   );
 }
@@ -68,9 +62,10 @@ function statsRoute(app: HttpApp, { authenticate, getQueueStats }: Deps): void {
 function joinRoute(app: HttpApp, { authenticate, joinQueue }: Deps): void {
   app.post(
     "/v1/matchmaking/queues/:mode/tickets",
-    {
-      ...requires(authenticate, { user: "any" }),
-      schema: {
+    guarded(
+      authenticate,
+      { user: "any" },
+      {
         operationId: "joinQueue",
         summary: "Join a queue",
         tags: ["Tickets"],
@@ -89,7 +84,7 @@ function joinRoute(app: HttpApp, { authenticate, joinQueue }: Deps): void {
           422: ProblemView,
         },
       },
-    },
+    ),
     async (request, reply) => {
       const wanted = parseBody(request.params.mode, request.body);
       const userId = callingUser(request);
@@ -101,9 +96,10 @@ function joinRoute(app: HttpApp, { authenticate, joinQueue }: Deps): void {
 function joinForUserRoute(app: HttpApp, { authenticate, joinQueueForUser }: Deps): void {
   app.post(
     "/v1/matchmaking/users/:user_id/queues/:mode/tickets",
-    {
-      ...requires(authenticate, { key: "matchmaking:write" }),
-      schema: {
+    guarded(
+      authenticate,
+      { key: "matchmaking:write" },
+      {
         operationId: "joinQueueForUser",
         summary: "Join a queue for a user",
         tags: ["Tickets"],
@@ -115,7 +111,7 @@ function joinForUserRoute(app: HttpApp, { authenticate, joinQueueForUser }: Deps
         body: JoinBody,
         response: { 200: JoinedView, 201: JoinedView, 404: ProblemView, 409: ProblemView, 422: ProblemView },
       },
-    },
+    ),
     async (request, reply) => {
       const { mode, user_id: userId } = request.params;
       const wanted = { userId, ...parseBody(mode, request.body) };

@@ -1,7 +1,7 @@
 /** Routes of tickets. Only its owner sees a ticket; for other callers it does not exist. */
 
 import { TicketLimit } from "@todoke/contracts/api";
-import { type HttpApp, PageQuery, ProblemView, page, parseCursor, requires } from "@todoke/http";
+import { guarded, type HttpApp, PageQuery, ProblemView, page, parseCursor } from "@todoke/http";
 import { Type } from "typebox";
 import type { Deps } from "../deps.ts";
 import { callingUser } from "./request.ts";
@@ -17,17 +17,14 @@ export function ticketRoutes(app: HttpApp, deps: Deps): void {
 
   app.get(
     "/v1/matchmaking/tickets",
-    {
-      ...requires(authenticate, players),
-      schema: {
-        operationId: "listTickets",
-        summary: "List tickets",
-        tags: ["Tickets"],
-        description: "Returns the tickets of the caller in all modes, open and ended ones, the last joined first.",
-        querystring: Type.Object({ ...PageQuery, limit: TicketLimit }),
-        response: { 200: TicketPage },
-      },
-    },
+    guarded(authenticate, players, {
+      operationId: "listTickets",
+      summary: "List tickets",
+      tags: ["Tickets"],
+      description: "Returns the tickets of the caller in all modes, open and ended ones, the last joined first.",
+      querystring: Type.Object({ ...PageQuery, limit: TicketLimit }),
+      response: { 200: TicketPage },
+    }),
     async (request) => {
       const userId = callingUser(request);
       const [joinedAtMicros = "", ticketId = ""] = parseCursor(request.query, ticketCursor) ?? [];
@@ -42,73 +39,61 @@ export function ticketRoutes(app: HttpApp, deps: Deps): void {
 
   app.get(
     "/v1/matchmaking/tickets/current",
-    {
-      ...requires(authenticate, players),
-      schema: {
-        operationId: "getCurrentTicket",
-        summary: "Get the current ticket",
-        tags: ["Tickets"],
-        description:
-          "Returns the open ticket of the caller, the last joined one if there are several; else the ticket of the latest match. " +
-          "Without either, the response is 204.",
-        response: { 200: TicketView, 204: Type.Null() },
-      },
-    },
+    guarded(authenticate, players, {
+      operationId: "getCurrentTicket",
+      summary: "Get the current ticket",
+      tags: ["Tickets"],
+      description:
+        "Returns the open ticket of the caller, the last joined one if there are several; else the ticket of the latest match. " +
+        "Without either, the response is 204.",
+      response: { 200: TicketView, 204: Type.Null() },
+    }),
     async (request, reply) => (await getCurrentTicket(callingUser(request))) ?? reply.code(204).send(null),
   );
 
   app.get(
     "/v1/matchmaking/tickets/:ticket_id",
-    {
-      ...requires(authenticate, players),
-      schema: {
-        operationId: "getTicket",
-        summary: "Get a ticket",
-        tags: ["Tickets"],
-        description:
-          "Returns a ticket of the caller. A MATCHED ticket has the match, the other players and where to play. The call changes nothing: an expired ticket " +
-          "is QUEUED until the service has ended it. If the queue has lost the ticket, the response is 404 `ticket-lost`.",
-        params: OneTicket,
-        response,
-      },
-    },
+    guarded(authenticate, players, {
+      operationId: "getTicket",
+      summary: "Get a ticket",
+      tags: ["Tickets"],
+      description:
+        "Returns a ticket of the caller. A MATCHED ticket has the match, the other players and where to play. The call changes nothing: an expired ticket " +
+        "is QUEUED until the service has ended it. If the queue has lost the ticket, the response is 404 `ticket-lost`.",
+      params: OneTicket,
+      response,
+    }),
     async (request) => getTicket({ ticketId: request.params.ticket_id, userId: callingUser(request) }),
   );
 
   app.delete(
     "/v1/matchmaking/tickets/:ticket_id",
-    {
-      ...requires(authenticate, players),
-      schema: {
-        operationId: "cancelTicket",
-        summary: "Cancel a ticket",
-        tags: ["Tickets"],
-        description:
-          "Repeating the call returns the same response. If the ticket is matched already, the response is 409 " +
-          "`ticket-matched`.",
-        params: OneTicket,
-        response: { ...response, 409: ProblemView },
-      },
-    },
+    guarded(authenticate, players, {
+      operationId: "cancelTicket",
+      summary: "Cancel a ticket",
+      tags: ["Tickets"],
+      description:
+        "Repeating the call returns the same response. If the ticket is matched already, the response is 409 " +
+        "`ticket-matched`.",
+      params: OneTicket,
+      response: { ...response, 409: ProblemView },
+    }),
     async (request) => cancelTicket({ ticketId: request.params.ticket_id, userId: callingUser(request) }),
   );
 
   app.post(
     // The pattern ends the ID before the colon; else the router takes both for the name of one parameter.
     "/v1/matchmaking/tickets/:ticket_id([^/:]+)::heartbeat",
-    {
-      ...requires(authenticate, players),
-      schema: {
-        operationId: "heartbeatTicket",
-        summary: "Send a heartbeat",
-        tags: ["Tickets"],
-        description:
-          "Keeps a ticket alive. In a mode with heartbeats, a ticket expires unless a heartbeat arrives before `heartbeat_before`. Returns the " +
-          "ticket; one that has ended is returned as it ended.",
-        params: OneTicket,
-        response,
-      },
-    },
+    guarded(authenticate, players, {
+      operationId: "heartbeatTicket",
+      summary: "Send a heartbeat",
+      tags: ["Tickets"],
+      description:
+        "Keeps a ticket alive. In a mode with heartbeats, a ticket expires unless a heartbeat arrives before `heartbeat_before`. Returns the " +
+        "ticket; one that has ended is returned as it ended.",
+      params: OneTicket,
+      response,
+    }),
     async (request) => heartbeatTicket({ ticketId: request.params.ticket_id, userId: callingUser(request) }),
   );
 }

@@ -1,4 +1,5 @@
 /** Dead letters of notifications, for operators. */
+import { named } from "@todoke/contracts/api";
 import { type HttpApp, NextCursor, PageQuery, page, parseCursor } from "@todoke/http";
 import {
   type DeadLetterDeps,
@@ -12,19 +13,16 @@ import { Type } from "typebox";
 import { deadNotifications } from "../store/dead-notifications.ts";
 import { DlqId, Limit, NotificationData, NotificationStatus, Nullable, TextView, Time, UserId, Uuid } from "./views.ts";
 
-const DeadNotificationView = Type.Object(
-  {
-    dlq_id: DlqId,
-    notification_id: Uuid,
-    event_id: Uuid,
-    user_id: UserId,
-    event_type: Type.String(),
-    attempt_count: Type.Integer({ minimum: 0 }),
-    last_error: Nullable(Type.String()),
-    failed_at: Time,
-  },
-  { title: "DeadNotification" },
-);
+const DeadNotificationView = named("DeadNotification", {
+  dlq_id: DlqId,
+  notification_id: Uuid,
+  event_id: Uuid,
+  user_id: UserId,
+  event_type: Type.String(),
+  attempt_count: Type.Integer({ minimum: 0 }),
+  last_error: Nullable(Type.String()),
+  failed_at: Time,
+});
 
 const EventPayload = Type.Unsafe<Readonly<Record<string, unknown>>>({
   title: "EventPayload",
@@ -33,23 +31,20 @@ const EventPayload = Type.Unsafe<Readonly<Record<string, unknown>>>({
   description: "The event as JSON.",
 });
 
-const DeadNotificationDetailView = Type.Object(
-  {
-    ...DeadNotificationView.properties,
-    text: TextView,
-    data: Nullable(NotificationData),
-    payload: Nullable(EventPayload),
-    redriven_at: Nullable(Time),
-    status: Nullable(NotificationStatus),
-    redrives: RedrivesView,
-  },
-  { title: "DeadNotificationDetail" },
-);
+const DeadNotificationDetailView = named("DeadNotificationDetail", {
+  ...DeadNotificationView.properties,
+  text: TextView,
+  data: Nullable(NotificationData),
+  payload: Nullable(EventPayload),
+  redriven_at: Nullable(Time),
+  status: Nullable(NotificationStatus),
+  redrives: RedrivesView,
+});
 
-const DeadNotificationPage = Type.Object(
-  { notifications: Type.Array(DeadNotificationView), next_cursor: NextCursor },
-  { title: "DeadNotificationPage" },
-);
+const DeadNotificationPage = named("DeadNotificationPage", {
+  notifications: Type.Array(DeadNotificationView),
+  next_cursor: NextCursor,
+});
 
 const defaultLimit = 50;
 

@@ -1,36 +1,31 @@
 /** A user inbox with the state of every notification, for operators (seed 000). */
+import { named } from "@todoke/contracts/api";
 import { type HttpApp, NextCursor, PageQuery, page, parseCursor } from "@todoke/http";
 import type { Db } from "@todoke/kernel/db";
 import { Type } from "typebox";
 import { type InboxEntry, selectInbox } from "../store/notifications.ts";
 import { inboxCursor, Limit, NotificationData, NotificationStatus, TextView, Time, UserId, Uuid } from "./views.ts";
 
-const InboxEntryView = Type.Object(
-  {
-    notification_id: Uuid,
-    event_id: Uuid,
-    event_type: Type.String({ examples: ["EntitlementGranted"] }),
-    text: TextView,
-    data: Type.Optional(NotificationData),
-    status: NotificationStatus,
-    attempt_count: Type.Integer({ minimum: 0 }),
-    occurred_at: Time,
-    created_at: Time,
-    next_retry_at: Type.Optional(Time),
-    sent_at: Type.Optional(Time),
-    last_error: Type.Optional(Type.String()),
-  },
-  { title: "InboxEntry" },
-);
+const InboxEntryView = named("InboxEntry", {
+  notification_id: Uuid,
+  event_id: Uuid,
+  event_type: Type.String({ examples: ["EntitlementGranted"] }),
+  text: TextView,
+  data: Type.Optional(NotificationData),
+  status: NotificationStatus,
+  attempt_count: Type.Integer({ minimum: 0 }),
+  occurred_at: Time,
+  created_at: Time,
+  next_retry_at: Type.Optional(Time),
+  sent_at: Type.Optional(Time),
+  last_error: Type.Optional(Type.String()),
+});
 
-const InboxView = Type.Object(
-  {
-    user_id: UserId,
-    notifications: Type.Array(InboxEntryView),
-    next_cursor: NextCursor,
-  },
-  { title: "InboxEntryPage" },
-);
+const InboxView = named("InboxEntryPage", {
+  user_id: UserId,
+  notifications: Type.Array(InboxEntryView),
+  next_cursor: NextCursor,
+});
 
 const InboxQuery = Type.Object({ ...PageQuery, limit: Limit });
 

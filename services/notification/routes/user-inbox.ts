@@ -4,8 +4,10 @@
  * The list returns `last_event_id`, from which the stream continues, so that nothing is lost between the two. A notification
  * that is committed while the list is read may be in both, under the same id.
  */
+
 import type { OutgoingHttpHeaders } from "node:http";
-import { type HttpApp, NextCursor, PageQuery, ProblemView, page, parseCursor, requires } from "@todoke/http";
+import { named } from "@todoke/contracts/api";
+import { guarded, type HttpApp, NextCursor, PageQuery, ProblemView, page, parseCursor, requires } from "@todoke/http";
 import { Type } from "typebox";
 import type { Deps } from "../deps.ts";
 import { positionPattern, selectStart } from "../store/new-notifications.ts";
@@ -15,16 +17,13 @@ import { inboxCursor, NotificationData, TextView, Time, UserId, Uuid } from "./v
 
 const readers = { user: "own", admin: true, key: "read" } as const;
 
-const UserNotificationView = Type.Object(
-  {
-    notification_id: Uuid,
-    event_type: Type.String({ examples: ["EntitlementGranted"] }),
-    text: TextView,
-    data: Type.Optional(NotificationData),
-    occurred_at: Time,
-  },
-  { title: "UserNotification" },
-);
+const UserNotificationView = named("UserNotification", {
+  notification_id: Uuid,
+  event_type: Type.String({ examples: ["EntitlementGranted"] }),
+  text: TextView,
+  data: Type.Optional(NotificationData),
+  occurred_at: Time,
+});
 
 const EventId = Type.String({
   pattern: `^${positionPattern}$`,
@@ -32,15 +31,12 @@ const EventId = Type.String({
   description: "A position in the user inbox: the id of an event, or the `last_event_id` of a list.",
 });
 
-const UserInboxView = Type.Object(
-  {
-    user_id: UserId,
-    notifications: Type.Array(UserNotificationView),
-    last_event_id: Type.Optional(EventId),
-    next_cursor: NextCursor,
-  },
-  { title: "UserNotificationPage" },
-);
+const UserInboxView = named("UserNotificationPage", {
+  user_id: UserId,
+  notifications: Type.Array(UserNotificationView),
+  last_event_id: Type.Optional(EventId),
+  next_cursor: NextCursor,
+});
 
 const NotificationStream = Type.String({
   title: "NotificationStream",
@@ -55,19 +51,16 @@ export function userInboxRoutes(app: HttpApp, deps: Deps): void {
 function listRoute(app: HttpApp, { authenticate, db }: Deps): void {
   app.get(
     "/v1/users/:user_id/inbox",
-    {
-      ...requires(authenticate, readers),
-      schema: {
-        operationId: "listInbox",
-        summary: "List notifications",
-        tags: ["Notifications"],
-        description:
-          "Returns the notifications of a user, newest first. The first page has the `last_event_id` from which a stream continues.",
-        params: Type.Object({ user_id: UserId }),
-        querystring: Type.Object(PageQuery),
-        response: { 200: UserInboxView },
-      },
-    },
+    guarded(authenticate, readers, {
+      operationId: "listInbox",
+      summary: "List notifications",
+      tags: ["Notifications"],
+      description:
+        "Returns the notifications of a user, newest first. The first page has the `last_event_id` from which a stream continues.",
+      params: Type.Object({ user_id: UserId }),
+      querystring: Type.Object(PageQuery),
+      response: { 200: UserInboxView },
+    }),
     async ({ params: { user_id }, query }) => {
       const after = parseCursor(query, inboxCursor)?.join(inboxCursor.separator);
       // Read before the list: a notification in between is in both, and none is in neither.

@@ -1,4 +1,5 @@
 /** Schemas that several routes share. */
+import { oneOf, orNull } from "@todoke/contracts/api";
 import { type TSchema, Type } from "typebox";
 import type { Data } from "../events/templates.ts";
 
@@ -17,10 +18,7 @@ export const NotificationData = Type.Unsafe<Data>({
   description: "Values for programs, such as the ids of a match. The README lists them by event type.",
   examples: [{ ticket_id: "t_1", match_id: "m_1", mode: "ranked", team: 1 }],
 });
-export const NotificationStatus = Type.Union(
-  [Type.Literal("PENDING"), Type.Literal("PROCESSING"), Type.Literal("SENT"), Type.Literal("FAILED")],
-  { title: "NotificationStatus" },
-);
+export const NotificationStatus = oneOf(["PENDING", "PROCESSING", "SENT", "FAILED"], { title: "NotificationStatus" });
 export const Limit = Type.Optional(
   Type.Integer({ minimum: 1, maximum: 100, description: "Rows per page at most; the default is 50." }),
 );
@@ -28,4 +26,4 @@ export const Limit = Type.Optional(
 export const DlqId = Type.String({ pattern: "^[1-9][0-9]{0,17}$", examples: ["17"] });
 /** The cursor of a user inbox, as the store writes it: microseconds since 1970, a point, the id. */
 export const inboxCursor = { parts: ["epochMicros", "uuid"], separator: "." } as const;
-export const Nullable = <View extends TSchema>(view: View) => Type.Union([view, Type.Null()]);
+export const Nullable = <View extends TSchema>(view: View) => orNull(view);

@@ -2,29 +2,18 @@
  * The request to place an order, and its digest. The digest does not depend on the order of fields or on the Unicode form, nor on
  * `trace_id` and `idempotency_key`: a retry may have another trace, and the key names the request.
  */
+
 import { hash } from "node:crypto";
 import { canonicalJson } from "@todoke/kernel/idempotency";
+import type { Static } from "typebox";
+import type { OrderBody as OrderSchema } from "../routes/schemas.ts";
 import { type Decimal, formatDecimal, parseDecimal } from "./decimal.ts";
 
 export type Side = "BUY" | "SELL";
 export type TimeInForce = "IOC" | "FOK" | "GTC";
 
 /** The body of POST /do/order, after the schema check. */
-export interface OrderBody {
-  readonly idempotency_key: string;
-  readonly order_id: string;
-  /** The player for whom the order is placed. */
-  readonly user_id?: string;
-  readonly instrument: string;
-  readonly side: Side;
-  readonly qty: number | string;
-  readonly price: number | string | null;
-  readonly time_in_force?: TimeInForce;
-  readonly tags?: readonly string[];
-  readonly requested_at: string;
-  readonly risk_constraints?: { readonly max_notional?: number | string; readonly max_slippage_bps?: number };
-  readonly trace_id?: string;
-}
+export type OrderBody = Readonly<Static<typeof OrderSchema>>;
 
 /** "sha256:" and 64 hex digits. */
 export function requestDigest({ trace_id: _, idempotency_key: __, ...request }: OrderBody): string {

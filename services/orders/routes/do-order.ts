@@ -1,11 +1,11 @@
 /** Orders by idempotency key: place, get, cancel. A key belongs to its caller. */
 import {
+  guarded,
   type HttpApp,
   IdempotencyHeaders,
   idempotencyKey,
   ProblemView,
   problems,
-  requires,
   sendResponse,
 } from "@todoke/http";
 import { Type } from "typebox";
@@ -28,27 +28,24 @@ export function doOrderRoutes(app: HttpApp, deps: Deps): void {
 function acceptRoute(app: HttpApp, { authenticate, acceptOrder }: Deps): void {
   app.post(
     "/do/order",
-    {
-      ...requires(authenticate, writers),
-      schema: {
-        operationId: "acceptOrder",
-        summary: "Accept an order",
-        description:
-          "Returns 201, or 200 with the current result if the key was used for the same order before. The order is stored first and " +
-          "then sent to the broker; its status tells the result.",
-        tags: ["Orders"],
-        headers: IdempotencyHeaders,
-        body: OrderBody,
-        response: {
-          200: AcceptedView,
-          201: AcceptedView,
-          409: ProblemView,
-          422: ProblemView,
-          429: ProblemView,
-          503: ProblemView,
-        },
+    guarded(authenticate, writers, {
+      operationId: "acceptOrder",
+      summary: "Accept an order",
+      description:
+        "Returns 201, or 200 with the current result if the key was used for the same order before. The order is stored first and " +
+        "then sent to the broker; its status tells the result.",
+      tags: ["Orders"],
+      headers: IdempotencyHeaders,
+      body: OrderBody,
+      response: {
+        200: AcceptedView,
+        201: AcceptedView,
+        409: ProblemView,
+        422: ProblemView,
+        429: ProblemView,
+        503: ProblemView,
       },
-    },
+    }),
     async (request, reply) => {
       const { body, caller } = request;
       if (idempotencyKey(request, caller).key !== body.idempotency_key)
@@ -69,17 +66,14 @@ function acceptRoute(app: HttpApp, { authenticate, acceptOrder }: Deps): void {
 function getRoute(app: HttpApp, { authenticate, db }: Deps): void {
   app.get(
     "/do/order/:idempotency_key",
-    {
-      ...requires(authenticate, readers),
-      schema: {
-        operationId: "getOrderByKey",
-        summary: "Get an order by its key",
-        description: "Returns the order that you placed under this idempotency key.",
-        tags: ["Orders"],
-        params: OneKey,
-        response: { 200: OrderView, 404: ProblemView },
-      },
-    },
+    guarded(authenticate, readers, {
+      operationId: "getOrderByKey",
+      summary: "Get an order by its key",
+      description: "Returns the order that you placed under this idempotency key.",
+      tags: ["Orders"],
+      params: OneKey,
+      response: { 200: OrderView, 404: ProblemView },
+    }),
     async ({ params, caller }) => {
       const order = await selectOrderByKey(db, { caller, idempotencyKey: params.idempotency_key });
       if (!order) throw orderNotFound("You have no order under this key.");
@@ -91,18 +85,15 @@ function getRoute(app: HttpApp, { authenticate, db }: Deps): void {
 function cancelRoute(app: HttpApp, { authenticate, cancelOrder }: Deps): void {
   app.post(
     "/do/order/:idempotency_key/cancel",
-    {
-      ...requires(authenticate, writers),
-      schema: {
-        operationId: "cancelOrder",
-        summary: "Cancel an order",
-        description:
-          "Returns 200 if the order was not sent and is aborted, or 202 if the broker has to be asked. Repeating the call has no effect.",
-        tags: ["Orders"],
-        params: OneKey,
-        response: { 200: OrderView, 202: OrderView, 404: ProblemView, 409: ProblemView },
-      },
-    },
+    guarded(authenticate, writers, {
+      operationId: "cancelOrder",
+      summary: "Cancel an order",
+      description:
+        "Returns 200 if the order was not sent and is aborted, or 202 if the broker has to be asked. Repeating the call has no effect.",
+      tags: ["Orders"],
+      params: OneKey,
+      response: { 200: OrderView, 202: OrderView, 404: ProblemView, 409: ProblemView },
+    }),
     async ({ params, caller }, reply) => {
       const { result, order } = await cancelOrder({ caller, idempotencyKey: params.idempotency_key });
       return reply.code(result === "cancelled" ? 200 : 202).send(order);

@@ -1,5 +1,6 @@
 /** Lists and details of orders: the caller's own, or those of all callers with the scope orders:read-all. */
-import { type HttpApp, NextCursor, PageQuery, ProblemView, page, parseCursor, requires } from "@todoke/http";
+import { named } from "@todoke/contracts/api";
+import { guarded, type HttpApp, NextCursor, PageQuery, ProblemView, page, parseCursor } from "@todoke/http";
 import { Type } from "typebox";
 import type { Deps } from "../deps.ts";
 import { orderNotFound } from "../problems.ts";
@@ -10,16 +11,10 @@ import { readers, visibleTo } from "./access.ts";
 import { FillView, ListQuery, OrderView, RowId, StepView } from "./schemas.ts";
 
 const OneOrder = Type.Object({ id: RowId });
-const Page = Type.Object({ orders: Type.Array(OrderView), next_cursor: NextCursor }, { title: "OrderPage" });
-const HistoryPage = Type.Object(
-  { id: RowId, history: Type.Array(StepView), next_cursor: NextCursor },
-  { title: "OrderHistoryPage" },
-);
+const Page = named("OrderPage", { orders: Type.Array(OrderView), next_cursor: NextCursor });
+const HistoryPage = named("OrderHistoryPage", { id: RowId, history: Type.Array(StepView), next_cursor: NextCursor });
 
-const FillsPage = Type.Object(
-  { id: RowId, fills: Type.Array(FillView), next_cursor: NextCursor },
-  { title: "OrderFillsPage" },
-);
+const FillsPage = named("OrderFillsPage", { id: RowId, fills: Type.Array(FillView), next_cursor: NextCursor });
 
 export function ordersRoutes(app: HttpApp, deps: Deps): void {
   listRoute(app, deps);
@@ -41,17 +36,14 @@ function parsePosition(query: { readonly cursor?: string }): OrderCursor | undef
 function listRoute(app: HttpApp, { authenticate, db }: Deps): void {
   app.get(
     "/v1/orders",
-    {
-      ...requires(authenticate, readers),
-      schema: {
-        operationId: "listOrders",
-        summary: "List orders",
-        description: "Returns your own orders, newest first; with the scope orders:read-all, those of all callers.",
-        tags: ["Orders"],
-        querystring: Type.Object({ ...ListQuery, ...PageQuery }),
-        response: { 200: Page },
-      },
-    },
+    guarded(authenticate, readers, {
+      operationId: "listOrders",
+      summary: "List orders",
+      description: "Returns your own orders, newest first; with the scope orders:read-all, those of all callers.",
+      tags: ["Orders"],
+      querystring: Type.Object({ ...ListQuery, ...PageQuery }),
+      response: { 200: Page },
+    }),
     async (request) => {
       const { query } = request;
       const [after, caller] = [parsePosition(query), visibleTo(request)];
@@ -67,18 +59,14 @@ function listRoute(app: HttpApp, { authenticate, db }: Deps): void {
 function unresolvedRoute(app: HttpApp, { authenticate, db }: Deps): void {
   app.get(
     "/v1/orders/unresolved",
-    {
-      ...requires(authenticate, readers),
-      schema: {
-        operationId: "listUnresolvedOrders",
-        summary: "List unresolved orders",
-        description:
-          "Returns, oldest first, orders that were sent and that the broker has neither confirmed nor denied.",
-        tags: ["Orders"],
-        querystring: Type.Object(PageQuery),
-        response: { 200: Page },
-      },
-    },
+    guarded(authenticate, readers, {
+      operationId: "listUnresolvedOrders",
+      summary: "List unresolved orders",
+      description: "Returns, oldest first, orders that were sent and that the broker has neither confirmed nor denied.",
+      tags: ["Orders"],
+      querystring: Type.Object(PageQuery),
+      response: { 200: Page },
+    }),
     async (request) => {
       const { query } = request;
       const [after, caller] = [parsePosition(query), visibleTo(request)];
@@ -94,17 +82,14 @@ function unresolvedRoute(app: HttpApp, { authenticate, db }: Deps): void {
 function getRoute(app: HttpApp, { authenticate, db }: Deps): void {
   app.get(
     "/v1/orders/:id",
-    {
-      ...requires(authenticate, readers),
-      schema: {
-        operationId: "getOrder",
-        summary: "Get an order",
-        description: "Returns your own order; with the scope orders:read-all, that of any caller.",
-        tags: ["Orders"],
-        params: OneOrder,
-        response: { 200: OrderView, 404: ProblemView },
-      },
-    },
+    guarded(authenticate, readers, {
+      operationId: "getOrder",
+      summary: "Get an order",
+      description: "Returns your own order; with the scope orders:read-all, that of any caller.",
+      tags: ["Orders"],
+      params: OneOrder,
+      response: { 200: OrderView, 404: ProblemView },
+    }),
     async (request) => {
       const { id } = request.params;
       const order = await selectOrder(db, id, visibleTo(request));
@@ -120,21 +105,18 @@ const noOrder = (id: string) => `There is no order ${id}.`;
 function historyRoute(app: HttpApp, { authenticate, db }: Deps): void {
   app.get(
     "/v1/orders/:id/history",
-    {
-      ...requires(authenticate, readers),
-      schema: {
-        operationId: "listOrderHistory",
-        summary: "List an order's history",
-        description: "Returns the state transitions of the order, oldest first.",
-        tags: ["Orders"],
-        params: OneOrder,
-        querystring: Type.Object(PageQuery),
-        response: {
-          200: HistoryPage,
-          404: ProblemView,
-        },
+    guarded(authenticate, readers, {
+      operationId: "listOrderHistory",
+      summary: "List an order's history",
+      description: "Returns the state transitions of the order, oldest first.",
+      tags: ["Orders"],
+      params: OneOrder,
+      querystring: Type.Object(PageQuery),
+      response: {
+        200: HistoryPage,
+        404: ProblemView,
       },
-    },
+    }),
     async (request) => {
       const { params, query } = request;
       const [{ id }, caller] = [params, visibleTo(request)];
@@ -152,18 +134,15 @@ function historyRoute(app: HttpApp, { authenticate, db }: Deps): void {
 function fillsRoute(app: HttpApp, { authenticate, db }: Deps): void {
   app.get(
     "/v1/orders/:id/fills",
-    {
-      ...requires(authenticate, readers),
-      schema: {
-        operationId: "listOrderFills",
-        summary: "List an order's fills",
-        description: "Returns the fills of the order in the order in which they were recorded.",
-        tags: ["Orders"],
-        params: OneOrder,
-        querystring: Type.Object(PageQuery),
-        response: { 200: FillsPage, 404: ProblemView },
-      },
-    },
+    guarded(authenticate, readers, {
+      operationId: "listOrderFills",
+      summary: "List an order's fills",
+      description: "Returns the fills of the order in the order in which they were recorded.",
+      tags: ["Orders"],
+      params: OneOrder,
+      querystring: Type.Object(PageQuery),
+      response: { 200: FillsPage, 404: ProblemView },
+    }),
     async (request) => {
       const { params, query } = request;
       const [{ id }, caller] = [params, visibleTo(request)];

@@ -1,12 +1,13 @@
 /** The kill switch. */
-import { type HttpApp, ProblemView, requires } from "@todoke/http";
+import { named } from "@todoke/contracts/api";
+import { guarded, type HttpApp, ProblemView } from "@todoke/http";
 import { Type } from "typebox";
 import type { Deps } from "../deps.ts";
 import { allInstruments, selectTradingState } from "../store/trading-state.ts";
 import { mayLiftAnyHalt, readers, writers } from "./access.ts";
 import { Instrument, TradingStateBody, TradingStateView } from "./schemas.ts";
 
-const TradingStates = Type.Object({ states: Type.Array(TradingStateView) }, { title: "TradingStates" });
+const TradingStates = named("TradingStates", { states: Type.Array(TradingStateView) });
 
 export function tradingStateRoutes(
   app: HttpApp,
@@ -14,34 +15,28 @@ export function tradingStateRoutes(
 ): void {
   app.get(
     "/v1/orders/trading-state",
-    {
-      ...requires(authenticate, readers),
-      schema: {
-        operationId: "getTradingState",
-        summary: "Get the trading state",
-        description:
-          "Lists what was set for all instruments (*) and for each. Instruments that are not listed are active.",
-        tags: ["Trading state"],
-        response: { 200: TradingStates },
-      },
-    },
+    guarded(authenticate, readers, {
+      operationId: "getTradingState",
+      summary: "Get the trading state",
+      description:
+        "Lists what was set for all instruments (*) and for each. Instruments that are not listed are active.",
+      tags: ["Trading state"],
+      response: { 200: TradingStates },
+    }),
     async () => ({ states: await selectTradingState(db) }),
   );
   app.put(
     "/v1/orders/trading-state",
-    {
-      ...requires(authenticate, writers),
-      schema: {
-        operationId: "setTradingState",
-        summary: "Set the trading state",
-        description:
-          "Stops or resumes trading. Applies to all instruments from the next send on. Resuming trading that another caller has stopped requires the scope " +
-          "orders:resume. This operation is idempotent and takes no Idempotency-Key.",
-        tags: ["Trading state"],
-        body: TradingStateBody,
-        response: { 200: TradingStateView, 403: ProblemView },
-      },
-    },
+    guarded(authenticate, writers, {
+      operationId: "setTradingState",
+      summary: "Set the trading state",
+      description:
+        "Stops or resumes trading. Applies to all instruments from the next send on. Resuming trading that another caller has stopped guarded the scope " +
+        "orders:resume. This operation is idempotent and takes no Idempotency-Key.",
+      tags: ["Trading state"],
+      body: TradingStateBody,
+      response: { 200: TradingStateView, 403: ProblemView },
+    }),
     async (request) =>
       setTradingState(
         { scope: allInstruments, ...request.body, set_by: request.caller },
@@ -50,19 +45,16 @@ export function tradingStateRoutes(
   );
   app.put(
     "/v1/orders/trading-state/:instrument",
-    {
-      ...requires(authenticate, writers),
-      schema: {
-        operationId: "setTradingStateOfInstrument",
-        summary: "Set the state of an instrument",
-        description:
-          "Stops or resumes trading of one instrument. The stricter of the instrument's state and that of all instruments applies.",
-        tags: ["Trading state"],
-        params: Type.Object({ instrument: Instrument }),
-        body: TradingStateBody,
-        response: { 200: TradingStateView, 403: ProblemView, 422: ProblemView },
-      },
-    },
+    guarded(authenticate, writers, {
+      operationId: "setTradingStateOfInstrument",
+      summary: "Set the state of an instrument",
+      description:
+        "Stops or resumes trading of one instrument. The stricter of the instrument's state and that of all instruments applies.",
+      tags: ["Trading state"],
+      params: Type.Object({ instrument: Instrument }),
+      body: TradingStateBody,
+      response: { 200: TradingStateView, 403: ProblemView, 422: ProblemView },
+    }),
     async (request) =>
       setTradingStateOfInstrument(
         { scope: request.params.instrument, ...request.body, set_by: request.caller },

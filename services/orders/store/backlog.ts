@@ -1,6 +1,7 @@
 /** The backlog, read by the partial indexes that the workers use: ended orders cost nothing. */
-import type { Db } from "@todoke/kernel/db";
-import { ordersSql } from "./outbox-orders.ts";
+import { type Delays, delayCountMax, lateMs, readDelays } from "@todoke/kernel/claims";
+import type { Db, Queryable } from "@todoke/kernel/db";
+import { ordersSql, outboxOrdersTable } from "./outbox-orders.ts";
 
 export interface OrderBacklog {
   readonly pending: number;
@@ -76,4 +77,32 @@ export async function selectWaitingAges(db: Db, adapters: readonly string[]): Pr
     values: [adapters],
   });
   return rows;
+}
+
+const { queue: _, ...anyBroker } = outboxOrdersTable;
+
+/** Orders between two attempts, unresolved ones, which count from when they became unresolved, and orders that a halt holds. */
+export async function readOrderDelays(db: Queryable): Promise<readonly Delays[]> {
+  const inState = (state: string) => ({ ...anyBroker.states, ready: state, claimed: state });
+  const unresolved = { ...anyBroker.columns, dueAt: "in_doubt_since" };
+  const named = async (name: string, delays: Promise<Delays>) => ({
+    ...(await delays),
+    table: `outbox_orders (${name})`,
+  });
+  return [
+    await named("failed", readDelays(db, { ...anyBroker, states: inState("failed") })),
+    await named("unknown", readDelays(db, { ...anyBroker, states: inState("unknown"), columns: unresolved })),
+    await named("held by a halt of trading", readHalted(db)),
+  ];
+}
+
+/** Only a halt makes a pending order due later. */
+async function readHalted(db: Queryable): Promise<Delays> {
+  const { rows } = await db.query<Pick<Delays, "late" | "oldestMs">>(
+    `select count(*)::int as late, coalesce(max(${agoMs("created_at")}), 0)::float8 as "oldestMs"
+       from (select o.created_at, o.${dueAt} as due_at from outbox_orders o where o.status = 'pending'
+              order by o.adapter, o.${dueAt} limit ${delayCountMax}) o
+      where o.due_at > now() and o.created_at <= now() - ${lateMs} * interval '1 millisecond'`,
+  );
+  return { table: "", failing: 0, lastError: null, parked: 0, ...(rows[0] as Pick<Delays, "late" | "oldestMs">) };
 }

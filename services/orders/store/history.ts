@@ -1,17 +1,10 @@
 /** Every state transition of an order. Triggers of outbox_orders write it, and it is never changed. */
-import { type Queryable, rfc3339Sql } from "@todoke/kernel/db";
-import type { OrderStatus } from "../order/order-status.ts";
 
-export interface OrderStep {
-  readonly place: number;
-  readonly from: OrderStatus | null;
-  readonly to: OrderStatus;
-  readonly attempt: number;
-  readonly code: string | null;
-  readonly detail: string | null;
-  readonly at: string;
-  readonly by: string;
-}
+import { type Queryable, rfc3339Sql } from "@todoke/kernel/db";
+import type { Static } from "typebox";
+import type { StepView } from "../routes/schemas.ts";
+
+export type OrderStep = Readonly<Static<typeof StepView>>;
 
 export interface HistoryPage {
   readonly id: string;

@@ -2,10 +2,13 @@
  * Fills of orders. A fill, its event, the order's totals and the ledger's response are one commit, and a fill that was recorded
  * before changes nothing.
  */
+
 import { randomUUIDv7 } from "node:crypto";
 import { type Claimed, createClaims, tableSql } from "@todoke/kernel/claims";
 import { type Db, type Queryable, recordsSql, rfc3339Sql, runStatement } from "@todoke/kernel/db";
+import type { Static } from "typebox";
 import type { BrokerFill, BrokerResult } from "../brokers/index.ts";
+import type { FillView } from "../routes/schemas.ts";
 import { insertOrderFilledEventsSql } from "./order-events.ts";
 import { responseSql } from "./response.ts";
 
@@ -169,15 +172,7 @@ export async function checkFillsNow(db: Db, orderRowId: string): Promise<void> {
   });
 }
 
-export interface FillRow {
-  readonly trade_id: string;
-  /** The version of the order after the fill. */
-  readonly place: number;
-  readonly qty: string;
-  readonly price: string;
-  readonly filled_at: string;
-  readonly recorded_at: string;
-}
+export type FillRow = Readonly<Static<typeof FillView>>;
 
 export interface FillsPage {
   readonly id: string;

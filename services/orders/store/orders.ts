@@ -1,46 +1,14 @@
 /** Orders as the API shows them. */
+
 import { type Queryable, rfc3339Sql, type Tx } from "@todoke/kernel/db";
-import type { Side, TimeInForce } from "../order/order-request.ts";
+import type { Static } from "typebox";
 import type { Execution, OrderStatus, ReasonCode } from "../order/order-status.ts";
+import type { OrderView } from "../routes/schemas.ts";
 import { ordersSql } from "./outbox-orders.ts";
 import { averagePriceSql } from "./response.ts";
 
-export interface OrderRow {
-  /** Our ID; order_id is the caller's. */
-  readonly id: string;
-  readonly caller: string;
-  readonly order_id: string;
-  /** The player for whom it was placed. */
-  readonly user_id: string | null;
-  readonly idempotency_key: string;
-  readonly client_order_id: string;
-  readonly request_digest: string;
-  readonly instrument: string;
-  readonly side: Side;
-  readonly qty: string;
-  readonly price: string | null;
-  readonly time_in_force: TimeInForce;
-  readonly tags: string[];
-  readonly adapter: string;
-  readonly status: OrderStatus;
-  readonly attempts: number;
-  readonly reason_code: ReasonCode | null;
-  readonly reason: string | null;
-  readonly broker_order_id: string | null;
-  readonly result: Record<string, unknown> | null;
-  /** At the broker: open, or how it ended; null if the broker has not taken the order. */
-  readonly execution: Execution | null;
-  readonly filled_qty: string;
-  /** Null if nothing is filled. */
-  readonly average_price: string | null;
-  readonly in_doubt_since: string | null;
-  /** The state of the request to cancel it. */
-  readonly cancel: "requested" | "sending" | "done" | "refused" | "aborted" | null;
-  readonly next_attempt_at: string | null;
-  readonly created_at: string;
-  readonly updated_at: string;
-  readonly ended_at: string | null;
-}
+/** An order as the API returns it. */
+export type OrderRow = Readonly<Static<typeof OrderView>>;
 
 /** A select list over a row `o`. */
 const orderColumns = `o.id::text as id, o.caller, o.order_id, o.user_id, o.idempotency_key, o.client_order_id, o.request_digest,

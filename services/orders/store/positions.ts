@@ -1,20 +1,13 @@
 /** Positions and open exposure. Triggers of outbox_orders keep them; the sums of an instrument are spread over several rows. */
+
 import type { Queryable, Tx } from "@todoke/kernel/db";
+import type { Static } from "typebox";
+import type { ExposureLimits } from "../instruments/index.ts";
+import type { PositionView } from "../routes/positions.ts";
 import type { CallerKey } from "./orders.ts";
 
-/** Decimals are exact, in strings. */
-export interface Position {
-  /** The broker. */
-  readonly adapter: string;
-  readonly instrument: string;
-  /** Bought minus sold. */
-  readonly position: string;
-  /** What open orders may still buy and sell. */
-  readonly open_buy_qty: string;
-  readonly open_sell_qty: string;
-  /** The same in money: quantity times limit price, or times the reference price of a market order. */
-  readonly open_notional: string;
-}
+/** Without the limits, which are settings. */
+export type Position = Omit<Static<typeof PositionView>, keyof ExposureLimits>;
 
 const sum = (column: string) => `trim_scale(sum(p.${column}))::text as ${column}`;
 const positionColumns = `p.adapter, p.instrument, ${["position", "open_buy_qty", "open_sell_qty", "open_notional"].map(sum).join(", ")}`;

@@ -1,5 +1,8 @@
 /** The kill switch, for all instruments and for each. It is stored, so that a restart changes nothing. */
+
 import { type Queryable, rfc3339Sql, type Tx } from "@todoke/kernel/db";
+import type { Static } from "typebox";
+import type { TradingStateView } from "../routes/schemas.ts";
 
 /** `halt`: nothing is sent to the broker. `cancel-only`: only cancels are. */
 export const tradingModes = ["active", "halt", "cancel-only"] as const;
@@ -8,14 +11,7 @@ export type TradingMode = (typeof tradingModes)[number];
 /** The scope of all instruments. */
 export const allInstruments = "*";
 
-export interface TradingState {
-  /** "*", or an instrument. */
-  readonly scope: string;
-  readonly mode: TradingMode;
-  readonly reason: string;
-  readonly set_by: string;
-  readonly set_at: string;
-}
+export type TradingState = Readonly<Static<typeof TradingStateView>>;
 
 const stateColumns = `scope, mode, reason, set_by, ${rfc3339Sql("set_at")} as set_at`;
 

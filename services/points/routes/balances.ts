@@ -1,5 +1,6 @@
 /** A user's balance, reservations and expiring lots. */
-import { type HttpApp, NextCursor, PageQuery, page, parseCursor, requires } from "@todoke/http";
+import { named } from "@todoke/contracts/api";
+import { guarded, type HttpApp, NextCursor, PageQuery, page, parseCursor } from "@todoke/http";
 import type { Db } from "@todoke/kernel/db";
 import { Type } from "typebox";
 import type { Deps } from "../deps.ts";
@@ -32,18 +33,15 @@ export function balanceRoutes(app: HttpApp, deps: Deps): void {
 function confirmRoute(app: HttpApp, { authenticate, db }: Deps): void {
   app.get(
     "/point/confirm",
-    {
-      ...requires(authenticate, readers),
-      schema: {
-        operationId: "getPoints",
-        summary: "Get a balance with pending points",
-        tags: ["Points"],
-        description:
-          "Returns the points that a user can spend, and those that are reserved. A user who never had points has a balance of 0.",
-        querystring: UserParams,
-        response: { 200: ConfirmedView },
-      },
-    },
+    guarded(authenticate, readers, {
+      operationId: "getPoints",
+      summary: "Get a balance with pending points",
+      tags: ["Points"],
+      description:
+        "Returns the points that a user can spend, and those that are reserved. A user who never had points has a balance of 0.",
+      querystring: UserParams,
+      response: { 200: ConfirmedView },
+    }),
     async ({ query: { user_id } }) => selectBalance(db, user_id),
   );
 }
@@ -51,20 +49,17 @@ function confirmRoute(app: HttpApp, { authenticate, db }: Deps): void {
 function balanceRoute(app: HttpApp, { authenticate, db }: Deps): void {
   app.get(
     "/v1/points/users/:user_id/balance",
-    {
-      ...requires(authenticate, ownReaders),
-      schema: {
-        operationId: "getBalance",
-        summary: "Get a balance",
-        tags: ["Points"],
-        description: "Returns the balance of a user, now or at a past time.",
-        params: UserParams,
-        querystring: Type.Object({
-          at: Type.Optional(RequestTime("Return the balance at this time. A time in the future counts as now.")),
-        }),
-        response: { 200: BalanceView },
-      },
-    },
+    guarded(authenticate, ownReaders, {
+      operationId: "getBalance",
+      summary: "Get a balance",
+      tags: ["Points"],
+      description: "Returns the balance of a user, now or at a past time.",
+      params: UserParams,
+      querystring: Type.Object({
+        at: Type.Optional(RequestTime("Return the balance at this time. A time in the future counts as now.")),
+      }),
+      response: { 200: BalanceView },
+    }),
     async ({ params: { user_id }, query: { at } }) =>
       at === undefined
         ? selectBalance(db, user_id)
@@ -74,35 +69,30 @@ function balanceRoute(app: HttpApp, { authenticate, db }: Deps): void {
 
 const notGranted = ["PENDING", "PROCESSING"] as const;
 
-const ReservationPage = Type.Object(
-  { user_id: UserId, reservations: Type.Array(ReservationView), next_cursor: NextCursor },
-  { title: "ReservationPage" },
-);
-const ReservedPointsPage = Type.Object(
-  {
-    user_id: UserId,
-    reserved_points: pointSum("The sum over all pages."),
-    reservations: Type.Array(ReservationView),
-    next_cursor: NextCursor,
-  },
-  { title: "ReservedPointsPage" },
-);
+const ReservationPage = named("ReservationPage", {
+  user_id: UserId,
+  reservations: Type.Array(ReservationView),
+  next_cursor: NextCursor,
+});
+const ReservedPointsPage = named("ReservedPointsPage", {
+  user_id: UserId,
+  reserved_points: pointSum("The sum over all pages."),
+  reservations: Type.Array(ReservationView),
+  next_cursor: NextCursor,
+});
 
 function reservedPointsRoute(app: HttpApp, { authenticate, db }: Deps): void {
   app.get(
     "/users/:user_id/reserved-points",
-    {
-      ...requires(authenticate, ownReaders),
-      schema: {
-        operationId: "listReservedPoints",
-        summary: "List reserved points",
-        tags: ["Reservations"],
-        description: "Returns the reservations of a user that are not granted yet, newest first, and their sum.",
-        params: UserParams,
-        querystring: Type.Object(PageQuery),
-        response: { 200: ReservedPointsPage },
-      },
-    },
+    guarded(authenticate, ownReaders, {
+      operationId: "listReservedPoints",
+      summary: "List reserved points",
+      tags: ["Reservations"],
+      description: "Returns the reservations of a user that are not granted yet, newest first, and their sum.",
+      params: UserParams,
+      querystring: Type.Object(PageQuery),
+      response: { 200: ReservedPointsPage },
+    }),
     async ({ params: { user_id }, query }) => {
       const reservations = await readReservations(db, { user_id, query, statuses: notGranted });
       return { ...reservations, reserved_points: await selectReservedPoints(db, user_id) };
@@ -113,18 +103,15 @@ function reservedPointsRoute(app: HttpApp, { authenticate, db }: Deps): void {
 function userReservationsRoute(app: HttpApp, { authenticate, db }: Deps): void {
   app.get(
     "/v1/points/users/:user_id/reservations",
-    {
-      ...requires(authenticate, ownReaders),
-      schema: {
-        operationId: "listReservations",
-        summary: "List reservations",
-        tags: ["Reservations"],
-        description: "Returns all reservations of a user, newest first.",
-        params: UserParams,
-        querystring: Type.Object({ status: Type.Optional(ReservationStatus), ...PageQuery }),
-        response: { 200: ReservationPage },
-      },
-    },
+    guarded(authenticate, ownReaders, {
+      operationId: "listReservations",
+      summary: "List reservations",
+      tags: ["Reservations"],
+      description: "Returns all reservations of a user, newest first.",
+      params: UserParams,
+      querystring: Type.Object({ status: Type.Optional(ReservationStatus), ...PageQuery }),
+      response: { 200: ReservationPage },
+    }),
     async ({ params: { user_id }, query }) =>
       readReservations(db, { user_id, query, statuses: query.status && [query.status] }),
   );
@@ -150,28 +137,25 @@ const daysDefault = 30;
 function expiringRoute(app: HttpApp, { authenticate, db }: Deps): void {
   app.get(
     "/v1/points/users/:user_id/expiring",
-    {
-      ...requires(authenticate, ownReaders),
-      schema: {
-        operationId: "listExpiring",
-        summary: "List expiring points",
-        tags: ["Points"],
-        description:
-          "Returns the lots of a user that expire soon. The lot that expires soonest is first; it is also spent first.",
-        params: UserParams,
-        querystring: Type.Object({
-          within_days: Type.Optional(
-            Type.Integer({
-              minimum: 1,
-              maximum: 3_650,
-              description: `How far to look ahead. Default: ${daysDefault}.`,
-            }),
-          ),
-          ...PageQuery,
-        }),
-        response: { 200: LotPage },
-      },
-    },
+    guarded(authenticate, ownReaders, {
+      operationId: "listExpiring",
+      summary: "List expiring points",
+      tags: ["Points"],
+      description:
+        "Returns the lots of a user that expire soon. The lot that expires soonest is first; it is also spent first.",
+      params: UserParams,
+      querystring: Type.Object({
+        within_days: Type.Optional(
+          Type.Integer({
+            minimum: 1,
+            maximum: 3_650,
+            description: `How far to look ahead. Default: ${daysDefault}.`,
+          }),
+        ),
+        ...PageQuery,
+      }),
+      response: { 200: LotPage },
+    }),
     async ({ params: { user_id }, query }) => {
       const after = parseLotCursor(query);
       const withinSeconds = (query.within_days ?? daysDefault) * 86_400;
@@ -184,20 +168,14 @@ function expiringRoute(app: HttpApp, { authenticate, db }: Deps): void {
   );
 }
 
-const LotView = Type.Object(
-  {
-    lot_id: Type.String({ ...Uuid, description: "The ID of the transaction that created it." }),
-    remaining: points("Points that expire unless they are spent before."),
-    granted: points("The original number of points."),
-    expires_at: time("When the rest expires."),
-  },
-  { title: "Lot" },
-);
+const LotView = named("Lot", {
+  lot_id: Type.String({ ...Uuid, description: "The ID of the transaction that created it." }),
+  remaining: points("Points that expire unless they are spent before."),
+  granted: points("The original number of points."),
+  expires_at: time("When the rest expires."),
+});
 
-const LotPage = Type.Object(
-  { user_id: UserId, lots: Type.Array(LotView), next_cursor: NextCursor },
-  { title: "LotPage" },
-);
+const LotPage = named("LotPage", { user_id: UserId, lots: Type.Array(LotView), next_cursor: NextCursor });
 
 function parseLotCursor(query: { readonly cursor?: string }) {
   const [expires_at, version] = parseCursor(query, { parts: ["timeMillis", "bigint"] }) ?? [];

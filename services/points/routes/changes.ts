@@ -1,8 +1,9 @@
 /** Adding, spending and refunding points. Adding and spending have two paths, the seed's and that of the resource. */
-import { type HttpApp, IdempotencyHeaders, ProblemView, requires, sendResponse, withDescription } from "@todoke/http";
+import { named } from "@todoke/contracts/api";
+import { type HttpApp, IdempotencyHeaders, ProblemView, sendResponse, withDescription } from "@todoke/http";
 import { Type } from "typebox";
 import type { Deps } from "../deps.ts";
-import { commandKey, parseAmount, parseTime, toOrigin, withAmounts, writers } from "./request.ts";
+import { commandKey, parseAmount, parseTime, toOrigin, withAmounts } from "./request.ts";
 import { AddBody, Origin, PointAmount, SpendBody, TransactionView, Uuid } from "./schemas.ts";
 
 export function changeRoutes(app: HttpApp, deps: Deps): void {
@@ -22,8 +23,7 @@ interface CommandPath {
 function addRoute(app: HttpApp, { authenticate, addPoints }: Deps, { operationId, ...path }: CommandPath): void {
   app.route({
     ...path,
-    ...withAmounts(requires(authenticate, writers)),
-    schema: {
+    ...withAmounts(authenticate, {
       operationId,
       summary: "Add points",
       tags: ["Points"],
@@ -32,7 +32,7 @@ function addRoute(app: HttpApp, { authenticate, addPoints }: Deps, { operationId
       headers: IdempotencyHeaders,
       body: AddBody,
       response: { 200: TransactionView, 409: ProblemView, 422: ProblemView },
-    },
+    }),
     handler: async (request, reply) => {
       const { user_id, point_amount, expires_at, ...origin } = request.body;
       const addition = {
@@ -49,8 +49,7 @@ function addRoute(app: HttpApp, { authenticate, addPoints }: Deps, { operationId
 function spendRoute(app: HttpApp, { authenticate, spendPoints }: Deps, { operationId, ...path }: CommandPath): void {
   app.route({
     ...path,
-    ...withAmounts(requires(authenticate, writers)),
-    schema: {
+    ...withAmounts(authenticate, {
       operationId,
       summary: "Spend points",
       tags: ["Points"],
@@ -60,7 +59,7 @@ function spendRoute(app: HttpApp, { authenticate, spendPoints }: Deps, { operati
       headers: IdempotencyHeaders,
       body: SpendBody,
       response: { 200: TransactionView, 409: ProblemView },
-    },
+    }),
     handler: async (request, reply) => {
       const { user_id, point_amount, ...origin } = request.body;
       const spend = { userId: user_id, amount: BigInt(point_amount), ...toOrigin(origin) };
@@ -69,31 +68,24 @@ function spendRoute(app: HttpApp, { authenticate, spendPoints }: Deps, { operati
   });
 }
 
-const RefundBody = Type.Object(
-  {
-    transaction_id: Type.String({ ...Uuid, description: "A transaction of kind SUB or CAPTURE." }),
-    point_amount: Type.Optional(withDescription(PointAmount, "Default: everything that is not refunded yet.")),
-    ...Origin,
-  },
-  { title: "RefundPointsRequest" },
-);
+const RefundBody = named("RefundPointsRequest", {
+  transaction_id: Type.String({ ...Uuid, description: "A transaction of kind SUB or CAPTURE." }),
+  point_amount: Type.Optional(withDescription(PointAmount, "Default: everything that is not refunded yet.")),
+  ...Origin,
+});
 
 function refundRoute(app: HttpApp, { authenticate, refundPoints }: Deps): void {
   app.post(
     "/v1/points/refunds",
-    {
-      ...withAmounts(requires(authenticate, writers)),
-      schema: {
-        operationId: "refundPoints",
-        summary: "Refund points",
-        tags: ["Points"],
-        description:
-          "Refunds a spend or a capture. Returns the points, all or a part, to the lots that they came from.",
-        headers: IdempotencyHeaders,
-        body: RefundBody,
-        response: { 201: TransactionView, 404: ProblemView, 409: ProblemView, 422: ProblemView },
-      },
-    },
+    withAmounts(authenticate, {
+      operationId: "refundPoints",
+      summary: "Refund points",
+      tags: ["Points"],
+      description: "Refunds a spend or a capture. Returns the points, all or a part, to the lots that they came from.",
+      headers: IdempotencyHeaders,
+      body: RefundBody,
+      response: { 201: TransactionView, 404: ProblemView, 409: ProblemView, 422: ProblemView },
+    }),
     async (request, reply) => {
       const { transaction_id, point_amount, ...origin } = request.body;
       const refund = {

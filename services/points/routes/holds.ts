@@ -1,5 +1,14 @@
 /** Holds: placed, then captured or released, or expired. */
-import { type HttpApp, IdempotencyHeaders, ProblemView, requires, sendResponse, withDescription } from "@todoke/http";
+import { named } from "@todoke/contracts/api";
+import {
+  guarded,
+  type HttpApp,
+  IdempotencyHeaders,
+  ProblemView,
+  requires,
+  sendResponse,
+  withDescription,
+} from "@todoke/http";
 import { Type } from "typebox";
 import type { Deps } from "../deps.ts";
 import { holdNotFound } from "../problems.ts";
@@ -17,37 +26,31 @@ export function holdRoutes(app: HttpApp, deps: Deps): void {
 const ttlDefaultSeconds = 900;
 const ttlMaxSeconds = 2_592_000;
 
-const HoldBody = Type.Object(
-  {
-    ...SpendBody.properties,
-    ttl_seconds: Type.Optional(
-      Type.Integer({
-        minimum: 1,
-        maximum: ttlMaxSeconds,
-        description: `How long the points are held, at most 30 days. Default: ${ttlDefaultSeconds}.`,
-      }),
-    ),
-  },
-  { title: "PlaceHoldRequest" },
-);
+const HoldBody = named("PlaceHoldRequest", {
+  ...SpendBody.properties,
+  ttl_seconds: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      maximum: ttlMaxSeconds,
+      description: `How long the points are held, at most 30 days. Default: ${ttlDefaultSeconds}.`,
+    }),
+  ),
+});
 
 function placeRoute(app: HttpApp, { authenticate, placeHold }: Deps): void {
   app.post(
     "/v1/points/holds",
-    {
-      ...withAmounts(requires(authenticate, writers)),
-      schema: {
-        operationId: "placeHold",
-        summary: "Place a hold",
-        tags: ["Holds"],
-        description:
-          "Held points cannot be spent until the hold is captured or released. The hold expires after `ttl_seconds`, which " +
-          "returns the points.",
-        headers: IdempotencyHeaders,
-        body: HoldBody,
-        response: { 201: HoldChangeView, 409: ProblemView },
-      },
-    },
+    withAmounts(authenticate, {
+      operationId: "placeHold",
+      summary: "Place a hold",
+      tags: ["Holds"],
+      description:
+        "Held points cannot be spent until the hold is captured or released. The hold expires after `ttl_seconds`, which " +
+        "returns the points.",
+      headers: IdempotencyHeaders,
+      body: HoldBody,
+      response: { 201: HoldChangeView, 409: ProblemView },
+    }),
     async (request, reply) => {
       const { user_id: userId, point_amount, ttl_seconds: ttlSeconds = ttlDefaultSeconds, ...origin } = request.body;
       const hold = { userId, amount: BigInt(point_amount), ttlSeconds, ...toOrigin(origin) };
@@ -61,17 +64,14 @@ const HoldParams = Type.Object({ hold_id: Uuid });
 function getRoute(app: HttpApp, { authenticate, db }: Deps): void {
   app.get(
     "/v1/points/holds/:hold_id",
-    {
-      ...requires(authenticate, readers),
-      schema: {
-        operationId: "getHold",
-        summary: "Get a hold",
-        tags: ["Holds"],
-        description: "Returns a hold, with what was captured and released.",
-        params: HoldParams,
-        response: { 200: HoldView, 404: ProblemView },
-      },
-    },
+    guarded(authenticate, readers, {
+      operationId: "getHold",
+      summary: "Get a hold",
+      tags: ["Holds"],
+      description: "Returns a hold, with what was captured and released.",
+      params: HoldParams,
+      response: { 200: HoldView, 404: ProblemView },
+    }),
     async ({ params: { hold_id } }) => {
       const hold = await selectHold(db, hold_id);
       if (!hold) throw holdNotFound("No hold has this ID.");
@@ -80,11 +80,11 @@ function getRoute(app: HttpApp, { authenticate, db }: Deps): void {
   );
 }
 
-const CaptureBody = Type.Object(
-  { point_amount: Type.Optional(withDescription(PointAmount, "Default: the whole hold.")), ...Origin },
-  { title: "CaptureHoldRequest" },
-);
-const ReleaseBody = Type.Object(Origin, { title: "ReleaseHoldRequest" });
+const CaptureBody = named("CaptureHoldRequest", {
+  point_amount: Type.Optional(withDescription(PointAmount, "Default: the whole hold.")),
+  ...Origin,
+});
+const ReleaseBody = named("ReleaseHoldRequest", Origin);
 
 const endResponses = { 200: HoldChangeView, 404: ProblemView, 409: ProblemView };
 
@@ -92,9 +92,8 @@ function captureRoute(app: HttpApp, { authenticate, captureHold }: Deps): void {
   app.post(
     "/v1/points/holds/:hold_id/capture",
     {
-      ...withAmounts(requires(authenticate, writers)),
       ...optionalBody,
-      schema: {
+      ...withAmounts(authenticate, {
         operationId: "captureHold",
         summary: "Capture a hold",
         tags: ["Holds"],
@@ -103,7 +102,7 @@ function captureRoute(app: HttpApp, { authenticate, captureHold }: Deps): void {
         params: HoldParams,
         body: CaptureBody,
         response: { ...endResponses, 422: ProblemView },
-      },
+      }),
     },
     async (request, reply) => {
       const { point_amount, ...origin } = request.body;

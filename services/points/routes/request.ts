@@ -1,6 +1,7 @@
 /** What the routes read from a request alike: access, amounts, times, keys. */
-import { idempotencyKey, problems, type requires } from "@todoke/http";
+import { type Authenticate, guarded, idempotencyKey, problems } from "@todoke/http";
 import type { IdempotencyKey } from "@todoke/kernel/idempotency";
+import type { FastifySchema } from "fastify";
 import { type Kind, pointsMax } from "../ledger/account.ts";
 import { type Precision, parseInstant } from "../schedules/instant.ts";
 
@@ -23,9 +24,9 @@ export const commandKey = (request: Request, command: Command): IdempotencyKey =
 });
 
 /** Route options for a body with amounts: they are read exactly and passed on as digits. */
-export const withAmounts = ({ config, ...options }: ReturnType<typeof requires>) => ({
-  ...options,
-  config: { ...config, longIntegers: true },
+export const withAmounts = <const Schema extends FastifySchema>(authenticate: Authenticate, schema: Schema) => ({
+  ...guarded(authenticate, writers, schema),
+  config: { rule: writers, longIntegers: true },
   preHandler: ({ body }: Request, _reply: unknown, done: () => void): void => {
     const { items } = body as { readonly items?: readonly BodyWithAmount[] };
     if (items) for (const [index, item] of items.entries()) toDigits(item, `body.items[${index}]`);

@@ -4,14 +4,15 @@
  * A request without an Idempotency-Key is identified by its body: the same body from the same caller is always the same
  * reservation. To make a second one alike, a caller sends a key.
  */
+import { named } from "@todoke/contracts/api";
 import {
   batchResults,
+  guarded,
   type HttpApp,
   IdempotencyHeaders,
   ItemKey,
   OptionalIdempotencyHeaders,
   ProblemView,
-  requires,
   sendBatch,
   sendResponse,
 } from "@todoke/http";
@@ -40,20 +41,17 @@ interface ReservePath {
 function reserveRoute(app: HttpApp, { authenticate, reservePoints }: Deps, { url, operationId }: ReservePath): void {
   app.post(
     url,
-    {
-      ...withAmounts(requires(authenticate, writers)),
-      schema: {
-        operationId,
-        summary: "Reserve points",
-        tags: ["Reservations"],
-        description:
-          "Reserves a grant of points at a future time. Without an Idempotency-Key, the key is derived from the body: the same body returns the same reservation, even " +
-          "after it was granted or cancelled. `POST /point/reserve` and `POST /v1/points/reservations` are the same.",
-        headers: OptionalIdempotencyHeaders,
-        body: ReserveBody,
-        response: { 201: NewReservationView, 409: ProblemView, 422: ProblemView },
-      },
-    },
+    withAmounts(authenticate, {
+      operationId,
+      summary: "Reserve points",
+      tags: ["Reservations"],
+      description:
+        "Reserves a grant of points at a future time. Without an Idempotency-Key, the key is derived from the body: the same body returns the same reservation, even " +
+        "after it was granted or cancelled. `POST /point/reserve` and `POST /v1/points/reservations` are the same.",
+      headers: OptionalIdempotencyHeaders,
+      body: ReserveBody,
+      response: { 201: NewReservationView, 409: ProblemView, 422: ProblemView },
+    }),
     async (request, reply) =>
       sendResponse(
         reply,
@@ -85,20 +83,16 @@ const itemsMax = 1_000;
 /** 1,000 items of maximum length take three quarters of this in UTF-8. */
 const bodyMaxBytes = 2 * 1024 * 1024;
 
-const Item = Type.Object({ idempotency_key: ItemKey, ...ReserveBody.properties }, { title: "ReservationBatchItem" });
+const Item = named("ReservationBatchItem", { idempotency_key: ItemKey, ...ReserveBody.properties });
 
-const BatchBody = Type.Object(
-  { items: Type.Array(Item, { minItems: 1, maxItems: itemsMax }) },
-  { title: "ReservePointsBatchRequest" },
-);
+const BatchBody = named("ReservePointsBatchRequest", { items: Type.Array(Item, { minItems: 1, maxItems: itemsMax }) });
 
 function batchRoute(app: HttpApp, { authenticate, reservePointsBatch }: Deps): void {
   app.post(
     "/v1/points/reservations/batch",
     {
-      ...withAmounts(requires(authenticate, writers)),
       bodyLimit: bodyMaxBytes,
-      schema: {
+      ...withAmounts(authenticate, {
         operationId: "reservePointsBatch",
         summary: "Make many reservations",
         tags: ["Reservations"],
@@ -107,7 +101,7 @@ function batchRoute(app: HttpApp, { authenticate, reservePointsBatch }: Deps): v
           "same as on the routes for one reservation.",
         body: BatchBody,
         response: { 200: batchResults(NewReservationView, "ReservationBatchResult") },
-      },
+      }),
     },
     async (request, reply) => {
       // All items are parsed before the first is reserved, so an invalid item refuses the whole request.
@@ -128,17 +122,14 @@ const ReservationParams = Type.Object({ reservation_id: Uuid });
 function getRoute(app: HttpApp, { authenticate, db }: Deps): void {
   app.get(
     "/v1/points/reservations/:reservation_id",
-    {
-      ...requires(authenticate, readers),
-      schema: {
-        operationId: "getReservation",
-        summary: "Get a reservation",
-        tags: ["Reservations"],
-        description: "Returns a reservation, with its status.",
-        params: ReservationParams,
-        response: { 200: ReservationView, 404: ProblemView },
-      },
-    },
+    guarded(authenticate, readers, {
+      operationId: "getReservation",
+      summary: "Get a reservation",
+      tags: ["Reservations"],
+      description: "Returns a reservation, with its status.",
+      params: ReservationParams,
+      response: { 200: ReservationView, 404: ProblemView },
+    }),
     async ({ params: { reservation_id } }) => {
       const reservation = await selectReservation(db, reservation_id);
       if (!reservation) throw reservationNotFound(`There is no reservation ${reservation_id}.`);
@@ -147,30 +138,24 @@ function getRoute(app: HttpApp, { authenticate, db }: Deps): void {
   );
 }
 
-const CancelledReservation = Type.Object(
-  { id: Uuid, status: Type.Literal("CANCELLED") },
-  { title: "CancelledReservation" },
-);
+const CancelledReservation = named("CancelledReservation", { id: Uuid, status: Type.Literal("CANCELLED") });
 
 function cancelRoute(app: HttpApp, { authenticate, cancelReservation }: Deps): void {
   app.delete(
     "/v1/points/reservations/:reservation_id",
-    {
-      ...requires(authenticate, writers),
-      schema: {
-        operationId: "cancelReservation",
-        summary: "Cancel a reservation",
-        tags: ["Reservations"],
-        description: "Only a PENDING reservation can be cancelled.",
-        headers: IdempotencyHeaders,
-        params: ReservationParams,
-        response: {
-          200: CancelledReservation,
-          404: ProblemView,
-          409: ProblemView,
-        },
+    guarded(authenticate, writers, {
+      operationId: "cancelReservation",
+      summary: "Cancel a reservation",
+      tags: ["Reservations"],
+      description: "Only a PENDING reservation can be cancelled.",
+      headers: IdempotencyHeaders,
+      params: ReservationParams,
+      response: {
+        200: CancelledReservation,
+        404: ProblemView,
+        409: ProblemView,
       },
-    },
+    }),
     async (request, reply) =>
       sendResponse(reply, await cancelReservation(commandKey(request, "CANCEL"), request.params.reservation_id)),
   );

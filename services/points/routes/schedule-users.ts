@@ -1,5 +1,6 @@
 /** The users of a schedule. */
-import { type HttpApp, NextCursor, PageQuery, ProblemView, page, parseCursor, requires } from "@todoke/http";
+import { named } from "@todoke/contracts/api";
+import { guarded, type HttpApp, NextCursor, PageQuery, ProblemView, page, parseCursor, requires } from "@todoke/http";
 import { Type } from "typebox";
 import type { Deps } from "../deps.ts";
 import { selectScheduleUsers } from "../store/schedules.ts";
@@ -12,21 +13,16 @@ const path = "/v1/points/schedules/:schedule_id/users";
 /** 1,000 user ids of maximum length take half of this in UTF-8. */
 const bodyMaxBytes = 1024 * 1024;
 
-const UsersBody = Type.Object(
-  { user_ids: Type.Array(UserId, { minItems: 1, maxItems: 1_000 }) },
-  { title: "ScheduleUsersRequest" },
-);
-const ChangedUsers = Type.Object(
-  {
-    schedule_id: Uuid,
-    changed: Type.Integer({ description: "The number of users that were added or removed." }),
-  },
-  { title: "ChangedScheduleUsers" },
-);
-const UserPage = Type.Object(
-  { schedule_id: Uuid, user_ids: Type.Array(UserId), next_cursor: NextCursor },
-  { title: "ScheduleUserPage" },
-);
+const UsersBody = named("ScheduleUsersRequest", { user_ids: Type.Array(UserId, { minItems: 1, maxItems: 1_000 }) });
+const ChangedUsers = named("ChangedScheduleUsers", {
+  schedule_id: Uuid,
+  changed: Type.Integer({ description: "The number of users that were added or removed." }),
+});
+const UserPage = named("ScheduleUserPage", {
+  schedule_id: Uuid,
+  user_ids: Type.Array(UserId),
+  next_cursor: NextCursor,
+});
 
 export function scheduleUserRoutes(app: HttpApp, deps: Deps): void {
   listRoute(app, deps);
@@ -80,21 +76,18 @@ function changeRoute(app: HttpApp, deps: Deps, { method, operationId, summary, d
 function listRoute(app: HttpApp, { authenticate, db }: Deps): void {
   app.get(
     path,
-    {
-      ...requires(authenticate, readers),
-      schema: {
-        operationId: "listScheduleUsers",
-        summary: "List the users of a schedule",
-        tags: ["Schedules"],
-        description: "Returns the IDs of the users, in their order.",
-        params: ScheduleParams,
-        querystring: Type.Object(PageQuery),
-        response: {
-          200: UserPage,
-          404: ProblemView,
-        },
+    guarded(authenticate, readers, {
+      operationId: "listScheduleUsers",
+      summary: "List the users of a schedule",
+      tags: ["Schedules"],
+      description: "Returns the IDs of the users, in their order.",
+      params: ScheduleParams,
+      querystring: Type.Object(PageQuery),
+      response: {
+        200: UserPage,
+        404: ProblemView,
       },
-    },
+    }),
     async ({ params: { schedule_id }, query }) => {
       const after = parseCursor(query, { parts: ["text"] })?.[0] ?? "";
       await findSchedule(db, schedule_id);

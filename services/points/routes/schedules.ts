@@ -1,5 +1,7 @@
 /** Schedules: create, list, get, pause, resume, end. Their users are in schedule-users.ts. */
+import { named, oneOf } from "@todoke/contracts/api";
 import {
+  guarded,
   type HttpApp,
   IdempotencyHeaders,
   NextCursor,
@@ -7,7 +9,6 @@ import {
   ProblemView,
   page,
   parseCursor,
-  requires,
   sendResponse,
 } from "@todoke/http";
 import type { Db } from "@todoke/kernel/db";
@@ -31,47 +32,44 @@ export function scheduleRoutes(app: HttpApp, deps: Deps): void {
   statusRoute(app, deps, { action: "end", summary: "End a schedule", description: "Its reservations stay." });
 }
 
-const CatchUp = Type.Union([Type.Literal("all"), Type.Literal("latest"), Type.Literal("none")], {
+const CatchUp = oneOf(["all", "latest", "none"], {
   title: "CatchUp",
   description:
     "How occurrences that were missed during a downtime or a pause are caught up: `all` of them, only the `latest`, or " +
     "`none` that is more than five minutes late. Default: `all`.",
 });
 
-const ScheduleBody = Type.Object(
-  {
-    name: Type.String({
-      minLength: 1,
-      maxLength: 64,
-      description: "Unique among all schedules.",
-      examples: ["daily-bonus"],
+const ScheduleBody = named("CreateScheduleRequest", {
+  name: Type.String({
+    minLength: 1,
+    maxLength: 64,
+    description: "Unique among all schedules.",
+    examples: ["daily-bonus"],
+  }),
+  cron: Type.String({
+    minLength: 9,
+    maxLength: 200,
+    description:
+      "Minute, hour, day of the month (`L`: the last), month and day of the week, in the local time of `time_zone`.",
+    examples: ["0 9 * * *"],
+  }),
+  time_zone: Type.String({
+    minLength: 1,
+    maxLength: 64,
+    description: "An IANA time zone name.",
+    examples: ["Asia/Tokyo"],
+  }),
+  point_amount: PointAmount,
+  lot_ttl_seconds: Type.Optional(
+    Type.Integer({
+      minimum: 1,
+      maximum: 3_153_600_000,
+      description: "How long after the occurrence the points expire, at most 100 years. Default: never.",
     }),
-    cron: Type.String({
-      minLength: 9,
-      maxLength: 200,
-      description:
-        "Minute, hour, day of the month (`L`: the last), month and day of the week, in the local time of `time_zone`.",
-      examples: ["0 9 * * *"],
-    }),
-    time_zone: Type.String({
-      minLength: 1,
-      maxLength: 64,
-      description: "An IANA time zone name.",
-      examples: ["Asia/Tokyo"],
-    }),
-    point_amount: PointAmount,
-    lot_ttl_seconds: Type.Optional(
-      Type.Integer({
-        minimum: 1,
-        maximum: 3_153_600_000,
-        description: "How long after the occurrence the points expire, at most 100 years. Default: never.",
-      }),
-    ),
-    reason: Type.Optional(Reason),
-    catch_up: Type.Optional(CatchUp),
-  },
-  { title: "CreateScheduleRequest" },
-);
+  ),
+  reason: Type.Optional(Reason),
+  catch_up: Type.Optional(CatchUp),
+});
 
 const ScheduleStatus = Type.Union(
   [
@@ -82,45 +80,36 @@ const ScheduleStatus = Type.Union(
   { title: "ScheduleStatus" },
 );
 
-const ScheduleView = Type.Object(
-  {
-    schedule_id: Uuid,
-    ...ScheduleBody.properties,
-    point_amount: points("Points for each user at every occurrence."),
-    lot_ttl_seconds: Type.Optional(
-      Type.Unsafe<bigint>({ type: "integer", description: "How long after the occurrence the points expire." }),
-    ),
-    catch_up: CatchUp,
-    status: ScheduleStatus,
-    next_run_at: Type.Optional(time("The next occurrence, or the one in progress.")),
-    created_at: time(),
-    updated_at: time(),
-  },
-  { title: "Schedule" },
-);
+const ScheduleView = named("Schedule", {
+  schedule_id: Uuid,
+  ...ScheduleBody.properties,
+  point_amount: points("Points for each user at every occurrence."),
+  lot_ttl_seconds: Type.Optional(
+    Type.Unsafe<bigint>({ type: "integer", description: "How long after the occurrence the points expire." }),
+  ),
+  catch_up: CatchUp,
+  status: ScheduleStatus,
+  next_run_at: Type.Optional(time("The next occurrence, or the one in progress.")),
+  created_at: time(),
+  updated_at: time(),
+});
 
-const SchedulePage = Type.Object(
-  { schedules: Type.Array(ScheduleView), next_cursor: NextCursor },
-  { title: "SchedulePage" },
-);
+const SchedulePage = named("SchedulePage", { schedules: Type.Array(ScheduleView), next_cursor: NextCursor });
 
 export const ScheduleParams = Type.Object({ schedule_id: Uuid });
 
 function createRoute(app: HttpApp, { authenticate, createSchedule }: Deps): void {
   app.post(
     "/v1/points/schedules",
-    {
-      ...withAmounts(requires(authenticate, writers)),
-      schema: {
-        operationId: "createSchedule",
-        summary: "Create a schedule",
-        tags: ["Schedules"],
-        description: "A schedule grants points to its users at every occurrence. It has no users until some are added.",
-        headers: IdempotencyHeaders,
-        body: ScheduleBody,
-        response: { 201: ScheduleView, 409: ProblemView, 422: ProblemView },
-      },
-    },
+    withAmounts(authenticate, {
+      operationId: "createSchedule",
+      summary: "Create a schedule",
+      tags: ["Schedules"],
+      description: "A schedule grants points to its users at every occurrence. It has no users until some are added.",
+      headers: IdempotencyHeaders,
+      body: ScheduleBody,
+      response: { 201: ScheduleView, 409: ProblemView, 422: ProblemView },
+    }),
     async (request, reply) => {
       const { time_zone, point_amount, lot_ttl_seconds, catch_up = "all", ...rest } = request.body;
       const times = { timeZone: time_zone, lotTtlSeconds: lot_ttl_seconds, catchUp: catch_up };
@@ -133,17 +122,14 @@ function createRoute(app: HttpApp, { authenticate, createSchedule }: Deps): void
 function listRoute(app: HttpApp, { authenticate, db }: Deps): void {
   app.get(
     "/v1/points/schedules",
-    {
-      ...requires(authenticate, readers),
-      schema: {
-        operationId: "listSchedules",
-        summary: "List schedules",
-        tags: ["Schedules"],
-        description: "Returns all schedules, newest first.",
-        querystring: Type.Object({ status: Type.Optional(ScheduleStatus), ...PageQuery }),
-        response: { 200: SchedulePage },
-      },
-    },
+    guarded(authenticate, readers, {
+      operationId: "listSchedules",
+      summary: "List schedules",
+      tags: ["Schedules"],
+      description: "Returns all schedules, newest first.",
+      querystring: Type.Object({ status: Type.Optional(ScheduleStatus), ...PageQuery }),
+      response: { 200: SchedulePage },
+    }),
     async ({ query }) => {
       const before = parseCursor(query, idCursor)?.[0];
       const { rows, ...next } = await page(query, {
@@ -158,17 +144,14 @@ function listRoute(app: HttpApp, { authenticate, db }: Deps): void {
 function getRoute(app: HttpApp, { authenticate, db }: Deps): void {
   app.get(
     "/v1/points/schedules/:schedule_id",
-    {
-      ...requires(authenticate, readers),
-      schema: {
-        operationId: "getSchedule",
-        summary: "Get a schedule",
-        tags: ["Schedules"],
-        description: "Returns a schedule, with its status and its next occurrence.",
-        params: ScheduleParams,
-        response: { 200: ScheduleView, 404: ProblemView },
-      },
-    },
+    guarded(authenticate, readers, {
+      operationId: "getSchedule",
+      summary: "Get a schedule",
+      tags: ["Schedules"],
+      description: "Returns a schedule, with its status and its next occurrence.",
+      params: ScheduleParams,
+      response: { 200: ScheduleView, 404: ProblemView },
+    }),
     async ({ params: { schedule_id } }) => findSchedule(db, schedule_id),
   );
 }
@@ -191,17 +174,14 @@ function statusRoute(app: HttpApp, deps: Deps, { action, summary, description }:
   const operationId = `${action}Schedule` as const;
   app.post(
     `/v1/points/schedules/:schedule_id/${action}`,
-    {
-      ...requires(deps.authenticate, writers),
-      schema: {
-        operationId,
-        summary,
-        tags: ["Schedules"],
-        description: `${description} ${idempotentDescription}`,
-        params: ScheduleParams,
-        response: { 200: ScheduleView, 404: ProblemView, 409: ProblemView },
-      },
-    },
+    guarded(deps.authenticate, writers, {
+      operationId,
+      summary,
+      tags: ["Schedules"],
+      description: `${description} ${idempotentDescription}`,
+      params: ScheduleParams,
+      response: { 200: ScheduleView, 404: ProblemView, 409: ProblemView },
+    }),
     async (request) => deps[operationId]((request.params as { schedule_id: string }).schedule_id),
   );
 }

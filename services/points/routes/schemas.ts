@@ -1,4 +1,5 @@
 /** Schemas that several routes share. */
+import { named } from "@todoke/contracts/api";
 import { withDescription } from "@todoke/http";
 import { Type } from "typebox";
 import { pointsMax } from "../ledger/account.ts";
@@ -93,27 +94,23 @@ export const Origin = {
 
 const LotEnd = Type.Optional(RequestTime("When the points expire, to the millisecond. Default: never."));
 
-export const ReserveBody = Type.Object(
-  {
-    user_id: UserId,
-    point_amount: PointAmount,
-    execute_at: RequestTime(
-      "When the points are granted, by the database's clock and never earlier. A time in the past is due at once.",
-    ),
-    expires_at: LotEnd,
-    reason: Type.Optional(Reason),
-  },
-  { title: "ReservePointsRequest" },
-);
+export const ReserveBody = named("ReservePointsRequest", {
+  user_id: UserId,
+  point_amount: PointAmount,
+  execute_at: RequestTime(
+    "When the points are granted, by the database's clock and never earlier. A time in the past is due at once.",
+  ),
+  expires_at: LotEnd,
+  reason: Type.Optional(Reason),
+});
 
-export const AddBody = Type.Object(
-  { user_id: UserId, point_amount: PointAmount, expires_at: LotEnd, ...Origin },
-  { title: "AddPointsRequest" },
-);
-export const SpendBody = Type.Object(
-  { user_id: UserId, point_amount: PointAmount, ...Origin },
-  { title: "SpendPointsRequest" },
-);
+export const AddBody = named("AddPointsRequest", {
+  user_id: UserId,
+  point_amount: PointAmount,
+  expires_at: LotEnd,
+  ...Origin,
+});
+export const SpendBody = named("SpendPointsRequest", { user_id: UserId, point_amount: PointAmount, ...Origin });
 
 export const Kind = Type.Union(
   [
@@ -150,22 +147,19 @@ const transaction = {
   created_at: time(),
 };
 
-export const TransactionView = Type.Object(transaction, { title: "Transaction" });
+export const TransactionView = named("Transaction", transaction);
 
-export const StatementView = Type.Object(
-  {
-    ...transaction,
-    from_account: Type.String({
-      description: "The account that the points left.",
-      examples: ["issuer", "user:testUser1"],
-    }),
-    to_account: Type.String({
-      description: "The account that the points entered.",
-      examples: ["user:testUser1", "spent"],
-    }),
-  },
-  { title: "StatementEntry" },
-);
+export const StatementView = named("StatementEntry", {
+  ...transaction,
+  from_account: Type.String({
+    description: "The account that the points left.",
+    examples: ["issuer", "user:testUser1"],
+  }),
+  to_account: Type.String({
+    description: "The account that the points entered.",
+    examples: ["user:testUser1", "spent"],
+  }),
+});
 
 const HoldStatus = Type.Union(
   [
@@ -186,8 +180,8 @@ const hold = {
   ends_at: time("When the hold expires."),
 };
 
-export const HoldChangeView = Type.Object({ ...transaction, ...hold }, { title: "HoldTransaction" });
-export const HoldView = Type.Object({ ...hold, user_id: UserId, created_at: time() }, { title: "Hold" });
+export const HoldChangeView = named("HoldTransaction", { ...transaction, ...hold });
+export const HoldView = named("Hold", { ...hold, user_id: UserId, created_at: time() });
 
 export const ReservationStatus = Type.Union(
   [
@@ -200,35 +194,29 @@ export const ReservationStatus = Type.Union(
   { title: "ReservationStatus" },
 );
 
-export const NewReservationView = Type.Object(
-  {
-    id: Uuid,
-    user_id: UserId,
-    point_amount: points("Points to be granted."),
-    execute_at: time("When the points are granted."),
-    status: Type.Literal("PENDING", { description: "The status at creation, also in a replay." }),
-    reason: Type.Optional(Reason),
-    expires_at: Type.Optional(time("When the granted points expire.")),
-    created_at: time(),
-  },
-  { title: "NewReservation" },
-);
+export const NewReservationView = named("NewReservation", {
+  id: Uuid,
+  user_id: UserId,
+  point_amount: points("Points to be granted."),
+  execute_at: time("When the points are granted."),
+  status: Type.Literal("PENDING", { description: "The status at creation, also in a replay." }),
+  reason: Type.Optional(Reason),
+  expires_at: Type.Optional(time("When the granted points expire.")),
+  created_at: time(),
+});
 
-export const ReservationView = Type.Object(
-  {
-    ...NewReservationView.properties,
-    status: ReservationStatus,
-    last_error: Type.Optional(Type.String({ description: "Why the last attempt failed." })),
-    transaction_id: Type.Optional(
-      Type.String({ format: "uuid", description: "The transaction that granted the points." }),
-    ),
-    schedule_id: Type.Optional(Type.String({ format: "uuid", description: "The schedule that created it." })),
-    occurrence_at: Type.Optional(time("The occurrence of that schedule.")),
-    attempt_count: Type.Integer({ description: "How often it was sent to the worker." }),
-    updated_at: time(),
-  },
-  { title: "Reservation" },
-);
+export const ReservationView = named("Reservation", {
+  ...NewReservationView.properties,
+  status: ReservationStatus,
+  last_error: Type.Optional(Type.String({ description: "Why the last attempt failed." })),
+  transaction_id: Type.Optional(
+    Type.String({ format: "uuid", description: "The transaction that granted the points." }),
+  ),
+  schedule_id: Type.Optional(Type.String({ format: "uuid", description: "The schedule that created it." })),
+  occurrence_at: Type.Optional(time("The occurrence of that schedule.")),
+  attempt_count: Type.Integer({ description: "How often it was sent to the worker." }),
+  updated_at: time(),
+});
 
 const balance = {
   user_id: UserId,
@@ -239,6 +227,6 @@ const balance = {
 };
 const pending = pointSum("Points reserved and not granted yet.");
 
-export const ConfirmedView = Type.Object({ ...balance, pending }, { title: "ConfirmedBalance" });
+export const ConfirmedView = named("ConfirmedBalance", { ...balance, pending });
 /** Without `pending` at a past time, because its history is not stored. */
-export const BalanceView = Type.Object({ ...balance, pending: Type.Optional(pending) }, { title: "Balance" });
+export const BalanceView = named("Balance", { ...balance, pending: Type.Optional(pending) });

@@ -2,8 +2,10 @@
  * A user's transactions, newest first, by pages and as a CSV file. Both read back from the newest transaction at the first
  * request, so new transactions do not shift the pages.
  */
+
 import { Readable } from "node:stream";
-import { type HttpApp, NextCursor, PageQuery, page, parseCursor, requires } from "@todoke/http";
+import { named } from "@todoke/contracts/api";
+import { guarded, type HttpApp, NextCursor, PageQuery, page, parseCursor, requires } from "@todoke/http";
 import { type Static, Type } from "typebox";
 import type { Deps } from "../deps.ts";
 import { type StatementPage, selectStatement } from "../store/statement.ts";
@@ -24,26 +26,24 @@ const Filters = Type.Object({
   to: Type.Optional(RequestTime("Posted before this time.")),
 });
 
-const TransactionPage = Type.Object(
-  { user_id: UserId, transactions: Type.Array(StatementView), next_cursor: NextCursor },
-  { title: "TransactionPage" },
-);
+const TransactionPage = named("TransactionPage", {
+  user_id: UserId,
+  transactions: Type.Array(StatementView),
+  next_cursor: NextCursor,
+});
 
 function pagesRoute(app: HttpApp, { authenticate, db }: Deps): void {
   app.get(
     "/v1/points/users/:user_id/statement",
-    {
-      ...requires(authenticate, ownReaders),
-      schema: {
-        operationId: "listStatement",
-        summary: "List transactions",
-        tags: ["Points"],
-        description: "Returns the statement of a user, newest first. Each transaction has the balance after it.",
-        params: UserParams,
-        querystring: Type.Object({ ...Filters.properties, ...PageQuery }),
-        response: { 200: TransactionPage },
-      },
-    },
+    guarded(authenticate, ownReaders, {
+      operationId: "listStatement",
+      summary: "List transactions",
+      tags: ["Points"],
+      description: "Returns the statement of a user, newest first. Each transaction has the balance after it.",
+      params: UserParams,
+      querystring: Type.Object({ ...Filters.properties, ...PageQuery }),
+      response: { 200: TransactionPage },
+    }),
     async ({ params: { user_id }, query }) => {
       const range = { ...parseFilters(user_id, query), before: parseCursor(query, { parts: ["bigint"] })?.[0] };
       const { rows, ...next } = await page(query, {

@@ -4,6 +4,7 @@
  * `< 'infinity'` is the condition of the partial indexes (migrations/0002), so that the planner uses them. Locked rows are
  * updated by ctid alone: with more conditions the planner could choose another index and read all of it.
  */
+import { type Delays, delayCountMax, lateMs } from "@todoke/kernel/claims";
 import type { Queryable, Tx } from "@todoke/kernel/db";
 import { insertReservationDueSql } from "../events/reservation-events.ts";
 
@@ -124,4 +125,21 @@ export async function selectBacklog(db: Queryable): Promise<Backlog> {
                       where status = 'PROCESSING' and sent_at < 'infinity' order by sent_at limit 1))) * 1000)::float8 as "oldestMs"`,
   });
   return rows[0] as Backlog;
+}
+
+/** Reservations that are due and not granted, and recurring grants whose time has passed. */
+export async function readReservationDelays(db: Queryable): Promise<readonly Delays[]> {
+  const { due, processing, oldestMs } = await selectBacklog(db);
+  const { rows } = await db.query<Pick<Delays, "late" | "oldestMs">>(
+    `select count(*)::int as late, coalesce(extract(epoch from now() - min(next_run_at)) * 1000, 0)::float8 as "oldestMs"
+       from (select next_run_at from point_schedules
+              where status = 'ACTIVE' and next_run_at <= now() - ${lateMs} * interval '1 millisecond'
+              order by next_run_at limit ${delayCountMax}) s`,
+  );
+  const isLate = oldestMs > lateMs;
+  const none = { late: 0, oldestMs: 0, failing: 0, lastError: null, parked: 0 };
+  return [
+    { ...none, table: "point_reservations", ...(isLate && { late: due + processing, oldestMs }) },
+    { ...none, table: "point_schedules", ...rows[0] },
+  ];
 }

@@ -38,6 +38,25 @@ export function deliveryConforms(bus: BusUnderTest): void {
     assert.notEqual((await (await harness.open()).check()).engine, "");
   });
 
+  test(`${name}: readLag counts what a consumer has not processed`, async () => {
+    await using harness = createHarness(bus);
+    await harness.registerConsumer("listener");
+    await harness.registerConsumer("other");
+    const process = await harness.open();
+    const read = (consumer: string) => process.readLag?.(consumer, ["things.events"]) ?? Promise.resolve(undefined);
+    if ((await read("listener")) === undefined) return; // The bus in memory has no operators.
+    const waiting = async (consumer: string) => (await read(consumer))?.waiting;
+    assert.equal(await waiting("listener"), 0);
+    await publishAll(process, sampleEvents(3));
+    await until("they wait", async () => (await waiting("listener")) === 3);
+    const { oldestMs = 0 } = (await read("listener")) ?? {};
+    assert.ok(oldestMs >= 0 && oldestMs < 600_000, `${oldestMs} ms`);
+    const consumer = await recordDeliveries(process);
+    await until("all arrive", () => consumer.received.length === 3);
+    await until("none waits", async () => (await waiting("listener")) === 0);
+    assert.equal(await waiting("other"), 3);
+  });
+
   if (guarantees.dedupes) {
     test(`${name}: an event published twice is delivered once`, async () => {
       const { received, twice, last } = await publishTwice(bus);
