@@ -62,13 +62,16 @@ function startChildren(
   cluster.setupPrimary({ silent: true, serialization: "advanced" });
   const entries = loaded.map(({ entry }) => entry);
   const names = entries.map(({ name }) => name);
+  // The processes write to a pipe; the reader is at our own output.
+  const format = process.stdout.isTTY ? "text" : "json";
+  const logged = { ...env, LOG_FORMAT: env.LOG_FORMAT || format };
   const questions = new GroupQuestions();
   const output = openOutput();
   const children: Child[] = [];
   for (let number = 1; number <= count; number++)
     children.push(
       new Child({
-        start: { kind: "start", number, names, env: spreadRoles(env, { number, count, entries }) },
+        start: { kind: "start", number, names, env: spreadRoles(logged, { number, count, entries }) },
         writeLog: (lines) => output.write(lines),
         onAsk: async ({ id, question, of }) => {
           const running = children.flatMap((child) => child.asked ?? []);
