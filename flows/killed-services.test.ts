@@ -1,5 +1,5 @@
 /**
- * Two processes of each service, on every bus: one is killed while it holds work, then the other is stopped. Every accepted
+ * Two processes of entitlement and two senders, on every bus: one is killed while it holds work, then the other is stopped. Every accepted
  * grant makes one notification; work of a dead process resumes after its lease, work of a stopped one at once.
  */
 import * as entitlement from "@todoke/entitlement";
@@ -15,7 +15,7 @@ const perSecond = 40;
 /** The default of every worker and every bus. */
 const leaseMs = 30_000;
 /**
- * ClaimedTable of a dead process is done after its lease, plus time for a busy machine. ClaimedTable of a stopped process must be done much
+ * Work of a dead process is done after its lease, plus time for a busy machine. Work of a stopped process must be done much
  * earlier: anything that it kept would come back only after its lease.
  */
 const [resumedMsMax, handedOverMsMax] = [4 * leaseMs, leaseMs / 2];
@@ -104,21 +104,29 @@ async function countUnnotified(db: Db, [from, to]: readonly [string, string]): P
   return rowCount ?? 0;
 }
 
-/** Two of each service on one database and one bus, under load. */
+/** Two processes of entitlement and two senders on one database and one bus, under load. */
 async function openSetup(kind: BusKind, parts: AsyncDisposableStack) {
   const t = parts.use(await testDatabase({ sets: [] }));
   const messageBroker = parts.use(await startMessageBroker(kind, t.url));
   const env = { ...grantEnv, DATABASE_URL: t.url, EVENT_BUS_URL: messageBroker.url };
   for (const service of [entitlement, notification]) await service.migrate(env, { dryRun: false });
-  const start = async (name: "entitlement" | "notification") => parts.use(await serve(name, env));
+  // A process that consumes and sends to the log inserts notifications as SENT. Senders of their own claim them.
+  const rolesOf = {
+    entitlement: {},
+    consumer: { NOTIFICATION_ROLES: "consumer" },
+    sender: { NOTIFICATION_ROLES: "sender" },
+  };
+  const start = async (kind: keyof typeof rolesOf) =>
+    parts.use(await serve(kind === "entitlement" ? kind : "notification", { ...env, ...rolesOf[kind] }));
   const entitlementProcesses = [await start("entitlement"), await start("entitlement")];
-  const notificationProcesses = [await start("notification"), await start("notification")];
+  await start("consumer");
+  const senderProcesses = [await start("sender"), await start("sender")];
   const grants = startGrantLoad(perSecond, () => entitlementProcesses.map(({ url }) => url));
   parts.defer(() => grants.stop().catch(() => {})); // A test that came this far has seen the error.
   const getNotifications = async () =>
     (await t.db.query(`select user_id, status from notification.notifications order by user_id collate "C"`)).rows;
   await until("notifications arrive", async () => (await getNotifications()).length > perSecond);
-  return { db: t.db, start, entitlementProcesses, notificationProcesses, grants, getNotifications };
+  return { db: t.db, start, entitlementProcesses, senderProcesses, grants, getNotifications };
 }
 
 test.concurrent.each(busKinds)(
@@ -126,26 +134,23 @@ test.concurrent.each(busKinds)(
   { timeout: 600_000 },
   async (kind) => {
     await using parts = new AsyncDisposableStack();
-    const { db, start, entitlementProcesses, notificationProcesses, grants, getNotifications } = await openSetup(
-      kind,
-      parts,
-    );
-    const [entitlementProcess, notificationProcess] = [
+    const { db, start, entitlementProcesses, senderProcesses, grants, getNotifications } = await openSetup(kind, parts);
+    const [entitlementProcess, senderProcess] = [
       entitlementProcesses[0] as ServiceProcess,
-      notificationProcesses[0] as ServiceProcess,
+      senderProcesses[0] as ServiceProcess,
     ];
 
     const heldEvents = await stopWithWork(entitlementProcess, events, db);
-    const heldNotifications = await stopWithWork(notificationProcess, notifications, db);
-    for (const process of [entitlementProcess, notificationProcess]) process.signal("SIGKILL");
-    await Promise.all([entitlementProcess.exited, notificationProcess.exited]);
+    const heldNotifications = await stopWithWork(senderProcess, notifications, db);
+    for (const process of [entitlementProcess, senderProcess]) process.signal("SIGKILL");
+    await Promise.all([entitlementProcess.exited, senderProcess.exited]);
     const killed = await databaseNow(db);
 
     entitlementProcesses.push(await start("entitlement"));
-    notificationProcesses.push(await start("notification"));
+    senderProcesses.push(await start("sender"));
     for (const [survivor, work] of [
       [entitlementProcesses[1] as ServiceProcess, events],
-      [notificationProcesses[1] as ServiceProcess, notifications],
+      [senderProcesses[1] as ServiceProcess, notifications],
     ] as const) {
       await stopWithWork(survivor, work, db); // So that it has work to finish or to hand over.
       for (const signal of ["SIGTERM", "SIGCONT"] as const) survivor.signal(signal);

@@ -1,4 +1,5 @@
 /** Runs a command line and returns its exit code: 0 done, 1 failed, 2 wrong usage or settings. */
+import cluster from "node:cluster";
 import { parseArgs } from "node:util";
 import type { Command, Invocation } from "./command.ts";
 import { audit } from "./commands/audit.ts";
@@ -15,6 +16,7 @@ import { serve } from "./commands/serve.ts";
 import { version } from "./commands/version.ts";
 import { CommandFailed, SettingsError, UsageError } from "./errors.ts";
 import { print, printError, styled } from "./output.ts";
+import { runServiceProcess } from "./processes/index.ts";
 import { readSecretFiles } from "./secret-files.ts";
 import { withoutServiceLinks } from "./service-links.ts";
 import type { Env, ServiceEntry } from "./services.ts";
@@ -30,6 +32,7 @@ export interface CommandLine {
 }
 
 export async function todoke({ argv, env, services }: CommandLine): Promise<number> {
+  if (cluster.isWorker) return await runServiceProcess(services).catch((error) => printFailure(error, serve));
   const [first, ...rest] = argv;
   if (first === undefined || isHelpWord(first)) return help(rest, services);
   const name = first === "--version" || first === "-v" ? "version" : first;

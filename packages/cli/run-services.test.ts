@@ -42,7 +42,7 @@ test("the bus keeps messages for EVENT_BUS_KEEP_DAYS and logs to the service tha
   const entry = { name: "counter", port: 1, summary: "", load: async () => service };
   const stop = { requested: new Promise<void>(() => {}), throwIfRequested() {} };
   const env = { DATABASE_URL: t.url, EVENT_BUS_KEEP_DAYS: "3" };
-  await using _ = await startServices([{ entry, service }], env, stop);
+  await using _ = await startServices([{ entry, service }], { env, stop });
   const kept = async () => (await t.db.query(`select aggregate_key as age from bus_messages`)).rows;
   await until("the older message is deleted", async () => (await kept()).length < 2);
   expect(await kept()).toEqual([{ age: "2" }]);

@@ -3,7 +3,7 @@ import type { EventBus } from "@todoke/kernel/bus";
 import type { Delays } from "@todoke/kernel/claims";
 import type { AppliedMigration, Queryable } from "@todoke/kernel/db";
 import type { DeadLetters } from "@todoke/kernel/dead-letters";
-import type { BusRequest, ServiceSubjects } from "@todoke/service";
+import type { BusRequest, ProcessGroup, ServiceSubjects } from "@todoke/service";
 import { devKey } from "./dev-env.ts";
 
 export type Env = Readonly<Record<string, string | undefined>>;
@@ -44,6 +44,8 @@ export interface Service {
 interface ServiceDependencies {
   /** Connects to a bus. `name` identifies the connection at the message broker. */
   openBus(name: string, bus: BusRequest): Promise<EventBus>;
+  /** The processes of the command, if it has several. */
+  readonly group?: ProcessGroup | undefined;
 }
 
 /** A running service. Disposing it drains it: it takes no new work, finishes what runs and releases the rest. */

@@ -12,7 +12,7 @@ import {
 import type { Env, ServiceEntry } from "./services.ts";
 
 /** `variable("gateway-bff", "PORT")` is GATEWAY_BFF_PORT. */
-export function variable(service: string, what: "PORT" | "DATABASE_URL" | "URL"): string {
+export function variable(service: string, what: "PORT" | "DATABASE_URL" | "URL" | "ROLES"): string {
   return prefixOf(service) + what;
 }
 

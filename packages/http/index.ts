@@ -41,7 +41,7 @@ export { type DocsPageOptions, docsPage } from "./docs-page.ts";
 export { type Env, type RecordedSetting, readList, readSetting, recordSettings } from "./env.ts";
 export { hostNameIn, ourHosts, readAllowedHosts } from "./hosts.ts";
 export { IdempotencyHeaders, idempotencyKey, OptionalIdempotencyHeaders, sendResponse } from "./idempotency.ts";
-export { type LogOptions, logError } from "./log.ts";
+export { type LogOptions, logError, openOutput } from "./log.ts";
 export { httpMigrations } from "./migrations/index.ts";
 export { metricCatalogue } from "./names.ts";
 export { ProblemView } from "./openapi.ts";

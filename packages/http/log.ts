@@ -47,7 +47,7 @@ export function openLog({ level = "info", format = "json", fields, stream, onLin
       },
     },
   };
-  return pino(settings, stream ?? bufferedOutput());
+  return pino(settings, stream ?? openOutput());
 }
 
 /**
@@ -98,10 +98,10 @@ function writeSome(bytes: Uint8Array): Uint8Array {
   return new Uint8Array();
 }
 
-/** One for all services of the process, so that their lines keep their order. */
 let sharedOutput: ReturnType<typeof bufferOutput> | undefined;
 
-const bufferedOutput = () => (sharedOutput ??= bufferOutput());
+/** Standard output for lines of a log: one for all services of the process, so that their lines keep their order. */
+export const openOutput = () => (sharedOutput ??= bufferOutput());
 
 /** Logs an error that no caller awaits, with its event, trace or worker. */
 export function logError(log: Pick<FastifyBaseLogger, "error">, error: unknown): void {

@@ -15,7 +15,9 @@ export {
 export { commandMetrics } from "./command-metrics.ts";
 export { findDatabaseUrl } from "./common-settings.ts";
 export { serve } from "./listen.ts";
+export { mergeMetrics, onlyTotals } from "./merge-metrics.ts";
 export { deadLetterNotFound } from "./problems.ts";
+export type { GroupAnswer, GroupAnswers, GroupQuestion, ProcessGroup } from "./process-group.ts";
 export { prometheusName } from "./prometheus.ts";
 export type { Check } from "./readiness.ts";
 export { redriveDeadLetter } from "./redrive-dead-letter.ts";

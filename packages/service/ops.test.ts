@@ -13,7 +13,7 @@ async function setup(options: Partial<OpsOptions> = {}) {
     title: "ops",
     version: "1",
     log,
-    readiness,
+    health: readiness,
     metrics: () => "todoke_up 1\n",
     ...options,
   });

@@ -4,13 +4,12 @@
  * is then closed (docs/adr/0073).
  */
 import { buildHttpApp, type HttpApp, type HttpAppOptions } from "@todoke/http";
-import { serveHealth } from "./health.ts";
+import { type Health, serveHealth } from "./health.ts";
 import { debugClosed } from "./problems.ts";
-import type { Readiness } from "./readiness.ts";
 import { envName } from "./settings.ts";
 
 export interface OpsOptions extends HttpAppOptions {
-  readonly readiness: Readiness;
+  readonly health: Health;
   /** The text of /metrics, in the Prometheus exposition format. */
   readonly metrics: () => string | Promise<string>;
   /** Registers routes under /debug/. */
@@ -26,7 +25,7 @@ const connectionsMax = 256;
 export async function buildOpsApp(options: OpsOptions): Promise<HttpApp> {
   // Probes and scrapes are not measured as requests of the service.
   const app = await buildHttpApp({ ...options, bounds: { connectionsMax }, telemetry: false });
-  serveHealth(app, options.readiness);
+  serveHealth(app, options.health);
   app.get("/metrics", { schema: { hide: true } }, async (_request, reply) => {
     return reply.type("text/plain; version=0.0.4; charset=utf-8").send(await options.metrics());
   });

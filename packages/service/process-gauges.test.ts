@@ -1,3 +1,4 @@
+import { emptyResource } from "@opentelemetry/resources";
 import { recordTelemetry } from "@todoke/http/testing";
 import { createMeters, gauge } from "@todoke/kernel/telemetry";
 import { expect, test } from "vitest";
@@ -8,7 +9,10 @@ const { metrics } = recordTelemetry();
 
 /** Lines of /metrics that begin with this. */
 const samples = async (name: string) =>
-  prometheusText(await metrics())
+  prometheusText(
+    (await metrics()).resourceMetrics.scopeMetrics.flatMap((scope) => scope.metrics),
+    emptyResource(),
+  )
     .split("\n")
     .filter((line) => line.startsWith(name));
 

@@ -10,11 +10,10 @@ class Pulled extends MetricReader {
 
 function setup() {
   const reader = new Pulled();
-  const meter = new MeterProvider({
-    readers: [reader],
-    resource: resourceFromAttributes({ "service.version": "1.2.3" }),
-  }).getMeter("test");
-  return { meter, text: async () => prometheusText(await reader.collect()) };
+  const resource = resourceFromAttributes({ "service.version": "1.2.3" });
+  const meter = new MeterProvider({ readers: [reader] }).getMeter("test");
+  const collect = async () => (await reader.collect()).resourceMetrics.scopeMetrics.flatMap((scope) => scope.metrics);
+  return { meter, text: async () => prometheusText(await collect(), resource) };
 }
 
 test("names follow OpenTelemetry's rule for Prometheus", () => {

@@ -1,6 +1,7 @@
 /** Metrics in Prometheus' text exposition format, by OpenTelemetry's serializer. */
 import { PrometheusSerializer } from "@opentelemetry/exporter-prometheus";
-import { type CollectionResult, DataPointType, type MetricData } from "@opentelemetry/sdk-metrics";
+import type { Resource } from "@opentelemetry/resources";
+import { DataPointType, type MetricData } from "@opentelemetry/sdk-metrics";
 import type { Metric } from "@todoke/kernel/telemetry";
 
 /** "http.server.request.duration" in seconds is http_server_request_duration_seconds. No suffix is repeated. */
@@ -13,9 +14,9 @@ export function prometheusName(name: string, { kind, unit }: Pick<Metric, "kind"
 // target_info has the version of the process. No label has the scope: the scrape's own labels name the process.
 const serializer = new PrometheusSerializer(undefined, false, undefined, false, true);
 
-export function prometheusText({ resourceMetrics }: Pick<CollectionResult, "resourceMetrics">): string {
-  const scopeMetrics = resourceMetrics.scopeMetrics.map((each) => ({ ...each, metrics: each.metrics.map(withSuffix) }));
-  return serializer.serialize({ ...resourceMetrics, scopeMetrics });
+export function prometheusText(metrics: readonly MetricData[], resource: Resource): string {
+  const scopeMetrics = [{ scope: { name: "" }, metrics: metrics.map(withSuffix) }];
+  return serializer.serialize({ resource, scopeMetrics });
 }
 
 /** The serializer adds no suffix for the unit, and writes "{event}" as a unit that Prometheus does not know. */

@@ -6,6 +6,7 @@
  * A stop goes backwards through everything that was started: no new requests, requests in flight get their response,
  * workers finish or release their jobs, and only then connections close.
  */
+import type { MetricData } from "@opentelemetry/sdk-metrics";
 import {
   type Authenticate,
   bearerAuthentication,
@@ -50,16 +51,19 @@ import { type CommonSettings, readCommonSettings, readDatabaseUrl } from "./comm
 import { type Consumes, type EventHandler, inboxRetention, startConsumer, watchInbox } from "./consumes.ts";
 import { discardRoutes } from "./discard-routes.ts";
 import { outboxRetention, outboxWork, startOutbox } from "./emits.ts";
-import { serveHealth } from "./health.ts";
+import { type Health, serveHealth } from "./health.ts";
 import { serve } from "./listen.ts";
+import { mergeMetrics } from "./merge-metrics.ts";
 import { buildOpsApp, closedDebug, opsPortOf } from "./ops.ts";
 import { type OutageWatch, watchOutages } from "./outages.ts";
 import manifest from "./package.json" with { type: "json" };
 import { watchProcess } from "./process-gauges.ts";
+import { findSilent, groupReadiness, type ProcessGroup } from "./process-group.ts";
+import { prometheusText } from "./prometheus.ts";
 import { type Check, Readiness } from "./readiness.ts";
 import type { Runtime } from "./runtime.ts";
 import { type DeclaredTable, startTable } from "./tables.ts";
-import { startTelemetry } from "./telemetry.ts";
+import { startTelemetry, type Telemetry } from "./telemetry.ts";
 import { workRoutes } from "./work-routes.ts";
 import type { WorkerOverrides } from "./worker-settings.ts";
 
@@ -126,6 +130,8 @@ interface ServiceParts<Settings, Role extends string, Worker extends string>
 export interface ServiceDependencies {
   /** Connects to a bus. `name` identifies the connection at the message broker. */
   openBus(name: string, bus: BusRequest): Promise<EventBus>;
+  /** Set if the command has several processes. */
+  readonly group?: ProcessGroup | undefined;
 }
 
 export function service<
@@ -229,6 +235,7 @@ export function service<
     /** Resolves when it serves. */
     async start(env: Env, outside: ServiceDependencies) {
       const { common, settings } = readOrThrow(env);
+      const { group } = outside;
       await using started = new AsyncDisposableStack();
       // The app and its log exist before the first error can occur.
       const onAnyError = (error: unknown) => logError(app.log, error);
@@ -241,7 +248,11 @@ export function service<
         title: `Todoke ${name}`,
         version,
         service: name,
-        log: { ...common.log, fields: { service: name, version }, onLine: telemetry.exportLine },
+        log: {
+          ...common.log,
+          fields: { service: name, version, ...(group && { process: group.number }) },
+          onLine: telemetry.exportLine,
+        },
         telemetry: common.telemetry.enabled,
         isOurHost: ourHosts([...common.hostNames, ...(definition.hosts?.(settings) ?? [])]),
         openapi: common.apiDocs,
@@ -283,7 +294,15 @@ export function service<
       const readiness = new Readiness({ checks, stopping: stopping.signal, log: app.log, degraded });
       started.defer(() => readiness[Symbol.dispose]());
       started.use(watchProcess({ service: name, db, loopDelayMs: () => readiness.loopDelayMs }));
-      serveHealth(app, readiness);
+      group?.onQuestion("readiness", () => readiness.report(), name);
+      group?.onQuestion("metrics", () => telemetry.collect());
+      const health: Health = group
+        ? {
+            report: () => groupReadiness(group, name),
+            silentProcesses: async () => findSilent(await group.ask("liveness")),
+          }
+        : readiness;
+      serveHealth(app, health);
 
       const debugRoutes: ((app: HttpApp) => void)[] = [];
       const topicOf = (table: string) => `${schema}.${table}`;
@@ -328,10 +347,11 @@ export function service<
       if (common.isDev && common.isDebugOpen(common.host)) await servePublicly(app, debug);
       if (common.apiDocs) await docsPage(app, definition.docs?.(settings));
       const { opsHost, isDebugOpen } = common;
+      const metrics = async () => prometheusText(await collectMetrics(telemetry, group), telemetry.resource);
       const ops = await buildOpsApp({
         ...appOptions,
-        readiness,
-        metrics: telemetry.metricsText,
+        health,
+        metrics,
         debug: isDebugOpen(opsHost) ? debug : closedDebug(name),
       });
       const serving = await serve(app, { host: common.host, port: common.port, stopping: stopping.signal });
@@ -347,6 +367,11 @@ export function service<
 
 const noWakeups =
   "the database is PgBouncer and has no direct URL (DATABASE_DIRECT_URL), so other processes do not wake the workers of this one: they poll";
+async function collectMetrics(telemetry: Telemetry, group: ProcessGroup | undefined): Promise<readonly MetricData[]> {
+  if (!group) return await telemetry.collect();
+  const answers = await group.ask("metrics");
+  return mergeMetrics(answers.flatMap(({ answer }) => (answer ? [answer] : [])));
+}
 
 /** Serves the routes of the ops listener on the service's own port too, as `todoke dev` does. */
 async function servePublicly(app: HttpApp, routes: (app: HttpApp) => void): Promise<void> {

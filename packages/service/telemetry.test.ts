@@ -1,6 +1,7 @@
 import { trace } from "@opentelemetry/api";
 import { count } from "@todoke/kernel/telemetry";
 import { expect, test } from "vitest";
+import { prometheusText } from "./prometheus.ts";
 import { readTelemetrySettings, startTelemetry } from "./telemetry.ts";
 import { openCollector } from "./testing/collector.ts";
 
@@ -33,7 +34,7 @@ test("log lines are exported where traces are, unless OTEL_LOGS_EXPORTER is none
 
 test("a disabled SDK sets up nothing", async () => {
   const telemetry = startTelemetry(read({ OTEL_SDK_DISABLED: "true" }).settings, () => {});
-  expect(await telemetry.metricsText()).toBe("");
+  expect(await telemetry.collect()).toEqual([]);
   expect(trace.getTracer("test").startSpan("x").spanContext().traceId).toBe("0".repeat(32));
 });
 
@@ -51,7 +52,9 @@ test("spans go to the collector, and a flush does not wait for a dead one", asyn
   expect(collector.received.map(({ path }) => path)).toEqual(["/v1/traces"]);
   expect(collector.received[0]?.body).toContain('"name":"work"');
   expect(collector.received[0]?.body).toContain('"stringValue":"shop"');
-  expect(await telemetry.metricsText()).toContain('todoke_retention_removed_total{table="t"} 3\n');
+  expect(prometheusText(await telemetry.collect(), telemetry.resource)).toContain(
+    'todoke_retention_removed_total{table="t"} 3\n',
+  );
 
   await collector[Symbol.asyncDispose]();
   trace.getTracer("test").startSpan("lost").end();

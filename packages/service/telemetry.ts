@@ -10,8 +10,8 @@ import { context, metrics, trace } from "@opentelemetry/api";
 import { AsyncLocalStorageContextManager } from "@opentelemetry/context-async-hooks";
 import { OTLPLogExporter } from "@opentelemetry/exporter-logs-otlp-http";
 import { OTLPTraceExporter } from "@opentelemetry/exporter-trace-otlp-http";
-import { type Resource, resourceFromAttributes } from "@opentelemetry/resources";
-import { MeterProvider, MetricReader } from "@opentelemetry/sdk-metrics";
+import { emptyResource, type Resource, resourceFromAttributes } from "@opentelemetry/resources";
+import { MeterProvider, type MetricData, MetricReader } from "@opentelemetry/sdk-metrics";
 import {
   BatchSpanProcessor,
   ParentBasedSampler,
@@ -22,7 +22,6 @@ import type { Env } from "@todoke/http";
 import { withTimeout } from "@todoke/kernel/worker";
 import { type LogExport, openLogExport } from "./log-export.ts";
 import manifest from "./package.json" with { type: "json" };
-import { prometheusText } from "./prometheus.ts";
 import { unrecordedTraces } from "./trace-ids.ts";
 
 export interface TelemetrySettings {
@@ -39,8 +38,10 @@ export interface TelemetrySettings {
 }
 
 export interface Telemetry {
-  /** The text of /metrics. */
-  metricsText(): Promise<string>;
+  /** What all metrics of this process have in common, such as the version. */
+  readonly resource: Resource;
+  /** All metrics of this process, now. */
+  collect(): Promise<readonly MetricData[]>;
   /** Exports a line of the log; undefined if lines are written to stdout only. */
   readonly exportLine?: LogExport["send"];
   /** Exports pending spans and lines, within a bound. */
@@ -66,7 +67,7 @@ export function readTelemetrySettings(env: Env, errors: string[]): TelemetrySett
   };
 }
 
-const off: Telemetry = { metricsText: async () => "", flush: async () => {} };
+const off: Telemetry = { resource: emptyResource(), collect: async () => [], flush: async () => {} };
 
 let running: Telemetry | undefined;
 
@@ -92,7 +93,11 @@ function start(settings: TelemetrySettings, onError: (error: Error) => void): Te
   trace.setGlobalTracerProvider(traces ?? unrecordedTraces);
   metrics.setGlobalMeterProvider(new MeterProvider({ resource, readers: [reader] }));
   return {
-    metricsText: async () => prometheusText(await reader.collect({ timeoutMillis: timeoutMs })),
+    resource,
+    async collect() {
+      const { resourceMetrics } = await reader.collect({ timeoutMillis: timeoutMs });
+      return resourceMetrics.scopeMetrics.flatMap((scope) => scope.metrics);
+    },
     ...(logs && { exportLine: logs.send }),
     async flush() {
       const flushed = Promise.all([traces?.forceFlush({ timeoutMillis: timeoutMs }), logs?.flush()]);

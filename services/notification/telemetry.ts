@@ -1,6 +1,6 @@
 /** The metrics and spans that only this service has; docs/telemetry.md lists them. */
 import type { Claims, Settlement } from "@todoke/kernel/claims";
-import { counter, createMeters, gauge, histogram, type MetricCatalogue } from "@todoke/kernel/telemetry";
+import { counter, createMeters, histogram, type MetricCatalogue, processGauge } from "@todoke/kernel/telemetry";
 import { tableGauges } from "@todoke/service";
 
 export const notificationGauges = tableGauges("notification", "notification");
@@ -14,7 +14,7 @@ export const metricCatalogue = {
   "notification.delivery.e2e.delay": histogram("s", "From the event to its notification being sent"),
   "notification.dlq.total": counter("{notification}", "Notifications dead-lettered to notification_dlq"),
   ...notificationGauges.catalogue,
-  "notification.streams.current": gauge("{stream}", "Open streams of user inboxes in this process"),
+  "notification.streams.current": processGauge("{stream}", "Open streams of user inboxes in this process"),
 } satisfies MetricCatalogue;
 
 export const spanNames = {

@@ -14,7 +14,7 @@ import { CommandFailed, formatError, SettingsError } from "../errors.ts";
 import { migrateServices } from "../migrate-services.ts";
 import { plural, print, styled, table } from "../output.ts";
 import { rejectBusyPorts } from "../ports.ts";
-import { type RunningServices, startServices } from "../run-services.ts";
+import { readProcessCount, runServices } from "../processes/index.ts";
 import { type LoadedService, loadServices } from "../select-services.ts";
 import type { Env, ServiceEntry } from "../services.ts";
 import {
@@ -32,10 +32,10 @@ import { listenForStop, type StopSignal } from "../stop-signal.ts";
 export const dev: Command = {
   name: "dev",
   summary: "run everything on this machine, with its own database",
-  usage: "todoke dev [--use-database-url]",
+  usage: "todoke dev [--use-database-url] [--processes <number>]",
   details: `
 Starts PostgreSQL (installed by \`npm ci\`) and an OpenID provider with two players and an admin, runs the missing
-migrations, and runs all services in this process. Data and keys are stored in .todoke/ and survive a restart, a crash
+migrations, and runs all services, in this process or in several (--processes). Data and keys are stored in .todoke/ and survive a restart, a crash
 and a kill -9.
 
   EVENT_BUS_URL            nats://…, amqp://… or postgres://…; without it the bus is in the database
@@ -51,8 +51,10 @@ Without the switch a DATABASE_URL in the environment is an error, so that nobody
 
 Ctrl-C or SIGTERM drains and stops. A second one stops at once.`,
   switches: { "use-database-url": "use DATABASE_URL in place of the embedded PostgreSQL" },
+  values: { processes: ["<number>", "run the services in so many processes, or `auto`: one for each core"] },
   takesArgs: false,
-  async run({ env, services, switches }) {
+  async run({ env, services, switches, values }) {
+    const count = readProcessCount(values.processes);
     if (!switches.has("use-database-url")) rejectForeignDatabases(services, env);
     const stop = await listenForStop();
     const port = getPostgresPort(env);
@@ -71,7 +73,7 @@ Ctrl-C or SIGTERM drains and stops. A second one stops at once.`,
     const databaseUrl = readServerUrl({ ...env, DATABASE_URL: database.url }, "DATABASE_URL") ?? database.url;
     await folder.publish({ databaseUrl, ...(issuer && { issuer }) });
     stop.throwIfRequested();
-    await runAll({ loaded, stop, provider, env: devEnv(env, partsWithDatabase) });
+    await runAll({ count, loaded, stop, provider, env: devEnv(env, partsWithDatabase) });
     return 0;
   },
 };
@@ -92,18 +94,18 @@ function rejectForeignDatabases(services: readonly ServiceEntry[], env: Env): vo
 const placeholderUrl = "postgres://127.0.0.1/postgres";
 
 interface PreparedDev {
+  readonly count: number;
   readonly loaded: readonly LoadedService[];
   readonly stop: StopSignal;
   readonly provider: DemoProvider | undefined;
   readonly env: Env;
 }
 
-async function runAll({ loaded, stop, provider, env }: PreparedDev): Promise<void> {
+async function runAll({ count, loaded, stop, provider, env }: PreparedDev): Promise<void> {
   const ran = (await migrateServices(loaded, env, { dryRun: false })).flatMap((service) => service.ran);
   if (ran.length > 0) print(`Schemas: ${plural(ran.length, "migration")} ran`);
-  await using running = await startServices(loaded, env, stop);
-  printWelcome(running, env, provider);
-  await running.waitForStop();
+  stop.throwIfRequested();
+  await runServices({ count, loaded, env, stop, onReady: (urls) => printWelcome({ loaded, urls, env, provider }) });
 }
 
 type Database = Pick<Engine, "url"> & AsyncDisposable;
@@ -134,8 +136,12 @@ async function waitForKilledDatabase({ postgresPort }: DevProcess): Promise<void
   while (!(await isPortFree(postgresPort)) && performance.now() < deadline) await sleep(50);
 }
 
-function printWelcome(running: RunningServices, env: Env, provider: DemoProvider | undefined): void {
-  const services = running.all.map(({ entry, running }) => ({ entry, url: entry.publicUrl?.(env) ?? running.url }));
+interface Welcome extends Pick<PreparedDev, "loaded" | "provider" | "env"> {
+  readonly urls: Readonly<Record<string, string>>;
+}
+
+function printWelcome({ loaded, urls, env, provider }: Welcome): void {
+  const services = loaded.map(({ entry }) => ({ entry, url: entry.publicUrl?.(env) ?? urls[entry.name] ?? "" }));
   const rows = services.map(({ entry, url }) => [entry.name, url, entry.summary]);
   if (provider) rows.push(["provider", provider.issuer, "demo OpenID provider"]);
   if (env.DATABASE_URL) rows.push(["database", redactUrl(env.DATABASE_URL), "PostgreSQL"]);

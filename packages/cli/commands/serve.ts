@@ -6,7 +6,7 @@ import { CommandFailed, SettingsError, UsageError } from "../errors.ts";
 import { migrateServices } from "../migrate-services.ts";
 import { plural, print, printError, styled, table } from "../output.ts";
 import { rejectBusyPorts } from "../ports.ts";
-import { startServices } from "../run-services.ts";
+import { readProcessCount, runServices } from "../processes/index.ts";
 import { type LoadedService, loadServices, selectServices } from "../select-services.ts";
 import type { Env } from "../services.ts";
 import { getDatabaseUrl, getServicePorts } from "../settings.ts";
@@ -15,9 +15,11 @@ import { listenForStop } from "../stop-signal.ts";
 export const serve: Command = {
   name: "serve",
   summary: "run the named services, with the servers in the environment",
-  usage: "todoke serve <service…> [--migrate]",
+  usage: "todoke serve <service…> [--migrate] [--processes <number>]",
   details: `
-Runs one or several services in this process. Start as many processes as you need.
+Runs one or several services. A process uses one core: with --processes several share the ports, the log and the ops
+listeners. All of them serve the API; the first half also has the other roles, unless <SERVICE>_ROLES is set. A process
+that dies is started again.
 
   DATABASE_URL             PostgreSQL 15 or newer; <SERVICE>_DATABASE_URL gives a service its own
   EVENT_BUS_URL            nats://…, amqp://… or postgres://…; without it the bus is in DATABASE_URL
@@ -35,17 +37,19 @@ The schemas must be up to date: run \`todoke migrate\` first, or start with --mi
 SIGTERM or Ctrl-C drains: the services take no new work, finish what runs and release the rest. A second one stops
 at once.`,
   switches: { migrate: "bring the schemas up to date first" },
+  values: { processes: ["<number>", "run so many processes, or `auto`: one for each core"] },
   takesArgs: true,
   async run(call) {
     if (call.args.length === 0) throw new UsageError("Name the services to run.");
+    const count = readProcessCount(call.values.processes);
     const stop = await listenForStop();
     const loaded = await loadServices(selectServices(call.services, call.args, call.env), call.env);
     await rejectOpenDebug(loaded, call.env);
     await rejectBusyPorts(loaded.flatMap(({ entry }) => getServicePorts(entry, call.env)));
     await rejectUnmigrated(loaded, call);
-    await using running = await startServices(loaded, call.env, stop);
-    print(table(running.all.map(({ entry, running }) => [entry.name, running.url])));
-    await running.waitForStop();
+    stop.throwIfRequested();
+    const onReady = (urls: Readonly<Record<string, string>>) => print(table(Object.entries(urls)));
+    await runServices({ count, loaded, env: call.env, stop, onReady });
     return 0;
   },
 };

@@ -65,6 +65,9 @@ async function handle(path: string, { reply, db, env, draining, fail }: RequestC
     case "/add":
       await db.query("insert into counts default values");
       break;
+    case "/pid":
+      reply.end(String(process.pid));
+      return;
     case "/env":
       reply.end(JSON.stringify(env));
       return;

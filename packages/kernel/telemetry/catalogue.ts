@@ -6,6 +6,8 @@ export interface Metric {
   readonly unit: string;
   readonly description: string;
   readonly attributes: readonly string[];
+  /** A gauge of what each process has for itself: the values of several processes are added. */
+  readonly adds?: boolean;
 }
 
 export type MetricCatalogue = Readonly<Record<string, Metric>>;
@@ -23,3 +25,8 @@ const metric =
 export const counter = metric("counter");
 export const histogram = metric("histogram");
 export const gauge = metric("gauge");
+/** A gauge of what each process has for itself, such as its connections. The values of several processes are added. */
+export const processGauge = (unit: string, description: string, attributes: readonly string[] = []) => ({
+  ...gauge(unit, description, attributes),
+  adds: true,
+});

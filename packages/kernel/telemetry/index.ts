@@ -4,7 +4,7 @@
  * names.ts is the catalogue. docs/telemetry.md lists the same names; a test compares the two.
  */
 
-export { counter, gauge, histogram, type Metric, type MetricCatalogue } from "./catalogue.ts";
+export { counter, gauge, histogram, type Metric, type MetricCatalogue, processGauge } from "./catalogue.ts";
 export type { GaugeValue } from "./gauges.ts";
 export { ContextError, eventContext, type LogContext } from "./log-context.ts";
 export { count, createMeters, observeDuration, observeGauges, observeValue } from "./metrics.ts";

@@ -54,7 +54,7 @@ export function getInstrument(scope: string, name: string, metric: Metric): Inst
   return created;
 }
 
-function create(meter: Meter, name: string, { kind, unit, description, attributes }: Metric): Instrument {
+function create(meter: Meter, name: string, { kind, unit, description, attributes, adds }: Metric): Instrument {
   switch (kind) {
     case "counter": {
       const sums = new Sums(attributes);
@@ -62,7 +62,9 @@ function create(meter: Meter, name: string, { kind, unit, description, attribute
       return sums;
     }
     case "gauge":
-      return meter.createObservableGauge(name, { unit, description });
+      return adds
+        ? meter.createObservableUpDownCounter(name, { unit, description })
+        : meter.createObservableGauge(name, { unit, description });
     case "histogram": {
       const advice = unit === "s" ? { advice: { explicitBucketBoundaries: secondsBuckets } } : {};
       return meter.createHistogram(name, { unit, description, ...advice });

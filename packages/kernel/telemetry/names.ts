@@ -43,6 +43,8 @@ export const logFields = {
   /** The service that writes the line, and its version. */
   service: "service",
   version: "version",
+  /** The number of the process, if the command runs several. */
+  process: "process",
   requestId: "request_id",
   traceId: "trace_id",
   spanId: "span_id",
