@@ -55,7 +55,7 @@ test("an unknown option or argument is rejected with the usage", async () => {
   expect(await shell.run("doctor --jsn")).toEqual({
     code: 2,
     out: "",
-    err: "✗ Unknown option '--jsn'\nUsage: todoke doctor [--json]\n",
+    err: "✗ Unknown option '--jsn'\nUsage: todoke doctor [service…] [--json]\n",
   });
   const { code, err } = await shell.run("dev now");
   expect(code).toBe(2);

@@ -15,7 +15,7 @@ export function readSettingsOf({ entry, service }: LoadedService, env: Env): Rea
   const recording = recordSettings(env);
   for (const name of busVariables) void recording.env[name];
   for (const name of ["EVENT_BUS_URL", "EVENT_BUS_KEEP_DAYS"]) void recording.env[name];
-  void recording.env[variable(entry.name, "URL")];
+  for (const what of ["PORT", "URL"] as const) void recording.env[variable(entry.name, what)];
   service.configErrors(recording.env);
   return recording.settings;
 }

@@ -54,10 +54,14 @@ export function selectService(services: readonly ServiceEntry[], name: string): 
 export const listSubjects = (loaded: readonly Service[]): readonly Subject[] =>
   loaded.flatMap(({ events }) => [...(events?.emits ?? []), ...(events?.consumes ?? [])]);
 
-/** Throws SettingsError with all setting errors of all services at once, those of misspelt names too. */
-export async function loadServices(entries: readonly ServiceEntry[], env: Env): Promise<readonly LoadedService[]> {
+/** Throws SettingsError with all setting errors of all services at once, those of misspelt names and the given ones too. */
+export async function loadServices(
+  entries: readonly ServiceEntry[],
+  env: Env,
+  otherErrors: readonly string[] = [],
+): Promise<readonly LoadedService[]> {
   const loaded = await loadAll(entries);
-  const errors = [...findErrors(loaded, env), ...findUnknownSettings(loaded, env).misspelt];
+  const errors = [...otherErrors, ...findErrors(loaded, env), ...findUnknownSettings(loaded, env).misspelt];
   if (errors.length > 0) throw new SettingsError([...new Set(errors)]);
   return loaded;
 }

@@ -308,9 +308,9 @@ test("all setting errors are printed at once, and nothing starts", async () => {
   });
   expect(code).toBe(2);
   expect(err.split("\n")).toEqual([
+    `✗ POSTGRES_PORT is "http" and should be a port from 1 to 64535`,
     "✗ EVENT_BUS_URL begins with kafka:// and should begin with nats://, tls://, amqp://, amqps://, postgres://, postgresql://",
     "✗ POINTS_RESERVATION_BUS_URL is not a URL: it should look like nats://user:password@host:port/name",
-    `✗ POSTGRES_PORT is "http" and should be a port from 1 to 64535`,
     "✗ counter: COUNTER_STEP is not > 0",
     "",
   ]);

@@ -61,8 +61,7 @@ Ctrl-C or SIGTERM drains and stops. A second one stops at once.`,
     const issuer = demoIssuer(env);
     const parts = { databaseUrl: env.DATABASE_URL || placeholderUrl, issuer, services, secrets: await createSecrets() };
     const portErrors = findPortErrors([port, getProviderPort(env)], env);
-    if (portErrors.length > 0) throw new SettingsError(portErrors);
-    const loaded = await loadServices(services, devEnv(env, parts));
+    const loaded = await loadServices(services, devEnv(env, parts), portErrors);
     await using folder = await lockDataFolder(port.number);
     const ports = services.flatMap((entry) => getServicePorts(entry, env));
     await rejectBusyPorts(issuer ? [...ports, getProviderPort(env)] : ports);

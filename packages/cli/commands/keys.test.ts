@@ -276,7 +276,7 @@ test("a past expiry, a missing database and an unmigrated one are errors that sa
   expect(await runTodoke(`keys list ${both}`)).toEqual({
     code: 2,
     out: "",
-    err: "✗ entitlement: set DATABASE_URL or ENTITLEMENT_DATABASE_URL to a PostgreSQL server\n✗ notification: set DATABASE_URL or NOTIFICATION_DATABASE_URL to a PostgreSQL server\n",
+    err: "✗ entitlement, notification: set DATABASE_URL or <SERVICE>_DATABASE_URL to a PostgreSQL server\n",
   });
   await t.entitlement.query(`drop table api_keys`);
   expect(await t.keys("list --services entitlement")).toMatchObject({
