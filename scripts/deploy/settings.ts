@@ -10,14 +10,11 @@ const pages = [
   "docs/guides/one-database-per-service.md", // PGPASSFILE
 ];
 
-/** Hosts of the listeners. */
-const hostSettings = ["TODOKE_HOST", "TODOKE_OPS_HOST", "<SERVICE>_OPS_DEBUG"];
-
 /** Names of variables, some of them with the placeholder `<SERVICE>`. */
 export function documentedSettings(root: string): ReadonlySet<string> {
   const texts = globSync(pages, { cwd: root }).map((page) => readFileSync(`${root}/${page}`, "utf8"));
   const named = texts.flatMap((text) => text.match(/(?:<SERVICE>_)?\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*\b/g) ?? []);
-  return new Set([...named, ...hostSettings]);
+  return new Set(named);
 }
 
 const servicePrefix = /^(ACCOUNT|ENTITLEMENT|GATEWAY_BFF|MATCHMAKING|NOTIFICATION|ORDERS|POINTS)_/;
