@@ -27,14 +27,11 @@ const busVariables = new Set(
 /** Other settings are read only with these values. */
 const branches: Env = { NOTIFICATION_SENDER: "webhook", ORDERS_BROKER: "http" };
 
-/** The URL of a server, which has settings beside it. */
-const serverUrl = /(DATABASE|BUS|REDIS)_URL$/;
-
 export function listKnownSettings(loaded: readonly LoadedService[]): ReadonlySet<string> {
   const read = loaded.flatMap((each) => [{}, branches].flatMap((env) => [...readSettingsOf(each, env).keys()]));
   const secrets = secretNames(loaded.map(({ entry }) => entry));
   const ofDev = [getPostgresPort({}).variable, getProviderPort({}).variable];
-  const beside = [...read, ...secrets].filter((name) => serverUrl.test(name)).flatMap(listSettingsBeside);
+  const beside = [...read, ...secrets].flatMap(listSettingsBeside);
   return new Set([...read, ...secrets, ...[...secrets].map((name) => `${name}_FILE`), ...beside, ...ofDev]);
 }
 

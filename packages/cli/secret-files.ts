@@ -38,7 +38,9 @@ export function secretNames(services: readonly ServiceEntry[]): ReadonlySet<stri
     busVariable(subject),
     `${prefixOf(subject.split(".")[0] ?? "")}EVENT_BUS_URL`,
   ]);
-  const direct = ["DATABASE_URL", ...databases].map((name) => name.replace(/URL$/, "DIRECT_URL"));
+  const direct = ["DATABASE_URL", "EVENT_BUS_URL", ...databases, ...buses].map((name) =>
+    name.replace(/URL$/, "DIRECT_URL"),
+  );
   return new Set([...sharedNames, ...databases, ...direct, ...buses]);
 }
 

@@ -34,7 +34,9 @@ test("commands without a name act on the services that have a database, and igno
 
   const doctor = await runTodoke("doctor --json", env);
   const { findings }: { findings: Finding[] } = JSON.parse(doctor.out);
-  expect(findings.filter(({ level }) => level === "fault")).toEqual([]);
+  // The test server is not durable, and `doctor` says so.
+  const isOfTestServer = ({ says }: Finding) => /^(fsync|full_page_writes) is off/.test(says);
+  expect(findings.filter((finding) => finding.level === "fault" && !isOfTestServer(finding))).toEqual([]);
   expect(new Set(findings.map(({ of }) => of)).isDisjointFrom(new Set(["database", "points", "account"]))).toBe(true);
 
   const created = await runTodoke("keys create shop --scopes read --services all --json", env);

@@ -36,7 +36,7 @@ export function discardRoutes(app: HttpApp, { db, deadLetters, onDiscarded }: Di
           "Repeating the call has no effect.",
         params: Type.Object({
           table: Type.String({ maxLength: 63, description: "A table with dead letters." }),
-          id: Type.String({ maxLength: 255, description: "The id of the dead letter." }),
+          id: Type.String({ maxLength: 128, description: "The id of the dead letter." }),
         }),
         body: DiscardBody,
         response: { 200: DiscardedView },

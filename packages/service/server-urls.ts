@@ -53,11 +53,13 @@ const engines: Readonly<Record<string, Engine>> = {
 /** `settingOf("EVENT_BUS_URL", "CA_FILE")` is EVENT_BUS_CA_FILE. */
 const settingOf = (variable: string, name: string): string => variable.replace(/URL$/, name);
 
-/** Every setting that may stand beside the URL. */
-export const listSettingsBeside = (variable: string): readonly string[] => {
-  const names = new Set(Object.values(engines).flatMap(({ parameters }) => Object.keys(parameters)));
+/** Every setting that may stand beside the URL of a database, bus or Redis; none for any other variable. */
+export function listSettingsBeside(variable: string): readonly string[] {
+  const [, kind = ""] = /(DATABASE|BUS|REDIS)_URL$/.exec(variable) ?? [];
+  const possible = { DATABASE: [postgres], BUS: [postgres, nats, rabbitmq], REDIS: [redis] }[kind] ?? [];
+  const names = new Set(possible.flatMap(({ parameters }) => Object.keys(parameters)));
   return [...names].map((name) => settingOf(variable, name));
-};
+}
 
 /** The URL with the settings beside it; undefined if the variable is not set. */
 export function readServerUrl(env: Env, variable: string): string | undefined {

@@ -35,8 +35,8 @@ export const dev: Command = {
   usage: "todoke dev [--use-database-url] [--processes <number>]",
   details: `
 Starts PostgreSQL (installed by \`npm ci\`) and an OpenID provider with two players and an admin, runs the missing
-migrations, and runs all services, in this process or in several (--processes). Data and keys are stored in .todoke/ and survive a restart, a crash
-and a kill -9.
+migrations, and runs all services, in this process or in several (--processes). Data and keys are stored in .todoke/
+and survive a restart, a crash and a kill -9.
 
   EVENT_BUS_URL            nats://…, amqp://… or postgres://…; without it the bus is in the database
   POINTS_RESERVATION_BUS_URL  another bus between scheduler and worker of points

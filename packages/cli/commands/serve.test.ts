@@ -113,11 +113,11 @@ test("migrate lists missing migrations, runs them once, and then finds none", as
   const env = { DATABASE_URL: await database() };
   const files = [
     "counter   counter/0001_counts.sql",
-    ...["0001_bus", "0002_joins"].map((n) => `bus       bus-postgres/${n}.sql`),
+    ...["0001_bus", "0002_joins", "0003_retention_by_sweeps"].map((n) => `bus       bus-postgres/${n}.sql`),
   ];
   expect(await shell.run("migrate counter --dry-run", env)).toEqual({
     code: 0,
-    out: `${files.map((file) => `  ${file}\n`).join("")}3 migrations would run; nothing was changed.\n`,
+    out: `${files.map((file) => `  ${file}\n`).join("")}4 migrations would run; nothing was changed.\n`,
     err: "",
   });
   // Two at once: either may run a schema.
@@ -136,7 +136,7 @@ test("migrate creates the tables of a bus in PostgreSQL, and needs no setting bu
     EVENT_BUS_URL: bus,
     COUNTER_STEP: "-1",
   });
-  expect({ code, last: out.split("\n").at(-2) }).toEqual({ code: 0, last: "3 migrations ran." });
+  expect({ code, last: out.split("\n").at(-2) }).toEqual({ code: 0, last: "4 migrations ran." });
   const exists = async (url: string) =>
     (await onDatabase(url, "select to_regclass('todoke_bus.bus_messages') is not null as exists")).rows[0].exists;
   expect([await exists(own), await exists(bus)]).toEqual([false, true]);

@@ -8,7 +8,7 @@ const gib = 1024 ** 3;
 
 test("auto is one process for each core, if the memory suffices", () => {
   expect(countThatFit(8, 16 * gib)).toBe(8);
-  expect(countThatFit(8, gib)).toBe(4);
+  expect(countThatFit(8, 2 * gib)).toBe(4);
   expect(countThatFit(1, gib / 8)).toBe(1);
 });
 
