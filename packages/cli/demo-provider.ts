@@ -1,4 +1,5 @@
 /** The OpenID provider of `todoke dev`, with demo users. */
+import type { User } from "@todoke/identity";
 import { dataFolder } from "./data-folder.ts";
 import { CommandFailed, formatError } from "./errors.ts";
 import { print, printError } from "./output.ts";
@@ -9,6 +10,8 @@ export interface DemoProvider extends AsyncDisposable {
   readonly issuer: string;
   /** User names and passwords: "alice / alice-demo". */
   readonly logins: readonly string[];
+  /** The user of the printed examples. */
+  readonly firstUser: User | undefined;
 }
 
 /** `env` is the environment of the services. The gateway is the only client. */
@@ -33,7 +36,12 @@ export async function startDemoProvider(env: Env): Promise<DemoProvider> {
     });
     print(`Demo OpenID provider at ${provider.issuer}`);
     const logins = demoUsers.map(({ username, password }) => `${username} / ${password}`);
-    return { issuer: provider.issuer, logins, [Symbol.asyncDispose]: () => provider[Symbol.asyncDispose]() };
+    return {
+      issuer: provider.issuer,
+      logins,
+      firstUser: demoUsers[0],
+      [Symbol.asyncDispose]: () => provider[Symbol.asyncDispose](),
+    };
   } catch (error) {
     throw new CommandFailed(`The OpenID provider did not start: ${formatError(error)}`, { cause: error });
   }

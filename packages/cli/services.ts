@@ -5,6 +5,7 @@ import type { AppliedMigration, Queryable } from "@todoke/kernel/db";
 import type { DeadLetters } from "@todoke/kernel/dead-letters";
 import type { BusRequest, ProcessGroup, ServiceSubjects } from "@todoke/service";
 import { devKey } from "./dev-env.ts";
+import type { ExampleUser } from "./example-user.ts";
 
 export type Env = Readonly<Record<string, string | undefined>>;
 
@@ -21,7 +22,7 @@ export interface ServiceEntry {
   /** Its URL for users, if it differs from the address that it listens on. */
   readonly publicUrl?: (env: Env) => string | undefined;
   /** A shell command to try it under `todoke dev`. */
-  readonly example?: (url: string) => string;
+  readonly example?: (url: string, user: ExampleUser) => string;
   load(): Promise<Service>;
 }
 
@@ -68,18 +69,18 @@ export const services: readonly ServiceEntry[] = [
     name: "entitlement",
     port: 8082,
     summary: "entitlements of users: grant, revoke, list",
-    example: (url) => `curl -i ${url}/v1/entitlements/grants \\
-  -H "Authorization: Bearer ${devKey}" -H "Idempotency-Key: p_456" -H "Content-Type: application/json" \\
-  -d '{"user_id":"u_123","stock_keeping_unit":"item1","reason":"purchase","purchase_id":"p_456"}'
+    example: (url, { userId, purchaseId }) => `curl -i ${url}/v1/entitlements/grants \\
+  -H "Authorization: Bearer ${devKey}" -H "Idempotency-Key: ${purchaseId}" -H "Content-Type: application/json" \\
+  -d '{"user_id":"${userId}","stock_keeping_unit":"item1","reason":"purchase","purchase_id":"${purchaseId}"}'
 
-curl ${url}/v1/users/u_123/entitlements -H "Authorization: Bearer ${devKey}"`,
+curl ${url}/v1/users/${userId}/entitlements -H "Authorization: Bearer ${devKey}"`,
     load: () => import("@todoke/entitlement"),
   },
   {
     name: "notification",
     port: 8083,
     summary: "notifications to users",
-    example: (url) => `curl ${url}/debug/notification/inbox/u_123`,
+    example: (url, { userId }) => `curl ${url}/debug/notification/inbox/${userId}`,
     load: () => import("@todoke/notification"),
   },
   {
@@ -95,10 +96,11 @@ curl ${url}/v1/users/u_123/entitlements -H "Authorization: Bearer ${devKey}"`,
     summary: "points of users: ledger, holds and reservations",
     example: (
       url,
+      { userId },
     ) => `curl -i ${url}/point/reserve -H "Authorization: Bearer ${devKey}" -H "Content-Type: application/json" \\
-  -d '{"user_id":"u_123","point_amount":100,"execute_at":"2026-01-15T10:00:00+09:00"}'
+  -d '{"user_id":"${userId}","point_amount":100,"execute_at":"2026-01-15T10:00:00+09:00"}'
 
-curl "${url}/point/confirm?user_id=u_123" -H "Authorization: Bearer ${devKey}"`,
+curl "${url}/point/confirm?user_id=${userId}" -H "Authorization: Bearer ${devKey}"`,
     load: () => import("@todoke/points"),
   },
   {

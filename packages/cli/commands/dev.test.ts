@@ -150,17 +150,23 @@ async function whoIs(env: Record<string, string>) {
   return verifier(await openSigner({ issuer: "gateway-bff", key }).tokenFor("counter"));
 }
 
-test("the printed logins work with all services, as player and as admin", async () => {
+test("the printed logins work with all services, and the printed grant is in the inbox of alice", async () => {
   await using shell = openShell("todoke");
   const { env } = await site();
   const ports = Object.fromEntries(
     await Promise.all(services.map(async ({ name }) => [variable(name, "PORT"), String(await freePort())])),
   );
   const screen = shell.start("dev", { ...env, ...ports });
-  await screen.untilPrinted(ready);
+  const banner = await screen.untilPrinted(ready);
+  const [, user_id = ""] = /^The user ID of alice is (\S+)\. /m.exec(banner) ?? [];
+  expect(await sendGrant(banner)).toMatchObject({ user_id, status: "ACTIVE" });
   const origin = `http://localhost:${ports.GATEWAY_BFF_PORT}`;
   const player = await loggedIn(origin, { username: "alice", password: "alice-demo" });
-  expect(await player("/v1/me")).toMatchObject({ status: 200, body: { roles: ["USER"], email: "alice@example.com" } });
+  // Version 1: the login has found the user as the start created her.
+  const alice = { user_id, version: 1, roles: ["USER"], email: "alice@example.com", display_name: "Alice Example" };
+  expect(await player("/v1/me")).toMatchObject({ status: 200, body: alice });
+  const inbox = async () => JSON.stringify((await player("/v1/inbox")).body);
+  await until("the grant is in her inbox", async () => (await inbox()).includes("EntitlementGranted"));
   expect(await player("/v1/admin/users")).toMatchObject({ status: 403 });
   const admin = await loggedIn(origin, { username: "admin", password: "admin-demo" });
   expect(await admin("/v1/admin/users?email=alice@example.com")).toMatchObject({ status: 200 });
@@ -169,6 +175,14 @@ test("the printed logins work with all services, as player and as admin", async 
   expect(out).toContain(`  gateway-bff    ${origin} `);
   expect(out).toContain(`\nLog in at ${origin}/login as alice / alice-demo, `);
 });
+
+/** Sends the grant that `todoke dev` has printed. */
+async function sendGrant(banner: string): Promise<unknown> {
+  const [, url = "", key = "", body = ""] =
+    /curl -i (\S+\/grants) .*?"Idempotency-Key: (\S+)".*? -d '(.*?)'/s.exec(banner) ?? [];
+  const headers = { authorization: "Bearer tdk_dev", "idempotency-key": key, "content-type": "application/json" };
+  return (await fetch(url, { method: "POST", headers, body })).json();
+}
 
 /** Logs in as a browser does, and returns the response of the gateway. */
 async function loggedIn(origin: string, form: Record<string, string>) {

@@ -11,6 +11,7 @@ import { type DemoProvider, startDemoProvider } from "../demo-provider.ts";
 import { demoIssuer, devEnv } from "../dev-env.ts";
 import { createSecrets, loadSecrets } from "../dev-secrets.ts";
 import { CommandFailed, formatError, SettingsError } from "../errors.ts";
+import { type ExampleUser, resolveExampleUser, unknownUser } from "../example-user.ts";
 import { migrateServices } from "../migrate-services.ts";
 import { plural, print, styled, table } from "../output.ts";
 import { rejectBusyPorts } from "../ports.ts";
@@ -104,7 +105,11 @@ async function runAll({ count, loaded, stop, provider, env }: PreparedDev): Prom
   const ran = (await migrateServices(loaded, env, { dryRun: false })).flatMap((service) => service.ran);
   if (ran.length > 0) print(`Schemas: ${plural(ran.length, "migration")} ran`);
   stop.throwIfRequested();
-  await runServices({ count, loaded, env, stop, onReady: (urls) => printWelcome({ loaded, urls, env, provider }) });
+  const onReady = async (urls: Readonly<Record<string, string>>) => {
+    const alice = provider?.firstUser && (await resolveExampleUser(env, provider.issuer, provider.firstUser));
+    printWelcome({ loaded, urls, env, provider, alice });
+  };
+  await runServices({ count, loaded, env, stop, onReady });
 }
 
 type Database = Pick<Engine, "url"> & AsyncDisposable;
@@ -137,9 +142,11 @@ async function waitForKilledDatabase({ postgresPort }: DevProcess): Promise<void
 
 interface Welcome extends Pick<PreparedDev, "loaded" | "provider" | "env"> {
   readonly urls: Readonly<Record<string, string>>;
+  /** The demo user of the examples, if account knows her. */
+  readonly alice: ExampleUser | undefined;
 }
 
-function printWelcome({ loaded, urls, env, provider }: Welcome): void {
+function printWelcome({ loaded, urls, env, provider, alice }: Welcome): void {
   const services = loaded.map(({ entry }) => ({ entry, url: entry.publicUrl?.(env) ?? urls[entry.name] ?? "" }));
   const rows = services.map(({ entry, url }) => [entry.name, url, entry.summary]);
   if (provider) rows.push(["provider", provider.issuer, "demo OpenID provider"]);
@@ -150,7 +157,8 @@ function printWelcome({ loaded, urls, env, provider }: Welcome): void {
   print(table(rows));
   const where = env.GATEWAY_BFF_ORIGIN ? ` at ${env.GATEWAY_BFF_ORIGIN}/login` : "";
   if (provider) print(`\nLog in${where} as ${provider.logins.join(", ")}.`);
-  const examples = services.flatMap(({ entry, url }) => entry.example?.(url) ?? []);
+  if (alice) print(`The user ID of alice is ${alice.userId}. What you grant to it appears in her inbox.`);
+  const examples = services.flatMap(({ entry, url }) => entry.example?.(url, alice ?? unknownUser) ?? []);
   if (examples.length > 0) print(`\nTry it:\n\n${examples.join("\n\n")}`);
   print(`\n${styled("green", "✓")} Ready. Ctrl-C stops.`);
 }

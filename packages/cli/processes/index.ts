@@ -22,7 +22,7 @@ export interface ProcessesOptions {
   readonly env: Env;
   readonly stop: StopSignal;
   /** Called once, when every process is ready, with the URL of each service. */
-  readonly onReady: (urls: Readonly<Record<string, string>>) => void;
+  readonly onReady: (urls: Readonly<Record<string, string>>) => void | Promise<void>;
 }
 
 /** Runs the services until a stop is requested. Resolves when all have stopped in order. */
@@ -30,8 +30,8 @@ export async function runServices(options: ProcessesOptions): Promise<void> {
   if (options.count > 1) return await runProcesses(options);
   const { loaded, env, stop, onReady } = options;
   await using running = await startServices(loaded, { env, stop });
-  onReady(Object.fromEntries(running.all.map(({ entry, url }) => [entry.name, url])));
-  await running.waitForStop();
+  const urls = Object.fromEntries(running.all.map(({ entry, url }) => [entry.name, url]));
+  await Promise.all([onReady(urls), running.waitForStop()]);
 }
 
 async function runProcesses({ stop, onReady, ...options }: ProcessesOptions): Promise<void> {

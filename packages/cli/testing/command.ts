@@ -25,8 +25,8 @@ interface CommandResult {
 
 export interface RunningCommand {
   readonly process: ChildProcess;
-  /** Resolves when `text` has been printed; rejects when the command ends without it. */
-  untilPrinted(text: string): Promise<void>;
+  /** Resolves when `text` has been printed, with all output so far; rejects when the command ends without it. */
+  untilPrinted(text: string): Promise<string>;
   readonly ended: Promise<CommandResult>;
 }
 
@@ -88,6 +88,7 @@ function watchCommand(child: ChildProcess): RunningCommand {
       });
       await until("", () => hasEnded || all().includes(text)).catch(() => {});
       if (!all().includes(text)) throw new Error(`"${text}" was not printed, but:\n${all()}`);
+      return all();
     },
   };
 }
