@@ -1,10 +1,10 @@
 import { startEngine } from "@todoke/engines";
-import { until } from "@todoke/kernel/testing";
+import { freePort, until } from "@todoke/kernel/testing";
 import { done } from "@todoke/kernel/worker";
 import { expect, test } from "vitest";
 import { openNatsBus } from "./index.ts";
 import { parseNatsUrl } from "./servers.ts";
-import { recordDeliveries, sampleEvent } from "./testing.ts";
+import { createHarness, recordDeliveries, sampleEvent } from "./testing.ts";
 
 test("a bus opens while the server is unavailable and works once it is there", async () => {
   await using engine = await startEngine("nats");
@@ -40,6 +40,33 @@ test("a URL has several servers separated by commas, and tls:// requests TLS", (
   expect(parseNatsUrl("nats://one:4222,two:4223").client).toEqual({ servers: ["one:4222", "two:4223"] });
   const { client } = parseNatsUrl("tls://token@one:4222,tls://two:4222");
   expect(client).toMatchObject({ servers: ["one:4222", "two:4222"], token: "token", tls: {} });
+});
+
+test("the parameters of the URL are settings of a new stream, also if the first server of the list is gone", async () => {
+  await using engine = await startEngine("nats");
+  await using harness = await createHarness(engine);
+  const parameters = new URLSearchParams({ namespace: harness.namespace, max_bytes: "12345678", replicas: "1" });
+  const url = `nats://127.0.0.1:${await freePort()},${new URL(engine.url).host}?${parameters}`;
+  // In the order of the list: the client would shuffle it.
+  await using bus = await openNatsBus({ url, name: "test", client: { noRandomize: true } });
+  expect(await bus.publish([sampleEvent()])).toEqual([done]);
+  const received = await recordDeliveries(bus);
+  await until("it is received", () => received.length === 1);
+  const { config } = await harness.manager.streams.info(harness.stream);
+  expect(config).toMatchObject({
+    subjects: [`${harness.namespace}.things.>`],
+    max_bytes: 12_345_678,
+    num_replicas: 1,
+  });
+
+  // Only the refusal of a server that is alone shows that it was asked for copies.
+  parameters.set("namespace", `${harness.namespace}-copies`);
+  parameters.set("replicas", "3");
+  await using copied = await openNatsBus({ url: `${engine.url}?${parameters}`, name: "test" });
+  await expect(copied.publish([sampleEvent()])).rejects.toMatchObject({
+    name: "BusUnavailable",
+    message: /cannot be created: replicas > 1 not supported in non-clustered mode/,
+  });
 });
 
 test("a bus that never connected can be closed", async () => {
