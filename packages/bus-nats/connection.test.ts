@@ -1,3 +1,7 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { nkeys } from "@nats-io/transport-node";
 import { startEngine } from "@todoke/engines";
 import { freePort, until } from "@todoke/kernel/testing";
 import { done } from "@todoke/kernel/worker";
@@ -87,6 +91,61 @@ test("credentials in the URL are used, and wrong ones are reported", async () =>
     name: "BusUnavailable",
     message: /authorization/i,
   });
+});
+
+/** A server that accepts JWTs of one account, and the credentials file of a user of it. */
+function createCredentials() {
+  const [operator, account, system, user] = [
+    nkeys.createOperator(),
+    nkeys.createAccount(),
+    nkeys.createAccount(),
+    nkeys.createUser(),
+  ];
+  const encode = (value: unknown) => Buffer.from(JSON.stringify(value)).toString("base64url");
+  const sign = (issuer: nkeys.KeyPair, subject: nkeys.KeyPair, type: string, claims: object = {}) => {
+    const [iss, sub] = [issuer.getPublicKey(), subject.getPublicKey()];
+    const nats = { type, version: 2, ...claims };
+    const signed = [
+      { typ: "JWT", alg: "ed25519-nkey" },
+      { jti: sub, iat: 1, iss, sub, name: type, nats },
+    ]
+      .map(encode)
+      .join(".");
+    return `${signed}.${Buffer.from(issuer.sign(Buffer.from(signed))).toString("base64url")}`;
+  };
+  const names = ["subs", "data", "payload", "imports", "exports", "conn", "leaf"];
+  const storage = ["mem_storage", "disk_storage", "streams", "consumer"];
+  const unlimited = (keys: string[]) => Object.fromEntries(keys.map((key) => [key, -1]));
+  const limits = { ...unlimited(names), wildcards: true };
+  const accounts = [
+    [account, { limits: { ...limits, ...unlimited(storage) } }],
+    [system, { limits }],
+  ] as const;
+  const preload = accounts.map(([key, claims]) => `${key.getPublicKey()}: ${sign(operator, key, "account", claims)}`);
+  const jwt = sign(account, user, "user", unlimited(["subs", "data", "payload"]));
+  const seed = Buffer.from(user.getSeed()).toString();
+  return {
+    settings: {
+      operator: sign(operator, operator, "operator"),
+      system_account: system.getPublicKey(),
+      resolver: "MEMORY",
+      resolver_preload: `{ ${preload.join(", ")} }`,
+    },
+    file: `-----BEGIN NATS USER JWT-----\n${jwt}\n------END NATS USER JWT------\n\n-----BEGIN USER NKEY SEED-----\n${seed}\n------END USER NKEY SEED------\n`,
+  };
+}
+
+test("a credentials file logs in where nothing else does", async () => {
+  const { settings, file } = createCredentials();
+  await using engine = await startEngine("nats", { settings });
+  const dir = await mkdtemp(join(tmpdir(), "todoke-test-"));
+  await using _ = { [Symbol.asyncDispose]: () => rm(dir, { recursive: true, force: true }) };
+  await writeFile(join(dir, "user.creds"), file);
+  const parameters = new URLSearchParams({ creds_file: join(dir, "user.creds") });
+  await using bus = await openNatsBus({ url: `${engine.url}?${parameters}`, name: "test" });
+  expect(await bus.publish([sampleEvent()])).toEqual([done]);
+  await using stranger = await openNatsBus({ url: engine.url, name: "test" });
+  await expect(stranger.publish([sampleEvent()])).rejects.toMatchObject({ message: /authorization/i });
 });
 
 test("publishing to a server without JetStream fails with the setting to change", async () => {
